@@ -1,0 +1,10 @@
+// What a command line asks for, ready to run. Returns the exit code.
+#pragma once
+
+#include <functional>
+
+namespace edgecase::cli {
+
+using Action = std::function<int()>;
+
+}  // namespace edgecase::cli

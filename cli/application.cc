@@ -1,0 +1,112 @@
+#include "application.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+
+#include "help_text.h"
+#include "wire/errors.h"
+#include "wire/suggest.h"
+#include "wire/version.h"
+
+namespace edgecase::cli {
+namespace {
+
+// The subcommand of `app` that `word` was probably meant to be; empty when none is near.
+std::string nearest_command(CLI::App& app, std::string_view word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return std::string(wire::nearest_word(word, known));
+}
+
+// "edgecase config": the deepest command that the arguments reached.
+CLI::App* deepest_command(CLI::App& app, std::string& path) {
+  CLI::App* at = &app;
+  path = "edgecase";
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    path += " " + at->get_name();
+  }
+  return at;
+}
+
+int report_wrong_usage(CLI::App& app, const CLI::ParseError& error,
+                       const std::vector<std::string>& arguments) {
+  std::string path;
+  CLI::App* command = deepest_command(app, path);
+  std::string message = error.what();
+
+  const auto has_commands = !command->get_subcommands([](CLI::App*) { return true; }).empty();
+  if (has_commands && command->get_subcommands().empty()) {
+    // The first word that is no option is what should have been a command.
+    const std::vector<std::string> rest = command->remaining(true);
+    const std::vector<std::string>& words = rest.empty() ? arguments : rest;
+    const auto word = std::find_if(words.begin(), words.end(), [](const std::string& text) {
+      return !text.empty() && text.front() != '-';
+    });
+    if (word != words.end()) {
+      message = "unknown command '" + *word + "'";
+      const std::string nearest = nearest_command(*command, *word);
+      if (!nearest.empty()) message += ", did you mean '" + nearest + "'?";
+    }
+  }
+  std::fprintf(stderr, "%s: %s (see %s --help)\n", path.c_str(), message.c_str(), path.c_str());
+  return wire::kExitUsage;
+}
+
+// Sets `action`, or does all there is to do and answers the exit code.
+int parse_arguments(std::span<const AddCommand> commands, std::vector<std::string> arguments,
+                    Action& action) {
+  CLI::App app("EdgeCase: sensor readings, kept durable on two drives", "edgecase");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "edgecase " + std::string(wire::version()));
+  app.footer(help_footer({"edgecase query 'kitchen/*' --since 1h"}));
+  app.get_formatter()->column_width(34);
+  for (const AddCommand add : commands) add(app, action);
+
+  const std::vector<std::string> given = arguments;
+  std::reverse(arguments.begin(), arguments.end());  // the order CLI11 wants
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::CallForHelp&) {
+    std::string path;
+    const CLI::App* command = deepest_command(app, path);
+    // CLI11 puts the command's own name behind what it is given, but not the program's.
+    path.resize(command == &app ? 0 : path.rfind(' '));
+    std::puts(command->help(path).c_str());
+  } catch (const CLI::CallForAllHelp&) {
+    std::fputs(app.help("", CLI::AppFormatMode::All).c_str(), stdout);
+  } catch (const CLI::CallForVersion& version) {
+    std::puts(version.what());
+  } catch (const CLI::ParseError& error) {
+    return report_wrong_usage(app, error, given);
+  }
+  return wire::kExitOk;
+}
+
+}  // namespace
+
+int run_application(std::span<const AddCommand> commands, std::vector<std::string> arguments) {
+  Action action;
+  const int exit_code = parse_arguments(commands, std::move(arguments), action);
+  return action ? action() : exit_code;
+}
+
+int run_application(std::span<const AddCommand> commands, int argument_count, char** arguments) {
+  std::vector<std::string> words(arguments + std::min(1, argument_count),
+                                 arguments + argument_count);
+  if (argument_count > 0) {
+    const std::string_view program(arguments[0]);
+    const std::size_t slash = program.rfind('/');
+    const std::string_view name =
+        slash == std::string_view::npos ? program : program.substr(slash + 1);
+    if (name == "edgecased") words.insert(words.begin(), "serve");
+  }
+  return run_application(commands, std::move(words));
+}
+
+}  // namespace edgecase::cli

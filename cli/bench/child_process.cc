@@ -1,0 +1,120 @@
+#include "bench/child_process.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+#include <system_error>
+
+namespace edgecase::cli::bench {
+namespace {
+
+std::string error_text() {
+  return std::generic_category().message(errno);
+}
+
+// Between fork() and exec() of a process that may have threads: only what is safe there.
+[[noreturn]] void become(char* const* arguments, char** environment, const char* log_path) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  setpgid(0, 0);  // Ctrl-C is ours to pass on
+  const int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+  if (log >= 0) {
+    dup2(log, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+  }
+  environ = environment;
+  execvp(arguments[0], arguments);
+  _exit(127);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const std::vector<std::string>& arguments,
+                                                          const std::string& log_path) {
+  std::vector<std::string> copies = arguments;
+  std::vector<char*> pointers;
+  for (std::string& argument : copies) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  // What it says of the user's own daemon is not meant for a private one.
+  std::vector<char*> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with("EDGECASE_")) environment.push_back(*variable);
+  }
+  environment.push_back(nullptr);
+  const pid_t id = fork();
+  if (id < 0) return io_error("cannot start " + arguments[0] + ": " + error_text());
+  if (id == 0) become(pointers.data(), environment.data(), log_path.c_str());
+  return std::unique_ptr<ChildProcess>(new ChildProcess(id, log_path));
+}
+
+ChildProcess::~ChildProcess() {
+  stop();
+}
+
+bool ChildProcess::running() {
+  if (!ended_ && waitpid(id_, nullptr, WNOHANG) != 0) ended_ = true;
+  return !ended_;
+}
+
+bool ChildProcess::wait_for_end(double seconds) {
+  for (int waited_ms = 0; running(); ++waited_ms) {
+    if (waited_ms >= static_cast<int>(seconds * 1000)) return false;
+    sleep_ms(1);
+  }
+  return true;
+}
+
+void ChildProcess::stop() {
+  if (!running()) return;
+  ::kill(id_, SIGTERM);
+  if (!wait_for_end(kStopSeconds)) kill();
+}
+
+void ChildProcess::kill() {
+  if (!running()) return;
+  ::kill(id_, SIGKILL);
+  while (waitpid(id_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  ended_ = true;
+}
+
+std::string ChildProcess::last_words() const {
+  constexpr std::size_t kMaxBytes = 600;
+  std::ifstream log(log_path_);
+  std::string text((std::istreambuf_iterator<char>(log)), std::istreambuf_iterator<char>());
+  if (text.size() > kMaxBytes) text.erase(0, text.size() - kMaxBytes);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.empty() ? "it said nothing" : text;
+}
+
+Result<std::uint16_t> free_port() {
+  const int socket_number = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket_number < 0) return io_error("cannot open a socket: " + error_text());
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  const bool found =
+      bind(socket_number, generic, size) == 0 && getsockname(socket_number, generic, &size) == 0;
+  close(socket_number);
+  if (!found) return io_error("cannot find a free port: " + error_text());
+  return ntohs(address.sin_port);
+}
+
+void sleep_ms(int milliseconds) {
+  const timespec time{milliseconds / 1000, milliseconds % 1000 * 1'000'000};
+  nanosleep(&time, nullptr);
+}
+
+}  // namespace edgecase::cli::bench

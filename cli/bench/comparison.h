@@ -1,0 +1,18 @@
+// Runs a workload on EdgeCase's engine and its peers by turns, each time in a process of its own.
+#pragma once
+
+#include <functional>
+
+#include "bench/bench_options.h"
+#include "bench/report.h"
+#include "edgecase/result.h"
+
+namespace edgecase::cli::bench {
+
+// The report of the median round of options.engine, with the medians of each peer and the ratio to
+// it among `more`. `run` measures options.engine once; without peers and for one round it is called
+// here, else in forked children: call it before there are threads.
+Result<Report> compare(const BenchOptions& options,
+                       const std::function<Result<Report>(const BenchOptions&)>& run);
+
+}  // namespace edgecase::cli::bench

@@ -1,0 +1,67 @@
+#include "bench/daemon_process.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <climits>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "wire/routes.h"
+
+namespace edgecase::cli::bench {
+namespace {
+
+constexpr double kStartSeconds = 60;
+
+std::string own_executable() {
+  char path[PATH_MAX];
+  const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
+  return size > 0 ? std::string(path, static_cast<std::size_t>(size)) : "edgecase";
+}
+
+std::string configuration(const StoreDirectories& directories, const std::string& socket,
+                          const std::string& broker) {
+  std::string text;
+  text += "[storage]\nmetadata = \"" + directories.metadata + "\"\n";
+  text += "values = \"" + directories.values + "\"\n";
+  text += "[http]\nsocket = \"" + socket + "\"\nlisten = \"\"\n";
+  text += "[mqtt]\nbroker = \"" + broker + "\"\n";
+  text += "[[mqtt.rule]]\ntopic = \"sensors/{device}/{sensor}\"\n";
+  return text;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DaemonProcess>> DaemonProcess::create(const DaemonOptions& options) {
+  std::unique_ptr<DaemonProcess> daemon(new DaemonProcess());
+  std::error_code error;
+  const std::string temporary = std::filesystem::temp_directory_path(error).string();
+  EC_ASSIGN_OR_RETURN(daemon->run_directory_, PrivateDirectory::create(temporary));
+  EC_ASSIGN_OR_RETURN(daemon->directories_,
+                      create_store_directories(options.metadata_parent, options.values_parent));
+  daemon->socket_path_ = daemon->run_directory_->path() + "/socket";
+  daemon->config_path_ = daemon->run_directory_->path() + "/edgecase.toml";
+  daemon->log_path_ = daemon->run_directory_->path() + "/log";
+  std::ofstream file(daemon->config_path_);
+  file << configuration(daemon->directories_, daemon->socket_path_, options.broker);
+  file.close();
+  if (!file) return io_error("cannot write " + daemon->config_path_);
+  return daemon;
+}
+
+Status DaemonProcess::start() {
+  const auto begun = std::chrono::steady_clock::now();
+  EC_ASSIGN_OR_RETURN(
+      child_,
+      ChildProcess::start({own_executable(), "serve", "--config", config_path_}, log_path_));
+  EC_TRY(wait_until_ready(*child_, kStartSeconds, [this] {
+    HttpClient client(endpoint());
+    return client.get(wire::routes::kReadyz).ok();
+  }));
+  start_ns_ = (std::chrono::steady_clock::now() - begun).count();
+  return ok();
+}
+
+}  // namespace edgecase::cli::bench

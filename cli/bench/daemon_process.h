@@ -1,0 +1,50 @@
+// A private EdgeCase daemon: this very executable as `serve`, on a store and a Unix socket of its
+// own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "bench/child_process.h"
+#include "bench/private_directory.h"
+#include "bench/raw_connection.h"
+
+namespace edgecase::cli::bench {
+
+struct DaemonOptions {
+  std::string metadata_parent;  // as --metadata and --values
+  std::string values_parent;
+  std::string broker;  // "mqtt://127.0.0.1:PORT"; empty: no MQTT
+};
+
+class DaemonProcess {
+ public:
+  // Makes the directories; start() makes the process.
+  static Result<std::unique_ptr<DaemonProcess>> create(const DaemonOptions& options);
+
+  // Returns when the daemon takes writes; how long that took is in start_ns().
+  Status start();
+  void stop() { child_.reset(); }
+  void kill() {
+    if (child_) child_->kill();
+    child_.reset();
+  }
+
+  Endpoint endpoint() const { return {socket_path_, 0}; }
+  pid_t id() const { return child_->id(); }
+  std::int64_t start_ns() const { return start_ns_; }
+  const StoreDirectories& directories() const { return directories_; }
+
+ private:
+  DaemonProcess() = default;
+
+  std::unique_ptr<PrivateDirectory> run_directory_;  // socket, configuration, log: a short path
+  StoreDirectories directories_;
+  std::string socket_path_;
+  std::string config_path_;
+  std::string log_path_;
+  std::unique_ptr<ChildProcess> child_;
+  std::int64_t start_ns_ = 0;
+};
+
+}  // namespace edgecase::cli::bench

@@ -1,0 +1,15 @@
+// ingest-http: durable line protocol into a private daemon, 10 fields a line, 1,000 lines a
+// request, two connections; with --peer influxdb the same requests also go to a private InfluxDB,
+// taking turns.
+#pragma once
+
+#include "bench/bench_options.h"
+#include "bench/report.h"
+#include "edgecase/result.h"
+
+namespace edgecase::cli::bench {
+
+// The run with the median rate; operations are lines.
+Result<Report> run_ingest_http(const BenchOptions& options);
+
+}  // namespace edgecase::cli::bench

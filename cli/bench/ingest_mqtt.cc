@@ -1,0 +1,175 @@
+#include "bench/ingest_mqtt.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+
+#include "bench/counting_subscriber.h"
+#include "bench/daemon_process.h"
+#include "bench/interrupt.h"
+#include "bench/median.h"
+#include "bench/mosquitto_process.h"
+#include "bench/mqtt_load.h"
+#include "bench/process_usage.h"
+
+namespace edgecase::cli::bench {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::uint64_t kUsualMessages = 20'000;
+constexpr std::uint64_t kSmokeMessages = 500;
+constexpr std::uint32_t kPublishers = 4;
+constexpr double kStartSeconds = 20;
+constexpr double kStallSeconds = 60;  // without progress: something is lost
+constexpr int kPollMs = 5;
+
+double seconds_since(SteadyClock::time_point start) {
+  return std::chrono::duration<double>(SteadyClock::now() - start).count();
+}
+
+// Sum of the value column of CSV rows.
+std::uint64_t sum_of_values(std::string_view csv) {
+  std::uint64_t sum = 0;
+  for (std::size_t row = csv.find('\n'); row != std::string_view::npos; row = csv.find('\n', row)) {
+    std::size_t column = ++row;
+    for (int i = 0; i < 4 && column != std::string_view::npos; ++i) {
+      column = csv.find(',', column);
+      if (column != std::string_view::npos) ++column;
+    }
+    double value = 0;
+    if (column == std::string_view::npos) break;
+    std::from_chars(csv.data() + column, csv.data() + csv.size(), value);
+    sum += static_cast<std::uint64_t>(value);
+  }
+  return sum;
+}
+
+Result<std::uint64_t> stored(HttpClient& client, const std::string& selector) {
+  EC_ASSIGN_OR_RETURN(const std::string csv, client.get("/api/v1/query?select=" + selector +
+                                                        "&every=36500d&agg=count&format=csv"));
+  return sum_of_values(csv);
+}
+
+class IngestMqtt {
+ public:
+  explicit IngestMqtt(const BenchOptions& options)
+      : options_(options),
+        messages_(options.num_or(kUsualMessages, kSmokeMessages)),
+        publishers_(options.threads_or(kPublishers)) {}
+
+  Result<Report> run() {
+    std::vector<double> own, published, qos0, qos1;
+    const std::uint32_t rounds = options_.rounds_or(3);
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+      EC_ASSIGN_OR_RETURN(const double to_daemon, into_edgecase(published));
+      own.push_back(to_daemon);
+      EC_ASSIGN_OR_RETURN(const double at_0, into_counter(0));
+      qos0.push_back(at_0);
+      EC_ASSIGN_OR_RETURN(const double at_1, into_counter(1));
+      qos1.push_back(at_1);
+    }
+    Report report;
+    report.workload = options_.workload;
+    report.num = messages_;
+    report.value_size = 8;
+    report.threads = publishers_;
+    report.sync = true;
+    report.seed = options_.seed;
+    report.seconds = median(own);
+    report.user_bytes = messages_ * 16;  // a time and a number
+    report.peak_memory_bytes = peak_;
+    const auto rate = [this](const std::vector<double>& seconds) {
+      return static_cast<double>(messages_) / median(seconds);
+    };
+    report.more = {{"rounds", rounds},
+                   {"published_per_second", rate(published)},
+                   {"paho_qos0_per_second", rate(qos0)},
+                   {"paho_qos1_per_second", rate(qos1)},
+                   {"ratio_to_paho_qos0", rate(own) / rate(qos0)},
+                   {"ratio_to_paho_qos1", rate(own) / rate(qos1)}};
+    return report;
+  }
+
+ private:
+  // Seconds from the first message published to the last one stored.
+  Result<double> into_edgecase(std::vector<double>& published) {
+    EC_ASSIGN_OR_RETURN(const auto broker, MosquittoProcess::start(options_.metadata));
+    EC_ASSIGN_OR_RETURN(
+        const auto daemon,
+        DaemonProcess::create({options_.metadata, options_.values,
+                               "mqtt://127.0.0.1:" + std::to_string(broker->port())}));
+    EC_TRY(daemon->start());
+    HttpClient client(daemon->endpoint());
+    EC_TRY(wait_for_subscription(*broker, client));
+    const auto start = SteadyClock::now();
+    EC_ASSIGN_OR_RETURN(const double publishing,
+                        publish_numbers(broker->endpoint(), publishers_, messages_, options_.seed));
+    published.push_back(publishing);
+    EC_TRY(wait_for(start, [&]() { return stored(client, "node-*"); }));
+    const double seconds = seconds_since(start);
+    peak_ = std::max(peak_, usage_of(daemon->id()).peak_resident_bytes);
+    return seconds;
+  }
+
+  // What a broker takes before anyone subscribed is gone: publish until something arrives.
+  Status wait_for_subscription(const MosquittoProcess& broker, HttpClient& client) {
+    EC_ASSIGN_OR_RETURN(MqttPublisher probe,
+                        MqttPublisher::connect(broker.endpoint(), "edgecase-bench-probe"));
+    const auto start = SteadyClock::now();
+    for (;;) {
+      EC_TRY(probe.publish("sensors/probe/ready", "1"));
+      EC_TRY(probe.finish());
+      EC_ASSIGN_OR_RETURN(const std::uint64_t arrived, stored(client, "probe"));
+      if (arrived > 0) return ok();
+      if (seconds_since(start) > kStartSeconds) {
+        return unavailable("the daemon does not subscribe at the broker");
+      }
+      EC_TRY(check_interrupt());
+      sleep_ms(kPollMs);
+    }
+  }
+
+  Result<double> into_counter(int qos) {
+    EC_ASSIGN_OR_RETURN(const auto broker, MosquittoProcess::start(options_.metadata));
+    EC_ASSIGN_OR_RETURN(const auto counter, CountingSubscriber::connect(broker->port(), qos));
+    const auto start = SteadyClock::now();
+    EC_ASSIGN_OR_RETURN(const double publishing,
+                        publish_numbers(broker->endpoint(), publishers_, messages_, options_.seed));
+    (void)publishing;
+    EC_TRY(wait_for(start, [&] { return Result<std::uint64_t>(counter->messages()); }));
+    return seconds_since(start);
+  }
+
+  // Until `count` has reached messages_.
+  template <typename Count>
+  Status wait_for(SteadyClock::time_point start, const Count& count) {
+    std::uint64_t before = 0;
+    double progress = seconds_since(start);
+    for (;;) {
+      EC_TRY(check_interrupt());
+      EC_ASSIGN_OR_RETURN(const std::uint64_t now, count());
+      if (now >= messages_) return ok();
+      if (now > before) progress = seconds_since(start);
+      before = now;
+      if (seconds_since(start) - progress > kStallSeconds) {
+        return io_error("only " + std::to_string(now) + " of " + std::to_string(messages_) +
+                        " messages arrived");
+      }
+      sleep_ms(kPollMs);
+    }
+  }
+
+  BenchOptions options_;
+  const std::uint64_t messages_;
+  const std::uint32_t publishers_;
+  std::uint64_t peak_ = 0;
+};
+
+}  // namespace
+
+Result<Report> run_ingest_mqtt(const BenchOptions& options) {
+  return IngestMqtt(options).run();
+}
+
+}  // namespace edgecase::cli::bench

@@ -1,0 +1,102 @@
+// Keys, values, and clocks of the workloads on a store.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "bench/histogram.h"
+#include "edgecase/bytes.h"
+#include "edgecase/random.h"
+
+namespace edgecase::cli::bench {
+
+inline std::uint64_t ns_since(std::chrono::steady_clock::time_point start) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
+          .count());
+}
+
+// Decimal, as wide as the key: the order of bytes is the order of numbers.
+class KeyMaker {
+ public:
+  explicit KeyMaker(std::uint32_t size) : key_(size, '0') {}
+  ByteView of(std::uint64_t number) {
+    for (std::size_t i = key_.size(); i-- > 0; number /= 10) {
+      key_[i] = static_cast<char>('0' + number % 10);
+    }
+    return key_;
+  }
+  // A key that no fill writes, between two that one may have written.
+  ByteView missing(std::uint64_t number) {
+    of(number);
+    key_.back() = static_cast<char>(key_.back() - '0' + 'a');
+    return key_;
+  }
+
+ private:
+  Bytes key_;
+};
+
+// Slices of a block of bytes, of each hundred of which `ratio` are random: next to nothing to make.
+class ValueMaker {
+ public:
+  ValueMaker(std::uint64_t seed, std::uint32_t size, double ratio) : size_(size) {
+    constexpr std::size_t kRun = 100;
+    SeededRandom random(seed);
+    block_.resize(size + kSpread);
+    for (std::size_t i = 0; i < block_.size(); ++i) {
+      const bool random_byte = static_cast<double>(i % kRun) < ratio * kRun;
+      block_[i] = random_byte ? static_cast<char>(random.next()) : 'v';
+    }
+  }
+  ByteView of(std::uint64_t number) const {
+    return ByteView(block_).substr(number * 61 % kSpread, size_);
+  }
+
+ private:
+  static constexpr std::size_t kSpread = 64u << 10;
+  std::size_t size_;
+  Bytes block_;
+};
+
+// Times one operation in `stride`, and of those between two the longest cannot hide: the time they
+// all took counts towards the maximum. Reading the clock around each of them would be a good part
+// of what is measured.
+class LatencySampler {
+ public:
+  LatencySampler(Histogram& histogram, std::uint32_t stride)
+      : histogram_(histogram), stride_(stride) {}
+
+  void begin() {
+    if (left_ > 0) return;
+    const auto now = Clock::now();
+    if (sampled_) histogram_.note_max(ns_between(before_, now));
+    before_ = now;
+  }
+  void end() {
+    if (left_ > 0) {
+      --left_;
+      return;
+    }
+    const auto now = Clock::now();
+    histogram_.add(ns_between(before_, now));
+    before_ = now;
+    sampled_ = stride_ > 1;
+    left_ = stride_ - 1;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static std::uint64_t ns_between(Clock::time_point from, Clock::time_point to) {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count());
+  }
+
+  Histogram& histogram_;
+  const std::uint32_t stride_;
+  std::uint32_t left_ = 0;  // operations that are not timed
+  bool sampled_ = false;
+  Clock::time_point before_;
+};
+
+}  // namespace edgecase::cli::bench

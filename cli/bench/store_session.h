@@ -1,0 +1,58 @@
+// One store of a workload: its private directories, and what the drives hold of it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "bench/bench_options.h"
+#include "bench/bench_store.h"
+#include "bench/private_directory.h"
+#include "edgecase/result.h"
+
+namespace edgecase::cli::bench {
+
+// Not thread-safe; the store is.
+class StoreSession {
+ public:
+  // Of options.engine. `memory_bytes` where the command line says nothing.
+  static Result<std::unique_ptr<StoreSession>> create(const BenchOptions& options,
+                                                      std::uint32_t spaces,
+                                                      std::uint64_t memory_bytes);
+  ~StoreSession();
+  StoreSession(const StoreSession&) = delete;
+  StoreSession& operator=(const StoreSession&) = delete;
+
+  BenchStore& store() { return *store_; }
+
+  // Everything written out, and nothing more handed to the drives for a while.
+  Status settle();
+  // Closes the store, drops what the page cache holds of its files, and opens it again.
+  Status reopen_cold();
+
+  // Bytes of every file but the logs on both drives.
+  std::uint64_t table_bytes() const;
+  std::uint64_t device_bytes_written() const;
+  // The most that table_bytes() was seen to be, looked at ten times a second from watch_space() on.
+  void watch_space();
+  std::uint64_t stop_watching();
+
+  static constexpr std::uint64_t kUsualMemoryBytes = 64u << 20;
+
+ private:
+  StoreSession(const BenchOptions& options, StoreDirectories directories, StoreSettings settings);
+  Status open();
+
+  const std::string name_;
+  MakeStore* const make_;
+  const int quiet_ms_;
+  StoreDirectories directories_;
+  StoreSettings settings_;
+  std::uint64_t written_before_ = 0;  // by stores that were closed
+  std::unique_ptr<BenchStore> store_;
+  std::thread watch_;
+  std::atomic<bool> watching_{false};
+  std::atomic<std::uint64_t> peak_{0};
+};
+
+}  // namespace edgecase::cli::bench

@@ -1,0 +1,336 @@
+#include "bench/store_workloads.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "bench/comparison.h"
+#include "bench/interrupt.h"
+#include "bench/process_usage.h"
+#include "bench/store_load.h"
+#include "bench/store_session.h"
+#include "edgecase/options.h"
+
+namespace edgecase::cli::bench {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::uint64_t kUsualNum = 1'000'000;
+constexpr std::uint64_t kSmokeNum = 2'000;
+constexpr std::uint32_t kUsualValueBytes = 50;
+constexpr std::uint32_t kFillBatch = 1'000;           // of a fill that is not what is measured
+constexpr std::uint32_t kFillBatchBytes = 256 << 10;  // the same, of large values
+constexpr std::uint32_t kKeySizeMinBytes = 8;
+constexpr std::uint64_t kSeekEntries = 100;   // read from each place that seekrandom seeks
+constexpr std::uint64_t kScanStride = 1'000;  // one reading of the clock a thousand entries
+constexpr std::uint32_t kSampleStride = 16;   // operations of which one is timed
+
+// Runs `work(thread, histogram)` on every thread and adds up what they measured.
+class Crew {
+ public:
+  template <typename Work>
+  Status run(std::uint32_t threads, Histogram& latency, const Work& work) {
+    std::vector<std::thread> crew;
+    std::mutex mutex;
+    Status first;
+    for (std::uint32_t thread = 0; thread < threads; ++thread) {
+      crew.emplace_back([&, thread] {
+        auto own = std::make_unique<Histogram>();
+        Status status = work(thread, *own);
+        const std::lock_guard lock(mutex);
+        latency.merge(*own);
+        if (first.ok()) first = std::move(status);
+      });
+    }
+    for (std::thread& thread : crew) thread.join();
+    return first;
+  }
+};
+
+class StoreWorkload {
+ public:
+  explicit StoreWorkload(const BenchOptions& options)
+      : options_(options),
+        num_(options.num_or(kUsualNum, kSmokeNum)),
+        operations_(options.operations != 0 ? options.operations : num_),
+        value_size_(options.value_size_or(kUsualValueBytes)),
+        batch_(options.batch_or(1)),
+        threads_(options.threads_or(1)),
+        stride_(batch_ == 1 && !options.sync && num_ > kSmokeNum ? kSampleStride : 1),
+        values_(options.seed, std::min(value_size_, kValueSizeMaxBytes),
+                options.compression_ratio) {}
+
+  Result<Report> run() {
+    if (options_.key_size < kKeySizeMinBytes || options_.key_size > kKeySizeMaxBytes) {
+      return invalid_argument("--key-size is 8 to " + std::to_string(kKeySizeMaxBytes));
+    }
+    if (value_size_ > kValueSizeMaxBytes) {
+      return invalid_argument("--value-size is at most " + std::to_string(kValueSizeMaxBytes));
+    }
+    EC_ASSIGN_OR_RETURN(session_,
+                        StoreSession::create(options_, 1, StoreSession::kUsualMemoryBytes));
+    Status status = measure();
+    session_.reset();
+    if (!status.ok()) return status;
+    return std::move(report_);
+  }
+
+ private:
+  // What becomes of one number: a put, or a delete.
+  enum class Change : unsigned char { Put, Delete };
+
+  bool is(const char* workload) const { return options_.workload == workload; }
+  bool late() const {
+    return options_.seconds > 0 && static_cast<double>(ns_since(start_)) / 1e9 >= options_.seconds;
+  }
+  std::uint64_t entry_bytes() const { return options_.key_size + value_size_; }
+  BenchStore& store() { return session_->store(); }
+
+  Status measure() {
+    report_.workload = options_.workload;
+    report_.engine = options_.engine;
+    report_.value_size = value_size_;
+    report_.threads = threads_;
+    report_.sync = options_.sync;
+    report_.seed = options_.seed;
+    const bool fills = is("fillseq") || is("fillrandom");
+    const bool reads = is("readrandom") || is("readmissing") || is("readseq") || is("seekrandom");
+    if (!fills) EC_TRY(fill_first());
+    if (reads && options_.cold) EC_TRY(session_->reopen_cold());
+    reset_own_peak();
+    const std::uint64_t os_written = own_usage().written_bytes;
+    const std::uint64_t written = session_->device_bytes_written();
+    if (!reads) session_->watch_space();
+    start_ = SteadyClock::now();
+    if (is("fillseq")) EC_TRY(fill_in_order());
+    if (is("fillrandom") || is("overwrite")) EC_TRY(change_at_random(Change::Put));
+    if (is("deleterandom")) EC_TRY(change_at_random(Change::Delete));
+    if (is("readrandom") || is("readmissing")) EC_TRY(read_at_random());
+    if (is("readseq")) EC_TRY(read_in_order());
+    if (is("seekrandom")) EC_TRY(seek_at_random());
+    report_.seconds = static_cast<double>(ns_since(start_)) / 1e9;
+    report_.num = done_;
+    report_.user_bytes = bytes_;
+    if (!reads) EC_TRY(settle_and_weigh(written, os_written));
+    report_.more.emplace_back("bytes_on_drives", static_cast<double>(session_->table_bytes()));
+    const Figures own = store().figures();
+    report_.more.insert(report_.more.end(), own.begin(), own.end());
+    report_.peak_memory_bytes = own_usage().peak_resident_bytes;
+    return check_interrupt();
+  }
+
+  Status settle_and_weigh(std::uint64_t written, std::uint64_t os_written) {
+    const auto start = SteadyClock::now();
+    EC_TRY(session_->settle());
+    report_.more.emplace_back("settle_seconds", static_cast<double>(ns_since(start)) / 1e9);
+    const std::uint64_t peak = session_->stop_watching();
+    const auto live = static_cast<double>(live_ * entry_bytes());
+    if (const auto user_bytes = static_cast<double>(report_.user_bytes); user_bytes > 0) {
+      report_.write_amplification =
+          static_cast<double>(session_->device_bytes_written() - written) / user_bytes;
+      report_.more.emplace_back(
+          "process_write_amplification",
+          static_cast<double>(own_usage().written_bytes - os_written) / user_bytes);
+    }
+    if (live > 0) {
+      report_.space_amplification = static_cast<double>(session_->table_bytes()) / live;
+      report_.more.emplace_back("peak_space_amplification", static_cast<double>(peak) / live);
+    }
+    return ok();
+  }
+
+  // `count` changes of one thread; numbers from `first` on, or drawn from all of num_.
+  Status change_range(Change change, std::uint64_t first, std::uint64_t count,
+                      std::uint32_t batch_size, bool sync, SeededRandom* random, Histogram& latency,
+                      std::vector<bool>* touched) {
+    KeyMaker keys(options_.key_size);
+    const auto batch = store().make_batch();
+    LatencySampler sampler(latency, stride_);
+    std::uint64_t done = 0;
+    while (done < count) {
+      const std::uint64_t until = std::min<std::uint64_t>(done + batch_size, count);
+      sampler.begin();
+      batch->clear();
+      for (; done < until; ++done) {
+        const std::uint64_t number = random != nullptr ? random->below(num_) : first + done;
+        if (touched != nullptr) (*touched)[number] = true;
+        if (change == Change::Put) {
+          batch->put(0, keys.of(number), values_.of(number + done));
+        } else {
+          batch->remove(0, keys.of(number));
+        }
+      }
+      EC_TRY(store().write(*batch, sync));
+      sampler.end();
+      if (interrupted() || late()) break;
+    }
+    done_ += done;
+    bytes_ += done * (change == Change::Put ? entry_bytes() : options_.key_size);
+    return ok();
+  }
+
+  Status fill_in_order() {
+    Crew crew;
+    EC_TRY(crew.run(threads_, report_.latency, [&](std::uint32_t thread, Histogram& latency) {
+      const std::uint64_t first = num_ * thread / threads_;
+      return change_range(Change::Put, first, num_ * (thread + 1) / threads_ - first, batch_,
+                          options_.sync, nullptr, latency, nullptr);
+    }));
+    live_ = done_;
+    return ok();
+  }
+
+  Status change_at_random(Change change) {
+    // Which keys were met, a map a thread: two threads share no word of it.
+    std::vector<std::vector<bool>> touched(threads_, std::vector<bool>(num_));
+    Crew crew;
+    EC_TRY(crew.run(threads_, report_.latency, [&](std::uint32_t thread, Histogram& latency) {
+      const std::uint64_t count =
+          operations_ * (thread + 1) / threads_ - operations_ * thread / threads_;
+      SeededRandom numbers(options_.seed * 1000 + thread);
+      return change_range(change, 0, count, batch_, options_.sync, &numbers, latency,
+                          &touched[thread]);
+    }));
+    std::uint64_t met = 0;
+    for (std::uint64_t i = 0; i < num_; ++i) {
+      met += std::any_of(touched.begin(), touched.end(), [i](const auto& t) { return t[i]; });
+    }
+    live_ = is("fillrandom") ? met : is("deleterandom") ? num_ - met : num_;
+    return ok();
+  }
+
+  // Every number once, in order or in an order that jumps about.
+  Status fill_first() {
+    start_ = SteadyClock::now();
+    const double seconds = std::exchange(options_.seconds, 0);
+    const auto batch_size = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(kFillBatchBytes / entry_bytes(), 1, kFillBatch));
+    Histogram ignored;
+    if (options_.random_fill) {
+      EC_TRY(fill_shuffled(batch_size));
+    } else {
+      EC_TRY(change_range(Change::Put, 0, num_, batch_size, false, nullptr, ignored, nullptr));
+    }
+    options_.seconds = seconds;
+    done_ = 0;
+    bytes_ = 0;
+    if (!options_.at_once) EC_TRY(session_->settle());
+    return check_interrupt();
+  }
+
+  Status fill_shuffled(std::uint32_t batch_size) {
+    std::vector<std::uint32_t> numbers(num_);
+    for (std::uint64_t i = 0; i < num_; ++i) numbers[i] = static_cast<std::uint32_t>(i);
+    SeededRandom random(options_.seed);
+    for (std::uint64_t i = num_; i > 1; --i) std::swap(numbers[i - 1], numbers[random.below(i)]);
+    KeyMaker keys(options_.key_size);
+    const auto batch = store().make_batch();
+    for (std::uint64_t i = 0; i < num_ && !interrupted();) {
+      batch->clear();
+      for (const std::uint64_t until = std::min(i + batch_size, num_); i < until; ++i) {
+        batch->put(0, keys.of(numbers[i]), values_.of(numbers[i] + i));
+      }
+      EC_TRY(store().write(*batch, false));
+    }
+    return ok();
+  }
+
+  Status read_at_random() {
+    const bool missing = is("readmissing");
+    Crew crew;
+    return crew.run(threads_, report_.latency, [&](std::uint32_t thread, Histogram& latency) {
+      KeyMaker keys(options_.key_size);
+      SeededRandom random(options_.seed * 1000 + thread);
+      LatencySampler sampler(latency, stride_);
+      const std::uint64_t count = operations_ / threads_;
+      std::uint64_t read = 0;
+      for (; read < count && !interrupted() && !late(); ++read) {
+        const std::uint64_t number = random.below(num_);
+        const ByteView key = missing ? keys.missing(number) : keys.of(number);
+        sampler.begin();
+        const auto value = store().get(0, key);
+        sampler.end();
+        if (missing && value.status().code() == StatusCode::NotFound) continue;
+        if (!value.ok()) return value.status();
+        if (missing) return corruption("a key that was never written");
+        if (value->size() != value_size_) return corruption("a value of another size");
+      }
+      done_ += read;
+      bytes_ += read * (missing ? options_.key_size : entry_bytes());
+      return ok();
+    });
+  }
+
+  Status read_in_order() {
+    Crew crew;
+    return crew.run(threads_, report_.latency, [&](std::uint32_t, Histogram& latency) {
+      std::uint64_t read = 0;
+      std::uint64_t bytes = 0;
+      auto before = SteadyClock::now();
+      const Status status = store().scan({}, [&](ByteView key, ByteView value) {
+        bytes += key.size() + value.size();
+        if (++read % kScanStride != 0) return true;
+        latency.add(ns_since(before) / kScanStride);
+        before = SteadyClock::now();
+        return !interrupted() && !late();
+      });
+      done_ += read;
+      bytes_ += bytes;
+      if (status.ok() && bytes != read * entry_bytes()) return corruption("entries of other sizes");
+      return status;
+    });
+  }
+
+  Status seek_at_random() {
+    Crew crew;
+    return crew.run(threads_, report_.latency, [&](std::uint32_t thread, Histogram& latency) {
+      KeyMaker keys(options_.key_size);
+      SeededRandom random(options_.seed * 1000 + thread);
+      LatencySampler sampler(latency, 1);
+      const std::uint64_t count = operations_ / threads_ / kSeekEntries;
+      std::uint64_t read = 0;
+      std::uint64_t bytes = 0;
+      for (std::uint64_t seek = 0; seek < count && !interrupted() && !late(); ++seek) {
+        const ByteView lower = keys.of(random.below(num_));
+        sampler.begin();
+        std::uint64_t left = kSeekEntries;
+        EC_TRY(store().scan(lower, [&](ByteView key, ByteView value) {
+          bytes += key.size() + value.size();
+          ++read;
+          return --left > 0;
+        }));
+        sampler.end();
+      }
+      done_ += read;
+      bytes_ += bytes;
+      return ok();
+    });
+  }
+
+  BenchOptions options_;
+  const std::uint64_t num_;
+  const std::uint64_t operations_;
+  const std::uint32_t value_size_;
+  const std::uint32_t batch_;
+  const std::uint32_t threads_;
+  const std::uint32_t stride_;
+  const ValueMaker values_;
+  std::unique_ptr<StoreSession> session_;
+  SteadyClock::time_point start_;
+  std::atomic<std::uint64_t> done_{0};
+  std::atomic<std::uint64_t> bytes_{0};
+  std::uint64_t live_ = 0;  // keys that a reader would find
+  Report report_;
+};
+
+}  // namespace
+
+Result<Report> run_store_workload(const BenchOptions& options) {
+  return compare(options, [](const BenchOptions& one) { return StoreWorkload(one).run(); });
+}
+
+}  // namespace edgecase::cli::bench

@@ -1,0 +1,37 @@
+#include "bench/workloads.h"
+
+#include "bench/daemon_figures.h"
+#include "bench/ingest_http.h"
+#include "bench/ingest_mqtt.h"
+#include "bench/store_workloads.h"
+
+namespace edgecase::cli::bench {
+
+std::span<const Workload> workloads() {
+  static constexpr Workload kWorkloads[] = {
+      {"fillseq", "puts", "write keys in order", run_store_workload},
+      {"fillrandom", "puts", "write keys drawn at random", run_store_workload},
+      {"overwrite", "puts", "write keys that are there, at random", run_store_workload},
+      {"deleterandom", "deletes", "delete keys drawn at random", run_store_workload},
+      {"readrandom", "gets", "read keys drawn at random", run_store_workload},
+      {"readmissing", "gets", "read keys that are not there", run_store_workload},
+      {"seekrandom", "entries", "read 100 in order from keys drawn at random", run_store_workload},
+      {"readseq", "entries", "read everything in order", run_store_workload},
+      {"tenants", "gets", "eight tenants, apart and in one namespace", run_tenants},
+      {"ingest-http", "lines", "durable line protocol into a private daemon", run_ingest_http},
+      {"ingest-mqtt", "messages", "QoS 1 through a private mosquitto", run_ingest_mqtt},
+      {"query", "readings", "aggregate, list, and last, through a daemon", run_query_figures},
+      {"footprint", "readings", "memory, start time, bytes a reading", run_footprint},
+      {"recovery", "entries", "open a store whose log is full", run_recovery},
+  };
+  return kWorkloads;
+}
+
+const Workload* find_workload(const std::string& name) {
+  for (const Workload& workload : workloads()) {
+    if (name == workload.name) return &workload;
+  }
+  return nullptr;
+}
+
+}  // namespace edgecase::cli::bench

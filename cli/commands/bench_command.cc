@@ -1,0 +1,164 @@
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/interrupt.h"
+#include "bench/workloads.h"
+#include "commands/commands.h"
+#include "help_text.h"
+#include "wire/errors.h"
+
+namespace edgecase::cli {
+namespace {
+
+using bench::BenchOptions;
+using bench::Workload;
+
+bool wants_store_peer(const BenchOptions& options) {
+  if (options.engine != bench::kOwnStore) return true;
+  return std::any_of(std::begin(bench::kStorePeers), std::end(bench::kStorePeers),
+                     [&](const char* peer) { return options.has_peer(peer); });
+}
+
+// Becomes edgecase-bench-peers, which lies beside this executable, with the same command line.
+// Returns when there is none.
+void become_bench_with_peers() {
+  std::array<char, 4096> own{};
+  const ssize_t size = ::readlink("/proc/self/exe", own.data(), own.size() - 1);
+  if (size <= 0) return;
+  const std::string path(own.data(), static_cast<std::size_t>(size));
+  const std::string peers = path.substr(0, path.rfind('/') + 1) + "edgecase-bench-peers";
+  std::vector<std::string> words;
+  std::ifstream command_line("/proc/self/cmdline");
+  for (std::string word; std::getline(command_line, word, '\0');) words.push_back(word);
+  if (words.empty()) return;
+  words.front() = peers;
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execv(peers.c_str(), arguments.data());
+}
+
+int run_bench(const BenchOptions& options) {
+  const Workload* workload = bench::find_workload(options.workload);
+  if (wants_store_peer(options) && options.make_peer == nullptr) {
+    become_bench_with_peers();
+    std::fprintf(stderr,
+                 "edgecase bench: no peer is built in: edgecase-bench-peers is not beside this "
+                 "executable (packaging/install-dependencies.sh peers, then build it)\n");
+    return wire::kExitFailed;
+  }
+  bench::watch_for_interrupt();
+  const auto report = workload->run(options);
+  if (!report.ok()) {
+    std::fprintf(stderr, "edgecase bench %s: %s\n", workload->name,
+                 report.status().to_string().c_str());
+    return wire::exit_code_of(report.status().code());
+  }
+  const std::string text = options.json ? bench::report_json(*report) + "\n"
+                                        : bench::report_text(*report, workload->operation);
+  std::fputs(text.c_str(), stdout);
+  return wire::kExitOk;
+}
+
+std::string workload_list() {
+  std::string text = "Workloads:\n";
+  for (const Workload& workload : bench::workloads()) {
+    text += "  ";
+    text += workload.name;
+    text.append(14 - std::min<std::size_t>(13, std::string(workload.name).size()), ' ');
+    text += workload.purpose;
+    text += '\n';
+  }
+  return text + "\n";
+}
+
+void add_store_options(CLI::App& command, BenchOptions& options) {
+  std::vector<std::string> names{bench::kOwnStore};
+  names.insert(names.end(), std::begin(bench::kStorePeers), std::end(bench::kStorePeers));
+  command.add_option("--engine", options.engine, "What is measured (workloads on a store)")
+      ->capture_default_str()
+      ->check(CLI::IsMember(names));
+  names.front() = "influxdb";
+  command.add_option("--peer", options.peers, "Also measured, taking turns: a name or a list")
+      ->delimiter(',')
+      ->check(CLI::IsMember(names));
+  command
+      .add_option("--memory", options.memory_bytes,
+                  "Of a store, e.g. 64MiB: an eighth a write buffer, a fifth a cache")
+      ->transform(CLI::AsSizeValue(false));
+  command.add_option("--operations", options.operations,
+                     "After the fill, of workloads that begin with one; 0: as --num");
+  command.add_flag("--compression", options.compression, "Of peers: Snappy or LZ4");
+  command
+      .add_option("--compression-ratio", options.compression_ratio,
+                  "Share of a value that cannot be compressed")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  command.add_flag("--random-fill", options.random_fill, "What is read was written at random");
+  command.add_flag("--at-once", options.at_once, "Read without waiting for compactions");
+  command.add_flag("--cold", options.cold, "Read what is not in the page cache");
+}
+
+void add_bench(std::shared_ptr<BenchOptions> options, CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "bench", "Measure this board, on private directories that are removed at the end");
+  std::vector<std::string> names;
+  for (const Workload& workload : bench::workloads()) names.emplace_back(workload.name);
+  command->add_option("workload", options->workload, "What to run, see below")
+      ->required()
+      ->check(CLI::IsMember(names));
+  command->add_option("--num", options->num, "Operations; 0: the workload's own number")
+      ->capture_default_str();
+  command->add_option("--value-size", options->value_size,
+                      "Bytes of a value; 0: the workload's own number");
+  command->add_option("--key-size", options->key_size, "Bytes of a key")->capture_default_str();
+  command->add_option("--batch", options->batch,
+                      "Puts or lines written together; 0: the workload's own number");
+  command->add_option("--threads", options->threads,
+                      "Threads, connections or publishers; 0: the workload's own number");
+  command->add_flag("--sync", options->sync, "Every write survives a power cut (fill workloads)");
+  command->add_option("--seconds", options->seconds, "Stop after so many; 0: when num is done");
+  command->add_option("--seed", options->seed, "Of keys, values and readings")
+      ->capture_default_str();
+  command
+      ->add_option("--rounds,--runs", options->rounds,
+                   "Runs of which the median counts; 0: the workload's own number")
+      ->check(CLI::Range(0, 99));
+  command
+      ->add_option("--metadata,--dir", options->metadata,
+                   "Directory on the drive for metadata; default: the working directory")
+      ->check(CLI::ExistingDirectory);
+  command
+      ->add_option("--values", options->values,
+                   "Directory on the drive for values; default: beside the metadata")
+      ->check(CLI::ExistingDirectory);
+  add_store_options(*command, *options);
+  command->add_flag("--smoke", options->smoke, "A second's worth, to see that it runs");
+  command->add_flag("--json", options->json, "One JSON object");
+  command->footer(workload_list() +
+                  help_footer({"edgecase bench fillrandom --value-size 100 --sync",
+                               "edgecase bench readrandom --peer leveldb,rocksdb-blob",
+                               "edgecase bench ingest-http --peer influxdb --json"}));
+  command->callback([options, &action] { action = [options] { return run_bench(*options); }; });
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, Action& action) {
+  add_bench(std::make_shared<BenchOptions>(), app, action);
+}
+
+void add_bench_command_with(bench::MakeStore& make_peer, CLI::App& app, Action& action) {
+  auto options = std::make_shared<BenchOptions>();
+  options->make_peer = make_peer;
+  add_bench(std::move(options), app, action);
+}
+
+}  // namespace edgecase::cli

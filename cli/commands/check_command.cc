@@ -1,0 +1,140 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "bench/interrupt.h"
+#include "commands/commands.h"
+#include "edgecase/store_check.h"
+#include "help_text.h"
+#include "output.h"
+#include "progress.h"
+#include "reading_output.h"
+#include "setting_flags.h"
+#include "wire/errors.h"
+
+namespace edgecase::cli {
+namespace {
+
+struct CheckArguments {
+  SettingArguments settings;
+  bool repair = false;
+  bool json = false;
+};
+
+const char* kind_name(CheckFinding::Kind kind) {
+  switch (kind) {
+    case CheckFinding::Kind::Note: return "note";
+    case CheckFinding::Kind::Problem: return "problem";
+    case CheckFinding::Kind::Repair: return "repair";
+    case CheckFinding::Kind::Loss: return "loss";
+  }
+  return "note";
+}
+
+// One line a finding on stdout, or all of them in one document at the end; the progress on stderr.
+class CheckOutput final : public CheckObserver {
+ public:
+  explicit CheckOutput(bool json) : json_(json), progress_("checking", 0, "bytes") {}
+
+  void on_finding(const CheckFinding& finding) override {
+    if (json_) {
+      findings_.push_back({{"kind", kind_name(finding.kind)}, {"message", finding.message}});
+      return;
+    }
+    progress_.finish();
+    write_out(stdout,
+              std::string(kind_name(finding.kind)) + ": " + printable(finding.message) + "\n");
+  }
+  void on_progress(std::uint64_t done_bytes, std::uint64_t) override {
+    progress_.add(done_bytes - done_bytes_, done_bytes - done_bytes_);
+    done_bytes_ = done_bytes;
+  }
+  bool stop() override { return bench::interrupted(); }
+
+  void finish(const CheckReport& report) {
+    progress_.finish();
+    if (json_) {
+      const nlohmann::json document = {{"findings", findings_},
+                                       {"metadata_tables", report.tables},
+                                       {"value_tables", report.value_tables},
+                                       {"items", report.items},
+                                       {"entries", report.entries},
+                                       {"wal_segments", report.wal_segments},
+                                       {"wal_records", report.wal_records},
+                                       {"bytes", report.bytes},
+                                       {"notes", report.notes},
+                                       {"problems", report.problems},
+                                       {"repairs", report.repairs},
+                                       {"losses", report.losses}};
+      write_out(stdout,
+                document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+      return;
+    }
+    std::fprintf(stderr,
+                 "%s metadata tables, %s value tables, %s entries, %s WAL records: %s problems, "
+                 "%s notes\n",
+                 count_text(report.tables).c_str(), count_text(report.value_tables).c_str(),
+                 count_text(report.entries).c_str(), count_text(report.wal_records).c_str(),
+                 count_text(report.problems).c_str(), count_text(report.notes).c_str());
+  }
+
+ private:
+  const bool json_;
+  Progress progress_;
+  std::uint64_t done_bytes_ = 0;
+  nlohmann::json findings_ = nlohmann::json::array();
+};
+
+int run_check(const CheckArguments& arguments) {
+  const Result<config::Configuration> configuration = load_settings(arguments.settings);
+  if (!configuration.ok()) {
+    std::fprintf(stderr, "%s\n", configuration.status().message().c_str());
+    return wire::kExitUsage;
+  }
+  Options options;
+  options.metadata_directory = configuration->settings.storage.metadata;
+  options.values_directory = configuration->settings.storage.values;
+  bench::watch_for_interrupt();
+  CheckOutput output(arguments.json);
+  const Result<CheckReport> report = arguments.repair
+                                         ? repair_store(posix_file_system(), options, output)
+                                         : check_store(posix_file_system(), options, output);
+  if (!report.ok()) {
+    // A drive that is not there is no daemon that is not there.
+    const int exit_code = report_failure(report.status());
+    return exit_code == wire::kExitUnreachable ? wire::kExitFailed : exit_code;
+  }
+  output.finish(*report);
+  const int finished = finish_stdout();
+  if (finished != wire::kExitOk) return finished;
+  if (report->problems == 0) return wire::kExitOk;
+  if (!arguments.repair) return wire::kExitCorruption;
+  std::fputs(report->losses == 0 ? "repaired; nothing was lost\n"
+                                 : "repaired; what was lost is listed above\n",
+             stderr);
+  return report->losses == 0 ? wire::kExitOk : wire::kExitPartly;
+}
+
+}  // namespace
+
+void add_check_command(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<CheckArguments>();
+  CLI::App* command = app.add_subcommand(
+      "check", "Check every checksum and reference of a store on both drives; offline");
+  command->add_flag("--repair", arguments->repair,
+                    "Make damaged metadata anew from the values; what was damaged is kept aside");
+  command->add_flag("--json", arguments->json, "One JSON document");
+  add_directory_options(*command, arguments->settings);
+  command->footer(
+      "The daemon must not run. Without --repair nothing is changed; 7 says that there is damage.\n"
+      "With --repair, 0 says that nothing was lost, 6 that something was: each loss is a "
+      "line.\n\n" +
+      help_footer({"edgecase check --metadata ./meta --values ./values",
+                   "edgecase check --repair --config /etc/edgecase/edgecase.toml"}));
+  command->callback(
+      [arguments, &action] { action = [arguments] { return run_check(*arguments); }; });
+}
+
+}  // namespace edgecase::cli

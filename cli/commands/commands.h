@@ -1,0 +1,32 @@
+// Every command of the executable. Each is declared and run in <name>_command.cc.
+#pragma once
+
+#include "action.h"
+#include "bench/bench_store.h"
+
+namespace CLI {
+class App;
+}
+
+namespace edgecase::cli {
+
+void add_serve_command(CLI::App& app, Action& action);
+void add_status_command(CLI::App& app, Action& action);
+void add_write_command(CLI::App& app, Action& action);
+void add_query_command(CLI::App& app, Action& action);
+void add_last_command(CLI::App& app, Action& action);
+void add_get_command(CLI::App& app, Action& action);
+void add_series_command(CLI::App& app, Action& action);
+void add_devices_command(CLI::App& app, Action& action);
+void add_export_command(CLI::App& app, Action& action);
+void add_namespace_command(CLI::App& app, Action& action);
+void add_check_command(CLI::App& app, Action& action);
+void add_inspect_command(CLI::App& app, Action& action);
+void add_mqtt_command(CLI::App& app, Action& action);
+void add_config_command(CLI::App& app, Action& action);
+void add_bench_command(CLI::App& app, Action& action);
+// The same with peers at hand.
+void add_bench_command_with(bench::MakeStore& make_peer, CLI::App& app, Action& action);
+void add_version_command(CLI::App& app, Action& action);
+
+}  // namespace edgecase::cli

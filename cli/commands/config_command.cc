@@ -1,0 +1,94 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "app/serve.h"
+#include "commands/commands.h"
+#include "config/show.h"
+#include "help_text.h"
+#include "output.h"
+#include "reading_output.h"
+#include "setting_flags.h"
+#include "wire/errors.h"
+
+namespace edgecase::cli {
+namespace {
+
+struct ShowArguments {
+  SettingArguments settings;
+  bool json = false;
+};
+
+// The line speaks for itself: file, line, column, key.
+int report_configuration(const Status& status) {
+  std::fprintf(stderr, "%s\n", status.message().c_str());
+  return wire::kExitUsage;
+}
+
+int run_show(const ShowArguments& arguments) {
+  const Result<config::Configuration> configuration = load_settings(arguments.settings);
+  if (!configuration.ok()) return report_configuration(configuration.status());
+  write_out(stdout, arguments.json ? config::effective_json(*configuration) + "\n"
+                                   : config::effective_text(*configuration));
+  return finish_stdout();
+}
+
+int run_check(const SettingArguments& arguments) {
+  // The file alone: a variable of this shell must not hide a mistake in it.
+  config::Sources sources;
+  if (!arguments.file.empty()) {
+    sources.file = arguments.file;
+    sources.missing_file = config::MissingFile::IsError;
+  }
+  const Result<config::Configuration> configuration = config::load_configuration(sources);
+  if (!configuration.ok()) return report_configuration(configuration.status());
+  const Status rules = app::check_rules(*configuration);
+  if (!rules.ok()) return report_configuration(rules);
+  for (const std::string& note : configuration->idle) {
+    std::fprintf(stderr, "note: %s\n", note.c_str());
+  }
+  const std::string what = configuration->file.empty()
+                               ? "there is no " + sources.file + ", the defaults are used"
+                               : configuration->file + " is right";
+  std::fprintf(stderr, "%s\n", what.c_str());
+  return wire::kExitOk;
+}
+
+}  // namespace
+
+void add_config_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("config", "Show, check and start a configuration");
+  command->require_subcommand(1);
+  command->footer(help_footer({"edgecase config check /etc/edgecase/edgecase.toml"}));
+
+  auto show_arguments = std::make_shared<ShowArguments>();
+  CLI::App* show =
+      command->add_subcommand("show", "Print the settings in effect and where each comes from");
+  show->add_flag("--json", show_arguments->json, "One JSON document");
+  add_setting_options(*show, show_arguments->settings);
+  show->footer(help_footer({"edgecase config show --json"}));
+  show->callback([show_arguments, &action] {
+    action = [show_arguments] { return run_show(*show_arguments); };
+  });
+
+  auto check_arguments = std::make_shared<SettingArguments>();
+  CLI::App* check = command->add_subcommand("check", "Check a file without starting anything");
+  check->add_option("file", check_arguments->file, "Else " + std::string(config::kDefaultFile));
+  check->footer(help_footer({"edgecase config check ./edgecase.toml"}));
+  check->callback([check_arguments, &action] {
+    action = [check_arguments] { return run_check(*check_arguments); };
+  });
+
+  CLI::App* example = command->add_subcommand(
+      "example", "Print a commented configuration with every setting at its default");
+  example->footer(help_footer({"edgecase config example > edgecase.toml"}));
+  example->callback([&action] {
+    action = [] {
+      write_out(stdout, config::example_text());
+      return finish_stdout();
+    };
+  });
+}
+
+}  // namespace edgecase::cli

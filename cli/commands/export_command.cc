@@ -1,0 +1,150 @@
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "commands/commands.h"
+#include "daemon_client.h"
+#include "edgecase/clock.h"
+#include "export_directory.h"
+#include "help_text.h"
+#include "json_text.h"
+#include "output.h"
+#include "progress.h"
+#include "reading_output.h"
+#include "target_file.h"
+#include "time_arguments.h"
+#include "wire/errors.h"
+#include "wire/routes.h"
+#include "wire/selector.h"
+
+namespace edgecase::cli {
+namespace {
+
+struct ExportArguments {
+  ConnectionArguments connection;
+  NamespaceArguments namespaces;
+  RangeArguments range;
+  std::string selector;
+  std::string output;
+  std::string format = "csv";
+  bool resume = false;
+};
+
+bool is_directory_target(const std::string& path) {
+  struct stat status {};
+  if (path.ends_with('/')) return true;
+  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+Status check(const ExportArguments& arguments) {
+  EC_TRY(wire::parse_selector(arguments.selector).status());
+  EC_TRY(check_range(arguments.range));
+  if (arguments.resume && !is_directory_target(arguments.output)) {
+    return invalid_argument("--resume continues an export into a directory, give one with -o");
+  }
+  return ok();
+}
+
+// How many readings to expect; 0 when nobody looks or the range makes it unknown.
+std::uint64_t expected_readings(DaemonClient& client, const ExportArguments& arguments) {
+  const RangeArguments& range = arguments.range;
+  if (!is_terminal(stderr) || !range.from.empty() || !range.since.empty() || !range.to.empty()) {
+    return 0;
+  }
+  const Result<std::string> body =
+      client.get_small(path_with(wire::routes::kSeries, {{"ns", arguments.namespaces.parameter()},
+                                                         {"select", arguments.selector}}));
+  if (!body.ok()) return 0;
+  const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  std::uint64_t total = 0;
+  if (!document.is_object() || !document.contains("series")) return 0;
+  for (const nlohmann::json& row : document["series"]) total += count_field(row, "count");
+  return total;
+}
+
+int export_to_file(const ExportArguments& arguments, const std::string& path) {
+  DaemonClient client(arguments.connection);
+  const std::uint64_t total = expected_readings(client, arguments);
+  stop_on_interrupt("\nedgecase: stopped, " + arguments.output + " was not written\n",
+                    wire::kExitFailed);
+  Result<TargetFile> file = TargetFile::create(arguments.output);
+  if (!file.ok()) return report_failure(file.status());
+  Progress progress("export", total, "readings");
+  Status written;
+  Status status = client.get(path, [&](std::string_view piece) {
+    written = file->write(piece);
+    progress.add(static_cast<std::uint64_t>(std::count(piece.begin(), piece.end(), '\n')),
+                 piece.size());
+    return written.ok();
+  });
+  progress.finish();
+  if (!written.ok()) return report_failure(written);
+  if (status.ok()) status = file->commit();
+  return status.ok() ? wire::kExitOk : report_failure(status);
+}
+
+int export_to_stdout(const ExportArguments& arguments, const std::string& path) {
+  DaemonClient client(arguments.connection);
+  bool written = true;
+  const Status status = client.get(path, [&written](std::string_view piece) {
+    written = write_out(stdout, piece);
+    return written;
+  });
+  const int flushed = finish_stdout();
+  if (!status.ok() && written) return report_failure(status);
+  return flushed;
+}
+
+int run_export(const ExportArguments& arguments) {
+  if (const Status status = check(arguments); !status.ok()) return report_failure(status);
+  if (is_directory_target(arguments.output)) {
+    DirectoryExport directory{arguments.connection,
+                              arguments.namespaces,
+                              arguments.range,
+                              arguments.selector,
+                              arguments.output,
+                              arguments.format,
+                              arguments.resume ? ExportMode::Resume : ExportMode::Fresh};
+    return export_to_directory(directory);
+  }
+  Parameters parameters = {{"ns", arguments.namespaces.parameter()},
+                           {"select", arguments.selector},
+                           {"format", arguments.format}};
+  append_range(arguments.range, parameters);
+  const std::string path = path_with(wire::routes::kQuery, parameters);
+  if (arguments.output.empty() || arguments.output == "-") return export_to_stdout(arguments, path);
+  return export_to_file(arguments, path);
+}
+
+}  // namespace
+
+void add_export_command(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<ExportArguments>();
+  CLI::App* command = app.add_subcommand(
+      "export", "Write readings to a file, a directory (a file a series) or stdout");
+  command
+      ->add_option("selector", arguments->selector,
+                   "device/sensor with globs * and ?; kitchen alone means kitchen/*")
+      ->required();
+  command->add_option("-o,--output", arguments->output,
+                      "File, which appears when it is whole; or a directory (ending in / where\n"
+                      "there is none yet): NAMESPACE/DEVICE/SENSOR.csv");
+  add_range_options(*command, arguments->range);
+  command->add_option("--format", arguments->format, "csv, ndjson or line (Influx line protocol)")
+      ->check(CLI::IsMember({"csv", "ndjson", "line"}))
+      ->capture_default_str();
+  command->add_flag("--resume", arguments->resume,
+                    "Continue an export into a directory: files that are there stay");
+  add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
+  add_connection_options(*command, arguments->connection);
+  command->footer(help_footer({"edgecase export 'kitchen/*' --since 30d -o kitchen.csv",
+                               "edgecase export '*/*' -A -o backup/ --resume"}));
+  command->callback(
+      [arguments, &action] { action = [arguments] { return run_export(*arguments); }; });
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,78 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "commands/commands.h"
+#include "daemon_client.h"
+#include "help_text.h"
+#include "output.h"
+#include "reading_output.h"
+#include "target_file.h"
+#include "wire/errors.h"
+#include "wire/routes.h"
+#include "wire/selector.h"
+
+namespace edgecase::cli {
+namespace {
+
+struct GetArguments {
+  ConnectionArguments connection;
+  NamespaceArguments namespaces;
+  std::string series;
+  std::string time;
+  std::string output;
+};
+
+Result<std::string> blob_path(const GetArguments& arguments) {
+  EC_ASSIGN_OR_RETURN(const wire::SeriesName series, wire::parse_series_name(arguments.series));
+  std::string path = std::string(wire::routes::kBlob) + "/" +
+                     percent_encode(arguments.namespaces.name) + "/" +
+                     percent_encode(series.device) + "/" + percent_encode(series.sensor);
+  if (!arguments.time.empty()) path = path_with(path, {{"time", arguments.time}});
+  return path;
+}
+
+int run_get(const GetArguments& arguments) {
+  const Result<std::string> path = blob_path(arguments);
+  if (!path.ok()) return report_failure(path.status());
+  DaemonClient client(arguments.connection);
+  if (arguments.output.empty() || arguments.output == "-") {
+    const Status status =
+        client.get(*path, [](std::string_view piece) { return write_out(stdout, piece); });
+    const int flushed = finish_stdout();
+    if (!status.ok() && status.code() != StatusCode::Cancelled) return report_failure(status);
+    return flushed;
+  }
+
+  stop_on_interrupt("\nedgecase: stopped, nothing was written\n", wire::kExitFailed);
+  Result<TargetFile> file = TargetFile::create(arguments.output);
+  if (!file.ok()) return report_failure(file.status());
+  Status written;
+  Status status = client.get(*path, [&](std::string_view piece) {
+    written = file->write(piece);
+    return written.ok();
+  });
+  if (!written.ok()) return report_failure(written);
+  if (status.ok()) status = file->commit();
+  return status.ok() ? wire::kExitOk : report_failure(status);
+}
+
+}  // namespace
+
+void add_get_command(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<GetArguments>();
+  CLI::App* command = app.add_subcommand("get", "Print one value's raw bytes");
+  command->add_option("series", arguments->series, "device/sensor")->required();
+  command->add_option("--time", arguments->time,
+                      "The value's time, as query shows it; else the newest value");
+  command->add_option("-o,--output", arguments->output, "Write a file instead of stdout");
+  add_namespace_options(*command, arguments->namespaces, AllNamespaces::NotAllowed);
+  add_connection_options(*command, arguments->connection);
+  command->footer(
+      help_footer({"edgecase get door/photo --time 2026-11-20T14:00:00Z -o front.jpg"}));
+  command->callback([arguments, &action] { action = [arguments] { return run_get(*arguments); }; });
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,49 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "commands/commands.h"
+#include "daemon_client.h"
+#include "help_text.h"
+#include "reading_output.h"
+#include "wire/routes.h"
+#include "wire/selector.h"
+
+namespace edgecase::cli {
+namespace {
+
+struct LastArguments {
+  ConnectionArguments connection;
+  ReadingOutput output;
+  std::string selector = "*/*";
+};
+
+int run_last(const LastArguments& arguments) {
+  const Status status = wire::parse_selector(arguments.selector).status();
+  if (!status.ok()) return report_failure(status);
+  ReadingOutput output = arguments.output;
+  output.with_age = true;
+  DaemonClient client(arguments.connection);
+  return print_readings(client, wire::routes::kLast, {{"select", arguments.selector}}, output);
+}
+
+}  // namespace
+
+void add_last_command(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<LastArguments>();
+  CLI::App* command = app.add_subcommand("last", "Print the newest reading of each series");
+  command
+      ->add_option("selector", arguments->selector,
+                   "device/sensor with globs * and ?; kitchen alone means kitchen/*")
+      ->capture_default_str();
+  add_format_option(*command, arguments->output.format);
+  command->add_flag_callback(
+      "--json", [arguments] { arguments->output.format = "json"; }, "The same as --format json");
+  add_namespace_options(*command, arguments->output.namespaces, AllNamespaces::Allowed);
+  add_connection_options(*command, arguments->connection);
+  command->footer(help_footer({"edgecase last 'kitchen/*'"}));
+  command->callback(
+      [arguments, &action] { action = [arguments] { return run_last(*arguments); }; });
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,88 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "commands/commands.h"
+#include "daemon_client.h"
+#include "help_text.h"
+#include "reading_output.h"
+#include "time_arguments.h"
+#include "wire/errors.h"
+#include "wire/query_request.h"
+#include "wire/routes.h"
+#include "wire/selector.h"
+#include "wire/time_text.h"
+
+namespace edgecase::cli {
+namespace {
+
+struct QueryArguments {
+  ConnectionArguments connection;
+  ReadingOutput output;
+  RangeArguments range;
+  std::string selector;
+  std::string every;
+  std::string aggregate;
+  std::optional<std::uint64_t> limit;
+  bool descending = false;
+};
+
+Status check(const QueryArguments& arguments) {
+  EC_TRY(wire::parse_selector(arguments.selector).status());
+  EC_TRY(check_range(arguments.range));
+  if (!arguments.every.empty()) {
+    EC_ASSIGN_OR_RETURN(const std::int64_t every, wire::parse_duration_ns(arguments.every));
+    if (every == 0) return invalid_argument("--every must be longer than nothing, as in 1h");
+    if (arguments.aggregate.empty()) return invalid_argument("--every needs --agg, as in mean");
+  }
+  if (!arguments.aggregate.empty()) return wire::parse_aggregate(arguments.aggregate).status();
+  return ok();
+}
+
+int run_query(const QueryArguments& arguments) {
+  if (const Status status = check(arguments); !status.ok()) return report_failure(status);
+  Parameters parameters = {{"select", arguments.selector}};
+  append_range(arguments.range, parameters);
+  if (!arguments.every.empty()) parameters.emplace_back("every", arguments.every);
+  if (!arguments.aggregate.empty()) parameters.emplace_back("agg", arguments.aggregate);
+  if (arguments.limit.has_value()) {
+    parameters.emplace_back("limit", std::to_string(*arguments.limit));
+  }
+  if (arguments.descending) parameters.emplace_back("desc", "true");
+
+  ReadingOutput output = arguments.output;
+  output.limit = arguments.limit;
+  DaemonClient client(arguments.connection);
+  return print_readings(client, wire::routes::kQuery, std::move(parameters), output);
+}
+
+}  // namespace
+
+void add_query_command(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<QueryArguments>();
+  CLI::App* command = app.add_subcommand("query", "Print readings, ordered by series, then time");
+  command
+      ->add_option("selector", arguments->selector,
+                   "device/sensor with globs * and ?; kitchen alone means kitchen/*")
+      ->required();
+  add_range_options(*command, arguments->range);
+  command->add_option("--every", arguments->every,
+                      "One row for each window of this length, as in 15m; needs --agg");
+  command->add_option("--agg", arguments->aggregate,
+                      "mean, min, max, sum, count, first, last, stddev, p50, p95 or p99");
+  command->add_option("--limit", arguments->limit, "Print at most this many readings")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--desc", arguments->descending, "Newest first");
+  add_format_option(*command, arguments->output.format);
+  add_namespace_options(*command, arguments->output.namespaces, AllNamespaces::Allowed);
+  add_connection_options(*command, arguments->connection);
+  command->footer(
+      help_footer({"edgecase query 'kitchen/*' --since 24h --every 1h --agg mean",
+                   "edgecase query boiler/temp --from 2026-11-01 --format csv > nov.csv"}));
+  command->callback(
+      [arguments, &action] { action = [arguments] { return run_query(*arguments); }; });
+}
+
+}  // namespace edgecase::cli

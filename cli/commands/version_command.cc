@@ -1,0 +1,38 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "commands/commands.h"
+#include "help_text.h"
+#include "wire/errors.h"
+#include "wire/version.h"
+
+namespace edgecase::cli {
+namespace {
+
+struct VersionArguments {
+  bool json = false;
+};
+
+int run_version(const VersionArguments& arguments) {
+  const std::string version(wire::version());
+  const std::string text =
+      arguments.json ? nlohmann::json{{"version", version}}.dump() : "edgecase " + version;
+  std::puts(text.c_str());
+  return wire::kExitOk;
+}
+
+}  // namespace
+
+void add_version_command(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<VersionArguments>();
+  CLI::App* command = app.add_subcommand("version", "Print the version");
+  command->add_flag("--json", arguments->json, "One JSON document");
+  command->footer(help_footer({"edgecase version"}));
+  command->callback(
+      [arguments, &action] { action = [arguments] { return run_version(*arguments); }; });
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,143 @@
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "commands/commands.h"
+#include "daemon_client.h"
+#include "edgecase/clock.h"
+#include "edgecase/options.h"
+#include "help_text.h"
+#include "value_argument.h"
+#include "wire/errors.h"
+#include "wire/reading_format.h"
+#include "wire/routes.h"
+#include "wire/selector.h"
+#include "wire/time_text.h"
+
+namespace edgecase::cli {
+namespace {
+
+struct WriteArguments {
+  ConnectionArguments connection;
+  NamespaceArguments namespaces;
+  std::string series;
+  std::string value;
+  std::string time;
+  std::string type;
+  std::string file;
+  std::string content_type;
+};
+
+// All of `path`, or of stdin for "-". Refuses what the store would refuse before reading on.
+Result<std::string> read_all(const std::string& path) {
+  const bool standard_input = path == "-";
+  std::FILE* file = standard_input ? stdin : std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return not_found(path + ": " + std::strerror(errno));
+  std::string bytes;
+  char buffer[65536];
+  std::size_t got = 0;
+  while (bytes.size() <= kValueSizeMaxBytes &&
+         (got = std::fread(buffer, 1, sizeof buffer, file)) > 0) {
+    bytes.append(buffer, got);
+  }
+  const bool failed = std::ferror(file) != 0;
+  const int error = errno;
+  if (!standard_input) std::fclose(file);
+  if (failed) return io_error(path + ": " + std::strerror(error));
+  if (bytes.size() > kValueSizeMaxBytes) {
+    return invalid_argument(path + ": larger than " + wire::format_size(kValueSizeMaxBytes) +
+                            ", the largest value there is");
+  }
+  return bytes;
+}
+
+Status check(const WriteArguments& arguments) {
+  if (arguments.value.empty() == arguments.file.empty()) {
+    return invalid_argument("give either a VALUE or --file");
+  }
+  if (!arguments.content_type.empty() && arguments.type != "bytes" && arguments.file.empty()) {
+    return invalid_argument("--content-type belongs to bytes, add --type bytes");
+  }
+  if (!arguments.file.empty() && !arguments.type.empty() && arguments.type != "bytes" &&
+      arguments.type != "text") {
+    return invalid_argument("--file holds bytes or text, use --type bytes");
+  }
+  return ok();
+}
+
+// The time as the daemon is told it: absolute, so that "now" means the moment of the command.
+Result<std::string> absolute_time(const std::string& text) {
+  if (text.empty()) return std::string();
+  EC_ASSIGN_OR_RETURN(const std::int64_t time_ns,
+                      wire::parse_time_ns(text, system_clock().wall_ns()));
+  std::string absolute;
+  wire::append_time(time_ns, absolute);
+  return absolute;
+}
+
+Status write_value(const WriteArguments& arguments) {
+  EC_TRY(check(arguments));
+  EC_ASSIGN_OR_RETURN(const wire::SeriesName series, wire::parse_series_name(arguments.series));
+  EC_ASSIGN_OR_RETURN(const std::string time, absolute_time(arguments.time));
+
+  std::string text = arguments.value;
+  std::string type = arguments.type;
+  std::string content_type = arguments.content_type;
+  if (!arguments.file.empty()) {
+    EC_ASSIGN_OR_RETURN(text, read_all(arguments.file));
+    if (type.empty()) type = "bytes";
+    if (content_type.empty()) content_type = content_type_of_file(arguments.file);
+  } else if (arguments.value == "-") {
+    EC_ASSIGN_OR_RETURN(text, read_all("-"));
+    if (type != "bytes" && text.ends_with('\n')) text.pop_back();
+  }
+  EC_ASSIGN_OR_RETURN(const wire::Value value, parse_value(text, type));
+
+  DaemonClient client(arguments.connection);
+  if (value.type == wire::ValueType::Bytes) {
+    std::string path = std::string(wire::routes::kBlob) + "/" +
+                       percent_encode(arguments.namespaces.name) + "/" +
+                       percent_encode(series.device) + "/" + percent_encode(series.sensor);
+    if (!time.empty()) path = path_with(path, {{"time", time}});
+    if (content_type.empty()) content_type = "application/octet-stream";
+    return client.put(path, text, content_type).status();
+  }
+  const std::string body =
+      reading_json(arguments.namespaces.name, series.device, series.sensor, time, value);
+  return client.post(wire::routes::kReadings, body, "application/json").status();
+}
+
+int run_write(const WriteArguments& arguments) {
+  const Status status = write_value(arguments);
+  return status.ok() ? wire::kExitOk : report_failure(status);
+}
+
+}  // namespace
+
+void add_write_command(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<WriteArguments>();
+  CLI::App* command =
+      app.add_subcommand("write", "Store one reading; returns when it is on the drive");
+  command->add_option("series", arguments->series, "device/sensor")->required();
+  command->add_option("value", arguments->value,
+                      "A number is a float, true and false are bools, the rest is text;\n"
+                      "- reads it from stdin");
+  command->add_option("--time", arguments->time,
+                      "2026-11-20T14:00:00Z, @1763647200, -15m; else the moment of arrival");
+  command->add_option("--type", arguments->type, "float, int, bool, text or bytes")
+      ->check(CLI::IsMember({"float", "int", "bool", "text", "bytes"}));
+  command->add_option("--file", arguments->file, "Store a file's contents, as bytes; - is stdin");
+  command->add_option("--content-type", arguments->content_type,
+                      "Of bytes; else guessed from the file's name");
+  add_namespace_options(*command, arguments->namespaces, AllNamespaces::NotAllowed);
+  add_connection_options(*command, arguments->connection);
+  command->footer(help_footer({"edgecase write kitchen/temp 21.5",
+                               "edgecase write door/photo --file front.jpg --time -2m"}));
+  command->callback(
+      [arguments, &action] { action = [arguments] { return run_write(*arguments); }; });
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,58 @@
+#include "connection.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+
+#include "config/configuration.h"
+
+namespace edgecase::cli {
+namespace {
+
+std::string environment_text(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? std::string() : std::string(text);
+}
+
+// The socket of the configuration file at its usual place; the default when it cannot be read:
+// whoever uses the command line need not be allowed to read the daemon's configuration.
+std::string configured_socket() {
+  config::Sources sources;
+  const Result<config::Configuration> configuration = config::load_configuration(sources);
+  return configuration.ok() ? configuration->settings.http.socket : config::HttpSettings().socket;
+}
+
+}  // namespace
+
+void add_connection_options(CLI::App& command, ConnectionArguments& connection) {
+  command.add_option("--host", connection.host,
+                     "Daemon over TCP, http://HOST:PORT [env EDGECASE_HOST]");
+  command.add_option("--socket", connection.socket,
+                     "Daemon's Unix socket, else http.socket of the configuration\n"
+                     "[env EDGECASE_HTTP_SOCKET]");
+  command.add_option("--token", connection.token, "Token to show [env EDGECASE_TOKEN]");
+}
+
+void add_namespace_options(CLI::App& command, NamespaceArguments& arguments, AllNamespaces all) {
+  if (std::string name = environment_text("EDGECASE_NAMESPACE"); !name.empty()) {
+    arguments.name = std::move(name);
+  }
+  CLI::Option* name =
+      command.add_option("-n,--namespace", arguments.name, "Namespace [env EDGECASE_NAMESPACE]");
+  name->capture_default_str();
+  if (all == AllNamespaces::Allowed) {
+    command.add_flag("-A,--all-namespaces", arguments.all, "All namespaces")->excludes(name);
+  }
+}
+
+ConnectionArguments resolve_connection(ConnectionArguments connection) {
+  if (connection.token.empty()) connection.token = environment_text("EDGECASE_TOKEN");
+  if (!connection.host.empty()) return connection;
+  if (!connection.socket.empty()) return connection;
+  connection.host = environment_text("EDGECASE_HOST");
+  if (!connection.host.empty()) return connection;
+  connection.socket = environment_text("EDGECASE_HTTP_SOCKET");
+  if (connection.socket.empty()) connection.socket = configured_socket();
+  return connection;
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,38 @@
+// Which daemon a command talks to, and in which namespace: the options common to such commands.
+#pragma once
+
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace edgecase::cli {
+
+struct ConnectionArguments {
+  std::string host;    // "http://127.0.0.1:8650"
+  std::string socket;  // path
+  std::string token;
+};
+
+struct NamespaceArguments {
+  std::string name = "default";
+  bool all = false;
+
+  // What the daemon's `ns` parameter takes.
+  std::string parameter() const { return all ? std::string("*") : name; }
+};
+
+// --host, --socket, --token.
+void add_connection_options(CLI::App& command, ConnectionArguments& connection);
+
+enum class AllNamespaces : unsigned char { Allowed, NotAllowed };
+// -n/--namespace (EDGECASE_NAMESPACE), and -A where `all` allows it.
+void add_namespace_options(CLI::App& command, NamespaceArguments& arguments, AllNamespaces all);
+
+// Fills in what was not given. The daemon is named by --host, else --socket, else EDGECASE_HOST,
+// else EDGECASE_HTTP_SOCKET, else http.socket of the configuration file, else its default. Of
+// `host` and `socket` the one to use is not empty, `host` first.
+ConnectionArguments resolve_connection(ConnectionArguments connection);
+
+}  // namespace edgecase::cli

@@ -1,0 +1,223 @@
+#include "daemon_client.h"
+
+#include <httplib.h>
+#include <sys/socket.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "wire/errors.h"
+
+namespace edgecase::cli {
+namespace {
+
+#ifdef CPPHTTPLIB_OPENSSL_SUPPORT
+constexpr std::string_view kSecureScheme = "https://";
+#else
+constexpr std::string_view kSecureScheme = "http://";
+#endif
+constexpr time_t kConnectTimeoutSeconds = 10;
+// A query may read for a while before its first row.
+constexpr time_t kReadTimeoutSeconds = 300;
+constexpr time_t kWriteTimeoutSeconds = 60;
+constexpr std::size_t kErrorBodyMaxBytes = 64u << 10;
+
+StatusCode code_of_http(int http_status) {
+  switch (http_status) {
+    case 400:
+    case 405:
+    case 413:
+    case 414:
+    case 415: return StatusCode::InvalidArgument;
+    case 401:
+    case 403: return StatusCode::NotAllowed;
+    case 404: return StatusCode::NotFound;
+    case 409: return StatusCode::AlreadyExists;
+    case 503: return StatusCode::Busy;
+    default: return StatusCode::IoError;
+  }
+}
+
+// The daemon's own words, when the body is its JSON; else the HTTP status.
+Status error_of(int http_status, const std::string& body) {
+  const nlohmann::json document = nlohmann::json::parse(body, nullptr, false);
+  if (document.is_object()) {
+    const auto error = document.find("error");
+    if (error != document.end() && error->is_object()) {
+      const std::string message = error->value("message", "");
+      const std::string code = error->value("code", "");
+      if (!message.empty()) {
+        StatusCode status = wire::status_code_of(code);
+        if (code.empty()) status = code_of_http(http_status);
+        // A drive is missing, not the daemon: Unavailable is what this client says of the latter.
+        if (status == StatusCode::Unavailable) status = StatusCode::IoError;
+        return {status, message};
+      }
+    }
+    if (error != document.end() && error->is_string()) {
+      return {code_of_http(http_status), error->get<std::string>()};
+    }
+  }
+  return {code_of_http(http_status), "the daemon answered HTTP " + std::to_string(http_status)};
+}
+
+}  // namespace
+
+std::string percent_encode(std::string_view text) {
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '.' || c == '_' || c == '~';
+    if (plain) {
+      out += c;
+    } else {
+      out += '%';
+      out += kDigits[byte >> 4];
+      out += kDigits[byte & 15];
+    }
+  }
+  return out;
+}
+
+std::string path_with(std::string_view path, const Parameters& parameters) {
+  std::string out(path);
+  char separator = '?';
+  for (const auto& [name, value] : parameters) {
+    out += separator;
+    out += name;
+    out += '=';
+    out += percent_encode(value);
+    separator = '&';
+  }
+  return out;
+}
+
+struct DaemonClient::State {
+  explicit State(const ConnectionArguments& connection) {
+    if (!connection.host.empty()) {
+      // An address without a scheme is HTTP.
+      const bool bare = connection.host.find("://") == std::string::npos;
+      place = bare ? "http://" + connection.host : connection.host;
+      // The library throws at schemes it does not know.
+      if (!place.starts_with("http://") && !place.starts_with(kSecureScheme)) return;
+      client = std::make_unique<httplib::Client>(place);
+    } else {
+      place = connection.socket;
+      client = std::make_unique<httplib::Client>(connection.socket, 80);
+      client->set_address_family(AF_UNIX);
+      headers.emplace("Host", "localhost");
+    }
+    client->set_connection_timeout(kConnectTimeoutSeconds);
+    client->set_read_timeout(kReadTimeoutSeconds);
+    client->set_write_timeout(kWriteTimeoutSeconds);
+    client->set_url_encode(false);
+    // A kept connection may be closed by the daemon just when the next request leaves.
+    client->set_keep_alive(false);
+    client->set_tcp_nodelay(true);
+    if (!connection.token.empty()) headers.emplace("Authorization", "Bearer " + connection.token);
+  }
+
+  Status check_address() const {
+    if (client && client->is_valid()) return ok();
+    return invalid_argument("\"" + place + "\" is no address, use http://127.0.0.1:8650");
+  }
+
+  Status transport_error(httplib::Error error, bool answered) const {
+    switch (error) {
+      case httplib::Error::Connection:
+      case httplib::Error::ConnectionTimeout:
+      case httplib::Error::BindIPAddress:
+        return unavailable("no daemon answers at " + place +
+                           "; is it running? (systemctl status edgecased)");
+      case httplib::Error::SSLConnection:
+      case httplib::Error::SSLLoadingCerts:
+      case httplib::Error::SSLServerVerification:
+        return unavailable("no trusted TLS connection to " + place);
+      default: break;
+    }
+    if (answered) return io_error("the daemon's answer broke off");
+    return unavailable("the daemon at " + place + " closed the connection without an answer");
+  }
+
+  std::string place;  // for messages
+  std::unique_ptr<httplib::Client> client;
+  httplib::Headers headers;
+};
+
+DaemonClient::DaemonClient(const ConnectionArguments& connection)
+    : state_(std::make_unique<State>(resolve_connection(connection))) {}
+DaemonClient::~DaemonClient() = default;
+DaemonClient::DaemonClient(DaemonClient&&) noexcept = default;
+
+Status DaemonClient::get(const std::string& path, const Receive& receive) {
+  EC_TRY(state_->check_address());
+  int http_status = 0;
+  bool stopped = false;
+  std::string error_body;
+  const httplib::Result result = state_->client->Get(
+      path, state_->headers,
+      [&](const httplib::Response& response) {
+        http_status = response.status;
+        return true;
+      },
+      [&](const char* data, std::size_t size) {
+        if (http_status != 200) {
+          error_body.append(data, std::min(size, kErrorBodyMaxBytes - error_body.size()));
+          return true;
+        }
+        stopped = !receive({data, size});
+        return !stopped;
+      });
+  if (stopped) return cancelled("stopped");
+  if (!result) return state_->transport_error(result.error(), http_status != 0);
+  if (http_status != 200) return error_of(http_status, error_body);
+  return ok();
+}
+
+Result<std::string> DaemonClient::get_small(const std::string& path) {
+  std::string body;
+  const Status status = get(path, [&body](std::string_view piece) {
+    body += piece;
+    return body.size() <= kSmallAnswerMaxBytes;
+  });
+  if (status.code() == StatusCode::Cancelled) return io_error("the daemon's answer is too large");
+  EC_TRY(status);
+  return body;
+}
+
+Result<std::string> DaemonClient::post(const std::string& path, const std::string& body,
+                                       const std::string& content_type) {
+  EC_TRY(state_->check_address());
+  const httplib::Result result = state_->client->Post(path, state_->headers, body, content_type);
+  if (!result) return state_->transport_error(result.error(), false);
+  if (result->status / 100 != 2) return error_of(result->status, result->body);
+  return result->body;
+}
+
+Result<std::string> DaemonClient::put(const std::string& path, const std::string& body,
+                                      const std::string& content_type) {
+  EC_TRY(state_->check_address());
+  const httplib::Result result = state_->client->Put(path, state_->headers, body, content_type);
+  if (!result) return state_->transport_error(result.error(), false);
+  if (result->status / 100 != 2) return error_of(result->status, result->body);
+  return result->body;
+}
+
+Result<std::string> DaemonClient::remove(const std::string& path) {
+  EC_TRY(state_->check_address());
+  const httplib::Result result = state_->client->Delete(path, state_->headers);
+  if (!result) return state_->transport_error(result.error(), false);
+  if (result->status / 100 != 2) return error_of(result->status, result->body);
+  return result->body;
+}
+
+int report_failure(const Status& status) {
+  std::fprintf(stderr, "edgecase: %s\n",
+               status.message().empty() ? status.to_string().c_str() : status.message().c_str());
+  if (status.code() == StatusCode::Unavailable) return wire::kExitUnreachable;
+  return wire::exit_code_of(status.code());
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,56 @@
+// Requests to the daemon, over its Unix socket or TCP. Answers stream: what the daemon sends is
+// handed on piece by piece and never held as a whole.
+//
+// Use: DaemonClient client(arguments); client.get(path, receive). Every method returns Ok or the
+// daemon's own error with its code and message. What went wrong between here and the daemon is
+// Unavailable (nobody answers: exit code 5) or IoError (the answer broke off: exit code 1).
+// One thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "connection.h"
+#include "edgecase/result.h"
+
+namespace edgecase::cli {
+
+using Parameters = std::vector<std::pair<std::string_view, std::string>>;
+
+// "/api/v1/query?ns=default&select=%2A": values percent-encoded.
+std::string path_with(std::string_view path, const Parameters& parameters);
+std::string percent_encode(std::string_view text);
+
+// Called with each piece of a good answer's body; false stops the transfer (Cancelled).
+using Receive = std::function<bool(std::string_view piece)>;
+
+class DaemonClient {
+ public:
+  explicit DaemonClient(const ConnectionArguments& connection);
+  ~DaemonClient();
+  DaemonClient(DaemonClient&&) noexcept;
+
+  Status get(const std::string& path, const Receive& receive);
+  // The answer's body; for what is small: at most kSmallAnswerMaxBytes (else IoError).
+  Result<std::string> get_small(const std::string& path);
+  Result<std::string> post(const std::string& path, const std::string& body,
+                           const std::string& content_type);
+  Result<std::string> put(const std::string& path, const std::string& body,
+                          const std::string& content_type);
+  Result<std::string> remove(const std::string& path);
+
+  static constexpr std::size_t kSmallAnswerMaxBytes = 256u << 20;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Says on stderr what went wrong and returns the exit code: 5 when nobody answered.
+int report_failure(const Status& status);
+
+}  // namespace edgecase::cli

@@ -1,0 +1,214 @@
+#include "export_directory.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "daemon_client.h"
+#include "edgecase/clock.h"
+#include "json_text.h"
+#include "output.h"
+#include "progress.h"
+#include "target_file.h"
+#include "wire/errors.h"
+#include "wire/reading_format.h"
+#include "wire/routes.h"
+#include "wire/selector.h"
+#include "wire/time_text.h"
+
+namespace edgecase::cli {
+namespace {
+
+struct SeriesRow {
+  std::string namespace_name, device, sensor;
+  std::uint64_t count = 0;
+};
+
+// Creates it, durably, where there is none.
+Status make_directory(const std::string& path, const std::string& parent) {
+  if (mkdir(path.c_str(), 0777) != 0) {
+    if (errno == EEXIST) return ok();
+    const std::string message = path + ": " + std::strerror(errno);
+    return errno == EACCES || errno == EPERM ? not_allowed(message) : io_error(message);
+  }
+  const int fd = open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return io_error(parent + ": " + std::strerror(errno));
+  const bool synced = fsync(fd) == 0 || errno == EINVAL;
+  close(fd);
+  return synced ? ok() : io_error(parent + ": cannot be synced");
+}
+
+bool exists(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0;
+}
+
+// Relative times mean something else on every run: the export keeps what they meant first.
+Result<std::string> absolute_time(const std::string& text) {
+  if (text.empty()) return std::string();
+  EC_ASSIGN_OR_RETURN(const std::int64_t time_ns,
+                      wire::parse_time_ns(text, system_clock().wall_ns()));
+  std::string absolute;
+  wire::append_time(time_ns, absolute);
+  return absolute;
+}
+
+class Exporter {
+ public:
+  explicit Exporter(const DirectoryExport& request)
+      : request_(request), directory_(request.directory), client_(request.connection) {
+    while (directory_.size() > 1 && directory_.ends_with('/')) directory_.pop_back();
+  }
+
+  int run() {
+    stop_on_interrupt("\nedgecase: stopped, nothing was exported\n", wire::kExitFailed);
+    if (const Status status = prepare(); !status.ok()) return report_failure(status);
+    Result<std::vector<SeriesRow>> series = list_series();
+    if (!series.ok()) return report_failure(series.status());
+    std::uint64_t total = 0;
+    for (const SeriesRow& row : *series) total += row.count;
+    Progress progress("export", range_known() ? 0 : total, "readings");
+    std::size_t done = 0;
+    for (const SeriesRow& row : *series) {
+      const Status status = export_series(row, progress);
+      if (!status.ok()) {
+        progress.finish();
+        return report_partly(status, done, series->size());
+      }
+      if (++done == 1) {
+        stop_on_interrupt("\nedgecase: stopped, --resume continues\n", wire::kExitPartly);
+      }
+    }
+    progress.finish();
+    std::fprintf(stderr, "%s series exported to %s\n", count_text(done).c_str(),
+                 directory_.c_str());
+    return wire::kExitOk;
+  }
+
+ private:
+  bool range_known() const { return !from_.empty() || !to_.empty(); }
+
+  static int report_partly(const Status& status, std::size_t done, std::size_t all) {
+    const int exit_code = report_failure(status);
+    if (done == 0) return exit_code;
+    std::fprintf(stderr, "edgecase: %zu of %zu series exported, --resume continues\n", done, all);
+    return wire::kExitPartly;
+  }
+
+  // The directory, and the note of what is exported into it.
+  Status prepare() {
+    const RangeArguments& range = request_.range;
+    EC_ASSIGN_OR_RETURN(from_, absolute_time(range.since.empty() ? range.from : "-" + range.since));
+    EC_ASSIGN_OR_RETURN(to_, absolute_time(range.to));
+    const std::size_t slash = directory_.rfind('/');
+    EC_TRY(make_directory(directory_, slash == std::string::npos ? "."
+                                      : slash == 0               ? "/"
+                                                                 : directory_.substr(0, slash)));
+    const std::string note = directory_ + "/.edgecase-export.json";
+    const nlohmann::json asked = {{"namespace", request_.namespaces.parameter()},
+                                  {"selector", request_.selector},
+                                  {"format", request_.format},
+                                  {"from_given", range.since.empty() ? range.from : range.since},
+                                  {"to_given", range.to}};
+    if (request_.mode == ExportMode::Resume && exists(note)) {
+      std::ifstream file(note);
+      std::stringstream text;
+      text << file.rdbuf();
+      const nlohmann::json kept = nlohmann::json::parse(text.str(), nullptr, false);
+      if (!kept.is_object() || kept.value("asked", nlohmann::json()) != asked) {
+        return invalid_argument(directory_ +
+                                " holds an export of something else, use another directory");
+      }
+      from_ = text_field(kept, "from");
+      to_ = text_field(kept, "to");
+      return ok();
+    }
+    EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(note));
+    EC_TRY(
+        file.write(nlohmann::json{{"asked", asked}, {"from", from_}, {"to", to_}}.dump() + "\n"));
+    return file.commit();
+  }
+
+  Result<std::vector<SeriesRow>> list_series() {
+    EC_ASSIGN_OR_RETURN(
+        const std::string body,
+        client_.get_small(path_with(wire::routes::kSeries, {{"ns", request_.namespaces.parameter()},
+                                                            {"select", request_.selector}})));
+    const nlohmann::json document = nlohmann::json::parse(body, nullptr, false);
+    if (!document.is_object() || !document.contains("series")) {
+      return io_error("the daemon's answer is no list");
+    }
+    std::vector<SeriesRow> rows;
+    for (const nlohmann::json& row : document["series"]) {
+      rows.push_back({text_field(row, "namespace"), text_field(row, "device"),
+                      text_field(row, "sensor"), count_field(row, "count")});
+    }
+    return rows;
+  }
+
+  Status export_series(const SeriesRow& row, Progress& progress) {
+    const std::string parent = directory_ + "/" + file_name_of(row.namespace_name);
+    const std::string folder = parent + "/" + file_name_of(row.device);
+    const std::string path = folder + "/" + file_name_of(row.sensor) + "." + request_.format;
+    if (request_.mode == ExportMode::Resume && exists(path)) {
+      progress.add(row.count, 0);
+      return ok();
+    }
+    EC_TRY(make_directory(parent, directory_));
+    EC_TRY(make_directory(folder, parent));
+    Parameters parameters = {
+        {"ns", row.namespace_name},
+        {"select", wire::escape_name(row.device) + "/" + wire::escape_name(row.sensor)},
+        {"format", request_.format}};
+    if (!from_.empty()) parameters.emplace_back("from", from_);
+    if (!to_.empty()) parameters.emplace_back("to", to_);
+
+    EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(path));
+    Status written;
+    const Status status =
+        client_.get(path_with(wire::routes::kQuery, parameters), [&](std::string_view piece) {
+          written = file.write(piece);
+          progress.add(static_cast<std::uint64_t>(std::count(piece.begin(), piece.end(), '\n')),
+                       piece.size());
+          return written.ok();
+        });
+    EC_TRY(written);
+    EC_TRY(status);
+    return file.commit();
+  }
+
+  const DirectoryExport& request_;
+  std::string directory_;
+  DaemonClient client_;
+  std::string from_;  // absolute, or empty
+  std::string to_;
+};
+
+}  // namespace
+
+int export_to_directory(const DirectoryExport& request) {
+  return Exporter(request).run();
+}
+
+std::string file_name_of(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c == '%') {
+      out += "%25";
+    } else if (c == '.' && out.empty()) {
+      out += "%2E";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace edgecase::cli

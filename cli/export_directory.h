@@ -1,0 +1,34 @@
+// `edgecase export -o DIR`: one file a series, DIR/NAMESPACE/DEVICE/SENSOR.csv.
+//
+// Each file appears when it is whole and durable, so an export that was stopped is continued by
+// leaving out the files that are there. What was asked for is kept in DIR/.edgecase-export.json,
+// and continuing something else is refused.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "connection.h"
+#include "time_arguments.h"
+
+namespace edgecase::cli {
+
+enum class ExportMode : unsigned char { Fresh, Resume };
+
+struct DirectoryExport {
+  const ConnectionArguments& connection;
+  const NamespaceArguments& namespaces;
+  const RangeArguments& range;
+  const std::string& selector;
+  std::string directory;
+  const std::string& format;
+  ExportMode mode;
+};
+
+// The exit code: 6 when some series were written and others not.
+int export_to_directory(const DirectoryExport& request);
+
+// A name as part of a path: `%` and a leading `.` become %25 and %2E.
+std::string file_name_of(std::string_view name);
+
+}  // namespace edgecase::cli

@@ -1,0 +1,30 @@
+// Fields of the daemon's JSON answers, read without trust: a missing field or one of another kind
+// is empty.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace edgecase::cli {
+
+inline std::string text_field(const nlohmann::json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_string()) return {};
+  return found->get<std::string>();
+}
+
+inline std::optional<double> number_field(const nlohmann::json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+inline std::uint64_t count_field(const nlohmann::json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_number_integer()) return 0;
+  return found->get<std::uint64_t>();
+}
+
+}  // namespace edgecase::cli

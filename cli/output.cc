@@ -1,0 +1,199 @@
+#include "output.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "wire/reading_format.h"
+
+namespace edgecase::cli {
+namespace {
+
+constexpr std::string_view kGap = "  ";
+
+struct Decoded {
+  char32_t character = 0;
+  std::size_t bytes = 1;
+  bool valid = false;
+};
+
+// The character at the front of `text`, which is not empty.
+Decoded decode(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return {first, 1, true};
+  const std::size_t bytes = first >= 0xf0 && first < 0xf5   ? 4
+                            : first >= 0xe0 && first < 0xf0 ? 3
+                            : first >= 0xc2 && first < 0xe0 ? 2
+                                                            : 1;
+  if (bytes == 1 || text.size() < bytes) return {};
+  char32_t character = first & (0xffu >> (bytes + 1));
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {};
+    character = character << 6 | (byte(i) & 0x3fu);
+  }
+  return {character, bytes, true};
+}
+
+bool is_combining(char32_t c) {
+  return (c >= 0x300 && c <= 0x36f) || (c >= 0x1ab0 && c <= 0x1aff) ||
+         (c >= 0x200b && c <= 0x200f) || (c >= 0x20d0 && c <= 0x20ff) ||
+         (c >= 0xfe00 && c <= 0xfe0f) || (c >= 0xfe20 && c <= 0xfe2f);
+}
+
+bool is_wide(char32_t c) {
+  return (c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0x303e) ||
+         (c >= 0x3041 && c <= 0xa4cf) || (c >= 0xac00 && c <= 0xd7a3) ||
+         (c >= 0xf900 && c <= 0xfaff) || (c >= 0xfe30 && c <= 0xfe6f) ||
+         (c >= 0xff00 && c <= 0xff60) || (c >= 0xffe0 && c <= 0xffe6) ||
+         (c >= 0x1f300 && c <= 0x1faff) || (c >= 0x20000 && c <= 0x3fffd);
+}
+
+// Characters that would move the cursor or change what is read (C0, C1, bidirectional controls).
+bool is_control(char32_t c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) ||
+         (c >= 0x2066 && c <= 0x2069);
+}
+
+void append_escaped_bytes(std::string_view bytes, std::string& out) {
+  for (const char c : bytes) {
+    char text[16];
+    std::snprintf(text, sizeof text, "\\x%02x",
+                  static_cast<unsigned>(static_cast<unsigned char>(c)));
+    out += text;
+  }
+}
+
+}  // namespace
+
+std::size_t display_width(std::string_view text) {
+  std::size_t width = 0;
+  while (!text.empty()) {
+    const Decoded decoded = decode(text);
+    if (!is_combining(decoded.character)) width += is_wide(decoded.character) ? 2u : 1u;
+    text.remove_prefix(decoded.bytes);
+  }
+  return width;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const Decoded decoded = decode(text);
+    const std::string_view bytes = text.substr(0, decoded.bytes);
+    if (decoded.character == '\n' && decoded.valid) {
+      out += "\\n";
+    } else if (decoded.character == '\t' && decoded.valid) {
+      out += "\\t";
+    } else if (!decoded.valid || is_control(decoded.character)) {
+      append_escaped_bytes(bytes, out);
+    } else {
+      out += bytes;
+    }
+    text.remove_prefix(decoded.bytes);
+  }
+  return out;
+}
+
+std::string short_time(std::int64_t time_ns) {
+  std::string text;
+  wire::append_time(time_ns, text);  // ends in ".000000000Z"
+  const std::size_t point = text.rfind('.');
+  if (point == std::string::npos) return text;
+  std::string decimals = text.substr(point + 1, 9);
+  while (decimals.size() >= 3 && decimals.ends_with("000")) decimals.resize(decimals.size() - 3);
+  text.resize(point);
+  return decimals.empty() ? text + "Z" : text + "." + decimals + "Z";
+}
+
+std::string age_text(std::int64_t age_ns) {
+  struct Unit {
+    std::int64_t ns;
+    const char* name;
+  };
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  constexpr Unit kUnits[] = {
+      {86'400 * kSecond, "d"}, {3'600 * kSecond, "h"}, {60 * kSecond, "m"}, {kSecond, "s"}};
+  if (age_ns < 0) return "in the future";
+  for (const Unit& unit : kUnits) {
+    if (age_ns >= unit.ns) return std::to_string(age_ns / unit.ns) + unit.name;
+  }
+  return std::to_string(age_ns / 1'000'000) + "ms";
+}
+
+std::string rate_text(double per_second) {
+  struct Unit {
+    double seconds;
+    const char* name;
+  };
+  constexpr Unit kUnits[] = {{1, "/s"}, {60, "/m"}, {3'600, "/h"}, {86'400, "/d"}};
+  if (!(per_second > 0) || !std::isfinite(per_second)) return "-";
+  for (const Unit& unit : kUnits) {
+    const double rate = per_second * unit.seconds;
+    if (rate < 1 && unit.seconds < 86'400) continue;
+    char text[64];
+    std::snprintf(text, sizeof text, rate < 100 ? "%.3g%s" : "%.0f%s", rate, unit.name);
+    return text;
+  }
+  return "-";
+}
+
+std::string count_text(std::uint64_t count) {
+  const std::string digits = std::to_string(count);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+Table::Table(std::vector<Column> columns, std::FILE* out)
+    : columns_(std::move(columns)), out_(out) {
+  for (const Column& column : columns_) widths_.push_back(display_width(column.title));
+}
+
+void Table::row(std::vector<std::string> cells) {
+  cells.resize(columns_.size());
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    cells[i] = printable(cells[i]);
+    widths_[i] = std::max(widths_[i], display_width(cells[i]));
+  }
+  waiting_.push_back(std::move(cells));
+  ++rows_;
+  if (waiting_.size() >= kRowsPerPart) flush();
+}
+
+void Table::flush() {
+  if (!header_printed_ && rows_ > 0) {
+    std::vector<std::string> titles;
+    for (const Column& column : columns_) titles.push_back(column.title);
+    print(titles);
+    header_printed_ = true;
+  }
+  for (const std::vector<std::string>& cells : waiting_) print(cells);
+  waiting_.clear();
+}
+
+void Table::print(const std::vector<std::string>& cells) {
+  std::string line;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (i > 0) line += kGap;
+    const std::string fill(widths_[i] - std::min(widths_[i], display_width(cells[i])), ' ');
+    line += columns_[i].align == Align::Right ? fill + cells[i] : cells[i] + fill;
+  }
+  line.resize(line.find_last_not_of(' ') + 1);
+  line += '\n';
+  write_out(out_, line);
+}
+
+bool write_out(std::FILE* out, std::string_view text) {
+  return std::fwrite(text.data(), 1, text.size(), out) == text.size();
+}
+
+bool is_terminal(std::FILE* stream) {
+  return isatty(fileno(stream)) != 0;
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,58 @@
+// What commands print: tables for people, and numbers, sizes and times inside them.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace edgecase::cli {
+
+// Columns that `text` takes on a terminal: wide characters count two, combining ones none.
+std::size_t display_width(std::string_view text);
+// Safe to show: control characters as \n, \t, \x1b; bytes that are no UTF-8 as \xff.
+std::string printable(std::string_view text);
+
+// "2026-11-20T14:00:00Z": as many decimals (0, 3, 6, 9) as the time has.
+std::string short_time(std::int64_t time_ns);
+// "3s", "5m", "2h", "4d": the largest unit alone.
+std::string age_text(std::int64_t age_ns);
+std::string rate_text(double per_second);     // "1.25/s", "3/h"
+std::string count_text(std::uint64_t count);  // "1,234,567"
+
+enum class Align : unsigned char { Left, Right };
+
+// Rows in aligned columns. Widths are found from the rows waiting, so long tables are printed in
+// parts: flush() prints what waits, with the header before the first part; columns never get
+// narrower from part to part. Rows have as many cells as there are columns.
+class Table {
+ public:
+  struct Column {
+    std::string title;
+    Align align = Align::Left;
+  };
+  static constexpr std::size_t kRowsPerPart = 1000;
+
+  Table(std::vector<Column> columns, std::FILE* out);
+  // Cells are made printable. Flushes when kRowsPerPart rows wait.
+  void row(std::vector<std::string> cells);
+  void flush();
+  std::uint64_t rows() const { return rows_; }
+
+ private:
+  void print(const std::vector<std::string>& cells);
+
+  std::vector<Column> columns_;
+  std::vector<std::size_t> widths_;
+  std::vector<std::vector<std::string>> waiting_;
+  std::FILE* out_;
+  std::uint64_t rows_ = 0;
+  bool header_printed_ = false;
+};
+
+// Writes all of `text`; false when nobody reads it any more (a closed pipe, a full drive).
+bool write_out(std::FILE* out, std::string_view text);
+bool is_terminal(std::FILE* stream);
+
+}  // namespace edgecase::cli

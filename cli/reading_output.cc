@@ -1,0 +1,87 @@
+#include "reading_output.h"
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "edgecase/clock.h"
+#include "output.h"
+#include "reading_table.h"
+#include "wire/errors.h"
+#include "wire/routes.h"
+
+namespace edgecase::cli {
+namespace {
+
+int print_table(DaemonClient& client, std::string_view path, Parameters parameters,
+                const ReadingOutput& output) {
+  parameters.emplace_back("format", "ndjson");
+  std::optional<std::uint64_t> row_limit;
+  if (!output.limit.has_value() && is_terminal(stdout)) {
+    row_limit = kTerminalRowsMax;
+    if (path == wire::routes::kQuery) {
+      parameters.emplace_back("limit", std::to_string(kTerminalRowsMax + 1));
+    }
+  }
+  std::optional<std::int64_t> now_ns;
+  if (output.with_age) now_ns = system_clock().wall_ns();
+  ReadingTable table(output.namespaces.all ? NamespaceColumn::Shown : NamespaceColumn::Hidden,
+                     row_limit, now_ns, stdout);
+
+  Status status = client.get(path_with(path, parameters),
+                             [&table](std::string_view piece) { return table.push(piece); });
+  if (status.code() == StatusCode::Cancelled) status = ok();  // the table wanted no more
+  const Status finished = table.finish();
+  if (!status.ok()) return report_failure(status);
+  if (!finished.ok()) return report_failure(finished);
+  if (table.limit_reached()) {
+    std::fprintf(stderr, "Stopped at %s rows; --limit N or --format csv shows more.\n",
+                 count_text(kTerminalRowsMax).c_str());
+  } else if (table.rows() == 0) {
+    std::fputs("No readings.\n", stderr);
+  }
+  return finish_stdout();
+}
+
+}  // namespace
+
+void add_format_option(CLI::App& command, std::string& format) {
+  command
+      .add_option("--format", format,
+                  "table, csv, ndjson, json or line; else table on a terminal, csv into a pipe")
+      ->check(CLI::IsMember({"table", "csv", "ndjson", "json", "line"}));
+}
+
+std::string effective_format(const std::string& format) {
+  if (!format.empty()) return format;
+  return is_terminal(stdout) ? "table" : "csv";
+}
+
+int print_readings(DaemonClient& client, std::string_view path, Parameters parameters,
+                   const ReadingOutput& output) {
+  parameters.emplace_back("ns", output.namespaces.parameter());
+  const std::string format = effective_format(output.format);
+  if (format == "table") return print_table(client, path, std::move(parameters), output);
+
+  parameters.emplace_back("format", format);
+  bool written = true;
+  const Status status = client.get(path_with(path, parameters), [&written](std::string_view piece) {
+    written = write_out(stdout, piece);
+    return written;
+  });
+  if (!written) return finish_stdout();
+  const int flushed = finish_stdout();
+  if (!status.ok()) return report_failure(status);
+  return flushed;
+}
+
+int finish_stdout() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return wire::kExitOk;
+  if (errno != EPIPE) {
+    std::fprintf(stderr, "edgecase: the output cannot be written: %s\n", std::strerror(errno));
+  }
+  return wire::kExitFailed;
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,40 @@
+// Readings from the daemon to stdout, in the format that was asked for. Shared by query and last.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "daemon_client.h"
+
+namespace CLI {
+class App;
+}
+
+namespace edgecase::cli {
+
+// How many rows a table shows on a terminal when no limit was given.
+inline constexpr std::uint64_t kTerminalRowsMax = 1000;
+
+struct ReadingOutput {
+  std::string format;  // "": table on a terminal, csv into a pipe
+  NamespaceArguments namespaces;
+  bool with_age = false;
+  std::optional<std::uint64_t> limit;
+};
+
+// --format.
+void add_format_option(CLI::App& command, std::string& format);
+// The format as it is used: never empty.
+std::string effective_format(const std::string& format);
+
+// Asks `path` with `parameters` (and the format) and prints what comes. Returns the exit code.
+int print_readings(DaemonClient& client, std::string_view path, Parameters parameters,
+                   const ReadingOutput& output);
+
+// Hands what was printed to the system: the exit code of what was lost. A reader that went away
+// (`| head`) is told nothing.
+int finish_stdout();
+
+}  // namespace edgecase::cli

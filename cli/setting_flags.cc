@@ -1,0 +1,70 @@
+#include "setting_flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "config/settings_table.h"
+
+namespace edgecase::cli {
+namespace {
+
+const char* value_name(config::SettingKind kind) {
+  switch (kind) {
+    case config::SettingKind::Size: return "SIZE";
+    case config::SettingKind::Number: return "NUMBER";
+    case config::SettingKind::Flag: return "true|false";
+    case config::SettingKind::Duration: return "DURATION";
+    default: return "TEXT";
+  }
+}
+
+}  // namespace
+
+void add_setting_options(CLI::App& command, SettingArguments& arguments) {
+  command.add_option(
+      "--config", arguments.file,
+      "Configuration file; must exist when given. Else " + std::string(config::kDefaultFile));
+  const config::Settings defaults;
+  for (const config::Setting& setting : config::settings_table()) {
+    std::string help(setting.help);
+    if (!setting.choices.empty()) help += " " + std::string(setting.choices) + ".";
+    const std::string value = config::value_text(setting, defaults);
+    help += value.empty() ? " Default: none." : " Default: " + value + ".";
+    command
+        .add_option_function<std::string>(
+            config::flag_name(setting),
+            [&arguments, key = std::string(setting.key)](const std::string& text) {
+              arguments.flags.emplace_back(key, text);
+            },
+            help)
+        ->type_name(value_name(setting.kind))
+        ->group("Settings");
+  }
+}
+
+void add_directory_options(CLI::App& command, SettingArguments& arguments) {
+  command.add_option(
+      "--config", arguments.file,
+      "Where the directories are read from; else " + std::string(config::kDefaultFile));
+  for (const char* name : {"metadata", "values"}) {
+    const auto take = [&arguments, key = std::string("storage.") + name](const std::string& text) {
+      arguments.flags.emplace_back(key, text);
+    };
+    command
+        .add_option_function<std::string>(std::string("--") + name, take,
+                                          "The " + std::string(name) + " directory of the store")
+        ->type_name("DIR");
+  }
+}
+
+Result<config::Configuration> load_settings(const SettingArguments& arguments) {
+  config::Sources sources;
+  if (!arguments.file.empty()) {
+    sources.file = arguments.file;
+    sources.missing_file = config::MissingFile::IsError;
+  }
+  sources.environment = config::process_environment();
+  sources.flags = arguments.flags;
+  return config::load_configuration(sources);
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,121 @@
+#include "target_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+namespace edgecase::cli {
+namespace {
+
+// A signal handler reaches nothing but globals, and may only call unlink, write and _exit.
+constexpr std::size_t kPathMaxBytes = 4096;
+constexpr std::size_t kMessageMaxBytes = 256;
+std::array<char, kPathMaxBytes> interrupted_path{};
+std::array<char, kMessageMaxBytes> interrupted_message{};
+volatile std::sig_atomic_t interrupted_path_set = 0;
+volatile std::sig_atomic_t interrupted_exit_code = 1;
+
+extern "C" void on_interrupt(int) {
+  if (interrupted_path_set != 0) unlink(interrupted_path.data());
+  const std::size_t size = strnlen(interrupted_message.data(), interrupted_message.size());
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, interrupted_message.data(), size);
+  _exit(interrupted_exit_code);
+}
+
+void remember(const std::string& path) {
+  interrupted_path_set = 0;
+  if (path.empty() || path.size() >= kPathMaxBytes) return;
+  std::memcpy(interrupted_path.data(), path.c_str(), path.size() + 1);
+  interrupted_path_set = 1;
+}
+
+Status failure(const std::string& path, int error) {
+  const std::string message = path + ": " + std::strerror(error);
+  if (error == ENOSPC || error == EDQUOT) return out_of_space(message);
+  if (error == EACCES || error == EPERM) return not_allowed(message);
+  if (error == ENOENT || error == ENOTDIR) return not_found(message);
+  return io_error(message);
+}
+
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+TargetFile::TargetFile(std::string path, std::string temporary_path, int file_descriptor)
+    : path_(std::move(path)),
+      temporary_path_(std::move(temporary_path)),
+      file_descriptor_(file_descriptor) {}
+
+TargetFile::TargetFile(TargetFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_path_(std::exchange(other.temporary_path_, {})),
+      file_descriptor_(std::exchange(other.file_descriptor_, -1)) {}
+
+TargetFile::~TargetFile() {
+  if (file_descriptor_ >= 0) close(file_descriptor_);
+  if (!temporary_path_.empty()) {
+    unlink(temporary_path_.c_str());
+    remember("");
+  }
+}
+
+Result<TargetFile> TargetFile::create(const std::string& path) {
+  // Hidden, and named after this process, so that two exports do not meet.
+  const std::string directory = directory_of(path);
+  std::string temporary = directory + "/.edgecase-" + std::to_string(getpid()) + ".partial";
+  unlink(temporary.c_str());
+  const int fd =
+      open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd < 0) return failure(path, errno);
+  remember(temporary);
+  return TargetFile(path, std::move(temporary), fd);
+}
+
+Status TargetFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file_descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return failure(path_, errno);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return ok();
+}
+
+Status TargetFile::commit() {
+  if (fsync(file_descriptor_) != 0) return failure(path_, errno);
+  if (close(std::exchange(file_descriptor_, -1)) != 0) return failure(path_, errno);
+  if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) return failure(path_, errno);
+  temporary_path_.clear();
+  remember("");
+  const int directory = open(directory_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return failure(path_, errno);
+  const int synced = fsync(directory);
+  const int error = errno;
+  close(directory);
+  // Some file systems cannot sync a directory; the rename stands all the same.
+  if (synced != 0 && error != EINVAL) return failure(path_, error);
+  return ok();
+}
+
+void stop_on_interrupt(std::string_view message, int exit_code) {
+  const std::string_view cut = message.substr(0, kMessageMaxBytes - 1);
+  std::memcpy(interrupted_message.data(), cut.data(), cut.size());
+  interrupted_message[cut.size()] = '\0';
+  interrupted_exit_code = exit_code;
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,39 @@
+// A file that appears whole or not at all: written under a temporary name in the same directory,
+// synced, renamed. Nothing is left behind by a failure or by Ctrl-C.
+//
+// Use: create(), write() pieces, commit(). Destruction without commit() removes what was written.
+// One exists at a time while Ctrl-C is handled (stop_on_interrupt()).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "edgecase/result.h"
+
+namespace edgecase::cli {
+
+class TargetFile {
+ public:
+  // `path` is replaced at commit().
+  static Result<TargetFile> create(const std::string& path);
+  ~TargetFile();
+  TargetFile(TargetFile&& other) noexcept;
+  TargetFile& operator=(TargetFile&&) = delete;
+
+  Status write(std::string_view bytes);
+  // Durable, directory included, once it returns Ok.
+  Status commit();
+
+ private:
+  TargetFile(std::string path, std::string temporary_path, int file_descriptor);
+
+  std::string path_;
+  std::string temporary_path_;
+  int file_descriptor_;
+};
+
+// From now on SIGINT and SIGTERM remove the file being written, say `message` on stderr and end the
+// process with `exit_code`. May be called again to change either.
+void stop_on_interrupt(std::string_view message, int exit_code);
+
+}  // namespace edgecase::cli

@@ -1,0 +1,147 @@
+#include "app/daemon.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "catalog/catalog.h"
+#include "edgecase/engine.h"
+#include "http/http_server.h"
+#include "ingest/ingest_pipeline.h"
+#include "mqtt/mqtt_source.h"
+#include "mqtt/mqtt_test.h"
+#include "observe/engine_events.h"
+#include "query/query_service.h"
+
+namespace edgecase::app {
+namespace {
+
+Options engine_options(const config::Settings& settings) {
+  Options options;
+  options.metadata_directory = settings.storage.metadata;
+  options.values_directory = settings.storage.values;
+  options.wal_limit_bytes = settings.storage.wal_limit_bytes;
+  options.memory_limit_bytes =
+      share_memory(settings.storage.memory_limit_bytes, settings.http.in_flight_limit_bytes)
+          .engine_bytes;
+  // At least two segments fit into the smallest limit.
+  options.wal_segment_bytes = std::min(options.wal_segment_bytes, options.wal_limit_bytes / 4);
+  return options;
+}
+
+config::Settings with_memory_shares(config::Settings settings) {
+  const MemoryShares shares =
+      share_memory(settings.storage.memory_limit_bytes, settings.http.in_flight_limit_bytes);
+  settings.http.in_flight_limit_bytes = shares.in_flight_bytes;
+  settings.http.body_limit_bytes = std::min(settings.http.body_limit_bytes, shares.in_flight_bytes);
+  return settings;
+}
+
+// With the port that the system chose where the setting says 0.
+void log_listeners(const config::HttpSettings& settings, std::uint16_t tcp_port,
+                   observe::Logger& logger) {
+  std::string where = settings.socket;
+  if (!settings.listen.empty()) {
+    if (!where.empty()) where += " and ";
+    where += settings.listen.substr(0, settings.listen.rfind(':') + 1) + std::to_string(tcp_port);
+  }
+  logger.info("http", "listening on " + (where.empty() ? "nothing" : where));
+}
+
+}  // namespace
+
+MemoryShares share_memory(std::uint64_t memory_limit_bytes, std::uint64_t in_flight_limit_bytes) {
+  return {.engine_bytes = memory_limit_bytes / 8 * 5,
+          .in_flight_bytes = std::min(in_flight_limit_bytes, memory_limit_bytes / 8 * 3)};
+}
+
+// Members are destroyed from the last to the first.
+struct Daemon::State {
+  State(const config::Settings& given, observe::Logger& logger, observe::Metrics& metrics)
+      : settings(with_memory_shares(given)), events(logger, metrics) {}
+
+  const config::Settings settings;
+  observe::EngineEvents events;
+  std::unique_ptr<Executor> executor;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<catalog::Catalog> catalog;
+  std::unique_ptr<ingest::IngestPipeline> ingest;
+  std::unique_ptr<query::QueryService> query;
+  std::unique_ptr<mqtt::MqttSource> mqtt;  // null: turned off
+  std::unique_ptr<http::HttpServer> http;
+};
+
+Daemon::Daemon(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Daemon::~Daemon() {
+  state_->http.reset();
+  if (state_->mqtt) state_->mqtt->stop();
+}
+
+Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& configuration,
+                                              observe::Logger& logger, observe::Metrics& metrics) {
+  auto owned = std::make_unique<State>(configuration.settings, logger, metrics);
+  State& state = *owned;
+  const config::LimitSettings& limits = state.settings.limits;
+
+  state.executor = make_thread_executor();
+  const Environment environment{posix_file_system(), system_clock(), system_random(),
+                                *state.executor, state.events};
+  EC_ASSIGN_OR_RETURN(state.engine,
+                      Engine::open(engine_options(configuration.settings), environment));
+  EC_ASSIGN_OR_RETURN(state.catalog,
+                      catalog::Catalog::open(*state.engine, {.namespaces = limits.namespaces,
+                                                             .devices = limits.devices,
+                                                             .series = limits.series}));
+  state.ingest =
+      std::make_unique<ingest::IngestPipeline>(*state.engine, *state.catalog, system_clock());
+  state.query = std::make_unique<query::QueryService>(*state.engine, *state.catalog);
+
+  EC_ASSIGN_OR_RETURN(state.mqtt, mqtt::MqttSource::create(state.settings.mqtt, limits,
+                                                           {.engine = *state.engine,
+                                                            .catalog = *state.catalog,
+                                                            .pipeline = *state.ingest,
+                                                            .clock = system_clock(),
+                                                            .random = system_random(),
+                                                            .logger = &logger}));
+  if (state.mqtt) mqtt::register_metrics(*state.mqtt, metrics);
+
+  http::HttpServerParts parts{.settings = state.settings,
+                              .engine = *state.engine,
+                              .file_system = posix_file_system(),
+                              .clock = system_clock(),
+                              .catalog = *state.catalog,
+                              .ingest = *state.ingest,
+                              .query = *state.query,
+                              .metrics = metrics,
+                              .logger = logger};
+  if (state.mqtt) {
+    parts.mqtt_status_json = [source = state.mqtt.get()] {
+      return mqtt::status_json(source->status());
+    };
+  }
+  parts.mqtt_test = [&settings = state.settings](std::string_view topic, std::string_view payload) {
+    return mqtt::mqtt_test_json(settings.mqtt.rules, settings.limits, topic, payload);
+  };
+  EC_ASSIGN_OR_RETURN(state.http, http::HttpServer::start(std::move(parts)));
+  log_listeners(state.settings.http, state.http->tcp_port(), logger);
+  // Last: a message that waits at the broker comes at once.
+  if (state.mqtt) state.mqtt->start();
+  return std::unique_ptr<Daemon>(new Daemon(std::move(owned)));
+}
+
+std::string Daemon::check_alive() {
+  const Stats stats = state_->engine->stats();
+  const ingest::IngestPipeline::Counters counters = state_->ingest->counters();
+  std::string line = std::to_string(counters.readings) + " readings taken, " +
+                     std::to_string(state_->catalog->series_count()) + " series";
+  if (state_->mqtt) {
+    line += state_->mqtt->status().connected ? ", broker connected" : ", broker away";
+  }
+  if (!stats.metadata.degraded.ok() || !stats.values.degraded.ok()) {
+    line += ", a drive takes no writes";
+  }
+  return line;
+}
+
+}  // namespace edgecase::app

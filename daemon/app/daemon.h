@@ -1,0 +1,47 @@
+// Everything of a running daemon: built in order, stopped in reverse.
+//
+// Use: start(), then check_alive() from time to time, then destroy it. Logger, metrics and the
+// configuration must outlive it. start() and the destructor belong to one thread; the others are
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "config/configuration.h"
+#include "observe/logger.h"
+#include "observe/metrics.h"
+
+namespace edgecase::app {
+
+class Daemon {
+ public:
+  // Directories are prepared already (directories.h). Errors: the engine's, the listeners', the
+  // MQTT source's. A broker that is down is none: the source goes on trying.
+  static Result<std::unique_ptr<Daemon>> start(const config::Configuration& configuration,
+                                               observe::Logger& logger, observe::Metrics& metrics);
+  // Listeners first, then the broker, then the store. Requests under way finish.
+  ~Daemon();
+
+  // Passes through the locks of every part and returns; a part that hangs never lets it return, so
+  // that the watchdog of the service manager does its work. Does no I/O: a slow drive is no reason
+  // to be restarted. Returns one line for people, what systemctl status shows.
+  std::string check_alive();
+
+ private:
+  struct State;
+  explicit Daemon(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// How the memory of the whole process is shared out.
+struct MemoryShares {
+  std::uint64_t engine_bytes = 0;
+  std::uint64_t in_flight_bytes = 0;  // request bodies
+};
+// Five eighths for the engine and up to three for bodies: what is neither (code, stacks, catalog)
+// fits into what both leave unused. `in_flight_limit` is what the settings allow at most.
+MemoryShares share_memory(std::uint64_t memory_limit_bytes, std::uint64_t in_flight_limit_bytes);
+
+}  // namespace edgecase::app

@@ -1,0 +1,117 @@
+#include "app/serve.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+
+#include "app/daemon.h"
+#include "app/directories.h"
+#include "app/notify.h"
+#include "app/process_memory.h"
+#include "observe/logger.h"
+#include "observe/metrics.h"
+#include "wire/errors.h"
+#include "wire/version.h"
+
+namespace edgecase::app {
+namespace {
+
+constexpr mode_t kFileModeMask = 0027;
+// How often the line that `systemctl status` shows is renewed, at least.
+constexpr std::int64_t kStatusIntervalNs = 10'000'000'000;
+
+// Signals that mean "stop" are taken by sigtimedwait() alone; threads started later inherit the
+// mask.
+sigset_t stop_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
+  return signals;
+}
+
+int report_configuration(const Status& status) {
+  std::fprintf(stderr, "%s\n", status.message().c_str());
+  return wire::kExitUsage;
+}
+
+int report_start(observe::Logger& logger, const Status& status) {
+  logger.error("start", status.to_string());
+  if (status.code() == StatusCode::Corruption) return wire::kExitCorruption;
+  if (status.code() == StatusCode::InvalidArgument) return wire::kExitUsage;
+  return wire::kExitFailed;
+}
+
+// Until a stop signal comes: renews the status line and, while everything is alive, the watchdog.
+void wait_for_stop(Daemon& daemon, const Notifier& notifier, const sigset_t& signals) {
+  const std::int64_t watchdog_ns = notifier.watchdog_interval_ns();
+  const std::int64_t interval_ns =
+      watchdog_ns > 0 ? std::min(watchdog_ns, kStatusIntervalNs) : kStatusIntervalNs;
+  const timespec interval{.tv_sec = interval_ns / 1'000'000'000,
+                          .tv_nsec = interval_ns % 1'000'000'000};
+  while (true) {
+    const int signal = sigtimedwait(&signals, nullptr, &interval);
+    if (signal > 0) return;
+    if (errno == EINTR) continue;
+    const std::string line = daemon.check_alive();
+    notifier.send("STATUS=" + line + (watchdog_ns > 0 ? "\nWATCHDOG=1" : ""));
+  }
+}
+
+// The socket's directory, where its parent exists: /run is empty after every boot.
+void make_socket_directory(const std::string& socket) {
+  const std::size_t slash = socket.rfind('/');
+  if (slash == std::string::npos || slash == 0) return;
+  // What goes wrong here shows when the socket is bound, with its name.
+  [[maybe_unused]] const int made = mkdir(socket.substr(0, slash).c_str(), 0755);
+}
+
+}  // namespace
+
+int serve(const config::Configuration& configuration) {
+  const sigset_t signals = stop_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  umask(kFileModeMask);
+  keep_memory_small();
+
+  const Notifier notifier = Notifier::from_environment();
+  observe::Logger logger(STDERR_FILENO, observe::log_style_of(STDERR_FILENO), system_clock());
+  observe::Metrics metrics;
+  if (const Status status = check_rules(configuration); !status.ok()) {
+    return report_configuration(status);
+  }
+  if (const Status status = prepare_directories(configuration); !status.ok()) {
+    return report_configuration(status);
+  }
+  make_socket_directory(configuration.settings.http.socket);
+  logger.info("start", "edgecase " + std::string(wire::version()) + ", " +
+                           (configuration.file.empty() ? "without a configuration file"
+                                                       : configuration.file));
+  for (const std::string& idle : configuration.idle) logger.warning("config", idle);
+
+  Result<std::unique_ptr<Daemon>> daemon = Daemon::start(configuration, logger, metrics);
+  if (!daemon.ok()) return report_start(logger, daemon.status());
+  give_memory_back();  // what opening the store needed
+
+  notifier.send("READY=1\nSTATUS=" + (*daemon)->check_alive());
+  logger.info("start", "ready");
+  wait_for_stop(**daemon, notifier, signals);
+
+  notifier.send("STOPPING=1\nSTATUS=stopping");
+  logger.info("start", "stopping");
+  // A second signal ends the process at once: nothing acknowledged depends on an orderly end.
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  std::move(daemon).value().reset();
+  logger.info("start", "stopped");
+  return wire::kExitOk;
+}
+
+}  // namespace edgecase::app

@@ -1,0 +1,17 @@
+// The one door from the command line into the daemon.
+#pragma once
+
+#include "config/configuration.h"
+
+namespace edgecase::app {
+
+// Runs the daemon until SIGTERM or SIGINT, then stops it in order. Returns the exit code
+// (CONTRACT section 1): 0 stopped as asked; 2 the configuration does not fit this machine (a
+// directory that is missing or cannot be written); 7 the store is damaged; 1 everything else,
+// another daemon on the store and a port in use included. Says why on stderr.
+int serve(const config::Configuration& configuration);
+
+// InvalidArgument, as load_configuration() words it, when an [[mqtt.rule]] does not compile.
+Status check_rules(const config::Configuration& configuration);
+
+}  // namespace edgecase::app

@@ -1,0 +1,108 @@
+// Names to numbers: the devices and series of every namespace, kept in memory and, on the metadata
+// drive, in the engine's namespace `_catalog` (Placement::Metadata). Thread-safe.
+//
+// A reading's engine key is device id (4 bytes), sensor id (4), time (8), all big-endian, the time
+// with its sign bit flipped; its namespace is the engine namespace of the same name. Device ids
+// count within a namespace, sensor ids within a device; neither is used twice. Record layout:
+// catalog_format.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edgecase/engine.h"
+#include "wire/reading.h"
+#include "wire/selector.h"
+
+namespace edgecase::catalog {
+
+inline constexpr std::string_view kCatalogNamespace = "_catalog";
+
+struct SeriesId {
+  NamespaceId namespace_id = 0;
+  std::uint32_t device = 0;
+  std::uint32_t sensor = 0;
+
+  friend bool operator==(const SeriesId&, const SeriesId&) = default;
+};
+
+struct SeriesEntry {
+  std::string namespace_name;
+  std::string device;
+  std::string sensor;
+  SeriesId id;
+};
+
+// Named limits (CONTRACT promise 5); reaching one is Busy with the setting's name in the message.
+struct CatalogLimits {
+  std::size_t namespaces = 256;
+  std::size_t devices = 20'000;  // all namespaces together
+  std::size_t series = 100'000;
+};
+
+// The records of devices and series that a batch of readings needs and that are not durable yet.
+// Owned by one thread: filled by resolve(), written with the readings, then confirmed.
+class CatalogAdditions {
+ public:
+  // Adds the records to `batch`, which must be the one that holds the readings, or come before it.
+  void append_to(WriteBatch& batch) const;
+  bool empty() const { return records_.empty(); }
+  std::size_t size() const { return records_.size(); }
+
+ private:
+  friend class MemoryCatalog;
+  struct Record {
+    bool is_device;
+    std::uint32_t row;  // in the catalog's table of devices or of series
+    Bytes key, value;
+  };
+  NamespaceId catalog_namespace_ = 0;
+  std::vector<Record> records_;
+};
+
+class Catalog {
+ public:
+  // Reads every record. Errors: the engine's; Corruption for records that contradict each other;
+  // Unsupported for a newer layout.
+  static Result<std::unique_ptr<Catalog>> open(Engine& engine, const CatalogLimits& limits);
+  virtual ~Catalog() = default;
+
+  // Creates it if there is none. InvalidArgument: a wrong name (wire/names.h), or one that begins
+  // with `_` and is not `_rejected`. Busy: limits.namespaces.
+  virtual Result<NamespaceId> ensure_namespace(std::string_view name) = 0;
+  // Everything in it is gone at once, with the names of its devices and sensors; one that is made
+  // later under the same name is another. Errors: NotFound, NotAllowed (`_...`), the engine's.
+  virtual Status drop_namespace(std::string_view name) = 0;
+  // User-visible ones and `_rejected`, sorted.
+  virtual std::vector<std::string> namespaces() const = 0;
+
+  // Finds or creates the series of each reading: `ids[i]` is that of `readings[i]`. What is new
+  // goes into `additions`, which the caller writes with the readings and then confirms. Until
+  // confirmed the ids are used by this process only: find() and select() do not show them, and
+  // every batch that uses them carries their records again. Errors: InvalidArgument (a name),
+  // Busy (a limit), the engine's (a new namespace).
+  virtual Status resolve(std::span<const wire::Reading> readings, std::vector<SeriesId>& ids,
+                         CatalogAdditions& additions) = 0;
+  // After Engine::write returned Ok: what `additions` held is durable.
+  virtual void confirm(const CatalogAdditions& additions) = 0;
+
+  // NotFound names what is missing.
+  virtual Result<SeriesEntry> find(std::string_view namespace_name, std::string_view device,
+                                   std::string_view sensor) const = 0;
+  // Those that match, ordered by namespace, device, sensor. An empty namespace means all but those
+  // whose names begin with `_`.
+  virtual std::vector<SeriesEntry> select(std::string_view namespace_name,
+                                          const wire::Selector& selector) const = 0;
+  // Whether there is such a namespace, user-visible or `_rejected`.
+  virtual bool has_namespace(std::string_view name) const = 0;
+
+  // Durable ones.
+  virtual std::size_t device_count() const = 0;
+  virtual std::size_t series_count() const = 0;
+};
+
+}  // namespace edgecase::catalog

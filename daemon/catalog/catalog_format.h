@@ -1,0 +1,55 @@
+// The catalog's records, version 1, in the engine namespace `_catalog`. Checksums are the engine's.
+//
+//   key      'F'                                          the layout of this namespace
+//            'D' namespace id, device id                  a device
+//            'S' namespace id, device id, sensor id       a sensor of it; each id 4 bytes
+//            big-endian
+//
+//   value    offset  size  field
+//                 0     1  record version, 1
+//                 1     n  fields, each: tag (varint), length (varint), that many bytes
+//
+//   tag   of      holds
+//     1   D S     name, 1 to 128 bytes of UTF-8; always there
+//     2   F       the layout's version, one byte, 1
+//
+// A reader passes over tags it does not know, and whoever rewrites a record keeps them: what later
+// versions say of a device or sensor (owner, purpose, location, labels, retention) gets tags from
+// 16 on. A change that old readers must not pass over gets a new layout version.
+//
+// A sensor's record is written in the same batch as its device's or after it, and both no later
+// than the first reading. Namespace ids are the engine's.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "edgecase/bytes.h"
+#include "edgecase/result.h"
+#include "edgecase/write_batch.h"
+
+namespace edgecase::catalog {
+
+inline constexpr std::uint8_t kRecordVersion = 1;
+inline constexpr std::uint8_t kLayoutVersion = 1;
+
+enum class RecordKind : char { Format = 'F', Device = 'D', Sensor = 'S' };
+enum class FieldTag : std::uint32_t { Name = 1, LayoutVersion = 2 };
+
+struct RecordKey {
+  RecordKind kind = RecordKind::Format;
+  NamespaceId namespace_id = 0;  // Device and Sensor
+  std::uint32_t device = 0;
+  std::uint32_t sensor = 0;  // Sensor
+};
+
+Bytes encode_record_key(const RecordKey& key);
+// Corruption for what is no record's key.
+Result<RecordKey> decode_record_key(ByteView bytes);
+
+// A record with one field.
+Bytes encode_record(FieldTag tag, ByteView field);
+// The field `tag` of a record. Corruption: cut, no such field. Unsupported: a newer record version.
+Result<ByteView> decode_record_field(ByteView record, FieldTag tag);
+
+}  // namespace edgecase::catalog

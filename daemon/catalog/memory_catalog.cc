@@ -1,0 +1,438 @@
+#include "catalog/memory_catalog.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <unordered_set>
+#include <utility>
+
+#include "catalog/catalog_format.h"
+#include "edgecase/random.h"
+#include "wire/names.h"
+
+namespace edgecase::catalog {
+namespace {
+
+// Readings are keyed by series and time, and a group holds one device's worth of one series.
+NamespaceOptions reading_namespace_options() {
+  NamespaceOptions options;
+  options.placement = Placement::Values;
+  options.codec = GroupCodec::Series;
+  options.scope_bytes = 4;  // the device
+  return options;
+}
+
+bool is_visible(std::string_view namespace_name) {
+  return !namespace_name.starts_with('_') || namespace_name == wire::kRejectedNamespace;
+}
+
+// Large batches mostly name few series again and again. Views of one batch with the same address
+// and size hold the same name, so that series are recognised without looking at their names.
+constexpr std::size_t kRememberedMin = 256;
+constexpr std::size_t kRemembered = 2048;  // a power of two
+
+bool same_place(std::string_view a, std::string_view b) {
+  return a.data() == b.data() && a.size() == b.size();
+}
+
+bool same_series(const wire::Reading& a, const wire::Reading& b) {
+  return same_place(a.sensor, b.sensor) && same_place(a.device, b.device) &&
+         same_place(a.namespace_name, b.namespace_name);
+}
+
+std::size_t place_of(const wire::Reading& reading) {
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
+  const auto sensor = reinterpret_cast<std::uintptr_t>(reading.sensor.data());
+  const auto device = reinterpret_cast<std::uintptr_t>(reading.device.data());
+  return static_cast<std::size_t>((sensor * 31 + device) * kOdd >> 53);
+}
+static_assert(kRemembered == std::size_t{1} << (64 - 53));
+
+std::string limit_message(std::string_view what, std::size_t limit) {
+  return "the limit of " + std::to_string(limit) + " " + std::string(what) +
+         " is reached (setting limits." + std::string(what) + ")";
+}
+
+}  // namespace
+
+void CatalogAdditions::append_to(WriteBatch& batch) const {
+  for (const Record& record : records_) batch.put(catalog_namespace_, record.key, record.value);
+}
+
+Result<std::unique_ptr<Catalog>> Catalog::open(Engine& engine, const CatalogLimits& limits) {
+  auto catalog = std::make_unique<MemoryCatalog>(engine, limits, system_random().next());
+  EC_TRY(catalog->load());
+  return std::unique_ptr<Catalog>(std::move(catalog));
+}
+
+std::uint32_t MemoryCatalog::find_namespace_row(std::string_view name) const {
+  if (name.empty()) return kNoRow;  // a dropped one's
+  for (std::size_t row = 0; row < namespaces_.size(); ++row) {
+    if (namespaces_[row].name == name) return static_cast<std::uint32_t>(row);
+  }
+  return kNoRow;
+}
+
+std::uint32_t MemoryCatalog::find_device_row(std::uint32_t namespace_row,
+                                             std::string_view name) const {
+  return device_index_.find(hash_name(seed_, namespace_row, name), [&](std::uint32_t row) {
+    return devices_[row].namespace_row == namespace_row && devices_[row].name == name;
+  });
+}
+
+std::uint32_t MemoryCatalog::find_series_row(std::uint32_t device_row,
+                                             std::string_view name) const {
+  return series_index_.find(hash_name(seed_, device_row, name), [&](std::uint32_t row) {
+    return series_[row].device_row == device_row && series_[row].name == name;
+  });
+}
+
+std::uint32_t MemoryCatalog::find_series_row(const wire::Reading& reading, Memo& memo) const {
+  if (memo.namespace_row == kNoRow || reading.namespace_name != memo.namespace_name) {
+    memo.namespace_row = find_namespace_row(reading.namespace_name);
+    memo.namespace_name = reading.namespace_name;
+    memo.device_row = kNoRow;
+    if (memo.namespace_row == kNoRow) return kNoRow;
+  }
+  if (memo.device_row == kNoRow || reading.device != memo.device) {
+    memo.device_row = find_device_row(memo.namespace_row, reading.device);
+    memo.device = reading.device;
+    if (memo.device_row == kNoRow) return kNoRow;
+  }
+  return find_series_row(memo.device_row, reading.sensor);
+}
+
+std::uint32_t MemoryCatalog::add_namespace(std::string_view name, NamespaceId id) {
+  namespaces_.push_back({std::string(name), id, 1});
+  return static_cast<std::uint32_t>(namespaces_.size() - 1);
+}
+
+std::uint32_t MemoryCatalog::add_device(std::uint32_t namespace_row, std::string_view name,
+                                        std::uint32_t id) {
+  const auto row = static_cast<std::uint32_t>(devices_.size());
+  devices_.push_back({std::string(name), namespace_row, id, 1, false});
+  device_index_.insert(hash_name(seed_, namespace_row, name), row);
+  NamespaceRow& owner = namespaces_[namespace_row];
+  owner.next_device = std::max(owner.next_device, id + 1);
+  return row;
+}
+
+std::uint32_t MemoryCatalog::add_series(std::uint32_t device_row, std::string_view name,
+                                        std::uint32_t id) {
+  const auto row = static_cast<std::uint32_t>(series_.size());
+  series_.push_back({std::string(name), device_row, id, false});
+  series_index_.insert(hash_name(seed_, device_row, name), row);
+  DeviceRow& owner = devices_[device_row];
+  owner.next_sensor = std::max(owner.next_sensor, id + 1);
+  return row;
+}
+
+SeriesId MemoryCatalog::id_of(const SeriesRow& series) const {
+  const DeviceRow& device = devices_[series.device_row];
+  return {namespaces_[device.namespace_row].id, device.id, series.id};
+}
+
+Result<NamespaceId> MemoryCatalog::ensure_namespace(std::string_view name) {
+  {
+    const std::shared_lock lock(mutex_);
+    const std::uint32_t row = find_namespace_row(name);
+    if (row != kNoRow) return namespaces_[row].id;
+  }
+  EC_TRY(wire::check_name("namespace", name));
+  if (!is_visible(name)) {
+    return invalid_argument("namespace " + std::string(name) +
+                            ": names that begin with _ are the store's own");
+  }
+  const std::lock_guard creation(creation_mutex_);
+  {
+    const std::shared_lock lock(mutex_);
+    const std::uint32_t row = find_namespace_row(name);
+    if (row != kNoRow) return namespaces_[row].id;
+    // `_rejected` is for what could not be stored elsewhere: it does not count.
+    std::size_t counted = 0;
+    for (const NamespaceRow& each : namespaces_)
+      counted += each.name.empty() || each.name.starts_with('_') ? 0u : 1u;
+    if (counted >= limits_.namespaces && !name.starts_with('_')) {
+      return busy(limit_message("namespaces", limits_.namespaces));
+    }
+  }
+  EC_ASSIGN_OR_RETURN(const NamespaceId id,
+                      engine_.create_namespace(name, reading_namespace_options()));
+  const std::unique_lock lock(mutex_);
+  add_namespace(name, id);
+  return id;
+}
+
+Status MemoryCatalog::drop_namespace(std::string_view name) {
+  if (name.starts_with('_'))
+    return not_allowed("namespace " + std::string(name) +
+                       ": names that begin with _ are the store's own");
+  const std::lock_guard creation(creation_mutex_);
+  NamespaceId id = 0;
+  {
+    const std::shared_lock lock(mutex_);
+    const std::uint32_t row = find_namespace_row(name);
+    if (row == kNoRow) return not_found("no namespace " + std::string(name));
+    id = namespaces_[row].id;
+  }
+  EC_TRY(engine_.drop_namespace(id));
+  forget_rows_of(name);
+  // Cut short here, the records are removed by the next load().
+  return remove_records_of(id);
+}
+
+void MemoryCatalog::forget_rows_of(std::string_view name) {
+  const std::unique_lock lock(mutex_);
+  const std::uint32_t namespace_row = find_namespace_row(name);
+  namespaces_[namespace_row].name.clear();
+  const auto belongs = [&](std::uint32_t device_row) {
+    return devices_[device_row].namespace_row == namespace_row;
+  };
+  for (DeviceRow& device : devices_) {
+    if (device.namespace_row != namespace_row) continue;
+    ++dropped_devices_;
+    if (std::exchange(device.durable, false)) --durable_devices_;
+  }
+  for (SeriesRow& series : series_) {
+    if (!belongs(series.device_row)) continue;
+    ++dropped_series_;
+    if (std::exchange(series.durable, false)) --durable_series_;
+  }
+}
+
+Status MemoryCatalog::remove_records_of(NamespaceId id) {
+  constexpr std::uint32_t kRecordsPerBatch = 10'000;
+  WriteBatch batch;
+  for (const RecordKind kind : {RecordKind::Device, RecordKind::Sensor}) {
+    KeyRange range;
+    range.lower = encode_record_key({kind, id, 0, 0});
+    range.upper = encode_record_key({kind, id + 1, 0, 0});
+    EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(catalog_namespace_, range, {}));
+    for (; iterator->valid(); iterator->next()) {
+      batch.remove(catalog_namespace_, iterator->key());
+      if (batch.count() < kRecordsPerBatch) continue;
+      EC_TRY(engine_.write(batch, Durability::Async));
+      batch.clear();
+    }
+    EC_TRY(iterator->status());
+  }
+  return engine_.write(batch, Durability::Sync);
+}
+
+std::vector<std::string> MemoryCatalog::namespaces() const {
+  std::vector<std::string> names;
+  {
+    const std::shared_lock lock(mutex_);
+    for (const NamespaceRow& row : namespaces_) {
+      if (!row.name.empty()) names.push_back(row.name);
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool MemoryCatalog::has_namespace(std::string_view name) const {
+  const std::shared_lock lock(mutex_);
+  return find_namespace_row(name) != kNoRow;
+}
+
+Status MemoryCatalog::resolve(std::span<const wire::Reading> readings, std::vector<SeriesId>& ids,
+                              CatalogAdditions& additions) {
+  ids.resize(readings.size());
+  std::vector<std::size_t> missed;
+  // What a decoder found again in one batch has the address it had before.
+  constexpr auto kNone = static_cast<std::uint32_t>(-1);
+  const bool remember = readings.size() >= kRememberedMin && readings.size() < kNone;
+  std::vector<std::uint32_t> resolved(remember ? kRemembered : 0, kNone);  // indexes
+  {
+    const std::shared_lock lock(mutex_);
+    Memo memo;
+    for (std::size_t i = 0; i < readings.size(); ++i) {
+      std::uint32_t* const known = remember ? &resolved[place_of(readings[i])] : nullptr;
+      if (known != nullptr && *known != kNone && same_series(readings[*known], readings[i])) {
+        ids[i] = ids[*known];
+        continue;
+      }
+      const std::uint32_t row = find_series_row(readings[i], memo);
+      if (row == kNoRow || !series_[row].durable) {
+        missed.push_back(i);
+      } else {
+        const SeriesRow& series = series_[row];
+        const DeviceRow& device = devices_[series.device_row];
+        ids[i] = {namespaces_[device.namespace_row].id, device.id, series.id};
+        if (known != nullptr) *known = static_cast<std::uint32_t>(i);
+      }
+    }
+  }
+  if (missed.empty()) return ok();
+  EC_TRY(prepare_names(readings, missed));
+  return resolve_missed(readings, missed, ids, additions);
+}
+
+// Everything that can be wrong with a name is found before anything is created.
+Status MemoryCatalog::prepare_names(std::span<const wire::Reading> readings,
+                                    const std::vector<std::size_t>& missed) {
+  const auto check = [&](std::size_t index, std::string_view what, std::string_view name) {
+    const Status status = wire::check_name(what, name);
+    if (status.ok()) return status;
+    return invalid_argument("reading " + std::to_string(index + 1) + ": " + status.message());
+  };
+  for (const std::size_t i : missed) {
+    EC_TRY(check(i, "namespace", readings[i].namespace_name));
+    EC_TRY(check(i, "device", readings[i].device));
+    EC_TRY(check(i, "sensor", readings[i].sensor));
+  }
+  std::string_view ensured;
+  for (const std::size_t i : missed) {
+    if (readings[i].namespace_name == ensured) continue;
+    EC_TRY(ensure_namespace(readings[i].namespace_name).status());
+    ensured = readings[i].namespace_name;
+  }
+  return ok();
+}
+
+Status MemoryCatalog::resolve_missed(std::span<const wire::Reading> readings,
+                                     const std::vector<std::size_t>& missed,
+                                     std::vector<SeriesId>& ids, CatalogAdditions& additions) {
+  additions.catalog_namespace_ = catalog_namespace_;
+  const std::unique_lock lock(mutex_);
+  for (const std::size_t i : missed) {
+    if (find_namespace_row(readings[i].namespace_name) == kNoRow)
+      return busy("namespace " + std::string(readings[i].namespace_name) +
+                  " was dropped meanwhile");
+  }
+  EC_TRY(check_room(readings, missed));
+  std::unordered_set<std::uint32_t> seen_devices, seen_series;
+  for (const std::size_t i : missed) {
+    const std::uint32_t series_row = find_or_add_series(readings[i]);
+    const SeriesRow& series = series_[series_row];
+    const DeviceRow& device = devices_[series.device_row];
+    ids[i] = id_of(series);
+    RecordKey key{RecordKind::Device, ids[i].namespace_id, device.id, 0};
+    if (!device.durable && seen_devices.insert(series.device_row).second) {
+      additions.records_.push_back({true, series.device_row, encode_record_key(key),
+                                    encode_record(FieldTag::Name, device.name)});
+    }
+    if (!series.durable && seen_series.insert(series_row).second) {
+      key.kind = RecordKind::Sensor;
+      key.sensor = series.id;
+      additions.records_.push_back(
+          {false, series_row, encode_record_key(key), encode_record(FieldTag::Name, series.name)});
+    }
+  }
+  return ok();
+}
+
+// A batch over a limit creates nothing, so that smaller ones still fit.
+Status MemoryCatalog::check_room(std::span<const wire::Reading> readings,
+                                 const std::vector<std::size_t>& missed) const {
+  const std::size_t devices = devices_.size() - dropped_devices_;
+  const std::size_t series = series_.size() - dropped_series_;
+  if (devices + missed.size() <= limits_.devices && series + missed.size() <= limits_.series) {
+    return ok();
+  }
+  std::set<std::pair<std::string_view, std::string_view>> new_devices;
+  std::set<std::tuple<std::string_view, std::string_view, std::string_view>> new_series;
+  for (const std::size_t i : missed) {
+    const wire::Reading& reading = readings[i];
+    Memo memo;
+    if (find_series_row(reading, memo) != kNoRow) continue;
+    new_series.emplace(reading.namespace_name, reading.device, reading.sensor);
+    if (memo.device_row == kNoRow) new_devices.emplace(reading.namespace_name, reading.device);
+  }
+  if (!new_devices.empty() && devices + new_devices.size() > limits_.devices) {
+    return busy(limit_message("devices", limits_.devices));
+  }
+  if (!new_series.empty() && series + new_series.size() > limits_.series) {
+    return busy(limit_message("series", limits_.series));
+  }
+  return ok();
+}
+
+std::uint32_t MemoryCatalog::find_or_add_series(const wire::Reading& reading) {
+  const std::uint32_t namespace_row = find_namespace_row(reading.namespace_name);
+  std::uint32_t device_row = find_device_row(namespace_row, reading.device);
+  if (device_row == kNoRow) {
+    device_row = add_device(namespace_row, reading.device, namespaces_[namespace_row].next_device);
+  }
+  const std::uint32_t series_row = find_series_row(device_row, reading.sensor);
+  if (series_row != kNoRow) return series_row;
+  return add_series(device_row, reading.sensor, devices_[device_row].next_sensor);
+}
+
+void MemoryCatalog::confirm(const CatalogAdditions& additions) {
+  if (additions.empty()) return;
+  const std::unique_lock lock(mutex_);
+  for (const CatalogAdditions::Record& record : additions.records_) {
+    const std::uint32_t device_row = record.is_device ? record.row : series_[record.row].device_row;
+    if (namespaces_[devices_[device_row].namespace_row].name.empty()) continue;  // dropped
+    bool& durable = record.is_device ? devices_[record.row].durable : series_[record.row].durable;
+    if (durable) continue;  // another batch carried it too
+    durable = true;
+    ++(record.is_device ? durable_devices_ : durable_series_);
+  }
+}
+
+Result<SeriesEntry> MemoryCatalog::find(std::string_view namespace_name, std::string_view device,
+                                        std::string_view sensor) const {
+  const std::shared_lock lock(mutex_);
+  const std::uint32_t namespace_row = find_namespace_row(namespace_name);
+  if (namespace_row == kNoRow) return not_found("no namespace " + std::string(namespace_name));
+  const std::uint32_t device_row = find_device_row(namespace_row, device);
+  if (device_row == kNoRow || !devices_[device_row].durable) {
+    return not_found("no device " + std::string(device) + " in namespace " +
+                     std::string(namespace_name));
+  }
+  const std::uint32_t series_row = find_series_row(device_row, sensor);
+  if (series_row == kNoRow || !series_[series_row].durable) {
+    return not_found("no sensor " + std::string(sensor) + " of device " + std::string(device) +
+                     " in namespace " + std::string(namespace_name));
+  }
+  return SeriesEntry{namespaces_[namespace_row].name, devices_[device_row].name,
+                     series_[series_row].name, id_of(series_[series_row])};
+}
+
+std::vector<SeriesEntry> MemoryCatalog::select(std::string_view namespace_name,
+                                               const wire::Selector& selector) const {
+  std::vector<SeriesEntry> entries;
+  if (!namespace_name.empty() && selector.is_exact()) {
+    auto found = find(namespace_name, wire::unescape_name(selector.device),
+                      wire::unescape_name(selector.sensor));
+    if (found.ok()) entries.push_back(std::move(found).value());
+    return entries;
+  }
+  {
+    const std::shared_lock lock(mutex_);
+    std::vector<bool> wanted(devices_.size());
+    for (std::size_t row = 0; row < devices_.size(); ++row) {
+      const std::string& owner = namespaces_[devices_[row].namespace_row].name;
+      const bool in_scope = namespace_name.empty() ? !owner.empty() && !owner.starts_with('_')
+                                                   : owner == namespace_name;
+      wanted[row] = in_scope && wire::glob_matches(selector.device, devices_[row].name);
+    }
+    for (const SeriesRow& series : series_) {
+      if (!series.durable || !wanted[series.device_row]) continue;
+      if (!wire::glob_matches(selector.sensor, series.name)) continue;
+      const DeviceRow& device = devices_[series.device_row];
+      entries.push_back(
+          {namespaces_[device.namespace_row].name, device.name, series.name, id_of(series)});
+    }
+  }
+  std::sort(entries.begin(), entries.end(), [](const SeriesEntry& a, const SeriesEntry& b) {
+    return std::tie(a.namespace_name, a.device, a.sensor) <
+           std::tie(b.namespace_name, b.device, b.sensor);
+  });
+  return entries;
+}
+
+std::size_t MemoryCatalog::device_count() const {
+  const std::shared_lock lock(mutex_);
+  return durable_devices_;
+}
+
+std::size_t MemoryCatalog::series_count() const {
+  const std::shared_lock lock(mutex_);
+  return durable_series_;
+}
+
+}  // namespace edgecase::catalog

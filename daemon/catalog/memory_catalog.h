@@ -1,0 +1,112 @@
+// The Catalog: tables of namespaces, devices and series in memory, and their records in the engine.
+//
+// Invariants: rows are only ever added, so row numbers are stable; the row of a dropped namespace
+// has no name, and what belongs to it counts no more; a series' records travel with
+// its device's until that one is durable, so a durable series has a durable device. Locks: `mutex_`
+// guards the tables, shared for lookups, and is never held across I/O; `creation_mutex_` makes
+// namespaces one at a time and is held while the engine does so. Order: creation_mutex_, then
+// mutex_.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+
+#include "catalog/catalog.h"
+#include "catalog/name_index.h"
+
+namespace edgecase::catalog {
+
+class MemoryCatalog final : public Catalog {
+ public:
+  MemoryCatalog(Engine& engine, const CatalogLimits& limits, std::uint64_t hash_seed)
+      : engine_(engine), limits_(limits), seed_(hash_seed) {}
+
+  // Before anything else, once.
+  Status load();
+
+  Result<NamespaceId> ensure_namespace(std::string_view name) override;
+  Status drop_namespace(std::string_view name) override;
+  std::vector<std::string> namespaces() const override;
+  Status resolve(std::span<const wire::Reading> readings, std::vector<SeriesId>& ids,
+                 CatalogAdditions& additions) override;
+  void confirm(const CatalogAdditions& additions) override;
+  Result<SeriesEntry> find(std::string_view namespace_name, std::string_view device,
+                           std::string_view sensor) const override;
+  std::vector<SeriesEntry> select(std::string_view namespace_name,
+                                  const wire::Selector& selector) const override;
+  bool has_namespace(std::string_view name) const override;
+  std::size_t device_count() const override;
+  std::size_t series_count() const override;
+
+ private:
+  struct NamespaceRow {
+    std::string name;
+    NamespaceId id = 0;
+    std::uint32_t next_device = 1;
+  };
+  struct DeviceRow {
+    std::string name;
+    std::uint32_t namespace_row = 0;
+    std::uint32_t id = 0;
+    std::uint32_t next_sensor = 1;
+    bool durable = false;
+  };
+  struct SeriesRow {
+    std::string name;
+    std::uint32_t device_row = 0;
+    std::uint32_t id = 0;
+    bool durable = false;
+  };
+  // Neighbours in a batch mostly share namespace and device.
+  struct Memo {
+    std::string_view namespace_name, device;
+    std::uint32_t namespace_row = kNoRow;
+    std::uint32_t device_row = kNoRow;
+  };
+
+  // All need mutex_, those that add need it alone.
+  std::uint32_t find_namespace_row(std::string_view name) const;
+  std::uint32_t find_device_row(std::uint32_t namespace_row, std::string_view name) const;
+  std::uint32_t find_series_row(std::uint32_t device_row, std::string_view name) const;
+  std::uint32_t find_series_row(const wire::Reading& reading, Memo& memo) const;
+  std::uint32_t add_namespace(std::string_view name, NamespaceId id);
+  std::uint32_t add_device(std::uint32_t namespace_row, std::string_view name, std::uint32_t id);
+  std::uint32_t add_series(std::uint32_t device_row, std::string_view name, std::uint32_t id);
+  SeriesId id_of(const SeriesRow& series) const;
+  Status check_room(std::span<const wire::Reading> readings,
+                    const std::vector<std::size_t>& missed) const;
+  std::uint32_t find_or_add_series(const wire::Reading& reading);
+
+  Status prepare_names(std::span<const wire::Reading> readings,
+                       const std::vector<std::size_t>& missed);
+  Status resolve_missed(std::span<const wire::Reading> readings,
+                        const std::vector<std::size_t>& missed, std::vector<SeriesId>& ids,
+                        CatalogAdditions& additions);
+  Status open_namespace();
+  Status load_records();
+  Status load_record(ByteView key, ByteView value);
+  Status remove_records_of(NamespaceId id);
+  void forget_rows_of(std::string_view name);
+
+  Engine& engine_;
+  const CatalogLimits limits_;
+  const std::uint64_t seed_;
+  NamespaceId catalog_namespace_ = 0;
+
+  std::mutex creation_mutex_;
+  mutable std::shared_mutex mutex_;
+  std::vector<NamespaceRow> namespaces_;
+  std::vector<DeviceRow> devices_;
+  std::vector<SeriesRow> series_;
+  NameIndex device_index_, series_index_;
+  std::size_t durable_devices_ = 0;
+  std::size_t durable_series_ = 0;
+  std::size_t dropped_devices_ = 0;  // rows
+  std::size_t dropped_series_ = 0;
+  // load() alone: the device whose sensors come, and namespaces whose drop was cut short.
+  std::size_t loading_device_ = 0;
+  std::vector<NamespaceId> leftover_;
+};
+
+}  // namespace edgecase::catalog

@@ -1,0 +1,60 @@
+// The effective settings and where each came from: flags > environment > file > default.
+//
+// Use: fill Sources, load_configuration(), look at settings. Every failure is InvalidArgument whose
+// message is one line, `where: key: what is wrong, what would be right`, where `where` is
+// `file:line:column`, the environment variable, or the flag.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "config/settings.h"
+#include "edgecase/result.h"
+
+namespace edgecase::config {
+
+inline constexpr char kDefaultFile[] = "/etc/edgecase/edgecase.toml";
+// The rule that stands when no [[mqtt.rule]] is written.
+inline constexpr char kDefaultTopic[] = "sensors/{device}/{sensor}";
+inline constexpr std::size_t kFileSizeMaxBytes = 1u << 20;
+
+enum class OriginKind : unsigned char { Default, File, Environment, Flag };
+
+struct Origin {
+  OriginKind kind = OriginKind::Default;
+  std::string where;  // "/etc/edgecase/edgecase.toml:3:1", "EDGECASE_HTTP_LISTEN", "--http.listen"
+};
+
+enum class MissingFile : unsigned char { IsError, IsEmpty };
+
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;
+
+struct Sources {
+  std::string file = kDefaultFile;  // "" reads none
+  MissingFile missing_file = MissingFile::IsEmpty;
+  NamedTexts environment;  // every variable of the process; others than ours are passed over
+  NamedTexts flags;        // key and value, in the order given; the last of a key counts
+};
+
+// The environment of this process.
+NamedTexts process_environment();
+
+struct Configuration {
+  Settings settings;
+  std::map<std::string, Origin, std::less<>> origins;  // of keys that are not defaults
+  std::string file;                                    // what was read; empty when none
+  // What was set but does nothing in this version, each in words.
+  std::vector<std::string> idle;
+
+  Origin origin_of(std::string_view key) const;
+  // "where: key: what": for errors found later, when a value meets the machine.
+  Status error(std::string_view key, std::string_view what) const;
+};
+
+// Reads, merges and validates (validate.h).
+Result<Configuration> load_configuration(const Sources& sources);
+
+}  // namespace edgecase::config

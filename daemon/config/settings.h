@@ -1,0 +1,83 @@
+// Every setting of the daemon (CONTRACT section 4), as values. Where they come from:
+// settings_table.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace edgecase::config {
+
+struct StorageSettings {
+  std::string metadata = "/var/lib/edgecase";
+  std::string values = "/var/lib/edgecase/values";
+  std::uint64_t memory_limit_bytes = 64u << 20;
+  std::uint64_t wal_limit_bytes = 256u << 20;
+  std::string retention = "forever";
+  std::string expiry = "bounded";
+  std::string on_full = "reject";
+  std::string encryption_key_file;
+};
+
+struct HttpSettings {
+  std::string socket = "/run/edgecase/edgecase.sock";
+  std::string listen = "127.0.0.1:8650";
+  std::string tls_cert;
+  std::string tls_key;
+  bool allow_insecure = false;
+  std::uint32_t threads = 4;                        // requests served side by side
+  std::uint32_t connections = 256;                  // open at once
+  std::uint64_t body_limit_bytes = 16u << 20;       // of one request, after decompression
+  std::uint64_t in_flight_limit_bytes = 24u << 20;  // of all request bodies together
+};
+
+// One [[mqtt.rule]] table, as written; mqtt/topic_rule.h gives it meaning.
+struct MqttRuleSettings {
+  std::string topic;
+  std::string preset;
+  std::string payload = "auto";
+  std::string sensor;  // fixed name or template, when the topic has none
+  std::string device;  // JSON pointer ("/device_id") or fixed name
+  std::string time;    // JSON pointer
+  std::string time_format = "auto";
+  std::string namespace_name;             // "": default, or {namespace} of the topic
+  std::string retention, owner, purpose;  // taken and shown; they act with retention and access
+  int qos = 1;
+  int line = 0;       // of the file, for messages; 0 when not from a file
+  std::string where;  // "edgecase.toml:12:1"; empty when not from a file
+};
+
+struct MqttSettings {
+  std::string broker = "mqtt://127.0.0.1:1883";  // "" turns the client off
+  std::string username;
+  std::string password_file;
+  std::string tls_ca;
+  std::string listen;  // where devices publish straight to the daemon; "" turns it off
+  std::string client_id = "edgecase";  // persistent session: keep it stable, one daemon each
+  std::vector<MqttRuleSettings> rules;
+};
+
+struct LimitSettings {
+  std::uint32_t namespaces = 256;
+  std::uint32_t devices = 20'000;
+  std::uint32_t series = 100'000;
+  std::uint32_t json_depth = 32;
+  std::uint32_t json_leaves = 1'024;             // values of one MQTT message
+  std::uint64_t message_limit_bytes = 1u << 20;  // of one MQTT payload
+  std::uint64_t rejected_messages = 10'000;      // kept in `_rejected`
+  std::uint32_t line_errors = 20;                // bad lines named in one answer
+};
+
+struct AuditSettings {
+  std::string mode = "batched";
+};
+
+struct Settings {
+  StorageSettings storage;
+  HttpSettings http;
+  MqttSettings mqtt;
+  LimitSettings limits;
+  AuditSettings audit;
+};
+
+}  // namespace edgecase::config

@@ -1,0 +1,245 @@
+#include "config/settings_file.h"
+
+#include <vector>
+
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
+
+#include "config/settings_table.h"
+#include "wire/suggest.h"
+#include "wire/time_text.h"
+
+namespace edgecase::config {
+namespace {
+
+class FileReader {
+ public:
+  FileReader(const std::string& name, Configuration& configuration)
+      : name_(name), configuration_(configuration) {}
+
+  Status apply(const toml::table& root) {
+    for (const auto& [section, node] : root) {
+      if (!is_section(section.str())) return unknown(section.source(), "", section.str());
+      const toml::table* table = node.as_table();
+      if (table == nullptr) {
+        return error(section.source(), section.str(),
+                     "is not a section, write [" + std::string(section.str()) + "]");
+      }
+      EC_TRY(apply_section(std::string(section.str()), *table));
+    }
+    return ok();
+  }
+
+ private:
+  static bool is_section(std::string_view name) {
+    for (const Setting& setting : settings_table()) {
+      if (setting.section() == name) return true;
+    }
+    return false;
+  }
+
+  std::string place(const toml::source_region& source) const {
+    return name_ + ":" + std::to_string(source.begin.line) + ":" +
+           std::to_string(source.begin.column);
+  }
+
+  Status error(const toml::source_region& source, std::string_view key,
+               std::string_view what) const {
+    return invalid_argument(place(source) + ": " + std::string(key) + ": " + std::string(what));
+  }
+
+  // `prefix` is empty for a section, else "storage." or "mqtt.rule.".
+  Status unknown(const toml::source_region& source, const std::string& prefix,
+                 std::string_view name) const {
+    std::vector<std::string_view> known;
+    for (const Setting& setting : settings_table()) {
+      if (prefix.empty()) known.push_back(setting.section());
+      if (prefix == std::string(setting.section()) + ".") known.push_back(setting.name());
+    }
+    if (prefix == "mqtt.") known.push_back("rule");
+    if (prefix == "mqtt.rule.") {
+      for (const RuleKey& key : rule_keys()) known.push_back(key.name);
+    }
+    const std::string_view near = wire::nearest_word(name, known);
+    std::string what = prefix.empty() ? "unknown section" : "unknown key";
+    what += near.empty() ? ", see `edgecase config example`"
+                         : ", did you mean " + prefix + std::string(near) + "?";
+    return error(source, prefix + std::string(name), what);
+  }
+
+  Status apply_section(const std::string& section, const toml::table& table) {
+    for (const auto& [name, node] : table) {
+      const std::string key = section + "." + std::string(name.str());
+      if (key == "mqtt.rule") {
+        EC_TRY(apply_rules(node));
+        continue;
+      }
+      const Setting* setting = find_setting(key);
+      if (setting == nullptr) return unknown(name.source(), section + ".", name.str());
+      EC_TRY(apply_value(*setting, name.source(), node));
+    }
+    return ok();
+  }
+
+  Status apply_value(const Setting& setting, const toml::source_region& source,
+                     const toml::node& node) {
+    std::string text;
+    EC_TRY(text_of(setting, source, node, text));
+    if (Status status = set_from_text(setting, text, configuration_.settings); !status.ok()) {
+      return error(node.source(), setting.key, status.message());
+    }
+    configuration_.origins[std::string(setting.key)] = {OriginKind::File, place(source)};
+    return ok();
+  }
+
+  // The value as text, if its TOML type is the setting's.
+  Status text_of(const Setting& setting, const toml::source_region& source, const toml::node& node,
+                 std::string& text) const {
+    const char* wanted = "text in quotes";
+    switch (setting.kind) {
+      case SettingKind::Flag:
+        if (const auto* flag = node.as_boolean()) {
+          text = flag->get() ? "true" : "false";
+          return ok();
+        }
+        wanted = "true or false, without quotes";
+        break;
+      case SettingKind::Size:
+      case SettingKind::Number:
+        if (const auto* number = node.as_integer()) {
+          text = std::to_string(number->get());
+          return ok();
+        }
+        wanted = "a whole number, without quotes";
+        if (setting.kind == SettingKind::Number) break;
+        wanted = "a size, as in \"64MiB\"";
+        [[fallthrough]];
+      default:
+        if (const auto* string = node.as_string()) {
+          text = string->get();
+          return ok();
+        }
+    }
+    return error(source, setting.key, "is " + std::string(type_in_words(node)) + ", use " + wanted);
+  }
+
+  static std::string_view type_in_words(const toml::node& node) {
+    switch (node.type()) {
+      case toml::node_type::table: return "a table";
+      case toml::node_type::array: return "a list";
+      case toml::node_type::string: return "text";
+      case toml::node_type::integer: return "a whole number";
+      case toml::node_type::floating_point: return "a number with decimals";
+      case toml::node_type::boolean: return "true or false";
+      default: return "a date or time";
+    }
+  }
+
+  Status apply_rules(const toml::node& node) {
+    const toml::array* rules = node.as_array();
+    if (rules == nullptr) {
+      return error(node.source(), "mqtt.rule", "is not a list of tables, write [[mqtt.rule]]");
+    }
+    for (const toml::node& rule : *rules) {
+      const toml::table* table = rule.as_table();
+      if (table == nullptr) {
+        return error(rule.source(), "mqtt.rule", "is not a table, write [[mqtt.rule]]");
+      }
+      EC_TRY(apply_rule(*table));
+    }
+    return ok();
+  }
+
+  Status apply_rule(const toml::table& table) {
+    MqttRuleSettings rule;
+    rule.line = static_cast<int>(table.source().begin.line);
+    rule.where = place(table.source());
+    for (const auto& [name, node] : table) {
+      const RuleKey* found = nullptr;
+      for (const RuleKey& key : rule_keys()) {
+        if (key.name == name.str()) found = &key;
+      }
+      if (found == nullptr) return unknown(name.source(), "mqtt.rule.", name.str());
+      const std::string key = "mqtt.rule." + std::string(found->name);
+      if (found->text == nullptr) {
+        EC_TRY(apply_qos(node, key, rule));
+      } else {
+        EC_TRY(apply_rule_text(*found, node, key, rule));
+      }
+      if (found->support == Support::Accepted) note_idle(*found);
+    }
+    if (rule.topic.empty() && rule.preset.empty()) {  // presets bring topics of their own
+      return invalid_argument(rule.where +
+                              ": mqtt.rule.topic: is missing, write topic = "
+                              "\"sensors/{device}/{sensor}\"");
+    }
+    configuration_.settings.mqtt.rules.push_back(std::move(rule));
+    configuration_.origins["mqtt.rule"] = {OriginKind::File, place(table.source())};
+    return ok();
+  }
+
+  Status apply_qos(const toml::node& node, const std::string& key, MqttRuleSettings& rule) const {
+    const auto* number = node.as_integer();
+    if (number == nullptr || (number->get() != 0 && number->get() != 1)) {
+      return error(node.source(), key,
+                   "is neither 0 nor 1, use 1 (QoS 2 can lose messages in a power cut, 1 cannot)");
+    }
+    rule.qos = static_cast<int>(number->get());
+    return ok();
+  }
+
+  Status apply_rule_text(const RuleKey& rule_key, const toml::node& node, const std::string& key,
+                         MqttRuleSettings& rule) const {
+    std::string& target = rule.*rule_key.text;
+    if (const auto* string = node.as_string()) {
+      target = string->get();
+    } else if (const auto* list = node.as_array(); list != nullptr && rule_key.name == "purpose") {
+      target.clear();
+      for (const toml::node& one : *list) {
+        if (!one.is_string()) return error(one.source(), key, "is not text, use \"heating\"");
+        if (!target.empty()) target += ',';
+        target += one.as_string()->get();
+      }
+    } else {
+      return error(node.source(), key,
+                   "is " + std::string(type_in_words(node)) + ", use text in quotes");
+    }
+    if (rule_key.name == "retention" && target != "forever" &&
+        !wire::parse_duration_ns(target).ok()) {
+      return error(node.source(), key,
+                   "\"" + target + "\" is not a duration, use 30d, 12h, 90m or forever");
+    }
+    return ok();
+  }
+
+  void note_idle(const RuleKey& key) {
+    const std::string note =
+        "mqtt.rule." + std::string(key.name) +
+        (key.name == "retention" ? ": readings are kept for ever: this version does not expire data"
+                                 : ": this version does not use it");
+    for (const std::string& known : configuration_.idle) {
+      if (known == note) return;
+    }
+    configuration_.idle.push_back(note);
+  }
+
+  const std::string& name_;
+  Configuration& configuration_;
+};
+
+}  // namespace
+
+Status apply_file(std::string_view text, const std::string& name, Configuration& configuration) {
+  toml::parse_result parsed = toml::parse(text, name);
+  if (!parsed) {
+    const toml::parse_error& error = parsed.error();
+    return invalid_argument(name + ":" + std::to_string(error.source().begin.line) + ":" +
+                            std::to_string(error.source().begin.column) +
+                            ": not TOML: " + std::string(error.description()));
+  }
+  return FileReader(name, configuration).apply(parsed.table());
+}
+
+}  // namespace edgecase::config

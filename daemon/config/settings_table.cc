@@ -1,0 +1,294 @@
+#include "config/settings_table.h"
+
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include "wire/time_text.h"
+
+namespace edgecase::config {
+namespace {
+
+constexpr std::uint64_t kMiB = 1u << 20;
+constexpr std::uint64_t kTiB = std::uint64_t{1} << 40;
+
+// Shorthand of the rows: the member as a function.
+#define EC_MEMBER(type, path) Member(+[](Settings& s) -> type& { return s.path; })
+
+const std::array kTable = {
+    Setting{"storage.metadata", SettingKind::Text, EC_MEMBER(std::string, storage.metadata),
+            "Directory on the onboard drive: keys, filters, index, write-ahead log, catalog."},
+    Setting{"storage.values", SettingKind::Text, EC_MEMBER(std::string, storage.values),
+            "Directory for values: set it to the external SSD's mount."},
+    Setting{"storage.memory-limit", SettingKind::Size,
+            EC_MEMBER(std::uint64_t, storage.memory_limit_bytes), "Memory of the whole process.",
+            32 * kMiB, 64 * 1024 * kMiB},
+    Setting{"storage.wal-limit", SettingKind::Size,
+            EC_MEMBER(std::uint64_t, storage.wal_limit_bytes),
+            "Write-ahead log on the onboard drive; when it is full, writes wait.", 16 * kMiB, kTiB},
+    Setting{"storage.retention", SettingKind::Duration, EC_MEMBER(std::string, storage.retention),
+            "How long readings of devices without a rule are kept.", 0, 0, "", Support::Accepted,
+            "readings are kept for ever: this version does not expire data"},
+    Setting{"storage.expiry", SettingKind::Choice, EC_MEMBER(std::string, storage.expiry),
+            "Expired bytes are gone within a stated bound, or within 1 s (exact).", 0, 0,
+            "bounded|exact", Support::Accepted, "this version does not expire data"},
+    Setting{"storage.on-full", SettingKind::Choice, EC_MEMBER(std::string, storage.on_full),
+            "What happens to writes when a drive is full.", 0, 0, "reject|evict-oldest",
+            Support::Refused, "this version never deletes readings to make room; use \"reject\""},
+    Setting{"storage.encryption-key-file", SettingKind::Text,
+            EC_MEMBER(std::string, storage.encryption_key_file),
+            "File of 32 bytes; set before the first start, everything at rest is encrypted.", 0, 0,
+            "", Support::Refused,
+            "this version does not encrypt, and would store in clear; leave it empty"},
+
+    Setting{"http.socket", SettingKind::Text, EC_MEMBER(std::string, http.socket),
+            "Unix socket that the command line uses; \"\" turns it off."},
+    Setting{"http.listen", SettingKind::Text, EC_MEMBER(std::string, http.listen),
+            "TCP address, host:port; port 0 takes a free one; \"\" turns TCP off."},
+    Setting{"http.tls-cert", SettingKind::Text, EC_MEMBER(std::string, http.tls_cert),
+            "Certificate; with tls-key: HTTPS.", 0, 0, "", Support::Refused,
+            "this version does not serve HTTPS, and would answer in clear; leave it empty"},
+    Setting{"http.tls-key", SettingKind::Text, EC_MEMBER(std::string, http.tls_key),
+            "Private key of tls-cert.", 0, 0, "", Support::Refused,
+            "this version does not serve HTTPS, and would answer in clear; leave it empty"},
+    Setting{"http.allow-insecure", SettingKind::Flag, EC_MEMBER(bool, http.allow_insecure),
+            "Allow a TCP address that other machines reach, without TLS and without tokens."},
+    Setting{"http.threads", SettingKind::Number, EC_MEMBER(std::uint32_t, http.threads),
+            "Requests served side by side.", 1, 64},
+    Setting{"http.connections", SettingKind::Number, EC_MEMBER(std::uint32_t, http.connections),
+            "Connections open at once.", 4, 65'536},
+    Setting{"http.body-limit", SettingKind::Size, EC_MEMBER(std::uint64_t, http.body_limit_bytes),
+            "One request's body, after decompression.", 1024, 1024 * kMiB},
+    Setting{"http.in-flight-limit", SettingKind::Size,
+            EC_MEMBER(std::uint64_t, http.in_flight_limit_bytes),
+            "All request bodies together; at least body-limit.", 1024, 16 * 1024 * kMiB},
+
+    Setting{"mqtt.broker", SettingKind::Text, EC_MEMBER(std::string, mqtt.broker),
+            "mqtt://host:port; \"\" turns the client off."},
+    Setting{"mqtt.username", SettingKind::Text, EC_MEMBER(std::string, mqtt.username),
+            "User at the broker."},
+    Setting{"mqtt.password-file", SettingKind::Text, EC_MEMBER(std::string, mqtt.password_file),
+            "File whose first line is the password."},
+    Setting{"mqtt.tls-ca", SettingKind::Text, EC_MEMBER(std::string, mqtt.tls_ca),
+            "Certificates that the broker's must be signed by.", 0, 0, "", Support::Refused,
+            "this version does not speak TLS to the broker; leave it empty"},
+    Setting{"mqtt.listen", SettingKind::Text, EC_MEMBER(std::string, mqtt.listen),
+            "TCP address where devices publish straight to the daemon.", 0, 0, "", Support::Refused,
+            "this version does not take MQTT connections; leave it empty"},
+    Setting{"mqtt.client-id", SettingKind::Text, EC_MEMBER(std::string, mqtt.client_id),
+            "Names the persistent session at the broker: one daemon each, keep it stable."},
+
+    Setting{"limits.namespaces", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.namespaces),
+            "Namespaces.", 1, 1000},
+    Setting{"limits.devices", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.devices),
+            "Devices, all namespaces together.", 1, 10'000'000},
+    Setting{"limits.series", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.series),
+            "Series, all devices together.", 1, 100'000'000},
+    Setting{"limits.json-depth", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.json_depth),
+            "Levels of one JSON document.", 1, 256},
+    Setting{"limits.json-leaves", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.json_leaves),
+            "Values of one MQTT message.", 1, 1'000'000},
+    Setting{"limits.message-limit", SettingKind::Size,
+            EC_MEMBER(std::uint64_t, limits.message_limit_bytes), "One MQTT message.", 64,
+            16 * kMiB},
+    Setting{"limits.rejected-messages", SettingKind::Number,
+            EC_MEMBER(std::uint64_t, limits.rejected_messages),
+            "Messages kept in the namespace _rejected; 0 keeps none.", 0, 100'000'000},
+    Setting{"limits.line-errors", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.line_errors),
+            "Bad lines named in one answer.", 1, 10'000},
+
+    Setting{"audit.mode", SettingKind::Choice, EC_MEMBER(std::string, audit.mode),
+            "When the audit log is durable: batched (1 s) or strict (before the answer).", 0, 0,
+            "off|batched|strict", Support::Accepted, "this version keeps no audit log"},
+};
+
+#undef EC_MEMBER
+
+const std::array kRuleKeys = {
+    RuleKey{"topic", &MqttRuleSettings::topic,
+            "Template: {device}, {sensor}, {namespace} match one level, {device+} several."},
+    RuleKey{"preset", &MqttRuleSettings::preset,
+            "zigbee2mqtt, tasmota, shelly, esphome, homeassistant or ttn."},
+    RuleKey{"payload", &MqttRuleSettings::payload, "auto, number, json, text or bytes."},
+    RuleKey{"sensor", &MqttRuleSettings::sensor, "Sensor, when the topic names none."},
+    RuleKey{"device", &MqttRuleSettings::device, "Device, or a JSON pointer to its name."},
+    RuleKey{"time", &MqttRuleSettings::time, "JSON pointer to the reading's time."},
+    RuleKey{"time-format", &MqttRuleSettings::time_format, "rfc3339, unix, unix_ms, ..."},
+    RuleKey{"namespace", &MqttRuleSettings::namespace_name, "Namespace of the readings."},
+    RuleKey{"qos", nullptr, "0 or 1."},
+    RuleKey{"retention", &MqttRuleSettings::retention, "How long its readings are kept.",
+            Support::Accepted},
+    RuleKey{"owner", &MqttRuleSettings::owner, "Whose data it is.", Support::Accepted},
+    RuleKey{"purpose", &MqttRuleSettings::purpose, "What the data may be used for.",
+            Support::Accepted},
+};
+
+std::string quoted(std::string_view text) {
+  return "\"" + std::string(text) + "\"";
+}
+
+// "64MiB" where the number is a whole one of a unit, else bytes.
+std::string size_text(std::uint64_t bytes) {
+  constexpr std::string_view kUnits[] = {"GiB", "MiB", "KiB"};
+  std::uint64_t unit = std::uint64_t{1} << 30;
+  for (const std::string_view name : kUnits) {
+    if (bytes >= unit && bytes % unit == 0) return std::to_string(bytes / unit) + std::string(name);
+    unit >>= 10;
+  }
+  return std::to_string(bytes);
+}
+
+Status check_range(const Setting& setting, std::uint64_t value) {
+  if (value >= setting.minimum && value <= setting.maximum) return ok();
+  const bool size = setting.kind == SettingKind::Size;
+  const auto text = [size](std::uint64_t v) { return size ? size_text(v) : std::to_string(v); };
+  return invalid_argument(text(value) + " is out of range, use " + text(setting.minimum) + " to " +
+                          text(setting.maximum));
+}
+
+Result<std::uint64_t> parse_whole(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
+    return invalid_argument(quoted(text) + " is not a whole number, use digits alone, as in 100");
+  }
+  return value;
+}
+
+Status store_number(const Setting& setting, std::uint64_t value, Settings& settings) {
+  EC_TRY(check_range(setting, value));
+  if (const auto* wide = std::get_if<std::uint64_t& (*)(Settings&)>(&setting.member)) {
+    (*wide)(settings) = value;
+  } else {
+    std::get<std::uint32_t& (*)(Settings&)>(setting.member)(settings) =
+        static_cast<std::uint32_t>(value);
+  }
+  return ok();
+}
+
+std::uint64_t load_number(const Setting& setting, Settings& settings) {
+  if (const auto* wide = std::get_if<std::uint64_t& (*)(Settings&)>(&setting.member)) {
+    return (*wide)(settings);
+  }
+  return std::get<std::uint32_t& (*)(Settings&)>(setting.member)(settings);
+}
+
+bool is_choice(std::string_view choices, std::string_view text) {
+  while (!choices.empty()) {
+    const std::size_t bar = choices.find('|');
+    if (choices.substr(0, bar) == text) return true;
+    choices = bar == std::string_view::npos ? "" : choices.substr(bar + 1);
+  }
+  return false;
+}
+
+}  // namespace
+
+std::span<const Setting> settings_table() {
+  return kTable;
+}
+
+std::span<const RuleKey> rule_keys() {
+  return kRuleKeys;
+}
+
+const Setting* find_setting(std::string_view key) {
+  for (const Setting& setting : kTable) {
+    if (setting.key == key) return &setting;
+  }
+  return nullptr;
+}
+
+std::string environment_name(const Setting& setting) {
+  std::string name = "EDGECASE_";
+  for (const char c : setting.key) {
+    const bool letter = c >= 'a' && c <= 'z';
+    name += letter ? static_cast<char>(c - 'a' + 'A') : '_';
+  }
+  return name;
+}
+
+std::string flag_name(const Setting& setting) {
+  return "--" + std::string(setting.key);
+}
+
+Status set_from_text(const Setting& setting, std::string_view text, Settings& settings) {
+  const auto& as_text = std::get_if<std::string& (*)(Settings&)>(&setting.member);
+  switch (setting.kind) {
+    case SettingKind::Text:
+      if (text.find('\0') != std::string_view::npos || text.find('\n') != std::string_view::npos) {
+        return invalid_argument("holds a line break or a zero byte, use plain text");
+      }
+      (*as_text)(settings) = text;
+      return ok();
+    case SettingKind::Choice:
+      if (!is_choice(setting.choices, text)) {
+        return invalid_argument(quoted(text) + " is unknown, use one of " +
+                                std::string(setting.choices));
+      }
+      (*as_text)(settings) = text;
+      return ok();
+    case SettingKind::Duration:
+      if (text != "forever" && !wire::parse_duration_ns(text).ok()) {
+        return invalid_argument(quoted(text) + " is not a duration, use 30d, 12h, 90m or forever");
+      }
+      (*as_text)(settings) = text;
+      return ok();
+    case SettingKind::Size: {
+      const Result<std::uint64_t> bytes = wire::parse_size_bytes(text);
+      if (!bytes.ok()) {
+        return invalid_argument(quoted(text) + " is not a size, use bytes or a unit, as in 64MiB");
+      }
+      return store_number(setting, *bytes, settings);
+    }
+    case SettingKind::Number: {
+      EC_ASSIGN_OR_RETURN(const std::uint64_t value, parse_whole(text));
+      return store_number(setting, value, settings);
+    }
+    case SettingKind::Flag:
+      if (text != "true" && text != "false") {
+        return invalid_argument(quoted(text) + " is neither true nor false");
+      }
+      std::get<bool& (*)(Settings&)>(setting.member)(settings) = text == "true";
+      return ok();
+  }
+  return ok();
+}
+
+std::string value_text(const Setting& setting, const Settings& settings) {
+  Settings copy = settings;  // members are reached through a mutable reference only
+  switch (setting.kind) {
+    case SettingKind::Size: return size_text(load_number(setting, copy));
+    case SettingKind::Number: return std::to_string(load_number(setting, copy));
+    case SettingKind::Flag:
+      return std::get<bool& (*)(Settings&)>(setting.member)(copy) ? "true" : "false";
+    default: return std::get<std::string& (*)(Settings&)>(setting.member)(copy);
+  }
+}
+
+std::string quote_toml(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      constexpr char kDigits[] = "0123456789ABCDEF";
+      out += "\\u00";
+      out += kDigits[byte >> 4];
+      out += kDigits[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string toml_text(const Setting& setting, const Settings& settings) {
+  const std::string text = value_text(setting, settings);
+  const bool bare = setting.kind == SettingKind::Number || setting.kind == SettingKind::Flag;
+  return bare ? text : quote_toml(text);
+}
+
+}  // namespace edgecase::config

@@ -1,0 +1,145 @@
+#include "config/show.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "config/settings_table.h"
+
+namespace edgecase::config {
+namespace {
+
+constexpr std::size_t kCommentColumn = 44;
+
+std::string_view source_name(OriginKind kind) {
+  switch (kind) {
+    case OriginKind::Default: return "default";
+    case OriginKind::File: return "file";
+    case OriginKind::Environment: return "environment";
+    case OriginKind::Flag: return "flag";
+  }
+  return "default";
+}
+
+std::string padded(std::string text, std::size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
+  return text;
+}
+
+void append_help(const Setting& setting, std::string& out) {
+  out += "# " + std::string(setting.help);
+  if (setting.kind == SettingKind::Choice) out += " One of " + std::string(setting.choices) + ".";
+  if (setting.kind == SettingKind::Number) {
+    out += " " + std::to_string(setting.minimum) + " to " + std::to_string(setting.maximum) + ".";
+  }
+  out += '\n';
+  if (setting.support != Support::Full) {
+    out += "# For now: " + std::string(setting.support_note) + ".\n";
+  }
+}
+
+// The rule's keys that differ from an empty rule, `topic` always, as name and TOML value.
+std::vector<std::pair<std::string, std::string>> rule_entries(const MqttRuleSettings& rule) {
+  const MqttRuleSettings empty;
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (const RuleKey& key : rule_keys()) {
+    if (key.text == nullptr) {
+      if (rule.qos != empty.qos) entries.emplace_back(key.name, std::to_string(rule.qos));
+    } else if (rule.*key.text != empty.*key.text) {
+      entries.emplace_back(key.name, quote_toml(rule.*key.text));
+    }
+  }
+  return entries;
+}
+
+}  // namespace
+
+std::string example_text() {
+  std::string out =
+      "# EdgeCase. Every setting is shown with its default. The key values of [storage] is also\n"
+      "# EDGECASE_STORAGE_VALUES in the environment and --storage.values on the command line:\n"
+      "# flags > environment > file > default.\n"
+      "# Check a file with `edgecase config check FILE`.\n";
+  const Settings defaults;
+  std::string_view section;
+  const auto append_rules = [&out] {
+    out +=
+        "\n# Which topics are read, and what becomes of a message: the first rule that matches is\n"
+        "# used. Without any [[mqtt.rule]] this one stands. Its keys:\n";
+    for (const RuleKey& key : rule_keys()) {
+      out += "#   " + padded(std::string(key.name), 12) + std::string(key.help) + "\n";
+    }
+    out += "[[mqtt.rule]]\ntopic = " + quote_toml(kDefaultTopic) + "\n";
+  };
+  for (const Setting& setting : settings_table()) {
+    if (setting.section() != section) {
+      if (section == "mqtt") append_rules();
+      section = setting.section();
+      out += "\n[" + std::string(section) + "]\n";
+    }
+    append_help(setting, out);
+    out += std::string(setting.name()) + " = " + toml_text(setting, defaults) + "\n";
+  }
+  return out;
+}
+
+std::string effective_text(const Configuration& configuration) {
+  std::string out;
+  std::string_view section;
+  const auto append_rules = [&] {
+    for (const MqttRuleSettings& rule : configuration.settings.mqtt.rules) {
+      const std::string where = rule.where.empty() ? "default" : rule.where;
+      out += "\n" + padded("[[mqtt.rule]]", kCommentColumn) + "  # " + where + "\n";
+      for (const auto& [name, value] : rule_entries(rule)) out += name + " = " + value + "\n";
+    }
+  };
+  for (const Setting& setting : settings_table()) {
+    if (setting.section() != section) {
+      if (section == "mqtt") append_rules();
+      if (!section.empty()) out += '\n';
+      section = setting.section();
+      out += "[" + std::string(section) + "]\n";
+    }
+    const Origin origin = configuration.origin_of(setting.key);
+    const std::string value = toml_text(setting, configuration.settings);
+    out += padded(std::string(setting.name()) + " = " + value, kCommentColumn) + "  # " +
+           (origin.kind == OriginKind::Default ? "default" : origin.where) + "\n";
+  }
+  return out;
+}
+
+std::string effective_json(const Configuration& configuration) {
+  nlohmann::ordered_json document;
+  if (!configuration.file.empty()) document["file"] = configuration.file;
+  document["settings"] = nlohmann::ordered_json::array();
+  for (const Setting& setting : settings_table()) {
+    const Origin origin = configuration.origin_of(setting.key);
+    nlohmann::ordered_json row;
+    row["key"] = setting.key;
+    row["value"] = value_text(setting, configuration.settings);
+    row["source"] = source_name(origin.kind);
+    if (origin.kind != OriginKind::Default) row["where"] = origin.where;
+    row["environment"] = environment_name(setting);
+    row["flag"] = flag_name(setting);
+    row["help"] = setting.help;
+    document["settings"].push_back(std::move(row));
+  }
+  document["rules"] = nlohmann::ordered_json::array();
+  const MqttRuleSettings empty;
+  for (const MqttRuleSettings& rule : configuration.settings.mqtt.rules) {
+    nlohmann::ordered_json row;
+    for (const RuleKey& key : rule_keys()) {
+      if (key.text == nullptr) {
+        row[key.name] = rule.qos;
+      } else if (key.name == "topic" || rule.*key.text != empty.*key.text) {
+        row[key.name] = rule.*key.text;
+      }
+    }
+    if (!rule.where.empty()) row["where"] = rule.where;
+    document["rules"].push_back(std::move(row));
+  }
+  document["idle"] = configuration.idle;
+  return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace edgecase::config

@@ -1,0 +1,175 @@
+#include "config/validate.h"
+
+#include <arpa/inet.h>
+#include <sys/un.h>
+
+#include <charconv>
+#include <filesystem>
+
+#include "config/settings_table.h"
+
+namespace edgecase::config {
+namespace {
+
+// Without `.`, `..`, doubled and trailing slashes; links are not followed.
+std::string plain_path(const std::string& path) {
+  std::string text = std::filesystem::path(path).lexically_normal().string();
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  return text;
+}
+
+bool is_inside(const std::string& inner, const std::string& outer) {
+  return outer == "/" ||
+         (inner.size() > outer.size() && inner.starts_with(outer) && inner[outer.size()] == '/');
+}
+
+Status validate_directories(const Configuration& configuration) {
+  const StorageSettings& storage = configuration.settings.storage;
+  if (storage.metadata.empty()) {
+    return configuration.error("storage.metadata", "is empty, give a directory");
+  }
+  if (storage.values.empty()) {
+    return configuration.error("storage.values", "is empty, give a directory");
+  }
+  const std::string metadata = plain_path(storage.metadata);
+  const std::string values = plain_path(storage.values);
+  if (metadata == values) {
+    return configuration.error("storage.values", "is the directory of storage.metadata too, use " +
+                                                     metadata + "/values or another drive");
+  }
+  if (is_inside(metadata, values)) {
+    return configuration.error("storage.values",
+                               "holds storage.metadata, use a directory of its "
+                               "own, such as " +
+                                   metadata + "/values");
+  }
+  for (const char* taken : {"/wal", "/tables"}) {
+    const std::string engine = metadata + taken;
+    if (values == engine || is_inside(values, engine)) {
+      return configuration.error(
+          "storage.values",
+          "lies in " + engine + ", which is the engine's own, use " + metadata + "/values");
+    }
+  }
+  return ok();
+}
+
+Status validate_http(const Configuration& configuration) {
+  const HttpSettings& http = configuration.settings.http;
+  if (http.socket.size() >= sizeof(sockaddr_un::sun_path)) {
+    return configuration.error(
+        "http.socket", "is longer than " + std::to_string(sizeof(sockaddr_un::sun_path) - 1) +
+                           " bytes, use a shorter path");
+  }
+  if (http.body_limit_bytes > http.in_flight_limit_bytes) {
+    return configuration.error("http.in-flight-limit",
+                               "is less than http.body-limit, use at least that much");
+  }
+  if (http.listen.empty()) return ok();
+  const Result<ListenAddress> address = parse_listen_address(http.listen);
+  if (!address.ok()) return configuration.error("http.listen", address.status().message());
+  if (!is_loopback(address->host) && !http.allow_insecure) {
+    return configuration.error(
+        "http.listen", http.listen +
+                           " is reachable from other machines, and this version has neither TLS "
+                           "nor tokens, use 127.0.0.1:" +
+                           std::to_string(address->port) + " or set http.allow-insecure = true");
+  }
+  return ok();
+}
+
+Status validate_mqtt(const Configuration& configuration) {
+  const MqttSettings& mqtt = configuration.settings.mqtt;
+  const std::string_view broker = mqtt.broker;
+  if (broker.empty()) return ok();
+  if (broker.starts_with("mqtts://")) {
+    return configuration.error("mqtt.broker",
+                               "this version does not speak TLS to the broker, use mqtt://");
+  }
+  constexpr std::string_view kScheme = "mqtt://";
+  if (!broker.starts_with(kScheme)) {
+    return configuration.error(
+        "mqtt.broker", "\"" + mqtt.broker + "\" is not a broker, use mqtt://127.0.0.1:1883");
+  }
+  const std::string_view rest = broker.substr(kScheme.size());
+  if (rest.find('@') != std::string_view::npos) {
+    return configuration.error("mqtt.broker",
+                               "holds a user, use mqtt.username and mqtt.password-file instead");
+  }
+  // The port may be left out; with one, the address is written as listeners write it.
+  const bool with_port = rest.rfind(':') != std::string_view::npos && rest.back() != ']';
+  const Result<ListenAddress> address =
+      parse_listen_address(with_port ? std::string(rest) : std::string(rest) + ":1883");
+  if (!address.ok() || address->port == 0) {
+    return configuration.error(
+        "mqtt.broker", "\"" + mqtt.broker + "\" is not a broker, use mqtt://127.0.0.1:1883");
+  }
+  if (mqtt.client_id.empty()) {
+    return configuration.error("mqtt.client-id",
+                               "is empty, give a name: the broker keeps messages for it");
+  }
+  if (mqtt.username.empty() && !mqtt.password_file.empty()) {
+    return configuration.error("mqtt.password-file",
+                               "is set but mqtt.username is not, set both or neither");
+  }
+  return ok();
+}
+
+// What this version does not have yet: unsafe to ignore is refused, the rest is noted.
+Status validate_support(Configuration& configuration) {
+  const Settings defaults;
+  for (const Setting& setting : settings_table()) {
+    if (setting.support == Support::Full) continue;
+    if (value_text(setting, configuration.settings) == value_text(setting, defaults)) continue;
+    if (setting.support == Support::Refused) {
+      return configuration.error(setting.key, setting.support_note);
+    }
+    configuration.idle.push_back(std::string(setting.key) + ": " +
+                                 std::string(setting.support_note));
+  }
+  return ok();
+}
+
+}  // namespace
+
+Result<ListenAddress> parse_listen_address(std::string_view text) {
+  const Status wrong =
+      invalid_argument("\"" + std::string(text) + "\" is not an address, use 127.0.0.1:8650");
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return wrong;
+  std::string_view host = text.substr(0, colon);
+  const std::string_view port = text.substr(colon + 1);
+
+  ListenAddress address;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  if (port.empty() || error != std::errc() || end != port.data() + port.size()) return wrong;
+
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+    in6_addr six{};
+    if (inet_pton(AF_INET6, std::string(host).c_str(), &six) != 1) return wrong;
+  } else if (host.find_first_of("[]:/ @") != std::string_view::npos) {
+    return wrong;
+  }
+  if (host.empty()) return wrong;
+  address.host = host;
+  return address;
+}
+
+bool is_loopback(std::string_view host) {
+  const std::string text(host);
+  in_addr four{};
+  if (inet_pton(AF_INET, text.c_str(), &four) == 1) return (ntohl(four.s_addr) >> 24) == 127;
+  in6_addr six{};
+  if (inet_pton(AF_INET6, text.c_str(), &six) == 1) return IN6_IS_ADDR_LOOPBACK(&six) != 0;
+  return text == "localhost";
+}
+
+Status validate(Configuration& configuration) {
+  EC_TRY(validate_directories(configuration));
+  EC_TRY(validate_http(configuration));
+  EC_TRY(validate_mqtt(configuration));
+  return validate_support(configuration);
+}
+
+}  // namespace edgecase::config

@@ -1,0 +1,24 @@
+// What single values cannot tell: addresses, directories, and settings that must fit each other.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "config/configuration.h"
+
+namespace edgecase::config {
+
+// "127.0.0.1:8650", "[::1]:8650", "localhost:8650".
+struct ListenAddress {
+  std::string host;  // without brackets
+  std::uint16_t port = 0;
+};
+Result<ListenAddress> parse_listen_address(std::string_view text);
+// Whether only this machine can reach it: 127.0.0.0/8, ::1, localhost.
+bool is_loopback(std::string_view host);
+
+// Also fills `configuration.idle`. Looks at no drive: that is the daemon's, when it starts.
+Status validate(Configuration& configuration);
+
+}  // namespace edgecase::config

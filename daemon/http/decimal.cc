@@ -1,0 +1,77 @@
+#include "http/decimal.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <system_error>
+
+namespace edgecase::http {
+namespace {
+
+// Both the digits as an integer up to 2^53 and a power of ten up to 10^22 are exact doubles, so one
+// division rounds once, and so correctly.
+constexpr std::uint64_t kExactIntegerMax = std::uint64_t{1} << 53;
+constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+constexpr int kExactPowerMax = 22;
+constexpr int kDigitsMax = 19;  // that many never overflow 64 bits
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// Any length, any exponent. from_chars does not tell overflow from underflow: strtod does.
+DecimalOutcome parse_slowly(const char* begin, const char* number_end, double& value) {
+  const auto [stop, error] = std::from_chars(begin, number_end, value);
+  if (error == std::errc{} && stop == number_end) return DecimalOutcome::Ok;
+  if (error != std::errc::result_out_of_range) return DecimalOutcome::NotANumber;
+  value = std::strtod(std::string(begin, number_end).c_str(), nullptr);
+  return std::isfinite(value) ? DecimalOutcome::Ok : DecimalOutcome::TooLarge;
+}
+
+}  // namespace
+
+DecimalOutcome parse_decimal(const char*& position, const char* end, double& value) {
+  const char* p = position;
+  bool negative = false;
+  if (p < end && (*p == '-' || *p == '+')) {
+    negative = *p == '-';
+    ++p;
+  }
+  const char* const unsigned_begin = p;
+  std::uint64_t digits = 0;
+  while (p < end && is_digit(*p)) digits = digits * 10 + static_cast<std::uint64_t>(*p++ - '0');
+  int digit_count = static_cast<int>(p - unsigned_begin);
+  int fraction_digits = 0;
+  if (p < end && *p == '.') {
+    const char* const fraction = ++p;
+    while (p < end && is_digit(*p)) digits = digits * 10 + static_cast<std::uint64_t>(*p++ - '0');
+    fraction_digits = static_cast<int>(p - fraction);
+    digit_count += fraction_digits;
+  }
+  if (digit_count == 0) return DecimalOutcome::NotANumber;
+
+  if (p < end && (*p == 'e' || *p == 'E')) {
+    ++p;
+    if (p < end && (*p == '-' || *p == '+')) ++p;
+    const char* const exponent = p;
+    while (p < end && is_digit(*p)) ++p;
+    if (p == exponent) return DecimalOutcome::NotANumber;
+    digit_count = kDigitsMax + 1;  // to the slow path
+  }
+  DecimalOutcome outcome = DecimalOutcome::Ok;
+  if (digit_count <= kDigitsMax && digits <= kExactIntegerMax &&
+      fraction_digits <= kExactPowerMax) {
+    value = static_cast<double>(digits) / kPowersOfTen[fraction_digits];
+  } else {
+    outcome = parse_slowly(unsigned_begin, p, value);
+  }
+  if (negative) value = -value;
+  position = p;
+  return outcome;
+}
+
+}  // namespace edgecase::http

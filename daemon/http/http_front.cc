@@ -1,0 +1,461 @@
+#include "http/http_front.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "edgecase/clock.h"
+
+namespace edgecase::http {
+namespace {
+
+constexpr std::size_t kReceiveBufferBytes = 256u << 10;
+constexpr int kSendBufferBytes = 256 << 10;
+constexpr int kReceivesPerTurn = 8;  // then others get theirs
+constexpr std::uint64_t kDrainMaxBytes = 64u << 20;
+// Connections over the limit that are open only to be told so.
+constexpr std::size_t kTurnedAwayMax = 16;
+constexpr std::int64_t kNsPerMs = 1'000'000;
+// epoll's user data: listeners by index, the wake-up, then connections.
+constexpr std::uint64_t kListenersMax = 8;
+constexpr std::uint64_t kWakeId = kListenersMax;
+
+std::int64_t now_ns() {
+  return system_clock().boot_ns();
+}
+
+bool poll_control(const Socket& poll, int operation, int descriptor, std::uint32_t events,
+                  std::uint64_t id) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = id;
+  return epoll_ctl(poll.descriptor(), operation, descriptor, &event) == 0;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Front>> Front::start(const FrontOptions& options,
+                                            std::vector<FrontListener> listeners, Router& router) {
+  std::unique_ptr<Front> front(new Front(options, std::move(listeners), router));
+  EC_TRY(front->open_poll());
+  try {
+    front->start_threads();
+  } catch (const std::system_error& error) {
+    front->stop();
+    return unavailable(std::string("cannot start HTTP threads: ") + error.what());
+  }
+  return front;
+}
+
+Front::Front(const FrontOptions& options, std::vector<FrontListener> listeners, Router& router)
+    : options_(options),
+      listeners_(std::move(listeners)),
+      router_(router),
+      budget_(options.in_flight_limit_bytes),
+      long_answers_(options.threads > 1 ? options.threads - 1 : 1),
+      next_id_(kWakeId + 1),
+      buffer_(kReceiveBufferBytes) {}
+
+Front::~Front() {
+  stop();
+}
+
+Status Front::open_poll() {
+  poll_ = Socket(epoll_create1(EPOLL_CLOEXEC));
+  wake_ = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  bool ready = poll_ && wake_ && listeners_.size() <= kListenersMax &&
+               poll_control(poll_, EPOLL_CTL_ADD, wake_.descriptor(), EPOLLIN, kWakeId);
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    const int descriptor = listeners_[i].socket.descriptor();
+    ready = ready && poll_control(poll_, EPOLL_CTL_ADD, descriptor, EPOLLIN, i);
+  }
+  return ready ? ok() : io_error("cannot poll: " + std::generic_category().message(errno));
+}
+
+void Front::start_threads() {
+  poller_ = std::thread([this] { poll_loop(); });
+  pthread_setname_np(poller_.native_handle(), "http-poll");
+  for (std::uint32_t i = 0; i < options_.threads; ++i) {
+    workers_.emplace_back([this] { work(); });
+    pthread_setname_np(workers_.back().native_handle(), "http-worker");
+  }
+}
+
+void Front::stop() {
+  if (!stopping_.exchange(true)) {
+    if (wake_) eventfd_write(wake_.descriptor(), 1);
+    if (poller_.joinable()) poller_.join();
+    {
+      const std::lock_guard lock(mutex_);
+      workers_end_ = true;
+    }
+    queued_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+    connections_.clear();
+    connection_count_ = 0;
+  }
+}
+
+void Front::poll_loop() {
+  epoll_event events[64];
+  while (true) {
+    const int count = epoll_wait(poll_.descriptor(), events, 64, poll_timeout_ms());
+    if (stopping_ && stop_poller()) return;
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t id = events[i].data.u64;
+      if (id < listeners_.size()) {
+        accept_all(static_cast<std::size_t>(id));
+      } else if (const auto found = connections_.find(id); found != connections_.end()) {
+        on_ready(*found->second);
+      }
+    }
+    if (now_ns() >= next_sweep_ns_) sweep();
+  }
+}
+
+// Workers set deadlines without waking the poller, so it looks now and then while there is anything
+// open; with nothing open it sleeps.
+int Front::poll_timeout_ms() const {
+  if (stop_by_ns_ != 0) return 20;
+  if (connections_.empty() && accept_again_ns_ == 0) return -1;
+  return static_cast<int>(std::max<std::int64_t>(options_.sweep_ns / kNsPerMs, 1));
+}
+
+// True: nothing is left, or time is up. Called after each wait while stopping.
+bool Front::stop_poller() {
+  if (stop_by_ns_ == 0) {
+    stop_by_ns_ = now_ns() + options_.stop_grace_ns;
+    listeners_.clear();
+    eventfd_t count = 0;
+    eventfd_read(wake_.descriptor(), &count);
+  }
+  std::vector<std::uint64_t> done;
+  bool serving = false;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, connection] : connections_) {
+      const bool busy = connection->stage == Stage::Serving || connection->stage == Stage::Flushing;
+      if (!busy) done.push_back(id);
+      serving = serving || busy;
+    }
+  }
+  for (const std::uint64_t id : done) close_connection(id);
+  if (!serving) return true;
+  if (now_ns() < stop_by_ns_) return false;
+  router_.cut_streams();
+  // Workers that wait for readers wake up and fail; what they hold is freed after they ended.
+  for (const auto& [id, connection] : connections_) {
+    shutdown(connection->socket.descriptor(), SHUT_RDWR);
+  }
+  return true;
+}
+
+void Front::accept_all(std::size_t listener) {
+  if (stopping_) return;
+  while (true) {
+    Socket accepted(accept4(listeners_[listener].socket.descriptor(), nullptr, nullptr,
+                            SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (accepted) {
+      admit(std::move(accepted), listeners_[listener].kind);
+      continue;
+    }
+    if (errno == EAGAIN) return;
+    // Out of descriptors or memory: waiting connections stay in the backlog until there is room.
+    const bool starved = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+    if (starved && !evict_idle()) return pause_accepting();
+  }
+}
+
+void Front::admit(Socket accepted, ListenerKind kind) {
+  const int descriptor = accepted.descriptor();
+  // Left to itself the kernel would buffer megabytes for every reader that is slow.
+  setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes, sizeof(kSendBufferBytes));
+  if (kind == ListenerKind::Tcp) {
+    const int yes = 1;
+    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  }
+  const bool full = connections_.size() >= options_.connections && !evict_idle();
+  if (full && connections_.size() >= options_.connections + kTurnedAwayMax) return;
+  const std::uint64_t id = next_id_++;
+  auto connection =
+      std::make_unique<Connection>(id, std::move(accepted), principal_of(descriptor, kind), *this);
+  if (!poll_control(poll_, EPOLL_CTL_ADD, descriptor, 0, id)) return;
+  Connection& admitted = *connections_.emplace(id, std::move(connection)).first->second;
+  connection_count_ = connections_.size();
+  if (full) return refuse(admitted, overloaded("too many connections are open"));
+  await(admitted, Stage::Reading);
+}
+
+// Closes the connection that has been idle longest. Clients expect that of any server.
+bool Front::evict_idle() {
+  std::uint64_t victim = 0;
+  std::int64_t since_ns = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, connection] : connections_) {
+      if (connection->stage != Stage::Reading || connection->phase != Phase::Idle) continue;
+      if (victim != 0 && connection->phase_began_ns >= since_ns) continue;
+      victim = id;
+      since_ns = connection->phase_began_ns;
+    }
+  }
+  if (victim == 0) return false;
+  close_connection(victim);
+  return true;
+}
+
+void Front::pause_accepting() {
+  accept_again_ns_ = now_ns() + options_.sweep_ns;
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    poll_control(poll_, EPOLL_CTL_MOD, listeners_[i].socket.descriptor(), 0, i);
+  }
+}
+
+void Front::on_ready(Connection& connection) {
+  Stage stage = Stage::Serving;
+  {
+    const std::lock_guard lock(mutex_);
+    stage = connection.stage;
+  }
+  switch (stage) {
+    case Stage::Reading: return receive(connection);
+    case Stage::Flushing: return flush(connection);
+    case Stage::Draining: return drain(connection);
+    case Stage::Cut: return close_connection(connection.id);
+    case Stage::Serving: return;
+  }
+}
+
+void Front::receive(Connection& connection) {
+  RequestReader& reader = connection.reader;
+  for (int i = 0; i < kReceivesPerTurn; ++i) {
+    const std::size_t wanted = std::min(reader.wanted_bytes(), buffer_.size());
+    const ssize_t n = recv(connection.socket.descriptor(), buffer_.data(), wanted, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) break;
+    if (n <= 0) return close_connection(connection.id);
+    const RequestReader::Progress progress =
+        reader.feed({buffer_.data(), static_cast<std::size_t>(n)});
+    if (progress != RequestReader::Progress::NeedMore) return proceed(connection, progress);
+    // A short read emptied the socket; asking again would only say so.
+    if (static_cast<std::size_t>(n) < wanted) break;
+  }
+  if (reader.claim_continue()) {
+    constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+    send(connection.socket.descriptor(), kContinue.data(), kContinue.size(), MSG_NOSIGNAL);
+  }
+  await(connection, Stage::Reading);
+}
+
+void Front::proceed(Connection& connection, RequestReader::Progress progress) {
+  switch (progress) {
+    case RequestReader::Progress::NeedMore: return await(connection, Stage::Reading);
+    case RequestReader::Progress::Complete: return enqueue(connection);
+    case RequestReader::Progress::Refused: return refuse(connection, connection.reader.refusal());
+  }
+}
+
+void Front::refuse(Connection& connection, const Refusal& refusal) {
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  connection.output += refusal_text(connection.reader.target(), refusal);
+  connection.close_after_output = true;
+  flush(connection);
+}
+
+void Front::flush(Connection& connection) {
+  switch (send_some(connection.socket.descriptor(), connection.output)) {
+    case SendOutcome::Failed: return close_connection(connection.id);
+    case SendOutcome::WouldBlock: return await(connection, Stage::Flushing);
+    case SendOutcome::Sent: break;
+  }
+  if (!connection.close_after_output) return proceed(connection, connection.reader.next());
+  // Closing with unread input would reset the connection and could take the answer with it.
+  shutdown(connection.socket.descriptor(), SHUT_WR);
+  await(connection, Stage::Draining);
+}
+
+void Front::drain(Connection& connection) {
+  for (int i = 0; i < kReceivesPerTurn; ++i) {
+    const ssize_t n = recv(connection.socket.descriptor(), buffer_.data(), buffer_.size(), 0);
+    if (n < 0 && errno == EAGAIN) {
+      // The deadline stands: what comes in between does not extend it.
+      poll_control(poll_, EPOLL_CTL_MOD, connection.socket.descriptor(), EPOLLIN | EPOLLONESHOT,
+                   connection.id);
+      return;
+    }
+    if (n <= 0) return close_connection(connection.id);
+    connection.drained_bytes += static_cast<std::uint64_t>(n);
+    if (connection.drained_bytes > kDrainMaxBytes) return close_connection(connection.id);
+  }
+  poll_control(poll_, EPOLL_CTL_MOD, connection.socket.descriptor(), EPOLLIN | EPOLLONESHOT,
+               connection.id);
+}
+
+void Front::expire(Connection& connection) {
+  if (connection.stage != Stage::Reading || connection.phase == Phase::Idle) {
+    return close_connection(connection.id);
+  }
+  const bool in_body = connection.phase == Phase::Body;
+  refuse(connection, {408, invalid_argument(std::string("the request's ") +
+                                            (in_body ? "body" : "head") + " came too slowly")});
+}
+
+void Front::sweep() {
+  const std::int64_t now = now_ns();
+  next_sweep_ns_ = now + options_.sweep_ns;
+  std::vector<std::uint64_t> expired;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, connection] : connections_) {
+      if (connection->stage == Stage::Serving || now < connection->deadline_ns) continue;
+      expired.push_back(id);
+    }
+  }
+  // A worker never takes a connection from another stage, so these are still the poller's.
+  for (const std::uint64_t id : expired) expire(*connections_.at(id));
+  if (accept_again_ns_ != 0 && now >= accept_again_ns_) {
+    accept_again_ns_ = 0;
+    for (std::size_t i = 0; i < listeners_.size(); ++i) {
+      poll_control(poll_, EPOLL_CTL_MOD, listeners_[i].socket.descriptor(), EPOLLIN, i);
+    }
+  }
+}
+
+void Front::close_connection(std::uint64_t id) {
+  connections_.erase(id);
+  connection_count_ = connections_.size();
+}
+
+// Sets the deadline and has the poller told of what `stage` waits for.
+void Front::await(Connection& connection, Stage stage) {
+  std::uint32_t events = EPOLLIN | EPOLLONESHOT;
+  const std::lock_guard lock(mutex_);
+  switch (stage) {
+    case Stage::Reading: connection.deadline_ns = reading_deadline(connection); break;
+    case Stage::Flushing:
+      connection.deadline_ns = now_ns() + options_.write_grace_ns;
+      events = EPOLLOUT | EPOLLONESHOT;
+      break;
+    case Stage::Draining: connection.deadline_ns = now_ns() + options_.close_ns; break;
+    case Stage::Cut: events |= EPOLLOUT; break;
+    case Stage::Serving: break;
+  }
+  connection.stage = stage;
+  poll_control(poll_, EPOLL_CTL_MOD, connection.socket.descriptor(), events, connection.id);
+}
+
+std::int64_t Front::reading_deadline(Connection& connection) const {
+  const RequestReader& reader = connection.reader;
+  const Phase phase = reader.is_idle() ? Phase::Idle : reader.in_body() ? Phase::Body : Phase::Head;
+  const bool answered = connection.stage != Stage::Reading;
+  if (phase != connection.phase || answered || connection.phase_began_ns == 0) {
+    connection.phase = phase;
+    connection.phase_began_ns = now_ns();
+  }
+  switch (phase) {
+    case Phase::Idle: return connection.phase_began_ns + options_.idle_ns;
+    case Phase::Head: return connection.phase_began_ns + options_.head_ns;
+    case Phase::Body: break;
+  }
+  const std::uint64_t seconds = reader.body_bytes() / options_.body_bytes_per_second_min;
+  return connection.phase_began_ns + options_.body_grace_ns +
+         static_cast<std::int64_t>(seconds) * kSecondNs;
+}
+
+void Front::enqueue(Connection& connection) {
+  {
+    const std::lock_guard lock(mutex_);
+    connection.stage = Stage::Serving;
+    queue_.push_back(&connection);
+  }
+  queued_.notify_one();
+}
+
+void Front::work() {
+  while (true) {
+    Connection* connection = nullptr;
+    {
+      std::unique_lock lock(mutex_);
+      queued_.wait(lock, [this] { return !queue_.empty() || workers_end_; });
+      if (queue_.empty()) return;
+      connection = queue_.front();
+      queue_.pop_front();
+    }
+    serve(*connection);
+  }
+}
+
+void Front::serve(Connection& connection) {
+  bool complete = false;
+  {
+    ReceivedRequest request = connection.reader.take();
+    try {
+      complete = answer(connection, request);
+    } catch (const std::exception&) {
+      complete = false;  // out of memory outside the router: the client sees a cut connection
+    }
+  }
+  const int socket = connection.socket.descriptor();
+  if (!complete) {
+    // A reset, so that no client takes half an answer for a whole one.
+    const linger reset{1, 0};
+    setsockopt(socket, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    return await(connection, Stage::Cut);
+  }
+  switch (send_some(socket, connection.output)) {
+    case SendOutcome::Failed: return await(connection, Stage::Cut);
+    case SendOutcome::WouldBlock: return await(connection, Stage::Flushing);
+    case SendOutcome::Sent: break;
+  }
+  if (connection.close_after_output) {
+    shutdown(socket, SHUT_WR);
+    return await(connection, Stage::Draining);
+  }
+  switch (connection.reader.next()) {
+    case RequestReader::Progress::NeedMore: return await(connection, Stage::Reading);
+    case RequestReader::Progress::Complete: return enqueue(connection);
+    case RequestReader::Progress::Refused: break;
+  }
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  connection.output = refusal_text(connection.reader.target(), connection.reader.refusal());
+  connection.close_after_output = true;
+  await(connection, Stage::Flushing);
+}
+
+// False: cut the connection.
+bool Front::answer(Connection& connection, ReceivedRequest& request) {
+  connection.close_after_output = !request.head.keep_alive || stopping_;
+  if (request.head.coding != ContentCoding::Identity) {
+    std::string decoded;
+    const Refusal refusal =
+        inflate_body(request.body, request.head.coding,
+                     static_cast<std::size_t>(options_.body_limit_bytes), request.share, decoded);
+    if (refusal.http_status != 0) {
+      refused_.fetch_add(1, std::memory_order_relaxed);
+      connection.output += refusal_text(request.head.target, refusal);
+      connection.close_after_output = true;
+      return true;
+    }
+    request.share.shrink(request.body.size());
+    request.body = std::move(decoded);
+  }
+  ReplayStream stream(Router::replayed_line(request.head), connection.socket.descriptor(),
+                      connection.output, options_.write_grace_ns, connection.principal);
+  Exchange exchange{request.head,
+                    request.body,
+                    connection.principal,
+                    stream,
+                    BudgetShare(long_answers_),
+                    !connection.close_after_output};
+  return router_.answer(exchange);
+}
+
+}  // namespace edgecase::http

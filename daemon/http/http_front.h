@@ -1,0 +1,160 @@
+// The front under cpp-httplib: listeners, connections, deadlines and byte budgets.
+//
+// One poller thread accepts, receives, and sends what small answers left over; a connection that is
+// idle, slow, or being refused costs no more than its memory. A worker thread gets a request only
+// when it is complete, undoes its compression, and has the router answer it. A request that cannot
+// be served is refused with its error and the connection closed.
+//
+// A connection belongs to the poller, except from the queue until its worker is done with it
+// (Stage::Serving). Stages change under the mutex; each epoll registration fires once.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "edgecase/result.h"
+#include "http/byte_budget.h"
+#include "http/listener.h"
+#include "http/request_reader.h"
+#include "http/router.h"
+
+namespace edgecase::http {
+
+inline constexpr std::int64_t kSecondNs = 1'000'000'000;
+
+struct FrontOptions {
+  std::uint32_t threads = 4;
+  std::uint32_t connections = 256;
+  std::uint64_t body_limit_bytes = 16u << 20;
+  std::uint64_t in_flight_limit_bytes = 24u << 20;
+
+  std::int64_t idle_ns = 75 * kSecondNs;               // between requests
+  std::int64_t head_ns = 10 * kSecondNs;               // from a head's first byte to its last
+  std::int64_t body_grace_ns = 10 * kSecondNs;         // for a body, and
+  std::uint64_t body_bytes_per_second_min = 8u << 10;  // a second more for so many bytes
+  std::int64_t write_grace_ns = 10 * kSecondNs;        // without a reader's progress
+  std::int64_t close_ns = 2 * kSecondNs;  // for the client to read a last answer and close
+  std::int64_t stop_grace_ns = 5 * kSecondNs;
+  std::int64_t sweep_ns = kSecondNs;  // how often deadlines are looked at
+};
+
+struct FrontListener {
+  Socket socket;
+  ListenerKind kind = ListenerKind::Tcp;
+};
+
+class Front {
+ public:
+  // `router` must have all its routes, and outlive the front.
+  static Result<std::unique_ptr<Front>> start(const FrontOptions& options,
+                                              std::vector<FrontListener> listeners, Router& router);
+  ~Front();
+  Front(const Front&) = delete;
+  Front& operator=(const Front&) = delete;
+
+  // Accepts nothing more, lets running requests finish for stop_grace_ns, then cuts them off.
+  void stop();
+
+  std::uint64_t connections() const { return connection_count_.load(std::memory_order_relaxed); }
+  std::uint64_t in_flight_bytes() const { return budget_.used_bytes(); }
+  std::uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
+
+ private:
+  enum class Stage : unsigned char {
+    Reading,   // a request, or idle
+    Serving,   // in the queue or with a worker
+    Flushing,  // an answer waits for its reader
+    Draining,  // the last answer is out: waiting for the client to close
+    Cut,       // to be closed by the poller
+  };
+  enum class Phase : unsigned char { Idle, Head, Body };
+
+  struct Connection {
+    Connection(std::uint64_t number, Socket accepted, auth::Principal who, Front& front)
+        : id(number),
+          socket(std::move(accepted)),
+          principal(std::move(who)),
+          reader(front.budget_, static_cast<std::size_t>(front.options_.body_limit_bytes)) {}
+
+    const std::uint64_t id;
+    Socket socket;
+    auth::Principal principal;
+    RequestReader reader;
+    Stage stage = Stage::Reading;
+    Phase phase = Phase::Idle;
+    std::int64_t phase_began_ns = 0;
+    std::int64_t deadline_ns = 0;
+    std::string output;
+    bool close_after_output = false;
+    std::uint64_t drained_bytes = 0;
+  };
+
+  Front(const FrontOptions& options, std::vector<FrontListener> listeners, Router& router);
+  Status open_poll();
+  void start_threads();
+
+  // Poller.
+  void poll_loop();
+  int poll_timeout_ms() const;
+  void accept_all(std::size_t listener);
+  void admit(Socket accepted, ListenerKind kind);
+  bool evict_idle();
+  void pause_accepting();
+  void on_ready(Connection& connection);
+  void receive(Connection& connection);
+  void drain(Connection& connection);
+  void flush(Connection& connection);
+  void proceed(Connection& connection, RequestReader::Progress progress);
+  void refuse(Connection& connection, const Refusal& refusal);
+  void expire(Connection& connection);
+  void sweep();
+  bool stop_poller();
+  void close_connection(std::uint64_t id);
+
+  // Both, for a connection that is theirs.
+  void await(Connection& connection, Stage stage);
+  std::int64_t reading_deadline(Connection& connection) const;
+  void enqueue(Connection& connection);
+
+  // Workers.
+  void work();
+  void serve(Connection& connection);
+  bool answer(Connection& connection, ReceivedRequest& request);
+
+  const FrontOptions options_;
+  std::vector<FrontListener> listeners_;
+  Router& router_;
+  ByteBudget budget_;
+  ByteBudget long_answers_;
+  Socket poll_;
+  Socket wake_;
+
+  std::mutex mutex_;  // stages, the queue
+  std::condition_variable queued_;
+  std::deque<Connection*> queue_;
+  bool workers_end_ = false;
+
+  // The poller's own.
+  std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
+  std::uint64_t next_id_;
+  std::int64_t next_sweep_ns_ = 0;
+  std::int64_t accept_again_ns_ = 0;  // 0: accepting
+  std::int64_t stop_by_ns_ = 0;       // 0: not stopping
+  std::vector<char> buffer_;
+
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint64_t> connection_count_{0};
+  std::atomic<std::uint64_t> refused_{0};
+  std::thread poller_;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace edgecase::http

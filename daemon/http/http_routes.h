@@ -1,0 +1,82 @@
+// The routes of HttpServer, in groups, and what they share. Inside daemon/http only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http/http_server.h"
+#include "http/router.h"
+#include "wire/selector.h"
+
+namespace edgecase::http {
+
+// How many readings a second are stored, from counts taken now and then. Thread-safe.
+class RateMeter {
+ public:
+  static constexpr std::size_t kSamplesMax = 64;
+  static constexpr std::int64_t kSpacingNs = 1'000'000'000;
+
+  struct Rate {
+    double readings_per_second = 0;
+    double batches_per_second = 0;
+    double window_seconds = 0;
+  };
+  // Remembers the counts, at most once a second.
+  void sample(std::int64_t now_ns, const ingest::IngestPipeline::Counters& counters);
+  // Since the oldest remembered count: about a minute on a busy server.
+  Rate rate(std::int64_t now_ns, const ingest::IngestPipeline::Counters& counters) const;
+
+ private:
+  struct Sample {
+    std::int64_t at_ns = 0;
+    std::uint64_t readings = 0;
+    std::uint64_t batches = 0;
+  };
+  mutable std::mutex mutex_;
+  std::vector<Sample> samples_;  // oldest first
+};
+
+struct HttpContext {
+  explicit HttpContext(HttpServerParts given) : parts(std::move(given)) {}
+
+  HttpServerParts parts;
+  std::int64_t started_boot_ns = 0;
+  RateMeter rates;
+  // Filled in when the front runs: connections open, body bytes in flight.
+  std::function<std::uint64_t()> connections;
+  std::function<std::uint64_t()> in_flight_bytes;
+
+  // Durable on Ok.
+  Status store(const auth::Principal& principal, const wire::ReadingBatch& batch);
+  std::size_t line_errors() const { return parts.settings.limits.line_errors; }
+};
+
+// `ns`: missing means `default`, `*` and nothing mean all ("").
+std::string namespace_parameter(const Call& call);
+// `select`: missing means everything.
+Result<wire::Selector> selector_parameter(const Call& call);
+
+// Appends more of an answer to `piece`; false when that was the last.
+using PieceSource = std::function<Result<bool>(std::string& piece)>;
+// Answers with the pieces, sent as they come. An error before anything was sent is answered as
+// such; a later one cuts the connection.
+void answer_in_pieces(Call& call, const char* content_type, PieceSource source);
+inline constexpr std::size_t kPieceBytes = 32u << 10;
+// A piece is sent after this time, however short it is.
+inline constexpr std::int64_t kPieceNs = 5'000'000;
+
+// {"error":…,"stored":n,"rejected":n,"errors":[…]} with 400, in the shape of the path.
+void answer_bad_lines(Call& call, std::uint64_t stored, std::uint64_t rejected,
+                      const std::vector<wire::LineError>& errors);
+
+void add_influx_routes(Router& router, HttpContext& context);
+void add_readings_routes(Router& router, HttpContext& context);  // /readings, /blob
+void add_query_routes(Router& router, HttpContext& context);     // /query, /last, /series, ...
+void add_status_routes(Router& router, HttpContext& context);    // /status, /healthz, /metrics, ...
+void add_page_route(Router& router);
+
+}  // namespace edgecase::http

@@ -1,0 +1,217 @@
+#include "http/http_server.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "config/validate.h"
+#include "http/http_front.h"
+#include "http/http_routes.h"
+#include "http/refusal.h"
+#include "wire/errors.h"
+#include "wire/reading.h"
+
+namespace edgecase::http {
+namespace {
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+}
+
+FrontOptions front_options(const config::HttpSettings& settings) {
+  FrontOptions options;
+  options.threads = std::max<std::uint32_t>(settings.threads, 1);
+  options.connections = settings.connections;
+  options.body_limit_bytes = settings.body_limit_bytes;
+  options.in_flight_limit_bytes = settings.in_flight_limit_bytes;
+  return options;
+}
+
+void count_answers(Router& router, observe::Metrics& metrics) {
+  std::array<observe::Counter*, 6> counters{};
+  for (std::size_t i = 1; i < counters.size(); ++i) {
+    counters[i] = &metrics.counter("edgecase_http_answers_total", "Requests answered, by status.",
+                                   {{"status", std::to_string(i) + "xx"}});
+  }
+  router.on_answer([counters](int http_status) {
+    const auto row = static_cast<std::size_t>(http_status / 100);
+    if (row >= 1 && row < counters.size()) counters[row]->add();
+  });
+}
+
+}  // namespace
+
+void RateMeter::sample(std::int64_t now_ns, const ingest::IngestPipeline::Counters& counters) {
+  const std::lock_guard lock(mutex_);
+  if (!samples_.empty() && now_ns - samples_.back().at_ns < kSpacingNs) return;
+  if (samples_.size() == kSamplesMax) samples_.erase(samples_.begin());
+  samples_.push_back({now_ns, counters.readings, counters.batches});
+}
+
+RateMeter::Rate RateMeter::rate(std::int64_t now_ns,
+                                const ingest::IngestPipeline::Counters& counters) const {
+  const std::lock_guard lock(mutex_);
+  if (samples_.empty() || now_ns <= samples_.front().at_ns) return {};
+  const Sample& oldest = samples_.front();
+  const double seconds = static_cast<double>(now_ns - oldest.at_ns) / 1e9;
+  return {static_cast<double>(counters.readings - oldest.readings) / seconds,
+          static_cast<double>(counters.batches - oldest.batches) / seconds, seconds};
+}
+
+Status HttpContext::store(const auth::Principal& principal, const wire::ReadingBatch& batch) {
+  EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
+                      auth::authorize_write(principal, batch));
+  const Status status = parts.ingest.ingest(authorized);
+  rates.sample(parts.clock.boot_ns(), parts.ingest.counters());
+  return status;
+}
+
+std::string namespace_parameter(const Call& call) {
+  if (!call.has("ns")) return std::string(wire::kDefaultNamespace);
+  std::string name = call.parameter("ns");
+  return name == "*" ? std::string() : name;
+}
+
+Result<wire::Selector> selector_parameter(const Call& call) {
+  if (!call.has("select")) return wire::Selector{};
+  return wire::parse_selector(call.parameter("select"));
+}
+
+void answer_in_pieces(Call& call, const char* content_type, PieceSource source) {
+  struct Progress {
+    PieceSource source;
+    std::string piece;
+    bool more = true;
+  };
+  auto progress = std::make_shared<Progress>();
+  progress->source = std::move(source);
+  const auto first = progress->source(progress->piece);
+  if (!first.ok()) return call.answer_error(first.status());
+  if (!*first) return call.answer_text(200, content_type, std::move(progress->piece));
+
+  const auto send = [progress, &stream = call.exchange.stream](std::size_t,
+                                                               httplib::DataSink& sink) {
+    if (!progress->piece.empty()) {
+      if (!sink.write(progress->piece.data(), progress->piece.size())) return false;
+      // What is ready is seen at once, however long the next piece takes.
+      if (!stream.flush()) return false;
+      progress->piece.clear();
+    }
+    if (!progress->more) {
+      sink.done();
+      return true;
+    }
+    const auto more = progress->source(progress->piece);
+    if (!more.ok()) return false;  // without a last chunk the client knows that this is not all
+    progress->more = *more;
+    return true;
+  };
+  call.response.status = 200;
+  if (call.exchange.head.http_1_1) {
+    call.response.set_chunked_content_provider(content_type, send);
+  } else {
+    call.response.set_content_provider(content_type, send);
+  }
+}
+
+void answer_bad_lines(Call& call, std::uint64_t stored, std::uint64_t rejected,
+                      const std::vector<wire::LineError>& errors) {
+  // Telegraf takes "partial write" and "unable to parse" for final, and does not send these again.
+  std::string message = stored > 0 ? "partial write: unable to parse" : "unable to parse";
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    message +=
+        (i == 0 ? " line " : "; line ") + std::to_string(errors[i].line) + ": " + errors[i].message;
+    list.push_back({{"line", errors[i].line}, {"message", errors[i].message}});
+  }
+  if (rejected > errors.size()) {
+    message += "; and " + std::to_string(rejected - errors.size()) + " more";
+  }
+  message += " dropped=" + std::to_string(rejected);
+  nlohmann::ordered_json body =
+      nlohmann::ordered_json::parse(error_body(call.request.path, invalid_argument(message)));
+  auto& error = body["error"].is_object() ? body["error"] : body;
+  if (!errors.empty() && errors[0].line != 0) error["line"] = errors[0].line;
+  body["stored"] = stored;
+  body["rejected"] = rejected;
+  body["errors"] = std::move(list);
+  call.answer_json(
+      400, body.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+struct HttpServer::State {
+  explicit State(HttpServerParts parts) : context(std::move(parts)), router(host_name()) {}
+
+  HttpContext context;
+  Router router;
+  std::unique_ptr<Front> front;
+  std::uint16_t tcp_port = 0;
+  std::uint64_t socket_inode = 0;
+};
+
+Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
+  const config::HttpSettings& settings = parts.settings.http;
+  auto state = std::make_unique<State>(std::move(parts));
+  State& s = *state;
+  std::vector<FrontListener> listeners;
+  if (!settings.socket.empty()) {
+    EC_ASSIGN_OR_RETURN(Socket socket, listen_on_unix_socket(settings.socket));
+    s.socket_inode = inode_of(settings.socket);
+    listeners.push_back({std::move(socket), ListenerKind::UnixSocket});
+  }
+  std::unique_ptr<HttpServer> server(new HttpServer(std::move(state)));
+  if (!settings.listen.empty()) {
+    EC_ASSIGN_OR_RETURN(const config::ListenAddress address,
+                        config::parse_listen_address(settings.listen));
+    EC_ASSIGN_OR_RETURN(Socket socket, listen_on_tcp(address.host, address.port));
+    s.tcp_port = tcp_port_of(socket);
+    listeners.push_back({std::move(socket), ListenerKind::Tcp});
+  }
+  HttpContext& context = s.context;
+  context.started_boot_ns = context.parts.clock.boot_ns();
+  context.rates.sample(context.started_boot_ns, context.parts.ingest.counters());
+  add_influx_routes(s.router, context);
+  add_readings_routes(s.router, context);
+  add_query_routes(s.router, context);
+  add_page_route(s.router);
+  count_answers(s.router, context.parts.metrics);
+  // Requests may come before start() returns; until then these two numbers are 0.
+  auto front = std::make_shared<std::atomic<Front*>>(nullptr);
+  context.connections = [front] {
+    const Front* running = front->load();
+    return running == nullptr ? 0 : running->connections();
+  };
+  context.in_flight_bytes = [front] {
+    const Front* running = front->load();
+    return running == nullptr ? 0 : running->in_flight_bytes();
+  };
+  add_status_routes(s.router, context);
+  EC_ASSIGN_OR_RETURN(s.front,
+                      Front::start(front_options(settings), std::move(listeners), s.router));
+  front->store(s.front.get());
+  return server;
+}
+
+HttpServer::HttpServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+HttpServer::~HttpServer() {
+  stop();
+  state_->context.parts.metrics.clear_callbacks();
+}
+
+void HttpServer::stop() {
+  if (state_->front) state_->front->stop();
+  remove_unix_socket(state_->context.parts.settings.http.socket,
+                     std::exchange(state_->socket_inode, 0));
+}
+
+std::uint16_t HttpServer::tcp_port() const {
+  return state_->tcp_port;
+}
+
+}  // namespace edgecase::http

@@ -1,0 +1,65 @@
+// The HTTP face: routes to functions. Endpoints, parameters and answers: daemon/README.md.
+//
+// Use: start() when everything it is given is ready; destroy it (or stop()) before any of that goes
+// away. Thread-safe. Requests run on `http.threads` workers; idle and slow connections take none
+// (http_front.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "catalog/catalog.h"
+#include "config/settings.h"
+#include "edgecase/clock.h"
+#include "edgecase/engine.h"
+#include "edgecase/file_system.h"
+#include "ingest/ingest_pipeline.h"
+#include "observe/logger.h"
+#include "observe/metrics.h"
+#include "query/query_service.h"
+
+namespace edgecase::http {
+
+// What the server stands on. Everything must outlive it.
+struct HttpServerParts {
+  const config::Settings& settings;
+  Engine& engine;
+  FileSystem& file_system;  // how full the two drives are
+  Clock& clock;
+  catalog::Catalog& catalog;
+  ingest::IngestPipeline& ingest;
+  query::QueryService& query;
+  observe::Metrics& metrics;
+  observe::Logger& logger;
+
+  // The MQTT side is a sibling, so the application connects the two. Both are called on worker
+  // threads; either may be left empty.
+  std::function<std::string()> mqtt_status_json = {};  // a JSON object: "mqtt" of /api/v1/status
+  std::function<Result<std::string>(std::string_view topic, std::string_view payload)> mqtt_test =
+      {};  // a JSON object
+};
+
+class HttpServer {
+ public:
+  // Listens on `http.socket` and `http.listen` (each may be ""). Errors name the address:
+  // AlreadyExists (in use), NotAllowed, InvalidArgument, IoError.
+  static Result<std::unique_ptr<HttpServer>> start(HttpServerParts parts);
+  // As stop(). Also removes the registry's callbacks, as /metrics is what calls them.
+  ~HttpServer();
+
+  // Takes no more requests, lets running ones finish for a bounded time, then cuts them off.
+  void stop();
+
+  // Of the TCP listener: what the system chose for port 0. 0 when TCP is off.
+  std::uint16_t tcp_port() const;
+
+ private:
+  struct State;
+  explicit HttpServer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace edgecase::http

@@ -1,0 +1,121 @@
+// What clients of InfluxDB speak to: /write, /api/v2/write, /ping, /query.
+#include <algorithm>
+
+#include "http/http_routes.h"
+#include "http/influx_query.h"
+#include "http/line_protocol.h"
+#include "http/refusal.h"
+#include "wire/names.h"
+#include "wire/routes.h"
+
+namespace edgecase::http {
+namespace {
+
+// Clients look whether it is there, and some which API it stands for.
+constexpr char kInfluxVersion[] = "1.8.0";
+
+void name_version(Call& call) {
+  call.response.set_header("X-Influxdb-Version", kInfluxVersion);
+  call.response.set_header("X-Influxdb-Build", "EdgeCase");
+}
+
+std::string database_of(const Call& call, InfluxVersion version) {
+  std::string name = call.parameter(version == InfluxVersion::V1 ? "db" : "bucket");
+  // "database/policy" is how v2 clients address v1; there are no policies here.
+  if (version == InfluxVersion::V2) name.resize(std::min(name.find('/'), name.size()));
+  return name.empty() ? std::string(wire::kDefaultNamespace) : name;
+}
+
+void write_lines(HttpContext& context, Call& call, InfluxVersion version) {
+  name_version(call);
+  const auto unit_ns = parse_precision_ns(call.parameter("precision"), version);
+  if (!unit_ns.ok()) return call.answer_error(unit_ns.status());
+  const std::string database = database_of(call, version);
+  if (const Status status = wire::check_name("database", database); !status.ok()) {
+    return call.answer_error(status);
+  }
+  LineProtocolOptions options;
+  options.namespace_name = database;
+  options.unit_ns = *unit_ns;
+  options.error_limit = context.line_errors();
+  LineProtocolDecoder decoder(call.body(), options);
+  wire::ReadingBatch batch;
+  std::uint64_t stored = 0;
+  while (decoder.next(batch)) {
+    if (const Status status = context.store(call.principal(), batch); !status.ok()) {
+      return call.answer_error(status);
+    }
+    stored += batch.readings.size();
+    batch.clear();
+  }
+  if (decoder.bad_lines() > 0) {
+    return answer_bad_lines(call, stored, decoder.bad_lines(), decoder.errors());
+  }
+  call.response.status = 204;
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::string decode_form_value(std::string_view text) {
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
+    const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
+    if (text[i] == '%' && high >= 0 && low >= 0) {
+      decoded.push_back(static_cast<char>(high * 16 + low));
+      i += 2;
+    } else {
+      decoded.push_back(text[i] == '+' ? ' ' : text[i]);
+    }
+  }
+  return decoded;
+}
+
+// From the target, else from a form in the body: clients do either.
+std::string query_parameter(const Call& call, const char* name) {
+  if (call.has(name)) return call.parameter(name);
+  if (!call.exchange.head.content_type.starts_with("application/x-www-form-urlencoded")) return {};
+  std::string_view rest = call.body();
+  while (!rest.empty()) {
+    const std::string_view pair = rest.substr(0, rest.find('&'));
+    const std::size_t equals = std::min(pair.find('='), pair.size());
+    if (decode_form_value(pair.substr(0, equals)) == name) {
+      return decode_form_value(pair.substr(std::min(equals + 1, pair.size())));
+    }
+    rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
+  }
+  return {};
+}
+
+void query(HttpContext& context, Call& call) {
+  name_version(call);
+  auto answer = answer_influx_query(query_parameter(call, "q"), query_parameter(call, "db"),
+                                    context.parts.catalog);
+  if (!answer.ok()) return call.answer_error(answer.status());
+  call.answer_json(200, std::move(answer).value());
+}
+
+}  // namespace
+
+void add_influx_routes(Router& router, HttpContext& context) {
+  router.add("POST", wire::routes::kInfluxWrite, Effect::Changes,
+             [&context](Call& call) { write_lines(context, call, InfluxVersion::V1); });
+  router.add("POST", wire::routes::kInfluxWriteV2, Effect::Changes,
+             [&context](Call& call) { write_lines(context, call, InfluxVersion::V2); });
+  router.add("GET", wire::routes::kInfluxPing, Effect::Reads, [](Call& call) {
+    name_version(call);
+    call.response.status = 204;
+  });
+  // Statements may create, whichever the method.
+  for (const char* method : {"GET", "POST"}) {
+    router.add(method, wire::routes::kInfluxQuery, Effect::Changes,
+               [&context](Call& call) { query(context, call); });
+  }
+}
+
+}  // namespace edgecase::http

@@ -1,0 +1,327 @@
+#include "http/line_protocol.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <initializer_list>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#include "http/decimal.h"
+#include "wire/names.h"
+
+namespace edgecase::http {
+namespace {
+
+struct Precision {
+  std::string_view name;
+  std::int64_t unit_ns;
+  bool in_v2;
+};
+
+// ",f=1" and never less.
+constexpr std::size_t kReadingMinBytes = 4;
+
+constexpr Precision kPrecisions[] = {
+    {"", 1, true},
+    {"ns", 1, true},
+    {"us", 1'000, true},
+    {"ms", 1'000'000, true},
+    {"s", 1'000'000'000, true},
+    {"n", 1, false},
+    {"u", 1'000, false},
+    {"\u00b5", 1'000, false},  // the micro sign
+    {"\u03bc", 1'000, false},  // the Greek letter
+    {"m", 60'000'000'000, false},
+    {"h", 3'600'000'000'000, false},
+};
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+bool is_ascii(std::string_view text) {
+  const char* p = text.data();
+  std::size_t left = text.size();
+  std::uint64_t seen = 0;
+  for (; left >= sizeof(seen); p += sizeof(seen), left -= sizeof(seen)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, p, sizeof(word));
+    seen |= word;
+  }
+  for (; left > 0; ++p, --left) seen |= static_cast<std::uint64_t>(static_cast<unsigned char>(*p));
+  return (seen & 0x8080808080808080u) == 0;
+}
+
+// Ends a measurement and its tags, or a field's key; a table, because this loop sees every byte of
+// new names.
+struct StopTable {
+  bool stops[256] = {};
+  constexpr explicit StopTable(std::string_view characters) {
+    for (const char c : characters) stops[static_cast<unsigned char>(c)] = true;
+  }
+  bool operator()(char c) const { return stops[static_cast<unsigned char>(c)]; }
+};
+constexpr StopTable kEndsNames(" \n");
+constexpr StopTable kEndsFieldKey("=, \n");
+constexpr StopTable kEscapable(",= ");
+constexpr StopTable kEndsValue(", \r\n");
+
+const char* find_end(const char* p, const char* end, const StopTable& stops) {
+  while (p < end && !stops(*p)) {
+    p += *p == '\\' && p + 1 < end && kEscapable(p[1]) ? 2 : 1;
+  }
+  return p;
+}
+
+}  // namespace
+
+Result<std::int64_t> parse_precision_ns(std::string_view text, InfluxVersion version) {
+  for (const Precision& precision : kPrecisions) {
+    if (precision.name == text && (version == InfluxVersion::V1 || precision.in_v2)) {
+      return precision.unit_ns;
+    }
+  }
+  return invalid_argument("precision is none of " + std::string(version == InfluxVersion::V1
+                                                                    ? "n, ns, u, us, ms, s, m, h"
+                                                                    : "ns, us, ms, s"));
+}
+
+LineProtocolDecoder::LineProtocolDecoder(std::string_view body, const LineProtocolOptions& options)
+    : position_(body.data()),
+      end_(body.data() + body.size()),
+      options_(options),
+      ascii_(is_ascii(body)) {}
+
+bool LineProtocolDecoder::next(wire::ReadingBatch& batch) {
+  names_.reset();
+  // Growing step by step copies; address space that is not used costs nothing.
+  const auto rest_bytes = static_cast<std::size_t>(end_ - position_);
+  batch.readings.reserve(std::min(kReadingsPerSlice, rest_bytes / kReadingMinBytes + 1));
+  while (batch.readings.size() < kReadingsPerSlice) {
+    skip_to_content();
+    if (position_ == end_) break;
+    const char* const begin = position_;
+    const std::size_t readings_before = batch.readings.size();
+    if (decode_line(batch)) {
+      ++good_lines_;
+      continue;
+    }
+    batch.readings.resize(readings_before);
+    ++bad_lines_;
+    if (errors_.size() < options_.error_limit) errors_.push_back({line_, std::move(why_)});
+    skip_bad_line(begin);
+  }
+  return !batch.readings.empty();
+}
+
+bool LineProtocolDecoder::decode_line(wire::ReadingBatch& batch) {
+  const std::size_t first = batch.readings.size();
+  const char* const begin = position_;
+  if (!decode_names(batch) || !decode_fields(batch)) return false;
+  skip_blanks();
+  if (!at_line_end()) {
+    std::int64_t time_ns = 0;
+    if (!decode_timestamp(time_ns)) return false;
+    for (std::size_t i = first; i < batch.readings.size(); ++i) batch.readings[i].time_ns = time_ns;
+    skip_blanks();
+    if (!at_line_end()) return fail("text after the timestamp");
+  }
+  // Only texts hold line breaks; memchr over what was decoded is cheap beside decoding it.
+  for (const char* p = begin; (p = static_cast<const char*>(std::memchr(
+                                   p, '\n', static_cast<std::size_t>(position_ - p)))) != nullptr;
+       ++p) {
+    ++line_;
+  }
+  return true;
+}
+
+bool LineProtocolDecoder::decode_names(wire::ReadingBatch& batch) {
+  const char* const begin = position_;
+  position_ = find_end(begin, end_, kEndsNames);
+  std::string_view raw(begin, static_cast<std::size_t>(position_ - begin));
+  if (at_line_end() && raw.ends_with('\r')) raw.remove_suffix(1);
+  if (Status status = names_.select(raw, batch); !status.ok()) return fail(status.message());
+  skip_blanks();
+  if (at_line_end()) return fail("the fields are missing");
+  return true;
+}
+
+bool LineProtocolDecoder::decode_fields(wire::ReadingBatch& batch) {
+  for (std::size_t index = 0;; ++index) {
+    if (index == kFieldsPerLineMax) {
+      return fail("more than " + std::to_string(kFieldsPerLineMax) + " fields");
+    }
+    wire::Reading& reading = batch.readings.emplace_back();
+    reading.namespace_name = options_.namespace_name;
+    reading.device = names_.device();
+    if (!decode_field_key(batch, index, reading.sensor)) return false;
+    if (!decode_value(batch, reading.value)) return false;
+    if (position_ == end_ || *position_ != ',') break;
+    ++position_;
+  }
+  if (position_ < end_ && !kEndsValue(*position_)) return fail("a field's value is malformed");
+  return true;
+}
+
+bool LineProtocolDecoder::decode_field_key(wire::ReadingBatch& batch, std::size_t index,
+                                           std::string_view& sensor) {
+  std::size_t key_bytes = 0;
+  if (names_.expect(index, position_, end_, key_bytes, sensor)) {
+    position_ += key_bytes + 1;
+    return true;
+  }
+  const char* const begin = position_;
+  position_ = find_end(begin, end_, kEndsFieldKey);
+  if (position_ == begin) return fail("a field's key is missing");
+  if (position_ == end_ || *position_ != '=') return fail("a field's value is missing");
+  const auto found =
+      names_.sensor(std::string_view(begin, static_cast<std::size_t>(position_ - begin)), batch);
+  if (!found.ok()) return fail(found.status().message());
+  sensor = *found;
+  ++position_;
+  return true;
+}
+
+bool LineProtocolDecoder::decode_value(wire::ReadingBatch& batch, wire::Value& value) {
+  if (position_ == end_) return fail("a field's value is missing");
+  const char c = *position_;
+  if (is_digit(c) || c == '-' || c == '+' || c == '.') return decode_number(value);
+  if (c == '"') return decode_text(batch, value);
+  if (kEndsValue(c)) return fail("a field's value is missing");
+  return decode_bool(value);
+}
+
+bool LineProtocolDecoder::decode_number(wire::Value& value) {
+  const char* const begin = position_;
+  double number = 0;
+  switch (parse_decimal(position_, end_, number)) {
+    case DecimalOutcome::NotANumber: return fail("a number is malformed");
+    case DecimalOutcome::TooLarge: return fail("a number is too large for a float");
+    case DecimalOutcome::Ok: break;
+  }
+  if (position_ < end_ && (*position_ == 'i' || *position_ == 'u')) {
+    return decode_integer(begin, value);
+  }
+  value = wire::Value::of_float64(number);
+  return true;
+}
+
+bool LineProtocolDecoder::decode_integer(const char* begin, wire::Value& value) {
+  const bool is_unsigned = *position_ == 'u';
+  if (is_unsigned && *begin == '-') return fail("an unsigned integer is negative");
+  if (*begin == '+') ++begin;
+  std::int64_t integer = 0;
+  const auto [stop, error] = std::from_chars(begin, position_, integer);
+  if (error == std::errc::result_out_of_range) {
+    return fail("an integer is beyond the range of a signed 64-bit integer");
+  }
+  if (error != std::errc{} || stop != position_) return fail("an integer is malformed");
+  ++position_;
+  value = wire::Value::of_int64(integer);
+  return true;
+}
+
+bool LineProtocolDecoder::decode_text(wire::ReadingBatch& batch, wire::Value& value) {
+  const char* const begin = ++position_;
+  bool escapes = false;
+  const char* p = begin;
+  while (p < end_ && *p != '"') {
+    const bool escape = *p == '\\' && p + 1 < end_ && (p[1] == '"' || p[1] == '\\');
+    escapes = escapes || escape;
+    p += escape ? 2 : 1;
+  }
+  if (p == end_) return fail("a text is not closed by a quote");
+  std::string_view text(begin, static_cast<std::size_t>(p - begin));
+  position_ = p + 1;
+  if (!ascii_ && !wire::is_valid_utf8(text)) return fail("a text is not UTF-8");
+  if (escapes) {
+    scratch_.clear();
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const bool escape =
+          text[i] == '\\' && i + 1 < text.size() && (text[i + 1] == '"' || text[i + 1] == '\\');
+      scratch_.push_back(text[escape ? ++i : i]);
+    }
+    text = batch.keep(scratch_);
+  }
+  value = wire::Value::of_text(text);
+  return true;
+}
+
+bool LineProtocolDecoder::decode_bool(wire::Value& value) {
+  const char* const begin = position_;
+  position_ = std::find_if(begin, end_, [](char c) { return kEndsValue(c); });
+  const std::string_view word(begin, static_cast<std::size_t>(position_ - begin));
+  const auto spelled = [&](std::initializer_list<std::string_view> spellings) {
+    return std::find(spellings.begin(), spellings.end(), word) != spellings.end();
+  };
+  const bool is_true = spelled({"t", "T", "true", "True", "TRUE"});
+  if (is_true || spelled({"f", "F", "false", "False", "FALSE"})) {
+    value = wire::Value::of_bool(is_true);
+    return true;
+  }
+  std::string lower(word.substr(0, 8));
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  if (lower == "nan" || lower == "inf" || lower == "infinity") {
+    return fail("NaN and infinity cannot be stored");
+  }
+  return fail("a field's value is no number, text in quotes, or bool");
+}
+
+bool LineProtocolDecoder::decode_timestamp(std::int64_t& time_ns) {
+  std::int64_t count = 0;
+  const auto [stop, error] = std::from_chars(position_, end_, count);
+  if (error == std::errc::invalid_argument) return fail("the timestamp is no integer");
+  if (error != std::errc{} || __builtin_mul_overflow(count, options_.unit_ns, &time_ns)) {
+    return fail("the timestamp is beyond the range of 64-bit nanoseconds");
+  }
+  if (stop < end_ && !kEndsValue(*stop)) return fail("the timestamp is no integer");
+  position_ = stop;
+  return true;
+}
+
+// To the first character of the next line that says something.
+void LineProtocolDecoder::skip_to_content() {
+  while (position_ < end_) {
+    const char c = *position_;
+    if (c == '\n') {
+      ++line_;
+      ++position_;
+    } else if (c == ' ' || c == '\t' || c == '\r') {
+      ++position_;
+    } else if (c == '#') {
+      const void* const line_end =
+          std::memchr(position_, '\n', static_cast<std::size_t>(end_ - position_));
+      position_ = line_end == nullptr ? end_ : static_cast<const char*>(line_end);
+    } else {
+      return;
+    }
+  }
+}
+
+// To the first line feed behind where decoding stopped. A text that is not closed ends with its
+// line, so that it cannot swallow the lines that follow.
+void LineProtocolDecoder::skip_bad_line(const char* begin) {
+  line_ += static_cast<std::uint64_t>(std::count(begin, position_, '\n'));
+  const void* const line_end =
+      std::memchr(position_, '\n', static_cast<std::size_t>(end_ - position_));
+  position_ = line_end == nullptr ? end_ : static_cast<const char*>(line_end);
+}
+
+void LineProtocolDecoder::skip_blanks() {
+  while (position_ < end_ && (*position_ == ' ' || *position_ == '\t')) ++position_;
+}
+
+bool LineProtocolDecoder::at_line_end() const {
+  if (position_ == end_ || *position_ == '\n') return true;
+  return *position_ == '\r' && (position_ + 1 == end_ || position_[1] == '\n');
+}
+
+bool LineProtocolDecoder::fail(std::string why) {
+  why_ = std::move(why);
+  return false;
+}
+
+}  // namespace edgecase::http

@@ -1,0 +1,97 @@
+// Influx line protocol to readings.
+//
+//   measurement[,tag=value...] field=value[,field=value...] [timestamp]
+//
+// One line is one instant; each field becomes a reading (CONTRACT section 6):
+//   device  the value of the tag `device`, else of the tag `host`, else the measurement
+//   sensor  measurement, the other tags' values in the order of their keys, and the field's key,
+//           joined by `.`; a field named `value` is left out. A `/` in such a tag's value (a mount
+//           point, say) becomes `:`, because names hold no `/`; anywhere else it is an error
+//   value   `1`, `1.5e3`: float64 · `1i`, `1u`: int64 · t T true True TRUE f F false False FALSE:
+//           bool · `"..."`: text, in which `\"` and `\\` are escapes and line breaks are allowed
+//
+// `\` escapes a comma, a space and (not in the measurement) an equals sign; before anything else it
+// is itself. Blank lines and lines that begin with `#` are skipped, a carriage return before the
+// line feed too. A line is taken whole or not at all: what is wrong with it becomes a LineError,
+// and decoding goes on with the next line.
+//
+// Use: while (decoder.next(batch)) { hand the batch over; batch.clear(); }
+// One thread. Readings borrow from the body and from the batch; where a name is equal to that of an
+// earlier line of the same slice, its view has the same address.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edgecase/result.h"
+#include "http/line_names.h"
+#include "wire/reading.h"
+
+namespace edgecase::http {
+
+inline constexpr std::size_t kFieldsPerLineMax = 8'192;
+// A slice ends after the line that reaches this many readings, so that a body of any size takes
+// bounded memory: a reading is many times larger than the shortest field.
+inline constexpr std::size_t kReadingsPerSlice = 16'384;
+
+enum class InfluxVersion : unsigned char { V1, V2 };
+
+// Nanoseconds in one unit. V1: "" n ns u us µ ms s m h. V2: "" ns us ms s. InvalidArgument names
+// the ones there are.
+Result<std::int64_t> parse_precision_ns(std::string_view text, InfluxVersion version);
+
+struct LineProtocolOptions {
+  std::string_view namespace_name = wire::kDefaultNamespace;  // must outlive the readings
+  std::int64_t unit_ns = 1;                                   // of timestamps
+  std::size_t error_limit = 20;                               // bad lines that are named
+};
+
+class LineProtocolDecoder {
+ public:
+  // `body` must outlive the decoder and every reading.
+  LineProtocolDecoder(std::string_view body, const LineProtocolOptions& options);
+
+  // Adds the next slice to `batch`, which must be empty. False: the body is used up and `batch` is
+  // empty.
+  bool next(wire::ReadingBatch& batch);
+
+  std::uint64_t good_lines() const { return good_lines_; }
+  std::uint64_t bad_lines() const { return bad_lines_; }
+  // The first `error_limit` bad lines.
+  const std::vector<wire::LineError>& errors() const { return errors_; }
+
+ private:
+  bool decode_line(wire::ReadingBatch& batch);  // false: bad, and why_ says why
+  bool decode_names(wire::ReadingBatch& batch);
+  bool decode_fields(wire::ReadingBatch& batch);
+  bool decode_field_key(wire::ReadingBatch& batch, std::size_t index, std::string_view& sensor);
+  bool decode_value(wire::ReadingBatch& batch, wire::Value& value);
+  bool decode_number(wire::Value& value);
+  bool decode_integer(const char* begin, wire::Value& value);
+  bool decode_text(wire::ReadingBatch& batch, wire::Value& value);
+  bool decode_bool(wire::Value& value);
+  bool decode_timestamp(std::int64_t& time_ns);
+  void skip_to_content();
+  void skip_bad_line(const char* begin);
+  void skip_blanks();
+  bool at_line_end() const;
+  bool fail(std::string why);
+
+  const char* position_;
+  const char* const end_;
+  const LineProtocolOptions options_;
+  const bool ascii_;  // the whole body: no text needs a UTF-8 check
+  LineNames names_;
+  std::string scratch_;
+
+  std::uint64_t line_ = 1;
+  std::string why_;
+  std::uint64_t good_lines_ = 0;
+  std::uint64_t bad_lines_ = 0;
+  std::vector<wire::LineError> errors_;
+};
+
+}  // namespace edgecase::http

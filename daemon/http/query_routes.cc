@@ -1,0 +1,264 @@
+// What is stored: /api/v1/query, last, series, devices, namespaces.
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "http/http_routes.h"
+#include "http/refusal.h"
+#include "wire/query_request.h"
+#include "wire/reading_format.h"
+#include "wire/routes.h"
+#include "wire/time_text.h"
+
+namespace edgecase::http {
+namespace {
+
+// Looking at the clock for every reading would cost as much as formatting one.
+constexpr int kReadingsPerClockLook = 8;
+
+Result<bool> flag_parameter(const Call& call, const char* name) {
+  if (!call.has(name)) return false;
+  const std::string text = call.parameter(name);
+  if (text.empty() || text == "1" || text == "true") return true;
+  if (text == "0" || text == "false") return false;
+  return invalid_argument(std::string(name) + " is none of true, false, 1, 0");
+}
+
+Result<std::optional<std::uint64_t>> limit_parameter(const Call& call) {
+  if (!call.has("limit")) return std::optional<std::uint64_t>();
+  const std::string text = call.parameter("limit");
+  std::uint64_t limit = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
+  if (text.empty() || error != std::errc{} || stop != text.data() + text.size()) {
+    return invalid_argument("limit is no whole number");
+  }
+  return std::optional<std::uint64_t>(limit);
+}
+
+// A misspelt parameter would silently ask for something else.
+Status check_parameters(const Call& call, std::initializer_list<std::string_view> known) {
+  for (const auto& [name, value] : call.request.params) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      return invalid_argument("unknown parameter \"" + name + "\"");
+    }
+  }
+  return ok();
+}
+
+Result<wire::QueryRequest> query_request(const HttpContext& context, const Call& call) {
+  EC_TRY(check_parameters(
+      call, {"ns", "select", "from", "to", "every", "agg", "limit", "desc", "format"}));
+  const std::int64_t now_ns = context.parts.clock.wall_ns();
+  wire::QueryRequest request;
+  request.namespace_name = namespace_parameter(call);
+  EC_ASSIGN_OR_RETURN(request.selector, selector_parameter(call));
+  if (call.has("from")) {
+    EC_ASSIGN_OR_RETURN(request.from_ns, wire::parse_time_ns(call.parameter("from"), now_ns));
+  }
+  if (call.has("to")) {
+    EC_ASSIGN_OR_RETURN(request.to_ns, wire::parse_time_ns(call.parameter("to"), now_ns));
+  }
+  if (call.has("every")) {
+    EC_ASSIGN_OR_RETURN(request.every_ns, wire::parse_duration_ns(call.parameter("every")));
+    if (request.every_ns == 0) return invalid_argument("every is zero");
+  }
+  if (call.has("agg")) {
+    EC_ASSIGN_OR_RETURN(request.aggregate, wire::parse_aggregate(call.parameter("agg")));
+  }
+  EC_ASSIGN_OR_RETURN(request.limit, limit_parameter(call));
+  EC_ASSIGN_OR_RETURN(request.descending, flag_parameter(call, "desc"));
+  return request;
+}
+
+// Readings of a cursor, formatted piece by piece.
+class ReadingPieces {
+ public:
+  ReadingPieces(std::unique_ptr<query::ReadingCursor> cursor, wire::ReadingFormat format)
+      : cursor_(std::move(cursor)), formatter_(format) {}
+
+  Result<bool> fill(std::string& piece) {
+    if (!begun_) formatter_.begin(piece);
+    begun_ = true;
+    const std::int64_t begin_ns = system_clock().boot_ns();
+    wire::Reading reading;
+    for (int i = 1; piece.size() < kPieceBytes; ++i) {
+      EC_ASSIGN_OR_RETURN(const bool more, cursor_->next(reading));
+      if (!more) {
+        formatter_.end(piece);
+        return false;
+      }
+      formatter_.reading(reading, piece);
+      const bool look = i % kReadingsPerClockLook == 0;
+      if (look && system_clock().boot_ns() - begin_ns > kPieceNs) break;
+    }
+    return true;
+  }
+
+ private:
+  const std::unique_ptr<query::ReadingCursor> cursor_;
+  wire::ReadingFormatter formatter_;
+  bool begun_ = false;
+};
+
+void answer_readings(Call& call, Result<std::unique_ptr<query::ReadingCursor>> cursor) {
+  auto format = call.has("format") ? wire::parse_reading_format(call.parameter("format"))
+                                   : Result<wire::ReadingFormat>(wire::ReadingFormat::Ndjson);
+  if (!format.ok()) return call.answer_error(format.status());
+  if (!cursor.ok()) return call.answer_error(cursor.status());
+  auto pieces = std::make_shared<ReadingPieces>(std::move(cursor).value(), *format);
+  const std::string content_type(wire::content_type_of(*format));
+  answer_in_pieces(call, content_type.c_str(),
+                   [pieces](std::string& piece) { return pieces->fill(piece); });
+}
+
+void get_query(HttpContext& context, Call& call) {
+  const auto request = query_request(context, call);
+  if (!request.ok()) return call.answer_error(request.status());
+  answer_readings(call, context.parts.query.query(call.principal(), *request));
+}
+
+void get_last(HttpContext& context, Call& call) {
+  Status status = check_parameters(call, {"ns", "select", "format"});
+  const auto selector = selector_parameter(call);
+  if (status.ok()) status = selector.status();
+  if (!status.ok()) return call.answer_error(status);
+  answer_readings(call,
+                  context.parts.query.last(call.principal(), namespace_parameter(call), *selector));
+}
+
+void append_time_member(const char* name, const std::optional<std::int64_t>& time_ns,
+                        std::string& out) {
+  out += std::string(",\"") + name + "\":";
+  if (!time_ns) {
+    out += "null";
+    return;
+  }
+  out += '"';
+  wire::append_time(*time_ns, out);
+  out += '"';
+}
+
+// What SeriesInfo and DeviceInfo share, as the end of a JSON object.
+template <typename Info>
+void append_amounts(const Info& info, std::string& out) {
+  out += ",\"count\":" + std::to_string(info.count);
+  append_time_member("first", info.first_ns, out);
+  append_time_member("last", info.last_ns, out);
+  out += ",\"bytes\":" + std::to_string(info.stored_bytes) + ",\"rate\":";
+  wire::append_double(info.readings_per_second, out);
+  out += '}';
+}
+
+void append_item(const query::SeriesInfo& info, std::string& out) {
+  out += "{\"namespace\":";
+  wire::append_json_string(info.namespace_name, out);
+  out += ",\"device\":";
+  wire::append_json_string(info.device, out);
+  out += ",\"sensor\":";
+  wire::append_json_string(info.sensor, out);
+  append_amounts(info, out);
+}
+
+void append_item(const query::DeviceInfo& info, std::string& out) {
+  out += "{\"namespace\":";
+  wire::append_json_string(info.namespace_name, out);
+  out += ",\"device\":";
+  wire::append_json_string(info.device, out);
+  out += ",\"series\":" + std::to_string(info.series);
+  append_amounts(info, out);
+}
+
+// {"NAME":[item, ...]}
+template <typename Info>
+void answer_list(Call& call, const char* name, Result<std::vector<Info>> found) {
+  if (!found.ok()) return call.answer_error(found.status());
+  auto items = std::make_shared<const std::vector<Info>>(std::move(found).value());
+  const std::string head = std::string("{\"") + name + "\":[";
+  answer_in_pieces(
+      call, "application/json",
+      [items, head, next = std::size_t{0}](std::string& piece) mutable -> Result<bool> {
+        if (next == 0) piece += head;
+        while (next < items->size() && piece.size() < kPieceBytes) {
+          if (next > 0) piece += ',';
+          append_item((*items)[next++], piece);
+        }
+        if (next < items->size()) return true;
+        piece += "]}\n";
+        return false;
+      });
+}
+
+void get_series(HttpContext& context, Call& call) {
+  Status status = check_parameters(call, {"ns", "select"});
+  const auto selector = selector_parameter(call);
+  if (status.ok()) status = selector.status();
+  if (!status.ok()) return call.answer_error(status);
+  answer_list(call, "series",
+              context.parts.query.series(call.principal(), namespace_parameter(call), *selector));
+}
+
+void get_devices(HttpContext& context, Call& call) {
+  Status status = check_parameters(call, {"ns", "select"});
+  const auto selector = selector_parameter(call);
+  if (status.ok()) status = selector.status();
+  if (!status.ok()) return call.answer_error(status);
+  answer_list(call, "devices",
+              context.parts.query.devices(call.principal(), namespace_parameter(call), *selector));
+}
+
+void get_namespaces(HttpContext& context, Call& call) {
+  std::string json = "{\"namespaces\":[";
+  bool first = true;
+  for (const std::string& name : context.parts.catalog.namespaces()) {
+    if (!std::exchange(first, false)) json += ',';
+    wire::append_json_string(name, json);
+  }
+  call.answer_json(200, json + "]}\n");
+}
+
+void post_namespace(HttpContext& context, Call& call) {
+  const std::string name = call.parameter("name");
+  const std::vector<std::string> before = context.parts.catalog.namespaces();
+  if (name.starts_with('_')) {
+    return call.answer_error(not_allowed("names that begin with _ are the store's own"));
+  }
+  const auto id = context.parts.catalog.ensure_namespace(name);
+  if (!id.ok()) return call.answer_error(id.status());
+  std::string json = "{\"name\":";
+  wire::append_json_string(name, json);
+  const bool is_new = std::find(before.begin(), before.end(), name) == before.end();
+  call.answer_json(is_new ? 201 : 200, json + "}\n");
+}
+
+void delete_namespace(HttpContext& context, Call& call) {
+  Status status = check_parameters(call, {"name"});
+  const std::string name = call.parameter("name");
+  if (status.ok()) status = auth::authorize_administration(call.principal());
+  if (status.ok()) status = context.parts.catalog.drop_namespace(name);
+  if (!status.ok()) return call.answer_error(status);
+  std::string json = "{\"name\":";
+  wire::append_json_string(name, json);
+  call.answer_json(200, json + ",\"dropped\":true}\n");
+}
+
+}  // namespace
+
+void add_query_routes(Router& router, HttpContext& context) {
+  using Function = void (*)(HttpContext&, Call&);
+  const auto get = [&](const char* path, Function function) {
+    router.add("GET", path, Effect::Reads, [&context, function](Call& c) { function(context, c); });
+  };
+  get(wire::routes::kQuery, get_query);
+  get(wire::routes::kLast, get_last);
+  get(wire::routes::kSeries, get_series);
+  get(wire::routes::kDevices, get_devices);
+  get(wire::routes::kNamespaces, get_namespaces);
+  router.add("POST", wire::routes::kNamespaces, Effect::Changes,
+             [&context](Call& call) { post_namespace(context, call); });
+  router.add("DELETE", wire::routes::kNamespaces, Effect::Changes,
+             [&context](Call& call) { delete_namespace(context, call); });
+}
+
+}  // namespace edgecase::http

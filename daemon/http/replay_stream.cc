@@ -1,0 +1,89 @@
+#include "http/replay_stream.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "edgecase/clock.h"
+
+namespace edgecase::http {
+namespace {
+
+constexpr std::int64_t kNsPerMs = 1'000'000;
+constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+
+}  // namespace
+
+SendOutcome send_some(int socket, std::string& output) {
+  std::size_t sent = 0;
+  SendOutcome outcome = SendOutcome::Sent;
+  while (sent < output.size()) {
+    const ssize_t n = send(socket, output.data() + sent, output.size() - sent, MSG_NOSIGNAL);
+    if (n > 0) {
+      sent += static_cast<std::size_t>(n);
+    } else if (errno != EINTR) {
+      outcome = errno == EAGAIN ? SendOutcome::WouldBlock : SendOutcome::Failed;
+      break;
+    }
+  }
+  output.erase(0, sent);
+  // What one large answer took is not kept for the connection's life.
+  if (output.empty() && output.capacity() > kOutputKeptBytes) output = std::string();
+  return outcome;
+}
+
+ssize_t ReplayStream::read(char* buffer, size_t size) {
+  const std::size_t n = std::min(size, request_.size() - position_);
+  std::memcpy(buffer, request_.data() + position_, n);
+  position_ += n;
+  return static_cast<ssize_t>(n);
+}
+
+ssize_t ReplayStream::write(const char* bytes, size_t size) {
+  if (failed_) return -1;
+  output_.append(bytes, size);
+  written_bytes_ += size;
+  // Head and body of a small answer leave together, when the worker is done with it.
+  if (output_.size() > kOutputKeptBytes && !flush()) return -1;
+  return static_cast<ssize_t>(size);
+}
+
+bool ReplayStream::flush() {
+  while (!failed_) {
+    const SendOutcome outcome = send_some(socket_, output_);
+    if (outcome == SendOutcome::Failed) break;
+    if (outcome == SendOutcome::Sent || output_.size() <= kOutputKeptBytes) return true;
+    if (!wait_for_reader()) break;
+  }
+  failed_ = true;
+  return false;
+}
+
+// Only time spent waiting counts: a query that computes for long is no slow reader.
+bool ReplayStream::wait_for_reader() {
+  const std::uint64_t sent_bytes =
+      written_bytes_ - std::min<std::uint64_t>(written_bytes_, output_.size());
+  const std::int64_t allowed_ns =
+      grace_ns_ + static_cast<std::int64_t>(sent_bytes / kReadBytesPerSecondMin) * kNsPerSecond;
+  const std::int64_t left_ns = std::min(grace_ns_, allowed_ns - waited_ns_);
+  if (left_ns <= 0) return false;
+  pollfd ready{socket_, POLLOUT, 0};
+  const std::int64_t begin_ns = system_clock().boot_ns();
+  const int outcome = poll(&ready, 1, static_cast<int>(left_ns / kNsPerMs + 1));
+  waited_ns_ += system_clock().boot_ns() - begin_ns;
+  return outcome > 0 || (outcome < 0 && errno == EINTR);
+}
+
+void ReplayStream::get_remote_ip_and_port(std::string& ip, int& port) const {
+  ip = peer_.name;
+  port = 0;
+}
+void ReplayStream::get_local_ip_and_port(std::string& ip, int& port) const {
+  ip.clear();
+  port = 0;
+}
+
+}  // namespace edgecase::http

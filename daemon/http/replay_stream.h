@@ -1,0 +1,67 @@
+// What cpp-httplib reads a request from and writes its answer to. The request line is replayed from
+// memory (the front has read and checked it); answers go to a non-blocking socket.
+//
+// Little that the socket does not take at once is kept in `output` for the poller to send, so that
+// a small answer never waits for its reader. Beyond kOutputKeptBytes write() waits, but never
+// longer than `grace_ns` for the socket to take more, and in all `grace_ns` and a second for every
+// kReadBytesPerSecondMin that were taken.
+// One worker thread.
+#pragma once
+
+#include <httplib.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "auth/authorize.h"
+
+namespace edgecase::http {
+
+inline constexpr std::size_t kOutputKeptBytes = 64u << 10;
+inline constexpr std::uint64_t kReadBytesPerSecondMin = 16u << 10;
+
+enum class SendOutcome : unsigned char { Sent, WouldBlock, Failed };
+// Sends what the socket takes of `output` and removes it. Never raises SIGPIPE.
+SendOutcome send_some(int socket, std::string& output);
+
+class ReplayStream final : public httplib::Stream {
+ public:
+  // `output` is borrowed and may hold what an earlier answer left.
+  ReplayStream(std::string request_line, int socket, std::string& output, std::int64_t grace_ns,
+               const auth::Principal& peer)
+      : request_(std::move(request_line)),
+        socket_(socket),
+        output_(output),
+        grace_ns_(grace_ns),
+        peer_(peer) {}
+
+  bool is_readable() const override { return position_ < request_.size(); }
+  bool is_writable() const override { return !failed_; }
+  ssize_t read(char* buffer, size_t size) override;
+  ssize_t write(const char* bytes, size_t size) override;
+  void get_remote_ip_and_port(std::string& ip, int& port) const override;
+  void get_local_ip_and_port(std::string& ip, int& port) const override;
+  // Not the real one: the library refuses descriptors that select() could not take, and nothing
+  // here selects.
+  socket_t socket() const override { return 0; }
+
+  // Sends what is buffered, waiting only while more than kOutputKeptBytes are left. False: failed.
+  bool flush();
+  bool failed() const { return failed_; }
+
+ private:
+  bool wait_for_reader();
+
+  const std::string request_;
+  std::size_t position_ = 0;
+  const int socket_;
+  std::string& output_;
+  const std::int64_t grace_ns_;
+  const auth::Principal& peer_;
+  std::uint64_t written_bytes_ = 0;
+  std::int64_t waited_ns_ = 0;
+  bool failed_ = false;
+};
+
+}  // namespace edgecase::http

@@ -1,0 +1,262 @@
+#include "http/request_head.h"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+namespace edgecase::http {
+namespace {
+
+bool is_token_character(char c) {
+  if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) return true;
+  return std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+}
+
+bool is_token(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_token_character);
+}
+
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte < 0x20 && c != '\t') || byte == 0x7f;
+}
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+}
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
+                                            [](char x, char y) { return lower(x) == lower(y); });
+}
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+bool list_holds(std::string_view list, std::string_view word) {
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    if (equal_ignoring_case(trim(list.substr(0, comma)), word)) return true;
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return false;
+}
+
+// What must be known of all headers before the body's shape is decided.
+struct Seen {
+  bool content_length = false;
+  bool transfer_encoding = false;
+  bool host = false;
+  bool content_encoding = false;
+  bool connection_close = false;
+  bool connection_keep_alive = false;
+};
+
+class HeadParser {
+ public:
+  HeadParser(RequestHead& head, Refusal& refusal) : head_(head), refusal_(refusal) {}
+
+  bool request_line(std::string_view line);
+  bool header(std::string_view line);
+  bool finish();
+
+ private:
+  bool known_header(std::string_view name, std::string_view value);
+  bool content_length(std::string_view value);
+  bool transfer_encoding(std::string_view value);
+  bool content_encoding(std::string_view value);
+  bool keep(std::string& where, std::string_view value) {
+    where = value;
+    return true;
+  }
+  bool refuse(int http_status, std::string message) {
+    refusal_ = {http_status, invalid_argument(std::move(message))};
+    return false;
+  }
+
+  RequestHead& head_;
+  Refusal& refusal_;
+  Seen seen_;
+  std::size_t headers_ = 0;
+};
+
+bool HeadParser::request_line(std::string_view line) {
+  const std::size_t first = line.find(' ');
+  const std::size_t last = line.rfind(' ');
+  if (first == std::string_view::npos || first == last) {
+    return refuse(400, "the request line is not METHOD TARGET VERSION");
+  }
+  const std::string_view method = line.substr(0, first);
+  std::string_view target = line.substr(first + 1, last - first - 1);
+  const std::string_view version = line.substr(last + 1);
+  if (!is_token(method)) return refuse(400, "the method is malformed");
+  if (target.size() > kTargetMaxBytes) {
+    head_.target = target.substr(0, 64);
+    return refuse(414, "the target has more than " + std::to_string(kTargetMaxBytes) + " bytes");
+  }
+  if (version != "HTTP/1.1" && version != "HTTP/1.0") {
+    const bool is_http = version.starts_with("HTTP/");
+    return refuse(is_http ? 505 : 400, is_http ? "only HTTP/1.0 and HTTP/1.1 are spoken"
+                                               : "the HTTP version is malformed");
+  }
+  // Absolute form, as sent to proxies: the path is what counts here.
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!target.starts_with(scheme)) continue;
+    const std::size_t path = target.find('/', scheme.size());
+    target = path == std::string_view::npos ? "/" : target.substr(path);
+  }
+  if (target == "*" && method == "OPTIONS") target = "/";
+  if (!target.starts_with('/')) return refuse(400, "the target does not begin with '/'");
+  for (const char c : target) {
+    if (is_control(c) || c == ' ' || c == '\t') return refuse(400, "the target is malformed");
+  }
+  constexpr std::string_view kMethods[] = {"GET",    "HEAD",    "POST", "PUT",
+                                           "DELETE", "OPTIONS", "PATCH"};
+  if (std::find(std::begin(kMethods), std::end(kMethods), method) == std::end(kMethods)) {
+    return refuse(501, "the method is not known");
+  }
+  head_.method = method;
+  head_.target = target;
+  head_.http_1_1 = version == "HTTP/1.1";
+  return true;
+}
+
+bool HeadParser::header(std::string_view line) {
+  if (++headers_ > kHeadersMax) {
+    return refuse(431, "more than " + std::to_string(kHeadersMax) + " headers");
+  }
+  if (line.front() == ' ' || line.front() == '\t') {
+    return refuse(400, "a header is folded over several lines");
+  }
+  const std::size_t colon = line.find(':');
+  if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) {
+    return refuse(400, "a header is malformed");
+  }
+  const std::string_view value = trim(line.substr(colon + 1));
+  if (std::any_of(value.begin(), value.end(), is_control)) {
+    return refuse(400, "a header's value holds a control character");
+  }
+  return known_header(line.substr(0, colon), value);
+}
+
+bool HeadParser::known_header(std::string_view name, std::string_view value) {
+  const auto is = [name](std::string_view other) { return equal_ignoring_case(name, other); };
+  if (is("content-length")) return content_length(value);
+  if (is("transfer-encoding")) return transfer_encoding(value);
+  if (is("content-encoding")) return content_encoding(value);
+  if (is("host")) {
+    if (seen_.host) return refuse(400, "Host is given twice");
+    seen_.host = true;
+    return keep(head_.host, value);
+  }
+  if (is("connection")) {
+    seen_.connection_close = seen_.connection_close || list_holds(value, "close");
+    seen_.connection_keep_alive = seen_.connection_keep_alive || list_holds(value, "keep-alive");
+    return true;
+  }
+  if (is("expect")) {
+    if (!equal_ignoring_case(value, "100-continue")) {
+      return refuse(417, "only 100-continue can be expected");
+    }
+    head_.expects_continue = true;
+    return true;
+  }
+  if (is("content-type")) return keep(head_.content_type, value);
+  if (is("origin")) return keep(head_.origin, value);
+  if (is("referer")) return keep(head_.referer, value);
+  if (is("user-agent")) return keep(head_.user_agent, value);
+  if (is("sec-fetch-site")) return keep(head_.sec_fetch_site, value);
+  return true;
+}
+
+bool HeadParser::content_length(std::string_view value) {
+  std::uint64_t length = 0;
+  const char* const end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, length);
+  if (error == std::errc::result_out_of_range && stop == end) {
+    return refuse(413, "Content-Length is beyond every limit");
+  }
+  if (error != std::errc{} || stop != end) return refuse(400, "Content-Length is malformed");
+  if (seen_.content_length && length != head_.content_length) {
+    return refuse(400, "Content-Length is given twice");
+  }
+  seen_.content_length = true;
+  head_.content_length = length;
+  return true;
+}
+
+bool HeadParser::transfer_encoding(std::string_view value) {
+  if (seen_.transfer_encoding) return refuse(400, "Transfer-Encoding is given twice");
+  if (!equal_ignoring_case(value, "chunked")) {
+    return refuse(501, "the only Transfer-Encoding is chunked");
+  }
+  seen_.transfer_encoding = true;
+  head_.framing = BodyFraming::Chunked;
+  return true;
+}
+
+bool HeadParser::content_encoding(std::string_view value) {
+  if (seen_.content_encoding) return refuse(400, "Content-Encoding is given twice");
+  seen_.content_encoding = true;
+  if (value.empty() || equal_ignoring_case(value, "identity")) return true;
+  const bool gzip = equal_ignoring_case(value, "gzip") || equal_ignoring_case(value, "x-gzip");
+  if (!gzip && !equal_ignoring_case(value, "deflate")) {
+    return refuse(415, "Content-Encoding is none of gzip, deflate, identity");
+  }
+  head_.coding = gzip ? ContentCoding::Gzip : ContentCoding::Deflate;
+  return true;
+}
+
+bool HeadParser::finish() {
+  // Both, or chunks in HTTP/1.0: the ways in which a proxy and a server can disagree about where a
+  // request ends.
+  if (seen_.transfer_encoding && (seen_.content_length || !head_.http_1_1)) {
+    return refuse(400, "Transfer-Encoding does not go with Content-Length or HTTP/1.0");
+  }
+  if (head_.http_1_1 && !seen_.host) return refuse(400, "Host is missing");
+  head_.keep_alive = head_.http_1_1 && !seen_.connection_close;
+  return true;
+}
+
+}  // namespace
+
+HeadOutcome parse_request_head(std::string_view bytes, RequestHead& head, std::size_t& used,
+                               Refusal& refusal) {
+  head = RequestHead{};
+  std::size_t begin = 0;
+  // Some clients end a body with a line break that they do not count.
+  while (bytes.substr(begin, 2) == "\r\n" && begin < 8) begin += 2;
+  const std::size_t end = bytes.find("\r\n\r\n", begin);
+  const std::size_t known = end == std::string_view::npos ? bytes.size() : end + 4;
+  HeadParser parser(head, refusal);
+  const std::size_t line_end = bytes.find("\r\n", begin);
+  if (known - begin > kHeadMaxBytes) {
+    if (line_end == std::string_view::npos || line_end - begin > kTargetMaxBytes + 64) {
+      refusal = {414, invalid_argument("the request line is too long")};
+    } else {
+      refusal = {431, invalid_argument("the head has more than " + std::to_string(kHeadMaxBytes) +
+                                       " bytes")};
+    }
+    return HeadOutcome::Refused;
+  }
+  // No HTTP at all is told at the first line, not after a deadline.
+  if (line_end != std::string_view::npos &&
+      !parser.request_line(bytes.substr(begin, line_end - begin))) {
+    return HeadOutcome::Refused;
+  }
+  if (end == std::string_view::npos) return HeadOutcome::NeedMore;
+  std::string_view rest = bytes.substr(line_end + 2, end + 2 - (line_end + 2));
+  while (!rest.empty()) {
+    const std::size_t header_end = rest.find("\r\n");
+    if (!parser.header(rest.substr(0, header_end))) return HeadOutcome::Refused;
+    rest.remove_prefix(header_end + 2);
+  }
+  if (!parser.finish()) return HeadOutcome::Refused;
+  used = end + 4;
+  return HeadOutcome::Complete;
+}
+
+}  // namespace edgecase::http

@@ -1,0 +1,40 @@
+// The request line and the headers, strictly: what two parsers could read differently is refused.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "http/refusal.h"
+
+namespace edgecase::http {
+
+inline constexpr std::size_t kHeadMaxBytes = 16u << 10;
+inline constexpr std::size_t kTargetMaxBytes = 8'000;
+inline constexpr std::size_t kHeadersMax = 100;
+
+enum class ContentCoding : unsigned char { Identity, Gzip, Deflate };
+enum class BodyFraming : unsigned char { Length, Chunked };
+
+struct RequestHead {
+  std::string method;
+  std::string target;  // "/path?query": visible ASCII and bytes above
+  bool http_1_1 = true;
+  bool keep_alive = true;
+  bool expects_continue = false;
+  BodyFraming framing = BodyFraming::Length;
+  ContentCoding coding = ContentCoding::Identity;
+  std::uint64_t content_length = 0;
+  // Empty when the header was not sent.
+  std::string host, origin, referer, user_agent, content_type, sec_fetch_site;
+};
+
+enum class HeadOutcome : unsigned char { NeedMore, Complete, Refused };
+
+// Looks for a whole head at the start of `bytes`. Complete: `head` is filled and `used` tells its
+// length. Refused: `refusal` says why, and `head.target` holds what was read of it.
+HeadOutcome parse_request_head(std::string_view bytes, RequestHead& head, std::size_t& used,
+                               Refusal& refusal);
+
+}  // namespace edgecase::http

@@ -1,0 +1,166 @@
+#include "http/router.h"
+
+#include <utility>
+
+#include "http/refusal.h"
+#include "wire/errors.h"
+
+namespace edgecase::http {
+namespace {
+
+// A request of the library has no place for user data, but a client-side callback that servers
+// never call: it carries the exchange through to the hook.
+struct ExchangeCarrier {
+  Exchange* exchange;
+  bool operator()(std::uint64_t, std::uint64_t) const { return true; }
+};
+
+bool is_long(const httplib::Response& response) {
+  return response.content_provider_ || response.body.size() > kOutputKeptBytes;
+}
+
+}  // namespace
+
+void Call::answer_json(int http_status, std::string json) {
+  response.status = http_status;
+  response.body = std::move(json);
+  response.set_header("Content-Type", "application/json");
+}
+
+void Call::answer_text(int http_status, const char* content_type, std::string text) {
+  response.status = http_status;
+  response.body = std::move(text);
+  response.set_header("Content-Type", content_type);
+}
+
+void Call::answer_error(const Status& status) {
+  answer_json(wire::http_status_of(status.code()), error_body(request.path, status));
+}
+
+Router::Router(std::string own_name) : own_name_(std::move(own_name)) {
+  // The library streams only while it thinks that it listens.
+  svr_sock_ = 0;
+  set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
+    dispatch(request, response);
+    return HandlerResponse::Handled;
+  });
+  set_post_routing_handler([](const httplib::Request&, httplib::Response& response) {
+    response.headers.erase("Keep-Alive");  // its limits are not ours
+    response.headers.erase("Accept-Ranges");
+    response.set_header("X-Content-Type-Options", "nosniff");
+    if (response.status == 204) response.headers.erase("Content-Length");  // it has no body
+    if (response.status == 503) {
+      response.set_header("Retry-After", std::to_string(kRetryAfterSeconds));
+    }
+  });
+  // Only what the library refuses by itself comes without a body.
+  set_error_handler(HandlerWithResponse([](const auto& request, auto& response) {
+    if (!response.body.empty()) return HandlerResponse::Unhandled;
+    response.body = error_body(request.path, invalid_argument("the request is malformed"));
+    response.set_header("Content-Type", "application/json");
+    return HandlerResponse::Handled;
+  }));
+  set_exception_handler(
+      [](const httplib::Request& request, httplib::Response& response, std::exception_ptr) {
+        response = httplib::Response();
+        response.version = "HTTP/1.1";
+        response.status = 503;
+        response.body = error_body(request.path, busy("no memory for this request"));
+        response.set_header("Content-Type", "application/json");
+      });
+  set_logger([this](const httplib::Request&, const httplib::Response& response) {
+    if (observer_) observer_(response.status);
+  });
+}
+
+void Router::add(std::string_view method, std::string path, Effect effect, Handler handler) {
+  auto& table = path.ends_with('*') ? prefixes_ : exact_;
+  if (path.ends_with('*')) path.pop_back();
+  table[std::move(path)][std::string(method)] = Route{effect, std::move(handler)};
+}
+
+void Router::on_answer(std::function<void(int)> observer) {
+  observer_ = std::move(observer);
+}
+
+bool Router::answer(Exchange& exchange) {
+  bool close = !exchange.keep_alive;
+  const bool complete =
+      process_request(exchange.stream, close, close, [&exchange](httplib::Request& request) {
+        request.progress = ExchangeCarrier{&exchange};
+        // Given here and not replayed: the library would percent-decode it.
+        if (!exchange.head.content_type.empty()) {
+          request.set_header("Content-Type", exchange.head.content_type);
+        }
+      });
+  return complete && !exchange.stream.failed();
+}
+
+void Router::cut_streams() {
+  svr_sock_ = INVALID_SOCKET;
+}
+
+std::string Router::replayed_line(const RequestHead& head) {
+  std::string line = head.method + " ";
+  // The library takes a second `?` for an error and a `#` for the end; both are data to us.
+  const std::size_t query = head.target.find('?');
+  for (std::size_t i = 0; i < head.target.size(); ++i) {
+    const char c = head.target[i];
+    if (c == '?' && i != query) {
+      line += "%3F";
+    } else if (c == '#') {
+      line += "%23";
+    } else {
+      line += c;
+    }
+  }
+  return line + (head.http_1_1 ? " HTTP/1.1\r\n\r\n" : " HTTP/1.0\r\n\r\n");
+}
+
+void Router::dispatch(const httplib::Request& request, httplib::Response& response) {
+  const ExchangeCarrier* const carrier = request.progress.target<ExchangeCarrier>();
+  Call call{*carrier->exchange, request, response};
+  const Methods* const methods = find(request.path);
+  if (methods == nullptr) return call.answer_error(not_found("there is no " + request.path));
+  const bool is_head = request.method == "HEAD";
+  if (const auto route = methods->find(is_head ? "GET" : std::string_view(request.method));
+      route != methods->end()) {
+    return run(route->second, call);
+  }
+  std::string allowed = "OPTIONS";
+  for (const auto& [method, route] : *methods) {
+    allowed += ", " + method;
+    if (method == "GET") allowed += ", HEAD";
+  }
+  response.set_header("Allow", allowed);
+  if (request.method == "OPTIONS") {
+    response.status = 204;
+    return;
+  }
+  call.answer_json(405,
+                   error_body(request.path, invalid_argument(request.path + " takes " + allowed)));
+}
+
+const Router::Methods* Router::find(const std::string& path) const {
+  if (const auto found = exact_.find(path); found != exact_.end()) return &found->second;
+  for (const auto& [prefix, methods] : prefixes_) {
+    if (path.starts_with(prefix)) return &methods;
+  }
+  return nullptr;
+}
+
+void Router::run(const Route& route, Call& call) {
+  if (const Status status = check_site(call.exchange.head, route.effect, own_name_); !status.ok()) {
+    return call.answer_error(status);
+  }
+  route.handler(call);
+  if (!is_long(call.response)) return;
+  // Its reader may be slow, and then a worker waits: not all of them at once.
+  if (call.exchange.long_answer.bytes() == 0 && !call.exchange.long_answer.grow(1)) {
+    call.response.content_provider_ = nullptr;
+    call.response.is_chunked_content_provider_ = false;
+    call.answer_error(busy("too many long answers are being sent"));
+  }
+}
+
+}  // namespace edgecase::http

@@ -1,0 +1,87 @@
+// Paths to handlers, on top of cpp-httplib: the library parses the request line, holds parameters,
+// formats answers and sends chunks. Its own routing matches regular expressions by recursion, a
+// stack frame for each character of a path, and knows no 405; so one hook before it looks paths up
+// in a table.
+//
+// Use: add() every route, then answer() requests on any number of threads.
+#pragma once
+
+#include <httplib.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "auth/authorize.h"
+#include "http/byte_budget.h"
+#include "http/replay_stream.h"
+#include "http/request_head.h"
+#include "http/site_check.h"
+
+namespace edgecase::http {
+
+// One request that is complete, and the way its answer takes. Lives while it is answered.
+struct Exchange {
+  const RequestHead& head;
+  const std::string& body;  // decoded
+  const auth::Principal& principal;
+  ReplayStream& stream;
+  BudgetShare long_answer;  // of the workers that may wait for readers
+  bool keep_alive = true;   // in: what the client asked for; out: what it gets
+};
+
+// What a handler is given.
+struct Call {
+  Exchange& exchange;
+  const httplib::Request& request;
+  httplib::Response& response;
+
+  std::string_view body() const { return exchange.body; }
+  const auth::Principal& principal() const { return exchange.principal; }
+  bool has(const char* parameter) const { return request.has_param(parameter); }
+  std::string parameter(const char* name) const { return request.get_param_value(name); }
+
+  void answer_json(int http_status, std::string json);
+  void answer_text(int http_status, const char* content_type, std::string text);
+  // The HTTP status follows from the code.
+  void answer_error(const Status& status);
+};
+
+class Router final : private httplib::Server {
+ public:
+  using Handler = std::function<void(Call&)>;
+
+  explicit Router(std::string own_name);
+
+  // `path` whole, or with a trailing `*` everything that begins so. A GET route answers HEAD too.
+  void add(std::string_view method, std::string path, Effect effect, Handler handler);
+  // Told each answer's status.
+  void on_answer(std::function<void(int http_status)> observer);
+
+  // False: the answer is incomplete and the connection is to be cut.
+  bool answer(Exchange& exchange);
+  // Streamed answers end, incomplete.
+  void cut_streams();
+
+  // The request line, in the one form that the library reads as it was meant.
+  static std::string replayed_line(const RequestHead& head);
+
+ private:
+  struct Route {
+    Effect effect = Effect::Reads;
+    Handler handler;
+  };
+  using Methods = std::map<std::string, Route, std::less<>>;
+
+  void dispatch(const httplib::Request& request, httplib::Response& response);
+  const Methods* find(const std::string& path) const;
+  void run(const Route& route, Call& call);
+
+  const std::string own_name_;
+  std::map<std::string, Methods, std::less<>> exact_;
+  std::map<std::string, Methods, std::less<>> prefixes_;
+  std::function<void(int)> observer_;
+};
+
+}  // namespace edgecase::http

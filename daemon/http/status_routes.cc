@@ -1,0 +1,202 @@
+// How the daemon is: /api/v1/status, /healthz, /readyz, /metrics, and /api/v1/mqtt/test.
+#include <unistd.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "http/http_routes.h"
+#include "http/refusal.h"
+#include "wire/reading_format.h"
+#include "wire/routes.h"
+#include "wire/version.h"
+
+namespace edgecase::http {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kNsPerSecond = 1e9;
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string time_text(std::int64_t time_ns) {
+  std::string text;
+  wire::append_time(time_ns, text);
+  return text;
+}
+
+// Memory that is really held, from the kernel's page count; 0 when it does not tell.
+std::uint64_t resident_bytes() {
+  std::FILE* const file = std::fopen("/proc/self/statm", "re");
+  if (file == nullptr) return 0;
+  unsigned long long total = 0, resident = 0;
+  const bool read = std::fscanf(file, "%llu %llu", &total, &resident) == 2;
+  std::fclose(file);
+  return read ? resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
+}
+
+// Why writes would be refused now; Ok when they would not.
+Status readiness(const HttpContext& context, const Stats& stats) {
+  if (!stats.metadata.degraded.ok()) return stats.metadata.degraded;
+  // Without the values drive the WAL takes writes until it is full.
+  const bool wal_full = stats.wal_bytes >= context.parts.settings.storage.wal_limit_bytes;
+  if (!stats.values.degraded.ok() && wal_full) return stats.values.degraded;
+  return ok();
+}
+
+Json drive(HttpContext& context, const std::string& path, const LayerStats& layer) {
+  Json json = {{"path", path}};
+  const auto space = context.parts.file_system.space(path);
+  json["total_bytes"] = space.ok() ? Json(space->total_bytes) : Json(nullptr);
+  json["free_bytes"] = space.ok() ? Json(space->free_bytes) : Json(nullptr);
+  json["files"] = layer.files;
+  json["live_bytes"] = layer.live_bytes;
+  json["bytes_written"] = layer.bytes_written;
+  json["bytes_read"] = layer.bytes_read;
+  const bool healthy = layer.degraded.ok() && space.ok();
+  const Status& reason = layer.degraded.ok() ? space.status() : layer.degraded;
+  json["degraded"] = healthy ? Json(nullptr) : Json(reason.to_string());
+  json["degraded_since"] =
+      layer.degraded.ok() ? Json(nullptr) : Json(time_text(layer.degraded_since_ns));
+  return json;
+}
+
+Json mqtt_status(const HttpContext& context) {
+  if (!context.parts.mqtt_status_json) return nullptr;
+  Json json = Json::parse(context.parts.mqtt_status_json(), nullptr, false);
+  return json.is_discarded() ? Json(nullptr) : json;
+}
+
+Json rates(HttpContext& context, std::int64_t boot_ns) {
+  const auto counters = context.parts.ingest.counters();
+  context.rates.sample(boot_ns, counters);
+  const RateMeter::Rate rate = context.rates.rate(boot_ns, counters);
+  return {{"readings_per_second", rate.readings_per_second},
+          {"batches_per_second", rate.batches_per_second},
+          {"window_seconds", rate.window_seconds},
+          {"readings", counters.readings},
+          {"batches", counters.batches},
+          {"failed_batches", counters.failed_batches}};
+}
+
+void get_status(HttpContext& context, Call& call) {
+  const HttpServerParts& parts = context.parts;
+  const config::Settings& settings = parts.settings;
+  const Stats stats = parts.engine.stats();
+  const std::int64_t boot_ns = parts.clock.boot_ns();
+  const Status ready = readiness(context, stats);
+  Json json = {{"version", wire::version()}};
+  json["uptime_seconds"] = static_cast<double>(boot_ns - context.started_boot_ns) / kNsPerSecond;
+  json["ready"] = ready.ok();
+  json["reason"] = ready.ok() ? Json(nullptr) : Json(ready.to_string());
+  json["clock"] = {{"now", time_text(parts.clock.wall_ns())},
+                   {"trusted", parts.clock.trust() == ClockTrust::Trusted}};
+  json["drives"] = {{"metadata", drive(context, settings.storage.metadata, stats.metadata)},
+                    {"values", drive(context, settings.storage.values, stats.values)}};
+  json["rates"] = rates(context, boot_ns);
+  json["wal"] = {{"bytes", stats.wal_bytes},
+                 {"limit_bytes", settings.storage.wal_limit_bytes},
+                 {"syncs", stats.wal_syncs},
+                 {"commit_groups", stats.commit_groups}};
+  json["memory"] = {{"resident_bytes", resident_bytes()},
+                    {"limit_bytes", settings.storage.memory_limit_bytes},
+                    {"memtable_bytes", stats.memtable_bytes},
+                    {"cache_bytes", stats.cache_bytes}};
+  json["catalog"] = {{"namespaces", parts.catalog.namespaces().size()},
+                     {"devices", parts.catalog.device_count()},
+                     {"series", parts.catalog.series_count()}};
+  json["http"] = {{"connections", context.connections ? context.connections() : 0},
+                  {"in_flight_bytes", context.in_flight_bytes ? context.in_flight_bytes() : 0}};
+  json["mqtt"] = mqtt_status(context);
+  call.answer_json(200, dump(json));
+}
+
+void get_readyz(HttpContext& context, Call& call) {
+  const Status status = readiness(context, context.parts.engine.stats());
+  if (status.ok()) return call.answer_text(200, "text/plain; charset=utf-8", "ready\n");
+  call.answer_json(503, error_body(call.request.path, status));
+}
+
+void post_mqtt_test(HttpContext& context, Call& call) {
+  if (!context.parts.mqtt_test) return call.answer_error(unsupported("there is no MQTT side here"));
+  if (call.parameter("topic").empty()) {
+    return call.answer_error(invalid_argument("the parameter topic is missing"));
+  }
+  auto answer = context.parts.mqtt_test(call.parameter("topic"), call.body());
+  if (!answer.ok()) return call.answer_error(answer.status());
+  call.answer_json(200, std::move(answer).value());
+}
+
+// Numbers that the engine, the pipeline and the front count themselves.
+void register_metrics(HttpContext& context) {
+  using observe::MetricKind;
+  observe::Metrics& metrics = context.parts.metrics;
+  const auto engine = [&](MetricKind kind, const char* name, const char* help,
+                          std::uint64_t Stats::*member) {
+    metrics.callback(kind, name, help, {}, [&context, member] {
+      return static_cast<double>(context.parts.engine.stats().*member);
+    });
+  };
+  engine(MetricKind::Gauge, "edgecase_engine_wal_bytes", "WAL not yet covered by a flush.",
+         &Stats::wal_bytes);
+  engine(MetricKind::Gauge, "edgecase_engine_memtable_bytes", "Recent writes held in memory.",
+         &Stats::memtable_bytes);
+  engine(MetricKind::Gauge, "edgecase_engine_cache_bytes", "Table cache.", &Stats::cache_bytes);
+  engine(MetricKind::Counter, "edgecase_engine_wal_syncs_total", "Syncs of the WAL.",
+         &Stats::wal_syncs);
+  engine(MetricKind::Counter, "edgecase_engine_commit_groups_total",
+         "Groups of batches that shared one sync.", &Stats::commit_groups);
+  engine(MetricKind::Counter, "edgecase_engine_flushes_total", "Memtables written out.",
+         &Stats::flushes);
+  engine(MetricKind::Counter, "edgecase_engine_user_bytes_total", "Keys and values handed in.",
+         &Stats::user_bytes_written);
+  const auto pipeline = [&](const char* name, const char* help,
+                            std::uint64_t ingest::IngestPipeline::Counters::*member) {
+    metrics.callback(MetricKind::Counter, name, help, {}, [&context, member] {
+      return static_cast<double>(context.parts.ingest.counters().*member);
+    });
+  };
+  using Counters = ingest::IngestPipeline::Counters;
+  pipeline("edgecase_ingest_readings_total", "Readings stored.", &Counters::readings);
+  pipeline("edgecase_ingest_batches_total", "Batches stored.", &Counters::batches);
+  pipeline("edgecase_ingest_failed_batches_total", "Batches refused or failed.",
+           &Counters::failed_batches);
+  metrics.callback(MetricKind::Gauge, "edgecase_ready", "1 when writes are taken.", {}, [&context] {
+    return readiness(context, context.parts.engine.stats()).ok() ? 1.0 : 0.0;
+  });
+  metrics.callback(MetricKind::Gauge, "edgecase_catalog_series", "Series known.", {}, [&context] {
+    return static_cast<double>(context.parts.catalog.series_count());
+  });
+  metrics.callback(MetricKind::Gauge, "edgecase_catalog_devices", "Devices known.", {}, [&context] {
+    return static_cast<double>(context.parts.catalog.device_count());
+  });
+  metrics.callback(MetricKind::Gauge, "edgecase_http_connections", "Connections open.", {},
+                   [&context] { return static_cast<double>(context.connections()); });
+  metrics.callback(MetricKind::Gauge, "edgecase_http_in_flight_bytes",
+                   "Request bodies held in memory.", {},
+                   [&context] { return static_cast<double>(context.in_flight_bytes()); });
+  metrics.callback(MetricKind::Gauge, "edgecase_process_resident_bytes", "Memory of the process.",
+                   {}, [] { return static_cast<double>(resident_bytes()); });
+}
+
+}  // namespace
+
+void add_status_routes(Router& router, HttpContext& context) {
+  router.add("GET", wire::routes::kStatus, Effect::Reads,
+             [&context](Call& call) { get_status(context, call); });
+  router.add("GET", wire::routes::kHealthz, Effect::Reads,
+             [](Call& call) { call.answer_text(200, "text/plain; charset=utf-8", "ok\n"); });
+  router.add("GET", wire::routes::kReadyz, Effect::Reads,
+             [&context](Call& call) { get_readyz(context, call); });
+  router.add("GET", wire::routes::kMetrics, Effect::Reads, [&context](Call& call) {
+    call.answer_text(200, "text/plain; version=0.0.4; charset=utf-8",
+                     context.parts.metrics.render());
+  });
+  router.add("POST", wire::routes::kMqttTest, Effect::Changes,
+             [&context](Call& call) { post_mqtt_test(context, call); });
+  register_metrics(context);
+}
+
+}  // namespace edgecase::http

@@ -1,0 +1,137 @@
+#include "ingest/ingest_pipeline.h"
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "wire/reading_key.h"
+
+namespace edgecase::ingest {
+namespace {
+
+// What an entry of a batch takes besides its value: kind, three varints, the key.
+constexpr std::size_t kEntryOverheadBytes = 1 + 3 * 5 + wire::kReadingKeyBytes;
+
+// When the clock was set back by more than this, arrival times follow it; a smaller step back, or a
+// clock too coarse to tell two batches apart, must not give one time twice.
+constexpr std::int64_t kArrivalHoldNs = 1'000'000'000;
+
+Status check_values(const std::vector<wire::Reading>& readings) {
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    const wire::Reading& reading = readings[i];
+    const Status status = wire::check_value(reading.value);
+    if (status.ok()) continue;
+    return invalid_argument("reading " + std::to_string(i + 1) + ", " +
+                            std::string(reading.device) + "/" + std::string(reading.sensor) + ": " +
+                            status.message());
+  }
+  return ok();
+}
+
+}  // namespace
+
+IngestPipeline::IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock)
+    : engine_(engine), catalog_(catalog), clock_(clock) {}
+
+Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch) {
+  const std::vector<wire::Reading>& readings = batch.batch().readings;
+  if (readings.empty()) return ok();
+  Status status = store(readings);
+  if (status.ok()) {
+    batches_.fetch_add(1, std::memory_order_relaxed);
+    readings_.fetch_add(readings.size(), std::memory_order_relaxed);
+  } else {
+    failed_batches_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return status;
+}
+
+Status IngestPipeline::forget(const catalog::SeriesId& series,
+                              std::span<const std::int64_t> times_ns) {
+  WriteBatch batch;
+  char key[wire::kReadingKeyBytes];
+  for (const std::int64_t time_ns : times_ns) {
+    wire::encode_reading_key({series.device, series.sensor, time_ns}, key);
+    batch.remove(series.namespace_id, ByteView(key, sizeof key));
+  }
+  return engine_.write(batch, Durability::Async);
+}
+
+IngestPipeline::Counters IngestPipeline::counters() const {
+  return {batches_.load(std::memory_order_relaxed), readings_.load(std::memory_order_relaxed),
+          failed_batches_.load(std::memory_order_relaxed)};
+}
+
+Status IngestPipeline::store(const std::vector<wire::Reading>& readings) {
+  EC_TRY(check_values(readings));
+  std::vector<catalog::SeriesId> ids;
+  catalog::CatalogAdditions additions;
+  EC_TRY(catalog_.resolve(readings, ids, additions));
+  return write(readings, take_times(readings, ids), ids, additions);
+}
+
+Status IngestPipeline::write(const std::vector<wire::Reading>& readings,
+                             const std::vector<std::int64_t>& times,
+                             const std::vector<catalog::SeriesId>& ids,
+                             const catalog::CatalogAdditions& additions) {
+  WriteBatch piece;
+  additions.append_to(piece);
+  piece.reserve(readings.size(),
+                readings.size() * (wire::kReadingKeyBytes + wire::kNumberValueBytes));
+  Bytes value;
+  char key[wire::kReadingKeyBytes];
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    value.clear();
+    wire::append_value(readings[i].value, value);
+    if (piece.size_bytes() + value.size() + kEntryOverheadBytes > kBatchSizeMaxBytes) {
+      // The last piece's sync covers this one.
+      EC_TRY(engine_.write(piece, Durability::Async));
+      piece.clear();
+    }
+    wire::encode_reading_key({ids[i].device, ids[i].sensor, times[i]}, key);
+    piece.put(ids[i].namespace_id, ByteView(key, sizeof key), value);
+  }
+  EC_TRY(engine_.write(piece, Durability::Sync));
+  catalog_.confirm(additions);
+  return ok();
+}
+
+std::vector<std::int64_t> IngestPipeline::take_times(const std::vector<wire::Reading>& readings,
+                                                     const std::vector<catalog::SeriesId>& ids) {
+  std::vector<std::int64_t> times(readings.size());
+  std::vector<std::size_t> untimed;
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    if (readings[i].time_ns.has_value()) {
+      times[i] = *readings[i].time_ns;
+    } else {
+      untimed.push_back(i);
+    }
+  }
+  if (untimed.empty()) return times;
+  const std::int64_t arrival = take_arrival_times(static_cast<std::int64_t>(untimed.size()));
+  if (untimed.size() == 1) {
+    times[untimed.front()] = arrival;
+    return times;
+  }
+  // The second of one series gets the nanosecond after the first, and so on.
+  std::map<std::tuple<NamespaceId, std::uint32_t, std::uint32_t>, std::int64_t> next;
+  for (const std::size_t i : untimed) {
+    const auto series = std::make_tuple(ids[i].namespace_id, ids[i].device, ids[i].sensor);
+    times[i] = next.try_emplace(series, arrival).first->second++;
+  }
+  return times;
+}
+
+// Returns the first of `count` nanoseconds that no other batch gets.
+std::int64_t IngestPipeline::take_arrival_times(std::int64_t count) {
+  std::int64_t last = last_arrival_ns_.load(std::memory_order_relaxed);
+  std::int64_t first = 0;
+  do {
+    const std::int64_t now = clock_.wall_ns();
+    first = now > last || last - now > kArrivalHoldNs ? now : last + 1;
+  } while (
+      !last_arrival_ns_.compare_exchange_weak(last, first + count - 1, std::memory_order_relaxed));
+  return first;
+}
+
+}  // namespace edgecase::ingest

@@ -1,0 +1,59 @@
+// decode -> authorize -> write -> ack: the sole caller of Engine::write for readings. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "auth/authorize.h"
+#include "catalog/catalog.h"
+#include "edgecase/clock.h"
+#include "edgecase/engine.h"
+
+namespace edgecase::ingest {
+
+class IngestPipeline {
+ public:
+  IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock);
+
+  // Ok: every reading of the batch is durable (fsynced; concurrent callers share one fsync).
+  // Otherwise none is stored, as long as the batch's encoding fits the engine's
+  // (kBatchSizeMaxBytes; about 30 bytes a number). A larger one is written in pieces, in order:
+  // when one fails, those before it stay, and sending the batch again stores the same once more.
+  //
+  // Readings without a time get the time of arrival: one a batch, but never twice the same for one
+  // series, within the batch or between batches, though the clock stands still. Errors:
+  // InvalidArgument (a bad name or value: names reading and reason), Busy / OutOfSpace / IoError /
+  // Unavailable (try again later), NotAllowed. An empty batch is Ok.
+  Status ingest(const auth::AuthorizedBatch& batch);
+
+  // Deletes readings of one series: what the daemon itself keeps a bounded number of (`_rejected`).
+  // Durable with the next ingest(). Errors: the engine's.
+  Status forget(const catalog::SeriesId& series, std::span<const std::int64_t> times_ns);
+
+  struct Counters {
+    std::uint64_t batches = 0;  // acknowledged
+    std::uint64_t readings = 0;
+    std::uint64_t failed_batches = 0;
+  };
+  Counters counters() const;
+
+ private:
+  Status store(const std::vector<wire::Reading>& readings);
+  Status write(const std::vector<wire::Reading>& readings, const std::vector<std::int64_t>& times,
+               const std::vector<catalog::SeriesId>& ids,
+               const catalog::CatalogAdditions& additions);
+  std::vector<std::int64_t> take_times(const std::vector<wire::Reading>& readings,
+                                       const std::vector<catalog::SeriesId>& ids);
+  std::int64_t take_arrival_times(std::int64_t count);
+
+  Engine& engine_;
+  catalog::Catalog& catalog_;
+  Clock& clock_;
+  std::atomic<std::int64_t> last_arrival_ns_{std::numeric_limits<std::int64_t>::min()};
+  std::atomic<std::uint64_t> batches_{0}, readings_{0}, failed_batches_{0};
+};
+
+}  // namespace edgecase::ingest

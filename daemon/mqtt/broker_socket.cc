@@ -1,0 +1,115 @@
+#include "mqtt/broker_socket.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <charconv>
+#include <cstring>
+#include <string_view>
+
+namespace edgecase::mqtt {
+namespace {
+
+// The client is given the numeric address, so that its socket has the same family. Ports and
+// addresses are compared as bytes in network order.
+bool same_peer(const sockaddr_storage& a, const sockaddr_storage& b) {
+  if (a.ss_family != b.ss_family) return false;
+  if (a.ss_family == AF_INET) {
+    sockaddr_in x{}, y{};
+    std::memcpy(&x, &a, sizeof x);
+    std::memcpy(&y, &b, sizeof y);
+    return x.sin_port == y.sin_port && x.sin_addr.s_addr == y.sin_addr.s_addr;
+  }
+  if (a.ss_family == AF_INET6) {
+    sockaddr_in6 x{}, y{};
+    std::memcpy(&x, &a, sizeof x);
+    std::memcpy(&y, &b, sizeof y);
+    return x.sin6_port == y.sin6_port &&
+           std::memcmp(&x.sin6_addr, &y.sin6_addr, sizeof x.sin6_addr) == 0;
+  }
+  return false;
+}
+
+bool is_connected_to(int file_descriptor, const ResolvedAddress& address) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  if (::getpeername(file_descriptor, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return false;
+  return same_peer(peer, address.bytes);
+}
+
+// Calls `act` with each descriptor of a connection to `address`; counts those for which it is true.
+template <typename Act>
+int for_each_connection_to(const ResolvedAddress& address, Act act) {
+  int count = 0;
+  const auto visit = [&](int file_descriptor) {
+    if (is_connected_to(file_descriptor, address) && act(file_descriptor)) ++count;
+  };
+  if (DIR* directory = ::opendir("/proc/self/fd"); directory != nullptr) {
+    while (const dirent* entry = ::readdir(directory)) {
+      const std::string_view name = entry->d_name;
+      int file_descriptor = -1;
+      const auto [end, error] =
+          std::from_chars(name.data(), name.data() + name.size(), file_descriptor);
+      if (error == std::errc() && end == name.data() + name.size()) visit(file_descriptor);
+    }
+    ::closedir(directory);
+    return count;
+  }
+  // No /proc: ask every number a descriptor can have here.
+  constexpr int kDescriptorsTried = 65'536;
+  for (int i = 0; i < kDescriptorsTried; ++i) visit(i);
+  return count;
+}
+
+std::string text_of(const sockaddr_storage& bytes) {
+  char text[INET6_ADDRSTRLEN] = "";
+  BrokerAddress address;
+  if (bytes.ss_family == AF_INET) {
+    sockaddr_in v4{};
+    std::memcpy(&v4, &bytes, sizeof v4);
+    ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
+    address.port = ntohs(v4.sin_port);
+  } else {
+    sockaddr_in6 v6{};
+    std::memcpy(&v6, &bytes, sizeof v6);
+    ::inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
+    address.port = ntohs(v6.sin6_port);
+  }
+  address.host = text;
+  return address.text();
+}
+
+}  // namespace
+
+Result<std::vector<ResolvedAddress>> resolve_broker(const BrokerAddress& address) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  const int error =
+      ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &list);
+  if (error != 0) {
+    return unavailable("cannot find broker " + address.host + ": " + ::gai_strerror(error));
+  }
+  std::vector<ResolvedAddress> found;
+  for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
+    if (each->ai_family != AF_INET && each->ai_family != AF_INET6) continue;
+    ResolvedAddress resolved;
+    std::memcpy(&resolved.bytes, each->ai_addr, each->ai_addrlen);
+    resolved.size = each->ai_addrlen;
+    resolved.text = text_of(resolved.bytes);
+    found.push_back(std::move(resolved));
+  }
+  ::freeaddrinfo(list);
+  if (found.empty()) return unavailable("broker " + address.host + " has no IP address");
+  return found;
+}
+
+int shut_down_connections_to(const ResolvedAddress& address) {
+  return for_each_connection_to(
+      address, [](int file_descriptor) { return ::shutdown(file_descriptor, SHUT_RDWR) == 0; });
+}
+
+}  // namespace edgecase::mqtt

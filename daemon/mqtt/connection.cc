@@ -1,0 +1,346 @@
+#include "mqtt/connection.h"
+
+#include <pthread.h>
+
+#include <chrono>
+#include <fstream>
+
+namespace edgecase::mqtt {
+namespace {
+
+// Longer than paho's own time limits: after this it is taken for stuck, and made anew.
+constexpr std::chrono::seconds kAnswerTimeout{15};
+// A connection that held this long was a good one: the next loss starts over with short pauses.
+constexpr std::int64_t kStableNs = 10'000'000'000;
+
+}  // namespace
+
+Result<std::string> read_password(const std::string& path) {
+  if (path.empty()) return std::string();
+  std::ifstream file(path, std::ios::binary);
+  std::string text;
+  if (!file || !std::getline(file, text)) {
+    return invalid_argument("mqtt.password-file: cannot read a line from " + path);
+  }
+  if (!text.empty() && text.back() == '\r') text.pop_back();
+  if (text.size() > 65'535) return invalid_argument("mqtt.password-file: over 65535 bytes");
+  return text;
+}
+
+MqttSource::Connection::Connection(ConnectionPlan plan, const MqttSourceParts& parts,
+                                   std::unique_ptr<RejectedMessages> rejected,
+                                   std::unique_ptr<SubscribedFilters> filters)
+    : plan_(std::move(plan)),
+      clock_(parts.clock),
+      logger_(parts.logger),
+      rejected_(std::move(rejected)),
+      sink_(plan_.rules, plan_.limits, parts.pipeline, *rejected_, parts.clock, parts.logger,
+            parts.hold_ns),
+      backoff_(parts.random),
+      filters_(std::move(filters)) {
+  status_.broker = "mqtt://" + plan_.address.text();
+  status_.since_ns = clock_.wall_ns();
+}
+
+MqttSource::Connection::~Connection() {
+  stop();
+}
+
+void MqttSource::Connection::start() {
+  if (thread_.joinable()) return;
+  thread_ = std::thread([this] { watch(); });
+  pthread_setname_np(thread_.native_handle(), "mqtt-watch");
+}
+
+void MqttSource::Connection::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  sink_.interrupt();
+  if (thread_.joinable()) thread_.join();
+  client_.reset();
+  const std::lock_guard lock(mutex_);
+  status_.connected = false;
+}
+
+MqttStatus MqttSource::Connection::status() const {
+  MqttStatus status;
+  {
+    const std::lock_guard lock(mutex_);
+    status = status_;
+  }
+  status.counters = sink_.counters();
+  if (status.counters.waiting_since_ns != 0) {
+    status.lag_ns = clock_.boot_ns() - status.counters.waiting_since_ns;
+  }
+  return status;
+}
+
+// Under paho's lock. When it returns, paho acknowledges, unless the connection is cut.
+void MqttSource::Connection::on_message(const IncomingMessage& message) {
+  bool withhold = false;
+  {
+    const std::lock_guard lock(mutex_);
+    status_.last_message_ns = clock_.wall_ns();
+    withhold = withheld_ || stopping_;
+  }
+  if (!withhold) withhold = sink_.deliver(message) == Delivery::Withhold;
+  if (withhold && message.qos > 0) cut_connection();
+}
+
+void MqttSource::Connection::cut_connection() {
+  ResolvedAddress address;
+  {
+    const std::lock_guard lock(mutex_);
+    withheld_ = true;
+    address = address_;
+  }
+  shut_down_connections_to(address);
+}
+
+void MqttSource::Connection::on_connected(bool session_present) {
+  const std::lock_guard lock(mutex_);
+  session_present_ = session_present;
+  withheld_ = false;
+  lost_ = false;
+  // Here and not in the watching thread: messages of the session may follow at once.
+  if (!session_present) sink_.new_session();
+  answer_ = Answer::Yes;
+  changed_.notify_all();
+}
+
+void MqttSource::Connection::on_connect_failed(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  answer_ = Answer::No;
+  answer_text_ = why;
+  changed_.notify_all();
+}
+
+void MqttSource::Connection::on_connection_lost(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  lost_ = true;
+  answer_text_ = why;
+  changed_.notify_all();
+}
+
+void MqttSource::Connection::on_subscribed() {
+  const std::lock_guard lock(mutex_);
+  answer_ = Answer::Yes;
+  changed_.notify_all();
+}
+
+void MqttSource::Connection::on_subscribe_failed(const std::string& why) {
+  on_connect_failed(why);
+}
+
+void MqttSource::Connection::note_error(const std::string& what, const char* key) {
+  {
+    const std::lock_guard lock(mutex_);
+    status_.last_error = what;
+    status_.last_error_ns = clock_.wall_ns();
+  }
+  if (logger_ != nullptr) {
+    logger_->log_keyed(observe::LogLevel::Warning, "mqtt", key, plan_.address.text() + ": " + what);
+  }
+}
+
+void MqttSource::Connection::watch() {
+  while (true) {
+    std::int64_t pause_ns = 0;
+    if (connect_once()) {
+      pause_ns = stay_connected();
+    } else {
+      takeovers_.connect_failed();
+      pause_ns = backoff_.next_ns();
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+    }
+    pause(pause_ns);
+  }
+}
+
+void MqttSource::Connection::pause(std::int64_t duration_ns) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock,
+                      std::chrono::steady_clock::now() + std::chrono::nanoseconds(duration_ns),
+                      [this] { return stopping_; });
+}
+
+bool MqttSource::Connection::connect_once() {
+  // Resolved here, since paho would do it under its lock; and the address tells its socket.
+  const auto addresses = resolve_broker(plan_.address);
+  if (!addresses.ok()) {
+    note_error(addresses.status().message());
+    return false;
+  }
+  const auto password = read_password(plan_.settings.password_file);  // may have been replaced
+  if (!password.ok()) {
+    note_error(password.status().message());
+    return false;
+  }
+  for (const ResolvedAddress& address : *addresses) {
+    if (!connect_to(address, {plan_.settings.username, *password})) {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return false;
+      continue;
+    }
+    if (subscribe_all()) return true;
+    client_.reset();
+    return false;
+  }
+  return false;
+}
+
+bool MqttSource::Connection::connect_to(const ResolvedAddress& address, const PahoLogin& login) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return false;
+    address_ = address;
+    answer_ = Answer::Pending;
+    lost_ = false;
+  }
+  if (client_ == nullptr) {
+    auto created = PahoClient::create(address.text, plan_.settings.client_id, *this);
+    if (!created.ok()) {
+      note_error(created.status().message());
+      return false;
+    }
+    client_ = std::move(created).value();
+  }
+  if (const Status status = client_->connect(address.text, login); !status.ok()) {
+    note_error(status.message());
+    client_.reset();
+    return false;
+  }
+  return wait_for_answer("connect");
+}
+
+// Before what is asked: the answer may come before the call returns.
+void MqttSource::Connection::expect_answer() {
+  const std::lock_guard lock(mutex_);
+  answer_ = Answer::Pending;
+}
+
+// False also when stopping. After a silence paho's client is thrown away.
+bool MqttSource::Connection::wait_for_answer(const char* what) {
+  std::string problem;
+  bool silent = false;
+  {
+    std::unique_lock lock(mutex_);
+    silent = !changed_.wait_until(lock, std::chrono::steady_clock::now() + kAnswerTimeout, [this] {
+      return stopping_ || lost_ || answer_ != Answer::Pending;
+    });
+    if (answer_ == Answer::Yes) return true;
+    if (stopping_) return false;
+    problem = silent ? std::string("no answer") : answer_text_;
+  }
+  if (silent) client_.reset();
+  note_error(std::string(what) + ": " + problem);
+  return false;
+}
+
+bool MqttSource::Connection::subscribe_all() {
+  bool fresh = false;
+  bool forgotten = false;
+  {
+    const std::lock_guard lock(mutex_);
+    fresh = !session_present_ || !subscribed_;
+    forgotten = !session_present_ && subscribed_;
+    status_.sessions_lost += forgotten ? 1 : 0;
+  }
+  if (forgotten) note_error("the broker forgot the session: messages may be missing");
+  if (fresh) {
+    subscribed_ = false;
+    // In this order: what a new filter and a removed one both take is not missed in between.
+    if (!subscribe_to_rules() || !unsubscribe_from_removed_rules()) return false;
+    subscribed_ = true;
+  }
+  const std::lock_guard lock(mutex_);
+  status_.connected = true;
+  status_.since_ns = clock_.wall_ns();
+  ++status_.connects;
+  if (logger_ != nullptr) {
+    logger_->info("mqtt", "connected to " + address_.text +
+                              (session_present_ ? ", session resumed" : ", new session"));
+  }
+  return true;
+}
+
+// False: the connection is gone, or the daemon stops.
+bool MqttSource::Connection::subscribe_to_rules() {
+  for (const Subscription& each : plan_.subscriptions) {
+    if (const Status status = filters_->add(each.filter); !status.ok()) {
+      note_error("cannot remember the filter " + each.filter + ": " + status.message());
+      return false;
+    }
+    expect_answer();
+    if (!was_answered(client_->subscribe(each), "subscribe to " + each.filter)) return false;
+  }
+  return true;
+}
+
+bool MqttSource::Connection::unsubscribe_from_removed_rules() {
+  std::set<std::string> removed = filters_->filters();
+  for (const Subscription& each : plan_.subscriptions) removed.erase(each.filter);
+  for (const std::string& filter : removed) {
+    expect_answer();
+    if (!was_answered(client_->unsubscribe(filter), "unsubscribe from " + filter)) return false;
+    if (const Status status = filters_->remove(filter); !status.ok()) {
+      note_error("cannot forget the filter " + filter + ": " + status.message());
+    } else if (logger_ != nullptr) {
+      logger_->info("mqtt", "unsubscribed from " + filter + ", which no rule needs any more");
+    }
+  }
+  return true;
+}
+
+// What the broker refuses stays refused, and the next filter's turn comes: true.
+bool MqttSource::Connection::was_answered(const Status& asked, const std::string& what) {
+  if (!asked.ok()) {
+    note_error(asked.message());
+    return false;
+  }
+  if (wait_for_answer(what.c_str())) return true;
+  const std::lock_guard lock(mutex_);
+  return answer_ == Answer::No && !lost_ && !stopping_;
+}
+
+// Returns how long to wait before the next attempt.
+std::int64_t MqttSource::Connection::stay_connected() {
+  const std::int64_t begin_ns = clock_.boot_ns();
+  bool by_us = false;
+  std::string why;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return stopping_ || lost_; });
+    by_us = withheld_;
+    why = by_us ? "cut by us: a message could not be stored" : answer_text_;
+    status_.connected = false;
+    status_.since_ns = clock_.wall_ns();
+    if (!lost_) return 0;
+  }
+  return after_loss(clock_.boot_ns() - begin_ns, by_us, why);
+}
+
+std::int64_t MqttSource::Connection::after_loss(std::int64_t held_ns, bool by_us,
+                                                const std::string& why) {
+  if (by_us || held_ns >= kStableNs) backoff_.reset();
+  const std::int64_t long_pause_ns = by_us ? 0 : takeovers_.connection_lost(held_ns);
+  if (long_pause_ns == 0) {
+    note_error(why);
+    return backoff_.next_ns();
+  }
+  note_error(
+      "the broker takes every connection and ends it soon after: most likely another client "
+      "uses mqtt.client-id \"" +
+          plan_.settings.client_id + "\" too, and each daemon needs one of its own; next " +
+          "attempt in " + std::to_string(long_pause_ns / 60'000'000'000) + " minutes",
+      "client-id");
+  return long_pause_ns;
+}
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,96 @@
+// The state machine behind MqttSource: connects, subscribes, watches, reconnects.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "mqtt/backoff.h"
+#include "mqtt/broker_address.h"
+#include "mqtt/broker_socket.h"
+#include "mqtt/mqtt_source.h"
+#include "mqtt/paho_client.h"
+#include "mqtt/subscribed_filters.h"
+#include "mqtt/takeover_watch.h"
+
+namespace edgecase::mqtt {
+
+// Everything create() has checked and compiled.
+struct ConnectionPlan {
+  config::MqttSettings settings;
+  config::LimitSettings limits;
+  BrokerAddress address;
+  std::vector<TopicRule> rules;
+  std::vector<Subscription> subscriptions;
+};
+
+// The file's first line; "" for no file. InvalidArgument names the setting.
+Result<std::string> read_password(const std::string& path);
+
+class MqttSource::Connection final : public PahoEvents {
+ public:
+  Connection(ConnectionPlan plan, const MqttSourceParts& parts,
+             std::unique_ptr<RejectedMessages> rejected,
+             std::unique_ptr<SubscribedFilters> filters);
+  ~Connection() override;
+
+  void start();
+  void stop();
+  MqttStatus status() const;
+
+ private:
+  enum class Answer : unsigned char { Pending, Yes, No };
+
+  void on_message(const IncomingMessage& message) override;
+  void on_connected(bool session_present) override;
+  void on_connect_failed(const std::string& why) override;
+  void on_connection_lost(const std::string& why) override;
+  void on_subscribed() override;
+  void on_subscribe_failed(const std::string& why) override;
+
+  // Of the watching thread.
+  void watch();
+  bool connect_once();
+  bool connect_to(const ResolvedAddress& address, const PahoLogin& login);
+  bool subscribe_all();
+  bool subscribe_to_rules();
+  bool unsubscribe_from_removed_rules();
+  bool was_answered(const Status& asked, const std::string& what);
+  void expect_answer();
+  bool wait_for_answer(const char* what);
+  std::int64_t stay_connected();
+  std::int64_t after_loss(std::int64_t held_ns, bool by_us, const std::string& why);
+  void pause(std::int64_t duration_ns);
+  void note_error(const std::string& what, const char* key = "connection");
+
+  void cut_connection();
+
+  const ConnectionPlan plan_;
+  Clock& clock_;
+  observe::Logger* const logger_;
+  std::unique_ptr<RejectedMessages> rejected_;
+  MessageSink sink_;
+  Backoff backoff_;
+  TakeoverWatch takeovers_;
+  std::unique_ptr<SubscribedFilters> filters_;  // of the watching thread
+  std::unique_ptr<PahoClient> client_;
+  bool subscribed_ = false;  // in this process, in the session the broker has
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  bool lost_ = false;      // since the last connect
+  bool withheld_ = false;  // the connection was cut by us; nothing of it may be acknowledged
+  bool session_present_ = false;
+  Answer answer_ = Answer::Pending;
+  std::string answer_text_;
+  ResolvedAddress address_;  // of the connection at hand
+  MqttStatus status_;
+
+  std::thread thread_;
+};
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,42 @@
+// A JSON document as the flat list of its leaves, in the order they come. Reads any JSON value; a
+// scalar is one leaf whose pointer is empty. Nothing is built but the list, and depth and number of
+// leaves are limited while reading.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edgecase/result.h"
+
+namespace edgecase::mqtt {
+
+enum class JsonKind : std::uint8_t { Null, Bool, Number, Text };
+
+struct JsonLeaf {
+  std::string pointer;  // RFC 6901: "/data/temp", "/list/0"
+  JsonKind kind = JsonKind::Null;
+  bool boolean = false;
+  double number = 0;
+  std::string text;  // of Text; of Number: its digits as they stood there
+};
+
+struct JsonLimits {
+  std::size_t depth = 32;
+  std::size_t leaves = 1'024;
+};
+
+// InvalidArgument: not JSON, invalid UTF-8, a number beyond float64, a limit (named in the
+// message).
+Result<std::vector<JsonLeaf>> read_json_leaves(std::string_view text, const JsonLimits& limits);
+
+// "/a/b~1c" is well formed (RFC 6901) and names something: InvalidArgument otherwise.
+Status check_json_pointer(std::string_view pointer);
+
+// The sensor name of what lies below `root` (a pointer): tokens joined by `.`, `/` inside a key
+// becomes `.` too.
+std::string name_below(std::string_view root, std::string_view pointer);
+
+}  // namespace edgecase::mqtt

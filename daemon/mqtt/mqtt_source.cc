@@ -1,0 +1,140 @@
+#include "mqtt/mqtt_source.h"
+
+#include <nlohmann/json.hpp>
+
+#include "mqtt/connection.h"
+#include "wire/names.h"
+#include "wire/reading_format.h"
+
+namespace edgecase::mqtt {
+namespace {
+
+constexpr std::size_t kClientIdMaxBytes = 256;
+
+Result<ConnectionPlan> make_plan(const config::MqttSettings& settings,
+                                 const config::LimitSettings& limits) {
+  ConnectionPlan plan;
+  plan.settings = settings;
+  plan.limits = limits;
+  EC_ASSIGN_OR_RETURN(plan.address, parse_broker_address(settings.broker));
+  if (!settings.tls_ca.empty()) {
+    return invalid_argument("mqtt.tls-ca: TLS to the broker is not supported yet");
+  }
+  if (settings.client_id.empty() || settings.client_id.size() > kClientIdMaxBytes ||
+      !wire::is_valid_utf8(settings.client_id)) {
+    return invalid_argument("mqtt.client-id: 1 to 256 bytes of UTF-8");
+  }
+  if (settings.client_id.find('\0') != std::string::npos) {
+    return invalid_argument("mqtt.client-id: must not hold a NUL");
+  }
+  if (settings.username.empty() && !settings.password_file.empty()) {
+    return invalid_argument("mqtt.password-file: needs mqtt.username");
+  }
+  EC_ASSIGN_OR_RETURN(plan.rules, compile_rules(settings.rules));
+  plan.subscriptions = subscriptions_of(plan.rules);
+  return plan;
+}
+
+}  // namespace
+
+MqttSource::MqttSource(std::unique_ptr<Connection> connection)
+    : connection_(std::move(connection)) {}
+MqttSource::~MqttSource() = default;
+
+Result<std::unique_ptr<MqttSource>> MqttSource::create(const config::MqttSettings& settings,
+                                                       const config::LimitSettings& limits,
+                                                       const MqttSourceParts& parts) {
+  if (settings.broker.empty()) return std::unique_ptr<MqttSource>();
+  EC_TRY(PahoClient::check_version());
+  EC_ASSIGN_OR_RETURN(ConnectionPlan plan, make_plan(settings, limits));
+  EC_TRY(read_password(settings.password_file).status());
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<RejectedMessages> rejected,
+                      RejectedMessages::open(parts.engine, parts.catalog, parts.pipeline,
+                                             parts.clock, limits.rejected_messages));
+  EC_ASSIGN_OR_RETURN(
+      std::unique_ptr<SubscribedFilters> filters,
+      SubscribedFilters::open(parts.engine, settings.client_id, plan.address.text()));
+  return std::unique_ptr<MqttSource>(new MqttSource(std::make_unique<Connection>(
+      std::move(plan), parts, std::move(rejected), std::move(filters))));
+}
+
+void MqttSource::start() {
+  connection_->start();
+}
+void MqttSource::stop() {
+  connection_->stop();
+}
+MqttStatus MqttSource::status() const {
+  return connection_->status();
+}
+
+Status check_mqtt_settings(const config::MqttSettings& settings) {
+  EC_TRY(compile_rules(settings.rules).status());
+  if (settings.broker.empty()) return ok();
+  return make_plan(settings, {}).status();
+}
+
+std::string status_json(const MqttStatus& status) {
+  const auto time_text = [](std::int64_t time_ns) {
+    std::string text;
+    wire::append_time(time_ns, text);
+    return text;
+  };
+  nlohmann::ordered_json json = {{"broker", status.broker}, {"connected", status.connected}};
+  json["since"] = time_text(status.since_ns);
+  if (!status.last_error.empty()) {
+    json["last_error"] = status.last_error;
+    json["last_error_time"] = time_text(status.last_error_ns);
+  }
+  if (status.last_message_ns != 0) json["last_message_time"] = time_text(status.last_message_ns);
+  json["connects"] = status.connects;
+  json["sessions_lost"] = status.sessions_lost;
+  json["lag_seconds"] = static_cast<double>(status.lag_ns) / 1e9;
+  const SinkCounters& counters = status.counters;
+  if (!counters.waiting_for.empty()) json["waiting_for"] = counters.waiting_for;
+  json["messages"] = counters.messages;
+  json["readings"] = counters.readings;
+  json["rejected"] = counters.rejected;
+  json["rejected_lost"] = counters.rejected_lost;
+  json["ignored"] = counters.ignored;
+  json["skipped_values"] = counters.skipped_values;
+  json["redelivered"] = counters.redelivered;
+  json["repeats_dropped"] = counters.repeats_dropped;
+  json["withheld"] = counters.withheld;
+  json["lost_at_qos0"] = counters.lost_at_qos0;
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+void register_metrics(const MqttSource& source, observe::Metrics& metrics) {
+  using observe::MetricKind;
+  metrics.callback(MetricKind::Gauge, "edgecase_mqtt_connected", "1 while the broker is there.", {},
+                   [&source] { return source.status().connected ? 1.0 : 0.0; });
+  metrics.callback(MetricKind::Gauge, "edgecase_mqtt_lag_seconds",
+                   "How long the message at hand has waited for the drive.", {},
+                   [&source] { return static_cast<double>(source.status().lag_ns) / 1e9; });
+  struct Row {
+    const char* name;
+    const char* help;
+    std::uint64_t SinkCounters::*member;
+  };
+  for (const Row& row :
+       {Row{"messages", "Messages received.", &SinkCounters::messages},
+        Row{"readings", "Readings stored.", &SinkCounters::readings},
+        Row{"rejected", "Messages kept in _rejected.", &SinkCounters::rejected},
+        Row{"rejected_lost", "Rejected messages not kept.", &SinkCounters::rejected_lost},
+        Row{"ignored", "Messages with nothing to store.", &SinkCounters::ignored},
+        Row{"redelivered", "Messages with the DUP flag.", &SinkCounters::redelivered},
+        Row{"repeats_dropped", "Messages stored before.", &SinkCounters::repeats_dropped},
+        Row{"withheld", "Messages left with the broker.", &SinkCounters::withheld},
+        Row{"lost_at_qos0", "QoS 0 losses while nothing could be stored.",
+            &SinkCounters::lost_at_qos0}}) {
+    metrics.callback(MetricKind::Counter, "edgecase_mqtt_" + std::string(row.name) + "_total",
+                     row.help, {}, [&source, member = row.member] {
+                       return static_cast<double>(source.status().counters.*member);
+                     });
+  }
+  metrics.callback(MetricKind::Counter, "edgecase_mqtt_connects_total", "Connections made.", {},
+                   [&source] { return static_cast<double>(source.status().connects); });
+}
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,91 @@
+// The daemon's subscription to a broker: messages in, readings to the pipeline.
+//
+// - MQTT 3.1.1, QoS 1, a persistent session under mqtt.client-id: what arrives while the daemon is
+//   down waits at the broker, within the broker's own limits.
+// - A message is acknowledged when its readings are durable (message_sink.h). When they cannot be
+//   stored, the connection is cut before an acknowledgement can leave, and the broker sends the
+//   message again.
+// - A thread of its own ("mqtt-watch", monotonic clock) connects, subscribes and, after a loss,
+//   reconnects with full-jitter back-off, 0.5 to 60 s; after minutes when another client seems to
+//   use the same id (takeover_watch.h). It subscribes once when the daemon starts
+//   and whenever the broker has forgotten the session; not at other reconnects, so that retained
+//   messages do not come again.
+//
+// Use: create() checks everything that can be checked without the network; start(); stop() or the
+// destructor. status() is thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "catalog/catalog.h"
+#include "config/settings.h"
+#include "edgecase/clock.h"
+#include "edgecase/engine.h"
+#include "edgecase/random.h"
+#include "ingest/ingest_pipeline.h"
+#include "mqtt/message_sink.h"
+#include "observe/logger.h"
+#include "observe/metrics.h"
+
+namespace edgecase::mqtt {
+
+struct MqttStatus {
+  std::string broker;  // "mqtt://127.0.0.1:1883"
+  bool connected = false;
+  std::int64_t since_ns = 0;  // wall clock: connected, or disconnected, since
+  std::string last_error;     // of the connection; kept after a reconnect
+  std::int64_t last_error_ns = 0;
+  std::int64_t last_message_ns = 0;  // wall clock; 0: none yet
+  std::uint64_t connects = 0;
+  std::uint64_t sessions_lost = 0;  // the broker forgot us: a possible gap
+  std::int64_t lag_ns = 0;          // how long the message at hand has waited for the drive
+  SinkCounters counters;
+};
+
+// Borrowed for the source's life.
+struct MqttSourceParts {
+  Engine& engine;
+  catalog::Catalog& catalog;
+  ingest::IngestPipeline& pipeline;
+  Clock& clock;
+  Random& random;                     // used by the source's thread only
+  observe::Logger* logger = nullptr;  // may be null
+  std::int64_t hold_ns = MessageSink::kHoldNs;
+};
+
+class MqttSource {
+ public:
+  // Null when mqtt.broker is "". InvalidArgument names the setting and, of a rule, its line;
+  // Unsupported: paho is too old; else the engine's errors.
+  static Result<std::unique_ptr<MqttSource>> create(const config::MqttSettings& settings,
+                                                    const config::LimitSettings& limits,
+                                                    const MqttSourceParts& parts);
+  ~MqttSource();
+  MqttSource(const MqttSource&) = delete;
+  MqttSource& operator=(const MqttSource&) = delete;
+
+  // Returns at once; the broker need not be there.
+  void start();
+  // A message that is being stored is finished or withheld. Idempotent.
+  void stop();
+
+  MqttStatus status() const;
+
+ private:
+  class Connection;
+  explicit MqttSource(std::unique_ptr<Connection> connection);
+  std::unique_ptr<Connection> connection_;
+};
+
+// What create() checks, without an engine: for `edgecase config check`.
+Status check_mqtt_settings(const config::MqttSettings& settings);
+
+// {"broker","connected","since"?,"last_error"?,…}: the "mqtt" part of /api/v1/status.
+std::string status_json(const MqttStatus& status);
+
+// edgecase_mqtt_*; `source` must live until the registry's callbacks are cleared.
+void register_metrics(const MqttSource& source, observe::Metrics& metrics);
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,75 @@
+#include "mqtt/mqtt_test.h"
+
+#include <nlohmann/json.hpp>
+
+#include "mqtt/payload_decoder.h"
+#include "wire/base64.h"
+#include "wire/reading_format.h"
+
+namespace edgecase::mqtt {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json reading_json(const wire::Reading& reading) {
+  Json json = {{"namespace", reading.namespace_name},
+               {"device", reading.device},
+               {"sensor", reading.sensor}};
+  if (reading.time_ns) {
+    std::string time;
+    wire::append_time(*reading.time_ns, time);
+    json["time"] = time;
+  }
+  switch (reading.value.type) {
+    case wire::ValueType::Float64: json["value"] = reading.value.float64; break;
+    case wire::ValueType::Int64:
+      json["value"] = reading.value.int64;
+      json["type"] = "int";
+      break;
+    case wire::ValueType::Bool: json["value"] = reading.value.boolean; break;
+    case wire::ValueType::Text: json["value"] = reading.value.text; break;
+    case wire::ValueType::Bytes: {
+      std::string text;
+      wire::append_base64(reading.value.text, text);
+      json["value"] = text;
+      json["type"] = "bytes";
+      break;
+    }
+  }
+  return json;
+}
+
+Json rule_json(const TopicRule& rule, const Route& route) {
+  Json json = {{"number", rule.number}};
+  if (rule.line > 0) json["line"] = rule.line;
+  json["topic"] = rule.topic;
+  if (!rule.preset.empty()) json["preset"] = rule.preset;
+  json["template"] = route.topic.text();
+  return json;
+}
+
+std::string_view outcome_name(DecodeOutcome outcome) {
+  if (outcome == DecodeOutcome::Readings) return "readings";
+  return outcome == DecodeOutcome::Ignored ? "ignored" : "rejected";
+}
+
+}  // namespace
+
+Result<std::string> mqtt_test_json(const std::vector<config::MqttRuleSettings>& rules,
+                                   const config::LimitSettings& limits, std::string_view topic,
+                                   std::string_view payload) {
+  EC_ASSIGN_OR_RETURN(const std::vector<TopicRule> compiled, compile_rules(rules));
+  wire::ReadingBatch batch;
+  const DecodeResult result = decode_message(compiled, limits, topic, payload, batch);
+  Json json = {{"outcome", outcome_name(result.outcome)}};
+  if (!result.reason.empty()) json["reason"] = result.reason;
+  if (result.rule != nullptr) json["rule"] = rule_json(*result.rule, *result.route);
+  if (result.skipped > 0) json["skipped"] = result.skipped;
+  json["readings"] = Json::array();
+  for (const wire::Reading& reading : batch.readings) {
+    json["readings"].push_back(reading_json(reading));
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,170 @@
+#include "mqtt/paho_client.h"
+
+#include <MQTTAsync.h>
+
+#include <array>
+#include <charconv>
+#include <cstring>
+
+namespace edgecase::mqtt {
+namespace {
+
+constexpr std::array kLeastVersion = {1, 3, 10};
+
+std::string url_of(const std::string& address) {
+  return "tcp://" + address;
+}
+
+std::string failure_text(const MQTTAsync_failureData* data) {
+  if (data == nullptr) return "no reason given";
+  switch (data->code) {  // of CONNACK
+    case 1: return "the broker does not speak MQTT 3.1.1";
+    case 2: return "the broker does not accept mqtt.client-id";
+    case 3: return "the broker is not available yet";
+    case 4: return "wrong mqtt.username or password";
+    case 5: return "not authorised";
+    default: break;
+  }
+  if (data->message != nullptr) return data->message;
+  return "cannot connect (code " + std::to_string(data->code) + ")";
+}
+
+Status failed(const char* what, int code) {
+  const char* text = MQTTAsync_strerror(code);
+  return unavailable(std::string(what) + ": " +
+                     (text != nullptr ? std::string(text) : "code " + std::to_string(code)));
+}
+
+}  // namespace
+
+// What paho calls; `context` is the client.
+struct PahoClient::Callbacks {
+  static PahoEvents& events_of(void* context) { return static_cast<PahoClient*>(context)->events_; }
+
+  static int message_arrived(void* context, char* topic, int topic_bytes, MQTTAsync_message* raw) {
+    IncomingMessage message;
+    // The length is given only when the topic holds a NUL.
+    message.topic = topic_bytes > 0 ? std::string_view(topic, static_cast<std::size_t>(topic_bytes))
+                                    : std::string_view(topic);
+    if (raw->payloadlen > 0) {
+      message.payload = {static_cast<const char*>(raw->payload),
+                         static_cast<std::size_t>(raw->payloadlen)};
+    }
+    message.qos = raw->qos;
+    message.packet_id = raw->qos > 0 ? static_cast<std::uint16_t>(raw->msgid) : std::uint16_t{0};
+    message.redelivered = raw->dup != 0;
+    message.retained = raw->retained != 0;
+    events_of(context).on_message(message);
+    MQTTAsync_freeMessage(&raw);
+    MQTTAsync_free(topic);
+    return 1;  // 0 would not hold the PUBACK back, only queue what comes later in memory
+  }
+  static void connection_lost(void* context, char* cause) {
+    events_of(context).on_connection_lost(cause != nullptr ? cause : "connection lost");
+  }
+  static void connected(void* context, MQTTAsync_successData* data) {
+    events_of(context).on_connected(data != nullptr && data->alt.connect.sessionPresent != 0);
+  }
+  static void connect_failed(void* context, MQTTAsync_failureData* data) {
+    events_of(context).on_connect_failed(failure_text(data));
+  }
+  static void subscribed(void* context, MQTTAsync_successData*) {
+    events_of(context).on_subscribed();
+  }
+  static void subscribe_failed(void* context, MQTTAsync_failureData* data) {
+    events_of(context).on_subscribe_failed(data != nullptr && data->code == 0x80
+                                               ? "the broker refuses the subscription"
+                                               : failure_text(data));
+  }
+};
+
+Status PahoClient::check_version() {
+  const MQTTAsync_nameValue* info = MQTTAsync_getVersionInfo();
+  for (; info != nullptr && info->name != nullptr; ++info) {
+    if (std::strcmp(info->name, "Version") != 0) continue;
+    const std::string_view text = info->value;
+    const char* at = text.data();
+    const char* const end = text.data() + text.size();
+    for (const int least : kLeastVersion) {
+      int number = 0;
+      const auto [next, error] = std::from_chars(at, end, number);
+      if (error != std::errc() || number < least) {
+        return unsupported("paho-mqtt-c " + std::string(text) + " is too old: 1.3.10 is needed");
+      }
+      if (number > least) return ok();
+      at = next < end ? next + 1 : next;
+    }
+    return ok();
+  }
+  return unsupported("paho-mqtt-c does not tell its version: 1.3.10 is needed");
+}
+
+Result<std::unique_ptr<PahoClient>> PahoClient::create(const std::string& address,
+                                                       const std::string& client_id,
+                                                       PahoEvents& events) {
+  std::unique_ptr<PahoClient> client(new PahoClient(events));
+  MQTTAsync_createOptions options = MQTTAsync_createOptions_initializer;
+  options.MQTTVersion = MQTTVERSION_3_1_1;
+  MQTTAsync handle = nullptr;
+  // No persistence: paho's never syncs, and we publish nothing.
+  const int code = MQTTAsync_createWithOptions(&handle, url_of(address).c_str(), client_id.c_str(),
+                                               MQTTCLIENT_PERSISTENCE_NONE, nullptr, &options);
+  if (code != MQTTASYNC_SUCCESS) return failed("cannot create the MQTT client", code);
+  client->handle_ = handle;
+  const int set = MQTTAsync_setCallbacks(handle, client.get(), &Callbacks::connection_lost,
+                                         &Callbacks::message_arrived, nullptr);
+  if (set != MQTTASYNC_SUCCESS) return failed("cannot set the MQTT client up", set);
+  return client;
+}
+
+PahoClient::~PahoClient() {
+  if (handle_ == nullptr) return;
+  MQTTAsync handle = handle_;
+  MQTTAsync_destroy(&handle);
+}
+
+Status PahoClient::connect(const std::string& address, const PahoLogin& login) {
+  MQTTAsync_connectOptions options = MQTTAsync_connectOptions_initializer;
+  options.keepAliveInterval = kKeepAliveSeconds;
+  options.connectTimeout = kConnectTimeoutSeconds;
+  options.cleansession = 0;
+  options.MQTTVersion = MQTTVERSION_3_1_1;
+  options.automaticReconnect = 0;
+  options.onSuccess = &Callbacks::connected;
+  options.onFailure = &Callbacks::connect_failed;
+  options.context = this;
+  if (!login.username.empty()) {
+    options.username = login.username.c_str();
+    options.password = login.password.c_str();
+  }
+  std::string url = url_of(address);
+  char* urls[] = {url.data()};
+  options.serverURIs = urls;
+  options.serverURIcount = 1;
+  const int code = MQTTAsync_connect(handle_, &options);
+  if (code != MQTTASYNC_SUCCESS) return failed("cannot connect", code);
+  return ok();
+}
+
+Status PahoClient::subscribe(const Subscription& subscription) {
+  MQTTAsync_responseOptions options = MQTTAsync_responseOptions_initializer;
+  options.onSuccess = &Callbacks::subscribed;
+  options.onFailure = &Callbacks::subscribe_failed;
+  options.context = this;
+  const int code =
+      MQTTAsync_subscribe(handle_, subscription.filter.c_str(), subscription.qos, &options);
+  if (code != MQTTASYNC_SUCCESS) return failed("cannot subscribe", code);
+  return ok();
+}
+
+Status PahoClient::unsubscribe(const std::string& filter) {
+  MQTTAsync_responseOptions options = MQTTAsync_responseOptions_initializer;
+  options.onSuccess = &Callbacks::subscribed;
+  options.onFailure = &Callbacks::subscribe_failed;
+  options.context = this;
+  const int code = MQTTAsync_unsubscribe(handle_, filter.c_str(), &options);
+  if (code != MQTTASYNC_SUCCESS) return failed("cannot unsubscribe", code);
+  return ok();
+}
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,69 @@
+// paho's MQTTAsync client, as far as a subscriber needs it: MQTT 3.1.1, a persistent session, no
+// reconnect of its own. Everything that comes from paho arrives at PahoEvents, on paho's threads
+// and under its global lock: handlers must not call the client, except that on_message() may take
+// long.
+//
+// paho acknowledges a QoS 1 message when on_message() has returned, whatever happened in it; while
+// it runs, keep-alive stands still.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "edgecase/result.h"
+#include "mqtt/message_sink.h"
+#include "mqtt/topic_rule.h"
+
+namespace edgecase::mqtt {
+
+class PahoEvents {
+ public:
+  virtual ~PahoEvents() = default;
+  virtual void on_message(const IncomingMessage& message) = 0;
+  virtual void on_connected(bool session_present) = 0;
+  virtual void on_connect_failed(const std::string& why) = 0;
+  virtual void on_connection_lost(const std::string& why) = 0;
+  virtual void on_subscribed() = 0;
+  virtual void on_subscribe_failed(const std::string& why) = 0;
+};
+
+struct PahoLogin {
+  std::string username;
+  std::string password;
+};
+
+class PahoClient {
+ public:
+  static constexpr int kKeepAliveSeconds = 30;
+  static constexpr int kConnectTimeoutSeconds = 10;
+
+  // Unsupported: paho is older than 1.3.10, whose callbacks cannot be relied on.
+  static Status check_version();
+
+  // `address` is "127.0.0.1:1883"; `events` is borrowed for the client's life.
+  static Result<std::unique_ptr<PahoClient>> create(const std::string& address,
+                                                    const std::string& client_id,
+                                                    PahoEvents& events);
+  // Says goodbye to the broker, which keeps the session. Waits for a running on_message(). May take
+  // a second.
+  ~PahoClient();
+  PahoClient(const PahoClient&) = delete;
+  PahoClient& operator=(const PahoClient&) = delete;
+
+  // Ok: on_connected() or on_connect_failed() follows.
+  Status connect(const std::string& address, const PahoLogin& login);
+  // Ok: on_subscribed() or on_subscribe_failed() follows. One at a time, unsubscribe() included.
+  Status subscribe(const Subscription& subscription);
+  // The same, to be rid of a filter.
+  Status unsubscribe(const std::string& filter);
+
+ private:
+  explicit PahoClient(PahoEvents& events) : events_(events) {}
+  struct Callbacks;
+
+  PahoEvents& events_;
+  void* handle_ = nullptr;  // MQTTAsync
+};
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,361 @@
+#include "mqtt/payload_decoder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <unordered_set>
+
+#include "mqtt/json_leaves.h"
+#include "wire/names.h"
+
+namespace edgecase::mqtt {
+namespace {
+
+constexpr std::string_view kBytesContentType = "application/octet-stream";
+constexpr std::string_view kBlanks = " \t\r\n";
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == text.npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+// -?(0|[1-9][0-9]*)(.[0-9]+)?([eE][+-]?[0-9]+)?
+bool is_json_number(std::string_view text) {
+  std::size_t i = 0;
+  const auto digits = [&] {
+    const std::size_t begin = i;
+    while (i < text.size() && text[i] >= '0' && text[i] <= '9') ++i;
+    return i - begin;
+  };
+  if (i < text.size() && text[i] == '-') ++i;
+  const std::size_t first = i;
+  const std::size_t whole = digits();
+  if (whole == 0 || (whole > 1 && text[first] == '0')) return false;
+  if (i < text.size() && text[i] == '.') {
+    ++i;
+    if (digits() == 0) return false;
+  }
+  if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
+    ++i;
+    if (i < text.size() && (text[i] == '+' || text[i] == '-')) ++i;
+    if (digits() == 0) return false;
+  }
+  return i == text.size();
+}
+
+// Also "+5", "007", ".5", "5."; not "inf", "nan", hexadecimal. Nothing for what float64 cannot
+// hold.
+std::optional<double> parse_number(std::string_view text) {
+  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
+  if (text.empty() || text.find_first_not_of("0123456789.eE+-") != text.npos) return std::nullopt;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end != text.data() + text.size()) return std::nullopt;
+  if (error == std::errc::result_out_of_range) {
+    // Too small to tell from zero is zero; too large is no number of ours.
+    const std::size_t exponent = text.find_first_of("eE");
+    if (exponent == text.npos || text.find('-', exponent) == text.npos) return std::nullopt;
+    return 0.0;
+  }
+  if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+bool is_nan_text(std::string_view text) {
+  return text == "nan" || text == "NaN" || text == "NAN" || text == "-nan";
+}
+
+bool lies_at_or_below(std::string_view root, std::string_view pointer) {
+  return pointer.substr(0, root.size()) == root &&
+         (pointer.size() == root.size() || pointer[root.size()] == '/');
+}
+
+std::string_view last_token(std::string_view pointer) {
+  const std::size_t slash = pointer.rfind('/');
+  return slash == pointer.npos ? pointer : pointer.substr(slash + 1);
+}
+
+bool contains(const std::vector<std::string>& all, std::string_view one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+class MessageDecoder {
+ public:
+  MessageDecoder(const RouteMatch& match, const config::LimitSettings& limits,
+                 wire::ReadingBatch& batch, DecodeResult& result)
+      : route_(*match.route),
+        plan_(match.route->payload),
+        topic_(match.topic),
+        limits_(limits),
+        batch_(batch),
+        first_(batch.readings.size()),
+        result_(result) {}
+
+  Status decode(std::string_view payload) {
+    switch (plan_.kind) {
+      case PayloadKind::Auto: EC_TRY(decode_auto(payload)); break;
+      case PayloadKind::Number: EC_TRY(decode_number(payload)); break;
+      case PayloadKind::Json: EC_TRY(decode_json(payload)); break;
+      case PayloadKind::Text: EC_TRY(decode_text(payload)); break;
+      case PayloadKind::Bytes: add_scalar(wire::Value::of_bytes(payload, kBytesContentType)); break;
+    }
+    drop_repeated_sensors();
+    return name_readings();
+  }
+
+ private:
+  Status decode_auto(std::string_view payload) {
+    const std::string_view text = trimmed(payload);
+    if (plan_.skip_nan && is_nan_text(text)) {
+      ++result_.skipped;
+      return ok();
+    }
+    if (is_json_number(text)) {
+      const auto number = parse_number(text);
+      if (!number) return invalid_argument("number is beyond float64");
+      add_scalar(wire::Value::of_float64(*number));
+      return ok();
+    }
+    if (text == "true" || text == "false") {
+      add_scalar(wire::Value::of_bool(text == "true"));
+      return ok();
+    }
+    if (!text.empty() && text[0] == '{') return decode_json(text);
+    const bool may_be_json = !text.empty() && (text[0] == '[' || (text[0] == '"' && plan_.unquote));
+    if (may_be_json && read(text).ok()) return decode_leaves();
+    if (wire::is_valid_utf8(payload)) {
+      add_scalar(wire::Value::of_text(payload));
+    } else {
+      add_scalar(wire::Value::of_bytes(payload, kBytesContentType));
+    }
+    return ok();
+  }
+
+  Status decode_number(std::string_view payload) {
+    const auto number = parse_number(trimmed(payload));
+    if (!number) return invalid_argument("payload is not a number");
+    add_scalar(wire::Value::of_float64(*number));
+    return ok();
+  }
+
+  Status decode_text(std::string_view payload) {
+    if (!wire::is_valid_utf8(payload)) return invalid_argument("payload is not UTF-8");
+    add_scalar(wire::Value::of_text(payload));
+    return ok();
+  }
+
+  Status decode_json(std::string_view payload) {
+    EC_TRY(read(payload));
+    return decode_leaves();
+  }
+
+  Status read(std::string_view text) {
+    auto leaves = read_json_leaves(text, {limits_.json_depth, limits_.json_leaves});
+    if (!leaves.ok()) return leaves.status();
+    leaves_ = std::move(leaves).value();
+    return ok();
+  }
+
+  const JsonLeaf* leaf_at(std::string_view pointer) const {
+    const JsonLeaf* found = nullptr;  // the last one, as with every repeated key
+    for (const JsonLeaf& leaf : leaves_) {
+      if (leaf.pointer == pointer && leaf.kind != JsonKind::Null) found = &leaf;
+    }
+    return found;
+  }
+
+  Status decode_leaves() {
+    if (!plan_.only_pointer.empty()) {
+      const JsonLeaf* decisive = leaf_at(plan_.only_pointer);
+      if (decisive == nullptr || !contains(plan_.only_texts, decisive->text)) {
+        result_.reason = "its " + plan_.only_pointer + " is none the preset stores";
+        return ok();
+      }
+    }
+    EC_TRY(take_time());
+    EC_TRY(take_name(route_.device_pointer, device_));
+    EC_TRY(take_name(route_.sensor_pointer, sensor_));
+    for (const JsonLeaf& leaf : leaves_) {
+      if (!lies_at_or_below(plan_.root, leaf.pointer) || is_dropped(leaf)) continue;
+      add_leaf(leaf, name_below(plan_.root, leaf.pointer));
+    }
+    const bool empty = batch_.readings.size() == first_;
+    for (const JsonPick& pick : plan_.picks) {
+      if (pick.only_if_empty && !empty) continue;
+      if (const JsonLeaf* leaf = leaf_at(pick.pointer)) add_leaf(*leaf, pick.name);
+    }
+    return ok();
+  }
+
+  Status take_time() {
+    for (const std::string& pointer : plan_.times) {
+      const JsonLeaf* leaf = leaf_at(pointer);
+      if (leaf == nullptr) continue;
+      if (plan_.local_time_is_unknown && is_time_without_offset(leaf->text)) return ok();
+      if (leaf->kind == JsonKind::Bool)
+        return invalid_argument("time at " + pointer + " is a bool");
+      auto time_ns = parse_message_time_ns(leaf->text, plan_.time_format);
+      if (!time_ns.ok()) return time_ns.status();
+      time_ns_ = *time_ns;
+      result_.has_time = true;
+      return ok();
+    }
+    return ok();
+  }
+
+  Status take_name(const std::string& pointer, std::string& name) const {
+    if (pointer.empty()) return ok();
+    const JsonLeaf* leaf = leaf_at(pointer);
+    if (leaf == nullptr || leaf->kind == JsonKind::Bool) {
+      return invalid_argument("no text or number at " + pointer);
+    }
+    name = leaf->text;
+    return ok();
+  }
+
+  bool is_dropped(const JsonLeaf& leaf) const {
+    if (leaf.pointer == route_.device_pointer && !leaf.pointer.empty()) return true;
+    if (leaf.pointer == route_.sensor_pointer && !leaf.pointer.empty()) return true;
+    if (contains(plan_.times, leaf.pointer)) return true;
+    if (contains(plan_.drop_names, last_token(leaf.pointer))) return true;
+    return std::any_of(plan_.drops.begin(), plan_.drops.end(), [&leaf](const std::string& root) {
+      return lies_at_or_below(root, leaf.pointer);
+    });
+  }
+
+  void add_leaf(const JsonLeaf& leaf, std::string_view name) {
+    switch (leaf.kind) {
+      case JsonKind::Null: ++result_.skipped; break;
+      case JsonKind::Bool: add(name, wire::Value::of_bool(leaf.boolean)); break;
+      case JsonKind::Number: add(name, wire::Value::of_float64(leaf.number)); break;
+      case JsonKind::Text: add(name, wire::Value::of_text(batch_.keep(leaf.text))); break;
+    }
+  }
+
+  void add_scalar(const wire::Value& value) {
+    if (plan_.drop_scalar) {
+      result_.reason = "is no JSON object, which is all the preset stores here";
+      return;
+    }
+    add({}, value);
+  }
+
+  // The sensor is only the leaf's part here; name_readings() completes it.
+  void add(std::string_view name, const wire::Value& value) {
+    wire::Reading& reading = batch_.readings.emplace_back();
+    reading.sensor = name.empty() ? std::string_view{} : batch_.keep(name);
+    reading.value = value;
+  }
+
+  // {"a":1,"a":2} and {"a.b":1,"a":{"b":2}}: one series has one value at a time, the last.
+  void drop_repeated_sensors() {
+    auto& readings = batch_.readings;
+    if (readings.size() < first_ + 2) return;
+    std::unordered_set<std::string_view> seen;
+    std::size_t kept = readings.size();
+    for (std::size_t i = readings.size(); i > first_; --i) {
+      if (!seen.insert(readings[i - 1].sensor).second) continue;
+      readings[--kept] = readings[i - 1];
+    }
+    readings.erase(readings.begin() + static_cast<std::ptrdiff_t>(first_),
+                   readings.begin() + static_cast<std::ptrdiff_t>(kept));
+  }
+
+  Status name_readings() {
+    if (batch_.readings.size() == first_) return ok();
+    if (route_.device_pointer.empty()) {
+      device_ = route_.device ? route_.device->render(topic_) : topic_.device;
+    } else if (device_.empty()) {
+      return invalid_argument("no JSON to take the device from " + route_.device_pointer);
+    }
+    if (route_.sensor_pointer.empty()) {
+      sensor_ = route_.sensor ? route_.sensor->render(topic_) : topic_.sensor;
+      if (contains(route_.silent_sensors, sensor_)) sensor_.clear();
+    }
+    std::string space(wire::kDefaultNamespace);
+    if (route_.namespace_name) {
+      space = route_.namespace_name->render(topic_);
+    } else if (route_.topic.has(TopicField::Namespace)) {
+      space = topic_.namespace_name;
+    }
+    EC_TRY(wire::check_name("namespace", space));
+    EC_TRY(wire::check_name("device", device_));
+    const std::string_view space_view =
+        space == wire::kDefaultNamespace ? wire::kDefaultNamespace : batch_.keep(space);
+    const std::string_view device_view = batch_.keep(device_);
+    for (std::size_t i = first_; i < batch_.readings.size(); ++i) {
+      wire::Reading& reading = batch_.readings[i];
+      reading.namespace_name = space_view;
+      reading.device = device_view;
+      reading.sensor = full_sensor(reading.sensor);
+      EC_TRY(wire::check_name("sensor", reading.sensor));
+      reading.time_ns = time_ns_;
+    }
+    return ok();
+  }
+
+  std::string_view full_sensor(std::string_view below) {
+    if (sensor_.empty()) return below.empty() ? std::string_view("value") : below;
+    if (below.empty()) return batch_.keep(sensor_);
+    return batch_.keep(sensor_ + "." + std::string(below));
+  }
+
+  const Route& route_;
+  const PayloadPlan& plan_;
+  const TopicMatch& topic_;
+  const config::LimitSettings& limits_;
+  wire::ReadingBatch& batch_;
+  const std::size_t first_;  // of this message in the batch
+  DecodeResult& result_;
+  std::vector<JsonLeaf> leaves_;
+  std::string device_;
+  std::string sensor_;
+  std::optional<std::int64_t> time_ns_;
+};
+
+}  // namespace
+
+DecodeResult decode_message(const std::vector<TopicRule>& rules,
+                            const config::LimitSettings& limits, std::string_view topic,
+                            std::string_view payload, wire::ReadingBatch& batch) {
+  DecodeResult result;
+  const auto reject = [&result](std::string reason) {
+    result.outcome = DecodeOutcome::Rejected;
+    result.reason = std::move(reason);
+  };
+  const auto match = find_route(rules, topic);
+  if (!match) {
+    reject("no rule takes this topic");
+    return result;
+  }
+  result.rule = match->rule;
+  result.route = match->route;
+  if (match->route->action == RouteAction::Ignore) {
+    result.reason = "the preset leaves this topic out";
+    return result;
+  }
+  if (payload.empty()) {
+    result.reason = "empty payload";
+    return result;
+  }
+  if (payload.size() > limits.message_limit_bytes) {
+    reject("payload of " + std::to_string(payload.size()) +
+           " bytes is over limits.message-limit = " + std::to_string(limits.message_limit_bytes));
+    return result;
+  }
+  const std::size_t before = batch.readings.size();
+  MessageDecoder decoder(*match, limits, batch, result);
+  if (Status status = decoder.decode(payload); !status.ok()) {
+    batch.readings.resize(before);
+    reject(status.message());
+  } else if (batch.readings.size() > before) {
+    result.outcome = DecodeOutcome::Readings;
+  } else if (result.reason.empty()) {
+    result.reason = "no value in it";
+  }
+  return result;
+}
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,46 @@
+// A message becomes readings: the route says how (CONTRACT section 5).
+//
+// - `auto`: a JSON number or true/false alone; a JSON object or array, each leaf a reading; other
+//   UTF-8 text; else bytes. What begins with `{` must be JSON; what only begins with `[` may be
+//   text.
+// - Sensor: the route's name, then the leaf's keys and indexes joined by `.`; "value" when both are
+//   empty. A name that comes twice in one message keeps the last value.
+// - Numbers are float64; integers beyond 2^53 lose digits. JSON null is skipped. JSON texts are
+// texts.
+// - Leaves that a pointer of the rule used as device, sensor or time are not stored again. A time
+//   that is absent or null means: time of arrival.
+// - An empty payload (which is how MQTT clears a retained message) and one without any value are
+//   ignored, not rejected.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "config/settings.h"
+#include "mqtt/topic_rule.h"
+#include "wire/reading.h"
+
+namespace edgecase::mqtt {
+
+enum class DecodeOutcome : std::uint8_t {
+  Readings,  // at least one in the batch
+  Ignored,   // nothing to store, on purpose
+  Rejected,  // `reason` says why
+};
+
+struct DecodeResult {
+  DecodeOutcome outcome = DecodeOutcome::Ignored;
+  std::string reason;         // for people: of Rejected, and of Ignored
+  std::uint32_t skipped = 0;  // JSON nulls, and values that mean "none"
+  const TopicRule* rule = nullptr;
+  const Route* route = nullptr;
+  bool has_time = false;  // the message brought its own
+};
+
+// Appends to `batch`, all readings or none. They borrow from `payload` and from the batch.
+DecodeResult decode_message(const std::vector<TopicRule>& rules,
+                            const config::LimitSettings& limits, std::string_view topic,
+                            std::string_view payload, wire::ReadingBatch& batch);
+
+}  // namespace edgecase::mqtt

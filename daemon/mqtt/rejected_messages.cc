@@ -1,0 +1,120 @@
+#include "mqtt/rejected_messages.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "wire/base64.h"
+#include "wire/names.h"
+#include "wire/reading_format.h"
+#include "wire/reading_key.h"
+
+namespace edgecase::mqtt {
+namespace {
+
+constexpr std::size_t kForgetAtOnceMax = 1'000;
+
+// Cuts at a character's beginning.
+std::string_view shortened(std::string_view text, std::size_t bytes) {
+  if (text.size() <= bytes) return text;
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80) --bytes;
+  return text.substr(0, bytes);
+}
+
+void append_text(std::string_view key, std::string_view text, std::string& json) {
+  json += ",\"" + std::string(key);
+  const std::string_view cut = shortened(text, kRejectedPayloadMaxBytes);
+  if (wire::is_valid_utf8(cut)) {
+    json += "\":";
+    wire::append_json_string(cut, json);
+  } else {
+    json += "_base64\":\"";
+    wire::append_base64(text.substr(0, kRejectedPayloadMaxBytes), json);
+    json += '"';
+  }
+  if (cut.size() < text.size()) {
+    json += ",\"" + std::string(key) + "_bytes\":" + std::to_string(text.size());
+  }
+}
+
+}  // namespace
+
+std::string rejected_message_json(std::string_view topic, std::string_view reason,
+                                  std::string_view payload) {
+  std::string json;
+  append_text("topic", topic, json);
+  append_text("reason", reason, json);
+  append_text("payload", payload, json);
+  json[0] = '{';
+  json += '}';
+  return json;
+}
+
+Result<std::unique_ptr<RejectedMessages>> RejectedMessages::open(Engine& engine,
+                                                                 catalog::Catalog& catalog,
+                                                                 ingest::IngestPipeline& pipeline,
+                                                                 Clock& clock,
+                                                                 std::uint64_t limit) {
+  std::unique_ptr<RejectedMessages> messages(new RejectedMessages(catalog, pipeline, clock, limit));
+  EC_TRY(messages->load(engine));
+  return messages;
+}
+
+Status RejectedMessages::load(Engine& engine) {
+  const auto series = catalog_.find(wire::kRejectedNamespace, kRejectedDevice, kRejectedSensor);
+  if (series.status().code() == StatusCode::NotFound) return ok();
+  if (!series.ok()) return series.status();
+  const catalog::SeriesId& id = series->id;
+  KeyRange range;
+  range.lower =
+      wire::make_reading_key({id.device, id.sensor, std::numeric_limits<std::int64_t>::min()});
+  range.upper =
+      wire::make_reading_key({id.device, id.sensor + 1, std::numeric_limits<std::int64_t>::min()});
+  ReadOptions options;
+  options.fill_cache = false;
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<Iterator> each,
+                      engine.scan(id.namespace_id, range, options));
+  for (; each->valid(); each->next()) {
+    wire::ReadingKey key;
+    if (wire::decode_reading_key(each->key(), key)) times_ns_.push_back(key.time_ns);
+  }
+  return each->status();
+}
+
+Status RejectedMessages::keep(std::string_view topic, std::string_view reason,
+                              std::string_view payload) {
+  if (limit_ == 0) return ok();
+  const std::string json = rejected_message_json(topic, reason, payload);
+  wire::ReadingBatch batch;
+  wire::Reading& reading = batch.readings.emplace_back();
+  reading.namespace_name = wire::kRejectedNamespace;
+  reading.device = kRejectedDevice;
+  reading.sensor = kRejectedSensor;
+  reading.value = wire::Value::of_text(json);
+  std::int64_t time_ns = clock_.wall_ns();
+  if (!times_ns_.empty() && time_ns <= times_ns_.back()) time_ns = times_ns_.back() + 1;
+  reading.time_ns = time_ns;
+  EC_TRY(forget_oldest());
+  const auth::Principal daemon{auth::PrincipalKind::Internal, "mqtt"};
+  EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized, auth::authorize_write(daemon, batch));
+  EC_TRY(pipeline_.ingest(authorized));
+  times_ns_.push_back(time_ns);
+  return ok();
+}
+
+// Makes room for one.
+Status RejectedMessages::forget_oldest() {
+  while (times_ns_.size() >= limit_) {
+    const auto series = catalog_.find(wire::kRejectedNamespace, kRejectedDevice, kRejectedSensor);
+    if (!series.ok()) return series.status();
+    const std::size_t count = std::min<std::size_t>(
+        times_ns_.size() - static_cast<std::size_t>(limit_) + 1, kForgetAtOnceMax);
+    const std::vector<std::int64_t> oldest(times_ns_.begin(),
+                                           times_ns_.begin() + static_cast<std::ptrdiff_t>(count));
+    EC_TRY(pipeline_.forget(series->id, oldest));
+    times_ns_.erase(times_ns_.begin(), times_ns_.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+  return ok();
+}
+
+}  // namespace edgecase::mqtt

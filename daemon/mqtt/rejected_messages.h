@@ -1,0 +1,55 @@
+// Messages that no rule took or no decoder understood, kept for people to look at: in the namespace
+// `_rejected`, series mqtt/message, one JSON text a message, at the time it arrived:
+//
+//   {"topic":"…","reason":"…","payload":"…"}           "payload_base64" when it is not UTF-8;
+//                                                      "payload_bytes":n when it was cut
+//
+// At most limits.rejected_messages are kept; the oldest goes when a new one comes. One thread at a
+// time.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string_view>
+
+#include "catalog/catalog.h"
+#include "edgecase/clock.h"
+#include "edgecase/engine.h"
+#include "ingest/ingest_pipeline.h"
+
+namespace edgecase::mqtt {
+
+inline constexpr std::string_view kRejectedDevice = "mqtt";
+inline constexpr std::string_view kRejectedSensor = "message";
+inline constexpr std::size_t kRejectedPayloadMaxBytes = 4'096;  // of each payload, the rest is cut
+
+class RejectedMessages {
+ public:
+  // Finds what is already kept. `limit` 0 keeps nothing. Errors: the engine's.
+  static Result<std::unique_ptr<RejectedMessages>> open(Engine& engine, catalog::Catalog& catalog,
+                                                        ingest::IngestPipeline& pipeline,
+                                                        Clock& clock, std::uint64_t limit);
+
+  // Durable on return. Errors: the pipeline's.
+  Status keep(std::string_view topic, std::string_view reason, std::string_view payload);
+
+ private:
+  RejectedMessages(catalog::Catalog& catalog, ingest::IngestPipeline& pipeline, Clock& clock,
+                   std::uint64_t limit)
+      : catalog_(catalog), pipeline_(pipeline), clock_(clock), limit_(limit) {}
+  Status load(Engine& engine);
+  Status forget_oldest();
+
+  catalog::Catalog& catalog_;
+  ingest::IngestPipeline& pipeline_;
+  Clock& clock_;
+  const std::uint64_t limit_;
+  std::deque<std::int64_t> times_ns_;  // of what is kept, in order of arrival
+};
+
+// The JSON text above.
+std::string rejected_message_json(std::string_view topic, std::string_view reason,
+                                  std::string_view payload);
+
+}  // namespace edgecase::mqtt

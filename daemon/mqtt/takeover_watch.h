@@ -1,0 +1,45 @@
+// Notices that another client connects with our id again and again. MQTT 3.1.1 gives no reason when
+// a broker closes a connection; but a broker that takes every connection and ends it soon after has
+// most likely given the session to somebody else. Two that always reconnect at once would take it
+// from each other for ever, so the one that notices first waits long. Not thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace edgecase::mqtt {
+
+class TakeoverWatch {
+ public:
+  static constexpr int kLosses = 4;                         // in a row, before it is one
+  static constexpr std::int64_t kShortNs = 10'000'000'000;  // a connection lost sooner counts
+  static constexpr std::int64_t kFirstPauseNs = 300'000'000'000;
+  static constexpr std::int64_t kMaxPauseNs = 3'600'000'000'000;
+
+  // No connection came about: the broker is away, which explains the loss before.
+  void connect_failed() { reset(); }
+
+  // The other side ended a connection that had held for `duration_ns`. How long to stay away; 0
+  // when nothing is suspicious.
+  std::int64_t connection_lost(std::int64_t duration_ns) {
+    if (duration_ns >= kShortNs) {
+      reset();
+      return 0;
+    }
+    if (++losses_ < kLosses) return 0;
+    const std::int64_t pause_ns = pause_ns_;
+    pause_ns_ = std::min(pause_ns * 2, kMaxPauseNs);
+    return pause_ns;
+  }
+
+ private:
+  void reset() {
+    losses_ = 0;
+    pause_ns_ = kFirstPauseNs;
+  }
+
+  int losses_ = 0;
+  std::int64_t pause_ns_ = kFirstPauseNs;
+};
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,170 @@
+#include "mqtt/topic_rule.h"
+
+#include <algorithm>
+
+#include "mqtt/json_leaves.h"
+#include "mqtt/presets.h"
+#include "wire/names.h"
+#include "wire/reading.h"
+
+namespace edgecase::mqtt {
+namespace {
+
+Result<PayloadKind> parse_payload_kind(std::string_view name) {
+  if (name == "auto" || name.empty()) return PayloadKind::Auto;
+  if (name == "number") return PayloadKind::Number;
+  if (name == "json") return PayloadKind::Json;
+  if (name == "text") return PayloadKind::Text;
+  if (name == "bytes") return PayloadKind::Bytes;
+  return invalid_argument("payload: \"" + std::string(name) +
+                          "\": one of auto, number, json, text, bytes");
+}
+
+// Puts the key's name before what is wrong with it.
+Status in_key(std::string_view key, const Status& status) {
+  return {status.code(), std::string(key) + ": " + status.message()};
+}
+
+// A key that is a JSON pointer when it begins with `/`, else a name with placeholders.
+Status apply_name(std::string_view key, const std::string& text, Route& route,
+                  std::optional<NameTemplate>& name, std::string& pointer) {
+  if (text.empty()) return ok();
+  if (text[0] == '/') {
+    if (Status status = check_json_pointer(text); !status.ok()) return in_key(key, status);
+    if (route.payload.kind != PayloadKind::Auto && route.payload.kind != PayloadKind::Json) {
+      return invalid_argument(std::string(key) + ": a JSON pointer needs payload auto or json");
+    }
+    pointer = text;
+    name.reset();
+    return ok();
+  }
+  auto parsed = NameTemplate::parse(text, route.topic);
+  if (!parsed.ok()) return in_key(key, parsed.status());
+  if (parsed->is_fixed()) {
+    if (Status status = wire::check_name(key, text); !status.ok()) return in_key(key, status);
+  }
+  name = std::move(parsed).value();
+  pointer.clear();
+  return ok();
+}
+
+Status apply_settings(const config::MqttRuleSettings& settings, Route& route) {
+  if (!settings.payload.empty() && settings.payload != "auto") {
+    EC_ASSIGN_OR_RETURN(route.payload.kind, parse_payload_kind(settings.payload));
+  }
+  EC_TRY(apply_name("device", settings.device, route, route.device, route.device_pointer));
+  EC_TRY(apply_name("sensor", settings.sensor, route, route.sensor, route.sensor_pointer));
+  std::string no_pointer;
+  EC_TRY(apply_name("namespace", settings.namespace_name, route, route.namespace_name, no_pointer));
+  if (!no_pointer.empty()) return invalid_argument("namespace: takes a name, not a JSON pointer");
+  if (!settings.namespace_name.empty() && settings.namespace_name[0] == '_') {
+    return invalid_argument("namespace: names beginning with `_` are the daemon's own");
+  }
+  if (!settings.time.empty()) {
+    if (Status status = check_json_pointer(settings.time); !status.ok()) {
+      return in_key("time", status);
+    }
+    route.payload.times = {settings.time};
+  }
+  auto format = parse_time_format(settings.time_format);
+  if (!format.ok()) return format.status();
+  if (!settings.time.empty() || *format != TimeFormat::Auto) route.payload.time_format = *format;
+  if (!route.device && route.device_pointer.empty() && !route.topic.has(TopicField::Device)) {
+    return invalid_argument(
+        "no device: put {device} into the topic, or set device = \"name\" or a JSON pointer");
+  }
+  return ok();
+}
+
+Status compile_into(const config::MqttRuleSettings& settings, TopicRule& rule) {
+  if (settings.qos == 2) {
+    return invalid_argument(
+        "qos: 2 would be acknowledged before the reading is durable (MQTT 3.1.1); use 1");
+  }
+  if (settings.qos != 0 && settings.qos != 1) return invalid_argument("qos: 0 or 1");
+  EC_TRY(parse_payload_kind(settings.payload).status());
+  if (settings.preset.empty()) {
+    auto topic = TopicTemplate::parse(settings.topic);
+    if (!topic.ok()) return in_key("topic", topic.status());
+    rule.routes.push_back(Route{});
+    rule.routes.back().topic = std::move(topic).value();
+  } else {
+    auto routes = preset_routes(settings.preset, settings.topic);
+    if (!routes.ok()) return routes.status();
+    rule.routes = std::move(routes).value();
+  }
+  for (Route& route : rule.routes) {
+    if (route.action == RouteAction::Store) EC_TRY(apply_settings(settings, route));
+  }
+  return ok();
+}
+
+}  // namespace
+
+Result<TopicRule> compile_rule(const config::MqttRuleSettings& settings, std::size_t number) {
+  TopicRule rule;
+  rule.number = number;
+  rule.line = settings.line;
+  rule.qos = settings.qos;
+  rule.topic = settings.topic;
+  rule.preset = settings.preset;
+  if (Status status = compile_into(settings, rule); !status.ok()) {
+    std::string where = "mqtt.rule " + std::to_string(number);
+    if (settings.line > 0) where += " (line " + std::to_string(settings.line) + ")";
+    return in_key(where, status);
+  }
+  if (rule.topic.empty()) rule.topic = rule.routes.front().topic.text();
+  return rule;
+}
+
+Result<std::vector<TopicRule>> compile_rules(const std::vector<config::MqttRuleSettings>& rules) {
+  std::vector<TopicRule> compiled;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    EC_ASSIGN_OR_RETURN(TopicRule rule, compile_rule(rules[i], i + 1));
+    compiled.push_back(std::move(rule));
+  }
+  return compiled;
+}
+
+std::optional<RouteMatch> find_route(const std::vector<TopicRule>& rules, std::string_view topic) {
+  RouteMatch found;
+  for (const TopicRule& rule : rules) {
+    for (const Route& route : rule.routes) {
+      if (!route.topic.match(topic, found.topic)) continue;
+      found.rule = &rule;
+      found.route = &route;
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<Subscription> subscriptions_of(const std::vector<TopicRule>& rules) {
+  std::vector<Subscription> all;
+  for (const TopicRule& rule : rules) {
+    for (const Route& route : rule.routes) {
+      if (route.subscribe) all.push_back({route.topic.filter(), rule.qos});
+    }
+  }
+  std::vector<Subscription> kept;
+  for (const Subscription& candidate : all) {
+    const auto covering =
+        std::find_if(kept.begin(), kept.end(), [&candidate](const Subscription& other) {
+          return filter_covers(other.filter, candidate.filter);
+        });
+    if (covering != kept.end()) {
+      covering->qos = std::max(covering->qos, candidate.qos);
+      continue;
+    }
+    Subscription added = candidate;
+    std::erase_if(kept, [&added](const Subscription& other) {
+      if (!filter_covers(added.filter, other.filter)) return false;
+      added.qos = std::max(added.qos, other.qos);
+      return true;
+    });
+    kept.push_back(std::move(added));
+  }
+  return kept;
+}
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,90 @@
+// One [[mqtt.rule]] of the configuration, compiled: which topics it takes and what it makes of a
+// message. A rule without a preset has one route; a preset brings several (presets.h). Immutable
+// once compiled, so any thread may use it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/settings.h"
+#include "edgecase/result.h"
+#include "mqtt/message_time.h"
+#include "mqtt/topic_template.h"
+
+namespace edgecase::mqtt {
+
+enum class PayloadKind : std::uint8_t { Auto, Number, Json, Text, Bytes };
+
+// A value that lies outside of the part that is flattened, stored under a name of its own.
+struct JsonPick {
+  std::string pointer;
+  std::string name;
+  bool only_if_empty = false;  // when the flattened part gave nothing
+};
+
+// What to do with a payload that matched a route.
+struct PayloadPlan {
+  PayloadKind kind = PayloadKind::Auto;
+  std::string root;                     // flatten below this pointer only
+  std::vector<JsonPick> picks;          // and these
+  std::vector<std::string> drops;       // pointers; these leaves and all below them are not stored
+  std::vector<std::string> drop_names;  // a leaf whose last token is one of these is not stored
+  std::vector<std::string> times;       // pointers; the first that is there counts
+  TimeFormat time_format = TimeFormat::Auto;
+  bool local_time_is_unknown = false;  // a time without offset is left out instead of refused
+  bool skip_nan = false;               // the text "nan" means: no value
+  bool drop_scalar = false;            // what is no JSON object is no reading here
+  bool unquote = false;                // a JSON text alone, `"on"`, is stored without its quotes
+  // Store only if the text at `only_pointer` is one of these (Shelly's "method").
+  std::string only_pointer;
+  std::vector<std::string> only_texts;
+};
+
+enum class RouteAction : std::uint8_t { Store, Ignore };
+
+struct Route {
+  TopicTemplate topic;
+  RouteAction action = RouteAction::Store;
+  bool subscribe = true;  // false: only sorts out what another route's subscription brings
+  std::optional<NameTemplate> namespace_name;
+  std::optional<NameTemplate> device;
+  std::optional<NameTemplate> sensor;
+  std::string device_pointer;  // "" or a JSON pointer
+  std::string sensor_pointer;
+  std::vector<std::string> silent_sensors;  // sensor names from the topic that are no prefix
+  PayloadPlan payload;
+};
+
+struct TopicRule {
+  std::size_t number = 0;  // as written, from 1
+  int line = 0;            // of the file, 0 when unknown
+  int qos = 1;
+  std::string topic;
+  std::string preset;
+  std::vector<Route> routes;
+};
+
+// InvalidArgument: "mqtt.rule 2 (line 14): topic: …".
+Result<TopicRule> compile_rule(const config::MqttRuleSettings& settings, std::size_t number);
+Result<std::vector<TopicRule>> compile_rules(const std::vector<config::MqttRuleSettings>& rules);
+
+struct RouteMatch {
+  const TopicRule* rule = nullptr;
+  const Route* route = nullptr;
+  TopicMatch topic;
+};
+// The first rule, and in it the first route, that takes `topic`.
+std::optional<RouteMatch> find_route(const std::vector<TopicRule>& rules, std::string_view topic);
+
+struct Subscription {
+  std::string filter;
+  int qos = 1;
+};
+// What to subscribe to: every route's filter once, without those that another one covers, so that
+// a broker does not deliver a message twice.
+std::vector<Subscription> subscriptions_of(const std::vector<TopicRule>& rules);
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,274 @@
+#include "mqtt/topic_template.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "wire/names.h"
+
+namespace edgecase::mqtt {
+namespace {
+
+std::vector<std::string_view> split_levels(std::string_view text) {
+  std::vector<std::string_view> levels;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t end = text.find('/', begin);
+    levels.push_back(text.substr(begin, end == std::string_view::npos ? end : end - begin));
+    if (end == std::string_view::npos) return levels;
+    begin = end + 1;
+  }
+}
+
+std::optional<TopicField> field_of(std::string_view name) {
+  if (name == "namespace") return TopicField::Namespace;
+  if (name == "device") return TopicField::Device;
+  if (name == "sensor") return TopicField::Sensor;
+  return std::nullopt;
+}
+
+std::string& member_of(TopicMatch& match, TopicField field) {
+  if (field == TopicField::Namespace) return match.namespace_name;
+  return field == TopicField::Device ? match.device : match.sensor;
+}
+
+Status bad(std::string_view level, std::string_view what) {
+  return invalid_argument("level \"" + std::string(level) + "\": " + std::string(what));
+}
+
+}  // namespace
+
+Result<TopicTemplate::Level> TopicTemplate::parse_level(std::string_view text) {
+  Level level;
+  if (text == "+" || text == "#") {
+    level.kind = text == "+" ? Kind::Any : Kind::Rest;
+    return level;
+  }
+  if (text.find_first_of("+#") != std::string_view::npos && text.find('{') == text.npos) {
+    return bad(text, "`+` and `#` stand alone in a level");
+  }
+  const std::size_t open = text.find('{');
+  if (open == std::string_view::npos) {
+    if (text.find('}') != text.npos) return bad(text, "`}` without `{`");
+    level.prefix = text;
+    return level;
+  }
+  const std::size_t close = text.find('}', open);
+  if (close == std::string_view::npos) return bad(text, "`{` without `}`");
+  level.prefix = text.substr(0, open);
+  level.suffix = text.substr(close + 1);
+  std::string_view name = text.substr(open + 1, close - open - 1);
+  const bool many = !name.empty() && name.back() == '+';
+  if (many) name.remove_suffix(1);
+  const auto field = field_of(name);
+  if (!field) return bad(text, "only {namespace}, {device}, {device+}, {sensor}, {sensor+}");
+  if (many && *field == TopicField::Namespace) return bad(text, "{namespace} is one level");
+  if (level.suffix.find_first_of("{}") != level.suffix.npos) {
+    return bad(text, "one placeholder a level");
+  }
+  if ((level.prefix + level.suffix).find_first_of("+#") != std::string::npos) {
+    return bad(text, "`+` and `#` stand alone in a level");
+  }
+  if (many && !(level.prefix.empty() && level.suffix.empty())) {
+    return bad(text, "a placeholder of several levels stands alone");
+  }
+  level.kind = many ? Kind::CaptureMany : Kind::Capture;
+  level.field = *field;
+  return level;
+}
+
+Status TopicTemplate::check() const {
+  int several = 0;
+  for (std::size_t i = 0; i < levels_.size(); ++i) {
+    const Level& level = levels_[i];
+    if (level.kind == Kind::Rest && i + 1 != levels_.size()) {
+      return invalid_argument("`#` must be the last level");
+    }
+    several += level.kind == Kind::Rest || level.kind == Kind::CaptureMany ? 1 : 0;
+    for (std::size_t j = 0; j < i; ++j) {
+      if (level.field != TopicField::None && levels_[j].field == level.field) {
+        return invalid_argument("the same placeholder twice");
+      }
+    }
+  }
+  if (several > 1) {
+    return invalid_argument("at most one of {device+}, {sensor+} and `#`");
+  }
+  return ok();
+}
+
+Result<TopicTemplate> TopicTemplate::parse(std::string_view text) {
+  if (text.empty()) return invalid_argument("is empty");
+  if (text.size() > kTopicMaxBytes) return invalid_argument("is longer than 65535 bytes");
+  if (text.find('\0') != text.npos) return invalid_argument("holds a NUL character");
+  if (!wire::is_valid_utf8(text)) return invalid_argument("is not UTF-8");
+  if (text.substr(0, 7) == "$share/") {
+    return invalid_argument("shared subscriptions are not supported: order and session are lost");
+  }
+  TopicTemplate result;
+  result.text_ = text;
+  for (const std::string_view part : split_levels(text)) {
+    EC_ASSIGN_OR_RETURN(Level level, parse_level(part));
+    result.levels_.push_back(std::move(level));
+  }
+  if (result.levels_.size() > kTopicLevelsMax) return invalid_argument("has over 128 levels");
+  EC_TRY(result.check());
+  for (std::size_t i = 0; i < result.levels_.size(); ++i) {
+    const Level& level = result.levels_[i];
+    if (i > 0) result.filter_ += '/';
+    if (level.kind == Kind::Literal) {
+      result.filter_ += level.prefix;
+    } else if (level.kind == Kind::Rest) {
+      result.filter_ += '#';
+    } else if (level.kind == Kind::CaptureMany) {
+      result.filter_ += "+/#";  // `#` also matches the level above it: one level or more
+      break;
+    } else {
+      result.filter_ += '+';
+    }
+  }
+  return result;
+}
+
+bool TopicTemplate::match_one(const Level& level, std::string_view text, TopicMatch& match) const {
+  if (level.kind == Kind::Any) return true;
+  if (level.kind == Kind::Literal) return text == level.prefix;
+  if (text.size() <= level.prefix.size() + level.suffix.size()) return false;
+  if (text.substr(0, level.prefix.size()) != level.prefix) return false;
+  if (text.substr(text.size() - level.suffix.size()) != level.suffix) return false;
+  text.remove_prefix(level.prefix.size());
+  text.remove_suffix(level.suffix.size());
+  member_of(match, level.field) = text;
+  return true;
+}
+
+bool TopicTemplate::match(std::string_view topic, TopicMatch& match) const {
+  if (topic.empty()) return false;
+  if (topic[0] == '$' && (levels_[0].kind != Kind::Literal)) return false;
+  match = {};
+  match.levels = split_levels(topic);
+  const std::size_t have = match.levels.size();
+  const auto several = std::find_if(levels_.begin(), levels_.end(), [](const Level& level) {
+    return level.kind == Kind::Rest || level.kind == Kind::CaptureMany;
+  });
+  const std::size_t before = static_cast<std::size_t>(several - levels_.begin());
+  if (several == levels_.end()) {
+    if (have != levels_.size()) return false;
+    for (std::size_t i = 0; i < have; ++i) {
+      if (!match_one(levels_[i], match.levels[i], match)) return false;
+    }
+    return true;
+  }
+  const std::size_t after = levels_.size() - before - 1;
+  const std::size_t least = several->kind == Kind::CaptureMany ? 1 : 0;
+  if (have < before + least + after) return false;
+  for (std::size_t i = 0; i < before; ++i) {
+    if (!match_one(levels_[i], match.levels[i], match)) return false;
+  }
+  for (std::size_t i = 0; i < after; ++i) {
+    const std::size_t from_end = after - i;
+    if (!match_one(levels_[levels_.size() - from_end], match.levels[have - from_end], match)) {
+      return false;
+    }
+  }
+  if (several->kind == Kind::Rest) return true;
+  std::string& joined = member_of(match, several->field);
+  for (std::size_t i = before; i < have - after; ++i) {
+    if (match.levels[i].empty()) return false;
+    if (i > before) joined += '.';
+    joined += match.levels[i];
+  }
+  return true;
+}
+
+bool TopicTemplate::has(TopicField field) const {
+  return std::any_of(levels_.begin(), levels_.end(),
+                     [field](const Level& level) { return level.field == field; });
+}
+
+std::string TopicTemplate::literal_prefix() const {
+  std::string prefix;
+  for (const Level& level : levels_) {
+    if (level.kind != Kind::Literal) break;
+    if (!prefix.empty()) prefix += '/';
+    prefix += level.prefix;
+  }
+  return prefix;
+}
+
+Result<NameTemplate> NameTemplate::parse(std::string_view text, const TopicTemplate& topic) {
+  NameTemplate result;
+  while (!text.empty()) {
+    const std::size_t open = text.find('{');
+    if (open != 0) {
+      Part part;
+      part.text = text.substr(0, open);
+      if (part.text.find('}') != std::string::npos) return invalid_argument("`}` without `{`");
+      result.parts_.push_back(std::move(part));
+      if (open == text.npos) break;
+      text.remove_prefix(open);
+    }
+    const std::size_t close = text.find('}');
+    if (close == text.npos) return invalid_argument("`{` without `}`");
+    const std::string_view name = text.substr(1, close - 1);
+    text.remove_prefix(close + 1);
+    Part part;
+    if (const auto field = field_of(name)) {
+      if (!topic.has(*field)) {
+        return invalid_argument("{" + std::string(name) + "} is not in the topic");
+      }
+      part.field = *field;
+    } else if (!name.empty() && name.size() <= 3 &&
+               name.find_first_not_of("0123456789") == name.npos) {
+      for (const char digit : name) {
+        part.level = part.level * 10 + static_cast<std::size_t>(digit - '0');
+      }
+      if (part.level == 0 || part.level > topic.level_count()) {
+        return invalid_argument("the topic has no level {" + std::string(name) + "}");
+      }
+    } else {
+      return invalid_argument("only {namespace}, {device}, {sensor} and {N} for topic level N");
+    }
+    result.parts_.push_back(std::move(part));
+  }
+  return result;
+}
+
+std::string NameTemplate::render(const TopicMatch& match) const {
+  std::string name;
+  for (const Part& part : parts_) {
+    if (part.level > 0) {
+      if (part.level <= match.levels.size()) name += match.levels[part.level - 1];
+      continue;
+    }
+    switch (part.field) {
+      case TopicField::None: name += part.text; break;
+      case TopicField::Namespace: name += match.namespace_name; break;
+      case TopicField::Device: name += match.device; break;
+      case TopicField::Sensor: name += match.sensor; break;
+    }
+  }
+  return name;
+}
+
+bool NameTemplate::is_fixed() const {
+  return std::all_of(parts_.begin(), parts_.end(), [](const Part& part) {
+    return part.level == 0 && part.field == TopicField::None;
+  });
+}
+
+bool filter_covers(std::string_view wide, std::string_view narrow) {
+  const auto wide_levels = split_levels(wide);
+  const auto narrow_levels = split_levels(narrow);
+  // A wildcard at the start leaves out topics that begin with `$`.
+  const bool wild_start = wide_levels[0] == "+" || wide_levels[0] == "#";
+  if (wild_start && !narrow_levels[0].empty() && narrow_levels[0][0] == '$') return false;
+  for (std::size_t i = 0; i < wide_levels.size(); ++i) {
+    if (wide_levels[i] == "#") return true;
+    if (i >= narrow_levels.size() || narrow_levels[i] == "#") return false;
+    if (wide_levels[i] != "+" && wide_levels[i] != narrow_levels[i]) return false;
+  }
+  if (narrow_levels.size() == wide_levels.size()) return true;
+  return false;
+}
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,190 @@
+#include "query/aggregator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace edgecase::query {
+namespace {
+
+using wire::Aggregate;
+using wire::Value;
+using wire::ValueType;
+
+double finite(double number) {
+  constexpr double kLargest = std::numeric_limits<double>::max();
+  if (std::isnan(number)) return 0;
+  return std::clamp(number, -kLargest, kLargest);
+}
+
+bool is_number(const Value& value) {
+  return value.type != ValueType::Text && value.type != ValueType::Bytes;
+}
+
+std::int64_t as_int64(const Value& value) {
+  return value.type == ValueType::Bool ? (value.boolean ? 1 : 0) : value.int64;
+}
+
+double as_double(const Value& value) {
+  return value.type == ValueType::Float64 ? value.float64 : static_cast<double>(as_int64(value));
+}
+
+int compare_int_to_double(std::int64_t a, double b) {
+  constexpr double kTwoTo63 = 9223372036854775808.0;
+  if (b >= kTwoTo63) return -1;
+  if (b < -kTwoTo63) return 1;
+  const double whole = std::trunc(b);
+  const auto b_int = static_cast<std::int64_t>(whole);
+  if (a != b_int) return a < b_int ? -1 : 1;
+  if (b == whole) return 0;
+  return b > whole ? -1 : 1;
+}
+
+double quantile_of(Aggregate aggregate) {
+  switch (aggregate) {
+    case Aggregate::P95: return 0.95;
+    case Aggregate::P99: return 0.99;
+    default: return 0.5;
+  }
+}
+
+}  // namespace
+
+int compare_numbers(const Value& a, const Value& b) {
+  const bool a_float = a.type == ValueType::Float64;
+  const bool b_float = b.type == ValueType::Float64;
+  if (a_float && b_float) return a.float64 < b.float64 ? -1 : a.float64 > b.float64 ? 1 : 0;
+  if (a_float) return -compare_int_to_double(as_int64(b), a.float64);
+  if (b_float) return compare_int_to_double(as_int64(a), b.float64);
+  const std::int64_t x = as_int64(a);
+  const std::int64_t y = as_int64(b);
+  return x < y ? -1 : x > y ? 1 : 0;
+}
+
+// The ints so far and `number` do not fit an int64 together: they go on as floats. The wrapped sum
+// was undone by nobody, so it is first brought back.
+void NumberSum::spill(std::int64_t number) {
+  const std::int64_t before = static_cast<std::int64_t>(static_cast<std::uint64_t>(int_sum_) -
+                                                        static_cast<std::uint64_t>(number));
+  only_ints_ = false;
+  int_sum_ = 0;
+  add_compensated(static_cast<double>(before));
+  add_compensated(static_cast<double>(number));
+}
+
+// Numbers near the largest double: from here on everything is added 2^-64 as large, which loses
+// nothing that such a sum could show.
+void NumberSum::rescale(double number) {
+  constexpr double kDown = 0x1p-64;
+  if (scale_ != 1) return;  // 2^64 numbers would be needed
+  scale_ = kDown;
+  sum_ *= kDown;
+  compensation_ *= kDown;
+  add_compensated(number);
+}
+
+double NumberSum::total() const {
+  return sum_ + compensation_ + static_cast<double>(int_sum_) * scale_;
+}
+
+Value NumberSum::sum() const {
+  if (only_ints_) return Value::of_int64(int_sum_);
+  return Value::of_float64(finite(total() / scale_));
+}
+
+double NumberSum::mean() const {
+  return finite(total() / static_cast<double>(count_) / scale_);
+}
+
+void Aggregator::clear() {
+  readings_ = 0;
+  sum_.clear();
+  mean_ = 0;
+  squares_ = 0;
+  numbers_ = 0;
+  percentile_.clear();
+  has_kept_ = false;
+}
+
+void Aggregator::keep(const Value& value) {
+  kept_ = value;
+  has_kept_ = true;
+  if (is_number(value)) return;
+  kept_text_.assign(value.text);
+  kept_content_type_.assign(value.content_type);
+  kept_.text = kept_text_;
+  kept_.content_type = kept_content_type_;
+}
+
+void Aggregator::add(const Value& value) {
+  ++readings_;
+  switch (aggregate_) {
+    case Aggregate::Count: return;
+    case Aggregate::First:
+      if (!has_kept_ || newest_first_) keep(value);
+      return;
+    case Aggregate::Last:
+      if (!has_kept_ || !newest_first_) keep(value);
+      return;
+    case Aggregate::Min:
+      if (is_number(value) && (!has_kept_ || compare_numbers(value, kept_) < 0)) keep(value);
+      return;
+    case Aggregate::Max:
+      if (is_number(value) && (!has_kept_ || compare_numbers(value, kept_) > 0)) keep(value);
+      return;
+    case Aggregate::Mean:
+    case Aggregate::Sum:
+      if (value.type == ValueType::Float64) {
+        sum_.add_float64(value.float64);
+      } else if (is_number(value)) {
+        sum_.add_int64(as_int64(value));
+      }
+      return;
+    case Aggregate::Stddev:
+    case Aggregate::P50:
+    case Aggregate::P95:
+    case Aggregate::P99:
+      if (is_number(value)) add_number(value);
+      return;
+  }
+}
+
+void Aggregator::add_number(const Value& value) {
+  const double number = as_double(value);
+  if (aggregate_ != Aggregate::Stddev) return percentile_.add(number);
+  ++numbers_;
+  const double delta = number - mean_;
+  mean_ += delta / static_cast<double>(numbers_);
+  squares_ += delta * (number - mean_);
+}
+
+bool Aggregator::result(Value& value) {
+  switch (aggregate_) {
+    case Aggregate::Count:
+      value = Value::of_int64(static_cast<std::int64_t>(readings_));
+      return readings_ > 0;
+    case Aggregate::First:
+    case Aggregate::Last:
+    case Aggregate::Min:
+    case Aggregate::Max: value = kept_; return has_kept_;
+    case Aggregate::Sum:
+      if (sum_.count() > 0) value = sum_.sum();
+      return sum_.count() > 0;
+    case Aggregate::Mean:
+      if (sum_.count() > 0) value = Value::of_float64(sum_.mean());
+      return sum_.count() > 0;
+    case Aggregate::Stddev:
+      if (numbers_ < 2) return false;
+      value = Value::of_float64(finite(std::sqrt(squares_ / static_cast<double>(numbers_ - 1))));
+      return true;
+    case Aggregate::P50:
+    case Aggregate::P95:
+    case Aggregate::P99:
+      if (percentile_.count() == 0) return false;
+      value = Value::of_float64(percentile_.value(quantile_of(aggregate_)));
+      return true;
+  }
+  return false;
+}
+
+}  // namespace edgecase::query

@@ -1,0 +1,103 @@
+// One aggregate over the readings of one window. One thread; values are not kept beyond add(),
+// except one for min, max, first and last.
+//
+//   count             every reading; an int
+//   first, last       by time, of any type, which they keep
+//   min, max          of numbers and bools, whose type they keep; 2 and 2.0 are equal, the earlier
+//                     one met stays
+//   sum               of numbers and bools (true is 1). An int if all were ints or bools and it
+//                     fits, else a float
+//   mean              of numbers and bools, by compensated summation: the error does not grow with
+//                     their number
+//   stddev            sample standard deviation (Welford); without a result for fewer than two
+//   p50 p95 p99       percentile.h
+//
+// Text and bytes are passed over by all but count, first and last. Floats that would leave the
+// range of a double end at its largest finite number.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "query/percentile.h"
+#include "wire/query_request.h"
+#include "wire/reading.h"
+
+namespace edgecase::query {
+
+// Sum of ints (exact while it fits) and floats (compensated).
+class NumberSum {
+ public:
+  void clear() { *this = NumberSum(); }
+  void add_int64(std::int64_t number) {
+    ++count_;
+    if (__builtin_add_overflow(int_sum_, number, &int_sum_)) spill(number);
+  }
+  void add_float64(double number) {
+    ++count_;
+    only_ints_ = false;
+    add_compensated(number);
+  }
+  std::uint64_t count() const { return count_; }
+  wire::Value sum() const;
+  double mean() const;  // count() > 0
+
+ private:
+  void spill(std::int64_t number);
+  void rescale(double number);
+  double total() const;
+  // Neumaier's variant of Kahan summation.
+  void add_compensated(double number) {
+    const double scaled = number * scale_;
+    const double next = sum_ + scaled;
+    const double magnitude = sum_ < 0 ? -sum_ : sum_;
+    const double added = scaled < 0 ? -scaled : scaled;
+    const double lost = magnitude >= added ? (sum_ - next) + scaled : (scaled - next) + sum_;
+    if (!(lost - lost == 0)) return rescale(number);  // left the range of a double
+    sum_ = next;
+    compensation_ += lost;
+  }
+
+  std::uint64_t count_ = 0;
+  std::int64_t int_sum_ = 0;
+  bool only_ints_ = true;
+  double sum_ = 0;
+  double compensation_ = 0;
+  double scale_ = 1;  // what floats are multiplied with before they are added
+};
+
+class Aggregator {
+ public:
+  // `newest_first`: the order in which add() will see readings.
+  Aggregator(wire::Aggregate aggregate, bool newest_first)
+      : aggregate_(aggregate), newest_first_(newest_first) {}
+
+  void clear();
+  // Whether add() looks at its argument; otherwise add_without_value() will do.
+  bool needs_values() const { return aggregate_ != wire::Aggregate::Count; }
+  void add_without_value() { ++readings_; }
+  void add(const wire::Value& value);
+  // False when there is no result. Views of `value` are valid until clear() or add().
+  bool result(wire::Value& value);
+
+ private:
+  void add_number(const wire::Value& value);
+  void keep(const wire::Value& value);
+
+  wire::Aggregate aggregate_;
+  bool newest_first_;
+  std::uint64_t readings_ = 0;
+  NumberSum sum_;
+  double mean_ = 0;  // stddev: Welford's running mean and sum of squares
+  double squares_ = 0;
+  std::uint64_t numbers_ = 0;
+  Percentile percentile_;
+  bool has_kept_ = false;
+  wire::Value kept_;
+  std::string kept_text_, kept_content_type_;
+};
+
+// Numbers and bools by their exact mathematical value, across types. Both must be one.
+int compare_numbers(const wire::Value& a, const wire::Value& b);
+
+}  // namespace edgecase::query

@@ -1,0 +1,110 @@
+#include "query/cursors.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace edgecase::query {
+namespace {
+
+constexpr std::int64_t kFirstTime = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kLastTime = std::numeric_limits<std::int64_t>::max();
+
+void name_reading(const catalog::SeriesEntry& series, std::int64_t time_ns,
+                  wire::Reading& reading) {
+  reading.namespace_name = series.namespace_name;
+  reading.device = series.device;
+  reading.sensor = series.sensor;
+  reading.time_ns = time_ns;
+}
+
+}  // namespace
+
+std::int64_t window_start(std::int64_t time_ns, std::int64_t every_ns) {
+  std::int64_t into = time_ns % every_ns;
+  if (into < 0) into += every_ns;
+  std::int64_t start = 0;
+  return __builtin_sub_overflow(time_ns, into, &start) ? kFirstTime : start;
+}
+
+Result<bool> StoredCursor::next(wire::Reading& reading) {
+  if (limit_ == 0) {
+    scan_.close();
+    return false;
+  }
+  if (positioned_ && series_left_ > 0) scan_.next();
+  while (!scan_.valid() || series_left_ == 0) {
+    EC_TRY(scan_.status());
+    EC_ASSIGN_OR_RETURN(const bool more, scan_.next_series());
+    if (!more) {
+      scan_.close();
+      limit_ = 0;
+      return false;
+    }
+    series_left_ = series_limit_;
+  }
+  positioned_ = true;
+  EC_TRY(scan_.value(reading.value));
+  name_reading(scan_.series(), scan_.time_ns(), reading);
+  --series_left_;
+  --limit_;
+  return true;
+}
+
+void WindowCursor::open_window(std::int64_t time_ns) {
+  aggregator_.clear();
+  if (options_.every_ns == 0) {
+    window_first_ns_ = kFirstTime;
+    window_last_ns_ = kLastTime;
+    row_time_ns_ = options_.from_ns.value_or(time_ns);
+    return;
+  }
+  window_first_ns_ = window_start(time_ns, options_.every_ns);
+  row_time_ns_ = window_first_ns_;
+  // Counted from `time_ns`, as the start may be cut off by the beginning of time.
+  std::int64_t into = time_ns % options_.every_ns;
+  if (into < 0) into += options_.every_ns;
+  const std::int64_t left = options_.every_ns - into - 1;
+  if (__builtin_add_overflow(time_ns, left, &window_last_ns_)) window_last_ns_ = kLastTime;
+}
+
+// Takes in what belongs to the window; stops at the first reading that does not.
+Status WindowCursor::fill_window() {
+  wire::Value value;
+  const bool needs_values = aggregator_.needs_values();
+  const bool moves_row = options_.every_ns == 0 && !options_.from_ns.has_value();
+  while (scan_.valid()) {
+    const std::int64_t time_ns = scan_.time_ns();
+    if (time_ns < window_first_ns_ || time_ns > window_last_ns_) break;
+    if (moves_row) row_time_ns_ = std::min(row_time_ns_, time_ns);
+    if (needs_values) {
+      EC_TRY(scan_.value(value));
+      aggregator_.add(value);
+    } else {
+      aggregator_.add_without_value();
+    }
+    scan_.next();
+  }
+  return scan_.status();
+}
+
+Result<bool> WindowCursor::next(wire::Reading& reading) {
+  while (limit_ > 0) {
+    if (!scan_.valid()) {
+      EC_TRY(scan_.status());
+      EC_ASSIGN_OR_RETURN(const bool more, scan_.next_series());
+      if (!more) break;
+      continue;
+    }
+    open_window(scan_.time_ns());
+    EC_TRY(fill_window());
+    if (!aggregator_.result(reading.value)) continue;
+    name_reading(scan_.series(), row_time_ns_, reading);
+    --limit_;
+    return true;
+  }
+  limit_ = 0;
+  scan_.close();
+  return false;
+}
+
+}  // namespace edgecase::query

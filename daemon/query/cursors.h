@@ -1,0 +1,64 @@
+// The two kinds of ReadingCursor: readings as they are stored, and aggregates of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "query/aggregator.h"
+#include "query/query_service.h"
+#include "query/series_scan.h"
+
+namespace edgecase::query {
+
+inline constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+
+class StoredCursor final : public ReadingCursor {
+ public:
+  // At most `limit` readings in all, and `series_limit` of each series.
+  StoredCursor(SeriesScan scan, std::uint64_t limit, std::uint64_t series_limit)
+      : scan_(std::move(scan)), limit_(limit), series_limit_(series_limit) {}
+  Result<bool> next(wire::Reading& reading) override;
+
+ private:
+  SeriesScan scan_;
+  std::uint64_t limit_;
+  const std::uint64_t series_limit_;
+  std::uint64_t series_left_ = 0;
+  bool positioned_ = false;  // on a reading that was handed out
+};
+
+struct WindowOptions {
+  wire::Aggregate aggregate = wire::Aggregate::Mean;
+  std::int64_t every_ns = 0;            // 0: the whole range is one window
+  std::optional<std::int64_t> from_ns;  // of the range, where it has a beginning
+  bool descending = false;
+};
+
+class WindowCursor final : public ReadingCursor {
+ public:
+  WindowCursor(SeriesScan scan, const WindowOptions& options, std::uint64_t limit)
+      : scan_(std::move(scan)),
+        options_(options),
+        limit_(limit),
+        aggregator_(options.aggregate, options.descending) {}
+  Result<bool> next(wire::Reading& reading) override;
+
+ private:
+  void open_window(std::int64_t time_ns);
+  Status fill_window();
+
+  SeriesScan scan_;
+  const WindowOptions options_;
+  std::uint64_t limit_;
+  Aggregator aggregator_;
+  // Of the current window, both included.
+  std::int64_t window_first_ns_ = 0;
+  std::int64_t window_last_ns_ = 0;
+  std::int64_t row_time_ns_ = 0;
+};
+
+// The start of the window that holds `time_ns`: a multiple of `every_ns` (> 0), rounded down also
+// before 1970; the smallest int64 where that would lie below it.
+std::int64_t window_start(std::int64_t time_ns, std::int64_t every_ns);
+
+}  // namespace edgecase::query

@@ -1,0 +1,163 @@
+#include "query/query_service.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "query/cursors.h"
+#include "query/series_scan.h"
+
+namespace edgecase::query {
+namespace {
+
+constexpr std::int64_t kFirstTime = std::numeric_limits<std::int64_t>::min();
+
+double rate_of(std::uint64_t steps, std::int64_t first_ns, std::int64_t last_ns) {
+  // As doubles: the distance may be more than an int64 holds.
+  const double seconds = (static_cast<double>(last_ns) - static_cast<double>(first_ns)) / 1e9;
+  return seconds > 0 ? static_cast<double>(steps) / seconds : 0;
+}
+
+void include_times(const std::optional<std::int64_t>& first,
+                   const std::optional<std::int64_t>& last, DeviceInfo& device) {
+  if (first.has_value()) {
+    device.first_ns = std::min(device.first_ns.value_or(*first), *first);
+  }
+  if (last.has_value()) device.last_ns = std::max(device.last_ns.value_or(*last), *last);
+}
+
+}  // namespace
+
+QueryService::QueryService(Engine& engine, const catalog::Catalog& catalog)
+    : engine_(engine), catalog_(catalog) {}
+
+Result<std::vector<catalog::SeriesEntry>> QueryService::select(
+    const auth::Principal& principal, const std::string& namespace_name,
+    const wire::Selector& selector) const {
+  EC_TRY(auth::authorize_read(principal, namespace_name));
+  if (!namespace_name.empty() && namespace_name != wire::kDefaultNamespace &&
+      namespace_name != wire::kRejectedNamespace && !catalog_.has_namespace(namespace_name)) {
+    return not_found("no namespace " + namespace_name);
+  }
+  std::vector<catalog::SeriesEntry> series = catalog_.select(namespace_name, selector);
+  if (!series.empty() || !selector.is_exact()) return series;
+  const std::string device = wire::unescape_name(selector.device);
+  const std::string sensor = wire::unescape_name(selector.sensor);
+  if (namespace_name.empty()) {
+    return not_found("no series " + device + "/" + sensor + " in any namespace");
+  }
+  // For its words about what is missing; a first write may have come in between.
+  EC_ASSIGN_OR_RETURN(catalog::SeriesEntry entry, catalog_.find(namespace_name, device, sensor));
+  series.push_back(std::move(entry));
+  return series;
+}
+
+Result<std::unique_ptr<ReadingCursor>> QueryService::query(const auth::Principal& principal,
+                                                           const wire::QueryRequest& request) {
+  if (request.every_ns < 0) return invalid_argument("a window's length is negative");
+  if (request.to_ns.has_value() && *request.to_ns < request.from_ns) {
+    return invalid_argument("the range ends before it begins");
+  }
+  EC_ASSIGN_OR_RETURN(std::vector<catalog::SeriesEntry> series,
+                      select(principal, request.namespace_name, request.selector));
+  const bool from_the_beginning = request.from_ns == kFirstTime;
+  ReadOptions options;
+  options.snapshot = engine_.snapshot();
+  options.direction = request.descending ? Direction::Reverse : Direction::Forward;
+  // Runs through everything would push out of the cache what others need.
+  options.fill_cache = !from_the_beginning || request.limit.has_value();
+  const TimeRange range{request.from_ns, request.to_ns};
+  SeriesScan scan(engine_, std::move(series), range, options);
+  const std::uint64_t limit = request.limit.value_or(kNoLimit);
+  if (request.every_ns == 0 && !request.aggregate.has_value()) {
+    return std::unique_ptr<ReadingCursor>(new StoredCursor(std::move(scan), limit, kNoLimit));
+  }
+  WindowOptions window;
+  window.aggregate = request.aggregate.value_or(wire::Aggregate::Mean);
+  window.every_ns = request.every_ns;
+  if (!from_the_beginning) window.from_ns = request.from_ns;
+  window.descending = request.descending;
+  return std::unique_ptr<ReadingCursor>(new WindowCursor(std::move(scan), window, limit));
+}
+
+Result<std::unique_ptr<ReadingCursor>> QueryService::last(const auth::Principal& principal,
+                                                          const std::string& namespace_name,
+                                                          const wire::Selector& selector) {
+  EC_ASSIGN_OR_RETURN(std::vector<catalog::SeriesEntry> series,
+                      select(principal, namespace_name, selector));
+  ReadOptions options;
+  options.snapshot = engine_.snapshot();
+  options.direction = Direction::Reverse;
+  SeriesScan scan(engine_, std::move(series), {kFirstTime, std::nullopt}, options);
+  return std::unique_ptr<ReadingCursor>(new StoredCursor(std::move(scan), kNoLimit, 1));
+}
+
+Result<SeriesInfo> QueryService::describe(const catalog::SeriesEntry& entry,
+                                          const ReadOptions& options) {
+  SeriesInfo info;
+  info.namespace_name = entry.namespace_name;
+  info.device = entry.device;
+  info.sensor = entry.sensor;
+  const KeyRange keys = key_range(entry.id, {kFirstTime, std::nullopt});
+  EC_ASSIGN_OR_RETURN(const RangeStats stats,
+                      engine_.range_stats(entry.id.namespace_id, keys, options));
+  info.count = stats.entries;
+  info.stored_bytes = stats.stored_bytes;
+  for (const Direction direction : {Direction::Forward, Direction::Reverse}) {
+    ReadOptions one_way = options;
+    one_way.direction = direction;
+    EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(entry.id.namespace_id, keys, one_way));
+    EC_TRY(iterator->status());
+    if (!iterator->valid()) continue;
+    const std::int64_t time_ns = wire::time_of_reading_key(iterator->key().data());
+    (direction == Direction::Forward ? info.first_ns : info.last_ns) = time_ns;
+  }
+  if (info.count > 0 && info.first_ns.has_value() && info.last_ns.has_value()) {
+    info.readings_per_second = rate_of(info.count - 1, *info.first_ns, *info.last_ns);
+  }
+  return info;
+}
+
+Result<std::vector<SeriesInfo>> QueryService::series(const auth::Principal& principal,
+                                                     const std::string& namespace_name,
+                                                     const wire::Selector& selector) {
+  EC_ASSIGN_OR_RETURN(const std::vector<catalog::SeriesEntry> entries,
+                      select(principal, namespace_name, selector));
+  ReadOptions options;
+  options.snapshot = engine_.snapshot();
+  std::vector<SeriesInfo> infos;
+  infos.reserve(entries.size());
+  for (const catalog::SeriesEntry& entry : entries) {
+    EC_ASSIGN_OR_RETURN(SeriesInfo info, describe(entry, options));
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+Result<std::vector<DeviceInfo>> QueryService::devices(const auth::Principal& principal,
+                                                      const std::string& namespace_name,
+                                                      const wire::Selector& selector) {
+  EC_ASSIGN_OR_RETURN(const std::vector<catalog::SeriesEntry> entries,
+                      select(principal, namespace_name, selector));
+  ReadOptions options;
+  options.snapshot = engine_.snapshot();
+  std::vector<DeviceInfo> devices;
+  // A device's series follow one another.
+  for (const catalog::SeriesEntry& entry : entries) {
+    if (devices.empty() || devices.back().namespace_name != entry.namespace_name ||
+        devices.back().device != entry.device) {
+      devices.emplace_back();
+      devices.back().namespace_name = entry.namespace_name;
+      devices.back().device = entry.device;
+    }
+    EC_ASSIGN_OR_RETURN(const SeriesInfo info, describe(entry, options));
+    DeviceInfo& device = devices.back();
+    ++device.series;
+    device.count += info.count;
+    device.stored_bytes += info.stored_bytes;
+    device.readings_per_second += info.readings_per_second;
+    include_times(info.first_ns, info.last_ns, device);
+  }
+  return devices;
+}
+
+}  // namespace edgecase::query

@@ -1,0 +1,83 @@
+// The way out: authorize -> engine scan -> readings. Thread-safe; a cursor belongs to one thread
+// and must not outlive the service. A cursor holds a snapshot of the store until its end is reached
+// or it is destroyed: what is written meanwhile does not show.
+//
+// Windows (`every_ns`) are aligned to the epoch, also before it; a row's time is the window's
+// start, which may lie before `from_ns`. Windows without a result have no row. An aggregate without
+// `every_ns` gives one row a series; its time is `from_ns`, or that of the first reading where the
+// range has no beginning. What each aggregate means: aggregator.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "auth/authorize.h"
+#include "catalog/catalog.h"
+#include "edgecase/clock.h"
+#include "edgecase/engine.h"
+#include "wire/query_request.h"
+#include "wire/reading.h"
+
+namespace edgecase::query {
+
+// Readings one by one: ordered by namespace, series, then time (newest first with `descending`).
+class ReadingCursor {
+ public:
+  virtual ~ReadingCursor() = default;
+  // True: `reading` is filled, its views valid until the next call. False: the end. Never builds up
+  // the result. After an error only destruction is allowed.
+  virtual Result<bool> next(wire::Reading& reading) = 0;
+};
+
+struct SeriesInfo {
+  std::string namespace_name, device, sensor;
+  std::uint64_t count = 0;
+  std::optional<std::int64_t> first_ns, last_ns;
+  std::uint64_t stored_bytes = 0;
+  double readings_per_second = 0;  // steps between readings over the time from first to last
+};
+
+struct DeviceInfo {
+  std::string namespace_name, device;
+  std::uint64_t series = 0, count = 0;  // of those that the selector matches
+  std::optional<std::int64_t> first_ns, last_ns;
+  std::uint64_t stored_bytes = 0;
+  double readings_per_second = 0;  // of all its series together
+};
+
+class QueryService {
+ public:
+  QueryService(Engine& engine, const catalog::Catalog& catalog);
+
+  // NotFound: an exact selector that names nothing, or a namespace that does not exist (`default`
+  // always does); a glob that matches nothing is an empty result. InvalidArgument: `from_ns` after
+  // `to_ns`, a negative `every_ns`. NotAllowed: a namespace of the store's own. An empty namespace
+  // name means all whose names do not begin with `_`; `_rejected` is read when it is named.
+  // `every_ns` without an aggregate gives means.
+  Result<std::unique_ptr<ReadingCursor>> query(const auth::Principal& principal,
+                                               const wire::QueryRequest& request);
+  // The newest reading of each series.
+  Result<std::unique_ptr<ReadingCursor>> last(const auth::Principal& principal,
+                                              const std::string& namespace_name,
+                                              const wire::Selector& selector);
+  Result<std::vector<SeriesInfo>> series(const auth::Principal& principal,
+                                         const std::string& namespace_name,
+                                         const wire::Selector& selector);
+  Result<std::vector<DeviceInfo>> devices(const auth::Principal& principal,
+                                          const std::string& namespace_name,
+                                          const wire::Selector& selector);
+
+ private:
+  Result<std::vector<catalog::SeriesEntry>> select(const auth::Principal& principal,
+                                                   const std::string& namespace_name,
+                                                   const wire::Selector& selector) const;
+  Result<SeriesInfo> describe(const catalog::SeriesEntry& entry, const ReadOptions& options);
+
+  Engine& engine_;
+  const catalog::Catalog& catalog_;
+};
+
+}  // namespace edgecase::query

@@ -1,0 +1,67 @@
+#include "wire/base64.h"
+
+#include <array>
+#include <cstdint>
+
+namespace edgecase::wire {
+namespace {
+
+constexpr std::string_view kAlphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::uint8_t kNoDigit = 0xff;
+
+constexpr std::array<std::uint8_t, 256> make_digits() {
+  std::array<std::uint8_t, 256> digits{};
+  for (std::uint8_t& digit : digits) digit = kNoDigit;
+  for (std::size_t i = 0; i < kAlphabet.size(); ++i) {
+    digits[static_cast<unsigned char>(kAlphabet[i])] = static_cast<std::uint8_t>(i);
+  }
+  return digits;
+}
+constexpr std::array<std::uint8_t, 256> kDigits = make_digits();
+
+}  // namespace
+
+void append_base64(std::string_view bytes, std::string& out) {
+  out.reserve(out.size() + (bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const std::size_t taken = bytes.size() - i < 3 ? bytes.size() - i : 3;
+    std::uint32_t bits = 0;
+    for (std::size_t j = 0; j < 3; ++j) {
+      bits = bits << 8 | (j < taken ? static_cast<unsigned char>(bytes[i + j]) : 0u);
+    }
+    for (std::size_t j = 0; j < 4; ++j) {
+      out.push_back(j <= taken ? kAlphabet[bits >> (18 - 6 * j) & 63] : '=');
+    }
+  }
+}
+
+Result<std::string> decode_base64(std::string_view text) {
+  if (text.size() % 4 != 0) return invalid_argument("base64 length is not a multiple of 4");
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3);
+  for (std::size_t i = 0; i < text.size(); i += 4) {
+    std::size_t digits = 4;
+    if (i + 4 == text.size()) {
+      if (text[i + 3] == '=') digits = text[i + 2] == '=' ? 2 : 3;
+    }
+    std::uint32_t bits = 0;
+    for (std::size_t j = 0; j < 4; ++j) {
+      const std::uint8_t digit = j < digits ? kDigits[static_cast<unsigned char>(text[i + j])] : 0;
+      if (digit == kNoDigit) {
+        return invalid_argument("base64 holds a wrong character at position " +
+                                std::to_string(i + j));
+      }
+      bits = bits << 6 | digit;
+    }
+    if ((digits == 2 && (bits & 0xffff) != 0) || (digits == 3 && (bits & 0xff) != 0)) {
+      return invalid_argument("base64 ends in bits that stand for nothing");
+    }
+    for (std::size_t j = 0; j + 1 < digits; ++j) {
+      bytes.push_back(static_cast<char>(bits >> (16 - 8 * j) & 0xff));
+    }
+  }
+  return bytes;
+}
+
+}  // namespace edgecase::wire

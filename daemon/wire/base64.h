@@ -1,0 +1,16 @@
+// Base64 with the standard alphabet and padding (RFC 4648 section 4): bytes in JSON and CSV.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "edgecase/result.h"
+
+namespace edgecase::wire {
+
+void append_base64(std::string_view bytes, std::string& out);
+// InvalidArgument for any other character (line breaks too), missing padding, and bits that no
+// encoder leaves set at the end: one byte string has one text.
+Result<std::string> decode_base64(std::string_view text);
+
+}  // namespace edgecase::wire

@@ -1,0 +1,78 @@
+#include "wire/names.h"
+
+#include <cstdint>
+#include <string>
+
+#include "wire/reading.h"
+
+namespace edgecase::wire {
+namespace {
+
+constexpr char32_t kNoCharacter = 0xffffffff;
+
+// Decodes the character at `position` and moves past it; kNoCharacter for overlong forms,
+// surrogates, values above U+10FFFF and cut sequences.
+char32_t next_character(std::string_view text, std::size_t& position) {
+  const auto byte_at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte_at(position);
+  if (lead < 0x80) {
+    ++position;
+    return lead;
+  }
+  std::size_t length = 0;
+  char32_t character = 0;
+  char32_t smallest = 0;
+  if ((lead & 0xe0) == 0xc0) {
+    length = 2, character = lead & 0x1f, smallest = 0x80;
+  } else if ((lead & 0xf0) == 0xe0) {
+    length = 3, character = lead & 0x0f, smallest = 0x800;
+  } else if ((lead & 0xf8) == 0xf0) {
+    length = 4, character = lead & 0x07, smallest = 0x10000;
+  } else {
+    return kNoCharacter;
+  }
+  if (text.size() - position < length) return kNoCharacter;
+  for (std::size_t i = 1; i < length; ++i) {
+    const unsigned char next = byte_at(position + i);
+    if ((next & 0xc0) != 0x80) return kNoCharacter;
+    character = character << 6 | (next & 0x3f);
+  }
+  if (character < smallest || character > 0x10ffff) return kNoCharacter;
+  if (character >= 0xd800 && character <= 0xdfff) return kNoCharacter;
+  position += length;
+  return character;
+}
+
+Status bad_name(std::string_view what, std::string_view why) {
+  return invalid_argument(std::string(what) + " name " + std::string(why));
+}
+
+}  // namespace
+
+bool is_valid_utf8(std::string_view text) {
+  std::size_t position = 0;
+  while (position < text.size()) {
+    if (next_character(text, position) == kNoCharacter) return false;
+  }
+  return true;
+}
+
+Status check_name(std::string_view what, std::string_view name) {
+  if (name.empty()) return bad_name(what, "is empty");
+  if (name.size() > kNameMaxBytes) {
+    return bad_name(what, "has " + std::to_string(name.size()) + " bytes; at most " +
+                              std::to_string(kNameMaxBytes) + " are allowed");
+  }
+  std::size_t position = 0;
+  while (position < name.size()) {
+    const char32_t character = next_character(name, position);
+    if (character == kNoCharacter) return bad_name(what, "is not UTF-8");
+    if (character == U'/') return bad_name(what, "holds a '/', which is not allowed");
+    if (character < 0x20 || (character >= 0x7f && character <= 0x9f)) {
+      return bad_name(what, "holds a control character, which is not allowed");
+    }
+  }
+  return ok();
+}
+
+}  // namespace edgecase::wire

@@ -1,0 +1,41 @@
+// What a query asks for. Built from URL parameters by the daemon, from flags by the CLI.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "wire/selector.h"
+
+namespace edgecase::wire {
+
+enum class Aggregate : std::uint8_t {
+  Mean,
+  Min,
+  Max,
+  Sum,
+  Count,
+  First,
+  Last,
+  Stddev,
+  P50,
+  P95,
+  P99
+};
+Result<Aggregate> parse_aggregate(std::string_view name);
+std::string_view aggregate_name(Aggregate aggregate);  // "mean"
+
+struct QueryRequest {
+  std::string namespace_name{"default"};  // empty: all namespaces
+  Selector selector;
+  std::int64_t from_ns = std::numeric_limits<std::int64_t>::min();  // included
+  std::optional<std::int64_t> to_ns;                                // not included; unset: no end
+  std::int64_t every_ns = 0;           // > 0: windows, aligned to the epoch
+  std::optional<Aggregate> aggregate;  // with every_ns; alone: one window over the range
+  std::optional<std::uint64_t> limit;  // readings in all
+  bool descending = false;
+};
+
+}  // namespace edgecase::wire

@@ -1,0 +1,124 @@
+// Reading: one value of one sensor at one time. The type that every decoder produces and every
+// formatter takes.
+//
+// Readings borrow: names and texts are views into the request they were decoded from, or into the
+// batch's own store (ReadingBatch::keep). They live as long as both.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace edgecase::wire {
+
+enum class ValueType : std::uint8_t { Float64 = 1, Int64 = 2, Bool = 3, Text = 4, Bytes = 5 };
+
+// Which member counts is told by `type`.
+struct Value {
+  ValueType type = ValueType::Float64;
+  union {
+    double float64 = 0;
+    std::int64_t int64;
+    bool boolean;
+  };
+  std::string_view text;          // Text: UTF-8; Bytes: the bytes
+  std::string_view content_type;  // Bytes only
+
+  static Value of_float64(double v) {
+    Value x;
+    x.float64 = v;
+    return x;
+  }
+  static Value of_int64(std::int64_t v) {
+    Value x;
+    x.type = ValueType::Int64;
+    x.int64 = v;
+    return x;
+  }
+  static Value of_bool(bool v) {
+    Value x;
+    x.type = ValueType::Bool;
+    x.boolean = v;
+    return x;
+  }
+  static Value of_text(std::string_view v) {
+    Value x;
+    x.type = ValueType::Text;
+    x.text = v;
+    return x;
+  }
+  static Value of_bytes(std::string_view v, std::string_view content_type) {
+    Value x;
+    x.type = ValueType::Bytes;
+    x.text = v;
+    x.content_type = content_type;
+    return x;
+  }
+};
+
+struct Reading {
+  std::string_view namespace_name;
+  std::string_view device;
+  std::string_view sensor;
+  std::optional<std::int64_t> time_ns;  // unset on the way in: stamped on arrival
+  Value value;
+};
+
+// What one request or message holds. Owned by one thread.
+struct ReadingBatch {
+  std::vector<Reading> readings;
+
+  // Copies `text` into the batch; the view lives as long as the batch, or until clear().
+  std::string_view keep(std::string_view text) {
+    if (text.empty()) return {};
+    if (blocks_.empty() || blocks_.back().size - blocks_.back().used < text.size()) {
+      add_block(text.size());
+    }
+    Block& block = blocks_.back();
+    char* const copy = block.bytes.get() + block.used;
+    std::memcpy(copy, text.data(), text.size());
+    block.used += text.size();
+    return {copy, text.size()};
+  }
+  void clear() {
+    readings.clear();
+    blocks_.clear();
+  }
+
+ private:
+  struct Block {
+    std::unique_ptr<char[]> bytes;
+    std::size_t size = 0;
+    std::size_t used = 0;
+  };
+  static constexpr std::size_t kBlockBytes = 4096;
+  static constexpr std::size_t kBlockMaxBytes = 256u << 10;
+
+  // Twice the block before, within the two limits, or as large as the text.
+  void add_block(std::size_t text_bytes) {
+    std::size_t size = blocks_.empty() ? kBlockBytes : blocks_.back().size * 2;
+    if (size > kBlockMaxBytes) size = kBlockMaxBytes;
+    if (size < text_bytes) size = text_bytes;
+    blocks_.push_back({std::unique_ptr<char[]>(new char[size]), size, 0});
+  }
+
+  std::vector<Block> blocks_;  // text is added to the last
+};
+
+inline constexpr std::size_t kNameMaxBytes = 128;
+inline constexpr std::string_view kDefaultNamespace = "default";
+inline constexpr std::string_view kRejectedNamespace =
+    "_rejected";  // what no rule took or no decoder understood
+
+// Why decoding left something out: `line` counts from 1 within the request, 0 when lines mean
+// nothing there.
+struct LineError {
+  std::uint64_t line = 0;
+  std::string message;
+};
+
+}  // namespace edgecase::wire

@@ -1,0 +1,293 @@
+#include "wire/reading_format.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "wire/base64.h"
+#include "wire/reading_key.h"
+
+namespace edgecase::wire {
+namespace {
+
+constexpr std::array<std::string_view, 4> kFormatNames = {"csv", "ndjson", "json", "line"};
+constexpr std::string_view kCsvHeader = "namespace,device,sensor,time,value,type\n";
+
+void append_int(std::int64_t number, std::string& out) {
+  std::array<char, 24> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
+  out.append(text.data(), end);
+}
+
+std::string_view content_type_or_default(const Value& value) {
+  return value.content_type.empty() ? kDefaultContentType : value.content_type;
+}
+
+void append_csv_value(const Value& value, std::string& out) {
+  switch (value.type) {
+    case ValueType::Float64: append_double(value.float64, out); break;
+    case ValueType::Int64: append_int(value.int64, out); break;
+    case ValueType::Bool: out.append(value.boolean ? "true" : "false"); break;
+    case ValueType::Text: append_csv_field(value.text, out); break;
+    case ValueType::Bytes: append_base64(value.text, out); break;
+  }
+  out.push_back(',');
+  if (value.type == ValueType::Bytes && content_type_or_default(value) != kDefaultContentType) {
+    append_csv_field("bytes;" + std::string(value.content_type), out);
+  } else {
+    out.append(value_type_name(value.type));
+  }
+}
+
+void append_csv(const Reading& reading, std::string& out) {
+  append_csv_field(reading.namespace_name, out);
+  out.push_back(',');
+  append_csv_field(reading.device, out);
+  out.push_back(',');
+  append_csv_field(reading.sensor, out);
+  out.push_back(',');
+  append_time(reading.time_ns.value_or(0), out);
+  out.push_back(',');
+  append_csv_value(reading.value, out);
+  out.push_back('\n');
+}
+
+void append_json_value(const Value& value, std::string& out) {
+  switch (value.type) {
+    case ValueType::Float64: append_double(value.float64, out); break;
+    case ValueType::Int64:
+      append_int(value.int64, out);
+      out.append(",\"type\":\"int\"");
+      break;
+    case ValueType::Bool: out.append(value.boolean ? "true" : "false"); break;
+    case ValueType::Text: append_json_string(value.text, out); break;
+    case ValueType::Bytes:
+      out.push_back('"');
+      append_base64(value.text, out);
+      out.append("\",\"type\":\"bytes\",\"content_type\":");
+      append_json_string(content_type_or_default(value), out);
+      break;
+  }
+}
+
+void append_json(const Reading& reading, std::string& out) {
+  out.append("{\"namespace\":");
+  append_json_string(reading.namespace_name, out);
+  out.append(",\"device\":");
+  append_json_string(reading.device, out);
+  out.append(",\"sensor\":");
+  append_json_string(reading.sensor, out);
+  out.append(",\"time\":\"");
+  append_time(reading.time_ns.value_or(0), out);
+  out.append("\",\"value\":");
+  append_json_value(reading.value, out);
+  out.push_back('}');
+}
+
+// A `\` before each of `special`; other `\` stand for themselves in line protocol.
+void append_line_name(std::string_view name, std::string_view special, std::string& out) {
+  for (const char c : name) {
+    if (special.find(c) != std::string_view::npos) out.push_back('\\');
+    out.push_back(c);
+  }
+}
+
+// Why there is no line form, or null.
+const char* no_line_form(const Reading& reading) {
+  if (reading.value.type == ValueType::Bytes) return "bytes";
+  if (reading.sensor.starts_with('#')) return "a sensor beginning with #";
+  // Behind the name comes `,` or a space, which that `\` would escape.
+  if (reading.sensor.ends_with('\\') || reading.device.ends_with('\\')) {
+    return "a name ending in a backslash";
+  }
+  return nullptr;
+}
+
+void append_line(const Reading& reading, std::string& out) {
+  const char* const missing = no_line_form(reading);
+  if (missing != nullptr) {
+    // Names hold no line breaks, so the comment is one line.
+    out.append("# ").append(reading.device).append("/").append(reading.sensor).append(" ");
+    append_time(reading.time_ns.value_or(0), out);
+    out.append(": line protocol has no form for ").append(missing).append("\n");
+    return;
+  }
+  append_line_name(reading.sensor, ", ", out);
+  out.append(",device=");
+  append_line_name(reading.device, ",= ", out);
+  out.append(" value=");
+  switch (reading.value.type) {
+    case ValueType::Float64: append_double(reading.value.float64, out); break;
+    case ValueType::Int64:
+      append_int(reading.value.int64, out);
+      out.push_back('i');
+      break;
+    case ValueType::Bool: out.append(reading.value.boolean ? "true" : "false"); break;
+    case ValueType::Text:
+      out.push_back('"');
+      append_line_name(reading.value.text, "\"\\", out);
+      out.push_back('"');
+      break;
+    case ValueType::Bytes: break;
+  }
+  out.push_back(' ');
+  append_int(reading.time_ns.value_or(0), out);
+  out.push_back('\n');
+}
+
+void append_digits(std::int64_t number, int digits, std::string& out) {
+  std::array<char, 9> text;
+  for (int i = digits; i > 0; --i) {
+    text[static_cast<std::size_t>(i - 1)] = static_cast<char>('0' + number % 10);
+    number /= 10;
+  }
+  out.append(text.data(), static_cast<std::size_t>(digits));
+}
+
+struct Date {
+  std::int64_t year, month, day;
+};
+
+// The other way round of days_from_date in time_text.cc, with years that begin in March.
+Date date_from_days(std::int64_t days) {
+  days += 719'468;  // from 0000-03-01
+  const std::int64_t era = (days >= 0 ? days : days - 146'096) / 146'097;
+  const std::int64_t day_of_era = days - era * 146'097;
+  const std::int64_t year_of_era =
+      (day_of_era - day_of_era / 1'460 + day_of_era / 36'524 - day_of_era / 146'096) / 365;
+  const std::int64_t day_of_year =
+      day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+  const std::int64_t month_from_march = (5 * day_of_year + 2) / 153;
+  const std::int64_t day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+  const std::int64_t month = month_from_march < 10 ? month_from_march + 3 : month_from_march - 9;
+  return {year_of_era + era * 400 + (month <= 2 ? 1 : 0), month, day};
+}
+
+}  // namespace
+
+Result<ReadingFormat> parse_reading_format(std::string_view name) {
+  for (std::size_t i = 0; i < kFormatNames.size(); ++i) {
+    if (kFormatNames[i] == name) return static_cast<ReadingFormat>(i);
+  }
+  return invalid_argument("unknown format \"" + std::string(name.substr(0, 64)) +
+                          "\"; one of csv ndjson json line");
+}
+
+std::string_view content_type_of(ReadingFormat format) {
+  switch (format) {
+    case ReadingFormat::Csv: return "text/csv; charset=utf-8";
+    case ReadingFormat::Ndjson: return "application/x-ndjson";
+    case ReadingFormat::Json: return "application/json";
+    case ReadingFormat::Line: return "text/plain; charset=utf-8";
+  }
+  return kDefaultContentType;
+}
+
+void ReadingFormatter::begin(std::string& out) {
+  first_ = true;
+  if (format_ == ReadingFormat::Csv) out.append(kCsvHeader);
+  if (format_ == ReadingFormat::Json) out.push_back('[');
+}
+
+void ReadingFormatter::reading(const Reading& reading, std::string& out) {
+  switch (format_) {
+    case ReadingFormat::Csv: append_csv(reading, out); return;
+    case ReadingFormat::Ndjson:
+      append_json(reading, out);
+      out.push_back('\n');
+      return;
+    case ReadingFormat::Json:
+      out.append(first_ ? "\n" : ",\n");
+      first_ = false;
+      append_json(reading, out);
+      return;
+    case ReadingFormat::Line: append_line(reading, out); return;
+  }
+}
+
+void ReadingFormatter::end(std::string& out) {
+  if (format_ == ReadingFormat::Json) out.append(first_ ? "]\n" : "\n]\n");
+}
+
+void append_double(double value, std::string& out) {
+  if (value == 0) {
+    out.append(std::signbit(value) ? "-0.0" : "0");
+    return;
+  }
+  std::array<char, 32> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  out.append(text.data(), end);
+}
+
+void append_time(std::int64_t time_ns, std::string& out) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  constexpr std::int64_t kDay = 86'400;
+  std::int64_t seconds = time_ns / kSecond;
+  std::int64_t nanoseconds = time_ns % kSecond;
+  if (nanoseconds < 0) {
+    nanoseconds += kSecond;
+    --seconds;
+  }
+  std::int64_t days = seconds / kDay;
+  std::int64_t second_of_day = seconds % kDay;
+  if (second_of_day < 0) {
+    second_of_day += kDay;
+    --days;
+  }
+  const Date date = date_from_days(days);
+  append_digits(date.year, 4, out);
+  out.push_back('-');
+  append_digits(date.month, 2, out);
+  out.push_back('-');
+  append_digits(date.day, 2, out);
+  out.push_back('T');
+  append_digits(second_of_day / 3'600, 2, out);
+  out.push_back(':');
+  append_digits(second_of_day / 60 % 60, 2, out);
+  out.push_back(':');
+  append_digits(second_of_day % 60, 2, out);
+  out.push_back('.');
+  append_digits(nanoseconds, 9, out);
+  out.push_back('Z');
+}
+
+void append_json_string(std::string_view text, std::string& out) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  out.push_back('"');
+  std::size_t plain = 0;  // begin of what needs no escape
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c >= 0x20 && c != '"' && c != '\\') continue;
+    out.append(text.substr(plain, i - plain));
+    plain = i + 1;
+    switch (c) {
+      case '"': out.append("\\\""); break;
+      case '\\': out.append("\\\\"); break;
+      case '\n': out.append("\\n"); break;
+      case '\r': out.append("\\r"); break;
+      case '\t': out.append("\\t"); break;
+      default:
+        out.append("\\u00");
+        out.push_back(kHex[c >> 4]);
+        out.push_back(kHex[c & 15]);
+    }
+  }
+  out.append(text.substr(plain));
+  out.push_back('"');
+}
+
+void append_csv_field(std::string_view text, std::string& out) {
+  const bool outer_space = !text.empty() && (text.front() == ' ' || text.back() == ' ');
+  if (!text.empty() && !outer_space && text.find_first_of(",\"\r\n\t") == std::string_view::npos) {
+    out.append(text);
+    return;
+  }
+  out.push_back('"');
+  for (const char c : text) {
+    if (c == '"') out.push_back('"');
+    out.push_back(c);
+  }
+  out.push_back('"');
+}
+
+}  // namespace edgecase::wire

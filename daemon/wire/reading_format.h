@@ -1,0 +1,55 @@
+// Readings as bytes for people and programs: csv, ndjson, json, line (CONTRACT sections 3 and 6).
+// Used by the daemon's answers, by export, and by the CLI. The table of a terminal is the CLI's
+// own.
+//
+//   csv     header `namespace,device,sensor,time,value,type`, one reading a line, RFC 4180 quotes,
+//           lines end in LF. type: float int bool text bytes; bytes are base64, and a content type
+//           other than kDefaultContentType follows as `bytes;image/jpeg`.
+//   ndjson  one object a line, as POST /api/v1/readings takes them. `type` is there for int and
+//           bytes only; bytes also have `content_type`.
+//   json    the same objects in one array.
+//   line    Influx line protocol, `sensor,device=DEVICE value=VALUE NANOSECONDS`: with the mapping
+//           of CONTRACT section 6 it leads back to the same series. It names no namespace. A
+//           reading without a line form becomes a comment line beginning with `#`, which parsers
+//           pass over: bytes, and names that line protocol cannot quote (ending in `\`, or a sensor
+//           beginning with `#`).
+//
+// Floats print in the shortest form that reads back equal.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "edgecase/result.h"
+#include "wire/reading.h"
+
+namespace edgecase::wire {
+
+enum class ReadingFormat : unsigned char { Csv, Ndjson, Json, Line };
+Result<ReadingFormat> parse_reading_format(std::string_view name);
+std::string_view content_type_of(ReadingFormat format);
+
+// Appends to a buffer that the caller empties: begin(), reading()..., end().
+class ReadingFormatter {
+ public:
+  explicit ReadingFormatter(ReadingFormat format) : format_(format) {}
+  void begin(std::string& out);
+  void reading(const Reading& reading, std::string& out);  // time_ns must be set
+  void end(std::string& out);
+
+ private:
+  ReadingFormat format_;
+  bool first_ = true;
+};
+
+// The shortest decimal text that reads back as the same double: 21.5, 1e+300, never "nan" or "inf".
+// Negative zero is "-0.0", which JSON readers do not take for an integer.
+void append_double(double value, std::string& out);
+// "2026-11-20T14:00:00.000000000Z", all of int64 nanoseconds.
+void append_time(std::int64_t time_ns, std::string& out);
+// With quotes and escapes, valid UTF-8 kept as it is.
+void append_json_string(std::string_view text, std::string& out);
+// With quotes where RFC 4180 wants them, and around empty text and outer spaces.
+void append_csv_field(std::string_view text, std::string& out);
+
+}  // namespace edgecase::wire

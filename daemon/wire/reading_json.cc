@@ -1,0 +1,449 @@
+#include "wire/reading_json.h"
+
+#include <array>
+#include <charconv>
+#include <exception>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "wire/base64.h"
+#include "wire/names.h"
+#include "wire/reading_key.h"
+#include "wire/time_text.h"
+
+namespace edgecase::wire {
+namespace {
+
+using Json = nlohmann::json;
+
+// One JSON scalar as it came, before its meaning is known: "type" may follow "value".
+struct Scalar {
+  enum class Kind : unsigned char { None, Null, Boolean, Integer, Huge, Decimal, Text, Nested };
+  Kind kind = Kind::None;
+  bool boolean = false;
+  std::int64_t integer = 0;  // Integer
+  double decimal = 0;        // Integer, Huge (whole, but not an int64), Decimal
+  std::string text;
+};
+
+enum class Key : unsigned char {
+  Namespace,
+  Device,
+  Sensor,
+  Time,
+  Value,
+  Type,
+  ContentType,
+  Unknown
+};
+constexpr std::size_t kKeyCount = 7;
+constexpr std::array<std::string_view, kKeyCount> kKeyNames = {
+    "namespace", "device", "sensor", "time", "value", "type", "content_type"};
+
+Key key_of(std::string_view name) {
+  for (std::size_t i = 0; i < kKeyCount; ++i) {
+    if (kKeyNames[i] == name) return static_cast<Key>(i);
+  }
+  return Key::Unknown;
+}
+
+// Takes the parser's events; builds readings. Every member of an object is kept as a Scalar until
+// the object ends.
+class Decoder : public nlohmann::json_sax<Json> {
+ public:
+  enum class Shape : unsigned char { Object, ArrayOrObject };
+
+  Decoder(const JsonDecodeOptions& options, ReadingBatch& batch, JsonDecodeOutcome& outcome)
+      : options_(options), batch_(batch), outcome_(outcome) {}
+
+  // Parses one document. `line` is what errors name; for an array, the element's number.
+  Status decode(std::string_view document, std::uint64_t line, Shape shape);
+
+  bool null() override { return scalar(Scalar::Kind::Null); }
+  bool boolean(bool value) override {
+    if (!scalar(Scalar::Kind::Boolean)) return false;
+    target_->boolean = value;
+    return true;
+  }
+  bool number_integer(Json::number_integer_t value) override {
+    if (!scalar(Scalar::Kind::Integer)) return false;
+    target_->integer = value;
+    target_->decimal = static_cast<double>(value);
+    return true;
+  }
+  bool number_unsigned(Json::number_unsigned_t value) override {
+    const bool fits = value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (!scalar(fits ? Scalar::Kind::Integer : Scalar::Kind::Huge)) return false;
+    target_->integer = fits ? static_cast<std::int64_t>(value) : 0;
+    target_->decimal = static_cast<double>(value);
+    return true;
+  }
+  bool number_float(Json::number_float_t value, const std::string& raw) override {
+    // Whole numbers beyond 64 bits arrive here too.
+    const bool whole = raw.find_first_of(".eE") == std::string::npos;
+    if (!scalar(whole ? Scalar::Kind::Huge : Scalar::Kind::Decimal)) return false;
+    target_->decimal = value;
+    // The parser reads decimals by the locale; from_chars does not.
+    std::from_chars(raw.data(), raw.data() + raw.size(), target_->decimal);
+    return true;
+  }
+  bool string(std::string& value) override {
+    if (!scalar(Scalar::Kind::Text)) return false;
+    target_->text.swap(value);
+    return true;
+  }
+  bool binary(Json::binary_t&) override { return scalar(Scalar::Kind::Nested); }
+
+  bool start_object(std::size_t) override {
+    if (!enter()) return false;
+    if (depth_ == object_depth_ + 1) {
+      begin_reading();
+      return true;
+    }
+    return nested();
+  }
+  bool end_object() override {
+    --depth_;
+    if (depth_ == object_depth_) finish_reading();
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    if (!enter()) return false;
+    if (depth_ == 1 && shape_ == Shape::ArrayOrObject) {
+      object_depth_ = 1;
+      in_array_ = true;
+      return true;
+    }
+    if (depth_ == object_depth_ + 1) return stray();
+    return nested();
+  }
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+  bool key(std::string& name) override {
+    if (depth_ != object_depth_ + 1) return true;
+    const Key found = key_of(name);
+    if (found == Key::Unknown) {
+      complain("unknown key \"" + name.substr(0, kNameMaxBytes) +
+               "\"; known are namespace device sensor time value type content_type");
+      target_ = &ignored_;
+      return true;
+    }
+    target_ = &members_[static_cast<std::size_t>(found)];
+    if (target_->kind != Scalar::Kind::None) complain("key \"" + name + "\" comes twice");
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::detail::exception& error) override {
+    // The library's text carries an internal number in brackets first.
+    std::string_view what = error.what();
+    if (const auto end = what.find("] "); end != std::string_view::npos)
+      what.remove_prefix(end + 2);
+    failure_ = invalid_argument("not JSON at byte " + std::to_string(position) + ": " +
+                                std::string(what.substr(0, 200)));
+    return false;
+  }
+
+ private:
+  bool enter() {
+    if (++depth_ <= options_.depth_max) return true;
+    failure_ = invalid_argument("JSON is nested deeper than " + std::to_string(options_.depth_max));
+    return false;
+  }
+  // A scalar of the current object, of something nested in it, or where an object should be.
+  bool scalar(Scalar::Kind kind) {
+    if (depth_ > object_depth_ + 1) {
+      target_ = &ignored_;
+    } else if (depth_ <= object_depth_) {
+      if (!in_array_) return stray();
+      target_ = &ignored_;
+      ++element_;
+      report("a reading is a JSON object");
+    }
+    target_->kind = kind;
+    return true;
+  }
+  bool nested() {
+    if (depth_ == object_depth_ + 2) {
+      target_->kind = Scalar::Kind::Nested;
+      complain("an object or array cannot be a reading's member");
+    }
+    return true;
+  }
+  bool stray() {
+    failure_ = invalid_argument("a reading is a JSON object");
+    return false;
+  }
+
+  void begin_reading() {
+    for (Scalar& member : members_) {
+      member.kind = Scalar::Kind::None;
+      member.text.clear();
+    }
+    complaint_.clear();
+  }
+  void complain(std::string text) {
+    if (complaint_.empty()) complaint_ = std::move(text);
+  }
+  void finish_reading();
+  void report(const std::string& message);
+  Scalar& member(Key key) { return members_[static_cast<std::size_t>(key)]; }
+
+  Status build(Reading& reading);
+  Status take_name(Key key, std::string_view& last, std::string_view& name);
+  Status take_time(std::optional<std::int64_t>& time_ns);
+  Status take_value(Value& value);
+  Status take_typed_value(ValueType type, Value& value);
+  Status take_bytes(Value& value);
+
+  const JsonDecodeOptions& options_;
+  ReadingBatch& batch_;
+  JsonDecodeOutcome& outcome_;
+
+  Shape shape_ = Shape::Object;
+  bool in_array_ = false;
+  std::size_t depth_ = 0;
+  std::size_t object_depth_ = 0;  // containers around a reading's object
+  std::uint64_t line_ = 0;
+  std::uint64_t element_ = 0;
+  std::array<Scalar, kKeyCount> members_;
+  Scalar ignored_;
+  Scalar* target_ = &ignored_;
+  std::string complaint_;
+  Status failure_;
+  // Neighbours mostly share their names: one copy serves them all.
+  std::string_view last_namespace_, last_device_, last_sensor_;
+};
+
+Status Decoder::decode(std::string_view document, std::uint64_t line, Shape shape) {
+  shape_ = shape;
+  in_array_ = false;
+  depth_ = 0;
+  object_depth_ = 0;
+  line_ = line;
+  element_ = 0;
+  failure_ = ok();
+  bool done = false;
+  // The library throws only for what the machine lacks; this is the seam where it stops.
+  try {
+    done = Json::sax_parse(document.begin(), document.end(), this);
+  } catch (const std::exception& error) {
+    return busy(std::string("JSON could not be read: ") + error.what());
+  }
+  if (!failure_.ok()) return failure_;
+  return done ? ok() : invalid_argument("not JSON");
+}
+
+void Decoder::report(const std::string& message) {
+  ++outcome_.bad;
+  if (outcome_.errors.size() >= options_.errors_max) return;
+  if (in_array_) {
+    outcome_.errors.push_back({element_, "element " + std::to_string(element_) + ": " + message});
+  } else {
+    outcome_.errors.push_back({line_, message});
+  }
+}
+
+void Decoder::finish_reading() {
+  ++element_;
+  if (!complaint_.empty()) return report(complaint_);
+  Reading reading;
+  if (const Status status = build(reading); !status.ok()) return report(status.message());
+  batch_.readings.push_back(reading);
+  ++outcome_.good;
+}
+
+Status Decoder::build(Reading& reading) {
+  if (member(Key::Namespace).kind == Scalar::Kind::None) {
+    reading.namespace_name = options_.default_namespace;
+  } else {
+    EC_TRY(take_name(Key::Namespace, last_namespace_, reading.namespace_name));
+  }
+  EC_TRY(take_name(Key::Device, last_device_, reading.device));
+  EC_TRY(take_name(Key::Sensor, last_sensor_, reading.sensor));
+  EC_TRY(take_time(reading.time_ns));
+  EC_TRY(take_value(reading.value));
+  return check_value(reading.value);
+}
+
+Status Decoder::take_name(Key key, std::string_view& last, std::string_view& name) {
+  const std::string what(kKeyNames[static_cast<std::size_t>(key)]);
+  const Scalar& given = member(key);
+  if (given.kind == Scalar::Kind::None) return invalid_argument("\"" + what + "\" is missing");
+  if (given.kind != Scalar::Kind::Text) return invalid_argument("\"" + what + "\" is no string");
+  if (last.empty() || given.text != last) {
+    EC_TRY(check_name(what, given.text));
+    last = batch_.keep(given.text);
+  }
+  name = last;
+  return ok();
+}
+
+Status Decoder::take_time(std::optional<std::int64_t>& time_ns) {
+  const Scalar& given = member(Key::Time);
+  switch (given.kind) {
+    case Scalar::Kind::None: return ok();
+    case Scalar::Kind::Integer: time_ns = given.integer; return ok();
+    case Scalar::Kind::Text: {
+      EC_ASSIGN_OR_RETURN(time_ns, parse_rfc3339_ns(given.text));
+      return ok();
+    }
+    case Scalar::Kind::Huge:
+      return invalid_argument("\"time\" is outside what 64-bit nanoseconds can hold");
+    default: return invalid_argument("\"time\" is neither RFC 3339 text nor whole nanoseconds");
+  }
+}
+
+Status Decoder::take_value(Value& value) {
+  const Scalar& given = member(Key::Value);
+  if (given.kind == Scalar::Kind::None) return invalid_argument("\"value\" is missing");
+  const Scalar& type = member(Key::Type);
+  if (type.kind != Scalar::Kind::None) {
+    if (type.kind != Scalar::Kind::Text) return invalid_argument("\"type\" is no string");
+    EC_ASSIGN_OR_RETURN(const ValueType wanted, parse_value_type(type.text));
+    if (wanted != ValueType::Bytes && member(Key::ContentType).kind != Scalar::Kind::None) {
+      return invalid_argument("\"content_type\" belongs to \"type\":\"bytes\" alone");
+    }
+    return take_typed_value(wanted, value);
+  }
+  if (member(Key::ContentType).kind != Scalar::Kind::None) {
+    return invalid_argument("\"content_type\" needs \"type\":\"bytes\"");
+  }
+  switch (given.kind) {
+    case Scalar::Kind::Boolean: return take_typed_value(ValueType::Bool, value);
+    case Scalar::Kind::Text: return take_typed_value(ValueType::Text, value);
+    default: return take_typed_value(ValueType::Float64, value);
+  }
+}
+
+Status Decoder::take_typed_value(ValueType type, Value& value) {
+  const Scalar& given = member(Key::Value);
+  if (given.kind == Scalar::Kind::Null) return invalid_argument("\"value\" is null");
+  switch (type) {
+    case ValueType::Float64:
+      if (given.kind != Scalar::Kind::Integer && given.kind != Scalar::Kind::Huge &&
+          given.kind != Scalar::Kind::Decimal) {
+        return invalid_argument("\"value\" is no number");
+      }
+      value = Value::of_float64(given.decimal);
+      return ok();
+    case ValueType::Int64:
+      if (given.kind == Scalar::Kind::Huge) {
+        return invalid_argument("\"value\" is outside what a 64-bit integer can hold");
+      }
+      if (given.kind != Scalar::Kind::Integer) {
+        return invalid_argument("\"value\" is no whole number");
+      }
+      value = Value::of_int64(given.integer);
+      return ok();
+    case ValueType::Bool:
+      if (given.kind != Scalar::Kind::Boolean) {
+        return invalid_argument("\"value\" is neither true nor false");
+      }
+      value = Value::of_bool(given.boolean);
+      return ok();
+    case ValueType::Text:
+      if (given.kind != Scalar::Kind::Text) return invalid_argument("\"value\" is no string");
+      value = Value::of_text(batch_.keep(given.text));
+      return ok();
+    case ValueType::Bytes: return take_bytes(value);
+  }
+  return invalid_argument("unknown type");
+}
+
+Status Decoder::take_bytes(Value& value) {
+  const Scalar& given = member(Key::Value);
+  if (given.kind != Scalar::Kind::Text) return invalid_argument("\"value\" is no base64 string");
+  EC_ASSIGN_OR_RETURN(const std::string bytes, decode_base64(given.text));
+  std::string_view content_type = kDefaultContentType;
+  if (const Scalar& named = member(Key::ContentType); named.kind != Scalar::Kind::None) {
+    if (named.kind != Scalar::Kind::Text) return invalid_argument("\"content_type\" is no string");
+    content_type = batch_.keep(named.text);
+  }
+  value = Value::of_bytes(batch_.keep(bytes), content_type);
+  return ok();
+}
+
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+// Whether `line` is a JSON object from its first to its last character, as far as braces tell.
+bool looks_like_whole_object(std::string_view line) {
+  std::size_t depth = 0;
+  bool in_string = false;
+  bool closed = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if (c == '}' || c == ']') {
+      if (depth == 0) return false;
+      if (--depth == 0) closed = true;
+    }
+  }
+  return closed && depth == 0 && !in_string;
+}
+
+Status decode_lines(std::string_view body, const JsonDecodeOptions& options, ReadingBatch& batch,
+                    JsonDecodeOutcome& outcome) {
+  Decoder decoder(options, batch, outcome);
+  std::uint64_t line_number = 0;
+  while (!body.empty()) {
+    ++line_number;
+    const std::size_t end = body.find('\n');
+    const std::string_view line = body.substr(0, end);
+    body.remove_prefix(end == std::string_view::npos ? body.size() : end + 1);
+    if (is_blank(line)) continue;
+    const std::size_t kept = batch.readings.size();
+    const JsonDecodeOutcome before{outcome.good, outcome.bad, {}};
+    const std::size_t errors = outcome.errors.size();
+    const Status status = decoder.decode(line, line_number, Decoder::Shape::Object);
+    if (status.ok()) continue;
+    if (status.code() != StatusCode::InvalidArgument) return status;
+    // An object may have ended before the error: `{...} rubbish` is one bad line, no reading.
+    batch.readings.resize(kept);
+    outcome.good = before.good;
+    outcome.bad = before.bad + 1;
+    outcome.errors.resize(errors);
+    if (errors < options.errors_max) outcome.errors.push_back({line_number, status.message()});
+  }
+  return ok();
+}
+
+}  // namespace
+
+Status decode_readings_json(std::string_view body, const JsonDecodeOptions& options,
+                            ReadingBatch& batch, JsonDecodeOutcome& outcome) {
+  outcome = {};
+  const std::size_t begin = body.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return invalid_argument("the body is empty");
+  const std::size_t line_end = body.find('\n', begin);
+  const bool one_line = line_end == std::string_view::npos || is_blank(body.substr(line_end));
+  const bool array = body[begin] == '[';
+  if (!array && !one_line && looks_like_whole_object(body.substr(begin, line_end - begin))) {
+    return decode_lines(body, options, batch, outcome);
+  }
+  // One document, perhaps over many lines.
+  const std::size_t kept = batch.readings.size();
+  Decoder decoder(options, batch, outcome);
+  const Status status = decoder.decode(body, 1, Decoder::Shape::ArrayOrObject);
+  if (status.ok()) return status;
+  batch.readings.resize(kept);
+  outcome = {};
+  // NDJSON whose first line is spoilt still has its other lines.
+  if (!array && !one_line && status.code() == StatusCode::InvalidArgument) {
+    return decode_lines(body, options, batch, outcome);
+  }
+  return status;
+}
+
+}  // namespace edgecase::wire

@@ -1,0 +1,83 @@
+// A reading as the engine holds it: a key that sorts by series, then time, and a value.
+//
+//   key      offset  size  field                                     (16 bytes, all big-endian)
+//                 0     4  device id
+//                 4     4  sensor id
+//                 8     8  time, signed nanoseconds, its sign bit flipped: byte order is time order
+//
+//   value    offset  size  field
+//                 0     1  tag
+//                 1     n  by tag:
+//     1 float64    8  IEEE 754 double, little-endian; finite
+//     2 int64      8  signed, little-endian
+//     3 false      0
+//     4 true       0
+//     5 text       n  UTF-8
+//     6 bytes      n  varint (LEB128) length c of the content type, c bytes of it, the bytes
+//
+// Tags 1 and 2 are the engine's kFloatTag and kIntegerTag, which its series codec packs best.
+// Changing anything above needs a new tag and a test that reads the old one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "edgecase/bytes.h"
+#include "edgecase/result.h"
+#include "wire/reading.h"
+
+namespace edgecase::wire {
+
+inline constexpr std::size_t kSeriesPrefixBytes = 8;
+inline constexpr std::size_t kReadingKeyBytes = 16;
+inline constexpr std::size_t kNumberValueBytes = 9;
+inline constexpr std::size_t kContentTypeMaxBytes = 255;
+// What a stored value may take in all: the engine's limit.
+inline constexpr std::size_t kEncodedValueMaxBytes = 16u << 20;
+inline constexpr std::string_view kDefaultContentType = "application/octet-stream";
+
+enum class ValueTag : char {
+  Float64 = 1,
+  Int64 = 2,
+  False = 3,
+  True = 4,
+  Text = 5,
+  Bytes = 6,
+};
+
+struct ReadingKey {
+  std::uint32_t device = 0;
+  std::uint32_t sensor = 0;
+  std::int64_t time_ns = 0;
+};
+
+// Writes kReadingKeyBytes at `out`.
+void encode_reading_key(const ReadingKey& key, char* out);
+Bytes make_reading_key(const ReadingKey& key);
+// False when `bytes` is no reading's key.
+bool decode_reading_key(ByteView bytes, ReadingKey& key);
+
+// The time of a key known to be kReadingKeyBytes long: the inner loop of scans.
+inline std::int64_t time_of_reading_key(const char* key) {
+  std::uint64_t bits = 0;
+  for (std::size_t i = kSeriesPrefixBytes; i < kReadingKeyBytes; ++i) {
+    bits = bits << 8 | static_cast<unsigned char>(key[i]);
+  }
+  return static_cast<std::int64_t>(bits ^ std::uint64_t{1} << 63);
+}
+
+// What may be stored: finite floats, UTF-8 text, a content type of printable ASCII and at most
+// kContentTypeMaxBytes, kEncodedValueMaxBytes in all. InvalidArgument says what is wrong.
+Status check_value(const Value& value);
+
+// Appends the encoding of a value that passed check_value().
+void append_value(const Value& value, Bytes& out);
+// The value's views point into `bytes`. False when `bytes` is no value.
+bool decode_value(ByteView bytes, Value& value);
+
+// "float", "int", "bool", "text", "bytes".
+std::string_view value_type_name(ValueType type);
+Result<ValueType> parse_value_type(std::string_view name);
+
+}  // namespace edgecase::wire

@@ -1,0 +1,24 @@
+// Paths of the HTTP face, once (CONTRACT section 6).
+#pragma once
+
+namespace edgecase::wire::routes {
+
+inline constexpr char kInfluxWrite[] = "/write";
+inline constexpr char kInfluxWriteV2[] = "/api/v2/write";
+inline constexpr char kInfluxPing[] = "/ping";
+inline constexpr char kInfluxQuery[] = "/query";
+inline constexpr char kReadings[] = "/api/v1/readings";
+inline constexpr char kBlob[] = "/api/v1/blob";  // then /NS/DEVICE/SENSOR, each percent-encoded
+inline constexpr char kQuery[] = "/api/v1/query";
+inline constexpr char kLast[] = "/api/v1/last";
+inline constexpr char kSeries[] = "/api/v1/series";
+inline constexpr char kDevices[] = "/api/v1/devices";
+inline constexpr char kNamespaces[] = "/api/v1/namespaces";
+inline constexpr char kStatus[] = "/api/v1/status";
+inline constexpr char kMqttTest[] = "/api/v1/mqtt/test";
+inline constexpr char kHealthz[] = "/healthz";
+inline constexpr char kReadyz[] = "/readyz";
+inline constexpr char kMetrics[] = "/metrics";
+inline constexpr char kPage[] = "/";
+
+}  // namespace edgecase::wire::routes

@@ -1,0 +1,331 @@
+#include "wire/time_text.h"
+
+#include <array>
+#include <limits>
+
+namespace edgecase::wire {
+namespace {
+
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+
+struct Unit {
+  std::string_view name;
+  std::int64_t ns;
+};
+// Longer names first where one begins with another, so that "ms" is not "m" and a rest.
+constexpr std::array kUnits = {
+    Unit{"ns", 1},
+    Unit{"us", 1'000},
+    Unit{"ms", 1'000'000},
+    Unit{"s", kNanosecondsPerSecond},
+    Unit{"m", 60 * kNanosecondsPerSecond},
+    Unit{"h", 3'600 * kNanosecondsPerSecond},
+    Unit{"d", 86'400 * kNanosecondsPerSecond},
+    Unit{"w", 7 * 86'400 * kNanosecondsPerSecond},
+};
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kShownBytes = 64;  // a message repeats input, but not all of it
+  if (text.size() <= kShownBytes) return "\"" + std::string(text) + "\"";
+  return "\"" + std::string(text.substr(0, kShownBytes)) + "...\"";
+}
+
+Status bad_duration(std::string_view text, std::string_view why) {
+  return invalid_argument("duration " + quoted(text) + " " + std::string(why) +
+                          "; write it like 15m, 1h30m, 250us, 7d");
+}
+
+Status bad_time(std::string_view text, std::string_view why) {
+  return invalid_argument("time " + quoted(text) + " " + std::string(why));
+}
+
+constexpr std::string_view kOutOfRange =
+    "is outside 1677-09-21T00:12:43.145224192Z .. 2262-04-11T23:47:16.854775807Z";
+
+// Takes decimal digits off the front of `rest`; false on overflow or none.
+bool take_number(std::string_view& rest, std::int64_t& number) {
+  number = 0;
+  std::size_t digits = 0;
+  while (digits < rest.size() && is_digit(rest[digits])) {
+    if (__builtin_mul_overflow(number, 10, &number) ||
+        __builtin_add_overflow(number, rest[digits] - '0', &number)) {
+      return false;
+    }
+    ++digits;
+  }
+  rest.remove_prefix(digits);
+  return digits != 0;
+}
+
+// Takes exactly `digits` digits.
+bool take_fixed(std::string_view& rest, std::size_t digits, std::int64_t& number) {
+  if (rest.size() < digits) return false;
+  number = 0;
+  for (std::size_t i = 0; i < digits; ++i) {
+    if (!is_digit(rest[i])) return false;
+    number = number * 10 + (rest[i] - '0');
+  }
+  rest.remove_prefix(digits);
+  return true;
+}
+
+bool take_character(std::string_view& rest, char wanted) {
+  if (rest.empty() || rest.front() != wanted) return false;
+  rest.remove_prefix(1);
+  return true;
+}
+
+// After the point: 1 to 9 digits, as nanoseconds.
+bool take_fraction(std::string_view& rest, std::int64_t& nanoseconds) {
+  std::size_t digits = 0;
+  nanoseconds = 0;
+  while (digits < rest.size() && is_digit(rest[digits])) {
+    if (++digits > 9) return false;
+    nanoseconds = nanoseconds * 10 + (rest[digits - 1] - '0');
+  }
+  rest.remove_prefix(digits);
+  if (digits == 0) return false;
+  for (; digits < 9; ++digits) nanoseconds *= 10;
+  return true;
+}
+
+// Days from 1970-01-01 in the proleptic Gregorian calendar. Years begin in March here, so that the
+// leap day is the last of a year and month lengths follow one formula.
+std::int64_t days_from_date(std::int64_t year, std::int64_t month, std::int64_t day) {
+  if (month <= 2) --year;
+  const std::int64_t era = (year >= 0 ? year : year - 399) / 400;
+  const std::int64_t year_of_era = year - era * 400;
+  const std::int64_t month_from_march = (month + 9) % 12;
+  const std::int64_t day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+  const std::int64_t day_of_era =
+      year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+  constexpr std::int64_t kDaysPerEra = 146'097;
+  constexpr std::int64_t kEpochDay = 719'468;  // 1970-01-01, counted from 0000-03-01
+  return era * kDaysPerEra + day_of_era - kEpochDay;
+}
+
+std::int64_t days_in_month(std::int64_t year, std::int64_t month) {
+  constexpr std::array<std::int64_t, 12> kDays = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+  return month == 2 && leap ? 29 : kDays[static_cast<std::size_t>(month - 1)];
+}
+
+// `nanoseconds` in [0, 1 s). False when int64 cannot hold the result.
+bool combine(std::int64_t seconds, std::int64_t nanoseconds, std::int64_t& time_ns) {
+  // Counting a negative time from the second above keeps the product in range to the very end.
+  if (seconds < 0 && nanoseconds > 0) {
+    ++seconds;
+    nanoseconds -= kNanosecondsPerSecond;
+  }
+  return !__builtin_mul_overflow(seconds, kNanosecondsPerSecond, &time_ns) &&
+         !__builtin_add_overflow(time_ns, nanoseconds, &time_ns);
+}
+
+Result<std::int64_t> parse_unix_ns(std::string_view text) {
+  std::string_view rest = text.substr(1);
+  const bool negative = take_character(rest, '-');
+  std::int64_t seconds = 0;
+  if (!take_number(rest, seconds)) return bad_time(text, "is not @seconds, like @1763647200");
+  std::int64_t nanoseconds = 0;
+  if (take_character(rest, '.') && !take_fraction(rest, nanoseconds)) {
+    return bad_time(text, "needs 1 to 9 digits after the point");
+  }
+  if (!rest.empty()) return bad_time(text, "is not @seconds, like @1763647200");
+  if (negative) {
+    seconds = -seconds;
+    if (nanoseconds > 0) {
+      --seconds;
+      nanoseconds = kNanosecondsPerSecond - nanoseconds;
+    }
+  }
+  std::int64_t time_ns = 0;
+  if (!combine(seconds, nanoseconds, time_ns)) return bad_time(text, kOutOfRange);
+  return time_ns;
+}
+
+struct ClockTime {
+  std::int64_t hour = 0, minute = 0, second = 0, nanoseconds = 0, offset_seconds = 0;
+};
+
+// "14:00:00.5+01:00"
+Status take_clock_time(std::string_view text, std::string_view rest, ClockTime& clock) {
+  if (!take_fixed(rest, 2, clock.hour) || !take_character(rest, ':') ||
+      !take_fixed(rest, 2, clock.minute) || !take_character(rest, ':') ||
+      !take_fixed(rest, 2, clock.second)) {
+    return bad_time(text, "is not RFC 3339, like 2026-11-20T14:00:00Z");
+  }
+  if (take_character(rest, '.') && !take_fraction(rest, clock.nanoseconds)) {
+    return bad_time(text, "needs 1 to 9 digits after the point");
+  }
+  if (rest == "Z" || rest == "z") {
+    rest = {};
+  } else if (!rest.empty() && (rest.front() == '+' || rest.front() == '-')) {
+    const std::int64_t sign = rest.front() == '+' ? 1 : -1;
+    rest.remove_prefix(1);
+    std::int64_t hours = 0, minutes = 0;
+    if (!take_fixed(rest, 2, hours) || !take_character(rest, ':') ||
+        !take_fixed(rest, 2, minutes) || hours > 23 || minutes > 59) {
+      return bad_time(text, "has a wrong offset; write it like Z or +01:00");
+    }
+    clock.offset_seconds = sign * (hours * 3'600 + minutes * 60);
+  } else if (rest.empty()) {
+    return bad_time(text, "has no offset; end it in Z for UTC, or in one like +01:00");
+  }
+  if (!rest.empty()) return bad_time(text, "has something behind its end");
+  if (clock.hour > 23 || clock.minute > 59 || clock.second > 60) {
+    return bad_time(text, "has an hour, minute or second that no clock shows");
+  }
+  return ok();
+}
+
+}  // namespace
+
+Result<std::int64_t> parse_duration_ns(std::string_view text) {
+  if (text.empty()) return bad_duration(text, "is empty");
+  std::int64_t total = 0;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    if (!is_digit(rest.front())) return bad_duration(text, "is not numbers with units");
+    std::int64_t number = 0;
+    if (!take_number(rest, number)) return bad_duration(text, "is too long");
+    const Unit* found = nullptr;
+    for (const Unit& unit : kUnits) {
+      const bool whole = rest.substr(0, unit.name.size()) == unit.name &&
+                         (rest.size() == unit.name.size() || is_digit(rest[unit.name.size()]));
+      if (whole) found = &unit;
+    }
+    if (found == nullptr) return bad_duration(text, "needs units of ns us ms s m h d w");
+    rest.remove_prefix(found->name.size());
+    if (__builtin_mul_overflow(number, found->ns, &number) ||
+        __builtin_add_overflow(total, number, &total)) {
+      return bad_duration(text, "is too long");
+    }
+  }
+  return total;
+}
+
+std::string format_duration(std::int64_t duration_ns) {
+  if (duration_ns == 0) return "0s";
+  std::string text;
+  if (duration_ns < 0) text = "-";
+  // Unsigned, so that the smallest negative number has a magnitude.
+  std::uint64_t rest = duration_ns < 0 ? 0 - static_cast<std::uint64_t>(duration_ns)
+                                       : static_cast<std::uint64_t>(duration_ns);
+  for (const std::string_view name : {"d", "h", "m", "s", "ms", "us", "ns"}) {
+    for (const Unit& unit : kUnits) {
+      if (unit.name != name) continue;
+      const auto size = static_cast<std::uint64_t>(unit.ns);
+      if (rest >= size) text.append(std::to_string(rest / size)).append(name);
+      rest %= size;
+    }
+  }
+  return text;
+}
+
+Result<std::int64_t> parse_rfc3339_ns(std::string_view text) {
+  std::string_view rest = text;
+  std::int64_t year = 0, month = 0, day = 0;
+  if (!take_fixed(rest, 4, year) || !take_character(rest, '-') || !take_fixed(rest, 2, month) ||
+      !take_character(rest, '-') || !take_fixed(rest, 2, day)) {
+    return bad_time(text, "is not RFC 3339, like 2026-11-20T14:00:00Z");
+  }
+  if (month < 1 || month > 12 || day < 1 || day > days_in_month(year, month)) {
+    return bad_time(text, "has a date that no calendar shows");
+  }
+  ClockTime clock;
+  if (!rest.empty()) {
+    if (rest.front() != 'T' && rest.front() != 't' && rest.front() != ' ') {
+      return bad_time(text, "is not RFC 3339, like 2026-11-20T14:00:00Z");
+    }
+    EC_TRY(take_clock_time(text, rest.substr(1), clock));
+  }
+  const std::int64_t seconds = days_from_date(year, month, day) * 86'400 + clock.hour * 3'600 +
+                               clock.minute * 60 + clock.second - clock.offset_seconds;
+  // Leap seconds end a UTC day: the folded second is then the first of the next one.
+  if (clock.second == 60 && seconds % 86'400 != 0) {
+    return bad_time(text, "has a second 60 that is not 23:59:60 UTC");
+  }
+  std::int64_t time_ns = 0;
+  if (!combine(seconds, clock.nanoseconds, time_ns)) return bad_time(text, kOutOfRange);
+  return time_ns;
+}
+
+Result<std::int64_t> parse_time_ns(std::string_view text, std::int64_t now_ns) {
+  if (text.empty()) return bad_time(text, "is empty");
+  if (text == "now") return now_ns;
+  if (text.front() == '@') return parse_unix_ns(text);
+  if (text.front() == '-' || text.front() == '+') {
+    EC_ASSIGN_OR_RETURN(const std::int64_t distance, parse_duration_ns(text.substr(1)));
+    std::int64_t time_ns = 0;
+    const bool overflow = text.front() == '-' ? __builtin_sub_overflow(now_ns, distance, &time_ns)
+                                              : __builtin_add_overflow(now_ns, distance, &time_ns);
+    if (overflow) return bad_time(text, kOutOfRange);
+    return time_ns;
+  }
+  if (!is_digit(text.front())) {
+    return bad_time(text,
+                    "is none of: 2026-11-20T14:00:00Z, 2026-11-20, @1763647200, now, -15m, +15m");
+  }
+  return parse_rfc3339_ns(text);
+}
+
+Result<std::uint64_t> parse_size_bytes(std::string_view text) {
+  struct SizeUnit {
+    std::string_view name;
+    std::int64_t bytes;
+  };
+  constexpr std::array kSizeUnits = {
+      SizeUnit{"", 1},
+      SizeUnit{"B", 1},
+      SizeUnit{"kB", 1'000},
+      SizeUnit{"KB", 1'000},
+      SizeUnit{"MB", 1'000'000},
+      SizeUnit{"GB", 1'000'000'000},
+      SizeUnit{"TB", 1'000'000'000'000},
+      SizeUnit{"KiB", std::int64_t{1} << 10},
+      SizeUnit{"MiB", std::int64_t{1} << 20},
+      SizeUnit{"GiB", std::int64_t{1} << 30},
+      SizeUnit{"TiB", std::int64_t{1} << 40},
+  };
+  const auto bad = [&](std::string_view why) {
+    return invalid_argument("size " + quoted(text) + " " + std::string(why) +
+                            "; write it like 4096, 64MiB, 1GB");
+  };
+  std::string_view rest = text;
+  std::int64_t number = 0;
+  if (rest.empty() || !is_digit(rest.front())) return bad("is not a whole number with a unit");
+  if (!take_number(rest, number)) return bad("is too large");
+  if (rest.size() > 1) take_character(rest, ' ');
+  for (const SizeUnit& unit : kSizeUnits) {
+    if (unit.name != rest) continue;
+    if (number > kMax / unit.bytes) return bad("is too large");
+    return static_cast<std::uint64_t>(number * unit.bytes);
+  }
+  return bad("has an unknown unit");
+}
+
+std::string format_size(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 5> kNames = {"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  std::uint64_t scale = 1;
+  while (unit + 1 < kNames.size() && bytes / scale >= 1024) {
+    scale *= 1024;
+    ++unit;
+  }
+  std::uint64_t whole = bytes / scale;
+  // Rounded to the nearest tenth; a carry may reach the whole part.
+  std::uint64_t tenths = (bytes % scale * 10 + scale / 2) / scale;
+  if (tenths == 10) {
+    ++whole;
+    tenths = 0;
+  }
+  std::string text = std::to_string(whole);
+  if (tenths != 0) text += "." + std::to_string(tenths);
+  return text.append(" ").append(kNames[unit]);
+}
+
+}  // namespace edgecase::wire

@@ -1,0 +1,49 @@
+// When is wall time trusted? When it is past the date of this build, which no board that lost its
+// clock starts at, or when the kernel says that it is synchronised (adjtimex() not TIME_ERROR and
+// without STA_UNSYNC). The date is asked first: a sandbox may refuse adjtimex(), which then counts
+// as "not synchronised".
+#include "edgecase/clock.h"
+
+#include <sys/timex.h>
+#include <time.h>
+
+#include "base/check.h"
+
+#ifndef EC_BUILD_UNIX_SECONDS
+#error "engine/CMakeLists.txt defines EC_BUILD_UNIX_SECONDS for this file"
+#endif
+
+namespace edgecase {
+namespace {
+
+constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
+
+std::int64_t read_clock_ns(clockid_t id) {
+  timespec time{};
+  EC_CHECK(clock_gettime(id, &time) == 0);
+  return static_cast<std::int64_t>(time.tv_sec) * kNanosecondsPerSecond + time.tv_nsec;
+}
+
+class SystemClock final : public Clock {
+ public:
+  std::int64_t wall_ns() const override { return read_clock_ns(CLOCK_REALTIME); }
+  std::int64_t boot_ns() const override { return read_clock_ns(CLOCK_BOOTTIME); }
+
+  ClockTrust trust() const override {
+    constexpr std::int64_t kBuildNs = std::int64_t{EC_BUILD_UNIX_SECONDS} * kNanosecondsPerSecond;
+    if (wall_ns() > kBuildNs) return ClockTrust::Trusted;
+    timex state{};  // modes 0: only asks
+    const int answer = adjtimex(&state);
+    const bool synchronised = answer >= 0 && answer != TIME_ERROR && !(state.status & STA_UNSYNC);
+    return synchronised ? ClockTrust::Trusted : ClockTrust::Untrusted;
+  }
+};
+
+}  // namespace
+
+Clock& system_clock() {
+  static SystemClock clock;
+  return clock;
+}
+
+}  // namespace edgecase

@@ -1,0 +1,138 @@
+// Entries and cursors over them, the engine's inner currency.
+//
+// A *full key* is the namespace id, 4 bytes big-endian, then the user's key: byte order of full
+// keys is the order of namespaces, then of keys. Entries are ordered by full key; among equal full
+// keys the newest comes first.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "edgecase/bytes.h"
+#include "edgecase/status.h"
+#include "edgecase/write_batch.h"
+
+namespace edgecase::engine {
+
+using SequenceNumber = std::uint64_t;  // 1 is the first write of a store; grows by one an entry
+
+enum class EntryKind : unsigned char {
+  Put = 1,
+  Delete = 2,
+  DeleteRange = 4,  // in batches alone
+};
+
+inline constexpr std::size_t kNamespacePrefixBytes = 4;
+
+inline void append_full_key(Bytes& out, NamespaceId id, ByteView key) {
+  const char prefix[kNamespacePrefixBytes] = {static_cast<char>(id >> 24),
+                                              static_cast<char>(id >> 16),
+                                              static_cast<char>(id >> 8), static_cast<char>(id)};
+  out.append(prefix, kNamespacePrefixBytes).append(key);
+}
+inline Bytes make_full_key(NamespaceId id, ByteView key) {
+  Bytes full;
+  full.reserve(kNamespacePrefixBytes + key.size());
+  append_full_key(full, id, key);
+  return full;
+}
+inline NamespaceId namespace_of(ByteView full_key) {
+  return static_cast<NamespaceId>(static_cast<unsigned char>(full_key[0])) << 24 |
+         static_cast<NamespaceId>(static_cast<unsigned char>(full_key[1])) << 16 |
+         static_cast<NamespaceId>(static_cast<unsigned char>(full_key[2])) << 8 |
+         static_cast<NamespaceId>(static_cast<unsigned char>(full_key[3]));
+}
+inline ByteView user_key_of(ByteView full_key) {
+  return full_key.substr(kNamespacePrefixBytes);
+}
+
+// How entries of a time series lie where many of them are handed on at once: full keys that are
+// alike but for their last 8 bytes, a big-endian ordinal.
+enum class SeriesClass : unsigned char { Delete = 0, Float = 1, Integer = 2, Other = 3 };
+
+struct SeriesEntry {
+  std::uint64_t ordinal;
+  std::uint64_t sequence_and_class;  // sequence * 4 + SeriesClass
+  std::uint64_t payload;  // what a number has behind its tag, little-endian; Other: see its owner
+
+  SequenceNumber sequence() const { return sequence_and_class >> 2; }
+  SeriesClass value_class() const { return static_cast<SeriesClass>(sequence_and_class & 3); }
+};
+
+// Entries of one series in key order, none of class Other.
+struct SeriesRun {
+  ByteView prefix;  // of the full keys
+  std::span<const SeriesEntry> entries;
+};
+
+// A cursor over one source (a memtable, a table, a merge) in one direction. Owned by one thread.
+// The key of the current entry is known without reading a value, so that a merge of many tables
+// reads only the groups it returns something from. Deletes are entries like any other.
+class EntryCursor {
+ public:
+  virtual ~EntryCursor() = default;
+
+  // False at the end, and after an error: look at status().
+  virtual bool valid() const = 0;
+  virtual const Status& status() const = 0;
+  // Only when valid(). The view holds until next() or seek().
+  virtual ByteView full_key() const = 0;
+  // Makes sequence(), kind() and value() answerable; may read a drive. On an error valid() becomes
+  // false. Idempotent and cheap once loaded.
+  virtual Status load() = 0;
+  // Only after load().
+  virtual SequenceNumber sequence() const = 0;
+  virtual EntryKind kind() const = 0;
+  virtual ByteView value() const = 0;
+
+  virtual void next() = 0;
+  // Instead of next(), for speed: the current entry with those behind it, as far as they lie
+  // together; the cursor then stands behind them. Empty if there is no such run here: it has not
+  // moved. The views hold as long as the source.
+  virtual SeriesRun take_run() { return {}; }
+  // Forward: to the first entry with full key >= `full_key`; reverse: to the last with full key <=
+  // it.
+  virtual void seek(ByteView full_key) = 0;
+};
+
+// One entry, borrowed.
+struct EntryView {
+  ByteView full_key;
+  SequenceNumber sequence = 0;
+  EntryKind kind = EntryKind::Put;
+  ByteView value;
+};
+
+// What is told of an item (a group or a large value) beside its bytes. The keys are borrowed.
+struct ItemSummary {
+  ByteView first;  // full keys, both included
+  ByteView last;
+  std::uint64_t entries = 0;
+  std::uint64_t deletes = 0;
+  SequenceNumber sequence_min = 0;
+  SequenceNumber sequence_max = 0;
+};
+
+// `entries` are in key order, at least one.
+inline ItemSummary summary_of(std::span<const EntryView> entries) {
+  ItemSummary summary;
+  summary.first = entries.front().full_key;
+  summary.last = entries.back().full_key;
+  summary.entries = entries.size();
+  summary.sequence_min = entries.front().sequence;
+  for (const EntryView& entry : entries) {
+    if (entry.kind == EntryKind::Delete) ++summary.deletes;
+    if (entry.sequence < summary.sequence_min) summary.sequence_min = entry.sequence;
+    if (entry.sequence > summary.sequence_max) summary.sequence_max = entry.sequence;
+  }
+  return summary;
+}
+
+// What a point lookup found in one source.
+struct FoundEntry {
+  SequenceNumber sequence = 0;
+  EntryKind kind = EntryKind::Put;
+  Bytes value;
+};
+
+}  // namespace edgecase::engine

@@ -1,0 +1,110 @@
+#include "base/range_deletes.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+namespace edgecase::engine {
+
+RangeDelete make_range_delete(NamespaceId id, ByteView lower, ByteView upper,
+                              SequenceNumber sequence) {
+  RangeDelete made{make_full_key(id, lower), {}, sequence};
+  if (!upper.empty()) {
+    made.upper = make_full_key(id, upper);
+  } else if (id != UINT32_MAX) {
+    made.upper = make_full_key(id + 1, {});
+  } else {
+    made.upper = Bytes(kRangeBoundMaxBytes, '\xff');
+  }
+  return made;
+}
+
+// A sweep over all bounds: between two of them the same deletes cover.
+RangeDeletes::RangeDeletes(std::span<const RangeDelete> deletes) {
+  struct Bound {
+    ByteView key;
+    SequenceNumber sequence;
+    bool begins;
+  };
+  std::vector<Bound> bounds;
+  bounds.reserve(2 * deletes.size());
+  for (const RangeDelete& each : deletes) {
+    if (each.lower >= each.upper) continue;
+    bounds.push_back({each.lower, each.sequence, true});
+    bounds.push_back({each.upper, each.sequence, false});
+  }
+  std::sort(bounds.begin(), bounds.end(),
+            [](const Bound& a, const Bound& b) { return a.key < b.key; });
+  std::multiset<SequenceNumber, std::greater<>> covering;
+  for (std::size_t i = 0; i < bounds.size();) {
+    const ByteView key = bounds[i].key;
+    for (; i < bounds.size() && bounds[i].key == key; ++i) {
+      if (bounds[i].begins) {
+        covering.insert(bounds[i].sequence);
+      } else {
+        covering.erase(covering.find(bounds[i].sequence));
+      }
+    }
+    if (covering.empty()) continue;
+    Fragment fragment{Bytes(key), Bytes(bounds[i].key), {covering.begin(), covering.end()}};
+    // A bound of a delete that another hides cuts nothing.
+    if (!fragments_.empty() && fragments_.back().upper == fragment.lower &&
+        fragments_.back().sequences == fragment.sequences) {
+      fragments_.back().upper = std::move(fragment.upper);
+    } else {
+      fragments_.push_back(std::move(fragment));
+    }
+  }
+}
+
+// The first fragment that ends behind the key.
+std::vector<RangeDeletes::Fragment>::const_iterator RangeDeletes::first_behind(
+    ByteView full_key) const {
+  return std::partition_point(fragments_.begin(), fragments_.end(), [&](const Fragment& fragment) {
+    return ByteView(fragment.upper) <= full_key;
+  });
+}
+
+SequenceNumber RangeDeletes::covering(ByteView full_key, SequenceNumber visible) const {
+  const auto found = first_behind(full_key);
+  if (found == fragments_.end() || full_key < ByteView(found->lower)) return 0;
+  for (const SequenceNumber sequence : found->sequences) {
+    if (sequence <= visible) return sequence;
+  }
+  return 0;
+}
+
+bool RangeDeletes::touches(ByteView first, ByteView last, SequenceNumber sequence) const {
+  for (auto each = first_behind(first); each != fragments_.end(); ++each) {
+    if (last < ByteView(each->lower)) return false;
+    if (each->sequences.front() > sequence) return true;
+  }
+  return false;
+}
+
+bool RangeDeletes::covers(ByteView first, ByteView last, SequenceNumber sequence) const {
+  auto each = first_behind(first);
+  if (each == fragments_.end() || first < ByteView(each->lower)) return false;
+  while (each->sequences.front() > sequence) {
+    if (last < ByteView(each->upper)) return true;
+    const auto next = each + 1;
+    if (next == fragments_.end() || next->lower != each->upper) return false;
+    each = next;
+  }
+  return false;
+}
+
+std::vector<RangeDelete> RangeDeletes::newest() const {
+  std::vector<RangeDelete> all;
+  for (const Fragment& each : fragments_) {
+    const SequenceNumber sequence = each.sequences.front();
+    if (!all.empty() && all.back().upper == each.lower && all.back().sequence == sequence) {
+      all.back().upper = each.upper;
+    } else {
+      all.push_back({each.lower, each.upper, sequence});
+    }
+  }
+  return all;
+}
+
+}  // namespace edgecase::engine

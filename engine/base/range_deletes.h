@@ -1,0 +1,54 @@
+// Range deletes: entries of [lower, upper) that are older are gone.
+//
+// RangeDeletes answers which sequence covers a key; it is made whole from a list, and immutable.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/entry.h"
+
+namespace edgecase::engine {
+
+struct RangeDelete {
+  Bytes lower;  // full keys
+  Bytes upper;  // never empty: what is unbounded ends with its namespace
+  SequenceNumber sequence = 0;
+
+  friend bool operator==(const RangeDelete&, const RangeDelete&) = default;
+};
+
+inline constexpr std::size_t kRangeBoundMaxBytes = 2048;  // longer than any key
+
+// User keys; an empty `upper` is unbounded.
+RangeDelete make_range_delete(NamespaceId id, ByteView lower, ByteView upper,
+                              SequenceNumber sequence);
+
+class RangeDeletes {
+ public:
+  RangeDeletes() = default;
+  explicit RangeDeletes(std::span<const RangeDelete> deletes);
+
+  // The largest sequence, at most `visible`, of a delete that covers the key; 0: there is none.
+  SequenceNumber covering(ByteView full_key, SequenceNumber visible) const;
+  // Whether a delete newer than `sequence` covers some key of [first, last]; all of them.
+  bool touches(ByteView first, ByteView last, SequenceNumber sequence) const;
+  bool covers(ByteView first, ByteView last, SequenceNumber sequence) const;
+
+  // The same ranges, disjoint, in key order, the newest sequence of each alone.
+  std::vector<RangeDelete> newest() const;
+
+ private:
+  // Disjoint, in key order.
+  struct Fragment {
+    Bytes lower;
+    Bytes upper;
+    std::vector<SequenceNumber> sequences;  // the largest first
+  };
+
+  std::vector<Fragment>::const_iterator first_behind(ByteView full_key) const;
+
+  std::vector<Fragment> fragments_;
+};
+
+}  // namespace edgecase::engine

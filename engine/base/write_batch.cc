@@ -1,0 +1,193 @@
+// The bytes of a batch, in memory and as the payload of a WAL record; entries one after another:
+//
+//   size      field
+//      1      kind: 1 put, 2 delete (EntryKind)
+//    1-5      namespace id, varint32
+//    1-5      key length, varint32, at most kKeySizeMaxBytes
+//      n      key
+//    1-5      value length, varint32, at most kValueSizeMaxBytes    (put only)
+//      n      value                                                 (put only)
+//
+// or, for a put to the namespace of the entry before, with a key as long as that one's:
+//
+//      1      kind: 3 near put
+//      1      s: leading bytes that are those of the key before
+//      1      n: how many bytes differ behind them; those behind are again the key's before
+//      n      the bytes that differ
+//    1-5      value length, varint32, at most kValueSizeMaxBytes
+//      n      value
+//
+// or, for a delete of a range of keys:
+//
+//      1      kind: 4 delete range
+//    1-5      namespace id, varint32
+//    1-5      length of the lower key, varint32, at most kKeySizeMaxBytes
+//      n      lower key, included
+//    1-5      length of the upper key, varint32, at most kKeySizeMaxBytes
+//      n      upper key, not included; empty: to the end of the namespace
+//
+// It takes one sequence like any entry: older entries in the range are gone, later ones are not.
+//
+// s + n is at most the key's length, which is at most kNearKeyMaxBytes. Keys of readings that come
+// together differ in few bytes: a number takes 14 bytes, not 29.
+//
+// There is no count and no checksum: the log record around it has a length and one.
+// base/write_batch_reader.h reads it.
+#include "edgecase/write_batch.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/coding.h"
+#include "base/entry.h"
+#include "base/write_batch_reader.h"
+#include "edgecase/options.h"
+
+namespace edgecase {
+namespace {
+
+constexpr std::size_t kVarint32MaxBytes = 5;
+constexpr std::size_t kHeadMaxBytes = 1 + 3 * kVarint32MaxBytes;
+constexpr std::size_t kRoomMinBytes = 64;
+
+char* write_bytes(char* out, ByteView bytes) {
+  if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());
+  return out + bytes.size();
+}
+
+struct Difference {
+  std::size_t shared = 0;
+  std::size_t size = 0;
+};
+
+// Where two keys of one length differ: all of it lies in [shared, shared + size).
+Difference difference_of(ByteView a, ByteView b) {
+  std::size_t begin = 0;
+  for (; begin + 8 <= a.size(); begin += 8) {
+    const std::uint64_t bits =
+        engine::decode_fixed64(a.data() + begin) ^ engine::decode_fixed64(b.data() + begin);
+    if (bits == 0) continue;
+    begin += static_cast<std::size_t>(std::countr_zero(bits)) / 8;
+    break;
+  }
+  while (begin < a.size() && a[begin] == b[begin]) ++begin;
+  std::size_t end = a.size();
+  for (; end >= begin + 8; end -= 8) {
+    const std::uint64_t bits =
+        engine::decode_fixed64(a.data() + end - 8) ^ engine::decode_fixed64(b.data() + end - 8);
+    if (bits == 0) continue;
+    end -= static_cast<std::size_t>(std::countl_zero(bits)) / 8;
+    break;
+  }
+  while (end > begin && a[end - 1] == b[end - 1]) --end;
+  return {begin, end - begin};
+}
+
+}  // namespace
+
+void WriteBatch::put(NamespaceId namespace_id, ByteView key, ByteView value) {
+  if (key.size() > kKeySizeMaxBytes || value.size() > kValueSizeMaxBytes) {
+    over_limit_ = true;
+    return;
+  }
+  char* out = room_for(kHeadMaxBytes + key.size() + value.size());
+  const char* const begin = out;
+  const bool same_namespace = note_namespace(namespace_id);
+  if (same_namespace && key.size() == last_key_.size() && key.size() <= engine::kNearKeyMaxBytes) {
+    const Difference difference = difference_of(key, last_key_);
+    *out++ = static_cast<char>(engine::kNearPut);
+    *out++ = static_cast<char>(difference.shared);
+    *out++ = static_cast<char>(difference.size);
+    out = write_bytes(out, key.substr(difference.shared, difference.size));
+    write_bytes(last_key_.data(), key);
+  } else {
+    out = write_whole_key(out, engine::EntryKind::Put, namespace_id, key);
+  }
+  whole_bytes_ += head_bytes_ + key.size();
+  const char* const value_begin = out;
+  out = engine::encode_varint64(out, value.size());
+  out = write_bytes(out, value);
+  whole_bytes_ += static_cast<std::size_t>(out - value_begin);
+  used_ += static_cast<std::size_t>(out - begin);
+  ++count_;
+}
+
+void WriteBatch::remove(NamespaceId namespace_id, ByteView key) {
+  if (key.size() > kKeySizeMaxBytes) {
+    over_limit_ = true;
+    return;
+  }
+  char* out = room_for(kHeadMaxBytes + key.size());
+  const char* const begin = out;
+  note_namespace(namespace_id);
+  out = write_whole_key(out, engine::EntryKind::Delete, namespace_id, key);
+  used_ += static_cast<std::size_t>(out - begin);
+  whole_bytes_ += head_bytes_ + key.size();
+  ++count_;
+}
+
+void WriteBatch::remove_range(NamespaceId namespace_id, ByteView lower, ByteView upper) {
+  if (lower.size() > kKeySizeMaxBytes || upper.size() > kKeySizeMaxBytes) {
+    over_limit_ = true;
+    return;
+  }
+  if (!upper.empty() && lower >= upper) return;
+  char* out = room_for(kHeadMaxBytes + lower.size() + upper.size());
+  const char* const begin = out;
+  note_namespace(namespace_id);
+  out = write_whole_key(out, engine::EntryKind::DeleteRange, namespace_id, lower);
+  out = engine::encode_varint64(out, upper.size());
+  out = write_bytes(out, upper);
+  used_ += static_cast<std::size_t>(out - begin);
+  whole_bytes_ += static_cast<std::size_t>(out - begin);
+  ++count_;
+  ++range_deletes_;
+}
+
+char* WriteBatch::write_whole_key(char* out, engine::EntryKind kind, NamespaceId namespace_id,
+                                  ByteView key) {
+  const char* const begin = out;
+  *out++ = static_cast<char>(kind);
+  out = engine::encode_varint64(out, namespace_id);
+  out = engine::encode_varint64(out, key.size());
+  head_bytes_ = static_cast<std::size_t>(out - begin);
+  last_key_.assign(key);
+  return write_bytes(out, key);
+}
+
+// Whether the entry before is of the same one.
+bool WriteBatch::note_namespace(NamespaceId namespace_id) {
+  if (!namespaces_.empty() && namespaces_.back() == namespace_id) return true;
+  const auto known = std::find(namespaces_.begin(), namespaces_.end(), namespace_id);
+  if (known == namespaces_.end()) {
+    namespaces_.push_back(namespace_id);
+  } else {
+    std::iter_swap(known, namespaces_.end() - 1);
+  }
+  return false;
+}
+
+char* WriteBatch::room_for(std::size_t bytes) {
+  if (bytes_.size() - used_ < bytes) {
+    bytes_.resize(std::max({used_ + bytes, 2 * bytes_.size(), kRoomMinBytes}));
+  }
+  return bytes_.data() + used_;
+}
+
+void WriteBatch::reserve(std::size_t count, std::size_t key_and_value_bytes) {
+  constexpr std::size_t kUsualHeadBytes = 4;  // kind, namespace, two short lengths
+  const std::size_t wanted = used_ + kHeadMaxBytes + count * kUsualHeadBytes + key_and_value_bytes;
+  if (bytes_.size() < wanted) bytes_.resize(wanted);
+}
+
+void WriteBatch::clear() {
+  used_ = 0;
+  whole_bytes_ = 0;
+  namespaces_.clear();
+  count_ = 0;
+  range_deletes_ = 0;
+  over_limit_ = false;
+}
+
+}  // namespace edgecase

@@ -1,0 +1,42 @@
+// Memory that is taken piece by piece and given back all at once, with its owner.
+// Written by one thread; used_bytes() by any.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace edgecase::engine {
+
+class Arena {
+ public:
+  Arena() = default;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  // `size` bytes, aligned for a 64-bit number, not initialised; valid as long as the arena.
+  char* allocate(std::size_t size);
+
+  // Everything taken from the system, unused ends of blocks included.
+  std::uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
+
+ private:
+  char* new_block(std::size_t size);
+
+  std::vector<std::unique_ptr<char[]>> blocks_;
+  char* free_ = nullptr;
+  std::size_t free_bytes_ = 0;
+  std::size_t next_block_bytes_ = kBlockMinBytes;
+  std::atomic<std::uint64_t> used_{0};
+
+  // Blocks grow from small, so that an idle store stays small, to a size whose unused end does not
+  // matter.
+  static constexpr std::size_t kBlockMinBytes = 16u << 10;
+  static constexpr std::size_t kBlockMaxBytes = 256u << 10;
+  // What is larger than this part of a block gets a block of its own.
+  static constexpr std::size_t kLargeFraction = 8;
+};
+
+}  // namespace edgecase::engine

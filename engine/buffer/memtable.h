@@ -1,0 +1,59 @@
+// Recent writes in memory, backed by the WAL. One writer at a time (the commit leader); any number
+// of readers beside it. Entries become visible to a reader whose `visible` sequence covers them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/entry.h"
+#include "base/range_deletes.h"
+#include "edgecase/engine.h"
+
+namespace edgecase::engine {
+
+class Memtable {
+ public:
+  // Sized for `expected_bytes` in all; grows beyond when it must.
+  explicit Memtable(std::uint64_t expected_bytes = 0);
+  ~Memtable();
+  Memtable(const Memtable&) = delete;
+  Memtable& operator=(const Memtable&) = delete;
+
+  // `sequence` is greater than that of every entry before it. Entries of namespaces with
+  // GroupCodec::Series that come in order are kept as strips (series_strips.h).
+  void add(NamespaceId namespace_id, ByteView key, SequenceNumber sequence, EntryKind kind,
+           ByteView value, GroupCodec codec = GroupCodec::Plain);
+
+  // As add(), for what hides older entries. get() and cursors do not look at it.
+  void add_range_delete(RangeDelete range_delete);
+  // Null when there are none: then this costs one load.
+  std::shared_ptr<const RangeDeletes> range_deletes() const;
+  // In the order of their sequences.
+  std::vector<RangeDelete> range_delete_list() const;
+  std::uint32_t range_delete_count() const;
+
+  // The newest entry of the key with sequence <= visible.
+  std::optional<FoundEntry> get(ByteView full_key, SequenceNumber visible) const;
+
+  // Over [lower, upper) (empty upper: unbounded), the newest visible version of each key only. The
+  // cursor keeps the memtable alive and does not see what is added after its creation.
+  static std::unique_ptr<EntryCursor> cursor(std::shared_ptr<const Memtable> memtable,
+                                             ByteView lower, ByteView upper, Direction direction,
+                                             SequenceNumber visible);
+
+  std::uint64_t memory_bytes() const;  // what it occupies: entries, index, order
+  std::uint64_t entry_count() const;
+  SequenceNumber first_sequence() const;  // 0 when it is empty
+  SequenceNumber last_sequence() const;
+
+ private:
+  void count_entry(SequenceNumber sequence);
+  void add_node(NamespaceId namespace_id, ByteView key, SequenceNumber sequence, EntryKind kind,
+                ByteView value);
+
+  class Inside;
+  std::unique_ptr<Inside> inside_;
+};
+
+}  // namespace edgecase::engine

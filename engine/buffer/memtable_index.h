@@ -1,0 +1,55 @@
+// From full key to its newest entry: an open-addressing hash table beside the arena.
+//
+// One writer; any number of readers beside it without a lock. Invariants: a slot goes from empty to
+// a node, then only to newer nodes of the same key; a table that has become too small is kept until
+// the index goes, because a reader may still be in it; whoever learned of a sequence number through
+// an acquire finds every node up to it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "buffer/memtable_node.h"
+
+namespace edgecase::engine {
+
+class MemtableIndex {
+ public:
+  // Room for `expected_entries` before it has to grow.
+  explicit MemtableIndex(std::size_t expected_entries);
+
+  // The newest node of `full_key`, or null.
+  const MemtableNode* find(ByteView full_key) const;
+
+  // Makes `node` the newest of its key and links it to the one before. `oldest` is the first node
+  // ever written, from which all but `node` are reached through `next`.
+  void insert(MemtableNode* node, const MemtableNode* oldest);
+
+  std::uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
+
+ private:
+  // A slot holds a pointer in its lower 48 bits and 16 bits of the key's hash above them, so that
+  // most nodes of other keys are passed without being read. 0 is empty.
+  using Slot = std::atomic<std::uint64_t>;
+  struct Table {
+    explicit Table(std::size_t size) : capacity(size), slots(new Slot[size]()) {}
+    std::size_t capacity;
+    std::unique_ptr<Slot[]> slots;
+  };
+
+  Table* add_table(std::size_t capacity);
+  void grow(const MemtableNode* oldest);
+  // Links and stores; answers whether the key is new to the table.
+  static bool place(Table& table, const MemtableNode* node, MemtableNode* link);
+  // The slot of the key, or the empty one where it would go.
+  static Slot& locate(const Table& table, ByteView full_key, std::uint64_t hash);
+
+  std::vector<std::unique_ptr<Table>> tables_;  // the last is current
+  std::atomic<Table*> current_{nullptr};
+  std::size_t keys_ = 0;
+  std::atomic<std::uint64_t> used_{0};
+};
+
+}  // namespace edgecase::engine

@@ -1,0 +1,36 @@
+// The order of a memtable, made when somebody asks for it: entries written since the last time are
+// sorted into a run, and runs of similar size are merged, so that there are few and an entry is
+// moved only a logarithmic number of times. Writers pay nothing. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "base/mutex.h"
+#include "buffer/memtable_node.h"
+
+namespace edgecase::engine {
+
+// By full key; among equal keys the newest first.
+using SortedRun = std::vector<const MemtableNode*>;
+
+class SortedRuns {
+ public:
+  // Runs that together hold every node reached from `oldest` whose sequence is at most `visible`
+  // (and maybe newer ones). `oldest` is the same at every call.
+  std::vector<std::shared_ptr<const SortedRun>> through(const MemtableNode* oldest,
+                                                        SequenceNumber visible);
+
+  std::uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
+
+ private:
+  void add_run(SortedRun run) EC_REQUIRES(mutex_);
+
+  Mutex mutex_;
+  std::vector<std::shared_ptr<const SortedRun>> runs_ EC_GUARDED_BY(mutex_);  // old to new
+  const MemtableNode* covered_ EC_GUARDED_BY(mutex_) = nullptr;  // the newest node in a run
+  std::atomic<std::uint64_t> used_{0};
+};
+
+}  // namespace edgecase::engine

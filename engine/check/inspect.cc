@@ -1,0 +1,175 @@
+#include "edgecase/inspect.h"
+
+#include "check/facts.h"
+#include "check/inspect_logs.h"
+#include "core/identity.h"
+#include "file/file_names.h"
+#include "metadata/umeta_reader.h"
+#include "value/group.h"
+#include "value/value_table_reader.h"
+
+namespace edgecase {
+namespace {
+
+using namespace std::string_view_literals;
+
+using engine::add_fact;
+using engine::shown_key;
+
+void identity_lines(std::string& out, const engine::TableIdentity& identity) {
+  add_fact(out, "store", engine::to_text(identity.store_id));
+  add_fact(out, "file number", identity.file_number);
+}
+
+// The entries of an item, all of them decoded; nothing when it is malformed.
+std::optional<std::uint64_t> count_entries(const engine::Item& item) {
+  if (item.type() == engine::ItemType::Single) {
+    if (!engine::parse_single(item.contents())) return std::nullopt;
+    return 1;
+  }
+  engine::GroupReader group;
+  if (!group.open(item.type(), item.contents())) return std::nullopt;
+  for (std::size_t i = 0; i < group.entry_count(); ++i)
+    if (!group.move_to(i)) return std::nullopt;
+  return group.entry_count();
+}
+
+Result<std::string> inspect_value_table(std::unique_ptr<RandomAccessFile> file) {
+  const std::uint64_t size = file->size_bytes();
+  EC_ASSIGN_OR_RETURN(const auto table, engine::ValueTableReader::open_any(std::move(file)));
+  EC_ASSIGN_OR_RETURN(const engine::ValueTableSummary summary, table->summary());
+  std::uint64_t entries = 0;
+  std::uint64_t singles = 0;
+  for (const engine::ValuePointer& pointer : summary.items) {
+    const Result<engine::Item> item = table->read(pointer);
+    if (!item.ok()) return item.status();
+    const auto count = count_entries(item.value());
+    if (!count) return table->damaged(pointer, "item is malformed");
+    entries += *count;
+    if (item.value().type() == engine::ItemType::Single) ++singles;
+  }
+  if (entries != summary.entries)
+    return corruption(table->file().path() + ": summary counts other entries than the items hold");
+
+  std::string out;
+  add_fact(out, "kind", "value table, version 1");
+  identity_lines(out, table->head().identity);
+  add_fact(out, "namespace", table->head().namespace_id);
+  if (!summary.namespace_name.empty()) add_fact(out, "namespace name", summary.namespace_name);
+  add_fact(out, "placement",
+           table->head().placement == Placement::Values ? "values"sv : "metadata"sv);
+  add_fact(out, "group codec", table->head().codec == GroupCodec::Plain ? "plain"sv : "series"sv);
+  add_fact(out, "bytes", size);
+  add_fact(out, "groups", summary.items.size() - singles);
+  add_fact(out, "single items", singles);
+  add_fact(out, "entries", summary.entries);
+  add_fact(out, "deletes", summary.deletes);
+  add_fact(out, "smallest sequence", summary.sequence_min);
+  add_fact(out, "largest sequence", summary.sequence_max);
+  add_fact(out, "smallest key", shown_key(summary.smallest));
+  add_fact(out, "largest key", shown_key(summary.largest));
+  return out;
+}
+
+Result<std::string> inspect_metadata_table(std::unique_ptr<RandomAccessFile> file) {
+  const std::uint64_t size = file->size_bytes();
+  EC_ASSIGN_OR_RETURN(const auto table, engine::UMetaReader::open_any(std::move(file)));
+  engine::UMetaTotals totals;
+  std::uint64_t filter_bytes = 0;
+  for (std::size_t i = 0; i < table->blocks().size(); ++i) {
+    EC_ASSIGN_OR_RETURN(const engine::UMetaBlock block, table->read_block(i));
+    filter_bytes += block.filter_bytes();
+    totals.items += block.size();
+    for (std::size_t r = 0; r < block.size(); ++r) totals.entries += block.record(r).entries;
+  }
+  const engine::UMetaProperties& properties = table->properties();
+  if (totals.items != properties.totals.items || totals.entries != properties.totals.entries)
+    return corruption(table->file().path() + ": properties count other items than the blocks hold");
+
+  std::string out;
+  add_fact(out, "kind", "metadata table, version 1");
+  identity_lines(out, table->identity());
+  add_fact(out, "bytes", size);
+  add_fact(out, "blocks", table->blocks().size());
+  add_fact(out, "filter bytes", filter_bytes);
+  add_fact(out, "items", properties.totals.items);
+  add_fact(out, "entries", properties.totals.entries);
+  add_fact(out, "deletes", properties.totals.deletes);
+  add_fact(out, "smallest sequence", properties.sequence_min);
+  add_fact(out, "largest sequence", properties.sequence_max);
+  std::string files;
+  for (const engine::ValueFileUse& use : properties.value_files)
+    files.append(files.empty() ? "" : " ").append(std::to_string(use.file_number));
+  add_fact(out, "value files", files);
+  for (const engine::UMetaNamespace& ns : table->namespaces())
+    add_fact(out, "namespace " + std::to_string(ns.id),
+             std::to_string(ns.totals.entries) + " entries in " + std::to_string(ns.totals.items) +
+                 " items, keys " + shown_key(ns.smallest) + " to " + shown_key(ns.largest));
+  return out;
+}
+
+enum class FileKind : unsigned char {
+  Unknown,
+  Identity,
+  Current,
+  Log,
+  Lock,
+  MetadataTable,
+  ValueTable,
+};
+
+FileKind kind_of_name(std::string_view name) {
+  if (name.ends_with(".val")) return FileKind::ValueTable;
+  if (name.ends_with(".meta")) return FileKind::MetadataTable;
+  const auto parsed = engine::parse_file_name(name);
+  if (!parsed) return FileKind::Unknown;
+  switch (parsed->type) {
+    case engine::FileType::Identity:
+    case engine::FileType::IdentityNew: return FileKind::Identity;
+    case engine::FileType::Lock: return FileKind::Lock;
+    case engine::FileType::Current:
+    case engine::FileType::CurrentNew: return FileKind::Current;
+    case engine::FileType::Manifest:
+    case engine::FileType::WalSlot: return FileKind::Log;
+    case engine::FileType::MetadataTable: return FileKind::MetadataTable;
+    case engine::FileType::ValueTable: return FileKind::ValueTable;
+  }
+  return FileKind::Unknown;
+}
+
+// By its name, else by what it begins with.
+Result<FileKind> kind_of(FileSystem& file_system, const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const FileKind named =
+      kind_of_name(std::string_view(path).substr(slash == std::string::npos ? 0 : slash + 1));
+  EC_ASSIGN_OR_RETURN(const auto file, file_system.open_file(path));
+  if (named != FileKind::Unknown) return named;
+  Bytes magic(8, '\0');
+  EC_ASSIGN_OR_RETURN(const std::size_t size, file->read(0, magic.size(), magic.data()));
+  magic.resize(size);
+  if (magic == engine::kValueTableFormat.magic) return FileKind::ValueTable;
+  if (magic == engine::kUMetaFormat.magic) return FileKind::MetadataTable;
+  if (magic == "ECIDENT1") return FileKind::Identity;
+  if (magic.starts_with("ECLOG\r\n")) return FileKind::Log;
+  return FileKind::Unknown;
+}
+
+}  // namespace
+
+Result<std::string> inspect_file(FileSystem& file_system, const std::string& path) {
+  EC_ASSIGN_OR_RETURN(const FileKind kind, kind_of(file_system, path));
+  switch (kind) {
+    case FileKind::Identity: return engine::inspect_identity(file_system, path);
+    case FileKind::Current: return engine::inspect_current(file_system, path);
+    case FileKind::Log: return engine::inspect_log(file_system, path);
+    case FileKind::Lock: return std::string("kind: lock; held while the store is open\n");
+    case FileKind::MetadataTable:
+    case FileKind::ValueTable: break;
+    case FileKind::Unknown: return invalid_argument(path + " is no file of a store");
+  }
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, file_system.open_file(path));
+  return kind == FileKind::ValueTable ? inspect_value_table(std::move(file))
+                                      : inspect_metadata_table(std::move(file));
+}
+
+}  // namespace edgecase

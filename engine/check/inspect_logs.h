@@ -1,0 +1,15 @@
+// What inspect_file() says of the files that are no tables. Reads only.
+#pragma once
+
+#include <string>
+
+#include "edgecase/file_system.h"
+
+namespace edgecase::engine {
+
+Result<std::string> inspect_identity(FileSystem& file_system, const std::string& path);
+Result<std::string> inspect_current(FileSystem& file_system, const std::string& path);
+// A manifest or a WAL segment: whichever the head says.
+Result<std::string> inspect_log(FileSystem& file_system, const std::string& path);
+
+}  // namespace edgecase::engine

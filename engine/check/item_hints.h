@@ -1,0 +1,37 @@
+// What metadata tables, whole or damaged, still tell of the items of a value table. Reads only;
+// what cannot be read is passed over. Used by one thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "check/store_look.h"
+#include "metadata/umeta_reader.h"
+
+namespace edgecase::engine {
+
+class ItemHints {
+ public:
+  ItemHints(FileSystem& file_system, const StoreLook& look)
+      : file_system_(file_system), look_(look) {}
+
+  // Every item of the file that some table tells of, by offset.
+  std::vector<ValuePointer> items_of(FileNumber number) const;
+  // Takes out what these tables point to.
+  void leave_out(const std::vector<TablePointer>& tables, FileNumber number,
+                 std::vector<ValuePointer>& items) const;
+  // "; it was of namespace 3, 12 items with 340 entries", as far as is known.
+  std::string words_for(FileNumber number) const;
+
+ private:
+  using LookAtRecord = std::function<void(const UMetaRecord&)>;
+
+  void for_records_of(FileNumber number, FileNumber table, const LookAtRecord& look) const;
+  std::vector<FileNumber> tables_that_tell_of(FileNumber number) const;
+
+  FileSystem& file_system_;
+  const StoreLook& look_;
+};
+
+}  // namespace edgecase::engine

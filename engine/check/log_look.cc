@@ -1,0 +1,107 @@
+#include "check/log_look.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "file/table_file.h"
+#include "log/log_format.h"
+
+namespace edgecase::engine {
+namespace {
+
+bool all_zero(ByteView bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](char byte) { return byte == '\0'; });
+}
+
+// The reader is content with one copy of the head: the other one tells of a torn write or of rot.
+Status look_at_head(const RandomAccessFile& file, LogLook& look) {
+  const std::uint64_t head_bytes = std::min(kLogHeadBytes, file.size_bytes());
+  EC_ASSIGN_OR_RETURN(const Bytes bytes, read_exactly(file, 0, head_bytes));
+  const ByteView head = bytes;
+  const auto copy = [&](std::size_t i) {
+    const std::uint64_t offset = kLogHeadCopyOffsets[i];
+    return offset < head.size() ? head.substr(offset, kLogHeadCopyBytes) : ByteView();
+  };
+  if (copy(0) != copy(1))
+    look.notes.push_back(file.path() + " at byte 0: the two copies of the head differ");
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::uint64_t begin = kLogHeadCopyOffsets[i] + kLogHeadCopyBytes - sizeof(std::uint32_t);
+    const std::uint64_t end = i == 0 ? kLogHeadCopyOffsets[1] : kLogHeadBytes;
+    if (begin < head.size() && !all_zero(head.substr(begin, end - begin)))
+      look.notes.push_back(file.path() + " at byte " + std::to_string(begin) +
+                           ": the rest of the head is not zero");
+  }
+  return ok();
+}
+
+// Zeros between a payload and the next record; no checksum covers them.
+Status look_at_padding(const RandomAccessFile& file, std::uint64_t offset, const LogRecord& record,
+                       LogLook& look) {
+  const std::uint64_t padding =
+      log_record_bytes(record.payload.size()) - kLogRecordHeaderBytes - record.payload.size();
+  if (padding == 0) return ok();
+  const std::uint64_t at = offset + kLogRecordHeaderBytes + record.payload.size();
+  EC_ASSIGN_OR_RETURN(const Bytes bytes, read_exactly(file, at, padding));
+  if (!all_zero(bytes))
+    look.notes.push_back(file.path() + " at byte " + std::to_string(at) +
+                         ": the bytes that fill up a record are not zero");
+  return ok();
+}
+
+// A manifest's file is never used twice: behind its last record there are zeros.
+Status look_behind_end(const RandomAccessFile& file, LogLook& look) {
+  constexpr std::uint64_t kPieceBytes = 256u << 10;
+  std::uint64_t at = kLogHeadBytes + look.end_bytes;
+  while (at < file.size_bytes()) {
+    const std::uint64_t piece = std::min(kPieceBytes, file.size_bytes() - at);
+    EC_ASSIGN_OR_RETURN(const Bytes bytes, read_exactly(file, at, piece));
+    if (!all_zero(bytes)) {
+      const auto first = std::find_if(bytes.begin(), bytes.end(), [](char b) { return b != '\0'; });
+      look.notes.push_back(file.path() + " at byte " +
+                           std::to_string(at + static_cast<std::uint64_t>(first - bytes.begin())) +
+                           ": a last record that is not whole: a change that was never confirmed, "
+                           "or damage");
+      return ok();
+    }
+    at += piece;
+  }
+  return ok();
+}
+
+Status look(FileSystem& file_system, const std::string& path, const LookAtRecord& look_at_record,
+            LogLook& result) {
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> file, file_system.open_file(path));
+  result.file_bytes = file->size_bytes();
+  EC_ASSIGN_OR_RETURN(auto second, file_system.open_file(path));
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> reader, LogReader::open(std::move(second)));
+  result.identity = reader->identity();
+  EC_TRY(look_at_head(*file, result));
+  while (true) {
+    const std::uint64_t offset = kLogHeadBytes + reader->end_bytes();
+    EC_ASSIGN_OR_RETURN(const std::optional<LogRecord> record, reader->next());
+    result.end_bytes = reader->end_bytes();
+    if (!record) break;
+    ++result.records;
+    EC_TRY(look_at_padding(*file, offset, *record, result));
+    EC_TRY(look_at_record(*record, offset));
+  }
+  result.torn_tail = reader->torn_tail();
+  if (result.identity.type == LogType::Manifest) return look_behind_end(*file, result);
+  if (result.torn_tail)
+    result.notes.push_back(path + " at byte " + std::to_string(kLogHeadBytes + result.end_bytes) +
+                           ": a last record that is not whole: a write that was never confirmed, "
+                           "or damage");
+  return ok();
+}
+
+}  // namespace
+
+LogLook look_at_log(FileSystem& file_system, const std::string& path,
+                    const LookAtRecord& look_at_record) {
+  LogLook result;
+  result.status = look(file_system, path, look_at_record, result);
+  return result;
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,58 @@
+#include "check/manifest_look.h"
+
+#include <algorithm>
+
+#include "file/file_names.h"
+#include "file/table_file.h"
+#include "file/whole_file.h"
+
+namespace edgecase::engine {
+namespace {
+
+constexpr std::size_t kCurrentMaxBytes = 64;
+
+void note_namespaces(const VersionEdit& edit, std::vector<NamespaceInfo>& known) {
+  for (const NamespaceInfo& info : edit.namespaces) {
+    const auto place =
+        std::lower_bound(known.begin(), known.end(), info.id,
+                         [](const NamespaceInfo& each, NamespaceId id) { return each.id < id; });
+    if (place == known.end() || place->id != info.id) known.insert(place, info);
+  }
+}
+
+}  // namespace
+
+ManifestLook look_at_manifest(FileSystem& file_system, const std::string& path) {
+  ManifestLook look;
+  look.log =
+      look_at_log(file_system, path, [&](const LogRecord& record, std::uint64_t offset) -> Status {
+        const auto edit = VersionEdit::decode(record.payload);
+        if (edit.status().code() == StatusCode::Corruption)
+          return corruption_at(path, offset, edit.status().message());
+        if (!edit.ok()) return edit.status();
+        note_namespaces(*edit, look.namespaces);
+        if ((look.edits == 0) != edit->format_version.has_value())
+          return corruption_at(path, offset, "the state does not begin with its format version");
+        if (const Status fits = look.state.apply(*edit); !fits.ok())
+          return corruption_at(path, offset, fits.message());
+        ++look.edits;
+        return ok();
+      });
+  if (look.log.status.ok() && look.log.identity.type != LogType::Manifest)
+    look.log.status = corruption(path + ": is no manifest");
+  if (look.log.status.ok() && look.edits == 0)
+    look.log.status = corruption(path + ": holds no state");
+  return look;
+}
+
+Result<std::uint64_t> read_current(FileSystem& file_system, const std::string& path) {
+  EC_ASSIGN_OR_RETURN(Bytes name, read_whole_file(file_system, path, kCurrentMaxBytes));
+  const bool terminated = !name.empty() && name.back() == '\n';
+  if (terminated) name.pop_back();
+  const auto parsed = parse_file_name(name);
+  if (!terminated || !parsed || parsed->type != FileType::Manifest)
+    return corruption(path + ": does not name a manifest");
+  return parsed->number;
+}
+
+}  // namespace edgecase::engine

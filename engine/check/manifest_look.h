@@ -1,0 +1,24 @@
+// Reads a manifest as far as it can be read. Reads only; used by one thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "check/log_look.h"
+#include "version/version.h"
+
+namespace edgecase::engine {
+
+struct ManifestLook {
+  LogLook log;  // its status counts for all of it
+  std::uint64_t edits = 0;
+  VersionState state;                     // after the last edit that could be applied
+  std::vector<NamespaceInfo> namespaces;  // every one that an edit named, by id
+};
+
+ManifestLook look_at_manifest(FileSystem& file_system, const std::string& path);
+
+// The name of the manifest in CURRENT, or Corruption, or NotFound.
+Result<std::uint64_t> read_current(FileSystem& file_system, const std::string& path);
+
+}  // namespace edgecase::engine

@@ -1,0 +1,188 @@
+#include "check/store_look.h"
+
+#include <algorithm>
+
+#include "base/write_batch_reader.h"
+#include "check/table_check.h"
+#include "core/wal_recovery.h"
+#include "edgecase/store_check.h"
+#include "file/file_names.h"
+
+namespace edgecase::engine {
+namespace {
+
+class Looker {
+ public:
+  Looker(FileSystem& file_system, Findings& findings, StoreFiles files)
+      : file_system_(file_system), findings_(findings) {
+    look_.files = std::move(files);
+  }
+
+  Result<StoreLook> run() {
+    if (look_.files.repair_begun)
+      findings_.problem(repair_marker_path(directory()) +
+                        ": a repair was begun and not finished; run it again");
+    EC_TRY(look_at_the_manifest());
+    if (look_.manifest_is_whole) {
+      EC_TRY(check_tables());
+      note_orphans();
+      EC_TRY(check_wal());
+    }
+    return std::move(look_);
+  }
+
+ private:
+  const std::string& directory() const { return look_.files.metadata_directory; }
+  const VersionState& state() const { return look_.manifest.state; }
+
+  // Finds the manifest; a newer format ends the work.
+  Status look_at_the_manifest() {
+    const auto number = read_current(file_system_, current_path(directory()));
+    if (!number.ok()) {
+      const bool missing = number.status().code() == StatusCode::NotFound;
+      const bool is_store = !look_.files.manifests.empty() || look_.files.has_metadata_identity ||
+                            !look_.files.tables.empty();
+      if (!missing) {
+        findings_.problem(number.status().message());
+      } else if (is_store) {
+        findings_.problem(current_path(directory()) + ": missing");
+      }
+      return ok();
+    }
+    const std::string path = manifest_path(directory(), *number);
+    look_.manifest_number = *number;
+    look_.manifest = look_at_manifest(file_system_, path);
+    const LogLook& log = look_.manifest.log;
+    findings_.report().bytes += log.file_bytes;
+    for (const std::string& note : log.notes) findings_.note(note);
+    if (log.status.code() == StatusCode::Unsupported) return log.status;
+    if (log.status.ok() && log.identity.store_id != look_.files.store_id)
+      return unavailable(path + ": belongs to another store");
+    if (log.status.ok() && log.identity.number != *number)
+      look_.manifest.log.status = corruption(path + ": the head is not that of this manifest");
+    if (log.status.code() == StatusCode::NotFound) {
+      const bool there = file_system_.file_size(path).ok();
+      look_.manifest.log.status = corruption(
+          path + (there ? " at byte 0: the head is damaged" : ": missing, but CURRENT names it"));
+    }
+    look_.manifest_is_whole = findings_.accept(look_.manifest.log.status);
+    return ok();
+  }
+
+  Status check_tables() {
+    const Version& version = *state().version;
+    for (const auto& [number, file] : version.value_files) findings_.expect_bytes(file.size_bytes);
+    for (const TablePointer& table : version.tables)
+      findings_.expect_bytes(table->size_bytes + table->item_bytes());
+    check_numbers(version);
+    TableCheck check(file_system_, look_.files, state(), findings_);
+    for (const auto& [number, file] : version.value_files) EC_TRY(check.check_value_table(file));
+    for (const TablePointer& table : version.tables) EC_TRY(check.check_metadata_table(*table));
+    look_.damaged_values = check.damaged_values();
+    look_.damaged_tables = check.damaged_tables();
+    return ok();
+  }
+
+  void check_numbers(const Version& version) {
+    const std::string path = manifest_path(directory(), look_.manifest_number);
+    const auto check = [&](FileNumber number) {
+      if (number >= state().file_number_limit)
+        findings_.problem(path + ": names file " + std::to_string(number) +
+                          ", a number that was never given out");
+    };
+    for (const auto& [number, file] : version.value_files) {
+      check(number);
+      const NamespaceId id = file.namespace_id;
+      if (std::none_of(state().namespaces.begin(), state().namespaces.end(),
+                       [id](const NamespaceInfo& info) { return info.id == id; }))
+        findings_.problem(path + ": value file " + std::to_string(number) + " is of namespace " +
+                          std::to_string(id) + ", which is not there");
+    }
+    for (const TablePointer& table : version.tables) check(table->number);
+  }
+
+  void note_orphans() {
+    const Version& version = *state().version;
+    for (const auto& [number, placement] : look_.files.values) {
+      const auto named = version.value_files.find(number);
+      if (named == version.value_files.end() || named->second.placement != placement)
+        findings_.note(look_.files.value_path(number, placement) +
+                       ": no manifest names it; the next start removes it");
+    }
+    for (const FileNumber number : look_.files.tables) {
+      if (std::none_of(version.tables.begin(), version.tables.end(),
+                       [&](const TablePointer& table) { return table->number == number; }))
+        findings_.note(look_.files.table_path(number) +
+                       ": no manifest names it; the next start removes it");
+    }
+    for (const std::uint64_t number : look_.files.manifests) {
+      if (number != look_.manifest_number)
+        findings_.note(manifest_path(directory(), number) + ": not the one that CURRENT names");
+    }
+  }
+
+  Status check_wal() {
+    auto found =
+        find_wal(file_system_, directory(), look_.files.store_id, state().oldest_wal_segment);
+    if (found.status().code() == StatusCode::Unsupported) return found.status();
+    if (!findings_.accept(found.status())) return ok();
+    WalContents contents = std::move(found).value();
+    Status stopped;
+    const auto check = [&](SequenceNumber, ByteView payload) -> Result<std::uint64_t> {
+      stopped = findings_.read_bytes(payload.size());
+      EC_TRY(stopped);
+      return check_batch(payload);
+    };
+    const Status read =
+        read_wal(file_system_, directory(), state().flushed_sequence, contents, check);
+    EC_TRY(stopped);
+    look_.wal_is_whole = findings_.accept(read);
+    findings_.report().wal_segments = contents.chain.size();
+    findings_.report().wal_records = contents.records;
+    if (!look_.wal_is_whole) return ok();
+    for (const WalSegment& segment : contents.chain) {
+      const LogLook log = look_at_log(file_system_, wal_slot_path(directory(), segment.slot.index),
+                                      [](const LogRecord&, std::uint64_t) { return ok(); });
+      for (const std::string& note : log.notes) findings_.note(note);
+    }
+    return ok();
+  }
+
+  Result<std::uint64_t> check_batch(ByteView payload) const {
+    WriteBatchReader batch(payload);
+    std::uint64_t entries = 0;
+    while (const auto entry = batch.next()) {
+      ++entries;
+      if (entry->namespace_id == 0 || entry->namespace_id >= state().namespace_id_limit)
+        return corruption("there is no namespace " + std::to_string(entry->namespace_id));
+    }
+    EC_TRY(batch.status());
+    return entries;
+  }
+
+  FileSystem& file_system_;
+  Findings& findings_;
+  StoreLook look_;
+};
+
+}  // namespace
+
+Result<StoreLook> look_at_store(FileSystem& file_system, const Options& options,
+                                Findings& findings) {
+  EC_ASSIGN_OR_RETURN(StoreFiles files, find_store_files(file_system, options, findings));
+  return Looker(file_system, findings, std::move(files)).run();
+}
+
+}  // namespace edgecase::engine
+
+namespace edgecase {
+
+Result<CheckReport> check_store(FileSystem& file_system, const Options& options,
+                                CheckObserver& observer) {
+  engine::Findings findings(observer);
+  const auto look = engine::look_at_store(file_system, options, findings);
+  if (!look.ok()) return look.status();
+  return findings.report();
+}
+
+}  // namespace edgecase

@@ -1,0 +1,446 @@
+// A store that opens, from what can be read of one that does not.
+//
+// What is new is written under numbers that no manifest names. Then the marker REPAIR, then the new
+// manifest and CURRENT: from there on the new state holds. What it does not name goes into the
+// directories `damaged`, and last the marker goes. A run that was cut short before CURRENT changed
+// begins again from the same files; one that was cut short after it finds a whole store with a
+// marker, and puts the rest aside.
+#include <algorithm>
+#include <utility>
+
+#include "base/write_batch_reader.h"
+#include "buffer/memtable.h"
+#include "check/item_hints.h"
+#include "check/store_look.h"
+#include "check/table_check.h"
+#include "check/table_rebuild.h"
+#include "check/wal_salvage.h"
+#include "core/identity.h"
+#include "core/live_cursor.h"
+#include "edgecase/store_check.h"
+#include "file/file_names.h"
+#include "file/whole_file.h"
+#include "log/log_writer.h"
+#include "table/table_writer.h"
+
+namespace edgecase::engine {
+namespace {
+
+constexpr std::uint64_t kMemtableBytes = 16u << 20;
+constexpr std::uint64_t kManifestBytes = 1u << 20;
+constexpr SequenceNumber kEverySequence = UINT64_MAX >> 2;
+
+class StoreRepair {
+ public:
+  StoreRepair(FileSystem& file_system, const Options& options, Findings& findings, StoreLook look)
+      : file_system_(file_system),
+        options_(options),
+        findings_(findings),
+        look_(std::move(look)),
+        hints_(file_system, look_),
+        rebuild_(file_system, look_.files, findings, [this] { return next_number_++; }) {}
+
+  Status run() {
+    if (finished_but_for_cleaning()) return clean_up();
+    EC_TRY(prepare_directories());
+    choose_numbers();
+    EC_TRY(choose_namespaces());
+    if (look_.manifest_is_whole) {
+      EC_TRY(keep_tables());
+    } else {
+      EC_TRY(rebuild_everything());
+    }
+    if (!look_.manifest_is_whole || !look_.wal_is_whole) EC_TRY(empty_wal());
+    EC_TRY(rebuild_.finish());
+    take_output(rebuild_.tables(), rebuild_.value_files());
+    EC_TRY(switch_over());
+    return clean_up();
+  }
+
+ private:
+  const std::string& metadata_directory() const { return look_.files.metadata_directory; }
+  const std::string& values_directory() const { return look_.files.values_directory; }
+
+  // The marker alone is what is wrong.
+  bool finished_but_for_cleaning() {
+    if (!look_.files.repair_begun || findings_.report().problems != 1) return false;
+    next_ = look_.manifest.state.snapshot();
+    manifest_number_ = look_.manifest_number;
+    wal_is_empty_ = look_.manifest.state.oldest_wal_segment == 0;
+    return look_.manifest_is_whole && look_.wal_is_whole;
+  }
+
+  Status create_durably(const std::string& directory) {
+    EC_TRY(file_system_.create_directory(directory));
+    const std::size_t slash = directory.rfind('/');
+    const std::string parent = slash == std::string::npos ? "."
+                               : slash == 0               ? "/"
+                                                          : directory.substr(0, slash);
+    return file_system_.sync_directory(parent);
+  }
+
+  Status prepare_directories() {
+    for (const std::string& directory :
+         {metadata_directory(), tables_directory(metadata_directory()),
+          wal_directory(metadata_directory())})
+      EC_TRY(create_durably(directory));
+    if (!look_.files.has_metadata_identity) {
+      EC_TRY(write_identity(file_system_, metadata_directory(),
+                            {look_.files.store_id, DirectoryRole::Metadata}));
+      findings_.repair(identity_path(metadata_directory()) + ": written anew");
+    }
+    if (!look_.files.has_values_identity) {
+      EC_TRY(write_identity(file_system_, values_directory(),
+                            {look_.files.store_id, DirectoryRole::Values}));
+      findings_.repair(identity_path(values_directory()) + ": written anew");
+    }
+    return ok();
+  }
+
+  // Above everything that ever had a number, as far as can be seen.
+  void choose_numbers() {
+    next_number_ = look_.manifest.state.file_number_limit;
+    for (const FileNumber number : look_.files.tables)
+      next_number_ = std::max(next_number_, number + 1);
+    for (const auto& [number, placement] : look_.files.values)
+      next_number_ = std::max(next_number_, number + 1);
+    manifest_number_ = look_.manifest_number + 1;
+    for (const std::uint64_t number : look_.files.manifests)
+      manifest_number_ = std::max(manifest_number_, number + 1);
+  }
+
+  void add_namespace(const NamespaceInfo& info) {
+    auto& known = next_.namespaces;
+    const auto place =
+        std::lower_bound(known.begin(), known.end(), info.id,
+                         [](const NamespaceInfo& each, NamespaceId id) { return each.id < id; });
+    if (place == known.end() || place->id != info.id) known.insert(place, info);
+  }
+
+  // From the manifest; when it is damaged, from whatever manifest can be read in part.
+  Status choose_namespaces() {
+    next_.format_version = kManifestFormatVersion;
+    next_.flushed_sequence = 0;
+    namespace_id_limit_ = look_.manifest.state.namespace_id_limit;
+    if (look_.manifest_is_whole) {
+      next_.namespaces = look_.manifest.state.namespaces;
+      return ok();
+    }
+    for (auto number = look_.files.manifests.rbegin(); number != look_.files.manifests.rend();
+         ++number) {
+      const ManifestLook manifest =
+          look_at_manifest(file_system_, manifest_path(metadata_directory(), *number));
+      namespace_id_limit_ = std::max(namespace_id_limit_, manifest.state.namespace_id_limit);
+      next_number_ = std::max(next_number_, manifest.state.file_number_limit);
+      for (const NamespaceInfo& info : manifest.namespaces) add_namespace(info);
+    }
+    return ok();
+  }
+
+  // A namespace that data is of and that no manifest tells of.
+  void ensure_namespace(NamespaceId id, std::string_view name, const NamespaceOptions& options) {
+    namespace_id_limit_ = std::max(namespace_id_limit_, id + 1);
+    for (const NamespaceInfo& info : next_.namespaces) {
+      if (info.id == id) return;
+    }
+    NamespaceInfo info{id, std::string(name), options};
+    if (name.empty()) {
+      info.name = "recovered-" + std::to_string(id);
+      findings_.loss("namespace " + std::to_string(id) + ": its name is lost; it is called " +
+                     info.name);
+    }
+    add_namespace(info);
+  }
+
+  NamespaceOptions options_of(NamespaceId id) const {
+    for (const NamespaceInfo& info : next_.namespaces) {
+      if (info.id == id) return info.options;
+    }
+    return {};
+  }
+
+  bool is_known(NamespaceId id) const {
+    return std::any_of(next_.namespaces.begin(), next_.namespaces.end(),
+                       [id](const NamespaceInfo& info) { return info.id == id; });
+  }
+
+  Bytes name_of(NamespaceId id) const {
+    for (const NamespaceInfo& info : next_.namespaces) {
+      if (info.id == id) return info.name;
+    }
+    return {};
+  }
+
+  // --- the manifest is whole ---
+
+  Status keep_tables() {
+    const Version& version = *look_.manifest.state.version;
+    next_.flushed_sequence = look_.manifest.state.flushed_sequence;
+    next_.range_deletes = version.range_delete_list;
+    std::vector<TablePointer> kept;
+    std::set<FileNumber> to_rebuild;
+    for (const TablePointer& table : version.tables) {
+      bool whole = !look_.damaged_tables.contains(table->number);
+      for (const ValueFileUse& use : table->value_files)
+        whole = whole && !look_.damaged_values.contains(use.file_number);
+      if (whole) {
+        kept.push_back(table);
+        next_.added_tables.push_back(*table);
+        continue;
+      }
+      for (const ValueFileUse& use : table->value_files) to_rebuild.insert(use.file_number);
+      findings_.repair(look_.files.table_path(table->number) + ": made anew");
+    }
+    for (const FileNumber number : look_.damaged_values) to_rebuild.insert(number);
+    for (const auto& [number, file] : version.value_files) {
+      if (!look_.damaged_values.contains(number)) next_.added_value_files.push_back(file);
+      if (!to_rebuild.contains(number)) continue;
+      EC_TRY(rebuild_value_file(number, file.placement, kept));
+    }
+    return ok();
+  }
+
+  // --- the manifest is lost ---
+
+  Status rebuild_everything() {
+    // Names first: a table that tells no name must not hide what another tells.
+    for (const auto& [number, placement] : look_.files.values) take_name_from(number, placement);
+    for (const auto& [number, placement] : look_.files.values)
+      EC_TRY(rebuild_value_file(number, placement, {}));
+    next_.flushed_sequence = rebuild_.sequence_max();
+    findings_.repair(metadata_directory() + ": the manifest is made anew from " +
+                     std::to_string(look_.files.values.size()) + " value tables");
+    return ok();
+  }
+
+  void take_name_from(FileNumber number, Placement placement) {
+    auto file = file_system_.open_file(look_.files.value_path(number, placement));
+    if (!file.ok()) return;
+    const auto values =
+        ValueTableReader::open(std::move(file).value(), look_.files.store_id, number);
+    if (!values.ok()) return;
+    const auto summary = (*values)->summary();
+    if (!summary.ok() || summary->namespace_name.empty()) return;
+    const ValueTableHead& head = (*values)->head();
+    ensure_namespace(head.namespace_id, summary->namespace_name,
+                     {placement, head.codec, summary->scope_bytes});
+  }
+
+  // Makes records for every item that no kept table points to.
+  Status rebuild_value_file(FileNumber number, Placement placement,
+                            const std::vector<TablePointer>& kept) {
+    const std::string path = look_.files.value_path(number, placement);
+    auto file = file_system_.open_file(path);
+    if (!file.ok()) {
+      findings_.loss(path + ": all of it is lost: " + file.status().message() +
+                     hints_.words_for(number));
+      return ok();
+    }
+    const std::uint64_t size_bytes = (*file)->size_bytes();
+    auto values = ValueTableReader::open(std::move(file).value(), look_.files.store_id, number);
+    if (values.status().code() == StatusCode::Unsupported) return values.status();
+    if (!values.ok()) {
+      findings_.loss(path + ": all of it is lost: " + values.status().message() +
+                     hints_.words_for(number));
+      return ok();
+    }
+    const ValueTableReader& table = **values;
+    const auto summary = table.summary();
+    const bool damaged = look_.damaged_values.contains(number) || !summary.ok();
+    std::vector<ValuePointer> items;
+    if (summary.ok()) {
+      items = summary->items;
+    } else {
+      items = hints_.items_of(number);
+      findings_.loss(summary.status().message() + ": items of which no metadata tells are lost");
+    }
+    ensure_namespace(table.head().namespace_id, "", {placement, table.head().codec, 0});
+    if (damaged) {
+      findings_.repair(path + ": what can be read of it is written anew");
+      return rebuild_.copy_items(table, items, name_of(table.head().namespace_id),
+                                 options_of(table.head().namespace_id).scope_bytes);
+    }
+    hints_.leave_out(kept, number, items);
+    if (!look_.manifest_is_whole) {
+      ValueFileMetadata metadata{number,     table.head().namespace_id, placement,
+                                 size_bytes, summary->items.size(),     0};
+      EC_ASSIGN_OR_RETURN(metadata.checksum, checksum_of(table.file(), [this](std::uint64_t bytes) {
+                            return findings_.read_bytes(bytes);
+                          }));
+      next_.added_value_files.push_back(metadata);
+    }
+    return rebuild_.add_items(table, items);
+  }
+
+  // --- the log ---
+
+  // Everything readable goes into tables; the log begins anew.
+  Status empty_wal() {
+    wal_is_empty_ = true;
+    memtable_ = std::make_shared<Memtable>(kMemtableBytes);
+    EC_ASSIGN_OR_RETURN(next_.flushed_sequence,
+                        salvage_wal(file_system_, look_.files, *next_.flushed_sequence, findings_,
+                                    [this](const LogRecord& record) { return apply(record); }));
+    return flush_memtable();
+  }
+
+  Result<SequenceNumber> apply(const LogRecord& record) {
+    EC_TRY(findings_.read_bytes(record.payload.size()));
+    {
+      WriteBatchReader whole(record.payload);
+      while (whole.next()) {
+      }
+      EC_TRY(whole.status());
+    }
+    WriteBatchReader batch(record.payload);
+    SequenceNumber sequence = record.sequence;
+    while (const auto entry = batch.next()) {
+      // A namespace that was dropped before it was lost is no loss.
+      const bool dropped = look_.manifest_is_whole && !is_known(entry->namespace_id) &&
+                           entry->namespace_id < look_.manifest.state.namespace_id_limit;
+      if (dropped) dropped_.insert(entry->namespace_id);
+      if (!dropped) ensure_namespace(entry->namespace_id, "", {});
+      if (entry->kind == EntryKind::DeleteRange) {
+        memtable_->add_range_delete(
+            make_range_delete(entry->namespace_id, entry->key, entry->value, sequence++));
+        continue;
+      }
+      memtable_->add(entry->namespace_id, entry->key, sequence++, entry->kind, entry->value,
+                     options_of(entry->namespace_id).codec);
+    }
+    if (memtable_->memory_bytes() >= kMemtableBytes) EC_TRY(flush_memtable());
+    return sequence - 1;
+  }
+
+  Status flush_memtable() {
+    if (memtable_->entry_count() == 0) return ok();
+    const TableWriterContext context{file_system_,
+                                     options_,
+                                     look_.files.store_id,
+                                     [this] { return next_number_++; },
+                                     [this](NamespaceId id) { return options_of(id); },
+                                     [this](NamespaceId id) { return name_of(id); }};
+    LiveCursor input(Memtable::cursor(memtable_, {}, {}, Direction::Forward, kEverySequence),
+                     dropped_, memtable_->range_deletes());
+    EC_ASSIGN_OR_RETURN(const TableOutput output, write_tables(input, context));
+    const std::vector<RangeDelete> deletes = memtable_->range_delete_list();
+    next_.range_deletes.insert(next_.range_deletes.end(), deletes.begin(), deletes.end());
+    take_output(output.tables, output.value_files);
+    findings_.repair(wal_directory(metadata_directory()) + ": " +
+                     std::to_string(memtable_->entry_count()) + " entries written to tables");
+    memtable_ = std::make_shared<Memtable>(kMemtableBytes);
+    return ok();
+  }
+
+  void take_output(const std::vector<TableMetadata>& tables,
+                   const std::vector<ValueFileMetadata>& value_files) {
+    next_.added_tables.insert(next_.added_tables.end(), tables.begin(), tables.end());
+    next_.added_value_files.insert(next_.added_value_files.end(), value_files.begin(),
+                                   value_files.end());
+  }
+
+  // --- the end ---
+
+  Status switch_over() {
+    next_.file_number_limit = next_number_;
+    next_.namespace_id_limit = namespace_id_limit_;
+    next_.oldest_wal_segment = wal_is_empty_ ? 0 : look_.manifest.state.oldest_wal_segment;
+    VersionState state;
+    EC_TRY(state.apply(next_));  // nothing is changed for a state that would not open
+    EC_TRY(write_marker());
+    const Bytes payload = state.snapshot().encode();
+    EC_ASSIGN_OR_RETURN(auto file,
+                        file_system_.create_log_file(
+                            manifest_path(metadata_directory(), manifest_number_),
+                            std::max(kManifestBytes, 2 * log_file_bytes_for(payload.size()))));
+    LogIdentity identity;
+    identity.store_id = look_.files.store_id;
+    identity.type = LogType::Manifest;
+    identity.number = manifest_number_;
+    EC_ASSIGN_OR_RETURN(const auto manifest, LogWriter::create(std::move(file), identity));
+    const ByteView part = payload;
+    EC_TRY(manifest->append(1, {&part, 1}));
+    EC_TRY(manifest->sync());
+    EC_TRY(file_system_.sync_directory(metadata_directory()));
+    return replace_whole_file(
+        file_system_, metadata_directory(), current_new_path(metadata_directory()),
+        current_path(metadata_directory()), manifest_name(manifest_number_) + "\n");
+  }
+
+  Status write_marker() {
+    const std::string marker = repair_marker_path(metadata_directory());
+    return replace_whole_file(file_system_, metadata_directory(), marker + ".new", marker,
+                              "a repair is being made\n");
+  }
+
+  Status set_aside(const std::string& directory, const std::string& path) {
+    const std::string target = damaged_directory(directory);
+    EC_TRY(file_system_.create_directory(target));
+    std::string to = join_path(target, path.substr(path.rfind('/') + 1));
+    for (int i = 1; file_system_.file_size(to).ok(); ++i)
+      to = join_path(target, path.substr(path.rfind('/') + 1) + "." + std::to_string(i));
+    EC_TRY(file_system_.rename_file(path, to));
+    findings_.repair(path + ": kept as " + to);
+    return file_system_.sync_directory(target);
+  }
+
+  Status clean_up() {
+    const std::string& metadata = metadata_directory();
+    for (const std::uint64_t number : look_.files.manifests) {
+      if (number != manifest_number_) EC_TRY(set_aside(metadata, manifest_path(metadata, number)));
+    }
+    for (const FileNumber number : look_.files.tables) {
+      if (std::none_of(next_.added_tables.begin(), next_.added_tables.end(),
+                       [&](const TableMetadata& table) { return table.number == number; }))
+        EC_TRY(set_aside(metadata, look_.files.table_path(number)));
+    }
+    for (const auto& [number, placement] : look_.files.values) {
+      const auto named = [n = number, p = placement](const ValueFileMetadata& file) {
+        return file.number == n && file.placement == p;
+      };
+      if (std::none_of(next_.added_value_files.begin(), next_.added_value_files.end(), named))
+        EC_TRY(set_aside(placement == Placement::Values ? values_directory() : metadata,
+                         look_.files.value_path(number, placement)));
+    }
+    for (const std::uint64_t slot : look_.files.wal_slots) {
+      if (!wal_is_empty_) break;
+      EC_TRY(set_aside(metadata, wal_slot_path(metadata, slot)));
+    }
+    for (const std::string& directory :
+         {metadata, tables_directory(metadata), wal_directory(metadata), values_directory()})
+      EC_TRY(file_system_.sync_directory(directory));
+    EC_TRY(file_system_.remove_file(repair_marker_path(metadata)));
+    return file_system_.sync_directory(metadata);
+  }
+
+  FileSystem& file_system_;
+  const Options& options_;
+  Findings& findings_;
+  const StoreLook look_;
+  const ItemHints hints_;
+  TableRebuild rebuild_;
+  VersionEdit next_;  // the whole new state, from nothing
+  NamespaceId namespace_id_limit_ = 1;
+  FileNumber next_number_ = 1;
+  std::uint64_t manifest_number_ = 1;
+  bool wal_is_empty_ = false;
+  std::shared_ptr<Memtable> memtable_;
+  DroppedIds dropped_;  // of which the log holds something
+};
+
+}  // namespace
+}  // namespace edgecase::engine
+
+namespace edgecase {
+
+Result<CheckReport> repair_store(FileSystem& file_system, const Options& options,
+                                 CheckObserver& observer) {
+  engine::Findings findings(observer);
+  EC_ASSIGN_OR_RETURN(engine::StoreLook look,
+                      engine::look_at_store(file_system, options, findings));
+  if (findings.report().problems == 0) return findings.report();
+  EC_TRY(engine::StoreRepair(file_system, options, findings, std::move(look)).run());
+  return findings.report();
+}
+
+}  // namespace edgecase

@@ -1,0 +1,73 @@
+#include "check/wal_salvage.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "check/log_look.h"
+#include "file/file_names.h"
+
+namespace edgecase::engine {
+namespace {
+
+struct Segment {
+  std::string path;
+  std::uint64_t number = 0;
+};
+
+// Old to new.
+std::vector<Segment> find_segments(FileSystem& file_system, const StoreFiles& files,
+                                   Findings& findings) {
+  std::vector<Segment> segments;
+  for (const std::uint64_t slot : files.wal_slots) {
+    const std::string path = wal_slot_path(files.metadata_directory, slot);
+    auto file = file_system.open_file(path);
+    if (!file.ok()) {
+      findings.loss(file.status().message());
+      continue;
+    }
+    const auto log = LogReader::open(std::move(file).value());
+    if (!log.ok()) continue;  // a slot that was never used
+    const LogIdentity& identity = (*log)->identity();
+    if (identity.store_id == files.store_id && identity.type == LogType::Wal)
+      segments.push_back({path, identity.number});
+  }
+  std::sort(segments.begin(), segments.end(),
+            [](const Segment& a, const Segment& b) { return a.number < b.number; });
+  return segments;
+}
+
+}  // namespace
+
+Result<SequenceNumber> salvage_wal(
+    FileSystem& file_system, const StoreFiles& files, SequenceNumber flushed, Findings& findings,
+    const std::function<Result<SequenceNumber>(const LogRecord& record)>& apply) {
+  SequenceNumber last = flushed;
+  for (const Segment& segment : find_segments(file_system, files, findings)) {
+    Status stopped;
+    const auto replay = [&](const LogRecord& record, std::uint64_t offset) -> Status {
+      if (record.sequence <= last) return ok();
+      const std::string place = segment.path + " at byte " + std::to_string(offset) + ": ";
+      if (record.sequence != last + 1)
+        findings.loss(place + "the writes from " + std::to_string(last + 1) + " to " +
+                      std::to_string(record.sequence - 1) + " are lost");
+      const Result<SequenceNumber> applied = apply(record);
+      if (applied.ok()) {
+        last = *applied;
+        return ok();
+      }
+      if (applied.status().code() == StatusCode::Corruption)
+        return corruption(place + applied.status().message());
+      stopped = applied.status();
+      return stopped;
+    };
+    const LogLook log = look_at_log(file_system, segment.path, replay);
+    EC_TRY(stopped);
+    if (log.status.ok()) continue;
+    if (log.status.code() != StatusCode::Corruption) return log.status;
+    findings.loss(log.status.message() + ": the writes after " + std::to_string(last) +
+                  " in this segment are lost");
+  }
+  return last;
+}
+
+}  // namespace edgecase::engine

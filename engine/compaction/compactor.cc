@@ -1,0 +1,473 @@
+#include "compaction/compactor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compaction/garbage_probe.h"
+#include "file/file_names.h"
+
+namespace edgecase::engine {
+namespace {
+
+// One slice of work: what else the lane has to do waits no longer than that takes.
+constexpr std::uint64_t kSliceBytes = 1u << 20;
+constexpr std::uint64_t kSliceTurns = 1u << 13;
+
+// While writes come at more than this rate, only what the budget allows is relocated.
+constexpr std::uint64_t kIdleBytesPerSecond = 1u << 20;
+constexpr std::int64_t kIdleCheckNs = 1'000'000'000;
+// Of the bytes that flushes write, this part may be written once more by relocation under load. As
+// they lie on the drive: a reading takes 25 bytes of keys and values and a byte there, and what a
+// relocation costs grows with the latter.
+constexpr std::uint64_t kBudgetShare = 4;
+// Where no more than this part overlaps, relocation is cheap at any time.
+constexpr std::uint64_t kLittleOverlapShare = 4;
+
+// A table is cleaned when this part of a sample of it is dead. Under random updates the oldest are
+// cleaned over and over: at 0.4 each byte that users write costs 1.5 bytes of cleaning.
+constexpr double kDeadShare = 0.4;
+constexpr double kQuietDeadShare = 0.1;
+constexpr EvacuationLimits kQuietEvacuation{0.08, 0.1};
+// Tables that are sampled after a merge of level 0, the oldest ones.
+constexpr std::size_t kProbesMax = 64;
+// While writes come, sampling ends after so many in a row that found too little: it costs processor
+// time that writers want, and most stores have nothing dead.
+constexpr std::size_t kFruitlessUnderLoadMax = 8;
+
+// More numbers than a merge can use: of each namespace and run a table and a value table, and those
+// that are cut for their size.
+std::uint64_t file_numbers_for(const MergePlan& plan) {
+  std::uint64_t items = 0;
+  for (const auto* inputs : {&plan.groups, &plan.singles})
+    for (const MergeInput& input : *inputs)
+      for (const TablePointer& table : input) items += table->item_count;
+  const std::uint64_t runs = plan.groups.size() + plan.singles.size() + 2;
+  const std::uint64_t namespaces = std::min<std::uint64_t>(kNamespaceCountMax, items);
+  return 2 * runs * namespaces + 2 * (items / kTableItemsMax + 1) +
+         3 * (plan.item_bytes() / std::min(kTableItemBytesMax, kMergedValueFileBytesMax) + 1);
+}
+
+bool is_level0(const MergePlan& plan) {
+  const auto& inputs = plan.groups.empty() ? plan.singles : plan.groups;
+  return inputs.front().front()->level == 0;
+}
+
+void add(CompactionStats& sum, const MergeCounters& more) {
+  sum.carried_items += more.carried_items;
+  sum.rewritten_items += more.rewritten_items;
+  sum.copied_items += more.copied_items;
+  sum.dropped_items += more.dropped_items;
+  sum.seen_entries += more.seen_entries;
+  sum.superseded_entries += more.superseded_entries;
+  sum.dropped_deletes += more.dropped_deletes;
+}
+
+}  // namespace
+
+Compactor::Compactor(CompactorContext context)
+    : context_(std::move(context)),
+      writer_context_{context_.environment.file_system,
+                      context_.options,
+                      context_.store_id,
+                      [this] { return numbers_.take(); },
+                      [this](NamespaceId id) {
+                        const auto info = context_.versions.find_namespace(id);
+                        return info.ok() ? info->options : NamespaceOptions{};
+                      },
+                      [this](NamespaceId id) {
+                        const auto info = context_.versions.find_namespace(id);
+                        return info.ok() ? info->name : Bytes();
+                      }},
+      rate_since_ns_(context_.environment.clock.boot_ns()) {}
+
+Compactor::~Compactor() {
+  if (job_ != nullptr) job_->discard();
+}
+
+void Compactor::wake() {
+  schedule_run(0);
+}
+
+void Compactor::schedule_run(std::int64_t delay_ns) {
+  {
+    MutexLock lock(mutex_);
+    bool& pending = delay_ns > 0 ? delayed_ : scheduled_;
+    if (std::exchange(pending, true)) return;
+  }
+  context_.schedule(delay_ns, [this, delayed = delay_ns > 0] {
+    {
+      MutexLock lock(mutex_);
+      (delayed ? delayed_ : scheduled_) = false;
+    }
+    run();
+  });
+}
+
+void Compactor::run() {
+  remove_obsolete_files();
+  {
+    MutexLock lock(mutex_);
+    const bool waits = !failure_.ok() && requests_.empty() &&
+                       context_.environment.clock.boot_ns() < retry_not_before_ns_;
+    if (waits) return;
+  }
+  const Result<bool> worked = work();
+  if (!worked.ok()) return give_up(worked.status());
+  if (*worked) return schedule_run(0);
+  // Somebody may be reading what was removed; and what must wait for quiet is tried again.
+  if (waits_for_quiet_ || context_.versions.has_obsolete_files()) schedule_run(kIdleCheckNs);
+}
+
+void Compactor::remove_obsolete_files() {
+  const Options& options = context_.options;
+  std::uint64_t removed = 0;
+  for (const ObsoleteFile& file : context_.versions.take_obsolete_files()) {
+    context_.tables.forget(file.number);
+    const std::string path =
+        file.kind == ObsoleteFile::Kind::Table
+            ? metadata_table_path(options.metadata_directory, file.number)
+            : value_table_path(options.metadata_directory, options.values_directory, file.placement,
+                               file.number);
+    // What resists is removed at the next open, like everything no manifest names.
+    if (context_.environment.file_system.remove_file(path).ok()) ++removed;
+  }
+  if (removed == 0) return;
+  MutexLock lock(mutex_);
+  stats_.removed_files += removed;
+}
+
+Result<bool> Compactor::work() {
+  if (job_ != nullptr) {
+    EC_ASSIGN_OR_RETURN(const bool done, job_->step(kSliceBytes, kSliceTurns));
+    if (done) EC_TRY(commit());
+    return true;
+  }
+  if (survey_ != nullptr) return survey();
+  return pick();
+}
+
+Result<bool> Compactor::pick() {
+  waits_for_quiet_ = false;
+  const std::shared_ptr<const Version> version = context_.versions.current();
+  EC_ASSIGN_OR_RETURN(const bool requested, pick_requested(*version));
+  if (requested) return true;
+  if (auto plan = pick_level0(*version, kLevel0TablesMax)) return start(*std::move(plan));
+  if (auto plan = pick_singles(*version, kSingleRunsMax)) return start(*std::move(plan));
+  if (!to_probe_.empty()) return probe(*version);
+  if (auto plan = pick_evacuation(*version, EvacuationLimits{})) return start(*std::move(plan));
+  EC_ASSIGN_OR_RETURN(const bool picked, pick_window(*version));
+  if (picked) return true;
+  return pick_settling(*version);
+}
+
+// In quiet garbage is worth less of a trigger.
+Result<bool> Compactor::pick_settling(const Version& version) {
+  FileNumber newest = 0;
+  for (const TablePointer& table : version.tables) newest = std::max(newest, table->number);
+  if (newest == settled_up_to_) return false;
+  if (!is_idle()) {
+    waits_for_quiet_ = true;
+    return false;
+  }
+  if (auto plan = pick_level0(version, 1)) return start(*std::move(plan));
+  if (auto plan = pick_singles(version, kWindowMinIdle)) return start(*std::move(plan));
+  if (auto plan = pick_evacuation(version, kQuietEvacuation)) return start(*std::move(plan));
+  settled_up_to_ = newest;
+  list_probes(version, kQuietDeadShare);
+  return !to_probe_.empty();
+}
+
+void Compactor::list_probes(const Version& version, double dead_share_min) {
+  to_probe_.clear();
+  to_clean_.clear();
+  dead_bytes_ = probed_bytes_ = 0;
+  dead_share_min_ = dead_share_min;
+  // The largest sequence last: what is old has had most time to die.
+  for (auto at = version.tables.rbegin(); at != version.tables.rend(); ++at) {
+    if ((*at)->level > 0 && (*at)->kind == TableKind::Groups) to_probe_.push_back((*at)->number);
+  }
+  if (to_probe_.size() > kProbesMax) to_probe_.resize(kProbesMax);
+  fruitless_probes_ = 0;
+  for (std::size_t i = to_probe_.size(); i > 1; --i)
+    std::swap(to_probe_[i - 1], to_probe_[random_.below(i)]);
+}
+
+double Compactor::dead_share() const {
+  return static_cast<double>(dead_bytes_) /
+         static_cast<double>(std::max<std::uint64_t>(1, probed_bytes_));
+}
+
+void Compactor::note_dead_share(const Version& version) {
+  std::uint64_t bytes = 0;
+  for (const TablePointer& table : version.tables)
+    if (table->kind == TableKind::Groups) bytes += table->item_bytes();
+  suspected_bytes_ = static_cast<std::uint64_t>(dead_share() * static_cast<double>(bytes));
+}
+
+// Samples one table after the other, until enough of one namespace is worth cleaning.
+Result<bool> Compactor::probe(const Version& version) {
+  const auto find = [&](FileNumber number) {
+    return std::find_if(version.tables.begin(), version.tables.end(),
+                        [&](const TablePointer& table) { return table->number == number; });
+  };
+  const auto found = find(to_probe_.front());
+  to_probe_.pop_front();
+  if (found != version.tables.end()) {
+    EC_ASSIGN_OR_RETURN(
+        const double share,
+        probe_dead_share(context_.tables, plan_cleaning(version, {*found}), random_.next()));
+    const std::uint64_t bytes = (*found)->item_bytes();
+    probed_bytes_ += bytes;
+    dead_bytes_ += static_cast<std::uint64_t>(share * static_cast<double>(bytes));
+    note_dead_share(version);
+    if (share >= dead_share_min_) {
+      to_clean_.push_back((*found)->number);
+      fruitless_probes_ = 0;
+    } else if (++fruitless_probes_ >= kFruitlessUnderLoadMax && !is_idle()) {
+      to_probe_.clear();
+    }
+  }
+  if (to_probe_.empty() && dead_bytes_ > 0 && dead_share() >= kDeadShare) {
+    // One merge of all frees more than it writes, and for less reading.
+    relocates_garbage_ = true;
+    to_clean_.clear();
+    return true;
+  }
+  std::vector<TablePointer> tables;
+  std::uint64_t bytes = 0;
+  for (const FileNumber number : to_clean_) {
+    const auto at = find(number);
+    if (at == version.tables.end()) continue;
+    if (!tables.empty() && tables.front()->namespace_id != (*at)->namespace_id) continue;
+    tables.push_back(*at);
+    bytes += (*at)->item_bytes();
+  }
+  if (tables.empty() || (bytes < kMovedBytesMax && !to_probe_.empty())) return true;
+  std::erase_if(to_clean_, [&](FileNumber number) {
+    return std::any_of(tables.begin(), tables.end(),
+                       [&](const TablePointer& table) { return table->number == number; });
+  });
+  return start(plan_cleaning(version, tables));
+}
+
+// First level 0, then each namespace once.
+Result<bool> Compactor::pick_requested(const Version& version) {
+  for (;;) {
+    if (current_ == nullptr) {
+      MutexLock lock(mutex_);
+      if (requests_.empty()) return false;
+      current_ = requests_.front();
+      current_step_ = 0;
+    }
+    if (current_step_ == 0 && !version.level0.empty()) {
+      if (auto plan = pick_level0(version, 1)) return start(*std::move(plan));
+    }
+    while (current_step_ < current_->ids.size()) {
+      const NamespaceId id = current_->ids[current_step_++];
+      const Bytes lower = make_full_key(id, current_->lower);
+      const Bytes upper =
+          current_->upper.empty() ? make_full_key(id + 1, {}) : make_full_key(id, current_->upper);
+      if (auto plan = plan_everything(version, id, lower, upper)) return start(*std::move(plan));
+    }
+    if (auto plan = pick_evacuation(version, kQuietEvacuation)) return start(*std::move(plan));
+    finish_request(ok());
+  }
+}
+
+Result<bool> Compactor::pick_window(const Version& version) {
+  const bool idle = is_idle();
+  std::map<std::vector<FileNumber>, Overlap> known;
+  for (Window& window : find_windows(version, kWindowMinIdle)) {
+    const auto found = overlaps_.find(window.runs);
+    if (found == overlaps_.end()) {
+      surveyed_ = window;
+      survey_ = std::make_unique<Survey>(context_.tables,
+                                         plan_window(version, window, MergeMode::Sink).groups);
+      return true;
+    }
+    const Overlap& overlap = found->second;
+    known.emplace(window.runs, overlap);
+    const std::size_t runs = window.runs.size();
+    const bool little = overlap.overlapping_bytes * kLittleOverlapShare <= overlap.item_bytes;
+    if (overlap.depth * 2 <= runs && (overlap.depth == 1 || !little)) {
+      if (runs >= kWindowMinRecords) return start(plan_window(version, window, MergeMode::Sink));
+      continue;
+    }
+    if (overlap.depth == 1) continue;
+    const bool affordable = overlap.overlapping_bytes <= budget_bytes();
+    if (relocates_garbage_) {
+      relocates_garbage_ = false;
+      return start(plan_window(version, window, MergeMode::Relocate));
+    }
+    const bool wanted = runs >= (little ? kWindowMinRecords : kWindowMinLoad) && affordable;
+    if (idle || wanted || window.runs_in_tree >= kRunsMax) {
+      if (!idle) relocated_bytes_ += overlap.overlapping_bytes;
+      return start(plan_window(version, window, MergeMode::Relocate));
+    }
+    waits_for_quiet_ = true;
+  }
+  overlaps_ = std::move(known);  // forgets windows that are no more
+  return false;
+}
+
+std::uint64_t Compactor::budget_bytes() const {
+  const std::uint64_t earned = context_.flushed_bytes() / kBudgetShare;
+  return earned > relocated_bytes_ ? earned - relocated_bytes_ : 0;
+}
+
+bool Compactor::is_idle() {
+  const std::int64_t now_ns = context_.environment.clock.boot_ns();
+  const std::int64_t passed_ns = now_ns - rate_since_ns_;
+  if (passed_ns < kIdleCheckNs) return idle_;
+  const std::uint64_t bytes = context_.user_bytes();
+  const double seconds = static_cast<double>(passed_ns) / 1e9;
+  idle_ = static_cast<double>(bytes - rate_bytes_) <=
+          static_cast<double>(kIdleBytesPerSecond) * seconds;
+  rate_since_ns_ = now_ns;
+  rate_bytes_ = bytes;
+  return idle_;
+}
+
+Result<bool> Compactor::survey() {
+  EC_ASSIGN_OR_RETURN(const bool done, survey_->step(kSliceTurns));
+  if (done) {
+    overlaps_[surveyed_.runs] = survey_->overlap();
+    survey_.reset();
+  }
+  return true;
+}
+
+Result<bool> Compactor::start(MergePlan plan) {
+  if (plan.empty()) return false;
+  EC_TRY(context_.check_values());
+  EC_TRY(numbers_.reserve(context_.versions, file_numbers_for(plan)));
+  job_ =
+      std::make_unique<MergeJob>(context_.tables, writer_context_, std::move(plan), rule_.load());
+  return true;
+}
+
+Status Compactor::commit() {
+  TableOutput output = job_->take_output();
+  VersionEdit edit;
+  edit.added_value_files = output.value_files;
+  edit.added_tables = output.tables;
+  for (const auto* inputs : {&job_->plan().groups, &job_->plan().singles})
+    for (const MergeInput& input : *inputs)
+      for (const TablePointer& table : input) edit.removed_tables.push_back(table->number);
+  remove_unused_value_files(*context_.versions.current(), edit);
+  const bool from_level0 = is_level0(job_->plan());
+  const MergeCounters counters = job_->counters();
+  const std::uint64_t read_bytes = job_->plan().item_bytes();
+  const bool relocates = job_->plan().mode != MergeMode::Sink;
+  job_.reset();
+  if (Status applied = context_.versions.apply(edit); !applied.ok()) {
+    // The manifest may hold the edit all the same: the files stay until a later edit succeeds.
+    given_up_.push_back(std::move(output));
+    return applied;
+  }
+  for (const ValueFileMetadata& file : output.value_files) context_.tables.add_value_file(file);
+  context_.publish();
+  for (const TableOutput& abandoned : given_up_) remove_output(abandoned);
+  given_up_.clear();
+  {
+    MutexLock lock(mutex_);
+    ++(relocates ? stats_.relocations : stats_.merges);
+    add(stats_, counters);
+    stats_.value_bytes += output.value_bytes;
+    stats_.metadata_bytes += output.metadata_bytes;
+  }
+  note_success();
+  const std::uint64_t freed_bytes = read_bytes - std::min(read_bytes, output.value_bytes);
+  if (relocates) suspected_bytes_ -= std::min(suspected_bytes_.load(), freed_bytes);
+  // New data may have superseded old.
+  if (from_level0) list_probes(*context_.versions.current(), kDeadShare);
+  return ok();
+}
+
+void Compactor::remove_output(const TableOutput& output) {
+  FileSystem& file_system = context_.environment.file_system;
+  const Options& options = context_.options;
+  for (const TableMetadata& table : output.tables)
+    static_cast<void>(
+        file_system.remove_file(metadata_table_path(options.metadata_directory, table.number))
+            .ok());
+  for (const ValueFileMetadata& file : output.value_files)
+    static_cast<void>(
+        file_system
+            .remove_file(value_table_path(options.metadata_directory, options.values_directory,
+                                          file.placement, file.number))
+            .ok());
+}
+
+void Compactor::give_up(const Status& failure) {
+  if (job_ != nullptr) job_->discard();
+  job_.reset();
+  survey_.reset();
+  std::int64_t delay_ns = 0;
+  bool first = false;
+  {
+    MutexLock lock(mutex_);
+    first = failure_.ok();
+    failure_ = failure;
+    ++stats_.failures;
+    retry_delay_ns_ = std::clamp(2 * retry_delay_ns_, kRetryDelayMinNs, kRetryDelayMaxNs);
+    retry_not_before_ns_ = context_.environment.clock.boot_ns() + retry_delay_ns_;
+    delay_ns = retry_delay_ns_;
+  }
+  if (first) context_.failed(failure);
+  if (current_ != nullptr) finish_request(failure);
+  schedule_run(delay_ns);
+}
+
+void Compactor::note_success() {
+  bool resumed = false;
+  {
+    MutexLock lock(mutex_);
+    resumed = !failure_.ok();
+    failure_ = ok();
+    retry_delay_ns_ = 0;
+  }
+  if (resumed) context_.resumed();
+}
+
+void Compactor::finish_request(const Status& status) {
+  MutexLock lock(mutex_);
+  current_->done = true;
+  current_->status = status;
+  requests_.pop_front();
+  current_.reset();
+  request_done_.notify_all();
+}
+
+Status Compactor::compact(const std::vector<NamespaceId>& ids, ByteView lower, ByteView upper) {
+  auto request = std::make_shared<Request>();
+  request->ids = ids;
+  request->lower = lower;
+  request->upper = upper;
+  {
+    MutexLock lock(mutex_);
+    requests_.push_back(request);
+  }
+  wake();
+  MutexLock lock(mutex_);
+  while (!request->done) {
+    lock.unlock();
+    const bool ran = context_.environment.executor.run_one();
+    lock.lock();
+    if (ran || request->done) continue;
+    static_cast<void>(request_done_.wait_for(mutex_, kCompactStallNs));
+  }
+  return request->status;
+}
+
+CompactionStats Compactor::stats() const {
+  MutexLock lock(mutex_);
+  return stats_;
+}
+
+Status Compactor::failure() const {
+  MutexLock lock(mutex_);
+  return failure_;
+}
+
+}  // namespace edgecase::engine

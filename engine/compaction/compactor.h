@@ -1,0 +1,150 @@
+// Runs merges in the background: picks what is to be merged, works in slices on the compaction
+// lane, commits, unlinks what nobody reads any more.
+//
+// Use: wake() after each flush; compact() to have everything merged. Thread-safe. Its tasks go
+// through the scheduler it is given, which must not run them after the compactor is gone. No lock
+// is held across I/O.
+//
+// A merge that fails leaves the store as it was: its files are removed, its inputs stay, and it is
+// tried again after kRetryDelayMinNs, twice that, ... kRetryDelayMaxNs.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "compaction/merge_job.h"
+#include "compaction/picker.h"
+#include "edgecase/options.h"
+#include "edgecase/stats.h"
+#include "version/version_set.h"
+
+namespace edgecase::engine {
+
+struct CompactorContext {
+  const Options& options;
+  const Environment& environment;
+  StoreId store_id;
+  VersionSet& versions;
+  TableCache& tables;
+  // Queues a task on the compaction lane, not before the delay has passed.
+  std::function<void(std::int64_t delay_ns, std::function<void()> task)> schedule;
+  // Makes readers see the current version.
+  std::function<void()> publish;
+  // Ok when the values drive is there and the right one.
+  std::function<Status()> check_values;
+  // Of writes, so far.
+  std::function<std::uint64_t()> user_bytes;
+  // Of tables that flushes made, so far.
+  std::function<std::uint64_t()> flushed_bytes;
+  // A merge failed; merges succeed again.
+  std::function<void(const Status&)> failed;
+  std::function<void()> resumed;
+};
+
+class Compactor {
+ public:
+  explicit Compactor(CompactorContext context);
+  ~Compactor();
+  Compactor(const Compactor&) = delete;
+  Compactor& operator=(const Compactor&) = delete;
+
+  // Something changed: looks for work.
+  void wake();
+  // Merges all of `ids` between two full keys; an empty `upper` is unbounded. Waits. Only what is
+  // in tables when it is called is sure to be merged.
+  Status compact(const std::vector<NamespaceId>& ids, ByteView lower, ByteView upper);
+  // Null: none. The rule outlives the compactor.
+  void set_drop_rule(const DropRule* rule) { rule_ = rule; }
+
+  // What it did; what the current version holds is not in it.
+  CompactionStats stats() const;
+  // What samples say is dead in groups.
+  std::uint64_t suspected_bytes() const { return suspected_bytes_.load(); }
+  // Ok, or why the last merge failed.
+  Status failure() const;
+
+ private:
+  static constexpr std::int64_t kRetryDelayMinNs = 1'000'000'000;
+  static constexpr std::int64_t kRetryDelayMaxNs = 60'000'000'000;
+  static constexpr std::int64_t kCompactStallNs = 100'000'000;
+
+  struct Request {
+    std::vector<NamespaceId> ids;
+    Bytes lower;
+    Bytes upper;
+    bool done = false;
+    Status status;
+  };
+
+  void run();
+  void schedule_run(std::int64_t delay_ns);
+  void remove_obsolete_files();
+  // One slice. True when there is more to do at once.
+  Result<bool> work();
+  Result<bool> pick();
+  Result<bool> pick_requested(const Version& version);
+  Result<bool> pick_window(const Version& version);
+  Result<bool> pick_settling(const Version& version);
+  void list_probes(const Version& version, double dead_share_min);
+  Result<bool> probe(const Version& version);
+  double dead_share() const;
+  void note_dead_share(const Version& version);
+  Result<bool> survey();
+  Result<bool> start(MergePlan plan);
+  Status commit();
+  void remove_output(const TableOutput& output);
+  void give_up(const Status& failure);
+  void note_success();
+  void finish_request(const Status& status);
+  bool is_idle();
+  std::uint64_t budget_bytes() const;
+
+  const CompactorContext context_;
+  const TableWriterContext writer_context_;
+  std::atomic<const DropRule*> rule_{nullptr};
+  std::atomic<std::uint64_t> suspected_bytes_{0};  // written by the lane
+
+  // The lane's.
+  std::unique_ptr<MergeJob> job_;
+  std::unique_ptr<Survey> survey_;
+  Window surveyed_;
+  std::map<std::vector<FileNumber>, Overlap> overlaps_;  // what surveys said of windows
+  std::deque<FileNumber> to_probe_;                      // tables that may hold much that is dead
+  std::vector<FileNumber> to_clean_;                     // of them, those that do
+  std::uint64_t probed_bytes_ = 0;
+  std::uint64_t dead_bytes_ = 0;       // of them, as far as samples tell
+  bool relocates_garbage_ = false;     // so much is dead that the next window is merged for it
+  double dead_share_min_ = 1;          // what makes cleaning one of them worth it
+  FileNumber settled_up_to_ = 0;       // the newest table when all was probed in quiet
+  SeededRandom random_{1};             // for samples
+  std::size_t fruitless_probes_ = 0;   // in a row
+  std::vector<TableOutput> given_up_;  // files of edits that did not succeed for certain
+  std::shared_ptr<Request> current_;
+  std::size_t current_step_ = 0;
+  FileNumberBlock numbers_;
+  std::uint64_t relocated_bytes_ = 0;  // that counts against the budget
+  bool waits_for_quiet_ = false;       // there is work that is not worth it under load
+  bool idle_ = false;
+  std::int64_t rate_since_ns_;
+  std::uint64_t rate_bytes_ = 0;
+
+  mutable Mutex mutex_;
+  CondVar request_done_;
+  std::deque<std::shared_ptr<Request>> requests_ EC_GUARDED_BY(mutex_);
+  bool scheduled_ EC_GUARDED_BY(mutex_) = false;  // to run at once
+  bool delayed_ EC_GUARDED_BY(mutex_) = false;    // to run later
+  std::int64_t retry_delay_ns_ EC_GUARDED_BY(mutex_) = 0;
+  std::int64_t retry_not_before_ns_ EC_GUARDED_BY(mutex_) = 0;
+  Status failure_ EC_GUARDED_BY(mutex_);
+  CompactionStats stats_ EC_GUARDED_BY(mutex_);
+};
+
+}  // namespace edgecase::engine

@@ -1,0 +1,14 @@
+// Which part of a table's entries newer runs supersede: deduced from a sample, since groups do not
+// say which of their keys are dead. Costs one group and, for a few of its keys, one of every newer
+// run.
+#pragma once
+
+#include "compaction/merge_plan.h"
+#include "table/table_cache.h"
+
+namespace edgecase::engine {
+
+// Of the table that `plan` is to clean: between 0 and 1. `random` chooses the sample.
+Result<double> probe_dead_share(TableCache& tables, const MergePlan& plan, std::uint64_t random);
+
+}  // namespace edgecase::engine

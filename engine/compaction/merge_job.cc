@@ -1,0 +1,344 @@
+#include "compaction/merge_job.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace edgecase::engine {
+namespace {
+
+constexpr std::size_t kNoSlot = SIZE_MAX;
+
+// Of a group's entries; where this part are deletes that can go, it is worth writing it again.
+constexpr std::uint64_t kDeletesShare = 8;
+// Of a group's entries; a group of which less is dead is not worth writing again.
+constexpr std::uint64_t kDeadShare = 10;
+
+}  // namespace
+
+MergeJob::MergeJob(TableCache& tables, const TableWriterContext& context, MergePlan plan,
+                   const DropRule* rule)
+    : tables_(tables),
+      plan_(std::move(plan)),
+      rule_(rule),
+      threshold_bytes_(context.options.coalesce_threshold_bytes),
+      output_(context),
+      singles_(std::make_unique<RecordMerge>(tables, plan_.singles)),
+      place_{plan_.output_level, plan_.output_run, plan_.one_sequence} {
+  for (const MergeInput& input : plan_.newer_groups) newer_groups_.push_back(tables.records(input));
+}
+
+Result<bool> MergeJob::step(std::uint64_t written_bytes, std::uint64_t turns) {
+  const std::uint64_t stop_bytes = output_.bytes_written() + written_bytes;
+  while (phase_ != Phase::Done && turns-- > 0 && output_.bytes_written() < stop_bytes)
+    EC_TRY(turn());
+  return phase_ == Phase::Done;
+}
+
+Status MergeJob::turn() {
+  RecordMerge& merge = phase_ == Phase::Singles ? *singles_ : *groups_;
+  EC_TRY(merge.status());
+  if (!merge.valid()) return next_phase();
+  if (phase_ == Phase::Singles) return merge_single();
+  return plan_.mode == MergeMode::Sink ? sink_group() : merge_group();
+}
+
+Status MergeJob::next_phase() {
+  counters_.runs += output_.slots();
+  EC_TRY(output_.end());
+  entered_ = false;
+  if (phase_ == Phase::Singles) {
+    singles_.reset();
+    newer_groups_.clear();
+    newer_singles_ = std::make_unique<RecordMerge>(tables_, plan_.singles);
+    phase_ = Phase::Groups;
+    if (plan_.mode == MergeMode::Clean && next_cleaned()) return ok();
+    groups_ = std::make_unique<RecordMerge>(tables_, plan_.groups);
+    return ok();
+  }
+  if (plan_.mode == MergeMode::Clean && next_cleaned()) return ok();
+  groups_.reset();
+  newer_singles_.reset();
+  phase_ = Phase::Done;
+  return output_.finish();
+}
+
+// The next input, and every other run that may hold something newer than it.
+bool MergeJob::next_cleaned() {
+  if (cleaned_ == plan_.groups.size()) return false;
+  const MergeInput& input = plan_.groups[cleaned_];
+  newer_groups_.clear();
+  for (const MergeInput& newer : plan_.newer_groups)
+    newer_groups_.push_back(tables_.records(newer));
+  for (const MergeInput& other : plan_.groups)
+    if (&other != &input) newer_groups_.push_back(tables_.records(other));
+  groups_ = std::make_unique<RecordMerge>(tables_, std::vector<MergeInput>{input});
+  place_ = {input.front()->level, input.front()->run, plan_.own_sequences[cleaned_]};
+  ++cleaned_;
+  return true;
+}
+
+// Tables are of one namespace: what is open is closed when another begins.
+Status MergeJob::enter(ByteView key, TableKind kind) {
+  const NamespaceId id = namespace_of(key);
+  if (entered_ && id == namespace_id_) return ok();
+  if (entered_) {
+    counters_.runs += output_.slots();
+    EC_TRY(output_.end());
+  }
+  output_.begin(id, kind, place_);
+  namespace_id_ = id;
+  entered_ = true;
+  slot_of_input_.assign(plan_.groups.size(), kNoSlot);
+  return ok();
+}
+
+Status MergeJob::merge_single() {
+  EC_TRY(enter(singles_->top().key(), TableKind::Singles));
+  const std::vector<std::size_t>& equals = singles_->equals();
+  std::size_t newest = equals.front();
+  for (const std::size_t input : equals) {
+    if (singles_->cursor(input).record().sequence_max >
+        singles_->cursor(newest).record().sequence_max)
+      newest = input;
+  }
+  counters_.dropped_items += equals.size() - 1;
+  RecordCursor& cursor = singles_->cursor(newest);
+  const UMetaRecord& record = cursor.record();
+  EC_ASSIGN_OR_RETURN(const bool dead, is_dead_single(record));
+  if (dead) {
+    ++counters_.dropped_items;
+  } else if (plan_.evacuated.contains(record.pointer.file_number)) {
+    EC_ASSIGN_OR_RETURN(const auto item, cursor.read_item());
+    EC_TRY(output_.copy(record, *item));
+    ++counters_.copied_items;
+  } else {
+    EC_TRY(output_.carry(0, record));
+    ++counters_.carried_items;
+  }
+  for (const std::size_t input : equals) singles_->cursor(input).next_record();
+  singles_->settle_equals();
+  return ok();
+}
+
+Result<bool> MergeJob::is_dead_single(const UMetaRecord& record) {
+  if (rule_ != nullptr && (rule_->judge_item(record) == DropRule::Verdict::Drop ||
+                           rule_->drops_entry(record.first, record.sequence_max)))
+    return true;
+  EC_ASSIGN_OR_RETURN(const bool superseded,
+                      is_superseded_by_group(record.first, record.sequence_max));
+  if (superseded) return true;
+  if (plan_.mode == MergeMode::Sink || record.deletes == 0 ||
+      may_hold_older(record.first, record.sequence_max))
+    return false;
+  const auto covers = [&](const TablePointer& table) {
+    return ByteView(table->smallest) <= record.first && record.first <= ByteView(table->largest);
+  };
+  for (const MergeInput& input : plan_.groups)
+    if (std::any_of(input.begin(), input.end(), covers)) return false;
+  ++counters_.dropped_deletes;
+  return true;
+}
+
+// The key may have become a small value since, or a delete, which lies in a group.
+Result<bool> MergeJob::is_superseded_by_group(ByteView full_key, SequenceNumber sequence) {
+  for (RecordCursor& cursor : newer_groups_) {
+    EC_ASSIGN_OR_RETURN(const bool superseded, cursor.supersedes(full_key, sequence));
+    if (superseded) return true;
+  }
+  return false;
+}
+
+bool MergeJob::may_hold_older(ByteView full_key, SequenceNumber sequence) const {
+  const auto may = [&](const TablePointer& table) {
+    return table->sequence_min < sequence && ByteView(table->smallest) <= full_key &&
+           full_key <= ByteView(table->largest);
+  };
+  if (std::any_of(plan_.others.begin(), plan_.others.end(), may)) return true;
+  if (plan_.mode != MergeMode::Clean) return false;
+  // Cleaning merges no input with another: each may carry what it holds.
+  for (std::size_t i = 0; i < plan_.groups.size(); ++i) {
+    const MergeInput& input = plan_.groups[i];
+    if (i + 1 != cleaned_ && std::any_of(input.begin(), input.end(), may)) return true;
+  }
+  return false;
+}
+
+Status MergeJob::sink_group() {
+  RecordCursor& cursor = groups_->top();
+  const UMetaRecord& record = cursor.record();
+  EC_TRY(enter(record.first, TableKind::Groups));
+  if (rule_ != nullptr && rule_->judge_item(record) == DropRule::Verdict::Drop) {
+    ++counters_.dropped_items;
+  } else {
+    EC_TRY(output_.carry(choose_slot(record), record));
+    ++counters_.carried_items;
+  }
+  cursor.next_record();
+  groups_->settle();
+  return ok();
+}
+
+// What overlaps nothing goes into the first run. Of the rest each input keeps to a run of its own,
+// as long as there is room, so that runs keep their age.
+std::size_t MergeJob::choose_slot(const UMetaRecord& record) {
+  std::size_t fitting = kNoSlot;
+  bool fits_all = true;
+  for (std::size_t slot = output_.slots(); slot-- > 0;) {
+    if (output_.fits(slot, record.first)) {
+      fitting = slot;
+    } else {
+      fits_all = false;
+    }
+  }
+  ByteView second;
+  const bool alone = fits_all && (!groups_->second_key(second) || second > record.last);
+  if (alone) return 0;
+  std::size_t& kept = slot_of_input_[groups_->top_input()];
+  if (kept == kNoSlot || !output_.fits(kept, record.first))
+    kept = fitting != kNoSlot ? fitting : output_.slots();
+  return kept;
+}
+
+bool MergeJob::must_open(const UMetaRecord& record) const {
+  if (rule_ != nullptr && rule_->judge_item(record) == DropRule::Verdict::Inspect) return true;
+  if (record.deletes == 0 || record.deletes * kDeletesShare < record.entries) return false;
+  return std::none_of(plan_.others.begin(), plan_.others.end(), [&](const TablePointer& table) {
+    return table->sequence_min < record.sequence_max && ByteView(table->smallest) <= record.last &&
+           record.first <= ByteView(table->largest);
+  });
+}
+
+Status MergeJob::merge_group() {
+  RecordCursor& cursor = groups_->top();
+  if (cursor.is_open()) return merge_entry();
+  const UMetaRecord& record = cursor.record();
+  EC_TRY(enter(record.first, TableKind::Groups));
+  if (rule_ != nullptr && rule_->judge_item(record) == DropRule::Verdict::Drop) {
+    ++counters_.dropped_items;
+    cursor.next_record();
+    groups_->settle();
+    return ok();
+  }
+  if (plan_.mode == MergeMode::Clean) return clean_group();
+  ByteView second;
+  const bool overlaps = groups_->second_key(second) && second <= record.last;
+  // In a gap of an open item: cutting its entries apart must not leave crumbs.
+  const bool crumbs = open_items_ > 0 && output_.gathered_bytes() > 0 &&
+                      output_.gathered_bytes() < threshold_bytes_;
+  if (!overlaps && !crumbs && !must_open(record)) {
+    EC_TRY(carry(record));
+    cursor.next_record();
+    groups_->settle();
+    return ok();
+  }
+  EC_TRY(cursor.open_item());
+  ++open_items_;
+  ++counters_.rewritten_items;
+  groups_->settle();
+  return ok();
+}
+
+// Reads the item to see what of it is dead.
+Status MergeJob::clean_group() {
+  RecordCursor& cursor = groups_->top();
+  const std::uint64_t entries = cursor.record().entries;
+  EC_TRY(cursor.open_item());
+  EC_ASSIGN_OR_RETURN(const std::uint64_t dead, find_dead(cursor));
+  if (dead * kDeadShare < entries) {
+    cursor.close_item();
+    EC_TRY(carry(cursor.record()));
+    cursor.next_record();
+    groups_->settle();
+    return ok();
+  }
+  ++counters_.rewritten_items;
+  counters_.seen_entries += entries;
+  counters_.superseded_entries += dead;
+  EC_TRY(cursor.rewind_item());
+  for (std::size_t i = 0; i < entries; ++i) {
+    if (!dead_[i]) EC_TRY(emit(cursor.entry()));
+    cursor.next_entry();
+    EC_TRY(cursor.status());
+  }
+  groups_->settle();
+  return ok();
+}
+
+// Fills dead_; leaves the cursor within the item.
+Result<std::uint64_t> MergeJob::find_dead(RecordCursor& cursor) {
+  const std::uint64_t entries = cursor.record().entries;
+  std::uint64_t count = 0;
+  dead_.assign(entries, false);
+  for (std::size_t i = 0; i < entries; ++i) {
+    const EntryView& entry = cursor.entry();
+    const bool ruled_out = rule_ != nullptr && rule_->drops_entry(entry.full_key, entry.sequence);
+    EC_ASSIGN_OR_RETURN(const bool superseded,
+                        is_superseded_by_group(entry.full_key, entry.sequence));
+    dead_[i] = ruled_out || superseded;
+    if (dead_[i]) ++count;
+    if (i + 1 < entries) cursor.next_entry();
+    EC_TRY(cursor.status());
+  }
+  return count;
+}
+
+Status MergeJob::carry(const UMetaRecord& record) {
+  EC_TRY(output_.cut());
+  if (plan_.evacuated.contains(record.pointer.file_number)) {
+    EC_ASSIGN_OR_RETURN(const auto item, groups_->top().read_item());
+    ++counters_.copied_items;
+    return output_.copy(record, *item);
+  }
+  ++counters_.carried_items;
+  return output_.carry(0, record);
+}
+
+Status MergeJob::merge_entry() {
+  const std::vector<std::size_t>& equals = groups_->equals();
+  std::size_t newest = equals.front();
+  for (const std::size_t input : equals) {
+    if (groups_->cursor(input).entry().sequence > groups_->cursor(newest).entry().sequence)
+      newest = input;
+  }
+  counters_.seen_entries += equals.size();
+  counters_.superseded_entries += equals.size() - 1;
+  EC_TRY(emit(groups_->cursor(newest).entry()));
+  for (const std::size_t input : equals) {
+    groups_->cursor(input).next_entry();
+    if (!groups_->cursor(input).is_open()) --open_items_;
+  }
+  groups_->settle_equals();
+  return ok();
+}
+
+Status MergeJob::emit(const EntryView& entry) {
+  if (rule_ != nullptr && rule_->drops_entry(entry.full_key, entry.sequence)) {
+    ++counters_.superseded_entries;
+    return ok();
+  }
+  if (is_superseded_by_single(entry)) {
+    ++counters_.superseded_entries;
+    return newer_singles_->status();
+  }
+  EC_TRY(newer_singles_->status());
+  if (entry.kind == EntryKind::Delete && !may_hold_older(entry.full_key, entry.sequence)) {
+    ++counters_.dropped_deletes;
+    return ok();
+  }
+  return output_.add(entry);
+}
+
+bool MergeJob::is_superseded_by_single(const EntryView& entry) {
+  RecordMerge& singles = *newer_singles_;
+  while (singles.valid() && singles.top().key() < entry.full_key) {
+    singles.top().next_record();
+    singles.settle();
+  }
+  if (!singles.valid() || singles.top().key() != entry.full_key) return false;
+  for (const std::size_t input : singles.equals()) {
+    if (singles.cursor(input).record().sequence_max > entry.sequence) return true;
+  }
+  return false;
+}
+
+}  // namespace edgecase::engine

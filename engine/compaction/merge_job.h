@@ -1,0 +1,83 @@
+// One merge of runs into others, in steps: the lane it runs on is free for other work in between.
+//
+// Use: step() until it answers true; then the output is complete and synced, and nothing refers to
+// it yet. After an error, or to give up: discard(). The inputs are never touched. First single
+// values are merged, by their records alone; then groups.
+//
+// Memory: a block of records and at most one item an input, one open group of output; an open table
+// a run of output.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "compaction/merge_output.h"
+#include "compaction/merge_plan.h"
+#include "compaction/record_merge.h"
+#include "table/table_cache.h"
+
+namespace edgecase::engine {
+
+class MergeJob {
+ public:
+  // `rule` may be null. All that is passed by reference outlives the job.
+  MergeJob(TableCache& tables, const TableWriterContext& context, MergePlan plan,
+           const DropRule* rule);
+
+  // Goes on until about `written_bytes` were written or `turns` records and entries were looked at.
+  Result<bool> step(std::uint64_t written_bytes, std::uint64_t turns);
+
+  const MergePlan& plan() const { return plan_; }
+  const MergeCounters& counters() const { return counters_; }
+  TableOutput take_output() { return output_.take_output(); }
+  void discard() { output_.discard(); }
+
+ private:
+  enum class Phase : unsigned char { Singles, Groups, Done };
+
+  Status turn();
+  Status enter(ByteView key, TableKind kind);
+  Status next_phase();
+  bool next_cleaned();
+
+  // Single values.
+  Status merge_single();
+  Result<bool> is_dead_single(const UMetaRecord& record);
+  Result<bool> is_superseded_by_group(ByteView full_key, SequenceNumber sequence);
+
+  // Groups.
+  Status sink_group();
+  std::size_t choose_slot(const UMetaRecord& record);
+  Status merge_group();
+  Status clean_group();
+  Result<std::uint64_t> find_dead(RecordCursor& cursor);
+  Status carry(const UMetaRecord& record);
+  bool must_open(const UMetaRecord& record) const;
+  Status merge_entry();
+  Status emit(const EntryView& entry);
+  bool is_superseded_by_single(const EntryView& entry);
+
+  bool may_hold_older(ByteView full_key, SequenceNumber sequence) const;
+
+  TableCache& tables_;
+  const MergePlan plan_;
+  const DropRule* const rule_;
+  const std::size_t threshold_bytes_;
+  MergeOutput output_;
+  MergeCounters counters_;
+  Phase phase_ = Phase::Singles;
+  std::unique_ptr<RecordMerge> singles_;  // null outside its phase
+  // Walk along with singles_; to Clean, with groups_.
+  std::vector<RecordCursor> newer_groups_;
+  std::vector<bool> dead_;  // of an item's entries
+  std::unique_ptr<RecordMerge> groups_;
+  std::unique_ptr<RecordMerge> newer_singles_;  // walks along with groups_
+  std::size_t open_items_ = 0;
+  bool entered_ = false;
+  NamespaceId namespace_id_ = 0;
+  MergeOutput::Place place_;
+  std::size_t cleaned_ = 0;                 // inputs, to Clean: one after another
+  std::vector<std::size_t> slot_of_input_;  // where its last record went
+};
+
+}  // namespace edgecase::engine

@@ -1,0 +1,96 @@
+// Where a merge writes to: metadata tables of one or more runs, and value tables for what is
+// rewritten. Cuts both at a bounded size, so that later merges are partial and files die whole.
+//
+// Use: begin() a namespace and kind, add items in key order, end(); finish() once, or discard().
+// After an error only discard() is allowed. Nothing refers to the files before the manifest does.
+// Owned by one thread; holds one open group, one open value table and an open block a run.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "buffer/cbuffer.h"
+#include "metadata/umeta_writer.h"
+#include "table/table_writer.h"
+#include "value/value_table_reader.h"
+
+namespace edgecase::engine {
+
+// A metadata table is closed when its items take this many bytes in the value layer, or at this
+// many records; a value table at this size.
+inline constexpr std::uint64_t kTableItemBytesMax = 32u << 20;
+inline constexpr std::uint64_t kTableItemsMax = 1u << 16;
+inline constexpr std::uint64_t kMergedValueFileBytesMax = 32u << 20;
+
+class MergeOutput {
+ public:
+  struct Place {
+    std::uint8_t level = 1;
+    FileNumber run = 0;  // of slot 0; 0: a new one. Other slots are always new runs.
+    // Of all entries of rewritten groups; none: each keeps its own.
+    std::optional<SequenceNumber> one_sequence;
+  };
+
+  explicit MergeOutput(const TableWriterContext& context);
+  ~MergeOutput();
+  MergeOutput(const MergeOutput&) = delete;
+  MergeOutput& operator=(const MergeOutput&) = delete;
+
+  void begin(NamespaceId id, TableKind kind, const Place& place);
+  // Closes tables; begin() may follow. A value table goes on into the next run of its namespace.
+  Status end();
+
+  // Where the item at `record` goes, in run `slot`: behind all that the slot holds.
+  bool fits(std::size_t slot, ByteView first) const;
+  std::size_t slots() const { return slots_.size(); }
+  // By reference: only the record is written. A new slot begins at slots().
+  Status carry(std::size_t slot, const UMetaRecord& record);
+  // The same item in a new place, byte for byte. Into slot 0.
+  Status copy(const UMetaRecord& record, const Item& item);
+  // An entry for the group that is being gathered. Into slot 0.
+  Status add(const EntryView& entry);
+  // Closes the group that is being gathered.
+  Status cut();
+  std::uint64_t gathered_bytes() const { return gathered_bytes_; }
+
+  // Syncs what is not synced, directories included.
+  Status finish();
+  TableOutput take_output() { return std::move(output_); }
+  // Bytes written so far, on both drives.
+  std::uint64_t bytes_written() const { return bytes_written_; }
+  // Removes every file that was begun.
+  void discard();
+
+ private:
+  struct Slot {
+    std::unique_ptr<UMetaWriter> table;
+    FileNumber run = 0;  // 0: no table was begun yet
+    std::uint64_t item_bytes = 0;
+    Bytes largest;
+  };
+
+  Status write_record(std::size_t slot, const UMetaRecord& record);
+  Status close_table(Slot& slot);
+  Status open_values();
+  Status close_values_if_full();
+  Status close_values();
+  Status sync_directories();
+
+  const TableWriterContext& context_;
+  Place place_;
+  NamespaceId namespace_id_ = 0;
+  TableKind kind_ = TableKind::Groups;
+  NamespaceOptions namespace_options_;
+  std::vector<Slot> slots_;
+  CBuffer group_;
+  std::uint64_t gathered_bytes_ = 0;
+  std::unique_ptr<ValueTableWriter> values_;
+  Bytes filter_;
+  TableOutput output_;
+  std::uint64_t bytes_written_ = 0;
+  std::vector<std::string> created_;
+};
+
+}  // namespace edgecase::engine

@@ -1,0 +1,101 @@
+#include "compaction/merge_plan.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace edgecase::engine {
+namespace {
+
+struct Bounds {
+  Bytes smallest;
+  Bytes largest;
+  SequenceNumber sequence_min = UINT64_MAX;
+  SequenceNumber sequence_max = 0;
+  std::set<FileNumber> numbers;
+
+  void add(const MergeInput& input) { add(std::vector<MergeInput>{input}); }
+  void add(const std::vector<MergeInput>& inputs) {
+    for (const MergeInput& input : inputs) {
+      for (const TablePointer& table : input) {
+        if (numbers.empty() || table->smallest < smallest) smallest = table->smallest;
+        if (numbers.empty() || table->largest > largest) largest = table->largest;
+        sequence_min = std::min(sequence_min, table->sequence_min);
+        sequence_max = std::max(sequence_max, table->sequence_max);
+        numbers.insert(table->number);
+      }
+    }
+  }
+};
+
+// Runs of groups that are not of `excluded` and may hold something newer within the bounds.
+void find_newer_groups(const Version& version, const Bounds& bounds,
+                       const std::set<FileNumber>& excluded, std::vector<MergeInput>& found) {
+  const auto matters = [&](const TablePointer& table) {
+    return table->kind == TableKind::Groups && !excluded.contains(table->number) &&
+           table->sequence_max > bounds.sequence_min && table->largest >= bounds.smallest &&
+           table->smallest <= bounds.largest;
+  };
+  for (const TablePointer& table : version.level0) {
+    if (matters(table)) found.push_back({table});
+  }
+  for (const auto& [id, tree] : version.trees) {
+    for (const Run& run : tree) {
+      MergeInput input;
+      std::copy_if(run.tables.begin(), run.tables.end(), std::back_inserter(input), matters);
+      if (!input.empty()) found.push_back(std::move(input));
+    }
+  }
+}
+
+// The sequence that all entries of `input` may share, if no other table comes in between.
+std::optional<SequenceNumber> own_sequence(const Version& version, const MergeInput& input) {
+  Bounds bounds;
+  bounds.add(input);
+  const bool between =
+      std::any_of(version.tables.begin(), version.tables.end(), [&](const TablePointer& table) {
+        return !bounds.numbers.contains(table->number) && table->largest >= bounds.smallest &&
+               table->smallest <= bounds.largest && table->sequence_min <= bounds.sequence_max &&
+               table->sequence_max >= bounds.sequence_min;
+      });
+  if (between) return std::nullopt;
+  return bounds.sequence_max;
+}
+
+}  // namespace
+
+void MergePlan::set_surroundings(const Version& version) {
+  Bounds bounds;
+  bounds.add(singles);
+  newer_groups.clear();
+  if (!singles.empty()) find_newer_groups(version, bounds, {}, newer_groups);
+  bounds.add(groups);
+  if (mode == MergeMode::Clean && singles.empty())
+    find_newer_groups(version, bounds, bounds.numbers, newer_groups);
+  others.clear();
+  bool between = false;
+  for (const TablePointer& table : version.tables) {
+    if (bounds.numbers.contains(table->number) || table->largest < bounds.smallest ||
+        table->smallest > bounds.largest)
+      continue;
+    between = between || (table->sequence_min <= bounds.sequence_max &&
+                          table->sequence_max >= bounds.sequence_min);
+    others.push_back(table);
+  }
+  own_sequences.clear();
+  if (mode == MergeMode::Clean)
+    for (const MergeInput& input : groups) own_sequences.push_back(own_sequence(version, input));
+  one_sequence.reset();
+  // A large value keeps its own sequence: with some of them here, groups must keep theirs.
+  if (!between && singles.empty() && !groups.empty()) one_sequence = bounds.sequence_max;
+}
+
+std::uint64_t MergePlan::item_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto* inputs : {&groups, &singles})
+    for (const MergeInput& input : *inputs)
+      for (const TablePointer& table : input) bytes += table->item_bytes();
+  return bytes;
+}
+
+}  // namespace edgecase::engine

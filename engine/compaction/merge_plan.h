@@ -1,0 +1,79 @@
+// What one merge is to do. Plain data; made by the picker or by hand in tests.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "metadata/umeta_block.h"
+#include "version/version.h"
+
+namespace edgecase::engine {
+
+enum class MergeMode : unsigned char {
+  // Step 1 of delayed value compaction: records change their table, no value is read. What overlaps
+  // nothing comes into one run, the rest stays side by side in others.
+  Sink,
+  // Step 2: items that overlap are read, merged entry by entry and written again; the others are
+  // carried by reference. One run comes out.
+  Relocate,
+  // Parts of runs, each by itself and staying in its run: entries that other runs supersede are
+  // left out. An item with few of them is carried by reference.
+  Clean,
+};
+
+// Tables of one run, in key order: all of it or a part.
+using MergeInput = std::vector<TablePointer>;
+
+struct MergePlan {
+  MergeMode mode = MergeMode::Sink;
+  std::uint8_t output_level = 1;
+  // The run that the output becomes part of: that of the only input. 0: a new one.
+  FileNumber output_run = 0;
+  // Runs of groups and runs of single values. From level 1 on of one namespace.
+  std::vector<MergeInput> groups;
+  std::vector<MergeInput> singles;
+  // Not Sink: items in these value files move, so that the files come free.
+  std::set<FileNumber> evacuated;
+
+  // What set_surroundings() fills in: tables that are not merged and may share keys with these;
+  std::vector<TablePointer> others;
+  // runs of groups, merged here or not, that may hold something newer than the single values, or,
+  // to Clean, than the groups;
+  std::vector<MergeInput> newer_groups;
+  // and, if nothing of them comes between the sequences of the inputs, the one sequence that
+  // entries of rewritten groups may share (saving their sequence column).
+  std::optional<SequenceNumber> one_sequence;
+  std::vector<std::optional<SequenceNumber>> own_sequences;  // to Clean: of each of the groups
+
+  void set_surroundings(const Version& version);
+  bool empty() const { return groups.empty() && singles.empty(); }
+  std::uint64_t item_bytes() const;
+};
+
+// Decides what is dead for other reasons than a newer entry: a range delete, a dropped namespace,
+// expiry. Asked during merges, on the compaction lane.
+class DropRule {
+ public:
+  enum class Verdict : unsigned char {
+    Keep,     // nothing of the item is dead
+    Drop,     // all of it is
+    Inspect,  // some entries may be: relocation opens it and asks for each
+  };
+  virtual ~DropRule() = default;
+  virtual Verdict judge_item(const UMetaRecord& record) const = 0;
+  virtual bool drops_entry(ByteView full_key, SequenceNumber sequence) const = 0;
+};
+
+struct MergeCounters {
+  std::uint64_t carried_items = 0;    // by reference
+  std::uint64_t rewritten_items = 0;  // read, merged, written anew
+  std::uint64_t copied_items = 0;     // moved byte for byte
+  std::uint64_t dropped_items = 0;    // large values that were superseded; what a rule dropped
+  std::uint64_t seen_entries = 0;     // of rewritten items
+  std::uint64_t superseded_entries = 0;
+  std::uint64_t dropped_deletes = 0;
+  std::uint64_t runs = 0;  // that came out
+};
+
+}  // namespace edgecase::engine

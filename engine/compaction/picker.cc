@@ -1,0 +1,211 @@
+#include "compaction/picker.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <span>
+#include <utility>
+
+namespace edgecase::engine {
+namespace {
+
+std::uint8_t level_below(std::uint8_t level) {
+  return std::min<std::uint8_t>(static_cast<std::uint8_t>(level + 1), kLevelMax);
+}
+
+std::vector<const Run*> runs_by_size(const Tree& tree, TableKind kind) {
+  std::vector<const Run*> runs;
+  for (const Run& run : tree) {
+    if (run.kind == kind) runs.push_back(&run);
+  }
+  std::stable_sort(runs.begin(), runs.end(),
+                   [](const Run* a, const Run* b) { return a->item_bytes < b->item_bytes; });
+  return runs;
+}
+
+void add_run(MergePlan& plan, const Run& run) {
+  auto& inputs = run.kind == TableKind::Groups ? plan.groups : plan.singles;
+  inputs.push_back(run.tables);
+  plan.output_level = std::max(plan.output_level, level_below(run.level));
+}
+
+// Less garbage in a file is not worth a merge: head, index and tail of a small one.
+constexpr std::uint64_t kFileOverheadBytes = 4096;
+
+bool points_into(const TablePointer& table, const std::set<FileNumber>& files) {
+  return std::any_of(table->value_files.begin(), table->value_files.end(),
+                     [&](const ValueFileUse& use) { return files.contains(use.file_number); });
+}
+
+// The tables of one run that point into the first of `files`, and with it all others of them that
+// the run points into, up to kMovedBytesMax. Nothing when level 0 points there: it is merged soon.
+std::optional<MergePlan> plan_evacuation(const Version& version,
+                                         std::span<const FileNumber> files) {
+  MergePlan plan;
+  plan.mode = MergeMode::Relocate;
+  plan.evacuated.insert(files.front());
+  const NamespaceId id = version.value_files.at(files.front()).namespace_id;
+  const auto in_level0 = [&](const TablePointer& table) {
+    return points_into(table, plan.evacuated);
+  };
+  const auto tree = version.trees.find(id);
+  if (tree == version.trees.end() ||
+      std::any_of(version.level0.begin(), version.level0.end(), in_level0))
+    return std::nullopt;
+  const auto run =
+      std::find_if(tree->second.begin(), tree->second.end(), [&](const Run& candidate) {
+        return std::any_of(candidate.tables.begin(), candidate.tables.end(), in_level0);
+      });
+  if (run == tree->second.end()) return std::nullopt;
+  std::uint64_t moved = version.live_bytes.at(files.front());
+  for (const FileNumber file : files.subspan(1)) {
+    const bool used = std::any_of(run->tables.begin(), run->tables.end(),
+                                  [&](const auto& table) { return points_into(table, {file}); });
+    if (!used || moved >= kMovedBytesMax) continue;
+    moved += version.live_bytes.at(file);
+    plan.evacuated.insert(file);
+  }
+  MergeInput input;
+  std::copy_if(run->tables.begin(), run->tables.end(), std::back_inserter(input),
+               [&](const TablePointer& table) { return points_into(table, plan.evacuated); });
+  plan.output_level = run->level;
+  plan.output_run = run->number;
+  (run->kind == TableKind::Groups ? plan.groups : plan.singles).push_back(std::move(input));
+  plan.set_surroundings(version);
+  return plan;
+}
+
+}  // namespace
+
+std::optional<MergePlan> pick_level0(const Version& version, std::size_t tables_max) {
+  MergePlan plan;
+  const auto add_oldest = [&](TableKind kind, std::vector<MergeInput>& inputs) {
+    for (auto at = version.level0.rbegin(); at != version.level0.rend(); ++at) {
+      if ((*at)->kind == kind && inputs.size() < kLevel0MergeMax) inputs.push_back({*at});
+    }
+  };
+  add_oldest(TableKind::Groups, plan.groups);
+  add_oldest(TableKind::Singles, plan.singles);
+  if (std::max(plan.groups.size(), plan.singles.size()) < tables_max) return std::nullopt;
+  plan.set_surroundings(version);
+  return plan;
+}
+
+std::optional<MergePlan> pick_singles(const Version& version, std::size_t runs_min) {
+  for (const auto& [id, tree] : version.trees) {
+    const std::vector<const Run*> runs = runs_by_size(tree, TableKind::Singles);
+    if (runs.size() < runs_min) continue;
+    std::uint64_t smaller = 0;
+    std::size_t count = 1;
+    for (; count < runs.size(); ++count) {
+      smaller += runs[count - 1]->item_bytes;
+      if (runs[count]->item_bytes > kSinglesShare * smaller) break;
+    }
+    if (count < runs_min) continue;
+    MergePlan plan;
+    for (std::size_t i = 0; i < count; ++i) add_run(plan, *runs[i]);
+    plan.set_surroundings(version);
+    return plan;
+  }
+  return std::nullopt;
+}
+
+std::vector<Window> find_windows(const Version& version, std::size_t runs_min) {
+  std::vector<Window> windows;
+  for (const auto& [id, tree] : version.trees) {
+    const std::vector<const Run*> runs = runs_by_size(tree, TableKind::Groups);
+    for (std::size_t begin = 0; begin + runs_min <= runs.size();) {
+      Window window;
+      window.namespace_id = id;
+      window.runs_in_tree = runs.size();
+      std::size_t end = begin;
+      for (; end < runs.size() && end - begin < kWindowMax; ++end) {
+        if (end > begin && runs[end]->item_bytes > kSimilarSize * window.item_bytes) break;
+        window.item_bytes += runs[end]->item_bytes;
+        window.runs.push_back(runs[end]->number);
+      }
+      begin = end;
+      if (window.runs.size() < runs_min) continue;
+      std::sort(window.runs.begin(), window.runs.end());
+      windows.push_back(std::move(window));
+    }
+  }
+  return windows;
+}
+
+MergePlan plan_window(const Version& version, const Window& window, MergeMode mode) {
+  MergePlan plan;
+  plan.mode = mode;
+  const auto tree = version.trees.find(window.namespace_id);
+  if (tree == version.trees.end()) return plan;
+  for (const Run& run : tree->second) {
+    if (std::binary_search(window.runs.begin(), window.runs.end(), run.number)) add_run(plan, run);
+  }
+  plan.set_surroundings(version);
+  return plan;
+}
+
+std::optional<MergePlan> pick_evacuation(const Version& version, const EvacuationLimits& limits) {
+  std::uint64_t total = 0;
+  std::uint64_t garbage = 0;
+  std::vector<std::pair<double, FileNumber>> emptiest;
+  for (const auto& [number, file] : version.value_files) {
+    const auto live = version.live_bytes.find(number);
+    const std::uint64_t live_bytes = live != version.live_bytes.end() ? live->second : 0;
+    const std::uint64_t dead = file.size_bytes - std::min(file.size_bytes, live_bytes);
+    total += file.size_bytes;
+    garbage += dead;
+    const double share = static_cast<double>(dead) / static_cast<double>(file.size_bytes);
+    // Of a small file head and tail are a good part.
+    if (share >= limits.file_share && dead >= kFileOverheadBytes)
+      emptiest.push_back({share, number});
+  }
+  if (static_cast<double>(garbage) < limits.garbage_share * static_cast<double>(total))
+    return std::nullopt;
+  std::sort(emptiest.rbegin(), emptiest.rend());
+  std::vector<FileNumber> files;
+  for (const auto& [share, number] : emptiest) files.push_back(number);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (auto plan = plan_evacuation(version, std::span(files).subspan(i))) return plan;
+  }
+  return std::nullopt;
+}
+
+MergePlan plan_cleaning(const Version& version, const std::vector<TablePointer>& tables) {
+  MergePlan plan;
+  plan.mode = MergeMode::Clean;
+  for (const TablePointer& table : tables) plan.groups.push_back({table});
+  plan.set_surroundings(version);
+  return plan;
+}
+
+std::optional<MergePlan> plan_everything(const Version& version, NamespaceId id, ByteView lower,
+                                         ByteView upper) {
+  const auto tree = version.trees.find(id);
+  if (tree == version.trees.end()) return std::nullopt;
+  MergePlan plan;
+  plan.mode = MergeMode::Relocate;
+  std::size_t runs = 0;
+  std::uint64_t deletes = 0;
+  for (const Run& run : tree->second) {
+    MergeInput input;
+    for (const TablePointer& table : run.tables) {
+      if (ByteView(table->largest) < lower ||
+          (!upper.empty() && ByteView(table->smallest) >= upper))
+        continue;
+      input.push_back(table);
+      deletes += table->delete_count;
+    }
+    if (input.empty()) continue;
+    ++runs;
+    plan.output_level = std::max(plan.output_level, level_below(run.level));
+    (run.kind == TableKind::Groups ? plan.groups : plan.singles).push_back(std::move(input));
+  }
+  plan.set_surroundings(version);
+  if (plan.groups.size() > 1 || plan.singles.size() > 1) return plan;
+  // One run of each kind: only deletes, and what they hide in the other kind, may be left.
+  if (deletes == 0 || runs == 0) return std::nullopt;
+  return plan;
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,61 @@
+// What to merge next: pure functions of a version. The policy, and why it ends, stands in
+// engine/README.md, "Compaction".
+#pragma once
+
+#include <optional>
+
+#include "compaction/merge_plan.h"
+#include "compaction/survey.h"
+
+namespace edgecase::engine {
+
+// Level 0 is merged into the trees when it has this many tables of one kind; this many at once.
+inline constexpr std::size_t kLevel0TablesMax = 4;
+inline constexpr std::size_t kLevel0MergeMax = 32;
+// Runs are looked at together when each is at most this many times as large as all smaller ones
+// among them: a large run is not written again for a small one.
+inline constexpr std::uint64_t kSimilarSize = 2;
+// So many of them make a merge worth it, by need.
+inline constexpr std::size_t kWindowMinIdle = 2;
+inline constexpr std::size_t kWindowMinRecords = 4;  // nothing but records is written
+inline constexpr std::size_t kWindowMinLoad = 16;
+inline constexpr std::size_t kWindowMax = 128;
+// A tree with as many runs is merged whatever it costs.
+inline constexpr std::size_t kRunsMax = 128;
+// Single values: the records of all runs are merged when the smaller ones have this share of the
+// largest.
+inline constexpr std::size_t kSingleRunsMax = 4;
+inline constexpr std::uint64_t kSinglesShare = 8;
+
+std::optional<MergePlan> pick_level0(const Version& version, std::size_t tables_max);
+std::optional<MergePlan> pick_singles(const Version& version, std::size_t runs_min);
+
+// Runs of groups of one namespace that are alike in size.
+struct Window {
+  NamespaceId namespace_id = 0;
+  std::vector<FileNumber> runs;  // ascending
+  std::uint64_t item_bytes = 0;
+  std::size_t runs_in_tree = 0;
+};
+// The largest windows of each namespace.
+std::vector<Window> find_windows(const Version& version, std::size_t runs_min);
+MergePlan plan_window(const Version& version, const Window& window, MergeMode mode);
+
+// Moves what lives in the emptiest value files, so that they come free: when value files hold more
+// than `garbage_share` of garbage in all, and a file itself `file_share`.
+struct EvacuationLimits {
+  double garbage_share = 0.125;
+  double file_share = 0.3;
+};
+inline constexpr std::uint64_t kMovedBytesMax = 64u << 20;  // at once
+std::optional<MergePlan> pick_evacuation(const Version& version, const EvacuationLimits& limits);
+
+// Takes out of each of these tables, of one namespace, what newer runs supersede.
+MergePlan plan_cleaning(const Version& version, const std::vector<TablePointer>& tables);
+
+// Everything of a namespace between two full keys into one run. Nothing when that would change
+// nothing.
+std::optional<MergePlan> plan_everything(const Version& version, NamespaceId id, ByteView lower,
+                                         ByteView upper);
+
+}  // namespace edgecase::engine

@@ -1,0 +1,49 @@
+// Cursors over the items of many runs, the one with the smallest key at the top. Of equal keys an
+// item that is not open comes first, so that all that hold a key are open before the key's turn.
+// Owned by one thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "compaction/merge_plan.h"
+#include "table/record_cursor.h"
+#include "table/table_cache.h"
+
+namespace edgecase::engine {
+
+class RecordMerge {
+ public:
+  RecordMerge(TableCache& tables, const std::vector<MergeInput>& inputs);
+
+  // False at the end, and after an error: look at status().
+  bool valid() const { return status_.ok() && !heap_.empty() && top().valid(); }
+  const Status& status() const { return status_; }
+
+  RecordCursor& top() { return cursors_[heap_.front()]; }
+  const RecordCursor& top() const { return cursors_[heap_.front()]; }
+  std::size_t top_input() const { return heap_.front(); }
+  // The smallest key besides the top's; false when there is no other.
+  bool second_key(ByteView& key) const;
+  // Call after the top moved, was opened or came to its end.
+  void settle();
+
+  // The inputs that stand on the top's key, the top's first. Valid until the next call. After each
+  // of them has moved: settle_equals().
+  const std::vector<std::size_t>& equals();
+  RecordCursor& cursor(std::size_t input) { return cursors_[input]; }
+  void settle_equals();
+
+ private:
+  bool comes_before(std::size_t a, std::size_t b) const;
+  void sift_down(std::size_t at);
+  void note_end(std::size_t input);
+
+  std::vector<RecordCursor> cursors_;
+  std::vector<std::size_t> heap_;    // of all cursors; those at their end come last
+  std::vector<std::size_t> places_;  // in heap_, of equals_
+  std::vector<std::size_t> equals_;
+  Status status_;
+};
+
+}  // namespace edgecase::engine

@@ -1,0 +1,113 @@
+#include "core/engine_impl.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace edgecase {
+
+Result<std::unique_ptr<Engine>> Engine::open(const Options& options,
+                                             const Environment& environment) {
+  EC_TRY(validate_options(options));
+  auto opened = std::make_unique<engine::EngineImpl>(options, environment);
+  EC_TRY(opened->open());
+  return std::unique_ptr<Engine>(std::move(opened));
+}
+
+}  // namespace edgecase
+
+namespace edgecase::engine {
+
+EngineImpl::EngineImpl(const Options& options, const Environment& environment)
+    : options_(options),
+      environment_(environment),
+      file_system_(environment.file_system),
+      memtable_bytes_(options.memtable_bytes != 0 ? options.memtable_bytes
+                                                  : options.memory_limit_bytes / kMemtableShare) {}
+
+EngineImpl::~EngineImpl() {
+  gate_->close();
+  // Nothing acknowledged depends on it, but what was written without Sync outlives a power cut too.
+  if (wal_ != nullptr) static_cast<void>(wal_->sync().ok());
+}
+
+Result<NamespaceId> EngineImpl::create_namespace(std::string_view name,
+                                                 const NamespaceOptions& options) {
+  return versions_->create_namespace(name, options);
+}
+
+Result<NamespaceInfo> EngineImpl::find_namespace(std::string_view name) const {
+  return versions_->find_namespace(name);
+}
+
+std::vector<NamespaceInfo> EngineImpl::namespaces() const {
+  return versions_->state().namespaces;
+}
+
+Stats EngineImpl::stats() const {
+  Stats stats;
+  stats.compaction = compactor_->stats();
+  const ReadCounters& read = tables_->counters();
+  {
+    MutexLock lock(mutex_);
+    stats.last_sequence = visible_;
+    stats.flushes = flushes_;
+    stats.immutable_memtables = view_->immutables.size();
+    stats.memtable_bytes = view_->active->memory_bytes();
+    for (const auto& memtable : view_->immutables) stats.memtable_bytes += memtable->memory_bytes();
+    LayerStats& failing = flush_failure_layer_ == Layer::Values ? stats.values : stats.metadata;
+    if (!flush_failure_.ok()) {
+      failing.degraded = flush_failure_;
+      failing.degraded_since_ns = flush_failed_since_ns_;
+    }
+    if (!wal_failure_.ok()) {
+      stats.metadata.degraded = wal_failure_;
+      stats.metadata.degraded_since_ns = wal_failed_since_ns_;
+    }
+  }
+  if (const Status failure = compactor_->failure(); !failure.ok()) {
+    LayerStats& failing =
+        compaction_failure_layer_ == Layer::Values ? stats.values : stats.metadata;
+    if (failing.degraded.ok()) failing.degraded = failure;
+  }
+  const std::shared_ptr<const Version> version = versions_->current();
+  for (const auto& table : version->tables) {
+    ++stats.metadata.files;
+    stats.metadata.live_bytes += table->size_bytes;
+  }
+  stats.compaction.level0_tables = version->level0.size();
+  for (const auto& [id, tree] : version->trees) {
+    stats.compaction.runs += tree.size();
+    stats.compaction.runs_max = std::max<std::uint64_t>(stats.compaction.runs_max, tree.size());
+  }
+  for (const auto& [number, file] : version->value_files) {
+    const auto live = version->live_bytes.find(number);
+    if (live != version->live_bytes.end())
+      stats.compaction.garbage_bytes += file.size_bytes - std::min(file.size_bytes, live->second);
+    LayerStats& layer = file.placement == Placement::Values ? stats.values : stats.metadata;
+    ++layer.files;
+    layer.live_bytes += file.size_bytes;
+  }
+  stats.metadata.bytes_written = wal_->bytes_written() + versions_->manifest_bytes_written() +
+                                 table_metadata_bytes_.load() + stats.compaction.metadata_bytes;
+  stats.metadata.bytes_read = read.metadata_bytes_read.load();
+  stats.values.bytes_written = table_value_bytes_.load() + stats.compaction.value_bytes;
+  stats.values.bytes_read = read.value_bytes_read.load();
+
+  stats.user_bytes_written = user_bytes_written_.load();
+  stats.batches = batches_.load();
+  stats.entries_written = entries_written_.load();
+  stats.wal_bytes = wal_->record_bytes();
+  stats.wal_syncs = wal_->syncs();
+  stats.commit_groups = commit_groups_.load();
+  stats.gets = gets_.load();
+  stats.value_reads = read.value_reads.load();
+  stats.filter_probes = read.filter_probes.load();
+  stats.filter_negatives = read.filter_negatives.load();
+  stats.cache_hits = read.cache_hits.load();
+  stats.cache_misses = read.cache_misses.load();
+  stats.cache_bytes = tables_->used_bytes();
+  stats.stall_ns = stall_ns_.load();
+  return stats;
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,199 @@
+// The engine behind its face: owns everything, opens and closes. Its work lies by subject in
+// write_path.cc, flush.cc, read_path.cc, recovery.cc and creation.cc.
+//
+// Threads. Callers commit in their own thread, one *leader* at a time: the writer at the front of
+// the queue. "Leader's" members are touched by it alone, without a lock; the queue hands them over.
+// The flush lane writes memtables out; the compaction lane makes WAL slots ready. mutex_ guards the
+// rest and is never held across I/O, a callback or a call of the executor. Order of locks:
+// VersionSet's and Wal's own come after it and are never held when it is taken.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/mutex.h"
+#include "compaction/compactor.h"
+#include "core/background_gate.h"
+#include "core/drop.h"
+#include "core/identity.h"
+#include "core/read_view.h"
+#include "core/wal.h"
+#include "core/wal_recovery.h"
+#include "edgecase/engine.h"
+#include "table/table_cache.h"
+#include "table/table_writer.h"
+#include "version/version_set.h"
+
+namespace edgecase::engine {
+
+class EngineImpl final : public Engine {
+ public:
+  EngineImpl(const Options& options, const Environment& environment);
+  ~EngineImpl() override;
+
+  Status open();
+
+  Result<NamespaceId> create_namespace(std::string_view name,
+                                       const NamespaceOptions& options) override;
+  Status drop_namespace(NamespaceId id) override;
+  Result<NamespaceInfo> find_namespace(std::string_view name) const override;
+  std::vector<NamespaceInfo> namespaces() const override;
+  Status write(const WriteBatch& batch, Durability durability) override;
+  Result<Bytes> get(NamespaceId namespace_id, ByteView key, const ReadOptions& options) override;
+  Result<std::unique_ptr<Iterator>> scan(NamespaceId namespace_id, const KeyRange& range,
+                                         const ReadOptions& options) override;
+  Result<RangeStats> range_stats(NamespaceId namespace_id, const KeyRange& range,
+                                 const ReadOptions& options) override;
+  Result<std::uint64_t> approximate_size(NamespaceId namespace_id, const KeyRange& range) override;
+  std::shared_ptr<const Snapshot> snapshot() override;
+  Status flush() override;
+  Status compact(const std::vector<NamespaceId>& ids, const KeyRange& range) override;
+  Stats stats() const override;
+
+ private:
+  // One caller in the queue. Without a batch it asks for an empty active memtable.
+  struct Writer {
+    const WriteBatch* batch = nullptr;
+    Durability durability = Durability::Async;
+    bool done = false;
+    Status status;
+    std::optional<CondVar> wake;  // once it waits
+  };
+  enum class Layer : unsigned char { Metadata, Values };
+
+  // Of memory_limit_bytes: three memtables at most, the cache; the rest is for the WAL's window and
+  // what a flush sorts and gathers.
+  static constexpr std::uint64_t kMemtableShare = 8;
+  static constexpr std::uint64_t kCacheShare = 5;
+
+  // creation.cc: from directories to a store that may be opened.
+  Status check_directories_differ() const;
+  Result<bool> store_exists();
+  Status lock_directory(const std::string& directory, std::unique_ptr<FileLock>& lock);
+  Status check_identities();
+  Status create_store();
+  Status check_fit_for_creation(std::optional<StoreId>& begun);
+
+  // recovery.cc
+  Status recover_store();
+  void make_compactor();
+  Status check_files(const Version& version) const;
+  Status recover_wal(RecoveryEvent& event);
+  Result<std::uint64_t> replay_batch(SequenceNumber first, ByteView payload);
+  Status check_namespace(NamespaceId id) const;
+  // Answers how many there are. Corruption says where in the batch.
+  Result<std::uint64_t> check_entries(ByteView payload) const;
+  void remove_orphans();
+  void remove_orphans_in(const std::string& directory, const Version& version);
+
+  // write_path.cc
+  Status check_batch(const WriteBatch& batch) const;
+  Status check_range_deletes(const WriteBatch& batch) const;
+  void wait_for_turn(Writer& writer) EC_REQUIRES(mutex_);
+  void wake_next() EC_REQUIRES(mutex_);
+  void take_group() EC_REQUIRES(mutex_);
+  void commit_group();
+  std::size_t commit_run(std::size_t begin);
+  Status append_run(std::size_t begin, std::size_t end, bool wants_sync);
+  Status log_run(std::size_t begin, std::size_t end, bool wants_sync);
+  void apply_batch(SequenceNumber first, ByteView payload);
+  GroupCodec codec_of(NamespaceId id);
+  void finish_group() EC_REQUIRES(mutex_);
+  Status prepare_for(const WriteBatch& batch);
+  Status make_memtable_room();
+  Status make_wal_room(std::uint64_t payload_bytes);
+  Status start_segment(std::uint64_t payload_bytes);
+  Status heal_wal(std::uint64_t payload_bytes);
+  void note_wal_failure(const Status& failure);
+  void schedule_slot();
+  void schedule_heal(std::int64_t delay_ns);
+  void try_heal();
+
+  // flush.cc
+  Status rotate_memtable();
+  Status wait_for_flush(std::uint64_t flushes_before) EC_REQUIRES(mutex_);
+  void schedule_flush();
+  void run_flush();
+  Status write_memtable(const std::shared_ptr<Memtable>& memtable);
+  Status commit_tables(const TableOutput& output, const Memtable& memtable);
+  void note_flush_failure(const Status& failure);
+  void note_flush_success();
+  void remove_tables(const TableOutput& output);
+  Layer layer_of(const Status& failure) const;
+  static std::string_view name_of(Layer layer) {
+    return layer == Layer::Values ? "values" : "metadata";
+  }
+  bool values_layer_is_used() const;
+  void publish_version();
+  double compaction_debt() const;
+  void wait_for_compaction();
+
+  // read_path.cc
+  Status check_readable(NamespaceId id) const;
+  VisibleView visible_view() const;
+  VisibleView view_for(const ReadOptions& options) const;
+  Status explain_read_failure(Status failure) const;
+
+  const Options options_;
+  const Environment environment_;
+  FileSystem& file_system_;
+  const std::uint64_t memtable_bytes_;
+  StoreId store_id_{};
+  std::unique_ptr<FileLock> metadata_lock_;
+  std::unique_ptr<FileLock> values_lock_;
+  std::unique_ptr<VersionSet> versions_;
+  std::unique_ptr<Wal> wal_;
+  std::unique_ptr<TableCache> tables_;
+  std::unique_ptr<EngineDropRule> drop_rule_;
+  std::unique_ptr<Compactor> compactor_;
+  std::shared_ptr<BackgroundGate> gate_ = std::make_shared<BackgroundGate>();
+
+  // The leader's.
+  std::vector<Writer*> group_;
+  std::vector<std::optional<GroupCodec>> codecs_;  // by namespace, as far as asked for
+  std::shared_ptr<Memtable> active_;               // the one in view_
+  SequenceNumber last_sequence_ = 0;
+  std::int64_t heal_not_before_ns_ = 0;  // boot time
+  std::int64_t heal_delay_ns_ = 0;
+
+  mutable Mutex mutex_;
+  std::deque<Writer*> writers_ EC_GUARDED_BY(mutex_);
+  std::shared_ptr<const ReadView> view_ EC_GUARDED_BY(mutex_);
+  SequenceNumber visible_ EC_GUARDED_BY(mutex_) = 0;
+  CondVar flush_changed_;  // a flush ended, well or not, or a merge
+  bool flush_scheduled_ EC_GUARDED_BY(mutex_) = false;
+  bool retry_scheduled_ EC_GUARDED_BY(mutex_) = false;
+  bool slot_scheduled_ EC_GUARDED_BY(mutex_) = false;
+  std::uint64_t flushes_ EC_GUARDED_BY(mutex_) = 0;
+  std::uint64_t failed_flushes_ EC_GUARDED_BY(mutex_) = 0;
+  SequenceNumber flushed_sequence_ EC_GUARDED_BY(mutex_) = 0;
+  std::int64_t flush_delay_ns_ EC_GUARDED_BY(mutex_) = 0;
+  Status flush_failure_ EC_GUARDED_BY(mutex_);
+  Layer flush_failure_layer_ EC_GUARDED_BY(mutex_) = Layer::Values;
+  std::int64_t flush_failed_since_ns_ EC_GUARDED_BY(mutex_) = 0;
+  Status wal_failure_ EC_GUARDED_BY(mutex_);
+  std::atomic<bool> wal_failing_{false};  // whether that is an error; stored under mutex_
+  std::int64_t wal_failed_since_ns_ EC_GUARDED_BY(mutex_) = 0;
+
+  // The flush lane's: files that an edit named which did not succeed for certain.
+  std::vector<TableOutput> given_up_;
+  FileNumberBlock file_numbers_;
+  std::atomic<Layer> compaction_failure_layer_{Layer::Values};
+
+  // Added to by the leader alone.
+  std::atomic<std::uint64_t> user_bytes_written_{0};
+  std::atomic<std::uint64_t> batches_{0};
+  std::atomic<std::uint64_t> entries_written_{0};
+  std::atomic<std::uint64_t> commit_groups_{0};
+  mutable std::atomic<std::uint64_t> gets_{0};
+  std::atomic<std::uint64_t> stall_ns_{0};
+  std::atomic<std::uint64_t> table_metadata_bytes_{0};
+  std::atomic<std::uint64_t> table_value_bytes_{0};
+};
+
+}  // namespace edgecase::engine

@@ -1,0 +1,357 @@
+// From an immutable memtable to tables: value tables, metadata tables, one manifest edit; then WAL
+// segments come free. A failure keeps the memtable and is tried again, later and later.
+#include <algorithm>
+#include <utility>
+
+#include "core/engine_impl.h"
+#include "core/live_cursor.h"
+#include "file/file_names.h"
+
+namespace edgecase::engine {
+namespace {
+
+// Immutable memtables beside the active one; the next writer waits.
+constexpr std::size_t kImmutablesMax = 2;
+// Of one flush: tables of groups and of single values.
+constexpr std::uint64_t kTablesPerFlushMax = 2;
+constexpr std::int64_t kRetryDelayMinNs = 500'000'000;
+constexpr std::int64_t kRetryDelayMaxNs = 10'000'000'000;
+// A flush that takes longer than this is a drive that hangs: the writer is told.
+constexpr std::int64_t kStallMaxNs = 10'000'000'000;
+constexpr std::int64_t kStallSliceNs = 100'000'000;
+
+// Writers that outrun merges are slowed down, once a memtable: not at all at the first number of
+// tables in level 0, or of garbage bytes a useful byte, by the whole delay at the second.
+constexpr double kLevel0SlowMin = 64;
+constexpr double kLevel0SlowMax = 256;
+constexpr double kGarbageSlowMin = 0.3;
+constexpr double kGarbageSlowMax = 1.0;
+constexpr std::uint64_t kGarbageSlowMinBytes = 16u << 20;  // less is not worth a delay
+constexpr std::int64_t kSlowdownMaxNs = 1'000'000'000;
+constexpr std::int64_t kSlowdownSliceNs = 5'000'000;
+
+constexpr SequenceNumber kEverySequence = UINT64_MAX >> 2;
+
+}  // namespace
+
+Status EngineImpl::rotate_memtable() {
+  if (active_->entry_count() == 0) return ok();
+  if (active_->memory_bytes() >= memtable_bytes_) wait_for_compaction();
+  for (;;) {
+    MutexLock lock(mutex_);
+    if (view_->immutables.size() < kImmutablesMax) break;
+    EC_TRY(wait_for_flush(flushes_));
+  }
+  auto fresh = std::make_shared<Memtable>(memtable_bytes_);
+  {
+    MutexLock lock(mutex_);
+    // What becomes immutable is visible from here on: flushed tables keep no older entries.
+    visible_ = last_sequence_;
+    auto view = std::make_shared<ReadView>(*view_);
+    view->immutables.insert(view->immutables.begin(), view->active);
+    view->active = fresh;
+    view_ = std::move(view);
+  }
+  active_ = std::move(fresh);
+  schedule_flush();
+  return ok();
+}
+
+// How far merges are behind: 0 nothing, 1 as far as may be.
+double EngineImpl::compaction_debt() const {
+  const std::shared_ptr<const Version> version = versions_->current();
+  const auto between = [](double value, double none, double whole) {
+    return std::clamp((value - none) / (whole - none), 0.0, 1.0);
+  };
+  std::uint64_t total = 0;
+  for (const auto& [number, file] : version->value_files) total += file.size_bytes;
+  std::uint64_t live = 0;
+  for (const auto& [number, bytes] : version->live_bytes) live += bytes;
+  const std::uint64_t useful = live - std::min(live, compactor_->suspected_bytes());
+  const double garbage =
+      useful < kGarbageSlowMinBytes
+          ? 0
+          : static_cast<double>(total - std::min(total, useful)) / static_cast<double>(useful);
+  return std::max(
+      between(static_cast<double>(version->level0.size()), kLevel0SlowMin, kLevel0SlowMax),
+      between(garbage, kGarbageSlowMin, kGarbageSlowMax));
+}
+
+// Once a memtable. The mutex is free while it waits.
+void EngineImpl::wait_for_compaction() {
+  if (!compactor_->failure().ok()) return;
+  const double debt = compaction_debt();
+  const auto delay_ns = static_cast<std::int64_t>(debt * static_cast<double>(kSlowdownMaxNs));
+  if (delay_ns < kSlowdownSliceNs) return;
+  const std::int64_t begin_ns = environment_.clock.boot_ns();
+  std::int64_t waited_ns = 0;
+  while (waited_ns < delay_ns && compaction_debt() > debt / 2) {
+    if (environment_.executor.run_one()) continue;
+    MutexLock lock(mutex_);
+    if (!flush_changed_.wait_for(mutex_, kSlowdownSliceNs)) waited_ns += kSlowdownSliceNs;
+  }
+  const std::int64_t stalled_ns = environment_.clock.boot_ns() - begin_ns;
+  stall_ns_.fetch_add(static_cast<std::uint64_t>(std::max<std::int64_t>(stalled_ns, 0)));
+}
+
+// Returns when a flush has succeeded since `flushes_before`. Busy when flushes fail or hang. The
+// mutex is free while it waits.
+Status EngineImpl::wait_for_flush(std::uint64_t flushes_before) {
+  const std::int64_t begin_ns = environment_.clock.boot_ns();
+  std::int64_t waited_ns = 0;
+  Status status;
+  while (flushes_ == flushes_before) {
+    if (!flush_failure_.ok()) {
+      status = busy("writes wait for a flush, and flushes fail: " + flush_failure_.to_string());
+      break;
+    }
+    if (waited_ns >= kStallMaxNs) {
+      status = busy("writes wait for a flush that takes over 10 s");
+      break;
+    }
+    mutex_.unlock();
+    const bool ran = environment_.executor.run_one();
+    mutex_.lock();
+    if (ran || flushes_ != flushes_before) continue;
+    if (!flush_changed_.wait_for(mutex_, kStallSliceNs)) waited_ns += kStallSliceNs;
+  }
+  const std::int64_t stalled_ns = environment_.clock.boot_ns() - begin_ns;
+  stall_ns_.fetch_add(static_cast<std::uint64_t>(std::max<std::int64_t>(stalled_ns, 0)));
+  return status;
+}
+
+void EngineImpl::schedule_flush() {
+  {
+    MutexLock lock(mutex_);
+    if (flush_scheduled_) return;
+    flush_scheduled_ = true;
+  }
+  environment_.executor.schedule(Lane::Flush, [this, gate = gate_] {
+    if (!gate->enter()) return;
+    run_flush();
+    gate->leave();
+  });
+}
+
+void EngineImpl::run_flush() {
+  for (;;) {
+    std::shared_ptr<Memtable> oldest;
+    {
+      MutexLock lock(mutex_);
+      if (view_->immutables.empty() || gate_->closed()) {
+        flush_scheduled_ = false;
+        return;
+      }
+      oldest = view_->immutables.back();
+    }
+    if (const Status written = write_memtable(oldest); !written.ok()) {
+      note_flush_failure(written);
+      return;
+    }
+    note_flush_success();
+  }
+}
+
+bool EngineImpl::values_layer_is_used() const {
+  const auto all = versions_->state().namespaces;
+  return std::any_of(all.begin(), all.end(), [](const NamespaceInfo& info) {
+    return info.options.placement == Placement::Values;
+  });
+}
+
+Status EngineImpl::write_memtable(const std::shared_ptr<Memtable>& memtable) {
+  const std::int64_t begin_ns = environment_.clock.boot_ns();
+  // An unmounted drive leaves an empty directory behind, which must not be filled.
+  if (values_layer_is_used())
+    EC_TRY(check_values_identity(file_system_, options_.values_directory, store_id_));
+  // Besides the tables a value table a namespace.
+  EC_TRY(
+      file_numbers_.reserve(*versions_, versions_->state().namespaces.size() + kTablesPerFlushMax));
+  const TableWriterContext context{file_system_,
+                                   options_,
+                                   store_id_,
+                                   [this] { return file_numbers_.take(); },
+                                   [this](NamespaceId id) {
+                                     const auto info = versions_->find_namespace(id);
+                                     return info.ok() ? info->options : NamespaceOptions{};
+                                   },
+                                   [this](NamespaceId id) {
+                                     const auto info = versions_->find_namespace(id);
+                                     return info.ok() ? info->name : Bytes();
+                                   }};
+  std::unique_ptr<EntryCursor> input =
+      Memtable::cursor(memtable, {}, {}, Direction::Forward, kEverySequence);
+  std::shared_ptr<const RangeDeletes> deletes = memtable->range_deletes();
+  if (!versions_->dropped().empty() || deletes != nullptr)
+    input = std::make_unique<LiveCursor>(std::move(input), versions_->dropped(), deletes);
+  EC_ASSIGN_OR_RETURN(const TableOutput output, write_tables(*input, context));
+  table_value_bytes_.fetch_add(output.value_bytes);
+  table_metadata_bytes_.fetch_add(output.metadata_bytes);
+  EC_TRY(commit_tables(output, *memtable));
+
+  FlushEvent event;
+  event.entries = memtable->entry_count();
+  event.value_bytes = output.value_bytes;
+  event.metadata_bytes = output.metadata_bytes;
+  event.elapsed_ns = environment_.clock.boot_ns() - begin_ns;
+  environment_.listener.on_flushed(event);
+  return ok();
+}
+
+Status EngineImpl::commit_tables(const TableOutput& output, const Memtable& memtable) {
+  const SequenceNumber last_sequence = memtable.last_sequence();
+  VersionEdit edit;
+  edit.added_value_files = output.value_files;
+  edit.added_tables = output.tables;
+  edit.range_deletes = memtable.range_delete_list();
+  edit.flushed_sequence = last_sequence;
+  const std::uint64_t oldest_wal_segment = wal_->oldest_needed(last_sequence);
+  if (oldest_wal_segment != 0) edit.oldest_wal_segment = oldest_wal_segment;
+  if (Status applied = versions_->apply(edit); !applied.ok()) {
+    // The manifest may hold the edit all the same: the files stay until a later edit succeeds.
+    given_up_.push_back(output);
+    return applied;
+  }
+  for (const ValueFileMetadata& file : output.value_files) tables_->add_value_file(file);
+  {
+    MutexLock lock(mutex_);
+    auto view = std::make_shared<ReadView>(*view_);
+    view->immutables.pop_back();
+    view->version = versions_->current();
+    view_ = std::move(view);
+    flushed_sequence_ = last_sequence;
+  }
+  wal_->release_before(oldest_wal_segment);
+  for (const TableOutput& abandoned : given_up_) remove_tables(abandoned);
+  given_up_.clear();
+  compactor_->wake();
+  return ok();
+}
+
+// Shows readers the tables as they are now.
+void EngineImpl::publish_version() {
+  MutexLock lock(mutex_);
+  auto view = std::make_shared<ReadView>(*view_);
+  view->version = versions_->current();
+  view_ = std::move(view);
+  flush_changed_.notify_all();
+}
+
+Status EngineImpl::compact(const std::vector<NamespaceId>& ids, const KeyRange& range) {
+  EC_TRY(flush());
+  return compactor_->compact(ids, range.lower, range.upper);
+}
+
+void EngineImpl::remove_tables(const TableOutput& output) {
+  // What resists is removed at the next open, like everything no manifest names.
+  for (const TableMetadata& table : output.tables) {
+    static_cast<void>(
+        file_system_.remove_file(metadata_table_path(options_.metadata_directory, table.number))
+            .ok());
+  }
+  for (const ValueFileMetadata& file : output.value_files) {
+    static_cast<void>(
+        file_system_
+            .remove_file(value_table_path(options_.metadata_directory, options_.values_directory,
+                                          file.placement, file.number))
+            .ok());
+  }
+}
+
+EngineImpl::Layer EngineImpl::layer_of(const Status& failure) const {
+  // One directory may lie inside the other: the longer name decides.
+  const bool names_values = failure.message().find(options_.values_directory) != std::string::npos;
+  const bool names_metadata =
+      failure.message().find(options_.metadata_directory) != std::string::npos;
+  if (names_values && names_metadata)
+    return options_.values_directory.size() > options_.metadata_directory.size() ? Layer::Values
+                                                                                 : Layer::Metadata;
+  return names_values ? Layer::Values : Layer::Metadata;
+}
+
+void EngineImpl::note_flush_failure(const Status& failure) {
+  const Layer layer = layer_of(failure);
+  bool first = false;
+  bool retry = false;
+  std::int64_t delay_ns = 0;
+  {
+    MutexLock lock(mutex_);
+    first = flush_failure_.ok();
+    if (first) flush_failed_since_ns_ = environment_.clock.wall_ns();
+    flush_failure_ = failure;
+    flush_failure_layer_ = layer;
+    ++failed_flushes_;
+    flush_delay_ns_ = std::clamp(2 * flush_delay_ns_, kRetryDelayMinNs, kRetryDelayMaxNs);
+    delay_ns = flush_delay_ns_;
+    retry = !std::exchange(retry_scheduled_, true);
+    flush_changed_.notify_all();
+  }
+  if (first) environment_.listener.on_degraded(name_of(layer), failure);
+  if (!retry) return;
+  // flush_scheduled_ stays: this is the task that is scheduled.
+  environment_.executor.schedule_after(Lane::Flush, delay_ns, [this, gate = gate_] {
+    if (!gate->enter()) return;
+    {
+      MutexLock lock(mutex_);
+      retry_scheduled_ = false;
+    }
+    run_flush();
+    gate->leave();
+  });
+}
+
+void EngineImpl::note_flush_success() {
+  bool resumed = false;
+  Layer layer = Layer::Values;
+  {
+    MutexLock lock(mutex_);
+    resumed = !flush_failure_.ok();
+    layer = flush_failure_layer_;
+    flush_failure_ = ok();
+    flush_delay_ns_ = 0;
+    ++flushes_;
+    flush_changed_.notify_all();
+  }
+  if (resumed) environment_.listener.on_resumed(name_of(layer));
+}
+
+Status EngineImpl::flush() {
+  Writer writer;
+  Status rotated;
+  SequenceNumber target = 0;
+  {
+    MutexLock lock(mutex_);
+    writers_.push_back(&writer);
+    wait_for_turn(writer);
+  }
+  rotated = rotate_memtable();
+  MutexLock lock(mutex_);
+  target = visible_;
+  writers_.pop_front();
+  wake_next();
+  EC_TRY(rotated);
+  if (view_->immutables.empty()) return ok();
+
+  const std::uint64_t failed_before = failed_flushes_;
+  if (!flush_failure_.ok()) {
+    // Does not wait for the delay of the retry.
+    lock.unlock();
+    environment_.executor.schedule(Lane::Flush, [this, gate = gate_] {
+      if (!gate->enter()) return;
+      run_flush();
+      gate->leave();
+    });
+    lock.lock();
+  }
+  while (flushed_sequence_ < target) {
+    if (failed_flushes_ != failed_before) return flush_failure_;
+    lock.unlock();
+    const bool ran = environment_.executor.run_one();
+    lock.lock();
+    if (ran || flushed_sequence_ >= target) continue;
+    static_cast<void>(flush_changed_.wait_for(mutex_, kStallSliceNs));
+  }
+  return ok();
+}
+
+}  // namespace edgecase::engine

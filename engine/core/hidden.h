@@ -1,0 +1,55 @@
+// Which entries of a view range deletes hide. Nothing of it costs anything where there are none.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "core/read_view.h"
+
+namespace edgecase::engine {
+
+// For one entry that was found.
+inline bool is_hidden(const VisibleView& at, ByteView full_key, SequenceNumber sequence) {
+  const auto hides = [&](const RangeDeletes& deletes) {
+    return deletes.covering(full_key, at.visible) > sequence;
+  };
+  const ReadView& view = *at.view;
+  if (const auto deletes = view.active->range_deletes(); deletes && hides(*deletes)) return true;
+  for (const auto& memtable : view.immutables) {
+    if (const auto deletes = memtable->range_deletes(); deletes && hides(*deletes)) return true;
+  }
+  return view.version->range_deletes && hides(*view.version->range_deletes);
+}
+
+// For many: holds what the view has of them.
+class HiddenRanges {
+ public:
+  explicit HiddenRanges(const VisibleView& at) : visible_(at.visible) {
+    take(at.view->active->range_deletes());
+    for (const auto& memtable : at.view->immutables) take(memtable->range_deletes());
+    take(at.view->version->range_deletes);
+  }
+
+  bool empty() const { return all_.empty(); }
+  bool hides(ByteView full_key, SequenceNumber sequence) const {
+    return std::any_of(all_.begin(), all_.end(), [&](const auto& deletes) {
+      return deletes->covering(full_key, visible_) > sequence;
+    });
+  }
+  // Whether some key of [first, last] may be hidden.
+  bool touches(ByteView first, ByteView last) const {
+    return std::any_of(all_.begin(), all_.end(),
+                       [&](const auto& deletes) { return deletes->touches(first, last, 0); });
+  }
+
+ private:
+  void take(std::shared_ptr<const RangeDeletes> deletes) {
+    if (deletes != nullptr) all_.push_back(std::move(deletes));
+  }
+
+  SequenceNumber visible_;
+  std::vector<std::shared_ptr<const RangeDeletes>> all_;
+};
+
+}  // namespace edgecase::engine

@@ -1,0 +1,107 @@
+#include "core/identity.h"
+
+#include <cstring>
+
+#include "base/coding.h"
+#include "base/crc32c.h"
+#include "file/file_names.h"
+#include "file/whole_file.h"
+
+namespace edgecase::engine {
+namespace {
+
+constexpr char kMagic[] = {'E', 'C', 'I', 'D', 'E', 'N', 'T', '1'};
+constexpr std::uint32_t kFormatVersion = 1;
+constexpr std::size_t kRoleAt = 12;
+constexpr std::size_t kStoreIdAt = 16;
+constexpr std::size_t kChecksumAt = 32;
+constexpr std::size_t kIdentityReadMaxBytes = 4096;
+
+}  // namespace
+
+StoreId make_store_id(Random& random) {
+  StoreId id;
+  for (std::size_t half = 0; half < 2; ++half) {
+    const std::uint64_t bits = random.next();
+    std::memcpy(id.data() + half * sizeof bits, &bits, sizeof bits);
+  }
+  return id;
+}
+
+std::string to_text(const StoreId& id) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const std::uint8_t byte : id) {
+    text.push_back(kDigits[byte >> 4]);
+    text.push_back(kDigits[byte & 15]);
+  }
+  return text;
+}
+
+Bytes encode_identity(const Identity& identity) {
+  Bytes out(kMagic, sizeof kMagic);
+  append_fixed32(out, kFormatVersion);
+  out.push_back(static_cast<char>(identity.role));
+  out.append(3, '\0');
+  out.append(reinterpret_cast<const char*>(identity.store_id.data()), identity.store_id.size());
+  append_fixed32(out, crc32c(out));
+  return out;
+}
+
+Result<Identity> decode_identity(ByteView bytes, const std::string& path) {
+  if (bytes.size() < kRoleAt || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
+    return corruption(path + " at byte 0: is no identity of a store");
+  const std::uint32_t version = decode_fixed32(bytes.data() + sizeof kMagic);
+  const bool whole = bytes.size() == kIdentityBytes && decode_fixed32(bytes.data() + kChecksumAt) ==
+                                                           crc32c(bytes.substr(0, kChecksumAt));
+  // A newer format may be longer; of this one's length, it must be whole to be believed.
+  if (version > kFormatVersion && (whole || bytes.size() != kIdentityBytes))
+    return unsupported(path + ": written by a newer version of EdgeCase (format " +
+                       std::to_string(version) + ")");
+  if (!whole) return corruption(path + ": wrong length or checksum");
+  Identity identity;
+  const auto role = static_cast<unsigned char>(bytes[kRoleAt]);
+  if (version == 0 || (role != static_cast<unsigned char>(DirectoryRole::Metadata) &&
+                       role != static_cast<unsigned char>(DirectoryRole::Values))) {
+    return corruption(path + ": unknown role or version 0");
+  }
+  identity.role = static_cast<DirectoryRole>(role);
+  std::memcpy(identity.store_id.data(), bytes.data() + kStoreIdAt, identity.store_id.size());
+  return identity;
+}
+
+Result<std::optional<Identity>> read_identity(FileSystem& file_system,
+                                              const std::string& directory) {
+  const std::string path = identity_path(directory);
+  const auto bytes = read_whole_file(file_system, path, kIdentityReadMaxBytes);
+  if (bytes.status().code() == StatusCode::NotFound) return std::optional<Identity>();
+  if (!bytes.ok()) return bytes.status();
+  EC_ASSIGN_OR_RETURN(const Identity identity, decode_identity(*bytes, path));
+  return std::optional<Identity>(identity);
+}
+
+Status write_identity(FileSystem& file_system, const std::string& directory,
+                      const Identity& identity) {
+  return replace_whole_file(file_system, directory, identity_new_path(directory),
+                            identity_path(directory), encode_identity(identity));
+}
+
+Status check_values_identity(FileSystem& file_system, const std::string& values_directory,
+                             const StoreId& store_id) {
+  EC_ASSIGN_OR_RETURN(const std::optional<Identity> found,
+                      read_identity(file_system, values_directory));
+  if (!found)
+    return unavailable(values_directory +
+                       ": the values drive is not the one of this store: the directory is empty "
+                       "or missing (is the drive mounted?)");
+  if (found->store_id != store_id)
+    return unavailable(values_directory +
+                       ": the values drive is not the one of this store: it belongs to store " +
+                       to_text(found->store_id) + ", expected " + to_text(store_id));
+  if (found->role != DirectoryRole::Values)
+    return unavailable(values_directory +
+                       ": this is the metadata directory of the store, not its values directory");
+  return ok();
+}
+
+}  // namespace edgecase::engine

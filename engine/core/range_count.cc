@@ -1,0 +1,164 @@
+// Counting: an item (a group or a large value) that lies inside the range and shares its keys with
+// nothing else is counted from its metadata record; the rest is merged entry by entry.
+#include <algorithm>
+#include <utility>
+
+#include "core/hidden.h"
+#include "core/reader.h"
+
+namespace edgecase::engine {
+namespace {
+
+// Items whose key ranges touch one another, directly or through others; with nothing of a memtable
+// in between they are what a merge must look at together.
+struct Cluster {
+  Bytes first;
+  Bytes last;
+  std::size_t items = 0;
+  std::uint64_t entries = 0;
+  std::uint64_t deletes = 0;
+  std::uint64_t stored_bytes = 0;
+};
+
+std::vector<Cluster> cluster_items(std::vector<TableCache::ItemSpan> spans) {
+  std::sort(spans.begin(), spans.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Cluster> clusters;
+  for (TableCache::ItemSpan& span : spans) {
+    if (clusters.empty() || clusters.back().last < span.first) {
+      clusters.push_back({std::move(span.first), std::move(span.last), 1, span.entries,
+                          span.deletes, span.stored_bytes});
+      continue;
+    }
+    Cluster& cluster = clusters.back();
+    cluster.last = std::max(cluster.last, span.last);
+    ++cluster.items;
+    cluster.entries += span.entries;
+    cluster.deletes += span.deletes;
+    cluster.stored_bytes += span.stored_bytes;
+  }
+  return clusters;
+}
+
+class Counter {
+ public:
+  Counter(const VisibleView& at, TableCache& tables, const FullKeyRange& range)
+      : range_(range),
+        hidden_(at),
+        merge_(merge_view(at, tables, range, Direction::Forward, false)) {
+    // The memtables alone: what lies between the items, and whether anything lies within one.
+    VisibleView memory = at;
+    auto view = std::make_shared<ReadView>(*at.view);
+    view->version = std::make_shared<const Version>();
+    memory.view = std::move(view);
+    memory_ = merge_view(memory, tables, range, Direction::Forward, false);
+  }
+
+  Result<RangeStats> count(const std::vector<Cluster>& clusters) {
+    for (const Cluster& cluster : clusters) {
+      EC_TRY(count_memory_before(cluster.first));
+      const bool inside =
+          cluster.first >= range_.lower && (range_.upper.empty() || cluster.last < range_.upper);
+      const bool alone = (!memory_->valid() || memory_->full_key() > cluster.last) &&
+                         (hidden_.empty() || !hidden_.touches(cluster.first, cluster.last));
+      if (inside && alone && cluster.items == 1) {
+        stats_.entries += cluster.entries - cluster.deletes;
+        stats_.stored_bytes += cluster.stored_bytes;
+      } else {
+        EC_TRY(count_merged(cluster));
+      }
+    }
+    EC_TRY(count_memory_before({}));
+    return stats_;
+  }
+
+ private:
+  bool is_live(const MergeCursor& at) const {
+    return at.kind() == EntryKind::Put &&
+           (hidden_.empty() || !hidden_.hides(at.full_key(), at.sequence()));
+  }
+
+  // Up to `key`, or all the rest when it is empty.
+  Status count_memory_before(ByteView key) {
+    for (; memory_->valid() && (key.empty() || memory_->full_key() < key); memory_->next()) {
+      EC_TRY(memory_->load());
+      if (is_live(*memory_)) {
+        ++stats_.entries;
+        stats_.stored_bytes += user_key_of(memory_->full_key()).size() + memory_->value().size();
+      }
+    }
+    return memory_->status();
+  }
+
+  Status count_merged(const Cluster& cluster) {
+    std::uint64_t live = 0;
+    merge_->seek(std::max(cluster.first, range_.lower));
+    for (; merge_->valid() && merge_->full_key() <= cluster.last; merge_->next()) {
+      EC_TRY(merge_->load());
+      if (is_live(*merge_)) ++live;
+    }
+    EC_TRY(merge_->status());
+    // Memory may hold more of these keys than the items do.
+    const std::uint64_t share = std::min(live, cluster.entries);
+    if (cluster.entries != 0) {
+      stats_.stored_bytes += static_cast<std::uint64_t>(static_cast<double>(cluster.stored_bytes) *
+                                                        static_cast<double>(share) /
+                                                        static_cast<double>(cluster.entries));
+    }
+    stats_.entries += live;
+    Bytes behind = cluster.last;
+    behind.push_back('\0');
+    while (memory_->valid() && memory_->full_key() < behind) memory_->next();
+    return memory_->status();
+  }
+
+  const FullKeyRange& range_;
+  const HiddenRanges hidden_;
+  std::unique_ptr<MergeCursor> merge_;
+  std::unique_ptr<MergeCursor> memory_;
+  RangeStats stats_;
+};
+
+}  // namespace
+
+Result<RangeStats> count_range(const VisibleView& at, TableCache& tables,
+                               const FullKeyRange& range) {
+  if (range.empty()) return RangeStats{};
+  std::vector<TableCache::ItemSpan> spans;
+  for (const auto& table : at.view->version->tables) {
+    if (table->largest < range.lower || (!range.upper.empty() && table->smallest >= range.upper))
+      continue;
+    EC_ASSIGN_OR_RETURN(auto found, tables.items(table, range.lower, range.upper));
+    std::move(found.begin(), found.end(), std::back_inserter(spans));
+  }
+  return Counter(at, tables, range).count(cluster_items(std::move(spans)));
+}
+
+Result<std::uint64_t> size_of_range(const Version& version, TableCache& tables, NamespaceId id,
+                                    const FullKeyRange& range) {
+  std::uint64_t bytes = 0;
+  const auto lies_inside = [&](ByteView first, ByteView last) {
+    return first >= ByteView(range.lower) && (range.upper.empty() || last < ByteView(range.upper));
+  };
+  const auto add = [&](const TablePointer& table) -> Status {
+    if (table->largest < range.lower || (!range.upper.empty() && table->smallest >= range.upper))
+      return ok();
+    if (lies_inside(table->smallest, table->largest)) {
+      bytes += table->item_bytes();
+      return ok();
+    }
+    EC_ASSIGN_OR_RETURN(const auto items, tables.items(table, range.lower, range.upper));
+    for (const TableCache::ItemSpan& item : items)
+      bytes += lies_inside(item.first, item.last) ? item.stored_bytes : item.stored_bytes / 2;
+    return ok();
+  };
+  if (range.empty()) return bytes;
+  for (const TablePointer& table : version.level0) EC_TRY(add(table));
+  const auto tree = version.trees.find(id);
+  if (tree == version.trees.end()) return bytes;
+  for (const Run& run : tree->second)
+    for (const TablePointer& table : run.tables) EC_TRY(add(table));
+  return bytes;
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,76 @@
+// Reads: one view, then core/reader.h.
+#include "core/engine_impl.h"
+#include "core/reader.h"
+
+namespace edgecase::engine {
+
+VisibleView EngineImpl::visible_view() const {
+  MutexLock lock(mutex_);
+  return {view_, visible_};
+}
+
+VisibleView EngineImpl::view_for(const ReadOptions& options) const {
+  if (options.snapshot == nullptr) return visible_view();
+  return static_cast<const EngineSnapshot&>(*options.snapshot).at();
+}
+
+std::shared_ptr<const Snapshot> EngineImpl::snapshot() {
+  return std::make_shared<const EngineSnapshot>(visible_view());
+}
+
+// A file that is not there is no missing key: either its drive is gone, or the store is damaged.
+Status EngineImpl::explain_read_failure(Status failure) const {
+  if (failure.code() == StatusCode::NotFound || failure.code() == StatusCode::IoError) {
+    const Status values = check_values_identity(file_system_, options_.values_directory, store_id_);
+    if (values.code() == StatusCode::Unavailable)
+      failure = unavailable(values.message() + "; " + failure.message());
+    else if (failure.code() == StatusCode::NotFound)
+      failure = corruption(failure.message() + ", but the manifest names it");
+  }
+  if (failure.code() == StatusCode::Corruption) environment_.listener.on_corruption(failure);
+  return failure;
+}
+
+Status EngineImpl::check_readable(NamespaceId id) const {
+  if (!versions_->dropped().contains(id)) return ok();
+  return not_found("namespace " + std::to_string(id) + " was dropped");
+}
+
+Result<Bytes> EngineImpl::get(NamespaceId namespace_id, ByteView key, const ReadOptions& options) {
+  gets_.fetch_add(1, std::memory_order_relaxed);
+  if (versions_->dropped().contains(namespace_id)) return check_readable(namespace_id);
+  const Bytes full_key = make_full_key(namespace_id, key);
+  auto found = find_entry(view_for(options), *tables_, full_key, options.fill_cache);
+  if (!found.ok()) return explain_read_failure(found.status());
+  if (!*found || (*found)->kind == EntryKind::Delete) return not_found("no such key");
+  return std::move((*found)->value);
+}
+
+Result<std::unique_ptr<Iterator>> EngineImpl::scan(NamespaceId namespace_id, const KeyRange& range,
+                                                   const ReadOptions& options) {
+  EC_TRY(check_readable(namespace_id));
+  auto iterator = make_scan(
+      view_for(options), *tables_, namespace_id, range, options.direction, options.fill_cache,
+      [this](Status failure) { return explain_read_failure(std::move(failure)); });
+  if (!iterator->status().ok()) return iterator->status();
+  return iterator;
+}
+
+Result<RangeStats> EngineImpl::range_stats(NamespaceId namespace_id, const KeyRange& range,
+                                           const ReadOptions& options) {
+  EC_TRY(check_readable(namespace_id));
+  auto counted = count_range(view_for(options), *tables_, full_key_range(namespace_id, range));
+  if (!counted.ok()) return explain_read_failure(counted.status());
+  return counted;
+}
+
+Result<std::uint64_t> EngineImpl::approximate_size(NamespaceId namespace_id,
+                                                   const KeyRange& range) {
+  EC_TRY(check_readable(namespace_id));
+  auto size = size_of_range(*visible_view().view->version, *tables_, namespace_id,
+                            full_key_range(namespace_id, range));
+  if (!size.ok()) return explain_read_failure(size.status());
+  return size;
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,36 @@
+// What a read looks at. Immutable and shared; keeps its memtables in memory and its tables in the
+// version alive.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "buffer/memtable.h"
+#include "edgecase/engine.h"
+#include "version/version.h"
+
+namespace edgecase::engine {
+
+// Invariant: every entry in an immutable memtable or a table was visible to all before the view
+// came to be; only the active memtable holds entries that a read must not see yet.
+struct ReadView {
+  std::shared_ptr<Memtable> active;
+  std::vector<std::shared_ptr<Memtable>> immutables;  // newest first
+  std::shared_ptr<const Version> version;
+};
+
+struct VisibleView {
+  std::shared_ptr<const ReadView> view;
+  SequenceNumber visible = 0;
+};
+
+class EngineSnapshot final : public Snapshot {
+ public:
+  explicit EngineSnapshot(VisibleView at) : at_(std::move(at)) {}
+  const VisibleView& at() const { return at_; }
+
+ private:
+  VisibleView at_;
+};
+
+}  // namespace edgecase::engine

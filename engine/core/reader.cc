@@ -1,0 +1,190 @@
+#include "core/reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/hidden.h"
+
+namespace edgecase::engine {
+namespace {
+
+bool intersects(const TableMetadata& table, const FullKeyRange& range) {
+  return table.largest >= range.lower && (range.upper.empty() || table.smallest < range.upper);
+}
+
+MergeSource memtable_source(std::shared_ptr<const Memtable> memtable, const FullKeyRange& range,
+                            Direction direction, SequenceNumber visible) {
+  MergeSource source;
+  source.sequence_min = memtable->first_sequence();
+  source.sequence_max = memtable->last_sequence();
+  source.open = [memtable = std::move(memtable), range, direction, visible] {
+    return Memtable::cursor(memtable, range.lower, range.upper, direction, visible);
+  };
+  return source;
+}
+
+MergeSource table_source(TableCache& tables, std::shared_ptr<const TableMetadata> table,
+                         const FullKeyRange& range, Direction direction, bool fill_cache) {
+  MergeSource source;
+  source.smallest = std::max(table->smallest, range.lower);
+  source.largest = range.upper.empty() ? table->largest : std::min(table->largest, range.upper);
+  source.sequence_min = table->sequence_min;
+  source.sequence_max = table->sequence_max;
+  source.open = [&tables, table = std::move(table), range, direction, fill_cache] {
+    return tables.cursor(table, range.lower, range.upper, direction, fill_cache);
+  };
+  return source;
+}
+
+// Walks a merge and hides deletes.
+class ScanIterator final : public Iterator {
+ public:
+  ScanIterator(VisibleView at, std::unique_ptr<MergeCursor> merge, NamespaceId id,
+               FullKeyRange range, Direction direction, std::function<Status(Status)> explain)
+      : at_(std::move(at)),
+        hidden_(at_),
+        merge_(std::move(merge)),
+        id_(id),
+        range_(std::move(range)),
+        direction_(direction),
+        explain_(std::move(explain)) {
+    settle();
+  }
+
+  bool valid() const override { return valid_; }
+  const Status& status() const override { return status_; }
+  ByteView key() const override { return user_key_of(merge_->full_key()); }
+  ByteView value() override { return valid_ ? merge_->value() : ByteView(); }
+
+  void next() override {
+    if (!valid_) return;
+    merge_->next();
+    settle();
+  }
+
+  void seek(ByteView key) override {
+    if (!status_.ok()) return;
+    Bytes target = make_full_key(id_, key);
+    const bool forward = direction_ == Direction::Forward;
+    valid_ = false;
+    if (forward ? !range_.upper.empty() && target >= range_.upper : target < range_.lower) return;
+    if (forward && target < range_.lower) target = range_.lower;
+    if (!forward && !range_.upper.empty() && target > range_.upper) target = range_.upper;
+    merge_->seek(target);
+    settle();
+  }
+
+ private:
+  void settle() {
+    valid_ = false;
+    for (; merge_->valid(); merge_->next()) {
+      if (!merge_->load().ok()) break;
+      if (merge_->kind() != EntryKind::Put) continue;
+      if (!hidden_.empty() && hidden_.hides(merge_->full_key(), merge_->sequence())) continue;
+      valid_ = true;
+      return;
+    }
+    if (!merge_->status().ok()) status_ = explain_(merge_->status());
+  }
+
+  VisibleView at_;
+  const HiddenRanges hidden_;
+  std::unique_ptr<MergeCursor> merge_;
+  NamespaceId id_;
+  FullKeyRange range_;
+  Direction direction_;
+  std::function<Status(Status)> explain_;
+  bool valid_ = false;
+  Status status_;
+};
+
+}  // namespace
+
+FullKeyRange full_key_range(NamespaceId id, const KeyRange& range) {
+  FullKeyRange full;
+  full.lower = make_full_key(id, range.lower);
+  if (!range.upper.empty()) {
+    full.upper = make_full_key(id, range.upper);
+  } else if (id != UINT32_MAX) {
+    full.upper = make_full_key(id + 1, {});
+  }
+  return full;
+}
+
+namespace {
+
+// Tables come with the largest sequence first: behind one that can hold nothing newer than what was
+// found nothing newer is found.
+Result<std::optional<FoundEntry>> find_in_tables(const Version& version, TableCache& tables,
+                                                 ByteView full_key, bool fill_cache) {
+  std::optional<FoundEntry> best;
+  const auto look_into = [&](const TablePointer& table) -> Status {
+    EC_ASSIGN_OR_RETURN(std::optional<FoundEntry> found, tables.get(table, full_key, fill_cache));
+    if (found && (!best || found->sequence > best->sequence)) best = std::move(found);
+    return ok();
+  };
+  for (const TablePointer& table : version.level0) {
+    if (best && best->sequence > table->sequence_max) break;
+    if (full_key < ByteView(table->smallest) || full_key > ByteView(table->largest)) continue;
+    EC_TRY(look_into(table));
+  }
+  const auto tree = version.trees.find(namespace_of(full_key));
+  if (tree == version.trees.end()) return best;
+  for (const Run& run : tree->second) {
+    if (best && best->sequence > run.sequence_max) break;
+    if (const TablePointer* table = run.find(full_key)) EC_TRY(look_into(*table));
+  }
+  return best;
+}
+
+}  // namespace
+
+namespace {
+
+Result<std::optional<FoundEntry>> find_any(const VisibleView& at, TableCache& tables,
+                                           ByteView full_key, bool fill_cache) {
+  const ReadView& view = *at.view;
+  if (auto found = view.active->get(full_key, at.visible)) return found;
+  for (const auto& memtable : view.immutables) {
+    if (auto found = memtable->get(full_key, at.visible)) return found;
+  }
+  return find_in_tables(*view.version, tables, full_key, fill_cache);
+}
+
+}  // namespace
+
+Result<std::optional<FoundEntry>> find_entry(const VisibleView& at, TableCache& tables,
+                                             ByteView full_key, bool fill_cache) {
+  auto found = find_any(at, tables, full_key, fill_cache);
+  // What is older than the entry that is hidden is hidden, too.
+  if (found.ok() && *found && is_hidden(at, full_key, (*found)->sequence)) found->reset();
+  return found;
+}
+
+std::unique_ptr<MergeCursor> merge_view(const VisibleView& at, TableCache& tables,
+                                        const FullKeyRange& range, Direction direction,
+                                        bool fill_cache) {
+  std::vector<MergeSource> sources;
+  if (!range.empty()) {
+    const ReadView& view = *at.view;
+    sources.push_back(memtable_source(view.active, range, direction, at.visible));
+    for (const auto& memtable : view.immutables)
+      sources.push_back(memtable_source(memtable, range, direction, at.visible));
+    for (const auto& table : view.version->tables) {
+      if (intersects(*table, range))
+        sources.push_back(table_source(tables, table, range, direction, fill_cache));
+    }
+  }
+  return std::make_unique<MergeCursor>(std::move(sources), direction);
+}
+
+std::unique_ptr<Iterator> make_scan(const VisibleView& at, TableCache& tables, NamespaceId id,
+                                    const KeyRange& range, Direction direction, bool fill_cache,
+                                    std::function<Status(Status)> explain) {
+  FullKeyRange full = full_key_range(id, range);
+  auto merge = merge_view(at, tables, full, direction, fill_cache);
+  return std::make_unique<ScanIterator>(at, std::move(merge), id, std::move(full), direction,
+                                        std::move(explain));
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,43 @@
+// Reads over one view: lookups, scans, counting. Stateless; thread-safe as TableCache is.
+#pragma once
+
+#include <memory>
+
+#include "core/merge_cursor.h"
+#include "core/read_view.h"
+#include "edgecase/engine.h"
+#include "table/table_cache.h"
+
+namespace edgecase::engine {
+
+// [lower, upper) in full keys; an empty `upper` is unbounded.
+struct FullKeyRange {
+  Bytes lower;
+  Bytes upper;
+
+  bool empty() const { return !upper.empty() && lower >= upper; }
+};
+FullKeyRange full_key_range(NamespaceId id, const KeyRange& range);
+
+// The newest visible entry, delete or put.
+Result<std::optional<FoundEntry>> find_entry(const VisibleView& at, TableCache& tables,
+                                             ByteView full_key, bool fill_cache);
+
+// Every full key of the range once, newest entry, deletes included.
+std::unique_ptr<MergeCursor> merge_view(const VisibleView& at, TableCache& tables,
+                                        const FullKeyRange& range, Direction direction,
+                                        bool fill_cache);
+
+// What the caller of a scan sees: puts only, user keys.
+std::unique_ptr<Iterator> make_scan(const VisibleView& at, TableCache& tables, NamespaceId id,
+                                    const KeyRange& range, Direction direction, bool fill_cache,
+                                    std::function<Status(Status)> explain);
+
+// Bytes of items, from metadata; an item that a bound cuts counts half.
+Result<std::uint64_t> size_of_range(const Version& version, TableCache& tables, NamespaceId id,
+                                    const FullKeyRange& range);
+
+Result<RangeStats> count_range(const VisibleView& at, TableCache& tables,
+                               const FullKeyRange& range);
+
+}  // namespace edgecase::engine

@@ -1,0 +1,180 @@
+// From what is on the drives to a running store. Everything is read and checked first; only then is
+// anything changed: a store that does not open is left as it was.
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "core/engine_impl.h"
+#include "file/file_names.h"
+
+namespace edgecase::engine {
+
+Status EngineImpl::open() {
+  EC_TRY(check_directories_differ());
+  const std::string repair = repair_marker_path(options_.metadata_directory);
+  if (file_system_.file_size(repair).ok())
+    return corruption(repair + ": a repair was begun and not finished; run it again");
+  EC_ASSIGN_OR_RETURN(const bool exists, store_exists());
+  if (!exists) EC_TRY(create_store());
+  return recover_store();
+}
+
+Status EngineImpl::recover_store() {
+  RecoveryEvent event;
+  const std::int64_t begin_ns = environment_.clock.boot_ns();
+  // The identities first: a lock must not be left on a drive that is not ours.
+  EC_TRY(check_identities());
+  if (metadata_lock_ == nullptr)
+    EC_TRY(lock_directory(options_.metadata_directory, metadata_lock_));
+  if (values_lock_ == nullptr) EC_TRY(lock_directory(options_.values_directory, values_lock_));
+  if (versions_ == nullptr) {
+    EC_ASSIGN_OR_RETURN(versions_,
+                        VersionSet::recover(file_system_, options_.metadata_directory, store_id_));
+  }
+  const VersionState state = versions_->state();
+  EC_TRY(check_files(*state.version));
+
+  TableCache::Limits limits;
+  limits.cache_bytes = options_.memory_limit_bytes / kCacheShare;
+  tables_ = std::make_unique<TableCache>(file_system_, options_.metadata_directory,
+                                         options_.values_directory, store_id_, limits);
+  for (const auto& [number, file] : state.version->value_files) tables_->add_value_file(file);
+  wal_ = std::make_unique<Wal>(file_system_, environment_.random,
+                               Wal::Settings{options_.metadata_directory, store_id_,
+                                             options_.wal_segment_bytes, options_.wal_limit_bytes});
+  make_compactor();
+  active_ = std::make_shared<Memtable>(memtable_bytes_);
+  {
+    MutexLock lock(mutex_);
+    auto view = std::make_shared<ReadView>();
+    view->active = active_;
+    view->version = state.version;
+    view_ = std::move(view);
+    flushed_sequence_ = state.flushed_sequence;
+  }
+  EC_TRY(recover_wal(event));
+  schedule_slot();
+  compactor_->wake();
+  event.tables = state.version->tables.size();
+  event.elapsed_ns = environment_.clock.boot_ns() - begin_ns;
+  environment_.listener.on_recovered(event);
+  return ok();
+}
+
+void EngineImpl::make_compactor() {
+  const auto schedule = [this](std::int64_t delay_ns, std::function<void()> task) {
+    environment_.executor.schedule_after(Lane::Compaction, delay_ns,
+                                         [gate = gate_, task = std::move(task)] {
+                                           if (!gate->enter()) return;
+                                           task();
+                                           gate->leave();
+                                         });
+  };
+  const auto check_values = [this]() -> Status {
+    if (!values_layer_is_used()) return ok();
+    return check_values_identity(file_system_, options_.values_directory, store_id_);
+  };
+  compactor_ = std::make_unique<Compactor>(CompactorContext{
+      options_, environment_, store_id_, *versions_, *tables_, schedule,
+      [this] { publish_version(); }, check_values, [this] { return user_bytes_written_.load(); },
+      [this] { return table_value_bytes_.load() + table_metadata_bytes_.load(); },
+      [this](const Status& failure) {
+        compaction_failure_layer_ = layer_of(failure);
+        environment_.listener.on_degraded(name_of(compaction_failure_layer_), failure);
+      },
+      [this] { environment_.listener.on_resumed(name_of(compaction_failure_layer_)); }});
+  drop_rule_ = std::make_unique<EngineDropRule>(*versions_);
+  compactor_->set_drop_rule(drop_rule_.get());
+}
+
+Status EngineImpl::check_files(const Version& version) const {
+  const auto check = [this](const std::string& path, std::uint64_t size_bytes) -> Status {
+    const auto found = file_system_.file_size(path);
+    if (found.status().code() == StatusCode::NotFound)
+      return corruption(path + ": missing, but the manifest names it");
+    if (!found.ok()) return found.status();
+    if (*found != size_bytes)
+      return corruption(path + ": has " + std::to_string(*found) + " bytes, the manifest says " +
+                        std::to_string(size_bytes));
+    return ok();
+  };
+  for (const auto& table : version.tables) {
+    EC_TRY(
+        check(metadata_table_path(options_.metadata_directory, table->number), table->size_bytes));
+  }
+  for (const auto& [number, file] : version.value_files) {
+    EC_TRY(check(value_table_path(options_.metadata_directory, options_.values_directory,
+                                  file.placement, number),
+                 file.size_bytes));
+  }
+  return ok();
+}
+
+Status EngineImpl::recover_wal(RecoveryEvent& event) {
+  const VersionState state = versions_->state();
+  const std::string& directory = options_.metadata_directory;
+  EC_ASSIGN_OR_RETURN(WalContents contents,
+                      find_wal(file_system_, directory, store_id_, state.oldest_wal_segment));
+  // First all of it is checked: applying may flush, and so change the store.
+  EC_TRY(read_wal(file_system_, directory, state.flushed_sequence, contents,
+                  [this](SequenceNumber, ByteView payload) { return check_entries(payload); }));
+  event.wal_segments = contents.chain.size();
+  event.wal_bytes = contents.bytes;
+  event.torn_tail = contents.torn_tail;
+
+  EC_TRY(versions_->make_durable());
+  // All is clean. Before anything is replayed: a flush makes files that are not named yet.
+  remove_orphans();
+  last_sequence_ = state.flushed_sequence;
+  EC_TRY(wal_->adopt(contents.chain, contents.free, contents.highest_number));
+  EC_TRY(read_wal(file_system_, directory, state.flushed_sequence, contents,
+                  [&](SequenceNumber first, ByteView payload) -> Result<std::uint64_t> {
+                    // A batch is flushed whole or not at all: memtables change between batches.
+                    if (first <= state.flushed_sequence) return check_entries(payload);
+                    ++event.wal_records;
+                    return replay_batch(first, payload);
+                  }));
+  {
+    MutexLock lock(mutex_);
+    visible_ = last_sequence_;
+  }
+  return contents.has_stray_tail ? flush() : ok();
+}
+
+Result<std::uint64_t> EngineImpl::replay_batch(SequenceNumber first, ByteView payload) {
+  EC_TRY(make_memtable_room());
+  apply_batch(first, payload);
+  return last_sequence_ - first + 1;
+}
+
+void EngineImpl::remove_orphans() {
+  const std::shared_ptr<const Version> version = versions_->current();
+  remove_orphans_in(options_.values_directory, *version);
+  remove_orphans_in(tables_directory(options_.metadata_directory), *version);
+  remove_orphans_in(options_.metadata_directory, *version);
+}
+
+// What resists stays: it does no harm, and the next open tries again.
+void EngineImpl::remove_orphans_in(const std::string& directory, const Version& version) {
+  const auto entries = file_system_.list_directory(directory);
+  if (!entries.ok()) return;
+  for (const DirectoryEntry& entry : *entries) {
+    const auto parsed = parse_file_name(entry.name);
+    if (!parsed || entry.is_directory) continue;
+    bool orphan = false;
+    switch (parsed->type) {
+      case FileType::IdentityNew:
+      case FileType::CurrentNew: orphan = true; break;
+      case FileType::Manifest: orphan = parsed->number != versions_->manifest_number(); break;
+      case FileType::MetadataTable:
+        orphan = std::none_of(version.tables.begin(), version.tables.end(),
+                              [&](const auto& table) { return table->number == parsed->number; });
+        break;
+      case FileType::ValueTable: orphan = !version.value_files.contains(parsed->number); break;
+      default: break;
+    }
+    if (orphan) static_cast<void>(file_system_.remove_file(join_path(directory, entry.name)).ok());
+  }
+}
+
+}  // namespace edgecase::engine

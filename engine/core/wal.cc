@@ -1,0 +1,264 @@
+#include "core/wal.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/counter.h"
+#include "base/write_batch_reader.h"
+#include "file/file_names.h"
+#include "log/log_format.h"
+#include "log/log_reader.h"
+
+namespace edgecase::engine {
+namespace {
+
+constexpr std::uint64_t kCopyBytes = 1u << 20;
+
+// Between the numbers of one process and the next. A segment that was given up and removed may be
+// back after a power cut, if its removal was not durable; its number must not have been used again.
+constexpr std::uint64_t kNumberGap = std::uint64_t{1} << 32;
+
+}  // namespace
+
+Wal::Wal(FileSystem& file_system, Random& random, Settings settings)
+    : file_system_(file_system), random_(random), settings_(std::move(settings)) {}
+
+std::string Wal::slot_path(std::uint64_t index) const {
+  return wal_slot_path(settings_.metadata_directory, index);
+}
+
+void Wal::count_slot(const WalSlot& slot) {
+  if (slot.index >= used_indexes_.size()) used_indexes_.resize(slot.index + 1);
+  used_indexes_[slot.index] = true;
+  total_bytes_ += slot.capacity_bytes;
+}
+
+Status Wal::adopt(std::vector<WalSegment> chain, std::vector<WalSlot> free,
+                  std::uint64_t highest_number) {
+  next_number_ = highest_number + kNumberGap;
+  {
+    MutexLock lock(mutex_);
+    for (const WalSegment& segment : chain) {
+      count_slot(segment.slot);
+      closed_.push_back(segment);
+    }
+    for (const WalSlot& slot : free) count_slot(slot);
+  }
+  EC_TRY(name_again(free));
+  std::vector<WalSlot> outdated;
+  {
+    MutexLock lock(mutex_);
+    std::uint64_t kept_bytes = total_bytes_;
+    for (const WalSlot& slot : free) kept_bytes -= slot.capacity_bytes;
+    for (const WalSlot& slot : free) {
+      const bool useful = slot.capacity_bytes == settings_.segment_bytes &&
+                          kept_bytes + slot.capacity_bytes <= settings_.limit_bytes;
+      if (useful) kept_bytes += slot.capacity_bytes;
+      (useful ? free_ : outdated).push_back(slot);
+    }
+  }
+  for (const WalSlot& slot : outdated) delete_slot(slot);
+  return ok();
+}
+
+bool Wal::fits(std::uint64_t payload_bytes) const {
+  return writer_ != nullptr && writer_->fits(payload_bytes);
+}
+
+Status Wal::append(SequenceNumber first, SequenceNumber last, ByteView payload) {
+  const std::uint64_t before = writer_->appended_bytes();
+  if (Status appended = writer_->append(first, {&payload, 1}); !appended.ok()) {
+    failed_ = true;
+    return appended;
+  }
+  const std::uint64_t after = writer_->appended_bytes();
+  add_alone(bytes_written_, after - before);
+  current_last_ = last;
+  current_bytes_.store(after, std::memory_order_relaxed);
+  return ok();
+}
+
+Status Wal::sync() {
+  if (writer_ == nullptr) return ok();
+  const SequenceNumber through = current_last_;
+  if (Status synced = writer_->sync(); !synced.ok()) {
+    failed_ = true;
+    return synced;
+  }
+  syncs_.fetch_add(1, std::memory_order_relaxed);
+  durable_sequence_ = through;
+  return ok();
+}
+
+Result<std::unique_ptr<LogWriter>> Wal::open_segment(const WalSlot& slot, std::uint64_t predecessor,
+                                                     std::uint64_t predecessor_bytes) {
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<LogFile> file,
+                      file_system_.open_log_file(slot_path(slot.index)));
+  LogIdentity identity;
+  identity.store_id = settings_.store_id;
+  identity.type = LogType::Wal;
+  identity.number = next_number_++;
+  identity.predecessor = predecessor;
+  identity.predecessor_bytes = predecessor_bytes;
+  identity.salt = random_.next();
+  return LogWriter::create(std::move(file), identity);
+}
+
+void Wal::become_current(const WalSlot& slot, std::unique_ptr<LogWriter> writer,
+                         SequenceNumber last_sequence) {
+  MutexLock lock(mutex_);
+  if (current_.number != 0) closed_.push_back(current_segment());
+  current_ = WalSegment{writer->identity().number, slot, 0, 0, false};
+  current_last_ = last_sequence;
+  current_bytes_.store(writer->appended_bytes(), std::memory_order_relaxed);
+  writer_ = std::move(writer);
+}
+
+Status Wal::start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledged) {
+  // What a failed segment must be copied of is less than the whole of it.
+  const std::uint64_t copied = failed_ ? writer_->appended_bytes() - writer_->durable_bytes() : 0;
+  const std::uint64_t capacity =
+      std::max(settings_.segment_bytes, log_file_bytes_for(payload_bytes) + copied);
+  EC_ASSIGN_OR_RETURN(const WalSlot slot, take_slot(capacity));
+  Status started;
+  if (!failed_) started = close_current();
+  if (started.ok()) started = failed_ ? replace_failed(slot, acknowledged) : continue_chain(slot);
+  if (!started.ok()) delete_slot(slot);
+  return started;
+}
+
+Status Wal::close_current() {
+  if (writer_ != nullptr) return sync();
+  WalSegment last;
+  {
+    MutexLock lock(mutex_);
+    if (closed_.empty()) return ok();
+    last = closed_.back();
+  }
+  return write_again(slot_path(last.slot.index), kLogHeadBytes + last.bytes);
+}
+
+// The last segment of an earlier process may be in the page cache only, and if a sync failed there,
+// its pages count as clean: the same bytes in the same place make them dirty again.
+Status Wal::write_again(const std::string& path, std::uint64_t size_bytes) {
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> from, file_system_.open_file(path));
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogFile> to, file_system_.open_log_file(path));
+  Bytes buffer(std::min(size_bytes, kCopyBytes), '\0');
+  for (std::uint64_t offset = 0; offset < size_bytes; offset += buffer.size()) {
+    const std::uint64_t wanted = std::min<std::uint64_t>(buffer.size(), size_bytes - offset);
+    EC_ASSIGN_OR_RETURN(const std::size_t got, from->read(offset, wanted, buffer.data()));
+    if (got != wanted) return io_error(path + ": shorter than it was");
+    EC_TRY(to->write(offset, ByteView(buffer).substr(0, got)));
+  }
+  return to->sync();
+}
+
+WalSegment Wal::current_segment() const {
+  WalSegment segment = current_;
+  segment.last_sequence = current_last_;
+  segment.bytes = current_bytes_.load(std::memory_order_relaxed);
+  return segment;
+}
+
+Status Wal::continue_chain(const WalSlot& slot) {
+  WalSegment before;
+  {
+    MutexLock lock(mutex_);
+    // After recovery there is no current segment, but there may be a chain.
+    if (current_.number != 0) {
+      before = current_segment();
+    } else if (!closed_.empty()) {
+      before = closed_.back();
+    }
+  }
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<LogWriter> writer,
+                      open_segment(slot, before.number, before.bytes));
+  EC_TRY(writer->sync());
+  become_current(slot, std::move(writer), before.last_sequence);
+  durable_sequence_ = before.last_sequence;
+  return ok();
+}
+
+Status Wal::replace_failed(const WalSlot& slot, SequenceNumber acknowledged) {
+  WalSegment failed;
+  {
+    MutexLock lock(mutex_);
+    failed = current_;
+  }
+  const std::uint64_t durable_bytes = writer_->durable_bytes();
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<LogWriter> writer,
+                      open_segment(slot, failed.number, durable_bytes));
+  EC_TRY(copy_tail(*writer, slot_path(failed.slot.index), durable_sequence_, acknowledged));
+  EC_TRY(writer->sync());
+  {
+    MutexLock lock(mutex_);
+    current_.given_up = true;
+    current_bytes_.store(durable_bytes, std::memory_order_relaxed);
+    current_last_ = durable_sequence_;
+  }
+  add_alone(bytes_written_, writer->appended_bytes());
+  become_current(slot, std::move(writer), acknowledged);
+  durable_sequence_ = acknowledged;
+  failed_ = false;
+  return ok();
+}
+
+Status Wal::copy_tail(LogWriter& to, const std::string& path, SequenceNumber after,
+                      SequenceNumber through) {
+  if (through <= after) return ok();
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, file_system_.open_file(path));
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> reader, LogReader::open(std::move(file)));
+  while (after < through) {
+    EC_ASSIGN_OR_RETURN(const std::optional<LogRecord> record, reader->next());
+    if (!record) break;
+    if (record->sequence <= after) continue;
+    if (record->sequence != after + 1 || !to.fits(record->payload.size())) break;
+    EC_TRY(to.append(record->sequence, {&record->payload, 1}));
+    WriteBatchReader entries(record->payload);
+    while (entries.next()) ++after;
+    EC_TRY(entries.status());
+  }
+  return after == through ? ok() : io_error(path + ": acknowledged records cannot be read back");
+}
+
+std::uint64_t Wal::oldest_needed(SequenceNumber flushed) const {
+  MutexLock lock(mutex_);
+  for (const WalSegment& segment : closed_) {
+    if (segment.last_sequence > flushed) return segment.number;
+  }
+  // Without a current one (after recovery) the last of the chain stays: the next names it.
+  if (current_.number == 0 && !closed_.empty()) return closed_.back().number;
+  return current_.number;
+}
+
+void Wal::release_before(std::uint64_t oldest_needed) {
+  std::vector<WalSegment> released;
+  {
+    MutexLock lock(mutex_);
+    while (!closed_.empty() && closed_.front().number < oldest_needed) {
+      released.push_back(closed_.front());
+      closed_.pop_front();
+    }
+  }
+  for (const WalSegment& segment : released) {
+    if (segment.given_up || segment.slot.capacity_bytes != settings_.segment_bytes) {
+      delete_slot(segment.slot);
+    } else {
+      give_back(segment.slot);
+    }
+  }
+}
+
+void Wal::give_back(const WalSlot& slot) {
+  MutexLock lock(mutex_);
+  free_.push_back(slot);
+}
+
+std::uint64_t Wal::record_bytes() const {
+  MutexLock lock(mutex_);
+  std::uint64_t bytes = current_bytes_.load(std::memory_order_relaxed);
+  for (const WalSegment& segment : closed_) bytes += segment.bytes;
+  return bytes;
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,142 @@
+// The write-ahead log as a ring of slots: files of one size, written before they are used, so that
+// a commit neither grows a file nor allocates. A *segment* is one use of a slot; segments are
+// numbered from 1 and never share a number. A batch too large for a slot gets a larger one of its
+// own, which is deleted after use.
+//
+// Invariants: a segment is synced before its successor's head is written, and that head is synced
+// before a record follows, so only the last segment of the chain can be torn; the slots together
+// never exceed the limit; a slot is reused only when the manifest says that everything in it is in
+// tables.
+//
+// A segment that failed a write or a sync is given up: its successor names as its length what was
+// durable of it, and begins with copies of the records that were acknowledged after that. Until the
+// copies are synced a kill may leave a part of them, which is why recovery looks once more at the
+// records behind the named length if the successor is the last segment and they continue it
+// (core/wal_recovery.h). A batch that failed may therefore appear after a crash that follows
+// at once, like any batch without an answer; never in a running store, never beside later ones.
+//
+// Threads: the commit leader calls fits(), append(), sync(), start_segment(); anyone
+// calls the rest.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/entry.h"
+#include "base/mutex.h"
+#include "base/store_id.h"
+#include "edgecase/file_system.h"
+#include "edgecase/random.h"
+#include "log/log_writer.h"
+
+namespace edgecase::engine {
+
+struct WalSlot {
+  std::uint64_t index = 0;
+  std::uint64_t capacity_bytes = 0;
+};
+
+// A segment that takes no more records.
+struct WalSegment {
+  std::uint64_t number = 0;
+  WalSlot slot;
+  SequenceNumber last_sequence = 0;  // of its records, or of those before it
+  std::uint64_t bytes = 0;           // of records
+  bool given_up = false;             // its file is not trusted with another use
+};
+
+class Wal {
+ public:
+  struct Settings {
+    std::string metadata_directory;
+    StoreId store_id{};
+    std::uint64_t segment_bytes = 0;
+    std::uint64_t limit_bytes = 0;
+  };
+  // `random` is used by the leader alone.
+  Wal(FileSystem& file_system, Random& random, Settings settings);
+
+  // What recovery found: the chain old to new, slots that hold nothing needed, the highest segment
+  // number ever seen. Before any other call. Does I/O: free slots get names that are durable.
+  Status adopt(std::vector<WalSegment> chain, std::vector<WalSlot> free,
+               std::uint64_t highest_number);
+
+  // Whether the current segment takes `payload_bytes` more.
+  bool fits(std::uint64_t payload_bytes) const;
+  // Errors leave the current segment to be given up.
+  Status append(SequenceNumber first, SequenceNumber last, ByteView payload);
+  Status sync();
+
+  // Starts a segment that takes `payload_bytes`; closes the current one, or if that has failed
+  // replaces it, with copies of its records up to `acknowledged`. Errors: Busy at the limit,
+  // InvalidArgument when the limit is too small for the batch, OutOfSpace, IoError. May be tried
+  // again.
+  Status start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledged);
+
+  // Number of the oldest segment with a record newer than `flushed`, else of the current one; 0 if
+  // there was never one.
+  std::uint64_t oldest_needed(SequenceNumber flushed) const;
+  // The manifest no longer needs what is older.
+  void release_before(std::uint64_t oldest_needed);
+
+  // Makes sure that a slot is ready for the next segment, within the limit. Does I/O.
+  Status prepare_slot();
+  bool needs_slot() const;
+
+  std::uint64_t record_bytes() const;  // in segments that are still needed
+  std::uint64_t bytes_written() const { return bytes_written_.load(); }
+  std::uint64_t syncs() const { return syncs_.load(); }
+
+ private:
+  Result<WalSlot> take_slot(std::uint64_t capacity_bytes);
+  bool take_free_slot(std::uint64_t capacity_bytes, WalSlot& slot);
+  Result<WalSlot> create_slot(std::uint64_t capacity_bytes) EC_REQUIRES(create_mutex_);
+  bool reserve_space(std::uint64_t capacity_bytes) EC_REQUIRES(create_mutex_);
+  void delete_slot(const WalSlot& slot);
+  void give_back(const WalSlot& slot);
+  Status name_again(std::vector<WalSlot>& free);
+  std::uint64_t take_index() EC_REQUIRES(mutex_);
+  void count_slot(const WalSlot& slot) EC_REQUIRES(mutex_);
+  Status close_current();
+  Status write_again(const std::string& path, std::uint64_t size_bytes);
+  WalSegment current_segment() const EC_REQUIRES(mutex_);  // the leader's
+  Status continue_chain(const WalSlot& slot);
+  Status replace_failed(const WalSlot& slot, SequenceNumber acknowledged);
+  Result<std::unique_ptr<LogWriter>> open_segment(const WalSlot& slot, std::uint64_t predecessor,
+                                                  std::uint64_t predecessor_bytes);
+  Status copy_tail(LogWriter& to, const std::string& path, SequenceNumber after,
+                   SequenceNumber through);
+  void become_current(const WalSlot& slot, std::unique_ptr<LogWriter> writer,
+                      SequenceNumber last_sequence);
+  std::string slot_path(std::uint64_t index) const;
+
+  FileSystem& file_system_;
+  Random& random_;
+  const Settings settings_;
+
+  // The leader's.
+  std::unique_ptr<LogWriter> writer_;  // null before the first segment since open
+  bool failed_ = false;                // it takes no more
+  SequenceNumber durable_sequence_ = 0;
+  SequenceNumber current_last_ = 0;  // of the current segment; current_ does not follow each record
+  std::uint64_t next_number_ = 1;
+
+  Mutex create_mutex_;  // held while a slot is written; taken before mutex_
+  mutable Mutex mutex_;
+  std::deque<WalSegment> closed_ EC_GUARDED_BY(mutex_);  // old to new
+  // Number 0: none. Its size and last sequence are current_bytes_ and current_last_.
+  WalSegment current_ EC_GUARDED_BY(mutex_);
+  std::vector<WalSlot> free_ EC_GUARDED_BY(mutex_);
+  std::vector<bool> used_indexes_ EC_GUARDED_BY(mutex_);
+  std::uint64_t total_bytes_ EC_GUARDED_BY(mutex_) = 0;  // capacity of all slots
+
+  std::atomic<std::uint64_t> current_bytes_{0};  // of its records; stored by the leader alone
+  std::atomic<std::uint64_t> bytes_written_{0};  // the same
+  std::atomic<std::uint64_t> syncs_{0};
+};
+
+}  // namespace edgecase::engine

@@ -1,0 +1,191 @@
+#include "core/wal_recovery.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "file/file_names.h"
+#include "log/log_reader.h"
+
+namespace edgecase::engine {
+namespace {
+
+struct FoundLog {
+  WalSlot slot;
+  LogIdentity identity;
+};
+
+constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+
+Result<std::unique_ptr<LogReader>> open_slot(FileSystem& file_system,
+                                             const std::string& metadata_directory,
+                                             const WalSlot& slot) {
+  EC_ASSIGN_OR_RETURN(auto file,
+                      file_system.open_file(wal_slot_path(metadata_directory, slot.index)));
+  return LogReader::open(std::move(file));
+}
+
+// Replays segments one after another and keeps count.
+class Replay {
+ public:
+  Replay(FileSystem& file_system, const std::string& metadata_directory, SequenceNumber flushed,
+         WalContents& contents, const ApplyBatch& apply)
+      : file_system_(file_system),
+        metadata_directory_(metadata_directory),
+        flushed_(flushed),
+        contents_(contents),
+        apply_(apply) {}
+
+  Status run(const std::vector<std::uint64_t>& lengths) {
+    for (std::size_t i = 0; i < contents_.chain.size(); ++i)
+      EC_TRY(replay_segment(contents_.chain[i], lengths[i]));
+    if (contents_.chain.size() > 1) {
+      const std::size_t given_up = contents_.chain.size() - 2;
+      EC_TRY(replay_stray_tail(contents_.chain[given_up], lengths[given_up]));
+    }
+    contents_.last_sequence = last_;
+    return ok();
+  }
+
+ private:
+  std::string path_of(const WalSegment& segment) const {
+    return wal_slot_path(metadata_directory_, segment.slot.index);
+  }
+
+  Status replay_segment(WalSegment& segment, std::uint64_t length) {
+    EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> reader,
+                        open_slot(file_system_, metadata_directory_, segment.slot));
+    while (reader->end_bytes() < length) {
+      const std::uint64_t at = reader->end_bytes();
+      EC_ASSIGN_OR_RETURN(const std::optional<LogRecord> record, reader->next());
+      if (!record) break;
+      EC_TRY(replay_record(segment, at, *record));
+    }
+    if (length != kNoLimit && reader->end_bytes() != length)
+      return corruption(path_of(segment) + ": WAL segment " + std::to_string(segment.number) +
+                        " ends at byte " + std::to_string(reader->end_bytes()) +
+                        " of its records; the next one says " + std::to_string(length));
+    if (length == kNoLimit) contents_.torn_tail = reader->torn_tail();
+    segment.bytes = reader->end_bytes();
+    segment.last_sequence = last_;
+    contents_.bytes += segment.bytes;
+    return ok();
+  }
+
+  Status replay_record(const WalSegment& segment, std::uint64_t at, const LogRecord& record) {
+    const auto damaged = [&](const std::string& what) {
+      return corruption(path_of(segment) + ": WAL segment " + std::to_string(segment.number) +
+                        ", record at byte " + std::to_string(at) + ": " + what);
+    };
+    // A gap is what a power cut took of writes without Sync after a flush had saved them.
+    const bool follows = record.sequence == last_ + 1;
+    const bool gap_is_flushed = record.sequence > last_ && record.sequence <= flushed_ + 1;
+    if (!follows && !gap_is_flushed)
+      return damaged("sequence " + std::to_string(record.sequence) + " does not follow " +
+                     std::to_string(last_));
+    const Result<std::uint64_t> entries = apply_(record.sequence, record.payload);
+    if (entries.status().code() == StatusCode::Corruption)
+      return damaged(entries.status().message());
+    if (!entries.ok()) return entries.status();
+    if (*entries == 0) return damaged("empty batch");
+    last_ = record.sequence + *entries - 1;
+    ++contents_.records;
+    return ok();
+  }
+
+  // Only what continues the last segment without a gap; damage there ends it like a torn tail.
+  Status replay_stray_tail(const WalSegment& segment, std::uint64_t length) {
+    EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> reader,
+                        open_slot(file_system_, metadata_directory_, segment.slot));
+    while (true) {
+      const std::uint64_t at = reader->end_bytes();
+      const auto record = reader->next();
+      if (!record.ok() || !*record) return ok();
+      if (at < length || (*record)->sequence != last_ + 1) continue;
+      EC_TRY(replay_record(segment, at, **record));
+      contents_.has_stray_tail = true;
+    }
+  }
+
+  FileSystem& file_system_;
+  const std::string& metadata_directory_;
+  const SequenceNumber flushed_;
+  WalContents& contents_;
+  const ApplyBatch& apply_;
+  SequenceNumber last_ = 0;
+};
+
+}  // namespace
+
+Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadata_directory,
+                             const StoreId& store_id, std::uint64_t oldest_needed) {
+  WalContents contents;
+  std::map<std::uint64_t, FoundLog> logs;  // by number
+  EC_ASSIGN_OR_RETURN(const auto entries,
+                      file_system.list_directory(wal_directory(metadata_directory)));
+  for (const DirectoryEntry& entry : entries) {
+    const auto parsed = parse_file_name(entry.name);
+    if (!parsed || parsed->type != FileType::WalSlot) continue;
+    const std::string path = wal_slot_path(metadata_directory, parsed->number);
+    WalSlot slot{parsed->number, 0};
+    EC_ASSIGN_OR_RETURN(slot.capacity_bytes, file_system.file_size(path));
+    auto reader = open_slot(file_system, metadata_directory, slot);
+    if (reader.status().code() == StatusCode::NotFound) {
+      contents.free.push_back(slot);
+      continue;
+    }
+    if (!reader.ok()) return reader.status();
+    const LogIdentity& identity = (*reader)->identity();
+    if (identity.store_id != store_id) return unavailable(path + ": belongs to another store");
+    if (identity.type != LogType::Wal) return corruption(path + ": is no write-ahead log");
+    contents.highest_number = std::max(contents.highest_number, identity.number);
+    if (identity.number < oldest_needed) {
+      contents.free.push_back(slot);
+    } else if (!logs.emplace(identity.number, FoundLog{slot, identity}).second) {
+      return corruption(path + ": a second WAL segment " + std::to_string(identity.number));
+    }
+  }
+  contents.highest_number = std::max(contents.highest_number, oldest_needed);
+
+  // From the newest back to the oldest: what no link leads to was given up before it was used.
+  std::uint64_t number = logs.empty() ? oldest_needed : logs.rbegin()->first;
+  while (number != 0 && number >= oldest_needed) {
+    const auto found = logs.find(number);
+    if (found == logs.end())
+      return corruption(wal_directory(metadata_directory) + ": WAL segment " +
+                        std::to_string(number) + " is missing");
+    WalSegment segment;
+    segment.number = number;
+    segment.slot = found->second.slot;
+    // For now the length of the one before; read_wal() wants each with its own.
+    segment.bytes = found->second.identity.predecessor_bytes;
+    contents.chain.insert(contents.chain.begin(), segment);
+    const std::uint64_t before = found->second.identity.predecessor;
+    if (before >= number)
+      return corruption(wal_slot_path(metadata_directory, segment.slot.index) +
+                        ": names a predecessor newer than itself");
+    logs.erase(found);
+    number = before;
+  }
+  if (oldest_needed != 0 && contents.chain.front().number != oldest_needed)
+    return corruption(wal_directory(metadata_directory) + ": WAL segment " +
+                      std::to_string(oldest_needed) + " is missing");
+  for (std::size_t i = 0; i < contents.chain.size(); ++i) {
+    const bool last = i + 1 == contents.chain.size();
+    contents.chain[i].bytes = last ? kNoLimit : contents.chain[i + 1].bytes;
+  }
+  for (const auto& [stray, log] : logs) contents.free.push_back(log.slot);
+  return contents;
+}
+
+Status read_wal(FileSystem& file_system, const std::string& metadata_directory,
+                SequenceNumber flushed, WalContents& contents, const ApplyBatch& apply) {
+  std::vector<std::uint64_t> lengths;
+  for (const WalSegment& segment : contents.chain) lengths.push_back(segment.bytes);
+  contents.records = 0;
+  contents.bytes = 0;
+  return Replay(file_system, metadata_directory, flushed, contents, apply).run(lengths);
+}
+
+}  // namespace edgecase::engine

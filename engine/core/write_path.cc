@@ -1,0 +1,355 @@
+// Group commit. The writer at the front of the queue leads: it takes everybody who waits, appends a
+// WAL record a batch, syncs once if anyone asked for it, adds the entries to the memtable, makes
+// them visible and wakes the others. Whoever comes meanwhile forms the next group.
+//
+// A group is committed in runs, each within one WAL segment: only when a run is in the log whole,
+// and synced if wanted, does anything of it reach the memtable, so that a batch that failed is
+// never seen.
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/counter.h"
+#include "base/write_batch_reader.h"
+#include "core/engine_impl.h"
+
+namespace edgecase::engine {
+namespace {
+
+// Bounds what a follower waits for, and by how much a memtable outgrows its limit.
+constexpr std::size_t kGroupMaxBytes = 1u << 20;
+
+// Reads search them, and each changes what is searched.
+constexpr std::uint32_t kRangeDeletesPerMemtable = 256;
+
+constexpr std::int64_t kHealDelayMinNs = 500'000'000;
+constexpr std::int64_t kHealDelayMaxNs = 10'000'000'000;
+
+}  // namespace
+
+Status EngineImpl::check_batch(const WriteBatch& batch) const {
+  if (batch.over_limit())
+    return invalid_argument("a key is over " + std::to_string(kKeySizeMaxBytes) +
+                            " bytes or a value over " + std::to_string(kValueSizeMaxBytes));
+  if (batch.size_bytes() > kBatchSizeMaxBytes)
+    return invalid_argument("the batch has " + std::to_string(batch.size_bytes()) +
+                            " bytes, more than " + std::to_string(kBatchSizeMaxBytes));
+  for (const NamespaceId id : batch.namespaces()) EC_TRY(check_namespace(id));
+  return batch.range_deletes() == 0 ? ok() : check_range_deletes(batch);
+}
+
+Status EngineImpl::check_range_deletes(const WriteBatch& batch) const {
+  const std::size_t waiting = versions_->current()->range_delete_list.size();
+  if (batch.range_deletes() <= kRangeDeletesPerBatchMax && waiting < kRangeDeletesMax) return ok();
+  if (batch.range_deletes() > kRangeDeletesPerBatchMax)
+    return invalid_argument("a batch has at most " + std::to_string(kRangeDeletesPerBatchMax) +
+                            " range deletes");
+  compactor_->wake();
+  return busy(std::to_string(waiting) + " range deletes wait for merges, the most");
+}
+
+Status EngineImpl::check_namespace(NamespaceId id) const {
+  if (versions_->has_namespace(id)) return ok();
+  if (versions_->was_given_out(id))
+    return invalid_argument("namespace " + std::to_string(id) + " was dropped");
+  return invalid_argument("there is no namespace " + std::to_string(id));
+}
+
+Result<std::uint64_t> EngineImpl::check_entries(ByteView payload) const {
+  WriteBatchReader entries(payload);
+  NamespaceId known = 0;
+  std::uint64_t count = 0;
+  while (const auto entry = entries.next()) {
+    ++count;
+    if (entry->namespace_id == known) continue;
+    // What was written to a namespace before it was dropped is no damage.
+    if (!versions_->was_given_out(entry->namespace_id))
+      EC_TRY(check_namespace(entry->namespace_id));
+    known = entry->namespace_id;
+  }
+  EC_TRY(entries.status());
+  return count;
+}
+
+Status EngineImpl::write(const WriteBatch& batch, Durability durability) {
+  EC_TRY(check_batch(batch));
+  if (batch.count() == 0) return ok();
+  Writer writer;
+  writer.batch = &batch;
+  writer.durability = durability;
+
+  MutexLock lock(mutex_);
+  writers_.push_back(&writer);
+  wait_for_turn(writer);
+  if (writer.done) return std::move(writer.status);
+  take_group();
+  lock.unlock();
+  commit_group();
+  lock.lock();
+  finish_group();
+  return std::move(writer.status);
+}
+
+// Until it is done or at the front of the queue.
+void EngineImpl::wait_for_turn(Writer& writer) {
+  if (writers_.front() == &writer) return;
+  writer.wake.emplace();
+  while (!writer.done && writers_.front() != &writer) writer.wake->wait(mutex_);
+}
+
+void EngineImpl::wake_next() {
+  if (!writers_.empty() && writers_.front()->wake) writers_.front()->wake->notify_one();
+}
+
+void EngineImpl::take_group() {
+  std::size_t bytes = 0;
+  for (Writer* waiting : writers_) {
+    if (waiting->batch == nullptr) break;
+    bytes += waiting->batch->size_bytes();
+    if (!group_.empty() && bytes > kGroupMaxBytes) break;
+    group_.push_back(waiting);
+  }
+}
+
+void EngineImpl::finish_group() {
+  visible_ = last_sequence_;
+  for (Writer* finished : group_) {
+    EC_CHECK(writers_.front() == finished);
+    writers_.pop_front();
+    finished->done = true;
+    if (finished->wake) finished->wake->notify_one();
+  }
+  group_.clear();
+  wake_next();
+}
+
+void EngineImpl::commit_group() {
+  add_alone(commit_groups_, 1);
+  for (std::size_t at = 0; at < group_.size();) {
+    const Status prepared = prepare_for(*group_[at]->batch);
+    if (!prepared.ok()) {
+      group_[at++]->status = prepared;
+      continue;
+    }
+    at = commit_run(at);
+  }
+}
+
+std::size_t EngineImpl::commit_run(std::size_t begin) {
+  // prepare_for() made room for the first; the rest joins as long as the segment takes it.
+  std::uint64_t bytes = 0;
+  bool wants_sync = false;
+  std::size_t end = begin;
+  for (; end < group_.size(); ++end) {
+    // Each record is rounded up and has a head of its own: counted as a file, it is never too low.
+    bytes += log_file_bytes_for(group_[end]->batch->encoded().size());
+    if (end != begin && !wal_->fits(bytes)) break;
+    wants_sync = wants_sync || group_[end]->durability == Durability::Sync;
+  }
+  const Status logged = append_run(begin, end, wants_sync);
+  for (std::size_t i = begin; i < end; ++i) {
+    Writer& writer = *group_[i];
+    writer.status = logged;
+    if (!logged.ok()) continue;
+    const SequenceNumber first = last_sequence_ + 1;
+    apply_batch(first, writer.batch->encoded());
+    add_alone(batches_, 1);
+    add_alone(entries_written_, writer.batch->count());
+  }
+  return end;
+}
+
+Status EngineImpl::append_run(std::size_t begin, std::size_t end, bool wants_sync) {
+  Status logged = log_run(begin, end, wants_sync);
+  if (logged.ok()) return logged;
+  // The segment is given up; the run goes to a new one, whole.
+  std::uint64_t bytes = 0;
+  for (std::size_t i = begin; i < end; ++i)
+    bytes += log_file_bytes_for(group_[i]->batch->encoded().size());
+  if (const Status replaced = start_segment(bytes); !replaced.ok()) {
+    note_wal_failure(logged);
+    return logged;
+  }
+  logged = log_run(begin, end, true);
+  if (!logged.ok()) note_wal_failure(logged);
+  return logged;
+}
+
+Status EngineImpl::log_run(std::size_t begin, std::size_t end, bool wants_sync) {
+  SequenceNumber first = last_sequence_ + 1;
+  for (std::size_t i = begin; i < end; ++i) {
+    const WriteBatch& batch = *group_[i]->batch;
+    EC_TRY(wal_->append(first, first + batch.count() - 1, batch.encoded()));
+    first += batch.count();
+  }
+  return wants_sync ? wal_->sync() : ok();
+}
+
+void EngineImpl::apply_batch(SequenceNumber first, ByteView payload) {
+  std::uint64_t user_bytes = 0;
+  SequenceNumber sequence = first;
+  NamespaceId known = 0;
+  GroupCodec codec = GroupCodec::Plain;
+  WriteBatchReader entries(payload);
+  while (const auto entry = entries.next()) {
+    if (entry->namespace_id != known) {
+      known = entry->namespace_id;
+      codec = codec_of(known);
+    }
+    if (entry->kind == EntryKind::DeleteRange) {
+      active_->add_range_delete(make_range_delete(known, entry->key, entry->value, sequence++));
+      continue;
+    }
+    active_->add(known, entry->key, sequence++, entry->kind, entry->value, codec);
+    user_bytes += entry->key.size() + entry->value.size();
+  }
+  EC_CHECK(entries.status().ok());
+  add_alone(user_bytes_written_, user_bytes);
+  last_sequence_ = sequence - 1;
+}
+
+// An id is never used for another namespace.
+GroupCodec EngineImpl::codec_of(NamespaceId id) {
+  if (id < codecs_.size() && codecs_[id]) return *codecs_[id];
+  const auto info = versions_->find_namespace(id);
+  if (!info.ok()) return GroupCodec::Plain;
+  if (id >= codecs_.size()) codecs_.resize(id + 1);
+  codecs_[id] = info->options.codec;
+  return info->options.codec;
+}
+
+Status EngineImpl::prepare_for(const WriteBatch& batch) {
+  EC_TRY(make_memtable_room());
+  if (!wal_failing_.load(std::memory_order_acquire) && wal_->fits(batch.encoded().size())) {
+    return ok();
+  }
+  return make_wal_room(batch.encoded().size());
+}
+
+Status EngineImpl::make_memtable_room() {
+  if (active_->memory_bytes() < memtable_bytes_ &&
+      active_->range_delete_count() < kRangeDeletesPerMemtable)
+    return ok();
+  return rotate_memtable();
+}
+
+Status EngineImpl::make_wal_room(std::uint64_t payload_bytes) {
+  EC_TRY(heal_wal(payload_bytes));
+  for (;;) {
+    if (wal_->fits(payload_bytes)) return ok();
+    std::uint64_t flushes_before = 0;
+    {
+      MutexLock lock(mutex_);
+      flushes_before = flushes_;
+    }
+    const Status started = start_segment(payload_bytes);
+    if (started.ok()) continue;
+    if (started.code() == StatusCode::InvalidArgument) return started;
+    if (started.code() != StatusCode::Busy) {
+      note_wal_failure(started);
+      return started;
+    }
+    // At the limit: what is in memory must reach the tables before a slot comes free.
+    if (active_->entry_count() > 0) EC_TRY(rotate_memtable());
+    MutexLock lock(mutex_);
+    if (flushes_ == flushes_before && view_->immutables.empty()) return started;
+    EC_TRY(wait_for_flush(flushes_before));
+  }
+}
+
+Status EngineImpl::start_segment(std::uint64_t payload_bytes) {
+  EC_TRY(wal_->start_segment(payload_bytes, last_sequence_));
+  schedule_slot();
+  // The first segment ever: from now on one that is missing is noticed.
+  if (versions_->state().oldest_wal_segment == 0) {
+    VersionEdit edit;
+    edit.oldest_wal_segment = wal_->oldest_needed(0);
+    EC_TRY(versions_->apply(edit));
+  }
+  return ok();
+}
+
+void EngineImpl::note_wal_failure(const Status& failure) {
+  const std::int64_t now_ns = environment_.clock.boot_ns();
+  heal_delay_ns_ = std::clamp(2 * heal_delay_ns_, kHealDelayMinNs, kHealDelayMaxNs);
+  heal_not_before_ns_ = now_ns + heal_delay_ns_;
+  bool first = false;
+  {
+    MutexLock lock(mutex_);
+    first = wal_failure_.ok();
+    if (first) wal_failed_since_ns_ = environment_.clock.wall_ns();
+    wal_failure_ = failure;
+    wal_failing_.store(true, std::memory_order_release);
+  }
+  if (first) environment_.listener.on_degraded("metadata", failure);
+  schedule_heal(heal_delay_ns_);
+}
+
+Status EngineImpl::heal_wal(std::uint64_t payload_bytes) {
+  Status failure;
+  {
+    MutexLock lock(mutex_);
+    failure = wal_failure_;
+  }
+  if (failure.ok() || environment_.clock.boot_ns() < heal_not_before_ns_) return failure;
+  if (Status started = start_segment(payload_bytes); !started.ok()) {
+    note_wal_failure(started);
+    return started;
+  }
+  heal_delay_ns_ = 0;
+  {
+    MutexLock lock(mutex_);
+    wal_failure_ = ok();
+    wal_failing_.store(false, std::memory_order_release);
+  }
+  environment_.listener.on_resumed("metadata");
+  return ok();
+}
+
+void EngineImpl::schedule_heal(std::int64_t delay_ns) {
+  environment_.executor.schedule_after(Lane::Compaction, delay_ns, [this, gate = gate_] {
+    if (!gate->enter()) return;
+    try_heal();
+    gate->leave();
+  });
+}
+
+void EngineImpl::try_heal() {
+  // Leads for a moment, but does not wait for it: whoever leads heals too, and may itself be
+  // waiting for this lane.
+  Writer writer;
+  MutexLock lock(mutex_);
+  if (wal_failure_.ok()) return;
+  if (!writers_.empty()) {
+    lock.unlock();
+    schedule_heal(kHealDelayMinNs);
+    return;
+  }
+  writers_.push_back(&writer);
+  lock.unlock();
+  heal_not_before_ns_ = 0;
+  static_cast<void>(heal_wal(0).ok());  // a failure is noted and scheduled again
+  lock.lock();
+  writers_.pop_front();
+  wake_next();
+}
+
+void EngineImpl::schedule_slot() {
+  if (!wal_->needs_slot()) return;
+  {
+    MutexLock lock(mutex_);
+    if (slot_scheduled_) return;
+    slot_scheduled_ = true;
+  }
+  environment_.executor.schedule(Lane::Compaction, [this, gate = gate_] {
+    if (!gate->enter()) return;
+    // A failure shows when the slot is needed and is made in place.
+    static_cast<void>(wal_->prepare_slot().ok());
+    {
+      MutexLock lock(mutex_);
+      slot_scheduled_ = false;
+    }
+    gate->leave();
+  });
+}
+
+}  // namespace edgecase::engine

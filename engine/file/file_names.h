@@ -1,0 +1,71 @@
+// The only place that knows how files and directories of a store are called.
+//
+//   <metadata>/  IDENTITY  LOCK  CURRENT  CURRENT.new  MANIFEST-<n>  wal/slot-<nn>.log
+//                tables/<n>.meta  tables/<n>.val
+//   <values>/    IDENTITY  LOCK  <n>.val
+//   and of a repair: <metadata>/REPAIR  <either>/damaged/
+//
+// <n> is decimal with at least 12 digits, <nn> with at least 2: names sort in the order of their
+// numbers. There is one way to write a number; parse_file_name() takes nothing else.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "edgecase/engine.h"
+
+namespace edgecase::engine {
+
+// "a/b" from "a" or "a/" and "b".
+std::string join_path(std::string_view directory, std::string_view name);
+
+// In either directory.
+std::string identity_path(std::string_view directory);
+std::string identity_new_path(std::string_view directory);  // renamed to IDENTITY once synced
+std::string lock_path(std::string_view directory);
+
+// Where a repair keeps what was damaged, in either directory.
+std::string damaged_directory(std::string_view directory);
+
+// In the metadata directory.
+std::string repair_marker_path(
+    std::string_view metadata_directory);  // there while a repair is not finished
+std::string current_path(std::string_view metadata_directory);
+std::string current_new_path(
+    std::string_view metadata_directory);         // renamed to CURRENT once synced
+std::string manifest_name(std::uint64_t number);  // what CURRENT holds
+std::string manifest_path(std::string_view metadata_directory, std::uint64_t number);
+std::string wal_directory(std::string_view metadata_directory);
+std::string wal_slot_path(std::string_view metadata_directory, std::uint64_t slot);
+std::string tables_directory(std::string_view metadata_directory);
+std::string metadata_table_path(std::string_view metadata_directory, std::uint64_t number);
+
+// Where value tables of a placement lie, and one of them.
+std::string value_tables_directory(std::string_view metadata_directory,
+                                   std::string_view values_directory, Placement placement);
+std::string value_table_path(std::string_view metadata_directory, std::string_view values_directory,
+                             Placement placement, std::uint64_t number);
+
+enum class FileType : unsigned char {
+  Identity,
+  IdentityNew,
+  Lock,
+  Current,
+  CurrentNew,
+  Manifest,       // number
+  WalSlot,        // number: the slot
+  MetadataTable,  // number
+  ValueTable,     // number
+};
+
+struct ParsedFileName {
+  FileType type = FileType::Identity;
+  std::uint64_t number = 0;
+};
+
+// `name` is without its directory. nullopt for what no store ever writes.
+std::optional<ParsedFileName> parse_file_name(std::string_view name);
+
+}  // namespace edgecase::engine

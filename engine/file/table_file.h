@@ -1,0 +1,84 @@
+// What value tables and metadata tables have in common: the head and the tail of the file.
+//
+// All integers are little-endian.
+//
+//   head   offset  size  field
+//               0     8  magic: "ECVALUE1" (value table), "ECUMETA1" (metadata table)
+//               8     4  format version
+//              12     4  required features, a bit each; a reader refuses what it does not know
+//              16    16  store id
+//              32     8  file number
+//              40     4  reserved, 0
+//              44     4  crc32c of bytes 0..43
+//
+//   ... contents, then three sections one after another, the last ending where the tail begins ...
+//
+//   tail   offset  size  field          (the last 56 bytes of the file)
+//               0    24  offsets in the file of the three sections, 8 each
+//              24     8  file number
+//              32     4  crc32c of all bytes of the sections
+//              36     4  format version
+//              40     4  reserved, 0
+//              44     4  crc32c of bytes 0..43 of the tail
+//              48     8  magic, the same as in the head
+//
+// A file without a valid tail was never finished.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "base/store_id.h"
+#include "edgecase/file_system.h"
+
+namespace edgecase::engine {
+
+inline constexpr std::uint32_t kTableHeadBytes = 8 + 4 + 4 + 16 + 8 + 4 + 4;
+inline constexpr std::uint32_t kTableTailBytes = 24 + 8 + 4 + 4 + 4 + 4 + 8;
+static_assert(kTableHeadBytes == 48 && kTableTailBytes == 56);
+inline constexpr std::uint32_t kTableSectionsMaxBytes = 64u << 20;
+
+struct TableFormat {
+  std::string_view magic;  // 8 bytes
+  std::uint32_t version = 0;
+};
+
+struct TableIdentity {
+  StoreId store_id{};
+  std::uint64_t file_number = 0;
+};
+
+void append_table_head(Bytes& out, const TableFormat& format, const TableIdentity& identity);
+// Reads the head and compares it. Errors: Corruption (damaged, or another file's), Unavailable
+// (another store's), Unsupported (newer).
+Status check_table_head(const RandomAccessFile& file, const TableFormat& format,
+                        const TableIdentity& identity);
+// Only what the head itself says, for looking at files of an unknown store.
+Result<TableIdentity> read_table_head(const RandomAccessFile& file, const TableFormat& format);
+
+// `offsets` are those of the sections, `sections` their bytes.
+void append_table_tail(Bytes& out, const TableFormat& format, std::uint64_t file_number,
+                       const std::array<std::uint64_t, 3>& offsets, ByteView sections);
+
+struct TableSections {
+  Bytes bytes;                                // of all three
+  std::array<std::uint64_t, 3> offsets{};     // in the file
+  ByteView section(std::size_t index) const;  // as long as this object lives, unmoved
+};
+// Reads and verifies tail and sections.
+Result<TableSections> read_table_sections(const RandomAccessFile& file, const TableFormat& format,
+                                          std::uint64_t file_number);
+
+// Exactly `size` bytes at `offset`; Corruption when the file is shorter. `size` has been checked
+// against a limit.
+Result<Bytes> read_exactly(const RandomAccessFile& file, std::uint64_t offset, std::size_t size);
+
+// Names file and place.
+Status corruption_at(const std::string& path, std::uint64_t offset, std::string_view what);
+
+// The checksum of a block or item that belongs at `offset` of file `file_number`: bytes that
+// strayed from elsewhere do not pass.
+std::uint32_t placed_crc32c(std::uint64_t file_number, std::uint64_t offset, ByteView bytes);
+
+}  // namespace edgecase::engine

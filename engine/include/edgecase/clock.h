@@ -1,0 +1,25 @@
+// Time, as the engine and the daemon are given it. Implementations are thread-safe.
+#pragma once
+
+#include <cstdint>
+
+namespace edgecase {
+
+enum class ClockTrust : unsigned char { Trusted, Untrusted };
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+
+  // Nanoseconds since 1970-01-01 UTC. May jump either way.
+  virtual std::int64_t wall_ns() const = 0;
+  // Nanoseconds since boot, suspended time included. Never goes back.
+  virtual std::int64_t boot_ns() const = 0;
+  // Whether wall_ns() may decide that data is old.
+  virtual ClockTrust trust() const = 0;
+};
+
+// The machine's clocks. Lives for the length of the process.
+Clock& system_clock();
+
+}  // namespace edgecase

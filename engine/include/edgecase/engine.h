@@ -1,0 +1,127 @@
+// The storage engine: ordered byte keys to byte values, in namespaces, on two drives.
+//
+// Use: open(), create namespaces, write() batches, get() and scan(). Thread-safe. Destroying it
+// closes the store; nothing acknowledged depends on that. Iterators must be gone before. Mechanisms
+// and files: engine/README.md.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edgecase/bytes.h"
+#include "edgecase/iterator.h"
+#include "edgecase/options.h"
+#include "edgecase/result.h"
+#include "edgecase/stats.h"
+#include "edgecase/write_batch.h"
+
+namespace edgecase {
+
+// When write() returns Ok, the batch survives:
+enum class Durability : unsigned char {
+  Async,  // kill -9 of this process; a power cut once something later synced
+  Sync,   // a power cut; one fsync serves every writer that waits
+};
+
+// Where a namespace's values lie.
+enum class Placement : unsigned char { Values = 0, Metadata = 1 };
+
+// How a namespace's groups are encoded. Either codec keeps any key and value exactly.
+enum class GroupCodec : unsigned char {
+  Plain = 0,
+  // Tuned for keys that end in a big-endian 64-bit ordinal, and for values of 9 bytes that begin
+  // with kFloatTag (then a little-endian IEEE 754 double) or kIntegerTag (then a little-endian
+  // signed integer).
+  Series = 1,
+};
+inline constexpr char kFloatTag = 1;
+inline constexpr char kIntegerTag = 2;
+
+struct NamespaceOptions {
+  Placement placement = Placement::Values;
+  GroupCodec codec = GroupCodec::Plain;
+  // This many leading bytes of a key are its scope; a group holds one scope. 0: the namespace is
+  // one scope.
+  std::uint32_t scope_bytes = 0;
+};
+
+struct NamespaceInfo {
+  NamespaceId id = 0;
+  std::string name;
+  NamespaceOptions options;
+};
+
+// A frozen view of the store. Keeps memory and files alive: release it soon.
+class Snapshot {
+ public:
+  virtual ~Snapshot() = default;
+};
+
+struct ReadOptions {
+  std::shared_ptr<const Snapshot> snapshot;  // null: now
+  Direction direction = Direction::Forward;  // scan() only
+  bool fill_cache = true;                    // off for scans of everything
+};
+
+struct RangeStats {
+  std::uint64_t entries = 0;  // exact: live keys, each once
+  std::uint64_t stored_bytes =
+      0;  // share of the value layer, from group sizes; what memory holds counts raw
+};
+
+class Engine {
+ public:
+  // Errors: InvalidArgument (options), Locked, Corruption, Unsupported (newer format), Unavailable
+  // (wrong, empty or missing drive), IoError, OutOfSpace. Fails whole: nothing is changed on a
+  // store that does not open.
+  static Result<std::unique_ptr<Engine>> open(const Options& options,
+                                              const Environment& environment);
+
+  virtual ~Engine() = default;
+
+  // Durable on return. Errors: AlreadyExists, Busy (kNamespaceCountMax), InvalidArgument.
+  virtual Result<NamespaceId> create_namespace(std::string_view name,
+                                               const NamespaceOptions& options) = 0;
+  // Nobody can read it from the moment of return, through no snapshot either; an iterator that was
+  // open goes on. Its files are unlinked when the last of those and of the snapshots has gone; one
+  // edit of the manifest, however much it holds. Its id is never given out again: a namespace that
+  // is made later under the same name is another one. Durable on return. Errors: NotFound, IoError,
+  // OutOfSpace; after these two it may turn out dropped at the next open.
+  virtual Status drop_namespace(NamespaceId id) = 0;
+  virtual Result<NamespaceInfo> find_namespace(std::string_view name) const = 0;
+  virtual std::vector<NamespaceInfo> namespaces() const = 0;
+
+  // Applies the whole batch or nothing. Errors: InvalidArgument (a limit, an unknown namespace),
+  // Busy (WAL limit reached), IoError / OutOfSpace (metadata drive; then nothing later is accepted
+  // until the store has healed).
+  virtual Status write(const WriteBatch& batch, Durability durability) = 0;
+
+  // NotFound when there is no such key; Corruption or Unavailable when its bytes cannot be had.
+  virtual Result<Bytes> get(NamespaceId namespace_id, ByteView key, const ReadOptions& options) = 0;
+  virtual Result<std::unique_ptr<Iterator>> scan(NamespaceId namespace_id, const KeyRange& range,
+                                                 const ReadOptions& options) = 0;
+  // Counts without reading values where groups do not overlap.
+  virtual Result<RangeStats> range_stats(NamespaceId namespace_id, const KeyRange& range,
+                                         const ReadOptions& options) = 0;
+  // Bytes that the range takes in the value layer, replaced and deleted entries included, from
+  // metadata alone: items that a bound cuts count half, what is in memory not at all.
+  virtual Result<std::uint64_t> approximate_size(NamespaceId namespace_id,
+                                                 const KeyRange& range) = 0;
+  virtual std::shared_ptr<const Snapshot> snapshot() = 0;
+
+  // Writes every memtable out and returns when the tables are durable.
+  virtual Status flush() = 0;
+
+  // Writes memtables out, then merges everything of these namespaces within `range` (user keys)
+  // until no two tables overlap and nothing superseded or deleted is left. Returns when that is
+  // durable; takes as long as reading and writing what overlaps does. Errors leave the store as it
+  // was.
+  virtual Status compact(const std::vector<NamespaceId>& ids, const KeyRange& range) = 0;
+
+  virtual Stats stats() const = 0;
+};
+
+}  // namespace edgecase

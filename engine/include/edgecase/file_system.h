@@ -1,0 +1,120 @@
+// Files, as the engine is given them: the only way to a drive.
+//
+// Durability: nothing is durable before sync() of the file *and*, for a new, renamed or removed
+// name, sync_directory() of its parent returned Ok. After a failed write or sync the file must be
+// given up. Paths are absolute or relative to the working directory; the engine uses two roots, one
+// a drive. Thread-safe; the files it returns say for themselves.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edgecase/bytes.h"
+#include "edgecase/result.h"
+
+namespace edgecase {
+
+// Appended front to back by one thread, then closed. Survives kill -9 only after flush() or sync().
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  // May buffer. Errors: OutOfSpace, IoError.
+  virtual Status append(ByteView bytes) = 0;
+  // Hands everything to the kernel and makes it durable.
+  virtual Status sync() = 0;
+  // Bytes appended so far.
+  virtual std::uint64_t size_bytes() const = 0;
+};
+
+// Read at any offset by any number of threads.
+class RandomAccessFile {
+ public:
+  virtual ~RandomAccessFile() = default;
+  // Reads at most `size` bytes into `buffer` and returns how many: fewer only at the end of the
+  // file.
+  virtual Result<std::size_t> read(std::uint64_t offset, std::size_t size, char* buffer) const = 0;
+  virtual std::uint64_t size_bytes() const = 0;
+  virtual const std::string& path() const = 0;
+};
+
+// A file of fixed size whose blocks all exist before the first write, overwritten in place by one
+// thread. Written bytes survive kill -9 at once, a power cut after sync().
+class LogFile {
+ public:
+  virtual ~LogFile() = default;
+  virtual std::uint64_t capacity_bytes() const = 0;
+  // `offset + bytes.size()` must be within the capacity.
+  virtual Status write(std::uint64_t offset, ByteView bytes) = 0;
+  // May run beside write(): what was written before the call is durable after it.
+  virtual Status sync() = 0;
+  // Nothing below `end` will be written again: the drive may begin with it, so that less is left
+  // for sync(). Promises nothing. By the writing thread.
+  virtual void begin_write_out(std::uint64_t end) { static_cast<void>(end); }
+  virtual const std::string& path() const = 0;
+};
+
+// Held for the lock's lifetime.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
+struct DirectoryEntry {
+  std::string name;  // without its directory
+  bool is_directory = false;
+};
+
+struct Space {
+  std::uint64_t total_bytes = 0;
+  std::uint64_t free_bytes = 0;  // what this process may still use
+  std::uint64_t device = 0;      // equal for two paths on one file system
+};
+
+// Equal for two paths that lead to one file or directory, through links and bind mounts too.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+
+  bool operator==(const FileIdentity&) const = default;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  // Fails with AlreadyExists if there is such a file.
+  virtual Result<std::unique_ptr<WritableFile>> create_file(const std::string& path) = 0;
+  // NotFound if there is none.
+  virtual Result<std::unique_ptr<RandomAccessFile>> open_file(const std::string& path) = 0;
+  // Creates (AlreadyExists) with every block written and the size durable; OutOfSpace leaves
+  // nothing behind.
+  virtual Result<std::unique_ptr<LogFile>> create_log_file(const std::string& path,
+                                                           std::uint64_t capacity_bytes) = 0;
+  // For reuse of an existing one, its contents as they are.
+  virtual Result<std::unique_ptr<LogFile>> open_log_file(const std::string& path) = 0;
+
+  virtual Status create_directory(const std::string& path) = 0;  // Ok if it exists
+  virtual Result<std::vector<DirectoryEntry>> list_directory(const std::string& path) = 0;
+  virtual Status sync_directory(const std::string& path) = 0;
+  virtual Status rename_file(const std::string& from, const std::string& to) = 0;  // replaces `to`
+  virtual Status remove_file(const std::string& path) = 0;  // NotFound if there is none
+  virtual Result<std::uint64_t> file_size(const std::string& path) = 0;
+  virtual Result<Space> space(const std::string& path) = 0;
+  // Errors: NotFound; Unsupported where paths have one spelling only (tests).
+  virtual Result<FileIdentity> identity(const std::string& path);
+  // Exclusive, held by this process (OFD lock): Locked if another holder has it, in this process
+  // too. Creates the file.
+  virtual Result<std::unique_ptr<FileLock>> lock_file(const std::string& path) = 0;
+};
+
+inline Result<FileIdentity> FileSystem::identity(const std::string& path) {
+  return unsupported(path + ": this file system has no identities");
+}
+
+// The machine's file system. Lives for the length of the process.
+FileSystem& posix_file_system();
+
+}  // namespace edgecase

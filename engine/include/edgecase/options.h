@@ -1,0 +1,61 @@
+// Every knob of the engine: unit, default, limits. And what the engine is given from outside.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "edgecase/clock.h"
+#include "edgecase/event_listener.h"
+#include "edgecase/executor.h"
+#include "edgecase/file_system.h"
+#include "edgecase/random.h"
+#include "edgecase/status.h"
+
+namespace edgecase {
+
+inline constexpr std::uint32_t kKeySizeMaxBytes = 1024;
+inline constexpr std::uint32_t kValueSizeMaxBytes = 16u << 20;
+inline constexpr std::uint32_t kBatchSizeMaxBytes = 32u << 20;
+inline constexpr std::uint32_t kRangeDeletesPerBatchMax = 256;
+inline constexpr std::uint32_t kNamespaceNameMaxBytes = 128;
+inline constexpr std::uint32_t kNamespaceCountMax = 1024;
+
+struct Options {
+  std::string metadata_directory;  // onboard drive: keys, filters, WAL, manifest
+  std::string values_directory;    // external drive: values, nothing else. Not the same directory,
+                                   // not inside `wal`
+  bool create_if_missing = true;
+
+  // All memory the engine takes for data: memtables, caches, buffers. At least 8 MiB.
+  std::uint64_t memory_limit_bytes = 64u << 20;
+  // All WAL segments together. At the limit writers wait for a flush, and get Busy while flushes
+  // fail. At least two segments. A batch larger than a segment takes at most half of what is left
+  // beside one.
+  std::uint64_t wal_limit_bytes = 256u << 20;
+  std::uint64_t wal_segment_bytes = 8u << 20;
+  // A memtable is flushed at this size; 0 = an eighth of memory_limit_bytes;
+  // at most two more wait to be written out, and beyond that writers wait.
+  std::uint64_t memtable_bytes = 0;
+
+  // Values smaller than the threshold are gathered into groups; the others are items of their own.
+  bool coalesce = true;
+  std::uint32_t coalesce_threshold_bytes = 4096;
+  // A group is closed at this many bytes of keys and values, before encoding.
+  std::uint32_t group_bytes = 16384;
+  // The same for GroupCodec::Plain, where it is less: a get reads and checks a whole group.
+  std::uint32_t plain_group_bytes = 8192;
+};
+
+// Everything the engine uses but does not own. All must outlive it.
+struct Environment {
+  FileSystem& file_system;
+  Clock& clock;
+  Random& random;
+  Executor& executor;
+  EventListener& listener;
+};
+
+// Ok or InvalidArgument naming the option.
+Status validate_options(const Options& options);
+
+}  // namespace edgecase

@@ -1,0 +1,65 @@
+// Plain counters of one open engine, copied at one moment.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "edgecase/status.h"
+
+namespace edgecase {
+
+struct LayerStats {
+  std::uint64_t files = 0;
+  std::uint64_t live_bytes = 0;        // of files the current version names
+  std::uint64_t bytes_written = 0;     // since open, WAL included on the metadata layer
+  std::uint64_t bytes_read = 0;        // since open
+  Status degraded;                     // Ok, or why this layer takes no writes
+  std::int64_t degraded_since_ns = 0;  // wall time
+};
+
+struct CompactionStats {
+  std::uint64_t merges = 0;              // of records alone
+  std::uint64_t relocations = 0;         // that rewrote what overlaps or is mostly dead
+  std::uint64_t failures = 0;            // each is tried again
+  std::uint64_t carried_items = 0;       // by reference: no value was read or written
+  std::uint64_t rewritten_items = 0;     // groups: read, merged, written anew
+  std::uint64_t copied_items = 0;        // moved byte for byte
+  std::uint64_t dropped_items = 0;       // superseded or deleted single values
+  std::uint64_t seen_entries = 0;        // of rewritten groups
+  std::uint64_t superseded_entries = 0;  // of them, dropped since there is a newer one
+  std::uint64_t dropped_deletes = 0;
+  std::uint64_t value_bytes = 0;  // written
+  std::uint64_t metadata_bytes = 0;
+  std::uint64_t removed_files = 0;
+  std::uint64_t level0_tables = 0;
+  std::uint64_t runs = 0;           // of all namespaces, without level 0
+  std::uint64_t runs_max = 0;       // of one namespace: what one key may be looked for in
+  std::uint64_t garbage_bytes = 0;  // in value files, known to be dead
+};
+
+struct Stats {
+  LayerStats metadata;
+  LayerStats values;
+  CompactionStats compaction;
+
+  std::uint64_t user_bytes_written = 0;  // keys and values as handed in
+  std::uint64_t batches = 0;
+  std::uint64_t entries_written = 0;
+  std::uint64_t wal_bytes = 0;  // not yet covered by a flush
+  std::uint64_t wal_syncs = 0;
+  std::uint64_t commit_groups = 0;
+  std::uint64_t memtable_bytes = 0;
+  std::uint64_t immutable_memtables = 0;
+  std::uint64_t flushes = 0;
+  std::uint64_t gets = 0;
+  std::uint64_t value_reads = 0;  // items read from a value table
+  std::uint64_t filter_probes = 0;
+  std::uint64_t filter_negatives = 0;
+  std::uint64_t cache_hits = 0;
+  std::uint64_t cache_misses = 0;
+  std::uint64_t cache_bytes = 0;
+  std::uint64_t stall_ns = 0;  // writers held back
+  std::uint64_t last_sequence = 0;
+};
+
+}  // namespace edgecase

@@ -1,0 +1,66 @@
+// A whole store looked through offline: every checksum, every reference, order, both drives; and
+// its metadata made anew from what the value tables say of themselves.
+//
+// Both take the store's locks: nobody may have it open. Memory: one item, one block, the index of
+// one value table, the log's records one at a time (repair: one memtable). Used by one thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "edgecase/options.h"
+#include "edgecase/result.h"
+
+namespace edgecase {
+
+struct CheckFinding {
+  enum class Kind : unsigned char {
+    Note,     // unusual and harmless: a file that nothing names, a write that was cut short
+    Problem,  // damage
+    Repair,   // what a repair did
+    Loss,     // what a repair could not bring back
+  };
+  Kind kind = Kind::Note;
+  std::string message;  // names file and place
+};
+
+// Is told while it happens.
+class CheckObserver {
+ public:
+  virtual ~CheckObserver() = default;
+  virtual void on_finding(const CheckFinding& finding) = 0;
+  virtual void on_progress(std::uint64_t done_bytes, std::uint64_t total_bytes) = 0;
+  // Asked often; true ends the work with Cancelled.
+  virtual bool stop() = 0;
+};
+
+struct CheckReport {
+  std::uint64_t tables = 0;
+  std::uint64_t value_tables = 0;
+  std::uint64_t items = 0;
+  std::uint64_t entries = 0;  // in tables, deletes and replaced ones too
+  std::uint64_t wal_segments = 0;
+  std::uint64_t wal_records = 0;
+  std::uint64_t bytes = 0;  // of files looked at
+  std::uint64_t notes = 0;
+  std::uint64_t problems = 0;
+  std::uint64_t repairs = 0;
+  std::uint64_t losses = 0;
+};
+
+// Only the directories of `options` matter. Changes nothing. Damage is a finding, no error. Errors:
+// NotFound (no store), Locked, Unavailable (a drive is missing or another store's), Unsupported
+// (newer format), IoError of a directory, Cancelled.
+Result<CheckReport> check_store(FileSystem& file_system, const Options& options,
+                                CheckObserver& observer);
+
+// Checks, and where there are problems makes a store that opens and holds all that could be read:
+// damaged metadata tables and a lost manifest are made anew from value tables, the log's readable
+// records go into tables. What was damaged is kept in the directory `damaged` beside it. Until the
+// last step nothing of the old store is changed; cut short, it is to be run again, and an engine
+// does not open the store before that. Deletes whose markers had already been dropped may come
+// back with a lost manifest. Errors as above, and OutOfSpace.
+Result<CheckReport> repair_store(FileSystem& file_system, const Options& options,
+                                 CheckObserver& observer);
+
+}  // namespace edgecase

@@ -1,0 +1,58 @@
+// Puts and deletes, applied atomically: all or none survive, and no reader sees a part.
+// Owned by one thread. The encoding is also the payload of a WAL record (base/write_batch.cc).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "edgecase/bytes.h"
+
+namespace edgecase {
+
+namespace engine {
+enum class EntryKind : unsigned char;
+}
+
+using NamespaceId = std::uint32_t;
+
+class WriteBatch {
+ public:
+  // Keys and values are copied. Limits are checked by Engine::write.
+  void put(NamespaceId namespace_id, ByteView key, ByteView value);
+  void remove(NamespaceId namespace_id, ByteView key);
+  // Everything in [lower, upper) that is older: what the batch itself put before, too. An empty
+  // `upper` is unbounded. Costs one entry, however much it hides.
+  void remove_range(NamespaceId namespace_id, ByteView lower, ByteView upper);
+  void clear();
+  // Room for about this many bytes of keys and values in `count` entries, so that it need not grow.
+  void reserve(std::size_t count, std::size_t key_and_value_bytes);
+
+  std::uint32_t count() const { return count_; }
+  std::uint32_t range_deletes() const { return range_deletes_; }
+  // What kBatchSizeMaxBytes limits: every entry with its whole key. Never less than encoded().
+  std::size_t size_bytes() const { return whole_bytes_; }
+  ByteView encoded() const { return ByteView(bytes_).substr(0, used_); }
+  // Set when a key or value over its limit was added; such a batch is refused whole.
+  bool over_limit() const { return over_limit_; }
+  // Every namespace in it, once.
+  const std::vector<NamespaceId>& namespaces() const { return namespaces_; }
+
+ private:
+  bool note_namespace(NamespaceId namespace_id);
+  char* room_for(std::size_t bytes);
+  char* write_whole_key(char* out, engine::EntryKind kind, NamespaceId namespace_id, ByteView key);
+
+  Bytes bytes_;  // the first `used_` are the encoding
+  std::size_t used_ = 0;
+  std::size_t whole_bytes_ = 0;
+  // Of the last entry.
+  Bytes last_key_;
+  std::size_t head_bytes_ = 0;  // kind, namespace and key length, as without an entry before
+  std::vector<NamespaceId> namespaces_;  // the last one used comes last
+  std::uint32_t count_ = 0;
+  std::uint32_t range_deletes_ = 0;
+  bool over_limit_ = false;
+};
+
+}  // namespace edgecase

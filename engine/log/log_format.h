@@ -1,0 +1,115 @@
+// The bytes of a log, version 1. Integers are little-endian. One log fills one file of fixed size
+// from the front; what lies behind its last record is zeros, or left over from an earlier log.
+//
+//   head  record*
+//
+//   head     offset  size  field                 (kLogHeadBytes; no record shares a block with it)
+//                 0    72  first copy
+//               512    72  second copy: another sector, so that one that is lost is not both
+//                          the rest is zero
+//
+//   copy          0     8  magic "ECLOG\r\n\0"
+//                 8     4  format version, 1
+//                12     4  type: 1 WAL, 2 manifest (LogType)
+//                16    16  store id
+//                32     8  number of this log
+//                40     8  number of the log before it, 0 for none
+//                48     8  bytes of records the log before it ended with
+//                56     8  salt of this log
+//                64     4  crc32c of bytes 0..63
+//                68     4  zero
+//
+//   record        0     4  header checksum: over the salt, then bytes 4..31
+//                 4     4  payload length; at most kLogPayloadMaxBytes
+//                 8     8  sequence
+//                16     8  durable: bytes of records of this log known to be durable when this
+//                          record was written
+//                24     4  payload checksum: over the salt, then the payload
+//                28     4  zero
+//                32     n  payload
+//                    0..7  zeros up to a multiple of 8
+//
+// The salt is store id, log number, the head's salt and the record's position: a record that an
+// earlier log left at this place, a copy of one inside a payload, or one that lies elsewhere is not
+// taken for a record.
+//
+// Positions and lengths of records count from the end of the head. Of two valid copies of the head
+// that differ (the file was being taken into use again) the one with the higher number counts; a
+// log is named by the manifest or the next log's head, so that which of them it is does not decide
+// what is read. Changing anything above needs a new version and a golden file.
+#pragma once
+
+#include <cstdint>
+
+#include "base/coding.h"
+#include "base/crc32c.h"
+#include "log/log_writer.h"
+
+namespace edgecase::engine {
+
+inline constexpr char kLogMagic[] = {'E', 'C', 'L', 'O', 'G', '\r', '\n', '\0'};
+inline constexpr std::uint32_t kLogVersion = 1;
+inline constexpr std::uint64_t kLogHeadBytes = 4096;
+inline constexpr std::uint64_t kLogHeadCopyBytes = 72;
+inline constexpr std::uint64_t kLogHeadCopyOffsets[] = {0, 512};
+inline constexpr std::uint64_t kLogRecordHeaderBytes = 32;
+inline constexpr std::uint64_t kLogAlignmentBytes = 8;
+inline constexpr std::uint32_t kLogPayloadMaxBytes = 64u << 20;
+
+// Header, payload and padding.
+constexpr std::uint64_t log_record_bytes(std::uint64_t payload_bytes) {
+  return kLogRecordHeaderBytes +
+         (payload_bytes + kLogAlignmentBytes - 1) / kLogAlignmentBytes * kLogAlignmentBytes;
+}
+
+// The part of the salt that one log's records share.
+inline std::uint32_t log_salt(const LogIdentity& identity) {
+  char numbers[16];
+  encode_fixed64(numbers, identity.number);
+  encode_fixed64(numbers + 8, identity.salt);
+  const auto* id = reinterpret_cast<const char*>(identity.store_id.data());
+  const std::uint32_t crc = crc32c(ByteView(id, identity.store_id.size()));
+  return crc32c_extend(crc, ByteView(numbers, sizeof numbers));
+}
+inline std::uint32_t log_record_salt(std::uint32_t log_salt, std::uint64_t position) {
+  char bytes[8];
+  encode_fixed64(bytes, position);
+  return crc32c_extend(log_salt, ByteView(bytes, sizeof bytes));
+}
+
+struct LogRecordHeader {
+  std::uint32_t payload_bytes = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t durable = 0;
+  std::uint32_t payload_checksum = 0;
+};
+
+inline void encode_log_record_header(char* out, const LogRecordHeader& header,
+                                     std::uint32_t record_salt) {
+  encode_fixed32(out + 4, header.payload_bytes);
+  encode_fixed64(out + 8, header.sequence);
+  encode_fixed64(out + 16, header.durable);
+  encode_fixed32(out + 24, header.payload_checksum);
+  encode_fixed32(out + 28, 0);
+  encode_fixed32(out, crc32c_extend(record_salt, ByteView(out + 4, kLogRecordHeaderBytes - 4)));
+}
+
+// `bytes` is at `position`. False for what is no header of this log.
+inline bool decode_log_record_header(ByteView bytes, std::uint64_t position, std::uint32_t log_salt,
+                                     LogRecordHeader& header) {
+  if (bytes.size() < kLogRecordHeaderBytes) return false;
+  const char* data = bytes.data();
+  header.payload_bytes = decode_fixed32(data + 4);
+  header.sequence = decode_fixed64(data + 8);
+  header.durable = decode_fixed64(data + 16);
+  header.payload_checksum = decode_fixed32(data + 24);
+  // The cheap tests first: a search for a record looks at every eighth byte.
+  if (header.payload_bytes > kLogPayloadMaxBytes || header.durable > position ||
+      decode_fixed32(data + 28) != 0) {
+    return false;
+  }
+  return decode_fixed32(data) == crc32c_extend(log_record_salt(log_salt, position),
+                                               bytes.substr(4, kLogRecordHeaderBytes - 4));
+}
+
+}  // namespace edgecase::engine

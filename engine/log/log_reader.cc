@@ -1,0 +1,165 @@
+#include "log/log_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "log/log_format.h"
+
+namespace edgecase::engine {
+namespace {
+
+constexpr std::uint64_t kReadAheadBytes = 256u << 10;
+constexpr std::uint64_t kSearchedBytes = 64u << 10;  // at a time, for records behind the end
+constexpr std::size_t kChecksumAt = 64;              // within a copy of the head
+static_assert(kSearchedBytes <= kReadAheadBytes);
+
+enum class HeadCopy : unsigned char { Broken, Newer, Valid };
+
+HeadCopy decode_head_copy(ByteView copy, LogIdentity& identity) {
+  if (copy.size() < kLogHeadCopyBytes) return HeadCopy::Broken;
+  const char* data = copy.data();
+  if (std::memcmp(data, kLogMagic, sizeof kLogMagic) != 0) return HeadCopy::Broken;
+  if (decode_fixed32(data + kChecksumAt) != crc32c(copy.substr(0, kChecksumAt)))
+    return HeadCopy::Broken;
+  if (decode_fixed32(data + 8) > kLogVersion) return HeadCopy::Newer;
+  const std::uint32_t type = decode_fixed32(data + 12);
+  if (decode_fixed32(data + 8) == 0 || (type != static_cast<std::uint32_t>(LogType::Wal) &&
+                                        type != static_cast<std::uint32_t>(LogType::Manifest))) {
+    return HeadCopy::Broken;
+  }
+  identity.type = static_cast<LogType>(type);
+  std::memcpy(identity.store_id.data(), data + 16, identity.store_id.size());
+  identity.number = decode_fixed64(data + 32);
+  identity.predecessor = decode_fixed64(data + 40);
+  identity.predecessor_bytes = decode_fixed64(data + 48);
+  identity.salt = decode_fixed64(data + 56);
+  return HeadCopy::Valid;
+}
+
+// The zeros behind the last record are most of a young log, and no header is all zeros: told
+// without their checksum.
+bool is_unwritten(ByteView head) {
+  const char* data = head.data();
+  return (decode_fixed64(data) | decode_fixed64(data + 8) | decode_fixed64(data + 16) |
+          decode_fixed64(data + 24)) == 0;
+}
+
+}  // namespace
+
+class LogReader::Inside {
+ public:
+  Inside(std::unique_ptr<RandomAccessFile> file, const LogIdentity& identity)
+      : file_(std::move(file)), size_(file_->size_bytes()), salt_(log_salt(identity)) {}
+
+  Result<std::optional<LogRecord>> next() {
+    if (ended_) return std::optional<LogRecord>();
+    const std::uint64_t offset = kLogHeadBytes + position_;
+    EC_ASSIGN_OR_RETURN(const ByteView head, view(offset, kLogRecordHeaderBytes));
+    LogRecordHeader header;
+    const bool begun = decode_log_record_header(head, position_, salt_, header);
+    if (begun) {
+      EC_ASSIGN_OR_RETURN(const ByteView payload,
+                          view(offset + kLogRecordHeaderBytes, header.payload_bytes));
+      const std::uint32_t record_salt = log_record_salt(salt_, position_);
+      if (payload.size() == header.payload_bytes &&
+          crc32c_extend(record_salt, payload) == header.payload_checksum) {
+        position_ += log_record_bytes(header.payload_bytes);
+        return std::optional<LogRecord>(LogRecord{header.sequence, payload});
+      }
+    }
+    EC_TRY(end_here(begun));
+    return std::optional<LogRecord>();
+  }
+
+  std::uint64_t end_bytes() const { return position_; }
+  bool torn_tail() const { return torn_tail_; }
+
+ private:
+  // The bytes at `offset`: fewer than `size` at the end of the file. `size` is bounded by
+  // kLogPayloadMaxBytes, and memory is taken for what the file has, not for what a length says.
+  Result<ByteView> view(std::uint64_t offset, std::uint64_t size) {
+    size = std::min(size, offset < size_ ? size_ - offset : 0);
+    if (offset < buffer_offset_ || offset + size > buffer_offset_ + buffer_.size()) {
+      const std::uint64_t wanted =
+          std::min(std::max(size, kReadAheadBytes), offset < size_ ? size_ - offset : 0);
+      buffer_.resize(wanted);
+      buffer_offset_ = offset;
+      auto got = file_->read(offset, wanted, buffer_.data());
+      buffer_.resize(got.ok() ? *got : 0);
+      if (!got.ok()) return got.status();
+      size = std::min<std::uint64_t>(size, buffer_.size());
+    }
+    return ByteView(buffer_).substr(offset - buffer_offset_, size);
+  }
+
+  // No valid record at position_: looks for later ones. One of them that was written when the bytes
+  // at position_ were durable proves that they have been damaged since.
+  Status end_here(bool begun) {
+    torn_tail_ = begun;
+    for (std::uint64_t position = position_ + kLogAlignmentBytes;;) {
+      EC_ASSIGN_OR_RETURN(const ByteView piece, view(kLogHeadBytes + position, kSearchedBytes));
+      if (piece.size() < kLogRecordHeaderBytes) break;
+      for (std::size_t at = 0; at + kLogRecordHeaderBytes <= piece.size();
+           at += kLogAlignmentBytes, position += kLogAlignmentBytes) {
+        const ByteView head = piece.substr(at, kLogRecordHeaderBytes);
+        LogRecordHeader header;
+        if (is_unwritten(head) || !decode_log_record_header(head, position, salt_, header))
+          continue;
+        torn_tail_ = true;
+        if (header.durable <= position_) continue;
+        return corruption(file_->path() + " at byte " + std::to_string(kLogHeadBytes + position_) +
+                          ": record is damaged; one at byte " +
+                          std::to_string(kLogHeadBytes + position) +
+                          " was written after it was durable");
+      }
+    }
+    ended_ = true;
+    return ok();
+  }
+
+  std::unique_ptr<RandomAccessFile> file_;
+  const std::uint64_t size_;
+  const std::uint32_t salt_;
+  std::uint64_t position_ = 0;  // of the next record
+  bool ended_ = false;
+  bool torn_tail_ = false;
+  Bytes buffer_;
+  std::uint64_t buffer_offset_ = 0;
+};
+
+Result<std::unique_ptr<LogReader>> LogReader::open(std::unique_ptr<RandomAccessFile> file) {
+  Bytes head(kLogHeadBytes, '\0');
+  EC_ASSIGN_OR_RETURN(const std::size_t got, file->read(0, head.size(), head.data()));
+  head.resize(got);
+  std::optional<LogIdentity> best;
+  bool newer = false;
+  for (const std::uint64_t offset : kLogHeadCopyOffsets) {
+    if (offset >= head.size()) continue;
+    LogIdentity identity;
+    const HeadCopy copy =
+        decode_head_copy(ByteView(head).substr(offset, kLogHeadCopyBytes), identity);
+    newer = newer || copy == HeadCopy::Newer;
+    if (copy == HeadCopy::Valid && (!best || identity.number > best->number)) best = identity;
+  }
+  if (newer) return unsupported(file->path() + " is a log of a newer format");
+  if (!best) return not_found(file->path() + " holds no log: its head was never written whole");
+  auto inside = std::make_unique<Inside>(std::move(file), *best);
+  return std::unique_ptr<LogReader>(new LogReader(std::move(inside), *best));
+}
+
+LogReader::LogReader(std::unique_ptr<Inside> inside, const LogIdentity& identity)
+    : inside_(std::move(inside)), identity_(identity) {}
+LogReader::~LogReader() = default;
+
+Result<std::optional<LogRecord>> LogReader::next() {
+  return inside_->next();
+}
+std::uint64_t LogReader::end_bytes() const {
+  return inside_->end_bytes();
+}
+bool LogReader::torn_tail() const {
+  return inside_->torn_tail();
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,46 @@
+// Reads one log front to back and tells a torn tail from damage. Layout: log_format.h. Used by one
+// thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "edgecase/file_system.h"
+#include "log/log_writer.h"
+
+namespace edgecase::engine {
+
+struct LogRecord {
+  std::uint64_t sequence = 0;
+  ByteView payload;  // until the next call
+};
+
+class LogReader {
+ public:
+  // NotFound when the head was never written whole (a fresh or torn file: nothing in it was ever
+  // acknowledged); Unsupported for a newer format.
+  static Result<std::unique_ptr<LogReader>> open(std::unique_ptr<RandomAccessFile> file);
+
+  const LogIdentity& identity() const { return identity_; }
+
+  // nullopt at the end. Corruption when a broken record lies before one that was written after it
+  // was durable.
+  Result<std::optional<LogRecord>> next();
+
+  // After the end: bytes of valid records, and whether records of this log that were begun after
+  // them (unfinished, or complete behind one that is) were recognised. They were never
+  // acknowledged.
+  std::uint64_t end_bytes() const;
+  bool torn_tail() const;
+
+ private:
+  class Inside;
+  LogReader(std::unique_ptr<Inside> inside, const LogIdentity& identity);
+  std::unique_ptr<Inside> inside_;
+  LogIdentity identity_;
+
+ public:
+  ~LogReader();
+};
+
+}  // namespace edgecase::engine

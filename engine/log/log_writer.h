@@ -1,0 +1,74 @@
+// Appends checksummed records to one LogFile; the WAL and the manifest are such logs. Layout:
+// log_format.h. append() by one thread at a time; sync() may run beside it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/mutex.h"
+#include "base/store_id.h"
+#include "edgecase/file_system.h"
+
+namespace edgecase::engine {
+
+enum class LogType : unsigned char { Wal = 1, Manifest = 2 };
+
+// The head of a log. `number` also salts every record's checksum, so that what an earlier use of
+// the same file left behind is never taken for a record of this one.
+struct LogIdentity {
+  StoreId store_id{};
+  LogType type = LogType::Wal;
+  std::uint64_t number = 0;
+  // The log before this one and how many bytes of records it ended with; 0, 0 for the first.
+  std::uint64_t predecessor = 0;
+  std::uint64_t predecessor_bytes = 0;
+  // A random number: keeps apart two logs that got the same number because a crash between them
+  // took back that the first was begun.
+  std::uint64_t salt = 0;
+};
+
+class LogWriter {
+ public:
+  // Writes the head (not yet synced). Records of an earlier use are overwritten as this log grows.
+  static Result<std::unique_ptr<LogWriter>> create(std::unique_ptr<LogFile> file,
+                                                   const LogIdentity& identity);
+
+  bool fits(std::uint64_t payload_bytes) const;
+  // Concatenates `parts` into one record. Survives kill -9 on return, a power cut after sync().
+  // `fits()` must hold.
+  Status append(std::uint64_t sequence, std::span<const ByteView> parts);
+  // Everything appended before the call is durable after it. After an error the log is given up:
+  // every later call returns the same error.
+  Status sync();
+
+  // Bytes of records, headers and padding included, the log's head not.
+  std::uint64_t appended_bytes() const { return appended_.load(std::memory_order_acquire); }
+  std::uint64_t durable_bytes() const { return durable_.load(std::memory_order_acquire); }
+  const LogIdentity& identity() const { return identity_; }
+  // Gives the file back for reuse; the writer is finished.
+  std::unique_ptr<LogFile> release() { return std::move(file_); }
+
+ private:
+  LogWriter(std::unique_ptr<LogFile> file, const LogIdentity& identity);
+
+  Status write_parts(std::uint64_t offset, std::span<const ByteView> parts);
+  // Keeps the first failure and answers with it, now and ever after.
+  Status give_up(Status failure) EC_EXCLUDES(mutex_);
+
+  std::unique_ptr<LogFile> file_;
+  LogIdentity identity_;
+  std::uint32_t salt_;
+  Bytes scratch_;  // a record on its way; the appending thread's
+  std::atomic<std::uint64_t> appended_{0};
+  std::atomic<std::uint64_t> durable_{0};
+  std::atomic<bool> failed_{false};
+  Mutex mutex_;
+  Status failure_ EC_GUARDED_BY(mutex_);
+};
+
+// How large a LogFile must be for one record of `payload_bytes`.
+std::uint64_t log_file_bytes_for(std::uint64_t payload_bytes);
+
+}  // namespace edgecase::engine

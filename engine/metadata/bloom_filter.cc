@@ -1,0 +1,59 @@
+#include "metadata/bloom_filter.h"
+
+#include <algorithm>
+
+namespace edgecase::engine {
+namespace {
+
+// Calls `visit(bit)` for every probe until it answers false; whether all answered true. `bytes` is
+// the size of the bits.
+template <typename Visit>
+bool for_each_probe(std::uint64_t hash, unsigned probes, std::size_t bytes, Visit visit) {
+  const std::uint64_t lines = std::max<std::size_t>(1, bytes / kFilterLineBytes);
+  const std::uint64_t line_bits = 8 * std::min(bytes, kFilterLineBytes);
+  const std::uint64_t line = static_cast<std::uint32_t>(hash) * lines >> 32;
+  auto place = static_cast<std::uint32_t>(hash >> 32);
+  const std::uint32_t step = static_cast<std::uint32_t>(hash >> 16) | 1;
+  for (unsigned i = 0; i < probes; ++i, place += step)
+    if (!visit(static_cast<std::size_t>(line * 8 * kFilterLineBytes + (place * line_bits >> 32))))
+      return false;
+  return true;
+}
+
+}  // namespace
+
+std::size_t filter_bytes(std::size_t hashes) {
+  if (hashes == 0) return 1;
+  const std::size_t bytes = std::max<std::size_t>(8, (hashes * kFilterBitsPerKey + 7) / 8);
+  if (bytes < kFilterLineBytes) return 1 + bytes;
+  return 1 + (bytes + kFilterLineBytes - 1) / kFilterLineBytes * kFilterLineBytes;
+}
+
+void append_filter(Bytes& out, std::span<const std::uint64_t> hashes) {
+  if (hashes.empty()) {
+    out.push_back(0);
+    return;
+  }
+  out.push_back(static_cast<char>(kFilterProbes));
+  const std::size_t start = out.size();
+  const std::size_t bytes = filter_bytes(hashes.size()) - 1;
+  out.append(bytes, '\0');
+  for (const std::uint64_t hash : hashes)
+    for_each_probe(hash, kFilterProbes, bytes, [&](std::size_t bit) {
+      char& byte = out[start + bit / 8];
+      byte = static_cast<char>(static_cast<unsigned char>(byte) | 1u << bit % 8);
+      return true;
+    });
+}
+
+bool filter_may_contain(ByteView filter, std::uint64_t hash) {
+  if (filter.size() < 2) return true;
+  const unsigned probes = static_cast<unsigned char>(filter.front());
+  if (probes == 0 || probes > kFilterProbesMax) return true;
+  filter.remove_prefix(1);
+  return for_each_probe(hash, probes, filter.size(), [filter](std::size_t bit) {
+    return (static_cast<unsigned char>(filter[bit / 8]) >> bit % 8 & 1) != 0;
+  });
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,128 @@
+#include "metadata/umeta_reader.h"
+
+#include <algorithm>
+
+#include "base/coding.h"
+#include "edgecase/options.h"
+
+namespace edgecase::engine {
+namespace {
+
+constexpr std::size_t kFullKeyMax = kKeySizeMaxBytes + kNamespacePrefixBytes;
+
+bool take_totals(ByteView& input, UMetaTotals& totals) {
+  return take_varint64(input, totals.items) && take_varint64(input, totals.entries) &&
+         take_varint64(input, totals.deletes);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<UMetaReader>> UMetaReader::open(std::unique_ptr<RandomAccessFile> file,
+                                                       const StoreId& store_id,
+                                                       std::uint64_t file_number) {
+  const TableIdentity identity{store_id, file_number};
+  EC_TRY(check_table_head(*file, kUMetaFormat, identity));
+  std::unique_ptr<UMetaReader> reader(new UMetaReader(std::move(file), identity));
+  EC_TRY(reader->load());
+  return reader;
+}
+
+Result<std::unique_ptr<UMetaReader>> UMetaReader::open_any(std::unique_ptr<RandomAccessFile> file) {
+  EC_ASSIGN_OR_RETURN(const TableIdentity identity, read_table_head(*file, kUMetaFormat));
+  return open(std::move(file), identity.store_id, identity.file_number);
+}
+
+Status UMetaReader::load() {
+  EC_ASSIGN_OR_RETURN(const TableSections sections,
+                      read_table_sections(*file_, kUMetaFormat, identity_.file_number));
+  if (!take_index(sections.section(0), sections.offsets[0]))
+    return corruption_at(file_->path(), sections.offsets[0], "index is malformed");
+  if (!take_namespaces(sections.section(1)))
+    return corruption_at(file_->path(), sections.offsets[1], "table of namespaces is malformed");
+  if (!take_properties(sections.section(2)))
+    return corruption_at(file_->path(), sections.offsets[2], "properties are malformed");
+  memory_bytes_ = sizeof *this;
+  for (const BlockHandle& block : blocks_) memory_bytes_ += sizeof block + block.last.capacity();
+  for (const UMetaNamespace& ns : namespaces_)
+    memory_bytes_ += sizeof ns + ns.smallest.capacity() + ns.largest.capacity();
+  return ok();
+}
+
+bool UMetaReader::take_index(ByteView section, std::uint64_t index_offset) {
+  std::uint64_t count = 0;
+  if (!take_varint64(section, count) || count == 0 || count > section.size()) return false;
+  blocks_.reserve(count);
+  std::uint64_t offset = kTableHeadBytes;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    BlockHandle block;
+    std::uint64_t shared = 0;
+    ByteView rest;
+    block.offset = offset;
+    if (!take_varint32(section, block.size) || block.size > kUMetaBlockMaxBytes ||
+        !take_varint64(section, shared) || shared > kFullKeyMax ||
+        shared > (i == 0 ? 0 : blocks_.back().last.size()) ||
+        !take_length_prefixed(section, kFullKeyMax - shared, rest) ||
+        !take_totals(section, block.totals))
+      return false;
+    if (i > 0) block.last = blocks_.back().last.substr(0, shared);
+    block.last.append(rest);
+    if (i > 0 && block.last <= blocks_.back().last) return false;
+    offset += block.size;
+    blocks_.push_back(std::move(block));
+  }
+  return section.empty() && offset == index_offset;
+}
+
+bool UMetaReader::take_namespaces(ByteView section) {
+  std::uint64_t count = 0;
+  if (!take_varint64(section, count) || count > section.size()) return false;
+  namespaces_.reserve(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    UMetaNamespace ns;
+    ByteView id;
+    ByteView smallest;
+    ByteView largest;
+    if (!take_bytes(section, kNamespacePrefixBytes, id) || !take_totals(section, ns.totals) ||
+        !take_length_prefixed(section, kKeySizeMaxBytes, smallest) ||
+        !take_length_prefixed(section, kKeySizeMaxBytes, largest))
+      return false;
+    ns.id = namespace_of(id);
+    ns.smallest = smallest;
+    ns.largest = largest;
+    namespaces_.push_back(std::move(ns));
+  }
+  return section.empty();
+}
+
+bool UMetaReader::take_properties(ByteView section) {
+  std::uint64_t files = 0;
+  if (!take_totals(section, properties_.totals) ||
+      !take_varint64(section, properties_.sequence_min) ||
+      !take_varint64(section, properties_.sequence_max) || !take_varint64(section, files) ||
+      files > section.size())
+    return false;
+  properties_.value_files.resize(files);
+  for (ValueFileUse& use : properties_.value_files)
+    if (!take_varint64(section, use.file_number) || !take_varint64(section, use.bytes))
+      return false;
+  return section.empty();
+}
+
+std::size_t UMetaReader::find_block(ByteView full_key) const {
+  const auto found = std::partition_point(
+      blocks_.begin(), blocks_.end(),
+      [&](const BlockHandle& block) { return ByteView(block.last) < full_key; });
+  return static_cast<std::size_t>(found - blocks_.begin());
+}
+
+Result<UMetaBlock> UMetaReader::read_block(std::size_t index) const {
+  const BlockHandle& handle = blocks_[index];
+  EC_ASSIGN_OR_RETURN(const Bytes bytes, read_exactly(*file_, handle.offset, handle.size));
+  const char* problem = nullptr;
+  std::optional<UMetaBlock> block =
+      UMetaBlock::parse(bytes, identity_.file_number, handle.offset, problem);
+  if (!block) return corruption_at(file_->path(), handle.offset, problem);
+  return *std::move(block);
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,129 @@
+#include "metadata/umeta_writer.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/coding.h"
+#include "base/crc32c.h"
+
+namespace edgecase::engine {
+namespace {
+
+void count(UMetaTotals& totals, const UMetaRecord& record) {
+  ++totals.items;
+  totals.entries += record.entries;
+  totals.deletes += record.deletes;
+}
+
+void append_totals(Bytes& out, const UMetaTotals& totals) {
+  append_varint64(out, totals.items);
+  append_varint64(out, totals.entries);
+  append_varint64(out, totals.deletes);
+}
+
+}  // namespace
+
+UMetaWriter::UMetaWriter(std::unique_ptr<WritableFile> file, const TableIdentity& identity)
+    : file_(std::move(file)), identity_(identity) {}
+
+Result<std::unique_ptr<UMetaWriter>> UMetaWriter::create(FileSystem& file_system,
+                                                         const std::string& path,
+                                                         const TableIdentity& identity) {
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system.create_file(path));
+  std::unique_ptr<UMetaWriter> writer(new UMetaWriter(std::move(file), identity));
+  Bytes head;
+  append_table_head(head, kUMetaFormat, identity);
+  EC_TRY(writer->append(head));
+  return writer;
+}
+
+Status UMetaWriter::append(ByteView bytes) {
+  checksum_ = crc32c_extend(checksum_, bytes);
+  return file_->append(bytes);
+}
+
+Status UMetaWriter::add(const UMetaRecord& record) {
+  EC_CHECK(totals_.items == 0 || largest_ < record.first);
+  if (totals_.items == 0) {
+    smallest_ = record.first;
+    namespace_smallest_ = record.first;
+  } else if (namespace_of(largest_) != namespace_of(record.first)) {
+    close_namespace();
+    namespace_smallest_ = record.first;
+  }
+  block_.add(record);
+  for (UMetaTotals* totals : {&totals_, &block_totals_, &namespace_totals_}) count(*totals, record);
+  sequence_min_ = std::min(sequence_min_, record.sequence_min);
+  sequence_max_ = std::max(sequence_max_, record.sequence_max);
+  largest_ = record.last;
+  value_files_[record.pointer.file_number] += record.pointer.size_bytes;
+  return block_.full() ? close_block() : ok();
+}
+
+std::vector<ValueFileUse> UMetaWriter::value_files() const {
+  std::vector<ValueFileUse> uses;
+  uses.reserve(value_files_.size());
+  for (const auto& [number, bytes] : value_files_) uses.push_back({number, bytes});
+  return uses;
+}
+
+Status UMetaWriter::close_block() {
+  const ByteView block = block_.finish(identity_.file_number, file_->size_bytes());
+  EC_CHECK(block.size() <= kUMetaBlockMaxBytes);
+  EC_TRY(append(block));
+  append_varint64(index_, block.size());
+  const auto [end, ignored] = std::mismatch(
+      largest_.begin(),
+      largest_.begin() +
+          static_cast<std::ptrdiff_t>(std::min(largest_.size(), previous_block_last_.size())),
+      previous_block_last_.begin());
+  const auto shared = static_cast<std::size_t>(end - largest_.begin());
+  append_varint64(index_, shared);
+  append_length_prefixed(index_, ByteView(largest_).substr(shared));
+  append_totals(index_, block_totals_);
+  previous_block_last_ = largest_;
+  block_totals_ = UMetaTotals();
+  ++block_count_;
+  return ok();
+}
+
+void UMetaWriter::close_namespace() {
+  namespaces_.append(largest_, 0, kNamespacePrefixBytes);
+  append_totals(namespaces_, namespace_totals_);
+  append_length_prefixed(namespaces_, user_key_of(namespace_smallest_));
+  append_length_prefixed(namespaces_, user_key_of(largest_));
+  namespace_totals_ = UMetaTotals();
+  ++namespace_count_;
+}
+
+Status UMetaWriter::finish() {
+  EC_CHECK(totals_.items > 0);
+  if (!block_.empty()) EC_TRY(close_block());
+  close_namespace();
+
+  std::array<std::uint64_t, 3> offsets{};
+  offsets[0] = file_->size_bytes();
+  Bytes sections;
+  append_varint64(sections, block_count_);
+  sections.append(index_);
+  offsets[1] = offsets[0] + sections.size();
+  append_varint64(sections, namespace_count_);
+  sections.append(namespaces_);
+  offsets[2] = offsets[0] + sections.size();
+  append_totals(sections, totals_);
+  append_varint64(sections, sequence_min_);
+  append_varint64(sections, sequence_max_);
+  append_varint64(sections, value_files_.size());
+  for (const auto& [number, bytes] : value_files_) {
+    append_varint64(sections, number);
+    append_varint64(sections, bytes);
+  }
+
+  Bytes tail;
+  append_table_tail(tail, kUMetaFormat, identity_.file_number, offsets, sections);
+  EC_TRY(append(sections));
+  EC_TRY(append(tail));
+  return file_->sync();
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,37 @@
+// A bounded set of immutable objects read from files: blocks of metadata records and items. Sharded
+// CLOCK: what was asked for since the hand last passed stays. Thread-safe; what is handed out lives
+// on after it was evicted.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace edgecase::engine {
+
+class BlockCache {
+ public:
+  explicit BlockCache(std::uint64_t capacity_bytes);
+  ~BlockCache();
+
+  // Null when it is not there. T is what was inserted for the file: files hold objects of one type.
+  template <typename T>
+  std::shared_ptr<const T> find(std::uint64_t file_number, std::uint64_t offset) {
+    return std::static_pointer_cast<const T>(find_object(file_number, offset));
+  }
+  // `bytes` is what the object takes. Objects larger than a part of the capacity are not kept.
+  void insert(std::uint64_t file_number, std::uint64_t offset, std::shared_ptr<const void> object,
+              std::uint64_t bytes);
+  void erase_file(std::uint64_t file_number);
+  std::uint64_t used_bytes() const;
+
+ private:
+  class Shard;
+
+  std::shared_ptr<const void> find_object(std::uint64_t file_number, std::uint64_t offset);
+  Shard& shard_of(std::uint64_t file_number, std::uint64_t offset);
+
+  std::vector<std::unique_ptr<Shard>> shards_;
+};
+
+}  // namespace edgecase::engine

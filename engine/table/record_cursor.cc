@@ -1,0 +1,141 @@
+#include "table/record_cursor.h"
+
+#include <utility>
+
+#include "metadata/bloom_filter.h"
+
+namespace edgecase::engine {
+
+RecordCursor::RecordCursor(std::shared_ptr<TableFiles> files,
+                           std::vector<std::shared_ptr<const TableMetadata>> tables)
+    : files_(std::move(files)), tables_(std::move(tables)) {
+  if (tables_.empty() || !open_table(0) || !load_block(0)) return;
+  select(0);
+}
+
+void RecordCursor::select(std::size_t record_index) {
+  record_index_ = record_index;
+  record_ = block_->record(record_index);
+  valid_ = true;
+}
+
+bool RecordCursor::fail(Status status) {
+  status_ = std::move(status);
+  valid_ = false;
+  return false;
+}
+
+bool RecordCursor::open_table(std::size_t index) {
+  auto table = files_->table(*tables_[index]);
+  if (!table.ok()) return fail(table.status());
+  table_ = *std::move(table);
+  table_index_ = index;
+  return true;
+}
+
+bool RecordCursor::load_block(std::size_t index) {
+  auto block = files_->block(*table_, index, false);
+  if (!block.ok()) return fail(block.status());
+  block_ = *std::move(block);
+  block_index_ = index;
+  return true;
+}
+
+void RecordCursor::next_record() {
+  item_.close();
+  if (record_index_ + 1 < block_->size()) return select(record_index_ + 1);
+  if (block_index_ + 1 < table_->blocks().size()) {
+    if (load_block(block_index_ + 1)) select(0);
+  } else if (table_index_ + 1 < tables_.size()) {
+    if (open_table(table_index_ + 1) && load_block(0)) select(0);
+  } else {
+    valid_ = false;
+  }
+}
+
+void RecordCursor::seek_record(ByteView full_key) {
+  if (!valid_ || record_.last >= full_key) return;
+  item_.close();
+  std::size_t table = table_index_;
+  while (table < tables_.size() && ByteView(tables_[table]->largest) < full_key) ++table;
+  if (table == tables_.size()) {
+    valid_ = false;
+    return;
+  }
+  const bool other_table = table != table_index_;
+  if (other_table && !open_table(table)) return;
+  const std::size_t block = table_->find_block(full_key);
+  const bool in_table = block < table_->blocks().size();
+  if (in_table && (other_table || block != block_index_) && !load_block(block)) return;
+  const std::size_t found = in_table ? block_->find(full_key) : 0;
+  if (!in_table || found == block_->size()) {
+    fail(corruption_at(table_->file().path(), 0, "ends before the key its index says"));
+    return;
+  }
+  select(found);
+}
+
+Status RecordCursor::open_item() {
+  if (item_.is_open()) return ok();
+  auto item = files_->item(record_, false);
+  if (!item.ok()) {
+    fail(item.status());
+  } else if (!item_.open(record_, *std::move(item))) {
+    item_.close();
+    fail(files_->disagreement(record_));
+  } else if (move_to(0) && item_.entry().full_key != record_.first) {
+    fail(files_->disagreement(record_));
+  }
+  return status_;
+}
+
+bool RecordCursor::move_to(std::size_t index) {
+  if (!item_.move_to(index)) return fail(files_->disagreement(record_));
+  entry_index_ = index;
+  return true;
+}
+
+void RecordCursor::next_entry() {
+  if (entry_index_ + 1 == item_.entry_count()) return next_record();
+  move_to(entry_index_ + 1);
+}
+
+Result<std::optional<SequenceNumber>> RecordCursor::find_entry(ByteView full_key) {
+  if (!record_.filter.empty() &&
+      !filter_may_contain(record_.filter, *filter_hash(record_.type, full_key)))
+    return {std::nullopt};
+  EC_ASSIGN_OR_RETURN(auto item, files_->item(record_, true));
+  ItemReader entries;
+  std::size_t index = 0;
+  if (!entries.open(record_, std::move(item)) || !entries.lower_bound(full_key, index) ||
+      index >= entries.entry_count() || !entries.move_to(index))
+    return files_->disagreement(record_);
+  if (entries.entry().full_key != full_key) return {std::nullopt};
+  return {entries.entry().sequence};
+}
+
+Result<bool> RecordCursor::supersedes(ByteView full_key, SequenceNumber sequence) {
+  seek_record(full_key);
+  EC_TRY(status_);
+  if (!valid_ || record_.first > full_key || record_.sequence_max <= sequence) return false;
+  EC_ASSIGN_OR_RETURN(const auto found, find_entry(full_key));
+  return found && *found > sequence;
+}
+
+void RecordCursor::select_any(std::uint64_t random) {
+  if (!valid_) return;
+  item_.close();
+  if (load_block(static_cast<std::size_t>(random % table_->blocks().size())))
+    select(static_cast<std::size_t>((random >> 32) % block_->size()));
+}
+
+Status RecordCursor::rewind_item() {
+  move_to(0);
+  return status_;
+}
+
+Result<std::shared_ptr<const Item>> RecordCursor::read_item() {
+  return files_->item(record_, false);
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,94 @@
+#include "table/table_cache.h"
+
+#include "metadata/bloom_filter.h"
+#include "table/record_cursor.h"
+#include "table/table_cursor.h"
+#include "table/table_files.h"
+
+namespace edgecase::engine {
+
+TableCache::TableCache(FileSystem& file_system, std::string metadata_directory,
+                       std::string values_directory, const StoreId& store_id, Limits limits)
+    : files_(std::make_shared<TableFiles>(file_system, std::move(metadata_directory),
+                                          std::move(values_directory), store_id, limits)) {}
+
+TableCache::~TableCache() = default;
+
+Result<std::optional<FoundEntry>> TableCache::get(const std::shared_ptr<const TableMetadata>& table,
+                                                  ByteView full_key, bool fill_cache) {
+  if (full_key < table->smallest || full_key > table->largest) return {std::nullopt};
+  EC_ASSIGN_OR_RETURN(const std::shared_ptr<const UMetaReader> reader, files_->table(*table));
+  const std::size_t block_index = reader->find_block(full_key);
+  if (block_index == reader->blocks().size()) return {std::nullopt};
+  EC_ASSIGN_OR_RETURN(const std::shared_ptr<const UMetaBlock> block,
+                      files_->block(*reader, block_index, fill_cache));
+  const std::size_t record_index = block->find(full_key);
+  if (record_index == block->size())
+    return corruption_at(reader->file().path(), reader->blocks()[block_index].offset,
+                         "block ends before the key its index says");
+  const UMetaRecord record = block->record(record_index);
+  if (full_key < record.first) return {std::nullopt};
+
+  if (!record.filter.empty()) {
+    files_->counters().filter_probes.fetch_add(1, std::memory_order_relaxed);
+    if (!filter_may_contain(record.filter, *filter_hash(record.type, full_key))) {
+      files_->counters().filter_negatives.fetch_add(1, std::memory_order_relaxed);
+      return {std::nullopt};
+    }
+  }
+  EC_ASSIGN_OR_RETURN(std::shared_ptr<const Item> item, files_->item(record, fill_cache));
+  ItemReader entries;
+  bool is_there = false;
+  if (!entries.open(record, std::move(item)) || !entries.find(full_key, is_there))
+    return files_->disagreement(record);
+  if (!is_there) return {std::nullopt};
+  const EntryView& entry = entries.entry();
+  return {FoundEntry{entry.sequence, entry.kind, Bytes(entry.value)}};
+}
+
+std::unique_ptr<EntryCursor> TableCache::cursor(std::shared_ptr<const TableMetadata> table,
+                                                ByteView lower, ByteView upper, Direction direction,
+                                                bool fill_cache) {
+  return std::make_unique<TableCursor>(
+      files_, std::move(table),
+      TableCursorOptions{Bytes(lower), Bytes(upper), direction, fill_cache});
+}
+
+RecordCursor TableCache::records(std::vector<std::shared_ptr<const TableMetadata>> tables) {
+  return RecordCursor(files_, std::move(tables));
+}
+
+Result<std::vector<TableCache::ItemSpan>> TableCache::items(
+    const std::shared_ptr<const TableMetadata>& table, ByteView lower, ByteView upper) {
+  EC_ASSIGN_OR_RETURN(const std::shared_ptr<const UMetaReader> reader, files_->table(*table));
+  std::vector<ItemSpan> spans;
+  for (std::size_t b = reader->find_block(lower); b < reader->blocks().size(); ++b) {
+    EC_ASSIGN_OR_RETURN(const std::shared_ptr<const UMetaBlock> block,
+                        files_->block(*reader, b, true));
+    for (std::size_t r = block->find(lower); r < block->size(); ++r) {
+      const UMetaRecord record = block->record(r);
+      if (!upper.empty() && record.first >= upper) return spans;
+      spans.push_back({Bytes(record.first), Bytes(record.last), record.entries, record.deletes,
+                       record.pointer.size_bytes});
+    }
+  }
+  return spans;
+}
+
+void TableCache::add_value_file(const ValueFileMetadata& file) {
+  files_->add_value_file(file);
+}
+
+void TableCache::forget(FileNumber number) {
+  files_->forget(number);
+}
+
+const ReadCounters& TableCache::counters() const {
+  return files_->counters();
+}
+
+std::uint64_t TableCache::used_bytes() const {
+  return files_->used_bytes();
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,83 @@
+// Reads tables: open files, metadata blocks and decoded groups, within a fixed number of bytes and
+// descriptors. Thread-safe. The caller keeps every TableMetadata it passes named by a live version
+// for the length of the call or of the cursor; files are opened on first use and may be unlinked
+// while open.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/entry.h"
+#include "base/store_id.h"
+#include "edgecase/engine.h"
+#include "edgecase/file_system.h"
+#include "table/table_metadata.h"
+
+namespace edgecase::engine {
+
+class RecordCursor;
+class TableFiles;
+
+struct ReadCounters {
+  std::atomic<std::uint64_t> value_reads{0};
+  std::atomic<std::uint64_t> value_bytes_read{0};     // from the values directory
+  std::atomic<std::uint64_t> metadata_bytes_read{0};  // from the metadata directory
+  std::atomic<std::uint64_t> filter_probes{0};
+  std::atomic<std::uint64_t> filter_negatives{0};
+  std::atomic<std::uint64_t> cache_hits{0};
+  std::atomic<std::uint64_t> cache_misses{0};
+};
+
+class TableCache {
+ public:
+  struct Limits {
+    std::uint64_t cache_bytes = 24u << 20;  // metadata blocks and decoded groups together
+    std::size_t open_files = 512;
+  };
+
+  TableCache(FileSystem& file_system, std::string metadata_directory, std::string values_directory,
+             const StoreId& store_id, Limits limits);
+  ~TableCache();
+
+  // The entry of `full_key` in this table, delete or put; nullopt if there is none. Reads at most
+  // one item.
+  Result<std::optional<FoundEntry>> get(const std::shared_ptr<const TableMetadata>& table,
+                                        ByteView full_key, bool fill_cache);
+
+  // A cursor over [lower, upper) (empty upper: unbounded; full keys), positioned on its first entry
+  // in `direction`. It reads an item when load() or a seek into it asks for it.
+  std::unique_ptr<EntryCursor> cursor(std::shared_ptr<const TableMetadata> table, ByteView lower,
+                                      ByteView upper, Direction direction, bool fill_cache);
+
+  // The items of a run, for merges. `tables` are in key order.
+  RecordCursor records(std::vector<std::shared_ptr<const TableMetadata>> tables);
+
+  // One step a whole item, for counting without reading values.
+  struct ItemSpan {
+    Bytes first;  // full keys, both included
+    Bytes last;
+    std::uint64_t entries = 0;
+    std::uint64_t deletes = 0;
+    std::uint64_t stored_bytes = 0;
+  };
+  // Items that intersect [lower, upper), in key order.
+  Result<std::vector<ItemSpan>> items(const std::shared_ptr<const TableMetadata>& table,
+                                      ByteView lower, ByteView upper);
+
+  // Registers where the value files of a version lie; without it a file number cannot be resolved.
+  // Idempotent.
+  void add_value_file(const ValueFileMetadata& file);
+  // Drops everything held of a deleted file (either kind).
+  void forget(FileNumber number);
+
+  const ReadCounters& counters() const;
+  std::uint64_t used_bytes() const;
+
+ private:
+  std::shared_ptr<TableFiles> files_;  // shared with the cursors
+};
+
+}  // namespace edgecase::engine

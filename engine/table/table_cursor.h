@@ -1,0 +1,73 @@
+// A cursor over the entries of one table; what TableCache::cursor() makes.
+#pragma once
+
+#include <memory>
+
+#include "table/table_files.h"
+
+namespace edgecase::engine {
+
+struct TableCursorOptions {
+  Bytes lower;
+  Bytes upper;  // empty: unbounded
+  Direction direction = Direction::Forward;
+  bool fill_cache = true;
+};
+
+// Invariant while valid(): record_ is the record that holds the current entry. The entry is either
+// the record's first (reverse: last), whose key the record tells, and then item_ may be closed; or
+// it is entry `index_` of the open item_, and then at_entry_ is set.
+class TableCursor final : public EntryCursor {
+ public:
+  TableCursor(std::shared_ptr<TableFiles> files, std::shared_ptr<const TableMetadata> table,
+              TableCursorOptions options);
+
+  bool valid() const override { return valid_; }
+  const Status& status() const override { return status_; }
+  ByteView full_key() const override;
+  Status load() override;
+  SequenceNumber sequence() const override { return item_.entry().sequence; }
+  EntryKind kind() const override { return item_.entry().kind; }
+  ByteView value() const override { return item_.entry().value; }
+  void next() override;
+  void seek(ByteView full_key) override;
+
+ private:
+  bool forward() const { return options_.direction == Direction::Forward; }
+  bool open_table();
+  // Each answers false after it has ended the cursor, with an error or without.
+  bool load_block(std::size_t block_index);
+  bool select(std::size_t block_index, std::size_t record_index);
+  bool open_item();
+  bool move_to(std::size_t index);
+  bool search(ByteView full_key, std::size_t& index);
+  bool end();
+  bool fail(Status status);
+
+  void start();
+  void settle_forward(ByteView target);
+  void settle_reverse(ByteView bound, bool bound_included);
+  void settle_last();
+  void next_record();
+  void next_in_item();
+  // Makes the cursor valid if the current entry is within the bounds.
+  void accept();
+
+  const std::shared_ptr<TableFiles> files_;
+  const std::shared_ptr<const TableMetadata> metadata_;
+  const TableCursorOptions options_;
+  Status status_;
+  bool valid_ = false;
+
+  std::shared_ptr<const UMetaReader> table_;
+  std::shared_ptr<const UMetaBlock> block_;
+  std::size_t block_index_ = 0;
+  std::size_t record_index_ = 0;
+  UMetaRecord record_;        // views block_
+  bool check_bound_ = false;  // the far bound lies within the record's keys
+  ItemReader item_;           // of record_, when open
+  bool at_entry_ = false;
+  std::size_t index_ = 0;
+};
+
+}  // namespace edgecase::engine

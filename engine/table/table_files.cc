@@ -1,0 +1,178 @@
+#include "table/table_files.h"
+
+#include <algorithm>
+
+#include "file/file_names.h"
+
+namespace edgecase::engine {
+namespace {
+
+// Indexes of open tables may take this part of the cache's bytes.
+constexpr std::uint64_t kIndexShare = 4;
+
+std::uint64_t block_capacity(const TableCache::Limits& limits) {
+  return limits.cache_bytes - limits.cache_bytes / kIndexShare;
+}
+
+std::size_t half_of_files(const TableCache::Limits& limits) {
+  return std::max<std::size_t>(1, limits.open_files / 2);
+}
+
+}  // namespace
+
+TableFiles::TableFiles(FileSystem& file_system, std::string metadata_directory,
+                       std::string values_directory, const StoreId& store_id,
+                       TableCache::Limits limits)
+    : file_system_(file_system),
+      metadata_directory_(std::move(metadata_directory)),
+      values_directory_(std::move(values_directory)),
+      store_id_(store_id),
+      cache_(block_capacity(limits)),
+      tables_(half_of_files(limits), limits.cache_bytes / kIndexShare),
+      values_(half_of_files(limits), UINT64_MAX) {}
+
+Result<std::shared_ptr<const UMetaReader>> TableFiles::table(const TableMetadata& table) {
+  if (auto open = tables_.find(table.number)) return open;
+  const std::string path = metadata_table_path(metadata_directory_, table.number);
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, file_system_.open_file(path));
+  if (file->size_bytes() != table.size_bytes)
+    return corruption_at(path, file->size_bytes(),
+                         "file ends here, not at byte " + std::to_string(table.size_bytes));
+  EC_ASSIGN_OR_RETURN(std::shared_ptr<const UMetaReader> reader,
+                      UMetaReader::open(std::move(file), store_id_, table.number));
+  if (reader->properties().totals.entries != table.entry_count ||
+      reader->properties().totals.items != table.item_count)
+    return corruption_at(path, 0, "is not the table the manifest names");
+  counters_.metadata_bytes_read.fetch_add(
+      table.size_bytes - reader->blocks().back().offset - reader->blocks().back().size,
+      std::memory_order_relaxed);
+  const std::size_t bytes = reader->memory_bytes();
+  return tables_.insert(table.number, std::move(reader), bytes);
+}
+
+Result<std::shared_ptr<const UMetaBlock>> TableFiles::block(const UMetaReader& table,
+                                                            std::size_t index, bool fill_cache) {
+  const std::uint64_t number = table.identity().file_number;
+  const UMetaReader::BlockHandle& handle = table.blocks()[index];
+  if (auto cached = cache_.find<UMetaBlock>(number, handle.offset)) {
+    counters_.cache_hits.fetch_add(1, std::memory_order_relaxed);
+    return cached;
+  }
+  counters_.cache_misses.fetch_add(1, std::memory_order_relaxed);
+  counters_.metadata_bytes_read.fetch_add(handle.size, std::memory_order_relaxed);
+  EC_ASSIGN_OR_RETURN(UMetaBlock read, table.read_block(index));
+  auto block = std::make_shared<const UMetaBlock>(std::move(read));
+  if (fill_cache) cache_.insert(number, handle.offset, block, block->memory_bytes());
+  return std::shared_ptr<const UMetaBlock>(std::move(block));
+}
+
+std::optional<ValueFileMetadata> TableFiles::find_value_file(FileNumber number) const {
+  MutexLock lock(mutex_);
+  const auto found = value_files_.find(number);
+  if (found == value_files_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string TableFiles::value_path(const ValueFileMetadata& file) const {
+  return value_table_path(metadata_directory_, values_directory_, file.placement, file.number);
+}
+
+Result<std::shared_ptr<const ValueTableReader>> TableFiles::values(FileNumber number) {
+  if (auto open = values_.find(number)) return open;
+  return open_values(number);
+}
+
+Result<std::shared_ptr<const ValueTableReader>> TableFiles::open_values(FileNumber number) {
+  const auto known = find_value_file(number);
+  if (!known)
+    return corruption("value file " + std::to_string(number) +
+                      " is in use but not in the manifest");
+  const std::string path = value_path(*known);
+  Result<std::unique_ptr<RandomAccessFile>> file = file_system_.open_file(path);
+  // A file that the manifest names can only be missing when its drive is.
+  if (!file.ok() && file.status().code() == StatusCode::NotFound)
+    return unavailable(path + " is missing: is the drive there?");
+  if (!file.ok()) return file.status();
+  if ((*file)->size_bytes() != known->size_bytes)
+    return corruption_at(path, (*file)->size_bytes(),
+                         "file ends here, not at byte " + std::to_string(known->size_bytes));
+  EC_ASSIGN_OR_RETURN(std::shared_ptr<const ValueTableReader> reader,
+                      ValueTableReader::open(*std::move(file), store_id_, number));
+  if (reader->head().namespace_id != known->namespace_id ||
+      reader->head().placement != known->placement)
+    return corruption_at(path, kTableHeadBytes, "is not the table the manifest names");
+  return values_.insert(number, std::move(reader), 0);
+}
+
+Result<std::shared_ptr<const Item>> TableFiles::item(const UMetaRecord& record, bool fill_cache) {
+  const ValuePointer& pointer = record.pointer;
+  if (auto cached = cache_.find<Item>(pointer.file_number, pointer.offset_bytes)) {
+    counters_.cache_hits.fetch_add(1, std::memory_order_relaxed);
+    return cached;
+  }
+  counters_.cache_misses.fetch_add(1, std::memory_order_relaxed);
+  EC_ASSIGN_OR_RETURN(const std::shared_ptr<const ValueTableReader> table,
+                      values(pointer.file_number));
+  counters_.value_reads.fetch_add(1, std::memory_order_relaxed);
+  auto& bytes_read = table->head().placement == Placement::Values ? counters_.value_bytes_read
+                                                                  : counters_.metadata_bytes_read;
+  bytes_read.fetch_add(pointer.size_bytes, std::memory_order_relaxed);
+  EC_ASSIGN_OR_RETURN(Item read, table->read(pointer));
+  auto item = std::make_shared<const Item>(std::move(read));
+  if (fill_cache && pointer.size_bytes <= kCachedItemMaxBytes)
+    cache_.insert(pointer.file_number, pointer.offset_bytes, item, item->bytes.capacity());
+  return std::shared_ptr<const Item>(std::move(item));
+}
+
+Status TableFiles::disagreement(const UMetaRecord& record) const {
+  const auto known = find_value_file(record.pointer.file_number);
+  const std::string path = known ? value_path(*known) : std::to_string(record.pointer.file_number);
+  return corruption_at(path, record.pointer.offset_bytes,
+                       "item is malformed or not what its metadata record says");
+}
+
+void TableFiles::add_value_file(const ValueFileMetadata& file) {
+  MutexLock lock(mutex_);
+  value_files_.insert_or_assign(file.number, file);
+}
+
+void TableFiles::forget(FileNumber number) {
+  tables_.erase(number);
+  values_.erase(number);
+  cache_.erase_file(number);
+  MutexLock lock(mutex_);
+  value_files_.erase(number);
+}
+
+std::uint64_t TableFiles::used_bytes() const {
+  return cache_.used_bytes() + tables_.used_bytes();
+}
+
+bool ItemReader::open(const UMetaRecord& record, std::shared_ptr<const Item> item) {
+  item_.reset();
+  single_.reset();
+  if (item->type() != record.type) return false;
+  if (record.type == ItemType::Single) {
+    single_ = parse_single(item->contents());
+    if (!single_ || single_->full_key != record.first) return false;
+  } else {
+    if (!group_.open(record.type, item->contents()) || group_.entry_count() != record.entries)
+      return false;
+  }
+  item_ = std::move(item);
+  return true;
+}
+
+bool ItemReader::find(ByteView full_key, bool& found) {
+  if (!single_) return group_.find(full_key, found);
+  found = single_->full_key == full_key;
+  return true;
+}
+
+bool ItemReader::lower_bound(ByteView full_key, std::size_t& index) {
+  if (!single_) return group_.lower_bound(full_key, index);
+  index = single_->full_key < full_key ? 1 : 0;
+  return true;
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,82 @@
+// What TableCache and its cursors share: open tables, cached blocks and items, counters.
+// Thread-safe.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "base/mutex.h"
+#include "metadata/umeta_reader.h"
+#include "table/block_cache.h"
+#include "table/open_files.h"
+#include "table/table_cache.h"
+#include "value/group.h"
+#include "value/value_table_reader.h"
+
+namespace edgecase::engine {
+
+// Larger items are read anew each time: they would push out too much else.
+inline constexpr std::uint32_t kCachedItemMaxBytes = 64u << 10;
+
+class TableFiles {
+ public:
+  TableFiles(FileSystem& file_system, std::string metadata_directory, std::string values_directory,
+             const StoreId& store_id, TableCache::Limits limits);
+
+  // Opens on first use, and checks that the file is the one `table` describes.
+  Result<std::shared_ptr<const UMetaReader>> table(const TableMetadata& table);
+  Result<std::shared_ptr<const UMetaBlock>> block(const UMetaReader& table, std::size_t index,
+                                                  bool fill_cache);
+  Result<std::shared_ptr<const Item>> item(const UMetaRecord& record, bool fill_cache);
+  // An error for what the record and its item disagree on.
+  Status disagreement(const UMetaRecord& record) const;
+
+  void add_value_file(const ValueFileMetadata& file);
+  void forget(FileNumber number);
+
+  ReadCounters& counters() { return counters_; }
+  std::uint64_t used_bytes() const;
+  std::size_t open_count() const { return tables_.count() + values_.count(); }
+
+ private:
+  std::optional<ValueFileMetadata> find_value_file(FileNumber number) const EC_EXCLUDES(mutex_);
+  std::string value_path(const ValueFileMetadata& file) const;
+  Result<std::shared_ptr<const ValueTableReader>> values(FileNumber number);
+  Result<std::shared_ptr<const ValueTableReader>> open_values(FileNumber number);
+
+  FileSystem& file_system_;
+  const std::string metadata_directory_;
+  const std::string values_directory_;
+  const StoreId store_id_;
+  BlockCache cache_;
+  OpenFiles<UMetaReader> tables_;
+  OpenFiles<ValueTableReader> values_;
+  ReadCounters counters_;
+  mutable Mutex mutex_;
+  std::unordered_map<FileNumber, ValueFileMetadata> value_files_ EC_GUARDED_BY(mutex_);
+};
+
+// Opens the item of a record for reading entries from it, whichever type it is.
+class ItemReader {
+ public:
+  // False when the item is malformed or is not what the record says.
+  [[nodiscard]] bool open(const UMetaRecord& record, std::shared_ptr<const Item> item);
+  void close() { item_.reset(); }
+  bool is_open() const { return item_ != nullptr; }
+
+  std::size_t entry_count() const { return single_ ? 1 : group_.entry_count(); }
+  // As those of GroupReader.
+  [[nodiscard]] bool lower_bound(ByteView full_key, std::size_t& index);
+  [[nodiscard]] bool find(ByteView full_key, bool& found);
+  [[nodiscard]] bool move_to(std::size_t index) { return single_ || group_.move_to(index); }
+  const EntryView& entry() const { return single_ ? *single_ : group_.entry(); }
+
+ private:
+  std::shared_ptr<const Item> item_;
+  std::optional<EntryView> single_;
+  GroupReader group_;
+};
+
+}  // namespace edgecase::engine

@@ -1,0 +1,59 @@
+// What the manifest says of the files of one flush or merge. Plain data; immutable once published.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/entry.h"
+#include "base/value_pointer.h"
+#include "edgecase/engine.h"
+
+namespace edgecase::engine {
+
+using FileNumber = std::uint64_t;  // never reused within a store
+
+// A value table: a file of items (groups and single large values), on the drive its placement says.
+struct ValueFileMetadata {
+  FileNumber number = 0;
+  NamespaceId namespace_id = 0;
+  Placement placement = Placement::Values;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t item_count = 0;
+  std::uint32_t checksum = 0;  // crc32c of the whole file
+};
+
+// Level 0 is what flushes wrote, of all namespaces; from level 1 down a table holds one namespace.
+inline constexpr std::uint8_t kLevelMax = 6;
+
+// A table's items are all groups or all large values: of one key both may have an entry.
+enum class TableKind : unsigned char { Groups = 0, Singles = 1 };
+
+// A metadata table: one record an item, its keys' bounds and where it lies; filters; index. Within
+// one table the items' key ranges do not overlap and every full key stands once. The same holds for
+// all tables of one run.
+struct TableMetadata {
+  FileNumber number = 0;
+  std::uint8_t level = 0;
+  TableKind kind = TableKind::Groups;
+  FileNumber run = 0;            // level 0: the table's own number
+  NamespaceId namespace_id = 0;  // level 0: 0
+  std::uint64_t size_bytes = 0;
+  std::uint64_t entry_count = 0;  // deletes included
+  std::uint64_t delete_count = 0;
+  std::uint64_t item_count = 0;
+  std::uint32_t checksum = 0;  // crc32c of the whole file
+  SequenceNumber sequence_min = 0;
+  SequenceNumber sequence_max = 0;
+  Bytes smallest;  // full keys, both included
+  Bytes largest;
+  std::vector<ValueFileUse> value_files;  // what its items point into, ascending
+
+  // Of its items, in the value layer.
+  std::uint64_t item_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const ValueFileUse& use : value_files) bytes += use.bytes;
+    return bytes;
+  }
+};
+
+}  // namespace edgecase::engine

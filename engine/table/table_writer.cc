@@ -1,0 +1,337 @@
+#include "table/table_writer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "buffer/cbuffer.h"
+#include "edgecase/engine.h"
+#include "file/file_names.h"
+#include "metadata/umeta_writer.h"
+#include "value/group.h"
+#include "value/series_columns.h"
+#include "value/series_key.h"
+#include "value/value_table_writer.h"
+
+namespace edgecase::engine {
+namespace {
+
+// Above these a group would cost more to read than it saves; they also keep it within what readers
+// accept.
+constexpr std::size_t kGroupMaxBytes = 1u << 20;
+constexpr std::size_t kThresholdMaxBytes = 1u << 20;
+static_assert(kGroupMaxBytes + kThresholdMaxBytes + kKeySizeMaxBytes < kGroupRawMaxBytes);
+
+// One call of write_tables(). Holds one open group, one open block of each metadata table, and the
+// sums of every file.
+class TablesBuilder {
+ public:
+  explicit TablesBuilder(const TableWriterContext& context);
+
+  Status add_all(EntryCursor& input);
+  Status finish();
+  TableOutput take_output() { return std::move(output_); }
+  // Removes every file that was begun.
+  void discard();
+
+ private:
+  Status add(const EntryView& entry);
+  Status add(const SeriesRun& run);
+  Status add_each(const SeriesRun& run);
+  Status enter_namespace(NamespaceId id);
+  Status leave_namespace();
+  Status write_group();
+  Status write_single(const EntryView& entry);
+  Status write_record(std::unique_ptr<UMetaWriter>& table, ItemType type,
+                      const ValuePointer& pointer, const ItemSummary& summary,
+                      std::span<const EntryView> filtered);
+  Result<std::unique_ptr<ValueTableWriter>> create_values(NamespaceId id);
+  Result<std::unique_ptr<UMetaWriter>> create_table();
+  Status finish_table(UMetaWriter& table, TableKind kind);
+  template <typename Writer>
+  Result<Writer> begun(const std::string& path, Result<Writer> created);
+  Status sync_value_directories();
+
+  const TableWriterContext& context_;
+  const std::size_t threshold_bytes_;
+  CBuffer group_;          // of a namespace with GroupCodec::Plain
+  SeriesColumns columns_;  // of one with GroupCodec::Series
+  Bytes filter_;           // of the item being written
+  TableOutput output_;
+  std::vector<std::string> created_;
+
+  bool in_namespace_ = false;
+  NamespaceId namespace_id_ = 0;
+  NamespaceOptions namespace_options_;
+  std::unique_ptr<ValueTableWriter> values_;  // of the current namespace
+  std::unique_ptr<UMetaWriter> groups_table_;
+  std::unique_ptr<UMetaWriter> singles_table_;
+};
+
+TablesBuilder::TablesBuilder(const TableWriterContext& context)
+    : context_(context),
+      threshold_bytes_(
+          std::min<std::size_t>(context.options.coalesce_threshold_bytes, kThresholdMaxBytes)),
+      group_(group_bytes_of(context.options, GroupCodec::Plain), kGroupEntriesMax),
+      columns_(group_bytes_of(context.options, GroupCodec::Series), kGroupEntriesMax) {}
+
+Status TablesBuilder::add_all(EntryCursor& input) {
+  Bytes previous_key;
+  bool first = true;
+  for (; input.valid(); input.next()) {
+    // Only a memtable has runs, and it has a key once.
+    for (SeriesRun run = input.take_run(); !run.entries.empty(); run = input.take_run()) {
+      EC_TRY(add(run));
+      first = true;
+    }
+    if (!input.valid()) break;
+    // Behind the newest entry of a key come its older ones.
+    if (!first && input.full_key() == previous_key) continue;
+    EC_TRY(input.load());
+    const EntryView entry{input.full_key(), input.sequence(), input.kind(), input.value()};
+    previous_key.assign(entry.full_key);
+    first = false;
+    EC_TRY(add(entry));
+  }
+  EC_TRY(input.status());
+  return leave_namespace();
+}
+
+Status TablesBuilder::add(const EntryView& entry) {
+  const NamespaceId id = namespace_of(entry.full_key);
+  if (!in_namespace_ || id != namespace_id_) {
+    EC_TRY(leave_namespace());
+    EC_TRY(enter_namespace(id));
+  }
+  const bool is_large = entry.kind == EntryKind::Put && entry.value.size() >= threshold_bytes_;
+  if (is_large || !context_.options.coalesce) return write_single(entry);
+  if (namespace_options_.codec == GroupCodec::Series) {
+    if (columns_.add(entry)) return ok();
+    EC_TRY(write_group());
+    EC_CHECK(columns_.add(entry));
+    return ok();
+  }
+  if (!group_.takes(entry)) EC_TRY(write_group());
+  group_.add(entry);
+  return ok();
+}
+
+Status TablesBuilder::add(const SeriesRun& run) {
+  const NamespaceId id = namespace_of(run.prefix);
+  if (!in_namespace_ || id != namespace_id_) {
+    EC_TRY(leave_namespace());
+    EC_TRY(enter_namespace(id));
+  }
+  const bool covers_scope =
+      run.prefix.size() >= kNamespacePrefixBytes + namespace_options_.scope_bytes;
+  const bool together = context_.options.coalesce && threshold_bytes_ > kTaggedNumberBytes &&
+                        namespace_options_.codec == GroupCodec::Series && covers_scope;
+  if (!together) return add_each(run);
+  SeriesRun rest = run;
+  while (!rest.entries.empty()) {
+    const std::size_t taken = columns_.add(rest);
+    rest.entries = rest.entries.subspan(taken);
+    if (taken == 0) EC_TRY(write_group());
+  }
+  return ok();
+}
+
+Status TablesBuilder::add_each(const SeriesRun& run) {
+  Bytes key(run.prefix);
+  key.resize(key.size() + kOrdinalBytes);
+  for (const SeriesEntry& entry : run.entries) {
+    store_ordinal(key.data() + run.prefix.size(), entry.ordinal);
+    char number[kTaggedNumberBytes] = {entry.value_class() == SeriesClass::Float ? kFloatTag
+                                                                                 : kIntegerTag};
+    std::memcpy(number + 1, &entry.payload, sizeof entry.payload);
+    const bool is_delete = entry.value_class() == SeriesClass::Delete;
+    EC_TRY(add(EntryView{key, entry.sequence(), is_delete ? EntryKind::Delete : EntryKind::Put,
+                         is_delete ? ByteView() : ByteView(number, sizeof number)}));
+  }
+  return ok();
+}
+
+Status TablesBuilder::enter_namespace(NamespaceId id) {
+  in_namespace_ = true;
+  namespace_id_ = id;
+  namespace_options_ = context_.namespace_options(id);
+  group_.set_scope_bytes(namespace_options_.scope_bytes);
+  columns_.set_scope_bytes(namespace_options_.scope_bytes);
+  EC_ASSIGN_OR_RETURN(values_, create_values(id));
+  return ok();
+}
+
+Status TablesBuilder::leave_namespace() {
+  if (!in_namespace_) return ok();
+  EC_TRY(write_group());
+  EC_TRY(values_->finish());
+  const ValueFileMetadata file = describe_values(*values_);
+  output_.value_files.push_back(file);
+  (file.placement == Placement::Values ? output_.value_bytes : output_.metadata_bytes) +=
+      file.size_bytes;
+  values_.reset();
+  in_namespace_ = false;
+  return ok();
+}
+
+Status TablesBuilder::write_group() {
+  if (!columns_.empty()) {
+    EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values_->append_group(columns_));
+    EC_TRY(write_record(groups_table_, ItemType::SeriesGroup, pointer, columns_.summary(),
+                        columns_.heads()));
+    columns_.clear();
+  }
+  if (group_.empty()) return ok();
+  const std::span<const EntryView> entries = group_.entries();
+  EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values_->append_group(entries));
+  EC_TRY(write_record(groups_table_, ItemType::PlainGroup, pointer, summary_of(entries), entries));
+  group_.clear();
+  return ok();
+}
+
+Status TablesBuilder::write_single(const EntryView& entry) {
+  EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values_->append_single(entry));
+  const std::span<const EntryView> entries(&entry, 1);
+  return write_record(singles_table_, ItemType::Single, pointer, summary_of(entries), entries);
+}
+
+Status TablesBuilder::write_record(std::unique_ptr<UMetaWriter>& table, ItemType type,
+                                   const ValuePointer& pointer, const ItemSummary& summary,
+                                   std::span<const EntryView> filtered) {
+  if (!table) {
+    EC_ASSIGN_OR_RETURN(table, create_table());
+  }
+  UMetaRecord record = describe_item(type, pointer, summary);
+  filter_.clear();
+  append_item_filter(filter_, type, filtered);
+  record.filter = filter_;
+  return table->add(record);
+}
+
+Result<std::unique_ptr<ValueTableWriter>> TablesBuilder::create_values(NamespaceId id) {
+  ValueTableHead head;
+  head.identity = {context_.store_id, context_.allocate_file_number()};
+  head.namespace_id = id;
+  head.placement = namespace_options_.placement;
+  head.codec = namespace_options_.codec;
+  head.scope_bytes = namespace_options_.scope_bytes;
+  if (context_.namespace_name) head.namespace_name = context_.namespace_name(id);
+  const std::string path =
+      value_table_path(context_.options.metadata_directory, context_.options.values_directory,
+                       head.placement, head.identity.file_number);
+  return begun(path, ValueTableWriter::create(context_.file_system, path, head));
+}
+
+Result<std::unique_ptr<UMetaWriter>> TablesBuilder::create_table() {
+  const TableIdentity identity{context_.store_id, context_.allocate_file_number()};
+  const std::string path =
+      metadata_table_path(context_.options.metadata_directory, identity.file_number);
+  return begun(path, UMetaWriter::create(context_.file_system, path, identity));
+}
+
+// Notes a file for discard(), unless it was there before and is not ours.
+template <typename Writer>
+Result<Writer> TablesBuilder::begun(const std::string& path, Result<Writer> created) {
+  if (created.status().code() != StatusCode::AlreadyExists) created_.push_back(path);
+  return created;
+}
+
+Status TablesBuilder::sync_value_directories() {
+  const auto any_in = [this](Placement placement) {
+    return std::any_of(output_.value_files.begin(), output_.value_files.end(),
+                       [&](const ValueFileMetadata& f) { return f.placement == placement; });
+  };
+  for (const Placement placement : {Placement::Values, Placement::Metadata}) {
+    if (!any_in(placement)) continue;
+    EC_TRY(context_.file_system.sync_directory(value_tables_directory(
+        context_.options.metadata_directory, context_.options.values_directory, placement)));
+  }
+  return ok();
+}
+
+Status TablesBuilder::finish() {
+  EC_TRY(sync_value_directories());
+  if (!groups_table_ && !singles_table_) return ok();
+  if (groups_table_) EC_TRY(finish_table(*groups_table_, TableKind::Groups));
+  if (singles_table_) EC_TRY(finish_table(*singles_table_, TableKind::Singles));
+  return context_.file_system.sync_directory(tables_directory(context_.options.metadata_directory));
+}
+
+Status TablesBuilder::finish_table(UMetaWriter& table, TableKind kind) {
+  EC_TRY(table.finish());
+  TableMetadata metadata = describe_table(table, kind);
+  output_.metadata_bytes += metadata.size_bytes;
+  output_.tables.push_back(std::move(metadata));
+  return ok();
+}
+
+void TablesBuilder::discard() {
+  values_.reset();
+  groups_table_.reset();
+  singles_table_.reset();
+  // What cannot be removed now is removed by the next recovery: no manifest names it.
+  for (const std::string& path : created_) (void)context_.file_system.remove_file(path);
+}
+
+}  // namespace
+
+std::size_t group_bytes_of(const Options& options, GroupCodec codec) {
+  const std::size_t bytes = std::min<std::size_t>(options.group_bytes, kGroupMaxBytes);
+  return codec == GroupCodec::Series ? bytes
+                                     : std::min<std::size_t>(bytes, options.plain_group_bytes);
+}
+
+UMetaRecord describe_item(ItemType type, const ValuePointer& pointer, const ItemSummary& summary) {
+  UMetaRecord record;
+  record.type = type;
+  record.first = summary.first;
+  record.last = summary.last;
+  record.entries = summary.entries;
+  record.deletes = summary.deletes;
+  record.sequence_min = summary.sequence_min;
+  record.sequence_max = summary.sequence_max;
+  record.pointer = pointer;
+  return record;
+}
+
+ValueFileMetadata describe_values(const ValueTableWriter& values) {
+  ValueFileMetadata file;
+  file.number = values.head().identity.file_number;
+  file.namespace_id = values.head().namespace_id;
+  file.placement = values.head().placement;
+  file.size_bytes = values.size_bytes();
+  file.item_count = values.item_count();
+  file.checksum = values.checksum();
+  return file;
+}
+
+TableMetadata describe_table(const UMetaWriter& table, TableKind kind) {
+  TableMetadata metadata;
+  metadata.number = table.identity().file_number;
+  metadata.run = metadata.number;
+  metadata.kind = kind;
+  metadata.size_bytes = table.size_bytes();
+  metadata.entry_count = table.totals().entries;
+  metadata.delete_count = table.totals().deletes;
+  metadata.item_count = table.totals().items;
+  metadata.checksum = table.checksum();
+  metadata.sequence_min = table.sequence_min();
+  metadata.sequence_max = table.sequence_max();
+  metadata.smallest = table.smallest();
+  metadata.largest = table.largest();
+  metadata.value_files = table.value_files();
+  return metadata;
+}
+
+Result<TableOutput> write_tables(EntryCursor& input, const TableWriterContext& context) {
+  TablesBuilder builder(context);
+  Status status = builder.add_all(input);
+  if (status.ok()) status = builder.finish();
+  if (!status.ok()) {
+    builder.discard();
+    return status;
+  }
+  return builder.take_output();
+}
+
+}  // namespace edgecase::engine

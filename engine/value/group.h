@@ -1,0 +1,59 @@
+// A group: many entries of one namespace and one scope, written and read as one item. Layout:
+// group_format.h.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/entry.h"
+#include "base/value_pointer.h"
+#include "edgecase/engine.h"
+#include "value/plain_group.h"
+#include "value/series_columns.h"
+#include "value/series_group_reader.h"
+
+namespace edgecase::engine {
+
+enum class SequenceColumn : unsigned char { None, Written };
+
+// Appends the group of `entries`: at least one, at most kGroupEntriesMax, of one namespace, in
+// strictly ascending key order.
+void append_group(Bytes& out, GroupCodec codec, std::span<const EntryView> entries,
+                  SequenceColumn sequences);
+
+// The same of a series group that was gathered as columns, without a sequence column.
+void append_group(Bytes& out, SeriesColumns& columns);
+
+constexpr ItemType item_type_of(GroupCodec codec) {
+  return codec == GroupCodec::Series ? ItemType::SeriesGroup : ItemType::PlainGroup;
+}
+
+// Walks and searches one group; reusable for the next. Owned by one thread. A function that answers
+// false has found the group malformed: the caller says where it came from.
+class GroupReader {
+ public:
+  // `group` stays where it is while it is read. `type` is that of a group.
+  [[nodiscard]] bool open(ItemType type, ByteView group);
+
+  std::size_t entry_count() const { return entries_; }
+  // The first entry at or after `full_key`; entry_count() if there is none.
+  [[nodiscard]] bool lower_bound(ByteView full_key, std::size_t& index);
+  // Whether `found`, then entry() is it; views as after move_to().
+  [[nodiscard]] bool find(ByteView full_key, bool& found);
+  // `index` is below entry_count().
+  [[nodiscard]] bool move_to(std::size_t index);
+  // Where move_to() went. Its views hold until the next move_to(), lower_bound() or open().
+  const EntryView& entry() const { return entry_; }
+
+ private:
+  ItemType type_ = ItemType::PlainGroup;
+  std::size_t entries_ = 0;
+  std::uint64_t sequence_ = 0;
+  std::vector<std::uint64_t> sequences_;  // empty without a sequence column
+  PlainGroupReader plain_;
+  SeriesGroupReader series_;
+  EntryView entry_;
+};
+
+}  // namespace edgecase::engine

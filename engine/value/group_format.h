@@ -1,0 +1,124 @@
+// Bytes of a group: many entries of one namespace and one scope, in key order. Groups are items of
+// value tables; value_format.h has the head that stands before what is described here.
+//
+// All fixed integers are little-endian unless said otherwise; varints and zigzag as in
+// base/coding.h.
+//
+//   group   offset  size  field
+//                0     1  flags: bit 0: there is a sequence column; others 0
+//                1     4  namespace id, big-endian, as in a full key
+//                5        varint: entries, 1 to kGroupEntriesMax
+//                         varint: sequence, the largest of all entries
+//                         integers block: each entry's sequence, only with flag bit 0; without it
+//                         every entry answers with the largest
+//                         body, to the end
+//
+// The writer does not make sequence columns today; readers understand them.
+//
+// Plain body: entries, prefix-compressed, then a restart table
+//
+//   entry   varint: leading bytes shared with the key before; 0 for every 16th entry, the first too
+//           varint: bytes of the key that follow
+//           varint: value size * 2, + 1 for a delete (whose size is 0)
+//           rest of the key, value
+//   table   4 bytes for every 16th entry, the first too: its offset from the start of the body
+//
+// Series body: runs. A run is a stretch of entries whose keys share all but their last 8 bytes, the
+// big-endian ordinal; or a stretch of keys shorter than 8 bytes ("short").
+//
+//   body    varint: runs, at least 1; then the runs, whose entries add up to the group's
+//
+//   run     1 byte flags: bit 0: short keys
+//                         bits 1-2: unit of ordinal differences: 1, 10^3, 10^6 or 10^9
+//                         bit 3: all entries are of one class
+//           varint: entries, at least 1
+//           not short: varint: leading bytes shared with the prefix of the run before (0 after a
+//                      short run or none), length-prefixed: rest of the prefix
+//           varint: bytes of the rest of the run
+//           not short: 8 bytes: the first ordinal; integers block: differences / unit, one fewer
+//                      than entries
+//           short: bytes block: the keys
+//           classes: 1 byte with flag bit 3, else integers block
+//           doubles block: values of class Double, in order
+//           integers block: values of class Integer, in order
+//           bytes block: values of class Other, in order
+//
+//   class   0 Delete: no value
+//           1 Double: value is 9 bytes, kFloatTag and a little-endian double
+//           2 Integer: value is 9 bytes, kIntegerTag and a little-endian signed integer
+//           3 Other: any value
+//
+// A block of no values takes no bytes.
+//
+//   integers block   64-bit numbers, two's complement where signed
+//           1 byte: transform * 16 + layout
+//           varint, zigzag: base
+//           transform 0: base is the first number; differences of neighbours follow, zigzag
+//           transform 1: base is the smallest (signed); each number's difference from it follows
+//           layout of what follows:
+//             0 constant: varint, the same for all; nothing if there are none
+//             1 runs: pairs of varints: number, how often (at least 1)
+//             2 varints
+//             3 packed: per 64 (the last may be fewer): 1 byte width, 0 to 56 or 64; then that many
+//               bits each, low bits first, padded to a whole byte
+//
+//   doubles block
+//           1 byte encoding:
+//             0 raw: 8 bytes each
+//             1 decimal: 1 byte: k, at most 15; varint: exceptions; per exception varint: entries
+//               since the last one's (the first: since the start), 8 bytes; then an integers block
+//               of all m: the double is m / 10^k, rounded to nearest; an exception's m means
+//               nothing
+//             2 planes: each double's bits exclusive-or the one's before (the first: 0), then for
+//               each of the 8 bytes, lowest first, an integers block of that byte of all of them
+//             3 dictionary: varint: distinct values, 8 bytes each; integers block of indexes
+//
+//   bytes block
+//           1 byte encoding:
+//             0 raw: integers block of sizes; then the bytes
+//             1 dictionary: varint: distinct strings; they, as a raw bytes block with its encoding
+//               byte; integers block of indexes
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace edgecase::engine {
+
+inline constexpr std::size_t kGroupEntriesMax = 65536;
+// Keys and values of one group, as they were handed in. Bounds what a reader takes memory for.
+inline constexpr std::size_t kGroupRawMaxBytes = 4u << 20;
+inline constexpr std::size_t kPlainRestartInterval = 16;
+inline constexpr std::size_t kOrdinalBytes = 8;
+inline constexpr std::size_t kTaggedNumberBytes = 9;
+
+inline constexpr unsigned char kGroupFlagSequences = 1;
+inline constexpr unsigned char kRunFlagShortKeys = 1;
+inline constexpr unsigned kRunUnitShift = 1;
+inline constexpr unsigned char kRunUnitMask = 3;
+inline constexpr unsigned char kRunFlagOneClass = 8;
+inline constexpr unsigned char kRunFlagsKnown = 15;
+inline constexpr std::uint64_t kOrdinalUnits[] = {1, 1'000, 1'000'000, 1'000'000'000};
+
+enum class ValueClass : unsigned char { Delete = 0, Double = 1, Integer = 2, Other = 3 };
+inline constexpr unsigned kValueClassCount = 4;
+
+inline constexpr unsigned char kTransformDifferences = 0;
+inline constexpr unsigned char kTransformOffsets = 1;
+inline constexpr unsigned char kLayoutConstant = 0;
+inline constexpr unsigned char kLayoutRuns = 1;
+inline constexpr unsigned char kLayoutVarints = 2;
+inline constexpr unsigned char kLayoutPacked = 3;
+inline constexpr std::size_t kPackedBlock = 64;
+inline constexpr unsigned kPackedWidthMax = 56;  // or exactly 64
+
+inline constexpr unsigned char kDoublesRaw = 0;
+inline constexpr unsigned char kDoublesDecimal = 1;
+inline constexpr unsigned char kDoublesPlanes = 2;
+inline constexpr unsigned char kDoublesDictionary = 3;
+inline constexpr unsigned kDecimalPlacesMax = 15;
+
+inline constexpr unsigned char kBytesRaw = 0;
+inline constexpr unsigned char kBytesDictionary = 1;
+
+}  // namespace edgecase::engine

@@ -1,0 +1,55 @@
+// The body of a group with GroupCodec::Plain; layout: group_format.h.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "base/entry.h"
+#include "value/group_format.h"
+
+namespace edgecase::engine {
+
+// `entries` are of one namespace, in key order, at least one.
+void append_plain_body(Bytes& out, std::span<const EntryView> entries);
+
+// Reads a body, one restart interval at a time. Owned by one thread. What it answers views the body
+// and its own memory, until the next move_to(). The functions answer false when the body is
+// malformed; then the reader is finished.
+class PlainGroupReader {
+ public:
+  // `body` stays where it is while the reader is used; `prefix` is the namespace's.
+  [[nodiscard]] bool open(ByteView body, ByteView prefix, std::size_t entries);
+  // The first entry at or after `full_key`; the number of entries if there is none.
+  [[nodiscard]] bool lower_bound(ByteView full_key, std::size_t& index);
+  // Looks for one key without keeping what is on the way: `index` is its entry's, or the number of
+  // entries if there is none. Fills kind and value of `entry`.
+  [[nodiscard]] bool find(ByteView full_key, std::size_t& index, EntryView& entry) const;
+  // Fills full_key, kind and value of `entry`.
+  [[nodiscard]] bool move_to(std::size_t index, EntryView& entry);
+
+ private:
+  struct Slot {
+    std::size_t key_offset = 0;  // in keys_
+    std::size_t key_size = 0;
+    ByteView value;
+    EntryKind kind = EntryKind::Put;
+  };
+
+  // The last interval that starts at or before `user_key`, or the first one.
+  [[nodiscard]] bool find_interval(ByteView user_key, std::size_t& interval) const;
+  [[nodiscard]] bool restart_key(std::size_t interval, ByteView& user_key) const;
+  [[nodiscard]] bool load(std::size_t interval);
+  [[nodiscard]] bool entries_from(std::size_t interval, ByteView& rest) const;
+
+  ByteView items_;  // entries, without the restart table
+  ByteView restarts_;
+  Bytes prefix_;
+  std::size_t entries_ = 0;
+  std::size_t loaded_ = SIZE_MAX;  // which interval slots_ holds
+  std::size_t slot_count_ = 0;
+  std::array<Slot, kPlainRestartInterval> slots_;
+  Bytes keys_;
+};
+
+}  // namespace edgecase::engine

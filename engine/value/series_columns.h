@@ -1,0 +1,87 @@
+// Gathers the entries of one group with GroupCodec::Series, as the columns that its body is made
+// of; layout: group_format.h. What the CBuffer is for plain groups.
+// Use: while there are entries: if nothing is taken { write the group; clear(); } again. Owned by
+// one thread; copies what it is given, so its memory is one group's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/entry.h"
+
+namespace edgecase::engine {
+
+class SeriesColumns {
+ public:
+  // Closed at `group_bytes` of keys and values, or at `entries_max`.
+  SeriesColumns(std::size_t group_bytes, std::size_t entries_max);
+
+  // Leading bytes of a user key that make its scope; from the next group on.
+  void set_scope_bytes(std::size_t scope_bytes) { scope_bytes_ = scope_bytes; }
+  std::size_t scope_bytes() const { return scope_bytes_; }
+
+  // Entries lie behind all before them. False or 0: the group is closed, or of another scope. An
+  // empty one takes anything.
+  bool add(const EntryView& entry);
+  // Answers how many from the front of `run` were taken. Its prefix must cover the scope.
+  std::size_t add(const SeriesRun& run);
+
+  bool empty() const { return classes_.empty(); }
+  // What follows is of at least one entry; views hold until the next add() or clear().
+  const ItemSummary& summary();
+  // An entry of each series, and every short key: what a filter is made of.
+  std::span<const EntryView> heads();
+  void append_body(Bytes& out);
+  void clear();
+
+ private:
+  // Neighbours whose keys share a prefix, or that are all short.
+  struct Run {
+    std::size_t key_offset = 0;  // in keys_: the first full key
+    std::size_t key_size = 0;
+    bool is_short = false;
+    std::size_t begin = 0;  // its first entry
+    std::size_t others_begin = 0;
+    std::size_t shorts_begin = 0;
+  };
+  struct Piece {
+    std::size_t offset = 0;
+    std::size_t size = 0;
+  };
+
+  bool takes(ByteView full_key_begin) const;
+  void begin_run(ByteView full_key);
+  bool continues(ByteView prefix) const;
+  ByteView prefix_of(const Run& run) const;
+  void append_run(Bytes& out, std::size_t index, ByteView previous_prefix);
+  unsigned append_ordinals(Bytes& out, std::span<const std::uint64_t> ordinals);
+  void append_numbers(Bytes& out, std::size_t begin, std::size_t end);
+
+  const std::size_t group_bytes_;
+  const std::size_t entries_max_;
+  std::size_t scope_bytes_ = 0;
+  std::size_t raw_bytes_ = 0;
+  std::vector<Run> runs_;
+  Bytes keys_;
+  // One an entry.
+  std::vector<std::uint8_t> classes_;    // ValueClass
+  std::vector<std::uint64_t> ordinals_;  // 0 for short keys
+  std::vector<std::uint64_t> numbers_;   // 0 for what is no number
+  // Of some entries.
+  std::vector<Piece> shorts_;  // user keys, in keys_
+  std::vector<Piece> others_;  // in other_bytes_
+  Bytes other_bytes_;
+
+  ItemSummary summary_;
+  Bytes last_key_;
+  std::vector<EntryView> heads_;
+  // For encoding.
+  std::vector<std::uint64_t> column_;
+  std::vector<ByteView> strings_;
+  Bytes rest_;
+  Bytes encoded_;
+};
+
+}  // namespace edgecase::engine

@@ -1,0 +1,69 @@
+// Reads the body of a group with GroupCodec::Series: columns; layout: group_format.h.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "base/entry.h"
+#include "value/group_format.h"
+
+namespace edgecase::engine {
+
+// Decodes a run when an entry of it is asked for. Owned by one thread. What it answers views the
+// body and its own memory, until the next move_to(). The functions answer false when the body is
+// malformed; then the reader is finished.
+class SeriesGroupReader {
+ public:
+  // `body` stays where it is while the reader is used; `prefix` is the namespace's.
+  [[nodiscard]] bool open(ByteView body, ByteView prefix, std::size_t entries);
+  // The first entry at or after `full_key`; the number of entries if there is none.
+  [[nodiscard]] bool lower_bound(ByteView full_key, std::size_t& index);
+  // Fills full_key, kind and value of `entry`.
+  [[nodiscard]] bool move_to(std::size_t index, EntryView& entry);
+
+ private:
+  struct Run {
+    std::size_t first = 0;  // index of its first entry
+    std::size_t count = 0;
+    unsigned char flags = 0;
+    std::size_t prefix_offset = 0;  // in prefixes_; namespace and key without ordinal
+    std::size_t prefix_size = 0;
+    ByteView body;
+
+    bool short_keys() const { return (flags & kRunFlagShortKeys) != 0; }
+  };
+
+  [[nodiscard]] bool take_run(ByteView& input, Run& run);
+  // Whether run `index` starts at or before `full_key`.
+  [[nodiscard]] bool starts_at_or_before(std::size_t index, ByteView full_key, bool& answer);
+  [[nodiscard]] bool load(std::size_t index);
+  [[nodiscard]] bool load_keys(const Run& run, ByteView& rest);
+  [[nodiscard]] bool load_classes(const Run& run, ByteView& rest);
+  [[nodiscard]] bool load_values(const Run& run, ByteView rest);
+  [[nodiscard]] bool search(const Run& run, ByteView full_key, std::size_t& index) const;
+  void show_key(const Run& run, std::size_t in_run, EntryView& entry);
+  void show_value(std::size_t in_run, EntryView& entry);
+
+  Bytes namespace_prefix_;
+  Bytes prefixes_;
+  std::vector<Run> runs_;
+  std::size_t entries_ = 0;
+
+  // Of the loaded run.
+  std::size_t loaded_ = SIZE_MAX;
+  std::vector<std::uint64_t> ordinals_;
+  std::vector<ByteView> short_keys_;
+  bool one_class_ = true;
+  ValueClass class_ = ValueClass::Delete;
+  std::vector<std::uint64_t> classes_;  // empty when there is one
+  std::vector<std::uint64_t> numbers_;  // bits of a Double or Integer, index in others_
+  std::vector<ByteView> others_;
+  std::vector<std::uint64_t> scratch_;
+
+  Bytes key_;  // full key of the current entry
+  std::size_t key_run_ = SIZE_MAX;
+  char value_[kTaggedNumberBytes] = {};
+};
+
+}  // namespace edgecase::engine

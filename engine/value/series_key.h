@@ -1,0 +1,20 @@
+// How GroupCodec::Series looks at a user key: a prefix and a big-endian 64-bit ordinal behind it,
+// or a key too short for one.
+#pragma once
+
+#include "base/ordinal.h"
+#include "edgecase/bytes.h"
+#include "value/group_format.h"
+
+namespace edgecase::engine {
+
+inline bool is_short_key(ByteView user_key) {
+  return user_key.size() < kOrdinalBytes;
+}
+
+// Of a key that is not short.
+inline ByteView series_prefix(ByteView user_key) {
+  return user_key.substr(0, user_key.size() - kOrdinalBytes);
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,63 @@
+// Bytes of a value table (`.val`): items of one namespace, in key order as they came, and enough
+// beside them to rebuild a metadata table from the file alone. Head and tail: file/table_file.h,
+// magic "ECVALUE1", version 1. Integers are little-endian, varints as in base/coding.h.
+//
+//   head (48)  table head (48)  item*  index  summary  tail (56)
+//
+//   table head   offset  size  field
+//                     0     4  namespace id
+//                     4     1  placement: 0 values directory, 1 metadata directory
+//                     5     1  group codec: 0 plain, 1 series
+//                     6     1  expiry class; 0: never expires
+//                     7     1  encryption; 0: none
+//                     8     8  expiry bucket; 0
+//                    16    24  encryption: key id, salt; 0
+//                    40     4  reserved, 0
+//                    44     4  crc32c of bytes 0..43
+//
+//   item         offset  size  field
+//                     0     4  crc32c of file number (8), the item's offset (8), bytes 4 to the end
+//                     4     1  item type: 1 single, 2 plain group, 3 series group
+//                     5        single: what follows here; groups: group_format.h
+//
+//   single       1 byte: kind, 1 put, 2 delete
+//                varint: sequence
+//                length-prefixed: full key (namespace id big-endian, user's key)
+//                value, to the end of the item; empty for a delete
+//
+//   Items follow each other without gaps, so that the index holds sizes only.
+//
+//   index        (section 0)  varint: items; integers block (group_format.h) of their sizes
+//   summary      (section 1)  varints: entries, deletes, smallest sequence, largest sequence;
+//                             length-prefixed: smallest and largest full key;
+//                             varint: latest expiry; 0
+//   namespace    (section 2)  empty, or varint: scope_bytes; length-prefixed: name of the namespace
+//
+//   A namespace's name stands in each of its tables, so that a store whose manifest is lost can be
+//   made anew. Readers that know nothing of it pass over the section.
+//
+// Readers find items through metadata tables and check each by itself; index, summary and tail are
+// for rebuilding and for looking.
+//
+// Changing anything above needs a new version and a golden file.
+#pragma once
+
+#include <cstdint>
+
+#include "edgecase/engine.h"
+#include "file/table_file.h"
+#include "value/group_format.h"
+
+namespace edgecase::engine {
+
+inline constexpr TableFormat kValueTableFormat{"ECVALUE1", 1};
+inline constexpr std::uint32_t kValueTableHeadBytes = 48;
+inline constexpr std::uint32_t kValueHeadBytes = kTableHeadBytes + kValueTableHeadBytes;
+inline constexpr std::uint32_t kItemChecksumBytes = 4;
+inline constexpr std::uint32_t kItemHeadBytes = kItemChecksumBytes + 1;
+inline constexpr std::size_t kFullKeyMaxBytes = kKeySizeMaxBytes + 4;
+// A single with the largest key and value and every varint at its longest, or the largest group.
+inline constexpr std::uint32_t kItemMaxBytes = kValueSizeMaxBytes + kKeySizeMaxBytes + 256;
+static_assert(kItemMaxBytes > kGroupRawMaxBytes + kGroupEntriesMax * 24);
+
+}  // namespace edgecase::engine

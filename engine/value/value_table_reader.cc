@@ -1,0 +1,127 @@
+#include "value/value_table_reader.h"
+
+#include "base/coding.h"
+#include "base/crc32c.h"
+#include "edgecase/options.h"
+#include "value/integers_block.h"
+
+namespace edgecase::engine {
+namespace {
+
+bool known_item_type(char type) {
+  return type >= static_cast<char>(ItemType::Single) &&
+         type <= static_cast<char>(ItemType::SeriesGroup);
+}
+
+Result<ValueTableHead> read_value_table_head(const RandomAccessFile& file) {
+  EC_ASSIGN_OR_RETURN(const Bytes bytes, read_exactly(file, kTableHeadBytes, kValueTableHeadBytes));
+  const ByteView view = bytes;
+  if (decode_fixed32(bytes.data() + kValueTableHeadBytes - 4) !=
+      crc32c(view.substr(0, kValueTableHeadBytes - 4)))
+    return corruption_at(file.path(), kTableHeadBytes, "wrong checksum of the table head");
+  const auto placement = static_cast<unsigned char>(bytes[4]);
+  const auto codec = static_cast<unsigned char>(bytes[5]);
+  if (bytes[7] != 0) return unsupported(file.path() + " is encrypted");
+  if (placement > static_cast<unsigned char>(Placement::Metadata) ||
+      codec > static_cast<unsigned char>(GroupCodec::Series))
+    return unsupported(file.path() + ": unknown placement or codec");
+  ValueTableHead head;
+  head.namespace_id = decode_fixed32(bytes.data());
+  head.placement = static_cast<Placement>(placement);
+  head.codec = static_cast<GroupCodec>(codec);
+  return head;
+}
+
+}  // namespace
+
+std::optional<EntryView> parse_single(ByteView contents) {
+  if (contents.empty()) return std::nullopt;
+  EntryView entry;
+  entry.kind = static_cast<EntryKind>(contents.front());
+  if (entry.kind != EntryKind::Put && entry.kind != EntryKind::Delete) return std::nullopt;
+  contents.remove_prefix(1);
+  if (!take_varint64(contents, entry.sequence) ||
+      !take_length_prefixed(contents, kFullKeyMaxBytes, entry.full_key) ||
+      entry.full_key.size() < kNamespacePrefixBytes)
+    return std::nullopt;
+  if (entry.kind == EntryKind::Delete && !contents.empty()) return std::nullopt;
+  entry.value = contents;
+  return entry;
+}
+
+Result<std::unique_ptr<ValueTableReader>> ValueTableReader::open(
+    std::unique_ptr<RandomAccessFile> file, const StoreId& store_id, std::uint64_t file_number) {
+  const TableIdentity identity{store_id, file_number};
+  EC_TRY(check_table_head(*file, kValueTableFormat, identity));
+  return open_any(std::move(file));
+}
+
+Result<std::unique_ptr<ValueTableReader>> ValueTableReader::open_any(
+    std::unique_ptr<RandomAccessFile> file) {
+  EC_ASSIGN_OR_RETURN(const TableIdentity identity, read_table_head(*file, kValueTableFormat));
+  EC_ASSIGN_OR_RETURN(ValueTableHead head, read_value_table_head(*file));
+  head.identity = identity;
+  return std::unique_ptr<ValueTableReader>(new ValueTableReader(std::move(file), head));
+}
+
+Status ValueTableReader::damaged(const ValuePointer& pointer, std::string_view what) const {
+  return corruption_at(file_->path(), pointer.offset_bytes, what);
+}
+
+Result<Item> ValueTableReader::read(const ValuePointer& pointer) const {
+  if (pointer.size_bytes <= kItemHeadBytes || pointer.size_bytes > kItemMaxBytes)
+    return damaged(pointer, "item of impossible size");
+  EC_ASSIGN_OR_RETURN(Bytes bytes, read_exactly(*file_, pointer.offset_bytes, pointer.size_bytes));
+  const std::uint32_t checksum = placed_crc32c(head_.identity.file_number, pointer.offset_bytes,
+                                               ByteView(bytes).substr(kItemChecksumBytes));
+  if (checksum != decode_fixed32(bytes.data()))
+    return damaged(pointer, "wrong checksum of an item");
+  if (!known_item_type(bytes[kItemChecksumBytes])) return damaged(pointer, "unknown type of item");
+  return Item{std::move(bytes)};
+}
+
+Result<ValueTableSummary> ValueTableReader::summary() const {
+  EC_ASSIGN_OR_RETURN(const TableSections sections,
+                      read_table_sections(*file_, kValueTableFormat, head_.identity.file_number));
+  const auto malformed = [&](std::size_t section, std::string_view what) {
+    return corruption_at(file_->path(), sections.offsets[section], what);
+  };
+  ValueTableSummary summary;
+  ByteView index = sections.section(0);
+  std::uint64_t items = 0;
+  if (!take_varint64(index, items) || items > file_->size_bytes() / kItemHeadBytes)
+    return malformed(0, "item index is malformed");
+  std::vector<std::uint64_t> sizes(items);
+  if (!take_integers(index, sizes)) return malformed(0, "item index is malformed");
+  std::uint64_t offset = kValueHeadBytes;
+  summary.items.reserve(items);
+  for (const std::uint64_t size : sizes) {
+    if (size > kItemMaxBytes) return malformed(0, "item index is malformed");
+    summary.items.push_back({head_.identity.file_number, offset, static_cast<std::uint32_t>(size)});
+    offset += size;
+  }
+  if (offset != sections.offsets[0]) return malformed(0, "items do not fill the file");
+
+  ByteView rest = sections.section(1);
+  ByteView smallest;
+  ByteView largest;
+  std::uint64_t expiry = 0;
+  if (!take_varint64(rest, summary.entries) || !take_varint64(rest, summary.deletes) ||
+      !take_varint64(rest, summary.sequence_min) || !take_varint64(rest, summary.sequence_max) ||
+      !take_length_prefixed(rest, kFullKeyMaxBytes, smallest) ||
+      !take_length_prefixed(rest, kFullKeyMaxBytes, largest) || !take_varint64(rest, expiry))
+    return malformed(1, "summary is malformed");
+  summary.smallest = smallest;
+  summary.largest = largest;
+  ByteView owner = sections.section(2);
+  ByteView name;
+  if (!owner.empty()) {
+    if (!take_varint32(owner, summary.scope_bytes) ||
+        !take_length_prefixed(owner, kNamespaceNameMaxBytes, name))
+      return malformed(2, "name of the namespace is malformed");
+    summary.namespace_name = name;
+  }
+  return summary;
+}
+
+}  // namespace edgecase::engine

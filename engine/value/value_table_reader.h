@@ -1,0 +1,65 @@
+// Reads items of one value table. Thread-safe; holds no more than the open file.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "base/value_pointer.h"
+#include "edgecase/file_system.h"
+#include "value/value_table_writer.h"
+
+namespace edgecase::engine {
+
+// The bytes of one item, its checksum already right.
+struct Item {
+  Bytes bytes;
+
+  ItemType type() const { return static_cast<ItemType>(bytes[kItemChecksumBytes]); }
+  ByteView contents() const { return ByteView(bytes).substr(kItemHeadBytes); }
+};
+
+// The one entry of a Single; nullopt when malformed. Views `contents`.
+std::optional<EntryView> parse_single(ByteView contents);
+
+struct ValueTableSummary {
+  std::vector<ValuePointer> items;
+  std::uint64_t entries = 0;
+  std::uint64_t deletes = 0;
+  SequenceNumber sequence_min = 0;
+  SequenceNumber sequence_max = 0;
+  Bytes smallest;
+  Bytes largest;
+  Bytes namespace_name;  // empty: not told
+  std::uint32_t scope_bytes = 0;
+};
+
+class ValueTableReader {
+ public:
+  // Checks the head against what is expected: Corruption, Unavailable (another store's file) or
+  // Unsupported (newer format) when it is not so.
+  static Result<std::unique_ptr<ValueTableReader>> open(std::unique_ptr<RandomAccessFile> file,
+                                                        const StoreId& store_id,
+                                                        std::uint64_t file_number);
+  // For files of any store: takes identity from the head itself.
+  static Result<std::unique_ptr<ValueTableReader>> open_any(std::unique_ptr<RandomAccessFile> file);
+
+  const ValueTableHead& head() const { return head_; }
+  const RandomAccessFile& file() const { return *file_; }
+
+  // Exactly one read of `pointer.size_bytes`. Corruption when the pointer leads astray or the
+  // checksum is wrong.
+  Result<Item> read(const ValuePointer& pointer) const;
+  Status damaged(const ValuePointer& pointer, std::string_view what) const;
+
+  // What the sections at its end say.
+  Result<ValueTableSummary> summary() const;
+
+ private:
+  ValueTableReader(std::unique_ptr<RandomAccessFile> file, const ValueTableHead& head)
+      : file_(std::move(file)), head_(head) {}
+
+  std::unique_ptr<RandomAccessFile> file_;
+  ValueTableHead head_;
+};
+
+}  // namespace edgecase::engine

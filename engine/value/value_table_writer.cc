@@ -1,0 +1,118 @@
+#include "value/value_table_writer.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/coding.h"
+#include "base/crc32c.h"
+#include "value/integers_block.h"
+
+namespace edgecase::engine {
+namespace {
+
+void append_value_table_head(Bytes& out, const ValueTableHead& head) {
+  append_table_head(out, kValueTableFormat, head.identity);
+  const std::size_t start = out.size();
+  append_fixed32(out, head.namespace_id);
+  out.push_back(static_cast<char>(head.placement));
+  out.push_back(static_cast<char>(head.codec));
+  out.append(kValueTableHeadBytes - 4 - 2 - 4, '\0');
+  append_fixed32(out, crc32c(ByteView(out).substr(start)));
+}
+
+}  // namespace
+
+ValueTableWriter::ValueTableWriter(std::unique_ptr<WritableFile> file, const ValueTableHead& head)
+    : file_(std::move(file)), head_(head) {}
+
+Result<std::unique_ptr<ValueTableWriter>> ValueTableWriter::create(FileSystem& file_system,
+                                                                   const std::string& path,
+                                                                   const ValueTableHead& head) {
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system.create_file(path));
+  std::unique_ptr<ValueTableWriter> writer(new ValueTableWriter(std::move(file), head));
+  Bytes encoded;
+  append_value_table_head(encoded, head);
+  EC_TRY(writer->append(encoded));
+  return writer;
+}
+
+Status ValueTableWriter::append(ByteView bytes) {
+  checksum_ = crc32c_extend(checksum_, bytes);
+  return file_->append(bytes);
+}
+
+Result<ValuePointer> ValueTableWriter::append_group(std::span<const EntryView> entries,
+                                                    SequenceColumn sequences) {
+  item_.assign(kItemChecksumBytes, '\0');
+  item_.push_back(static_cast<char>(item_type_of(head_.codec)));
+  engine::append_group(item_, head_.codec, entries, sequences);
+  return append_item(summary_of(entries));
+}
+
+Result<ValuePointer> ValueTableWriter::append_group(SeriesColumns& columns) {
+  item_.assign(kItemChecksumBytes, '\0');
+  item_.push_back(static_cast<char>(ItemType::SeriesGroup));
+  engine::append_group(item_, columns);
+  return append_item(columns.summary());
+}
+
+Result<ValuePointer> ValueTableWriter::append_single(const EntryView& entry) {
+  item_.assign(kItemChecksumBytes, '\0');
+  item_.push_back(static_cast<char>(ItemType::Single));
+  item_.push_back(static_cast<char>(entry.kind));
+  append_varint64(item_, entry.sequence);
+  append_length_prefixed(item_, entry.full_key);
+  if (entry.kind == EntryKind::Put) item_.append(entry.value);
+  return append_item(summary_of(std::span(&entry, 1)));
+}
+
+Result<ValuePointer> ValueTableWriter::append_copy(ByteView item, const ItemSummary& summary) {
+  item_.assign(item);
+  return append_item(summary);
+}
+
+// item_ is whole but for its checksum.
+Result<ValuePointer> ValueTableWriter::append_item(const ItemSummary& summary) {
+  EC_CHECK(item_.size() <= kItemMaxBytes);
+  const std::uint64_t offset = file_->size_bytes();
+  encode_fixed32(item_.data(), placed_crc32c(head_.identity.file_number, offset,
+                                             ByteView(item_).substr(kItemChecksumBytes)));
+  EC_TRY(append(item_));
+  item_sizes_.push_back(item_.size());
+  entries_ += summary.entries;
+  deletes_ += summary.deletes;
+  sequence_min_ = std::min(sequence_min_, summary.sequence_min);
+  sequence_max_ = std::max(sequence_max_, summary.sequence_max);
+  // Large items and groups may each be in order and still interleave.
+  if (item_sizes_.size() == 1 || summary.first < smallest_) smallest_ = summary.first;
+  if (summary.last > largest_) largest_ = summary.last;
+  return ValuePointer{head_.identity.file_number, offset, static_cast<std::uint32_t>(item_.size())};
+}
+
+Status ValueTableWriter::finish() {
+  const std::uint64_t index_offset = file_->size_bytes();
+  Bytes end;
+  append_varint64(end, item_sizes_.size());
+  append_integers(end, item_sizes_);
+  const std::uint64_t summary_offset = index_offset + end.size();
+  append_varint64(end, entries_);
+  append_varint64(end, deletes_);
+  append_varint64(end, sequence_min_);
+  append_varint64(end, sequence_max_);
+  append_length_prefixed(end, smallest_);
+  append_length_prefixed(end, largest_);
+  append_varint64(end, 0);
+  const std::uint64_t namespace_offset = index_offset + end.size();
+  if (!head_.namespace_name.empty()) {
+    append_varint32(end, head_.scope_bytes);
+    append_length_prefixed(end, head_.namespace_name);
+  }
+  Bytes tail;
+  append_table_tail(tail, kValueTableFormat, head_.identity.file_number,
+                    {index_offset, summary_offset, namespace_offset}, end);
+  EC_TRY(append(end));
+  EC_TRY(append(tail));
+  return file_->sync();
+}
+
+}  // namespace edgecase::engine

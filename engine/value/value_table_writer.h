@@ -1,0 +1,74 @@
+// Writes one value table: items in key order, then index and summary. Layout: value_format.h.
+// Use: create(), append items, finish() once. Not thread-safe. A table that was not finished is
+// worthless: remove the file. Nothing refers to it before the manifest names it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/entry.h"
+#include "base/value_pointer.h"
+#include "edgecase/file_system.h"
+#include "value/group.h"
+#include "value/series_columns.h"
+#include "value/value_format.h"
+
+namespace edgecase::engine {
+
+struct ValueTableHead {
+  TableIdentity identity;
+  NamespaceId namespace_id = 0;
+  Placement placement = Placement::Values;
+  GroupCodec codec = GroupCodec::Plain;
+  // Not in the head but in section 2; a reader finds them in the summary.
+  Bytes namespace_name;  // empty: not told
+  std::uint32_t scope_bytes = 0;
+};
+
+class ValueTableWriter {
+ public:
+  // Errors: AlreadyExists, OutOfSpace, IoError.
+  static Result<std::unique_ptr<ValueTableWriter>> create(FileSystem& file_system,
+                                                          const std::string& path,
+                                                          const ValueTableHead& head);
+
+  // `entries` as append_group() wants them, behind all entries before them.
+  // Errors: OutOfSpace, IoError; after one only destruction is allowed.
+  Result<ValuePointer> append_group(std::span<const EntryView> entries,
+                                    SequenceColumn sequences = SequenceColumn::None);
+  // A series group, gathered.
+  Result<ValuePointer> append_group(SeriesColumns& columns);
+  Result<ValuePointer> append_single(const EntryView& entry);
+  // An item of another table: all its bytes, as they were read there.
+  Result<ValuePointer> append_copy(ByteView item, const ItemSummary& summary);
+
+  // Writes index, summary and tail, and syncs the file; its directory is the caller's.
+  Status finish();
+
+  const ValueTableHead& head() const { return head_; }
+  // So far; after finish() of the whole file.
+  std::uint64_t size_bytes() const { return file_->size_bytes(); }
+  std::uint64_t item_count() const { return item_sizes_.size(); }
+  std::uint32_t checksum() const { return checksum_; }
+
+ private:
+  ValueTableWriter(std::unique_ptr<WritableFile> file, const ValueTableHead& head);
+
+  Status append(ByteView bytes);
+  Result<ValuePointer> append_item(const ItemSummary& summary);
+
+  std::unique_ptr<WritableFile> file_;
+  ValueTableHead head_;
+  std::uint32_t checksum_ = 0;
+  Bytes item_;  // the one being built
+  std::vector<std::uint64_t> item_sizes_;
+  std::uint64_t entries_ = 0;
+  std::uint64_t deletes_ = 0;
+  SequenceNumber sequence_min_ = UINT64_MAX;
+  SequenceNumber sequence_max_ = 0;
+  Bytes smallest_;
+  Bytes largest_;
+};
+
+}  // namespace edgecase::engine

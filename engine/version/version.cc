@@ -1,0 +1,249 @@
+#include "version/version.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace edgecase::engine {
+namespace {
+
+Status misfit(std::string_view what, std::uint64_t number) {
+  return corruption("manifest edit: " + std::string(what) + " " + std::to_string(number));
+}
+
+Status count_live_bytes(Version& version) {
+  version.live_bytes.clear();
+  for (const TablePointer& table : version.tables) {
+    for (const ValueFileUse& use : table->value_files) {
+      if (!version.value_files.contains(use.file_number))
+        return misfit("points into no value file", use.file_number);
+      version.live_bytes[use.file_number] += use.bytes;
+    }
+  }
+  return ok();
+}
+
+void add_to_run(Run& run, const TablePointer& table) {
+  if (run.tables.empty()) {
+    run.number = table->run;
+    run.level = table->level;
+    run.kind = table->kind;
+    run.sequence_min = table->sequence_min;
+    run.sequence_max = table->sequence_max;
+  }
+  run.sequence_min = std::min(run.sequence_min, table->sequence_min);
+  run.sequence_max = std::max(run.sequence_max, table->sequence_max);
+  run.item_bytes += table->item_bytes();
+  run.tables.push_back(table);
+}
+
+// Makes level0 and trees from the list of all tables.
+Status arrange(Version& version) {
+  version.level0.clear();
+  version.trees.clear();
+  std::map<NamespaceId, std::map<FileNumber, Run>> runs;
+  for (const TablePointer& table : version.tables) {
+    if (table->level == 0) {
+      version.level0.push_back(table);
+    } else {
+      add_to_run(runs[table->namespace_id][table->run], table);
+    }
+  }
+  for (auto& [id, of_namespace] : runs) {
+    Tree& tree = version.trees[id];
+    for (auto& [number, run] : of_namespace) {
+      std::sort(run.tables.begin(), run.tables.end(),
+                [](const auto& a, const auto& b) { return a->smallest < b->smallest; });
+      for (std::size_t i = 0; i < run.tables.size(); ++i) {
+        const TableMetadata& table = *run.tables[i];
+        if (table.level != run.level || table.kind != run.kind)
+          return misfit("mixes levels or kinds in run", number);
+        if (i > 0 && table.smallest <= run.tables[i - 1]->largest)
+          return misfit("has tables that overlap in run", number);
+      }
+      tree.push_back(std::move(run));
+    }
+    std::stable_sort(tree.begin(), tree.end(),
+                     [](const Run& a, const Run& b) { return a.sequence_max > b.sequence_max; });
+  }
+  return ok();
+}
+
+// Tables of level 0 are shared: those that stay forget what they pointed to in a dropped namespace.
+void forget_dropped_files(Version& version) {
+  for (TablePointer& table : version.tables) {
+    const auto is_gone = [&](const ValueFileUse& use) {
+      return !version.value_files.contains(use.file_number);
+    };
+    if (table->level > 0 ||
+        std::none_of(table->value_files.begin(), table->value_files.end(), is_gone))
+      continue;
+    TableMetadata rest = *table;
+    std::erase_if(rest.value_files, is_gone);
+    table = std::make_shared<const TableMetadata>(std::move(rest));
+  }
+}
+
+Status apply_files(Version& version, const VersionEdit& edit) {
+  for (const FileNumber number : edit.removed_tables) {
+    const auto found = std::find_if(version.tables.begin(), version.tables.end(),
+                                    [&](const auto& table) { return table->number == number; });
+    if (found == version.tables.end()) return misfit("removes unknown table", number);
+    version.tables.erase(found);
+  }
+  for (const FileNumber number : edit.removed_value_files) {
+    if (version.value_files.erase(number) == 0) return misfit("removes unknown value file", number);
+  }
+  for (const ValueFileMetadata& file : edit.added_value_files) {
+    if (!version.value_files.emplace(file.number, file).second)
+      return misfit("adds value file twice:", file.number);
+  }
+  for (const TableMetadata& table : edit.added_tables) {
+    const bool one_namespace = namespace_of(table.smallest) == table.namespace_id &&
+                               namespace_of(table.largest) == table.namespace_id;
+    if (table.level > 0 && !one_namespace)
+      return misfit("adds a table of other namespaces than it says:", table.number);
+    version.tables.push_back(std::make_shared<const TableMetadata>(table));
+  }
+  if (!edit.dropped_namespaces.empty()) forget_dropped_files(version);
+  std::stable_sort(version.tables.begin(), version.tables.end(),
+                   [](const auto& a, const auto& b) { return a->sequence_max > b->sequence_max; });
+  EC_TRY(count_live_bytes(version));
+  return arrange(version);
+}
+
+// A range delete goes when no table holds anything older in its range.
+void take_range_deletes(Version& version, const VersionEdit& edit) {
+  std::vector<RangeDelete>& all = version.range_delete_list;
+  all.insert(all.end(), edit.range_deletes.begin(), edit.range_deletes.end());
+  if (all.empty()) return;
+  all = RangeDeletes(all).newest();
+  std::erase_if(all, [&](const RangeDelete& each) {
+    return std::none_of(version.tables.begin(), version.tables.end(), [&](const auto& table) {
+      return table->sequence_min < each.sequence && table->largest >= each.lower &&
+             table->smallest < each.upper;
+    });
+  });
+  version.range_deletes = all.empty() ? nullptr : std::make_shared<const RangeDeletes>(all);
+}
+
+}  // namespace
+
+const TablePointer* Run::find(ByteView full_key) const {
+  const auto found = std::partition_point(
+      tables.begin(), tables.end(),
+      [&](const TablePointer& table) { return ByteView(table->largest) < full_key; });
+  if (found == tables.end() || full_key < ByteView((*found)->smallest)) return nullptr;
+  return &*found;
+}
+
+void remove_unused_value_files(const Version& before, VersionEdit& edit) {
+  std::map<FileNumber, std::uint64_t> live = before.live_bytes;
+  for (const TablePointer& table : before.tables) {
+    const bool removed = std::find(edit.removed_tables.begin(), edit.removed_tables.end(),
+                                   table->number) != edit.removed_tables.end();
+    if (!removed) continue;
+    for (const ValueFileUse& use : table->value_files) live[use.file_number] -= use.bytes;
+  }
+  for (const TableMetadata& table : edit.added_tables)
+    for (const ValueFileUse& use : table.value_files) live[use.file_number] += use.bytes;
+  for (const auto& [number, bytes] : live) {
+    if (bytes == 0 && before.value_files.contains(number))
+      edit.removed_value_files.push_back(number);
+  }
+}
+
+std::vector<ObsoleteFile> withdraw_dropped(const VersionState& state, VersionEdit& edit) {
+  std::vector<ObsoleteFile> withdrawn;
+  // None was ever dropped.
+  if (state.namespaces.size() + 1 == state.namespace_id_limit) return withdrawn;
+  const auto is_live = [&](NamespaceId id) {
+    return std::any_of(state.namespaces.begin(), state.namespaces.end(),
+                       [id](const NamespaceInfo& info) { return info.id == id; });
+  };
+  const Version& version = *state.version;
+  std::erase_if(edit.removed_value_files,
+                [&](FileNumber number) { return !version.value_files.contains(number); });
+  std::erase_if(edit.removed_tables, [&](FileNumber number) {
+    return std::none_of(version.tables.begin(), version.tables.end(),
+                        [&](const TablePointer& table) { return table->number == number; });
+  });
+  std::set<FileNumber> gone;
+  std::erase_if(edit.added_value_files, [&](const ValueFileMetadata& file) {
+    if (is_live(file.namespace_id)) return false;
+    withdrawn.push_back({ObsoleteFile::Kind::Values, file.placement, file.number});
+    gone.insert(file.number);
+    return true;
+  });
+  std::erase_if(edit.added_tables, [&](TableMetadata& table) {
+    const bool of_dropped = table.level > 0 && !is_live(table.namespace_id);
+    if (table.level == 0) {
+      std::erase_if(table.value_files,
+                    [&](const ValueFileUse& use) { return gone.contains(use.file_number); });
+    }
+    if (!of_dropped && !table.value_files.empty()) return false;
+    withdrawn.push_back({ObsoleteFile::Kind::Table, Placement::Metadata, table.number});
+    return true;
+  });
+  return withdrawn;
+}
+
+Status VersionState::apply(const VersionEdit& edit) {
+  if (edit.file_number_limit) {
+    if (*edit.file_number_limit < file_number_limit)
+      return misfit("lowers the file number limit to", *edit.file_number_limit);
+    file_number_limit = *edit.file_number_limit;
+  }
+  if (edit.namespace_id_limit) {
+    if (*edit.namespace_id_limit < namespace_id_limit)
+      return misfit("lowers the namespace id limit to", *edit.namespace_id_limit);
+    namespace_id_limit = *edit.namespace_id_limit;
+  }
+  for (const NamespaceInfo& info : edit.namespaces) {
+    const bool known = !namespaces.empty() && info.id <= namespaces.back().id;
+    if (info.id == 0 || info.id >= namespace_id_limit || known)
+      return misfit("adds a namespace out of order:", info.id);
+    namespaces.push_back(info);
+  }
+  for (const NamespaceId id : edit.dropped_namespaces) {
+    if (std::erase_if(namespaces, [id](const NamespaceInfo& info) { return info.id == id; }) == 0)
+      return misfit("drops unknown namespace", id);
+  }
+  const bool files_change = !edit.added_tables.empty() || !edit.removed_tables.empty() ||
+                            !edit.added_value_files.empty() || !edit.removed_value_files.empty() ||
+                            !edit.dropped_namespaces.empty() || !edit.range_deletes.empty();
+  if (files_change) {
+    Version next = *version;
+    EC_TRY(apply_files(next, edit));
+    take_range_deletes(next, edit);
+    version = std::make_shared<const Version>(std::move(next));
+  }
+  if (edit.flushed_sequence) {
+    if (*edit.flushed_sequence < flushed_sequence)
+      return misfit("lowers the flushed sequence to", *edit.flushed_sequence);
+    flushed_sequence = *edit.flushed_sequence;
+  }
+  if (edit.oldest_wal_segment) {
+    if (*edit.oldest_wal_segment < oldest_wal_segment)
+      return misfit("lowers the oldest WAL segment to", *edit.oldest_wal_segment);
+    oldest_wal_segment = *edit.oldest_wal_segment;
+  }
+  return ok();
+}
+
+VersionEdit VersionState::snapshot() const {
+  VersionEdit edit;
+  edit.format_version = kManifestFormatVersion;
+  edit.file_number_limit = file_number_limit;
+  edit.namespace_id_limit = namespace_id_limit;
+  edit.namespaces = namespaces;
+  for (const auto& [number, file] : version->value_files) edit.added_value_files.push_back(file);
+  for (const auto& table : version->tables) edit.added_tables.push_back(*table);
+  edit.range_deletes = version->range_delete_list;
+  edit.flushed_sequence = flushed_sequence;
+  edit.oldest_wal_segment = oldest_wal_segment;
+  return edit;
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,89 @@
+// Which files make up the store at one moment. Immutable and shared: whoever holds a Version may
+// read its files; none of them is unlinked before the last holder has let go (VersionSet).
+//
+// Tables form *runs*: tables whose items' key ranges are disjoint, in key order. At level 0 every
+// table that a flush wrote is a run of its own, of all namespaces. From level 1 down each namespace
+// has a tree of its own (Iso-KVSSD): a list of runs. A level says how many merges the data of a run
+// went through; it says nothing of age. Of two entries of a key the one with the larger sequence is
+// the newer, wherever they lie.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "edgecase/engine.h"
+#include "table/table_metadata.h"
+#include "version/version_edit.h"
+
+namespace edgecase::engine {
+
+using TablePointer = std::shared_ptr<const TableMetadata>;
+
+struct Run {
+  FileNumber number = 0;
+  std::uint8_t level = 0;
+  TableKind kind = TableKind::Groups;
+  SequenceNumber sequence_min = 0;
+  SequenceNumber sequence_max = 0;
+  std::uint64_t item_bytes = 0;
+  std::vector<TablePointer> tables;  // in key order
+
+  // The only table that may hold the key; null when there is none.
+  const TablePointer* find(ByteView full_key) const;
+};
+
+// Runs of one namespace, the largest sequence first.
+using Tree = std::vector<Run>;
+
+struct Version {
+  std::vector<TablePointer> tables;  // all of them, the largest sequence first
+  std::map<FileNumber, ValueFileMetadata> value_files;
+
+  // The same tables, as reads want them.
+  std::vector<TablePointer> level0;  // the largest sequence first
+  std::map<NamespaceId, Tree> trees;
+  // Disjoint, in key order; none that nothing older lies under. And what they answer: null for
+  // none.
+  std::vector<RangeDelete> range_delete_list;
+  std::shared_ptr<const RangeDeletes> range_deletes;
+  // Bytes of each value file that some table points to. A file without is garbage.
+  std::map<FileNumber, std::uint64_t> live_bytes;
+};
+
+// More range deletes than these wait for merges: no others are taken.
+inline constexpr std::size_t kRangeDeletesMax = 4096;
+
+// Everything the manifest knows. A copy is cheap enough to be made for each edit.
+struct VersionState {
+  std::shared_ptr<const Version> version = std::make_shared<const Version>();
+  std::vector<NamespaceInfo> namespaces;  // by id
+  FileNumber file_number_limit = 1;
+  NamespaceId namespace_id_limit = 1;
+  SequenceNumber flushed_sequence = 0;
+  std::uint64_t oldest_wal_segment = 0;
+
+  // Corruption when the edit does not fit: a file added twice, or removed and not there, ...
+  Status apply(const VersionEdit& edit);
+  // The edit that makes this state from nothing.
+  VersionEdit snapshot() const;
+};
+
+// A file that no version names any more, or soon none.
+struct ObsoleteFile {
+  enum class Kind : unsigned char { Table, Values };
+  Kind kind = Kind::Table;
+  Placement placement = Placement::Metadata;  // of value files
+  FileNumber number = 0;
+};
+
+// A flush or a merge that ran beside the drop of a namespace: takes out of its edit what is of a
+// dropped one, and the removal of what the drop removed already. Answers the files that nobody will
+// ever name.
+std::vector<ObsoleteFile> withdraw_dropped(const VersionState& state, VersionEdit& edit);
+
+// Completes an edit that replaces tables: removes every value file to which nothing will point.
+// Tables that others add meanwhile must not point into files of `before`.
+void remove_unused_value_files(const Version& before, VersionEdit& edit);
+
+}  // namespace edgecase::engine

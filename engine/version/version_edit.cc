@@ -1,0 +1,257 @@
+#include "version/version_edit.h"
+
+#include <string>
+
+#include "base/coding.h"
+
+namespace edgecase::engine {
+namespace {
+
+enum class Tag : unsigned char {
+  FormatVersion = 1,
+  FileNumberLimit = 2,
+  NamespaceIdLimit = 3,
+  Namespace = 4,
+  AddedValueFile = 5,
+  RemovedValueFile = 6,
+  AddedTable = 7,
+  RemovedTable = 8,
+  FlushedSequence = 9,
+  OldestWalSegment = 10,
+  DroppedNamespace = 11,
+  RangeDelete = 12,
+};
+
+constexpr std::size_t kFullKeyMaxBytes = kKeySizeMaxBytes + kNamespacePrefixBytes;
+
+void append_tag(Bytes& out, Tag tag) {
+  out.push_back(static_cast<char>(tag));
+}
+
+void append_number(Bytes& out, Tag tag, std::uint64_t number) {
+  append_tag(out, tag);
+  append_varint64(out, number);
+}
+
+void append_namespace(Bytes& out, const NamespaceInfo& info) {
+  append_tag(out, Tag::Namespace);
+  append_varint32(out, info.id);
+  append_length_prefixed(out, info.name);
+  out.push_back(static_cast<char>(info.options.placement));
+  out.push_back(static_cast<char>(info.options.codec));
+  append_varint32(out, info.options.scope_bytes);
+}
+
+void append_value_file(Bytes& out, const ValueFileMetadata& file) {
+  append_tag(out, Tag::AddedValueFile);
+  append_varint64(out, file.number);
+  append_varint32(out, file.namespace_id);
+  out.push_back(static_cast<char>(file.placement));
+  append_varint64(out, file.size_bytes);
+  append_varint64(out, file.item_count);
+  append_fixed32(out, file.checksum);
+}
+
+void append_table(Bytes& out, const TableMetadata& table) {
+  append_tag(out, Tag::AddedTable);
+  out.push_back(static_cast<char>(table.level));
+  out.push_back(static_cast<char>(table.kind));
+  append_varint64(out, table.number);
+  if (table.level > 0) {
+    append_varint32(out, table.namespace_id);
+    append_varint64(out, table.run);
+  }
+  append_varint64(out, table.size_bytes);
+  append_varint64(out, table.entry_count);
+  append_varint64(out, table.delete_count);
+  append_varint64(out, table.item_count);
+  append_fixed32(out, table.checksum);
+  append_varint64(out, table.sequence_min);
+  append_varint64(out, table.sequence_max);
+  append_length_prefixed(out, table.smallest);
+  append_length_prefixed(out, table.largest);
+  append_varint64(out, table.value_files.size());
+  for (const ValueFileUse& use : table.value_files) {
+    append_varint64(out, use.file_number);
+    append_varint64(out, use.bytes);
+  }
+}
+
+// Takes fields from the front. Each take_x() answers ok() or what is wrong.
+class Decoder {
+ public:
+  explicit Decoder(ByteView input) : begin_(input.data()), rest_(input) {}
+
+  bool done() const { return rest_.empty(); }
+
+  Status take_field(VersionEdit& edit) {
+    std::uint8_t tag = 0;
+    EC_TRY(take_byte(tag));
+    switch (static_cast<Tag>(tag)) {
+      case Tag::FormatVersion: return take_format_version(edit);
+      case Tag::FileNumberLimit: return take_number(edit.file_number_limit.emplace());
+      case Tag::NamespaceIdLimit: return take_number32(edit.namespace_id_limit.emplace());
+      case Tag::Namespace: return take_namespace(edit.namespaces.emplace_back());
+      case Tag::AddedValueFile: return take_value_file(edit.added_value_files.emplace_back());
+      case Tag::RemovedValueFile: return take_number(edit.removed_value_files.emplace_back());
+      case Tag::AddedTable: return take_table(edit.added_tables.emplace_back());
+      case Tag::RemovedTable: return take_number(edit.removed_tables.emplace_back());
+      case Tag::FlushedSequence: return take_number(edit.flushed_sequence.emplace());
+      case Tag::OldestWalSegment: return take_number(edit.oldest_wal_segment.emplace());
+      case Tag::RangeDelete: return take_range_delete(edit.range_deletes.emplace_back());
+      case Tag::DroppedNamespace: return take_number32(edit.dropped_namespaces.emplace_back());
+    }
+    return newer("field", tag);
+  }
+
+ private:
+  Status damaged(std::string_view what) const {
+    return corruption("edit at byte " + std::to_string(rest_.data() - begin_) + ": " +
+                      std::string(what));
+  }
+  static Status newer(std::string_view what, unsigned value) {
+    return unsupported("the manifest uses " + std::string(what) + " " + std::to_string(value) +
+                       ", which only a newer version of EdgeCase knows");
+  }
+
+  Status take_byte(std::uint8_t& value) {
+    if (rest_.empty()) return damaged("cut short");
+    value = static_cast<std::uint8_t>(rest_.front());
+    rest_.remove_prefix(1);
+    return ok();
+  }
+  Status take_number(std::uint64_t& value) {
+    return take_varint64(rest_, value) ? ok() : damaged("no number");
+  }
+  Status take_number32(std::uint32_t& value) {
+    return take_varint32(rest_, value) ? ok() : damaged("no 32-bit number");
+  }
+  Status take_checksum(std::uint32_t& value) {
+    return take_fixed32(rest_, value) ? ok() : damaged("no checksum");
+  }
+  Status take_text(std::size_t size_max, Bytes& value) {
+    ByteView view;
+    if (!take_length_prefixed(rest_, size_max, view)) return damaged("no bytes within the limit");
+    value.assign(view);
+    return ok();
+  }
+  Status take_placement(Placement& placement) {
+    std::uint8_t value = 0;
+    EC_TRY(take_byte(value));
+    if (value > static_cast<std::uint8_t>(Placement::Metadata)) return newer("placement", value);
+    placement = static_cast<Placement>(value);
+    return ok();
+  }
+
+  Status take_format_version(VersionEdit& edit) {
+    std::uint32_t version = 0;
+    EC_TRY(take_number32(version));
+    if (version > kManifestFormatVersion) return newer("format version", version);
+    if (version == 0) return damaged("format version 0");
+    edit.format_version = version;
+    return ok();
+  }
+
+  Status take_namespace(NamespaceInfo& info) {
+    EC_TRY(take_number32(info.id));
+    EC_TRY(take_text(kNamespaceNameMaxBytes, info.name));
+    EC_TRY(take_placement(info.options.placement));
+    std::uint8_t codec = 0;
+    EC_TRY(take_byte(codec));
+    if (codec > static_cast<std::uint8_t>(GroupCodec::Series)) return newer("group codec", codec);
+    info.options.codec = static_cast<GroupCodec>(codec);
+    return take_number32(info.options.scope_bytes);
+  }
+
+  Status take_value_file(ValueFileMetadata& file) {
+    EC_TRY(take_number(file.number));
+    EC_TRY(take_number32(file.namespace_id));
+    EC_TRY(take_placement(file.placement));
+    EC_TRY(take_number(file.size_bytes));
+    EC_TRY(take_number(file.item_count));
+    return take_checksum(file.checksum);
+  }
+
+  Status take_range_delete(RangeDelete& each) {
+    EC_TRY(take_text(kFullKeyMaxBytes, each.lower));
+    EC_TRY(take_text(kRangeBoundMaxBytes, each.upper));
+    return take_number(each.sequence);
+  }
+
+  Status take_level(TableMetadata& table) {
+    EC_TRY(take_byte(table.level));
+    if (table.level > kLevelMax) return newer("level", table.level);
+    std::uint8_t kind = 0;
+    EC_TRY(take_byte(kind));
+    if (kind > static_cast<std::uint8_t>(TableKind::Singles)) return newer("table kind", kind);
+    table.kind = static_cast<TableKind>(kind);
+    EC_TRY(take_number(table.number));
+    table.run = table.number;
+    if (table.level == 0) return ok();
+    EC_TRY(take_number32(table.namespace_id));
+    return take_number(table.run);
+  }
+
+  Status take_table(TableMetadata& table) {
+    EC_TRY(take_level(table));
+    EC_TRY(take_number(table.size_bytes));
+    EC_TRY(take_number(table.entry_count));
+    EC_TRY(take_number(table.delete_count));
+    EC_TRY(take_number(table.item_count));
+    EC_TRY(take_checksum(table.checksum));
+    EC_TRY(take_number(table.sequence_min));
+    EC_TRY(take_number(table.sequence_max));
+    EC_TRY(take_text(kFullKeyMaxBytes, table.smallest));
+    EC_TRY(take_text(kFullKeyMaxBytes, table.largest));
+    if (table.smallest.size() < kNamespacePrefixBytes || table.largest < table.smallest)
+      return damaged("table bounds are out of order");
+    if (table.sequence_max < table.sequence_min) return damaged("sequences are out of order");
+    std::uint64_t count = 0;
+    EC_TRY(take_number(count));
+    // Each takes a byte at least: no length is believed that the edit cannot hold.
+    if (count > rest_.size()) return damaged("more value files than bytes");
+    table.value_files.resize(static_cast<std::size_t>(count));
+    for (ValueFileUse& use : table.value_files) {
+      EC_TRY(take_number(use.file_number));
+      EC_TRY(take_number(use.bytes));
+    }
+    return ok();
+  }
+
+  const char* begin_;
+  ByteView rest_;
+};
+
+}  // namespace
+
+Bytes VersionEdit::encode() const {
+  Bytes out;
+  if (format_version) append_number(out, Tag::FormatVersion, *format_version);
+  if (file_number_limit) append_number(out, Tag::FileNumberLimit, *file_number_limit);
+  if (namespace_id_limit) append_number(out, Tag::NamespaceIdLimit, *namespace_id_limit);
+  for (const NamespaceInfo& info : namespaces) append_namespace(out, info);
+  for (const NamespaceId id : dropped_namespaces) append_number(out, Tag::DroppedNamespace, id);
+  for (const RangeDelete& each : range_deletes) {
+    append_tag(out, Tag::RangeDelete);
+    append_length_prefixed(out, each.lower);
+    append_length_prefixed(out, each.upper);
+    append_varint64(out, each.sequence);
+  }
+  for (const ValueFileMetadata& file : added_value_files) append_value_file(out, file);
+  for (const FileNumber number : removed_value_files)
+    append_number(out, Tag::RemovedValueFile, number);
+  for (const TableMetadata& table : added_tables) append_table(out, table);
+  for (const FileNumber number : removed_tables) append_number(out, Tag::RemovedTable, number);
+  if (flushed_sequence) append_number(out, Tag::FlushedSequence, *flushed_sequence);
+  if (oldest_wal_segment) append_number(out, Tag::OldestWalSegment, *oldest_wal_segment);
+  return out;
+}
+
+Result<VersionEdit> VersionEdit::decode(ByteView encoded) {
+  VersionEdit edit;
+  Decoder decoder(encoded);
+  while (!decoder.done()) EC_TRY(decoder.take_field(edit));
+  return edit;
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,64 @@
+// One change to what a store consists of: the payload of one manifest record. A manifest begins
+// with an edit that builds the whole state from nothing; every later one is applied to it, whole or
+// not at all. Plain data.
+//
+// Bytes, version 1: fields one after another, each a tag of one byte and its content. Numbers are
+// varints unless said otherwise, "bytes" are length-prefixed (base/coding.h). A field may come
+// several times where the word is "one".
+//
+//   tag  field
+//     1  format version; the first field of a manifest's first edit, nowhere else
+//     2  file numbers below this are reserved: never given out again
+//     3  namespace ids below this have been given out
+//     4  one namespace: id, name (bytes), placement (1 byte), codec (1 byte), scope_bytes
+//     5  one added value file: number, namespace id, placement (1 byte), size in bytes, items,
+//        checksum (fixed32)
+//     6  one removed value file: number
+//     7  one added table: level (1 byte), kind (1 byte: 0 groups, 1 singles), number, from level 1
+//        on: namespace id, run; size in bytes, entries, deletes, items, checksum (fixed32),
+//        smallest sequence, largest sequence, smallest full key (bytes), largest full key (bytes),
+//        count of value files; of each: number, bytes of the items that the table points to
+//     8  one removed table: number
+//     9  everything up to this sequence is in tables
+//    10  the oldest WAL segment that holds anything newer; 0: no segment was ever written
+//    12  one range delete: lower full key (bytes), upper full key (bytes), sequence
+//    11  one dropped namespace: id. Its value files, and tables that held nothing else, are removed
+//    by
+//        the same edit; other tables of level 0 no longer point into them
+//
+// An unknown tag, level, kind, placement or codec comes from a newer version and is refused.
+// Limits: names kNamespaceNameMaxBytes, keys kKeySizeMaxBytes and the prefix.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/range_deletes.h"
+#include "edgecase/engine.h"
+#include "table/table_metadata.h"
+
+namespace edgecase::engine {
+
+inline constexpr std::uint32_t kManifestFormatVersion = 1;
+
+struct VersionEdit {
+  std::optional<std::uint32_t> format_version;
+  std::optional<FileNumber> file_number_limit;
+  std::optional<NamespaceId> namespace_id_limit;
+  std::vector<NamespaceInfo> namespaces;
+  std::vector<NamespaceId> dropped_namespaces;
+  std::vector<ValueFileMetadata> added_value_files;
+  std::vector<FileNumber> removed_value_files;
+  std::vector<TableMetadata> added_tables;
+  std::vector<FileNumber> removed_tables;
+  std::vector<RangeDelete> range_deletes;
+  std::optional<SequenceNumber> flushed_sequence;
+  std::optional<std::uint64_t> oldest_wal_segment;
+
+  Bytes encode() const;
+  // Corruption, or Unsupported for what only a newer version writes.
+  static Result<VersionEdit> decode(ByteView encoded);
+};
+
+}  // namespace edgecase::engine

@@ -1,0 +1,358 @@
+#include "version/version_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "file/file_names.h"
+#include "file/whole_file.h"
+#include "log/log_reader.h"
+
+namespace edgecase::engine {
+namespace {
+
+constexpr std::uint64_t kManifestBytes = 1u << 20;
+// Reserved at once: an edit every 65,536 files.
+constexpr std::uint64_t kFileNumberBlock = 1u << 16;
+constexpr std::size_t kCurrentMaxBytes = 64;
+
+bool names(const Version& version, const ObsoleteFile& file) {
+  if (file.kind == ObsoleteFile::Kind::Values) return version.value_files.contains(file.number);
+  return std::any_of(version.tables.begin(), version.tables.end(),
+                     [&](const TablePointer& table) { return table->number == file.number; });
+}
+
+}  // namespace
+
+VersionSet::VersionSet(FileSystem& file_system, std::string metadata_directory,
+                       const StoreId& store_id)
+    : file_system_(file_system),
+      metadata_directory_(std::move(metadata_directory)),
+      store_id_(store_id) {}
+
+Result<std::unique_ptr<VersionSet>> VersionSet::create(FileSystem& file_system,
+                                                       std::string metadata_directory,
+                                                       const StoreId& store_id) {
+  std::unique_ptr<VersionSet> set(
+      new VersionSet(file_system, std::move(metadata_directory), store_id));
+  MutexLock lock(set->edit_mutex_);
+  EC_TRY(set->start_manifest(VersionState{}));
+  return set;
+}
+
+Result<std::unique_ptr<VersionSet>> VersionSet::recover(FileSystem& file_system,
+                                                        std::string metadata_directory,
+                                                        const StoreId& store_id) {
+  std::unique_ptr<VersionSet> set(
+      new VersionSet(file_system, std::move(metadata_directory), store_id));
+  EC_TRY(set->read_manifest());
+  return set;
+}
+
+Status VersionSet::read_manifest() {
+  const std::string current = current_path(metadata_directory_);
+  EC_ASSIGN_OR_RETURN(Bytes name, read_whole_file(file_system_, current, kCurrentMaxBytes));
+  const bool terminated = !name.empty() && name.back() == '\n';
+  if (terminated) name.pop_back();
+  const auto parsed = parse_file_name(name);
+  if (!terminated || !parsed || parsed->type != FileType::Manifest)
+    return corruption(current + ": does not name a manifest");
+
+  const std::string path = manifest_path(metadata_directory_, parsed->number);
+  auto file = file_system_.open_file(path);
+  if (file.status().code() == StatusCode::NotFound)
+    return corruption(path + ": missing, but CURRENT names it");
+  if (!file.ok()) return file.status();
+  auto opened = LogReader::open(std::move(file).value());
+  if (opened.status().code() == StatusCode::NotFound)
+    return corruption(path + ": has no head, but CURRENT names it");
+  if (!opened.ok()) return opened.status();
+  LogReader& reader = **opened;
+  const LogIdentity& identity = reader.identity();
+  if (identity.store_id != store_id_) return unavailable(path + ": belongs to another store");
+  if (identity.type != LogType::Manifest || identity.number != parsed->number)
+    return corruption(path + ": the head is not that of this manifest");
+
+  VersionState state;
+  bool first = true;
+  for (;;) {
+    EC_ASSIGN_OR_RETURN(const std::optional<LogRecord> record, reader.next());
+    if (!record) break;
+    auto edit = VersionEdit::decode(record->payload);
+    if (!edit.ok()) return Status(edit.status().code(), path + ": " + edit.status().message());
+    if (first != edit->format_version.has_value())
+      return corruption(path + ": the state does not begin with its format version");
+    first = false;
+    if (const Status fits = state.apply(*edit); !fits.ok())
+      return corruption(path + ": " + fits.message());
+  }
+  if (first) return corruption(path + ": holds no state, but CURRENT names it");
+
+  MutexLock lock(edit_mutex_);
+  next_manifest_number_ = parsed->number + 1;
+  manifest_end_bytes_ = reader.end_bytes();
+  manifest_number_.store(parsed->number);
+  auto live = state.namespaces.begin();
+  for (NamespaceId id = 1; id < state.namespace_id_limit; ++id) {
+    if (live != state.namespaces.end() && live->id == id) {
+      ++live;
+    } else {
+      dropped_.insert(id);
+    }
+  }
+  const FileNumber limit = state.file_number_limit;
+  install(std::move(state));
+  MutexLock state_lock(mutex_);
+  next_file_number_ = limit;  // what was reserved and not used is skipped
+  return ok();
+}
+
+Status VersionSet::make_durable() {
+  MutexLock lock(edit_mutex_);
+  if (manifest_ != nullptr) return ok();  // this process made it
+  const Status started = start_manifest(state());
+  if (started.code() != StatusCode::OutOfSpace) return started;
+  // On a full drive the store must open all the same, to be read and to give space back.
+  EC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<LogFile> file,
+      file_system_.open_log_file(manifest_path(metadata_directory_, manifest_number_.load())));
+  EC_TRY(file->sync());
+  return file_system_.sync_directory(metadata_directory_);
+}
+
+std::shared_ptr<const Version> VersionSet::current() const {
+  MutexLock lock(mutex_);
+  return state_.version;
+}
+
+VersionState VersionSet::state() const {
+  MutexLock lock(mutex_);
+  return state_;
+}
+
+Status VersionSet::apply(const VersionEdit& edit) {
+  MutexLock lock(edit_mutex_);
+  if (dropped_.empty()) return apply_locked(edit);
+  VersionEdit rest = edit;
+  std::vector<ObsoleteFile> withdrawn = withdraw_dropped(state(), rest);
+  EC_TRY(apply_locked(rest));
+  if (!withdrawn.empty()) {
+    MutexLock state_lock(mutex_);
+    retired_.push_back({{}, std::move(withdrawn)});
+  }
+  return ok();
+}
+
+Status VersionSet::drop_namespace(NamespaceId id) {
+  MutexLock lock(edit_mutex_);
+  EC_TRY(find_namespace(id).status());
+  const std::shared_ptr<const Version> version = current();
+  VersionEdit edit;
+  edit.dropped_namespaces.push_back(id);
+  for (const auto& [number, file] : version->value_files) {
+    if (file.namespace_id == id) edit.removed_value_files.push_back(number);
+  }
+  for (const TablePointer& table : version->tables) {
+    const bool all_of_it = std::all_of(
+        table->value_files.begin(), table->value_files.end(), [&](const ValueFileUse& use) {
+          return version->value_files.at(use.file_number).namespace_id == id;
+        });
+    if (all_of_it) edit.removed_tables.push_back(table->number);
+  }
+  return apply_locked(edit);
+}
+
+Status VersionSet::apply_locked(const VersionEdit& edit) {
+  VersionState next = state();
+  EC_TRY(next.apply(edit));
+  EC_TRY(log_edit(edit, next));
+  retire(edit, next);
+  // Before the state changes: who does not find a namespace there knows that it was dropped.
+  for (const NamespaceId id : edit.dropped_namespaces) dropped_.insert(id);
+  install(std::move(next));
+  return ok();
+}
+
+void VersionSet::retire(const VersionEdit& edit, const VersionState& next) {
+  MutexLock lock(mutex_);
+  if (next.version == state_.version) return;
+  while (!retired_.empty() && retired_.front().files.empty() && retired_.front().version.expired())
+    retired_.pop_front();
+  std::vector<ObsoleteFile> files;
+  for (const FileNumber number : edit.removed_tables)
+    files.push_back({ObsoleteFile::Kind::Table, Placement::Metadata, number});
+  for (const FileNumber number : edit.removed_value_files) {
+    const Placement placement = state_.version->value_files.at(number).placement;
+    files.push_back({ObsoleteFile::Kind::Values, placement, number});
+  }
+  retired_.push_back({state_.version, std::move(files)});
+}
+
+std::vector<ObsoleteFile> VersionSet::take_obsolete_files() {
+  std::vector<ObsoleteFile> files;
+  std::vector<std::shared_ptr<const Version>> held;  // let go after the lock
+  MutexLock lock(mutex_);
+  for (Retired& retired : retired_) {
+    if (auto version = retired.version.lock()) held.push_back(std::move(version));
+    // A file was named by versions up to this one only.
+    std::erase_if(retired.files, [&](const ObsoleteFile& file) {
+      const bool named = std::any_of(held.begin(), held.end(),
+                                     [&](const auto& version) { return names(*version, file); });
+      if (!named) files.push_back(file);
+      return !named;
+    });
+  }
+  std::erase_if(retired_, [](const Retired& retired) {
+    return retired.files.empty() && retired.version.expired();
+  });
+  lock.unlock();
+  return files;
+}
+
+bool VersionSet::has_obsolete_files() const {
+  MutexLock lock(mutex_);
+  return std::any_of(retired_.begin(), retired_.end(),
+                     [](const Retired& retired) { return !retired.files.empty(); });
+}
+
+void VersionSet::install(VersionState next) {
+  has_range_deletes_.store(next.version->range_deletes != nullptr, std::memory_order_release);
+  namespace_id_limit_.store(next.namespace_id_limit, std::memory_order_release);
+  MutexLock lock(mutex_);
+  state_ = std::move(next);
+}
+
+Status VersionSet::log_edit(const VersionEdit& edit, const VersionState& next) {
+  if (manifest_ != nullptr) {
+    const Bytes payload = edit.encode();
+    if (manifest_->fits(payload.size()) && append(payload).ok()) return ok();
+    // Full, or failed: never written to again.
+    manifest_end_bytes_ = manifest_->durable_bytes();
+    manifest_.reset();
+  }
+  return start_manifest(next);
+}
+
+Status VersionSet::append(const Bytes& payload) {
+  const std::uint64_t before = manifest_->appended_bytes();
+  const ByteView part = payload;
+  EC_TRY(manifest_->append(++edits_, {&part, 1}));
+  EC_TRY(manifest_->sync());
+  bytes_written_.fetch_add(manifest_->appended_bytes() - before);
+  return ok();
+}
+
+Status VersionSet::start_manifest(const VersionState& state) {
+  const std::uint64_t number = next_manifest_number_++;
+  const std::string path = manifest_path(metadata_directory_, number);
+  const Bytes payload = state.snapshot().encode();
+  // Half of it stays for the edits to come.
+  const std::uint64_t capacity = std::max(kManifestBytes, 2 * log_file_bytes_for(payload.size()));
+
+  // A file of this number can only be what an unfinished start left.
+  if (const Status removed = file_system_.remove_file(path);
+      !removed.ok() && removed.code() != StatusCode::NotFound) {
+    return removed;
+  }
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<LogFile> file, file_system_.create_log_file(path, capacity));
+  LogIdentity identity;
+  identity.store_id = store_id_;
+  identity.type = LogType::Manifest;
+  identity.number = number;
+  identity.predecessor = manifest_number_.load();
+  identity.predecessor_bytes = manifest_end_bytes_;
+  EC_ASSIGN_OR_RETURN(manifest_, LogWriter::create(std::move(file), identity));
+  Status written = append(payload);
+  if (written.ok()) written = file_system_.sync_directory(metadata_directory_);
+  if (written.ok()) written = replace_current(number);
+  if (!written.ok()) {
+    manifest_.reset();
+    return written;
+  }
+  manifest_number_.store(number);
+  remove_other_manifests(number);
+  return ok();
+}
+
+Status VersionSet::replace_current(std::uint64_t number) {
+  return replace_whole_file(file_system_, metadata_directory_,
+                            current_new_path(metadata_directory_),
+                            current_path(metadata_directory_), manifest_name(number) + "\n");
+}
+
+void VersionSet::remove_other_manifests(std::uint64_t kept) {
+  const auto entries = file_system_.list_directory(metadata_directory_);
+  if (!entries.ok()) return;  // they do no harm; the next start tries again
+  for (const DirectoryEntry& entry : *entries) {
+    const auto parsed = parse_file_name(entry.name);
+    if (parsed && parsed->type == FileType::Manifest && parsed->number != kept)
+      static_cast<void>(file_system_.remove_file(join_path(metadata_directory_, entry.name)).ok());
+  }
+}
+
+Result<FileNumber> VersionSet::take_file_numbers(std::uint64_t count) {
+  MutexLock lock(edit_mutex_);
+  VersionEdit edit;
+  {
+    MutexLock state_lock(mutex_);
+    if (state_.file_number_limit - next_file_number_ < count)
+      edit.file_number_limit = next_file_number_ + std::max(count, kFileNumberBlock);
+  }
+  if (edit.file_number_limit) EC_TRY(apply_locked(edit));
+  MutexLock state_lock(mutex_);
+  const FileNumber first = next_file_number_;
+  next_file_number_ += count;
+  return first;
+}
+
+Status FileNumberBlock::reserve(VersionSet& versions, std::uint64_t count) {
+  if (end_ - next_ >= count) return ok();
+  EC_ASSIGN_OR_RETURN(next_, versions.take_file_numbers(count));
+  end_ = next_ + count;
+  return ok();
+}
+
+FileNumber FileNumberBlock::take() {
+  EC_CHECK(next_ < end_);
+  return next_++;
+}
+
+Result<NamespaceId> VersionSet::create_namespace(std::string_view name,
+                                                 const NamespaceOptions& options) {
+  if (name.empty() || name.size() > kNamespaceNameMaxBytes)
+    return invalid_argument("a namespace name has 1 to " + std::to_string(kNamespaceNameMaxBytes) +
+                            " bytes, this one " + std::to_string(name.size()));
+  if (options.scope_bytes > kKeySizeMaxBytes)
+    return invalid_argument("scope_bytes is over the limit of a key");
+  MutexLock lock(edit_mutex_);
+  const VersionState before = state();
+  for (const NamespaceInfo& info : before.namespaces) {
+    if (info.name == name) return already_exists("namespace " + std::string(name));
+  }
+  if (before.namespaces.size() >= kNamespaceCountMax)
+    return busy("there are " + std::to_string(kNamespaceCountMax) + " namespaces, the most");
+  VersionEdit edit;
+  edit.namespace_id_limit = before.namespace_id_limit + 1;
+  edit.namespaces.push_back({before.namespace_id_limit, std::string(name), options});
+  EC_TRY(apply_locked(edit));
+  return before.namespace_id_limit;
+}
+
+Result<NamespaceInfo> VersionSet::find_namespace(std::string_view name) const {
+  MutexLock lock(mutex_);
+  for (const NamespaceInfo& info : state_.namespaces) {
+    if (info.name == name) return info;
+  }
+  return not_found("namespace " + std::string(name));
+}
+
+Result<NamespaceInfo> VersionSet::find_namespace(NamespaceId id) const {
+  MutexLock lock(mutex_);
+  const auto found = std::lower_bound(
+      state_.namespaces.begin(), state_.namespaces.end(), id,
+      [](const NamespaceInfo& info, NamespaceId wanted) { return info.id < wanted; });
+  if (found != state_.namespaces.end() && found->id == id) return *found;
+  return not_found("namespace " + std::to_string(id));
+}
+
+}  // namespace edgecase::engine

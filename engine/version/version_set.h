@@ -1,0 +1,133 @@
+// The current version and its manifest: a log of edits, MANIFEST-<n>, that CURRENT names.
+//
+// An edit counts once it is synced. A manifest that is full, or that failed a write or a sync, is
+// given up: MANIFEST-<n+1> begins with the whole state, is synced, and CURRENT is replaced (write
+// CURRENT.new, sync, rename, sync the directory). Until an edit succeeds somewhere the old manifest
+// stays and may hold the failed edit, so files that a failed edit names must be kept until a later
+// one succeeds. Opening changes nothing: the first edit after it starts a new manifest.
+//
+// CURRENT holds the name of the manifest and a line feed.
+//
+// Thread-safe. Edits are applied one after another; their mutex is held across the manifest's I/O.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/mutex.h"
+#include "base/store_id.h"
+#include "edgecase/engine.h"
+#include "log/log_writer.h"
+#include "version/dropped_ids.h"
+#include "version/version.h"
+
+namespace edgecase::engine {
+
+class VersionSet {
+ public:
+  // Starts an empty store: the manifest first, CURRENT last.
+  static Result<std::unique_ptr<VersionSet>> create(FileSystem& file_system,
+                                                    std::string metadata_directory,
+                                                    const StoreId& store_id);
+  // Reads what CURRENT names. Errors: Corruption, Unsupported, IoError.
+  static Result<std::unique_ptr<VersionSet>> recover(FileSystem& file_system,
+                                                     std::string metadata_directory,
+                                                     const StoreId& store_id);
+
+  // What was read may be in the page cache only, after a kill; if a sync had failed before it, no
+  // later one writes that out. Begins a new manifest, so that before anything is removed or reused
+  // that an older state names, this one outlives a power cut. On a full drive it syncs what is
+  // there.
+  Status make_durable();
+
+  std::shared_ptr<const Version> current() const;
+  VersionState state() const;
+
+  // Durable and current on return. After an error neither holds for certain; see above. What is of
+  // a namespace that was dropped meanwhile is left out, and its files become obsolete.
+  Status apply(const VersionEdit& edit);
+
+  // The files that edits removed and that nobody can read any more, since every version that named
+  // them is gone: the caller unlinks them. Each is handed out once.
+  std::vector<ObsoleteFile> take_obsolete_files();
+  // Whether there are removed files that somebody may still read.
+  bool has_obsolete_files() const;
+
+  // The first of `count` numbers in a row that are the caller's alone. Noted in the manifest if
+  // need be.
+  Result<FileNumber> take_file_numbers(std::uint64_t count);
+
+  Result<NamespaceId> create_namespace(std::string_view name, const NamespaceOptions& options);
+  Result<NamespaceInfo> find_namespace(std::string_view name) const;
+  Result<NamespaceInfo> find_namespace(NamespaceId id) const;
+  // Unreadable on return; the files become obsolete. NotFound, or as apply().
+  Status drop_namespace(NamespaceId id);
+  // Ids are given out without gaps and never again.
+  bool was_given_out(NamespaceId id) const {
+    return id != 0 && id < namespace_id_limit_.load(std::memory_order_acquire);
+  }
+  bool has_namespace(NamespaceId id) const { return was_given_out(id) && !dropped_.contains(id); }
+  const DroppedIds& dropped() const { return dropped_; }
+  // Whether the current version has range deletes: cheaper than to look.
+  bool has_range_deletes() const { return has_range_deletes_.load(std::memory_order_acquire); }
+
+  std::uint64_t manifest_number() const { return manifest_number_.load(); }
+  std::uint64_t manifest_bytes_written() const { return bytes_written_.load(); }
+
+ private:
+  VersionSet(FileSystem& file_system, std::string metadata_directory, const StoreId& store_id);
+
+  Status read_manifest();
+  Status apply_locked(const VersionEdit& edit) EC_REQUIRES(edit_mutex_);
+  Status log_edit(const VersionEdit& edit, const VersionState& next) EC_REQUIRES(edit_mutex_);
+  Status append(const Bytes& payload) EC_REQUIRES(edit_mutex_);
+  Status start_manifest(const VersionState& state) EC_REQUIRES(edit_mutex_);
+  Status replace_current(std::uint64_t number);
+  void remove_other_manifests(std::uint64_t kept);
+  void retire(const VersionEdit& edit, const VersionState& next);
+  void install(VersionState next);
+
+  // A version that was current, and what the edit after it removed.
+  struct Retired {
+    std::weak_ptr<const Version> version;
+    std::vector<ObsoleteFile> files;
+  };
+
+  FileSystem& file_system_;
+  const std::string metadata_directory_;
+  const StoreId store_id_;
+
+  Mutex edit_mutex_;  // held across manifest I/O; taken before mutex_
+  std::unique_ptr<LogWriter> manifest_ EC_GUARDED_BY(edit_mutex_);  // null: start a new one
+  std::uint64_t next_manifest_number_ EC_GUARDED_BY(edit_mutex_) = 1;
+  std::uint64_t manifest_end_bytes_ EC_GUARDED_BY(edit_mutex_) = 0;
+  std::uint64_t edits_ EC_GUARDED_BY(edit_mutex_) = 0;
+
+  mutable Mutex mutex_;
+  VersionState state_ EC_GUARDED_BY(mutex_);
+  FileNumber next_file_number_ EC_GUARDED_BY(mutex_) = 1;
+  std::deque<Retired> retired_ EC_GUARDED_BY(mutex_);  // oldest first
+
+  std::atomic<NamespaceId> namespace_id_limit_{1};
+  DroppedIds dropped_;  // written under edit_mutex_
+  std::atomic<bool> has_range_deletes_{false};
+  std::atomic<std::uint64_t> manifest_number_{0};
+  std::atomic<std::uint64_t> bytes_written_{0};
+};
+
+// Numbers for the files of one flush or merge. Owned by one thread.
+class FileNumberBlock {
+ public:
+  // Before the files are made: what is left is kept if it is enough.
+  Status reserve(VersionSet& versions, std::uint64_t count);
+  FileNumber take();
+
+ private:
+  FileNumber next_ = 0;
+  FileNumber end_ = 0;
+};
+
+}  // namespace edgecase::engine

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Turns the reports that figures.sh gathered into the table of RESULTS.md: medians, and the range they lie in."""
+import json
+import sys
+
+
+def thousands(value):
+    return f"{value:,.0f}"
+
+
+def decimals(places):
+    return lambda value: f"{value:,.{places}f}"
+
+
+# Figure, aim, label of the report, field, unit, how to write it.
+FIGURES = [
+    ("durable line protocol over HTTP, 6 M lines", "", "http-long", "ops_per_second", "lines/s", thousands),
+    ("the same in readings", "", "http-long", "readings_per_second", "readings/s", thousands),
+    ("InfluxDB 1.6.7 beside it", "", "http-long", "influxdb_ops_per_second", "lines/s", thousands),
+    ("ratio", "≥ 3", "http-long", "ratio_to_influxdb", "", decimals(2)),
+    ("processor time of the daemon", "", "http-long", "server_cpu_us_per_reading", "µs a reading", decimals(2)),
+    ("processor time of InfluxDB", "", "http-long", "influxdb_cpu_us_per_reading", "µs a reading", decimals(2)),
+    ("durable line protocol over HTTP, 200,000 lines", "", "http", "ops_per_second", "lines/s", thousands),
+    ("InfluxDB 1.6.7 beside it", "", "http", "influxdb_ops_per_second", "lines/s", thousands),
+    ("ratio, before it compacts", "≥ 3", "http", "ratio_to_influxdb", "", decimals(2)),
+    ("durable MQTT QoS 1 through mosquitto", "stated", "mqtt", "ops_per_second", "messages/s", thousands),
+    ("paho that stores nothing, QoS 0", "", "mqtt", "paho_qos0_per_second", "messages/s", thousands),
+    ("paho that stores nothing, QoS 1", "", "mqtt", "paho_qos1_per_second", "messages/s", thousands),
+    ("ratio to QoS 0", "stated", "mqtt", "ratio_to_paho_qos0", "", decimals(2)),
+    ("ratio to QoS 1", "stated", "mqtt", "ratio_to_paho_qos1", "", decimals(2)),
+    ("1 M readings, --every 1h --agg mean", "≥ 5 M", "query", "ops_per_second", "readings/s", thousands),
+    ("its first row", "≤ 10", "query", "mean_first_row_ms", "ms", decimals(2)),
+    ("1 M readings as CSV", "", "query", "csv_readings_per_second", "readings/s", thousands),
+    ("`last` of one series, median", "≤ 1", "query", "last_p50_ms", "ms", decimals(3)),
+    ("`last` of one series, p99", "≤ 1", "query", "last_p99_ms", "ms", decimals(3)),
+    ("resident after 10 M readings, 1,000 series", "≤ 64", "footprint", "loaded_resident_mib", "MiB", decimals(1)),
+    ("the same, at its peak", "≤ 64", "footprint", "peak_memory_bytes", "MiB", lambda v: f"{v / 2**20:,.1f}"),
+    ("resident idle, empty store", "≤ 12", "footprint", "idle_resident_mib", "MiB", decimals(1)),
+    ("start on an empty store", "≤ 50", "footprint", "start_ms", "ms", decimals(1)),
+    ("recovery of all the WAL can hold, readings", "≤ 1000", "recovery", "recovery_ms", "ms", decimals(0)),
+    ("entries in it", "", "recovery", "num", "", thousands),
+    ("recovery of all the WAL can hold, 1 KiB values", "≤ 1000", "recovery-1k", "recovery_ms", "ms", decimals(0)),
+    ("bytes in it", "", "recovery-1k", "wal_bytes", "MB", lambda v: f"{v / 1e6:,.0f}"),
+    ("bytes a reading: one sensor, 1 s, 1 decimal", "≤ 3", "footprint", "bytes_per_regular_reading", "", decimals(2)),
+    ("bytes a reading: 1,000 series of ten kinds", "", "footprint", "bytes_per_reading", "", decimals(2)),
+    ("fillseq, 50 B", "", "fillseq", "ops_per_second", "puts/s", thousands),
+    ("fillrandom, 50 B", "", "fillrandom", "ops_per_second", "puts/s", thousands),
+    ("fillrandom, 50 B, batches of 100", "", "fillrandom-100", "ops_per_second", "puts/s", thousands),
+    ("fillrandom, 1 KiB", "", "fillrandom-1k", "ops_per_second", "puts/s", thousands),
+    ("write amplification, fillrandom 1 KiB", "", "fillrandom-1k", "write_amplification", "", decimals(2)),
+    ("readrandom, 50 B", "", "readrandom", "ops_per_second", "gets/s", thousands),
+    ("readseq, 50 B", "", "readseq", "ops_per_second", "entries/s", thousands),
+    ("synced puts, 1 writer", "", "sync-1", "ops_per_second", "puts/s", thousands),
+    ("synced puts, 8 writers", "", "sync-8", "ops_per_second", "puts/s", thousands),
+]
+
+
+def median(values):
+    return sorted(values)[(len(values) - 1) // 2]
+
+
+def main():
+    reports = {}
+    with open(sys.argv[1], encoding="utf-8") as lines:
+        for line in lines:
+            report = json.loads(line)
+            reports.setdefault(report["label"], []).append(report)
+    print("| figure | aim | median | lowest to highest | unit | runs |")
+    print("|---|---|---|---|---|---|")
+    for name, aim, label, field, unit, write in FIGURES:
+        values = [report[field] for report in reports.get(label, []) if field in report]
+        if values:
+            print(f"| {name} | {aim} | {write(median(values))} | {write(min(values))} to {write(max(values))} "
+                  f"| {unit} | {len(values)} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+#include "bench/report.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+using namespace edgecase::cli::bench;
+
+TEST_CASE("bench report: the JSON has the fields of the contract") {
+  Report report;
+  report.workload = "fillseq";
+  report.num = 2'000;
+  report.value_size = 50;
+  report.threads = 2;
+  report.sync = true;
+  report.seed = 7;
+  report.seconds = 0.5;
+  report.user_bytes = 132'000;
+  report.write_amplification = 1.25;
+  report.space_amplification = 1.0625;
+  report.peak_memory_bytes = 1 << 20;
+  report.latency.add(1'000);
+  report.more = {{"settle_seconds", 0.25}};
+  const auto json = nlohmann::json::parse(report_json(report));
+  CHECK(json["workload"] == "fillseq");
+  CHECK(json["engine"] == "edgecase");
+  CHECK(json["num"] == 2'000);
+  CHECK(json["value_size"] == 50);
+  CHECK(json["threads"] == 2);
+  CHECK(json["sync"] == true);
+  CHECK(json["seed"] == 7);
+  CHECK(json["seconds"] == 0.5);
+  CHECK(json["ops_per_second"] == 4'000);
+  CHECK(json["mb_per_second"] == 0.264);
+  for (const char* name : {"p50", "p95", "p99", "p999", "max"}) {
+    CAPTURE(name);
+    CHECK(json["latency_us"][name] == 1.0);
+  }
+  CHECK(json["write_amplification"] == 1.25);
+  CHECK(json["space_amplification"] == doctest::Approx(1.0625).epsilon(0.001));
+  CHECK(json["peak_memory_bytes"] == 1 << 20);
+  CHECK(json["version"].is_string());
+  CHECK(json["settle_seconds"] == 0.25);
+}
+
+TEST_CASE("bench report: a run that did nothing has no rate and no infinity") {
+  const auto json = nlohmann::json::parse(report_json(Report{}));
+  CHECK(json["ops_per_second"] == 0);
+  CHECK(json["latency_us"]["p50"] == 0);
+}

@@ -1,0 +1,83 @@
+// The servers that a benchmark starts beside the daemon, where they are installed.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "bench/counting_subscriber.h"
+#include "bench/influx_process.h"
+#include "bench/line_load.h"
+#include "bench/mosquitto_process.h"
+#include "bench/mqtt_load.h"
+#include "bench/process_usage.h"
+#include "bench/sensor_lines.h"
+#include "support/temp_directory.h"
+
+using namespace edgecase;
+using namespace edgecase::cli::bench;
+
+TEST_CASE("bench: a child ends with its owner, and one that cannot start is told of") {
+  const test::TempDirectory directory;
+  pid_t id = 0;
+  {
+    auto child = ChildProcess::start({"sleep", "1000"}, directory / "log");
+    REQUIRE(child.ok());
+    id = (*child)->id();
+    CHECK((*child)->running());
+    CHECK(usage_of(id).resident_bytes > 0);
+  }
+  CHECK(kill(id, 0) == -1);
+  CHECK(errno == ESRCH);
+  auto nothing = ChildProcess::start({"/nowhere/program"}, directory / "log");
+  REQUIRE(nothing.ok());
+  CHECK(wait_until_ready(**nothing, 10, [] { return false; }).code() == StatusCode::Unavailable);
+}
+
+TEST_CASE("bench: messages published reach a subscriber through a private mosquitto") {
+  if (access("/usr/sbin/mosquitto", X_OK) != 0) {
+    MESSAGE("skipped: no mosquitto here");
+    return;
+  }
+  const test::TempDirectory directory;
+  {
+    const auto broker = MosquittoProcess::start(directory.path());
+    REQUIRE_MESSAGE(broker.ok(), broker.status().to_string());
+    for (const int qos : {0, 1}) {
+      const auto counter = CountingSubscriber::connect((*broker)->port(), qos);
+      REQUIRE_MESSAGE(counter.ok(), counter.status().to_string());
+      REQUIRE(publish_numbers((*broker)->endpoint(), 2, 501, 1).ok());
+      for (int i = 0; i < 10'000 && (*counter)->messages() < 501; ++i) sleep_ms(1);
+      CHECK((*counter)->messages() == 501);
+    }
+  }
+  CHECK(std::filesystem::is_empty(directory.path()));
+}
+
+TEST_CASE("bench: a private InfluxDB takes the lines") {
+  if (access("/usr/bin/influxd", X_OK) != 0) {
+    MESSAGE("skipped: no influxd here");
+    return;
+  }
+  const test::TempDirectory directory;
+  {
+    const auto influx = InfluxProcess::start(directory.path());
+    REQUIRE_MESSAGE(influx.ok(), influx.status().to_string());
+    REQUIRE(create_database((*influx)->endpoint(), "bench").ok());
+    SensorLineOptions lines;
+    lines.lines = 2'000;
+    lines.lines_per_body = 300;
+    const auto requests = make_write_requests(make_sensor_bodies(lines), "bench");
+    const auto load = send_all((*influx)->endpoint(), requests, 2, 0);
+    REQUIRE_MESSAGE(load.ok(), load.status().to_string());
+    CHECK(load->requests == 7);
+    HttpClient client((*influx)->endpoint());
+    const auto count = client.get("/query?db=bench&q=SELECT%20count(co2)%20FROM%20node");
+    REQUIRE(count.ok());
+    CHECK(count->find(",2000]") != std::string::npos);
+    CHECK_FALSE(
+        send_all((*influx)->endpoint(), make_write_requests({"no line"}, "bench"), 1, 0).ok());
+  }
+  CHECK(std::filesystem::is_empty(directory.path()));
+}

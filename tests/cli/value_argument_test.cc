@@ -1,0 +1,79 @@
+#include "value_argument.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+
+#include "export_directory.h"
+
+namespace edgecase::cli {
+namespace {
+
+TEST_CASE("the type of a value is guessed from its text") {
+  struct Case {
+    const char* text;
+    wire::ValueType type;
+  };
+  using enum wire::ValueType;
+  for (const Case& c : {Case{"21.5", Float64}, Case{"-3", Float64}, Case{"+3", Float64},
+                        Case{"1e3", Float64}, Case{"true", Bool}, Case{"false", Bool},
+                        Case{"True", Text}, Case{"nan", Text}, Case{"inf", Text}, Case{"", Text},
+                        Case{"1 ", Text}, Case{"0x10", Text}, Case{"on", Text}}) {
+    CAPTURE(c.text);
+    const auto value = parse_value(c.text, "");
+    REQUIRE(value.ok());
+    CHECK(value->type == c.type);
+  }
+}
+
+TEST_CASE("a declared type takes what fits and nothing else") {
+  CHECK(parse_value("-9223372036854775808", "int")->int64 ==
+        std::numeric_limits<std::int64_t>::min());
+  CHECK(parse_value("+7", "int")->int64 == 7);
+  CHECK(parse_value("7", "float")->float64 == 7.0);
+  CHECK(parse_value("7", "text")->text == "7");
+  CHECK(parse_value("\xff", "bytes")->text == "\xff");
+  struct Case {
+    const char* text;
+    const char* type;
+  };
+  for (const Case& c :
+       {Case{"1.5", "int"}, Case{"9223372036854775808", "int"}, Case{"", "int"}, Case{"x", "float"},
+        Case{"nan", "float"}, Case{"inf", "float"}, Case{"1e999", "float"}, Case{"yes", "bool"},
+        Case{"1", "bool"}, Case{"\xff", "text"}, Case{"\xff", ""}, Case{"1", "number"}}) {
+    CAPTURE(c.text);
+    CAPTURE(c.type);
+    CHECK(parse_value(c.text, c.type).status().code() == StatusCode::InvalidArgument);
+  }
+}
+
+TEST_CASE("a reading becomes the JSON that the daemon takes") {
+  CHECK(reading_json("default", "a\"b", "c", "", wire::Value::of_float64(21.5)) ==
+        R"({"namespace":"default","device":"a\"b","sensor":"c","value":21.5,"type":"float"})");
+  CHECK(reading_json("n", "a", "b", "2025-11-20T14:00:00Z", wire::Value::of_int64(-1)) ==
+        R"({"namespace":"n","device":"a","sensor":"b","time":"2025-11-20T14:00:00Z",)"
+        R"("value":-1,"type":"int"})");
+  CHECK(reading_json("n", "a", "b", "", wire::Value::of_bool(true)) ==
+        R"({"namespace":"n","device":"a","sensor":"b","value":true,"type":"bool"})");
+  CHECK(reading_json("n", "a", "b", "", wire::Value::of_text("x\ny")) ==
+        R"({"namespace":"n","device":"a","sensor":"b","value":"x\ny","type":"text"})");
+}
+
+TEST_CASE("content types follow the file's name") {
+  CHECK(content_type_of_file("a/b.jpg") == "image/jpeg");
+  CHECK(content_type_of_file("x.json") == "application/json");
+  CHECK(content_type_of_file("x") == "application/octet-stream");
+  CHECK(content_type_of_file("-") == "application/octet-stream");
+}
+
+TEST_CASE("names become file names that lead nowhere else") {
+  CHECK(file_name_of("kitchen") == "kitchen");
+  CHECK(file_name_of("..") == "%2E.");
+  CHECK(file_name_of(".hidden") == "%2Ehidden");
+  CHECK(file_name_of("50%") == "50%25");
+  CHECK(file_name_of("a:b c") == "a:b c");
+}
+
+}  // namespace
+}  // namespace edgecase::cli

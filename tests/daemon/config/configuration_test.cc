@@ -1,0 +1,225 @@
+#include "config/configuration.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "config/settings_file.h"
+#include "config/validate.h"
+
+namespace edgecase::config {
+namespace {
+
+// As load_configuration(), from text.
+Status load_text(const std::string& text, Configuration& configuration) {
+  EC_TRY(apply_file(text, "edgecase.toml", configuration));
+  return validate(configuration);
+}
+
+TEST_CASE("the contract's sample is accepted, but for what this version must refuse") {
+  const std::string sample = R"([storage]
+metadata = "/var/lib/edgecase"          # onboard NVMe: keys, filters, index, WAL, catalog, audit
+values   = "/var/lib/edgecase/values"   # set it to the external SSD's mount
+memory-limit = "64MiB"
+wal-limit    = "256MiB"
+retention    = "forever"                # default for devices without a rule
+expiry       = "bounded"                # bytes of expired data gone within a stated bound
+on-full      = "reject"                 # or "evict-oldest"
+encryption-key-file = ""                # 32 bytes; set before first start
+
+[http]
+socket = "/run/edgecase/edgecase.sock"
+listen = "127.0.0.1:8650"               # "" turns TCP off
+tls-cert = ""                           # with tls-key: HTTPS
+tls-key  = ""
+allow-insecure = false
+
+[mqtt]
+broker = "mqtt://127.0.0.1:1883"        # mqtts:// for TLS; "" turns the client off
+username = ""
+password-file = ""
+tls-ca = ""
+listen = ""                             # "127.0.0.1:1884"
+
+[[mqtt.rule]]
+topic = "sensors/{device}/{sensor}"
+
+[[mqtt.rule]]
+topic  = "zigbee2mqtt/{device}"
+preset = "zigbee2mqtt"
+retention = "30d"
+
+[audit]
+mode = "batched"                        # off | batched (1 s) | strict (durable before the answer)
+)";
+  Configuration configuration;
+  const Status status = load_text(sample, configuration);
+  REQUIRE_MESSAGE(status.ok(), status.message());
+  REQUIRE(configuration.settings.mqtt.rules.size() == 2);
+  CHECK(configuration.settings.mqtt.rules[0].topic == "sensors/{device}/{sensor}");
+  CHECK(configuration.settings.mqtt.rules[1].preset == "zigbee2mqtt");
+  CHECK(configuration.settings.mqtt.rules[1].retention == "30d");
+  CHECK(configuration.settings.mqtt.rules[1].where == "edgecase.toml:28:1");
+  CHECK(configuration.idle ==
+        std::vector<std::string>{"mqtt.rule.retention: readings are kept for ever: this version "
+                                 "does not expire data"});
+}
+
+TEST_CASE("a rule takes every key of the contract") {
+  Configuration configuration;
+  const Status status = load_text(R"([[mqtt.rule]]
+topic = "a/{device+}"
+payload = "json"
+sensor = "temp"
+device = "/id"
+time = "/ts"
+time-format = "unix_ms"
+namespace = "plant"
+retention = "forever"
+owner = "me"
+purpose = ["heating", "billing"]
+qos = 0
+preset = "tasmota"
+)",
+                                  configuration);
+  REQUIRE_MESSAGE(status.ok(), status.message());
+  const MqttRuleSettings& rule = configuration.settings.mqtt.rules.at(0);
+  CHECK(rule.topic == "a/{device+}");
+  CHECK(rule.payload == "json");
+  CHECK(rule.sensor == "temp");
+  CHECK(rule.device == "/id");
+  CHECK(rule.time == "/ts");
+  CHECK(rule.time_format == "unix_ms");
+  CHECK(rule.namespace_name == "plant");
+  CHECK(rule.owner == "me");
+  CHECK(rule.purpose == "heating,billing");
+  CHECK(rule.qos == 0);
+  CHECK(configuration.idle.size() == 3);
+}
+
+TEST_CASE("each mistake in a file is one line: where, key, what is wrong, what would be right") {
+  struct Case {
+    const char* text;
+    const char* message;
+  };
+  for (const Case& c : {
+           Case{"[storage]\nvaleus = \"x\"\n",
+                "edgecase.toml:2:1: storage.valeus: unknown key, did you mean storage.values?"},
+           Case{"[storage]\n\n  colour = 1\n",
+                "edgecase.toml:3:3: storage.colour: unknown key, see `edgecase config example`"},
+           Case{"[storrage]\n",
+                "edgecase.toml:1:2: storrage: unknown section, did you mean storage?"},
+           Case{"top = 1\n",
+                "edgecase.toml:1:1: top: unknown section, see `edgecase config example`"},
+           Case{"http = 5\n", "edgecase.toml:1:1: http: is not a section, write [http]"},
+           Case{"[storage]\nmemory-limit = \"big\"\n",
+                "edgecase.toml:2:16: storage.memory-limit: \"big\" is not a size, use bytes or a "
+                "unit, as in 64MiB"},
+           Case{"[storage]\nmemory-limit = true\n",
+                "edgecase.toml:2:1: storage.memory-limit: is true or false, use a size, as in "
+                "\"64MiB\""},
+           Case{
+               "[storage]\nmemory-limit = 64.5\n",
+               "edgecase.toml:2:1: storage.memory-limit: is a number with decimals, use a size, as "
+               "in \"64MiB\""},
+           Case{"[storage]\nmemory-limit = 1024\n",
+                "edgecase.toml:2:16: storage.memory-limit: 1KiB is out of range, use 32MiB to "
+                "64GiB"},
+           Case{"[storage]\nvalues = 7\n",
+                "edgecase.toml:2:1: storage.values: is a whole number, use text in quotes"},
+           Case{"[storage]\nvalues = 1979-05-27\n",
+                "edgecase.toml:2:1: storage.values: is a date or time, use text in quotes"},
+           Case{"[storage.values]\nx = 1\n",
+                "edgecase.toml:1:10: storage.values: is a table, use text in quotes"},
+           Case{"[http]\nallow-insecure = \"true\"\n",
+                "edgecase.toml:2:1: http.allow-insecure: is text, use true or false, without "
+                "quotes"},
+           Case{"[http]\nthreads = \"4\"\n",
+                "edgecase.toml:2:1: http.threads: is text, use a whole number, without quotes"},
+           Case{"[http]\nthreads = -4\n",
+                "edgecase.toml:2:11: http.threads: \"-4\" is not a whole number, use digits alone, "
+                "as in 100"},
+           Case{"[mqtt]\nrule = 5\n",
+                "edgecase.toml:2:8: mqtt.rule: is not a list of tables, write [[mqtt.rule]]"},
+           Case{"[mqtt]\nrule = [5]\n",
+                "edgecase.toml:2:9: mqtt.rule: is not a table, write [[mqtt.rule]]"},
+           Case{"[[mqtt.rule]]\npayload = \"json\"\n",
+                "edgecase.toml:1:1: mqtt.rule.topic: is missing, write topic = "
+                "\"sensors/{device}/{sensor}\""},
+           Case{"[[mqtt.rule]]\ntopic = \"a\"\npaylod = \"json\"\n",
+                "edgecase.toml:3:1: mqtt.rule.paylod: unknown key, did you mean "
+                "mqtt.rule.payload?"},
+           Case{"[[mqtt.rule]]\ntopic = \"a\"\nqos = 2\n",
+                "edgecase.toml:3:7: mqtt.rule.qos: is neither 0 nor 1, use 1 (QoS 2 can lose "
+                "messages in a power cut, 1 cannot)"},
+           Case{"[[mqtt.rule]]\ntopic = 1\n",
+                "edgecase.toml:2:9: mqtt.rule.topic: is a whole number, use text in quotes"},
+           Case{
+               "[[mqtt.rule]]\ntopic = \"a\"\nretention = \"long\"\n",
+               "edgecase.toml:3:13: mqtt.rule.retention: \"long\" is not a duration, use 30d, 12h, "
+               "90m or forever"},
+           Case{"[[mqtt.rule]]\ntopic = \"a\"\npurpose = [1]\n",
+                "edgecase.toml:3:12: mqtt.rule.purpose: is not text, use \"heating\""},
+       }) {
+    CAPTURE(c.text);
+    Configuration configuration;
+    const Status status = load_text(c.text, configuration);
+    CHECK(status.code() == StatusCode::InvalidArgument);
+    CHECK(status.message() == c.message);
+  }
+}
+
+TEST_CASE("what is not TOML is told with its place") {
+  for (const char* text : {"[storage\n", "x", "a = \"\xff\"\n",
+                           "[http]\nlisten = \"a\"\nlisten = "
+                           "\"b\"\n"}) {
+    Configuration configuration;
+    const Status status = load_text(text, configuration);
+    CHECK(status.code() == StatusCode::InvalidArgument);
+    CHECK_MESSAGE(status.message().starts_with("edgecase.toml:"), status.message());
+    CHECK(status.message().find(": not TOML: ") != std::string::npos);
+    CHECK(status.message().find('\n') == std::string::npos);
+  }
+}
+
+TEST_CASE("a missing file is empty or an error, as asked") {
+  Sources sources;
+  sources.file = "/nonexistent/edgecase.toml";
+  CHECK(load_configuration(sources).ok());
+  sources.missing_file = MissingFile::IsError;
+  const auto configuration = load_configuration(sources);
+  CHECK(configuration.status().message() ==
+        "/nonexistent/edgecase.toml:1:1: file: does not exist, start one with `edgecase config "
+        "example`");
+  sources.file = "/";
+  CHECK(load_configuration(sources).status().code() == StatusCode::InvalidArgument);
+}
+
+TEST_CASE("mistakes in the environment and in flags name their place") {
+  Sources sources;
+  sources.file = "";
+  sources.environment = {{"EDGECASE_HTTP_THREADS", "x"}};
+  CHECK(load_configuration(sources).status().message() ==
+        "EDGECASE_HTTP_THREADS: http.threads: \"x\" is not a whole number, use digits alone, as in "
+        "100");
+  sources.environment = {{"EDGECASE_STORAGE_VALEUS", "x"}};
+  CHECK(load_configuration(sources).status().message() ==
+        "EDGECASE_STORAGE_VALEUS: unknown key, did you mean EDGECASE_STORAGE_VALUES?");
+  sources.environment = {{"EDGECASE_HOST", "x"}, {"EDGECASE_TOKEN", "y"}, {"HOME", "/"}};
+  CHECK(load_configuration(sources).ok());
+  sources.flags = {{"http.threads", "0"}};
+  CHECK(load_configuration(sources).status().message() ==
+        "--http.threads: http.threads: 0 is out of range, use 1 to 64");
+}
+
+TEST_CASE("without any rule the plain layout is the rule") {
+  Sources sources;
+  sources.file = "";
+  const auto configuration = load_configuration(sources);
+  REQUIRE(configuration.ok());
+  REQUIRE(configuration->settings.mqtt.rules.size() == 1);
+  CHECK(configuration->settings.mqtt.rules[0].topic == kDefaultTopic);
+}
+
+}  // namespace
+}  // namespace edgecase::config

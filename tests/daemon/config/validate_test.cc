@@ -1,0 +1,123 @@
+#include "config/validate.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace edgecase::config {
+namespace {
+
+Result<Configuration> load_flags(NamedTexts flags) {
+  Sources sources;
+  sources.file = "";
+  sources.flags = std::move(flags);
+  return load_configuration(sources);
+}
+
+TEST_CASE("listen addresses") {
+  struct Case {
+    const char* text;
+    const char* host;
+    int port;
+  };
+  for (const Case& c : {Case{"127.0.0.1:8650", "127.0.0.1", 8650}, Case{"[::1]:0", "::1", 0},
+                        Case{"localhost:65535", "localhost", 65535}}) {
+    CAPTURE(c.text);
+    const auto address = parse_listen_address(c.text);
+    REQUIRE(address.ok());
+    CHECK(address->host == c.host);
+    CHECK(address->port == c.port);
+  }
+  for (const char* text :
+       {"", ":", ":80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1",
+        "127.0.0.1:80x", "::1:80", "[::1:80", "[zz]:80", "http://a:80", "a b:80", "[::1]80"}) {
+    CAPTURE(text);
+    CHECK(parse_listen_address(text).status().code() == StatusCode::InvalidArgument);
+  }
+}
+
+TEST_CASE("loopback is what only this machine reaches") {
+  for (const char* host : {"127.0.0.1", "127.9.9.9", "::1", "localhost"}) CHECK(is_loopback(host));
+  for (const char* host : {"0.0.0.0", "::", "192.168.0.1", "::ffff:10.0.0.1", "example", ""}) {
+    CHECK_FALSE(is_loopback(host));
+  }
+}
+
+TEST_CASE("settings that do not fit are refused with words") {
+  struct Case {
+    NamedTexts flags;
+    const char* message;
+  };
+  const std::string long_path = "/" + std::string(120, 'x');
+  for (const Case& c : {
+           Case{{{"storage.values", "/var/lib/edgecase/"}},
+                "--storage.values: storage.values: is the directory of storage.metadata too"},
+           Case{{{"storage.values", "/var/./lib/x/../edgecase"}}, "storage.metadata too"},
+           Case{{{"storage.values", "/var/lib"}}, "holds storage.metadata"},
+           Case{{{"storage.values", "/"}}, "holds storage.metadata"},
+           Case{{{"storage.values", "/var/lib/edgecase/wal"}}, "is the engine's own"},
+           Case{{{"storage.values", "/var/lib/edgecase/wal/x"}}, "is the engine's own"},
+           Case{{{"storage.values", "/var/lib/edgecase/tables"}}, "is the engine's own"},
+           Case{{{"storage.values", ""}}, "is empty, give a directory"},
+           Case{{{"storage.metadata", ""}}, "is empty, give a directory"},
+           Case{{{"storage.on-full", "evict-oldest"}}, "this version never deletes readings"},
+           Case{{{"storage.encryption-key-file", "/k"}}, "this version does not encrypt"},
+           Case{{{"http.socket", long_path}}, "is longer than 107 bytes"},
+           Case{{{"http.listen", "8650"}}, "\"8650\" is not an address, use 127.0.0.1:8650"},
+           Case{{{"http.listen", "0.0.0.0:8650"}},
+                "--http.listen: http.listen: 0.0.0.0:8650 is reachable from other machines"},
+           Case{{{"http.listen", "[::]:8650"}}, "is reachable from other machines"},
+           Case{{{"http.body-limit", "32MiB"}}, "default: http.in-flight-limit: is less than"},
+           Case{{{"http.tls-cert", "/c"}}, "this version does not serve HTTPS"},
+           Case{{{"http.tls-key", "/c"}}, "this version does not serve HTTPS"},
+           Case{{{"mqtt.broker", "mqtts://a:8883"}}, "does not speak TLS to the broker"},
+           Case{{{"mqtt.broker", "127.0.0.1:1883"}}, "is not a broker, use mqtt://127.0.0.1:1883"},
+           Case{{{"mqtt.broker", "mqtt://"}}, "is not a broker"},
+           Case{{{"mqtt.broker", "mqtt://a:0"}}, "is not a broker"},
+           Case{{{"mqtt.broker", "mqtt://u:p@a:1883"}}, "holds a user, use mqtt.username"},
+           Case{{{"mqtt.client-id", ""}}, "is empty, give a name"},
+           Case{{{"mqtt.password-file", "/p"}}, "mqtt.username is not"},
+           Case{{{"mqtt.tls-ca", "/ca"}}, "does not speak TLS"},
+           Case{{{"mqtt.listen", "127.0.0.1:1884"}}, "does not take MQTT connections"},
+       }) {
+    CAPTURE(c.message);
+    const auto configuration = load_flags(c.flags);
+    CHECK(configuration.status().code() == StatusCode::InvalidArgument);
+    CHECK_MESSAGE(configuration.status().message().find(c.message) != std::string::npos,
+                  configuration.status().message());
+  }
+}
+
+TEST_CASE("settings that fit are taken") {
+  for (const NamedTexts& flags : {
+           NamedTexts{{"storage.values", "/mnt/ssd"}},
+           NamedTexts{{"storage.values", "/var/lib/edgecase-values"}},
+           NamedTexts{{"storage.values", "/var/lib/edgecase/walnut"}},
+           NamedTexts{{"http.listen", ""}},
+           NamedTexts{{"http.socket", ""}},
+           NamedTexts{{"http.listen", "0.0.0.0:8650"}, {"http.allow-insecure", "true"}},
+           NamedTexts{{"http.listen", "127.0.0.1:0"}},
+           NamedTexts{{"mqtt.broker", ""}},
+           NamedTexts{{"mqtt.broker", "mqtt://broker.local"}},
+           NamedTexts{{"mqtt.broker", "mqtt://[fe80::1]:1883"}},
+           NamedTexts{{"mqtt.broker", "mqtt://[fe80::1]"}},
+           NamedTexts{{"mqtt.username", "u"}, {"mqtt.password-file", "/p"}},
+       }) {
+    const auto configuration = load_flags(flags);
+    CHECK_MESSAGE(configuration.ok(), configuration.status().message());
+  }
+}
+
+TEST_CASE("what is harmless to ignore is taken and named") {
+  const auto configuration = load_flags(
+      {{"storage.retention", "30d"}, {"storage.expiry", "exact"}, {"audit.mode", "strict"}});
+  REQUIRE(configuration.ok());
+  CHECK(configuration->idle ==
+        std::vector<std::string>{
+            "storage.retention: readings are kept for ever: this version does not expire data",
+            "storage.expiry: this version does not expire data",
+            "audit.mode: this version keeps no audit log"});
+}
+
+}  // namespace
+}  // namespace edgecase::config

@@ -1,0 +1,111 @@
+#include "http/decimal.h"
+
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <string>
+
+#include "edgecase/random.h"
+
+namespace edgecase::http {
+namespace {
+
+DecimalOutcome parse(const std::string& text, double& value, std::size_t& used) {
+  const char* position = text.data();
+  const DecimalOutcome outcome = parse_decimal(position, text.data() + text.size(), value);
+  used = static_cast<std::size_t>(position - text.data());
+  return outcome;
+}
+
+}  // namespace
+
+TEST_CASE("parse_decimal reads what strtod reads") {
+  for (const char* text : {"0",
+                           "-0",
+                           "1",
+                           "+1",
+                           "21.5",
+                           "-40.25",
+                           "1.",
+                           ".5",
+                           "-.5",
+                           "1e3",
+                           "1E-3",
+                           "1.5e+10",
+                           "9007199254740992",
+                           "9007199254740993",
+                           "9007199254740992.5",
+                           "0.1",
+                           "0.30000000000000004",
+                           "123456789012345678901234567890",
+                           "1e308",
+                           "1.7976931348623157e308",
+                           "5e-324",
+                           "2.2250738585072011e-308",
+                           "0.00000000000000000000000000001",
+                           "1e-400",
+                           "0e999",
+                           "00000000000000000000000000000000000001.5",
+                           "1e-22",
+                           "3.14159265358979323846"}) {
+    CAPTURE(text);
+    double value = 0;
+    std::size_t used = 0;
+    REQUIRE(parse(text, value, used) == DecimalOutcome::Ok);
+    CHECK(used == std::string(text).size());
+    CHECK(std::bit_cast<std::uint64_t>(value) ==
+          std::bit_cast<std::uint64_t>(std::strtod(text, nullptr)));
+  }
+}
+
+TEST_CASE("parse_decimal stops behind the number") {
+  double value = 0;
+  std::size_t used = 0;
+  REQUIRE(parse("21.5,b=2", value, used) == DecimalOutcome::Ok);
+  CHECK(used == 4);
+  REQUIRE(parse("7i", value, used) == DecimalOutcome::Ok);
+  CHECK(used == 1);
+}
+
+TEST_CASE("parse_decimal refuses what is no finite number") {
+  for (const char* text : {"", "-", "+", ".", "-.", "e5", "1e", "1e+", "nan", "inf", "-inf", "x"}) {
+    CAPTURE(text);
+    double value = 0;
+    std::size_t used = 0;
+    CHECK(parse(text, value, used) == DecimalOutcome::NotANumber);
+    CHECK(used == 0);
+  }
+  for (const char* text : {"1e309", "-1e309", "1e99999999999"}) {
+    CAPTURE(text);
+    double value = 0;
+    std::size_t used = 0;
+    CHECK(parse(text, value, used) == DecimalOutcome::TooLarge);
+  }
+}
+
+TEST_CASE("parse_decimal reads every printed double back") {
+  const std::uint64_t seed = system_random().next();
+  CAPTURE(seed);
+  SeededRandom random(seed);
+  for (int i = 0; i < 50'000; ++i) {
+    // Whole bit patterns, and values as sensors send them.
+    double want = i % 2 == 0 ? std::bit_cast<double>(random.next())
+                             : static_cast<double>(random.below(2'000'000)) / 1000.0 - 1000.0;
+    if (!std::isfinite(want)) continue;
+    char text[64];
+    std::snprintf(text, sizeof(text), i % 4 == 1 ? "%.6g" : "%.17g", want);
+    CAPTURE(text);
+    want = std::strtod(text, nullptr);
+    double value = 0;
+    std::size_t used = 0;
+    REQUIRE(parse(text, value, used) == DecimalOutcome::Ok);
+    REQUIRE(std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(want));
+  }
+}
+
+}  // namespace edgecase::http

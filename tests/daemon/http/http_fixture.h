@@ -1,0 +1,92 @@
+// A real server on a private socket and a port the system chose, over an engine in memory; and a
+// client that sends exactly the bytes it is given.
+#pragma once
+
+#include <zlib.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "catalog/catalog.h"
+#include "config/settings.h"
+#include "http/http_server.h"
+#include "http/listener.h"
+#include "ingest/ingest_pipeline.h"
+#include "observe/logger.h"
+#include "observe/metrics.h"
+#include "query/query_service.h"
+#include "support/manual_clock.h"
+#include "support/model_engine.h"
+#include "support/temp_directory.h"
+
+namespace edgecase::http::test {
+
+struct Answer {
+  int status = 0;                              // 0: the connection ended without an answer
+  std::map<std::string, std::string> headers;  // names in lower case
+  std::string body;                            // chunks joined
+  bool complete = false;                       // all of the body came, the last chunk too
+
+  std::string header(const std::string& name) const {
+    const auto found = headers.find(name);
+    return found == headers.end() ? "" : found->second;
+  }
+};
+
+// One connection. Every wait is bounded; tests fail instead of hanging.
+class Client {
+ public:
+  static Client over_tcp(std::uint16_t port);
+  static Client over_unix(const std::string& path);
+
+  bool connected() const { return static_cast<bool>(socket_); }
+  bool send(std::string_view bytes);
+  // True: the server closed the connection, after whatever else it sent.
+  bool closed();
+  Answer receive(std::string_view method = "GET");
+  Answer ask(std::string_view method, std::string_view target, std::string_view body = {},
+             std::string_view headers = {});
+  // The next bytes as they come.
+  bool receive_exactly(std::string_view expected);
+
+ private:
+  explicit Client(Socket socket) : socket_(std::move(socket)) {}
+  bool fill();
+  bool take_line(std::string& line);
+  bool take(std::size_t size, std::string& bytes);
+
+  Socket socket_;
+  std::string input_;
+};
+
+struct ServerFixture {
+  explicit ServerFixture(void (*adjust)(config::Settings&) = nullptr);
+  ~ServerFixture();
+
+  Client connect() const { return Client::over_tcp(server->tcp_port()); }
+  Answer ask(std::string_view method, std::string_view target, std::string_view body = {},
+             std::string_view headers = {}) const {
+    return connect().ask(method, target, body, headers);
+  }
+  // All of `selector` in namespace `ns` as NDJSON lines "device/sensor@time=value".
+  std::string stored(const std::string& ns = "default") const;
+
+  edgecase::test::TempDirectory directory;
+  edgecase::test::ManualClock clock;
+  config::Settings settings;
+  edgecase::test::ModelEngine engine;
+  observe::Metrics metrics;
+  observe::Logger logger{2, observe::LogStyle::Plain, clock};
+  std::unique_ptr<catalog::Catalog> catalog;
+  std::unique_ptr<ingest::IngestPipeline> pipeline;
+  std::unique_ptr<query::QueryService> queries;
+  std::unique_ptr<HttpServer> server;
+};
+
+enum class Wrapper : int { Gzip = 15 + 16, Zlib = 15, None = -15 };
+std::string compress(std::string_view text, Wrapper wrapper);
+
+}  // namespace edgecase::http::test

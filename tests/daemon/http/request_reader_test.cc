@@ -1,0 +1,80 @@
+#include "http/request_reader.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+namespace edgecase::http {
+namespace {
+
+const std::string kTwoRequests =
+    "POST /a?x=1 HTTP/1.1\r\nHost: h\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello"
+    "PUT /b HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: "
+    "chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+
+}  // namespace
+
+TEST_CASE("request reader: a cut anywhere makes no difference") {
+  for (std::size_t cut = 0; cut <= kTwoRequests.size(); ++cut) {
+    CAPTURE(cut);
+    ByteBudget budget(100);
+    RequestReader reader(budget, 100);
+    std::vector<ReceivedRequest> requests;
+    for (const std::string& part : {kTwoRequests.substr(0, cut), kTwoRequests.substr(cut)}) {
+      auto progress = reader.feed(part);
+      while (progress == RequestReader::Progress::Complete) {
+        requests.push_back(reader.take());
+        progress = reader.next();
+      }
+      REQUIRE(progress == RequestReader::Progress::NeedMore);
+    }
+    REQUIRE(requests.size() == 2);
+    CHECK(requests[0].head.target == "/a?x=1");
+    CHECK(requests[0].head.content_type == "text/plain");
+    CHECK(requests[0].body == "hello");
+    CHECK(requests[1].head.method == "PUT");
+    CHECK(requests[1].body == "abcde");
+    CHECK(reader.is_idle());
+    CHECK(budget.used_bytes() == 10);
+    requests.clear();
+    CHECK(budget.used_bytes() == 0);
+  }
+}
+
+TEST_CASE("request reader: the budget is returned when a body is refused") {
+  ByteBudget budget(8);
+  RequestReader reader(budget, 100);
+  REQUIRE(reader.feed("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 20\r\n\r\n12345678") ==
+          RequestReader::Progress::NeedMore);
+  CHECK(budget.used_bytes() == 8);
+  CHECK(reader.feed("9") == RequestReader::Progress::Refused);
+  CHECK(reader.refusal().http_status == 503);
+  CHECK(budget.used_bytes() == 0);
+}
+
+TEST_CASE("request head: what is kept of it") {
+  struct Case {
+    const char* head;
+    bool keep_alive;
+    const char* target;
+  };
+  for (const Case& c :
+       {Case{"GET /x HTTP/1.1\r\nHost: h\r\n\r\n", true, "/x"},
+        Case{"GET /x HTTP/1.1\r\nhOST:h\r\nConnection: Upgrade, CLOSE\r\n\r\n", false, "/x"},
+        Case{"GET /x HTTP/1.0\r\n\r\n", false, "/x"},
+        Case{"GET http://h/x?y HTTP/1.1\r\nHost: h\r\n\r\n", true, "/x?y"},
+        Case{"OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n", true, "/"},
+        Case{"\r\n\r\nGET /x HTTP/1.1\r\nHost: h\r\n\r\n", true, "/x"}}) {
+    CAPTURE(c.head);
+    RequestHead head;
+    std::size_t used = 0;
+    Refusal refusal;
+    REQUIRE(parse_request_head(c.head, head, used, refusal) == HeadOutcome::Complete);
+    CHECK(used == std::string_view(c.head).size());
+    CHECK(head.keep_alive == c.keep_alive);
+    CHECK(head.target == c.target);
+  }
+}
+
+}  // namespace edgecase::http

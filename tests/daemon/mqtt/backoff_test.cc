@@ -1,0 +1,22 @@
+#include "mqtt/backoff.h"
+
+#include <doctest/doctest.h>
+
+using namespace edgecase;
+
+TEST_CASE("backoff: bounds double from half a second to a minute, and jitter fills them") {
+  SeededRandom random(7);
+  mqtt::Backoff backoff(random);
+  std::int64_t bound = mqtt::Backoff::kFirstNs;
+  for (int i = 0; i < 20; ++i) {
+    const std::int64_t pause = backoff.next_ns();
+    CHECK(pause >= mqtt::Backoff::kLeastNs);
+    CHECK(pause <= bound);
+    bound = std::min(bound * 2, mqtt::Backoff::kMaxNs);
+  }
+  std::int64_t longest = 0;
+  for (int i = 0; i < 200; ++i) longest = std::max(longest, backoff.next_ns());
+  CHECK(longest > mqtt::Backoff::kMaxNs * 9 / 10);
+  backoff.reset();
+  CHECK(backoff.next_ns() <= mqtt::Backoff::kFirstNs);
+}

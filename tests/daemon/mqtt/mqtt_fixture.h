@@ -1,0 +1,70 @@
+// The daemon's way in on an engine in memory, for tests of MQTT.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mqtt/mqtt_source.h"
+#include "support/model_engine.h"
+#include "wire/reading_key.h"
+
+namespace edgecase::test {
+
+struct StoredReading {
+  std::int64_t time_ns = 0;
+  std::string text;  // "21.5", "true", the text itself
+};
+
+class MqttFixture {
+ public:
+  MqttFixture() {
+    auto opened = catalog::Catalog::open(engine, {});
+    REQUIRE(opened.ok());
+    catalog = std::move(opened).value();
+    pipeline = std::make_unique<ingest::IngestPipeline>(engine, *catalog, system_clock());
+  }
+
+  mqtt::MqttSourceParts parts() {
+    mqtt::MqttSourceParts all{engine, *catalog, *pipeline, system_clock(), system_random()};
+    all.hold_ns = hold_ns;
+    return all;
+  }
+
+  // Everything of one series, oldest first; empty when there is no such series.
+  std::vector<StoredReading> readings(std::string_view space, std::string_view device,
+                                      std::string_view sensor) {
+    std::vector<StoredReading> found;
+    const auto series = catalog->find(space, device, sensor);
+    if (!series.ok()) return found;
+    const auto each = engine.scan(series->id.namespace_id, {}, {});
+    REQUIRE(each.ok());
+    for (; (*each)->valid(); (*each)->next()) {
+      wire::ReadingKey key;
+      if (!wire::decode_reading_key((*each)->key(), key)) continue;
+      if (key.device != series->id.device || key.sensor != series->id.sensor) continue;
+      wire::Value value;
+      REQUIRE(wire::decode_value((*each)->value(), value));
+      std::string text(value.text);
+      if (value.type == wire::ValueType::Float64) text = std::to_string(value.float64);
+      if (value.type == wire::ValueType::Bool) text = value.boolean ? "true" : "false";
+      found.push_back({key.time_ns, text});
+    }
+    return found;
+  }
+
+  ModelEngine engine;
+  std::unique_ptr<catalog::Catalog> catalog;
+  std::unique_ptr<ingest::IngestPipeline> pipeline;
+  std::int64_t hold_ns = mqtt::MessageSink::kHoldNs;
+};
+
+inline config::MqttRuleSettings mqtt_rule(const char* topic) {
+  config::MqttRuleSettings rule;
+  rule.topic = topic;
+  return rule;
+}
+
+}  // namespace edgecase::test

@@ -1,0 +1,330 @@
+#include "mqtt/mqtt_source.h"
+
+#include <fstream>
+#include <set>
+
+#include "daemon/mqtt/mqtt_fixture.h"
+#include "mqtt/broker_socket.h"
+#include "support/mosquitto_broker.h"
+
+using namespace edgecase;
+using test::eventually;
+using test::MosquittoBroker;
+using test::mqtt_rule;
+using test::MqttFixture;
+
+#define SKIP_WITHOUT_MOSQUITTO()                    \
+  if (!MosquittoBroker::is_installed()) {           \
+    MESSAGE("skipped: mosquitto is not installed"); \
+    return;                                         \
+  }
+
+namespace {
+
+config::MqttSettings settings_for(const MosquittoBroker& broker) {
+  config::MqttSettings settings;
+  settings.broker = broker.url();
+  settings.client_id = "edgecase-test";
+  settings.rules = {mqtt_rule("s/{device}/{sensor}")};
+  return settings;
+}
+
+std::unique_ptr<mqtt::MqttSource> source_of(MqttFixture& fixture,
+                                            const config::MqttSettings& settings) {
+  auto source = mqtt::MqttSource::create(settings, {}, fixture.parts());
+  REQUIRE(source.ok());
+  (*source)->start();
+  return std::move(source).value();
+}
+
+std::unique_ptr<mqtt::MqttSource> connected_source(MqttFixture& fixture,
+                                                   const config::MqttSettings& settings) {
+  auto source = source_of(fixture, settings);
+  REQUIRE(eventually([&source] { return source->status().connected; }));
+  return source;
+}
+
+std::vector<std::string> numbers(int from, int to) {
+  std::vector<std::string> all;
+  for (int i = from; i < to; ++i) all.push_back(std::to_string(i));
+  return all;
+}
+
+std::set<int> stored_numbers(MqttFixture& fixture) {
+  std::set<int> all;
+  for (const auto& reading : fixture.readings("default", "k", "t")) {
+    all.insert(static_cast<int>(std::stod(reading.text)));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("mqtt source: messages become readings") {
+  SKIP_WITHOUT_MOSQUITTO();
+  MosquittoBroker broker;
+  REQUIRE(broker.start());
+  MqttFixture fixture;
+  auto source = connected_source(fixture, settings_for(broker));
+  REQUIRE(broker.publish("s/k/t", numbers(0, 500)));
+  REQUIRE(broker.publish("s/k/t", numbers(500, 1'000), 0));
+  REQUIRE(broker.publish_one("s/k/frame", std::string("\xff\x00\x01", 3), false));
+  CHECK(eventually([&source] { return source->status().counters.readings == 1'001; }));
+  CHECK(stored_numbers(fixture).size() == 1'000);
+  CHECK(fixture.readings("default", "k", "frame").size() == 1);
+  const auto status = source->status();
+  CHECK(status.broker == broker.url());
+  CHECK(status.counters.messages == 1'001);
+  CHECK(status.last_message_ns > 0);
+  CHECK(mqtt::status_json(status).find("\"connected\":true") != std::string::npos);
+}
+
+TEST_CASE("mqtt source: connected means that the broker has taken the subscriptions") {
+  SKIP_WITHOUT_MOSQUITTO();
+  constexpr int kRules = 60;
+  MosquittoBroker broker("log_type all");
+  REQUIRE(broker.start());
+  auto settings = settings_for(broker);
+  settings.rules.clear();
+  for (int i = 0; i < kRules; ++i) {
+    settings.rules.push_back(mqtt_rule(("s" + std::to_string(i) + "/{device}/{sensor}").c_str()));
+  }
+  MqttFixture fixture;
+  const auto source = connected_source(fixture, settings);
+  const std::string log = broker.log();
+  const std::string_view answer = "Sending SUBACK to edgecase-test";
+  int answers = 0;
+  for (std::size_t at = log.find(answer); at != std::string::npos; at = log.find(answer, at + 1)) {
+    ++answers;
+  }
+  CHECK(answers == kRules);
+}
+
+TEST_CASE("mqtt source: what arrives while the daemon is down waits at the broker") {
+  SKIP_WITHOUT_MOSQUITTO();
+  MosquittoBroker broker;
+  REQUIRE(broker.start());
+  MqttFixture fixture;
+  auto source = connected_source(fixture, settings_for(broker));
+  source->stop();
+  source.reset();
+  REQUIRE(broker.publish("s/k/t", numbers(0, 200)));
+  source = connected_source(fixture, settings_for(broker));
+  CHECK(eventually([&fixture] { return stored_numbers(fixture).size() == 200; }));
+}
+
+TEST_CASE("mqtt source: reconnects after the broker was killed, nothing it kept is lost") {
+  SKIP_WITHOUT_MOSQUITTO();
+  MosquittoBroker broker("autosave_on_changes true\nautosave_interval 1");
+  REQUIRE(broker.start());
+  MqttFixture fixture;
+  auto source = connected_source(fixture, settings_for(broker));
+  int sent = 0;
+  for (int round = 0; round < 3; ++round) {
+    REQUIRE(broker.publish("s/k/t", numbers(sent, sent + 50)));
+    sent += 50;
+    // A clean end lets mosquitto save; after SIGKILL it is only asked to be there again.
+    if (round == 1) {
+      REQUIRE(eventually([&] { return stored_numbers(fixture).size() == std::size_t(sent); }));
+      broker.kill();
+    } else {
+      broker.stop();
+    }
+    REQUIRE(eventually([&source] { return !source->status().connected; }));
+    REQUIRE(broker.start());
+    REQUIRE(eventually([&source] { return source->status().connected; }));
+  }
+  REQUIRE(broker.publish("s/k/t", numbers(sent, sent + 50)));
+  CHECK(eventually([&] { return stored_numbers(fixture).size() == std::size_t(sent) + 50; }));
+  CHECK(source->status().connects >= 4);
+}
+
+TEST_CASE("mqtt source: a broker that is not there yet is waited for") {
+  SKIP_WITHOUT_MOSQUITTO();
+  MosquittoBroker broker;
+  REQUIRE(broker.start());
+  broker.stop();
+  MqttFixture fixture;
+  auto source = source_of(fixture, settings_for(broker));
+  REQUIRE(eventually([&source] { return !source->status().last_error.empty(); }));
+  CHECK(!source->status().connected);
+  REQUIRE(broker.start());
+  CHECK(eventually([&source] { return source->status().connected; }));
+}
+
+TEST_CASE("mqtt source: a message that cannot be stored is not acknowledged and comes again") {
+  SKIP_WITHOUT_MOSQUITTO();
+  MosquittoBroker broker;
+  REQUIRE(broker.start());
+  MqttFixture fixture;
+  fixture.hold_ns = 50'000'000;
+  auto source = connected_source(fixture, settings_for(broker));
+  REQUIRE(broker.publish("s/k/t", numbers(0, 10)));
+  REQUIRE(eventually([&fixture] { return stored_numbers(fixture).size() == 10; }));
+  fixture.engine.fail_writes(out_of_space("drive is full"));
+  REQUIRE(broker.publish("s/k/t", numbers(10, 100)));
+  REQUIRE(eventually([&source] { return source->status().counters.withheld >= 2; }));
+  CHECK(stored_numbers(fixture).size() == 10);
+  fixture.engine.fail_writes(ok());
+  CHECK(eventually([&fixture] { return stored_numbers(fixture).size() == 100; }));
+  CHECK(source->status().counters.redelivered > 0);
+}
+
+TEST_CASE("mqtt source: stopping while the drive refuses leaves the message with the broker") {
+  SKIP_WITHOUT_MOSQUITTO();
+  MosquittoBroker broker;
+  REQUIRE(broker.start());
+  MqttFixture fixture;
+  auto source = connected_source(fixture, settings_for(broker));
+  fixture.engine.fail_writes(io_error("pulled out"));
+  REQUIRE(broker.publish("s/k/t", numbers(0, 100)));
+  REQUIRE(eventually([&source] { return source->status().lag_ns > 0; }));
+  source->stop();
+  CHECK(stored_numbers(fixture).empty());
+  fixture.engine.fail_writes(ok());
+  source = connected_source(fixture, settings_for(broker));
+  CHECK(eventually([&fixture] { return stored_numbers(fixture).size() == 100; }));
+}
+
+TEST_CASE("mqtt source: retained messages come once, not at every reconnect") {
+  SKIP_WITHOUT_MOSQUITTO();
+  MosquittoBroker broker;
+  REQUIRE(broker.start());
+  REQUIRE(broker.publish_one("s/k/state", "on", true));
+  MqttFixture fixture;
+  auto source = connected_source(fixture, settings_for(broker));
+  REQUIRE(eventually([&source] { return source->status().counters.readings == 1; }));
+  broker.stop();
+  REQUIRE(eventually([&source] { return !source->status().connected; }));
+  REQUIRE(broker.start());
+  REQUIRE(eventually([&source] { return source->status().connected; }));
+  REQUIRE(broker.publish_one("s/k/last", "1", false));
+  REQUIRE(eventually([&source] { return source->status().counters.readings == 2; }));
+  CHECK(fixture.readings("default", "k", "state").size() == 1);
+}
+
+TEST_CASE("mqtt source: messages no rule takes are kept as rejected and acknowledged") {
+  SKIP_WITHOUT_MOSQUITTO();
+  MosquittoBroker broker;
+  REQUIRE(broker.start());
+  MqttFixture fixture;
+  auto settings = settings_for(broker);
+  settings.rules = {mqtt_rule("a/{device+}/temp")};
+  auto source = connected_source(fixture, settings);
+  REQUIRE(broker.publish_one("a/b/c/temp", "1", false));
+  REQUIRE(broker.publish_one("a/b/c/hum", "2", false));
+  REQUIRE(broker.publish_one("a/b/temp", "{\"x\":", false));
+  CHECK(eventually([&source] { return source->status().counters.rejected == 2; }));
+  CHECK(fixture.readings("default", "b.c", "temp").empty());
+  CHECK(fixture.readings("default", "b.c", "value").size() == 1);
+  const auto kept = fixture.readings("_rejected", "mqtt", "message");
+  REQUIRE(kept.size() == 2);
+  CHECK(kept[0].text ==
+        R"({"topic":"a/b/c/hum","reason":"no rule takes this topic","payload":"2"})");
+}
+
+TEST_CASE("mqtt source: the filter of a removed rule is unsubscribed at the next start") {
+  SKIP_WITHOUT_MOSQUITTO();
+  MosquittoBroker broker;
+  REQUIRE(broker.start());
+  MqttFixture fixture;
+  auto settings = settings_for(broker);
+  settings.rules = {mqtt_rule("old/{device}/{sensor}"), mqtt_rule("s/{device}/{sensor}")};
+  auto source = connected_source(fixture, settings);
+  REQUIRE(broker.publish_one("old/k/t", "1", false));
+  REQUIRE(eventually([&source] { return source->status().counters.readings == 1; }));
+  source.reset();
+  settings.rules.erase(settings.rules.begin());
+  source = connected_source(fixture, settings);
+  REQUIRE(broker.publish_one("old/k/t", "2", false));
+  REQUIRE(broker.publish_one("s/k/t", "3", false));
+  REQUIRE(eventually([&source] { return source->status().counters.readings == 1; }));
+  CHECK(source->status().counters.messages == 1);
+  CHECK(source->status().counters.rejected == 0);
+}
+
+TEST_CASE("mqtt source: two daemons with one client id do not fight for the session") {
+  SKIP_WITHOUT_MOSQUITTO();
+  MosquittoBroker broker;
+  REQUIRE(broker.start());
+  MqttFixture one, two;
+  auto first = connected_source(one, settings_for(broker));
+  auto second = source_of(two, settings_for(broker));
+  const auto has_noticed = [](const mqtt::MqttSource& source) {
+    return source.status().last_error.find("another client uses mqtt.client-id") !=
+           std::string::npos;
+  };
+  REQUIRE(eventually([&] { return has_noticed(*first) || has_noticed(*second); }));
+  mqtt::MqttSource& stays = has_noticed(*first) ? *second : *first;
+  REQUIRE(eventually([&stays] { return stays.status().connected; }));
+  REQUIRE(broker.publish_one("s/k/t", "1", false));
+  CHECK(eventually([&stays] { return stays.status().counters.readings > 0; }));
+  CHECK(first->status().connected != second->status().connected);
+}
+
+TEST_CASE("mqtt source: user name and password of a file") {
+  SKIP_WITHOUT_MOSQUITTO();
+  test::TempDirectory directory;
+  const std::string passwords = directory.path() + "/passwords";
+  if (test::run_process({"mosquitto_passwd", "-b", "-c", passwords, "edge", "secret word"}, "") !=
+      0) {
+    MESSAGE("skipped: mosquitto_passwd is not installed");
+    return;
+  }
+  MosquittoBroker broker("allow_anonymous false\npassword_file " + passwords);
+  REQUIRE(broker.start());
+  MqttFixture fixture;
+  auto settings = settings_for(broker);
+  settings.username = "edge";
+  settings.password_file = directory.path() + "/secret";
+  std::ofstream(settings.password_file) << "wrong\n";
+  auto source = source_of(fixture, settings);
+  CHECK(eventually(
+      [&source] { return source->status().last_error.find("authori") != std::string::npos; }));
+  std::ofstream(settings.password_file, std::ios::trunc) << "secret word\n";
+  CHECK(eventually([&source] { return source->status().connected; }, 60));
+}
+
+TEST_CASE("mqtt source: settings are checked before anything starts") {
+  struct Case {
+    const char* part;
+    config::MqttSettings settings;
+  };
+  const auto with = [](auto change) {
+    config::MqttSettings settings;
+    change(settings);
+    return settings;
+  };
+  MqttFixture fixture;
+  for (const Case& c :
+       {Case{"TLS", with([](auto& s) { s.broker = "mqtts://b"; })},
+        Case{"mqtt.tls-ca", with([](auto& s) { s.tls_ca = "/ca.pem"; })},
+        Case{"mqtt.client-id", with([](auto& s) { s.client_id = ""; })},
+        Case{"needs mqtt.username", with([](auto& s) { s.password_file = "/p"; })},
+        Case{"a line from /nowhere", with([](auto& s) {
+               s.username = "u";
+               s.password_file = "/nowhere";
+             })},
+        Case{"mqtt.rule 1", with([](auto& s) { s.rules = {mqtt_rule("a/#/b")}; })}}) {
+    CAPTURE(c.part);
+    const auto source = mqtt::MqttSource::create(c.settings, {}, fixture.parts());
+    REQUIRE(!source.ok());
+    CHECK(source.status().code() == StatusCode::InvalidArgument);
+    CHECK(source.status().message().find(c.part) != std::string::npos);
+  }
+  const auto off =
+      mqtt::MqttSource::create(with([](auto& s) { s.broker = ""; }), {}, fixture.parts());
+  REQUIRE(off.ok());
+  CHECK(*off == nullptr);
+  CHECK(mqtt::check_mqtt_settings(config::MqttSettings{}).ok());
+}
+
+TEST_CASE("mqtt source: its figures appear among the metrics") {
+  MqttFixture fixture;
+  const auto source = mqtt::MqttSource::create({}, {}, fixture.parts());
+  REQUIRE(source.ok());
+  observe::Metrics metrics;
+  mqtt::register_metrics(**source, metrics);
+  CHECK(metrics.render().find("edgecase_mqtt_messages_total 0") != std::string::npos);
+  metrics.clear_callbacks();
+}

@@ -1,0 +1,48 @@
+#include "mqtt/rejected_messages.h"
+
+#include "daemon/mqtt/mqtt_fixture.h"
+
+using namespace edgecase;
+
+TEST_CASE("rejected messages: say topic, reason and payload, whatever it is") {
+  CHECK(mqtt::rejected_message_json("a/\"b", "no", "{x") ==
+        R"({"topic":"a/\"b","reason":"no","payload":"{x"})");
+  CHECK(mqtt::rejected_message_json("a", "no", std::string("\xff\x00", 2)) ==
+        R"({"topic":"a","reason":"no","payload_base64":"/wA="})");
+  const std::string large(mqtt::kRejectedPayloadMaxBytes + 1, 'x');
+  const std::string json = mqtt::rejected_message_json("a", "no", large);
+  CHECK(json.find("\"payload_bytes\":4097}") != std::string::npos);
+  CHECK(json.size() < large.size() + 100);
+  // Cut between characters, not inside one.
+  std::string umlauts = "x";
+  while (umlauts.size() <= mqtt::kRejectedPayloadMaxBytes) umlauts += "\xc3\xa4";
+  CHECK(mqtt::rejected_message_json("a", "no", umlauts).find("base64") == std::string::npos);
+}
+
+TEST_CASE("rejected messages: the oldest goes, also after a restart") {
+  test::MqttFixture fixture;
+  const auto open = [&fixture](std::uint64_t limit) {
+    auto opened = mqtt::RejectedMessages::open(fixture.engine, *fixture.catalog, *fixture.pipeline,
+                                               system_clock(), limit);
+    REQUIRE(opened.ok());
+    return std::move(opened).value();
+  };
+  const auto kept = [&fixture] { return fixture.readings("_rejected", "mqtt", "message"); };
+  auto messages = open(3);
+  for (const char* topic : {"a", "b", "c", "d", "e"}) {
+    REQUIRE(messages->keep(topic, "no", "x").ok());
+  }
+  REQUIRE(kept().size() == 3);
+  CHECK(kept()[0].text.find("\"c\"") != std::string::npos);
+  messages = open(3);
+  REQUIRE(messages->keep("f", "no", "x").ok());
+  REQUIRE(kept().size() == 3);
+  CHECK(kept()[0].text.find("\"d\"") != std::string::npos);
+  CHECK(kept()[2].text.find("\"f\"") != std::string::npos);
+  messages = open(1);  // a smaller limit shrinks what is there
+  REQUIRE(messages->keep("g", "no", "x").ok());
+  REQUIRE(kept().size() == 1);
+  messages = open(0);
+  REQUIRE(messages->keep("h", "no", "x").ok());
+  CHECK(kept().size() == 1);
+}

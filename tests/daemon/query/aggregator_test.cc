@@ -1,0 +1,200 @@
+#include "query/aggregator.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "edgecase/random.h"
+
+using namespace edgecase;
+using query::Aggregator;
+using wire::Aggregate;
+using wire::Value;
+using wire::ValueType;
+
+namespace {
+
+constexpr std::int64_t kIntMin = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kIntMax = std::numeric_limits<std::int64_t>::max();
+constexpr double kLargest = std::numeric_limits<double>::max();
+
+// The aggregate of `values`, and the same fed newest first, which must agree.
+std::optional<Value> aggregate(Aggregate what, std::vector<Value> values) {
+  Aggregator forward(what, false);
+  Aggregator reverse(what, true);
+  for (const Value& value : values) forward.add(value);
+  for (auto value = values.rbegin(); value != values.rend(); ++value) reverse.add(*value);
+  Value a, b;
+  const bool has_result = forward.result(a);
+  CHECK(reverse.result(b) == has_result);
+  if (!has_result) return std::nullopt;
+  CHECK(a.type == b.type);
+  if (a.type == ValueType::Int64) CHECK(a.int64 == b.int64);
+  if (a.type == ValueType::Float64) CHECK(a.float64 == doctest::Approx(b.float64));
+  if (a.type == ValueType::Text) CHECK(a.text == b.text);
+  a.text = {};  // dies with the aggregator
+  a.content_type = {};
+  return a;
+}
+
+double number(Aggregate what, const std::vector<Value>& values) {
+  const auto result = aggregate(what, values);
+  REQUIRE(result.has_value());
+  REQUIRE(result->type == ValueType::Float64);
+  return result->float64;
+}
+
+std::vector<Value> floats(const std::vector<double>& numbers) {
+  std::vector<Value> values;
+  for (const double n : numbers) values.push_back(Value::of_float64(n));
+  return values;
+}
+
+std::vector<Value> ints(const std::vector<std::int64_t>& numbers) {
+  std::vector<Value> values;
+  for (const std::int64_t n : numbers) values.push_back(Value::of_int64(n));
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("aggregate: count counts everything") {
+  const auto result = aggregate(Aggregate::Count, {Value::of_float64(1), Value::of_text("x"),
+                                                   Value::of_bytes("y", ""), Value::of_bool(true)});
+  REQUIRE(result.has_value());
+  CHECK(result->int64 == 4);
+  CHECK_FALSE(aggregate(Aggregate::Count, {}).has_value());
+}
+
+TEST_CASE("aggregate: first and last keep type and text") {
+  for (const bool newest_first : {false, true}) {
+    Aggregator first(Aggregate::First, newest_first);
+    Aggregator last(Aggregate::Last, newest_first);
+    std::string early = "early", late = "late";
+    std::vector<Value> values = {Value::of_text(early), Value::of_int64(2),
+                                 Value::of_bytes(late, "a/b")};
+    if (newest_first) std::swap(values.front(), values.back());
+    for (const Value& value : values) {
+      first.add(value);
+      last.add(value);
+    }
+    early = late = "gone";  // nothing is borrowed
+    Value value;
+    REQUIRE(first.result(value));
+    CHECK(value.type == ValueType::Text);
+    CHECK(value.text == "early");
+    REQUIRE(last.result(value));
+    CHECK(value.type == ValueType::Bytes);
+    CHECK(value.text == "late");
+    CHECK(value.content_type == "a/b");
+  }
+}
+
+TEST_CASE("aggregate: min and max keep the type, and compare across types exactly") {
+  auto result = aggregate(Aggregate::Min, ints({3, -5, 7}));
+  CHECK(result->type == ValueType::Int64);
+  CHECK(result->int64 == -5);
+  result = aggregate(Aggregate::Max, {Value::of_bool(false), Value::of_bool(true)});
+  CHECK(result->type == ValueType::Bool);
+  CHECK(result->boolean);
+  result = aggregate(Aggregate::Max, {Value::of_int64(2), Value::of_float64(2.5)});
+  CHECK(result->float64 == 2.5);
+  // 2^53 + 1 is no double.
+  result = aggregate(Aggregate::Max, {Value::of_int64(9'007'199'254'740'993),
+                                      Value::of_float64(9'007'199'254'740'992.0)});
+  CHECK(result->type == ValueType::Int64);
+  result = aggregate(Aggregate::Min, {Value::of_text("a"), Value::of_float64(4)});
+  CHECK(result->float64 == 4);
+  CHECK_FALSE(aggregate(Aggregate::Min, {Value::of_text("a")}).has_value());
+}
+
+TEST_CASE("aggregate: numbers compare by their mathematical value") {
+  struct Case {
+    Value a, b;
+    int want;
+  };
+  for (const Case& c : {
+           Case{Value::of_int64(1), Value::of_float64(1.0), 0},
+           Case{Value::of_int64(1), Value::of_float64(1.5), -1},
+           Case{Value::of_int64(-1), Value::of_float64(-1.5), 1},
+           Case{Value::of_int64(kIntMax), Value::of_float64(9223372036854775808.0), -1},
+           Case{Value::of_int64(kIntMin), Value::of_float64(-9223372036854775808.0), 0},
+           Case{Value::of_int64(kIntMin), Value::of_float64(-1e300), 1},
+           Case{Value::of_int64(kIntMax), Value::of_float64(1e300), -1},
+           Case{Value::of_bool(true), Value::of_float64(0.5), 1},
+           Case{Value::of_bool(true), Value::of_int64(1), 0},
+           Case{Value::of_float64(-0.0), Value::of_float64(0.0), 0},
+       }) {
+    CHECK(query::compare_numbers(c.a, c.b) == c.want);
+    CHECK(query::compare_numbers(c.b, c.a) == -c.want);
+  }
+}
+
+TEST_CASE("aggregate: sums of ints are exact, and become floats where they must") {
+  auto result = aggregate(Aggregate::Sum, ints({kIntMax - 1, 1}));
+  CHECK(result->type == ValueType::Int64);
+  CHECK(result->int64 == kIntMax);
+  result = aggregate(Aggregate::Sum, {Value::of_bool(true), Value::of_bool(true),
+                                      Value::of_int64(5), Value::of_text("x")});
+  CHECK(result->int64 == 7);
+  CHECK(number(Aggregate::Sum, ints({kIntMax, kIntMax})) == doctest::Approx(1.8446744073709552e19));
+  CHECK(number(Aggregate::Sum, ints({kIntMin, kIntMin, kIntMin})) ==
+        doctest::Approx(-2.7670116110564327e19));
+  CHECK(number(Aggregate::Sum, {Value::of_int64(1), Value::of_float64(0.5)}) == 1.5);
+  CHECK_FALSE(aggregate(Aggregate::Sum, {Value::of_text("x")}).has_value());
+}
+
+TEST_CASE("aggregate: means do not lose what is small") {
+  CHECK(number(Aggregate::Mean, floats({1, 2, 4})) == doctest::Approx(7.0 / 3));
+  CHECK(number(Aggregate::Mean, ints({1, 2})) == 1.5);
+  CHECK(number(Aggregate::Mean, {Value::of_bool(true), Value::of_bool(false)}) == 0.5);
+  CHECK(number(Aggregate::Mean, floats({1e16, 1, -1e16})) == doctest::Approx(1.0 / 3));
+  std::vector<Value> tenths(1'000'000, Value::of_float64(0.1));
+  CHECK(number(Aggregate::Mean, tenths) == 0.1);
+}
+
+TEST_CASE("aggregate: results never leave the range of a double") {
+  CHECK(number(Aggregate::Mean, floats({kLargest, kLargest, kLargest})) == kLargest);
+  CHECK(number(Aggregate::Mean, floats({kLargest, kLargest, -kLargest, -kLargest})) == 0);
+  CHECK(number(Aggregate::Mean, floats({kLargest, kLargest, 0, 0})) ==
+        doctest::Approx(kLargest / 2));
+  CHECK(number(Aggregate::Sum, floats({kLargest, kLargest})) == kLargest);
+  CHECK(number(Aggregate::Sum, floats({-kLargest, -kLargest})) == -kLargest);
+  CHECK(std::isfinite(number(Aggregate::Stddev, floats({kLargest, -kLargest}))));
+  CHECK(std::isfinite(number(Aggregate::P50, floats({kLargest, -kLargest}))));
+}
+
+TEST_CASE("aggregate: stddev is the sample's") {
+  CHECK(number(Aggregate::Stddev, floats({2, 4, 4, 4, 5, 5, 7, 9})) ==
+        doctest::Approx(2.138089935299395));
+  CHECK(number(Aggregate::Stddev, ints({1, 1})) == 0);
+  CHECK(number(Aggregate::Stddev, floats({1e9 + 4, 1e9 + 7, 1e9 + 13, 1e9 + 16})) ==
+        doctest::Approx(5.477225575051661));
+  CHECK_FALSE(aggregate(Aggregate::Stddev, floats({1})).has_value());
+}
+
+TEST_CASE("aggregate: percentiles") {
+  std::vector<Value> hundred;
+  for (int i = 0; i <= 100; ++i) hundred.push_back(Value::of_int64(i));
+  CHECK(number(Aggregate::P50, hundred) == 50);
+  CHECK(number(Aggregate::P95, hundred) == 95);
+  CHECK(number(Aggregate::P99, hundred) == 99);
+  CHECK_FALSE(aggregate(Aggregate::P50, {Value::of_text("x")}).has_value());
+}
+
+TEST_CASE("aggregate: begins anew after clear") {
+  for (int i = 0; i <= static_cast<int>(Aggregate::P99); ++i) {
+    Aggregator aggregator(static_cast<Aggregate>(i), false);
+    for (const double n : {100.0, 200.0}) aggregator.add(Value::of_float64(n));
+    aggregator.clear();
+    Value value;
+    CHECK_FALSE(aggregator.result(value));
+    aggregator.add(Value::of_float64(1));
+    aggregator.add(Value::of_float64(1));
+    REQUIRE(aggregator.result(value));
+    if (value.type == ValueType::Float64) CHECK(value.float64 <= 2);
+  }
+}

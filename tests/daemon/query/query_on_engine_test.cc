@@ -1,0 +1,258 @@
+// The way in and out on the engine itself: what it answers must be what the one in memory answers.
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "edgecase/random.h"
+#include "ingest/ingest_pipeline.h"
+#include "query/query_service.h"
+#include "support/manual_clock.h"
+#include "support/model_engine.h"
+#include "support/temp_directory.h"
+#include "support/test_data.h"
+#include "support/test_share.h"
+#include "wire/reading_format.h"
+
+using namespace edgecase;
+using wire::Aggregate;
+using wire::Value;
+
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kTelemetryMessages = 25'335;  // in the file
+
+std::unique_ptr<catalog::Catalog> open_catalog(Engine& engine) {
+  const catalog::CatalogLimits limits;
+  auto catalog = catalog::Catalog::open(engine, limits);
+  REQUIRE_MESSAGE(catalog.ok(), catalog.status().to_string());
+  return std::move(catalog).value();
+}
+
+// Everything above an engine.
+struct Floor {
+  explicit Floor(Engine& below) : engine(below) {}
+
+  Engine& engine;
+  test::ManualClock clock;
+  std::unique_ptr<catalog::Catalog> catalog = open_catalog(engine);
+  ingest::IngestPipeline pipeline{engine, *catalog, clock};
+  query::QueryService service{engine, *catalog};
+  auth::Principal principal{auth::PrincipalKind::LocalSocket, "test"};
+
+  void ingest(const wire::ReadingBatch& batch) {
+    const auto authorized = auth::authorize_write(principal, batch);
+    REQUIRE(authorized.ok());
+    const Status status = pipeline.ingest(*authorized);
+    REQUIRE_MESSAGE(status.ok(), status.to_string());
+  }
+  std::string drain(Result<std::unique_ptr<query::ReadingCursor>> cursor) {
+    REQUIRE_MESSAGE(cursor.ok(), cursor.status().to_string());
+    std::string text;
+    wire::ReadingFormatter formatter(wire::ReadingFormat::Ndjson);
+    wire::Reading reading;
+    while (true) {
+      const auto more = (*cursor)->next(reading);
+      if (!more.ok()) FAIL(more.status().to_string());
+      if (!*more) return text;
+      formatter.reading(reading, text);
+    }
+  }
+  std::string query(const wire::QueryRequest& request) {
+    return drain(service.query(principal, request));
+  }
+};
+
+class RealEngine {
+ public:
+  RealEngine() { open(); }
+  void open() {
+    engine_.reset();
+    Options options;
+    options.metadata_directory = directory_ / "m";
+    options.values_directory = directory_ / "v";
+    options.memory_limit_bytes = 8u << 20;
+    options.memtable_bytes = 1u << 20;  // many flushes
+    auto engine = Engine::open(
+        options, {posix_file_system(), system_clock(), system_random(), *executor_, listener_});
+    REQUIRE_MESSAGE(engine.ok(), engine.status().to_string());
+    engine_ = std::move(engine).value();
+  }
+  Engine& operator*() { return *engine_; }
+
+ private:
+  test::TempDirectory directory_;
+  EventListener listener_;
+  std::unique_ptr<Executor> executor_ = make_thread_executor();
+  std::unique_ptr<Engine> engine_;
+};
+
+// Batches as devices would send them: real telemetry where there is some, and every type of value.
+std::vector<wire::ReadingBatch> make_batches() {
+  std::vector<wire::ReadingBatch> batches(1);
+  const std::uint64_t seed = 77;
+  SeededRandom random(seed);
+  for (int i = 0; i < 6'000; ++i) {
+    if (batches.back().readings.size() > 500) batches.emplace_back();
+    wire::ReadingBatch& batch = batches.back();
+    const auto time = (static_cast<std::int64_t>(random.below(4'000)) - 2'000) * kSecond;
+    const std::string device = "device " + std::to_string(random.below(5));
+    const std::string text(random.below(3) == 0 ? 6'000 : random.below(40), 'x');
+    const Value values[] = {Value::of_float64(static_cast<double>(random.below(1'000)) / 10),
+                            Value::of_int64(static_cast<std::int64_t>(random.next())),
+                            Value::of_bool(random.below(2) == 0), Value::of_text(batch.keep(text)),
+                            Value::of_bytes(batch.keep(text), "text/plain")};
+    const std::uint64_t kind = random.below(5);
+    batch.readings.push_back({"default", batch.keep(device),
+                              batch.keep("sensor" + std::to_string(kind)), time, values[kind]});
+  }
+  const auto data = test::read_test_data("mqtt_env_telemetry_h00-12.jsonl.gz");
+  std::istringstream lines(data.value_or(""));
+  std::uint64_t left = test::share_of(kTelemetryMessages);
+  for (std::string line; left > 0 && std::getline(lines, line); --left) {
+    if (batches.back().readings.size() > 2'000) batches.emplace_back();
+    wire::ReadingBatch& batch = batches.back();
+    const auto message = nlohmann::json::parse(line);
+    const std::string_view device = batch.keep(message["device_id"].get<std::string>());
+    const auto time_ns = static_cast<std::int64_t>(message["ts"].get<double>() * 1e9);
+    for (const auto& [name, value] : message["data"].items()) {
+      const Value stored = value.is_boolean() ? Value::of_bool(value.get<bool>())
+                                              : Value::of_float64(value.get<double>());
+      batch.readings.push_back({"telemetry", device, batch.keep(name), time_ns, stored});
+    }
+  }
+  return batches;
+}
+
+std::vector<wire::QueryRequest> make_requests() {
+  std::vector<wire::QueryRequest> requests;
+  for (const bool descending : {false, true}) {
+    wire::QueryRequest request;
+    request.namespace_name = "";
+    request.descending = descending;
+    requests.push_back(request);
+    request.namespace_name = "default";
+    request.from_ns = -300 * kSecond;
+    request.to_ns = 700 * kSecond;
+    requests.push_back(request);
+    request.limit = 321;
+    requests.push_back(request);
+    request.limit.reset();
+    request.every_ns = 60 * kSecond;
+    for (const Aggregate aggregate : {Aggregate::First, Aggregate::Max, Aggregate::Count}) {
+      request.aggregate = aggregate;
+      requests.push_back(request);
+    }
+    request.every_ns = 0;
+    request.namespace_name = "";
+    request.aggregate = Aggregate::P95;
+    requests.push_back(request);
+  }
+  return requests;
+}
+
+void check_same(Floor& real, Floor& model) {
+  for (const wire::QueryRequest& request : make_requests()) {
+    const std::string got = real.query(request);
+    CHECK(!got.empty());
+    CHECK((got == model.query(request)));  // not printed: megabytes
+  }
+  const wire::Selector everything;
+  CHECK(real.drain(real.service.last(real.principal, "", everything)) ==
+        model.drain(model.service.last(model.principal, "", everything)));
+  const auto got = real.service.series(real.principal, "", everything).value();
+  const auto want = model.service.series(model.principal, "", everything).value();
+  REQUIRE(got.size() == want.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    CAPTURE(got[i].device + "/" + got[i].sensor);
+    CHECK(got[i].sensor == want[i].sensor);
+    CHECK(got[i].count == want[i].count);
+    CHECK(got[i].first_ns == want[i].first_ns);
+    CHECK(got[i].last_ns == want[i].last_ns);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("on the engine: queries answer as the model does, flushed, reopened or neither") {
+  RealEngine real_engine;
+  test::ModelEngine model_engine;
+  auto real = std::make_unique<Floor>(*real_engine);
+  Floor model(model_engine);
+  std::vector<wire::ReadingBatch> batches = make_batches();
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    real->ingest(batches[i]);
+    model.ingest(batches[i]);
+    if (i == batches.size() / 2) REQUIRE((*real_engine).flush().ok());
+  }
+  check_same(*real, model);
+  REQUIRE((*real_engine).flush().ok());
+  check_same(*real, model);
+  real.reset();
+  real_engine.open();
+  real = std::make_unique<Floor>(*real_engine);
+  check_same(*real, model);
+}
+
+TEST_CASE("on the engine: a cursor keeps its snapshot over flushes and writes") {
+  RealEngine real_engine;
+  Floor floor(*real_engine);
+  const auto put = [&](std::int64_t value) {
+    wire::ReadingBatch batch;
+    for (std::int64_t i = 0; i < 2'000; ++i) {
+      batch.readings.push_back({"default", "d", "s", i, Value::of_int64(value)});
+    }
+    floor.ingest(batch);
+  };
+  put(1);
+  const wire::QueryRequest everything;
+  auto cursor = floor.service.query(floor.principal, everything).value();
+  wire::Reading reading;
+  REQUIRE(*cursor->next(reading));
+  for (std::int64_t value = 2; value < 5; ++value) {
+    put(value);
+    REQUIRE((*real_engine).flush().ok());
+  }
+  std::int64_t seen = 1;
+  while (*cursor->next(reading)) {
+    CHECK(reading.value.int64 == 1);
+    CHECK(reading.time_ns == seen);
+    ++seen;
+  }
+  CHECK(seen == 2'000);
+}
+
+TEST_CASE("on the engine: readers and writers side by side see whole batches") {
+  RealEngine real_engine;
+  Floor floor(*real_engine);
+  constexpr int kBatches = 60;
+  std::thread writer([&] {
+    for (int i = 0; i < kBatches; ++i) {
+      wire::ReadingBatch batch;
+      for (int j = 0; j < 50; ++j) {
+        batch.readings.push_back({"default", "d", "s", i * 50 + j, Value::of_int64(i)});
+      }
+      const auto authorized = auth::authorize_write(floor.principal, batch);
+      if (!floor.pipeline.ingest(*authorized).ok()) std::abort();
+    }
+  });
+  std::uint64_t last_count = 0;
+  while (last_count < kBatches * 50) {
+    wire::QueryRequest request;
+    request.aggregate = Aggregate::Count;
+    auto cursor = floor.service.query(floor.principal, request).value();
+    wire::Reading reading;
+    const auto more = cursor->next(reading);
+    if (!more.ok() || (*more && reading.value.int64 % 50 != 0)) break;
+    if (!*more) continue;
+    if (static_cast<std::uint64_t>(reading.value.int64) < last_count) break;
+    last_count = static_cast<std::uint64_t>(reading.value.int64);
+  }
+  writer.join();
+  CHECK(last_count == kBatches * 50);
+}

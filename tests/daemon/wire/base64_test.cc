@@ -1,0 +1,48 @@
+#include "wire/base64.h"
+
+#include <doctest/doctest.h>
+
+#include "edgecase/random.h"
+
+using namespace edgecase;
+
+TEST_CASE("base64: the vectors of RFC 4648") {
+  struct Case {
+    const char* bytes;
+    const char* text;
+  };
+  for (const Case& c : {Case{"", ""}, Case{"f", "Zg=="}, Case{"fo", "Zm8="}, Case{"foo", "Zm9v"},
+                        Case{"foob", "Zm9vYg=="}, Case{"fooba", "Zm9vYmE="},
+                        Case{"foobar", "Zm9vYmFy"}, Case{"\xff\xfe\xfb", "//77"}}) {
+    CAPTURE(c.bytes);
+    std::string text;
+    wire::append_base64(c.bytes, text);
+    CHECK(text == c.text);
+    const auto back = wire::decode_base64(c.text);
+    REQUIRE(back.ok());
+    CHECK(*back == c.bytes);
+  }
+}
+
+TEST_CASE("base64: any other text is refused") {
+  for (const char* text : {"Z", "Zg", "Zg=", "Zg===", "=", "====", "Z===", "Zm9v\n", "Zm 9", "Zm9-",
+                           "Zm9_", "Zh==", "Zm9=", "Zg==Zg==", "Zm=v"}) {
+    CAPTURE(text);
+    CHECK(wire::decode_base64(text).status().code() == StatusCode::InvalidArgument);
+  }
+}
+
+TEST_CASE("base64: random bytes come back") {
+  const std::uint64_t seed = 11;
+  INFO("seed " << seed);
+  SeededRandom random(seed);
+  for (std::size_t size = 0; size < 300; ++size) {
+    std::string bytes;
+    for (std::size_t i = 0; i < size; ++i) bytes.push_back(static_cast<char>(random.next()));
+    std::string text;
+    wire::append_base64(bytes, text);
+    const auto back = wire::decode_base64(text);
+    REQUIRE(back.ok());
+    CHECK(*back == bytes);
+  }
+}

@@ -1,0 +1,297 @@
+// tidy: allow-file line-length: expected lines of output are kept whole
+#include "wire/reading_json.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "support/test_data.h"
+#include "support/test_share.h"
+#include "wire/reading_format.h"
+#include "wire/reading_key.h"
+
+using namespace edgecase;
+using wire::ValueType;
+
+namespace {
+
+struct Decoded {
+  Status status;
+  wire::ReadingBatch batch;
+  wire::JsonDecodeOutcome outcome;
+};
+
+Decoded decode(std::string_view body, const wire::JsonDecodeOptions& options = {}) {
+  Decoded decoded;
+  decoded.status = wire::decode_readings_json(body, options, decoded.batch, decoded.outcome);
+  return decoded;
+}
+
+std::string object_with(const std::string& members) {
+  return R"({"device":"d","sensor":"s",)" + members + "}";
+}
+
+}  // namespace
+
+TEST_CASE("readings json: one object") {
+  const auto got = decode(
+      R"({"namespace":"home","device":"kitchen","sensor":"temp","time":"2025-11-20T14:00:00Z","value":21.5})");
+  REQUIRE(got.status.ok());
+  REQUIRE(got.batch.readings.size() == 1);
+  const wire::Reading& reading = got.batch.readings[0];
+  CHECK(reading.namespace_name == "home");
+  CHECK(reading.device == "kitchen");
+  CHECK(reading.sensor == "temp");
+  CHECK(reading.time_ns == 1'763'647'200'000'000'000);
+  CHECK(reading.value.type == ValueType::Float64);
+  CHECK(reading.value.float64 == 21.5);
+}
+
+TEST_CASE("readings json: what a value means") {
+  Decoded got;  // values borrow from it
+  const auto value_of = [&got](const std::string& members) {
+    got = decode(object_with(members));
+    CAPTURE(members);
+    REQUIRE_MESSAGE(got.outcome.good == 1,
+                    (got.outcome.errors.empty() ? "" : got.outcome.errors[0].message));
+    return got.batch.readings[0].value;
+  };
+  CHECK(value_of(R"("value":1)").type == ValueType::Float64);
+  CHECK(value_of(R"("value":1)").float64 == 1.0);
+  CHECK(value_of(R"("value":-0.0)").float64 == 0.0);
+  CHECK(std::signbit(value_of(R"("value":-0.0)").float64));
+  CHECK(value_of(R"("value":18446744073709551616)").float64 == 18446744073709551616.0);
+  CHECK(value_of(R"("value":1e300)").float64 == 1e300);
+  CHECK(value_of(R"("value":3,"type":"float")").type == ValueType::Float64);
+  CHECK(value_of(R"("type":"int","value":3)").type == ValueType::Int64);
+  CHECK(value_of(R"("value":-9223372036854775808,"type":"int")").int64 == INT64_MIN);
+  CHECK(value_of(R"("value":9223372036854775807,"type":"int")").int64 == INT64_MAX);
+  CHECK(value_of(R"("value":true)").boolean);
+  CHECK(value_of(R"("value":false)").type == ValueType::Bool);
+  CHECK(value_of(R"("value":"on")").type == ValueType::Text);
+  CHECK(value_of(R"("value":"","type":"text")").type == ValueType::Text);
+  const auto bytes = value_of(R"("value":"Zm9v","type":"bytes")");
+  CHECK(bytes.type == ValueType::Bytes);
+  CHECK(bytes.content_type == wire::kDefaultContentType);
+  CHECK(value_of(R"("value":"","type":"bytes","content_type":"image/png")").content_type ==
+        "image/png");
+}
+
+TEST_CASE("readings json: without a time it stays unset, whole numbers are nanoseconds") {
+  CHECK_FALSE(decode(object_with(R"("value":1)")).batch.readings[0].time_ns.has_value());
+  CHECK(decode(object_with(R"("value":1,"time":-5)")).batch.readings[0].time_ns == -5);
+}
+
+TEST_CASE("readings json: what is wrong with one reading") {
+  struct Case {
+    std::string body;
+    const char* why;
+  };
+  const std::string long_name(129, 'x');
+  for (const Case& c : {
+           Case{R"({"sensor":"s","value":1})", "\"device\" is missing"},
+           Case{R"({"device":"d","value":1})", "\"sensor\" is missing"},
+           Case{R"({"device":"d","sensor":"s"})", "\"value\" is missing"},
+           Case{"{}", "\"device\" is missing"},
+           Case{R"({"device":1,"sensor":"s","value":1})", "\"device\" is no string"},
+           Case{R"({"device":"","sensor":"s","value":1})", "empty"},
+           Case{R"({"device":"a/b","sensor":"s","value":1})", "'/'"},
+           Case{R"({"device":"a\u0000b","sensor":"s","value":1})", "control"},
+           Case{R"({"device":"a\u0085","sensor":"s","value":1})", "control"},
+           Case{R"({"device":"d","sensor":")" + long_name + R"(","value":1})", "129 bytes"},
+           Case{object_with(R"("value":null)"), "null"},
+           Case{object_with(R"("value":{"a":1})"), "member"},
+           Case{object_with(R"("value":[1])"), "member"},
+           Case{object_with(R"("value":1,"vaule":2)"), "unknown key \"vaule\""},
+           Case{object_with(R"("value":1,"value":2)"), "comes twice"},
+           Case{object_with(R"("value":1,"time":1.5)"), "\"time\""},
+           Case{object_with(R"("value":1,"time":null)"), "\"time\""},
+           Case{object_with(R"("value":1,"time":9223372036854775808)"), "64-bit"},
+           Case{object_with(R"("value":1,"time":"yesterday")"), "RFC 3339"},
+           Case{object_with(R"("value":1,"time":"now")"), "RFC 3339"},
+           Case{object_with(R"("value":1,"time":"2025-02-30")"), "calendar"},
+           Case{object_with(R"("value":1,"type":"double")"), "unknown type"},
+           Case{object_with(R"("value":1,"type":7)"), "\"type\" is no string"},
+           Case{object_with(R"("value":1.5,"type":"int")"), "whole number"},
+           Case{object_with(R"("value":"1","type":"int")"), "whole number"},
+           Case{object_with(R"("value":9223372036854775808,"type":"int")"), "64-bit"},
+           Case{object_with(R"("value":"1","type":"float")"), "no number"},
+           Case{object_with(R"("value":1,"type":"bool")"), "neither"},
+           Case{object_with(R"("value":1,"type":"text")"), "no string"},
+           Case{object_with(R"("value":"*","type":"bytes")"), "base64"},
+           Case{object_with(R"("value":1,"type":"bytes")"), "base64"},
+           Case{object_with(R"("value":"","type":"bytes","content_type":1)"), "no string"},
+           Case{object_with(R"("value":"","type":"bytes","content_type":"a\nb")"), "ASCII"},
+           Case{object_with(R"("value":"","content_type":"image/png")"), "needs"},
+           Case{object_with(R"("value":1,"type":"float","content_type":"x")"), "belongs"},
+       }) {
+    CAPTURE(c.body);
+    const auto got = decode(c.body);
+    REQUIRE(got.status.ok());
+    CHECK(got.batch.readings.empty());
+    CHECK(got.outcome.bad == 1);
+    REQUIRE(got.outcome.errors.size() == 1);
+    CHECK(got.outcome.errors[0].line == 1);
+    CAPTURE(got.outcome.errors[0].message);
+    CHECK(got.outcome.errors[0].message.find(c.why) != std::string::npos);
+  }
+}
+
+TEST_CASE("readings json: what is no JSON leaves nothing behind") {
+  for (const std::string& body : {
+           std::string(),
+           std::string(" \r\n\t"),
+           std::string("x"),
+           std::string("1"),
+           std::string("\"text\""),
+           std::string("null"),
+           std::string("{"),
+           std::string(R"({"device":"d","sensor":"s","value":1)"),
+           std::string(R"({"device":"d","sensor":"s","value":NaN})"),
+           std::string(R"({"device":"d","sensor":"s","value":Infinity})"),
+           std::string(R"({"device":"d","sensor":"s","value":1e999})"),
+           std::string(R"({"device":"d","sensor":"s","value":01})"),
+           std::string(R"({"device":"d","sensor":"s","value":"\ud800"})"),
+           std::string("{\"device\":\"\xff\",\"sensor\":\"s\",\"value\":1}"),
+           std::string(R"({'device':'d'})"),
+           std::string(R"([{"device":"d","sensor":"s","value":1},)"),
+           std::string(R"([{"device":"d","sensor":"s","value":1}] x)"),
+           std::string(R"([[{"device":"d","sensor":"s","value":1}]])"),
+           std::string(R"({"device":"d","sensor":"s","value":1} {})"),
+           std::string("[") + std::string(100, '['),
+           std::string(100'000, '['),
+           R"({"device":"d","sensor":"s","value":)" + std::string(100'000, '['),
+       }) {
+    CAPTURE(body.substr(0, 80));
+    const auto got = decode(body);
+    CHECK(got.status.code() == StatusCode::InvalidArgument);
+    CHECK(got.batch.readings.empty());
+    CHECK(got.outcome.good == 0);
+  }
+}
+
+TEST_CASE("readings json: an array names its bad elements by number") {
+  const auto got = decode(R"([
+    {"device":"d","sensor":"s","value":1},
+    {"device":"d","sensor":"s"},
+    7,
+    {"device":"d","sensor":"s","value":{"deep":[{"er":1}]}},
+    {"device":"d","sensor":"t","value":2}
+  ])");
+  REQUIRE(got.status.ok());
+  CHECK(got.outcome.good == 2);
+  CHECK(got.outcome.bad == 3);
+  REQUIRE(got.outcome.errors.size() == 3);
+  CHECK(got.outcome.errors[0].line == 2);
+  CHECK(got.outcome.errors[1].line == 3);
+  CHECK(got.outcome.errors[2].line == 4);
+  CHECK(got.outcome.errors[0].message.find("element 2: ") == 0);
+  CHECK(got.batch.readings[1].sensor == "t");
+  CHECK(decode("[]").status.ok());
+}
+
+TEST_CASE("readings json: a bad line of NDJSON spoils only itself") {
+  const std::string good = R"({"device":"d","sensor":"s","value":1})";
+  for (const std::string& bad :
+       {std::string(R"({"device":"d")"), std::string("rubbish"), std::string("{}]"), good + "x",
+        std::string(R"({"device":"d","sensor":"s","value":1e999})")}) {
+    CAPTURE(bad);
+    for (const std::string& body :
+         {bad + "\n" + good + "\n\n" + good, good + "\r\n" + bad + "\n" + good + "\n"}) {
+      const auto got = decode(body);
+      REQUIRE(got.status.ok());
+      CHECK(got.outcome.good == 2);
+      CHECK(got.batch.readings.size() == 2);
+      CHECK(got.outcome.bad == 1);
+      REQUIRE(got.outcome.errors.size() == 1);
+      CHECK(got.outcome.errors[0].line ==
+            (body[0] == '{' && body.starts_with(good + "\r") ? 2 : 1));
+    }
+  }
+}
+
+TEST_CASE("readings json: one object over many lines is one reading") {
+  const auto got = decode("{\n  \"device\": \"d\",\n  \"sensor\": \"s\",\n  \"value\": 1\n}\n");
+  REQUIRE(got.status.ok());
+  CHECK(got.outcome.good == 1);
+}
+
+TEST_CASE("readings json: only the first errors are named, all are counted") {
+  std::string body;
+  for (int i = 0; i < 100; ++i) body += "{}\n";
+  wire::JsonDecodeOptions options;
+  options.errors_max = 5;
+  const auto got = decode(body, options);
+  REQUIRE(got.status.ok());
+  CHECK(got.outcome.bad == 100);
+  CHECK(got.outcome.errors.size() == 5);
+}
+
+TEST_CASE("readings json: depth is bounded") {
+  wire::JsonDecodeOptions options;
+  options.depth_max = 3;
+  CHECK(decode(object_with(R"("value":[[1]])"), options).status.ok());
+  const auto got = decode(object_with(R"("value":[[[1]]])"), options);
+  CHECK(got.status.code() == StatusCode::InvalidArgument);
+  CHECK(got.status.message().find("deeper than 3") != std::string::npos);
+}
+
+TEST_CASE("readings json: the default namespace is the caller's") {
+  wire::JsonDecodeOptions options;
+  options.default_namespace = "home";
+  const auto got = decode(object_with(R"("value":1)") + "\n" +
+                              R"({"namespace":"other","device":"d","sensor":"s","value":1})",
+                          options);
+  REQUIRE(got.outcome.good == 2);
+  CHECK(got.batch.readings[0].namespace_name == "home");
+  CHECK(got.batch.readings[1].namespace_name == "other");
+}
+
+TEST_CASE("readings json: real telemetry goes out and comes back unchanged") {
+  const auto data = test::read_test_data("mqtt_env_telemetry_h00-12.jsonl.gz");
+  if (!data.has_value()) {
+    MESSAGE("skipped: no test data");
+    return;
+  }
+  std::istringstream lines(*data);
+  std::string line;
+  wire::ReadingBatch batch;
+  const std::uint64_t messages = test::share_of(20'000);
+  for (std::uint64_t left = messages; left > 0 && std::getline(lines, line); --left) {
+    const auto message = nlohmann::json::parse(line);
+    const std::string_view device = batch.keep(message["device_id"].get<std::string>());
+    const double unix_seconds = message["ts"].get<double>();
+    const auto time_ns = static_cast<std::int64_t>(unix_seconds * 1e9);
+    for (const auto& [name, value] : message["data"].items()) {
+      const auto stored = value.is_boolean() ? wire::Value::of_bool(value.get<bool>())
+                                             : wire::Value::of_float64(value.get<double>());
+      batch.readings.push_back({"default", device, batch.keep(name), time_ns, stored});
+    }
+  }
+  REQUIRE(batch.readings.size() > 5 * messages);
+  for (const auto format : {wire::ReadingFormat::Ndjson, wire::ReadingFormat::Json}) {
+    std::string text;
+    wire::ReadingFormatter formatter(format);
+    formatter.begin(text);
+    for (const wire::Reading& reading : batch.readings) formatter.reading(reading, text);
+    formatter.end(text);
+    const auto got = decode(text);
+    REQUIRE(got.status.ok());
+    REQUIRE(got.batch.readings.size() == batch.readings.size());
+    std::size_t different = 0;
+    for (std::size_t i = 0; i < batch.readings.size(); ++i) {
+      const wire::Reading& a = batch.readings[i];
+      const wire::Reading& b = got.batch.readings[i];
+      Bytes a_value, b_value;
+      wire::append_value(a.value, a_value);
+      wire::append_value(b.value, b_value);
+      const bool same = a.device == b.device && a.sensor == b.sensor && a.time_ns == b.time_ns &&
+                        a_value == b_value;
+      different += same ? 0u : 1u;
+    }
+    CHECK(different == 0);
+  }
+}

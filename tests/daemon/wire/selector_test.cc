@@ -1,0 +1,124 @@
+#include "wire/selector.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace edgecase;
+
+TEST_CASE("selector: globs match within one name") {
+  struct Case {
+    const char* glob;
+    const char* name;
+    bool want;
+  };
+  for (const Case& c : {
+           Case{"*", "", true},
+           Case{"*", "anything", true},
+           Case{"", "", true},
+           Case{"", "a", false},
+           Case{"a", "a", true},
+           Case{"a", "A", false},
+           Case{"a*", "a", true},
+           Case{"a*", "abc", true},
+           Case{"*c", "abc", true},
+           Case{"*c", "abd", false},
+           Case{"a*c", "abbbc", true},
+           Case{"a*c", "abbb", false},
+           Case{"a*b*c", "a-b-b-c", true},
+           Case{"**", "x", true},
+           Case{"*a*a*", "aa", true},
+           Case{"*a*a*", "a", false},
+           Case{"?", "a", true},
+           Case{"?", "", false},
+           Case{"?", "ab", false},
+           Case{"?", "\xc3\xbc", true},
+           Case{"K?che",
+                "K\xc3\xbc"
+                "che",
+                true},
+           Case{"??", "\xf0\x9f\x8c\xa1\xc3\xbc", true},
+           Case{"*?", "\xc3\xbc", true},
+           Case{"\\*", "*", true},
+           Case{"\\*", "a", false},
+           Case{"\\?", "?", true},
+           Case{"\\?", "a", false},
+           Case{"\\\\", "\\", true},
+           Case{"a\\b", "ab", true},
+           Case{"temp*", "temperature", true},
+           Case{"*.1", "net.1", true},
+           Case{"*.1", "net.12", false},
+           Case{"[a]", "a", false},
+       }) {
+    CAPTURE(c.glob);
+    CAPTURE(c.name);
+    CHECK(wire::glob_matches(c.glob, c.name) == c.want);
+  }
+}
+
+TEST_CASE("selector: many stars do not take exponential time") {
+  std::string glob, name(128, 'a');
+  for (int i = 0; i < 60; ++i) glob += "*a";
+  glob += "b";
+  CHECK_FALSE(wire::glob_matches(glob, name));
+  CHECK(wire::glob_matches(glob, name + "b"));
+}
+
+TEST_CASE("selector: text becomes device and sensor globs") {
+  struct Case {
+    const char* text;
+    const char* device;
+    const char* sensor;
+    bool exact;
+  };
+  for (const Case& c : {
+           Case{"kitchen", "kitchen", "*", false},
+           Case{"kitchen/temp", "kitchen", "temp", true},
+           Case{"*/*", "*", "*", false},
+           Case{"*", "*", "*", false},
+           Case{"k?/temp", "k?", "temp", false},
+           Case{"a\\*/b\\?", "a\\*", "b\\?", true},
+           Case{"0e:9c:00/co 2", "0e:9c:00", "co 2", true},
+       }) {
+    CAPTURE(c.text);
+    const auto got = wire::parse_selector(c.text);
+    REQUIRE(got.ok());
+    CHECK(got->device == c.device);
+    CHECK(got->sensor == c.sensor);
+    CHECK(got->is_exact() == c.exact);
+  }
+}
+
+TEST_CASE("selector: what names no series is refused") {
+  for (const std::string& text :
+       {std::string(), std::string("/"), std::string("a/"), std::string("/b"), std::string("a/b/c"),
+        std::string("a\\"), std::string("a\\/b"), std::string("a/b\\"), std::string("a\xff"),
+        std::string(wire::kSelectorMaxBytes + 1, 'a')}) {
+    CAPTURE(text);
+    CHECK(wire::parse_selector(text).status().code() == StatusCode::InvalidArgument);
+  }
+}
+
+TEST_CASE("selector: a series name is taken literally, and only that") {
+  const auto got = wire::parse_series_name("a\\*b/c\\\\d");
+  REQUIRE(got.ok());
+  CHECK(got->device == "a*b");
+  CHECK(got->sensor == "c\\d");
+  for (const char* text : {"kitchen", "kitchen/*", "k?tchen/temp", "a/b\n", "", "a/"}) {
+    CAPTURE(text);
+    CHECK(wire::parse_series_name(text).status().code() == StatusCode::InvalidArgument);
+  }
+}
+
+TEST_CASE("selector: an escaped name selects itself alone") {
+  for (const char* name : {"plain", "*", "a?b", "back\\slash", "\\*",
+                           "K\xc3\xbc"
+                           "che"}) {
+    CAPTURE(name);
+    const std::string glob = wire::escape_name(name);
+    CHECK(wire::is_literal(glob));
+    CHECK(wire::unescape_name(glob) == name);
+    CHECK(wire::glob_matches(glob, name));
+    CHECK_FALSE(wire::glob_matches(glob, std::string(name) + "x"));
+  }
+}

@@ -1,0 +1,199 @@
+#include "edgecase/write_batch.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/write_batch_reader.h"
+#include "edgecase/options.h"
+#include "edgecase/random.h"
+#include "support/test_seed.h"
+
+using namespace edgecase;
+using namespace edgecase::engine;
+
+namespace {
+
+struct OwnedBatchEntry {
+  EntryKind kind;
+  NamespaceId namespace_id;
+  Bytes key;
+  Bytes value;
+
+  bool operator==(const OwnedBatchEntry&) const = default;
+};
+
+struct Read {
+  std::vector<OwnedBatchEntry> entries;
+  Status status;
+};
+
+Read read_all(ByteView encoded) {
+  Read read;
+  WriteBatchReader reader(encoded);
+  while (const auto* entry = reader.next()) {
+    read.entries.push_back(
+        {entry->kind, entry->namespace_id, Bytes(entry->key), Bytes(entry->value)});
+  }
+  read.status = reader.status();
+  return read;
+}
+
+}  // namespace
+
+TEST_CASE("write batch: what went in comes out in order") {
+  WriteBatch batch;
+  batch.put(1, "key", "value");
+  batch.put(4'000'000'000, "", Bytes(300, 'x'));
+  batch.remove(7, "gone");
+  CHECK(batch.count() == 3);
+  CHECK_FALSE(batch.over_limit());
+  const Read read = read_all(batch.encoded());
+  CHECK(read.status.ok());
+  REQUIRE(read.entries.size() == 3);
+  CHECK(read.entries[0].kind == EntryKind::Put);
+  CHECK(read.entries[0].namespace_id == 1);
+  CHECK(read.entries[0].key == "key");
+  CHECK(read.entries[0].value == "value");
+  CHECK(read.entries[1].namespace_id == 4'000'000'000);
+  CHECK(read.entries[1].key.empty());
+  CHECK(read.entries[1].value.size() == 300);
+  CHECK(read.entries[2].kind == EntryKind::Delete);
+  CHECK(read.entries[2].key == "gone");
+  batch.clear();
+  CHECK(batch.count() == 0);
+  CHECK(batch.encoded().empty());
+}
+
+TEST_CASE("write batch: the encoding is the documented one") {
+  WriteBatch batch;
+  batch.put(300, "k", "vw");
+  batch.remove(1, "d");
+  CHECK(batch.encoded() == ByteView("\x01\xac\x02\x01k\x02vw\x02\x01\x01"
+                                    "d",
+                                    12));
+}
+
+TEST_CASE("write batch: of a key like the one before only the bytes that differ are written") {
+  WriteBatch batch;
+  batch.put(300, "key-0-end", "v");
+  const std::size_t first_bytes = batch.encoded().size();
+  batch.put(300, "key-1-end", "w");
+  CHECK(batch.encoded().substr(first_bytes) == ByteView("\x03\x04\x01"
+                                                        "1\x01w",
+                                                        6));
+  batch.put(300, "key-1-end", "");
+  batch.put(300, "key-1-eng", "");
+  batch.put(300, "Key-1-eng", "");
+  batch.put(300, "key-1-eng-", "");  // longer
+  batch.put(301, "key-1-ens-", "");  // another namespace
+  batch.remove(301, "key-1-ens-");   // deletes are always whole
+  batch.put(301, "kex-1-ent-", "z");
+  const Read read = read_all(batch.encoded());
+  CHECK(read.status.ok());
+  const std::vector<OwnedBatchEntry> wanted = {
+      {EntryKind::Put, 300, "key-0-end", "v"},  {EntryKind::Put, 300, "key-1-end", "w"},
+      {EntryKind::Put, 300, "key-1-end", ""},   {EntryKind::Put, 300, "key-1-eng", ""},
+      {EntryKind::Put, 300, "Key-1-eng", ""},   {EntryKind::Put, 300, "key-1-eng-", ""},
+      {EntryKind::Put, 301, "key-1-ens-", ""},  {EntryKind::Delete, 301, "key-1-ens-", ""},
+      {EntryKind::Put, 301, "kex-1-ent-", "z"},
+  };
+  CHECK(read.entries == wanted);
+}
+
+TEST_CASE("write batch: any keys and values come back, and count whole against the limit") {
+  const std::uint64_t seed = test::test_seed(12);
+  CAPTURE(seed);
+  SeededRandom random(seed);
+  WriteBatch batch;
+  for (int round = 0; round < 200; ++round) {
+    batch.clear();
+    std::vector<OwnedBatchEntry> wanted;
+    std::size_t whole_bytes = 0;
+    for (std::uint64_t i = random.below(50); i > 0; --i) {
+      Bytes key(
+          wanted.empty() || random.below(10) == 0 ? random.below(140) : wanted.back().key.size(),
+          'k');
+      for (std::uint64_t changes = random.below(4); changes > 0 && !key.empty(); --changes) {
+        key[random.below(key.size())] = static_cast<char>(random.below(256));
+      }
+      const bool is_put = random.below(10) != 0;
+      const NamespaceId id = random.below(10) == 0 ? 200 : 1;
+      wanted.push_back({is_put ? EntryKind::Put : EntryKind::Delete, id, key,
+                        Bytes(is_put ? random.below(20) : 0, 'v')});
+      const OwnedBatchEntry& entry = wanted.back();
+      WriteBatch alone;
+      if (is_put) {
+        batch.put(id, entry.key, entry.value);
+        alone.put(id, entry.key, entry.value);
+      } else {
+        batch.remove(id, entry.key);
+        alone.remove(id, entry.key);
+      }
+      whole_bytes += alone.encoded().size();
+    }
+    const Read read = read_all(batch.encoded());
+    REQUIRE(read.status.ok());
+    REQUIRE(read.entries == wanted);
+    CHECK(batch.size_bytes() == whole_bytes);
+    CHECK(batch.encoded().size() <= whole_bytes);
+  }
+}
+
+TEST_CASE("write batch reader: a near put needs a key before it that has those bytes") {
+  CHECK(read_all(ByteView("\x03\x00\x00\x00", 4)).status.code() == StatusCode::Corruption);
+  const Bytes first("\x01\x01\x02kk\x00", 6);
+  CHECK(read_all(first + Bytes("\x03\x01\x01j\x00", 5)).status.ok());
+  CHECK_FALSE(read_all(first + Bytes("\x03\x02\x01j\x00", 5)).status.ok());
+  CHECK_FALSE(read_all(first + Bytes("\x03\x00\x03jjj\x00", 7)).status.ok());
+  const Bytes long_key = Bytes("\x01\x01\x80\x01", 4) + Bytes(128, 'k') + Bytes(1, '\0');
+  CHECK(read_all(long_key).status.ok());
+  CHECK_FALSE(read_all(long_key + Bytes("\x03\x00\x00\x00", 4)).status.ok());
+}
+
+TEST_CASE("write batch: a key or value over its limit marks the batch") {
+  WriteBatch batch;
+  batch.put(1, Bytes(kKeySizeMaxBytes, 'k'), "v");
+  CHECK_FALSE(batch.over_limit());
+  batch.put(1, Bytes(kKeySizeMaxBytes + 1, 'k'), "v");
+  CHECK(batch.over_limit());
+  batch.clear();
+  CHECK_FALSE(batch.over_limit());
+  batch.remove(1, Bytes(kKeySizeMaxBytes + 1, 'k'));
+  CHECK(batch.over_limit());
+  batch.clear();
+  batch.put(1, "k", Bytes(kValueSizeMaxBytes + 1, 'v'));
+  CHECK(batch.over_limit());
+  CHECK(batch.count() == 0);
+}
+
+TEST_CASE("write batch reader: a cut inside an entry is corruption, between entries the end") {
+  WriteBatch batch;
+  std::vector<std::size_t> ends{0};
+  for (int i = 0; i < 4; ++i) {
+    batch.put(static_cast<NamespaceId>(i / 2), "key" + std::to_string(i), Bytes(10, 'v'));
+    ends.push_back(batch.encoded().size());
+  }
+  for (std::size_t size = 0; size <= batch.encoded().size(); ++size) {
+    CAPTURE(size);
+    const std::vector<char> exact(batch.encoded().begin(),
+                                  batch.encoded().begin() + static_cast<std::ptrdiff_t>(size));
+    const Read read = read_all(ByteView(exact.data(), exact.size()));
+    const bool whole = std::count(ends.begin(), ends.end(), size) == 1;
+    CHECK(read.status.ok() == whole);
+    if (!whole) CHECK(read.status.code() == StatusCode::Corruption);
+  }
+}
+
+TEST_CASE("write batch reader: any bytes are read within their bounds") {
+  const std::uint64_t seed = test::test_seed(11);
+  CAPTURE(seed);
+  SeededRandom random(seed);
+  for (int round = 0; round < 20'000; ++round) {
+    std::vector<char> bytes(random.below(40));
+    for (char& byte : bytes) byte = static_cast<char>(random.below(5));
+    const Read read = read_all(ByteView(bytes.data(), bytes.size()));
+    CHECK(read.entries.size() <= bytes.size());
+  }
+}

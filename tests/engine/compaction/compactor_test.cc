@@ -1,0 +1,299 @@
+// Compaction through the engine's face: what is written again, what is not, and when it ends.
+#include <cerrno>
+#include <map>
+#include <string>
+
+#include "engine/core/engine_fixture.h"
+
+namespace edgecase::test {
+namespace {
+
+constexpr std::int64_t kSecondNs = 1'100'000'000;
+
+Bytes ordinal_key(std::uint64_t n) {
+  Bytes key = "series--";
+  for (int shift = 56; shift >= 0; shift -= 8) key.push_back(static_cast<char>(n >> shift));
+  return key;
+}
+
+struct CompactionFixture : EngineFixture {
+  CompactionFixture() {
+    options.group_bytes = 2048;
+    REQUIRE(open().ok());
+    make_namespace("default");
+  }
+
+  CompactionStats compaction() const { return engine->stats().compaction; }
+  void flush() { REQUIRE(engine->flush().ok()); }
+  void compact() {
+    const Status compacted = engine->compact({1}, {});
+    INFO(compacted.to_string());
+    REQUIRE(compacted.ok());
+  }
+  void rest(int seconds = 3) {
+    for (int i = 0; i < seconds; ++i) {
+      clock.advance(kSecondNs);
+      executor.advance(kSecondNs);
+      executor.run_all();
+    }
+  }
+  std::size_t files_in(const std::string& directory) {
+    const auto entries = disk.list_directory(directory);
+    REQUIRE(entries.ok());
+    std::size_t count = 0;
+    for (const DirectoryEntry& entry : *entries)
+      if (entry.name.ends_with(".val") || entry.name.ends_with(".meta")) ++count;
+    return count;
+  }
+  std::map<Bytes, Bytes> contents(std::shared_ptr<const Snapshot> snapshot = nullptr) {
+    ReadOptions read;
+    read.snapshot = std::move(snapshot);
+    auto iterator = engine->scan(1, {}, read);
+    REQUIRE(iterator.ok());
+    std::map<Bytes, Bytes> rows;
+    for (auto& at = **iterator; at.valid(); at.next()) rows.emplace(at.key(), at.value());
+    REQUIRE((*iterator)->status().ok());
+    return rows;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("compaction never rewrites data that comes in order") {
+  CompactionFixture store;
+  std::uint64_t n = 0;
+  std::uint64_t flushed_bytes = 0;
+  for (int round = 0; round < 40; ++round) {
+    for (int i = 0; i < 200; ++i)
+      REQUIRE(store.put(1, ordinal_key(n++), Bytes(50, 'v'), Durability::Async).ok());
+    store.flush();
+    flushed_bytes += store.listener.flushes.back().value_bytes;
+    store.rest(1);
+  }
+  store.compact();
+  const Stats stats = store.engine->stats();
+  CHECK(stats.values.bytes_written == flushed_bytes);
+  CHECK(stats.values.live_bytes == flushed_bytes);
+  CHECK(stats.compaction.rewritten_items == 0);
+  CHECK(stats.compaction.merges > 5);
+  CHECK(stats.compaction.runs == 1);
+  CHECK(store.contents().size() == n);
+}
+
+TEST_CASE("compaction drops large values that were superseded or deleted, by their records alone") {
+  CompactionFixture store;
+  std::uint64_t flushed_bytes = 0;
+  for (int round = 0; round < 6; ++round) {
+    for (int i = 0; i < 10; ++i)
+      REQUIRE(store
+                  .put(1, ordinal_key(static_cast<std::uint64_t>(i)),
+                       Bytes(5000, static_cast<char>('a' + round)), Durability::Async)
+                  .ok());
+    store.flush();
+    flushed_bytes += store.listener.flushes.back().value_bytes;
+  }
+  WriteBatch batch;  // deletes lie in groups
+  batch.remove(1, ordinal_key(3));
+  batch.put(1, ordinal_key(4), "small now");
+  REQUIRE(store.engine->write(batch, Durability::Async).ok());
+  store.compact();
+  CHECK(store.compaction().copied_items == 8);  // out of the one file that is not wholly dead
+  CHECK(store.get(1, ordinal_key(4)) == "small now");
+  CHECK(store.engine->get(1, ordinal_key(3), {}).status().code() == StatusCode::NotFound);
+  CHECK(store.get(1, ordinal_key(5)) == Bytes(5000, 'f'));
+  CHECK(store.contents().size() == 9);
+  store.executor.run_all();
+  CHECK(store.files_in("/v/store") <= 2);
+  CHECK(store.engine->stats().values.live_bytes < flushed_bytes / 4);
+}
+
+TEST_CASE("compaction leaves one run, without superseded entries and without deletes") {
+  CompactionFixture store;
+  std::map<Bytes, Bytes> model;
+  SeededRandom random(7);
+  for (int round = 0; round < 12; ++round) {
+    for (int i = 0; i < 300; ++i) {
+      const Bytes key = ordinal_key(random.below(500));
+      if (random.below(4) == 0) {
+        WriteBatch batch;
+        batch.remove(1, key);
+        REQUIRE(store.engine->write(batch, Durability::Async).ok());
+        model.erase(key);
+      } else {
+        const Bytes value = std::to_string(round) + Bytes(random.below(60), 'v');
+        REQUIRE(store.put(1, key, value, Durability::Async).ok());
+        model[key] = value;
+      }
+    }
+    store.flush();
+  }
+  store.compact();
+  CHECK(store.contents() == model);
+  const Stats stats = store.engine->stats();
+  CHECK(stats.compaction.runs == 1);
+  CHECK(stats.compaction.level0_tables == 0);
+  CHECK(stats.compaction.superseded_entries > 1000);
+  CHECK(stats.compaction.dropped_deletes > 50);
+  const auto counted = store.engine->range_stats(1, {}, {});
+  REQUIRE(counted.ok());
+  CHECK(counted->entries == model.size());
+  store.executor.run_all();
+  CHECK(store.files_in("/v/store") == stats.values.files);
+  CHECK(store.files_in("/m/store/tables") == stats.metadata.files);
+
+  // Nothing is left to do: once more writes nothing.
+  const std::uint64_t written = stats.values.bytes_written;
+  store.compact();
+  CHECK(store.engine->stats().values.bytes_written == written);
+  for (const auto& [key, value] : model) {
+    WriteBatch batch;
+    batch.remove(1, key);
+    REQUIRE(store.engine->write(batch, Durability::Async).ok());
+  }
+  store.compact();
+  store.executor.run_all();
+  CHECK(store.contents().empty());
+  CHECK(store.files_in("/v/store") == 0);
+  CHECK(store.files_in("/m/store/tables") == 0);
+}
+
+TEST_CASE("compaction comes to rest when nobody writes, and then writes nothing") {
+  CompactionFixture store;
+  SeededRandom random(8);
+  for (int round = 0; round < 30; ++round) {
+    for (int i = 0; i < 100; ++i)
+      REQUIRE(store
+                  .put(1, ordinal_key(random.below(100'000)), Bytes(random.below(80), 'v'),
+                       Durability::Async)
+                  .ok());
+    store.flush();
+  }
+  store.rest(20);
+  const Stats before = store.engine->stats();
+  CHECK(before.compaction.relocations > 0);
+  CHECK(before.compaction.runs_max <= 4);
+  CHECK(store.executor.delayed() == 0);
+  CHECK(store.executor.queued() == 0);
+  store.rest(20);
+  const Stats after = store.engine->stats();
+  CHECK(after.values.bytes_written == before.values.bytes_written);
+  CHECK(after.metadata.bytes_written == before.metadata.bytes_written);
+  CHECK(after.compaction.merges == before.compaction.merges);
+}
+
+TEST_CASE("random updates of small values leave little garbage, at a bounded cost") {
+  CompactionFixture store;
+  SeededRandom random(9);
+  constexpr std::uint64_t kKeys = 2000;
+  const auto value = [&] { return Bytes(100 + random.below(100), 'v'); };
+  for (std::uint64_t i = 0; i < kKeys; ++i)
+    REQUIRE(store.put(1, ordinal_key(i), value(), Durability::Async).ok());
+  store.flush();
+  store.compact();
+  const std::uint64_t live_bytes = store.engine->stats().values.live_bytes;
+  const Stats before = store.engine->stats();
+  for (int round = 0; round < 80; ++round) {
+    for (int i = 0; i < 200; ++i)
+      REQUIRE(store.put(1, ordinal_key(random.below(kKeys)), value(), Durability::Async).ok());
+    store.flush();
+    store.executor.run_all();
+    CAPTURE(round);
+    CHECK(store.engine->stats().values.live_bytes < live_bytes * 5 / 2);
+  }
+  const Stats after = store.engine->stats();
+  const std::uint64_t user_bytes = after.user_bytes_written - before.user_bytes_written;
+  CHECK(after.values.bytes_written - before.values.bytes_written < 4 * user_bytes);
+  store.rest(20);
+  CHECK(store.engine->stats().values.live_bytes < live_bytes * 5 / 4);
+  CHECK(store.contents().size() == kKeys);
+}
+
+TEST_CASE("a snapshot and an iterator keep what they see over compactions") {
+  CompactionFixture store;
+  for (std::uint64_t i = 0; i < 500; ++i) REQUIRE(store.put(1, ordinal_key(i), "old").ok());
+  store.flush();
+  auto snapshot = store.engine->snapshot();
+  const auto seen = store.contents();
+  auto iterator = store.engine->scan(1, {}, {});
+  REQUIRE(iterator.ok());
+  for (std::uint64_t i = 0; i < 500; ++i) REQUIRE(store.put(1, ordinal_key(i), "new").ok());
+  store.compact();
+  store.rest();
+  CHECK(store.contents(snapshot) == seen);
+  std::size_t rows = 0;
+  for (auto& at = **iterator; at.valid(); at.next(), ++rows) REQUIRE(at.value() == "old");
+  CHECK(rows == 500);
+  CHECK(store.files_in("/v/store") == 2);
+  snapshot.reset();
+  (*iterator).reset();
+  store.rest();
+  CHECK(store.files_in("/v/store") == 1);
+  CHECK(store.get(1, ordinal_key(7)) == "new");
+}
+
+TEST_CASE("level 0 is shared; below it each namespace has its own tree") {
+  CompactionFixture store;
+  store.make_namespace("second", {Placement::Metadata, GroupCodec::Plain, 0});
+  for (int round = 0; round < 4; ++round) {
+    for (std::uint64_t i = 0; i < 50; ++i) {
+      const Bytes value = "1:" + std::to_string(round);
+      const Bytes key = ordinal_key(4 * i + static_cast<std::uint64_t>(round));
+      REQUIRE(store.put(1, key, value).ok());
+      REQUIRE(store.put(2, key, "2" + value).ok());
+    }
+    store.flush();
+    if (round == 2) CHECK(store.compaction().runs == 0);
+  }
+  store.executor.run_all();
+  CHECK(store.compaction().level0_tables == 0);
+  CHECK(store.compaction().runs == 8);
+  REQUIRE(store.engine->compact({2}, {}).ok());
+  CHECK(store.compaction().runs == 5);
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    CHECK(store.get(1, ordinal_key(i)) == "1:" + std::to_string(i % 4));
+    CHECK(store.get(2, ordinal_key(i)) == "21:" + std::to_string(i % 4));
+  }
+}
+
+TEST_CASE("compaction that fails at any operation leaves the store as it was, and is tried again") {
+  for (const int error : {EIO, ENOSPC}) {
+    bool reached = true;
+    for (std::uint64_t nth = 1; reached; ++nth) {
+      CAPTURE(error);
+      CAPTURE(nth);
+      CompactionFixture store;
+      for (int round = 0; round < 3; ++round) {
+        for (std::uint64_t i = 0; i < 100; ++i)
+          REQUIRE(
+              store.put(1, ordinal_key(7 * i % 50), std::to_string(round), Durability::Async).ok());
+        REQUIRE(store.put(1, "large", Bytes(5000, static_cast<char>('0' + round))).ok());
+        store.flush();
+      }
+      store.executor.run_all();
+      const auto before = store.contents();
+      const std::uint64_t faults = store.disk.faults();
+      store.disk.fail_nth(Operation::Any, nth, error, FaultMode::Once);
+      const Status compacted = store.engine->compact({1}, {});
+      reached = store.disk.faults() > faults;
+      store.disk.clear_faults();
+      CHECK(store.contents() == before);
+      if (!compacted.ok()) {
+        CHECK(store.compaction().failures > 0);
+        CHECK(store.put(1, "another", "written").ok());
+      }
+      store.rest(4);
+      store.compact();
+      store.rest(1);
+      auto expected = before;
+      if (!compacted.ok()) expected["another"] = "written";
+      CHECK(store.contents() == expected);
+      CHECK(store.engine->stats().values.degraded.ok());
+      CHECK(store.compaction().runs <= 2);
+      store.reopen();
+      CHECK(store.contents() == expected);
+      CHECK(store.files_in("/v/store") == store.engine->stats().values.files);
+    }
+  }
+}
+
+}  // namespace edgecase::test

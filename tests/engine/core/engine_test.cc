@@ -1,0 +1,177 @@
+#include "edgecase/engine.h"
+
+#include "engine/core/engine_fixture.h"
+
+namespace edgecase::test {
+namespace {
+
+constexpr const char* kMissing = "<not found: no such key>";
+
+std::string scan_text(Engine& engine, NamespaceId id, const KeyRange& range,
+                      Direction direction = Direction::Forward) {
+  ReadOptions options;
+  options.direction = direction;
+  auto iterator = engine.scan(id, range, options);
+  REQUIRE(iterator.ok());
+  std::string text;
+  for (auto& at = **iterator; at.valid(); at.next())
+    text.append(at.key()).append("=").append(at.value()).append(" ");
+  CHECK((*iterator)->status().ok());
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("engine keeps what was written across flush and reopen") {
+  EngineFixture store;
+  REQUIRE(store.open().ok());
+  const NamespaceId id = store.make_namespace("default");
+  CHECK(id == 1);
+  REQUIRE(store.put(id, "a", "1").ok());
+  REQUIRE(store.put(id, "b", "2").ok());
+  CHECK(store.get(id, "a") == "1");
+  CHECK(store.get(id, "c") == kMissing);
+  CHECK(scan_text(*store.engine, id, {}) == "a=1 b=2 ");
+
+  const Status flushed = store.engine->flush();
+  INFO(flushed.to_string());
+  REQUIRE(flushed.ok());
+  CHECK(store.listener.flushes.size() == 1);
+  CHECK(store.get(id, "a") == "1");
+  REQUIRE(store.put(id, "a", "new").ok());
+  WriteBatch batch;
+  batch.remove(id, "b");
+  batch.put(id, "c", "3");
+  REQUIRE(store.engine->write(batch, Durability::Async).ok());
+  CHECK(scan_text(*store.engine, id, {}) == "a=new c=3 ");
+  CHECK(scan_text(*store.engine, id, {}, Direction::Reverse) == "c=3 a=new ");
+  CHECK(store.get(id, "b") == kMissing);
+
+  store.reopen();
+  CHECK(store.engine->namespaces().size() == 1);
+  CHECK(store.engine->find_namespace("default")->id == id);
+  CHECK(scan_text(*store.engine, id, {}) == "a=new c=3 ");
+  REQUIRE(store.engine->flush().ok());
+  CHECK(scan_text(*store.engine, id, {}) == "a=new c=3 ");
+  CHECK(scan_text(*store.engine, id, {"b", "c"}) == "");
+  store.reopen();
+  CHECK(scan_text(*store.engine, id, {}) == "a=new c=3 ");
+  CHECK(store.engine->range_stats(id, {}, {})->entries == 2);
+}
+
+TEST_CASE("engine refuses a batch whole") {
+  EngineFixture store;
+  REQUIRE(store.open().ok());
+  const NamespaceId id = store.make_namespace("default");
+  WriteBatch unknown;
+  unknown.put(id, "a", "1");
+  unknown.put(id + 1, "b", "2");
+  CHECK(store.engine->write(unknown, Durability::Async).code() == StatusCode::InvalidArgument);
+  WriteBatch zero;
+  zero.put(0, "a", "1");
+  CHECK(store.engine->write(zero, Durability::Async).code() == StatusCode::InvalidArgument);
+  WriteBatch large;
+  large.put(id, "a", "1");
+  large.put(id, Bytes(kKeySizeMaxBytes + 1, 'k'), "2");
+  CHECK(store.engine->write(large, Durability::Async).code() == StatusCode::InvalidArgument);
+  CHECK(store.get(id, "a") == kMissing);
+  CHECK(store.engine->stats().batches == 0);
+}
+
+TEST_CASE("engine namespaces have names once, within limits") {
+  EngineFixture store;
+  REQUIRE(store.open().ok());
+  CHECK(store.make_namespace("a") == 1);
+  CHECK(store.make_namespace("b", {Placement::Metadata, GroupCodec::Series, 8}) == 2);
+  CHECK(store.engine->create_namespace("a", {}).status().code() == StatusCode::AlreadyExists);
+  CHECK(store.engine->create_namespace("", {}).status().code() == StatusCode::InvalidArgument);
+  CHECK(store.engine->create_namespace(std::string(129, 'x'), {}).status().code() ==
+        StatusCode::InvalidArgument);
+  store.reopen();
+  const auto found = store.engine->find_namespace("b");
+  REQUIRE(found.ok());
+  CHECK(found->id == 2);
+  CHECK(found->options.placement == Placement::Metadata);
+  CHECK(found->options.codec == GroupCodec::Series);
+  CHECK(found->options.scope_bytes == 8);
+  CHECK(store.make_namespace("c") == 3);
+  CHECK(store.engine->find_namespace("d").status().code() == StatusCode::NotFound);
+}
+
+TEST_CASE("engine snapshot and iterators see one moment") {
+  EngineFixture store;
+  REQUIRE(store.open().ok());
+  const NamespaceId id = store.make_namespace("default");
+  REQUIRE(store.put(id, "a", "old").ok());
+  ReadOptions then;
+  then.snapshot = store.engine->snapshot();
+  auto iterator = store.engine->scan(id, {}, then);
+  REQUIRE(iterator.ok());
+  REQUIRE(store.put(id, "a", "new").ok());
+  REQUIRE(store.put(id, "b", "new").ok());
+  REQUIRE(store.engine->flush().ok());
+  CHECK(*store.engine->get(id, "a", then) == "old");
+  CHECK(store.engine->get(id, "b", then).status().code() == StatusCode::NotFound);
+  CHECK(store.engine->range_stats(id, {}, then)->entries == 1);
+  CHECK((*iterator)->value() == "old");
+  (*iterator)->next();
+  CHECK_FALSE((*iterator)->valid());
+  CHECK(store.get(id, "a") == "new");
+  iterator = not_found("closed");
+}
+
+TEST_CASE("engine reads rightly over hundreds of flushes") {
+  EngineFixture store;
+  REQUIRE(store.open().ok());
+  const NamespaceId id = store.make_namespace("default");
+  for (int i = 0; i < 300; ++i) {
+    REQUIRE(store.put(id, "shared", std::to_string(i), Durability::Async).ok());
+    REQUIRE(store.put(id, "key" + std::to_string(i % 100), std::to_string(i)).ok());
+    REQUIRE(store.engine->flush().ok());
+  }
+  CHECK(store.get(id, "shared") == "299");
+  CHECK(store.get(id, "key7") == "207");
+  CHECK(store.engine->range_stats(id, {}, {})->entries == 101);
+  store.reopen();
+  CHECK(store.get(id, "shared") == "299");
+  CHECK(store.get(id, "key99") == "299");
+  CHECK(store.listener.recoveries.back().tables == 300);
+  CHECK(store.listener.recoveries.back().wal_records <= 2);
+}
+
+TEST_CASE("engine keeps its write-ahead log within the limit") {
+  EngineFixture store;
+  REQUIRE(store.open().ok());
+  const NamespaceId id = store.make_namespace("default");
+  const Bytes value(10'000, 'v');
+  for (int i = 0; i < 2000; ++i)
+    REQUIRE(store.put(id, std::to_string(i), value, Durability::Async).ok());
+  const Stats stats = store.engine->stats();
+  CHECK(stats.flushes > 10);
+  CHECK(stats.wal_bytes <= store.options.wal_limit_bytes);
+  CHECK(store.disk.used_bytes("/m/store/wal") <= store.options.wal_limit_bytes);
+  CHECK(stats.memtable_bytes <= store.options.memory_limit_bytes / 2);
+  CHECK(store.get(id, "0") == value);
+  store.reopen();
+  CHECK(store.get(id, "1999") == value);
+  CHECK(store.engine->range_stats(id, {}, {})->entries == 2000);
+}
+
+TEST_CASE("engine takes a batch larger than a segment, and then one that no limit fits") {
+  EngineFixture store;
+  REQUIRE(store.open().ok());
+  const NamespaceId id = store.make_namespace("default");
+  const Bytes large(300'000, 'L');
+  for (int i = 0; i < 5; ++i) {
+    REQUIRE(store.put(id, "small", "s").ok());
+    REQUIRE(store.put(id, "large", large).ok());
+  }
+  store.reopen();
+  CHECK(store.get(id, "large") == large);
+  CHECK(store.put(id, "huge", Bytes(900'000, 'H')).code() == StatusCode::InvalidArgument);
+  REQUIRE(store.put(id, "after", "1").ok());
+  REQUIRE(store.engine->flush().ok());
+  CHECK(store.disk.used_bytes("/m/store/wal") <= store.options.wal_limit_bytes);
+}
+
+}  // namespace edgecase::test

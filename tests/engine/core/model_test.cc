@@ -1,0 +1,318 @@
+// Random operations on a whole engine, beside a std::map that does the same: every answer must be
+// equal. EDGECASE_TEST_SEED replays a run, EDGECASE_TEST_OPERATIONS makes it longer.
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "engine/core/engine_fixture.h"
+#include "support/test_share.h"
+
+namespace edgecase::test {
+namespace {
+
+std::uint64_t environment_number(const char* name, std::uint64_t otherwise) {
+  const char* given = std::getenv(name);
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : otherwise;
+}
+
+using Entries = std::map<Bytes, Bytes>;
+using Model = std::map<NamespaceId, Entries>;
+using Rows = std::vector<std::pair<Bytes, Bytes>>;
+
+struct HeldSnapshot {
+  std::shared_ptr<const Snapshot> snapshot;
+  Model model;
+};
+
+class ModelRun {
+ public:
+  explicit ModelRun(std::uint64_t seed) : random_(seed) {
+    store_.options.memtable_bytes = 48u << 10;
+    store_.options.coalesce_threshold_bytes = 512;
+    store_.options.group_bytes = 1024;
+    REQUIRE(store_.open().ok());
+    store_.make_namespace("plain");
+    store_.make_namespace("scoped", {Placement::Values, GroupCodec::Plain, 2});
+    store_.make_namespace("series", {Placement::Values, GroupCodec::Series, 2});
+    store_.make_namespace("catalog", {Placement::Metadata, GroupCodec::Plain, 0});
+    for (NamespaceId id = 1; id <= 4; ++id) model_[id];
+  }
+
+  void step() {
+    const std::uint64_t choice = random_.below(1000);
+    if (choice < 400) return write();
+    if (choice < 600) return get();
+    if (choice < 800) return scan();
+    if (choice < 860) return count();
+    if (choice < 900) return background();
+    if (choice < 930) return hold_snapshot();
+    if (choice < 960) return release_snapshot();
+    if (choice < 970) return flush();
+    if (choice < 980) return compact();
+    if (choice < 990) return rest();
+    reopen();
+  }
+
+  void check_everything() {
+    for (NamespaceId id = 1; id <= 4; ++id) check_scan(id, {}, {}, model_, Direction::Forward);
+  }
+
+  Stats stats() const { return store_.engine->stats(); }
+  const CompactionStats& compactions() const { return compactions_; }
+
+ private:
+  NamespaceId some_namespace() { return static_cast<NamespaceId>(1 + random_.below(4)); }
+
+  // Two bytes of scope and, mostly, a big-endian ordinal; else anything.
+  Bytes some_key() {
+    if (random_.below(10) == 0) {
+      Bytes key;
+      for (std::uint64_t i = random_.below(6); i > 0; --i)
+        key.push_back("\x00\x01\x7f\x80\xff"[random_.below(5)]);
+      return key;
+    }
+    Bytes key{'s', static_cast<char>('0' + random_.below(4))};
+    const std::uint64_t ordinal = 1000 * random_.below(400);
+    for (int shift = 56; shift >= 0; shift -= 8) key.push_back(static_cast<char>(ordinal >> shift));
+    return key;
+  }
+
+  Bytes some_value() {
+    switch (random_.below(6)) {
+      case 0: return {};
+      case 1: return number(kFloatTag);
+      case 2: return number(kIntegerTag);
+      case 3: return Bytes(random_.below(2000), 'v');  // either side of the threshold
+      default: return Bytes(random_.below(40), static_cast<char>(random_.below(256)));
+    }
+  }
+  Bytes number(char tag) {
+    Bytes value{tag};
+    for (int i = 0; i < 8; ++i) value.push_back(static_cast<char>(random_.below(3)));
+    return value;
+  }
+
+  void write() {
+    WriteBatch batch;
+    std::vector<std::pair<NamespaceId, std::pair<Bytes, std::optional<Bytes>>>> changes;
+    std::map<std::size_t, KeyRange> ranges;  // of those changes that delete one
+    for (std::uint64_t n = 1 + random_.below(random_.below(10) == 0 ? 50 : 4); n > 0; --n) {
+      const NamespaceId id = some_namespace();
+      Bytes key = some_key();
+      if (random_.below(120) == 0) {
+        const KeyRange range = some_range();
+        batch.remove_range(id, range.lower, range.upper);
+        changes.push_back({id, {{}, std::nullopt}});
+        ranges.emplace(changes.size() - 1, range);
+      } else if (random_.below(5) == 0) {
+        batch.remove(id, key);
+        changes.push_back({id, {key, std::nullopt}});
+      } else {
+        Bytes value = some_value();
+        batch.put(id, key, value);
+        changes.push_back({id, {key, value}});
+      }
+    }
+    const Durability durability = random_.below(3) == 0 ? Durability::Sync : Durability::Async;
+    const Status written = store_.engine->write(batch, durability);
+    INFO(written.to_string());
+    REQUIRE(written.ok());
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      auto& [id, change] = changes[i];
+      if (const auto range = ranges.find(i); range != ranges.end()) {
+        std::erase_if(model_[id], [&, r = range->second](const auto& entry) {
+          return entry.first >= r.lower && (r.upper.empty() || entry.first < r.upper);
+        });
+      } else if (change.second) {
+        model_[id][change.first] = *change.second;
+      } else {
+        model_[id].erase(change.first);
+      }
+    }
+  }
+
+  // Now, or one of the snapshots.
+  const Model& choose_moment(ReadOptions& options) {
+    if (snapshots_.empty() || random_.below(3) != 0) return model_;
+    const HeldSnapshot& held = snapshots_[random_.below(snapshots_.size())];
+    options.snapshot = held.snapshot;
+    return held.model;
+  }
+
+  void get() {
+    ReadOptions options;
+    options.fill_cache = random_.below(2) == 0;
+    const Model& model = choose_moment(options);
+    const NamespaceId id = some_namespace();
+    const Bytes key = some_key();
+    const auto got = store_.engine->get(id, key, options);
+    const auto want = model.at(id).find(key);
+    INFO(got.status().to_string());
+    REQUIRE(got.ok() == (want != model.at(id).end()));
+    if (got.ok()) {
+      REQUIRE(*got == want->second);
+    } else {
+      REQUIRE(got.status().code() == StatusCode::NotFound);
+    }
+  }
+
+  KeyRange some_range() {
+    KeyRange range;
+    if (random_.below(3) != 0) range.lower = some_key();
+    if (random_.below(3) != 0) range.upper = some_key();
+    return range;
+  }
+
+  static Rows rows_in(const Entries& entries, const KeyRange& range, Direction direction) {
+    Rows rows;
+    for (const auto& [key, value] : entries) {
+      if (key >= range.lower && (range.upper.empty() || key < range.upper))
+        rows.emplace_back(key, value);
+    }
+    if (direction == Direction::Reverse) std::reverse(rows.begin(), rows.end());
+    return rows;
+  }
+
+  static Rows rest_of(Iterator& iterator) {
+    Rows rows;
+    for (; iterator.valid(); iterator.next()) rows.emplace_back(iterator.key(), iterator.value());
+    INFO(iterator.status().to_string());
+    REQUIRE(iterator.status().ok());
+    return rows;
+  }
+
+  void check_scan(NamespaceId id, const KeyRange& range, ReadOptions options, const Model& model,
+                  Direction direction) {
+    options.direction = direction;
+    auto iterator = store_.engine->scan(id, range, options);
+    REQUIRE(iterator.ok());
+    REQUIRE(rest_of(**iterator) == rows_in(model.at(id), range, direction));
+  }
+
+  void scan() {
+    ReadOptions options;
+    const Model& model = choose_moment(options);
+    const NamespaceId id = some_namespace();
+    const KeyRange range = some_range();
+    options.direction = random_.below(2) == 0 ? Direction::Forward : Direction::Reverse;
+    if (random_.below(4) == 0) return check_scan(id, range, options, model, options.direction);
+    auto iterator = store_.engine->scan(id, range, options);
+    REQUIRE(iterator.ok());
+    for (int seeks = 0; seeks < 3; ++seeks) {
+      const Bytes target = some_key();
+      (*iterator)->seek(target);
+      Rows want = rows_in(model.at(id), range, options.direction);
+      std::erase_if(want, [&](const auto& row) {
+        return options.direction == Direction::Forward ? row.first < target : row.first > target;
+      });
+      if (random_.below(2) == 0) write();  // changes nothing of what the iterator sees
+      for (std::size_t i = 0; i < std::min<std::size_t>(want.size(), 5); ++i) {
+        REQUIRE((*iterator)->valid());
+        REQUIRE((*iterator)->key() == want[i].first);
+        REQUIRE((*iterator)->value() == want[i].second);
+        (*iterator)->next();
+      }
+      if (want.size() <= 5) REQUIRE_FALSE((*iterator)->valid());
+      REQUIRE((*iterator)->status().ok());
+      if (&model == &model_) break;  // the model may have moved on
+    }
+  }
+
+  void count() {
+    ReadOptions options;
+    const Model& model = choose_moment(options);
+    const NamespaceId id = some_namespace();
+    const KeyRange range = some_range();
+    const auto counted = store_.engine->range_stats(id, range, options);
+    REQUIRE(counted.ok());
+    REQUIRE(counted->entries == rows_in(model.at(id), range, Direction::Forward).size());
+  }
+
+  void background() {
+    for (std::uint64_t tasks = random_.below(4); tasks > 0; --tasks) store_.executor.run_one();
+  }
+
+  void hold_snapshot() {
+    if (snapshots_.size() < 4) snapshots_.push_back({store_.engine->snapshot(), model_});
+  }
+  void release_snapshot() {
+    if (!snapshots_.empty()) snapshots_.erase(snapshots_.begin());
+  }
+
+  void flush() { REQUIRE(store_.engine->flush().ok()); }
+
+  void compact() {
+    KeyRange range;
+    if (random_.below(2) == 0) range = some_range();
+    const Status compacted = store_.engine->compact({some_namespace(), some_namespace()}, range);
+    INFO(compacted.to_string());
+    REQUIRE(compacted.ok());
+  }
+
+  // Nobody writes for a while: what overlaps is merged.
+  void rest() {
+    for (std::uint64_t seconds = random_.below(4); seconds > 0; --seconds) {
+      store_.clock.advance(1'100'000'000);
+      store_.executor.advance(1'100'000'000);
+      store_.executor.run_all();
+    }
+  }
+
+  void reopen() {
+    snapshots_.clear();
+    if (random_.below(2) == 0) store_.executor.run_all();
+    const CompactionStats done = stats().compaction;
+    compactions_.merges += done.merges;
+    compactions_.relocations += done.relocations;
+    compactions_.dropped_items += done.dropped_items;
+    compactions_.dropped_deletes += done.dropped_deletes;
+    compactions_.superseded_entries += done.superseded_entries;
+    compactions_.removed_files += done.removed_files;
+    store_.close();
+    if (random_.below(2) == 0) store_.disk.kill_process(random_.next());
+    store_.reopen();
+    check_everything();
+  }
+
+  SeededRandom random_;
+  EngineFixture store_;
+  Model model_;
+  std::vector<HeldSnapshot> snapshots_;
+  CompactionStats compactions_;  // of the lives before
+};
+
+}  // namespace
+
+// With fewer of them nothing is merged.
+constexpr std::uint64_t kOperationsMin = 2'400;
+
+TEST_CASE("engine answers like a std::map over random operations") {
+  const std::uint64_t seed = environment_number("EDGECASE_TEST_SEED", 20261120);
+  const std::uint64_t operations = environment_number(
+      "EDGECASE_TEST_OPERATIONS", std::max(test::share_of(6'000), kOperationsMin));
+  MESSAGE("EDGECASE_TEST_SEED=" << seed << " EDGECASE_TEST_OPERATIONS=" << operations);
+  for (std::uint64_t run = 0; run < 3; ++run) {
+    CAPTURE(run);
+    ModelRun model(seed + run);
+    for (std::uint64_t i = 0; i < operations / 3; ++i) {
+      CAPTURE(i);
+      model.step();
+    }
+    model.check_everything();
+    CHECK(model.stats().last_sequence > 0);
+    MESSAGE("merges " << model.compactions().merges << ", relocations "
+                      << model.compactions().relocations << ", dropped items "
+                      << model.compactions().dropped_items << ", deletes "
+                      << model.compactions().dropped_deletes << ", superseded entries "
+                      << model.compactions().superseded_entries << ", removed files "
+                      << model.compactions().removed_files);
+    CHECK(model.compactions().merges > 0);
+    CHECK(model.compactions().relocations > 0);
+    CHECK(model.compactions().dropped_deletes > 0);
+    CHECK(model.compactions().superseded_entries > 0);
+  }
+}
+
+}  // namespace edgecase::test

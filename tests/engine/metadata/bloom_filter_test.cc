@@ -1,0 +1,45 @@
+#include "metadata/bloom_filter.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "base/hash.h"
+
+namespace edgecase::engine {
+namespace {
+
+std::uint64_t hash_of(std::uint64_t i) {
+  return hash64("key " + std::to_string(i));
+}
+
+TEST_CASE("a filter finds all that was added and little that was not") {
+  for (const std::uint64_t count : {1u, 2u, 10u, 51u, 52u, 100u, 6500u}) {
+    CAPTURE(count);
+    std::vector<std::uint64_t> hashes;
+    for (std::uint64_t i = 0; i < count; ++i) hashes.push_back(hash_of(i));
+    Bytes filter;
+    append_filter(filter, hashes);
+    CHECK(filter.size() == filter_bytes(count));
+    for (const std::uint64_t hash : hashes) REQUIRE(filter_may_contain(filter, hash));
+    int wrong = 0;
+    for (std::uint64_t i = 0; i < 10'000; ++i)
+      if (filter_may_contain(filter, hash_of(1'000'000 + i))) ++wrong;
+    // Where there are few lines they fill unevenly.
+    CHECK(wrong < 300);
+  }
+}
+
+TEST_CASE("a filter of nothing or of nonsense lets everything through") {
+  Bytes none;
+  append_filter(none, {});
+  CHECK(none.size() == filter_bytes(0));
+  CHECK(filter_may_contain(none, 1));
+  CHECK(filter_may_contain("", 1));
+  CHECK(filter_may_contain(Bytes("\x07"), 1));
+  CHECK(filter_may_contain(Bytes("\x00garbage", 8), 1));
+  CHECK(filter_may_contain(Bytes("\xff\x00\x00", 3), 1));
+}
+
+}  // namespace
+}  // namespace edgecase::engine

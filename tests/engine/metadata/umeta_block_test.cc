@@ -1,0 +1,175 @@
+#include "metadata/umeta_block.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "metadata/bloom_filter.h"
+
+namespace edgecase::engine {
+namespace {
+
+constexpr std::uint64_t kFile = 9;
+constexpr std::uint64_t kOffset = 4242;
+
+struct OwnedRecord {
+  Bytes first;
+  Bytes last;
+  UMetaRecord record;
+};
+
+OwnedRecord group(const Bytes& first, const Bytes& last, ValuePointer pointer,
+                  std::uint64_t entries = 3) {
+  OwnedRecord owned{first, last, {}};
+  owned.record.type = ItemType::PlainGroup;
+  owned.record.entries = entries;
+  owned.record.deletes = 1;
+  owned.record.sequence_min = 5;
+  owned.record.sequence_max = UINT64_MAX;
+  owned.record.pointer = pointer;
+  return owned;
+}
+
+OwnedRecord single(const Bytes& key, ValuePointer pointer) {
+  OwnedRecord owned = group(key, key, pointer, 1);
+  owned.record.type = ItemType::Single;
+  owned.record.deletes = 0;
+  owned.record.sequence_min = owned.record.sequence_max = 8;
+  return owned;
+}
+
+std::vector<OwnedRecord> some_records() {
+  std::vector<OwnedRecord> records = {
+      group(make_full_key(1, ""), make_full_key(1, "ab"), {7, 96, 100}),
+      group(make_full_key(1, "abc"), make_full_key(1, "abd"), {7, 196, 50}),
+      single(make_full_key(1, "b"), {7, 1000, 5'000'000}),
+      single(make_full_key(1, Bytes(1024, 'c')), {8, 96, 17}),
+      group(make_full_key(2, Bytes(1000, 'd')), make_full_key(3, Bytes(1024, '\xff')),
+            {7, UINT64_MAX / 4, UINT32_MAX}),
+      group(make_full_key(4, "x"), make_full_key(4, "x"), {7, 0, 1}, 1),
+  };
+  for (OwnedRecord& owned : records) {
+    owned.record.first = owned.first;
+    owned.record.last = owned.last;
+  }
+  return records;
+}
+
+Bytes encoded(const std::vector<OwnedRecord>& records) {
+  UMetaBlockBuilder builder;
+  for (const OwnedRecord& owned : records) {
+    EntryView entry;
+    entry.full_key = owned.first;
+    Bytes filter;
+    append_item_filter(filter, owned.record.type, std::span(&entry, 1));
+    UMetaRecord record = owned.record;
+    record.filter = filter;
+    builder.add(record);
+  }
+  return Bytes(builder.finish(kFile, kOffset));
+}
+
+TEST_CASE("records come back as they were") {
+  const auto records = some_records();
+  const Bytes bytes = encoded(records);
+  const char* problem = nullptr;
+  const auto block = UMetaBlock::parse(bytes, kFile, kOffset, problem);
+  REQUIRE(block.has_value());
+  REQUIRE(block->size() == records.size());
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    CAPTURE(i);
+    const UMetaRecord got = block->record(i);
+    const UMetaRecord& want = records[i].record;
+    CHECK(got.type == want.type);
+    CHECK(got.first == want.first);
+    CHECK(got.last == want.last);
+    CHECK(got.entries == want.entries);
+    CHECK(got.deletes == want.deletes);
+    CHECK(got.sequence_min == want.sequence_min);
+    CHECK(got.sequence_max == want.sequence_max);
+    CHECK(got.pointer == want.pointer);
+    CHECK(block->find(want.last) == i);
+    CHECK(block->find(want.first) == i);
+    CHECK(block->find(Bytes(want.last) + '\0') == i + 1);
+  }
+  CHECK(block->find("") == 0);
+  for (const std::size_t i : {0u, 1u, 4u, 5u}) {
+    const Bytes filter(block->record(i).filter);
+    REQUIRE(!filter.empty());
+    CHECK(filter_may_contain(filter, *filter_hash(ItemType::PlainGroup, records[i].first)));
+    CHECK_FALSE(filter_may_contain(filter, *filter_hash(ItemType::PlainGroup, "another")));
+  }
+  CHECK(block->record(2).filter.empty());
+}
+
+TEST_CASE("a record and its filter go from block to block bit for bit") {
+  const Bytes bytes = encoded(some_records());
+  const char* problem = nullptr;
+  const auto block = UMetaBlock::parse(bytes, kFile, kOffset, problem);
+  REQUIRE(block.has_value());
+  UMetaBlockBuilder builder;
+  for (std::size_t i = 0; i < block->size(); ++i) builder.add(block->record(i));
+  CHECK(builder.finish(kFile, kOffset) == bytes);
+}
+
+TEST_CASE("a series group of one series needs no filter") {
+  const Bytes first = make_full_key(1, "prefix12345678");
+  const Bytes last = make_full_key(1, "prefix12345679");
+  const Bytes other = make_full_key(1, "prefiy12345679");
+  std::vector<EntryView> entries = {{first, 1, EntryKind::Put, ""}, {last, 2, EntryKind::Put, ""}};
+  Bytes filter;
+  append_item_filter(filter, ItemType::SeriesGroup, entries);
+  CHECK(filter.empty());
+  entries.push_back({other, 3, EntryKind::Put, ""});
+  append_item_filter(filter, ItemType::SeriesGroup, entries);
+  CHECK(filter_may_contain(filter, *filter_hash(ItemType::SeriesGroup, first)));
+  CHECK(filter_may_contain(filter, *filter_hash(ItemType::SeriesGroup, other)));
+}
+
+TEST_CASE("series filters know prefixes, single items need none") {
+  const Bytes key = make_full_key(1, "prefix12345678");
+  CHECK(filter_hash(ItemType::SeriesGroup, key) ==
+        filter_hash(ItemType::SeriesGroup, make_full_key(1, "prefixabcdefgh")));
+  CHECK(filter_hash(ItemType::SeriesGroup, key) !=
+        filter_hash(ItemType::SeriesGroup, make_full_key(1, "Prefix12345678")));
+  CHECK(filter_hash(ItemType::SeriesGroup, make_full_key(1, "short")) !=
+        filter_hash(ItemType::SeriesGroup, make_full_key(1, "shirt")));
+  CHECK(filter_hash(ItemType::PlainGroup, key) !=
+        filter_hash(ItemType::PlainGroup, make_full_key(1, "prefixabcdefgh")));
+  CHECK_FALSE(filter_hash(ItemType::Single, key).has_value());
+}
+
+TEST_CASE("a damaged, cut or misplaced block is refused") {
+  const Bytes bytes = encoded(some_records());
+  const char* problem = nullptr;
+  for (std::size_t byte = 0; byte < bytes.size(); ++byte) {
+    CAPTURE(byte);
+    Bytes flipped = bytes;
+    flipped[byte] = static_cast<char>(flipped[byte] ^ (1 << byte % 8));
+    CHECK_FALSE(UMetaBlock::parse(flipped, kFile, kOffset, problem).has_value());
+    CHECK_FALSE(UMetaBlock::parse(bytes.substr(0, byte), kFile, kOffset, problem).has_value());
+  }
+  CHECK_FALSE(UMetaBlock::parse(bytes, kFile + 1, kOffset, problem).has_value());
+  CHECK_FALSE(UMetaBlock::parse(bytes, kFile, kOffset + 1, problem).has_value());
+}
+
+TEST_CASE("damage behind a right checksum is refused or read within its bounds") {
+  const Bytes bytes = encoded(some_records());
+  const char* problem = nullptr;
+  for (std::size_t byte = 4; byte < bytes.size(); ++byte)
+    for (int bit = 0; bit < 8; ++bit) {
+      Bytes flipped = bytes;
+      flipped[byte] = static_cast<char>(flipped[byte] ^ (1 << bit));
+      const std::uint32_t checksum = placed_crc32c(kFile, kOffset, ByteView(flipped).substr(4));
+      for (int i = 0; i < 4; ++i)
+        flipped[static_cast<std::size_t>(i)] = static_cast<char>(checksum >> 8 * i);
+      const auto block = UMetaBlock::parse(flipped, kFile, kOffset, problem);
+      if (!block) continue;
+      for (std::size_t i = 0; i < block->size(); ++i)
+        REQUIRE(block->record(i).first <= block->record(i).last);
+      REQUIRE(block->find(make_full_key(1, "b")) <= block->size());
+    }
+}
+
+}  // namespace
+}  // namespace edgecase::engine

@@ -1,0 +1,158 @@
+#include "table/table_cache.h"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "engine/table/table_test_store.h"
+
+namespace edgecase::engine {
+namespace {
+
+using test::OwnedEntry;
+using test::TableTestStore;
+
+Bytes key_of(int i) {
+  Bytes key = std::to_string(i);
+  return make_full_key(1, Bytes(6 - key.size(), '0') + key);
+}
+
+// 1000 entries of 100 bytes, ten or so a group.
+void fill(TableTestStore& store) {
+  store.options.group_bytes = 1000;
+  std::vector<OwnedEntry> entries;
+  for (int i = 0; i < 1000; ++i)
+    entries.push_back({key_of(i * 2), static_cast<SequenceNumber>(i + 1), EntryKind::Put,
+                       Bytes(100, static_cast<char>('a' + i % 26))});
+  REQUIRE(store.write(std::move(entries)).ok());
+}
+
+TEST_CASE("a lookup reads one item, and only when the filter lets it") {
+  TableTestStore store;
+  fill(store);
+  const auto& counters = store.cache->counters();
+  REQUIRE((*store.cache->get(store.tables[0], key_of(500), true)).has_value());
+  CHECK(counters.value_reads == 1);
+  CHECK(counters.value_bytes_read < 1400);
+  REQUIRE((*store.cache->get(store.tables[0], key_of(500), true)).has_value());
+  CHECK(counters.value_reads == 1);
+
+  int absent_reads = 0;
+  for (int i = 1; i < 2000; i += 2) {
+    const auto before = counters.value_reads.load() + counters.cache_hits.load();
+    const auto negatives = counters.filter_negatives.load();
+    CHECK_FALSE((*store.cache->get(store.tables[0], key_of(i), true)).has_value());
+    const bool between_items = counters.filter_probes.load() == 0;
+    if (!between_items && counters.filter_negatives.load() == negatives &&
+        counters.value_reads.load() + counters.cache_hits.load() > before + 1)
+      ++absent_reads;
+  }
+  CHECK(absent_reads < 50);
+}
+
+TEST_CASE("a cursor that is not asked for contents reads no item") {
+  TableTestStore store;
+  fill(store);
+  const auto& counters = store.cache->counters();
+  for (const Direction direction : {Direction::Forward, Direction::Reverse}) {
+    const auto cursor = store.cache->cursor(store.tables[0], "", "", direction, true);
+    REQUIRE(cursor->valid());
+    CHECK(cursor->full_key() == (direction == Direction::Forward ? key_of(0) : key_of(1998)));
+  }
+  CHECK(store.cache->items(store.tables[0], key_of(300), key_of(700)).ok());
+  CHECK(counters.value_reads == 0);
+  const auto inside =
+      store.cache->cursor(store.tables[0], key_of(301), "", Direction::Forward, true);
+  REQUIRE(inside->valid());
+  CHECK(inside->full_key() == key_of(302));
+  CHECK(counters.value_reads <= 1);
+}
+
+TEST_CASE("the cache and the open files stay within their limits") {
+  TableTestStore store;
+  fill(store);
+  std::vector<std::shared_ptr<const TableMetadata>> tables;
+  std::vector<ValueFileMetadata> files;
+  for (int i = 0; i < 6; ++i) {
+    fill(store);
+    tables.push_back(store.tables[0]);
+    files.push_back(store.output.value_files[0]);
+  }
+  constexpr std::uint64_t kBytes = 20u << 10;
+  store.open_cache({kBytes, 4});
+  for (const auto& file : files) store.cache->add_value_file(file);
+  for (int round = 0; round < 3; ++round)
+    for (const auto& table : tables)
+      for (int i = 0; i < 2000; i += 37) {
+        REQUIRE(store.cache->get(table, key_of(i), true).ok());
+        REQUIRE(store.cache->used_bytes() <= kBytes);
+      }
+  CHECK(store.cache->counters().cache_hits > 0);
+}
+
+TEST_CASE("what was read once is not read again while it fits") {
+  TableTestStore store;
+  fill(store);
+  for (int round = 0; round < 3; ++round)
+    for (int i = 0; i < 2000; i += 2)
+      REQUIRE((*store.cache->get(store.tables[0], key_of(i), true)).has_value());
+  CHECK(store.cache->counters().value_reads == store.tables[0]->item_count);
+  store.cache->forget(store.tables[0]->number);
+  store.cache->forget(store.output.value_files[0].number);
+  CHECK(store.cache->used_bytes() == 0);
+}
+
+TEST_CASE("scans that do not fill the cache leave it as it is") {
+  TableTestStore store;
+  fill(store);
+  const auto cursor = store.cache->cursor(store.tables[0], "", "", Direction::Forward, false);
+  const std::uint64_t before = store.cache->used_bytes();
+  std::size_t seen = 0;
+  for (; cursor->valid(); cursor->next()) {
+    REQUIRE(cursor->load().ok());
+    ++seen;
+  }
+  CHECK(seen == 1000);
+  CHECK(store.cache->used_bytes() == before);
+}
+
+TEST_CASE("a cursor lives on when the cache is gone and the files are unlinked") {
+  TableTestStore store;
+  fill(store);
+  auto cursor = store.cache->cursor(store.tables[0], "", "", Direction::Reverse, true);
+  REQUIRE(cursor->load().ok());
+  REQUIRE(store.disk.remove_file(store.path_of(store.output.value_files[0])).ok());
+  REQUIRE(store.disk.remove_file(store.path_of(store.output.tables[0])).ok());
+  store.cache.reset();
+  std::size_t seen = 0;
+  for (; cursor->valid(); cursor->next(), ++seen) REQUIRE(cursor->load().ok());
+  CHECK(cursor->status().ok());
+  CHECK(seen == 1000);
+}
+
+TEST_CASE("many threads read one cache") {
+  TableTestStore store;
+  fill(store);
+  store.open_cache({16u << 10, 2});
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 500; ++i) {
+        const int n = (i * 7 + t * 131) % 1000;
+        const auto got = store.cache->get(store.tables[0], key_of(2 * n), i % 3 != 0);
+        if (!got.ok() || !got->has_value() ||
+            (*got)->value != Bytes(100, static_cast<char>('a' + n % 26)))
+          ++wrong;
+        const auto cursor =
+            store.cache->cursor(store.tables[0], key_of(2 * n), "",
+                                i % 2 == 0 ? Direction::Forward : Direction::Reverse, i % 5 == 0);
+        if (!cursor->valid() || !cursor->load().ok()) ++wrong;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+}  // namespace edgecase::engine

@@ -1,0 +1,197 @@
+// Small tables, damaged at every bit and cut at every length: what is read is an error or exactly
+// what was written.
+#include <doctest/doctest.h>
+
+#include <bit>
+
+#include "base/coding.h"
+#include "engine/table/table_test_store.h"
+
+namespace edgecase::engine {
+namespace {
+
+using test::OwnedEntry;
+using test::TableTestStore;
+
+Bytes real(double value) {
+  Bytes bytes(1, kFloatTag);
+  append_fixed64(bytes, std::bit_cast<std::uint64_t>(value));
+  return bytes;
+}
+
+std::vector<OwnedEntry> few_entries() {
+  std::vector<OwnedEntry> entries;
+  SequenceNumber sequence = 0;
+  for (const NamespaceId id : {1u, 2u})
+    for (const char* series : {"a", "b"})
+      for (char i = 0; i < 6; ++i) {
+        const Bytes key = Bytes(series) + Bytes(7, '\0') + Bytes(1, i);
+        OwnedEntry entry{make_full_key(id, key), ++sequence, EntryKind::Put, real(20 + i * 0.1)};
+        if (i == 2) entry.value = "text";
+        if (i == 3) entry.kind = EntryKind::Delete, entry.value.clear();
+        if (i == 4) entry.value = Bytes(70, 'L');
+        entries.push_back(std::move(entry));
+      }
+  return entries;
+}
+
+void fill(TableTestStore& store) {
+  store.options.coalesce_threshold_bytes = 64;
+  store.options.group_bytes = 80;
+  store.namespaces[1] = {Placement::Values, GroupCodec::Series, 1};
+  store.namespaces[2] = {Placement::Metadata, GroupCodec::Plain, 0};
+  REQUIRE(store.write(few_entries()).ok());
+}
+
+struct Read {
+  std::size_t right = 0;
+  std::size_t errors = 0;
+};
+
+bool acceptable(const Status& status) {
+  return status.code() == StatusCode::Corruption || status.code() == StatusCode::Unsupported ||
+         status.code() == StatusCode::Unavailable;
+}
+
+// Reads everything in every way; fails the test on anything that was never written.
+Read read_all(TableTestStore& store, const std::vector<OwnedEntry>& entries) {
+  Read read;
+  store.open_cache({});
+  for (const auto& table : store.tables) {
+    for (const OwnedEntry& entry : entries) {
+      const auto got = store.cache->get(table, entry.full_key, false);
+      if (!got.ok()) {
+        REQUIRE(acceptable(got.status()));
+        ++read.errors;
+      } else if (got->has_value()) {
+        REQUIRE((*got)->kind == entry.kind);
+        REQUIRE((*got)->value == entry.value);
+        ++read.right;
+      }
+    }
+    for (const Direction direction : {Direction::Forward, Direction::Reverse}) {
+      std::size_t entries_seen = 0;
+      const auto cursor = store.cache->cursor(table, "", "", direction, false);
+      for (; cursor->valid(); cursor->next()) {
+        if (!cursor->load().ok()) break;
+        ++entries_seen;
+        const auto want = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) {
+          return entry.full_key == cursor->full_key();
+        });
+        REQUIRE(want != entries.end());
+        REQUIRE(cursor->kind() == want->kind);
+        REQUIRE(cursor->value() == want->value);
+      }
+      if (!cursor->status().ok()) {
+        REQUIRE(acceptable(cursor->status()));
+        ++read.errors;
+      } else {
+        REQUIRE(entries_seen == table->entry_count);
+        ++read.right;
+      }
+    }
+    const auto items = store.cache->items(table, "", "");
+    if (!items.ok()) REQUIRE(acceptable(items.status()));
+  }
+  return read;
+}
+
+std::vector<std::string> paths_of(const TableTestStore& store) {
+  std::vector<std::string> paths;
+  for (const auto& file : store.output.value_files) paths.push_back(store.path_of(file));
+  for (const auto& table : store.output.tables) paths.push_back(store.path_of(table));
+  return paths;
+}
+
+TEST_CASE("a bit flipped anywhere in a table is an error or does no harm") {
+  TableTestStore store;
+  fill(store);
+  const auto entries = few_entries();
+  REQUIRE(store.output.tables.size() == 2);
+  REQUIRE(store.output.value_files.size() == 2);
+  const Read whole = read_all(store, entries);
+  REQUIRE(whole.errors == 0);
+  REQUIRE(whole.right == entries.size() + 2 * store.tables.size());
+  for (const std::string& path : paths_of(store)) {
+    CAPTURE(path);
+    const Bytes original = store.disk.contents(path);
+    for (std::size_t byte = 0; byte < original.size(); ++byte) {
+      CAPTURE(byte);
+      Bytes damaged = original;
+      damaged[byte] = static_cast<char>(damaged[byte] ^ (1 << byte % 8));
+      store.disk.set_contents(path, damaged);
+      const Read read = read_all(store, entries);
+      // Nothing is taken for missing: an entry that is not found is told as an error.
+      CHECK((read.errors > 0 || read.right == whole.right));
+    }
+    store.disk.set_contents(path, original);
+  }
+}
+
+TEST_CASE("a table cut at any length is an error") {
+  TableTestStore store;
+  fill(store);
+  const auto entries = few_entries();
+  for (const std::string& path : paths_of(store)) {
+    CAPTURE(path);
+    const Bytes original = store.disk.contents(path);
+    for (std::size_t size = 0; size < original.size(); ++size) {
+      CAPTURE(size);
+      store.disk.set_contents(path, original.substr(0, size));
+      CHECK(read_all(store, entries).errors > 0);
+    }
+    store.disk.set_contents(path, original + "x");
+    CHECK(read_all(store, entries).errors > 0);
+    store.disk.set_contents(path, original);
+  }
+}
+
+TEST_CASE("errors name the file and the byte") {
+  TableTestStore store;
+  fill(store);
+  const auto& file = store.output.value_files[0];
+  const std::string path = store.path_of(file);
+  store.disk.flip_bit(path, 100, 3);
+  // The first item is the large value: its group was still open.
+  const auto got = store.cache->get(store.tables[1], few_entries()[4].full_key, true);
+  REQUIRE_FALSE(got.ok());
+  CHECK(got.status().code() == StatusCode::Corruption);
+  CHECK(got.status().message() == path + " at byte 96: wrong checksum of an item");
+}
+
+TEST_CASE("a missing value file is a missing drive, another store's is told apart") {
+  TableTestStore store;
+  fill(store);
+  const Bytes key = few_entries()[0].full_key;
+  const std::string path = store.path_of(store.output.value_files[0]);
+  const Bytes original = store.disk.contents(path);
+  REQUIRE(store.disk.remove_file(path).ok());
+  CHECK(store.cache->get(store.tables[0], key, true).status().code() == StatusCode::Unavailable);
+  store.disk.set_contents(path, original);
+  CHECK(store.cache->get(store.tables[0], key, true).ok());
+
+  store.store_id[0] ^= 1;
+  store.open_cache({});
+  const Status other = store.cache->get(store.tables[0], key, true).status();
+  CHECK(other.code() == StatusCode::Unavailable);
+}
+
+TEST_CASE("items of another file in a value file's place are found out") {
+  TableTestStore store;
+  fill(store);
+  const Bytes first = store.disk.contents(store.path_of(store.output.value_files[0]));
+  const auto old_tables = store.tables;
+  const auto old_file = store.output.value_files[0];
+  REQUIRE(store.write(few_entries()).ok());
+  const Bytes second = store.disk.contents(store.path_of(store.output.value_files[0]));
+  REQUIRE(first.size() == second.size());
+  // The right head, then what belongs into the other file.
+  store.disk.set_contents(store.path_of(old_file), first.substr(0, 96) + second.substr(96));
+  store.open_cache({});
+  store.cache->add_value_file(old_file);
+  CHECK(store.cache->get(old_tables[0], few_entries()[0].full_key, true).status().code() ==
+        StatusCode::Corruption);
+}
+
+}  // namespace
+}  // namespace edgecase::engine

@@ -1,0 +1,159 @@
+// Tables of format version 1: what is on people's drives stays readable.
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "base/coding.h"
+#include "engine/table/table_test_store.h"
+#include "metadata/umeta_reader.h"
+#include "value/value_table_reader.h"
+
+namespace edgecase::engine {
+namespace {
+
+using test::OwnedEntry;
+using test::TableTestStore;
+
+Bytes tagged(char tag, std::uint64_t bits) {
+  Bytes value(1, tag);
+  append_fixed64(value, bits);
+  return value;
+}
+
+Bytes real(double value) {
+  return tagged(kFloatTag, std::bit_cast<std::uint64_t>(value));
+}
+
+constexpr std::uint64_t kStart = (1ull << 63) + 1'790'000'000'000'000'000;
+
+// Every sort of item, column and layout that version 1 has.
+std::vector<OwnedEntry> golden_entries() {
+  std::vector<OwnedEntry> entries;
+  SequenceNumber sequence = 100;
+  const auto add = [&](NamespaceId id, ByteView key, EntryKind kind, Bytes value) {
+    entries.push_back({make_full_key(id, key), ++sequence, kind, std::move(value)});
+  };
+  // A device: short keys, a regular column, byte planes, a dictionary, integers, text, all mixed.
+  add(1, "", EntryKind::Put, "the empty key");
+  add(1, "d", EntryKind::Delete, {});
+  for (const char series : {'a', 'b', 'c', 'd', 'e', 'f'})
+    for (std::uint64_t i = 0; i < 70; ++i) {
+      Bytes key = Bytes("dev1") + Bytes(1, series);
+      const std::uint64_t ordinal = kStart + (3 * i + i % 2) * 1'000'000;
+      for (int shift = 56; shift >= 0; shift -= 8)
+        key.push_back(static_cast<char>(ordinal >> shift));
+      const double full = 20 + static_cast<double>(i * i) / 7;
+      const double few = static_cast<double>(i % 4) / 3;
+      switch (series) {
+        case 'a': add(1, key, EntryKind::Put, real(static_cast<double>(200 + i % 9) / 10)); break;
+        case 'b': add(1, key, EntryKind::Put, real(full)); break;
+        case 'c': add(1, key, EntryKind::Put, real(few)); break;
+        case 'd': add(1, key, EntryKind::Put, tagged(kIntegerTag, i * i * i)); break;
+        case 'e': add(1, key, EntryKind::Put, Bytes(i % 2 == 0 ? "on" : "off")); break;
+        default:
+          add(1, key, i % 7 == 6 ? EntryKind::Delete : EntryKind::Put,
+              i % 7 == 6   ? Bytes()
+              : i % 7 == 3 ? tagged(kIntegerTag, 0 - i)
+              : i % 7 == 5 ? Bytes(i, 't')
+                           : real(i == 14 ? -0.0 : 1.5));
+      }
+    }
+  for (char c = 'a'; c < 'z'; ++c) {
+    add(2, Bytes("shared prefix ") + c, EntryKind::Put, Bytes(30, c));
+    add(2, Bytes("shared prefix ") + c + "x", c == 'k' ? EntryKind::Put : EntryKind::Delete,
+        c == 'k' ? Bytes(300, 'K') : Bytes());
+  }
+  return entries;
+}
+
+void write_golden_store(TableTestStore& store) {
+  store.options.coalesce_threshold_bytes = 256;
+  store.options.group_bytes = 2048;
+  store.namespaces[1] = {Placement::Values, GroupCodec::Series, 4};
+  store.namespaces[2] = {Placement::Metadata, GroupCodec::Plain, 0};
+  REQUIRE(store.write(golden_entries()).ok());
+  REQUIRE(store.output.value_files.size() == 2);
+  REQUIRE(store.output.tables.size() == 2);
+}
+
+Bytes read_golden(const std::string& name) {
+  std::ifstream file(std::string(EDGECASE_GOLDEN_DIRECTORY) + "/" + name, std::ios::binary);
+  return Bytes(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+}
+
+void write_golden(const std::string& name, const Bytes& bytes) {
+  std::ofstream file(std::string(EDGECASE_GOLDEN_DIRECTORY) + "/" + name, std::ios::binary);
+  file << bytes;
+}
+
+constexpr const char* kValueTables[] = {"value-table-v1-series.val", "value-table-v1-plain.val"};
+constexpr const char* kMetadataTables[] = {"metadata-table-v1-groups.meta",
+                                           "metadata-table-v1-singles.meta"};
+
+// What a manifest would say of the golden files, from the files themselves: a later writer may
+// choose other encodings.
+void load_golden(TableTestStore& store) {
+  store.output = TableOutput();
+  store.tables.clear();
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Bytes bytes = read_golden(kValueTables[i]);
+    store.disk.set_contents("/golden", bytes);
+    const auto reader = ValueTableReader::open_any(*store.disk.open_file("/golden"));
+    REQUIRE(reader.ok());
+    ValueFileMetadata file;
+    file.number = (*reader)->head().identity.file_number;
+    file.namespace_id = (*reader)->head().namespace_id;
+    file.placement = (*reader)->head().placement;
+    file.size_bytes = bytes.size();
+    store.output.value_files.push_back(file);
+    store.disk.set_contents(store.path_of(file), bytes);
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Bytes bytes = read_golden(kMetadataTables[i]);
+    store.disk.set_contents("/golden", bytes);
+    const auto reader = UMetaReader::open_any(*store.disk.open_file("/golden"));
+    REQUIRE(reader.ok());
+    TableMetadata table;
+    table.number = (*reader)->identity().file_number;
+    table.size_bytes = bytes.size();
+    table.entry_count = (*reader)->properties().totals.entries;
+    table.item_count = (*reader)->properties().totals.items;
+    table.largest = (*reader)->blocks().back().last;
+    store.disk.set_contents(store.path_of(table), bytes);
+    store.tables.push_back(std::make_shared<const TableMetadata>(table));
+  }
+  store.open_cache({});
+}
+
+TEST_CASE("table: version 1 stays readable") {
+  if (std::getenv("EDGECASE_WRITE_GOLDEN") != nullptr) {
+    TableTestStore written;
+    write_golden_store(written);
+    for (std::size_t i = 0; i < 2; ++i) {
+      write_golden(kValueTables[i],
+                   written.disk.contents(written.path_of(written.output.value_files[i])));
+      write_golden(kMetadataTables[i],
+                   written.disk.contents(written.path_of(written.output.tables[i])));
+    }
+  }
+  TableTestStore store;
+  load_golden(store);
+  std::size_t found = 0;
+  for (const OwnedEntry& entry : golden_entries())
+    for (const auto& table : store.tables) {
+      const auto got = store.cache->get(table, entry.full_key, true);
+      REQUIRE(got.ok());
+      if (!got->has_value()) continue;
+      ++found;
+      CHECK((*got)->kind == entry.kind);
+      CHECK((*got)->value == entry.value);
+      CHECK((*got)->sequence >= entry.sequence);
+    }
+  CHECK(found == golden_entries().size());
+}
+
+}  // namespace
+}  // namespace edgecase::engine

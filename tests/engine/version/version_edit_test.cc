@@ -1,0 +1,128 @@
+#include "version/version_edit.h"
+
+#include <doctest/doctest.h>
+
+#include "edgecase/random.h"
+
+namespace edgecase::engine {
+namespace {
+
+VersionEdit full_edit() {
+  VersionEdit edit;
+  edit.format_version = 1;
+  edit.file_number_limit = 70'000;
+  edit.namespace_id_limit = 4;
+  edit.namespaces.push_back({2, "default", {Placement::Values, GroupCodec::Series, 16}});
+  edit.namespaces.push_back({3, "catalog", {Placement::Metadata, GroupCodec::Plain, 0}});
+  edit.added_value_files.push_back({12, 2, Placement::Values, 123'456, 99, 0xdeadbeef});
+  edit.removed_value_files = {7};
+  TableMetadata table;
+  table.number = 13;
+  table.size_bytes = 4096;
+  table.entry_count = 1000;
+  table.delete_count = 3;
+  table.item_count = 10;
+  table.checksum = 0x01020304;
+  table.sequence_min = 5;
+  table.sequence_max = 1004;
+  table.smallest = make_full_key(2, "a");
+  table.largest = make_full_key(3, Bytes("\0\xff", 2));
+  table.value_files = {{12, 5000}, {300, 1}};
+  edit.added_tables.push_back(table);
+  table.number = 14;
+  table.level = 2;
+  table.kind = TableKind::Singles;
+  table.namespace_id = 3;
+  table.run = 11;
+  table.value_files = {};
+  edit.added_tables.push_back(table);
+  edit.removed_tables = {8, 9};
+  edit.flushed_sequence = 1004;
+  edit.oldest_wal_segment = 6;
+  return edit;
+}
+
+// The bytes of full_edit(), version 1. They never change: stores on people's drives have them.
+constexpr unsigned char kGolden[] = {
+    0x01, 0x01, 0x02, 0xf0, 0xa2, 0x04, 0x03, 0x04, 0x04, 0x02, 0x07, 'd',  'e',  'f',  'a',  'u',
+    'l',  't',  0x00, 0x01, 0x10, 0x04, 0x03, 0x07, 'c',  'a',  't',  'a',  'l',  'o',  'g',  0x01,
+    0x00, 0x00, 0x05, 0x0c, 0x02, 0x00, 0xc0, 0xc4, 0x07, 0x63, 0xef, 0xbe, 0xad, 0xde, 0x06, 0x07,
+    0x07, 0x00, 0x00, 0x0d, 0x80, 0x20, 0xe8, 0x07, 0x03, 0x0a, 0x04, 0x03, 0x02, 0x01, 0x05, 0xec,
+    0x07, 0x05, 0x00, 0x00, 0x00, 0x02, 'a',  0x06, 0x00, 0x00, 0x00, 0x03, 0x00, 0xff, 0x02, 0x0c,
+    0x88, 0x27, 0xac, 0x02, 0x01, 0x07, 0x02, 0x01, 0x0e, 0x03, 0x0b, 0x80, 0x20, 0xe8, 0x07, 0x03,
+    0x0a, 0x04, 0x03, 0x02, 0x01, 0x05, 0xec, 0x07, 0x05, 0x00, 0x00, 0x00, 0x02, 'a',  0x06, 0x00,
+    0x00, 0x00, 0x03, 0x00, 0xff, 0x00, 0x08, 0x08, 0x08, 0x09, 0x09, 0xec, 0x07, 0x0a, 0x06};
+
+Bytes golden() {
+  return Bytes(reinterpret_cast<const char*>(kGolden), sizeof kGolden);
+}
+
+}  // namespace
+
+TEST_CASE("version edit: version 1 is written and read byte for byte") {
+  CHECK(full_edit().encode() == golden());
+  const auto edit = VersionEdit::decode(golden());
+  REQUIRE(edit.ok());
+  CHECK(edit->encode() == golden());
+  CHECK(edit->namespaces[0].name == "default");
+  CHECK(edit->namespaces[0].options.scope_bytes == 16);
+  CHECK(edit->added_tables[0].largest == make_full_key(3, Bytes("\0\xff", 2)));
+  CHECK(edit->added_tables[0].value_files == std::vector<ValueFileUse>{{12, 5000}, {300, 1}});
+  CHECK(edit->added_tables[0].run == 13);
+  CHECK(edit->added_tables[1].level == 2);
+  CHECK(edit->added_tables[1].kind == TableKind::Singles);
+  CHECK(edit->added_tables[1].namespace_id == 3);
+  CHECK(edit->added_tables[1].run == 11);
+  CHECK(edit->added_value_files[0].checksum == 0xdeadbeef);
+  CHECK(*edit->oldest_wal_segment == 6);
+  CHECK(VersionEdit::decode("").ok());
+}
+
+TEST_CASE("version edit cut short never reads as the whole") {
+  for (std::size_t size = 0; size < golden().size(); ++size) {
+    CAPTURE(size);
+    const auto edit = VersionEdit::decode(golden().substr(0, size));
+    if (edit.ok()) {
+      CHECK(edit->encode() != golden());
+    } else {
+      CHECK(edit.status().code() == StatusCode::Corruption);
+    }
+  }
+}
+
+TEST_CASE("version edit refuses what only a newer version writes") {
+  struct Case {
+    const char* what;
+    Bytes bytes;
+  };
+  for (const Case& c :
+       {Case{"tag", "\x7f\x01"}, Case{"tag 0", Bytes(1, '\0')}, Case{"format", "\x01\x02"},
+        Case{"placement", Bytes("\x04\x01\x01x\x02\0\0", 7)},
+        Case{"codec", Bytes("\x04\x01\x01x\0\x02\0", 7)}, Case{"level", Bytes("\x07\x07", 2)},
+        Case{"kind", Bytes("\x07\x01\x02", 3)}}) {
+    CAPTURE(c.what);
+    CHECK(VersionEdit::decode(c.bytes).status().code() == StatusCode::Unsupported);
+  }
+}
+
+TEST_CASE("version edit decodes any bytes without harm") {
+  SeededRandom random(3);
+  for (std::size_t at = 0; at < golden().size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      Bytes flipped = golden();
+      flipped[at] = static_cast<char>(flipped[at] ^ (1 << bit));
+      const auto edit = VersionEdit::decode(flipped);
+      if (!edit.ok())
+        CHECK((edit.status().code() == StatusCode::Corruption ||
+               edit.status().code() == StatusCode::Unsupported));
+    }
+  }
+  for (int round = 0; round < 20'000; ++round) {
+    Bytes noise(random.below(60), '\0');
+    for (char& byte : noise)
+      byte = static_cast<char>(random.below(3) == 0 ? random.below(256) : random.below(11));
+    static_cast<void>(VersionEdit::decode(noise).ok());
+  }
+}
+
+}  // namespace edgecase::engine

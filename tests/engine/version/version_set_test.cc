@@ -1,0 +1,292 @@
+#include "version/version_set.h"
+
+#include <doctest/doctest.h>
+
+#include <cerrno>
+
+#include "file/file_names.h"
+#include "support/memory_file_system.h"
+
+namespace edgecase::engine {
+namespace {
+
+using test::FaultMode;
+using test::MemoryFileSystem;
+using test::Operation;
+
+constexpr StoreId kStoreId{1, 2, 3};
+
+VersionEdit added_file(FileNumber number) {
+  VersionEdit edit;
+  edit.added_value_files.push_back({number, 1, Placement::Values, 100, 1, 7});
+  return edit;
+}
+
+std::size_t files_after_reopen(MemoryFileSystem& disk) {
+  const auto set = VersionSet::recover(disk, "/m", kStoreId);
+  INFO(set.status().to_string());
+  REQUIRE(set.ok());
+  return (*set)->current()->value_files.size();
+}
+
+}  // namespace
+
+TEST_CASE("version set keeps every edit, over many manifests") {
+  MemoryFileSystem disk({"/m"});
+  auto set = VersionSet::create(disk, "/m", kStoreId);
+  REQUIRE(set.ok());
+  const std::uint64_t first = (*set)->manifest_number();
+  const Bytes name(100, 'n');
+  constexpr FileNumber kFiles = 3000;
+  VersionEdit limit;
+  limit.file_number_limit = 1 << 20;
+  REQUIRE((*set)->apply(limit).ok());
+  for (FileNumber i = 1; i <= kFiles; ++i) {
+    VersionEdit edit = added_file(i);
+    TableMetadata table;
+    table.number = i + kFiles;
+    table.sequence_min = table.sequence_max = i;
+    table.smallest = table.largest = make_full_key(1, Bytes(900, 'k'));
+    if (i % 2 == 0) table.value_files = {{i, 1}};
+    if (i % 20 == 0) edit.added_tables.push_back(table);
+    REQUIRE((*set)->apply(edit).ok());
+  }
+  CHECK((*set)->manifest_number() >= first);
+  CHECK((*set)->current()->tables.front()->sequence_max == kFiles);
+  disk.power_cut(1, test::CutPolicy::None);
+  CHECK(files_after_reopen(disk) == kFiles);
+}
+
+TEST_CASE("version set starts a new manifest when the old one is full") {
+  MemoryFileSystem disk({"/m"});
+  auto set = VersionSet::create(disk, "/m", kStoreId);
+  REQUIRE(set.ok());
+  // Each edit adds and removes: the state stays small, the log grows.
+  for (FileNumber i = 1; i <= 30'000; ++i) {
+    VersionEdit edit = added_file(i);
+    if (i > 1) edit.removed_value_files.push_back(i - 1);
+    REQUIRE((*set)->apply(edit).ok());
+  }
+  CHECK((*set)->manifest_number() > 1);
+  CHECK_FALSE(disk.exists(manifest_path("/m", 1)));
+  set = not_found("closed");
+  CHECK(files_after_reopen(disk) == 1);
+}
+
+TEST_CASE("version set changes nothing on opening, and a new manifest is begun by the first edit") {
+  MemoryFileSystem disk({"/m"});
+  {
+    auto set = VersionSet::create(disk, "/m", kStoreId);
+    REQUIRE(set.ok());
+    CHECK(*(*set)->create_namespace("a", {}) == 1);
+  }
+  const auto before = disk.durable_contents();
+  auto set = VersionSet::recover(disk, "/m", kStoreId);
+  REQUIRE(set.ok());
+  CHECK(disk.durable_contents() == before);
+  CHECK((*set)->has_namespace(1));
+  CHECK_FALSE((*set)->has_namespace(2));
+  CHECK(*(*set)->create_namespace("b", {}) == 2);
+  CHECK((*set)->manifest_number() == 2);
+}
+
+TEST_CASE("version set gives file numbers out once, also over crashes") {
+  MemoryFileSystem disk({"/m"});
+  FileNumber last = 0;
+  for (int life = 0; life < 5; ++life) {
+    auto set = life == 0 ? VersionSet::create(disk, "/m", kStoreId)
+                         : VersionSet::recover(disk, "/m", kStoreId);
+    REQUIRE(set.ok());
+    FileNumberBlock block;
+    REQUIRE(block.reserve(**set, 10).ok());
+    const auto others = (*set)->take_file_numbers(1);
+    REQUIRE(others.ok());
+    for (int i = 0; i < 10; ++i) {
+      const FileNumber number = block.take();
+      CHECK(number != *others);
+      CHECK(number > last);
+      last = number;
+    }
+    disk.power_cut(static_cast<std::uint64_t>(life), test::CutPolicy::None);
+  }
+}
+
+TEST_CASE("version set survives a failure at every operation of an edit") {
+  for (std::uint64_t nth = 1; nth <= 30; ++nth) {
+    for (const FaultMode mode : {FaultMode::Once, FaultMode::Sticky}) {
+      CAPTURE(nth);
+      CAPTURE(static_cast<int>(mode));
+      MemoryFileSystem disk({"/m"});
+      auto set = VersionSet::create(disk, "/m", kStoreId);
+      REQUIRE(set.ok());
+      REQUIRE((*set)->apply(added_file(1)).ok());
+      disk.fail_nth(Operation::Any, nth, EIO, mode);
+      std::size_t sure = 1;
+      std::size_t tried = 1;
+      for (FileNumber i = 2; i <= 4; ++i) {
+        ++tried;
+        if ((*set)->apply(added_file(i)).ok()) ++sure;
+      }
+      disk.clear_faults();
+      const bool healed = (*set)->apply(added_file(9)).ok();
+      CHECK(healed);
+      CHECK((*set)->current()->value_files.size() == sure + 1);
+      disk.power_cut(nth, test::CutPolicy::None);
+      CHECK(files_after_reopen(disk) == sure + 1);
+      CHECK(tried == 4);
+    }
+  }
+}
+
+TEST_CASE("version set reports a CURRENT or manifest that cannot be") {
+  MemoryFileSystem disk({"/m"});
+  REQUIRE(VersionSet::create(disk, "/m", kStoreId).ok());
+  const Bytes current = disk.contents("/m/CURRENT");
+  CHECK(current == manifest_name(1) + "\n");
+  const auto code = [&] { return VersionSet::recover(disk, "/m", kStoreId).status().code(); };
+  CHECK(code() == StatusCode::Ok);
+  CHECK(VersionSet::recover(disk, "/m", StoreId{9}).status().code() == StatusCode::Unavailable);
+  for (const Bytes& wrong : {Bytes(), Bytes("MANIFEST-1\n"), manifest_name(1), Bytes(100, 'x'),
+                             manifest_name(7) + "\n"}) {
+    CAPTURE(wrong);
+    disk.set_contents("/m/CURRENT", wrong);
+    CHECK(code() == StatusCode::Corruption);
+  }
+  disk.set_contents("/m/CURRENT", current);
+  CHECK(code() == StatusCode::Ok);
+  disk.set_contents(manifest_path("/m", 1), Bytes(8192, '\0'));
+  CHECK(code() == StatusCode::Corruption);
+}
+
+TEST_CASE("version state refuses an edit that does not fit") {
+  VersionState state;
+  REQUIRE(state.apply(added_file(1)).ok());
+  CHECK(state.apply(added_file(1)).code() == StatusCode::Corruption);
+  VersionEdit edit;
+  edit.removed_value_files = {2};
+  CHECK(state.apply(edit).code() == StatusCode::Corruption);
+  edit = {};
+  edit.removed_tables = {2};
+  CHECK(state.apply(edit).code() == StatusCode::Corruption);
+  edit = {};
+  edit.namespaces.push_back({1, "beyond the limit", {}});
+  CHECK(state.apply(edit).code() == StatusCode::Corruption);
+  edit = {};
+  edit.flushed_sequence = 5;
+  REQUIRE(state.apply(edit).ok());
+  edit.flushed_sequence = 4;
+  CHECK(state.apply(edit).code() == StatusCode::Corruption);
+}
+
+namespace {
+
+TableMetadata table_of(FileNumber number, std::uint8_t level, FileNumber run, const Bytes& smallest,
+                       const Bytes& largest, SequenceNumber sequence) {
+  TableMetadata table;
+  table.number = number;
+  table.level = level;
+  table.run = run;
+  table.namespace_id = level == 0 ? 0 : 1;
+  table.smallest = make_full_key(1, smallest);
+  table.largest = make_full_key(1, largest);
+  table.sequence_min = table.sequence_max = sequence;
+  return table;
+}
+
+}  // namespace
+
+TEST_CASE("version arranges tables in level 0 and, a tree a namespace, in runs") {
+  VersionState state;
+  VersionEdit edit = added_file(1);
+  for (TableMetadata table : {table_of(2, 0, 2, "a", "z", 9), table_of(3, 1, 3, "m", "p", 5),
+                              table_of(4, 1, 3, "a", "c", 8), table_of(5, 2, 5, "a", "z", 1)}) {
+    table.value_files = {{1, 10}};
+    edit.added_tables.push_back(table);
+  }
+  REQUIRE(state.apply(edit).ok());
+  const Version& version = *state.version;
+  REQUIRE(version.level0.size() == 1);
+  CHECK(version.live_bytes.at(1) == 40);
+  const Tree& tree = version.trees.at(1);
+  REQUIRE(tree.size() == 2);
+  CHECK(tree[0].number == 3);
+  CHECK(tree[0].sequence_max == 8);
+  CHECK(tree[0].sequence_min == 5);
+  CHECK(tree[0].item_bytes == 20);
+  REQUIRE(tree[0].tables.size() == 2);
+  CHECK(tree[0].tables[0]->number == 4);
+  const auto found = [&](const Bytes& key) -> FileNumber {
+    const TablePointer* table = tree[0].find(make_full_key(1, key));
+    return table != nullptr ? (*table)->number : 0;
+  };
+  CHECK(found("a") == 4);
+  CHECK(found("c") == 4);
+  CHECK(found("d") == 0);
+  CHECK(found("n") == 3);
+  CHECK(found("q") == 0);
+
+  VersionState copy;
+  REQUIRE(copy.apply(state.snapshot()).ok());
+  CHECK(copy.version->trees.at(1).size() == 2);
+
+  VersionEdit moved;
+  moved.removed_tables = {2, 3, 4};
+  remove_unused_value_files(version, moved);
+  CHECK(moved.removed_value_files.empty());
+  moved.removed_tables.push_back(5);
+  remove_unused_value_files(version, moved);
+  CHECK(moved.removed_value_files == std::vector<FileNumber>{1});
+}
+
+TEST_CASE("version refuses runs that overlap, mix levels or namespaces, and dangling tables") {
+  const auto code = [](const TableMetadata& a, const TableMetadata& b) {
+    VersionState state;
+    VersionEdit edit;
+    edit.added_tables = {a, b};
+    return state.apply(edit).code();
+  };
+  const TableMetadata table = table_of(1, 1, 1, "a", "c", 1);
+  CHECK(code(table, table_of(2, 1, 1, "d", "e", 1)) == StatusCode::Ok);
+  CHECK(code(table, table_of(2, 1, 1, "c", "e", 1)) == StatusCode::Corruption);
+  CHECK(code(table, table_of(2, 2, 1, "d", "e", 1)) == StatusCode::Corruption);
+  TableMetadata other = table_of(2, 1, 1, "d", "e", 1);
+  other.namespace_id = 2;
+  CHECK(code(table, other) == StatusCode::Corruption);
+  other = table_of(2, 1, 1, "d", "e", 1);
+  other.kind = TableKind::Singles;
+  CHECK(code(table, other) == StatusCode::Corruption);
+  other = table_of(2, 1, 1, "d", "e", 1);
+  other.value_files = {{9, 1}};
+  CHECK(code(table, other) == StatusCode::Corruption);
+}
+
+TEST_CASE("version set hands out a removed file when the last version that names it is gone") {
+  MemoryFileSystem disk({"/m"});
+  auto set = VersionSet::create(disk, "/m", kStoreId);
+  REQUIRE(set.ok());
+  REQUIRE((*set)->apply(added_file(1)).ok());
+  auto oldest = (*set)->current();
+  REQUIRE((*set)->apply(added_file(2)).ok());
+  auto reader = (*set)->current();
+  VersionEdit edit;
+  edit.removed_value_files = {1};
+  REQUIRE((*set)->apply(edit).ok());
+  edit.removed_value_files = {2};
+  REQUIRE((*set)->apply(edit).ok());
+  CHECK((*set)->take_obsolete_files().empty());
+  CHECK((*set)->has_obsolete_files());
+  reader.reset();
+  auto files = (*set)->take_obsolete_files();  // the oldest names the first file alone
+  REQUIRE(files.size() == 1);
+  CHECK(files[0].number == 2);
+  CHECK((*set)->has_obsolete_files());
+  oldest.reset();
+  files = (*set)->take_obsolete_files();
+  REQUIRE(files.size() == 1);
+  CHECK(files[0].number == 1);
+  CHECK(files[0].kind == ObsoleteFile::Kind::Values);
+  CHECK_FALSE((*set)->has_obsolete_files());
+  CHECK((*set)->take_obsolete_files().empty());
+}
+
+}  // namespace edgecase::engine

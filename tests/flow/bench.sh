@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# `edgecase bench` from outside: reports, exit codes, and nothing left behind, also after Ctrl-C.
+#   tests/flow/bench.sh EXECUTABLE
+set -euo pipefail
+
+edgecase=$1
+work=$(mktemp -d)
+bench=
+cleanup() {
+  if [ -n "$bench" ]; then kill -KILL "$bench" 2> /dev/null || true; fi
+  rm -rf "$work"
+}
+trap cleanup EXIT
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+expect_code() {
+  local want=$1 got=0
+  shift
+  "$@" > "$work/out" 2> "$work/err" || got=$?
+  [ "$got" = "$want" ] || fail "$* ended with $got, not $want: $(cat "$work/err")"
+}
+expect_empty() {
+  [ -z "$(ls -A "$1")" ] || fail "$1 still holds $(ls -A "$1")"
+}
+
+mkdir "$work/m" "$work/v"
+# A daemon the user has told the shell of is not ours to measure.
+export EDGECASE_HTTP_SOCKET=$work/nobody/s EDGECASE_STORAGE_METADATA=$work/nobody/m
+for workload in fillseq fillrandom overwrite deleterandom readrandom readmissing readseq \
+  seekrandom tenants recovery ingest-http query; do
+  expect_code 0 "$edgecase" bench "$workload" --smoke --json --rounds 1 --dir "$work/m" --values "$work/v"
+  python3 - "$workload" "$work/out" << 'PY'
+import json
+import sys
+
+report = json.load(open(sys.argv[2], encoding="utf-8"))
+for field in ("workload", "engine", "num", "value_size", "threads", "sync", "seed", "seconds",
+              "ops_per_second", "mb_per_second", "latency_us", "write_amplification",
+              "space_amplification", "peak_memory_bytes", "version"):
+    assert field in report, field
+assert report["workload"] == sys.argv[1]
+assert report["num"] > 0 and report["ops_per_second"] > 0
+assert set(report["latency_us"]) == {"p50", "p95", "p99", "p999", "max"}
+PY
+  expect_empty "$work/m"
+  expect_empty "$work/v"
+done
+
+# Beside the peers that this build found; without any the command says so.
+if [ -x "$(dirname "$edgecase")/edgecase-bench-peers" ]; then
+  for peer in leveldb rocksdb rocksdb-blob; do
+    code=0
+    "$edgecase" bench fillrandom --smoke --json --peer "$peer" --dir "$work/m" > "$work/out" 2> "$work/err" || code=$?
+    if [ $code -ne 0 ]; then
+      grep -q "not built in" "$work/err" || fail "--peer $peer ended with $code: $(cat "$work/err")"
+      continue
+    fi
+    grep -q "\"ratio_to_${peer//-/_}\"" "$work/out" || fail "no ratio to $peer: $(cat "$work/out")"
+    expect_code 0 "$edgecase" bench readrandom --smoke --json --engine "$peer" --dir "$work/m"
+    grep -q "\"engine\":\"$peer\"" "$work/out" || fail "$peer is not what was measured"
+    expect_empty "$work/m"
+  done
+else
+  expect_code 1 "$edgecase" bench fillrandom --smoke --peer leveldb --dir "$work/m"
+  grep -q "no peer is built in" "$work/err" || fail "no word of the missing peers: $(cat "$work/err")"
+fi
+
+expect_code 2 "$edgecase" bench fillfast
+expect_code 2 "$edgecase" bench fillseq --engine nosuchdb --dir "$work/m"
+expect_code 2 "$edgecase" bench fillseq --dir "$work/nowhere"
+expect_code 2 "$edgecase" bench fillseq --smoke --key-size 4 --dir "$work/m"
+
+# Ctrl-C in the middle. An interactive shell would have the signal on; a background job has it off.
+python3 - "$edgecase" "$work/m" << 'PY'
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+
+edgecase, directory = sys.argv[1:]
+bench = subprocess.Popen([edgecase, "bench", "fillseq", "--num", "1000000000", "--dir", directory],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+deadline = time.monotonic() + 60
+while not any(files for _, _, files in os.walk(directory)):
+    assert bench.poll() is None, bench.communicate()
+    assert time.monotonic() < deadline, "it makes no files"
+    select.select([bench.stdout], [], [], 0.01)
+bench.send_signal(signal.SIGINT)
+out, err = bench.communicate(timeout=60)
+assert bench.returncode == 1, (bench.returncode, err)
+assert b"stopped" in err, err
+assert out == b"", out
+PY
+expect_empty "$work/m"
+echo "bench: ok"

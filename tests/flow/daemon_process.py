@@ -1,0 +1,130 @@
+"""A real daemon on a private directory, and the real command line talking to it."""
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+TIME_LIMIT_SECONDS = float(os.environ.get("EDGECASE_TEST_TIME_LIMIT", "60"))
+PROGRAM = os.environ["EDGECASE_PROGRAM"]
+_OURS = re.compile(r"EDGECASE_(HOST|TOKEN|NAMESPACE|STORAGE_|HTTP_|MQTT_|LIMITS_|AUDIT_)")
+
+
+def clean_environment(extra=None):
+    """This process' environment without anything that EdgeCase would read."""
+    kept = {k: v for k, v in os.environ.items() if not _OURS.match(k)}
+    kept.pop("NOTIFY_SOCKET", None)
+    kept.update(extra or {})
+    return kept
+
+
+def run(arguments, **more):
+    """Runs the program to its end."""
+    more.setdefault("env", clean_environment())
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=more.pop("text", True),
+                          timeout=TIME_LIMIT_SECONDS, check=False, **more)
+
+
+def until(condition, what, seconds=3 * TIME_LIMIT_SECONDS):
+    """What `condition` returns, looked at every few milliseconds, once that is true."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        threading.Event().wait(0.02)
+    raise AssertionError(f"never: {what}")
+
+
+class Place:
+    """A private directory with a configuration; short, since it holds Unix sockets."""
+
+    def __init__(self):
+        self.path = tempfile.mkdtemp(prefix="ec-flow-")
+        self.socket = os.path.join(self.path, "s")
+        self.config = os.path.join(self.path, "edgecase.toml")
+        self.write_config()
+
+    def write_config(self, listen="127.0.0.1:0", storage="", broker="", more=""):
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(f"""[storage]
+metadata = "{self.path}/meta"
+values = "{self.path}/values"
+{storage}
+[http]
+socket = "{self.socket}"
+listen = "{listen}"
+[mqtt]
+broker = "{broker}"
+{more}""")
+
+    def remove(self):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def cli(self, *arguments, **more):
+        extra = {"EDGECASE_HTTP_SOCKET": self.socket, **more.pop("extra", {})}
+        return run(arguments, env=clean_environment(extra), **more)
+
+
+class Daemon:
+    """Started and, unless told otherwise, ready. Ready is what the daemon tells the service manager."""
+
+    def __init__(self, place, program=PROGRAM, verb=("serve",), watchdog_microseconds=None,
+                 until="READY=1"):
+        self.place = place
+        self.notify_path = os.path.join(place.path, "notify")
+        if os.path.exists(self.notify_path):
+            os.unlink(self.notify_path)
+        self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.notify.bind(self.notify_path)
+        self.notify.settimeout(TIME_LIMIT_SECONDS)
+        self.messages = []
+        self.log_path = os.path.join(place.path, "log")
+        extra = {"NOTIFY_SOCKET": self.notify_path}
+        if watchdog_microseconds:
+            extra["WATCHDOG_USEC"] = str(watchdog_microseconds)
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen([program, *verb, "--config", place.config],
+                                            stdin=subprocess.DEVNULL, stderr=log,
+                                            env=clean_environment(extra))
+        if until:
+            self.wait_for(until)
+
+    def wait_for(self, wanted):
+        """Until the daemon has told `wanted`."""
+        while not any(wanted in message.split("\n") for message in self.messages):
+            if self.process.poll() is not None:
+                raise AssertionError(f"the daemon ended: {self.log()}")
+            try:
+                self.messages.append(self.notify.recv(4096).decode())
+            except TimeoutError as error:
+                raise AssertionError(f"no {wanted}: {self.log()}") from error
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8") as file:
+            return file.read()
+
+    def port(self):
+        return int(re.search(r"listening on .*127\.0\.0\.1:(\d+)", self.log()).group(1))
+
+    def resident_bytes(self):
+        with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    def stop(self, how=signal.SIGTERM):
+        """The exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        code = self.process.wait(TIME_LIMIT_SECONDS)
+        self.notify.close()
+        return code
+
+    def kill_after(self, seconds):
+        """SIGKILL at that moment; it must not have ended by itself before."""
+        threading.Event().wait(seconds)
+        if self.process.poll() is not None:
+            raise AssertionError(f"the daemon ended by itself: {self.log()}")
+        self.stop(signal.SIGKILL)

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""A value is damaged on its drive: whoever reads past it is told, and nothing looks whole that is not."""
+import glob
+import os
+import secrets
+import unittest
+import urllib.error
+import urllib.request
+
+from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place, until
+
+VALUES = 24
+VALUE_DIGITS = 512 << 10
+MARK_BYTES = 64
+
+
+class DamageFlow(unittest.TestCase):
+    def setUp(self):
+        self.place = Place()
+        self.place.write_config(storage='memory-limit = "32MiB"')
+        self.daemon = Daemon(self.place)
+
+    def tearDown(self):
+        self.daemon.stop()
+        self.place.remove()
+
+    def place_of(self, mark):
+        """File and offset of these bytes on the drive of the values, once they are there."""
+        for path in glob.glob(os.path.join(self.place.path, "values", "*.val")):
+            try:
+                with open(path, "rb") as file:
+                    at = file.read().find(mark)
+            except FileNotFoundError:  # the store needs it no longer
+                continue
+            if at >= 0:
+                return path, at
+        return None
+
+    def write_and_damage(self):
+        """The one in the middle of VALUES texts, with one bit changed."""
+        marks = []
+        for second in range(VALUES):
+            text = secrets.token_hex(VALUE_DIGITS // 2)
+            marks.append(text[VALUE_DIGITS // 2:][:MARK_BYTES].encode())
+            request = urllib.request.Request(
+                f"http://127.0.0.1:{self.daemon.port()}/write?precision=s",
+                data=f'big,device=d text="{text}" {second}\n'.encode())
+            with urllib.request.urlopen(request, timeout=TIME_LIMIT_SECONDS) as answer:
+                self.assertEqual(answer.status, 204)
+        until(lambda: self.place_of(marks[VALUES // 2]), "the value reached its drive")
+        self.assertEqual(self.daemon.stop(), 0)
+        path, at = self.place_of(marks[VALUES // 2])
+        with open(path, "r+b") as file:
+            file.seek(at)
+            byte = file.read(1)[0]
+            file.seek(at)
+            file.write(bytes([byte ^ 1]))
+        self.daemon = Daemon(self.place)
+
+    def test_a_query_that_fails_midway_never_looks_whole(self):
+        self.write_and_damage()
+        good = self.place.cli("query", "d/*", "--to", f"@{VALUES // 2}")
+        self.assertEqual((good.returncode, len(good.stdout.splitlines())), (0, VALUES // 2 + 1), good.stderr)
+        for arguments in (("query", "d/*", "--format", "ndjson"), ("query", "d/*", "--format", "table"),
+                          ("query", "d/*", "--desc"), ("export", "d/*")):
+            failed = self.place.cli(*arguments)
+            self.assertNotEqual(failed.returncode, 0, arguments)
+            self.assertIn("edgecase: ", failed.stderr)
+            self.assertLessEqual(failed.stdout.count("\n"), VALUES // 2 + 3)
+
+        folder = os.path.join(self.place.path, "out")
+        os.mkdir(folder)
+        for target in (os.path.join(folder, "x.csv"), os.path.join(folder, "tree/")):
+            failed = self.place.cli("export", "d/*", "-o", target)
+            self.assertNotEqual(failed.returncode, 0, target)
+        left = [path for path in glob.glob(folder + "/**/*", recursive=True) if os.path.isfile(path)]
+        self.assertEqual(left, [])
+        self.assertIn("corruption", self.daemon.log())
+
+
+if __name__ == "__main__":
+    unittest.main()

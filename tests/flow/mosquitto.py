@@ -1,0 +1,119 @@
+"""A real mosquitto, and a publisher that knows which of its messages the broker has taken."""
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+
+TIME_LIMIT_SECONDS = 60
+_PATH = os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin"
+PROGRAM = shutil.which("mosquitto", path=_PATH)
+_PORTS_TRIED = 5
+
+
+def _takes_connections(port):
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+class Broker:
+    """On a port of its own and in a private directory, with persistence and queues without limit."""
+
+    def __init__(self):
+        self.path = tempfile.mkdtemp(prefix="ec-broker-")
+        for _ in range(_PORTS_TRIED):
+            with socket.socket() as free:  # mosquitto cannot be asked to choose one itself
+                free.bind(("127.0.0.1", 0))
+                self.port = free.getsockname()[1]
+            if self._start():
+                return
+        raise AssertionError(f"mosquitto does not start, see {self.path}/log")
+
+    def _start(self):
+        config = os.path.join(self.path, "mosquitto.conf")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(f"listener {self.port} 127.0.0.1\nallow_anonymous true\npersistence true\n"
+                       f"persistence_location {self.path}/\nmax_queued_messages 0\n")
+            if os.geteuid() == 0:
+                file.write("user root\n")
+        with open(os.path.join(self.path, "log"), "ab") as log:
+            self.process = subprocess.Popen([PROGRAM, "-c", config], stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log)
+        deadline = time.monotonic() + TIME_LIMIT_SECONDS
+        while self.process.poll() is None and time.monotonic() < deadline:
+            if _takes_connections(self.port):
+                return True
+            threading.Event().wait(0.005)
+        self.stop()
+        return False
+
+    def url(self):
+        return f"mqtt://127.0.0.1:{self.port}"
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.wait(TIME_LIMIT_SECONDS)
+
+    def remove(self):
+        self.stop()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _text(value):
+    encoded = value.encode()
+    return struct.pack(">H", len(encoded)) + encoded
+
+
+def _packet(first_byte, body):
+    length, rest = b"", len(body)
+    while True:
+        rest, seven = divmod(rest, 128)
+        length += bytes([seven | (128 if rest else 0)])
+        if not rest:
+            return bytes([first_byte]) + length + body
+
+
+class Publisher:
+    """One connection, MQTT 3.1.1, QoS 1. At most kept_open messages wait for their PUBACK."""
+
+    def __init__(self, broker, name, kept_open=20):
+        self.socket = socket.create_connection(("127.0.0.1", broker.port), TIME_LIMIT_SECONDS)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.stream = self.socket.makefile("rb")
+        self.socket.sendall(_packet(0x10, _text("MQTT") + b"\x04\x02\x00\x00" + _text(name)))
+        self._receive(0x20)
+        self.kept_open = kept_open
+        self.next_id = 1
+        self.waiting = {}  # packet id to what publish() was told
+
+    def _receive(self, wanted):
+        kind, length = self.stream.read(1), self.stream.read(1)
+        if not length:
+            raise AssertionError("the broker closed the connection")
+        if kind[0] != wanted:
+            raise AssertionError(f"packet {kind[0]:#x} instead of {wanted:#x}")
+        return self.stream.read(length[0])
+
+    def publish(self, topic, payload, tag=None):
+        """Sends one message. Returns the tags of those that the broker has taken meanwhile."""
+        body = _text(topic) + struct.pack(">H", self.next_id) + payload.encode()
+        self.waiting[self.next_id] = tag
+        self.next_id = self.next_id % 65_535 + 1
+        self.socket.sendall(_packet(0x32, body))
+        return self.settle(self.kept_open)
+
+    def settle(self, left=0):
+        """The tags of those taken, once no more than `left` messages wait."""
+        taken = []
+        while len(self.waiting) > left:
+            taken.append(self.waiting.pop(struct.unpack(">H", self._receive(0x40))[0]))
+        return taken
+
+    def close(self):
+        self.socket.sendall(b"\xe0\x00")
+        self.stream.close()
+        self.socket.close()

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""Readings in and out through the command line and HTTP, on one daemon."""
+import csv
+import io
+import json
+import os
+import subprocess
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+from daemon_process import PROGRAM, TIME_LIMIT_SECONDS, Daemon, Place, clean_environment
+
+T0 = "2025-11-20T14:00:00.000000000Z"
+T1 = "2025-11-20T14:00:01.000000000Z"
+
+
+class ReadingsFlow(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = Place()
+        started = time.monotonic()
+        cls.daemon = Daemon(cls.place)
+        print(f"ready after {(time.monotonic() - started) * 1000:.0f} ms, "
+              f"{cls.daemon.resident_bytes() / 2**20:.1f} MiB resident")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.daemon.stop()
+        cls.place.remove()
+
+    def ok(self, *arguments, **more):
+        result = self.place.cli(*arguments, **more)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def fails(self, code, *arguments, **more):
+        result = self.place.cli(*arguments, **more)
+        self.assertEqual(result.returncode, code, (arguments, result.stdout, result.stderr))
+        self.assertEqual(result.stderr.strip().count("\n"), 0, result.stderr)
+        return result.stderr
+
+    def test_every_type_comes_back_in_every_format(self):
+        values = {"float": "21.5", "int": "-42", "bool": "true", "text": 'say "hi", ü\n2'}
+        for kind, value in values.items():
+            self.ok("write", f"types/{kind}", value, "--type", kind, "--time", T0)
+        self.ok("write", "types/bytes", "raw", "--type", "bytes", "--time", T0)
+
+        rows = list(csv.DictReader(io.StringIO(self.ok("query", "types", "--format", "csv"))))
+        self.assertEqual([(r["sensor"], r["value"], r["type"]) for r in rows],
+                         [("bool", "true", "bool"), ("bytes", "cmF3", "bytes"),
+                          ("float", "21.5", "float"), ("int", "-42", "int"),
+                          ("text", values["text"], "text")])
+        self.assertEqual(rows[0]["time"], T0)
+        self.assertEqual(self.ok("query", "types"), self.ok("query", "types", "--format", "csv"))
+
+        lines = [json.loads(x) for x in self.ok("query", "types", "--format", "ndjson").splitlines()]
+        self.assertEqual([x["value"] for x in lines], [True, "cmF3", 21.5, -42, values["text"]])
+        self.assertEqual(lines[3]["type"], "int")
+        self.assertEqual(json.loads(self.ok("query", "types", "--format", "json")), lines)
+        self.assertIn("float,device=types value=21.5 1763647200000000000",
+                      self.ok("query", "types", "--format", "line"))
+        table = self.ok("query", "types/float", "--format", "table")
+        self.assertEqual(table.splitlines(), ["SERIES       TIME                  VALUE",
+                                              "types/float  2025-11-20T14:00:00Z   21.5"])
+
+    def test_values_are_guessed_and_read_from_stdin_and_files(self):
+        self.ok("write", "guess/a", "-1.5")
+        self.ok("write", "guess/b", "false")
+        self.ok("write", "guess/c", "-", input="from a pipe\n")
+        newest = [json.loads(x) for x in self.ok("last", "guess", "--format", "ndjson").splitlines()]
+        self.assertEqual([x["value"] for x in newest], [-1.5, False, "from a pipe"])
+
+    def test_ranges_windows_limits_and_order(self):
+        for second in range(10):
+            self.ok("write", "range/x", str(second), "--time", f"@{1763647200 + second}")
+        def values(*arguments):
+            text = self.ok("query", "range/x", "--format", "ndjson", *arguments)
+            return [json.loads(x)["value"] for x in text.splitlines()]
+        self.assertEqual(values("--from", "@1763647202", "--to", "@1763647204"), [2, 3])
+        self.assertEqual(values("--desc", "--limit", "2"), [9, 8])
+        self.assertEqual(values("--every", "5s", "--agg", "mean"), [2, 7])
+        self.assertEqual(values("--agg", "count"), [10])
+        self.assertEqual(values("--since", "1s"), [])
+
+    def test_what_is_stored_is_listed(self):
+        self.ok("write", "list/a", "1", "--time", T0)
+        self.ok("write", "list/a", "2", "--time", T1)
+        self.ok("write", "list/b", "3", "--time", T0)
+        series = json.loads(self.ok("series", "list", "--json"))["series"]
+        self.assertEqual([(s["device"], s["sensor"], s["count"]) for s in series],
+                         [("list", "a", 2), ("list", "b", 1)])
+        self.assertIn("list/a", self.ok("series", "list"))
+        devices = json.loads(self.ok("devices", "list", "--json"))["devices"]
+        self.assertEqual((devices[0]["series"], devices[0]["count"]), (2, 3))
+        self.assertIn("READINGS", self.ok("devices"))
+        last = self.ok("last", "list/a", "--format", "csv").splitlines()
+        self.assertEqual(last[1], f"default,list,a,{T1},2,float")
+        status = json.loads(self.ok("status", "--json"))
+        self.assertTrue(status["ready"])
+        self.assertIn("drives", self.ok("status"))
+
+    def test_names_with_blanks_colons_and_globs(self):
+        self.ok("write", "AA:BB:CC/Küche temp", "1", "--time", T0)
+        self.ok("write", "star/a\\*b", "2", "--time", T0)
+        self.assertIn("AA:BB:CC,Küche temp", self.ok("query", "AA:*/K?che *"))
+        self.assertIn("star,a*b", self.ok("query", "star/a\\*b"))
+        self.fails(2, "write", "star/a*", "2")
+        self.fails(2, "write", "no-slash", "2")
+
+    def test_a_dropped_namespace_is_gone_and_its_name_is_free(self):
+        self.ok("write", "-n", "doomed", "a/x", "1", "--time", T0)
+        self.fails(2, "namespace", "drop", "doomed", input="doomed\n")  # no terminal, no --yes
+        self.assertIn(T0, self.ok("query", "-n", "doomed", "a/x"))
+        self.ok("namespace", "drop", "doomed", "--yes")
+        self.fails(3, "query", "-n", "doomed", "a/x")
+        self.assertNotIn("doomed", self.ok("namespace", "list").split())
+        self.fails(3, "namespace", "drop", "doomed", "--yes")
+        self.fails(4, "namespace", "drop", "_rejected", "--yes")
+        self.ok("write", "-n", "doomed", "a/x", "2", "--time", T1)
+        self.assertNotIn(T0, self.ok("query", "-n", "doomed", "a/x"))
+
+    def test_check_and_inspect_know_the_store(self):
+        directories = ["--metadata", f"{self.place.path}/meta", "--values",
+                       f"{self.place.path}/values"]
+        self.fails(1, "check", *directories)  # the daemon has it open
+        summary = json.loads(self.ok("inspect", "--summary", "--json", *directories))
+        self.assertEqual(summary["facts"]["store"],
+                         json.loads(self.ok("inspect", "--json", f"{self.place.path}/meta/IDENTITY"))
+                         ["facts"]["store"])
+
+    def test_namespaces_are_apart(self):
+        self.ok("namespace", "create", "plant")
+        self.ok("namespace", "create", "plant")
+        self.ok("write", "apart/x", "1", "-n", "plant", "--time", T0)
+        self.ok("write", "apart/x", "2", "--time", T0, extra={"EDGECASE_NAMESPACE": "plant2"})
+        self.assertEqual(self.ok("query", "apart/*"), "namespace,device,sensor,time,value,type\n")
+        everywhere = self.ok("query", "apart/*", "-A", "--format", "csv")
+        self.assertIn("plant,apart,x", everywhere)
+        self.assertIn("plant2,apart,x", everywhere)
+        names = self.ok("namespace", "list").split()
+        self.assertTrue({"plant", "plant2"} <= set(names))
+        self.assertIn("plant", json.loads(self.ok("namespace", "list", "--json"))["namespaces"])
+        self.fails(4, "write", "apart/x", "1", "-n", "_secret")
+        self.fails(2, "namespace", "create", "a/b")
+
+    def test_blobs_keep_their_bytes(self):
+        source = os.path.join(self.place.path, "photo.jpg")
+        content = bytes(range(256)) * 1000
+        with open(source, "wb") as file:
+            file.write(content)
+        self.ok("write", "door/photo", "--file", source, "--time", T0)
+        target = os.path.join(self.place.path, "copy.jpg")
+        self.ok("get", "door/photo", "--time", T0, "-o", target)
+        with open(target, "rb") as file:
+            self.assertEqual(file.read(), content)
+        self.assertEqual(self.place.cli("get", "door/photo", text=False).stdout, content)
+        self.assertIn("image/jpeg", self.ok("query", "door/photo", "--format", "table"))
+        self.fails(3, "get", "door/photo", "--time", T1)
+        self.fails(3, "write", "door/photo", "--file", source + ".missing")
+
+    def test_exports_are_whole(self):
+        for second in range(50):
+            self.ok("write", f"export/{'ab'[second % 2]}", str(second), "--time", f"@{second}")
+        whole = self.ok("export", "export/*")
+        self.assertEqual(len(whole.splitlines()), 51)
+        folder = os.path.join(self.place.path, "out")
+        os.mkdir(folder)
+        target = os.path.join(folder, "x.csv")
+        self.ok("export", "export/*", "-o", target)
+        with open(target, encoding="utf-8") as file:
+            self.assertEqual(file.read(), whole)
+        self.assertEqual(os.listdir(folder), ["x.csv"])
+        self.fails(3, "export", "export/nothing", "-o", os.path.join(folder, "y.csv"))
+        self.assertEqual(os.listdir(folder), ["x.csv"])
+        line = self.ok("export", "export/a", "--format", "line", "--to", "@3")
+        self.assertEqual(line, "a,device=export value=0 0\na,device=export value=2 2000000000\n")
+
+    def test_exports_into_a_directory_are_resumed(self):
+        for name in ("a", "b"):
+            self.ok("write", f"tree/{name}", "1", "--time", T0)
+        folder = os.path.join(self.place.path, "tree")
+        self.ok("export", "tree/*", "-o", folder + "/")
+        first = os.path.join(folder, "default/tree/a.csv")
+        second = os.path.join(folder, "default/tree/b.csv")
+        with open(first, encoding="utf-8") as file:
+            self.assertEqual(file.read(), self.ok("export", "tree/a"))
+        os.unlink(second)
+        before = os.stat(first).st_ino
+        self.ok("export", "tree/*", "-o", folder, "--resume")
+        self.assertTrue(os.path.exists(second))
+        self.assertEqual(os.stat(first).st_ino, before)
+        self.fails(2, "export", "tree/a", "-o", folder, "--resume")
+        self.fails(2, "export", "tree/a", "--resume")
+
+    def test_an_interrupted_export_leaves_nothing(self):
+        self.ok("write", "stopped/x", "1")
+        folder = os.path.join(self.place.path, "stopped")
+        os.mkdir(folder)
+        self.daemon.process.send_signal(19)  # SIGSTOP: no answer comes
+        try:
+            export = subprocess.Popen(
+                [PROGRAM, "export", "stopped/x", "-o", os.path.join(folder, "x.csv")],
+                env=clean_environment({"EDGECASE_HTTP_SOCKET": self.place.socket}),
+                stderr=subprocess.PIPE, text=True)
+            deadline = time.monotonic() + TIME_LIMIT_SECONDS
+            while not os.listdir(folder) and time.monotonic() < deadline:
+                threading.Event().wait(0.005)
+            self.assertEqual(len(os.listdir(folder)), 1)
+            export.send_signal(2)
+            message = export.communicate(timeout=TIME_LIMIT_SECONDS)[1]
+        finally:
+            self.daemon.process.send_signal(18)
+        self.assertEqual(export.returncode, 1)
+        self.assertIn("stopped", message)
+        self.assertEqual(os.listdir(folder), [])
+
+    def test_mistakes_have_their_exit_codes(self):
+        self.fails(3, "query", "nobody/nothing")
+        self.assertEqual(self.ok("query", "nobody/*", "--format", "csv"),
+                         "namespace,device,sensor,time,value,type\n")
+        for arguments in (("query",), ("query", "a/b/c"), ("query", "a/b", "--from", "yesterday"),
+                          ("query", "a/b", "--since", "5"), ("query", "a/b", "--every", "1h"),
+                          ("query", "a/b", "--agg", "median"), ("query", "a/b", "--format", "xml"),
+                          ("query", "a/b", "--from", "now", "--to", "-1h"),
+                          ("query", "a/b", "--limit", "-1"), ("write", "a/b"),
+                          ("write", "a/b", "x", "--type", "int"), ("write", "a/b", "nan", "--type", "float"),
+                          ("write", "a/b", "1", "--time", "soon"), ("write", "/b", "1"),
+                          ("last", ""), ("export",), ("qurey", "a/b"), ("mqtt",)):
+            with self.subTest(arguments=arguments):
+                self.fails(2, *arguments)
+        self.assertIn("did you mean 'query'", self.fails(2, "qurey", "a/b"))
+        gone = {"EDGECASE_HTTP_SOCKET": self.place.socket + ".gone"}
+        self.assertIn("no daemon answers", self.fails(5, "query", "a/b", extra=gone))
+        self.fails(5, "status", "--host", "http://127.0.0.1:1")
+
+    def test_tcp_and_line_protocol(self):
+        host = f"http://127.0.0.1:{self.daemon.port()}"
+        request = urllib.request.Request(
+            f"{host}/write?db=influx", data=b"weather,host=roof temp=21.5,humid=40i 1763647200000000000\n")
+        with urllib.request.urlopen(request, timeout=TIME_LIMIT_SECONDS) as answer:
+            self.assertEqual(answer.status, 204)
+        text = self.ok("query", "roof", "-n", "influx", "--host", host)
+        self.assertIn(f"influx,roof,weather.humid,{T0},40,int", text)
+        self.assertIn(f"influx,roof,weather.temp,{T0},21.5,float", text)
+        text = self.ok("query", "roof", "-n", "influx", extra={"EDGECASE_HOST": host[7:]})
+        self.assertIn("weather.temp", text)
+        for path in ("/healthz", "/readyz", "/metrics", "/ping"):
+            with urllib.request.urlopen(host + path, timeout=TIME_LIMIT_SECONDS) as answer:
+                self.assertIn(answer.status, (200, 204))
+        with self.assertRaises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(f"{host}/api/v1/query?select=no/body", timeout=TIME_LIMIT_SECONDS)
+        self.assertEqual(caught.exception.code, 404)
+        caught.exception.close()
+
+    def test_mqtt_rules_are_tried(self):
+        document = json.loads(self.ok("mqtt", "test", "sensors/kitchen/temp", "21.5", "--json"))
+        self.assertEqual(document["outcome"], "readings")
+        self.assertEqual(document["readings"][0]["device"], "kitchen")
+        self.assertIn("kitchen/temp", self.ok("mqtt", "test", "sensors/kitchen/temp", "21.5"))
+        self.assertEqual(self.place.cli("mqtt", "test", "other", "1").returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

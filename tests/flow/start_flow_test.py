@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""How the daemon starts, refuses to start, stops and comes back."""
+import json
+import os
+import signal
+import socket
+import subprocess
+import unittest
+
+from daemon_process import PROGRAM, TIME_LIMIT_SECONDS, Daemon, Place, clean_environment, run
+
+
+class StartFlow(unittest.TestCase):
+    def setUp(self):
+        self.place = Place()
+        self.daemons = []
+
+    def tearDown(self):
+        for daemon in self.daemons:
+            daemon.stop(signal.SIGKILL)
+        self.place.remove()
+
+    def start(self, **more):
+        self.daemons.append(Daemon(self.place, **more))
+        return self.daemons[-1]
+
+    def serve(self, *arguments):
+        """A daemon that is not expected to stay."""
+        return run(("serve", "--config", self.place.config, *arguments))
+
+    def test_stops_in_order_when_asked(self):
+        for how in (signal.SIGTERM, signal.SIGINT):
+            daemon = self.start()
+            self.assertEqual(daemon.stop(how), 0)
+            self.assertIn("stopped", daemon.log())
+            self.assertFalse(os.path.exists(self.place.socket))
+
+    def test_the_daemons_own_name_serves(self):
+        daemon = self.start(program=PROGRAM + "d", verb=())
+        self.assertEqual(self.place.cli("status").returncode, 0)
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_the_watchdog_is_fed(self):
+        daemon = self.start(watchdog_microseconds=200_000)
+        daemon.wait_for("WATCHDOG=1")
+        self.assertEqual(daemon.stop(), 0)
+
+    def test_kill_9_loses_nothing_acknowledged(self):
+        for round_number in range(5):
+            daemon = self.start()
+            for i in range(5):
+                written = self.place.cli("write", "kill/x", str(round_number * 5 + i), "--time",
+                                         f"@{round_number * 5 + i}")
+                self.assertEqual(written.returncode, 0, written.stderr)
+            daemon.stop(signal.SIGKILL)
+        self.start()
+        text = self.place.cli("query", "kill/x", "--format", "ndjson").stdout
+        self.assertEqual([json.loads(x)["value"] for x in text.splitlines()], list(range(25)))
+
+    def test_one_daemon_a_store(self):
+        self.start()
+        with_other_socket = self.serve("--http.socket", self.place.socket + "2")
+        self.assertEqual(with_other_socket.returncode, 1, with_other_socket.stderr)
+        self.assertIn("locked", with_other_socket.stderr)
+
+    def test_a_port_in_use_is_named(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            result = self.serve("--http.listen", address)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn(address, result.stderr)
+
+    def test_a_broker_that_is_down_does_not_matter(self):
+        with socket.socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))  # not listening
+            address = f"mqtt://127.0.0.1:{nobody.getsockname()[1]}"
+            self.place.write_config()
+            with open(self.place.config, encoding="utf-8") as file:
+                text = file.read().replace('broker = ""', f'broker = "{address}"')
+            with open(self.place.config, "w", encoding="utf-8") as file:
+                file.write(text)
+            daemon = self.start()
+            status = json.loads(self.place.cli("status", "--json").stdout)
+            self.assertFalse(status["mqtt"]["connected"])
+            self.assertEqual(self.place.cli("write", "a/b", "1").returncode, 0)
+            self.assertEqual(daemon.stop(), 0)
+
+    def test_what_is_ignored_is_said_at_start(self):
+        self.place.write_config(more='[audit]\nmode = "strict"\n')
+        self.assertIn("audit.mode: this version keeps no audit log", self.start().log())
+
+    def test_bad_configurations_are_one_line_and_exit_code_2(self):
+        path = self.place.path
+        with open(os.path.join(path, "file"), "w", encoding="utf-8"):
+            pass
+        table = {
+            ("--storage.values", f"{path}/no/where"): "its parent does not exist",
+            ("--storage.values", f"{path}/meta"): "is the directory of storage.metadata too",
+            ("--storage.values", f"{path}/file"): "is no directory",
+            ("--storage.memory-limit", "1MiB"): "is out of range, use 32MiB to 64GiB",
+            ("--storage.on-full", "evict-oldest"): "this version never deletes readings",
+            ("--storage.encryption-key-file", "/k"): "this version does not encrypt",
+            ("--http.listen", "0.0.0.0:0"): "reachable from other machines",
+            ("--http.listen", "everywhere"): "is not an address",
+            ("--http.threads", "none"): "is not a whole number",
+            ("--mqtt.broker", "mqtts://x"): "does not speak TLS",
+        }
+        for flags, message in table.items():
+            with self.subTest(flags=flags):
+                result = self.serve(*flags)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+                self.assertIn(f"{flags[0]}: {flags[0][2:]}: ", result.stderr)
+                self.assertIn(message, result.stderr)
+        for text, message in {
+            "[storage]\nvaleus = 1\n": ":2:1: storage.valeus: unknown key, did you mean",
+            "[[mqtt.rule]]\ntopic = \"a/{nonsense}\"\n": ":1:1: mqtt.rule",
+            "[http\n": "not TOML",
+        }.items():
+            with self.subTest(text=text):
+                with open(self.place.config, "w", encoding="utf-8") as file:
+                    file.write(text)
+                for verb in (("serve", "--config"), ("config", "check")):
+                    result = run((*verb, self.place.config))
+                    self.assertEqual(result.returncode, 2, result.stderr)
+                    self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+                    self.assertIn(message, result.stderr)
+        self.assertEqual(run(("serve", "--config", path + "/none")).returncode, 2)
+        self.assertEqual(run(("serve", "--storage.valeus", "x")).returncode, 2)
+
+
+class LocalCommands(unittest.TestCase):
+    """What needs no daemon."""
+
+    def test_every_help_ends_with_an_example_and_the_codes(self):
+        pending = [()]
+        seen = 0
+        while pending:
+            command = pending.pop()
+            result = run((*command, "--help"))
+            self.assertEqual(result.returncode, 0, command)
+            self.assertEqual(result.stderr, "")
+            self.assertRegex(result.stdout, r"\nExamples?:\n  edgecase ", command)
+            self.assertTrue(result.stdout.rstrip().endswith("7 corruption found"), command)
+            self.assertIn("Exit codes: 0 ok, 1 failed", result.stdout)
+            seen += 1
+            if "\nSubcommands:\n" in result.stdout:
+                listed = result.stdout.split("\nSubcommands:\n")[1].split("\n\n")[0]
+                for line in listed.splitlines():
+                    if line.startswith("  ") and not line.startswith("   "):
+                        pending.append((*command, line.split()[0]))
+        self.assertGreater(seen, 15)
+
+    def test_configuration_commands(self):
+        place = Place()
+        self.addCleanup(place.remove)
+        example = run(("config", "example")).stdout
+        with open(place.config, "w", encoding="utf-8") as file:
+            file.write(example)
+        self.assertEqual(run(("config", "check", place.config)).returncode, 0)
+        shown = run(("config", "show", "--config", place.config, "--json", "--http.threads", "7"),
+                    env=clean_environment({"EDGECASE_STORAGE_VALUES": "/mnt/ssd"}))
+        rows = {row["key"]: row for row in json.loads(shown.stdout)["settings"]}
+        self.assertEqual(rows["http.threads"]["value"], "7")
+        self.assertEqual(rows["http.threads"]["source"], "flag")
+        self.assertEqual(rows["storage.values"]["source"], "environment")
+        self.assertEqual(rows["storage.metadata"]["source"], "file")
+
+    def test_version(self):
+        self.assertRegex(run(("version",)).stdout, r"^edgecase \d+\.\d+\.\d+\n$")
+        self.assertIn("version", json.loads(run(("version", "--json")).stdout))
+
+    def test_a_reader_that_leaves_is_no_noise(self):
+        result = subprocess.run(["sh", "-c", f"'{PROGRAM}' config example | head -1"],
+                                capture_output=True, text=True, timeout=TIME_LIMIT_SECONDS,
+                                check=False)
+        self.assertEqual(result.stderr, "")
+
+
+if __name__ == "__main__":
+    unittest.main()

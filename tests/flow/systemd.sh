@@ -1,0 +1,234 @@
+#!/usr/bin/env bash
+# The package in a real Debian with its own systemd, in a container: installs, becomes active within its sandbox,
+# takes readings over MQTT and the Unix socket, comes back after kill -9 and after hanging, survives an upgrade,
+# keeps the store when removed and leaves mounted drives alone when purged.
+#
+#   tests/flow/systemd.sh [--root DIR] [--package FILE] [--long]
+#
+#   --root DIR      a Debian 12 root to use; it is changed. Otherwise EDGECASE_SYSTEM_ROOT
+#   --package FILE  the package to install; otherwise packaging/build-deb.sh makes it
+#   --long          without a root: make one with debootstrap, and remove it. Otherwise EDGECASE_TEST_LONG=1
+#
+# Needs root rights, the network for what is missing in the root, and packaging/install-dependencies.sh system.
+# Exit codes: 0 passed, 1 failed, 2 wrong usage, 77 skipped
+set -euo pipefail
+
+top=$(cd "$(dirname "$0")/../.." && pwd)
+root=${EDGECASE_SYSTEM_ROOT:-}
+package=
+long=${EDGECASE_TEST_LONG:-}
+while [ $# -gt 0 ]; do
+  case $1 in
+    --root) root=$(realpath -e "${2:?}"); shift ;;
+    --package) package=$(realpath -e "${2:?}"); shift ;;
+    --long) long=1 ;;
+    -h | --help) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+    *) echo "systemd.sh: unknown option $1; see --help" >&2; exit 2 ;;
+  esac
+  shift
+done
+skip() { echo "skipped: $1"; exit 77; }
+[ -n "$root$long" ] || skip "needs a Debian root (EDGECASE_SYSTEM_ROOT) or EDGECASE_TEST_LONG=1"
+[ "$(id -u)" -eq 0 ] || skip "needs root rights"
+tools="systemd-nspawn nsenter"
+[ -n "$root" ] || tools+=" debootstrap"
+for tool in $tools; do
+  command -v $tool >/dev/null || skip "needs $tool: packaging/install-dependencies.sh system"
+done
+
+readonly kWaitSeconds=60
+readonly drop_ins=/etc/systemd/system/edgecased.service.d
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/edgecase-systemd.XXXXXX")
+container_id=
+clean_up() {
+  local result=$?
+  trap - EXIT
+  if [ $result -ne 0 ] && [ -n "${leader:-}" ]; then
+    inside journalctl --no-pager -u edgecased -n 40 || true
+    inside systemctl status --no-pager edgecased || true
+  fi
+  if [ -n "$container_id" ]; then
+    kill -TERM "$container_id" 2>/dev/null || true
+    wait "$container_id" 2>/dev/null || true
+  fi
+  rm -rf --one-file-system "$scratch"
+  case $result in
+    0) echo "passed" ;;
+    77) ;;
+    *) echo "FAILED after: ${step:-the start}" ;;
+  esac
+  exit $result
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM
+
+step() { step=$*; echo "-- $*"; }
+fail() { echo "systemd.sh: $*" >&2; exit 1; }
+inside() { nsenter --target "$leader" --all -- "$@"; }
+edgecase_as() { inside runuser -u "$1" -- edgecase "${@:2}"; }
+until_true() {
+  local deadline=$((SECONDS + kWaitSeconds))
+  until "$@" >/dev/null 2>&1; do
+    [ $SECONDS -lt $deadline ] || fail "waited $kWaitSeconds s in vain for: $*"
+    # tidy: allow test-sleep: asks again after a moment; what is waited for decides
+    sleep 0.2
+  done
+}
+property() { inside systemctl show --value --property "$1" edgecased; }
+is_active() { [ "$(property ActiveState)" = active ]; }
+install_package() {
+  inside dpkg --install /edgecase.deb >"$scratch/dpkg.log" 2>&1 </dev/null ||
+    { cat "$scratch/dpkg.log" >&2; fail "dpkg"; }
+}
+# Active again, as another process than the one given.
+is_another() { is_active && [ "$(property MainPID)" != "$1" ]; }
+last_value() { edgecase_as visitor last "$1" --format csv | tail -n 1 | cut -d, -f5; }
+has_value() { [ "$(last_value "$1")" = "$2" ]; }
+expect_value() { has_value "$1" "$2" || fail "$1 is '$(last_value "$1")', not $2"; }
+
+# ---- A root, a package, a running systemd
+
+if [ -z "$root" ]; then
+  step "a fresh Debian 12 root"
+  root=$scratch/root
+  debootstrap --variant=minbase bookworm "$root" >"$scratch/debootstrap.log" ||
+    { tail "$scratch/debootstrap.log" >&2; fail "debootstrap"; }
+fi
+# What surrounds us may not let a container start: in a container without the rights for one, for example.
+in_container=(systemd-nspawn --quiet --directory="$root" --register=no --keep-unit --machine="edgecase-$$"
+  --private-network --link-journal=no)
+"${in_container[@]}" --pipe true </dev/null >"$scratch/probe.log" 2>&1 ||
+  skip "systemd-nspawn cannot start a container here: $(tail -n 1 "$scratch/probe.log")"
+if [ -z "$package" ]; then
+  step "the package"
+  package=$top/$("$top/packaging/build-deb.sh" --no-install 2>"$scratch/package.log" | tail -n 1) ||
+    { tail "$scratch/package.log" >&2; fail "the package was not made"; }
+fi
+cp "$package" "$root/edgecase.deb"
+
+step "what the package depends on"
+printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+chmod 755 "$root/usr/sbin/policy-rc.d"
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+: >"$root/etc/fstab"
+chroot "$root" sh -c 'export DEBIAN_FRONTEND=noninteractive
+  apt-get -qq update &&
+  apt-get -qq -y install --no-install-recommends systemd systemd-sysv dbus iproute2 mosquitto mosquitto-clients &&
+  apt-get -qq -y satisfy --no-install-recommends "$(dpkg-deb --field /edgecase.deb Depends)"' \
+  >"$scratch/apt.log" 2>&1 </dev/null || { tail "$scratch/apt.log" >&2; fail "apt-get in the root"; }
+rm "$root/usr/sbin/policy-rc.d"
+chroot "$root" dpkg --purge edgecase >/dev/null 2>&1 || true
+
+step "its systemd boots"
+"${in_container[@]}" --boot </dev/null >"$scratch/boot.log" 2>&1 &
+container_id=$!
+leader=
+find_leader() { leader=$(pgrep --parent "$container_id" | head -n 1) && [ -n "$leader" ]; }
+is_booted() { case $(inside systemctl is-system-running) in running | degraded) ;; *) return 1 ;; esac }
+until_true find_leader
+find_leader
+until_true is_booted
+inside ip link set lo up
+inside systemctl restart mosquitto
+
+# ---- The life of a package
+
+step "install: the service becomes active without a word of configuration"
+install_package
+until_true is_active
+[ "$(inside systemctl is-enabled edgecased)" = enabled ] || fail "not enabled"
+inside id visitor >/dev/null 2>&1 || inside useradd --create-home visitor
+inside usermod --append --groups edgecase visitor
+inside id stranger >/dev/null 2>&1 || inside useradd --create-home stranger
+
+step "a member of the group writes and reads; a stranger does not"
+edgecase_as visitor status >/dev/null
+edgecase_as visitor write kitchen/temperature 21.5
+expect_value kitchen/temperature 21.5
+if edgecase_as stranger last kitchen >/dev/null 2>&1; then fail "a stranger reads"; fi
+
+step "a reading published over MQTT arrives"
+published() { inside mosquitto_pub -h 127.0.0.1 -q 1 -t sensors/cellar/humidity -m 61 && has_value cellar/humidity 61; }
+until_true published
+
+step "the sandbox is the one of the unit"
+main=$(property MainPID)
+for setting in ProtectSystem=strict NoNewPrivileges=yes PrivateUsers=yes MemoryDenyWriteExecute=yes User=edgecase; do
+  [ "$(property "${setting%%=*}")" = "${setting#*=}" ] || fail "$setting is not in force"
+done
+inside grep -q '^CapEff:\s*0000000000000000$' "/proc/$main/status" || fail "has capabilities"
+inside grep -q '^Seccomp:\s*2$' "/proc/$main/status" || fail "no filter of system calls"
+if inside nsenter --target "$main" --mount -- touch /usr/x 2>/dev/null; then fail "can write to /usr"; fi
+[ "$(inside stat --format=%U:%G:%a /var/lib/edgecase)" = edgecase:edgecase:750 ] || fail "mode of the store"
+
+step "restart: the readings are there"
+inside systemctl restart edgecased
+is_active
+expect_value kitchen/temperature 21.5
+
+step "kill -9: systemd starts it again, with what was acknowledged"
+edgecase_as visitor write kitchen/temperature 22.5
+main=$(property MainPID)
+inside systemctl kill --kill-whom=main --signal=KILL edgecased
+until_true is_another "$main"
+expect_value kitchen/temperature 22.5
+
+step "hanging: the watchdog has it started again"
+inside mkdir -p $drop_ins
+inside sh -c 'printf "[Service]\nWatchdogSec=2s\nTimeoutAbortSec=1s\n" >"$0"' $drop_ins/test.conf
+inside systemctl daemon-reload
+inside systemctl restart edgecased
+main=$(property MainPID)
+inside systemctl kill --kill-whom=main --signal=STOP edgecased
+until_true is_another "$main"
+expect_value kitchen/temperature 22.5
+inside rm $drop_ins/test.conf
+inside systemctl daemon-reload
+inside systemctl restart edgecased
+
+step "a wrong setting: the journal names it, and once it is mended the service comes back by itself"
+inside cp /etc/edgecase/edgecase.toml /var/tmp/edgecase.toml
+inside sh -c 'printf "[nonsense]\nkey = 1\n" >>/etc/edgecase/edgecase.toml'
+inside systemctl restart edgecased 2>/dev/null && fail "started with a wrong setting"
+inside journalctl --no-pager -u edgecased -n 20 | grep -q nonsense || fail "the journal does not name the setting"
+inside cp /var/tmp/edgecase.toml /etc/edgecase/edgecase.toml
+until_true is_active
+
+step "the values on a drive of their own, opened by a drop-in"
+inside mkdir -p /mnt/ssd
+inside mount -t tmpfs -o size=64m,mode=0755 ssd /mnt/ssd
+inside install -d -o edgecase -g edgecase /mnt/ssd/edgecase
+inside sh -c 'printf "[Service]\nReadWritePaths=-/mnt/ssd\n" >"$0"' $drop_ins/values.conf
+inside sed -i 's|^values *=.*|values = "/mnt/ssd/edgecase"|; s|^metadata *=.*|metadata = "/var/lib/edgecase/two"|' \
+  /etc/edgecase/edgecase.toml
+inside systemctl daemon-reload
+inside systemctl restart edgecased
+edgecase_as visitor write kitchen/temperature 23.5
+[ -n "$(inside ls -A /mnt/ssd/edgecase)" ] || fail "nothing on the values drive"
+
+step "upgrade: configuration and readings stay, the new process serves"
+main=$(property MainPID)
+install_package
+until_true is_another "$main"
+inside grep -q /mnt/ssd/edgecase /etc/edgecase/edgecase.toml || fail "the configuration was replaced"
+expect_value kitchen/temperature 23.5
+
+step "remove: the store stays"
+inside dpkg --remove edgecase >/dev/null 2>&1
+if inside systemctl --quiet is-active edgecased; then fail "still active"; fi
+inside test -e /var/lib/edgecase/IDENTITY || fail "the store is gone"
+
+step "install again: the readings are back"
+install_package
+until_true is_active
+expect_value kitchen/temperature 23.5
+
+step "purge: nothing of ours stays but what is mounted"
+inside mkdir -p /var/lib/edgecase/mounted
+inside mount -t tmpfs drive /var/lib/edgecase/mounted
+inside touch /var/lib/edgecase/mounted/precious
+inside dpkg --purge edgecase >/dev/null 2>&1
+inside test -e /var/lib/edgecase/mounted/precious || fail "a mounted drive was touched"
+[ -n "$(inside ls -A /mnt/ssd/edgecase)" ] || fail "the values drive was touched"
+inside test ! -e /var/lib/edgecase/IDENTITY || fail "the store is still there"
+inside test ! -e /etc/edgecase || fail "the configuration is still there"

@@ -1,0 +1,267 @@
+#include "support/model_engine.h"
+
+#include <iterator>
+#include <utility>
+
+#include "base/write_batch_reader.h"
+
+namespace edgecase::test {
+
+struct ModelEngine::State {
+  mutable std::mutex mutex;
+  Contents contents;
+  std::vector<NamespaceInfo> namespaces;
+  NamespaceId next_namespace = 1;
+  Status next_write, every_write, next_read;
+  Stats stats;
+  std::size_t open_views = 0;
+};
+
+namespace {
+
+using Map = ModelEngine::Map;
+
+// Keeps a map from being changed; lets it go under the mutex, so that use_count() is the truth for
+// whoever holds that.
+template <typename Held, typename State>
+class View {
+ public:
+  View(std::shared_ptr<State> state, Held held) : state_(std::move(state)), held_(std::move(held)) {
+    ++state_->open_views;
+  }
+  ~View() {
+    const std::lock_guard lock(state_->mutex);
+    held_ = Held();
+    --state_->open_views;
+  }
+  View(const View&) = delete;
+  View& operator=(const View&) = delete;
+  const Held& held() const { return held_; }
+
+ private:
+  std::shared_ptr<State> state_;
+  Held held_;
+};
+
+template <typename State>
+class ModelSnapshot final : public Snapshot {
+ public:
+  ModelSnapshot(std::shared_ptr<State> state, ModelEngine::Contents contents)
+      : view_(std::move(state), std::move(contents)) {}
+  const ModelEngine::Contents& contents() const { return view_.held(); }
+
+ private:
+  View<ModelEngine::Contents, State> view_;
+};
+
+bool within(const KeyRange& range, ByteView key) {
+  return key >= range.lower && (range.upper.empty() || key < range.upper);
+}
+
+template <typename State>
+class ModelIterator final : public Iterator {
+ public:
+  ModelIterator(std::shared_ptr<State> state, std::shared_ptr<Map> map, KeyRange range,
+                Direction direction)
+      : view_(std::move(state), std::move(map)),
+        range_(std::move(range)),
+        reverse_(direction == Direction::Reverse) {
+    if (!reverse_) {
+      settle(map_().lower_bound(range_.lower));
+    } else {
+      settle_before(range_.upper.empty() ? map_().end() : map_().lower_bound(range_.upper));
+    }
+  }
+
+  bool valid() const override { return valid_; }
+  void next() override {
+    if (reverse_) {
+      settle_before(position_);
+    } else {
+      settle(std::next(position_));
+    }
+  }
+  void seek(ByteView key) override {
+    if (!reverse_) {
+      settle(map_().lower_bound(key < range_.lower ? ByteView(range_.lower) : key));
+    } else if (!range_.upper.empty() && key >= range_.upper) {
+      settle_before(map_().lower_bound(range_.upper));
+    } else {
+      settle_before(map_().upper_bound(key));
+    }
+  }
+  ByteView key() const override { return position_->first; }
+  ByteView value() override { return position_->second; }
+  const Status& status() const override { return status_; }
+
+ private:
+  const Map& map_() const { return *view_.held(); }
+  void settle(Map::const_iterator position) {
+    position_ = position;
+    valid_ = position_ != map_().end() && within(range_, position_->first);
+  }
+  void settle_before(Map::const_iterator position) {
+    valid_ = position != map_().begin();
+    if (valid_) settle(std::prev(position));
+  }
+
+  View<std::shared_ptr<Map>, State> view_;
+  KeyRange range_;
+  bool reverse_;
+  Map::const_iterator position_;
+  bool valid_ = false;
+  Status status_;
+};
+
+}  // namespace
+
+ModelEngine::ModelEngine() : state_(std::make_shared<State>()) {}
+ModelEngine::~ModelEngine() = default;
+
+void ModelEngine::fail_next_write(Status status) {
+  const std::lock_guard lock(state_->mutex);
+  state_->next_write = std::move(status);
+}
+void ModelEngine::fail_writes(Status status) {
+  const std::lock_guard lock(state_->mutex);
+  state_->every_write = std::move(status);
+}
+void ModelEngine::fail_next_read(Status status) {
+  const std::lock_guard lock(state_->mutex);
+  state_->next_read = std::move(status);
+}
+
+Result<NamespaceId> ModelEngine::create_namespace(std::string_view name,
+                                                  const NamespaceOptions& options) {
+  const std::lock_guard lock(state_->mutex);
+  if (!state_->every_write.ok()) return state_->every_write;
+  if (name.empty() || name.size() > kNamespaceNameMaxBytes) {
+    return invalid_argument("namespace name of " + std::to_string(name.size()) + " bytes");
+  }
+  for (const NamespaceInfo& info : state_->namespaces) {
+    if (info.name == name) return already_exists("namespace " + std::string(name));
+  }
+  if (state_->namespaces.size() >= kNamespaceCountMax) return busy("too many namespaces");
+  const NamespaceId id = state_->next_namespace++;
+  state_->namespaces.push_back({id, std::string(name), options});
+  state_->contents[id] = std::make_shared<Map>();
+  return id;
+}
+
+Status ModelEngine::drop_namespace(NamespaceId id) {
+  const std::lock_guard lock(state_->mutex);
+  if (!state_->every_write.ok()) return state_->every_write;
+  if (state_->contents.erase(id) == 0) return not_found("namespace " + std::to_string(id));
+  std::erase_if(state_->namespaces, [id](const NamespaceInfo& info) { return info.id == id; });
+  return ok();
+}
+
+Result<NamespaceInfo> ModelEngine::find_namespace(std::string_view name) const {
+  const std::lock_guard lock(state_->mutex);
+  for (const NamespaceInfo& info : state_->namespaces) {
+    if (info.name == name) return info;
+  }
+  return not_found("namespace " + std::string(name));
+}
+
+std::vector<NamespaceInfo> ModelEngine::namespaces() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->namespaces;
+}
+
+Status ModelEngine::write(const WriteBatch& batch, Durability durability) {
+  const std::lock_guard lock(state_->mutex);
+  if (!state_->every_write.ok()) return state_->every_write;
+  if (!state_->next_write.ok()) return std::exchange(state_->next_write, ok());
+  if (batch.over_limit() || batch.size_bytes() > kBatchSizeMaxBytes) {
+    return invalid_argument("batch is over a limit");
+  }
+  engine::WriteBatchReader check(batch.encoded());
+  while (const auto entry = check.next()) {
+    if (state_->contents.count(entry->namespace_id) == 0) {
+      return invalid_argument("unknown namespace " + std::to_string(entry->namespace_id));
+    }
+  }
+  EC_TRY(check.status());
+  engine::WriteBatchReader reader(batch.encoded());
+  while (const auto entry = reader.next()) {
+    std::shared_ptr<Map>& map = state_->contents[entry->namespace_id];
+    if (map.use_count() > 1) map = std::make_shared<Map>(*map);
+    if (entry->kind == engine::EntryKind::Put) {
+      map->insert_or_assign(Bytes(entry->key), Bytes(entry->value));
+    } else if (entry->kind == engine::EntryKind::DeleteRange) {
+      map->erase(map->lower_bound(entry->key),
+                 entry->value.empty() ? map->end() : map->lower_bound(entry->value));
+    } else if (const auto found = map->find(entry->key); found != map->end()) {
+      map->erase(found);
+    }
+    state_->stats.user_bytes_written += entry->key.size() + entry->value.size();
+    ++state_->stats.last_sequence;
+  }
+  ++state_->stats.batches;
+  state_->stats.entries_written += batch.count();
+  if (durability == Durability::Sync) ++state_->stats.wal_syncs;
+  return ok();
+}
+
+Result<std::shared_ptr<ModelEngine::Map>> ModelEngine::contents(NamespaceId namespace_id,
+                                                                const ReadOptions& options) {
+  if (!state_->next_read.ok()) return std::exchange(state_->next_read, ok());
+  if (state_->contents.count(namespace_id) == 0 && namespace_id != 0 &&
+      namespace_id < state_->next_namespace)
+    return not_found("namespace " + std::to_string(namespace_id) + " was dropped");
+  const Contents* all = &state_->contents;
+  if (options.snapshot != nullptr) {
+    all = &static_cast<const ModelSnapshot<State>&>(*options.snapshot).contents();
+  }
+  const auto found = all->find(namespace_id);
+  if (found != all->end()) return found->second;
+  if (state_->contents.count(namespace_id) != 0) return std::make_shared<Map>();
+  return invalid_argument("unknown namespace " + std::to_string(namespace_id));
+}
+
+Result<Bytes> ModelEngine::get(NamespaceId namespace_id, ByteView key, const ReadOptions& options) {
+  const std::lock_guard lock(state_->mutex);
+  ++state_->stats.gets;
+  EC_ASSIGN_OR_RETURN(const std::shared_ptr<Map> map, contents(namespace_id, options));
+  const auto found = map->find(key);
+  if (found == map->end()) return not_found("no such key");
+  return found->second;
+}
+
+Result<std::unique_ptr<Iterator>> ModelEngine::scan(NamespaceId namespace_id, const KeyRange& range,
+                                                    const ReadOptions& options) {
+  const std::lock_guard lock(state_->mutex);
+  EC_ASSIGN_OR_RETURN(std::shared_ptr<Map> map, contents(namespace_id, options));
+  return std::unique_ptr<Iterator>(
+      new ModelIterator<State>(state_, std::move(map), range, options.direction));
+}
+
+Result<RangeStats> ModelEngine::range_stats(NamespaceId namespace_id, const KeyRange& range,
+                                            const ReadOptions& options) {
+  const std::lock_guard lock(state_->mutex);
+  EC_ASSIGN_OR_RETURN(const std::shared_ptr<Map> map, contents(namespace_id, options));
+  RangeStats stats;
+  for (auto i = map->lower_bound(range.lower); i != map->end() && within(range, i->first); ++i) {
+    ++stats.entries;
+    stats.stored_bytes += i->first.size() + i->second.size();
+  }
+  return stats;
+}
+
+std::shared_ptr<const Snapshot> ModelEngine::snapshot() {
+  const std::lock_guard lock(state_->mutex);
+  return std::make_shared<ModelSnapshot<State>>(state_, state_->contents);
+}
+
+Stats ModelEngine::stats() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->stats;
+}
+
+std::size_t ModelEngine::open_views() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->open_views;
+}
+
+}  // namespace edgecase::test

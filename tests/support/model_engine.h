@@ -1,0 +1,66 @@
+// An Engine in memory, for tests of what stands on one: a std::map a namespace, one mutex,
+// snapshots by copy on write. Thread-safe. Snapshots and iterators must not outlive it.
+//
+//   ModelEngine engine;
+//   engine.fail_next_write(out_of_space("drive is full"));
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "edgecase/engine.h"
+
+namespace edgecase::test {
+
+class ModelEngine final : public Engine {
+ public:
+  using Map = std::map<Bytes, Bytes, std::less<>>;
+  // Namespace id to its contents. Contents are never changed while anyone else holds them.
+  using Contents = std::map<NamespaceId, std::shared_ptr<Map>>;
+
+  ModelEngine();
+  ~ModelEngine() override;
+
+  // The next write() changes nothing and returns `status`.
+  void fail_next_write(Status status);
+  // Every write does, until called with Ok.
+  void fail_writes(Status status);
+  // The next get(), scan() or range_stats() returns `status`.
+  void fail_next_read(Status status);
+
+  Result<NamespaceId> create_namespace(std::string_view name,
+                                       const NamespaceOptions& options) override;
+  Status drop_namespace(NamespaceId id) override;
+  Result<NamespaceInfo> find_namespace(std::string_view name) const override;
+  std::vector<NamespaceInfo> namespaces() const override;
+  Status write(const WriteBatch& batch, Durability durability) override;
+  Result<Bytes> get(NamespaceId namespace_id, ByteView key, const ReadOptions& options) override;
+  Result<std::unique_ptr<Iterator>> scan(NamespaceId namespace_id, const KeyRange& range,
+                                         const ReadOptions& options) override;
+  Result<RangeStats> range_stats(NamespaceId namespace_id, const KeyRange& range,
+                                 const ReadOptions& options) override;
+  // Of live keys and values.
+  Result<std::uint64_t> approximate_size(NamespaceId namespace_id, const KeyRange& range) override {
+    EC_ASSIGN_OR_RETURN(const RangeStats stats, range_stats(namespace_id, range, {}));
+    return stats.stored_bytes;
+  }
+  std::shared_ptr<const Snapshot> snapshot() override;
+  Status flush() override { return ok(); }
+  Status compact(const std::vector<NamespaceId>& /*ids*/, const KeyRange& /*range*/) override {
+    return ok();
+  }
+  // batches, entries_written, user_bytes_written, wal_syncs (one a Sync write), gets,
+  // last_sequence.
+  Stats stats() const override;
+
+  // Snapshots and iterators alive.
+  std::size_t open_views() const;
+
+ private:
+  struct State;
+  Result<std::shared_ptr<Map>> contents(NamespaceId namespace_id, const ReadOptions& options);
+  std::shared_ptr<State> state_;  // views drop what they hold under its mutex
+};
+
+}  // namespace edgecase::test

@@ -1,0 +1,237 @@
+#include "support/simulated_disk.h"
+
+#include <algorithm>
+#include <set>
+
+namespace edgecase::test {
+namespace {
+
+CutPolicy choose(SeededRandom& random, CutPolicy policy) {
+  if (policy != CutPolicy::Any) return policy;
+  return static_cast<CutPolicy>(random.below(static_cast<std::uint64_t>(CutPolicy::Any)));
+}
+
+// Appends up to this size are one write: what a buffering file hands to the kernel.
+constexpr std::size_t kMergedAppendBytes = 4096;
+
+}  // namespace
+
+// --- SimulatedFile ---
+
+void SimulatedFile::apply(Bytes& target, std::uint64_t offset, ByteView bytes) {
+  if (target.size() < offset + bytes.size()) target.resize(offset + bytes.size(), '\0');
+  std::copy(bytes.begin(), bytes.end(), target.begin() + static_cast<std::ptrdiff_t>(offset));
+}
+
+void SimulatedFile::write(std::uint64_t offset, ByteView bytes) {
+  if (bytes.empty()) return;
+  apply(live_, offset, bytes);
+  if (!unsynced_.empty()) {
+    Write& last = unsynced_.back();
+    if (!last.lost && last.offset + last.bytes.size() == offset &&
+        last.bytes.size() + bytes.size() <= kMergedAppendBytes) {
+      last.bytes.append(bytes);
+      return;
+    }
+  }
+  unsynced_.push_back({offset, Bytes(bytes), false});
+}
+
+void SimulatedFile::sync() {
+  for (const Write& write : unsynced_) {
+    if (!write.lost) apply(durable_, write.offset, write.bytes);
+  }
+  std::erase_if(unsynced_, [](const Write& write) { return !write.lost; });
+}
+
+void SimulatedFile::lose_unsynced() {
+  for (Write& write : unsynced_) write.lost = true;
+}
+
+void SimulatedFile::fill(std::uint64_t size) {
+  live_.assign(size, '\0');
+  durable_ = live_;
+}
+
+void SimulatedFile::forget_behind(std::uint64_t size) {
+  if (live_.size() > size) live_.resize(size);
+  for (Write& write : unsynced_) {
+    const std::uint64_t keep = size > write.offset ? size - write.offset : 0;
+    if (write.bytes.size() > keep) write.bytes.resize(keep);
+  }
+}
+
+void SimulatedFile::replace(Bytes bytes) {
+  live_ = bytes;
+  durable_ = std::move(bytes);
+  unsynced_.clear();
+}
+
+void SimulatedFile::keep_sectors(SeededRandom& random, const Write& write) {
+  ByteView rest = write.bytes;
+  std::uint64_t offset = write.offset;
+  while (!rest.empty()) {
+    const std::uint64_t until = (offset / kSectorBytes + 1) * kSectorBytes;
+    const std::uint64_t size = std::min<std::uint64_t>(rest.size(), until - offset);
+    if (random.below(2) == 0) apply(durable_, offset, rest.substr(0, size));
+    rest.remove_prefix(size);
+    offset += size;
+  }
+}
+
+void SimulatedFile::cut(SeededRandom& random, CutPolicy policy) {
+  std::erase_if(unsynced_, [](const Write& write) { return write.lost; });
+  policy = choose(random, policy);
+  const std::size_t whole = policy == CutPolicy::All ? unsynced_.size()
+                            : policy == CutPolicy::Prefix || policy == CutPolicy::Torn
+                                ? random.below(unsynced_.size() + 1)
+                                : 0;
+  for (std::size_t i = 0; i < whole; ++i) apply(durable_, unsynced_[i].offset, unsynced_[i].bytes);
+  if (policy == CutPolicy::Sectors) {
+    for (const Write& write : unsynced_) keep_sectors(random, write);
+  }
+  if ((policy == CutPolicy::Prefix || policy == CutPolicy::Torn) && whole < unsynced_.size()) {
+    Write& last = unsynced_[whole];
+    const std::size_t kept = random.below(last.bytes.size() + 1);
+    if (policy == CutPolicy::Torn) {
+      for (std::size_t i = kept; i < last.bytes.size(); ++i) {
+        last.bytes[i] = static_cast<char>(random.next());
+      }
+    } else {
+      last.bytes.resize(kept);
+    }
+    apply(durable_, last.offset, last.bytes);
+  }
+  unsynced_.clear();
+  live_ = durable_;
+}
+
+// --- SimulatedDisk ---
+
+std::string SimulatedDisk::parent_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos || slash == 0 ? "/" : path.substr(0, slash);
+}
+
+void SimulatedDisk::add_root(const std::string& path) {
+  roots_.push_back(path);
+  live_[path] = nullptr;
+  durable_[path] = nullptr;
+}
+
+bool SimulatedDisk::is_directory(const std::string& path) const {
+  const auto found = live_.find(path);
+  return found != live_.end() && found->second == nullptr;
+}
+
+SimulatedDisk::File SimulatedDisk::file(const std::string& path) const {
+  const auto found = live_.find(path);
+  return found == live_.end() ? nullptr : found->second;
+}
+
+std::vector<std::string> SimulatedDisk::children(const std::string& directory) const {
+  std::vector<std::string> paths;
+  const std::string prefix = directory + "/";
+  for (auto i = live_.lower_bound(prefix); i != live_.end() && i->first.starts_with(prefix); ++i) {
+    if (parent_of(i->first) == directory) paths.push_back(i->first);
+  }
+  return paths;
+}
+
+void SimulatedDisk::apply(Names& names, const NameChange& change) {
+  if (!change.from.empty()) names.erase(change.from);
+  if (!change.to.empty()) names[change.to] = change.file;
+}
+
+void SimulatedDisk::change(NameChange change) {
+  apply(live_, change);
+  unsynced_.push_back(std::move(change));
+}
+
+void SimulatedDisk::add(const std::string& path, File file) {
+  change({"", path, std::move(file)});
+}
+void SimulatedDisk::remove(const std::string& path) {
+  change({path, "", nullptr});
+}
+void SimulatedDisk::rename(const std::string& from, const std::string& to) {
+  change({from, to, file(from)});
+}
+
+bool SimulatedDisk::concerns(const NameChange& change, const std::string& directory) const {
+  return (!change.from.empty() && parent_of(change.from) == directory) ||
+         (!change.to.empty() && parent_of(change.to) == directory);
+}
+
+void SimulatedDisk::sync_directory(const std::string& directory) {
+  std::erase_if(unsynced_, [&](const NameChange& change) {
+    if (change.lost || !concerns(change, directory)) return false;
+    apply(durable_, change);
+    return true;
+  });
+}
+
+void SimulatedDisk::lose_unsynced_names(const std::string& directory) {
+  for (NameChange& change : unsynced_) {
+    if (concerns(change, directory)) change.lost = true;
+  }
+}
+
+void SimulatedDisk::cut(SeededRandom& random, CutPolicy policy) {
+  std::erase_if(unsynced_, [](const NameChange& change) { return change.lost; });
+  // Directories one after another, in the order of their names, so that a seed decides alone.
+  std::set<std::string> directories;
+  for (const NameChange& change : unsynced_) {
+    directories.insert(parent_of(change.to.empty() ? change.from : change.to));
+  }
+  for (const std::string& directory : directories) {
+    std::vector<const NameChange*> changes;
+    for (const NameChange& change : unsynced_) {
+      if (parent_of(change.to.empty() ? change.from : change.to) == directory) {
+        changes.push_back(&change);
+      }
+    }
+    const CutPolicy chosen = choose(random, policy);
+    const std::size_t prefix = random.below(changes.size() + 1);
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      const bool kept = chosen == CutPolicy::All ||
+                        (chosen == CutPolicy::Sectors && random.below(2) == 0) ||
+                        ((chosen == CutPolicy::Prefix || chosen == CutPolicy::Torn) && i < prefix);
+      if (kept) apply(durable_, *changes[i]);
+    }
+  }
+  unsynced_.clear();
+  // What lies in a directory that is not there is not there.
+  std::erase_if(durable_, [&](const auto& name) {
+    for (std::string path = name.first;
+         std::find(roots_.begin(), roots_.end(), path) == roots_.end();) {
+      path = parent_of(path);
+      const auto found = durable_.find(path);
+      if (found == durable_.end() || found->second != nullptr) return true;
+    }
+    return false;
+  });
+  std::set<SimulatedFile*> done;
+  for (const auto& [path, file] : durable_) {
+    if (file && done.insert(file.get()).second) file->cut(random, policy);
+  }
+  live_ = durable_;
+}
+
+std::uint64_t SimulatedDisk::used_bytes(std::string_view root) const {
+  std::uint64_t used = 0;
+  for (const auto& [path, file] : live_) {
+    if (file && path.starts_with(root)) used += file->live().size();
+  }
+  return used;
+}
+
+std::map<std::string, Bytes> SimulatedDisk::durable_contents() const {
+  std::map<std::string, Bytes> contents;
+  for (const auto& [path, file] : durable_) {
+    if (file) contents[path] = file->durable();
+  }
+  return contents;
+}
+
+}  // namespace edgecase::test

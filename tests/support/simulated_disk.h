@@ -1,0 +1,115 @@
+// What lies on the simulated drives: names and bytes, each twice, as running programs see them and
+// as a power cut would leave them. No threads, no faults, no permissions: MemoryFileSystem has
+// those.
+//
+// A file holds its durable bytes and an ordered list of writes since its last sync. A directory's
+// names change in order and are durable after sync_directory(). At a power cut every file and every
+// directory keeps a part of its unsynced changes, by policy and seed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edgecase/bytes.h"
+#include "edgecase/random.h"
+
+namespace edgecase::test {
+
+// What becomes of the changes that no sync covers. Every policy treats each file and directory on
+// its own; durable bytes that no unsynced write touches never change.
+enum class CutPolicy : unsigned char {
+  None,     // all are lost
+  Prefix,   // the first ones stay, in order; the last of them perhaps in part
+  All,      // all stay
+  Sectors,  // any subset, by 512-byte sectors of the file
+  Torn,     // a prefix; then one write whose rest is garbage
+  Any,      // one of these, chosen for each file
+};
+
+inline constexpr std::uint64_t kSectorBytes = 512;
+
+class SimulatedFile {
+ public:
+  const Bytes& live() const { return live_; }
+  const Bytes& durable() const { return durable_; }
+
+  void write(std::uint64_t offset, ByteView bytes);
+  void sync();
+  // What a failed fsync does: pages count as clean though they never reached the drive. Readers see
+  // the bytes until the power goes; no later sync brings them to the drive.
+  void lose_unsynced();
+  // The bytes as created, durable already: a pre-written log file.
+  void fill(std::uint64_t size);
+  void cut(SeededRandom& random, CutPolicy policy);
+  // The end of a process that had not handed over the bytes behind `size`.
+  void forget_behind(std::uint64_t size);
+  // For tests that damage a file: both sides are replaced.
+  void replace(Bytes bytes);
+
+ private:
+  struct Write {
+    std::uint64_t offset;
+    Bytes bytes;
+    bool lost;
+  };
+  static void apply(Bytes& target, std::uint64_t offset, ByteView bytes);
+  void keep_sectors(SeededRandom& random, const Write& write);
+
+  Bytes live_;
+  Bytes durable_;
+  std::vector<Write> unsynced_;
+};
+
+class SimulatedDisk {
+ public:
+  using File = std::shared_ptr<SimulatedFile>;  // null: a directory
+
+  // Makes `path` a directory that is there for ever: the root of a drive.
+  void add_root(const std::string& path);
+
+  bool exists(const std::string& path) const { return live_.contains(path); }
+  bool is_directory(const std::string& path) const;
+  File file(const std::string& path) const;                               // null if there is none
+  std::vector<std::string> children(const std::string& directory) const;  // full paths
+
+  void add(const std::string& path, File file);
+  void remove(const std::string& path);
+  void rename(const std::string& from, const std::string& to);
+  void sync_directory(const std::string& directory);
+  void lose_unsynced_names(const std::string& directory);
+
+  // All drives at one instant.
+  void cut(SeededRandom& random, CutPolicy policy);
+
+  // Bytes of all files under `root`, as running programs see them.
+  std::uint64_t used_bytes(std::string_view root) const;
+  // Every durable byte, by path; also of files whose names are gone from the running system.
+  std::map<std::string, Bytes> durable_contents() const;
+
+  static std::string parent_of(const std::string& path);
+
+ private:
+  // To `to` comes `file`; from `from` goes what was there. Either may be empty.
+  struct NameChange {
+    std::string from;
+    std::string to;
+    File file;
+    bool lost = false;
+  };
+  using Names = std::map<std::string, File>;
+
+  static void apply(Names& names, const NameChange& change);
+  void change(NameChange change);
+  bool concerns(const NameChange& change, const std::string& directory) const;
+
+  Names live_;
+  Names durable_;
+  std::vector<NameChange> unsynced_;
+  std::vector<std::string> roots_;
+};
+
+}  // namespace edgecase::test

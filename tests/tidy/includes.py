@@ -1,0 +1,150 @@
+"""Who may include whom: the walls of engine/README.md and daemon/README.md as tables."""
+import re
+
+# What a folder of the engine may include beside itself and the face.
+_BELOW_BUFFER = ["base", "file", "log"]
+ENGINE = {
+    "base": [],
+    "crypto": ["base"],
+    "file": ["base"],
+    "log": ["base", "file"],
+    "buffer": _BELOW_BUFFER,
+    "metadata": _BELOW_BUFFER,
+    "value": _BELOW_BUFFER + ["crypto"],
+    "table": _BELOW_BUFFER + ["buffer", "metadata", "value"],
+    "version": _BELOW_BUFFER + ["buffer", "metadata", "value", "table"],
+    "compaction": _BELOW_BUFFER + ["buffer", "metadata", "value", "table", "version"],
+    "core": ["base", "crypto", "file", "log", "buffer", "metadata", "value", "table", "version", "compaction"],
+    "check": ["base", "file", "log", "buffer", "metadata", "value", "table", "version", "core"],
+}
+
+# The same for the daemon; every folder sees the face.
+_SERVICES = ["wire", "auth", "catalog", "observe"]
+DAEMON = {
+    "wire": [],
+    "config": ["wire"],
+    "observe": ["wire"],
+    "auth": ["wire"],
+    "catalog": ["wire"],
+    "ingest": _SERVICES,
+    "query": _SERVICES,
+    "tls": ["wire", "config"],
+    "http": _SERVICES + ["config", "tls", "ingest", "query"],
+    "mqtt": _SERVICES + ["config", "tls", "ingest"],
+    "app": _SERVICES + ["config", "tls", "ingest", "query", "http", "mqtt"],
+}
+
+# The CLI sees wire, the table of settings (flags of `serve`, `config show`), and of the rest of the
+# daemon only the door to it.
+CLI_DAEMON_FOLDERS = ["wire", "config"]
+CLI_DAEMON_HEADERS = ["app/serve.h"]
+
+# Third-party headers and the places that may name them.
+THIRD_PARTY = {
+    r"nlohmann/.*": ["daemon/", "cli/", "tests/"],
+    r"toml\+\+/.*|toml\.hpp": ["daemon/config/"],
+    r"CLI/.*": ["cli/", "tests/cli/"],
+    r"httplib\.h": ["daemon/http/", "cli/daemon_client", "cli/bench/", "tests/"],
+    r"zlib\.h": ["daemon/http/", "tests/daemon/http/"],
+    r"MQTT\w+\.h": ["daemon/mqtt/", "cli/bench/", "tests/daemon/mqtt/"],
+    r"mbedtls/.*|psa/.*": ["engine/crypto/", "daemon/tls/", "daemon/http/", "daemon/mqtt/"],
+    r"(leveldb|rocksdb)/.*": ["cli/bench/peers/"],
+    r"doctest/.*": ["tests/"],
+}
+
+# Calls to the operating system; those on files are engine/file's alone within the engine.
+POSIX_FILES = r"(fcntl|unistd|dirent|sys/(stat|statvfs|mman|uio|file|sendfile|vfs))\.h"
+POSIX = (
+    r"(fcntl|unistd|dirent|pthread|sched|signal|poll|time|netdb|pwd|grp|termios|getopt|malloc|cpuid"
+    r"|nmmintrin|immintrin|arm_acle|arm_neon|netinet/\w+|arpa/inet|link|sys/\w+|asm/\w+|linux/\w+)\.h"
+)
+STANDARD = r"[a-z0-9_]+"
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def folder_of(path, top):
+    """The folder of `top/folder/file`; "" for a file right in `top`."""
+    parts = path.split("/")
+    return parts[1] if parts[0] == top and len(parts) > 2 else ""
+
+
+def included(text):
+    """Yields (line number, is a system include, name)."""
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _INCLUDE.match(line)
+        if match:
+            yield number, match.group(1) == "<", match.group(2)
+
+
+def resolve(path, name, files):
+    """The file of the tree that a quoted include means; None when there is none."""
+    here = path.rsplit("/", 1)[0]
+    places = ["engine/include", "engine", "daemon", "cli", "tests", here]
+    top = path.split("/")[0]
+    places.sort(key=lambda place: (place != top, place != here))
+    for place in places:
+        if f"{place}/{name}" in files:
+            return f"{place}/{name}"
+    return None
+
+
+def _system_complaint(path, name):
+    for pattern, places in THIRD_PARTY.items():
+        if re.fullmatch(pattern, name):
+            if any(path.startswith(place) for place in places):
+                return None
+            return f"<{name}> belongs to {', '.join(places)} only"
+    if path.startswith("engine/include/") and not re.fullmatch(STANDARD, name):
+        return f"<{name}>: the face includes the standard library and itself"
+    if re.fullmatch(POSIX_FILES, name):
+        if path.startswith("engine/") and not path.startswith("engine/file/"):
+            return f"<{name}>: system calls on files are in engine/file only"
+        return None
+    if re.fullmatch(STANDARD, name) or re.fullmatch(POSIX, name):
+        return None
+    return f"<{name}> is neither standard, POSIX nor a dependency known to tests/tidy/includes.py"
+
+
+def _wall_complaint(path, target):
+    """What is wrong with `path` including the tree's file `target`; None when nothing."""
+    top, target_top = path.split("/")[0], target.split("/")[0]
+    face = target.startswith("engine/include/")
+    if path.startswith("engine/include/"):
+        return None if face else "the face includes the standard library and itself"
+    if face:
+        return None
+    own, other = folder_of(path, top), folder_of(target, target_top)
+    if target_top == "tests":
+        return None if top == "tests" else "product code does not include tests"
+    if top in ("engine", "daemon") and target_top == top:
+        table = ENGINE if top == "engine" else DAEMON
+        if own not in table:
+            return f"tests/tidy/includes.py does not know the folder {top}/{own}"
+        if other == own or other in table[own]:
+            return None
+        return f"{top}/{own} may not include {top}/{other}"
+    if top == "cli":
+        if target_top == "cli" or target[len("daemon/"):] in CLI_DAEMON_HEADERS:
+            return None
+        if target_top == "daemon" and other in CLI_DAEMON_FOLDERS:
+            return None
+        return f"the CLI sees daemon/wire, daemon/config and {', '.join(CLI_DAEMON_HEADERS)}, not {target}"
+    if top == "tests":
+        allowed = {"engine": ["engine"], "daemon": ["daemon"], "cli": ["cli", "daemon"]}
+        if target_top in allowed.get(own, ["engine", "daemon", "cli"]):
+            return None
+        return f"tests/{own} does not look inside {target_top}/"
+    return f"{top}/ may not include {target_top}/"
+
+
+def complaints(path, text, files):
+    """Yields (line, what is wrong) for every include of one source."""
+    for number, is_system, name in included(text):
+        if is_system:
+            what = _system_complaint(path, name)
+        else:
+            target = resolve(path, name, files)
+            what = _wall_complaint(path, target) if target else f'"{name}" is no file of the tree'
+        if what:
+            yield number, what

@@ -1,0 +1,27 @@
+# Everything that is not ours, found once, each as an imported target under `edgecase::third_party_*`.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+pkg_check_modules(HTTPLIB REQUIRED IMPORTED_TARGET cpp-httplib)
+add_library(edgecase::third_party_httplib ALIAS PkgConfig::HTTPLIB)
+
+# paho's own CMake package wants OpenSSL; the plain asynchronous library is all we use.
+find_path(PAHO_INCLUDE_DIRECTORY MQTTAsync.h REQUIRED)
+find_library(PAHO_LIBRARY NAMES paho-mqtt3a REQUIRED)
+add_library(edgecase_third_party_paho INTERFACE)
+target_include_directories(edgecase_third_party_paho SYSTEM INTERFACE ${PAHO_INCLUDE_DIRECTORY})
+target_link_libraries(edgecase_third_party_paho INTERFACE ${PAHO_LIBRARY} Threads::Threads)
+add_library(edgecase::third_party_paho ALIAS edgecase_third_party_paho)
+
+find_package(ZLIB REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+# Its own CMake package names the shared library; the headers alone do, and need no file beside us.
+find_path(TOMLPLUSPLUS_INCLUDE_DIRECTORY toml++/toml.h REQUIRED)
+add_library(edgecase_third_party_toml INTERFACE)
+target_include_directories(edgecase_third_party_toml SYSTEM
+  INTERFACE ${TOMLPLUSPLUS_INCLUDE_DIRECTORY})
+add_library(edgecase::third_party_toml ALIAS edgecase_third_party_toml)
+if(EDGECASE_TESTS)
+  find_package(doctest REQUIRED)
+endif()
