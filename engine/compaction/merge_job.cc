@@ -15,13 +15,13 @@ constexpr std::uint64_t kDeadShare = 10;
 
 }  // namespace
 
-MergeJob::MergeJob(TableCache& tables, const TableWriterContext& context, MergePlan plan,
+MergeJob::MergeJob(TableCache& tables, TableWriterContext context, MergePlan plan,
                    const DropRule* rule)
     : tables_(tables),
       plan_(std::move(plan)),
       rule_(rule),
       threshold_bytes_(context.options.coalesce_threshold_bytes),
-      output_(context),
+      output_(std::move(context)),
       singles_(std::make_unique<RecordMerge>(tables, plan_.singles)),
       place_{plan_.output_level, plan_.output_run, plan_.one_sequence} {
   for (const MergeInput& input : plan_.newer_groups) newer_groups_.push_back(tables.records(input));

@@ -20,9 +20,8 @@ namespace edgecase::engine {
 
 class MergeJob {
  public:
-  // `rule` may be null. All that is passed by reference outlives the job.
-  MergeJob(TableCache& tables, const TableWriterContext& context, MergePlan plan,
-           const DropRule* rule);
+  // `rule` may be null. The cache and what the context refers to outlive the job.
+  MergeJob(TableCache& tables, TableWriterContext context, MergePlan plan, const DropRule* rule);
 
   // Goes on until about `written_bytes` were written or `turns` records and entries were looked at.
   Result<bool> step(std::uint64_t written_bytes, std::uint64_t turns);

@@ -8,9 +8,9 @@
 
 namespace edgecase::engine {
 
-MergeOutput::MergeOutput(const TableWriterContext& context)
-    : context_(context),
-      group_(group_bytes_of(context.options, GroupCodec::Plain), kGroupEntriesMax) {}
+MergeOutput::MergeOutput(TableWriterContext context)
+    : context_(std::move(context)),
+      group_(group_bytes_of(context_.options, GroupCodec::Plain), kGroupEntriesMax) {}
 
 MergeOutput::~MergeOutput() = default;
 

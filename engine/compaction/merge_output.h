@@ -33,7 +33,7 @@ class MergeOutput {
     std::optional<SequenceNumber> one_sequence;
   };
 
-  explicit MergeOutput(const TableWriterContext& context);
+  explicit MergeOutput(TableWriterContext context);
   ~MergeOutput();
   MergeOutput(const MergeOutput&) = delete;
   MergeOutput& operator=(const MergeOutput&) = delete;
@@ -78,7 +78,7 @@ class MergeOutput {
   Status close_values();
   Status sync_directories();
 
-  const TableWriterContext& context_;
+  const TableWriterContext context_;
   Place place_;
   NamespaceId namespace_id_ = 0;
   TableKind kind_ = TableKind::Groups;
