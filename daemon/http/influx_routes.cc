@@ -3,8 +3,8 @@
 
 #include "http/http_routes.h"
 #include "http/influx_query.h"
-#include "http/line_protocol.h"
 #include "http/refusal.h"
+#include "wire/line_protocol.h"
 #include "wire/names.h"
 #include "wire/routes.h"
 
@@ -19,26 +19,26 @@ void name_version(Call& call) {
   call.response.set_header("X-Influxdb-Build", "EdgeCase");
 }
 
-std::string database_of(const Call& call, InfluxVersion version) {
-  std::string name = call.parameter(version == InfluxVersion::V1 ? "db" : "bucket");
+std::string database_of(const Call& call, wire::InfluxVersion version) {
+  std::string name = call.parameter(version == wire::InfluxVersion::V1 ? "db" : "bucket");
   // "database/policy" is how v2 clients address v1; there are no policies here.
-  if (version == InfluxVersion::V2) name.resize(std::min(name.find('/'), name.size()));
+  if (version == wire::InfluxVersion::V2) name.resize(std::min(name.find('/'), name.size()));
   return name.empty() ? std::string(wire::kDefaultNamespace) : name;
 }
 
-void write_lines(HttpContext& context, Call& call, InfluxVersion version) {
+void write_lines(HttpContext& context, Call& call, wire::InfluxVersion version) {
   name_version(call);
-  const auto unit_ns = parse_precision_ns(call.parameter("precision"), version);
+  const auto unit_ns = wire::parse_precision_ns(call.parameter("precision"), version);
   if (!unit_ns.ok()) return call.answer_error(unit_ns.status());
   const std::string database = database_of(call, version);
   if (const Status status = wire::check_name("database", database); !status.ok()) {
     return call.answer_error(status);
   }
-  LineProtocolOptions options;
+  wire::LineProtocolOptions options;
   options.namespace_name = database;
   options.unit_ns = *unit_ns;
   options.error_limit = context.line_errors();
-  LineProtocolDecoder decoder(call.body(), options);
+  wire::LineProtocolDecoder decoder(call.body(), options);
   wire::ReadingBatch batch;
   std::uint64_t stored = 0;
   while (decoder.next(batch)) {
@@ -104,9 +104,9 @@ void query(HttpContext& context, Call& call) {
 
 void add_influx_routes(Router& router, HttpContext& context) {
   router.add("POST", wire::routes::kInfluxWrite, Effect::Changes,
-             [&context](Call& call) { write_lines(context, call, InfluxVersion::V1); });
+             [&context](Call& call) { write_lines(context, call, wire::InfluxVersion::V1); });
   router.add("POST", wire::routes::kInfluxWriteV2, Effect::Changes,
-             [&context](Call& call) { write_lines(context, call, InfluxVersion::V2); });
+             [&context](Call& call) { write_lines(context, call, wire::InfluxVersion::V2); });
   router.add("GET", wire::routes::kInfluxPing, Effect::Reads, [](Call& call) {
     name_version(call);
     call.response.status = 204;

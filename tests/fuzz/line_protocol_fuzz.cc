@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "http/line_protocol.h"
+#include "wire/line_protocol.h"
 #include "wire/names.h"
 
 namespace {
@@ -27,9 +27,9 @@ void check_reading(const edgecase::wire::Reading& reading) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
-  edgecase::http::LineProtocolOptions options;
+  edgecase::wire::LineProtocolOptions options;
   options.unit_ns = size % 2 == 0 ? 1 : 1'000'000'000;
-  edgecase::http::LineProtocolDecoder decoder(body, options);
+  edgecase::wire::LineProtocolDecoder decoder(body, options);
   edgecase::wire::ReadingBatch batch;
   while (decoder.next(batch)) {
     for (const auto& reading : batch.readings) check_reading(reading);

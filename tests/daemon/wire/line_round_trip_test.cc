@@ -5,7 +5,7 @@
 #include <string>
 
 #include "edgecase/random.h"
-#include "http/line_protocol.h"
+#include "wire/line_protocol.h"
 #include "wire/reading_format.h"
 #include "wire/reading_key.h"
 
@@ -43,7 +43,7 @@ TEST_CASE("line round trip: random names and values come back, or are a comment"
     wire::ReadingFormatter(wire::ReadingFormat::Line)
         .reading({"default", device, sensor, time_ns, value}, line);
     CAPTURE(line);
-    http::LineProtocolDecoder decoder(line, {});
+    wire::LineProtocolDecoder decoder(line, {});
     wire::ReadingBatch batch;
     const bool more = decoder.next(batch);
     if (line.starts_with('#')) {

@@ -1,18 +1,17 @@
-#include "http/line_names.h"
+#include "wire/line_names.h"
 
 #include <algorithm>
 
 #include "wire/names.h"
 
-namespace edgecase::http {
+namespace edgecase::wire {
 namespace {
 
 constexpr std::string_view kMeasurementSpecials = ", ";
 constexpr std::string_view kKeySpecials = ",= ";
 
 // Without escapes a view of the body itself, else a copy in the batch.
-std::string_view unescape(std::string_view raw, std::string_view specials,
-                          wire::ReadingBatch& batch) {
+std::string_view unescape(std::string_view raw, std::string_view specials, ReadingBatch& batch) {
   if (raw.find('\\') == std::string_view::npos) return raw;
   std::string text;
   text.reserve(raw.size());
@@ -45,7 +44,7 @@ void LineNames::reset() {
   current_ = nullptr;
 }
 
-Status LineNames::select(std::string_view raw, wire::ReadingBatch& batch) {
+Status LineNames::select(std::string_view raw, ReadingBatch& batch) {
   if (current_ != nullptr && current_->raw == raw) return ok();
   if (const auto found = by_raw_.find(raw); found != by_raw_.end()) {
     current_ = found->second;
@@ -65,7 +64,7 @@ Status LineNames::select(std::string_view raw, wire::ReadingBatch& batch) {
   return ok();
 }
 
-Result<std::string_view> LineNames::sensor(std::string_view raw, wire::ReadingBatch& batch) {
+Result<std::string_view> LineNames::sensor(std::string_view raw, ReadingBatch& batch) {
   for (const Field& field : current_->fields) {
     if (field.raw == raw) return field.sensor;
   }
@@ -77,13 +76,13 @@ Result<std::string_view> LineNames::sensor(std::string_view raw, wire::ReadingBa
     scratch_ += key;
     name = scratch_;
   }
-  EC_TRY(wire::check_name("sensor", name));
+  EC_TRY(check_name("sensor", name));
   name = batch.keep(name);
   if (current_->fields.size() < kRememberedFieldsMax) current_->fields.push_back({raw, name});
   return name;
 }
 
-Status LineNames::build(std::string_view raw, wire::ReadingBatch& batch, TagSet& set) {
+Status LineNames::build(std::string_view raw, ReadingBatch& batch, TagSet& set) {
   const std::size_t comma = find_unescaped(raw, ',', 0);
   const std::string_view measurement = unescape(raw.substr(0, comma), kMeasurementSpecials, batch);
   if (measurement.empty()) return invalid_argument("the measurement is missing");
@@ -102,7 +101,7 @@ Status LineNames::build(std::string_view raw, wire::ReadingBatch& batch, TagSet&
   }
   set.raw = raw;
   set.device = device == nullptr ? measurement : device->value;
-  EC_TRY(wire::check_name("device", set.device));
+  EC_TRY(check_name("device", set.device));
   scratch_.assign(measurement);
   for (const Tag& tag : tags_) {
     if (&tag == device) continue;
@@ -115,7 +114,7 @@ Status LineNames::build(std::string_view raw, wire::ReadingBatch& batch, TagSet&
   return ok();
 }
 
-Status LineNames::split_tags(std::string_view text, wire::ReadingBatch& batch) {
+Status LineNames::split_tags(std::string_view text, ReadingBatch& batch) {
   std::size_t position = 0;
   while (true) {
     const std::size_t end = find_unescaped(text, ',', position);
@@ -137,4 +136,4 @@ Status LineNames::split_tags(std::string_view text, wire::ReadingBatch& batch) {
   }
 }
 
-}  // namespace edgecase::http
+}  // namespace edgecase::wire

@@ -1,7 +1,7 @@
 // Decimal text to double, rounded correctly, at the speed of typical sensor values.
 #pragma once
 
-namespace edgecase::http {
+namespace edgecase::wire {
 
 enum class DecimalOutcome : unsigned char {
   Ok,
@@ -13,4 +13,4 @@ enum class DecimalOutcome : unsigned char {
 // both) from `position`, which is left behind the number. Too small a number is zero.
 DecimalOutcome parse_decimal(const char*& position, const char* end, double& value);
 
-}  // namespace edgecase::http
+}  // namespace edgecase::wire

@@ -1,4 +1,4 @@
-#include "http/line_protocol.h"
+#include "wire/line_protocol.h"
 
 #include <doctest/doctest.h>
 
@@ -8,23 +8,23 @@
 #include <string>
 #include <vector>
 
-namespace edgecase::http {
+namespace edgecase::wire {
 namespace {
 
 struct Decoded {
   std::vector<std::string> readings;  // "device/sensor@time=value"
-  std::vector<wire::LineError> errors;
+  std::vector<LineError> errors;
   std::uint64_t good_lines = 0;
   std::uint64_t bad_lines = 0;
 };
 
-std::string text_of(const wire::Value& value) {
+std::string text_of(const Value& value) {
   switch (value.type) {
-    case wire::ValueType::Float64: return "f" + std::to_string(value.float64);
-    case wire::ValueType::Int64: return "i" + std::to_string(value.int64);
-    case wire::ValueType::Bool: return value.boolean ? "true" : "false";
-    case wire::ValueType::Text: return "\"" + std::string(value.text) + "\"";
-    case wire::ValueType::Bytes: return "bytes";
+    case ValueType::Float64: return "f" + std::to_string(value.float64);
+    case ValueType::Int64: return "i" + std::to_string(value.int64);
+    case ValueType::Bool: return value.boolean ? "true" : "false";
+    case ValueType::Text: return "\"" + std::string(value.text) + "\"";
+    case ValueType::Bytes: return "bytes";
   }
   return "?";
 }
@@ -35,9 +35,9 @@ Decoded decode(std::string_view body, std::int64_t unit_ns = 1, std::size_t erro
   options.error_limit = error_limit;
   LineProtocolDecoder decoder(body, options);
   Decoded decoded;
-  wire::ReadingBatch batch;
+  ReadingBatch batch;
   while (decoder.next(batch)) {
-    for (const wire::Reading& reading : batch.readings) {
+    for (const Reading& reading : batch.readings) {
       const std::string time = reading.time_ns ? std::to_string(*reading.time_ns) : "arrival";
       decoded.readings.push_back(std::string(reading.device) + "/" + std::string(reading.sensor) +
                                  "@" + time + "=" + text_of(reading.value));
@@ -247,7 +247,7 @@ TEST_CASE("line protocol: precisions") {
 
 TEST_CASE("line protocol: equal names of a slice share their bytes") {
   LineProtocolDecoder decoder("m,host=a x=1,y=2\nm,host=b x=1\nm,host=a x=1,y=2\n", {});
-  wire::ReadingBatch batch;
+  ReadingBatch batch;
   REQUIRE(decoder.next(batch));
   REQUIRE(batch.readings.size() == 5);
   CHECK(batch.readings[0].device.data() == batch.readings[3].device.data());
@@ -263,12 +263,12 @@ TEST_CASE("line protocol: a large body comes in slices, with more tag sets than 
     body += "m,device=d" + std::to_string(i % 5'000) + " a=" + std::to_string(i) + ",b=2 1\n";
   }
   LineProtocolDecoder decoder(body, {});
-  wire::ReadingBatch batch;
+  ReadingBatch batch;
   std::size_t total = 0;
   int slices = 0;
   while (decoder.next(batch)) {
     CHECK(batch.readings.size() <= kReadingsPerSlice + 1);
-    for (const wire::Reading& reading : batch.readings) {
+    for (const Reading& reading : batch.readings) {
       if (reading.sensor != "m.a") continue;
       const int i = static_cast<int>(reading.value.float64);
       REQUIRE(reading.device == "d" + std::to_string(i % 5'000));
@@ -281,4 +281,4 @@ TEST_CASE("line protocol: a large body comes in slices, with more tag sets than 
   CHECK(slices == 4);
 }
 
-}  // namespace edgecase::http
+}  // namespace edgecase::wire

@@ -1,4 +1,4 @@
-#include "http/decimal.h"
+#include "wire/decimal.h"
 
 #include <charconv>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <string>
 #include <system_error>
 
-namespace edgecase::http {
+namespace edgecase::wire {
 namespace {
 
 // Both the digits as an integer up to 2^53 and a power of ten up to 10^22 are exact doubles, so one
@@ -74,4 +74,4 @@ DecimalOutcome parse_decimal(const char*& position, const char* end, double& val
   return outcome;
 }
 
-}  // namespace edgecase::http
+}  // namespace edgecase::wire

@@ -13,7 +13,7 @@
 #include "edgecase/result.h"
 #include "wire/reading.h"
 
-namespace edgecase::http {
+namespace edgecase::wire {
 
 inline constexpr std::size_t kTagsPerLineMax = 64;
 // Distinct tag sets of one slice whose names are remembered; further ones are built each time.
@@ -28,7 +28,7 @@ class LineNames {
   void reset();
 
   // Makes `raw` (escapes kept) the tag set that sensor() speaks of.
-  Status select(std::string_view raw, wire::ReadingBatch& batch);
+  Status select(std::string_view raw, ReadingBatch& batch);
   std::string_view device() const { return current_->device; }
 
   // True when the line's field number `index` begins with the same key and `=` as it did the last
@@ -46,7 +46,7 @@ class LineNames {
     return true;
   }
   // The sensor of field key `raw` (escapes kept).
-  Result<std::string_view> sensor(std::string_view raw, wire::ReadingBatch& batch);
+  Result<std::string_view> sensor(std::string_view raw, ReadingBatch& batch);
 
  private:
   struct Field {
@@ -64,8 +64,8 @@ class LineNames {
     std::string_view value;
   };
 
-  Status build(std::string_view raw, wire::ReadingBatch& batch, TagSet& set);
-  Status split_tags(std::string_view text, wire::ReadingBatch& batch);
+  Status build(std::string_view raw, ReadingBatch& batch, TagSet& set);
+  Status split_tags(std::string_view text, ReadingBatch& batch);
 
   TagSet* current_ = nullptr;
   std::deque<TagSet> sets_;  // the first `used_` are in use; the others keep their memory
@@ -76,4 +76,4 @@ class LineNames {
   std::string scratch_;
 };
 
-}  // namespace edgecase::http
+}  // namespace edgecase::wire

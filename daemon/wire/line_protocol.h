@@ -27,10 +27,10 @@
 #include <vector>
 
 #include "edgecase/result.h"
-#include "http/line_names.h"
+#include "wire/line_names.h"
 #include "wire/reading.h"
 
-namespace edgecase::http {
+namespace edgecase::wire {
 
 inline constexpr std::size_t kFieldsPerLineMax = 8'192;
 // A slice ends after the line that reaches this many readings, so that a body of any size takes
@@ -44,9 +44,9 @@ enum class InfluxVersion : unsigned char { V1, V2 };
 Result<std::int64_t> parse_precision_ns(std::string_view text, InfluxVersion version);
 
 struct LineProtocolOptions {
-  std::string_view namespace_name = wire::kDefaultNamespace;  // must outlive the readings
-  std::int64_t unit_ns = 1;                                   // of timestamps
-  std::size_t error_limit = 20;                               // bad lines that are named
+  std::string_view namespace_name = kDefaultNamespace;  // must outlive the readings
+  std::int64_t unit_ns = 1;                             // of timestamps
+  std::size_t error_limit = 20;                         // bad lines that are named
 };
 
 class LineProtocolDecoder {
@@ -56,23 +56,23 @@ class LineProtocolDecoder {
 
   // Adds the next slice to `batch`, which must be empty. False: the body is used up and `batch` is
   // empty.
-  bool next(wire::ReadingBatch& batch);
+  bool next(ReadingBatch& batch);
 
   std::uint64_t good_lines() const { return good_lines_; }
   std::uint64_t bad_lines() const { return bad_lines_; }
   // The first `error_limit` bad lines.
-  const std::vector<wire::LineError>& errors() const { return errors_; }
+  const std::vector<LineError>& errors() const { return errors_; }
 
  private:
-  bool decode_line(wire::ReadingBatch& batch);  // false: bad, and why_ says why
-  bool decode_names(wire::ReadingBatch& batch);
-  bool decode_fields(wire::ReadingBatch& batch);
-  bool decode_field_key(wire::ReadingBatch& batch, std::size_t index, std::string_view& sensor);
-  bool decode_value(wire::ReadingBatch& batch, wire::Value& value);
-  bool decode_number(wire::Value& value);
-  bool decode_integer(const char* begin, wire::Value& value);
-  bool decode_text(wire::ReadingBatch& batch, wire::Value& value);
-  bool decode_bool(wire::Value& value);
+  bool decode_line(ReadingBatch& batch);  // false: bad, and why_ says why
+  bool decode_names(ReadingBatch& batch);
+  bool decode_fields(ReadingBatch& batch);
+  bool decode_field_key(ReadingBatch& batch, std::size_t index, std::string_view& sensor);
+  bool decode_value(ReadingBatch& batch, Value& value);
+  bool decode_number(Value& value);
+  bool decode_integer(const char* begin, Value& value);
+  bool decode_text(ReadingBatch& batch, Value& value);
+  bool decode_bool(Value& value);
   bool decode_timestamp(std::int64_t& time_ns);
   void skip_to_content();
   void skip_bad_line(const char* begin);
@@ -91,7 +91,7 @@ class LineProtocolDecoder {
   std::string why_;
   std::uint64_t good_lines_ = 0;
   std::uint64_t bad_lines_ = 0;
-  std::vector<wire::LineError> errors_;
+  std::vector<LineError> errors_;
 };
 
-}  // namespace edgecase::http
+}  // namespace edgecase::wire

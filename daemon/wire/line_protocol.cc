@@ -1,4 +1,4 @@
-#include "http/line_protocol.h"
+#include "wire/line_protocol.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,10 +8,10 @@
 #include <system_error>
 #include <utility>
 
-#include "http/decimal.h"
+#include "wire/decimal.h"
 #include "wire/names.h"
 
-namespace edgecase::http {
+namespace edgecase::wire {
 namespace {
 
 struct Precision {
@@ -94,7 +94,7 @@ LineProtocolDecoder::LineProtocolDecoder(std::string_view body, const LineProtoc
       options_(options),
       ascii_(is_ascii(body)) {}
 
-bool LineProtocolDecoder::next(wire::ReadingBatch& batch) {
+bool LineProtocolDecoder::next(ReadingBatch& batch) {
   names_.reset();
   // Growing step by step copies; address space that is not used costs nothing.
   const auto rest_bytes = static_cast<std::size_t>(end_ - position_);
@@ -116,7 +116,7 @@ bool LineProtocolDecoder::next(wire::ReadingBatch& batch) {
   return !batch.readings.empty();
 }
 
-bool LineProtocolDecoder::decode_line(wire::ReadingBatch& batch) {
+bool LineProtocolDecoder::decode_line(ReadingBatch& batch) {
   const std::size_t first = batch.readings.size();
   const char* const begin = position_;
   if (!decode_names(batch) || !decode_fields(batch)) return false;
@@ -137,7 +137,7 @@ bool LineProtocolDecoder::decode_line(wire::ReadingBatch& batch) {
   return true;
 }
 
-bool LineProtocolDecoder::decode_names(wire::ReadingBatch& batch) {
+bool LineProtocolDecoder::decode_names(ReadingBatch& batch) {
   const char* const begin = position_;
   position_ = find_end(begin, end_, kEndsNames);
   std::string_view raw(begin, static_cast<std::size_t>(position_ - begin));
@@ -148,12 +148,12 @@ bool LineProtocolDecoder::decode_names(wire::ReadingBatch& batch) {
   return true;
 }
 
-bool LineProtocolDecoder::decode_fields(wire::ReadingBatch& batch) {
+bool LineProtocolDecoder::decode_fields(ReadingBatch& batch) {
   for (std::size_t index = 0;; ++index) {
     if (index == kFieldsPerLineMax) {
       return fail("more than " + std::to_string(kFieldsPerLineMax) + " fields");
     }
-    wire::Reading& reading = batch.readings.emplace_back();
+    Reading& reading = batch.readings.emplace_back();
     reading.namespace_name = options_.namespace_name;
     reading.device = names_.device();
     if (!decode_field_key(batch, index, reading.sensor)) return false;
@@ -165,7 +165,7 @@ bool LineProtocolDecoder::decode_fields(wire::ReadingBatch& batch) {
   return true;
 }
 
-bool LineProtocolDecoder::decode_field_key(wire::ReadingBatch& batch, std::size_t index,
+bool LineProtocolDecoder::decode_field_key(ReadingBatch& batch, std::size_t index,
                                            std::string_view& sensor) {
   std::size_t key_bytes = 0;
   if (names_.expect(index, position_, end_, key_bytes, sensor)) {
@@ -184,7 +184,7 @@ bool LineProtocolDecoder::decode_field_key(wire::ReadingBatch& batch, std::size_
   return true;
 }
 
-bool LineProtocolDecoder::decode_value(wire::ReadingBatch& batch, wire::Value& value) {
+bool LineProtocolDecoder::decode_value(ReadingBatch& batch, Value& value) {
   if (position_ == end_) return fail("a field's value is missing");
   const char c = *position_;
   if (is_digit(c) || c == '-' || c == '+' || c == '.') return decode_number(value);
@@ -193,7 +193,7 @@ bool LineProtocolDecoder::decode_value(wire::ReadingBatch& batch, wire::Value& v
   return decode_bool(value);
 }
 
-bool LineProtocolDecoder::decode_number(wire::Value& value) {
+bool LineProtocolDecoder::decode_number(Value& value) {
   const char* const begin = position_;
   double number = 0;
   switch (parse_decimal(position_, end_, number)) {
@@ -204,11 +204,11 @@ bool LineProtocolDecoder::decode_number(wire::Value& value) {
   if (position_ < end_ && (*position_ == 'i' || *position_ == 'u')) {
     return decode_integer(begin, value);
   }
-  value = wire::Value::of_float64(number);
+  value = Value::of_float64(number);
   return true;
 }
 
-bool LineProtocolDecoder::decode_integer(const char* begin, wire::Value& value) {
+bool LineProtocolDecoder::decode_integer(const char* begin, Value& value) {
   const bool is_unsigned = *position_ == 'u';
   if (is_unsigned && *begin == '-') return fail("an unsigned integer is negative");
   if (*begin == '+') ++begin;
@@ -219,11 +219,11 @@ bool LineProtocolDecoder::decode_integer(const char* begin, wire::Value& value) 
   }
   if (error != std::errc{} || stop != position_) return fail("an integer is malformed");
   ++position_;
-  value = wire::Value::of_int64(integer);
+  value = Value::of_int64(integer);
   return true;
 }
 
-bool LineProtocolDecoder::decode_text(wire::ReadingBatch& batch, wire::Value& value) {
+bool LineProtocolDecoder::decode_text(ReadingBatch& batch, Value& value) {
   const char* const begin = ++position_;
   bool escapes = false;
   const char* p = begin;
@@ -235,7 +235,7 @@ bool LineProtocolDecoder::decode_text(wire::ReadingBatch& batch, wire::Value& va
   if (p == end_) return fail("a text is not closed by a quote");
   std::string_view text(begin, static_cast<std::size_t>(p - begin));
   position_ = p + 1;
-  if (!ascii_ && !wire::is_valid_utf8(text)) return fail("a text is not UTF-8");
+  if (!ascii_ && !is_valid_utf8(text)) return fail("a text is not UTF-8");
   if (escapes) {
     scratch_.clear();
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -245,11 +245,11 @@ bool LineProtocolDecoder::decode_text(wire::ReadingBatch& batch, wire::Value& va
     }
     text = batch.keep(scratch_);
   }
-  value = wire::Value::of_text(text);
+  value = Value::of_text(text);
   return true;
 }
 
-bool LineProtocolDecoder::decode_bool(wire::Value& value) {
+bool LineProtocolDecoder::decode_bool(Value& value) {
   const char* const begin = position_;
   position_ = std::find_if(begin, end_, [](char c) { return kEndsValue(c); });
   const std::string_view word(begin, static_cast<std::size_t>(position_ - begin));
@@ -258,7 +258,7 @@ bool LineProtocolDecoder::decode_bool(wire::Value& value) {
   };
   const bool is_true = spelled({"t", "T", "true", "True", "TRUE"});
   if (is_true || spelled({"f", "F", "false", "False", "FALSE"})) {
-    value = wire::Value::of_bool(is_true);
+    value = Value::of_bool(is_true);
     return true;
   }
   std::string lower(word.substr(0, 8));
@@ -324,4 +324,4 @@ bool LineProtocolDecoder::fail(std::string why) {
   return false;
 }
 
-}  // namespace edgecase::http
+}  // namespace edgecase::wire

@@ -1,4 +1,4 @@
-#include "http/decimal.h"
+#include "wire/decimal.h"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 
 #include "edgecase/random.h"
 
-namespace edgecase::http {
+namespace edgecase::wire {
 namespace {
 
 DecimalOutcome parse(const std::string& text, double& value, std::size_t& used) {
@@ -108,4 +108,4 @@ TEST_CASE("parse_decimal reads every printed double back") {
   }
 }
 
-}  // namespace edgecase::http
+}  // namespace edgecase::wire
