@@ -7,11 +7,12 @@
 namespace edgecase::cli {
 namespace {
 
-const char* value_name(config::SettingKind kind) {
-  switch (kind) {
+std::string value_name(const config::Setting& setting) {
+  switch (setting.kind) {
     case config::SettingKind::Size: return "SIZE";
     case config::SettingKind::Number: return "NUMBER";
     case config::SettingKind::Flag: return "true|false";
+    case config::SettingKind::Choice: return std::string(setting.choices);
     case config::SettingKind::Duration: return "DURATION";
     default: return "TEXT";
   }
@@ -20,13 +21,14 @@ const char* value_name(config::SettingKind kind) {
 }  // namespace
 
 void add_setting_options(CLI::App& command, SettingArguments& arguments) {
-  command.add_option(
-      "--config", arguments.file,
-      "Configuration file; must exist when given. Else " + std::string(config::kDefaultFile));
+  command
+      .add_option(
+          "--config", arguments.file,
+          "Configuration file; must exist when given. Else " + std::string(config::kDefaultFile))
+      ->type_name("FILE");
   const config::Settings defaults;
   for (const config::Setting& setting : config::settings_table()) {
     std::string help(setting.help);
-    if (!setting.choices.empty()) help += " " + std::string(setting.choices) + ".";
     const std::string value = config::value_text(setting, defaults);
     help += value.empty() ? " Default: none." : " Default: " + value + ".";
     command
@@ -36,15 +38,16 @@ void add_setting_options(CLI::App& command, SettingArguments& arguments) {
               arguments.flags.emplace_back(key, text);
             },
             help)
-        ->type_name(value_name(setting.kind))
+        ->type_name(value_name(setting))
         ->group("Settings");
   }
 }
 
 void add_directory_options(CLI::App& command, SettingArguments& arguments) {
-  command.add_option(
-      "--config", arguments.file,
-      "Where the directories are read from; else " + std::string(config::kDefaultFile));
+  command
+      .add_option("--config", arguments.file,
+                  "Where the directories are read from; else " + std::string(config::kDefaultFile))
+      ->type_name("FILE");
   for (const char* name : {"metadata", "values"}) {
     const auto take = [&arguments, key = std::string("storage.") + name](const std::string& text) {
       arguments.flags.emplace_back(key, text);

@@ -25,6 +25,11 @@ std::string error_text() {
 
 // Between fork() and exec() of a process that may have threads: only what is safe there.
 [[noreturn]] void become(char* const* arguments, char** environment, const char* log_path) {
+  // Until exec() does it, what the parent does at a signal would be done twice.
+  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setpgid(0, 0);  // Ctrl-C is ours to pass on
   const int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -51,9 +56,14 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const std::vector<std:
     if (!std::string_view(*variable).starts_with("EDGECASE_")) environment.push_back(*variable);
   }
   environment.push_back(nullptr);
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t id = fork();
-  if (id < 0) return io_error("cannot start " + arguments[0] + ": " + error_text());
   if (id == 0) become(pointers.data(), environment.data(), log_path.c_str());
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (id < 0) return io_error("cannot start " + arguments[0] + ": " + error_text());
   return std::unique_ptr<ChildProcess>(new ChildProcess(id, log_path));
 }
 

@@ -19,6 +19,7 @@ void add_get_command(CLI::App& app, Action& action);
 void add_series_command(CLI::App& app, Action& action);
 void add_devices_command(CLI::App& app, Action& action);
 void add_export_command(CLI::App& app, Action& action);
+void add_import_command(CLI::App& app, Action& action);
 void add_namespace_command(CLI::App& app, Action& action);
 void add_check_command(CLI::App& app, Action& action);
 void add_inspect_command(CLI::App& app, Action& action);
@@ -27,6 +28,8 @@ void add_config_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
 // The same with peers at hand.
 void add_bench_command_with(bench::MakeStore& make_peer, CLI::App& app, Action& action);
+void add_completion_command(CLI::App& app, Action& action);
 void add_version_command(CLI::App& app, Action& action);
+void add_manual_command(CLI::App& app, Action& action);  // not listed
 
 }  // namespace edgecase::cli

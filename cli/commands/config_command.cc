@@ -74,7 +74,8 @@ void add_config_command(CLI::App& app, Action& action) {
 
   auto check_arguments = std::make_shared<SettingArguments>();
   CLI::App* check = command->add_subcommand("check", "Check a file without starting anything");
-  check->add_option("file", check_arguments->file, "Else " + std::string(config::kDefaultFile));
+  check->add_option("file", check_arguments->file, "Else " + std::string(config::kDefaultFile))
+      ->type_name("FILE");
   check->footer(help_footer({"edgecase config check ./edgecase.toml"}));
   check->callback([check_arguments, &action] {
     action = [check_arguments] { return run_check(*check_arguments); };

@@ -130,9 +130,11 @@ void add_export_command(CLI::App& app, Action& action) {
       ->add_option("selector", arguments->selector,
                    "device/sensor with globs * and ?; kitchen alone means kitchen/*")
       ->required();
-  command->add_option("-o,--output", arguments->output,
-                      "File, which appears when it is whole; or a directory (ending in / where\n"
-                      "there is none yet): NAMESPACE/DEVICE/SENSOR.csv");
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "File, which appears when it is whole; or a directory (ending in / where\n"
+                   "there is none yet): NAMESPACE/DEVICE/SENSOR.csv")
+      ->type_name("FILE");
   add_range_options(*command, arguments->range);
   command->add_option("--format", arguments->format, "csv, ndjson or line (Influx line protocol)")
       ->check(CLI::IsMember({"csv", "ndjson", "line"}))

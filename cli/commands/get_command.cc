@@ -67,7 +67,8 @@ void add_get_command(CLI::App& app, Action& action) {
   command->add_option("series", arguments->series, "device/sensor")->required();
   command->add_option("--time", arguments->time,
                       "The value's time, as query shows it; else the newest value");
-  command->add_option("-o,--output", arguments->output, "Write a file instead of stdout");
+  command->add_option("-o,--output", arguments->output, "Write a file instead of stdout")
+      ->type_name("FILE");
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::NotAllowed);
   add_connection_options(*command, arguments->connection);
   command->footer(

@@ -116,8 +116,10 @@ void add_inspect_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<InspectArguments>();
   CLI::App* command = app.add_subcommand(
       "inspect", "Say in words what a file of the store holds, and where it is damaged; offline");
-  command->add_option("file", arguments->files,
-                      "IDENTITY, CURRENT, a manifest, a WAL slot, a .meta or a .val file");
+  command
+      ->add_option("file", arguments->files,
+                   "IDENTITY, CURRENT, a manifest, a WAL slot, a .meta or a .val file")
+      ->type_name("FILE");
   command->add_flag("--summary", arguments->summary, "The whole store at a glance");
   command->add_flag("--json", arguments->json, "One JSON document; of several files a list");
   add_directory_options(*command, arguments->settings);

@@ -129,7 +129,8 @@ void add_write_command(CLI::App& app, Action& action) {
                       "2026-11-20T14:00:00Z, @1763647200, -15m; else the moment of arrival");
   command->add_option("--type", arguments->type, "float, int, bool, text or bytes")
       ->check(CLI::IsMember({"float", "int", "bool", "text", "bytes"}));
-  command->add_option("--file", arguments->file, "Store a file's contents, as bytes; - is stdin");
+  command->add_option("--file", arguments->file, "Store a file's contents, as bytes; - is stdin")
+      ->type_name("FILE");
   command->add_option("--content-type", arguments->content_type,
                       "Of bytes; else guessed from the file's name");
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::NotAllowed);

@@ -1,0 +1,36 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "commands/commands.h"
+#include "help_text.h"
+#include "import/importer.h"
+
+namespace edgecase::cli {
+
+void add_import_command(CLI::App& app, Action& action) {
+  auto request = std::make_shared<ImportRequest>();
+  auto namespaces = std::make_shared<NamespaceArguments>();
+  CLI::App* command = app.add_subcommand(
+      "import", "Store the readings of files; returns when they are on the drive");
+  command
+      ->add_option("file", request->paths,
+                   "What export wrote: files, or directories of them; - is stdin")
+      ->type_name("FILE")
+      ->required();
+  command
+      ->add_option("--format", request->format,
+                   "csv, ndjson or line (Influx line protocol); else by the name's ending")
+      ->check(CLI::IsMember({"csv", "ndjson", "line"}));
+  command->add_flag("--dry-run", request->dry_run,
+                    "Store nothing; print what each file holds and which lines are no readings");
+  add_namespace_options(*command, *namespaces, AllNamespaces::NotAllowed);
+  add_connection_options(*command, request->connection);
+  command->footer(help_footer({"edgecase import readings.csv",
+                               "zcat old.csv.gz | edgecase import - --format csv --dry-run"}));
+  command->callback([request, namespaces, &action] {
+    request->default_namespace = namespaces->name;
+    action = [request] { return run_import(*request); };
+  });
+}
+
+}  // namespace edgecase::cli

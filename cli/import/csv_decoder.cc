@@ -1,0 +1,178 @@
+#include "import/csv_decoder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+
+#include "value_argument.h"
+#include "wire/base64.h"
+#include "wire/names.h"
+#include "wire/reading_key.h"
+#include "wire/time_text.h"
+
+namespace edgecase::cli {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::array<std::string_view, 6> kColumnNames = {"namespace", "device", "sensor",
+                                                          "time",      "value",  "type"};
+
+Result<std::int64_t> parse_time(std::string_view text) {
+  std::int64_t time_ns = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), time_ns);
+  if (error == std::errc() && end == text.data() + text.size()) return time_ns;
+  return wire::parse_rfc3339_ns(text);
+}
+
+// `type` as "bytes;image/jpeg".
+Result<wire::Value> parse_bytes(std::string_view text, std::string_view type,
+                                wire::ReadingBatch& batch) {
+  EC_ASSIGN_OR_RETURN(const std::string bytes, wire::decode_base64(text));
+  std::string_view content_type = wire::kDefaultContentType;
+  if (const std::size_t mark = type.find(';'); mark != std::string_view::npos) {
+    content_type = type.substr(mark + 1);
+  }
+  return wire::Value::of_bytes(batch.keep(bytes), content_type);
+}
+
+}  // namespace
+
+Result<CsvDecoder> CsvDecoder::create(std::string_view body, std::string_view default_namespace,
+                                      std::size_t error_limit) {
+  if (body.starts_with(kByteOrderMark)) body.remove_prefix(kByteOrderMark.size());
+  CsvDecoder decoder(body, default_namespace, error_limit);
+  EC_TRY(decoder.take_header());
+  return decoder;
+}
+
+Status CsvDecoder::take_header() {
+  wire::ReadingBatch batch;
+  if (rest_.empty()) return invalid_argument("empty; the first line names the columns");
+  EC_TRY(take_record(batch));
+  columns_.fill(SIZE_MAX);
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    const auto known = std::find(kColumnNames.begin(), kColumnNames.end(), fields_[i]);
+    const std::string name = "\"" + std::string(fields_[i].substr(0, wire::kNameMaxBytes)) + "\"";
+    if (known == kColumnNames.end()) {
+      return invalid_argument("unknown column " + name +
+                              " in the first line; known are namespace device sensor time value "
+                              "type");
+    }
+    std::size_t& column = columns_[static_cast<std::size_t>(known - kColumnNames.begin())];
+    if (column != SIZE_MAX) return invalid_argument("column " + name + " comes twice");
+    column = i;
+  }
+  for (const Column needed : {kDevice, kSensor, kTime, kValue}) {
+    if (columns_[needed] == SIZE_MAX) {
+      return invalid_argument("the first line names no column " +
+                              std::string(kColumnNames[needed]));
+    }
+  }
+  column_count_ = fields_.size();
+  return ok();
+}
+
+bool CsvDecoder::next(wire::ReadingBatch& batch) {
+  while (!rest_.empty() && batch.readings.size() < kReadingsPerSlice) {
+    const std::uint64_t line = line_;
+    Status status = take_record(batch);
+    if (status.ok() && fields_.size() == 1 && fields_.front().empty()) continue;  // a blank line
+    if (status.ok()) {
+      Result<wire::Reading> reading = build(batch);
+      if (reading.ok()) batch.readings.push_back(*reading);
+      status = reading.status();
+    }
+    if (status.ok()) continue;
+    ++bad_lines_;
+    if (errors_.size() < error_limit_) errors_.push_back({line, status.message()});
+  }
+  return !batch.readings.empty();
+}
+
+Status CsvDecoder::take_record(wire::ReadingBatch& batch) {
+  fields_.clear();
+  const std::string_view begin = rest_;
+  const std::uint64_t begin_line = line_;
+  while (true) {
+    std::string_view text;
+    if (rest_.starts_with('"')) {
+      if (const Status status = take_quoted_field(text, batch); !status.ok()) {
+        // Only the line that it began in is given up.
+        rest_ = begin.substr(std::min(begin.find('\n'), begin.size() - 1) + 1);
+        line_ = begin_line + 1;
+        return status;
+      }
+    } else {
+      const std::size_t end = std::min(rest_.find_first_of(",\n"), rest_.size());
+      text = rest_.substr(0, end);
+      rest_.remove_prefix(end);
+      const bool last = !rest_.starts_with(',');
+      if (last && text.ends_with('\r')) text.remove_suffix(1);
+    }
+    fields_.push_back(text);
+    if (rest_.starts_with(',')) {
+      rest_.remove_prefix(1);
+      continue;
+    }
+    if (rest_.starts_with('\n')) rest_.remove_prefix(1);
+    ++line_;
+    return ok();
+  }
+}
+
+Status CsvDecoder::take_quoted_field(std::string_view& text, wire::ReadingBatch& batch) {
+  bool has_quotes = false;
+  std::size_t end = 1;
+  while (true) {
+    end = rest_.find('"', end);
+    if (end == std::string_view::npos) return invalid_argument("a quote is never closed");
+    if (end + 1 == rest_.size() || rest_[end + 1] != '"') break;
+    has_quotes = true;
+    end += 2;
+  }
+  text = rest_.substr(1, end - 1);
+  rest_.remove_prefix(end + 1);
+  if (rest_.starts_with("\r\n")) rest_.remove_prefix(1);
+  if (!rest_.empty() && rest_.front() != ',' && rest_.front() != '\n') {
+    return invalid_argument("text behind a closing quote");
+  }
+  line_ += static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+  if (!has_quotes) return ok();
+  std::string single;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    single += text[i];
+    if (text[i] == '"') ++i;
+  }
+  text = batch.keep(single);
+  return ok();
+}
+
+std::string_view CsvDecoder::field(Column column) const {
+  return columns_[column] == SIZE_MAX ? std::string_view() : fields_[columns_[column]];
+}
+
+Result<wire::Reading> CsvDecoder::build(wire::ReadingBatch& batch) const {
+  if (fields_.size() != column_count_) {
+    return invalid_argument(std::to_string(fields_.size()) + " fields where the first line names " +
+                            std::to_string(column_count_));
+  }
+  wire::Reading reading;
+  reading.namespace_name = field(kNamespace).empty() ? default_namespace_ : field(kNamespace);
+  reading.device = field(kDevice);
+  reading.sensor = field(kSensor);
+  EC_TRY(wire::check_name("namespace", reading.namespace_name));
+  EC_TRY(wire::check_name("device", reading.device));
+  EC_TRY(wire::check_name("sensor", reading.sensor));
+  EC_ASSIGN_OR_RETURN(reading.time_ns, parse_time(field(kTime)));
+  const std::string_view type = field(kType);
+  if (type == "bytes" || type.starts_with("bytes;")) {
+    EC_ASSIGN_OR_RETURN(reading.value, parse_bytes(field(kValue), type, batch));
+  } else {
+    EC_ASSIGN_OR_RETURN(reading.value, parse_value(field(kValue), type));
+  }
+  EC_TRY(wire::check_value(reading.value));
+  return reading;
+}
+
+}  // namespace edgecase::cli

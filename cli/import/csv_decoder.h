@@ -1,0 +1,59 @@
+// CSV as ReadingFormatter writes it (wire/reading_format.h), back into readings.
+//
+// The header names the columns, in any order: device, sensor, time and value must be there,
+// namespace and type may. time is RFC 3339 or whole nanoseconds. Without a type, numbers are
+// floats, true and false are bools, the rest is text. Quotes as in RFC 4180, lines end in LF or
+// CRLF. A bad record costs itself alone; where a quote is never closed, its first line.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edgecase/result.h"
+#include "wire/reading.h"
+
+namespace edgecase::cli {
+
+class CsvDecoder {
+ public:
+  static constexpr std::size_t kReadingsPerSlice = 8'192;
+
+  // `body` and `default_namespace` outlive the decoder and its readings. InvalidArgument: a header
+  // that is none.
+  static Result<CsvDecoder> create(std::string_view body, std::string_view default_namespace,
+                                   std::size_t error_limit);
+
+  // Adds the next slice to `batch`, which must be empty. False: the body is used up.
+  bool next(wire::ReadingBatch& batch);
+
+  std::uint64_t bad_lines() const { return bad_lines_; }
+  const std::vector<wire::LineError>& errors() const { return errors_; }
+
+ private:
+  enum Column : unsigned char { kNamespace, kDevice, kSensor, kTime, kValue, kType, kColumns };
+
+  CsvDecoder(std::string_view body, std::string_view default_namespace, std::size_t error_limit)
+      : rest_(body), default_namespace_(default_namespace), error_limit_(error_limit) {}
+
+  Status take_header();
+  // The next record's fields. Views into the body, or into `batch` where quotes were taken out.
+  Status take_record(wire::ReadingBatch& batch);
+  Status take_quoted_field(std::string_view& text, wire::ReadingBatch& batch);
+  Result<wire::Reading> build(wire::ReadingBatch& batch) const;
+  std::string_view field(Column column) const;
+
+  std::string_view rest_;
+  const std::string_view default_namespace_;
+  const std::size_t error_limit_;
+  std::array<std::size_t, kColumns> columns_{};  // of a record; SIZE_MAX: not there
+  std::size_t column_count_ = 0;
+  std::vector<std::string_view> fields_;
+  std::uint64_t line_ = 1;
+  std::uint64_t bad_lines_ = 0;
+  std::vector<wire::LineError> errors_;
+};
+
+}  // namespace edgecase::cli

@@ -1,0 +1,269 @@
+#include "import/importer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <system_error>
+#include <thread>
+#include <unordered_set>
+
+#include "daemon_client.h"
+#include "import/reading_source.h"
+#include "output.h"
+#include "progress.h"
+#include "reading_output.h"
+#include "target_file.h"
+#include "wire/errors.h"
+#include "wire/reading_format.h"
+#include "wire/routes.h"
+
+namespace edgecase::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A request is sent when it has this many bytes.
+constexpr std::size_t kRequestBytes = 1u << 20;
+// Bytes larger than this go as they are, a request a value.
+constexpr std::size_t kOwnRequestBytes = 256u << 10;
+// Series counted one by one; beyond, the count says "more than".
+constexpr std::size_t kSeriesCountedMax = 100'000;
+constexpr int kFirstWaitMs = 100;
+constexpr int kLastWaitMs = 2'000;
+
+struct FileCounts {
+  std::uint64_t readings = 0;
+  std::uint64_t bad = 0;  // lines, and readings without a time
+  std::unordered_set<std::string> series;
+  std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
+  std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
+
+  void add(const wire::Reading& reading) {
+    ++readings;
+    first_ns = std::min(first_ns, *reading.time_ns);
+    last_ns = std::max(last_ns, *reading.time_ns);
+    if (series.size() > kSeriesCountedMax) return;
+    std::string name(reading.namespace_name);
+    name.append("/").append(reading.device).append("/").append(reading.sensor);
+    series.insert(std::move(name));
+  }
+  std::string series_text() const {
+    if (series.size() <= kSeriesCountedMax) return count_text(series.size());
+    return "more than " + count_text(kSeriesCountedMax);
+  }
+};
+
+// Collects readings into requests and sends them.
+class Sender {
+ public:
+  Sender(const ConnectionArguments& connection, Progress& progress)
+      : client_(connection), progress_(progress) {}
+
+  Status add(const wire::Reading& reading) {
+    if (reading.value.type == wire::ValueType::Bytes &&
+        reading.value.text.size() > kOwnRequestBytes) {
+      return send_bytes(reading);
+    }
+    formatter_.reading(reading, body_);
+    ++readings_in_body_;
+    return body_.size() < kRequestBytes ? ok() : flush();
+  }
+
+  Status flush() {
+    if (readings_in_body_ == 0) return ok();
+    EC_TRY(patiently([this] {
+      return client_.post(wire::routes::kReadings, body_, "application/x-ndjson").status();
+    }));
+    count(readings_in_body_, body_.size());
+    readings_in_body_ = 0;
+    body_.clear();
+    return ok();
+  }
+
+  std::uint64_t stored() const { return stored_; }
+
+ private:
+  Status send_bytes(const wire::Reading& reading) {
+    const std::string path = std::string(wire::routes::kBlob) + "/" +
+                             percent_encode(reading.namespace_name) + "/" +
+                             percent_encode(reading.device) + "/" + percent_encode(reading.sensor);
+    std::string time;
+    wire::append_time(*reading.time_ns, time);
+    const std::string body(reading.value.text);
+    EC_TRY(patiently([&] {
+      return client_
+          .put(path_with(path, {{"time", time}}), body, std::string(reading.value.content_type))
+          .status();
+    }));
+    count(1, body.size());
+    return ok();
+  }
+
+  // Again, with growing pauses, while the daemon says that it cannot take it now.
+  template <typename Send>
+  Status patiently(const Send& send) {
+    int waited_ms = 0;
+    for (int wait_ms = kFirstWaitMs;; wait_ms = std::min(wait_ms * 2, kLastWaitMs)) {
+      const Status status = send();
+      const bool for_now =
+          status.code() == StatusCode::Busy || status.code() == StatusCode::OutOfSpace;
+      if (!for_now || waited_ms >= kPatienceMs) return status;
+      std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
+      waited_ms += wait_ms;
+    }
+  }
+
+  void count(std::uint64_t readings, std::size_t bytes) {
+    stored_ += readings;
+    progress_.add(readings, bytes);
+  }
+
+  DaemonClient client_;
+  Progress& progress_;
+  wire::ReadingFormatter formatter_{wire::ReadingFormat::Ndjson};
+  std::string body_;
+  std::uint64_t readings_in_body_ = 0;
+  std::uint64_t stored_ = 0;
+};
+
+// Files as given; those of a directory in the order of their names.
+Result<std::vector<std::string>> list_files(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (path == "-" || !fs::is_directory(path, error)) {
+      files.push_back(path);
+      continue;
+    }
+    const std::size_t before = files.size();
+    auto entry = fs::recursive_directory_iterator(path, error);
+    for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+      const bool hidden = entry->path().filename().string().starts_with('.');
+      if (hidden && entry->is_directory(error)) entry.disable_recursion_pending();
+      if (hidden || !entry->is_regular_file(error)) continue;
+      if (!format_of_file(entry->path().string()).empty()) files.push_back(entry->path().string());
+    }
+    if (error) return io_error(path + ": " + error.message());
+    if (files.size() == before) {
+      return not_found(path +
+                       ": holds no file that ends in .csv, .ndjson, .jsonl, .json, .line or .lp");
+    }
+    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+  }
+  return files;
+}
+
+class Import {
+ public:
+  explicit Import(const ImportRequest& request)
+      : request_(request),
+        progress_("import", 0, "readings"),
+        sender_(request.connection, progress_),
+        table_({{"FILE"},
+                {"READINGS", Align::Right},
+                {"SERIES", Align::Right},
+                {"FROM"},
+                {"TO"},
+                {"REFUSED", Align::Right}},
+               stdout) {}
+
+  int run() {
+    const Result<std::vector<std::string>> files = list_files(request_.paths);
+    if (!files.ok()) return report_failure(files.status());
+    if (!request_.dry_run) {
+      stop_on_interrupt(
+          "\nedgecase: stopped; what was sent is stored, the same import again brings the rest\n",
+          wire::kExitPartly);
+    }
+    Status status;
+    for (const std::string& path : *files) {
+      status = take(path);
+      if (!status.ok()) break;
+    }
+    progress_.finish();
+    if (request_.dry_run) table_.flush();
+    return finish(status, files->size());
+  }
+
+ private:
+  Status take(const std::string& path) {
+    EC_ASSIGN_OR_RETURN(const auto source,
+                        ReadingSource::open(path, request_.format, request_.default_namespace));
+    FileCounts counts;
+    const Status status = pass_on(*source, counts);
+    progress_.finish();
+    for (const wire::LineError& error : source->errors()) {
+      const std::string line = error.line == 0 ? "" : ":" + std::to_string(error.line);
+      std::fprintf(stderr, "%s%s: %s\n", path.c_str(), line.c_str(),
+                   printable(error.message).c_str());
+    }
+    if (source->bad_lines() > source->errors().size()) {
+      std::fprintf(stderr, "%s: and %s more lines that are no readings\n", path.c_str(),
+                   count_text(source->bad_lines() - source->errors().size()).c_str());
+    }
+    if (counts.bad > 0) {
+      std::fprintf(stderr, "%s: %s readings without a time, which an import has to name\n",
+                   path.c_str(), count_text(counts.bad).c_str());
+    }
+    counts.bad += source->bad_lines();
+    readings_ += counts.readings;
+    bad_ += counts.bad;
+    if (request_.dry_run) {
+      const bool none = counts.readings == 0;
+      table_.row({path, count_text(counts.readings), counts.series_text(),
+                  none ? "" : short_time(counts.first_ns), none ? "" : short_time(counts.last_ns),
+                  count_text(counts.bad)});
+    }
+    if (status.ok() || status.code() == StatusCode::Unavailable) return status;
+    return {status.code(), path + ": " + status.message()};
+  }
+
+  Status pass_on(ReadingSource& source, FileCounts& counts) {
+    wire::ReadingBatch batch;
+    while (true) {
+      batch.clear();
+      EC_ASSIGN_OR_RETURN(const bool more, source.next(batch));
+      if (!more) return request_.dry_run ? ok() : sender_.flush();
+      for (const wire::Reading& reading : batch.readings) {
+        if (!reading.time_ns) {
+          ++counts.bad;
+          continue;
+        }
+        counts.add(reading);
+        if (!request_.dry_run) EC_TRY(sender_.add(reading));
+      }
+    }
+  }
+
+  int finish(const Status& status, std::size_t files) {
+    const std::uint64_t done = request_.dry_run ? readings_ : sender_.stored();
+    std::fprintf(stderr, "%s readings %s%s\n", count_text(done).c_str(),
+                 request_.dry_run ? "found" : "stored",
+                 files == 1 ? "" : (" from " + count_text(files) + " files").c_str());
+    if (bad_ > 0) std::fprintf(stderr, "%s refused\n", count_text(bad_).c_str());
+    if (!status.ok()) {
+      const int exit_code = report_failure(status);
+      return done > 0 && !request_.dry_run ? wire::kExitPartly : exit_code;
+    }
+    if (const int lost = finish_stdout(); lost != wire::kExitOk) return lost;
+    if (bad_ == 0) return wire::kExitOk;
+    return done > 0 ? wire::kExitPartly : wire::kExitFailed;
+  }
+
+  const ImportRequest& request_;
+  Progress progress_;
+  Sender sender_;
+  Table table_;
+  std::uint64_t readings_ = 0;
+  std::uint64_t bad_ = 0;
+};
+
+}  // namespace
+
+int run_import(const ImportRequest& request) {
+  return Import(request).run();
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,195 @@
+#include "import/reading_source.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "import/csv_decoder.h"
+#include "wire/line_protocol.h"
+#include "wire/reading_json.h"
+
+namespace edgecase::cli {
+namespace {
+
+// NDJSON is decoded in pieces of about this size.
+constexpr std::size_t kPieceBytes = 1u << 20;
+
+Status file_error(const std::string& path) {
+  const std::string message = path + ": " + std::strerror(errno);
+  if (errno == ENOENT || errno == ENOTDIR) return not_found(message);
+  if (errno == EACCES || errno == EPERM) return not_allowed(message);
+  return io_error(message);
+}
+
+struct FileCloser {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, FileCloser>;
+
+// What cannot be mapped, a pipe say, in a file without a name.
+Result<File> spool(std::FILE* from, const std::string& path) {
+  File copy(std::tmpfile());
+  if (!copy) return file_error("a temporary file");
+  char buffer[65536];
+  std::size_t got = 0;
+  while ((got = std::fread(buffer, 1, sizeof buffer, from)) > 0) {
+    if (std::fwrite(buffer, 1, got, copy.get()) != got) return file_error("a temporary file");
+  }
+  if (std::ferror(from) != 0) return file_error(path);
+  if (std::fflush(copy.get()) != 0) return file_error("a temporary file");
+  return copy;
+}
+
+// A whole file as one view.
+class MappedFile {
+ public:
+  static Result<MappedFile> open(const std::string& path) {
+    const bool standard_input = path == "-";
+    File file(standard_input ? nullptr : std::fopen(path.c_str(), "rbe"));
+    if (!standard_input && !file) return file_error(path);
+    struct stat status {};
+    if (fstat(fileno(standard_input ? stdin : file.get()), &status) != 0) return file_error(path);
+    if (S_ISDIR(status.st_mode)) return invalid_argument(path + ": is a directory");
+    if (!S_ISREG(status.st_mode) || standard_input) {
+      EC_ASSIGN_OR_RETURN(file, spool(standard_input ? stdin : file.get(), path));
+      if (fstat(fileno(file.get()), &status) != 0) return file_error(path);
+    }
+    MappedFile mapped;
+    if (status.st_size == 0) return mapped;
+    mapped.size_ = static_cast<std::size_t>(status.st_size);
+    mapped.bytes_ = mmap(nullptr, mapped.size_, PROT_READ, MAP_PRIVATE, fileno(file.get()), 0);
+    if (mapped.bytes_ == MAP_FAILED) {
+      mapped.bytes_ = nullptr;
+      return file_error(path);
+    }
+    madvise(mapped.bytes_, mapped.size_, MADV_SEQUENTIAL);
+    return mapped;
+  }
+  ~MappedFile() {
+    if (bytes_ != nullptr) munmap(bytes_, size_);
+  }
+  MappedFile(MappedFile&& other) noexcept
+      : bytes_(std::exchange(other.bytes_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  MappedFile& operator=(MappedFile&&) = delete;
+
+  std::string_view view() const { return {static_cast<const char*>(bytes_), size_}; }
+
+ private:
+  MappedFile() = default;
+
+  void* bytes_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+class CsvSource : public ReadingSource {
+ public:
+  CsvSource(MappedFile file, CsvDecoder decoder)
+      : file_(std::move(file)), decoder_(std::move(decoder)) {}
+  Result<bool> next(wire::ReadingBatch& batch) override { return decoder_.next(batch); }
+  std::uint64_t bad_lines() const override { return decoder_.bad_lines(); }
+  const std::vector<wire::LineError>& errors() const override { return decoder_.errors(); }
+
+ private:
+  const MappedFile file_;
+  CsvDecoder decoder_;
+};
+
+class LineSource : public ReadingSource {
+ public:
+  LineSource(MappedFile file, std::string_view default_namespace)
+      : file_(std::move(file)), decoder_(file_.view(), {default_namespace, 1, kBadLinesToldMax}) {}
+  Result<bool> next(wire::ReadingBatch& batch) override { return decoder_.next(batch); }
+  std::uint64_t bad_lines() const override { return decoder_.bad_lines(); }
+  const std::vector<wire::LineError>& errors() const override { return decoder_.errors(); }
+
+ private:
+  const MappedFile file_;
+  wire::LineProtocolDecoder decoder_;
+};
+
+class JsonSource : public ReadingSource {
+ public:
+  JsonSource(MappedFile file, std::string_view default_namespace) : file_(std::move(file)) {
+    options_.default_namespace = default_namespace;
+    options_.errors_max = kBadLinesToldMax;
+    rest_ = file_.view();
+  }
+
+  Result<bool> next(wire::ReadingBatch& batch) override {
+    while (batch.readings.empty() && rest_.find_first_not_of(" \t\r\n") != std::string_view::npos) {
+      const std::string_view piece = rest_.substr(0, piece_bytes());
+      if (piece.size() > kArrayMaxBytes) {
+        return invalid_argument("larger than a JSON array may be, write one object a line");
+      }
+      wire::JsonDecodeOutcome outcome;
+      EC_TRY(wire::decode_readings_json(piece, options_, batch, outcome));
+      bad_lines_ += outcome.bad;
+      for (wire::LineError& error : outcome.errors) {
+        if (errors_.size() == kBadLinesToldMax) break;
+        if (error.line != 0) error.line += lines_before_;
+        errors_.push_back(std::move(error));
+      }
+      lines_before_ += static_cast<std::uint64_t>(std::count(piece.begin(), piece.end(), '\n'));
+      rest_.remove_prefix(piece.size());
+    }
+    return !batch.readings.empty();
+  }
+  std::uint64_t bad_lines() const override { return bad_lines_; }
+  const std::vector<wire::LineError>& errors() const override { return errors_; }
+
+ private:
+  // Lines can be taken apart, an array cannot.
+  std::size_t piece_bytes() const {
+    const std::size_t first = rest_.find_first_not_of(" \t\r\n");
+    if (rest_[first] == '[' || rest_.size() <= kPieceBytes) return rest_.size();
+    const std::size_t line_end = rest_.find('\n', kPieceBytes);
+    return line_end == std::string_view::npos ? rest_.size() : line_end + 1;
+  }
+
+  const MappedFile file_;
+  wire::JsonDecodeOptions options_;
+  std::string_view rest_;
+  std::uint64_t lines_before_ = 0;
+  std::uint64_t bad_lines_ = 0;
+  std::vector<wire::LineError> errors_;
+};
+
+}  // namespace
+
+std::string_view format_of_file(std::string_view path) {
+  if (path.ends_with(".csv")) return "csv";
+  for (const std::string_view ending : {".ndjson", ".jsonl", ".json"})
+    if (path.ends_with(ending)) return "ndjson";
+  for (const std::string_view ending : {".line", ".lp"})
+    if (path.ends_with(ending)) return "line";
+  return "";
+}
+
+Result<std::unique_ptr<ReadingSource>> ReadingSource::open(const std::string& path,
+                                                           const std::string& format,
+                                                           const std::string& default_namespace) {
+  const std::string_view chosen = format.empty() ? format_of_file(path) : format;
+  if (chosen.empty()) {
+    return invalid_argument(path + ": its name does not tell the format, add --format");
+  }
+  EC_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
+  std::unique_ptr<ReadingSource> source;
+  if (chosen == "csv") {
+    Result<CsvDecoder> decoder =
+        CsvDecoder::create(file.view(), default_namespace, kBadLinesToldMax);
+    if (!decoder.ok()) return invalid_argument(path + ": " + decoder.status().message());
+    source = std::make_unique<CsvSource>(std::move(file), std::move(decoder).value());
+  } else if (chosen == "line") {
+    source = std::make_unique<LineSource>(std::move(file), default_namespace);
+  } else {
+    source = std::make_unique<JsonSource>(std::move(file), default_namespace);
+  }
+  return source;
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,47 @@
+// A file of readings, in any format that `export` writes, as batches.
+//
+// The file is mapped, not read: memory stays bounded by a batch, however large the file. It must
+// not shrink meanwhile. Use: open(), then next() until it answers false. One thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edgecase/result.h"
+#include "wire/reading.h"
+
+namespace edgecase::cli {
+
+// A bad line costs itself alone. How many of them are told word by word, a file.
+inline constexpr std::size_t kBadLinesToldMax = 20;
+// A JSON array has to be decoded as a whole.
+inline constexpr std::size_t kArrayMaxBytes = 64u << 20;
+
+class ReadingSource {
+ public:
+  virtual ~ReadingSource() = default;
+
+  // `format`: csv, ndjson or line; empty: by the name's ending. "-" is stdin, which needs a format.
+  // What names no namespace belongs to `default_namespace`, which outlives the source. NotFound,
+  // NotAllowed, IoError: the file; InvalidArgument: no format, or a file that is not of its format
+  // as a whole.
+  static Result<std::unique_ptr<ReadingSource>> open(const std::string& path,
+                                                     const std::string& format,
+                                                     const std::string& default_namespace);
+
+  // The next readings into `batch`, which must be empty; they live as long as both. False: the file
+  // is used up.
+  virtual Result<bool> next(wire::ReadingBatch& batch) = 0;
+
+  virtual std::uint64_t bad_lines() const = 0;
+  // The first kBadLinesToldMax of them.
+  virtual const std::vector<wire::LineError>& errors() const = 0;
+};
+
+// "csv", "ndjson", "line", or empty when the ending tells nothing.
+std::string_view format_of_file(std::string_view path);
+
+}  // namespace edgecase::cli

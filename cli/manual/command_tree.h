@@ -1,0 +1,46 @@
+// The declared command line as data: what completion and manual pages are made of, so that they
+// cannot say anything else than --help does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace edgecase::cli {
+
+struct CommandOption {
+  std::vector<std::string> names;    // "-o", "--output"; of a positional its one word, "selector"
+  std::string value;                 // placeholder, "FILE"; empty: a flag
+  std::vector<std::string> choices;  // all values there are; empty: any
+  std::string help;                  // lines
+  std::string group;                 // heading in --help
+  bool positional = false;
+  bool required = false;
+  bool repeated = false;  // a positional that takes several words
+
+  // The value is the path of a file or directory.
+  bool is_path() const { return value == "FILE" || value == "DIR"; }
+  friend bool operator==(const CommandOption&, const CommandOption&) = default;
+};
+
+struct Command {
+  std::string path;  // "edgecase config show"
+  std::string summary;
+  std::string notes;                  // lines that help ends with, before the examples
+  std::vector<std::string> examples;  // command lines
+  std::vector<CommandOption> options;
+  std::vector<Command> commands;
+
+  std::string name() const { return path.substr(path.rfind(' ') + 1); }
+};
+
+// Hidden commands and options are left out, and so is what every command has: --help.
+Command read_command_tree(const CLI::App& app);
+
+// The tree in the order of --help: each command before those inside it.
+std::vector<const Command*> all_commands(const Command& root);
+
+}  // namespace edgecase::cli

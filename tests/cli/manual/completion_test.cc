@@ -1,0 +1,131 @@
+// The scripts in the shells they are for.
+#include "manual/completion.h"
+
+#include <algorithm>
+#include <set>
+
+#include "manual_fixture.h"
+
+namespace edgecase::cli {
+namespace {
+
+using Words = std::set<std::string>;
+
+Words words_of(const std::string& lines) {
+  Words words;
+  std::string word;
+  for (const char c : lines + "\n") {
+    if (c != '\n') {
+      word += c;
+    } else if (!word.empty()) {
+      // fish and zsh say what a word is for: "word<tab>text", "word:text".
+      words.insert(word.substr(0, word.find_first_of("\t:")));
+      word.clear();
+    }
+  }
+  return words;
+}
+
+struct Case {
+  std::vector<std::string> line;  // the last word is under the cursor
+  Words expected;
+};
+
+// What begins with the word under the cursor is asked for, as a user would type it.
+const std::vector<Case> kCases = {
+    {{"edgecase", "qu"}, {"query"}},
+    {{"edgecase", "config", ""}, {"show", "check", "example"}},
+    {{"edgecase", "query", "--format", ""}, {"table", "csv", "ndjson", "json", "line"}},
+    {{"edgecase", "query", "--format", "n"}, {"ndjson"}},
+    {{"edgecase", "query", "kitchen/*", "--de"}, {"--desc"}},
+    // A value that reads like a command is none.
+    {{"edgecase", "query", "--since", "config", "--de"}, {"--desc"}},
+    {{"edgecase", "serve", "--storage.expiry", ""}, {"bounded", "exact"}},
+    {{"edgecased", "--storage.on-full", "r"}, {"reject"}},
+    {{"edgecase", "query", "--limit", ""}, {}},
+    {{"edgecase", "man"}, {}},  // hidden
+};
+
+std::string quoted(const std::string& word) {
+  return "'" + word + "'";
+}
+
+TEST_CASE("bash completes commands, options, choices and files") {
+  test::TempDirectory directory;
+  test::write_file(directory / "script", bash_completion(test::some_commands()));
+  test::write_file(directory / "plant.toml", "");
+  const std::string start =
+      "cd " + directory.path() + " && exec bash --norc -c \"source ./script; ";
+  const auto complete = [&start](const std::vector<std::string>& line) {
+    std::string command = start + "COMP_WORDS=(";
+    for (const std::string& word : line) command += quoted(word) + " ";
+    command += "); COMP_CWORD=" + std::to_string(line.size() - 1) +
+               "; _edgecase; printf '%s\\n' \\\"\\${COMPREPLY[@]}\\\"\"";
+    const test::ShellOutput output = test::run_shell(command);
+    CHECK(output.exit_code == 0);
+    return words_of(output.text);
+  };
+  for (const Case& each : kCases) {
+    CAPTURE(each.line);
+    CHECK(complete(each.line) == each.expected);
+  }
+  CHECK(complete({"edgecase", "config", "check", "pl"}) == Words{"plant.toml"});
+  CHECK(complete({"edgecase", "serve", "--config", "pl"}) == Words{"plant.toml"});
+  CHECK(complete({"edgecase", "query", "pl"}).empty());
+}
+
+TEST_CASE("fish completes commands, options and choices") {
+  if (!test::has_program("fish")) {
+    MESSAGE("skipped: fish is not installed");
+    return;
+  }
+  test::TempDirectory directory;
+  test::write_file(directory / "script", fish_completion(test::some_commands()));
+  for (const Case& each : kCases) {
+    std::string line;
+    for (const std::string& word : each.line) line += (line.empty() ? "" : " ") + word;
+    if (line.find('*') != std::string::npos) continue;
+    CAPTURE(line);
+    const test::ShellOutput output =
+        test::run_shell("HOME=" + directory.path() + " fish --no-config -c \"source " +
+                        (directory / "script") + "; complete -C '" + line + "'\"");
+    CHECK(output.exit_code == 0);
+    CHECK(words_of(output.text) == each.expected);
+  }
+}
+
+TEST_CASE("zsh completes commands, options and choices") {
+  if (!test::has_program("zsh")) {
+    MESSAGE("skipped: zsh is not installed");
+    return;
+  }
+  test::TempDirectory directory;
+  // Outside its line editor zsh has no completion builtins: these say what they are given.
+  test::write_file(directory / "script",
+                   "compdef() { : }\n"
+                   "compadd() { shift; print -l -- $@ }\n"
+                   "_describe() { [[ $1 == -o ]] && shift; print -l -- ${(P)2} }\n"
+                   "_message() { : }\n"
+                   "_files() { print files }\n" +
+                       zsh_completion(test::some_commands()));
+  const auto complete = [&directory](const std::vector<std::string>& line) {
+    std::string command = "zsh -f -c \"source " + (directory / "script") + "; words=(";
+    for (const std::string& word : line) command += quoted(word) + " ";
+    command += "); CURRENT=" + std::to_string(line.size()) + "; _edgecase\"";
+    const test::ShellOutput output = test::run_shell(command);
+    CHECK(output.exit_code == 0);
+    return words_of(output.text);
+  };
+  for (const Case& each : kCases) {
+    CAPTURE(each.line);
+    // zsh itself picks what begins as typed.
+    Words fitting;
+    for (const std::string& word : complete(each.line))
+      if (word.starts_with(each.line.back())) fitting.insert(word);
+    CHECK(fitting == each.expected);
+  }
+  CHECK(complete({"edgecase", "config", "check", "pl"}) == Words{"files"});
+}
+
+}  // namespace
+}  // namespace edgecase::cli

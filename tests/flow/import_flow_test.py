@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""What was exported comes back through `edgecase import`, and bad files lose nothing but their bad lines."""
+import os
+import unittest
+
+from daemon_process import Daemon, Place
+
+PHOTO = bytes(range(256)) * 2000  # large enough to go as a value of its own
+
+
+class ImportFlow(unittest.TestCase):
+    def setUp(self):
+        self.place = Place()
+        self.daemon = Daemon(self.place)
+
+    def tearDown(self):
+        self.daemon.stop()
+        self.place.remove()
+
+    def write(self, name, text):
+        path = os.path.join(self.place.path, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def done(self, *arguments, **more):
+        result = self.place.cli(*arguments, **more)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def fill(self):
+        for series, value, kind in (("press/on", "true", "bool"), ("press/count", "-7", "int"),
+                                    ("press/state", "21.5", "text"), ("press/temp", "21.25", "float"),
+                                    ("a b/ü,\"x\"", "two\nlines", "text")):
+            for second in range(3):
+                self.done("write", series, value, "--type", kind, "--time", f"@{second}", "-n", "plant")
+        photo = os.path.join(self.place.path, "front.jpg")
+        with open(photo, "wb") as file:
+            file.write(PHOTO)
+        self.done("write", "door/photo", "--file", photo, "--time", "@9", "-n", "plant")
+
+    def test_every_format_comes_back(self):
+        self.fill()
+        whole = self.done("query", "*/*", "-n", "plant", "--format", "ndjson")
+        for name, keeps_all in (("all.csv", True), ("all.ndjson", True), ("all.line", False)):
+            path = os.path.join(self.place.path, name)
+            self.done("export", "*/*", "-n", "plant", "--format", name[4:], "-o", path)
+            self.done("namespace", "drop", "plant", "--yes")
+            self.done("import", path, "-n", "plant")
+            again = self.done("query", "*/*", "-n", "plant", "--format", "ndjson")
+            if keeps_all:
+                self.assertEqual(again, whole)
+            else:  # line protocol has no bytes
+                self.assertEqual(again, "".join(line for line in whole.splitlines(True) if "photo" not in line))
+
+    def test_a_directory_of_exports_and_a_pipe(self):
+        self.fill()
+        directory = os.path.join(self.place.path, "out")
+        self.done("export", "*/*", "-A", "-o", directory + "/")
+        whole = self.done("query", "*/*", "-n", "plant", "--format", "ndjson")
+        looked = self.place.cli("import", directory, "--dry-run")
+        self.assertEqual((looked.returncode, looked.stdout.count("\n")), (0, 7), looked.stderr)
+        self.assertIn("16 readings found from 6 files", looked.stderr)
+        self.done("namespace", "drop", "plant", "--yes")
+        self.done("import", directory)
+        self.assertEqual(self.done("query", "*/*", "-n", "plant", "--format", "ndjson"), whole)
+        self.done("namespace", "drop", "plant", "--yes")
+        self.assertEqual(self.place.cli("import", "-", input=whole).returncode, 2)  # which format?
+        self.done("import", "-", "--format", "ndjson", input=whole)
+        self.assertEqual(self.done("query", "*/*", "-n", "plant", "--format", "ndjson"), whole)
+
+    def test_many_readings_arrive_once(self):
+        lines = "".join(f"s,device=d value={i}i {i}\n" for i in range(50_000))
+        path = self.write("many.line", lines)
+        for _ in range(2):
+            self.done("import", path)
+        self.assertEqual(self.done("export", "d/s", "--format", "line"), lines)
+
+    def test_bad_lines_cost_themselves_alone(self):
+        path = self.write("some.csv", "device,sensor,time,value\nd,s,0,1\nd,s,soon,1\nd,s,1,2\n")
+        for options, word in ((("--dry-run",), "found"), ((), "stored")):
+            result = self.place.cli("import", path, *options)
+            self.assertEqual(result.returncode, 6, result.stderr)
+            self.assertIn("some.csv:3: ", result.stderr)
+            self.assertIn(f"2 readings {word}", result.stderr)
+            self.assertIn("1 refused", result.stderr)
+            stored = self.place.cli("query", "d/*").stdout.count("\n")
+            self.assertEqual(stored, 3 if not options else 1)
+        timeless = self.write("timeless.ndjson", '{"device":"d","sensor":"x","value":1}\n')
+        result = self.place.cli("import", timeless)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("without a time", result.stderr)
+
+    def test_mistakes_have_their_exit_codes(self):
+        empty = os.path.join(self.place.path, "nothing")
+        os.mkdir(empty)
+        for arguments, code, word in (
+                (("/nowhere.csv",), 3, "No such file"),
+                ((self.write("x.txt", "1"),), 2, "--format"),
+                ((empty,), 3, "no file"),
+                ((self.write("x.csv", "a,b\n"),), 2, "unknown column"),
+                ((self.write("e.csv", ""),), 2, "empty"),
+                ((self.write("x.ndjson", "[1,"),), 2, "JSON"),
+                ((self.write("ok.csv", "device,sensor,time,value\nd,s,0,1\n"), "-n", "a/b"), 1, "namespace")):
+            result = self.place.cli("import", *arguments)
+            self.assertEqual(result.returncode, code, (arguments, result.stderr))
+            self.assertIn(word, result.stderr)
+        good = self.write("good.line", "s,device=d value=1 1\n")
+        self.daemon.stop()
+        self.assertEqual(self.place.cli("import", good).returncode, 5)
+
+
+if __name__ == "__main__":
+    unittest.main()
