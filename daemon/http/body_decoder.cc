@@ -87,7 +87,7 @@ Refusal refuse_unkept(Inflater& inflater, std::size_t limit_bytes, const std::st
 }  // namespace
 
 ChunkedDecoder::Progress ChunkedDecoder::feed(std::string_view bytes, std::size_t limit_bytes,
-                                              BudgetShare& share, std::string& body,
+                                              net::BudgetShare& share, std::string& body,
                                               std::size_t& used) {
   used = 0;
   while (used < bytes.size() && stage_ != Stage::Done) {
@@ -141,7 +141,7 @@ ChunkedDecoder::Progress ChunkedDecoder::size_line(std::string_view line, std::s
 }
 
 Refusal inflate_body(std::string_view compressed, ContentCoding coding, std::size_t limit_bytes,
-                     BudgetShare& share, std::string& body) {
+                     net::BudgetShare& share, std::string& body) {
   body.clear();
   const std::string over_limit =
       "the body has more than " + std::to_string(limit_bytes) + " bytes after decompression";

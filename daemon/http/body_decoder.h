@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "http/byte_budget.h"
 #include "http/request_head.h"
+#include "net/byte_budget.h"
 
 namespace edgecase::http {
 
@@ -23,7 +23,7 @@ class ChunkedDecoder {
 
   // Appends the payload to `body`, which may reach `limit_bytes`, and takes it from the budget.
   // `used` tells how much of `bytes` belonged to this body.
-  Progress feed(std::string_view bytes, std::size_t limit_bytes, BudgetShare& share,
+  Progress feed(std::string_view bytes, std::size_t limit_bytes, net::BudgetShare& share,
                 std::string& body, std::size_t& used);
 
  private:
@@ -41,6 +41,6 @@ class ChunkedDecoder {
 // clients differ. The result is at most `limit_bytes` long and taken from the budget while it
 // grows. Refuses: 400 truncated, damaged or followed by something else; 413; 503 over budget.
 Refusal inflate_body(std::string_view compressed, ContentCoding coding, std::size_t limit_bytes,
-                     BudgetShare& share, std::string& body);
+                     net::BudgetShare& share, std::string& body);
 
 }  // namespace edgecase::http

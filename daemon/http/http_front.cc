@@ -32,7 +32,7 @@ std::int64_t now_ns() {
   return system_clock().boot_ns();
 }
 
-bool poll_control(const Socket& poll, int operation, int descriptor, std::uint32_t events,
+bool poll_control(const net::Socket& poll, int operation, int descriptor, std::uint32_t events,
                   std::uint64_t id) {
   epoll_event event{};
   event.events = events;
@@ -69,8 +69,8 @@ Front::~Front() {
 }
 
 Status Front::open_poll() {
-  poll_ = Socket(epoll_create1(EPOLL_CLOEXEC));
-  wake_ = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  poll_ = net::Socket(epoll_create1(EPOLL_CLOEXEC));
+  wake_ = net::Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   bool ready = poll_ && wake_ && listeners_.size() <= kListenersMax &&
                poll_control(poll_, EPOLL_CTL_ADD, wake_.descriptor(), EPOLLIN, kWakeId);
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
@@ -161,8 +161,8 @@ bool Front::stop_poller() {
 void Front::accept_all(std::size_t listener) {
   if (stopping_) return;
   while (true) {
-    Socket accepted(accept4(listeners_[listener].socket.descriptor(), nullptr, nullptr,
-                            SOCK_NONBLOCK | SOCK_CLOEXEC));
+    net::Socket accepted(accept4(listeners_[listener].socket.descriptor(), nullptr, nullptr,
+                                 SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (accepted) {
       admit(std::move(accepted), listeners_[listener].kind);
       continue;
@@ -174,19 +174,19 @@ void Front::accept_all(std::size_t listener) {
   }
 }
 
-void Front::admit(Socket accepted, ListenerKind kind) {
+void Front::admit(net::Socket accepted, net::ListenerKind kind) {
   const int descriptor = accepted.descriptor();
   // Left to itself the kernel would buffer megabytes for every reader that is slow.
   setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes, sizeof(kSendBufferBytes));
-  if (kind == ListenerKind::Tcp) {
+  if (kind == net::ListenerKind::Tcp) {
     const int yes = 1;
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   }
   const bool full = connections_.size() >= options_.connections && !evict_idle();
   if (full && connections_.size() >= options_.connections + kTurnedAwayMax) return;
   const std::uint64_t id = next_id_++;
-  auto connection =
-      std::make_unique<Connection>(id, std::move(accepted), principal_of(descriptor, kind), *this);
+  auto connection = std::make_unique<Connection>(id, std::move(accepted),
+                                                 net::principal_of(descriptor, kind), *this);
   if (!poll_control(poll_, EPOLL_CTL_ADD, descriptor, 0, id)) return;
   Connection& admitted = *connections_.emplace(id, std::move(connection)).first->second;
   connection_count_ = connections_.size();
@@ -453,7 +453,7 @@ bool Front::answer(Connection& connection, ReceivedRequest& request) {
                     request.body,
                     connection.principal,
                     stream,
-                    BudgetShare(long_answers_),
+                    net::BudgetShare(long_answers_),
                     !connection.close_after_output};
   return router_.answer(exchange);
 }

@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "edgecase/result.h"
-#include "http/byte_budget.h"
-#include "http/listener.h"
 #include "http/request_reader.h"
 #include "http/router.h"
+#include "net/byte_budget.h"
+#include "net/socket.h"
 
 namespace edgecase::http {
 
@@ -47,8 +47,8 @@ struct FrontOptions {
 };
 
 struct FrontListener {
-  Socket socket;
-  ListenerKind kind = ListenerKind::Tcp;
+  net::Socket socket;
+  net::ListenerKind kind = net::ListenerKind::Tcp;
 };
 
 class Front {
@@ -78,14 +78,14 @@ class Front {
   enum class Phase : unsigned char { Idle, Head, Body };
 
   struct Connection {
-    Connection(std::uint64_t number, Socket accepted, auth::Principal who, Front& front)
+    Connection(std::uint64_t number, net::Socket accepted, auth::Principal who, Front& front)
         : id(number),
           socket(std::move(accepted)),
           principal(std::move(who)),
           reader(front.budget_, static_cast<std::size_t>(front.options_.body_limit_bytes)) {}
 
     const std::uint64_t id;
-    Socket socket;
+    net::Socket socket;
     auth::Principal principal;
     RequestReader reader;
     Stage stage = Stage::Reading;
@@ -105,7 +105,7 @@ class Front {
   void poll_loop();
   int poll_timeout_ms() const;
   void accept_all(std::size_t listener);
-  void admit(Socket accepted, ListenerKind kind);
+  void admit(net::Socket accepted, net::ListenerKind kind);
   bool evict_idle();
   void pause_accepting();
   void on_ready(Connection& connection);
@@ -132,10 +132,10 @@ class Front {
   const FrontOptions options_;
   std::vector<FrontListener> listeners_;
   Router& router_;
-  ByteBudget budget_;
-  ByteBudget long_answers_;
-  Socket poll_;
-  Socket wake_;
+  net::ByteBudget budget_;
+  net::ByteBudget long_answers_;
+  net::Socket poll_;
+  net::Socket wake_;
 
   std::mutex mutex_;  // stages, the queue
   std::condition_variable queued_;

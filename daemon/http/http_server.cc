@@ -160,17 +160,17 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
   State& s = *state;
   std::vector<FrontListener> listeners;
   if (!settings.socket.empty()) {
-    EC_ASSIGN_OR_RETURN(Socket socket, listen_on_unix_socket(settings.socket));
-    s.socket_inode = inode_of(settings.socket);
-    listeners.push_back({std::move(socket), ListenerKind::UnixSocket});
+    EC_ASSIGN_OR_RETURN(net::Socket socket, net::listen_on_unix_socket(settings.socket));
+    s.socket_inode = net::inode_of(settings.socket);
+    listeners.push_back({std::move(socket), net::ListenerKind::UnixSocket});
   }
   std::unique_ptr<HttpServer> server(new HttpServer(std::move(state)));
   if (!settings.listen.empty()) {
     EC_ASSIGN_OR_RETURN(const config::ListenAddress address,
                         config::parse_listen_address(settings.listen));
-    EC_ASSIGN_OR_RETURN(Socket socket, listen_on_tcp(address.host, address.port));
-    s.tcp_port = tcp_port_of(socket);
-    listeners.push_back({std::move(socket), ListenerKind::Tcp});
+    EC_ASSIGN_OR_RETURN(net::Socket socket, net::listen_on_tcp(address.host, address.port));
+    s.tcp_port = net::tcp_port_of(socket);
+    listeners.push_back({std::move(socket), net::ListenerKind::Tcp});
   }
   HttpContext& context = s.context;
   context.started_boot_ns = context.parts.clock.boot_ns();
@@ -206,8 +206,8 @@ HttpServer::~HttpServer() {
 
 void HttpServer::stop() {
   if (state_->front) state_->front->stop();
-  remove_unix_socket(state_->context.parts.settings.http.socket,
-                     std::exchange(state_->socket_inode, 0));
+  net::remove_unix_socket(state_->context.parts.settings.http.socket,
+                          std::exchange(state_->socket_inode, 0));
 }
 
 std::uint16_t HttpServer::tcp_port() const {

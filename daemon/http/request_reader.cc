@@ -81,7 +81,7 @@ RequestReader::Progress RequestReader::continue_body(std::string_view bytes, std
 
 ReceivedRequest RequestReader::take() {
   stage_ = Stage::Head;
-  return std::exchange(request_, ReceivedRequest{{}, {}, BudgetShare(budget_)});
+  return std::exchange(request_, ReceivedRequest{{}, {}, net::BudgetShare(budget_)});
 }
 
 bool RequestReader::claim_continue() {

@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "http/body_decoder.h"
-#include "http/byte_budget.h"
 #include "http/refusal.h"
 #include "http/request_head.h"
+#include "net/byte_budget.h"
 
 namespace edgecase::http {
 
@@ -21,16 +21,16 @@ namespace edgecase::http {
 struct ReceivedRequest {
   RequestHead head;
   std::string body;
-  BudgetShare share;  // of the body's bytes
+  net::BudgetShare share;  // of the body's bytes
 };
 
 class RequestReader {
  public:
   enum class Progress : unsigned char { NeedMore, Complete, Refused };
 
-  RequestReader(ByteBudget& budget, std::size_t body_limit_bytes)
+  RequestReader(net::ByteBudget& budget, std::size_t body_limit_bytes)
       : body_limit_bytes_(body_limit_bytes),
-        request_{{}, {}, BudgetShare(budget)},
+        request_{{}, {}, net::BudgetShare(budget)},
         budget_(budget) {}
 
   Progress feed(std::string_view bytes);
@@ -65,7 +65,7 @@ class RequestReader {
   ChunkedDecoder chunks_;
   bool owes_continue_ = false;
   Refusal refusal_;
-  ByteBudget& budget_;
+  net::ByteBudget& budget_;
 };
 
 }  // namespace edgecase::http

@@ -14,10 +14,10 @@
 #include <string_view>
 
 #include "auth/authorize.h"
-#include "http/byte_budget.h"
 #include "http/replay_stream.h"
 #include "http/request_head.h"
 #include "http/site_check.h"
+#include "net/byte_budget.h"
 
 namespace edgecase::http {
 
@@ -27,8 +27,8 @@ struct Exchange {
   const std::string& body;  // decoded
   const auth::Principal& principal;
   ReplayStream& stream;
-  BudgetShare long_answer;  // of the workers that may wait for readers
-  bool keep_alive = true;   // in: what the client asked for; out: what it gets
+  net::BudgetShare long_answer;  // of the workers that may wait for readers
+  bool keep_alive = true;        // in: what the client asked for; out: what it gets
 };
 
 // What a handler is given.

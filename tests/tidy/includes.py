@@ -29,9 +29,10 @@ DAEMON = {
     "ingest": _SERVICES,
     "query": _SERVICES,
     "tls": ["wire", "config"],
-    "http": _SERVICES + ["config", "tls", "ingest", "query"],
-    "mqtt": _SERVICES + ["config", "tls", "ingest"],
-    "app": _SERVICES + ["config", "tls", "ingest", "query", "http", "mqtt"],
+    "net": ["wire", "auth"],
+    "http": _SERVICES + ["config", "tls", "net", "ingest", "query"],
+    "mqtt": _SERVICES + ["config", "tls", "net", "ingest"],
+    "app": _SERVICES + ["config", "tls", "net", "ingest", "query", "http", "mqtt"],
 }
 
 # The CLI sees wire, the table of settings (flags of `serve`, `config show`), and of the rest of the

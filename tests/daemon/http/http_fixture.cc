@@ -21,8 +21,8 @@ namespace {
 // Long enough for a sanitizer build on a busy machine.
 constexpr int kPatienceSeconds = 60;
 
-Socket connect_to(int family, const void* address, socklen_t size) {
-  Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+net::Socket connect_to(int family, const void* address, socklen_t size) {
+  net::Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval patience{kPatienceSeconds, 0};
   setsockopt(socket.descriptor(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   setsockopt(socket.descriptor(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));

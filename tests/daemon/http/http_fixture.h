@@ -13,8 +13,8 @@
 #include "catalog/catalog.h"
 #include "config/settings.h"
 #include "http/http_server.h"
-#include "http/listener.h"
 #include "ingest/ingest_pipeline.h"
+#include "net/socket.h"
 #include "observe/logger.h"
 #include "observe/metrics.h"
 #include "query/query_service.h"
@@ -53,12 +53,12 @@ class Client {
   bool receive_exactly(std::string_view expected);
 
  private:
-  explicit Client(Socket socket) : socket_(std::move(socket)) {}
+  explicit Client(net::Socket socket) : socket_(std::move(socket)) {}
   bool fill();
   bool take_line(std::string& line);
   bool take(std::size_t size, std::string& bytes);
 
-  Socket socket_;
+  net::Socket socket_;
   std::string input_;
 };
 

@@ -19,10 +19,10 @@ struct FrontFixture {
     });
     router.add("POST", "/", Effect::Changes,
                [](Call& call) { call.answer_text(200, "text/plain", std::string(call.body())); });
-    Socket listener = listen_on_tcp("127.0.0.1", 0).value();
-    port = tcp_port_of(listener);
+    net::Socket listener = net::listen_on_tcp("127.0.0.1", 0).value();
+    port = net::tcp_port_of(listener);
     std::vector<FrontListener> listeners;
-    listeners.push_back({std::move(listener), ListenerKind::Tcp});
+    listeners.push_back({std::move(listener), net::ListenerKind::Tcp});
     front = Front::start(options, std::move(listeners), router).value();
   }
   Client connect() const { return Client::over_tcp(port); }

@@ -323,13 +323,13 @@ TEST_CASE("http: the Unix socket is the group's, and stale files make room") {
   CHECK(refused.status().code() == StatusCode::AlreadyExists);
   CHECK(client.ask("GET", "/healthz").status == 200);
   f.server.reset();
-  CHECK(inode_of(f.settings.http.socket) == 0);
+  CHECK(net::inode_of(f.settings.http.socket) == 0);
   {
     // Left by a daemon that was killed.
-    const auto stale = listen_on_unix_socket(f.settings.http.socket);
+    const auto stale = net::listen_on_unix_socket(f.settings.http.socket);
     REQUIRE(stale.ok());
   }
-  CHECK(inode_of(f.settings.http.socket) != 0);
+  CHECK(net::inode_of(f.settings.http.socket) != 0);
   const auto third = HttpServer::start({second, f.engine, posix_file_system(), f.clock, *f.catalog,
                                         *f.pipeline, *f.queries, f.metrics, f.logger});
   CHECK(third.ok());

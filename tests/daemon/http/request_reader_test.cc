@@ -18,7 +18,7 @@ const std::string kTwoRequests =
 TEST_CASE("request reader: a cut anywhere makes no difference") {
   for (std::size_t cut = 0; cut <= kTwoRequests.size(); ++cut) {
     CAPTURE(cut);
-    ByteBudget budget(100);
+    net::ByteBudget budget(100);
     RequestReader reader(budget, 100);
     std::vector<ReceivedRequest> requests;
     for (const std::string& part : {kTwoRequests.substr(0, cut), kTwoRequests.substr(cut)}) {
@@ -43,7 +43,7 @@ TEST_CASE("request reader: a cut anywhere makes no difference") {
 }
 
 TEST_CASE("request reader: the budget is returned when a body is refused") {
-  ByteBudget budget(8);
+  net::ByteBudget budget(8);
   RequestReader reader(budget, 100);
   REQUIRE(reader.feed("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 20\r\n\r\n12345678") ==
           RequestReader::Progress::NeedMore);

@@ -1,4 +1,4 @@
-#include "http/listener.h"
+#include "net/socket.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -14,7 +14,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace edgecase::http {
+namespace edgecase::net {
 namespace {
 
 constexpr int kBacklog = 128;
@@ -161,4 +161,4 @@ auth::Principal principal_of(int connection, ListenerKind kind) {
           name};
 }
 
-}  // namespace edgecase::http
+}  // namespace edgecase::net

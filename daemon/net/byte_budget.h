@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace edgecase::http {
+namespace edgecase::net {
 
 class ByteBudget {
  public:
@@ -58,4 +58,4 @@ class BudgetShare {
   std::uint64_t bytes_ = 0;
 };
 
-}  // namespace edgecase::http
+}  // namespace edgecase::net

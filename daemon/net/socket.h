@@ -8,7 +8,7 @@
 #include "auth/authorize.h"
 #include "edgecase/result.h"
 
-namespace edgecase::http {
+namespace edgecase::net {
 
 // Closes its file descriptor; -1 is none.
 class Socket {
@@ -45,4 +45,4 @@ enum class ListenerKind : unsigned char { UnixSocket, Tcp };
 // "uid 1000" on the Unix socket, the address otherwise.
 auth::Principal principal_of(int connection, ListenerKind kind);
 
-}  // namespace edgecase::http
+}  // namespace edgecase::net
