@@ -62,6 +62,9 @@ TEST_CASE("names: UTF-8 is taken strictly") {
         "\xed\xa0\x80", "\xed\xbf\xbf", "\xe2\x82", "\xf0\x80\x80\x80", "\xf0\x8f\xbf\xbf",
         "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xf8\x88\x80\x80\x80", "\xfe", "\xff"}) {
     CAPTURE(bad);
-    CHECK_FALSE(wire::is_valid_utf8(bad));
+    for (std::size_t before = 0; before < 18; ++before) {
+      CHECK_FALSE(wire::is_valid_utf8(std::string(before, 'x') + bad));
+      CHECK_FALSE(wire::is_valid_utf8(std::string(before, 'x') + bad + std::string(9, 'y')));
+    }
   }
 }
