@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "catalog/catalog.h"
+#include "config/validate.h"
 #include "edgecase/engine.h"
 #include "http/http_server.h"
 #include "ingest/ingest_pipeline.h"
+#include "mqtt/listener/mqtt_listener.h"
 #include "mqtt/mqtt_source.h"
 #include "mqtt/mqtt_test.h"
 #include "observe/engine_events.h"
@@ -21,19 +23,17 @@ Options engine_options(const config::Settings& settings) {
   options.metadata_directory = settings.storage.metadata;
   options.values_directory = settings.storage.values;
   options.wal_limit_bytes = settings.storage.wal_limit_bytes;
-  options.memory_limit_bytes =
-      share_memory(settings.storage.memory_limit_bytes, settings.http.in_flight_limit_bytes)
-          .engine_bytes;
+  options.memory_limit_bytes = share_memory(settings).engine_bytes;
   // At least two segments fit into the smallest limit.
   options.wal_segment_bytes = std::min(options.wal_segment_bytes, options.wal_limit_bytes / 4);
   return options;
 }
 
 config::Settings with_memory_shares(config::Settings settings) {
-  const MemoryShares shares =
-      share_memory(settings.storage.memory_limit_bytes, settings.http.in_flight_limit_bytes);
+  const MemoryShares shares = share_memory(settings);
   settings.http.in_flight_limit_bytes = shares.in_flight_bytes;
   settings.http.body_limit_bytes = std::min(settings.http.body_limit_bytes, shares.in_flight_bytes);
+  settings.mqtt.in_flight_limit_bytes = shares.mqtt_in_flight_bytes;
   return settings;
 }
 
@@ -50,9 +50,13 @@ void log_listeners(const config::HttpSettings& settings, std::uint16_t tcp_port,
 
 }  // namespace
 
-MemoryShares share_memory(std::uint64_t memory_limit_bytes, std::uint64_t in_flight_limit_bytes) {
-  return {.engine_bytes = memory_limit_bytes / 8 * 5,
-          .in_flight_bytes = std::min(in_flight_limit_bytes, memory_limit_bytes / 8 * 3)};
+MemoryShares share_memory(const config::Settings& settings) {
+  const std::uint64_t eighth = settings.storage.memory_limit_bytes / 8;
+  const bool listens = !settings.mqtt.listen.empty();
+  return {
+      .engine_bytes = eighth * 5,
+      .in_flight_bytes = std::min(settings.http.in_flight_limit_bytes, eighth * (listens ? 2 : 3)),
+      .mqtt_in_flight_bytes = std::min(settings.mqtt.in_flight_limit_bytes, eighth / 2)};
 }
 
 // Members are destroyed from the last to the first.
@@ -67,7 +71,10 @@ struct Daemon::State {
   std::unique_ptr<catalog::Catalog> catalog;
   std::unique_ptr<ingest::IngestPipeline> ingest;
   std::unique_ptr<query::QueryService> query;
-  std::unique_ptr<mqtt::MqttSource> mqtt;  // null: turned off
+  std::unique_ptr<mqtt::RejectedMessages> rejected;
+  std::unique_ptr<mqtt::MqttSource> mqtt;             // null: turned off
+  std::vector<mqtt::TopicRule> rules;                 // the listener's
+  std::unique_ptr<mqtt::MqttListener> mqtt_listener;  // null: turned off
   std::unique_ptr<http::HttpServer> http;
 };
 
@@ -75,7 +82,38 @@ Daemon::Daemon(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Daemon::~Daemon() {
   state_->http.reset();
+  if (state_->mqtt_listener) state_->mqtt_listener->stop();
   if (state_->mqtt) state_->mqtt->stop();
+}
+
+std::string Daemon::mqtt_status_json(const State& state) {
+  std::string json = state.mqtt ? mqtt::status_json(state.mqtt->status())
+                                : std::string(R"({"broker":"","connected":false})");
+  if (!state.mqtt_listener) return json;
+  json.pop_back();
+  return json + ",\"listener\":" + mqtt::status_json(state.mqtt_listener->status()) + "}";
+}
+
+Status Daemon::start_mqtt_listener(State& state, observe::Logger& logger) {
+  const config::MqttSettings& settings = state.settings.mqtt;
+  if (settings.listen.empty()) return ok();
+  EC_ASSIGN_OR_RETURN(const config::ListenAddress address,
+                      config::parse_listen_address(settings.listen));
+  EC_ASSIGN_OR_RETURN(state.rules, mqtt::compile_rules(settings.rules));
+  mqtt::ListenerOptions options;
+  options.host = address.host;
+  options.port = address.port;
+  options.connections = settings.connections;
+  options.in_flight_limit_bytes = settings.in_flight_limit_bytes;
+  EC_ASSIGN_OR_RETURN(state.mqtt_listener,
+                      mqtt::MqttListener::start(options, {.rules = state.rules,
+                                                          .limits = state.settings.limits,
+                                                          .pipeline = *state.ingest,
+                                                          .rejected = *state.rejected,
+                                                          .clock = system_clock(),
+                                                          .logger = &logger}));
+  logger.info("mqtt", "taking messages at " + state.mqtt_listener->status().address);
+  return ok();
 }
 
 Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& configuration,
@@ -97,10 +135,13 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
       std::make_unique<ingest::IngestPipeline>(*state.engine, *state.catalog, system_clock());
   state.query = std::make_unique<query::QueryService>(*state.engine, *state.catalog);
 
+  EC_ASSIGN_OR_RETURN(state.rejected,
+                      mqtt::RejectedMessages::open(*state.engine, *state.catalog, *state.ingest,
+                                                   system_clock(), limits.rejected_messages));
   EC_ASSIGN_OR_RETURN(state.mqtt, mqtt::MqttSource::create(state.settings.mqtt, limits,
                                                            {.engine = *state.engine,
-                                                            .catalog = *state.catalog,
                                                             .pipeline = *state.ingest,
+                                                            .rejected = *state.rejected,
                                                             .clock = system_clock(),
                                                             .random = system_random(),
                                                             .logger = &logger}));
@@ -115,10 +156,10 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                               .query = *state.query,
                               .metrics = metrics,
                               .logger = logger};
-  if (state.mqtt) {
-    parts.mqtt_status_json = [source = state.mqtt.get()] {
-      return mqtt::status_json(source->status());
-    };
+  EC_TRY(start_mqtt_listener(state, logger));
+  if (state.mqtt_listener) mqtt::register_metrics(*state.mqtt_listener, metrics);
+  if (state.mqtt || state.mqtt_listener) {
+    parts.mqtt_status_json = [&state] { return mqtt_status_json(state); };
   }
   parts.mqtt_test = [&settings = state.settings](std::string_view topic, std::string_view payload) {
     return mqtt::mqtt_test_json(settings.mqtt.rules, settings.limits, topic, payload);
@@ -137,6 +178,9 @@ std::string Daemon::check_alive() {
                      std::to_string(state_->catalog->series_count()) + " series";
   if (state_->mqtt) {
     line += state_->mqtt->status().connected ? ", broker connected" : ", broker away";
+  }
+  if (state_->mqtt_listener) {
+    line += ", " + std::to_string(state_->mqtt_listener->status().connections) + " MQTT clients";
   }
   if (!stats.metadata.degraded.ok() || !stats.values.degraded.ok()) {
     line += ", a drive takes no writes";

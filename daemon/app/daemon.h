@@ -32,16 +32,21 @@ class Daemon {
  private:
   struct State;
   explicit Daemon(std::unique_ptr<State> state);
+  static std::string mqtt_status_json(const State& state);
+  static Status start_mqtt_listener(State& state, observe::Logger& logger);
   std::unique_ptr<State> state_;
 };
 
 // How the memory of the whole process is shared out.
 struct MemoryShares {
   std::uint64_t engine_bytes = 0;
-  std::uint64_t in_flight_bytes = 0;  // request bodies
+  std::uint64_t in_flight_bytes = 0;       // request bodies
+  std::uint64_t mqtt_in_flight_bytes = 0;  // packets at mqtt.listen that are not whole yet
 };
-// Five eighths for the engine and up to three for bodies: what is neither (code, stacks, catalog)
-// fits into what both leave unused. `in_flight_limit` is what the settings allow at most.
-MemoryShares share_memory(std::uint64_t memory_limit_bytes, std::uint64_t in_flight_limit_bytes);
+// Five eighths for the engine and up to three for what is in flight; what is neither (code, stacks,
+// catalog) fits into what both leave unused. Where mqtt.listen is on, one of the three eighths is
+// its own, half of it for packets, the rest for messages on their way to the drive. The settings
+// say what is allowed at most.
+MemoryShares share_memory(const config::Settings& settings);
 
 }  // namespace edgecase::app

@@ -72,9 +72,16 @@ const std::array kTable = {
     Setting{"mqtt.tls-ca", SettingKind::Text, EC_MEMBER(std::string, mqtt.tls_ca),
             "Certificates that the broker's must be signed by.", 0, 0, "", Support::Refused,
             "this version does not speak TLS to the broker; leave it empty"},
-    Setting{"mqtt.listen", SettingKind::Text, EC_MEMBER(std::string, mqtt.listen),
-            "TCP address where devices publish straight to the daemon.", 0, 0, "", Support::Refused,
-            "this version does not take MQTT connections; leave it empty"},
+    Setting{
+        "mqtt.listen", SettingKind::Text, EC_MEMBER(std::string, mqtt.listen),
+        "TCP address where devices and bridges publish straight to the daemon, host:port; port 0 "
+        "takes a free one; \"\" turns it off."},
+    Setting{"mqtt.connections", SettingKind::Number, EC_MEMBER(std::uint32_t, mqtt.connections),
+            "Connections to mqtt.listen open at once.", 4, 65'536},
+    Setting{"mqtt.in-flight-limit", SettingKind::Size,
+            EC_MEMBER(std::uint64_t, mqtt.in_flight_limit_bytes),
+            "Packets at mqtt.listen that are not whole yet, all together.", 128 * 1024,
+            16 * 1024 * kMiB},
     Setting{"mqtt.client-id", SettingKind::Text, EC_MEMBER(std::string, mqtt.client_id),
             "Names the persistent session at the broker: one daemon each, keep it stable."},
 

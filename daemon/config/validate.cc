@@ -78,7 +78,24 @@ Status validate_http(const Configuration& configuration) {
   return ok();
 }
 
+Status validate_mqtt_listener(const Configuration& configuration) {
+  const std::string& listen = configuration.settings.mqtt.listen;
+  if (listen.empty()) return ok();
+  const Result<ListenAddress> address = parse_listen_address(listen);
+  if (!address.ok()) {
+    return configuration.error("mqtt.listen",
+                               "\"" + listen + "\" is not an address, use 127.0.0.1:1884");
+  }
+  if (is_loopback(address->host) || configuration.settings.http.allow_insecure) return ok();
+  return configuration.error(
+      "mqtt.listen", listen +
+                         " is reachable from other machines, and this version has neither "
+                         "TLS nor tokens there, use 127.0.0.1:" +
+                         std::to_string(address->port) + " or set http.allow-insecure = true");
+}
+
 Status validate_mqtt(const Configuration& configuration) {
+  EC_TRY(validate_mqtt_listener(configuration));
   const MqttSettings& mqtt = configuration.settings.mqtt;
   const std::string_view broker = mqtt.broker;
   if (broker.empty()) return ok();

@@ -46,6 +46,14 @@ Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch) {
   return status;
 }
 
+Status IngestPipeline::check(const auth::AuthorizedBatch& batch) {
+  const std::vector<wire::Reading>& readings = batch.batch().readings;
+  EC_TRY(check_values(readings));
+  std::vector<catalog::SeriesId> ids;
+  catalog::CatalogAdditions additions;
+  return catalog_.resolve(readings, ids, additions);
+}
+
 Status IngestPipeline::forget(const catalog::SeriesId& series,
                               std::span<const std::int64_t> times_ns) {
   WriteBatch batch;

@@ -29,6 +29,14 @@ class IngestPipeline {
   // Unavailable (try again later), NotAllowed. An empty batch is Ok.
   Status ingest(const auth::AuthorizedBatch& batch);
 
+  // Whether ingest() would refuse the batch for what is in it: a value, a name, a limit of the
+  // catalog. Writes nothing. Errors: InvalidArgument, Busy, the engine's (a new namespace).
+  Status check(const auth::AuthorizedBatch& batch);
+
+  // The wall clock, moved on where it must be so that no two calls, and no reading that ingest()
+  // stamps, get the same. For who knows better than ingest() when a reading arrived.
+  std::int64_t take_arrival_time() { return take_arrival_times(1); }
+
   // Deletes readings of one series: what the daemon itself keeps a bounded number of (`_rejected`).
   // Durable with the next ingest(). Errors: the engine's.
   Status forget(const catalog::SeriesId& series, std::span<const std::int64_t> times_ns);

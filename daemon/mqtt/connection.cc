@@ -28,13 +28,11 @@ Result<std::string> read_password(const std::string& path) {
 }
 
 MqttSource::Connection::Connection(ConnectionPlan plan, const MqttSourceParts& parts,
-                                   std::unique_ptr<RejectedMessages> rejected,
                                    std::unique_ptr<SubscribedFilters> filters)
     : plan_(std::move(plan)),
       clock_(parts.clock),
       logger_(parts.logger),
-      rejected_(std::move(rejected)),
-      sink_(plan_.rules, plan_.limits, parts.pipeline, *rejected_, parts.clock, parts.logger,
+      sink_(plan_.rules, plan_.limits, parts.pipeline, parts.rejected, parts.clock, parts.logger,
             parts.hold_ns),
       backoff_(parts.random),
       filters_(std::move(filters)) {

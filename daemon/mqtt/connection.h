@@ -33,7 +33,6 @@ Result<std::string> read_password(const std::string& path);
 class MqttSource::Connection final : public PahoEvents {
  public:
   Connection(ConnectionPlan plan, const MqttSourceParts& parts,
-             std::unique_ptr<RejectedMessages> rejected,
              std::unique_ptr<SubscribedFilters> filters);
   ~Connection() override;
 
@@ -71,7 +70,6 @@ class MqttSource::Connection final : public PahoEvents {
   const ConnectionPlan plan_;
   Clock& clock_;
   observe::Logger* const logger_;
-  std::unique_ptr<RejectedMessages> rejected_;
   MessageSink sink_;
   Backoff backoff_;
   TakeoverWatch takeovers_;

@@ -124,8 +124,8 @@ Delivery MessageSink::reject(const IncomingMessage& message, const std::string& 
     logger_->log_keyed(observe::LogLevel::Warning, "mqtt", "rejected",
                        "rejected a message of topic " + std::string(message.topic) + ": " + reason);
   }
-  const Status status =
-      persist([&] { return rejected_.keep(message.topic, reason, message.payload); });
+  const RejectedMessage kept{message.topic, reason, message.payload};
+  const Status status = persist([&] { return rejected_.keep({&kept, 1}); });
   if (!status.ok() && may_succeed_later(status)) return Delivery::Withhold;
   count(status.ok() ? &SinkCounters::rejected : &SinkCounters::rejected_lost);
   return Delivery::Acknowledge;

@@ -48,14 +48,11 @@ Result<std::unique_ptr<MqttSource>> MqttSource::create(const config::MqttSetting
   EC_TRY(PahoClient::check_version());
   EC_ASSIGN_OR_RETURN(ConnectionPlan plan, make_plan(settings, limits));
   EC_TRY(read_password(settings.password_file).status());
-  EC_ASSIGN_OR_RETURN(std::unique_ptr<RejectedMessages> rejected,
-                      RejectedMessages::open(parts.engine, parts.catalog, parts.pipeline,
-                                             parts.clock, limits.rejected_messages));
   EC_ASSIGN_OR_RETURN(
       std::unique_ptr<SubscribedFilters> filters,
       SubscribedFilters::open(parts.engine, settings.client_id, plan.address.text()));
-  return std::unique_ptr<MqttSource>(new MqttSource(std::make_unique<Connection>(
-      std::move(plan), parts, std::move(rejected), std::move(filters))));
+  return std::unique_ptr<MqttSource>(
+      new MqttSource(std::make_unique<Connection>(std::move(plan), parts, std::move(filters))));
 }
 
 void MqttSource::start() {
@@ -81,6 +78,7 @@ std::string status_json(const MqttStatus& status) {
     return text;
   };
   nlohmann::ordered_json json = {{"broker", status.broker}, {"connected", status.connected}};
+  json["acknowledged_means"] = "held by the broker; it lets go once it is durable here";
   json["since"] = time_text(status.since_ns);
   if (!status.last_error.empty()) {
     json["last_error"] = status.last_error;

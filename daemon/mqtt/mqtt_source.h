@@ -19,13 +19,13 @@
 #include <memory>
 #include <string>
 
-#include "catalog/catalog.h"
 #include "config/settings.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "edgecase/random.h"
 #include "ingest/ingest_pipeline.h"
 #include "mqtt/message_sink.h"
+#include "mqtt/rejected_messages.h"
 #include "observe/logger.h"
 #include "observe/metrics.h"
 
@@ -47,8 +47,8 @@ struct MqttStatus {
 // Borrowed for the source's life.
 struct MqttSourceParts {
   Engine& engine;
-  catalog::Catalog& catalog;
   ingest::IngestPipeline& pipeline;
+  RejectedMessages& rejected;
   Clock& clock;
   Random& random;                     // used by the source's thread only
   observe::Logger* logger = nullptr;  // may be null

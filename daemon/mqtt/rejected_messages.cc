@@ -81,38 +81,42 @@ Status RejectedMessages::load(Engine& engine) {
   return each->status();
 }
 
-Status RejectedMessages::keep(std::string_view topic, std::string_view reason,
-                              std::string_view payload) {
-  if (limit_ == 0) return ok();
-  const std::string json = rejected_message_json(topic, reason, payload);
+Status RejectedMessages::keep(std::span<const RejectedMessage> messages) {
+  if (messages.size() > limit_) messages = messages.last(static_cast<std::size_t>(limit_));
+  if (messages.empty()) return ok();
+  const std::lock_guard lock(mutex_);
   wire::ReadingBatch batch;
-  wire::Reading& reading = batch.readings.emplace_back();
-  reading.namespace_name = wire::kRejectedNamespace;
-  reading.device = kRejectedDevice;
-  reading.sensor = kRejectedSensor;
-  reading.value = wire::Value::of_text(json);
-  std::int64_t time_ns = clock_.wall_ns();
-  if (!times_ns_.empty() && time_ns <= times_ns_.back()) time_ns = times_ns_.back() + 1;
-  reading.time_ns = time_ns;
-  EC_TRY(forget_oldest());
+  const std::int64_t now_ns = clock_.wall_ns();
+  std::int64_t last_ns = times_ns_.empty() ? now_ns - 1 : times_ns_.back();
+  for (const RejectedMessage& message : messages) {
+    const std::string json = rejected_message_json(message.topic, message.reason, message.payload);
+    wire::Reading& reading = batch.readings.emplace_back();
+    reading.namespace_name = wire::kRejectedNamespace;
+    reading.device = kRejectedDevice;
+    reading.sensor = kRejectedSensor;
+    reading.value = wire::Value::of_text(batch.keep(json));
+    last_ns = std::max(now_ns, last_ns + 1);
+    reading.time_ns = last_ns;
+  }
+  EC_TRY(make_room(messages.size()));
   const auth::Principal daemon{auth::PrincipalKind::Internal, "mqtt"};
   EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized, auth::authorize_write(daemon, batch));
   EC_TRY(pipeline_.ingest(authorized));
-  times_ns_.push_back(time_ns);
+  for (const wire::Reading& reading : batch.readings) times_ns_.push_back(*reading.time_ns);
   return ok();
 }
 
-// Makes room for one.
-Status RejectedMessages::forget_oldest() {
-  while (times_ns_.size() >= limit_) {
+// Forgets the oldest, so that `count` more are within the limit.
+Status RejectedMessages::make_room(std::size_t count) {
+  while (times_ns_.size() + count > limit_) {
     const auto series = catalog_.find(wire::kRejectedNamespace, kRejectedDevice, kRejectedSensor);
     if (!series.ok()) return series.status();
-    const std::size_t count = std::min<std::size_t>(
-        times_ns_.size() - static_cast<std::size_t>(limit_) + 1, kForgetAtOnceMax);
-    const std::vector<std::int64_t> oldest(times_ns_.begin(),
-                                           times_ns_.begin() + static_cast<std::ptrdiff_t>(count));
+    const std::size_t surplus = std::min<std::size_t>(
+        times_ns_.size() + count - static_cast<std::size_t>(limit_), kForgetAtOnceMax);
+    const std::vector<std::int64_t> oldest(
+        times_ns_.begin(), times_ns_.begin() + static_cast<std::ptrdiff_t>(surplus));
     EC_TRY(pipeline_.forget(series->id, oldest));
-    times_ns_.erase(times_ns_.begin(), times_ns_.begin() + static_cast<std::ptrdiff_t>(count));
+    times_ns_.erase(times_ns_.begin(), times_ns_.begin() + static_cast<std::ptrdiff_t>(surplus));
   }
   return ok();
 }

@@ -4,13 +4,15 @@
 //   {"topic":"…","reason":"…","payload":"…"}           "payload_base64" when it is not UTF-8;
 //                                                      "payload_bytes":n when it was cut
 //
-// At most limits.rejected_messages are kept; the oldest goes when a new one comes. One thread at a
-// time.
+// At most limits.rejected_messages are kept; the oldest goes when a new one comes. Thread-safe: a
+// lock orders those who keep and is held while they wait for the drive.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <string_view>
 
 #include "catalog/catalog.h"
@@ -24,6 +26,12 @@ inline constexpr std::string_view kRejectedDevice = "mqtt";
 inline constexpr std::string_view kRejectedSensor = "message";
 inline constexpr std::size_t kRejectedPayloadMaxBytes = 4'096;  // of each payload, the rest is cut
 
+struct RejectedMessage {
+  std::string_view topic;
+  std::string_view reason;
+  std::string_view payload;
+};
+
 class RejectedMessages {
  public:
   // Finds what is already kept. `limit` 0 keeps nothing. Errors: the engine's.
@@ -31,20 +39,22 @@ class RejectedMessages {
                                                         ingest::IngestPipeline& pipeline,
                                                         Clock& clock, std::uint64_t limit);
 
-  // Durable on return. Errors: the pipeline's.
-  Status keep(std::string_view topic, std::string_view reason, std::string_view payload);
+  // Durable on return, with one sync: all, or the last of them where they are more than the limit.
+  // Errors: the pipeline's; then none is kept.
+  Status keep(std::span<const RejectedMessage> messages);
 
  private:
   RejectedMessages(catalog::Catalog& catalog, ingest::IngestPipeline& pipeline, Clock& clock,
                    std::uint64_t limit)
       : catalog_(catalog), pipeline_(pipeline), clock_(clock), limit_(limit) {}
   Status load(Engine& engine);
-  Status forget_oldest();
+  Status make_room(std::size_t count);
 
   catalog::Catalog& catalog_;
   ingest::IngestPipeline& pipeline_;
   Clock& clock_;
   const std::uint64_t limit_;
+  std::mutex mutex_;
   std::deque<std::int64_t> times_ns_;  // of what is kept, in order of arrival
 };
 

@@ -110,6 +110,10 @@ class Daemon:
     def port(self):
         return int(re.search(r"listening on .*127\.0\.0\.1:(\d+)", self.log()).group(1))
 
+    def mqtt_port(self):
+        """Of mqtt.listen."""
+        return int(re.search(r"taking messages at .*:(\d+)", self.log()).group(1))
+
     def resident_bytes(self):
         with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")

@@ -22,7 +22,8 @@ def _takes_connections(port):
 class Broker:
     """On a port of its own and in a private directory, with persistence and queues without limit."""
 
-    def __init__(self):
+    def __init__(self, more=""):
+        self.more = more  # lines of its configuration
         self.path = tempfile.mkdtemp(prefix="ec-broker-")
         for _ in range(_PORTS_TRIED):
             with socket.socket() as free:  # mosquitto cannot be asked to choose one itself
@@ -36,7 +37,7 @@ class Broker:
         config = os.path.join(self.path, "mosquitto.conf")
         with open(config, "w", encoding="utf-8") as file:
             file.write(f"listener {self.port} 127.0.0.1\nallow_anonymous true\npersistence true\n"
-                       f"persistence_location {self.path}/\nmax_queued_messages 0\n")
+                       f"persistence_location {self.path}/\nmax_queued_messages 0\n{self.more}")
             if os.geteuid() == 0:
                 file.write("user root\n")
         with open(os.path.join(self.path, "log"), "ab") as log:

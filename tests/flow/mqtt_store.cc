@@ -18,12 +18,15 @@ Result<std::unique_ptr<MqttStore>> MqttStore::open(const std::string& directory)
   EC_ASSIGN_OR_RETURN(store->catalog_, catalog::Catalog::open(*store->engine_, {}));
   store->pipeline_ =
       std::make_unique<ingest::IngestPipeline>(*store->engine_, *store->catalog_, system_clock());
+  EC_ASSIGN_OR_RETURN(store->rejected_,
+                      mqtt::RejectedMessages::open(*store->engine_, *store->catalog_,
+                                                   *store->pipeline_, system_clock(), 10'000));
   return store;
 }
 
 Status MqttStore::subscribe(const config::MqttSettings& settings) {
   EC_ASSIGN_OR_RETURN(source_, mqtt::MqttSource::create(settings, {},
-                                                        {*engine_, *catalog_, *pipeline_,
+                                                        {*engine_, *pipeline_, *rejected_,
                                                          system_clock(), system_random()}));
   source_->start();
   return ok();

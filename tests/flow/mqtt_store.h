@@ -42,6 +42,7 @@ class MqttStore {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<catalog::Catalog> catalog_;
   std::unique_ptr<ingest::IngestPipeline> pipeline_;
+  std::unique_ptr<mqtt::RejectedMessages> rejected_;
   std::unique_ptr<mqtt::MqttSource> source_;
 };
 

@@ -80,13 +80,21 @@ TEST_CASE("a directory that cannot be written is refused") {
 }
 
 TEST_CASE("memory is shared out within the limit") {
-  for (const std::uint64_t limit : {32u << 20, 64u << 20, 1u << 30}) {
-    const MemoryShares shares = share_memory(limit, 24u << 20);
-    CHECK(shares.engine_bytes + shares.in_flight_bytes <= limit);
-    CHECK(shares.engine_bytes >= 8u << 20);
-    CHECK(shares.in_flight_bytes <= 24u << 20);
+  for (const char* listen : {"", "127.0.0.1:0"}) {
+    for (const std::uint64_t limit : {32u << 20, 64u << 20, 1u << 30}) {
+      config::Settings settings;
+      settings.storage.memory_limit_bytes = limit;
+      settings.mqtt.listen = listen;
+      const MemoryShares shares = share_memory(settings);
+      CHECK(shares.engine_bytes >= limit / 8 * 5);
+      CHECK(shares.in_flight_bytes <= settings.http.in_flight_limit_bytes);
+      CHECK(shares.mqtt_in_flight_bytes <= settings.mqtt.in_flight_limit_bytes);
+      const std::uint64_t mqtt = settings.mqtt.listen.empty() ? 0 : 2 * shares.mqtt_in_flight_bytes;
+      CHECK(shares.engine_bytes + shares.in_flight_bytes + mqtt <= limit);
+    }
   }
-  CHECK(share_memory(64u << 20, 24u << 20).engine_bytes == 40u << 20);
+  CHECK(share_memory({}).engine_bytes == 40u << 20);
+  CHECK(share_memory({}).in_flight_bytes == 24u << 20);
 }
 
 TEST_CASE("a rule that makes no sense names its place") {

@@ -18,6 +18,7 @@ std::string other_value(const Setting& setting) {
     case SettingKind::Text:
       if (setting.key == "http.listen") return "127.0.0.1:1";
       if (setting.key == "mqtt.broker") return "mqtt://192.168.7.7:1884";
+      if (setting.key == "mqtt.listen") return "127.0.0.1:2";
       if (setting.key == "mqtt.password-file") return "";
       return "/some/where";
     case SettingKind::Choice:

@@ -78,7 +78,9 @@ TEST_CASE("settings that do not fit are refused with words") {
            Case{{{"mqtt.client-id", ""}}, "is empty, give a name"},
            Case{{{"mqtt.password-file", "/p"}}, "mqtt.username is not"},
            Case{{{"mqtt.tls-ca", "/ca"}}, "does not speak TLS"},
-           Case{{{"mqtt.listen", "127.0.0.1:1884"}}, "does not take MQTT connections"},
+           Case{{{"mqtt.listen", "1884"}}, "is not an address, use 127.0.0.1:1884"},
+           Case{{{"mqtt.listen", "0.0.0.0:1884"}}, "is reachable from other machines"},
+           Case{{{"mqtt.listen", "[::]:1884"}}, "is reachable from other machines"},
        }) {
     CAPTURE(c.message);
     const auto configuration = load_flags(c.flags);
@@ -98,6 +100,9 @@ TEST_CASE("settings that fit are taken") {
            NamedTexts{{"http.listen", "0.0.0.0:8650"}, {"http.allow-insecure", "true"}},
            NamedTexts{{"http.listen", "127.0.0.1:0"}},
            NamedTexts{{"mqtt.broker", ""}},
+           NamedTexts{{"mqtt.listen", "127.0.0.1:1884"}},
+           NamedTexts{{"mqtt.listen", "[::1]:0"}},
+           NamedTexts{{"mqtt.listen", "0.0.0.0:1884"}, {"http.allow-insecure", "true"}},
            NamedTexts{{"mqtt.broker", "mqtt://broker.local"}},
            NamedTexts{{"mqtt.broker", "mqtt://[fe80::1]:1883"}},
            NamedTexts{{"mqtt.broker", "mqtt://[fe80::1]"}},

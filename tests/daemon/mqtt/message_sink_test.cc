@@ -20,9 +20,7 @@ struct SinkFixture : test::MqttFixture {
     auto compiled = mqtt::compile_rules({test::mqtt_rule("s/{device}/{sensor}")});
     REQUIRE(compiled.ok());
     rules = std::move(compiled).value();
-    auto kept = mqtt::RejectedMessages::open(engine, *catalog, *pipeline, system_clock(), 100);
-    REQUIRE(kept.ok());
-    rejected = std::move(kept).value();
+    open_rejected(100);
     sink = std::make_unique<mqtt::MessageSink>(rules, config::LimitSettings{}, *pipeline, *rejected,
                                                system_clock(), nullptr, hold);
   }
@@ -33,7 +31,6 @@ struct SinkFixture : test::MqttFixture {
   }
 
   std::vector<mqtt::TopicRule> rules;
-  std::unique_ptr<mqtt::RejectedMessages> rejected;
   std::unique_ptr<mqtt::MessageSink> sink;
 };
 

@@ -25,12 +25,19 @@ class MqttFixture {
     REQUIRE(opened.ok());
     catalog = std::move(opened).value();
     pipeline = std::make_unique<ingest::IngestPipeline>(engine, *catalog, system_clock());
+    open_rejected(config::LimitSettings{}.rejected_messages);
   }
 
   mqtt::MqttSourceParts parts() {
-    mqtt::MqttSourceParts all{engine, *catalog, *pipeline, system_clock(), system_random()};
+    mqtt::MqttSourceParts all{engine, *pipeline, *rejected, system_clock(), system_random()};
     all.hold_ns = hold_ns;
     return all;
+  }
+
+  void open_rejected(std::uint64_t limit) {
+    auto opened = mqtt::RejectedMessages::open(engine, *catalog, *pipeline, system_clock(), limit);
+    REQUIRE(opened.ok());
+    rejected = std::move(opened).value();
   }
 
   // Everything of one series, oldest first; empty when there is no such series.
@@ -58,6 +65,7 @@ class MqttFixture {
   ModelEngine engine;
   std::unique_ptr<catalog::Catalog> catalog;
   std::unique_ptr<ingest::IngestPipeline> pipeline;
+  std::unique_ptr<mqtt::RejectedMessages> rejected;
   std::int64_t hold_ns = mqtt::MessageSink::kHoldNs;
 };
 

@@ -10,7 +10,7 @@ using mqtt::RepeatFilter;
 namespace {
 
 // A broker that counts its packet ids up, as far as trust needs.
-void fill(RepeatFilter& filter, std::uint16_t count = RepeatFilter::kIdsBeforeTrust) {
+void fill(RepeatFilter& filter, std::uint16_t count = mqtt::RedeliveryFilter::kIdsBeforeTrust) {
   for (std::uint16_t id = 1; id <= count; ++id) filter.stored(id, "t", std::to_string(id));
 }
 
@@ -28,7 +28,7 @@ TEST_CASE("repeat filter: knows a redelivery by id and content") {
 
 TEST_CASE("repeat filter: stores when in doubt") {
   RepeatFilter few;
-  fill(few, RepeatFilter::kIdsBeforeTrust - 1);
+  fill(few, mqtt::RedeliveryFilter::kIdsBeforeTrust - 1);
   CHECK(!few.is_redelivery(1, "t", "1"));
 
   RepeatFilter reusing;  // a broker that takes the lowest free id

@@ -1,0 +1,139 @@
+// The server's side of one MQTT connection, without its socket: bytes in, messages into a group,
+// answers out. MQTT 3.1.1 and 5; which limits a client meets, and with which reason, is in
+// daemon/README.md. Owned by the listener's poller.
+//
+// Bytes of a packet that is not whole yet are kept, and counted in the budget that all connections
+// share. What breaks the protocol ends the conversation: output() says why, where the client's
+// version has words for it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/settings.h"
+#include "ingest/ingest_pipeline.h"
+#include "mqtt/listener/message_group.h"
+#include "mqtt/listener/session_table.h"
+#include "mqtt/packet_codec.h"
+#include "net/byte_budget.h"
+
+namespace edgecase::mqtt {
+
+// What all conversations share; borrowed.
+struct ConversationParts {
+  const std::vector<TopicRule>& rules;
+  const config::LimitSettings& limits;
+  ingest::IngestPipeline& pipeline;
+  SessionTable& sessions;
+  net::ByteBudget& budget;
+  std::uint32_t packet_max_bytes;  // behind the fixed header; see packet_max_bytes()
+};
+
+// The largest packet taken: a payload of `limits.message_limit`, the longest topic, properties; but
+// no more than `budget_bytes`.
+std::uint32_t packet_max_bytes(const config::LimitSettings& limits, std::uint64_t budget_bytes);
+
+// A message is stored, or kept as rejected: its session remembers that, whether its connection is
+// still there or not.
+void note_stored(SessionTable& sessions, const GroupMessage& message);
+
+class Conversation {
+ public:
+  static constexpr std::uint32_t kConnectMaxBytes = 64u << 10;
+  static constexpr std::size_t kClientIdMaxBytes = 256;
+  // Messages of QoS 1 and 2 that wait for the end of their exchange, and MQTT 5 is told so; of
+  // clients of 3.1.1 those of QoS 2.
+  static constexpr std::uint16_t kReceiveMaximum = 1'024;
+  static constexpr std::uint16_t kTopicAliasMaximum = 16;
+  static constexpr std::size_t kFiltersMax = 1'024;  // of one SUBSCRIBE
+  static constexpr std::uint32_t kSessionExpiryMaxSeconds = 7 * 24 * 3600;
+
+  enum class Standing : std::uint8_t { Welcome, TurnedAway };
+
+  // `connection` is a number never given twice. Whoever is turned away gets that for an answer.
+  Conversation(const ConversationParts& parts, std::uint64_t connection, Standing standing);
+  ~Conversation() { leave(now_ns_); }
+  Conversation(const Conversation&) = delete;
+  Conversation& operator=(const Conversation&) = delete;
+
+  // Takes all of `bytes`. What they complete is answered, or added to `group`. False: it has ended;
+  // close once output() is sent.
+  bool receive(std::string_view bytes, MessageGroup& group, std::int64_t now_ns);
+  // A message of this connection is stored, or kept as rejected.
+  void acknowledge(const GroupMessage& message);
+  // Its connection is gone: leaves the session, which may outlive it from now on.
+  void leave(std::int64_t now_ns);
+  // Ends it from this side.
+  void end(ReasonCode reason, std::string_view why);
+
+  std::string& output() { return output_; }
+  bool is_connected() const { return session_ != 0; }
+  bool has_ended() const { return ended_; }
+  // After a CONNECT: the connection whose session it took over; 0: none. Asking clears it.
+  std::uint64_t take_predecessor();
+  // When the packet that is not whole yet began; 0: none.
+  std::int64_t partial_since_ns() const { return partial_since_ns_; }
+  // It was not read for so long.
+  void excuse(std::int64_t pause_ns) {
+    if (partial_since_ns_ != 0) partial_since_ns_ += pause_ns;
+  }
+  std::size_t partial_bytes() const { return partial_.size() + skipped_bytes_; }
+  std::int64_t keep_alive_ns() const { return keep_alive_ns_; }  // 0: none
+  std::uint64_t session() const { return session_; }
+  const std::string& client_id() const { return client_id_; }
+  // Why it ended, when it was not the client's wish; empty otherwise.
+  const std::string& failure() const { return failure_; }
+
+ private:
+  std::string_view take_whole(std::string_view bytes, MessageGroup& group);
+  std::string_view take_partial(std::string_view bytes, MessageGroup& group, std::int64_t now_ns);
+  std::string_view skip(std::string_view bytes, MessageGroup& group);
+  bool admit(const FixedHeader& header);
+  void forget_partial();
+  bool grow_partial(std::size_t bytes);
+
+  void handle(const FixedHeader& header, std::string_view body, MessageGroup& group);
+  void on_connect(std::string_view body);
+  void welcome(const ConnectPacket& packet);
+  void refuse_connect(ProtocolVersion version, ReasonCode reason, std::string_view why);
+  void on_publish(std::uint8_t flags, std::string_view body, MessageGroup& group);
+  void on_oversized(MessageGroup& group);
+  void take_message(const PublishPacket& packet, MessageGroup& group);
+  bool resolve_alias(PublishPacket& packet);
+  bool within_receive_maximum(const PublishPacket& packet);
+  void on_pubrel(std::string_view body);
+  void on_subscribe(PacketType type, std::string_view body);
+  void on_disconnect(std::string_view body);
+
+  const ConversationParts& parts_;
+  const std::uint64_t connection_;
+  const Standing standing_;
+  ProtocolVersion version_ = ProtocolVersion::V311;
+  bool ended_ = false;
+  bool wants_texts_ = true;         // MQTT 5: reasons in words
+  std::uint64_t session_ = 0;       // its number; 0 before CONNECT
+  Session* its_session_ = nullptr;  // until it has ended: then another connection may have it
+  std::uint64_t predecessor_ = 0;
+  std::int64_t now_ns_ = 0;
+  std::int64_t keep_alive_ns_ = 0;
+  std::uint32_t client_packet_max_bytes_ = 0;
+  std::uint32_t waiting_qos1_ = 0;
+  std::string client_id_;
+  std::string failure_;
+  std::string output_;
+
+  // The packet that is not whole yet: so much is wanted of it before it is looked at again.
+  std::string partial_;
+  std::size_t wanted_bytes_ = 0;
+  std::int64_t partial_since_ns_ = 0;
+  net::BudgetShare share_;
+  // Of a PUBLISH over the limit (3.1.1) its beginning is kept, the rest passed over.
+  std::uint32_t skip_bytes_ = 0;
+  std::size_t skipped_bytes_ = 0;
+
+  std::vector<std::string> aliases_;  // by number, from 1
+};
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,226 @@
+#include "mqtt/listener/message_committer.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace edgecase::mqtt {
+namespace {
+
+constexpr std::int64_t kFirstPauseNs = 20'000'000;
+constexpr std::int64_t kLongestPauseNs = 1'000'000'000;
+constexpr int kSiftRoundsMax = 3;
+
+const auth::Principal& listener_principal() {
+  static const auth::Principal principal{auth::PrincipalKind::Mqtt, "mqtt listener"};
+  return principal;
+}
+
+ReasonCode reason_of(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::Busy: return ReasonCode::QuotaExceeded;
+    case StatusCode::NotAllowed: return ReasonCode::NotAuthorized;
+    default: return ReasonCode::PayloadFormatInvalid;
+  }
+}
+
+}  // namespace
+
+MessageCommitter::MessageCommitter(ingest::IngestPipeline& pipeline, RejectedMessages& rejected,
+                                   Clock& clock, observe::Logger* logger,
+                                   std::function<void()> wake)
+    : pipeline_(pipeline),
+      rejected_(rejected),
+      clock_(clock),
+      logger_(logger),
+      wake_(std::move(wake)),
+      thread_([this] { run(); }) {
+  pthread_setname_np(thread_.native_handle(), "mqtt-commit");
+}
+
+MessageCommitter::~MessageCommitter() {
+  stop();
+}
+
+void MessageCommitter::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+std::unique_ptr<MessageGroup> MessageCommitter::take() {
+  const std::lock_guard lock(mutex_);
+  if (ready_) return std::move(ready_);
+  if (spare_) return std::move(spare_);
+  return std::make_unique<MessageGroup>();
+}
+
+void MessageCommitter::offer(std::unique_ptr<MessageGroup> group) {
+  const std::lock_guard lock(mutex_);
+  if (group->empty()) {
+    spare_ = std::move(group);
+    return;
+  }
+  full_ = group->full();
+  ready_ = std::move(group);
+  changed_.notify_all();
+}
+
+std::vector<std::unique_ptr<MessageGroup>> MessageCommitter::take_done() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(done_, {});
+}
+
+void MessageCommitter::reuse(std::unique_ptr<MessageGroup> group) {
+  group->clear();
+  const std::lock_guard lock(mutex_);
+  if (!spare_) spare_ = std::move(group);
+}
+
+SinkCounters MessageCommitter::counters() const {
+  const std::lock_guard lock(mutex_);
+  return counters_;
+}
+
+void MessageCommitter::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stopping_ || ready_ != nullptr; });
+    if (!ready_) return;
+    std::unique_ptr<MessageGroup> group = std::move(ready_);
+    const bool was_full = std::exchange(full_, false);
+    lock.unlock();
+    if (was_full) wake_();
+    const bool stored = commit(*group);
+    lock.lock();
+    if (stored) done_.push_back(std::move(group));
+    lock.unlock();
+    if (stored) wake_();
+    lock.lock();
+  }
+}
+
+// False: the drive refused until the end, and nothing of it may be acknowledged.
+bool MessageCommitter::commit(MessageGroup& group) {
+  if (!store(group)) return false;
+  std::uint64_t readings = 0;
+  for (const GroupMessage& message : group.messages()) readings += message.readings;
+  {
+    const SinkCounters& came = group.counters();
+    const std::lock_guard lock(mutex_);
+    counters_.messages += came.messages;
+    counters_.redelivered += came.redelivered;
+    counters_.repeats_dropped += came.repeats_dropped;
+    counters_.ignored += came.ignored;
+    counters_.skipped_values += came.skipped_values;
+    counters_.readings += readings;
+  }
+  return keep_rejected(group);
+}
+
+bool MessageCommitter::store(MessageGroup& group) {
+  Status status = persist([&] { return hand_over(Step::Ingest, group.batch()); });
+  // Once is enough, unless a namespace is dropped at that moment.
+  for (int round = 0; round < kSiftRoundsMax && !status.ok(); ++round) {
+    if (may_succeed_later(status)) return false;
+    sift(group, group.messages());
+    wire::ReadingBatch good;
+    for (const GroupMessage& message : group.messages()) {
+      const auto first = group.batch().readings.begin() + message.first_reading;
+      good.readings.insert(good.readings.end(), first, first + message.readings);
+    }
+    status = persist([&] { return hand_over(Step::Ingest, good); });
+  }
+  if (status.ok()) return true;
+  if (may_succeed_later(status)) return false;
+  for (GroupMessage& message : group.messages()) {
+    if (message.readings > 0) reject(group, message, status);
+  }
+  return true;
+}
+
+// Rejects what check() refuses. Messages before have their series by then, as when they are stored.
+void MessageCommitter::sift(MessageGroup& group, std::span<GroupMessage> messages) {
+  const auto begin = group.batch().readings.begin();
+  wire::ReadingBatch part;
+  for (const GroupMessage& message : messages) {
+    const auto first = begin + message.first_reading;
+    part.readings.insert(part.readings.end(), first, first + message.readings);
+  }
+  const Status status = hand_over(Step::Check, part);
+  if (status.ok() || may_succeed_later(status)) return;
+  if (messages.size() == 1) return reject(group, messages.front(), status);
+  const std::size_t half = messages.size() / 2;
+  sift(group, messages.first(half));
+  sift(group, messages.subspan(half));
+}
+
+void MessageCommitter::reject(MessageGroup& group, GroupMessage& message, const Status& status) {
+  message.readings = 0;
+  message.content_hash = 0;
+  message.reason = reason_of(status);
+  message.reason_text = group.batch().keep(status.message());
+}
+
+bool MessageCommitter::keep_rejected(MessageGroup& group) {
+  std::vector<RejectedMessage> rejected;
+  for (const GroupMessage& message : group.messages()) {
+    if (message.reason == ReasonCode::Success) continue;
+    rejected.push_back({message.topic, message.reason_text, message.payload});
+  }
+  if (rejected.empty()) return true;
+  if (logger_ != nullptr) {
+    const RejectedMessage& first = rejected.front();
+    logger_->log_keyed(observe::LogLevel::Warning, "mqtt", "rejected",
+                       "rejected a message of topic " + std::string(first.topic) + ": " +
+                           std::string(first.reason));
+  }
+  const Status status = persist([&] { return rejected_.keep(rejected); });
+  if (!status.ok() && may_succeed_later(status)) return false;
+  const std::lock_guard lock(mutex_);
+  (status.ok() ? counters_.rejected : counters_.rejected_lost) += rejected.size();
+  return true;
+}
+
+Status MessageCommitter::hand_over(Step step, const wire::ReadingBatch& batch) {
+  EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
+                      auth::authorize_write(listener_principal(), batch));
+  return step == Step::Check ? pipeline_.check(authorized) : pipeline_.ingest(authorized);
+}
+
+// Tries until it works, cannot work, or the committer stops.
+template <typename Attempt>
+Status MessageCommitter::persist(Attempt attempt) {
+  Status status = attempt();
+  if (status.ok() || !may_succeed_later(status)) return status;
+  const std::int64_t since_ns = clock_.boot_ns();
+  std::int64_t pause_ns = kFirstPauseNs;
+  while (!status.ok() && may_succeed_later(status) &&
+         wait_before_retry(status, since_ns, pause_ns)) {
+    pause_ns = std::min(pause_ns * 2, kLongestPauseNs);
+    status = attempt();
+  }
+  const std::lock_guard lock(mutex_);
+  counters_.waiting_since_ns = 0;
+  counters_.waiting_for.clear();
+  return status;
+}
+
+bool MessageCommitter::wait_before_retry(const Status& status, std::int64_t since_ns,
+                                         std::int64_t pause_ns) {
+  if (logger_ != nullptr) {
+    logger_->log_keyed(observe::LogLevel::Warning, "mqtt", "waiting",
+                       "not acknowledged, since nothing can be stored: " + status.to_string());
+  }
+  std::unique_lock lock(mutex_);
+  counters_.waiting_since_ns = since_ns;
+  counters_.waiting_for = status.to_string();
+  changed_.wait_for(lock, std::chrono::nanoseconds(pause_ns), [this] { return stopping_; });
+  return !stopping_;
+}
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,78 @@
+// Stores groups of messages, one after another, in a thread of its own ("mqtt-commit"), and hands
+// them back to be acknowledged. While one is stored the next one fills.
+//
+// While the drive refuses (full, failing, missing, WAL limit) the group is tried again, at the
+// latest a second apart, until it is stored: nothing is acknowledged meanwhile, and once the next
+// group is full the poller reads no more. A message that can never be stored, or that a limit of
+// the catalog refuses, is found by halving the group without writing anything, and kept as
+// rejected: the rest is still stored with one sync, however many such messages a client mixes in.
+//
+// take() and offer() are the poller's; the rest is thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "mqtt/listener/message_group.h"
+#include "mqtt/rejected_messages.h"
+#include "observe/logger.h"
+
+namespace edgecase::mqtt {
+
+class MessageCommitter {
+ public:
+  // All borrowed for the committer's life; `logger` may be null. `wake` is called, from the
+  // committer's thread, when a group is done, and when the one that was full has been taken.
+  MessageCommitter(ingest::IngestPipeline& pipeline, RejectedMessages& rejected, Clock& clock,
+                   observe::Logger* logger, std::function<void()> wake);
+  ~MessageCommitter();
+  MessageCommitter(const MessageCommitter&) = delete;
+  MessageCommitter& operator=(const MessageCommitter&) = delete;
+
+  // The group that fills, out of the committer's reach until it is offered again.
+  std::unique_ptr<MessageGroup> take();
+  void offer(std::unique_ptr<MessageGroup> group);
+  // Those that are stored, in the order they were. Hand them back to be used again.
+  std::vector<std::unique_ptr<MessageGroup>> take_done();
+  void reuse(std::unique_ptr<MessageGroup> group);
+
+  // Tries what is there once more and ends; what the drive refuses is not acknowledged. Idempotent.
+  void stop();
+
+  SinkCounters counters() const;
+
+ private:
+  void run();
+  bool commit(MessageGroup& group);
+  bool store(MessageGroup& group);
+  void sift(MessageGroup& group, std::span<GroupMessage> messages);
+  static void reject(MessageGroup& group, GroupMessage& message, const Status& status);
+  bool keep_rejected(MessageGroup& group);
+  enum class Step : std::uint8_t { Check, Ingest };
+  Status hand_over(Step step, const wire::ReadingBatch& batch);
+  template <typename Attempt>
+  Status persist(Attempt attempt);
+  bool wait_before_retry(const Status& status, std::int64_t since_ns, std::int64_t pause_ns);
+
+  ingest::IngestPipeline& pipeline_;
+  RejectedMessages& rejected_;
+  Clock& clock_;
+  observe::Logger* const logger_;
+  const std::function<void()> wake_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  bool full_ = false;  // the poller waits for the group at hand to be taken
+  std::unique_ptr<MessageGroup> ready_;
+  std::vector<std::unique_ptr<MessageGroup>> done_;
+  std::unique_ptr<MessageGroup> spare_;
+  SinkCounters counters_;
+  std::thread thread_;
+};
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,73 @@
+#include "mqtt/listener/message_group.h"
+
+namespace edgecase::mqtt {
+namespace {
+
+// What a reading takes beside its texts: itself, and its names in the batch.
+constexpr std::size_t kReadingBytes = sizeof(wire::Reading) + 32;
+
+}  // namespace
+
+GroupMessage& MessageGroup::append(const IncomingPublish& message) {
+  ++counters_.messages;
+  if (message.duplicate) ++counters_.redelivered;
+  bytes_ += sizeof(GroupMessage) + message.topic.size() + message.payload.size();
+  GroupMessage& added = messages_.emplace_back();
+  added.connection = message.connection;
+  added.session = message.session;
+  added.packet_id = message.packet_id;
+  added.qos = message.qos;
+  added.first_reading = static_cast<std::uint32_t>(batch_.readings.size());
+  return added;
+}
+
+void MessageGroup::add(const IncomingPublish& message, const std::vector<TopicRule>& rules,
+                       const config::LimitSettings& limits, ingest::IngestPipeline& pipeline,
+                       std::uint64_t remember_hash) {
+  GroupMessage& added = append(message);
+  added.topic = batch_.keep(message.topic);
+  added.payload = batch_.keep(message.payload);
+  const DecodeResult decoded = decode_message(rules, limits, added.topic, added.payload, batch_);
+  counters_.skipped_values += decoded.skipped;
+  if (decoded.outcome == DecodeOutcome::Rejected) {
+    added.reason_text = batch_.keep(decoded.reason);
+    added.reason =
+        decoded.rule == nullptr ? ReasonCode::TopicNameInvalid : ReasonCode::PayloadFormatInvalid;
+    return;
+  }
+  if (decoded.outcome == DecodeOutcome::Ignored) {
+    ++counters_.ignored;
+    return;
+  }
+  added.readings = static_cast<std::uint32_t>(batch_.readings.size()) - added.first_reading;
+  bytes_ += added.readings * kReadingBytes;
+  if (decoded.has_time) return;
+  added.content_hash = remember_hash;
+  const std::int64_t now_ns = pipeline.take_arrival_time();
+  for (std::size_t i = added.first_reading; i < batch_.readings.size(); ++i) {
+    batch_.readings[i].time_ns = now_ns;
+  }
+}
+
+void MessageGroup::add_repeat(const IncomingPublish& message) {
+  append(message);
+  ++counters_.repeats_dropped;
+}
+
+void MessageGroup::add_rejected(const IncomingPublish& message, std::string_view reason_text,
+                                ReasonCode reason) {
+  GroupMessage& added = append(message);
+  added.topic = batch_.keep(message.topic);
+  added.payload = batch_.keep(message.payload);
+  added.reason_text = batch_.keep(reason_text);
+  added.reason = reason;
+}
+
+void MessageGroup::clear() {
+  batch_.clear();
+  messages_.clear();
+  counters_ = {};
+  bytes_ = 0;
+}
+
+}  // namespace edgecase::mqtt

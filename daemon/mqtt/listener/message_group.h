@@ -1,0 +1,79 @@
+// Messages that are stored together, with one sync: what every connection brought since the last
+// one. Filled by the listener's poller, stored by the committer, then acknowledged by the poller.
+// One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ingest/ingest_pipeline.h"
+#include "mqtt/message_sink.h"
+#include "mqtt/packet_codec.h"
+#include "mqtt/payload_decoder.h"
+
+namespace edgecase::mqtt {
+
+// Views lie in the group's batch.
+struct GroupMessage {
+  std::uint64_t connection = 0;
+  std::uint64_t session = 0;
+  std::uint64_t content_hash = 0;  // to be remembered once it is stored; 0: not
+  std::string_view topic;
+  std::string_view payload;
+  std::string_view reason_text;  // why it was kept as rejected
+  std::uint32_t first_reading = 0;
+  std::uint32_t readings = 0;
+  std::uint16_t packet_id = 0;
+  std::uint8_t qos = 0;
+  ReasonCode reason = ReasonCode::Success;
+};
+
+struct IncomingPublish {
+  std::uint64_t connection = 0;
+  std::uint64_t session = 0;
+  std::string_view topic;
+  std::string_view payload;
+  std::uint16_t packet_id = 0;
+  std::uint8_t qos = 0;
+  bool duplicate = false;
+};
+
+class MessageGroup {
+ public:
+  // Then the poller stops reading until the committer has taken the group. What was received by
+  // then is still added.
+  static constexpr std::size_t kMessagesMax = 16'384;
+  static constexpr std::size_t kBytesMax = 2u << 20;
+
+  bool full() const { return messages_.size() >= kMessagesMax || bytes_ >= kBytesMax; }
+  bool empty() const { return messages_.empty(); }
+
+  // Decodes it by the rules. Readings without a time get that of their arrival. `remember_hash` is
+  // noted where the message had no time of its own.
+  void add(const IncomingPublish& message, const std::vector<TopicRule>& rules,
+           const config::LimitSettings& limits, ingest::IngestPipeline& pipeline,
+           std::uint64_t remember_hash);
+  // What is only acknowledged: it was stored before.
+  void add_repeat(const IncomingPublish& message);
+  // What is kept as rejected without decoding it.
+  void add_rejected(const IncomingPublish& message, std::string_view reason_text,
+                    ReasonCode reason);
+
+  std::vector<GroupMessage>& messages() { return messages_; }
+  wire::ReadingBatch& batch() { return batch_; }
+  // But readings and what is rejected, which show when they are stored.
+  const SinkCounters& counters() const { return counters_; }
+  void clear();
+
+ private:
+  GroupMessage& append(const IncomingPublish& message);
+
+  wire::ReadingBatch batch_;
+  std::vector<GroupMessage> messages_;
+  SinkCounters counters_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace edgecase::mqtt

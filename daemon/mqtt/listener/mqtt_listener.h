@@ -1,0 +1,90 @@
+// Takes MQTT connections of devices and of brokers' bridges (mqtt.listen): what they publish is
+// stored, and acknowledged once it is durable. Nothing is routed.
+//
+// Two threads: "mqtt-poll" accepts, receives, decodes and answers; "mqtt-commit"
+// (message_committer.h) stores. A connection that is idle or slow costs no more than its memory:
+// half a packet has a deadline, an answer that is not read has one, and both are bounded in bytes.
+// While the drive refuses, acknowledgements wait, and once the group that fills is full nothing is
+// read either.
+//
+// Use: start(); stop() or the destructor. status() and port() are thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "config/settings.h"
+#include "edgecase/clock.h"
+#include "ingest/ingest_pipeline.h"
+#include "mqtt/message_sink.h"
+#include "mqtt/rejected_messages.h"
+#include "observe/logger.h"
+#include "observe/metrics.h"
+
+namespace edgecase::mqtt {
+
+struct ListenerOptions {
+  std::string host;
+  std::uint16_t port = 0;  // 0: the system chooses
+  std::uint32_t connections = 256;
+  std::uint64_t in_flight_limit_bytes = 4u << 20;  // packets that are not whole yet
+
+  std::int64_t connect_ns = 10'000'000'000;              // from a connection to its CONNECT
+  std::int64_t packet_grace_ns = 10'000'000'000;         // for a packet, and
+  std::uint64_t packet_bytes_per_second_min = 8u << 10;  // a second more for so many bytes
+  std::int64_t write_grace_ns = 10'000'000'000;          // without a reader's progress
+  std::int64_t close_ns = 2'000'000'000;                 // for the client to read the last answer
+  std::int64_t sweep_ns = 1'000'000'000;                 // how often deadlines are looked at
+};
+
+struct ListenerStatus {
+  std::string address;            // "127.0.0.1:1884"
+  std::uint64_t connections = 0;  // open now
+  std::uint64_t connects = 0;     // CONNECTs that were taken
+  std::uint64_t refused = 0;      // that were not, and connections over the limit
+  std::uint64_t failed = 0;       // ended by what broke the protocol, a limit or a deadline
+  std::uint64_t taken_over = 0;   // ended, since their client connected again
+  std::uint64_t sessions = 0;     // kept, with a connection or without
+  std::int64_t lag_ns = 0;        // how long the group at hand has waited for the drive
+  SinkCounters counters;
+};
+
+// Borrowed for the listener's life.
+struct ListenerParts {
+  const std::vector<TopicRule>& rules;
+  const config::LimitSettings& limits;
+  ingest::IngestPipeline& pipeline;
+  RejectedMessages& rejected;
+  Clock& clock;
+  observe::Logger* logger = nullptr;  // may be null
+};
+
+class MqttListener {
+ public:
+  // Listens. Errors name the address: AlreadyExists, NotAllowed, InvalidArgument, IoError.
+  static Result<std::unique_ptr<MqttListener>> start(const ListenerOptions& options,
+                                                     const ListenerParts& parts);
+  ~MqttListener();
+  MqttListener(const MqttListener&) = delete;
+  MqttListener& operator=(const MqttListener&) = delete;
+
+  // What is durable by then is still acknowledged. Idempotent.
+  void stop();
+
+  std::uint16_t port() const;
+  ListenerStatus status() const;
+
+ private:
+  class Poller;
+  explicit MqttListener(std::unique_ptr<Poller> poller);
+  std::unique_ptr<Poller> poller_;
+};
+
+// The "listener" part of the "mqtt" part of /api/v1/status, one JSON object.
+std::string status_json(const ListenerStatus& status);
+
+// edgecase_mqtt_listener_*; `listener` must live until the registry's callbacks are cleared.
+void register_metrics(const MqttListener& listener, observe::Metrics& metrics);
+
+}  // namespace edgecase::mqtt

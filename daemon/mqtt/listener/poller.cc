@@ -1,0 +1,439 @@
+#include "mqtt/listener/poller.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace edgecase::mqtt {
+namespace {
+
+// Received at once, so how far a group may grow beyond its limit.
+constexpr std::size_t kReceiveBytes = 64u << 10;
+// Answers that wait for their reader; then nothing more is read from it.
+constexpr std::size_t kOutputMaxBytes = 64u << 10;
+constexpr int kSendBufferBytes = 128 << 10;
+// Connections over the limit that are open only to be told so.
+constexpr std::size_t kTurnedAwayMax = 16;
+constexpr int kEventsAtOnce = 64;
+constexpr std::int64_t kNsPerMs = 1'000'000;
+constexpr std::uint64_t kListenerId = 0;
+constexpr std::uint64_t kWakeId = 1;
+
+bool poll_control(const net::Socket& poll, int operation, int descriptor, std::uint32_t events,
+                  std::uint64_t id) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = id;
+  return epoll_ctl(poll.descriptor(), operation, descriptor, &event) == 0;
+}
+
+// A peer that vanished without a word is found by the kernel, also where there is no keep-alive.
+void set_options(int descriptor) {
+  const int yes = 1;
+  setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+  setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes, sizeof kSendBufferBytes);
+}
+
+}  // namespace
+
+MqttListener::Poller::Poller(const ListenerOptions& options, const ListenerParts& parts,
+                             net::Socket socket)
+    : options_(options),
+      parts_(parts),
+      budget_(options.in_flight_limit_bytes),
+      conversation_parts_{
+          parts.rules, parts.limits, parts.pipeline,
+          sessions_,   budget_,      packet_max_bytes(parts.limits, options.in_flight_limit_bytes)},
+      listener_(std::move(socket)),
+      port_(net::tcp_port_of(listener_)),
+      buffer_(kReceiveBytes),
+      next_id_(kWakeId + 1) {
+  const bool six = options.host.find(':') != std::string::npos;
+  status_.address = (six ? "[" + options.host + "]" : options.host) + ":" + std::to_string(port_);
+}
+
+MqttListener::Poller::~Poller() {
+  stop();
+}
+
+Status MqttListener::Poller::start() {
+  poll_ = net::Socket(epoll_create1(EPOLL_CLOEXEC));
+  wake_ = net::Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const bool ready =
+      poll_ && wake_ && poll_control(poll_, EPOLL_CTL_ADD, wake_.descriptor(), EPOLLIN, kWakeId) &&
+      poll_control(poll_, EPOLL_CTL_ADD, listener_.descriptor(), EPOLLIN, kListenerId);
+  if (!ready) return io_error("cannot poll: " + std::generic_category().message(errno));
+  try {
+    committer_ = std::make_unique<MessageCommitter>(parts_.pipeline, parts_.rejected, parts_.clock,
+                                                    parts_.logger, [this] { wake(); });
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    return unavailable(std::string("cannot start MQTT threads: ") + error.what());
+  }
+  pthread_setname_np(thread_.native_handle(), "mqtt-poll");
+  return ok();
+}
+
+void MqttListener::Poller::stop() {
+  if (stopping_.exchange(true)) return;
+  if (wake_) wake();
+  if (thread_.joinable()) thread_.join();
+  connections_.clear();
+}
+
+void MqttListener::Poller::wake() {
+  eventfd_write(wake_.descriptor(), 1);
+}
+
+void MqttListener::Poller::run() {
+  epoll_event events[kEventsAtOnce];
+  while (!stopping_) {
+    const int count = epoll_wait(poll_.descriptor(), events, kEventsAtOnce, timeout_ms());
+    now_ns_ = parts_.clock.boot_ns();
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t id = events[i].data.u64;
+      if (id == kListenerId) {
+        accept_all();
+      } else if (id == kWakeId) {
+        eventfd_t ignored = 0;
+        eventfd_read(wake_.descriptor(), &ignored);
+        collect();
+        resume_paused();
+      } else if (Connection* const connection = find(id)) {
+        on_ready(*connection, events[i].events);
+      }
+    }
+    send_touched();
+    if (now_ns_ >= next_sweep_ns_) sweep();
+  }
+  // What the drive still takes is acknowledged.
+  committer_->stop();
+  collect();
+  std::vector<std::uint64_t> open;
+  for (const auto& [id, connection] : connections_) open.push_back(id);
+  for (const std::uint64_t id : open) {
+    end(*find(id), ReasonCode::ServerShuttingDown, "the daemon stops");
+  }
+  send_touched();
+}
+
+int MqttListener::Poller::timeout_ms() const {
+  if (connections_.empty() && accept_again_ns_ == 0) return -1;
+  return static_cast<int>(std::max<std::int64_t>(options_.sweep_ns / kNsPerMs, 1));
+}
+
+MqttListener::Poller::Connection* MqttListener::Poller::find(std::uint64_t id) {
+  const auto found = connections_.find(id);
+  return found == connections_.end() ? nullptr : found->second.get();
+}
+
+// ---- Coming and going
+
+void MqttListener::Poller::accept_all() {
+  while (true) {
+    net::Socket accepted(
+        accept4(listener_.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (accepted) {
+      admit(std::move(accepted));
+      continue;
+    }
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+    // Out of descriptors or memory: who waits stays in the backlog until there is room.
+    if (close_oldest_stranger()) continue;
+    accept_again_ns_ = now_ns_ + options_.sweep_ns;
+    poll_control(poll_, EPOLL_CTL_MOD, listener_.descriptor(), 0, kListenerId);
+    return;
+  }
+}
+
+void MqttListener::Poller::admit(net::Socket accepted) {
+  const int descriptor = accepted.descriptor();
+  set_options(descriptor);
+  const bool full = connections_.size() >= options_.connections && !close_oldest_stranger();
+  if (full && connections_.size() >= options_.connections + kTurnedAwayMax) {
+    const std::lock_guard lock(mutex_);
+    ++status_.refused;
+    return;
+  }
+  const std::uint64_t id = next_id_++;
+  std::string from = net::principal_of(descriptor, net::ListenerKind::Tcp).name;
+  auto connection = std::make_unique<Connection>(
+      id, std::move(accepted), std::move(from), conversation_parts_,
+      full ? Conversation::Standing::TurnedAway : Conversation::Standing::Welcome);
+  connection->opened_ns = connection->heard_ns = connection->written_ns = now_ns_;
+  connection->events = EPOLLIN;
+  if (!poll_control(poll_, EPOLL_CTL_ADD, descriptor, EPOLLIN, id)) return;
+  connections_.emplace(id, std::move(connection));
+  const std::lock_guard lock(mutex_);
+  status_.connections = connections_.size();
+}
+
+// Whoever has not said yet who it is gives way to those who come.
+bool MqttListener::Poller::close_oldest_stranger() {
+  std::uint64_t oldest = 0;
+  for (const auto& [id, connection] : connections_) {
+    if (connection->conversation.is_connected() || connection->conversation.has_ended()) continue;
+    if (oldest == 0 || id < oldest) oldest = id;
+  }
+  if (oldest == 0) return false;
+  end(*find(oldest), ReasonCode::ServerBusy, "no CONNECT, and others wait");
+  close(oldest);
+  return true;
+}
+
+void MqttListener::Poller::close(std::uint64_t id) {
+  if (Connection* const connection = find(id)) connection->conversation.leave(now_ns_);
+  connections_.erase(id);
+  const std::lock_guard lock(mutex_);
+  status_.connections = connections_.size();
+  status_.sessions = sessions_.size();
+}
+
+void MqttListener::Poller::end(Connection& connection, ReasonCode reason, std::string_view why) {
+  if (connection.conversation.has_ended()) return;
+  connection.conversation.end(reason, why);
+  note_end(connection);
+  touch(connection);
+}
+
+void MqttListener::Poller::note_end(const Connection& connection) {
+  const Conversation& conversation = connection.conversation;
+  if (conversation.failure().empty() || stopping_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ++(conversation.is_connected() ? status_.failed : status_.refused);
+  }
+  if (parts_.logger == nullptr) return;
+  const std::string who =
+      conversation.is_connected() ? "client \"" + conversation.client_id() + "\" of " : "";
+  parts_.logger->log_keyed(observe::LogLevel::Notice, "mqtt", "listener ended",
+                           "closed " + who + connection.address + ": " + conversation.failure());
+}
+
+// ---- In
+
+void MqttListener::Poller::on_ready(Connection& connection, std::uint32_t events) {
+  if ((events & EPOLLOUT) != 0) touch(connection);
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
+  if (connection.closing_ns != 0) return drain(connection);
+  // A pause ends by itself; a connection that broke meanwhile is read to its end then.
+  if (connection.paused_ns != 0 || connection.conversation.has_ended()) {
+    if ((events & (EPOLLHUP | EPOLLERR)) != 0) close(connection.id);
+    return;
+  }
+  receive(connection);
+}
+
+void MqttListener::Poller::receive(Connection& connection) {
+  std::unique_ptr<MessageGroup> group = committer_->take();
+  if (group->full()) {
+    committer_->offer(std::move(group));
+    connection.paused_ns = now_ns_;
+    paused_.push_back(connection.id);
+    return watch(connection);
+  }
+  const ssize_t n = recv(connection.socket.descriptor(), buffer_.data(), buffer_.size(), 0);
+  if (n > 0) {
+    connection.heard_ns = now_ns_;
+    connection.conversation.receive({buffer_.data(), static_cast<std::size_t>(n)}, *group, now_ns_);
+  }
+  committer_->offer(std::move(group));
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n <= 0) return close(connection.id);
+  after_receive(connection);
+}
+
+void MqttListener::Poller::after_receive(Connection& connection) {
+  Conversation& conversation = connection.conversation;
+  if (conversation.is_connected() && !std::exchange(connection.is_counted, true)) {
+    const std::lock_guard lock(mutex_);
+    ++status_.connects;
+    status_.sessions = sessions_.size();
+  }
+  if (const std::uint64_t predecessor = conversation.take_predecessor()) {
+    if (Connection* const other = find(predecessor)) {
+      end(*other, ReasonCode::SessionTakenOver, "its client has connected again");
+      const std::lock_guard lock(mutex_);
+      ++status_.taken_over;
+      --status_.failed;
+    }
+  }
+  if (conversation.has_ended()) note_end(connection);
+  if (conversation.has_ended() || !conversation.output().empty()) touch(connection);
+}
+
+// What a client still sends behind its end, so that closing does not take the last answer from it.
+void MqttListener::Poller::drain(Connection& connection) {
+  const ssize_t n = recv(connection.socket.descriptor(), buffer_.data(), buffer_.size(), 0);
+  if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) close(connection.id);
+}
+
+void MqttListener::Poller::resume_paused() {
+  for (const std::uint64_t id : std::exchange(paused_, {})) {
+    Connection* const connection = find(id);
+    if (connection == nullptr) continue;
+    // Nobody is late for what was not read.
+    const std::int64_t pause_ns = now_ns_ - std::exchange(connection->paused_ns, 0);
+    connection->heard_ns += pause_ns;
+    connection->conversation.excuse(pause_ns);
+    watch(*connection);
+  }
+}
+
+// ---- Out
+
+void MqttListener::Poller::collect() {
+  for (std::unique_ptr<MessageGroup>& group : committer_->take_done()) {
+    for (const GroupMessage& message : group->messages()) complete(message);
+    committer_->reuse(std::move(group));
+  }
+}
+
+void MqttListener::Poller::complete(const GroupMessage& message) {
+  if (message.qos == 0) return;
+  note_stored(sessions_, message);
+  Connection* const connection = find(message.connection);
+  if (connection == nullptr) return;
+  connection->conversation.acknowledge(message);
+  touch(*connection);
+}
+
+// Answers are sent once at the end of a turn.
+void MqttListener::Poller::touch(Connection& connection) {
+  if (std::exchange(connection.touched, true)) return;
+  touched_.push_back(connection.id);
+}
+
+void MqttListener::Poller::send_touched() {
+  for (const std::uint64_t id : std::exchange(touched_, {})) {
+    Connection* const connection = find(id);
+    if (connection == nullptr) continue;
+    connection->touched = false;
+    flush(*connection);
+  }
+}
+
+void MqttListener::Poller::flush(Connection& connection) {
+  std::string& output = connection.conversation.output();
+  if (!connection.backlog) connection.written_ns = now_ns_;
+  std::size_t sent = 0;
+  while (sent < output.size()) {
+    const ssize_t n = send(connection.socket.descriptor(), output.data() + sent,
+                           output.size() - sent, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno != EAGAIN) return close(connection.id);
+    if (n < 0) break;
+    sent += static_cast<std::size_t>(n);
+    connection.written_ns = now_ns_;
+  }
+  output.erase(0, sent);
+  connection.backlog = !output.empty();
+  if (output.empty()) {
+    if (output.capacity() > kOutputMaxBytes) output = std::string();
+    if (connection.conversation.has_ended()) begin_closing(connection);
+  }
+  watch(connection);
+}
+
+void MqttListener::Poller::begin_closing(Connection& connection) {
+  if (connection.closing_ns != 0) return;
+  connection.closing_ns = now_ns_;
+  shutdown(connection.socket.descriptor(), SHUT_WR);
+}
+
+void MqttListener::Poller::watch(Connection& connection) {
+  const std::size_t waiting = connection.conversation.output().size();
+  const bool reads = connection.closing_ns != 0 ||
+                     (connection.paused_ns == 0 && !connection.conversation.has_ended() &&
+                      waiting < kOutputMaxBytes);
+  const std::uint32_t events = (reads ? EPOLLIN : 0u) | (waiting > 0 ? EPOLLOUT : 0u);
+  if (events == connection.events) return;
+  connection.events = events;
+  poll_control(poll_, EPOLL_CTL_MOD, connection.socket.descriptor(), events, connection.id);
+}
+
+// ---- Deadlines
+
+void MqttListener::Poller::sweep() {
+  next_sweep_ns_ = now_ns_ + options_.sweep_ns;
+  if (accept_again_ns_ != 0 && now_ns_ >= accept_again_ns_) {
+    accept_again_ns_ = 0;
+    poll_control(poll_, EPOLL_CTL_MOD, listener_.descriptor(), EPOLLIN, kListenerId);
+  }
+  sessions_.remove_expired(now_ns_);
+  std::vector<std::uint64_t> gone;
+  for (const auto& [id, each] : connections_) {
+    Connection& connection = *each;
+    const bool unread = !connection.conversation.output().empty() &&
+                        now_ns_ - connection.written_ns > options_.write_grace_ns;
+    const bool closed =
+        connection.closing_ns != 0 && now_ns_ - connection.closing_ns > options_.close_ns;
+    if (unread || closed) {
+      gone.push_back(id);
+      continue;
+    }
+    std::string why;
+    ReasonCode reason = ReasonCode::Unspecified;
+    if (is_overdue(connection, why, reason)) end(connection, reason, why);
+  }
+  for (const std::uint64_t id : gone) {
+    end(*find(id), ReasonCode::Unspecified, "it does not read what is sent to it");
+    close(id);
+  }
+  send_touched();
+  const std::lock_guard lock(mutex_);
+  status_.sessions = sessions_.size();
+}
+
+bool MqttListener::Poller::is_overdue(Connection& connection, std::string& why,
+                                      ReasonCode& reason) const {
+  const Conversation& conversation = connection.conversation;
+  // Nobody is late while it is not read.
+  if (conversation.has_ended() || (connection.events & EPOLLIN) == 0) return false;
+  if (!conversation.is_connected() && now_ns_ - connection.opened_ns > options_.connect_ns) {
+    why = "no CONNECT in time";
+    reason = ReasonCode::NotAuthorized;
+    return true;
+  }
+  if (conversation.partial_since_ns() != 0) {
+    const std::int64_t extra_seconds = static_cast<std::int64_t>(
+        conversation.partial_bytes() / options_.packet_bytes_per_second_min);
+    const std::int64_t allowed_ns = options_.packet_grace_ns + extra_seconds * 1'000'000'000;
+    if (now_ns_ - conversation.partial_since_ns() > allowed_ns) {
+      why = "a packet came too slowly";
+      reason = ReasonCode::Unspecified;
+      return true;
+    }
+  }
+  const std::int64_t keep_alive_ns = conversation.keep_alive_ns();
+  if (keep_alive_ns != 0 && now_ns_ - connection.heard_ns > keep_alive_ns) {
+    why = "nothing was heard for one and a half times its keep-alive";
+    reason = ReasonCode::KeepAliveTimeout;
+    return true;
+  }
+  return false;
+}
+
+ListenerStatus MqttListener::Poller::status() const {
+  ListenerStatus status;
+  {
+    const std::lock_guard lock(mutex_);
+    status = status_;
+  }
+  status.counters = committer_->counters();
+  if (status.counters.waiting_since_ns != 0) {
+    status.lag_ns = parts_.clock.boot_ns() - status.counters.waiting_since_ns;
+  }
+  return status;
+}
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,106 @@
+// The listener's sockets: mqtt_listener.h says what for. All but status(), wake() and stop() belong
+// to the poller's thread.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "mqtt/listener/conversation.h"
+#include "mqtt/listener/message_committer.h"
+#include "mqtt/listener/mqtt_listener.h"
+#include "mqtt/listener/session_table.h"
+#include "net/byte_budget.h"
+#include "net/socket.h"
+
+namespace edgecase::mqtt {
+
+class MqttListener::Poller {
+ public:
+  Poller(const ListenerOptions& options, const ListenerParts& parts, net::Socket socket);
+  ~Poller();
+
+  Status start();
+  void stop();
+  std::uint16_t port() const { return port_; }
+  ListenerStatus status() const;
+
+ private:
+  struct Connection {
+    Connection(std::uint64_t number, net::Socket accepted, std::string from,
+               const ConversationParts& parts, Conversation::Standing standing)
+        : id(number),
+          socket(std::move(accepted)),
+          address(std::move(from)),
+          conversation(parts, number, standing) {}
+
+    const std::uint64_t id;
+    net::Socket socket;
+    const std::string address;
+    Conversation conversation;
+    std::uint32_t events = 0;  // what epoll watches
+    std::int64_t opened_ns = 0;
+    std::int64_t heard_ns = 0;    // received something
+    std::int64_t written_ns = 0;  // an answer made progress, or was put into an empty output
+    bool backlog = false;         // an answer waits for its reader
+    std::int64_t closing_ns = 0;  // 0: open. Its last answer is out, or on its way
+    std::int64_t paused_ns = 0;   // since when it is not read, since the group is full; 0: it is
+    bool is_counted = false;      // its CONNECT was taken
+    bool touched = false;         // has answers to be sent at the end of this turn
+  };
+
+  void run();
+  int timeout_ms() const;
+  void accept_all();
+  void admit(net::Socket accepted);
+  bool close_oldest_stranger();
+  void on_ready(Connection& connection, std::uint32_t events);
+  void receive(Connection& connection);
+  void after_receive(Connection& connection);
+  void drain(Connection& connection);
+  void collect();
+  void complete(const GroupMessage& message);
+  void touch(Connection& connection);
+  void send_touched();
+  void flush(Connection& connection);
+  void begin_closing(Connection& connection);
+  void resume_paused();
+  void watch(Connection& connection);
+  void sweep();
+  bool is_overdue(Connection& connection, std::string& why, ReasonCode& reason) const;
+  void end(Connection& connection, ReasonCode reason, std::string_view why);
+  void note_end(const Connection& connection);
+  void close(std::uint64_t id);
+  Connection* find(std::uint64_t id);
+  void wake();
+
+  const ListenerOptions options_;
+  const ListenerParts parts_;
+  SessionTable sessions_;
+  net::ByteBudget budget_;
+  const ConversationParts conversation_parts_;
+  net::Socket listener_;
+  const std::uint16_t port_;
+  net::Socket poll_;
+  net::Socket wake_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
+  std::vector<std::uint64_t> touched_;
+  std::vector<std::uint64_t> paused_;
+  std::vector<char> buffer_;
+  std::uint64_t next_id_;
+  std::int64_t now_ns_ = 0;
+  std::int64_t next_sweep_ns_ = 0;
+  std::int64_t accept_again_ns_ = 0;  // 0: accepting
+
+  std::atomic<bool> stopping_{false};
+  mutable std::mutex mutex_;
+  ListenerStatus status_;
+  std::unique_ptr<MessageCommitter> committer_;
+  std::thread thread_;
+};
+
+}  // namespace edgecase::mqtt

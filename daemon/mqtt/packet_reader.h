@@ -1,0 +1,67 @@
+// Takes the parts of an MQTT packet off its front: integers, texts, properties. Every read is
+// checked; after one that failed, ok() is false and the rest reads as empty.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "wire/names.h"
+
+namespace edgecase::mqtt {
+
+class PacketReader {
+ public:
+  explicit PacketReader(std::string_view bytes) : rest_(bytes) {}
+
+  bool ok() const { return ok_; }
+  bool empty() const { return rest_.empty(); }
+  std::string_view rest() const { return rest_; }
+
+  std::uint8_t byte() {
+    const std::string_view taken = take(1);
+    return taken.empty() ? std::uint8_t{0} : static_cast<std::uint8_t>(taken[0]);
+  }
+  std::uint16_t fixed16() {
+    const std::uint16_t high = byte();
+    return static_cast<std::uint16_t>(high << 8 | byte());
+  }
+  std::uint32_t fixed32() {
+    const std::uint32_t high = fixed16();
+    return high << 16 | fixed16();
+  }
+  // At most four bytes of seven bits, the lowest first.
+  std::uint32_t variable() {
+    std::uint32_t value = 0;
+    for (unsigned shift = 0; shift < 28; shift += 7) {
+      const std::uint8_t next = byte();
+      value |= static_cast<std::uint32_t>(next & 0x7f) << shift;
+      if ((next & 0x80) == 0) return value;
+    }
+    ok_ = false;
+    return 0;
+  }
+  // Two bytes of length, then so many.
+  std::string_view binary() { return take(fixed16()); }
+  // The same, which must be UTF-8 without NUL.
+  std::string_view text() {
+    const std::string_view taken = binary();
+    if (taken.find('\0') != std::string_view::npos || !wire::is_valid_utf8(taken)) ok_ = false;
+    return taken;
+  }
+  std::string_view take(std::size_t bytes) {
+    if (!ok_ || bytes > rest_.size()) {
+      ok_ = false;
+      rest_ = {};
+      return {};
+    }
+    const std::string_view taken = rest_.substr(0, bytes);
+    rest_.remove_prefix(bytes);
+    return taken;
+  }
+
+ private:
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+}  // namespace edgecase::mqtt

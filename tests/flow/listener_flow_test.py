@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Real clients that publish straight to the daemon: mosquitto's and a broker's bridge."""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import unittest
+
+import mosquitto
+from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place, until
+
+LISTEN = """
+listen = "127.0.0.1:{port}"
+[[mqtt.rule]]
+topic = "sensors/{{device}}/{{sensor}}"
+"""
+HAS_CLIENTS = shutil.which("mosquitto_pub") is not None
+VERSIONS = ("mqttv311", "mqttv5")
+
+
+class ListenerFlow(unittest.TestCase):
+    def setUp(self):
+        self.place = Place()
+        self.addCleanup(self.place.remove)
+        self.place.write_config(more=LISTEN.format(port=0))
+        self.daemon = Daemon(self.place)
+        self.addCleanup(lambda: self.daemon.stop())
+        self.port = self.daemon.mqtt_port()
+
+    def values(self, device):
+        result = self.place.cli("query", f"{device}/*", "--format", "csv")
+        return [line.split(",")[4] for line in result.stdout.splitlines()[1:]]
+
+    def listener(self):
+        return json.loads(self.place.cli("status", "--json").stdout)["mqtt"]["listener"]
+
+    def rejected(self):
+        result = self.place.cli("query", "mqtt/message", "-n", "_rejected", "--format", "ndjson")
+        return [json.loads(json.loads(line)["value"]) for line in result.stdout.splitlines()]
+
+    def client(self, program, *arguments, **more):
+        return subprocess.run([program, "-p", str(self.port), *arguments], capture_output=True, text=True,
+                              timeout=TIME_LIMIT_SECONDS, check=False, **more)
+
+    @unittest.skipUnless(HAS_CLIENTS, "mosquitto-clients is not installed")
+    def test_mosquitto_pub_at_every_version_and_qos(self):
+        numbers = [str(n) for n in range(200)]
+        for version in VERSIONS:
+            for qos in "012":
+                device = f"{version}-{qos}"
+                sent = self.client("mosquitto_pub", "-V", version, "-q", qos, "-r", "-l", "-t",
+                                   f"sensors/{device}/n", "--will-topic", "gone", "--will-payload", "x",
+                                   input="\n".join(numbers) + "\n")
+                self.assertEqual((sent.returncode, sent.stderr), (0, ""), device)
+                if qos == "0":
+                    until(lambda: len(self.values(device)) == len(numbers), "everything is stored")
+                self.assertEqual(self.values(device), numbers, device)
+        status = self.listener()
+        self.assertEqual((status["rejected"], status["failed"], status["refused"]), (0, 0, 0))
+        self.assertEqual(status["acknowledged_means"], "durable on the drive")
+
+    @unittest.skipUnless(HAS_CLIENTS, "mosquitto-clients is not installed")
+    def test_mosquitto_sub_is_told_that_nothing_is_to_be_had(self):
+        for version in VERSIONS:
+            asked = self.client("mosquitto_sub", "-V", version, "-t", "sensors/#")
+            self.assertIn("denied", asked.stderr, version)
+
+    @unittest.skipUnless(HAS_CLIENTS, "mosquitto-clients is not installed")
+    def test_a_message_over_the_limit_is_kept_as_rejected_and_holds_nothing_up(self):
+        large = os.path.join(self.place.path, "large")
+        with open(large, "wb") as file:
+            file.write(b"x" * (3 << 20))
+        sent = self.client("mosquitto_pub", "-q", "1", "-t", "sensors/large/x", "-f", large)
+        self.assertEqual((sent.returncode, sent.stderr), (0, ""))
+        [kept] = self.rejected()
+        self.assertEqual(kept["topic"], "sensors/large/x")
+        self.assertIn("limits.message-limit", kept["reason"])
+        # Version 5 is told the limit, so its client does not even try.
+        self.client("mosquitto_pub", "-V", "mqttv5", "-q", "1", "-t", "sensors/large/x", "-f", large)
+        self.assertEqual(len(self.rejected()), 1)
+        self.assertEqual((self.listener()["connects"], self.listener()["failed"]), (2, 0))
+
+    @unittest.skipUnless(mosquitto.PROGRAM and HAS_CLIENTS, "mosquitto is not installed")
+    def test_a_bridge_brings_everything_though_the_daemon_is_killed(self):
+        self.daemon.stop()
+        with socket.socket() as free:  # the bridge is told where once
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.place.write_config(more=LISTEN.format(port=self.port))
+        self.daemon = Daemon(self.place)
+        for version in ("mqttv311", "mqttv50"):
+            broker = mosquitto.Broker(f"""connection {version}
+address 127.0.0.1:{self.port}
+topic sensors/# out 1
+cleansession false
+bridge_protocol_version {version}
+restart_timeout 1
+notifications false
+""")
+            self.addCleanup(broker.remove)
+            until(lambda: self.listener()["connections"] == 1, "the bridge is there")
+            publisher = mosquitto.Publisher(broker, "sensor")
+            for number in range(1_000):
+                publisher.publish(f"sensors/{version}/n", str(number))
+                if number == 500 and version == "mqttv311":
+                    self.daemon.stop(signal.SIGKILL)
+            publisher.settle()
+            if self.daemon.process.poll() is not None:
+                self.daemon = Daemon(self.place)
+            until(lambda: len(set(self.values(version))) == 1_000, "everything is stored")
+            broker.remove()
+            until(lambda: self.listener()["connections"] == 0, "the bridge is gone")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
