@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# EdgeCase in a few minutes, from a bare clone on Debian 12: installs what the build needs, builds, starts an
-# MQTT broker and the daemon in a private directory, publishes this board's own sensors, shows them through the
+# EdgeCase in a few minutes, from a bare clone on Debian 12: installs what the build needs, builds, starts the
+# daemon in a private directory, publishes this board's own sensors to it over MQTT, shows them through the
 # command line, then pulls the plug (kill -9) and shows that every reading is still there. Leaves nothing behind
 # but the build; it can be run again and again, and beside a running EdgeCase.
 #
-#   packaging/quickstart.sh [--rounds N] [--keep] [--no-install] [--program FILE]
+#   packaging/quickstart.sh [--rounds N] [--with-broker] [--keep] [--no-install] [--program FILE]
 #
 #   --rounds N      how often the sensors are read, a second apart (default 10)
-#   --keep          leave the broker and the daemon running, and say how to use and stop them
+#   --with-broker   publish to a mosquitto of its own, which the daemon subscribes to, instead of to the daemon
+#   --keep          leave the daemon (and the broker) running, and say how to use and stop them
 #   --no-install    install nothing
 #   --program FILE  use this edgecase executable instead of building one
 #
@@ -19,6 +20,7 @@ wrong() { echo "quickstart.sh: $1; see --help" >&2; exit 2; }
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 rounds=10
+broker=no
 keep=no
 install=yes
 program=
@@ -29,6 +31,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --rounds) rounds=$2; shift ;;
     --program) program=$(realpath -e "$2") || wrong "no file $2"; shift ;;
+    --with-broker) broker=yes ;;
     --keep) keep=yes ;;
     --no-install) install=no ;;
     -h | --help) usage; exit 0 ;;
@@ -86,7 +89,7 @@ if [ -z "$program" ]; then
   program=$top/build/release/cli/edgecase
 fi
 
-# ---- A private directory, a broker, the daemon
+# ---- A private directory, the daemon, and a broker if asked for
 
 directory=$(mktemp -d "${TMPDIR:-/tmp}/edgecase-quickstart.XXXXXX")
 chmod 700 "$directory"
@@ -141,12 +144,26 @@ start_daemon() {
   setsid edgecase serve --config "$directory/edgecase.toml" </dev/null >>"$directory/daemon.log" 2>&1 &
   daemon_id=$!
   until_true "the daemon answers" edgecase status
-  until_true "the daemon is connected to the broker" mqtt_connected
+  if [ $broker = yes ]; then
+    until_true "the daemon is connected to the broker" mqtt_connected
+  else
+    # The daemon takes a free port; its status says which.
+    port=$(edgecase status --json | tr -d ' \n' | sed -n 's/.*"address":"127\.0\.0\.1:\([0-9]*\)".*/\1/p')
+    [ -n "$port" ] || fail "the daemon takes no MQTT connections"
+  fi
 }
 
-say "Starting a broker and the daemon in $directory"
-mkdir "$directory/broker" "$directory/onboard" "$directory/ssd"
-start_broker
+mkdir "$directory/onboard" "$directory/ssd"
+if [ $broker = yes ]; then
+  say "Starting a broker and the daemon in $directory"
+  mkdir "$directory/broker"
+  start_broker
+  mqtt="broker = \"mqtt://127.0.0.1:$port\""
+else
+  say "Starting the daemon in $directory"
+  mqtt='broker = ""
+listen = "127.0.0.1:0"              # on a board: "127.0.0.1:1884"'
+fi
 cat >"$directory/edgecase.toml" <<TOML
 [storage]
 metadata = "$directory/onboard"   # on a board: its own NVMe
@@ -157,7 +174,7 @@ socket = "$directory/edgecase.sock"
 listen = "127.0.0.1:0"
 
 [mqtt]
-broker = "mqtt://127.0.0.1:$port"
+$mqtt
 
 [[mqtt.rule]]
 topic = "sensors/{device}/{sensor}"
@@ -239,17 +256,23 @@ published=$((published + 1))
 kill -9 $daemon_id
 wait $daemon_id 2>/dev/null || true
 daemon_id=
-echo "The daemon is gone. Meanwhile the sensors publish on; the broker keeps that for it."
-publish_sensors
+if [ $broker = yes ]; then
+  echo "The daemon is gone. Meanwhile the sensors publish on; the broker keeps that for it."
+  publish_sensors
+else
+  echo "The daemon is gone. What a sensor publishes now is not acknowledged, so it knows to send it again:"
+  publish "sensors/$device/last-words" 43 2>&1 && fail "something acknowledged a message, and it is not EdgeCase"
+fi
 
 say "Starting it again"
 start_daemon
+if [ $broker = no ]; then publish_sensors; fi
 until_true "all $published readings are stored" all_stored
 show last "$device/last-words"
 show export "$device/*" -o "$directory/after.csv" --format csv
 lost=$(LC_ALL=C comm -23 <(LC_ALL=C sort "$directory/before.csv") <(LC_ALL=C sort "$directory/after.csv") | wc -l)
 [ "$lost" -eq 0 ] || fail "$lost readings from before the crash are missing"
-echo "Every reading from before is there, and those published while it was away: $(stored_count) in all."
+echo "Every reading from before is there, and those published since: $(stored_count) in all."
 
 # ---- The end
 
@@ -262,8 +285,8 @@ To use it:
   mosquitto_pub -p $port -t sensors/$device/my-sensor -m 21.5
   edgecase last '*/*'
 To stop it and remove everything:
-  kill $daemon_id $broker_id; rm -rf $directory
+  kill $daemon_id${broker_id:+ $broker_id}; rm -rf $directory
 TEXT
 else
-  say "Done. Stopping the daemon and the broker; nothing is left behind but the build"
+  say "Done. Stopping what was started; nothing is left behind but the build"
 fi
