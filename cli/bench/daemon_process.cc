@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
 #include <climits>
 #include <filesystem>
@@ -22,12 +23,13 @@ std::string own_executable() {
 }
 
 std::string configuration(const StoreDirectories& directories, const std::string& socket,
-                          const std::string& broker) {
+                          const DaemonOptions& options) {
   std::string text;
   text += "[storage]\nmetadata = \"" + directories.metadata + "\"\n";
   text += "values = \"" + directories.values + "\"\n";
   text += "[http]\nsocket = \"" + socket + "\"\nlisten = \"\"\n";
-  text += "[mqtt]\nbroker = \"" + broker + "\"\n";
+  text += "[mqtt]\nbroker = \"" + options.broker + "\"\n";
+  if (options.listens_for_mqtt) text += "listen = \"127.0.0.1:0\"\n";
   text += "[[mqtt.rule]]\ntopic = \"sensors/{device}/{sensor}\"\n";
   return text;
 }
@@ -45,7 +47,7 @@ Result<std::unique_ptr<DaemonProcess>> DaemonProcess::create(const DaemonOptions
   daemon->config_path_ = daemon->run_directory_->path() + "/edgecase.toml";
   daemon->log_path_ = daemon->run_directory_->path() + "/log";
   std::ofstream file(daemon->config_path_);
-  file << configuration(daemon->directories_, daemon->socket_path_, options.broker);
+  file << configuration(daemon->directories_, daemon->socket_path_, options);
   file.close();
   if (!file) return io_error("cannot write " + daemon->config_path_);
   return daemon;
@@ -62,6 +64,20 @@ Status DaemonProcess::start() {
   }));
   start_ns_ = (std::chrono::steady_clock::now() - begun).count();
   return ok();
+}
+
+Result<Endpoint> DaemonProcess::mqtt_endpoint() const {
+  HttpClient client(endpoint());
+  EC_ASSIGN_OR_RETURN(const std::string status, client.get(wire::routes::kStatus));
+  constexpr std::string_view kAddress = "\"address\":\"127.0.0.1:";
+  const std::size_t at = status.find(kAddress);
+  Endpoint found;
+  if (at != std::string::npos) {
+    const char* const port = status.data() + at + kAddress.size();
+    std::from_chars(port, status.data() + status.size(), found.port);
+  }
+  if (found.port == 0) return unavailable("the daemon takes no MQTT connections");
+  return found;
 }
 
 }  // namespace edgecase::cli::bench

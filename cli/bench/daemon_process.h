@@ -14,7 +14,8 @@ namespace edgecase::cli::bench {
 struct DaemonOptions {
   std::string metadata_parent;  // as --metadata and --values
   std::string values_parent;
-  std::string broker;  // "mqtt://127.0.0.1:PORT"; empty: no MQTT
+  std::string broker;             // "mqtt://127.0.0.1:PORT"; empty: none
+  bool listens_for_mqtt = false;  // on a port of the system's choice, see mqtt_endpoint()
 };
 
 class DaemonProcess {
@@ -31,6 +32,8 @@ class DaemonProcess {
   }
 
   Endpoint endpoint() const { return {socket_path_, 0}; }
+  // Where MQTT publishers connect; asks the daemon.
+  Result<Endpoint> mqtt_endpoint() const;
   pid_t id() const { return child_->id(); }
   std::int64_t start_ns() const { return start_ns_; }
   const StoreDirectories& directories() const { return directories_; }

@@ -103,8 +103,7 @@ class IngestMqtt {
     HttpClient client(daemon->endpoint());
     EC_TRY(wait_for_subscription(*broker, client));
     const auto start = SteadyClock::now();
-    EC_ASSIGN_OR_RETURN(const double publishing,
-                        publish_numbers(broker->endpoint(), publishers_, messages_, options_.seed));
+    EC_ASSIGN_OR_RETURN(const double publishing, publish_all(broker->endpoint(), load()));
     published.push_back(publishing);
     EC_TRY(wait_for(start, [&]() { return stored(client, "node-*"); }));
     const double seconds = seconds_since(start);
@@ -134,11 +133,14 @@ class IngestMqtt {
     EC_ASSIGN_OR_RETURN(const auto broker, MosquittoProcess::start(options_.metadata));
     EC_ASSIGN_OR_RETURN(const auto counter, CountingSubscriber::connect(broker->port(), qos));
     const auto start = SteadyClock::now();
-    EC_ASSIGN_OR_RETURN(const double publishing,
-                        publish_numbers(broker->endpoint(), publishers_, messages_, options_.seed));
+    EC_ASSIGN_OR_RETURN(const double publishing, publish_all(broker->endpoint(), load()));
     (void)publishing;
     EC_TRY(wait_for(start, [&] { return Result<std::uint64_t>(counter->messages()); }));
     return seconds_since(start);
+  }
+
+  MqttLoad load() const {
+    return {.publishers = publishers_, .messages = messages_, .seed = options_.seed};
   }
 
   // Until `count` has reached messages_.

@@ -34,8 +34,10 @@ void append_length(std::string& out, std::size_t length) {
 
 }  // namespace
 
-Result<MqttPublisher> MqttPublisher::connect(const Endpoint& broker, const std::string& client_id) {
+Result<MqttPublisher> MqttPublisher::connect(const Endpoint& broker, const std::string& client_id,
+                                             std::uint32_t window) {
   MqttPublisher publisher;
+  publisher.window_ = window;
   EC_TRY(publisher.connection_.open(broker));
   std::string body;
   append_text(body, "MQTT");
@@ -65,10 +67,10 @@ Status MqttPublisher::publish(std::string_view topic, std::string_view payload) 
   outgoing_ += static_cast<char>(packet_id_);
   outgoing_ += payload;
   ++queued_;
-  if (queued_ + unacknowledged_ < kWindow) return ok();
+  if (queued_ + unacknowledged_ < window_) return ok();
   EC_TRY(send_queued());
   // Half a window at a time: the broker always has some, and no call carries a single message.
-  while (unacknowledged_ > kWindow / 2) EC_TRY(receive_acknowledgements());
+  while (unacknowledged_ > window_ / 2) EC_TRY(receive_acknowledgements());
   return ok();
 }
 
@@ -103,19 +105,20 @@ Status MqttPublisher::receive_acknowledgements() {
 
 namespace {
 
-Status publish_part(const Endpoint& broker, std::uint32_t publisher_number, std::uint64_t messages,
-                    std::uint64_t seed) {
-  const std::string name = "node-" + std::to_string(publisher_number);
+Status publish_part(const Endpoint& broker, std::uint32_t number, std::uint64_t messages,
+                    const MqttLoad& load) {
+  const std::string name = "node-" + std::to_string(number);
   EC_ASSIGN_OR_RETURN(MqttPublisher publisher,
-                      MqttPublisher::connect(broker, "edgecase-bench-" + name));
+                      MqttPublisher::connect(broker, "edgecase-bench-" + name, load.window));
   std::vector<std::string> topics;
   for (std::uint32_t i = 0; i < kSensors; ++i) {
     topics.push_back("sensors/" + name + "/s" + std::to_string(i));
   }
-  SeededRandom random(seed + publisher_number);
+  SeededRandom random(load.seed + number);
   for (std::uint64_t i = 0; i < messages; ++i) {
     const std::uint64_t tenths = 150 + random.below(150);
-    const std::string payload = std::to_string(tenths / 10) + "." + std::to_string(tenths % 10);
+    std::string payload = std::to_string(tenths / 10) + "." + std::to_string(tenths % 10);
+    if (load.payload_bytes > 0) payload.resize(load.payload_bytes, 'x');
     EC_TRY(publisher.publish(topics[i % kSensors], payload));
   }
   return publisher.finish();
@@ -123,16 +126,16 @@ Status publish_part(const Endpoint& broker, std::uint32_t publisher_number, std:
 
 }  // namespace
 
-Result<double> publish_numbers(const Endpoint& broker, std::uint32_t publishers,
-                               std::uint64_t messages, std::uint64_t seed) {
+Result<double> publish_all(const Endpoint& broker, const MqttLoad& load) {
   std::mutex mutex;
   Status first;
   std::vector<std::thread> threads;
   const auto start = std::chrono::steady_clock::now();
-  for (std::uint32_t i = 0; i < publishers; ++i) {
-    const std::uint64_t part = messages * (i + 1) / publishers - messages * i / publishers;
+  for (std::uint32_t i = 0; i < load.publishers; ++i) {
+    const std::uint64_t part =
+        load.messages * (i + 1) / load.publishers - load.messages * i / load.publishers;
     threads.emplace_back([&, i, part] {
-      Status status = publish_part(broker, i, part, seed);
+      Status status = publish_part(broker, i, part, load);
       const std::lock_guard lock(mutex);
       if (first.ok()) first = std::move(status);
     });

@@ -12,20 +12,22 @@ namespace edgecase::cli::bench {
 // One publisher's connection; used by one thread.
 class MqttPublisher {
  public:
-  // Connects with a clean session.
-  static Result<MqttPublisher> connect(const Endpoint& broker, const std::string& client_id);
+  static constexpr std::uint32_t kWindow = 100;
 
-  // Queues one message; sends when enough are queued, and waits while `window` are unacknowledged.
+  // Connects with a clean session. At most `window` messages are on their way.
+  static Result<MqttPublisher> connect(const Endpoint& broker, const std::string& client_id,
+                                       std::uint32_t window = kWindow);
+
+  // Queues one message; sends when enough are queued, and waits while the window is full.
   Status publish(std::string_view topic, std::string_view payload);
   // Sends what is queued and waits for every acknowledgement.
   Status finish();
-
-  static constexpr std::uint32_t kWindow = 100;
 
  private:
   Status send_queued();
   Status receive_acknowledgements();
 
+  std::uint32_t window_ = kWindow;
   RawConnection connection_;
   std::string outgoing_;
   std::string incoming_;
@@ -34,9 +36,15 @@ class MqttPublisher {
   std::uint16_t packet_id_ = 0;
 };
 
-// `publishers` threads publish `messages` numbers as sensors/node-<p>/s<k>, all acknowledged by the
-// broker on return; how long that took.
-Result<double> publish_numbers(const Endpoint& broker, std::uint32_t publishers,
-                               std::uint64_t messages, std::uint64_t seed);
+struct MqttLoad {
+  std::uint32_t publishers = 1;
+  std::uint64_t messages = 0;  // of all publishers together
+  std::uint64_t seed = 1;
+  std::uint32_t payload_bytes = 0;  // a text of that length that begins with a number; 0: a number
+  std::uint32_t window = MqttPublisher::kWindow;
+};
+// Each publisher in a thread of its own publishes as sensors/node-<p>/s<k>, everything acknowledged
+// on return; how long that took, in seconds.
+Result<double> publish_all(const Endpoint& broker, const MqttLoad& load);
 
 }  // namespace edgecase::cli::bench

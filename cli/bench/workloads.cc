@@ -2,6 +2,7 @@
 
 #include "bench/daemon_figures.h"
 #include "bench/ingest_http.h"
+#include "bench/ingest_listener.h"
 #include "bench/ingest_mqtt.h"
 #include "bench/store_workloads.h"
 
@@ -20,6 +21,7 @@ std::span<const Workload> workloads() {
       {"tenants", "gets", "eight tenants, apart and in one namespace", run_tenants},
       {"ingest-http", "lines", "durable line protocol into a private daemon", run_ingest_http},
       {"ingest-mqtt", "messages", "QoS 1 through a private mosquitto", run_ingest_mqtt},
+      {"ingest-listener", "messages", "QoS 1 straight into a private daemon", run_ingest_listener},
       {"query", "readings", "aggregate, list, and last, through a daemon", run_query_figures},
       {"footprint", "readings", "memory, start time, bytes a reading", run_footprint},
       {"recovery", "entries", "open a store whose log is full", run_recovery},

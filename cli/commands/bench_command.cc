@@ -120,7 +120,7 @@ void add_bench(std::shared_ptr<BenchOptions> options, CLI::App& app, Action& act
                       "Bytes of a value; 0: the workload's own number");
   command->add_option("--key-size", options->key_size, "Bytes of a key")->capture_default_str();
   command->add_option("--batch", options->batch,
-                      "Puts or lines written together; 0: the workload's own number");
+                      "Puts, lines or messages on their way together; 0: the workload's own");
   command->add_option("--threads", options->threads,
                       "Threads, connections or publishers; 0: the workload's own number");
   command->add_flag("--sync", options->sync, "Every write survives a power cut (fill workloads)");

@@ -47,7 +47,7 @@ TEST_CASE("bench: messages published reach a subscriber through a private mosqui
     for (const int qos : {0, 1}) {
       const auto counter = CountingSubscriber::connect((*broker)->port(), qos);
       REQUIRE_MESSAGE(counter.ok(), counter.status().to_string());
-      REQUIRE(publish_numbers((*broker)->endpoint(), 2, 501, 1).ok());
+      REQUIRE(publish_all((*broker)->endpoint(), {.publishers = 2, .messages = 501}).ok());
       for (int i = 0; i < 10'000 && (*counter)->messages() < 501; ++i) sleep_ms(1);
       CHECK((*counter)->messages() == 501);
     }
