@@ -177,6 +177,10 @@ class StoreRepair {
     const Version& version = *look_.manifest.state.version;
     next_.flushed_sequence = look_.manifest.state.flushed_sequence;
     next_.range_deletes = version.range_delete_list;
+    if (look_.manifest.state.retention != nullptr) {
+      next_.expiry_mark_ns = look_.manifest.state.expiry_mark_ns;
+      next_.scopes = look_.manifest.state.retention->scopes();
+    }
     std::vector<TablePointer> kept;
     std::set<FileNumber> to_rebuild;
     for (const TablePointer& table : version.tables) {
@@ -262,8 +266,14 @@ class StoreRepair {
     }
     hints_.leave_out(kept, number, items);
     if (!look_.manifest_is_whole) {
-      ValueFileMetadata metadata{number,     table.head().namespace_id, placement,
-                                 size_bytes, summary->items.size(),     0};
+      // When what it holds expires, the engine finds out.
+      ValueFileMetadata metadata;
+      metadata.number = number;
+      metadata.namespace_id = table.head().namespace_id;
+      metadata.placement = placement;
+      metadata.size_bytes = size_bytes;
+      metadata.item_count = summary->items.size();
+      for (const ValuePointer& item : summary->items) metadata.item_bytes += item.size_bytes;
       EC_ASSIGN_OR_RETURN(metadata.checksum, checksum_of(table.file(), [this](std::uint64_t bytes) {
                             return findings_.read_bytes(bytes);
                           }));

@@ -36,6 +36,7 @@ Status TableRebuild::copy_items(const ValueTableReader& values,
   file.size_bytes = copy->size_bytes();
   file.item_count = copy->item_count();
   file.checksum = copy->checksum();
+  file.item_bytes = copy->item_bytes();
   value_files_.push_back(file);
   EC_TRY(close(TableKind::Groups));
   return close(TableKind::Singles);

@@ -1,9 +1,11 @@
 #include "compaction/compactor.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "compaction/garbage_probe.h"
+#include "compaction/purge.h"
 #include "file/file_names.h"
 
 namespace edgecase::engine {
@@ -36,14 +38,15 @@ constexpr std::size_t kFruitlessUnderLoadMax = 8;
 
 // More numbers than a merge can use: of each namespace and run a table and a value table, and those
 // that are cut for their size.
-std::uint64_t file_numbers_for(const MergePlan& plan) {
+std::uint64_t file_numbers_for(const MergePlan& plan, bool expires) {
   std::uint64_t items = 0;
   for (const auto* inputs : {&plan.groups, &plan.singles})
     for (const MergeInput& input : *inputs)
       for (const TablePointer& table : input) items += table->item_count;
   const std::uint64_t runs = plan.groups.size() + plan.singles.size() + 2;
   const std::uint64_t namespaces = std::min<std::uint64_t>(kNamespaceCountMax, items);
-  return 2 * runs * namespaces + 2 * (items / kTableItemsMax + 1) +
+  const std::uint64_t buckets = expires ? kOpenBucketsMax * namespaces : 0;
+  return buckets + 2 * runs * namespaces + 2 * (items / kTableItemsMax + 1) +
          3 * (plan.item_bytes() / std::min(kTableItemBytesMax, kMergedValueFileBytesMax) + 1);
 }
 
@@ -113,27 +116,10 @@ void Compactor::run() {
   }
   const Result<bool> worked = work();
   if (!worked.ok()) return give_up(worked.status());
+  schedule_expiry();
   if (*worked) return schedule_run(0);
   // Somebody may be reading what was removed; and what must wait for quiet is tried again.
   if (waits_for_quiet_ || context_.versions.has_obsolete_files()) schedule_run(kIdleCheckNs);
-}
-
-void Compactor::remove_obsolete_files() {
-  const Options& options = context_.options;
-  std::uint64_t removed = 0;
-  for (const ObsoleteFile& file : context_.versions.take_obsolete_files()) {
-    context_.tables.forget(file.number);
-    const std::string path =
-        file.kind == ObsoleteFile::Kind::Table
-            ? metadata_table_path(options.metadata_directory, file.number)
-            : value_table_path(options.metadata_directory, options.values_directory, file.placement,
-                               file.number);
-    // What resists is removed at the next open, like everything no manifest names.
-    if (context_.environment.file_system.remove_file(path).ok()) ++removed;
-  }
-  if (removed == 0) return;
-  MutexLock lock(mutex_);
-  stats_.removed_files += removed;
 }
 
 Result<bool> Compactor::work() {
@@ -149,6 +135,8 @@ Result<bool> Compactor::work() {
 Result<bool> Compactor::pick() {
   waits_for_quiet_ = false;
   const std::shared_ptr<const Version> version = context_.versions.current();
+  EC_ASSIGN_OR_RETURN(const bool expired, pick_expired(*version));
+  if (expired) return true;
   EC_ASSIGN_OR_RETURN(const bool requested, pick_requested(*version));
   if (requested) return true;
   if (auto plan = pick_level0(*version, kLevel0TablesMax)) return start(*std::move(plan));
@@ -157,6 +145,8 @@ Result<bool> Compactor::pick() {
   if (auto plan = pick_evacuation(*version, EvacuationLimits{})) return start(*std::move(plan));
   EC_ASSIGN_OR_RETURN(const bool picked, pick_window(*version));
   if (picked) return true;
+  EC_ASSIGN_OR_RETURN(const bool covered, pick_covered(*version));
+  if (covered) return true;
   return pick_settling(*version);
 }
 
@@ -269,6 +259,12 @@ Result<bool> Compactor::pick_requested(const Version& version) {
           current_->upper.empty() ? make_full_key(id + 1, {}) : make_full_key(id, current_->upper);
       if (auto plan = plan_everything(version, id, lower, upper)) return start(*std::move(plan));
     }
+    PurgeContext purge;
+    for (const NamespaceId id : current_->ids)
+      purge.within.push_back({make_full_key(id, current_->lower),
+                              current_->upper.empty() ? make_full_key(id + 1, {})
+                                                      : make_full_key(id, current_->upper)});
+    if (auto plan = pick_purge(version, purge)) return start(*std::move(plan));
     if (auto plan = pick_evacuation(version, kQuietEvacuation)) return start(*std::move(plan));
     finish_request(ok());
   }
@@ -340,9 +336,16 @@ Result<bool> Compactor::survey() {
 Result<bool> Compactor::start(MergePlan plan) {
   if (plan.empty()) return false;
   EC_TRY(context_.check_values());
-  EC_TRY(numbers_.reserve(context_.versions, file_numbers_for(plan)));
+  TableWriterContext writer = writer_context_;
+  writer.expiry = context_.expiry();
+  EC_TRY(numbers_.reserve(context_.versions, file_numbers_for(plan, !writer.expiry.empty())));
+  if (plan.mode == MergeMode::Relocate) {
+    // It asks the rule of everything.
+    plan.purged_sequence = context_.versions.state().flushed_sequence;
+    plan.rule_epoch = writer.expiry.epoch();
+  }
   job_ =
-      std::make_unique<MergeJob>(context_.tables, writer_context_, std::move(plan), rule_.load());
+      std::make_unique<MergeJob>(context_.tables, std::move(writer), std::move(plan), rule_.load());
   return true;
 }
 
@@ -354,11 +357,15 @@ Status Compactor::commit() {
   for (const auto* inputs : {&job_->plan().groups, &job_->plan().singles})
     for (const MergeInput& input : *inputs)
       for (const TablePointer& table : input) edit.removed_tables.push_back(table->number);
-  remove_unused_value_files(*context_.versions.current(), edit);
+  const std::shared_ptr<const Version> before = context_.versions.current();
+  remove_unused_value_files(*before, edit);
   const bool from_level0 = is_level0(job_->plan());
   const MergeCounters counters = job_->counters();
   const std::uint64_t read_bytes = job_->plan().item_bytes();
   const bool relocates = job_->plan().mode != MergeMode::Sink;
+  const ExpiryView expiry = context_.expiry();
+  const std::int64_t expired_by_ns =
+      expiry.empty() ? std::numeric_limits<std::int64_t>::min() : expiry.now_ns();
   job_.reset();
   if (Status applied = context_.versions.apply(edit); !applied.ok()) {
     // The manifest may hold the edit all the same: the files stay until a later edit succeeds.
@@ -375,6 +382,12 @@ Status Compactor::commit() {
     add(stats_, counters);
     stats_.value_bytes += output.value_bytes;
     stats_.metadata_bytes += output.metadata_bytes;
+    for (const FileNumber number : edit.removed_value_files) {
+      const ValueFileMetadata& file = before->value_files.at(number);
+      if (expired_by_ns <= (is_exact() ? file.expiry_min_ns : file.bucket.end_ns)) continue;
+      ++expiry_stats_.dropped_files;
+      expiry_stats_.dropped_bytes += file.size_bytes;
+    }
   }
   note_success();
   const std::uint64_t freed_bytes = read_bytes - std::min(read_bytes, output.value_bytes);

@@ -47,6 +47,10 @@ struct CompactorContext {
   // A merge failed; merges succeed again.
   std::function<void(const Status&)> failed;
   std::function<void()> resumed;
+  // The rules as they are now; empty when there are none.
+  std::function<ExpiryView()> expiry;
+  // Called once a check while there are rules.
+  std::function<Status()> note_expiry;
 };
 
 class Compactor {
@@ -66,6 +70,7 @@ class Compactor {
 
   // What it did; what the current version holds is not in it.
   CompactionStats stats() const;
+  ExpiryStats expiry_stats() const;
   // What samples say is dead in groups.
   std::uint64_t suspected_bytes() const { return suspected_bytes_.load(); }
   // Ok, or why the last merge failed.
@@ -91,6 +96,10 @@ class Compactor {
   Result<bool> work();
   Result<bool> pick();
   Result<bool> pick_requested(const Version& version);
+  Result<bool> pick_expired(const Version& version);
+  Result<bool> pick_covered(const Version& version);
+  void schedule_expiry();
+  bool is_exact() const { return context_.options.expiry == ExpiryMode::Exact; }
   Result<bool> pick_window(const Version& version);
   Result<bool> pick_settling(const Version& version);
   void list_probes(const Version& version, double dead_share_min);
@@ -141,9 +150,11 @@ class Compactor {
   std::deque<std::shared_ptr<Request>> requests_ EC_GUARDED_BY(mutex_);
   bool scheduled_ EC_GUARDED_BY(mutex_) = false;  // to run at once
   bool delayed_ EC_GUARDED_BY(mutex_) = false;    // to run later
+  bool expiry_scheduled_ EC_GUARDED_BY(mutex_) = false;
   std::int64_t retry_delay_ns_ EC_GUARDED_BY(mutex_) = 0;
   std::int64_t retry_not_before_ns_ EC_GUARDED_BY(mutex_) = 0;
   Status failure_ EC_GUARDED_BY(mutex_);
+  ExpiryStats expiry_stats_ EC_GUARDED_BY(mutex_);
   CompactionStats stats_ EC_GUARDED_BY(mutex_);
 };
 

@@ -21,9 +21,11 @@ MergeJob::MergeJob(TableCache& tables, TableWriterContext context, MergePlan pla
       plan_(std::move(plan)),
       rule_(rule),
       threshold_bytes_(context.options.coalesce_threshold_bytes),
+      expiry_(context.expiry),
       output_(std::move(context)),
       singles_(std::make_unique<RecordMerge>(tables, plan_.singles)),
-      place_{plan_.output_level, plan_.output_run, plan_.one_sequence} {
+      place_{plan_.output_level, plan_.output_run, plan_.one_sequence, plan_.purged_sequence,
+             plan_.rule_epoch} {
   for (const MergeInput& input : plan_.newer_groups) newer_groups_.push_back(tables.records(input));
 }
 
@@ -72,7 +74,9 @@ bool MergeJob::next_cleaned() {
   for (const MergeInput& other : plan_.groups)
     if (&other != &input) newer_groups_.push_back(tables_.records(other));
   groups_ = std::make_unique<RecordMerge>(tables_, std::vector<MergeInput>{input});
-  place_ = {input.front()->level, input.front()->run, plan_.own_sequences[cleaned_]};
+  place_.level = input.front()->level;
+  place_.run = input.front()->run;
+  place_.one_sequence = plan_.own_sequences[cleaned_];
   ++cleaned_;
   return true;
 }
@@ -105,11 +109,14 @@ Status MergeJob::merge_single() {
   RecordCursor& cursor = singles_->cursor(newest);
   const UMetaRecord& record = cursor.record();
   EC_ASSIGN_OR_RETURN(const bool dead, is_dead_single(record));
+  // There is nothing to inspect in a single value but where it lies.
+  const bool misplaced = !dead && plan_.mode == MergeMode::Relocate && rule_ != nullptr &&
+                         rule_->judge_item(record) == DropRule::Verdict::Inspect;
   if (dead) {
     ++counters_.dropped_items;
-  } else if (plan_.evacuated.contains(record.pointer.file_number)) {
+  } else if (misplaced || plan_.evacuated.contains(record.pointer.file_number)) {
     EC_ASSIGN_OR_RETURN(const auto item, cursor.read_item());
-    EC_TRY(output_.copy(record, *item));
+    EC_TRY(output_.copy(record, *item, expiry_of_copy(record, misplaced)));
     ++counters_.copied_items;
   } else {
     EC_TRY(output_.carry(0, record));
@@ -287,10 +294,26 @@ Status MergeJob::carry(const UMetaRecord& record) {
   if (plan_.evacuated.contains(record.pointer.file_number)) {
     EC_ASSIGN_OR_RETURN(const auto item, groups_->top().read_item());
     ++counters_.copied_items;
-    return output_.copy(record, *item);
+    return output_.copy(record, *item, expiry_of_copy(record, false));
   }
   ++counters_.carried_items;
   return output_.carry(0, record);
+}
+
+// That of the file it lay in, unless that was cut by other rules; by its first key where that
+// tells.
+ItemExpiry MergeJob::expiry_of_copy(const UMetaRecord& record, bool misplaced) const {
+  const auto file = plan_.evacuated_expiry.find(record.pointer.file_number);
+  ItemExpiry expiry = file == plan_.evacuated_expiry.end() ? ItemExpiry() : file->second;
+  const bool has_times = misplaced || expiry.time_min_ns != kNeverNs;
+  const bool one_series = has_times && has_time(record.first) && has_time(record.last) &&
+                          scope_part(record.first) == scope_part(record.last);
+  if (!one_series) return expiry;
+  const ItemExpiry of_first =
+      expiry_of_entry(expiry_.of_namespace(namespace_id_), GroupCodec::Series, record.first);
+  if (misplaced || of_first.bucket == expiry.bucket) return of_first;
+  expiry.expiry_min_ns = of_first.expiry_min_ns;
+  return expiry;
 }
 
 Status MergeJob::merge_entry() {

@@ -51,6 +51,7 @@ class MergeJob {
   Status clean_group();
   Result<std::uint64_t> find_dead(RecordCursor& cursor);
   Status carry(const UMetaRecord& record);
+  ItemExpiry expiry_of_copy(const UMetaRecord& record, bool misplaced) const;
   bool must_open(const UMetaRecord& record) const;
   Status merge_entry();
   Status emit(const EntryView& entry);
@@ -62,6 +63,7 @@ class MergeJob {
   const MergePlan plan_;
   const DropRule* const rule_;
   const std::size_t threshold_bytes_;
+  const ExpiryView expiry_;
   MergeOutput output_;
   MergeCounters counters_;
   Phase phase_ = Phase::Singles;

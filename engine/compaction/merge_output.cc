@@ -10,7 +10,8 @@ namespace edgecase::engine {
 
 MergeOutput::MergeOutput(TableWriterContext context)
     : context_(std::move(context)),
-      group_(group_bytes_of(context_.options, GroupCodec::Plain), kGroupEntriesMax) {}
+      group_(group_bytes_of(context_.options, GroupCodec::Plain), kGroupEntriesMax),
+      values_(context_) {}
 
 MergeOutput::~MergeOutput() = default;
 
@@ -19,6 +20,7 @@ void MergeOutput::begin(NamespaceId id, TableKind kind, const Place& place) {
   place_ = place;
   kind_ = kind;
   namespace_options_ = context_.namespace_options(id);
+  expiry_ = context_.expiry.of_namespace(id);
   group_.set_group_bytes(group_bytes_of(context_.options, namespace_options_.codec));
   group_.set_scope_bytes(namespace_options_.scope_bytes);
 }
@@ -38,20 +40,24 @@ Status MergeOutput::carry(std::size_t slot, const UMetaRecord& record) {
   return write_record(slot, record);
 }
 
-Status MergeOutput::copy(const UMetaRecord& record, const Item& item) {
+Status MergeOutput::copy(const UMetaRecord& record, const Item& item, const ItemExpiry& expiry) {
   EC_TRY(cut());
-  EC_TRY(open_values());
+  EC_ASSIGN_OR_RETURN(ValueTableWriter* const values, open_values(expiry));
   UMetaRecord moved = record;
   const ItemSummary summary{record.first,   record.last,         record.entries,
                             record.deletes, record.sequence_min, record.sequence_max};
-  EC_ASSIGN_OR_RETURN(moved.pointer, values_->append_copy(item.bytes, summary));
+  EC_ASSIGN_OR_RETURN(moved.pointer, values->append_copy(item.bytes, summary));
   bytes_written_ += item.bytes.size();
   EC_TRY(write_record(0, moved));
-  return close_values_if_full();
+  return values_.close_full(kMergedValueFileBytesMax, output_);
 }
 
 Status MergeOutput::add(const EntryView& entry) {
-  if (!group_.takes(entry)) EC_TRY(cut());
+  const ItemExpiry expiry = expiry_of_entry(expiry_, namespace_options_.codec, entry.full_key);
+  const bool other_bucket = !group_.empty() && !(expiry.bucket == group_expiry_.bucket);
+  if (other_bucket || !group_.takes(entry)) EC_TRY(cut());
+  if (group_.empty()) group_expiry_ = expiry;
+  group_expiry_.add(expiry);
   EntryView added = entry;
   if (place_.one_sequence) added.sequence = *place_.one_sequence;
   group_.add(added);
@@ -61,14 +67,14 @@ Status MergeOutput::add(const EntryView& entry) {
 
 Status MergeOutput::cut() {
   if (group_.empty()) return ok();
-  EC_TRY(open_values());
+  EC_ASSIGN_OR_RETURN(ValueTableWriter* const values, open_values(group_expiry_));
   const std::span<const EntryView> entries = group_.entries();
   const bool one = std::all_of(entries.begin(), entries.end(), [&](const EntryView& entry) {
     return entry.sequence == entries.front().sequence;
   });
   EC_ASSIGN_OR_RETURN(
       const ValuePointer pointer,
-      values_->append_group(entries, one ? SequenceColumn::None : SequenceColumn::Written));
+      values->append_group(entries, one ? SequenceColumn::None : SequenceColumn::Written));
   bytes_written_ += pointer.size_bytes;
   filter_.clear();
   UMetaRecord record =
@@ -78,7 +84,7 @@ Status MergeOutput::cut() {
   EC_TRY(write_record(0, record));
   group_.clear();
   gathered_bytes_ = 0;
-  return close_values_if_full();
+  return values_.close_full(kMergedValueFileBytesMax, output_);
 }
 
 Status MergeOutput::write_record(std::size_t slot_index, const UMetaRecord& record) {
@@ -109,6 +115,8 @@ Status MergeOutput::close_table(Slot& slot) {
   table.level = place_.level;
   table.run = slot.run;
   table.namespace_id = namespace_id_;
+  table.purged_sequence = place_.purged_sequence;
+  table.rule_epoch = place_.rule_epoch;
   output_.metadata_bytes += table.size_bytes;
   bytes_written_ += table.size_bytes;
   output_.tables.push_back(std::move(table));
@@ -116,37 +124,12 @@ Status MergeOutput::close_table(Slot& slot) {
   return ok();
 }
 
-Status MergeOutput::open_values() {
-  if (values_ != nullptr && values_->head().namespace_id == namespace_id_) return ok();
-  EC_TRY(close_values());
-  ValueTableHead head;
-  head.identity = {context_.store_id, context_.allocate_file_number()};
-  head.namespace_id = namespace_id_;
-  head.placement = namespace_options_.placement;
-  head.codec = namespace_options_.codec;
-  head.scope_bytes = namespace_options_.scope_bytes;
-  if (context_.namespace_name) head.namespace_name = context_.namespace_name(namespace_id_);
-  const std::string path =
-      value_table_path(context_.options.metadata_directory, context_.options.values_directory,
-                       head.placement, head.identity.file_number);
-  created_.push_back(path);
-  EC_ASSIGN_OR_RETURN(values_, ValueTableWriter::create(context_.file_system, path, head));
-  return ok();
-}
-
-Status MergeOutput::close_values_if_full() {
-  return values_->size_bytes() >= kMergedValueFileBytesMax ? close_values() : ok();
-}
-
-Status MergeOutput::close_values() {
-  if (values_ == nullptr) return ok();
-  EC_TRY(values_->finish());
-  const ValueFileMetadata file = describe_values(*values_);
-  (file.placement == Placement::Values ? output_.value_bytes : output_.metadata_bytes) +=
-      file.size_bytes;
-  output_.value_files.push_back(file);
-  values_.reset();
-  return ok();
+Result<ValueTableWriter*> MergeOutput::open_values(const ItemExpiry& expiry) {
+  if (values_.namespace_id() != namespace_id_) {
+    EC_TRY(values_.close_all(output_));
+    values_.begin(namespace_id_, namespace_options_);
+  }
+  return values_.open(expiry);
 }
 
 Status MergeOutput::sync_directories() {
@@ -165,16 +148,20 @@ Status MergeOutput::sync_directories() {
 
 Status MergeOutput::finish() {
   EC_TRY(end());
-  EC_TRY(close_values());
+  EC_TRY(values_.close_all(output_));
   return sync_directories();
 }
 
 void MergeOutput::discard() {
-  values_.reset();
+  values_.discard();
   slots_.clear();
   // What cannot be removed now is removed by the next recovery: no manifest names it.
-  for (const std::string& path : created_)
-    static_cast<void>(context_.file_system.remove_file(path).ok());
+  const auto remove = [this](const std::vector<std::string>& created) {
+    for (const std::string& path : created)
+      static_cast<void>(context_.file_system.remove_file(path).ok());
+  };
+  remove(created_);
+  remove(values_.created());
 }
 
 }  // namespace edgecase::engine

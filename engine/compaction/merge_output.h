@@ -3,7 +3,7 @@
 //
 // Use: begin() a namespace and kind, add items in key order, end(); finish() once, or discard().
 // After an error only discard() is allowed. Nothing refers to the files before the manifest does.
-// Owned by one thread; holds one open group, one open value table and an open block a run.
+// Owned by one thread; holds one open group, one open value table a bucket and an open block a run.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,7 @@
 
 #include "buffer/cbuffer.h"
 #include "metadata/umeta_writer.h"
+#include "table/bucket_files.h"
 #include "table/table_writer.h"
 #include "value/value_table_reader.h"
 
@@ -31,6 +32,9 @@ class MergeOutput {
     FileNumber run = 0;  // of slot 0; 0: a new one. Other slots are always new runs.
     // Of all entries of rewritten groups; none: each keeps its own.
     std::optional<SequenceNumber> one_sequence;
+    // Of every table (TableMetadata).
+    SequenceNumber purged_sequence = 0;
+    RuleEpoch rule_epoch = 0;
   };
 
   explicit MergeOutput(TableWriterContext context);
@@ -48,7 +52,7 @@ class MergeOutput {
   // By reference: only the record is written. A new slot begins at slots().
   Status carry(std::size_t slot, const UMetaRecord& record);
   // The same item in a new place, byte for byte. Into slot 0.
-  Status copy(const UMetaRecord& record, const Item& item);
+  Status copy(const UMetaRecord& record, const Item& item, const ItemExpiry& expiry);
   // An entry for the group that is being gathered. Into slot 0.
   Status add(const EntryView& entry);
   // Closes the group that is being gathered.
@@ -73,9 +77,7 @@ class MergeOutput {
 
   Status write_record(std::size_t slot, const UMetaRecord& record);
   Status close_table(Slot& slot);
-  Status open_values();
-  Status close_values_if_full();
-  Status close_values();
+  Result<ValueTableWriter*> open_values(const ItemExpiry& expiry);
   Status sync_directories();
 
   const TableWriterContext context_;
@@ -83,10 +85,12 @@ class MergeOutput {
   NamespaceId namespace_id_ = 0;
   TableKind kind_ = TableKind::Groups;
   NamespaceOptions namespace_options_;
+  ExpiryView expiry_;  // of the namespace
   std::vector<Slot> slots_;
   CBuffer group_;
+  ItemExpiry group_expiry_;
   std::uint64_t gathered_bytes_ = 0;
-  std::unique_ptr<ValueTableWriter> values_;
+  BucketFiles values_;
   Bytes filter_;
   TableOutput output_;
   std::uint64_t bytes_written_ = 0;

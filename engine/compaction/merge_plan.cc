@@ -82,6 +82,21 @@ void MergePlan::set_surroundings(const Version& version) {
                           table->sequence_max >= bounds.sequence_min);
     others.push_back(table);
   }
+  purged_sequence = UINT64_MAX;
+  rule_epoch = UINT64_MAX;
+  for (const auto* inputs : {&groups, &singles}) {
+    for (const MergeInput& input : *inputs) {
+      for (const TablePointer& table : input) {
+        purged_sequence = std::min(purged_sequence, table->purged_sequence);
+        rule_epoch = std::min(rule_epoch, table->rule_epoch);
+      }
+    }
+  }
+  evacuated_expiry.clear();
+  for (const FileNumber number : evacuated) {
+    const ValueFileMetadata& file = version.value_files.at(number);
+    evacuated_expiry[number] = {file.bucket, file.expiry_min_ns, file.time_min_ns};
+  }
   own_sequences.clear();
   if (mode == MergeMode::Clean)
     for (const MergeInput& input : groups) own_sequences.push_back(own_sequence(version, input));

@@ -1,11 +1,13 @@
 // What one merge is to do. Plain data; made by the picker or by hand in tests.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <vector>
 
 #include "metadata/umeta_block.h"
+#include "table/bucket_files.h"
 #include "version/version.h"
 
 namespace edgecase::engine {
@@ -45,6 +47,12 @@ struct MergePlan {
   // entries of rewritten groups may share (saving their sequence column).
   std::optional<SequenceNumber> one_sequence;
   std::vector<std::optional<SequenceNumber>> own_sequences;  // to Clean: of each of the groups
+  // What holds for the output (TableMetadata): the least of the inputs. Whoever starts a Relocate,
+  // which asks the rule of every item, may set it to what the rule knows.
+  SequenceNumber purged_sequence = 0;
+  RuleEpoch rule_epoch = 0;
+  // When what lies in evacuated files expires.
+  std::map<FileNumber, ItemExpiry> evacuated_expiry;
 
   void set_surroundings(const Version& version);
   bool empty() const { return groups.empty() && singles.empty(); }
@@ -58,7 +66,8 @@ class DropRule {
   enum class Verdict : unsigned char {
     Keep,     // nothing of the item is dead
     Drop,     // all of it is
-    Inspect,  // some entries may be: relocation opens it and asks for each
+    Inspect,  // some entries may be, or lie in the wrong bucket: relocation opens it and asks for
+              // each
   };
   virtual ~DropRule() = default;
   virtual Verdict judge_item(const UMetaRecord& record) const = 0;

@@ -1,23 +1,48 @@
 // What disappears: whole namespaces. Merges ask here what of their inputs is dead.
 #include "core/drop.h"
 
+#include "compaction/purge.h"
 #include "core/engine_impl.h"
 
 namespace edgecase::engine {
 
+ExpiryView EngineDropRule::expiry_of(ByteView full_key) const {
+  auto rules = versions_.retention();
+  if (rules == nullptr || !rules->has_namespace(namespace_of(full_key))) return {};
+  return {std::move(rules), clock_.now_ns()};
+}
+
+DropRule::Verdict EngineDropRule::judge_expiry(const UMetaRecord& record) const {
+  const ExpiryView expiry = expiry_of(record.first);
+  if (expiry.empty()) return Verdict::Keep;
+  const std::shared_ptr<const Version> version = versions_.current();
+  const auto file = version->value_files.find(record.pointer.file_number);
+  if (file == version->value_files.end()) return Verdict::Keep;
+  if (is_over(file->second, record.first, record.last, expiry)) return Verdict::Drop;
+  if (record.type == ItemType::Single && expiry.hides(record.first)) return Verdict::Drop;
+  if (expiry.rules()->changed_since(record.first, record.last, file->second.rule_epoch))
+    return Verdict::Inspect;
+  const bool some_expired = mode_ == ExpiryMode::Exact && record.type != ItemType::Single &&
+                            file->second.expiry_min_ns < expiry.now_ns() &&
+                            expiry.may_hide(record.first, record.last);
+  return some_expired ? Verdict::Inspect : Verdict::Keep;
+}
+
 DropRule::Verdict EngineDropRule::judge_item(const UMetaRecord& record) const {
   if (versions_.dropped().contains(namespace_of(record.first))) return Verdict::Drop;
-  if (!versions_.has_range_deletes()) return Verdict::Keep;
+  const Verdict expired = judge_expiry(record);
+  if (expired == Verdict::Drop || !versions_.has_range_deletes()) return expired;
   const std::shared_ptr<const Version> version = versions_.current();
-  if (version->range_deletes == nullptr) return Verdict::Keep;
+  if (version->range_deletes == nullptr) return expired;
   const RangeDeletes& deletes = *version->range_deletes;
   if (deletes.covers(record.first, record.last, record.sequence_max)) return Verdict::Drop;
   return deletes.touches(record.first, record.last, record.sequence_min) ? Verdict::Inspect
-                                                                         : Verdict::Keep;
+                                                                         : expired;
 }
 
 bool EngineDropRule::drops_entry(ByteView full_key, SequenceNumber sequence) const {
   if (versions_.dropped().contains(namespace_of(full_key))) return true;
+  if (expiry_of(full_key).hides(full_key)) return true;
   if (!versions_.has_range_deletes()) return false;
   const std::shared_ptr<const Version> version = versions_.current();
   return version->range_deletes != nullptr &&

@@ -1,5 +1,5 @@
-// What merges drop for other reasons than a newer entry: what is of a dropped namespace, and what a
-// range delete covers.
+// What merges drop for other reasons than a newer entry: what is of a dropped namespace, what a
+// range delete covers, and what has expired.
 //
 // Entries of a group may answer with the largest sequence of the group. That does no harm: a flush
 // leaves out what range deletes of its own memtable cover, so within one's range all that is left
@@ -8,20 +8,29 @@
 #pragma once
 
 #include "compaction/merge_plan.h"
+#include "edgecase/options.h"
+#include "expiry/expiry_clock.h"
 #include "version/version_set.h"
 
 namespace edgecase::engine {
 
 class EngineDropRule final : public DropRule {
  public:
-  // `versions` outlives it.
-  explicit EngineDropRule(const VersionSet& versions) : versions_(versions) {}
+  // Both outlive it.
+  EngineDropRule(const VersionSet& versions, ExpiryClock& clock, ExpiryMode mode)
+      : versions_(versions), clock_(clock), mode_(mode) {}
 
   Verdict judge_item(const UMetaRecord& record) const override;
   bool drops_entry(ByteView full_key, SequenceNumber sequence) const override;
 
  private:
+  // Empty where nothing in the namespace of the key expires.
+  ExpiryView expiry_of(ByteView full_key) const;
+  Verdict judge_expiry(const UMetaRecord& record) const;
+
   const VersionSet& versions_;
+  ExpiryClock& clock_;
+  const ExpiryMode mode_;
 };
 
 }  // namespace edgecase::engine

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "compaction/purge.h"
+
 namespace edgecase {
 
 Result<std::unique_ptr<Engine>> Engine::open(const Options& options,
@@ -28,6 +30,7 @@ EngineImpl::~EngineImpl() {
   gate_->close();
   // Nothing acknowledged depends on it, but what was written without Sync outlives a power cut too.
   if (wal_ != nullptr) static_cast<void>(wal_->sync().ok());
+  if (expiry_clock_ != nullptr) static_cast<void>(note_expiry_mark(0).ok());
 }
 
 Result<NamespaceId> EngineImpl::create_namespace(std::string_view name,
@@ -46,6 +49,8 @@ std::vector<NamespaceInfo> EngineImpl::namespaces() const {
 Stats EngineImpl::stats() const {
   Stats stats;
   stats.compaction = compactor_->stats();
+  stats.expiry = compactor_->expiry_stats();
+  stats.expiry.rules = retention_rules().size();
   const ReadCounters& read = tables_->counters();
   {
     MutexLock lock(mutex_);
@@ -75,11 +80,18 @@ Stats EngineImpl::stats() const {
     stats.metadata.live_bytes += table->size_bytes;
   }
   stats.compaction.level0_tables = version->level0.size();
+  stats.compaction.range_deletes = version->range_delete_list.size();
   for (const auto& [id, tree] : version->trees) {
     stats.compaction.runs += tree.size();
     stats.compaction.runs_max = std::max<std::uint64_t>(stats.compaction.runs_max, tree.size());
   }
+  const bool exact = options_.expiry == ExpiryMode::Exact;
+  stats.expiry.next_ns = next_expiry_ns(*version, exact);
+  const std::int64_t now_ns = expiry_clock_->now_ns();
   for (const auto& [number, file] : version->value_files) {
+    stats.expiry.oldest_ns = std::min(stats.expiry.oldest_ns, file.time_min_ns);
+    if ((exact ? file.expiry_min_ns : file.bucket.end_ns) < now_ns)
+      stats.expiry.waiting_bytes += file.size_bytes;
     const auto live = version->live_bytes.find(number);
     if (live != version->live_bytes.end())
       stats.compaction.garbage_bytes += file.size_bytes - std::min(file.size_bytes, live->second);

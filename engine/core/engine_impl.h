@@ -25,6 +25,8 @@
 #include "core/wal.h"
 #include "core/wal_recovery.h"
 #include "edgecase/engine.h"
+#include "expiry/expiry_clock.h"
+#include "expiry/expiry_view.h"
 #include "table/table_cache.h"
 #include "table/table_writer.h"
 #include "version/version_set.h"
@@ -53,6 +55,9 @@ class EngineImpl final : public Engine {
   std::shared_ptr<const Snapshot> snapshot() override;
   Status flush() override;
   Status compact(const std::vector<NamespaceId>& ids, const KeyRange& range) override;
+  Status set_retention(std::span<const RetentionRule> rules) override;
+  std::vector<RetentionRule> retention_rules() const override;
+  std::int64_t expiry_now_ns() override;
   Stats stats() const override;
 
  private:
@@ -70,6 +75,8 @@ class EngineImpl final : public Engine {
   // what a flush sorts and gathers.
   static constexpr std::uint64_t kMemtableShare = 8;
   static constexpr std::uint64_t kCacheShare = 5;
+  // How far the durable mark of expiry time may lie behind.
+  static constexpr std::int64_t kExpiryMarkNs = 60'000'000'000;
 
   // creation.cc: from directories to a store that may be opened.
   Status check_directories_differ() const;
@@ -133,6 +140,12 @@ class EngineImpl final : public Engine {
   double compaction_debt() const;
   void wait_for_compaction();
 
+  // retention.cc
+  ExpiryView expiry_view(NamespaceId id) const;
+  ExpiryView expiry_of_all() const;
+  // Makes durable what time expiry has reached, unless that is known to within `slack_ns`.
+  Status note_expiry_mark(std::int64_t slack_ns);
+
   // read_path.cc
   Status check_readable(NamespaceId id) const;
   VisibleView visible_view() const;
@@ -149,6 +162,7 @@ class EngineImpl final : public Engine {
   std::unique_ptr<VersionSet> versions_;
   std::unique_ptr<Wal> wal_;
   std::unique_ptr<TableCache> tables_;
+  std::unique_ptr<ExpiryClock> expiry_clock_;
   std::unique_ptr<EngineDropRule> drop_rule_;
   std::unique_ptr<Compactor> compactor_;
   std::shared_ptr<BackgroundGate> gate_ = std::make_shared<BackgroundGate>();

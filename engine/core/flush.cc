@@ -6,6 +6,7 @@
 #include "core/engine_impl.h"
 #include "core/live_cursor.h"
 #include "file/file_names.h"
+#include "table/bucket_files.h"
 
 namespace edgecase::engine {
 namespace {
@@ -164,9 +165,11 @@ Status EngineImpl::write_memtable(const std::shared_ptr<Memtable>& memtable) {
   // An unmounted drive leaves an empty directory behind, which must not be filled.
   if (values_layer_is_used())
     EC_TRY(check_values_identity(file_system_, options_.values_directory, store_id_));
-  // Besides the tables a value table a namespace.
-  EC_TRY(
-      file_numbers_.reserve(*versions_, versions_->state().namespaces.size() + kTablesPerFlushMax));
+  ExpiryView expiry = expiry_of_all();
+  // Besides the tables a value table a namespace, and a bucket where there are any.
+  const std::uint64_t values_max =
+      versions_->state().namespaces.size() * (expiry.empty() ? 1 : kOpenBucketsMax);
+  EC_TRY(file_numbers_.reserve(*versions_, values_max + kTablesPerFlushMax));
   const TableWriterContext context{file_system_,
                                    options_,
                                    store_id_,
@@ -178,7 +181,8 @@ Status EngineImpl::write_memtable(const std::shared_ptr<Memtable>& memtable) {
                                    [this](NamespaceId id) {
                                      const auto info = versions_->find_namespace(id);
                                      return info.ok() ? info->name : Bytes();
-                                   }};
+                                   },
+                                   std::move(expiry)};
   std::unique_ptr<EntryCursor> input =
       Memtable::cursor(memtable, {}, {}, Direction::Forward, kEverySequence);
   std::shared_ptr<const RangeDeletes> deletes = memtable->range_deletes();
@@ -203,6 +207,8 @@ Status EngineImpl::commit_tables(const TableOutput& output, const Memtable& memt
   VersionEdit edit;
   edit.added_value_files = output.value_files;
   edit.added_tables = output.tables;
+  // What the memtable's own cover was left out.
+  for (TableMetadata& table : edit.added_tables) table.purged_sequence = last_sequence;
   edit.range_deletes = memtable.range_delete_list();
   edit.flushed_sequence = last_sequence;
   const std::uint64_t oldest_wal_segment = wal_->oldest_needed(last_sequence);

@@ -42,9 +42,10 @@ std::vector<Cluster> cluster_items(std::vector<TableCache::ItemSpan> spans) {
 
 class Counter {
  public:
-  Counter(const VisibleView& at, TableCache& tables, const FullKeyRange& range)
+  Counter(const VisibleView& at, TableCache& tables, ExpiryView expiry, const FullKeyRange& range)
       : range_(range),
         hidden_(at),
+        expiry_(std::move(expiry)),
         merge_(merge_view(at, tables, range, Direction::Forward, false)) {
     // The memtables alone: what lies between the items, and whether anything lies within one.
     VisibleView memory = at;
@@ -60,7 +61,8 @@ class Counter {
       const bool inside =
           cluster.first >= range_.lower && (range_.upper.empty() || cluster.last < range_.upper);
       const bool alone = (!memory_->valid() || memory_->full_key() > cluster.last) &&
-                         (hidden_.empty() || !hidden_.touches(cluster.first, cluster.last));
+                         (hidden_.empty() || !hidden_.touches(cluster.first, cluster.last)) &&
+                         !expiry_.may_hide(cluster.first, cluster.last);
       if (inside && alone && cluster.items == 1) {
         stats_.entries += cluster.entries - cluster.deletes;
         stats_.stored_bytes += cluster.stored_bytes;
@@ -75,7 +77,8 @@ class Counter {
  private:
   bool is_live(const MergeCursor& at) const {
     return at.kind() == EntryKind::Put &&
-           (hidden_.empty() || !hidden_.hides(at.full_key(), at.sequence()));
+           (hidden_.empty() || !hidden_.hides(at.full_key(), at.sequence())) &&
+           !expiry_.hides(at.full_key());
   }
 
   // Up to `key`, or all the rest when it is empty.
@@ -93,9 +96,18 @@ class Counter {
   Status count_merged(const Cluster& cluster) {
     std::uint64_t live = 0;
     merge_->seek(std::max(cluster.first, range_.lower));
-    for (; merge_->valid() && merge_->full_key() <= cluster.last; merge_->next()) {
+    while (merge_->valid() && merge_->full_key() <= cluster.last) {
+      if (expiry_.hides(merge_->full_key())) {
+        // Not by looking at each: the drive that holds them need not be there.
+        Bytes behind_expired(merge_->full_key());
+        store_ordinal(behind_expired.data() + behind_expired.size() - sizeof(std::uint64_t),
+                      expiry_.horizon(scope_part(behind_expired)));
+        merge_->seek(behind_expired);
+        continue;
+      }
       EC_TRY(merge_->load());
       if (is_live(*merge_)) ++live;
+      merge_->next();
     }
     EC_TRY(merge_->status());
     // Memory may hold more of these keys than the items do.
@@ -114,6 +126,7 @@ class Counter {
 
   const FullKeyRange& range_;
   const HiddenRanges hidden_;
+  const ExpiryView expiry_;
   std::unique_ptr<MergeCursor> merge_;
   std::unique_ptr<MergeCursor> memory_;
   RangeStats stats_;
@@ -121,7 +134,7 @@ class Counter {
 
 }  // namespace
 
-Result<RangeStats> count_range(const VisibleView& at, TableCache& tables,
+Result<RangeStats> count_range(const VisibleView& at, TableCache& tables, ExpiryView expiry,
                                const FullKeyRange& range) {
   if (range.empty()) return RangeStats{};
   std::vector<TableCache::ItemSpan> spans;
@@ -131,7 +144,7 @@ Result<RangeStats> count_range(const VisibleView& at, TableCache& tables,
     EC_ASSIGN_OR_RETURN(auto found, tables.items(table, range.lower, range.upper));
     std::move(found.begin(), found.end(), std::back_inserter(spans));
   }
-  return Counter(at, tables, range).count(cluster_items(std::move(spans)));
+  return Counter(at, tables, std::move(expiry), range).count(cluster_items(std::move(spans)));
 }
 
 Result<std::uint64_t> size_of_range(const Version& version, TableCache& tables, NamespaceId id,

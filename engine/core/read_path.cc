@@ -40,6 +40,8 @@ Result<Bytes> EngineImpl::get(NamespaceId namespace_id, ByteView key, const Read
   gets_.fetch_add(1, std::memory_order_relaxed);
   if (versions_->dropped().contains(namespace_id)) return check_readable(namespace_id);
   const Bytes full_key = make_full_key(namespace_id, key);
+  if (const ExpiryView expiry = expiry_view(namespace_id); expiry.hides(full_key))
+    return not_found("no such key");
   auto found = find_entry(view_for(options), *tables_, full_key, options.fill_cache);
   if (!found.ok()) return explain_read_failure(found.status());
   if (!*found || (*found)->kind == EntryKind::Delete) return not_found("no such key");
@@ -49,9 +51,10 @@ Result<Bytes> EngineImpl::get(NamespaceId namespace_id, ByteView key, const Read
 Result<std::unique_ptr<Iterator>> EngineImpl::scan(NamespaceId namespace_id, const KeyRange& range,
                                                    const ReadOptions& options) {
   EC_TRY(check_readable(namespace_id));
-  auto iterator = make_scan(
-      view_for(options), *tables_, namespace_id, range, options.direction, options.fill_cache,
-      [this](Status failure) { return explain_read_failure(std::move(failure)); });
+  auto iterator = make_scan(view_for(options), *tables_, expiry_view(namespace_id), namespace_id,
+                            range, options.direction, options.fill_cache, [this](Status failure) {
+                              return explain_read_failure(std::move(failure));
+                            });
   if (!iterator->status().ok()) return iterator->status();
   return iterator;
 }
@@ -59,7 +62,8 @@ Result<std::unique_ptr<Iterator>> EngineImpl::scan(NamespaceId namespace_id, con
 Result<RangeStats> EngineImpl::range_stats(NamespaceId namespace_id, const KeyRange& range,
                                            const ReadOptions& options) {
   EC_TRY(check_readable(namespace_id));
-  auto counted = count_range(view_for(options), *tables_, full_key_range(namespace_id, range));
+  auto counted = count_range(view_for(options), *tables_, expiry_view(namespace_id),
+                             full_key_range(namespace_id, range));
   if (!counted.ok()) return explain_read_failure(counted.status());
   return counted;
 }

@@ -39,10 +39,12 @@ MergeSource table_source(TableCache& tables, std::shared_ptr<const TableMetadata
 // Walks a merge and hides deletes.
 class ScanIterator final : public Iterator {
  public:
-  ScanIterator(VisibleView at, std::unique_ptr<MergeCursor> merge, NamespaceId id,
-               FullKeyRange range, Direction direction, std::function<Status(Status)> explain)
+  ScanIterator(VisibleView at, std::unique_ptr<MergeCursor> merge, ExpiryView expiry,
+               NamespaceId id, FullKeyRange range, Direction direction,
+               std::function<Status(Status)> explain)
       : at_(std::move(at)),
         hidden_(at_),
+        expiry_(std::move(expiry)),
         merge_(std::move(merge)),
         id_(id),
         range_(std::move(range)),
@@ -78,6 +80,7 @@ class ScanIterator final : public Iterator {
   void settle() {
     valid_ = false;
     for (; merge_->valid(); merge_->next()) {
+      if (!expiry_.empty() && !skip_expired()) break;
       if (!merge_->load().ok()) break;
       if (merge_->kind() != EntryKind::Put) continue;
       if (!hidden_.empty() && hidden_.hides(merge_->full_key(), merge_->sequence())) continue;
@@ -87,8 +90,29 @@ class ScanIterator final : public Iterator {
     if (!merge_->status().ok()) status_ = explain_(merge_->status());
   }
 
+  // Past what has expired of each series, in one step. False at the end.
+  bool skip_expired() {
+    while (merge_->valid() && expiry_.hides(merge_->full_key())) {
+      Bytes target(merge_->full_key());
+      char* const ordinal = target.data() + target.size() - sizeof(std::uint64_t);
+      const bool forward = direction_ == Direction::Forward;
+      if (!forward && ordinal_in(target) == 0) {
+        merge_->next();
+        continue;
+      }
+      store_ordinal(ordinal, forward ? expiry_.horizon(scope_part(target)) : 0);
+      // What lies behind the range is not the iterator's.
+      if (forward && !range_.upper.empty() && target > range_.upper) target = range_.upper;
+      if (!forward && target < range_.lower) target = range_.lower;
+      merge_->seek(target);
+      if (!forward && merge_->valid() && merge_->full_key() == ByteView(target)) merge_->next();
+    }
+    return merge_->valid();
+  }
+
   VisibleView at_;
   const HiddenRanges hidden_;
+  const ExpiryView expiry_;
   std::unique_ptr<MergeCursor> merge_;
   NamespaceId id_;
   FullKeyRange range_;
@@ -178,13 +202,13 @@ std::unique_ptr<MergeCursor> merge_view(const VisibleView& at, TableCache& table
   return std::make_unique<MergeCursor>(std::move(sources), direction);
 }
 
-std::unique_ptr<Iterator> make_scan(const VisibleView& at, TableCache& tables, NamespaceId id,
-                                    const KeyRange& range, Direction direction, bool fill_cache,
-                                    std::function<Status(Status)> explain) {
+std::unique_ptr<Iterator> make_scan(const VisibleView& at, TableCache& tables, ExpiryView expiry,
+                                    NamespaceId id, const KeyRange& range, Direction direction,
+                                    bool fill_cache, std::function<Status(Status)> explain) {
   FullKeyRange full = full_key_range(id, range);
   auto merge = merge_view(at, tables, full, direction, fill_cache);
-  return std::make_unique<ScanIterator>(at, std::move(merge), id, std::move(full), direction,
-                                        std::move(explain));
+  return std::make_unique<ScanIterator>(at, std::move(merge), std::move(expiry), id,
+                                        std::move(full), direction, std::move(explain));
 }
 
 }  // namespace edgecase::engine

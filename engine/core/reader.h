@@ -6,6 +6,7 @@
 #include "core/merge_cursor.h"
 #include "core/read_view.h"
 #include "edgecase/engine.h"
+#include "expiry/expiry_view.h"
 #include "table/table_cache.h"
 
 namespace edgecase::engine {
@@ -28,16 +29,16 @@ std::unique_ptr<MergeCursor> merge_view(const VisibleView& at, TableCache& table
                                         const FullKeyRange& range, Direction direction,
                                         bool fill_cache);
 
-// What the caller of a scan sees: puts only, user keys.
-std::unique_ptr<Iterator> make_scan(const VisibleView& at, TableCache& tables, NamespaceId id,
-                                    const KeyRange& range, Direction direction, bool fill_cache,
-                                    std::function<Status(Status)> explain);
+// What the caller of a scan sees: puts only, user keys, nothing that has expired.
+std::unique_ptr<Iterator> make_scan(const VisibleView& at, TableCache& tables, ExpiryView expiry,
+                                    NamespaceId id, const KeyRange& range, Direction direction,
+                                    bool fill_cache, std::function<Status(Status)> explain);
 
 // Bytes of items, from metadata; an item that a bound cuts counts half.
 Result<std::uint64_t> size_of_range(const Version& version, TableCache& tables, NamespaceId id,
                                     const FullKeyRange& range);
 
-Result<RangeStats> count_range(const VisibleView& at, TableCache& tables,
+Result<RangeStats> count_range(const VisibleView& at, TableCache& tables, ExpiryView expiry,
                                const FullKeyRange& range);
 
 }  // namespace edgecase::engine

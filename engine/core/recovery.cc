@@ -42,6 +42,7 @@ Status EngineImpl::recover_store() {
   wal_ = std::make_unique<Wal>(file_system_, environment_.random,
                                Wal::Settings{options_.metadata_directory, store_id_,
                                              options_.wal_segment_bytes, options_.wal_limit_bytes});
+  expiry_clock_ = std::make_unique<ExpiryClock>(environment_.clock, state.expiry_mark_ns);
   make_compactor();
   active_ = std::make_shared<Memtable>(memtable_bytes_);
   {
@@ -82,8 +83,9 @@ void EngineImpl::make_compactor() {
         compaction_failure_layer_ = layer_of(failure);
         environment_.listener.on_degraded(name_of(compaction_failure_layer_), failure);
       },
-      [this] { environment_.listener.on_resumed(name_of(compaction_failure_layer_)); }});
-  drop_rule_ = std::make_unique<EngineDropRule>(*versions_);
+      [this] { environment_.listener.on_resumed(name_of(compaction_failure_layer_)); },
+      [this] { return expiry_of_all(); }, [this] { return note_expiry_mark(kExpiryMarkNs); }});
+  drop_rule_ = std::make_unique<EngineDropRule>(*versions_, *expiry_clock_, options_.expiry);
   compactor_->set_drop_rule(drop_rule_.get());
 }
 

@@ -7,6 +7,7 @@
 #include "base/entry.h"
 #include "base/value_pointer.h"
 #include "edgecase/engine.h"
+#include "expiry/retention_rules.h"
 
 namespace edgecase::engine {
 
@@ -19,7 +20,14 @@ struct ValueFileMetadata {
   Placement placement = Placement::Values;
   std::uint64_t size_bytes = 0;
   std::uint64_t item_count = 0;
-  std::uint32_t checksum = 0;  // crc32c of the whole file
+  std::uint32_t checksum = 0;    // crc32c of the whole file
+  std::uint64_t item_bytes = 0;  // of its items, when it was written
+  // By the rules of `rule_epoch` everything in it has expired by `bucket.end_ns`, and nothing has
+  // before `expiry_min_ns`.
+  Bucket bucket = {};
+  std::int64_t expiry_min_ns = kNeverNs;
+  std::int64_t time_min_ns = kNeverNs;  // of its keys, where they have times
+  RuleEpoch rule_epoch = 0;
 };
 
 // Level 0 is what flushes wrote, of all namespaces; from level 1 down a table holds one namespace.
@@ -44,6 +52,10 @@ struct TableMetadata {
   std::uint32_t checksum = 0;  // crc32c of the whole file
   SequenceNumber sequence_min = 0;
   SequenceNumber sequence_max = 0;
+  // No entry is covered by a range delete up to this sequence.
+  SequenceNumber purged_sequence = 0;
+  // What rules up to this epoch changed has been moved to files that know of it.
+  RuleEpoch rule_epoch = 0;
   Bytes smallest;  // full keys, both included
   Bytes largest;
   std::vector<ValueFileUse> value_files;  // what its items point into, ascending

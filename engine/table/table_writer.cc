@@ -8,6 +8,7 @@
 #include "edgecase/engine.h"
 #include "file/file_names.h"
 #include "metadata/umeta_writer.h"
+#include "table/bucket_files.h"
 #include "value/group.h"
 #include "value/series_columns.h"
 #include "value/series_key.h"
@@ -38,14 +39,15 @@ class TablesBuilder {
   Status add(const EntryView& entry);
   Status add(const SeriesRun& run);
   Status add_each(const SeriesRun& run);
-  Status enter_namespace(NamespaceId id);
+  Status add_piece(const SeriesRun& run);
+  void enter_namespace(NamespaceId id);
   Status leave_namespace();
+  Status enter_bucket(const ItemExpiry& item);
   Status write_group();
   Status write_single(const EntryView& entry);
   Status write_record(std::unique_ptr<UMetaWriter>& table, ItemType type,
                       const ValuePointer& pointer, const ItemSummary& summary,
                       std::span<const EntryView> filtered);
-  Result<std::unique_ptr<ValueTableWriter>> create_values(NamespaceId id);
   Result<std::unique_ptr<UMetaWriter>> create_table();
   Status finish_table(UMetaWriter& table, TableKind kind);
   template <typename Writer>
@@ -54,6 +56,7 @@ class TablesBuilder {
 
   const TableWriterContext& context_;
   const std::size_t threshold_bytes_;
+  BucketFiles values_;
   CBuffer group_;          // of a namespace with GroupCodec::Plain
   SeriesColumns columns_;  // of one with GroupCodec::Series
   Bytes filter_;           // of the item being written
@@ -63,7 +66,8 @@ class TablesBuilder {
   bool in_namespace_ = false;
   NamespaceId namespace_id_ = 0;
   NamespaceOptions namespace_options_;
-  std::unique_ptr<ValueTableWriter> values_;  // of the current namespace
+  ExpiryView expiry_;        // of the current namespace
+  ItemExpiry group_expiry_;  // of the group that is being gathered
   std::unique_ptr<UMetaWriter> groups_table_;
   std::unique_ptr<UMetaWriter> singles_table_;
 };
@@ -72,6 +76,7 @@ TablesBuilder::TablesBuilder(const TableWriterContext& context)
     : context_(context),
       threshold_bytes_(
           std::min<std::size_t>(context.options.coalesce_threshold_bytes, kThresholdMaxBytes)),
+      values_(context),
       group_(group_bytes_of(context.options, GroupCodec::Plain), kGroupEntriesMax),
       columns_(group_bytes_of(context.options, GroupCodec::Series), kGroupEntriesMax) {}
 
@@ -101,13 +106,16 @@ Status TablesBuilder::add(const EntryView& entry) {
   const NamespaceId id = namespace_of(entry.full_key);
   if (!in_namespace_ || id != namespace_id_) {
     EC_TRY(leave_namespace());
-    EC_TRY(enter_namespace(id));
+    enter_namespace(id);
   }
+  if (expiry_.hides(entry.full_key)) return ok();
   const bool is_large = entry.kind == EntryKind::Put && entry.value.size() >= threshold_bytes_;
   if (is_large || !context_.options.coalesce) return write_single(entry);
+  EC_TRY(enter_bucket(expiry_of_entry(expiry_, namespace_options_.codec, entry.full_key)));
   if (namespace_options_.codec == GroupCodec::Series) {
     if (columns_.add(entry)) return ok();
     EC_TRY(write_group());
+    EC_TRY(enter_bucket(expiry_of_entry(expiry_, namespace_options_.codec, entry.full_key)));
     EC_CHECK(columns_.add(entry));
     return ok();
   }
@@ -120,18 +128,63 @@ Status TablesBuilder::add(const SeriesRun& run) {
   const NamespaceId id = namespace_of(run.prefix);
   if (!in_namespace_ || id != namespace_id_) {
     EC_TRY(leave_namespace());
-    EC_TRY(enter_namespace(id));
+    enter_namespace(id);
   }
   const bool covers_scope =
       run.prefix.size() >= kNamespacePrefixBytes + namespace_options_.scope_bytes;
   const bool together = context_.options.coalesce && threshold_bytes_ > kTaggedNumberBytes &&
                         namespace_options_.codec == GroupCodec::Series && covers_scope;
   if (!together) return add_each(run);
+  if (expiry_.empty()) return add_piece(run);
+  // In pieces of one bucket each, without what has expired.
+  const auto first_at = [&](std::span<const SeriesEntry> entries, std::uint64_t ordinal) {
+    return static_cast<std::size_t>(
+        std::partition_point(entries.begin(), entries.end(),
+                             [&](const SeriesEntry& entry) { return entry.ordinal < ordinal; }) -
+        entries.begin());
+  };
+  const std::int64_t retention_ns = expiry_.retention_ns(run.prefix);
+  std::span<const SeriesEntry> rest =
+      run.entries.subspan(first_at(run.entries, expiry_.horizon(run.prefix)));
+  while (!rest.empty()) {
+    const Bucket bucket = bucket_of(time_of_ordinal(rest.front().ordinal), retention_ns);
+    std::int64_t end_ns = 0;
+    const bool bounded =
+        bucket.expires() && !__builtin_sub_overflow(bucket.end_ns, retention_ns, &end_ns);
+    const std::size_t count =
+        bounded ? std::max<std::size_t>(1, first_at(rest, ordinal_of_time(end_ns))) : rest.size();
+    EC_TRY(add_piece({run.prefix, rest.first(count)}));
+    rest = rest.subspan(count);
+  }
+  return ok();
+}
+
+Status TablesBuilder::add_piece(const SeriesRun& run) {
   SeriesRun rest = run;
   while (!rest.entries.empty()) {
+    ItemExpiry item;
+    item.time_min_ns = time_of_ordinal(rest.entries.front().ordinal);
+    if (!expiry_.empty()) {
+      const std::int64_t retention_ns = expiry_.retention_ns(rest.prefix);
+      item.bucket = bucket_of(item.time_min_ns, retention_ns);
+      item.expiry_min_ns = expiry_of(item.time_min_ns, retention_ns);
+    }
+    EC_TRY(enter_bucket(item));
     const std::size_t taken = columns_.add(rest);
     rest.entries = rest.entries.subspan(taken);
     if (taken == 0) EC_TRY(write_group());
+  }
+  return ok();
+}
+
+// Before an entry is added: a group lies in one bucket.
+Status TablesBuilder::enter_bucket(const ItemExpiry& item) {
+  const bool gathering = !columns_.empty() || !group_.empty();
+  if (gathering && !(item.bucket == group_expiry_.bucket)) EC_TRY(write_group());
+  if (columns_.empty() && group_.empty()) {
+    group_expiry_ = item;
+  } else {
+    group_expiry_.add(item);
   }
   return ok();
 }
@@ -151,46 +204,46 @@ Status TablesBuilder::add_each(const SeriesRun& run) {
   return ok();
 }
 
-Status TablesBuilder::enter_namespace(NamespaceId id) {
+void TablesBuilder::enter_namespace(NamespaceId id) {
   in_namespace_ = true;
   namespace_id_ = id;
   namespace_options_ = context_.namespace_options(id);
   group_.set_scope_bytes(namespace_options_.scope_bytes);
   columns_.set_scope_bytes(namespace_options_.scope_bytes);
-  EC_ASSIGN_OR_RETURN(values_, create_values(id));
-  return ok();
+  expiry_ = context_.expiry.of_namespace(id);
+  values_.begin(id, namespace_options_);
 }
 
 Status TablesBuilder::leave_namespace() {
   if (!in_namespace_) return ok();
   EC_TRY(write_group());
-  EC_TRY(values_->finish());
-  const ValueFileMetadata file = describe_values(*values_);
-  output_.value_files.push_back(file);
-  (file.placement == Placement::Values ? output_.value_bytes : output_.metadata_bytes) +=
-      file.size_bytes;
-  values_.reset();
+  EC_TRY(values_.close_all(output_));
   in_namespace_ = false;
   return ok();
 }
 
 Status TablesBuilder::write_group() {
+  if (columns_.empty() && group_.empty()) return ok();
+  EC_ASSIGN_OR_RETURN(ValueTableWriter* const values, values_.open(group_expiry_));
   if (!columns_.empty()) {
-    EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values_->append_group(columns_));
+    EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values->append_group(columns_));
     EC_TRY(write_record(groups_table_, ItemType::SeriesGroup, pointer, columns_.summary(),
                         columns_.heads()));
     columns_.clear();
   }
   if (group_.empty()) return ok();
   const std::span<const EntryView> entries = group_.entries();
-  EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values_->append_group(entries));
+  EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values->append_group(entries));
   EC_TRY(write_record(groups_table_, ItemType::PlainGroup, pointer, summary_of(entries), entries));
   group_.clear();
   return ok();
 }
 
 Status TablesBuilder::write_single(const EntryView& entry) {
-  EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values_->append_single(entry));
+  EC_ASSIGN_OR_RETURN(
+      ValueTableWriter* const values,
+      values_.open(expiry_of_entry(expiry_, namespace_options_.codec, entry.full_key)));
+  EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values->append_single(entry));
   const std::span<const EntryView> entries(&entry, 1);
   return write_record(singles_table_, ItemType::Single, pointer, summary_of(entries), entries);
 }
@@ -206,20 +259,6 @@ Status TablesBuilder::write_record(std::unique_ptr<UMetaWriter>& table, ItemType
   append_item_filter(filter_, type, filtered);
   record.filter = filter_;
   return table->add(record);
-}
-
-Result<std::unique_ptr<ValueTableWriter>> TablesBuilder::create_values(NamespaceId id) {
-  ValueTableHead head;
-  head.identity = {context_.store_id, context_.allocate_file_number()};
-  head.namespace_id = id;
-  head.placement = namespace_options_.placement;
-  head.codec = namespace_options_.codec;
-  head.scope_bytes = namespace_options_.scope_bytes;
-  if (context_.namespace_name) head.namespace_name = context_.namespace_name(id);
-  const std::string path =
-      value_table_path(context_.options.metadata_directory, context_.options.values_directory,
-                       head.placement, head.identity.file_number);
-  return begun(path, ValueTableWriter::create(context_.file_system, path, head));
 }
 
 Result<std::unique_ptr<UMetaWriter>> TablesBuilder::create_table() {
@@ -260,17 +299,19 @@ Status TablesBuilder::finish() {
 Status TablesBuilder::finish_table(UMetaWriter& table, TableKind kind) {
   EC_TRY(table.finish());
   TableMetadata metadata = describe_table(table, kind);
+  metadata.rule_epoch = context_.expiry.epoch();
   output_.metadata_bytes += metadata.size_bytes;
   output_.tables.push_back(std::move(metadata));
   return ok();
 }
 
 void TablesBuilder::discard() {
-  values_.reset();
+  values_.discard();
   groups_table_.reset();
   singles_table_.reset();
   // What cannot be removed now is removed by the next recovery: no manifest names it.
   for (const std::string& path : created_) (void)context_.file_system.remove_file(path);
+  for (const std::string& path : values_.created()) (void)context_.file_system.remove_file(path);
 }
 
 }  // namespace
@@ -302,6 +343,7 @@ ValueFileMetadata describe_values(const ValueTableWriter& values) {
   file.size_bytes = values.size_bytes();
   file.item_count = values.item_count();
   file.checksum = values.checksum();
+  file.item_bytes = values.item_bytes();
   return file;
 }
 

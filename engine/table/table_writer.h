@@ -16,6 +16,7 @@
 #include "base/store_id.h"
 #include "edgecase/file_system.h"
 #include "edgecase/options.h"
+#include "expiry/expiry_view.h"
 #include "metadata/umeta_block.h"
 #include "table/table_metadata.h"
 
@@ -38,6 +39,7 @@ struct TableWriterContext {
   std::function<FileNumber()> allocate_file_number;
   std::function<NamespaceOptions(NamespaceId)> namespace_options;
   std::function<Bytes(NamespaceId)> namespace_name = {};  // for value tables; may be missing
+  ExpiryView expiry = {};  // of all namespaces: what has expired is left out
 };
 
 // How large a namespace's groups are, within what readers accept.

@@ -79,6 +79,7 @@ Result<ValuePointer> ValueTableWriter::append_item(const ItemSummary& summary) {
                                              ByteView(item_).substr(kItemChecksumBytes)));
   EC_TRY(append(item_));
   item_sizes_.push_back(item_.size());
+  item_bytes_ += item_.size();
   entries_ += summary.entries;
   deletes_ += summary.deletes;
   sequence_min_ = std::min(sequence_min_, summary.sequence_min);

@@ -50,6 +50,7 @@ class ValueTableWriter {
   // So far; after finish() of the whole file.
   std::uint64_t size_bytes() const { return file_->size_bytes(); }
   std::uint64_t item_count() const { return item_sizes_.size(); }
+  std::uint64_t item_bytes() const { return item_bytes_; }
   std::uint32_t checksum() const { return checksum_; }
 
  private:
@@ -63,6 +64,7 @@ class ValueTableWriter {
   std::uint32_t checksum_ = 0;
   Bytes item_;  // the one being built
   std::vector<std::uint64_t> item_sizes_;
+  std::uint64_t item_bytes_ = 0;
   std::uint64_t entries_ = 0;
   std::uint64_t deletes_ = 0;
   SequenceNumber sequence_min_ = UINT64_MAX;

@@ -113,6 +113,24 @@ Status apply_files(Version& version, const VersionEdit& edit) {
   return arrange(version);
 }
 
+Status apply_retention(VersionState& state, const VersionEdit& edit) {
+  if (edit.expiry_mark_ns)
+    state.expiry_mark_ns = std::max(state.expiry_mark_ns, *edit.expiry_mark_ns);
+  const bool known = state.retention != nullptr;
+  if (edit.rule_changes.empty() && edit.scopes.empty() &&
+      (edit.dropped_namespaces.empty() || !known))
+    return ok();
+  auto rules = std::make_shared<RetentionRules>();
+  if (known) *rules = *state.retention;
+  if (!edit.scopes.empty()) *rules = RetentionRules(edit.scopes);
+  const bool fits =
+      edit.rule_changes.empty() || rules->change(edit.rule_changes, state.expiry_mark_ns);
+  if (!fits) return misfit("has more retention rules than", kRetentionRulesMax);
+  for (const NamespaceId id : edit.dropped_namespaces) rules->forget_namespace(id);
+  state.retention = std::move(rules);
+  return ok();
+}
+
 // A range delete goes when no table holds anything older in its range.
 void take_range_deletes(Version& version, const VersionEdit& edit) {
   std::vector<RangeDelete>& all = version.range_delete_list;
@@ -121,8 +139,8 @@ void take_range_deletes(Version& version, const VersionEdit& edit) {
   all = RangeDeletes(all).newest();
   std::erase_if(all, [&](const RangeDelete& each) {
     return std::none_of(version.tables.begin(), version.tables.end(), [&](const auto& table) {
-      return table->sequence_min < each.sequence && table->largest >= each.lower &&
-             table->smallest < each.upper;
+      return table->sequence_min < each.sequence && table->purged_sequence < each.sequence &&
+             table->largest >= each.lower && table->smallest < each.upper;
     });
   });
   version.range_deletes = all.empty() ? nullptr : std::make_shared<const RangeDeletes>(all);
@@ -229,7 +247,7 @@ Status VersionState::apply(const VersionEdit& edit) {
       return misfit("lowers the oldest WAL segment to", *edit.oldest_wal_segment);
     oldest_wal_segment = *edit.oldest_wal_segment;
   }
-  return ok();
+  return apply_retention(*this, edit);
 }
 
 VersionEdit VersionState::snapshot() const {
@@ -243,6 +261,10 @@ VersionEdit VersionState::snapshot() const {
   edit.range_deletes = version->range_delete_list;
   edit.flushed_sequence = flushed_sequence;
   edit.oldest_wal_segment = oldest_wal_segment;
+  if (retention != nullptr) {
+    edit.expiry_mark_ns = expiry_mark_ns;
+    edit.scopes = retention->scopes();
+  }
   return edit;
 }
 

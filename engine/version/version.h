@@ -8,6 +8,7 @@
 // the newer, wherever they lie.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <vector>
@@ -62,6 +63,9 @@ struct VersionState {
   NamespaceId namespace_id_limit = 1;
   SequenceNumber flushed_sequence = 0;
   std::uint64_t oldest_wal_segment = 0;
+  // Null: there was never a rule.
+  std::shared_ptr<const RetentionRules> retention;
+  std::int64_t expiry_mark_ns = std::numeric_limits<std::int64_t>::min();
 
   // Corruption when the edit does not fit: a file added twice, or removed and not there, ...
   Status apply(const VersionEdit& edit);

@@ -20,6 +20,9 @@ enum class Tag : unsigned char {
   OldestWalSegment = 10,
   DroppedNamespace = 11,
   RangeDelete = 12,
+  ExpiryMark = 13,
+  RuleChange = 14,
+  Scope = 15,
 };
 
 constexpr std::size_t kFullKeyMaxBytes = kKeySizeMaxBytes + kNamespacePrefixBytes;
@@ -50,6 +53,20 @@ void append_value_file(Bytes& out, const ValueFileMetadata& file) {
   append_varint64(out, file.size_bytes);
   append_varint64(out, file.item_count);
   append_fixed32(out, file.checksum);
+  append_varint64(out, file.item_bytes);
+  append_varint64(out, file.rule_epoch);
+  append_varint64(out, file.time_min_ns == kNeverNs ? 0 : zigzag(file.time_min_ns) + 1);
+  out.push_back(static_cast<char>(file.bucket.bucket_class));
+  if (!file.bucket.expires()) return;
+  append_varint64(out, zigzag(file.bucket.end_ns));
+  append_varint64(out, zigzag(file.expiry_min_ns));
+}
+
+void append_rule(Bytes& out, Tag tag, const ScopeState& scope) {
+  append_tag(out, tag);
+  append_length_prefixed(out, scope.prefix);
+  const bool has_own = scope.retention_ns.has_value();
+  append_varint64(out, has_own ? static_cast<std::uint64_t>(*scope.retention_ns) + 1 : 0);
 }
 
 void append_table(Bytes& out, const TableMetadata& table) {
@@ -68,6 +85,8 @@ void append_table(Bytes& out, const TableMetadata& table) {
   append_fixed32(out, table.checksum);
   append_varint64(out, table.sequence_min);
   append_varint64(out, table.sequence_max);
+  append_varint64(out, table.purged_sequence);
+  append_varint64(out, table.rule_epoch);
   append_length_prefixed(out, table.smallest);
   append_length_prefixed(out, table.largest);
   append_varint64(out, table.value_files.size());
@@ -100,6 +119,9 @@ class Decoder {
       case Tag::OldestWalSegment: return take_number(edit.oldest_wal_segment.emplace());
       case Tag::RangeDelete: return take_range_delete(edit.range_deletes.emplace_back());
       case Tag::DroppedNamespace: return take_number32(edit.dropped_namespaces.emplace_back());
+      case Tag::ExpiryMark: return take_time(edit.expiry_mark_ns.emplace());
+      case Tag::RuleChange: return take_rule(edit.rule_changes.emplace_back());
+      case Tag::Scope: return take_scope(edit.scopes.emplace_back());
     }
     return newer("field", tag);
   }
@@ -169,7 +191,43 @@ class Decoder {
     EC_TRY(take_placement(file.placement));
     EC_TRY(take_number(file.size_bytes));
     EC_TRY(take_number(file.item_count));
-    return take_checksum(file.checksum);
+    EC_TRY(take_checksum(file.checksum));
+    EC_TRY(take_number(file.item_bytes));
+    EC_TRY(take_number(file.rule_epoch));
+    std::uint64_t time = 0;
+    EC_TRY(take_number(time));
+    file.time_min_ns = time == 0 ? kNeverNs : unzigzag(time - 1);
+    EC_TRY(take_byte(file.bucket.bucket_class));
+    if (file.bucket.bucket_class == 0) return ok();
+    if (file.bucket.bucket_class > kBucketClassMax)
+      return newer("class of buckets", file.bucket.bucket_class);
+    EC_TRY(take_time(file.bucket.end_ns));
+    return take_time(file.expiry_min_ns);
+  }
+
+  Status take_time(std::int64_t& time_ns) {
+    std::uint64_t value = 0;
+    EC_TRY(take_number(value));
+    time_ns = unzigzag(value);
+    return ok();
+  }
+
+  Status take_rule(ScopeState& scope) {
+    EC_TRY(take_text(kFullKeyMaxBytes, scope.prefix));
+    if (scope.prefix.size() < kNamespacePrefixBytes) return damaged("a rule of no namespace");
+    std::uint64_t value = 0;
+    EC_TRY(take_number(value));
+    if (value == 0) return ok();
+    if (value == 1 || value - 1 > static_cast<std::uint64_t>(kRetentionForever))
+      return damaged("a retention out of range");
+    scope.retention_ns = static_cast<std::int64_t>(value - 1);
+    return ok();
+  }
+
+  Status take_scope(ScopeState& scope) {
+    EC_TRY(take_rule(scope));
+    EC_TRY(take_number(scope.floor));
+    return take_number(scope.epoch);
   }
 
   Status take_range_delete(RangeDelete& each) {
@@ -201,6 +259,8 @@ class Decoder {
     EC_TRY(take_checksum(table.checksum));
     EC_TRY(take_number(table.sequence_min));
     EC_TRY(take_number(table.sequence_max));
+    EC_TRY(take_number(table.purged_sequence));
+    EC_TRY(take_number(table.rule_epoch));
     EC_TRY(take_text(kFullKeyMaxBytes, table.smallest));
     EC_TRY(take_text(kFullKeyMaxBytes, table.largest));
     if (table.smallest.size() < kNamespacePrefixBytes || table.largest < table.smallest)
@@ -244,6 +304,13 @@ Bytes VersionEdit::encode() const {
   for (const FileNumber number : removed_tables) append_number(out, Tag::RemovedTable, number);
   if (flushed_sequence) append_number(out, Tag::FlushedSequence, *flushed_sequence);
   if (oldest_wal_segment) append_number(out, Tag::OldestWalSegment, *oldest_wal_segment);
+  if (expiry_mark_ns) append_number(out, Tag::ExpiryMark, zigzag(*expiry_mark_ns));
+  for (const ScopeState& each : rule_changes) append_rule(out, Tag::RuleChange, each);
+  for (const ScopeState& each : scopes) {
+    append_rule(out, Tag::Scope, each);
+    append_varint64(out, each.floor);
+    append_varint64(out, each.epoch);
+  }
   return out;
 }
 

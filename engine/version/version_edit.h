@@ -12,11 +12,14 @@
 //     3  namespace ids below this have been given out
 //     4  one namespace: id, name (bytes), placement (1 byte), codec (1 byte), scope_bytes
 //     5  one added value file: number, namespace id, placement (1 byte), size in bytes, items,
-//        checksum (fixed32)
+//        checksum (fixed32), bytes of items, epoch of the retention rules, earliest time of a key
+//        (varint, zigzag, + 1; 0 for none), class of its bucket (1 byte); unless that is 0: end of
+//        the bucket, earliest expiry (varints, zigzag)
 //     6  one removed value file: number
 //     7  one added table: level (1 byte), kind (1 byte: 0 groups, 1 singles), number, from level 1
 //        on: namespace id, run; size in bytes, entries, deletes, items, checksum (fixed32),
-//        smallest sequence, largest sequence, smallest full key (bytes), largest full key (bytes),
+//        smallest sequence, largest sequence, sequence up to which range deletes have been applied,
+//        epoch of the retention rules, smallest full key (bytes), largest full key (bytes),
 //        count of value files; of each: number, bytes of the items that the table points to
 //     8  one removed table: number
 //     9  everything up to this sequence is in tables
@@ -25,6 +28,11 @@
 //    11  one dropped namespace: id. Its value files, and tables that held nothing else, are removed
 //    by
 //        the same edit; other tables of level 0 no longer point into them
+//    13  the time that expiry has reached (varint, zigzag)
+//    14  one change of a retention rule, at that time: prefix (bytes), retention + 1 in ns or 0 for
+//        none
+//    15  one scope of the retention rules: prefix (bytes), retention + 1 or 0, floor, epoch; in a
+//        manifest's first edit alone
 //
 // An unknown tag, level, kind, placement or codec comes from a newer version and is refused.
 // Limits: names kNamespaceNameMaxBytes, keys kKeySizeMaxBytes and the prefix.
@@ -36,6 +44,7 @@
 
 #include "base/range_deletes.h"
 #include "edgecase/engine.h"
+#include "expiry/retention_rules.h"
 #include "table/table_metadata.h"
 
 namespace edgecase::engine {
@@ -55,6 +64,9 @@ struct VersionEdit {
   std::vector<RangeDelete> range_deletes;
   std::optional<SequenceNumber> flushed_sequence;
   std::optional<std::uint64_t> oldest_wal_segment;
+  std::optional<std::int64_t> expiry_mark_ns;
+  std::vector<ScopeState> rule_changes;  // prefix and retention alone
+  std::vector<ScopeState> scopes;
 
   Bytes encode() const;
   // Corruption, or Unsupported for what only a newer version writes.

@@ -217,6 +217,7 @@ bool VersionSet::has_obsolete_files() const {
 
 void VersionSet::install(VersionState next) {
   has_range_deletes_.store(next.version->range_deletes != nullptr, std::memory_order_release);
+  has_retention_.store(next.retention != nullptr, std::memory_order_release);
   namespace_id_limit_.store(next.namespace_id_limit, std::memory_order_release);
   MutexLock lock(mutex_);
   state_ = std::move(next);
@@ -336,6 +337,25 @@ Result<NamespaceId> VersionSet::create_namespace(std::string_view name,
   edit.namespaces.push_back({before.namespace_id_limit, std::string(name), options});
   EC_TRY(apply_locked(edit));
   return before.namespace_id_limit;
+}
+
+Status VersionSet::change_retention(std::vector<ScopeState> changes, std::int64_t now_ns) {
+  MutexLock lock(edit_mutex_);
+  for (const ScopeState& each : changes) EC_TRY(find_namespace(namespace_of(each.prefix)).status());
+  VersionEdit edit;
+  edit.expiry_mark_ns = now_ns;
+  edit.rule_changes = std::move(changes);
+  const auto rules = retention();
+  RetentionRules next = rules == nullptr ? RetentionRules() : *rules;
+  if (!next.change(edit.rule_changes, now_ns))
+    return busy("there are " + std::to_string(kRetentionRulesMax) + " retention rules, the most");
+  return apply_locked(edit);
+}
+
+std::shared_ptr<const RetentionRules> VersionSet::retention() const {
+  if (!has_retention_.load(std::memory_order_acquire)) return nullptr;
+  MutexLock lock(mutex_);
+  return state_.retention;
 }
 
 Result<NamespaceInfo> VersionSet::find_namespace(std::string_view name) const {

@@ -74,6 +74,11 @@ class VersionSet {
   // Whether the current version has range deletes: cheaper than to look.
   bool has_range_deletes() const { return has_range_deletes_.load(std::memory_order_acquire); }
 
+  // The changes take effect at `now_ns`, durable on return. Busy: kRetentionRulesMax.
+  Status change_retention(std::vector<ScopeState> changes, std::int64_t now_ns);
+  // Null when there was never a rule; then it costs a load.
+  std::shared_ptr<const RetentionRules> retention() const;
+
   std::uint64_t manifest_number() const { return manifest_number_.load(); }
   std::uint64_t manifest_bytes_written() const { return bytes_written_.load(); }
 
@@ -114,6 +119,7 @@ class VersionSet {
   std::atomic<NamespaceId> namespace_id_limit_{1};
   DroppedIds dropped_;  // written under edit_mutex_
   std::atomic<bool> has_range_deletes_{false};
+  std::atomic<bool> has_retention_{false};
   std::atomic<std::uint64_t> manifest_number_{0};
   std::atomic<std::uint64_t> bytes_written_{0};
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/write_batch_reader.h"
+#include "expiry/expiry_view.h"
 
 namespace edgecase::test {
 
@@ -14,6 +15,8 @@ struct ModelEngine::State {
   NamespaceId next_namespace = 1;
   Status next_write, every_write, next_read;
   Stats stats;
+  engine::RetentionRules rules;
+  std::int64_t now_ns = 0;
   std::size_t open_views = 0;
 };
 
@@ -215,7 +218,16 @@ Result<std::shared_ptr<ModelEngine::Map>> ModelEngine::contents(NamespaceId name
     all = &static_cast<const ModelSnapshot<State>&>(*options.snapshot).contents();
   }
   const auto found = all->find(namespace_id);
-  if (found != all->end()) return found->second;
+  if (found != all->end()) {
+    if (!state_->rules.has_namespace(namespace_id)) return found->second;
+    auto live = std::make_shared<Map>(*found->second);
+    const engine::ExpiryView expiry(std::make_shared<const engine::RetentionRules>(state_->rules),
+                                    state_->now_ns);
+    std::erase_if(*live, [&](const auto& entry) {
+      return expiry.hides(engine::make_full_key(namespace_id, entry.first));
+    });
+    return live;
+  }
   if (state_->contents.count(namespace_id) != 0) return std::make_shared<Map>();
   return invalid_argument("unknown namespace " + std::to_string(namespace_id));
 }
@@ -252,6 +264,41 @@ Result<RangeStats> ModelEngine::range_stats(NamespaceId namespace_id, const KeyR
 std::shared_ptr<const Snapshot> ModelEngine::snapshot() {
   const std::lock_guard lock(state_->mutex);
   return std::make_shared<ModelSnapshot<State>>(state_, state_->contents);
+}
+
+Status ModelEngine::set_retention(std::span<const RetentionRule> rules) {
+  const std::lock_guard lock(state_->mutex);
+  if (!state_->every_write.ok()) return state_->every_write;
+  if (!state_->next_write.ok()) return std::exchange(state_->next_write, ok());
+  std::vector<engine::ScopeState> changes;
+  for (const RetentionRule& rule : rules) {
+    if (state_->contents.count(rule.namespace_id) == 0)
+      return not_found("namespace " + std::to_string(rule.namespace_id));
+    changes.push_back({engine::make_full_key(rule.namespace_id, rule.prefix), rule.retention_ns});
+  }
+  if (!state_->rules.change(changes, state_->now_ns)) return busy("too many retention rules");
+  return ok();
+}
+
+std::vector<RetentionRule> ModelEngine::retention_rules() const {
+  const std::lock_guard lock(state_->mutex);
+  std::vector<RetentionRule> all;
+  for (const engine::ScopeState& scope : state_->rules.scopes()) {
+    if (!scope.retention_ns) continue;
+    all.push_back({engine::namespace_of(scope.prefix), Bytes(engine::user_key_of(scope.prefix)),
+                   scope.retention_ns});
+  }
+  return all;
+}
+
+std::int64_t ModelEngine::expiry_now_ns() {
+  const std::lock_guard lock(state_->mutex);
+  return state_->now_ns;
+}
+
+void ModelEngine::set_expiry_now_ns(std::int64_t now_ns) {
+  const std::lock_guard lock(state_->mutex);
+  state_->now_ns = now_ns;
 }
 
 Stats ModelEngine::stats() const {

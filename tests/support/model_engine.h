@@ -50,6 +50,11 @@ class ModelEngine final : public Engine {
   Status compact(const std::vector<NamespaceId>& /*ids*/, const KeyRange& /*range*/) override {
     return ok();
   }
+  Status set_retention(std::span<const RetentionRule> rules) override;
+  std::vector<RetentionRule> retention_rules() const override;
+  std::int64_t expiry_now_ns() override;
+  // The time by which entries expire; 0 at first.
+  void set_expiry_now_ns(std::int64_t now_ns);
   // batches, entries_written, user_bytes_written, wal_syncs (one a Sync write), gets,
   // last_sequence.
   Stats stats() const override;

@@ -6,16 +6,17 @@ _BELOW_BUFFER = ["base", "file", "log"]
 ENGINE = {
     "base": [],
     "crypto": ["base"],
+    "expiry": ["base"],
     "file": ["base"],
     "log": ["base", "file"],
     "buffer": _BELOW_BUFFER,
     "metadata": _BELOW_BUFFER,
     "value": _BELOW_BUFFER + ["crypto"],
-    "table": _BELOW_BUFFER + ["buffer", "metadata", "value"],
-    "version": _BELOW_BUFFER + ["buffer", "metadata", "value", "table"],
-    "compaction": _BELOW_BUFFER + ["buffer", "metadata", "value", "table", "version"],
-    "core": ["base", "crypto", "file", "log", "buffer", "metadata", "value", "table", "version", "compaction"],
-    "check": ["base", "file", "log", "buffer", "metadata", "value", "table", "version", "core"],
+    "table": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value"],
+    "version": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value", "table"],
+    "compaction": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value", "table", "version"],
+    "core": _BELOW_BUFFER + ["crypto", "expiry", "buffer", "metadata", "value", "table", "version", "compaction"],
+    "check": ["base", "expiry", "file", "log", "buffer", "metadata", "value", "table", "version", "core"],
 }
 
 # The same for the daemon; every folder sees the face.

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "edgecase/iterator.h"
 #include "edgecase/options.h"
 #include "edgecase/result.h"
+#include "edgecase/retention.h"
 #include "edgecase/stats.h"
 #include "edgecase/write_batch.h"
 
@@ -116,10 +118,20 @@ class Engine {
   virtual Status flush() = 0;
 
   // Writes memtables out, then merges everything of these namespaces within `range` (user keys)
-  // until no two tables overlap and nothing superseded or deleted is left. Returns when that is
-  // durable; takes as long as reading and writing what overlaps does. Errors leave the store as it
-  // was.
+  // until no two tables overlap and nothing superseded, deleted or expired is left. Returns when
+  // that is durable; takes as long as reading and writing what overlaps does. Errors leave the
+  // store as it was.
   virtual Status compact(const std::vector<NamespaceId>& ids, const KeyRange& range) = 0;
+
+  // Sets and clears rules, all or none; they hold from return on, for what is stored already too
+  // (edgecase/retention.h). Durable on return. Errors: InvalidArgument (a retention below 1 ns, a
+  // namespace of another codec, a prefix over kKeySizeMaxBytes), NotFound (the namespace), Busy
+  // (kRetentionRulesMax), IoError, OutOfSpace.
+  virtual Status set_retention(std::span<const RetentionRule> rules) = 0;
+  // Those that are set, by namespace and prefix.
+  virtual std::vector<RetentionRule> retention_rules() const = 0;
+  // The time by which entries expire: the wall's where it is to be trusted.
+  virtual std::int64_t expiry_now_ns() = 0;
 
   virtual Stats stats() const = 0;
 };

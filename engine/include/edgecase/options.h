@@ -20,6 +20,17 @@ inline constexpr std::uint32_t kRangeDeletesPerBatchMax = 256;
 inline constexpr std::uint32_t kNamespaceNameMaxBytes = 128;
 inline constexpr std::uint32_t kNamespaceCountMax = 1024;
 
+// When the bytes of what has expired go; it is unreadable at once.
+enum class ExpiryMode : unsigned char {
+  // With their bucket, a sixteenth of the retention at most: whole files, nothing is rewritten.
+  // Within kExpiryCheckNs of its end and the merge that runs.
+  Bounded,
+  // At once: what lies in one file with them is written again each time.
+  Exact,
+};
+inline constexpr std::int64_t kExpiryCheckNs = 10'000'000'000;
+inline constexpr std::int64_t kExactExpiryCheckNs = 250'000'000;
+
 struct Options {
   std::string metadata_directory;  // onboard drive: keys, filters, WAL, manifest
   std::string values_directory;    // external drive: values, nothing else. Not the same directory,
@@ -36,6 +47,8 @@ struct Options {
   // A memtable is flushed at this size; 0 = an eighth of memory_limit_bytes;
   // at most two more wait to be written out, and beyond that writers wait.
   std::uint64_t memtable_bytes = 0;
+
+  ExpiryMode expiry = ExpiryMode::Bounded;
 
   // Values smaller than the threshold are gathered into groups; the others are items of their own.
   bool coalesce = true;

@@ -35,12 +35,27 @@ struct CompactionStats {
   std::uint64_t runs = 0;           // of all namespaces, without level 0
   std::uint64_t runs_max = 0;       // of one namespace: what one key may be looked for in
   std::uint64_t garbage_bytes = 0;  // in value files, known to be dead
+  std::uint64_t range_deletes = 0;  // that wait for merges
+};
+
+struct ExpiryStats {
+  std::uint64_t rules = 0;
+  std::uint64_t dropped_files = 0;  // value files that went since open, whole
+  std::uint64_t dropped_bytes = 0;  // their sizes
+  std::uint64_t drops = 0;          // edits that read no drive
+  std::uint64_t purges = 0;         // merges because something had expired or a rule had changed
+  std::uint64_t waiting_bytes = 0;  // of value files that should be gone by now
+  // Earliest time of a reading in a value file; INT64_MAX: none. It may have been superseded.
+  std::int64_t oldest_ns = INT64_MAX;
+  // When the next value file is due; INT64_MAX: none is.
+  std::int64_t next_ns = INT64_MAX;
 };
 
 struct Stats {
   LayerStats metadata;
   LayerStats values;
   CompactionStats compaction;
+  ExpiryStats expiry;
 
   std::uint64_t user_bytes_written = 0;  // keys and values as handed in
   std::uint64_t batches = 0;

@@ -191,8 +191,11 @@ TEST_CASE("what a flush was writing of a namespace when it was dropped is left o
   state.namespaces = {{1, "kept", {}}};
   state.namespace_id_limit = 3;
   VersionEdit edit;
-  edit.added_value_files = {{10, 1, Placement::Values, 1, 1, 0},
-                            {11, id, Placement::Values, 1, 1, 0}};
+  edit.added_value_files.resize(2);
+  edit.added_value_files[0].number = 10;
+  edit.added_value_files[0].namespace_id = 1;
+  edit.added_value_files[1].number = 11;
+  edit.added_value_files[1].namespace_id = id;
   TableMetadata shared;
   shared.number = 12;
   shared.value_files = {{10, 5}, {11, 5}};

@@ -18,7 +18,13 @@ constexpr StoreId kStoreId{1, 2, 3};
 
 VersionEdit added_file(FileNumber number) {
   VersionEdit edit;
-  edit.added_value_files.push_back({number, 1, Placement::Values, 100, 1, 7});
+  ValueFileMetadata file;
+  file.number = number;
+  file.namespace_id = 1;
+  file.size_bytes = 100;
+  file.item_count = 1;
+  file.checksum = 7;
+  edit.added_value_files.push_back(file);
   return edit;
 }
 

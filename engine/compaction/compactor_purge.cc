@@ -1,0 +1,95 @@
+// What the compactor does of its own accord about what is to go: purge.h says what that is.
+#include <utility>
+
+#include "compaction/compactor.h"
+#include "compaction/purge.h"
+#include "file/file_names.h"
+
+namespace edgecase::engine {
+namespace {
+
+// So many range deletes are applied under load, too: writers of others get Busy at
+// kRangeDeletesMax.
+constexpr std::size_t kRangeDeletesSoon = 256;
+
+}  // namespace
+
+void Compactor::remove_obsolete_files() {
+  const Options& options = context_.options;
+  std::uint64_t removed = 0;
+  for (const ObsoleteFile& file : context_.versions.take_obsolete_files()) {
+    context_.tables.forget(file.number);
+    const std::string path =
+        file.kind == ObsoleteFile::Kind::Table
+            ? metadata_table_path(options.metadata_directory, file.number)
+            : value_table_path(options.metadata_directory, options.values_directory, file.placement,
+                               file.number);
+    // What resists is removed at the next open, like everything no manifest names.
+    if (context_.environment.file_system.remove_file(path).ok()) ++removed;
+  }
+  if (removed == 0) return;
+  MutexLock lock(mutex_);
+  stats_.removed_files += removed;
+}
+
+// While there are rules the lane looks for what has expired, whatever else happens.
+void Compactor::schedule_expiry() {
+  if (context_.versions.retention() == nullptr) return;
+  {
+    MutexLock lock(mutex_);
+    if (std::exchange(expiry_scheduled_, true)) return;
+  }
+  context_.schedule(is_exact() ? kExactExpiryCheckNs : kExpiryCheckNs, [this] {
+    {
+      MutexLock lock(mutex_);
+      expiry_scheduled_ = false;
+    }
+    if (const Status noted = context_.note_expiry(); !noted.ok()) return give_up(noted);
+    run();
+  });
+}
+
+// What range deletes and newer small values hide would otherwise stay until something else asks for
+// a merge there.
+Result<bool> Compactor::pick_covered(const Version& version) {
+  if (version.range_delete_list.size() < kRangeDeletesSoon && !is_idle()) {
+    waits_for_quiet_ = true;
+    return false;
+  }
+  PurgeContext purge;
+  purge.within.push_back({});
+  auto plan = pick_purge(version, purge);
+  return plan ? start(*std::move(plan)) : Result<bool>(false);
+}
+
+// Whole files at once, the rest by merges.
+Result<bool> Compactor::pick_expired(const Version& version) {
+  const PurgeContext purge{context_.expiry(), is_exact()};
+  if (purge.expiry.empty()) return false;
+  if (const auto edit = pick_drop(version, purge.expiry)) {
+    EC_TRY(context_.check_values());  // or the files would stay on a drive that comes back
+    EC_TRY(context_.versions.apply(*edit));
+    context_.publish();
+    note_success();
+    MutexLock lock(mutex_);
+    ++expiry_stats_.drops;
+    expiry_stats_.dropped_files += edit->removed_value_files.size();
+    for (const FileNumber number : edit->removed_value_files)
+      expiry_stats_.dropped_bytes += version.value_files.at(number).size_bytes;
+    return true;
+  }
+  auto plan = pick_purge(version, purge);
+  if (!plan) return false;
+  {
+    MutexLock lock(mutex_);
+    ++expiry_stats_.purges;
+  }
+  return start(*std::move(plan));
+}
+
+ExpiryStats Compactor::expiry_stats() const {
+  MutexLock lock(mutex_);
+  return expiry_stats_;
+}
+
+}  // namespace edgecase::engine

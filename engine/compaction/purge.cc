@@ -1,0 +1,130 @@
+#include "compaction/purge.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "compaction/picker.h"
+
+namespace edgecase::engine {
+namespace {
+
+std::int64_t due_ns(const ValueFileMetadata& file, bool exact) {
+  return exact ? file.expiry_min_ns : file.bucket.end_ns;
+}
+
+bool is_used(const Version& version, FileNumber number) {
+  const auto live = version.live_bytes.find(number);
+  return live != version.live_bytes.end() && live->second > 0;
+}
+
+// Files whose bytes must go: something in them has expired or lies in the wrong bucket.
+std::set<FileNumber> files_to_leave(const Version& version, const PurgeContext& context) {
+  std::set<FileNumber> files;
+  if (context.expiry.empty()) return files;
+  for (const auto& [number, file] : version.value_files) {
+    if (!is_used(version, number)) continue;
+    // Left behind by what a rule that changed moved away.
+    const bool outdated = file.rule_epoch < context.expiry.epoch() &&
+                          version.live_bytes.at(number) < file.item_bytes &&
+                          context.expiry.rules()->has_namespace(file.namespace_id);
+    if (outdated || due_ns(file, context.exact) < context.expiry.now_ns()) files.insert(number);
+  }
+  return files;
+}
+
+// Since what `table` was last merged with.
+bool may_hold_dead(const Version& version, const TableMetadata& table, const KeyBounds& within) {
+  const ByteView first = std::max(ByteView(table.smallest), ByteView(within.lower));
+  const ByteView last = within.upper.empty()
+                            ? ByteView(table.largest)
+                            : std::min(ByteView(table.largest), ByteView(within.upper));
+  if (last < first) return false;
+  const SequenceNumber since = std::max(table.sequence_min, table.purged_sequence);
+  if (version.range_deletes != nullptr && version.range_deletes->touches(first, last, since))
+    return true;
+  if (table.kind != TableKind::Singles) return false;
+  return std::any_of(version.tables.begin(), version.tables.end(), [&](const TablePointer& other) {
+    return other->kind == TableKind::Groups && other->sequence_max > since &&
+           ByteView(other->smallest) <= last && ByteView(other->largest) >= first;
+  });
+}
+
+bool must_purge(const Version& version, const TableMetadata& table, const PurgeContext& context,
+                const std::set<FileNumber>& files) {
+  const bool left =
+      std::any_of(table.value_files.begin(), table.value_files.end(),
+                  [&](const ValueFileUse& use) { return files.contains(use.file_number); });
+  if (left) return true;
+  if (!context.expiry.empty() &&
+      context.expiry.rules()->changed_since(table.smallest, table.largest, table.rule_epoch))
+    return true;
+  return std::any_of(context.within.begin(), context.within.end(), [&](const KeyBounds& within) {
+    return may_hold_dead(version, table, within);
+  });
+}
+
+}  // namespace
+
+bool is_over(const ValueFileMetadata& file, ByteView first, ByteView last,
+             const ExpiryView& expiry) {
+  return !expiry.empty() && file.bucket.end_ns <= expiry.now_ns() &&
+         !expiry.rules()->changed_since(first, last, file.rule_epoch);
+}
+
+std::optional<VersionEdit> pick_drop(const Version& version, const ExpiryView& expiry) {
+  if (expiry.empty()) return std::nullopt;
+  VersionEdit edit;
+  for (const TablePointer& table : version.tables) {
+    const bool over = std::all_of(table->value_files.begin(), table->value_files.end(),
+                                  [&](const ValueFileUse& use) {
+                                    return is_over(version.value_files.at(use.file_number),
+                                                   table->smallest, table->largest, expiry);
+                                  });
+    if (over && !table->value_files.empty()) edit.removed_tables.push_back(table->number);
+  }
+  if (edit.removed_tables.empty()) return std::nullopt;
+  remove_unused_value_files(version, edit);
+  edit.expiry_mark_ns = expiry.now_ns();
+  return edit;
+}
+
+std::optional<MergePlan> pick_purge(const Version& version, const PurgeContext& context) {
+  const std::set<FileNumber> files = files_to_leave(version, context);
+  const auto matters = [&](const TablePointer& table) {
+    return must_purge(version, *table, context, files);
+  };
+  // First into the trees, where each namespace is by itself.
+  if (std::any_of(version.level0.begin(), version.level0.end(), matters))
+    return pick_level0(version, 1);
+  for (const auto& [id, tree] : version.trees) {
+    for (const Run& run : tree) {
+      MergePlan plan;
+      MergeInput input;
+      std::uint64_t bytes = 0;
+      for (const TablePointer& table : run.tables) {
+        if (bytes >= kPurgeBytesMax || !matters(table)) continue;
+        bytes += table->item_bytes();
+        input.push_back(table);
+      }
+      if (input.empty()) continue;
+      plan.mode = MergeMode::Relocate;
+      plan.output_level = run.level;
+      plan.output_run = run.number;
+      plan.evacuated = files;
+      (run.kind == TableKind::Groups ? plan.groups : plan.singles).push_back(std::move(input));
+      plan.set_surroundings(version);
+      return plan;
+    }
+  }
+  return std::nullopt;
+}
+
+std::int64_t next_expiry_ns(const Version& version, bool exact) {
+  std::int64_t next_ns = kNeverNs;
+  for (const auto& [number, file] : version.value_files)
+    if (is_used(version, number)) next_ns = std::min(next_ns, due_ns(file, exact));
+  return next_ns;
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,44 @@
+// What is to go for other reasons than a newer entry: entries that have expired, those that a
+// changed rule gives another time to go, those that range deletes cover. Pure functions of a
+// version; engine/README.md, "Expiry".
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "compaction/merge_plan.h"
+#include "expiry/expiry_view.h"
+
+namespace edgecase::engine {
+
+// What one merge may move.
+inline constexpr std::uint64_t kPurgeBytesMax = 64u << 20;
+
+// Full keys; an empty `upper` is unbounded.
+struct KeyBounds {
+  Bytes lower;
+  Bytes upper;
+};
+
+struct PurgeContext {
+  ExpiryView expiry;   // empty: there are no rules
+  bool exact = false;  // entries go when they expire; else when their bucket has ended
+  // Where what range deletes cover goes too, and single values that an entry of a group supersedes.
+  std::vector<KeyBounds> within = {};
+};
+
+// True when everything in the file has expired, and everything that it holds of [first, last] went
+// there by rules that hold still.
+bool is_over(const ValueFileMetadata& file, ByteView first, ByteView last,
+             const ExpiryView& expiry);
+
+// Tables that hold nothing else than what has expired, and files to which nothing points then: no
+// drive is read. Nothing when there are none.
+std::optional<VersionEdit> pick_drop(const Version& version, const ExpiryView& expiry);
+// Merges tables of one run, or of level 0, so that what is to go goes.
+std::optional<MergePlan> pick_purge(const Version& version, const PurgeContext& context);
+// When the next bucket ends, or, `exact`, the next entry expires; kNeverNs: not before a rule
+// changes.
+std::int64_t next_expiry_ns(const Version& version, bool exact);
+
+}  // namespace edgecase::engine

@@ -1,0 +1,75 @@
+// Retention rules, and what reads need to know of them.
+#include <utility>
+
+#include "core/engine_impl.h"
+
+namespace edgecase::engine {
+namespace {
+
+Status check_rule(const RetentionRule& rule, const NamespaceInfo& info) {
+  if (info.options.codec != GroupCodec::Series)
+    return invalid_argument("namespace " + info.name + " has no times: nothing in it expires");
+  if (rule.prefix.size() > kKeySizeMaxBytes)
+    return invalid_argument("the prefix of a retention rule is longer than a key");
+  if (rule.retention_ns && *rule.retention_ns <= 0)
+    return invalid_argument("a retention is at least a nanosecond");
+  return ok();
+}
+
+}  // namespace
+
+Status EngineImpl::set_retention(std::span<const RetentionRule> rules) {
+  if (rules.empty()) return ok();
+  std::vector<ScopeState> changes;
+  changes.reserve(rules.size());
+  for (const RetentionRule& rule : rules) {
+    EC_ASSIGN_OR_RETURN(const NamespaceInfo info, versions_->find_namespace(rule.namespace_id));
+    EC_TRY(check_rule(rule, info));
+    changes.push_back({make_full_key(rule.namespace_id, rule.prefix), rule.retention_ns});
+  }
+  EC_TRY(versions_->change_retention(std::move(changes), expiry_clock_->now_ns()));
+  compactor_->wake();
+  return ok();
+}
+
+std::vector<RetentionRule> EngineImpl::retention_rules() const {
+  std::vector<RetentionRule> all;
+  const auto rules = versions_->retention();
+  if (rules == nullptr) return all;
+  for (const ScopeState& scope : rules->scopes()) {
+    if (!scope.retention_ns) continue;
+    all.push_back(
+        {namespace_of(scope.prefix), Bytes(user_key_of(scope.prefix)), scope.retention_ns});
+  }
+  return all;
+}
+
+std::int64_t EngineImpl::expiry_now_ns() {
+  return expiry_clock_->now_ns();
+}
+
+ExpiryView EngineImpl::expiry_view(NamespaceId id) const {
+  auto rules = versions_->retention();
+  if (rules == nullptr || !rules->has_namespace(id)) return {};
+  return {std::move(rules), expiry_clock_->now_ns()};
+}
+
+ExpiryView EngineImpl::expiry_of_all() const {
+  auto rules = versions_->retention();
+  if (rules == nullptr) return {};
+  return {std::move(rules), expiry_clock_->now_ns()};
+}
+
+Status EngineImpl::note_expiry_mark(std::int64_t slack_ns) {
+  if (versions_->retention() == nullptr) return ok();
+  const std::int64_t now_ns = expiry_clock_->now_ns();
+  std::int64_t known_until_ns = 0;
+  if (__builtin_add_overflow(versions_->state().expiry_mark_ns, slack_ns, &known_until_ns) ||
+      now_ns <= known_until_ns)
+    return ok();
+  VersionEdit edit;
+  edit.expiry_mark_ns = now_ns;
+  return versions_->apply(edit);
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,84 @@
+// The rules of all namespaces, and what they have let expire. Immutable once shared; plain data.
+//
+// A scope's *floor* is what its past rules had let expire when they last changed: entries below it
+// are gone for ever. It makes a rule that is lengthened, cleared or replaced bring nothing back. A
+// scope's *epoch* counts changes: files that were cut by older rules do not tell when what they
+// hold of it expires.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/entry.h"
+#include "base/ordinal.h"
+#include "edgecase/retention.h"
+#include "expiry/bucket.h"
+
+namespace edgecase::engine {
+
+using RuleEpoch = std::uint64_t;  // 0: before the first rule
+
+struct ScopeState {
+  Bytes prefix;  // begins with the namespace, as full keys do
+  std::optional<std::int64_t> retention_ns;
+  std::uint64_t floor = 0;  // an ordinal
+  RuleEpoch epoch = 0;
+
+  friend bool operator==(const ScopeState&, const ScopeState&) = default;
+};
+
+// A full key without its time. Shorter ones have none and never expire.
+inline bool has_time(ByteView full_key) {
+  return full_key.size() >= kNamespacePrefixBytes + sizeof(std::uint64_t);
+}
+inline ByteView scope_part(ByteView full_key) {
+  return full_key.substr(0, full_key.size() - sizeof(std::uint64_t));
+}
+inline std::uint64_t ordinal_in(ByteView full_key) {
+  return load_ordinal(full_key.data() + full_key.size() - sizeof(std::uint64_t));
+}
+
+class RetentionRules {
+ public:
+  RetentionRules() = default;
+  explicit RetentionRules(std::vector<ScopeState> scopes);
+
+  // The rules after these changes at `now_ns`, which is at or after that of all changes before.
+  // Prefixes begin with the namespace. False: more than kRetentionRulesMax scopes.
+  bool change(std::span<const ScopeState> changes, std::int64_t now_ns);
+  void forget_namespace(NamespaceId id);
+
+  bool empty() const { return scopes_.empty(); }
+  bool has_namespace(NamespaceId id) const;
+  RuleEpoch epoch() const { return epoch_; }
+  std::vector<ScopeState> scopes() const;
+
+  // Of keys that begin with `part` (scope_part()).
+  std::int64_t retention_ns(ByteView part) const;
+  // What lies below is gone; 0: nothing.
+  std::uint64_t horizon(ByteView part, std::int64_t now_ns) const;
+  // Whether a rule for some key of [first, last] has changed since.
+  bool changed_since(ByteView first, ByteView last, RuleEpoch epoch) const;
+
+ private:
+  struct Scope {
+    std::optional<std::int64_t> retention_ns;
+    std::uint64_t floor = 0;
+    RuleEpoch epoch = 0;
+  };
+  using Scopes = std::map<Bytes, Scope, std::less<>>;
+
+  Scopes::const_iterator innermost(ByteView part) const;
+  std::optional<std::int64_t> own_or_outer(ByteView prefix) const;
+  void settle(ByteView prefix, std::int64_t now_ns);
+  void prune(std::int64_t now_ns);
+  void index();
+
+  Scopes scopes_;
+  std::vector<std::size_t> sizes_;  // of prefixes, the longest first
+  RuleEpoch epoch_ = 0;
+};
+
+}  // namespace edgecase::engine

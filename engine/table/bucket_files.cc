@@ -1,0 +1,91 @@
+#include "table/bucket_files.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "file/file_names.h"
+
+namespace edgecase::engine {
+
+ItemExpiry expiry_of_entry(const ExpiryView& expiry, GroupCodec codec, ByteView full_key) {
+  ItemExpiry item;
+  if (codec != GroupCodec::Series || !has_time(full_key)) return item;
+  item.time_min_ns = time_of_ordinal(ordinal_in(full_key));
+  if (expiry.empty()) return item;
+  const std::int64_t retention_ns = expiry.retention_ns(scope_part(full_key));
+  item.bucket = bucket_of(item.time_min_ns, retention_ns);
+  item.expiry_min_ns = expiry_of(item.time_min_ns, retention_ns);
+  return item;
+}
+
+void BucketFiles::begin(NamespaceId id, const NamespaceOptions& options) {
+  namespace_id_ = id;
+  options_ = options;
+}
+
+Result<ValueTableWriter*> BucketFiles::open(const ItemExpiry& item) {
+  const auto at = [&] {
+    return std::lower_bound(
+        files_.begin(), files_.end(), item.bucket,
+        [](const File& file, const Bucket& b) { return file.expiry.bucket < b; });
+  };
+  auto found = at();
+  const bool there = found != files_.end() && found->expiry.bucket == item.bucket;
+  if (!there && files_.size() < kOpenBucketsMax) {
+    EC_TRY(create(item));
+    found = at();
+  } else if (!there && (found == files_.end() || !found->expiry.bucket.expires())) {
+    // What never expires must not hold up what does: the latest that does takes it, and its bucket
+    // grows with it.
+    if (found != files_.begin()) --found;
+  }
+  found->expiry.add(item);
+  return found->writer.get();
+}
+
+Status BucketFiles::create(const ItemExpiry& item) {
+  ValueTableHead head;
+  head.identity = {context_.store_id, context_.allocate_file_number()};
+  head.namespace_id = namespace_id_;
+  head.placement = options_.placement;
+  head.codec = options_.codec;
+  head.scope_bytes = options_.scope_bytes;
+  if (context_.namespace_name) head.namespace_name = context_.namespace_name(namespace_id_);
+  const std::string path =
+      value_table_path(context_.options.metadata_directory, context_.options.values_directory,
+                       head.placement, head.identity.file_number);
+  auto writer = ValueTableWriter::create(context_.file_system, path, head);
+  // One that was there before is not ours to remove.
+  if (writer.status().code() != StatusCode::AlreadyExists) created_.push_back(path);
+  if (!writer.ok()) return writer.status();
+  const auto behind =
+      std::upper_bound(files_.begin(), files_.end(), item.bucket,
+                       [](const Bucket& b, const File& file) { return b < file.expiry.bucket; });
+  files_.insert(behind, File{std::move(writer).value(), item});
+  return ok();
+}
+
+Status BucketFiles::close(File& file, TableOutput& output) {
+  EC_TRY(file.writer->finish());
+  ValueFileMetadata metadata = describe_values(*file.writer);
+  metadata.bucket = file.expiry.bucket;
+  metadata.expiry_min_ns = file.expiry.expiry_min_ns;
+  metadata.time_min_ns = file.expiry.time_min_ns;
+  metadata.rule_epoch = context_.expiry.epoch();
+  (metadata.placement == Placement::Values ? output.value_bytes : output.metadata_bytes) +=
+      metadata.size_bytes;
+  output.value_files.push_back(metadata);
+  return ok();
+}
+
+Status BucketFiles::close_full(std::uint64_t size_bytes_max, TableOutput& output) {
+  for (File& file : files_) {
+    if (file.writer->size_bytes() < size_bytes_max) continue;
+    EC_TRY(close(file, output));
+    file.writer.reset();
+  }
+  std::erase_if(files_, [](const File& file) { return file.writer == nullptr; });
+  return ok();
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,70 @@
+// The value tables of one namespace that a flush or a merge is writing, one a bucket (bucket.h), so
+// that what expires together lies together. Owned by one thread.
+//
+// Use: begin() a namespace; open() the file for each item and append to it; close() or close_all().
+// After an error only destruction is allowed, and removing what was created.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "expiry/bucket.h"
+#include "table/table_writer.h"
+#include "value/value_table_writer.h"
+
+namespace edgecase::engine {
+
+// Beyond these an item goes into the next later one that is open, or into the latest.
+inline constexpr std::size_t kOpenBucketsMax = 32;
+
+// When an item expires.
+struct ItemExpiry {
+  Bucket bucket;
+  std::int64_t expiry_min_ns = kNeverNs;  // nothing of it before
+  std::int64_t time_min_ns = kNeverNs;    // of its entries, where they have times
+
+  void add(const ItemExpiry& more) {
+    if (bucket < more.bucket) bucket = more.bucket;
+    expiry_min_ns = std::min(expiry_min_ns, more.expiry_min_ns);
+    time_min_ns = std::min(time_min_ns, more.time_min_ns);
+  }
+};
+// Of one entry of a namespace; `expiry` may be empty.
+ItemExpiry expiry_of_entry(const ExpiryView& expiry, GroupCodec codec, ByteView full_key);
+
+class BucketFiles {
+ public:
+  explicit BucketFiles(const TableWriterContext& context) : context_(context) {}
+
+  // The files of another namespace must be closed.
+  void begin(NamespaceId id, const NamespaceOptions& options);
+  // Where the next item goes. The writer is borrowed until the next call.
+  Result<ValueTableWriter*> open(const ItemExpiry& item);
+  // Closes files of this size and more.
+  Status close_full(std::uint64_t size_bytes_max, TableOutput& output);
+  Status close_all(TableOutput& output) { return close_full(0, output); }
+
+  NamespaceId namespace_id() const { return namespace_id_; }
+  bool empty() const { return files_.empty(); }
+  void discard() { files_.clear(); }
+  // Every path that was begun.
+  const std::vector<std::string>& created() const { return created_; }
+
+ private:
+  struct File {
+    std::unique_ptr<ValueTableWriter> writer;
+    ItemExpiry expiry;
+  };
+
+  Status create(const ItemExpiry& item);
+  Status close(File& file, TableOutput& output);
+
+  const TableWriterContext& context_;
+  NamespaceId namespace_id_ = 0;
+  NamespaceOptions options_;
+  std::vector<File> files_;  // ascending by bucket
+  std::vector<std::string> created_;
+};
+
+}  // namespace edgecase::engine

@@ -1,0 +1,187 @@
+#include "expiry/retention_rules.h"
+
+#include <doctest/doctest.h>
+
+#include "expiry/expiry_clock.h"
+#include "expiry/expiry_view.h"
+#include "support/manual_clock.h"
+
+namespace edgecase::engine {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kHour = 3600 * kSecond;
+
+ScopeState rule(const char* prefix, std::optional<std::int64_t> retention_ns) {
+  return {make_full_key(1, prefix), retention_ns};
+}
+
+std::int64_t oldest(const RetentionRules& rules, const char* part, std::int64_t now_ns) {
+  const std::uint64_t horizon = rules.horizon(make_full_key(1, part), now_ns);
+  return horizon == 0 ? INT64_MIN : time_of_ordinal(horizon);
+}
+
+}  // namespace
+
+TEST_CASE("of retention rules around a key the longest prefix wins") {
+  RetentionRules rules;
+  REQUIRE(rules.change(std::vector{rule("", 100), rule("dev", 50), rule("devS", kRetentionForever)},
+                       1000));
+  struct Case {
+    const char* part;
+    std::int64_t want_ns;
+  };
+  for (const Case& c :
+       {Case{"", 100}, Case{"other", 100}, Case{"de", 100}, Case{"dev", 50}, Case{"devT", 50},
+        Case{"devS", kRetentionForever}, Case{"devSx", kRetentionForever}}) {
+    CAPTURE(c.part);
+    CHECK(rules.retention_ns(make_full_key(1, c.part)) == c.want_ns);
+    if (c.want_ns != kRetentionForever) CHECK(oldest(rules, c.part, 2000) == 2000 - c.want_ns);
+  }
+  CHECK(rules.retention_ns(make_full_key(2, "dev")) == kRetentionForever);
+  CHECK(rules.horizon(make_full_key(2, "dev"), 2000) == 0);
+  CHECK(rules.has_namespace(1));
+  CHECK_FALSE(rules.has_namespace(2));
+}
+
+TEST_CASE("what a rule let expire stays below the floor, whatever the rules become") {
+  RetentionRules rules;
+  REQUIRE(rules.change(std::vector{rule("", 100)}, 1000));
+  SUBCASE("lengthened") {
+    REQUIRE(rules.change(std::vector{rule("", 500)}, 2000));
+  }
+  SUBCASE("cleared") {
+    REQUIRE(rules.change(std::vector{rule("", std::nullopt)}, 2000));
+  }
+  SUBCASE("forever") {
+    REQUIRE(rules.change(std::vector{rule("", kRetentionForever)}, 2000));
+  }
+  SUBCASE("an inner rule that is longer") {
+    REQUIRE(rules.change(std::vector{rule("dev", 500)}, 2000));
+  }
+  SUBCASE("an inner rule that comes and goes") {
+    REQUIRE(rules.change(std::vector{rule("dev", 500)}, 2000));
+    REQUIRE(rules.change(std::vector{rule("dev", std::nullopt)}, 2000));
+    CHECK(oldest(rules, "dev", 2001) == 1901);
+  }
+  SUBCASE("written down and read again") {
+    REQUIRE(rules.change(std::vector{rule("", kRetentionForever)}, 2000));
+    rules = RetentionRules(rules.scopes());
+  }
+  CHECK(oldest(rules, "dev", 2000) == 1900);
+}
+
+TEST_CASE("an inner scope that follows an outer rule remembers it when that changes") {
+  RetentionRules rules;
+  REQUIRE(rules.change(std::vector{rule("", 100), rule("dev", 10)}, 1000));
+  REQUIRE(rules.change(std::vector{rule("dev", std::nullopt)}, 1000));
+  CHECK(oldest(rules, "dev", 1000) == 990);
+  REQUIRE(rules.change(std::vector{rule("", kRetentionForever)}, 3000));
+  CHECK(oldest(rules, "dev", 9000) == 2900);
+  CHECK(oldest(rules, "other", 9000) == 2900);
+}
+
+TEST_CASE("a rule that changed is noticed over every range of keys it may hold for") {
+  RetentionRules rules;
+  REQUIRE(rules.change(std::vector{rule("b", 100)}, 1000));
+  const auto changed = [&](const char* first, const char* last, RuleEpoch epoch) {
+    return rules.changed_since(make_full_key(1, first), make_full_key(1, last), epoch);
+  };
+  CHECK(changed("a", "c", 0));
+  CHECK(changed("b", "b", 0));
+  CHECK(changed("bx", "by", 0));
+  CHECK_FALSE(changed("a", "az", 0));
+  CHECK_FALSE(changed("c", "d", 0));
+  CHECK_FALSE(changed("a", "c", 1));
+  REQUIRE(rules.change(std::vector{rule("", 100)}, 1000));
+  CHECK(changed("c", "d", 1));
+}
+
+TEST_CASE("the epoch is the same after rules were read again, whatever was changed and forgotten") {
+  RetentionRules rules;
+  const auto check = [&] { CHECK(RetentionRules(rules.scopes()).epoch() == rules.epoch()); };
+  REQUIRE(rules.change(std::vector{rule("b", 100)}, 1000));
+  check();
+  REQUIRE(rules.change(std::vector{rule("never set", std::nullopt)}, 1000));
+  check();
+  REQUIRE(rules.change(std::vector{rule("b", std::nullopt)}, 1000));
+  check();
+  rules.forget_namespace(1);
+  check();
+  CHECK(rules.epoch() == 2);
+}
+
+TEST_CASE("rules are bounded, and scopes that hide nothing more are forgotten before") {
+  RetentionRules rules;
+  std::vector<ScopeState> many;
+  for (std::size_t i = 0; i < kRetentionRulesMax; ++i)
+    many.push_back(rule(("d" + std::to_string(i)).c_str(), 100));
+  REQUIRE(rules.change(many, 1000));
+  RetentionRules full = rules;
+  CHECK_FALSE(full.change(std::vector{rule("one more", 5)}, 1000));
+  many.front().retention_ns.reset();
+  REQUIRE(rules.change(std::vector{many.front(), rule("", 50)}, 1000));
+  CHECK_FALSE(rules.change(std::vector{rule("x", 5), rule("y", 5)}, 1000));
+}
+
+TEST_CASE("buckets hold what expires together, 16 to 32 of them a retention") {
+  for (const std::int64_t retention_ns : {20 * kSecond, kHour, 24 * kHour, 30 * 24 * kHour}) {
+    CAPTURE(retention_ns);
+    const Bucket bucket = bucket_of(123 * kHour, retention_ns);
+    const std::int64_t length_ns = std::int64_t{1} << bucket.bucket_class;
+    CHECK(bucket.end_ns > 123 * kHour + retention_ns);
+    CHECK(bucket.end_ns - length_ns <= 123 * kHour + retention_ns);
+    CHECK(bucket.end_ns % length_ns == 0);
+    CHECK(length_ns <= std::max<std::int64_t>(retention_ns / 16, 1 << kBucketClassMin));
+    CHECK(length_ns > retention_ns / 32);
+  }
+  CHECK_FALSE(bucket_of(5, kRetentionForever).expires());
+  CHECK_FALSE(bucket_of(INT64_MAX - 5, kHour).expires());
+  CHECK_FALSE(bucket_of(INT64_MAX - 2 * kHour, kHour).end_ns < 0);
+  CHECK(bucket_of(-5 * kHour, kHour).end_ns > -4 * kHour);
+}
+
+TEST_CASE("expiry time follows a trusted wall, never goes back, and does not follow a jump") {
+  test::ManualClock clock;
+  ExpiryClock expiry(clock, 5);
+  clock.set_trust(ClockTrust::Untrusted);
+  CHECK(expiry.now_ns() == 5);
+  clock.set_trust(ClockTrust::Trusted);
+  CHECK(expiry.now_ns() == clock.wall_ns());
+  clock.advance(10 * kHour);  // time that passed is no jump
+  CHECK(expiry.now_ns() == clock.wall_ns());
+
+  const std::int64_t before_ns = clock.wall_ns();
+  SUBCASE("set back") {
+    clock.set_wall_ns(before_ns - kHour);
+    CHECK(expiry.now_ns() == before_ns);
+    clock.advance(kHour + 1);
+    CHECK(expiry.now_ns() == before_ns + 1);
+  }
+  SUBCASE("no longer trusted") {
+    clock.set_trust(ClockTrust::Untrusted);
+    clock.advance(kHour);
+    CHECK(expiry.now_ns() == before_ns);
+  }
+  SUBCASE("set forward by less than an hour") {
+    clock.set_wall_ns(before_ns + ExpiryClock::kJumpMaxNs);
+    CHECK(expiry.now_ns() == clock.wall_ns());
+  }
+  SUBCASE("set forward by more, and left there") {
+    clock.set_wall_ns(before_ns + 1000 * kHour);
+    CHECK(expiry.now_ns() == before_ns);
+    clock.advance(ExpiryClock::kJumpSettleNs - 1);
+    CHECK(expiry.now_ns() == before_ns + ExpiryClock::kJumpSettleNs - 1);
+    clock.advance(1);
+    CHECK(expiry.now_ns() == clock.wall_ns());
+  }
+  SUBCASE("set forward and back again") {
+    clock.set_wall_ns(before_ns + 1000 * kHour);
+    CHECK(expiry.now_ns() == before_ns);
+    clock.set_wall_ns(before_ns);
+    clock.advance(2 * kHour);
+    CHECK(expiry.now_ns() == before_ns + 2 * kHour);
+  }
+}
+
+}  // namespace edgecase::engine
