@@ -20,7 +20,8 @@ topic = "timed/{device}"
 time = "/ts"
 time-format = "unix"
 """
-LINE = re.compile(r"([ab]|n),device=[a-z0-9]+ value=(-?\d+) (\d+)")
+# A float in its shortest form: 100000 is 1e+05.
+LINE = re.compile(r"([ab]|n),device=[a-z0-9]+ value=(-?[\d.e+]+) (\d+)")
 
 
 class Sender(threading.Thread):
@@ -63,7 +64,7 @@ class Sender(threading.Thread):
         if result.returncode != 0:
             raise AssertionError(result.stderr)
         found = [LINE.fullmatch(line) for line in result.stdout.splitlines()]
-        return [each and self.part_of(each[1], int(each[2]), int(each[3])) for each in found]
+        return [each and self.part_of(each[1], float(each[2]), int(each[3])) for each in found]
 
 
 class PlainSender(Sender):
@@ -75,7 +76,8 @@ class PlainSender(Sender):
         return f"plain/{self.name}/n", str(number)
 
     def part_of(self, sensor, value, _):
-        return (value, 0) if sensor == "n" and 0 <= value < self.sent else None
+        right = sensor == "n" and value.is_integer() and 0 <= value < self.sent
+        return (int(value), 0) if right else None
 
 
 class TimedSender(Sender):
@@ -88,9 +90,9 @@ class TimedSender(Sender):
 
     def part_of(self, sensor, value, time_ns):
         number = value if sensor == "a" else -value
-        right = (sensor in "ab" and 0 <= number < self.sent
-                 and time_ns == (BEGIN_S + number) * 1_000_000_000)
-        return (number, "ab".index(sensor)) if right else None
+        right = (sensor in "ab" and number.is_integer() and 0 <= number < self.sent
+                 and time_ns == (BEGIN_S + int(number)) * 1_000_000_000)
+        return (int(number), "ab".index(sensor)) if right else None
 
 
 class KillListenerFlow(unittest.TestCase):
