@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Real clients that publish straight to the daemon: mosquitto's and a broker's bridge."""
+"""Real clients that publish straight to the daemon: mosquitto's and a broker's bridge; and hostile ones."""
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -10,6 +11,7 @@ import unittest
 
 import mosquitto
 from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place, until
+from mqtt_device import Device, packet, text
 
 LISTEN = """
 listen = "127.0.0.1:{port}"
@@ -18,6 +20,8 @@ topic = "sensors/{{device}}/{{sensor}}"
 """
 HAS_CLIENTS = shutil.which("mosquitto_pub") is not None
 VERSIONS = ("mqttv311", "mqttv5")
+HALVES = 200
+HALF_BYTES = 50_000
 
 
 class ListenerFlow(unittest.TestCase):
@@ -81,6 +85,37 @@ class ListenerFlow(unittest.TestCase):
         self.client("mosquitto_pub", "-V", "mqttv5", "-q", "1", "-t", "sensors/large/x", "-f", large)
         self.assertEqual(len(self.rejected()), 1)
         self.assertEqual((self.listener()["connects"], self.listener()["failed"]), (2, 0))
+
+    def test_half_packets_and_garbage_leave_others_alone(self):
+        halves = []
+        for number in range(HALVES):
+            device = Device(f"half{number}", version=5)
+            device.connect(self.port)
+            self.addCleanup(device.close)
+            halves.append(device)
+            large = packet(0x32, text("sensors/half/x") + b"\0\1\0" + b"x" * 900_000)
+            try:
+                device.socket.sendall(large[:HALF_BYTES])
+            except OSError:
+                pass  # shown out already
+        # What they may hold together is mqtt.in-flight-limit; who comes over it is told so.
+        until(lambda: self.listener()["failed"] >= HALVES - (4 << 20) // HALF_BYTES - 1, "it is bounded")
+        told, _, _ = select.select([device.socket for device in halves], [], [], TIME_LIMIT_SECONDS)
+        answers = [device.receive() for device in halves if device.socket in told]
+        self.assertIn((0xE0, 0x97), [(kind, body[0]) for kind, body in answers])
+        garbage = socket.create_connection(("127.0.0.1", self.port), TIME_LIMIT_SECONDS)
+        self.addCleanup(garbage.close)
+        garbage.sendall(packet(0x10, text("MQTT") + b"\4\2\0\0" + text("garbage")))
+        garbage.sendall(b"".join(packet(0x30, text(f"nowhere/{n}") + b"1") for n in range(20_000)))
+        good = Device("good", 5, 2)
+        self.addCleanup(good.close)
+        good.connect(self.port)
+        for number in range(100):
+            good.publish("sensors/good/n", str(number), number)
+        self.assertEqual(good.settle(), list(range(100)))
+        self.assertEqual(self.values("good"), [str(number) for number in range(100)])
+        until(lambda: self.listener()["rejected"] == 20_000, "all garbage is counted")
+        self.assertLessEqual(len(self.rejected()), 10_000)
 
     @unittest.skipUnless(mosquitto.PROGRAM and HAS_CLIENTS, "mosquitto is not installed")
     def test_a_bridge_brings_everything_though_the_daemon_is_killed(self):

@@ -43,7 +43,7 @@ class Device:
         properties = b"\x05\x11" + struct.pack(">I", 3600) if self.version == 5 else b""
         self.socket.sendall(packet(0x10, text("MQTT") + bytes([self.version, 0, 0, 0]) + properties
                                    + text(self.name)))
-        kind, body = self._receive()
+        kind, body = self.receive()
         if kind != 0x20 or body[1] != 0:
             raise AssertionError(f"not accepted: {kind:#x} {body!r}")
         for packet_id in list(self.waiting):
@@ -68,7 +68,7 @@ class Device:
         """The tags of what was acknowledged, once no more than `left` messages wait."""
         taken = []
         while len(self.waiting) > left:
-            kind, body = self._receive()
+            kind, body = self.receive()
             if kind == PUBCOMP:
                 continue
             if kind not in (PUBACK, PUBREC) or (len(body) > 2 and body[2] >= 0x80):
@@ -87,7 +87,8 @@ class Device:
                                    text(topic) + struct.pack(">H", packet_id) + properties
                                    + payload.encode()))
 
-    def _receive(self):
+    def receive(self):
+        """One packet: its first byte, and what follows its length."""
         first, length, shift = self._byte(), 0, 0
         while True:
             more = self._byte()
