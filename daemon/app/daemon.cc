@@ -14,6 +14,8 @@
 #include "mqtt/mqtt_test.h"
 #include "observe/engine_events.h"
 #include "query/query_service.h"
+#include "retention/retention_service.h"
+#include "wire/time_text.h"
 
 namespace edgecase::app {
 namespace {
@@ -24,6 +26,7 @@ Options engine_options(const config::Settings& settings) {
   options.values_directory = settings.storage.values;
   options.wal_limit_bytes = settings.storage.wal_limit_bytes;
   options.memory_limit_bytes = share_memory(settings).engine_bytes;
+  options.expiry = settings.storage.expiry == "exact" ? ExpiryMode::Exact : ExpiryMode::Bounded;
   // At least two segments fit into the smallest limit.
   options.wal_segment_bytes = std::min(options.wal_segment_bytes, options.wal_limit_bytes / 4);
   return options;
@@ -69,6 +72,7 @@ struct Daemon::State {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<catalog::Catalog> catalog;
+  std::unique_ptr<retention::RetentionService> retention;
   std::unique_ptr<ingest::IngestPipeline> ingest;
   std::unique_ptr<query::QueryService> query;
   std::unique_ptr<mqtt::RejectedMessages> rejected;
@@ -131,8 +135,14 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                       catalog::Catalog::open(*state.engine, {.namespaces = limits.namespaces,
                                                              .devices = limits.devices,
                                                              .series = limits.series}));
-  state.ingest =
-      std::make_unique<ingest::IngestPipeline>(*state.engine, *state.catalog, system_clock());
+  std::int64_t retention_ns = kRetentionForever;
+  if (state.settings.storage.retention != "forever") {
+    EC_ASSIGN_OR_RETURN(retention_ns, wire::parse_duration_ns(state.settings.storage.retention));
+  }
+  EC_ASSIGN_OR_RETURN(state.retention, retention::RetentionService::open(
+                                           *state.engine, *state.catalog, retention_ns));
+  state.ingest = std::make_unique<ingest::IngestPipeline>(*state.engine, *state.catalog,
+                                                          system_clock(), state.retention.get());
   state.query = std::make_unique<query::QueryService>(*state.engine, *state.catalog);
 
   EC_ASSIGN_OR_RETURN(state.rejected,
@@ -154,6 +164,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                               .catalog = *state.catalog,
                               .ingest = *state.ingest,
                               .query = *state.query,
+                              .retention = *state.retention,
                               .metrics = metrics,
                               .logger = logger};
   EC_TRY(start_mqtt_listener(state, logger));

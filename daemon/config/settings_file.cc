@@ -206,8 +206,8 @@ class FileReader {
       return error(node.source(), key,
                    "is " + std::string(type_in_words(node)) + ", use text in quotes");
     }
-    if (rule_key.name == "retention" && target != "forever" &&
-        !wire::parse_duration_ns(target).ok()) {
+    const auto duration = wire::parse_duration_ns(target);
+    if (rule_key.name == "retention" && target != "forever" && (!duration.ok() || *duration == 0)) {
       return error(node.source(), key,
                    "\"" + target + "\" is not a duration, use 30d, 12h, 90m or forever");
     }
@@ -216,9 +216,7 @@ class FileReader {
 
   void note_idle(const RuleKey& key) {
     const std::string note =
-        "mqtt.rule." + std::string(key.name) +
-        (key.name == "retention" ? ": readings are kept for ever: this version does not expire data"
-                                 : ": this version does not use it");
+        "mqtt.rule." + std::string(key.name) + ": this version does not use it";
     for (const std::string& known : configuration_.idle) {
       if (known == note) return;
     }

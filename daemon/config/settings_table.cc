@@ -27,11 +27,10 @@ const std::array kTable = {
             EC_MEMBER(std::uint64_t, storage.wal_limit_bytes),
             "Write-ahead log on the onboard drive; when it is full, writes wait.", 16 * kMiB, kTiB},
     Setting{"storage.retention", SettingKind::Duration, EC_MEMBER(std::string, storage.retention),
-            "How long readings of devices without a rule are kept.", 0, 0, "", Support::Accepted,
-            "readings are kept for ever: this version does not expire data"},
+            "How long readings of devices without a rule are kept."},
     Setting{"storage.expiry", SettingKind::Choice, EC_MEMBER(std::string, storage.expiry),
             "Expired bytes are gone within a stated bound, or within 1 s (exact).", 0, 0,
-            "bounded|exact", Support::Accepted, "this version does not expire data"},
+            "bounded|exact"},
     Setting{"storage.on-full", SettingKind::Choice, EC_MEMBER(std::string, storage.on_full),
             "What happens to writes when a drive is full.", 0, 0, "reject|evict-oldest",
             Support::Refused, "this version never deletes readings to make room; use \"reject\""},
@@ -123,8 +122,7 @@ const std::array kRuleKeys = {
     RuleKey{"time-format", &MqttRuleSettings::time_format, "rfc3339, unix, unix_ms, ..."},
     RuleKey{"namespace", &MqttRuleSettings::namespace_name, "Namespace of the readings."},
     RuleKey{"qos", nullptr, "0 or 1."},
-    RuleKey{"retention", &MqttRuleSettings::retention, "How long its readings are kept.",
-            Support::Accepted},
+    RuleKey{"retention", &MqttRuleSettings::retention, "How long its readings are kept."},
     RuleKey{"owner", &MqttRuleSettings::owner, "Whose data it is.", Support::Accepted},
     RuleKey{"purpose", &MqttRuleSettings::purpose, "What the data may be used for.",
             Support::Accepted},
@@ -236,7 +234,8 @@ Status set_from_text(const Setting& setting, std::string_view text, Settings& se
       (*as_text)(settings) = text;
       return ok();
     case SettingKind::Duration:
-      if (text != "forever" && !wire::parse_duration_ns(text).ok()) {
+      if (const auto duration = wire::parse_duration_ns(text);
+          text != "forever" && (!duration.ok() || *duration == 0)) {
         return invalid_argument(quoted(text) + " is not a duration, use 30d, 12h, 90m or forever");
       }
       (*as_text)(settings) = text;

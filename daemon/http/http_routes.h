@@ -76,7 +76,8 @@ void answer_bad_lines(Call& call, std::uint64_t stored, std::uint64_t rejected,
 void add_influx_routes(Router& router, HttpContext& context);
 void add_readings_routes(Router& router, HttpContext& context);  // /readings, /blob
 void add_query_routes(Router& router, HttpContext& context);     // /query, /last, /series, ...
-void add_status_routes(Router& router, HttpContext& context);    // /status, /healthz, /metrics, ...
+void add_retention_routes(Router& router, HttpContext& context);
+void add_status_routes(Router& router, HttpContext& context);  // /status, /healthz, /metrics, ...
 void add_page_route(Router& router);
 
 }  // namespace edgecase::http

@@ -190,6 +190,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
     const Front* running = front->load();
     return running == nullptr ? 0 : running->in_flight_bytes();
   };
+  add_retention_routes(s.router, context);
   add_status_routes(s.router, context);
   EC_ASSIGN_OR_RETURN(s.front,
                       Front::start(front_options(settings), std::move(listeners), s.router));

@@ -20,6 +20,7 @@
 #include "observe/logger.h"
 #include "observe/metrics.h"
 #include "query/query_service.h"
+#include "retention/retention_service.h"
 
 namespace edgecase::http {
 
@@ -32,6 +33,7 @@ struct HttpServerParts {
   catalog::Catalog& catalog;
   ingest::IngestPipeline& ingest;
   query::QueryService& query;
+  retention::RetentionService& retention;
   observe::Metrics& metrics;
   observe::Logger& logger;
 

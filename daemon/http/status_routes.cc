@@ -63,6 +63,85 @@ Json drive(HttpContext& context, const std::string& path, const LayerStats& laye
   return json;
 }
 
+// Members of the engine's counters and the names they have in the status and, with the prefix
+// edgecase_compaction_ or edgecase_expiry_, among the metrics.
+struct CompactionNumber {
+  const char* name;
+  const char* metric;
+  observe::MetricKind kind;
+  const char* help;
+  std::uint64_t CompactionStats::*member;
+};
+constexpr auto kCounter = observe::MetricKind::Counter;
+constexpr auto kGauge = observe::MetricKind::Gauge;
+constexpr CompactionNumber kCompactionNumbers[] = {
+    {"merges", "merges_total", kCounter, "Merges of metadata records alone.",
+     &CompactionStats::merges},
+    {"relocations", "relocations_total", kCounter, "Merges that wrote values again.",
+     &CompactionStats::relocations},
+    {"failures", "failures_total", kCounter, "Merges that failed; each is tried again.",
+     &CompactionStats::failures},
+    {"carried_items", "carried_items_total", kCounter, "Items carried by reference.",
+     &CompactionStats::carried_items},
+    {"rewritten_items", "rewritten_items_total", kCounter, "Groups read and written again.",
+     &CompactionStats::rewritten_items},
+    {"copied_items", "copied_items_total", kCounter, "Items moved byte for byte.",
+     &CompactionStats::copied_items},
+    {"dropped_items", "dropped_items_total", kCounter, "Items dropped unread.",
+     &CompactionStats::dropped_items},
+    {"superseded_entries", "superseded_entries_total", kCounter, "Entries dropped from groups.",
+     &CompactionStats::superseded_entries},
+    {"value_bytes", "value_bytes_total", kCounter, "Written to the values drive by merges.",
+     &CompactionStats::value_bytes},
+    {"metadata_bytes", "metadata_bytes_total", kCounter, "Written to the metadata drive by merges.",
+     &CompactionStats::metadata_bytes},
+    {"removed_files", "removed_files_total", kCounter, "Files that merges and drops left behind.",
+     &CompactionStats::removed_files},
+    {"level0_tables", "level0_tables", kGauge, "Tables as flushes wrote them.",
+     &CompactionStats::level0_tables},
+    {"runs", "runs", kGauge, "Sorted runs of all namespaces.", &CompactionStats::runs},
+    {"runs_max", "runs_max", kGauge, "Sorted runs that one key may be looked for in.",
+     &CompactionStats::runs_max},
+    {"garbage_bytes", "garbage_bytes", kGauge, "Known to be dead in value files.",
+     &CompactionStats::garbage_bytes},
+    {"range_deletes", "range_deletes", kGauge, "Range deletes that wait for merges.",
+     &CompactionStats::range_deletes},
+};
+struct ExpiryNumber {
+  const char* name;
+  const char* metric;
+  observe::MetricKind kind;
+  const char* help;
+  std::uint64_t ExpiryStats::*member;
+};
+constexpr ExpiryNumber kExpiryNumbers[] = {
+    {"rules", "rules", kGauge, "Retention rules of the engine, one a scope.", &ExpiryStats::rules},
+    {"dropped_files", "dropped_files_total", kCounter, "Value files whose readings had expired.",
+     &ExpiryStats::dropped_files},
+    {"dropped_bytes", "dropped_bytes_total", kCounter, "Bytes of these files.",
+     &ExpiryStats::dropped_bytes},
+    {"drops", "drops_total", kCounter, "Edits that dropped files unread.", &ExpiryStats::drops},
+    {"purges", "purges_total", kCounter, "Merges for expiry or a changed rule.",
+     &ExpiryStats::purges},
+    {"waiting_bytes", "waiting_bytes", kGauge, "In value files that should be gone by now.",
+     &ExpiryStats::waiting_bytes},
+};
+
+Json compaction(const CompactionStats& stats) {
+  Json json = Json::object();
+  for (const CompactionNumber& each : kCompactionNumbers) json[each.name] = stats.*each.member;
+  return json;
+}
+
+Json expiry(const HttpContext& context, const ExpiryStats& stats) {
+  const config::StorageSettings& storage = context.parts.settings.storage;
+  Json json = {{"mode", storage.expiry}, {"default", storage.retention}};
+  for (const ExpiryNumber& each : kExpiryNumbers) json[each.name] = stats.*each.member;
+  json["oldest"] = stats.oldest_ns == INT64_MAX ? Json(nullptr) : Json(time_text(stats.oldest_ns));
+  json["next"] = stats.next_ns == INT64_MAX ? Json(nullptr) : Json(time_text(stats.next_ns));
+  return json;
+}
+
 Json mqtt_status(const HttpContext& context) {
   if (!context.parts.mqtt_status_json) return nullptr;
   Json json = Json::parse(context.parts.mqtt_status_json(), nullptr, false);
@@ -100,6 +179,8 @@ void get_status(HttpContext& context, Call& call) {
                  {"limit_bytes", settings.storage.wal_limit_bytes},
                  {"syncs", stats.wal_syncs},
                  {"commit_groups", stats.commit_groups}};
+  json["compaction"] = compaction(stats.compaction);
+  json["expiry"] = expiry(context, stats.expiry);
   json["memory"] = {{"resident_bytes", resident_bytes()},
                     {"limit_bytes", settings.storage.memory_limit_bytes},
                     {"memtable_bytes", stats.memtable_bytes},
@@ -152,6 +233,24 @@ void register_metrics(HttpContext& context) {
          &Stats::flushes);
   engine(MetricKind::Counter, "edgecase_engine_user_bytes_total", "Keys and values handed in.",
          &Stats::user_bytes_written);
+  for (const CompactionNumber& each : kCompactionNumbers) {
+    metrics.callback(each.kind, std::string("edgecase_compaction_") + each.metric, each.help, {},
+                     [&context, member = each.member] {
+                       return static_cast<double>(context.parts.engine.stats().compaction.*member);
+                     });
+  }
+  for (const ExpiryNumber& each : kExpiryNumbers) {
+    metrics.callback(each.kind, std::string("edgecase_expiry_") + each.metric, each.help, {},
+                     [&context, member = each.member] {
+                       return static_cast<double>(context.parts.engine.stats().expiry.*member);
+                     });
+  }
+  metrics.callback(
+      MetricKind::Gauge, "edgecase_expiry_oldest_seconds",
+      "Unix time of the oldest reading in a value file; 0 when there is none.", {}, [&context] {
+        const std::int64_t oldest_ns = context.parts.engine.stats().expiry.oldest_ns;
+        return oldest_ns == INT64_MAX ? 0.0 : static_cast<double>(oldest_ns) / kNsPerSecond;
+      });
   const auto pipeline = [&](const char* name, const char* help,
                             std::uint64_t ingest::IngestPipeline::Counters::*member) {
     metrics.callback(MetricKind::Counter, name, help, {}, [&context, member] {

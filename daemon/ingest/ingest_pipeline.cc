@@ -30,8 +30,9 @@ Status check_values(const std::vector<wire::Reading>& readings) {
 
 }  // namespace
 
-IngestPipeline::IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock)
-    : engine_(engine), catalog_(catalog), clock_(clock) {}
+IngestPipeline::IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock,
+                               retention::RetentionService* retention)
+    : engine_(engine), catalog_(catalog), clock_(clock), retention_(retention) {}
 
 Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch) {
   const std::vector<wire::Reading>& readings = batch.batch().readings;
@@ -75,7 +76,12 @@ Status IngestPipeline::store(const std::vector<wire::Reading>& readings) {
   std::vector<catalog::SeriesId> ids;
   catalog::CatalogAdditions additions;
   EC_TRY(catalog_.resolve(readings, ids, additions));
-  return write(readings, take_times(readings, ids), ids, additions);
+  if (retention_ == nullptr) return write(readings, take_times(readings, ids), ids, additions);
+  const std::uint64_t generation = retention_->generation();
+  EC_TRY(retention_->cover(readings, ids, !additions.empty()));
+  EC_TRY(write(readings, take_times(readings, ids), ids, additions));
+  if (additions.empty() || retention_->generation() == generation) return ok();
+  return retention_->cover(readings, ids, true);
 }
 
 Status IngestPipeline::write(const std::vector<wire::Reading>& readings,

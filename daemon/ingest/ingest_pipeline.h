@@ -11,12 +11,15 @@
 #include "catalog/catalog.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "retention/retention_service.h"
 
 namespace edgecase::ingest {
 
 class IngestPipeline {
  public:
-  IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock);
+  // `retention` may be null: then nothing expires. All outlive the pipeline.
+  IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock,
+                 retention::RetentionService* retention = nullptr);
 
   // Ok: every reading of the batch is durable (fsynced; concurrent callers share one fsync).
   // Otherwise none is stored, as long as the batch's encoding fits the engine's
@@ -60,6 +63,7 @@ class IngestPipeline {
   Engine& engine_;
   catalog::Catalog& catalog_;
   Clock& clock_;
+  retention::RetentionService* const retention_;
   std::atomic<std::int64_t> last_arrival_ns_{std::numeric_limits<std::int64_t>::min()};
   std::atomic<std::uint64_t> batches_{0}, readings_{0}, failed_batches_{0};
 };

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "edgecase/retention.h"
 #include "mqtt/json_leaves.h"
 #include "mqtt/presets.h"
 #include "wire/names.h"
 #include "wire/reading.h"
+#include "wire/time_text.h"
 
 namespace edgecase::mqtt {
 namespace {
@@ -108,6 +110,11 @@ Result<TopicRule> compile_rule(const config::MqttRuleSettings& settings, std::si
   rule.qos = settings.qos;
   rule.topic = settings.topic;
   rule.preset = settings.preset;
+  if (settings.retention == "forever") {
+    rule.retention_ns = kRetentionForever;
+  } else if (!settings.retention.empty()) {
+    EC_ASSIGN_OR_RETURN(rule.retention_ns, wire::parse_duration_ns(settings.retention));
+  }
   if (Status status = compile_into(settings, rule); !status.ok()) {
     std::string where = "mqtt.rule " + std::to_string(number);
     if (settings.line > 0) where += " (line " + std::to_string(settings.line) + ")";

@@ -13,6 +13,7 @@
 #include "edgecase/result.h"
 #include "mqtt/message_time.h"
 #include "mqtt/topic_template.h"
+#include "wire/reading.h"
 
 namespace edgecase::mqtt {
 
@@ -64,6 +65,7 @@ struct TopicRule {
   int qos = 1;
   std::string topic;
   std::string preset;
+  std::int64_t retention_ns = wire::kRetentionOfNoTopic;  // of readings it takes
   std::vector<Route> routes;
 };
 

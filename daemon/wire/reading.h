@@ -66,7 +66,11 @@ struct Reading {
   std::string_view sensor;
   std::optional<std::int64_t> time_ns;  // unset on the way in: stamped on arrival
   Value value;
+  // On the way in: how long the topic's rule keeps the series, or one of the two below.
+  std::int64_t retention_ns = 0;
 };
+inline constexpr std::int64_t kRetentionUnsaid = 0;      // it came by no topic
+inline constexpr std::int64_t kRetentionOfNoTopic = -1;  // its topic's rule says nothing
 
 // What one request or message holds. Owned by one thread.
 struct ReadingBatch {

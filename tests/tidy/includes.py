@@ -27,13 +27,14 @@ DAEMON = {
     "observe": ["wire"],
     "auth": ["wire"],
     "catalog": ["wire"],
-    "ingest": _SERVICES,
+    "retention": ["wire", "catalog"],
+    "ingest": _SERVICES + ["retention"],
     "query": _SERVICES,
     "tls": ["wire", "config"],
     "net": ["wire", "auth"],
-    "http": _SERVICES + ["config", "tls", "net", "ingest", "query"],
+    "http": _SERVICES + ["config", "tls", "net", "retention", "ingest", "query"],
     "mqtt": _SERVICES + ["config", "tls", "net", "ingest"],
-    "app": _SERVICES + ["config", "tls", "net", "ingest", "query", "http", "mqtt"],
+    "app": _SERVICES + ["config", "tls", "net", "retention", "ingest", "query", "http", "mqtt"],
 }
 
 # The CLI sees wire, the table of settings (flags of `serve`, `config show`), and of the rest of the

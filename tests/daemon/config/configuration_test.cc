@@ -60,9 +60,7 @@ mode = "batched"                        # off | batched (1 s) | strict (durable 
   CHECK(configuration.settings.mqtt.rules[1].preset == "zigbee2mqtt");
   CHECK(configuration.settings.mqtt.rules[1].retention == "30d");
   CHECK(configuration.settings.mqtt.rules[1].where == "edgecase.toml:28:1");
-  CHECK(configuration.idle ==
-        std::vector<std::string>{"mqtt.rule.retention: readings are kept for ever: this version "
-                                 "does not expire data"});
+  CHECK(configuration.idle.empty());
 }
 
 TEST_CASE("a rule takes every key of the contract") {
@@ -94,7 +92,7 @@ preset = "tasmota"
   CHECK(rule.owner == "me");
   CHECK(rule.purpose == "heating,billing");
   CHECK(rule.qos == 0);
-  CHECK(configuration.idle.size() == 3);
+  CHECK(configuration.idle.size() == 2);
 }
 
 TEST_CASE("each mistake in a file is one line: where, key, what is wrong, what would be right") {

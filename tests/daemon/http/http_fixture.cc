@@ -150,11 +150,12 @@ ServerFixture::ServerFixture(void (*adjust)(config::Settings&)) {
   settings.http.listen = "127.0.0.1:0";
   if (adjust != nullptr) adjust(settings);
   catalog = catalog::Catalog::open(engine, {}).value();
-  pipeline = std::make_unique<ingest::IngestPipeline>(engine, *catalog, clock);
+  retention = retention::RetentionService::open(engine, *catalog, kRetentionForever).value();
+  pipeline = std::make_unique<ingest::IngestPipeline>(engine, *catalog, clock, retention.get());
   queries = std::make_unique<query::QueryService>(engine, *catalog);
   auto started = HttpServer::start(
-      {settings, engine, posix_file_system(), clock, *catalog, *pipeline, *queries, metrics, logger,
-       [] { return std::string(R"({"connected":true})"); },
+      {settings, engine, posix_file_system(), clock, *catalog, *pipeline, *queries, *retention,
+       metrics, logger, [] { return std::string(R"({"connected":true})"); },
        [](std::string_view topic, std::string_view payload) {
          return Result<std::string>("{\"topic\":\"" + std::string(topic) + "\",\"payload\":\"" +
                                     std::string(payload) + "\"}");

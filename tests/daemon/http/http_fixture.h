@@ -18,6 +18,7 @@
 #include "observe/logger.h"
 #include "observe/metrics.h"
 #include "query/query_service.h"
+#include "retention/retention_service.h"
 #include "support/manual_clock.h"
 #include "support/model_engine.h"
 #include "support/temp_directory.h"
@@ -81,6 +82,7 @@ struct ServerFixture {
   observe::Metrics metrics;
   observe::Logger logger{2, observe::LogStyle::Plain, clock};
   std::unique_ptr<catalog::Catalog> catalog;
+  std::unique_ptr<retention::RetentionService> retention;
   std::unique_ptr<ingest::IngestPipeline> pipeline;
   std::unique_ptr<query::QueryService> queries;
   std::unique_ptr<HttpServer> server;

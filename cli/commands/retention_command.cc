@@ -1,0 +1,212 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "commands/commands.h"
+#include "daemon_client.h"
+#include "help_text.h"
+#include "json_text.h"
+#include "output.h"
+#include "reading_output.h"
+#include "wire/errors.h"
+#include "wire/routes.h"
+#include "wire/selector.h"
+#include "wire/time_text.h"
+
+namespace edgecase::cli {
+namespace {
+
+struct RetentionArguments {
+  ConnectionArguments connection;
+  NamespaceArguments namespaces;
+  std::string selector;
+  std::string keep;
+  bool json = false;
+  bool yes = false;
+};
+
+// What the daemon would refuse is said before it is asked.
+Status check(const RetentionArguments& arguments) {
+  EC_TRY(wire::parse_selector(arguments.selector).status());
+  if (arguments.keep.empty() || arguments.keep == "forever") return ok();
+  EC_ASSIGN_OR_RETURN(const std::int64_t keep_ns, wire::parse_duration_ns(arguments.keep));
+  return keep_ns > 0 ? ok() : invalid_argument("a retention of zero keeps nothing");
+}
+
+Parameters parameters_of(const RetentionArguments& arguments) {
+  Parameters parameters{{"ns", arguments.namespaces.parameter()}, {"select", arguments.selector}};
+  if (!arguments.keep.empty()) parameters.emplace_back("keep", arguments.keep);
+  return parameters;
+}
+
+int print_document(const std::string& body) {
+  write_out(stdout, body + (body.ends_with('\n') ? "" : "\n"));
+  return finish_stdout();
+}
+
+int run_list(const RetentionArguments& arguments) {
+  DaemonClient client(arguments.connection);
+  const Result<std::string> body = client.get_small(
+      path_with(wire::routes::kRetention, {{"ns", arguments.namespaces.parameter()}}));
+  if (!body.ok()) return report_failure(body.status());
+  if (arguments.json) return print_document(*body);
+  const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  if (!document.is_object() || !document.contains("rules"))
+    return report_failure(io_error("the daemon's answer is no list"));
+  Table table({{"NAMESPACE"}, {"SELECTOR"}, {"KEEP", Align::Right}}, stdout);
+  for (const nlohmann::json& rule : document["rules"])
+    table.row(
+        {text_field(rule, "namespace"), text_field(rule, "select"), text_field(rule, "keep")});
+  table.row({"*", "everything else", text_field(document, "default")});
+  table.flush();
+  return finish_stdout();
+}
+
+// Asks on a terminal; elsewhere nothing is erased without --yes.
+bool confirmed(const RetentionArguments& arguments, std::uint64_t readings) {
+  const std::string what = "this rule erases all " + count_text(readings) + " readings of " +
+                           printable(arguments.selector) + " at once";
+  if (!is_terminal(stdin)) {
+    std::fprintf(stderr, "edgecase: %s; say --yes\n", what.c_str());
+    return false;
+  }
+  std::fprintf(stderr, "%s. Type yes: ", what.c_str());
+  char typed[16] = {};
+  if (std::fgets(typed, sizeof typed, stdin) == nullptr) return false;
+  if (std::string(typed) == "yes\n") return true;
+  std::fputs("edgecase: no rule was set\n", stderr);
+  return false;
+}
+
+int run_set(const RetentionArguments& arguments) {
+  if (const Status checked = check(arguments); !checked.ok()) return report_failure(checked);
+  DaemonClient client(arguments.connection);
+  Parameters parameters = parameters_of(arguments);
+  if (!arguments.yes) {
+    const Result<std::string> preview =
+        client.get_small(path_with(wire::routes::kRetentionPreview, parameters));
+    if (!preview.ok()) return report_failure(preview.status());
+    const nlohmann::json document = nlohmann::json::parse(*preview, nullptr, false);
+    if (!document.is_object()) return report_failure(io_error("the daemon's answer is no object"));
+    const std::uint64_t erased = count_field(document, "erased_readings");
+    const bool everything = erased > 0 && erased == count_field(document, "readings");
+    if (everything && !confirmed(arguments, erased)) return wire::kExitUsage;
+  }
+  parameters.emplace_back("yes", "true");
+  const Result<std::string> body =
+      client.post(path_with(wire::routes::kRetention, parameters), "", "text/plain");
+  if (!body.ok()) return report_failure(body.status());
+  return arguments.json ? print_document(*body) : 0;
+}
+
+int run_clear(const RetentionArguments& arguments) {
+  if (const Status checked = check(arguments); !checked.ok()) return report_failure(checked);
+  DaemonClient client(arguments.connection);
+  const Result<std::string> body =
+      client.remove(path_with(wire::routes::kRetention, parameters_of(arguments)));
+  return body.ok() ? 0 : report_failure(body.status());
+}
+
+std::string or_dash(const std::string& text) {
+  return text.empty() ? "-" : text;
+}
+
+int run_preview(const RetentionArguments& arguments) {
+  if (const Status checked = check(arguments); !checked.ok()) return report_failure(checked);
+  DaemonClient client(arguments.connection);
+  const Result<std::string> body =
+      client.get_small(path_with(wire::routes::kRetentionPreview, parameters_of(arguments)));
+  if (!body.ok()) return report_failure(body.status());
+  if (arguments.json) return print_document(*body);
+  const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  if (!document.is_object() || !document.contains("affected"))
+    return report_failure(io_error("the daemon's answer is no preview"));
+  Table table({{"NAMESPACE"},
+               {"SERIES"},
+               {"KEEP NOW", Align::Right},
+               {"THEN", Align::Right},
+               {"ERASED", Align::Right},
+               {"BYTES", Align::Right},
+               {"OLDEST"},
+               {"NEXT TO GO"}},
+              stdout);
+  for (const nlohmann::json& series : document["affected"]) {
+    table.row({text_field(series, "namespace"),
+               text_field(series, "device") + "/" + text_field(series, "sensor"),
+               text_field(series, "keep_now"), text_field(series, "keep_then"),
+               count_text(count_field(series, "erased_readings")),
+               wire::format_size(count_field(series, "erased_bytes")),
+               or_dash(text_field(series, "oldest")), or_dash(text_field(series, "next"))});
+  }
+  table.flush();
+  write_out(
+      stdout,
+      count_text(count_field(document, "erased_readings")) + " of " +
+          count_text(count_field(document, "readings")) + " readings of " +
+          count_text(count_field(document, "series")) + " series go at once (" +
+          wire::format_size(count_field(document, "erased_bytes")) + "), the next " +
+          (text_field(document, "next").empty() ? "never" : "at " + text_field(document, "next")) +
+          "\n");
+  return finish_stdout();
+}
+
+using Run = int (*)(const RetentionArguments&);
+
+CLI::App* add(CLI::App& parent, Action& action, const char* name, const char* purpose,
+              const char* example, const std::shared_ptr<RetentionArguments>& arguments, Run run) {
+  CLI::App* command = parent.add_subcommand(name, purpose);
+  add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
+  add_connection_options(*command, arguments->connection);
+  command->footer(help_footer({example}));
+  command->callback(
+      [arguments, run, &action] { action = [arguments, run] { return run(*arguments); }; });
+  return command;
+}
+
+void add_selector(CLI::App& command, RetentionArguments& arguments) {
+  command
+      .add_option("selector", arguments.selector,
+                  "device/sensor with globs * and ?; kitchen alone means kitchen/*")
+      ->required();
+}
+
+}  // namespace
+
+void add_retention_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "retention", "How long readings are kept; of several rules the most specific one holds");
+  command->require_subcommand(1);
+  command->footer(help_footer({"edgecase retention set 'kitchen/*' 30d"}));
+
+  const auto listed = std::make_shared<RetentionArguments>();
+  CLI::App* list = add(*command, action, "list", "List rules and the default",
+                       "edgecase retention list", listed, run_list);
+  list->add_flag("--json", listed->json, "One JSON document");
+
+  const auto set = std::make_shared<RetentionArguments>();
+  CLI::App* setting = add(*command, action, "set",
+                          "Set a rule, for readings stored already too; what has expired never "
+                          "comes back",
+                          "edgecase retention set 'kitchen/*' 30d", set, run_set);
+  add_selector(*setting, *set);
+  setting->add_option("keep", set->keep, "30d, 12h, 1h30m, or forever")->required();
+  setting->add_flag("--yes", set->yes, "Do not ask before everything would be erased");
+  setting->add_flag("--json", set->json, "One JSON document");
+
+  const auto cleared = std::make_shared<RetentionArguments>();
+  add_selector(*add(*command, action, "clear", "Clear a rule, as it was written",
+                    "edgecase retention clear 'kitchen/*'", cleared, run_clear),
+               *cleared);
+
+  const auto previewed = std::make_shared<RetentionArguments>();
+  CLI::App* preview = add(*command, action, "preview",
+                          "What a rule would erase, how much, and when; without a duration: what "
+                          "the rules that are set will",
+                          "edgecase retention preview 'kitchen/*' 30d", previewed, run_preview);
+  add_selector(*preview, *previewed);
+  preview->add_option("keep", previewed->keep, "30d, 12h, 1h30m, or forever");
+  preview->add_flag("--json", previewed->json, "One JSON document");
+}
+
+}  // namespace edgecase::cli

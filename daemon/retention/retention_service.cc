@@ -1,0 +1,444 @@
+#include "retention/retention_service.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "wire/names.h"
+#include "wire/reading_key.h"
+
+namespace edgecase::retention {
+namespace {
+
+// Records, version 1. Numbers are big-endian.
+//   'R' namespace name 0x00 device glob 0x00 sensor glob  ->  version (1), retention ns (8)
+//   'T' namespace id (4) device id (4) sensor id (4)      ->  version (1), retention ns (8)
+constexpr char kRuleRecord = 'R';
+constexpr char kTopicRecord = 'T';
+constexpr char kRecordVersion = 1;
+constexpr std::size_t kTopicKeyBytes = 4 + wire::kSeriesPrefixBytes;
+
+void append_number(Bytes& out, std::uint64_t value, int bytes) {
+  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8)
+    out.push_back(static_cast<char>(value >> shift));
+}
+
+std::uint64_t read_number(ByteView bytes) {
+  std::uint64_t value = 0;
+  for (const char byte : bytes) value = value << 8 | static_cast<unsigned char>(byte);
+  return value;
+}
+
+Bytes record_value(std::int64_t retention_ns) {
+  Bytes value(1, kRecordVersion);
+  append_number(value, static_cast<std::uint64_t>(retention_ns), 8);
+  return value;
+}
+
+Bytes rule_key(const std::string& namespace_name, const wire::Selector& selector) {
+  Bytes key(1, kRuleRecord);
+  key += namespace_name;
+  key += '\0';
+  key += selector.device;
+  key += '\0';
+  key += selector.sensor;
+  return key;
+}
+
+Bytes device_prefix(std::uint32_t device) {
+  Bytes prefix;
+  append_number(prefix, device, 4);
+  return prefix;
+}
+
+Bytes series_prefix(const catalog::SeriesId& id) {
+  Bytes prefix = device_prefix(id.device);
+  append_number(prefix, id.sensor, 4);
+  return prefix;
+}
+
+Bytes topic_key(const catalog::SeriesId& id) {
+  Bytes key;
+  append_number(key, id.namespace_id, 4);
+  return key + series_prefix(id);
+}
+
+bool same_rule(const Rule& rule, const std::string& namespace_name,
+               const wire::Selector& selector) {
+  return rule.namespace_name == namespace_name && rule.selector.device == selector.device &&
+         rule.selector.sensor == selector.sensor;
+}
+
+std::size_t letters(std::string_view glob) {
+  return static_cast<std::size_t>(
+      std::count_if(glob.begin(), glob.end(), [](char c) { return c != '*' && c != '?'; }));
+}
+
+auto specificity(const Rule& rule) {
+  return std::tuple(!rule.namespace_name.empty(), wire::is_literal(rule.selector.device),
+                    wire::is_literal(rule.selector.sensor), letters(rule.selector.device),
+                    letters(rule.selector.sensor));
+}
+
+bool is_everything(const wire::Selector& selector) {
+  return selector.device == "*" && selector.sensor == "*";
+}
+
+bool holds_in(const Rule& rule, std::string_view namespace_name) {
+  return rule.namespace_name.empty() ? !namespace_name.starts_with('_')
+                                     : rule.namespace_name == namespace_name;
+}
+
+// The most specific of those that `accepts`; null when there is none.
+template <typename Accepts>
+const Rule* most_specific(const std::vector<Rule>& rules, const Accepts& accepts) {
+  const Rule* best = nullptr;
+  for (const Rule& rule : rules) {
+    if (accepts(rule) && (best == nullptr || specificity(*best) < specificity(rule))) best = &rule;
+  }
+  return best;
+}
+
+}  // namespace
+
+RetentionService::RetentionService(Engine& engine, catalog::Catalog& catalog,
+                                   std::int64_t default_ns)
+    : engine_(engine), catalog_(catalog), default_ns_(default_ns) {}
+
+Result<std::unique_ptr<RetentionService>> RetentionService::open(Engine& engine,
+                                                                 catalog::Catalog& catalog,
+                                                                 std::int64_t default_ns) {
+  std::unique_ptr<RetentionService> service(new RetentionService(engine, catalog, default_ns));
+  EC_TRY(service->load());
+  const std::lock_guard lock(service->mutex_);
+  EC_TRY(service->align(service->rules_));
+  return service;
+}
+
+Status RetentionService::load() {
+  const auto found = engine_.find_namespace(kRetentionNamespace);
+  if (found.ok()) {
+    records_ = found->id;
+  } else {
+    EC_ASSIGN_OR_RETURN(records_, engine_.create_namespace(kRetentionNamespace,
+                                                           {.placement = Placement::Metadata}));
+  }
+  EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(records_, {}, {}));
+  for (; iterator->valid(); iterator->next()) {
+    const ByteView key = iterator->key();
+    const ByteView value = iterator->value();
+    if (value.size() != 9 || key.empty()) return corruption("a record of a retention rule is cut");
+    if (value.front() != kRecordVersion)
+      return unsupported("a retention rule was written by a newer version of EdgeCase");
+    const auto retention_ns = static_cast<std::int64_t>(read_number(value.substr(1)));
+    if (key.front() == kTopicRecord && key.size() == 1 + kTopicKeyBytes) {
+      topics_[Bytes(key.substr(1))] = retention_ns;
+      continue;
+    }
+    const std::size_t device = key.find('\0');
+    const std::size_t sensor = key.find('\0', device + 1);
+    if (key.front() != kRuleRecord || device == ByteView::npos || sensor == ByteView::npos)
+      return corruption("a record of a retention rule is malformed");
+    rules_.push_back({std::string(key.substr(1, device - 1)),
+                      {std::string(key.substr(device + 1, sensor - device - 1)),
+                       std::string(key.substr(sensor + 1))},
+                      retention_ns});
+  }
+  EC_TRY(iterator->status());
+  for (const RetentionRule& rule : engine_.retention_rules())
+    applied_[rule.namespace_id][rule.prefix] = *rule.retention_ns;
+  return ok();
+}
+
+std::vector<Rule> RetentionService::rules() const {
+  const std::lock_guard lock(mutex_);
+  return rules_;
+}
+
+std::int64_t RetentionService::outermost_ns(const std::vector<Rule>& rules,
+                                            std::string_view namespace_name) const {
+  const Rule* rule = most_specific(rules, [&](const Rule& each) {
+    return is_everything(each.selector) && holds_in(each, namespace_name);
+  });
+  if (rule != nullptr) return rule->retention_ns;
+  return namespace_name.starts_with('_') ? kRetentionForever : default_ns_;
+}
+
+std::int64_t RetentionService::device_ns(const std::vector<Rule>& rules,
+                                         std::string_view namespace_name,
+                                         std::string_view device) const {
+  const Rule* rule = most_specific(rules, [&](const Rule& each) {
+    return each.selector.sensor == "*" && holds_in(each, namespace_name) &&
+           wire::glob_matches(each.selector.device, device);
+  });
+  return rule != nullptr ? rule->retention_ns : outermost_ns(rules, namespace_name);
+}
+
+std::int64_t RetentionService::series_ns(const std::vector<Rule>& rules,
+                                         std::string_view namespace_name, std::string_view device,
+                                         std::string_view sensor,
+                                         const catalog::SeriesId& id) const {
+  const Rule* rule = most_specific(rules, [&](const Rule& each) {
+    return holds_in(each, namespace_name) && each.selector.matches(device, sensor);
+  });
+  if (rule != nullptr && !is_everything(rule->selector)) return rule->retention_ns;
+  const auto topic = topics_.find(topic_key(id));
+  if (topic != topics_.end()) return topic->second;
+  return rule != nullptr ? rule->retention_ns : outermost_ns(rules, namespace_name);
+}
+
+std::int64_t RetentionService::retention_ns(const catalog::SeriesEntry& entry) const {
+  const std::lock_guard lock(mutex_);
+  return series_ns(rules_, entry.namespace_name, entry.device, entry.sensor, entry.id);
+}
+
+// Rules of the engine that give one series what it is due; a longer prefix wins there.
+void RetentionService::add_series(const std::vector<Rule>& rules, const catalog::SeriesEntry& entry,
+                                  Prefixes& wanted) const {
+  const std::int64_t outermost = outermost_ns(rules, entry.namespace_name);
+  if (outermost != kRetentionForever) wanted[{}] = outermost;
+  const std::int64_t of_device = device_ns(rules, entry.namespace_name, entry.device);
+  if (of_device != outermost) wanted[device_prefix(entry.id.device)] = of_device;
+  const std::int64_t of_series =
+      series_ns(rules, entry.namespace_name, entry.device, entry.sensor, entry.id);
+  if (of_series != of_device) wanted[series_prefix(entry.id)] = of_series;
+}
+
+Status RetentionService::apply(const std::vector<RetentionRule>& changes) {
+  if (changes.empty()) return ok();
+  EC_TRY(engine_.set_retention(changes));
+  for (const RetentionRule& change : changes) {
+    Prefixes& prefixes = applied_[change.namespace_id];
+    if (change.retention_ns) {
+      prefixes[change.prefix] = *change.retention_ns;
+    } else {
+      prefixes.erase(change.prefix);
+    }
+  }
+  return ok();
+}
+
+Status RetentionService::align(const std::vector<Rule>& rules) {
+  std::vector<RetentionRule> changes;
+  for (const std::string& name : catalog_.namespaces()) {
+    const auto info = engine_.find_namespace(name);
+    if (!info.ok()) continue;  // dropped meanwhile
+    Prefixes wanted;
+    if (outermost_ns(rules, name) != kRetentionForever) wanted[{}] = outermost_ns(rules, name);
+    for (const catalog::SeriesEntry& entry : catalog_.select(name, {}))
+      add_series(rules, entry, wanted);
+    const Prefixes& applied = applied_[info->id];
+    for (const auto& [prefix, retention_ns] : wanted) {
+      const auto at = applied.find(prefix);
+      if (at == applied.end() || at->second != retention_ns)
+        changes.push_back({info->id, prefix, retention_ns});
+    }
+    for (const auto& [prefix, retention_ns] : applied)
+      if (!wanted.contains(prefix)) changes.push_back({info->id, prefix, std::nullopt});
+  }
+  ++generation_;
+  active_ = !rules.empty() || default_ns_ != kRetentionForever || !topics_.empty();
+  return apply(changes);
+}
+
+Status RetentionService::check_target(const std::string& namespace_name,
+                                      const wire::Selector& selector) const {
+  const bool unnamed = namespace_name.empty();
+  if (!unnamed && namespace_name != wire::kDefaultNamespace &&
+      !catalog_.has_namespace(namespace_name))
+    return not_found("no namespace " + namespace_name);
+  for (const std::string& glob : {selector.device, selector.sensor})
+    if (glob.find('\0') != std::string::npos)
+      return invalid_argument("a selector has no control characters");
+  if (!wire::is_literal(selector.device)) return ok();
+  if (!catalog_.select(namespace_name, selector).empty()) return ok();
+  if (!wire::is_literal(selector.sensor) &&
+      !catalog_.select(namespace_name, {selector.device, "*"}).empty())
+    return ok();
+  return not_found("there is nothing that " + selector.device + "/" + selector.sensor + " names");
+}
+
+std::vector<Rule> RetentionService::with(const Rule& rule) const {
+  std::vector<Rule> next = rules_;
+  std::erase_if(
+      next, [&](const Rule& each) { return same_rule(each, rule.namespace_name, rule.selector); });
+  const auto behind = std::find_if(next.begin(), next.end(), [&](const Rule& each) {
+    return rule_key(rule.namespace_name, rule.selector) <
+           rule_key(each.namespace_name, each.selector);
+  });
+  next.insert(behind, rule);
+  return next;
+}
+
+Status RetentionService::set(const Rule& rule) {
+  if (rule.retention_ns <= 0) return invalid_argument("a retention of nothing erases what comes");
+  EC_TRY(check_target(rule.namespace_name, rule.selector));
+  const std::lock_guard lock(mutex_);
+  const std::vector<Rule> next = with(rule);
+  if (next.size() > kRulesMax)
+    return busy("there are " + std::to_string(kRulesMax) + " retention rules, the most");
+  // Cut short between the two, the next start brings the engine in line.
+  const Bytes key = rule_key(rule.namespace_name, rule.selector);
+  WriteBatch batch;
+  batch.put(records_, key, record_value(rule.retention_ns));
+  EC_TRY(engine_.write(batch, Durability::Sync));
+  if (Status aligned = align(next); !aligned.ok()) {
+    WriteBatch undo;
+    undo.remove(records_, key);
+    for (const Rule& each : rules_) {
+      if (same_rule(each, rule.namespace_name, rule.selector))
+        undo.put(records_, key, record_value(each.retention_ns));
+    }
+    static_cast<void>(engine_.write(undo, Durability::Sync).ok());
+    return aligned;
+  }
+  rules_ = next;
+  return ok();
+}
+
+Status RetentionService::clear(const std::string& namespace_name, const wire::Selector& selector) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Rule> next = rules_;
+  const auto gone = std::erase_if(
+      next, [&](const Rule& each) { return same_rule(each, namespace_name, selector); });
+  if (gone == 0)
+    return not_found("no retention rule for " + selector.device + "/" + selector.sensor);
+  WriteBatch batch;
+  batch.remove(records_, rule_key(namespace_name, selector));
+  EC_TRY(engine_.write(batch, Durability::Sync));
+  EC_TRY(align(next));
+  rules_ = std::move(next);
+  return ok();
+}
+
+Result<Preview> RetentionService::preview(const std::string& namespace_name,
+                                          const wire::Selector& selector,
+                                          std::optional<std::int64_t> retention_ns) const {
+  if (retention_ns && *retention_ns <= 0)
+    return invalid_argument("a retention of nothing erases what comes");
+  EC_TRY(check_target(namespace_name, selector));
+  const std::lock_guard lock(mutex_);
+  const std::vector<Rule> next =
+      retention_ns ? with({namespace_name, selector, *retention_ns}) : rules_;
+  const std::int64_t now_ns = engine_.expiry_now_ns();
+  Preview preview;
+  for (catalog::SeriesEntry& entry : catalog_.select(namespace_name, selector)) {
+    ++preview.series;
+    PreviewSeries series;
+    series.now_ns = series_ns(rules_, entry.namespace_name, entry.device, entry.sensor, entry.id);
+    series.then_ns = series_ns(next, entry.namespace_name, entry.device, entry.sensor, entry.id);
+    KeyRange all;
+    all.lower = wire::make_reading_key({entry.id.device, entry.id.sensor, INT64_MIN});
+    all.upper = series_prefix({0, entry.id.device, entry.id.sensor + 1});
+    EC_ASSIGN_OR_RETURN(const RangeStats stored,
+                        engine_.range_stats(entry.id.namespace_id, all, {}));
+    preview.readings += stored.entries;
+    std::int64_t boundary_ns = 0;
+    if (series.then_ns == kRetentionForever ||
+        __builtin_sub_overflow(now_ns, series.then_ns, &boundary_ns))
+      continue;
+    const KeyRange going{all.lower,
+                         wire::make_reading_key({entry.id.device, entry.id.sensor, boundary_ns})};
+    EC_ASSIGN_OR_RETURN(const RangeStats gone,
+                        engine_.range_stats(entry.id.namespace_id, going, {}));
+    const auto first_time = [&](const KeyRange& range) -> Result<std::optional<std::int64_t>> {
+      EC_ASSIGN_OR_RETURN(const auto first, engine_.scan(entry.id.namespace_id, range, {}));
+      wire::ReadingKey key;
+      if (!first->valid() || !wire::decode_reading_key(first->key(), key))
+        return std::optional<std::int64_t>();
+      return std::optional<std::int64_t>(key.time_ns);
+    };
+    series.count = gone.entries;
+    series.bytes = gone.stored_bytes;
+    EC_ASSIGN_OR_RETURN(series.oldest_ns, first_time(going));
+    EC_ASSIGN_OR_RETURN(series.next_ns, first_time({going.upper, all.upper}));
+    if (series.next_ns && __builtin_add_overflow(*series.next_ns, series.then_ns, &*series.next_ns))
+      series.next_ns.reset();
+    const auto earlier = [](std::optional<std::int64_t>& sum, std::optional<std::int64_t> more) {
+      if (more && (!sum || *more < *sum)) sum = more;
+    };
+    preview.count += series.count;
+    preview.bytes += series.bytes;
+    earlier(preview.oldest_ns, series.oldest_ns);
+    earlier(preview.next_ns, series.next_ns);
+    if (preview.affected.size() >= kPreviewSeriesMax) continue;
+    series.entry = std::move(entry);
+    preview.affected.push_back(std::move(series));
+  }
+  return preview;
+}
+
+Status RetentionService::note_topics(std::span<const wire::Reading> readings,
+                                     std::span<const catalog::SeriesId> ids, bool& changed) {
+  WriteBatch batch;
+  std::map<Bytes, std::int64_t> next;
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    const std::int64_t said_ns = readings[i].retention_ns;
+    if (said_ns == wire::kRetentionUnsaid) continue;
+    const Bytes key = topic_key(ids[i]);
+    const auto known = topics_.find(key);
+    const bool same = said_ns == wire::kRetentionOfNoTopic
+                          ? known == topics_.end()
+                          : known != topics_.end() && known->second == said_ns;
+    if (!same) next[key] = said_ns;
+  }
+  for (const auto& [key, said_ns] : next) {
+    if (said_ns == wire::kRetentionOfNoTopic) {
+      batch.remove(records_, kTopicRecord + key);
+    } else {
+      batch.put(records_, kTopicRecord + key, record_value(said_ns));
+    }
+  }
+  if (next.empty()) return ok();
+  EC_TRY(engine_.write(batch, Durability::Sync));
+  for (const auto& [key, said_ns] : next) {
+    if (said_ns == wire::kRetentionOfNoTopic) {
+      topics_.erase(key);
+    } else {
+      topics_[key] = said_ns;
+    }
+  }
+  active_ = true;
+  changed = true;
+  return ok();
+}
+
+Status RetentionService::cover(std::span<const wire::Reading> readings,
+                               std::span<const catalog::SeriesId> ids, bool has_new_series) {
+  const bool topics = std::any_of(readings.begin(), readings.end(),
+                                  [](const wire::Reading& each) { return each.retention_ns > 0; });
+  const bool may_forget = active_.load() && readings.front().retention_ns != wire::kRetentionUnsaid;
+  if (!topics && !may_forget && !(has_new_series && active_.load())) return ok();
+  const std::lock_guard lock(mutex_);
+  bool topics_changed = false;
+  EC_TRY(note_topics(readings, ids, topics_changed));
+  if (!topics_changed && !has_new_series) return ok();
+  std::vector<RetentionRule> changes;
+  std::map<NamespaceId, Prefixes> wanted;
+  const catalog::SeriesId* last = nullptr;
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    if (last != nullptr && *last == ids[i]) continue;
+    last = &ids[i];
+    const wire::Reading& reading = readings[i];
+    Prefixes& prefixes = wanted[ids[i].namespace_id];
+    add_series(rules_,
+               {std::string(reading.namespace_name), std::string(reading.device),
+                std::string(reading.sensor), ids[i]},
+               prefixes);
+    // What topics no longer say anything of.
+    const Bytes own = series_prefix(ids[i]);
+    if (topics_changed && !prefixes.contains(own) && applied_[ids[i].namespace_id].contains(own))
+      changes.push_back({ids[i].namespace_id, own, std::nullopt});
+  }
+  for (const auto& [id, prefixes] : wanted) {
+    const Prefixes& applied = applied_[id];
+    for (const auto& [prefix, retention_ns] : prefixes) {
+      const auto at = applied.find(prefix);
+      if (at == applied.end() || at->second != retention_ns)
+        changes.push_back({id, prefix, retention_ns});
+    }
+  }
+  return apply(changes);
+}
+
+}  // namespace edgecase::retention

@@ -1,0 +1,132 @@
+// How long readings are kept: rules by selector, as people write them, become the engine's rules by
+// key prefix (edgecase/retention.h), for what is stored already and for series that come later.
+//
+// Of the rules that match a series the most specific one holds: one of its namespace before one of
+// all; one that names the device before a glob; one that names the sensor before a glob; then the
+// one with more letters. Without a rule for it alone (anything but `*/*`) the rule of the MQTT
+// topic it came by holds, then `*/*`, then the default. Rules of all namespaces leave out those of
+// the store's own, whose names begin with `_`.
+//
+// Rules are records of the engine's namespace `_retention` (Placement::Metadata). Thread-safe.
+// `mutex_` is held while the engine makes a change durable: changes are rare, and one after
+// another.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "catalog/catalog.h"
+#include "edgecase/engine.h"
+#include "wire/reading.h"
+#include "wire/selector.h"
+
+namespace edgecase::retention {
+
+inline constexpr std::string_view kRetentionNamespace = "_retention";
+inline constexpr std::size_t kRulesMax = 1000;
+// Series that a preview names; its sums count all.
+inline constexpr std::size_t kPreviewSeriesMax = 1000;
+
+struct Rule {
+  std::string namespace_name;  // empty: all namespaces
+  wire::Selector selector;
+  std::int64_t retention_ns = kRetentionForever;
+};
+
+// What a rule would do, or what those that are there will do.
+struct PreviewSeries {
+  catalog::SeriesEntry entry;
+  std::int64_t now_ns = 0;                // the retention that holds now
+  std::int64_t then_ns = 0;               // and then
+  std::uint64_t count = 0;                // readings that would go at once
+  std::uint64_t bytes = 0;                // what they take in the value layer
+  std::optional<std::int64_t> oldest_ns;  // of them
+  std::optional<std::int64_t> next_ns;    // when the first of the rest would go; none: never
+};
+struct Preview {
+  std::uint64_t series = 0;    // that the selector matches
+  std::uint64_t readings = 0;  // of theirs
+  std::uint64_t count = 0;     // would go at once
+  std::uint64_t bytes = 0;
+  std::optional<std::int64_t> oldest_ns;
+  std::optional<std::int64_t> next_ns;
+  std::vector<PreviewSeries> affected;  // those of which something goes, at once or later
+
+  bool erases_everything() const { return count > 0 && count == readings; }
+};
+
+class RetentionService {
+ public:
+  // `default_ns` is storage.retention. Brings the engine's rules in line. Errors: the engine's.
+  static Result<std::unique_ptr<RetentionService>> open(Engine& engine, catalog::Catalog& catalog,
+                                                        std::int64_t default_ns);
+
+  // In the order of namespace and selector.
+  std::vector<Rule> rules() const;
+  // Of one series, as it holds now.
+  std::int64_t retention_ns(const catalog::SeriesEntry& entry) const;
+  std::int64_t default_ns() const { return default_ns_; }
+
+  // Holds on return, for what is stored already too; durable. Errors: InvalidArgument (a retention
+  // below 1 ns), NotFound (a namespace or, without a glob, a device or sensor that does not exist),
+  // Busy (kRulesMax, or the engine's limit), the engine's.
+  Status set(const Rule& rule);
+  // NotFound: there is no such rule.
+  Status clear(const std::string& namespace_name, const wire::Selector& selector);
+  // What set() would do; without a retention: what the rules that are there will do. Errors as of
+  // set().
+  Result<Preview> preview(const std::string& namespace_name, const wire::Selector& selector,
+                          std::optional<std::int64_t> retention_ns) const;
+
+  // Before readings are written: `ids` are theirs. Series that are new get their rules, and those
+  // that a topic says something of. Cheap when there is nothing to do. New series are covered again
+  // once they are durable if generation() has changed since: rules that are set meanwhile do not
+  // see them.
+  Status cover(std::span<const wire::Reading> readings, std::span<const catalog::SeriesId> ids,
+               bool has_new_series);
+  std::uint64_t generation() const { return generation_.load(); }
+
+ private:
+  using Prefixes = std::map<Bytes, std::int64_t>;  // of one namespace: prefix to retention
+
+  RetentionService(Engine& engine, catalog::Catalog& catalog, std::int64_t default_ns);
+
+  Status load();
+  Status check_target(const std::string& namespace_name, const wire::Selector& selector) const;
+  std::int64_t outermost_ns(const std::vector<Rule>& rules, std::string_view namespace_name) const;
+  std::int64_t device_ns(const std::vector<Rule>& rules, std::string_view namespace_name,
+                         std::string_view device) const;
+  std::int64_t series_ns(const std::vector<Rule>& rules, std::string_view namespace_name,
+                         std::string_view device, std::string_view sensor,
+                         const catalog::SeriesId& id) const;
+  void add_series(const std::vector<Rule>& rules, const catalog::SeriesEntry& entry,
+                  Prefixes& wanted) const;
+  // The engine's rules are made those of `rules`.
+  Status align(const std::vector<Rule>& rules);
+  Status apply(const std::vector<RetentionRule>& changes);
+  Status note_topics(std::span<const wire::Reading> readings,
+                     std::span<const catalog::SeriesId> ids, bool& changed);
+  std::vector<Rule> with(const Rule& rule) const;
+
+  Engine& engine_;
+  catalog::Catalog& catalog_;
+  const std::int64_t default_ns_;
+  NamespaceId records_ = 0;
+
+  mutable std::mutex mutex_;
+  std::vector<Rule> rules_;
+  std::map<NamespaceId, Prefixes> applied_;   // what the engine has
+  std::map<Bytes, std::int64_t> topics_;      // by namespace id and series prefix
+  std::atomic<bool> active_{false};           // any rule, default or topic
+  std::atomic<std::uint64_t> generation_{0};  // of rules_
+};
+
+}  // namespace edgecase::retention

@@ -1,0 +1,224 @@
+#include "retention/retention_service.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "ingest/ingest_pipeline.h"
+#include "support/manual_clock.h"
+#include "support/model_engine.h"
+#include "wire/reading_key.h"
+
+namespace edgecase::retention {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kHour = 3600 * kSecond;
+constexpr std::int64_t kNow = test::ManualClock::kStartWallNs;
+
+struct Room {
+  explicit Room(std::int64_t default_ns = kRetentionForever) {
+    engine.set_expiry_now_ns(kNow);
+    restart(default_ns);
+  }
+  void restart(std::int64_t default_ns) {
+    pipeline.reset();
+    service = RetentionService::open(engine, *catalog, default_ns).value();
+    pipeline = std::make_unique<ingest::IngestPipeline>(engine, *catalog, clock, service.get());
+  }
+  // Ten readings, one an hour, the last of now.
+  void write(const std::string& device, const std::string& sensor,
+             const std::string& ns = "default", std::int64_t topic_ns = wire::kRetentionUnsaid) {
+    wire::ReadingBatch batch;
+    for (int hour = 0; hour < 10; ++hour) {
+      wire::Reading reading{ns, device, sensor, kNow - hour * kHour, wire::Value::of_int64(hour)};
+      reading.retention_ns = topic_ns;
+      batch.readings.push_back(reading);
+    }
+    const auth::Principal principal{auth::PrincipalKind::Internal, "test"};
+    const auto authorized = auth::authorize_write(principal, batch);
+    REQUIRE(authorized.ok());
+    const Status stored = pipeline->ingest(*authorized);
+    CAPTURE(stored.to_string());
+    REQUIRE(stored.ok());
+  }
+  Status set(const std::string& selector, std::int64_t retention_ns,
+             const std::string& ns = "default") {
+    return service->set({ns, wire::parse_selector(selector).value(), retention_ns});
+  }
+  Status clear(const std::string& selector, const std::string& ns = "default") {
+    return service->clear(ns, wire::parse_selector(selector).value());
+  }
+  // Readings of a series that can be read.
+  std::uint64_t left(const std::string& device, const std::string& sensor,
+                     const std::string& ns = "default") {
+    const auto entry = catalog->find(ns, device, sensor);
+    REQUIRE(entry.ok());
+    std::uint64_t count = 0;
+    auto scan = engine.scan(entry->id.namespace_id, {}, {}).value();
+    for (; scan->valid(); scan->next()) {
+      wire::ReadingKey key;
+      REQUIRE(wire::decode_reading_key(scan->key(), key));
+      count += key.device == entry->id.device && key.sensor == entry->id.sensor ? 1u : 0u;
+    }
+    return count;
+  }
+
+  test::ModelEngine engine;
+  test::ManualClock clock;
+  std::unique_ptr<catalog::Catalog> catalog = catalog::Catalog::open(engine, {}).value();
+  std::unique_ptr<RetentionService> service;
+  std::unique_ptr<ingest::IngestPipeline> pipeline;
+};
+
+}  // namespace
+
+TEST_CASE("of the rules that match a series the most specific one holds, in whichever order") {
+  struct Given {
+    const char* selector;
+    std::int64_t hours;
+  };
+  const std::vector<Given> given = {{"*/*", 9},     {"kitchen/*", 2},   {"*/temp", 5},
+                                    {"kit*/*", 7},  {"kitchen/hum", 4}, {"k?tch*/hum", 8},
+                                    {"cellar/*", 1}};
+  struct Case {
+    const char* device;
+    const char* sensor;
+    std::uint64_t want;  // readings: one an hour, and that of now
+  };
+  for (const bool backwards : {false, true}) {
+    CAPTURE(backwards);
+    Room room;
+    const std::vector<Case> cases = {
+        {"kitchen", "temp", 3}, {"kitchen", "hum", 5}, {"kit", "temp", 6},  {"kit", "co2", 8},
+        {"attic", "temp", 6},   {"attic", "co2", 10},  {"cellar", "co2", 2}};
+    for (const Case& c : cases) room.write(c.device, c.sensor);
+    std::vector<Given> order = given;
+    if (backwards) std::reverse(order.begin(), order.end());
+    // Longer rules never bring back what shorter ones took: each is set before the next is looked
+    // at.
+    for (const Given& each : order) {
+      const Status set = room.set(each.selector, each.hours * kHour);
+      CAPTURE(set.to_string());
+      REQUIRE(set.ok());
+    }
+    for (const Case& c : cases) {
+      CAPTURE(c.device);
+      CAPTURE(c.sensor);
+      const auto entry = room.catalog->find("default", c.device, c.sensor);
+      REQUIRE(entry.ok());
+      CHECK(room.service->retention_ns(*entry) == static_cast<std::int64_t>(c.want - 1) * kHour);
+      CHECK(room.left(c.device, c.sensor) <= c.want);
+    }
+    // New series get theirs with their first reading.
+    room.write("kitchen", "noise");
+    CHECK(room.left("kitchen", "noise") == 3);
+    room.write("kitten", "temp");
+    CHECK(room.left("kitten", "temp") == 6);
+    room.restart(kRetentionForever);
+    room.write("kitchen", "light");
+    CHECK(room.left("kitchen", "light") == 3);
+    CHECK(room.service->rules().size() == given.size());
+  }
+}
+
+TEST_CASE("a rule holds for what is stored, both ways, and what expired never returns") {
+  Room room;
+  room.write("kitchen", "temp");
+  REQUIRE(room.set("kitchen/temp", 4 * kHour).ok());
+  CHECK(room.left("kitchen", "temp") == 5);
+  REQUIRE(room.set("kitchen/temp", 8 * kHour).ok());
+  CHECK(room.left("kitchen", "temp") == 5);
+  room.engine.set_expiry_now_ns(kNow + 3 * kHour);
+  CHECK(room.left("kitchen", "temp") == 5);  // longer, it keeps what the old one would have lost
+  REQUIRE(room.clear("kitchen/temp").ok());
+  room.engine.set_expiry_now_ns(kNow + 300 * kHour);
+  CHECK(room.left("kitchen", "temp") == 5);
+  CHECK(room.engine.retention_rules().empty());
+}
+
+TEST_CASE("namespaces have rules of their own, and the default holds where there is none") {
+  Room room(6 * kHour);
+  room.write("kitchen", "temp");
+  room.write("kitchen", "temp", "plant");
+  room.write("mqtt", "message", "_rejected");
+  CHECK(room.left("kitchen", "temp") == 7);
+  CHECK(room.left("mqtt", "message", "_rejected") == 10);
+  REQUIRE(room.set("*/*", kHour, "plant").ok());
+  REQUIRE(room.set("kitchen", 3 * kHour, "").ok());
+  CHECK(room.left("kitchen", "temp", "plant") == 2);
+  CHECK(room.left("kitchen", "temp") == 4);
+  room.write("attic", "temp", "office");
+  CHECK(room.left("attic", "temp", "office") == 7);
+}
+
+TEST_CASE("what a topic's rule says holds below the user's, above those for everything") {
+  Room room(9 * kHour);
+  room.write("kitchen", "temp", "default", 2 * kHour);
+  CHECK(room.left("kitchen", "temp") == 3);
+  REQUIRE(room.set("*/*", 8 * kHour).ok());
+  room.write("attic", "temp", "default", 2 * kHour);
+  CHECK(room.left("attic", "temp") == 3);
+  REQUIRE(room.set("cellar*", kHour).ok());
+  room.write("cellar1", "temp", "default", 2 * kHour);
+  CHECK(room.left("cellar1", "temp") == 2);
+  // It outlives the process, and the configuration may change its mind.
+  room.restart(9 * kHour);
+  const auto entry = room.catalog->find("default", "kitchen", "temp");
+  REQUIRE(entry.ok());
+  CHECK(room.service->retention_ns(*entry) == 2 * kHour);
+  room.write("kitchen", "temp", "default", kHour);
+  CHECK(room.left("kitchen", "temp") == 2);
+  room.write("kitchen", "temp", "default", wire::kRetentionOfNoTopic);
+  CHECK(room.service->retention_ns(*entry) == 8 * kHour);
+}
+
+TEST_CASE("a preview tells what would go, how much and when, and changes nothing") {
+  Room room;
+  room.write("kitchen", "temp");
+  room.write("attic", "temp");
+  const auto preview = room.service->preview("default", {"*", "*"}, 4 * kHour);
+  REQUIRE(preview.ok());
+  CHECK(preview->series == 2);
+  CHECK(preview->readings == 20);
+  CHECK(preview->count == 10);
+  CHECK(preview->bytes > 0);
+  CHECK(preview->oldest_ns == kNow - 9 * kHour);
+  CHECK(preview->next_ns == kNow);  // that of four hours ago is just old enough
+  REQUIRE(preview->affected.size() == 2);
+  CHECK(preview->affected[0].now_ns == kRetentionForever);
+  CHECK(preview->affected[0].then_ns == 4 * kHour);
+  CHECK_FALSE(preview->erases_everything());
+  CHECK(room.left("kitchen", "temp") == 10);
+  CHECK(room.service->rules().empty());
+
+  // A narrower rule that is there stays as it is.
+  REQUIRE(room.set("kitchen", kRetentionForever).ok());
+  CHECK(room.service->preview("default", {"*", "*"}, 4 * kHour)->count == 5);
+  room.engine.set_expiry_now_ns(kNow + 100 * kHour);
+  CHECK(room.service->preview("default", {"attic", "*"}, kHour)->erases_everything());
+  CHECK(room.service->preview("default", {"*", "*"}, std::nullopt)->count == 0);
+}
+
+TEST_CASE("what names nothing is refused, and a rule the engine refuses is not remembered") {
+  Room room;
+  room.write("kitchen", "temp");
+  CHECK(room.set("garage", kHour).code() == StatusCode::NotFound);
+  CHECK(room.set("kitchen/nothing", kHour).code() == StatusCode::NotFound);
+  CHECK(room.set("*/*", kHour, "nowhere").code() == StatusCode::NotFound);
+  CHECK(room.set("kitchen", 0).code() == StatusCode::InvalidArgument);
+  CHECK(room.set("kitchen", -kHour).code() == StatusCode::InvalidArgument);
+  CHECK(room.clear("kitchen").code() == StatusCode::NotFound);
+  CHECK(room.service->preview("default", {"garage", "*"}, kHour).status().code() ==
+        StatusCode::NotFound);
+  room.engine.fail_writes(out_of_space("the drive is full"));
+  CHECK(room.set("kitchen", kHour).code() == StatusCode::OutOfSpace);
+  room.engine.fail_writes(ok());
+  CHECK(room.service->rules().empty());
+  CHECK(room.left("kitchen", "temp") == 10);
+  room.restart(kRetentionForever);
+  CHECK(room.service->rules().empty());
+  CHECK(room.left("kitchen", "temp") == 10);
+}
+
+}  // namespace edgecase::retention
