@@ -108,16 +108,20 @@ void Compactor::schedule_run(std::int64_t delay_ns) {
 
 void Compactor::run() {
   remove_obsolete_files();
+  std::int64_t wait_ns = 0;
   {
     MutexLock lock(mutex_);
-    const bool waits = !failure_.ok() && requests_.empty() &&
-                       context_.environment.clock.boot_ns() < retry_not_before_ns_;
-    if (waits) return;
+    if (!failure_.ok() && requests_.empty())
+      wait_ns = retry_not_before_ns_ - context_.environment.clock.boot_ns();
   }
+  // A run that was due for another reason may have stood in for the one that was to try again.
+  if (wait_ns > 0) return schedule_run(wait_ns);
   const Result<bool> worked = work();
   if (!worked.ok()) return give_up(worked.status());
   schedule_expiry();
   if (*worked) return schedule_run(0);
+  // What had failed is no longer wanted, as a merge that compact() asked for.
+  if (!waits_for_quiet_) note_success();
   // Somebody may be reading what was removed; and what must wait for quiet is tried again.
   if (waits_for_quiet_ || context_.versions.has_obsolete_files()) schedule_run(kIdleCheckNs);
 }
@@ -418,6 +422,7 @@ void Compactor::give_up(const Status& failure) {
   survey_.reset();
   std::int64_t delay_ns = 0;
   bool first = false;
+  bool others_wait = false;
   {
     MutexLock lock(mutex_);
     first = failure_.ok();
@@ -426,10 +431,12 @@ void Compactor::give_up(const Status& failure) {
     retry_delay_ns_ = std::clamp(2 * retry_delay_ns_, kRetryDelayMinNs, kRetryDelayMaxNs);
     retry_not_before_ns_ = context_.environment.clock.boot_ns() + retry_delay_ns_;
     delay_ns = retry_delay_ns_;
+    others_wait = requests_.size() > (current_ != nullptr ? 1 : 0);
   }
   if (first) context_.failed(failure);
   if (current_ != nullptr) finish_request(failure);
-  schedule_run(delay_ns);
+  // Whoever asked for a merge is not kept waiting by one that nobody asked for.
+  schedule_run(others_wait ? 0 : delay_ns);
 }
 
 void Compactor::note_success() {

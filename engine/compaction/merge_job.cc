@@ -111,7 +111,7 @@ Status MergeJob::merge_single() {
   EC_ASSIGN_OR_RETURN(const bool dead, is_dead_single(record));
   // There is nothing to inspect in a single value but where it lies.
   const bool misplaced = !dead && plan_.mode == MergeMode::Relocate && rule_ != nullptr &&
-                         rule_->judge_item(record) == DropRule::Verdict::Inspect;
+                         rule_->judge_item(record) == DropRule::Verdict::Rewrite;
   if (dead) {
     ++counters_.dropped_items;
   } else if (misplaced || plan_.evacuated.contains(record.pointer.file_number)) {
@@ -206,8 +206,7 @@ std::size_t MergeJob::choose_slot(const UMetaRecord& record) {
   return kept;
 }
 
-bool MergeJob::must_open(const UMetaRecord& record) const {
-  if (rule_ != nullptr && rule_->judge_item(record) == DropRule::Verdict::Inspect) return true;
+bool MergeJob::has_deletes_to_drop(const UMetaRecord& record) const {
   if (record.deletes == 0 || record.deletes * kDeletesShare < record.entries) return false;
   return std::none_of(plan_.others.begin(), plan_.others.end(), [&](const TablePointer& table) {
     return table->sequence_min < record.sequence_max && ByteView(table->smallest) <= record.last &&
@@ -220,7 +219,9 @@ Status MergeJob::merge_group() {
   if (cursor.is_open()) return merge_entry();
   const UMetaRecord& record = cursor.record();
   EC_TRY(enter(record.first, TableKind::Groups));
-  if (rule_ != nullptr && rule_->judge_item(record) == DropRule::Verdict::Drop) {
+  const DropRule::Verdict verdict =
+      rule_ != nullptr ? rule_->judge_item(record) : DropRule::Verdict::Keep;
+  if (verdict == DropRule::Verdict::Drop) {
     ++counters_.dropped_items;
     cursor.next_record();
     groups_->settle();
@@ -232,7 +233,11 @@ Status MergeJob::merge_group() {
   // In a gap of an open item: cutting its entries apart must not leave crumbs.
   const bool crumbs = open_items_ > 0 && output_.gathered_bytes() > 0 &&
                       output_.gathered_bytes() < threshold_bytes_;
-  if (!overlaps && !crumbs && !must_open(record)) {
+  const bool rewrites = verdict == DropRule::Verdict::Rewrite || has_deletes_to_drop(record);
+  if (!overlaps && !crumbs && !rewrites) {
+    // Only what is covered goes: an item that lies around a range delete would otherwise be written
+    // anew in every merge, and leave garbage that calls for the next one.
+    if (verdict == DropRule::Verdict::Inspect) return clean_group();
     EC_TRY(carry(record));
     cursor.next_record();
     groups_->settle();
@@ -245,13 +250,14 @@ Status MergeJob::merge_group() {
   return ok();
 }
 
-// Reads the item to see what of it is dead.
+// Reads the item to see what of it is dead: nothing, or too little, and it is carried all the same.
 Status MergeJob::clean_group() {
   RecordCursor& cursor = groups_->top();
   const std::uint64_t entries = cursor.record().entries;
   EC_TRY(cursor.open_item());
   EC_ASSIGN_OR_RETURN(const std::uint64_t dead, find_dead(cursor));
-  if (dead * kDeadShare < entries) {
+  const std::uint64_t share = plan_.mode == MergeMode::Clean ? kDeadShare : entries;
+  if (dead * share < entries) {
     cursor.close_item();
     EC_TRY(carry(cursor.record()));
     cursor.next_record();

@@ -52,7 +52,7 @@ class MergeJob {
   Result<std::uint64_t> find_dead(RecordCursor& cursor);
   Status carry(const UMetaRecord& record);
   ItemExpiry expiry_of_copy(const UMetaRecord& record, bool misplaced) const;
-  bool must_open(const UMetaRecord& record) const;
+  bool has_deletes_to_drop(const UMetaRecord& record) const;
   Status merge_entry();
   Status emit(const EntryView& entry);
   bool is_superseded_by_single(const EntryView& entry);

@@ -66,8 +66,8 @@ class DropRule {
   enum class Verdict : unsigned char {
     Keep,     // nothing of the item is dead
     Drop,     // all of it is
-    Inspect,  // some entries may be, or lie in the wrong bucket: relocation opens it and asks for
-              // each
+    Inspect,  // some entries may be: relocation opens it and asks for each
+    Rewrite,  // entries lie in the wrong bucket: relocation writes it anew
   };
   virtual ~DropRule() = default;
   virtual Verdict judge_item(const UMetaRecord& record) const = 0;

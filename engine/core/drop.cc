@@ -21,7 +21,7 @@ DropRule::Verdict EngineDropRule::judge_expiry(const UMetaRecord& record) const 
   if (is_over(file->second, record.first, record.last, expiry)) return Verdict::Drop;
   if (record.type == ItemType::Single && expiry.hides(record.first)) return Verdict::Drop;
   if (expiry.rules()->changed_since(record.first, record.last, file->second.rule_epoch))
-    return Verdict::Inspect;
+    return Verdict::Rewrite;
   const bool some_expired = mode_ == ExpiryMode::Exact && record.type != ItemType::Single &&
                             file->second.expiry_min_ns < expiry.now_ns() &&
                             expiry.may_hide(record.first, record.last);
@@ -36,8 +36,9 @@ DropRule::Verdict EngineDropRule::judge_item(const UMetaRecord& record) const {
   if (version->range_deletes == nullptr) return expired;
   const RangeDeletes& deletes = *version->range_deletes;
   if (deletes.covers(record.first, record.last, record.sequence_max)) return Verdict::Drop;
+  if (expired != Verdict::Keep) return expired;
   return deletes.touches(record.first, record.last, record.sequence_min) ? Verdict::Inspect
-                                                                         : expired;
+                                                                         : Verdict::Keep;
 }
 
 bool EngineDropRule::drops_entry(ByteView full_key, SequenceNumber sequence) const {

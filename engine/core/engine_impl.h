@@ -114,6 +114,7 @@ class EngineImpl final : public Engine {
   Status prepare_for(const WriteBatch& batch);
   Status make_memtable_room();
   Status make_wal_room(std::uint64_t payload_bytes);
+  Result<bool> release_flushed_wal();
   Status start_segment(std::uint64_t payload_bytes);
   Status heal_wal(std::uint64_t payload_bytes);
   void note_wal_failure(const Status& failure);

@@ -251,9 +251,27 @@ Status EngineImpl::make_wal_room(std::uint64_t payload_bytes) {
     // At the limit: what is in memory must reach the tables before a slot comes free.
     if (active_->entry_count() > 0) EC_TRY(rotate_memtable());
     MutexLock lock(mutex_);
-    if (flushes_ == flushes_before && view_->immutables.empty()) return started;
-    EC_TRY(wait_for_flush(flushes_before));
+    if (flushes_ != flushes_before || !view_->immutables.empty()) {
+      EC_TRY(wait_for_flush(flushes_before));
+      continue;
+    }
+    lock.unlock();
+    EC_ASSIGN_OR_RETURN(const bool released, release_flushed_wal());
+    if (!released) return started;
   }
+}
+
+// After a crash there may be segments that hold nothing newer than the last flush, and no flush to
+// come. No flush runs: the log's beginning in the manifest is this thread's to move.
+Result<bool> EngineImpl::release_flushed_wal() {
+  const VersionState state = versions_->state();
+  const std::uint64_t oldest = wal_->oldest_needed(state.flushed_sequence);
+  if (oldest <= state.oldest_wal_segment) return false;
+  VersionEdit edit;
+  edit.oldest_wal_segment = oldest;
+  EC_TRY(versions_->apply(edit));
+  wal_->release_before(oldest);
+  return true;
 }
 
 Status EngineImpl::start_segment(std::uint64_t payload_bytes) {

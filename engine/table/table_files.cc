@@ -111,13 +111,19 @@ Result<std::shared_ptr<const Item>> TableFiles::item(const UMetaRecord& record, 
     return cached;
   }
   counters_.cache_misses.fetch_add(1, std::memory_order_relaxed);
-  EC_ASSIGN_OR_RETURN(const std::shared_ptr<const ValueTableReader> table,
-                      values(pointer.file_number));
+  EC_ASSIGN_OR_RETURN(std::shared_ptr<const ValueTableReader> table, values(pointer.file_number));
   counters_.value_reads.fetch_add(1, std::memory_order_relaxed);
   auto& bytes_read = table->head().placement == Placement::Values ? counters_.value_bytes_read
                                                                   : counters_.metadata_bytes_read;
   bytes_read.fetch_add(pointer.size_bytes, std::memory_order_relaxed);
-  EC_ASSIGN_OR_RETURN(Item read, table->read(pointer));
+  Result<Item> read_item = table->read(pointer);
+  if (read_item.status().code() == StatusCode::IoError) {
+    // A file that was opened before its drive was pulled fails for good, however well the drive is.
+    values_.erase(pointer.file_number);
+    EC_ASSIGN_OR_RETURN(table, values(pointer.file_number));
+    read_item = table->read(pointer);
+  }
+  EC_ASSIGN_OR_RETURN(Item read, std::move(read_item));
   auto item = std::make_shared<const Item>(std::move(read));
   if (fill_cache && pointer.size_bytes <= kCachedItemMaxBytes)
     cache_.insert(pointer.file_number, pointer.offset_bytes, item, item->bytes.capacity());

@@ -83,7 +83,16 @@ int MemoryFileSystem::Inside::begin(Operation operation, const std::string& path
 
 int MemoryFileSystem::Inside::begin(Operation operation, const Handle& handle) {
   const int error = begin(operation, handle.path);
-  return handle.epoch != epoch ? EIO : error;  // the machine it was opened on is gone
+  return is_stale(handle) ? EIO : error;
+}
+
+bool MemoryFileSystem::Inside::is_stale(const Handle& handle) {
+  return handle.epoch != epoch || handle.drive_epoch != drive_of(handle.path).epoch;
+}
+
+void MemoryFileSystem::Inside::stamp(Handle& handle) {
+  handle.epoch = epoch;
+  handle.drive_epoch = drive_of(handle.path).epoch;
 }
 
 int MemoryFileSystem::Inside::reserve(const std::string& path, std::uint64_t bytes) {
@@ -142,21 +151,20 @@ void MemoryFileSystem::power_cut(std::uint64_t seed, CutPolicy policy) {
 void MemoryFileSystem::kill_process(std::uint64_t seed) {
   const Guard guard(inside_->mutex);
   SeededRandom random(seed);
-  // In the order of their sizes: addresses differ from run to run.
-  std::multimap<std::size_t, SimulatedDisk::File> files;
-  for (const auto& [writer, file] : inside_->appending) files.emplace(file->live().size(), file);
-  for (const auto& [size, file] : files) {
-    const std::uint64_t synced = std::min(file->durable().size(), size);
+  for (const auto& [number, file] : inside_->appending) {
+    const std::uint64_t size = file->live().size();
+    const std::uint64_t synced = std::min<std::uint64_t>(file->durable().size(), size);
     file->forget_behind(synced + random.below(size - synced + 1));
   }
   ++inside_->epoch;
+  inside_->stop_at = UINT64_MAX;
   inside_->locks.clear();
   inside_->appending.clear();
 }
 
 void MemoryFileSystem::stop_at(std::uint64_t nth) {
   const Guard guard(inside_->mutex);
-  inside_->stop_at = inside_->operations + nth;
+  inside_->stop_at = nth == kNever ? UINT64_MAX : inside_->operations + nth;
 }
 bool MemoryFileSystem::stopped() const {
   const Guard guard(inside_->mutex);
@@ -184,8 +192,15 @@ void MemoryFileSystem::set_capacity(const std::string& root, std::uint64_t bytes
 void MemoryFileSystem::set_gone(const std::string& root, bool gone) {
   const Guard guard(inside_->mutex);
   Inside::Drive& drive = inside_->drive_of(without_slash(root));
+  if (drive.gone == gone) return;
   drive.gone = gone;
   inside_->lose_unsynced(drive);
+  if (gone) return;
+  // What was open stays with the drive that was pulled, and so does what the page cache held.
+  ++drive.epoch;
+  SeededRandom random(0);
+  inside_->disk.cut(random, CutPolicy::None,
+                    [&](const std::string& path) { return &inside_->drive_of(path) == &drive; });
 }
 void MemoryFileSystem::set_read_only(const std::string& root, bool read_only) {
   const Guard guard(inside_->mutex);
@@ -253,7 +268,7 @@ Result<std::unique_ptr<WritableFile>> MemoryFileSystem::create_file(const std::s
     if (error == 0 && !inside_->disk.is_directory(SimulatedDisk::parent_of(path))) error = ENOENT;
     if (error != 0) return errno_status(error, "create", path);
     inside_->disk.add(path, handle.file);
-    handle.epoch = inside_->epoch;
+    inside_->stamp(handle);
   }
   return make_memory_writable_file(inside_, std::move(handle));
 }
@@ -266,7 +281,7 @@ Result<std::unique_ptr<RandomAccessFile>> MemoryFileSystem::open_file(const std:
     handle.file = inside_->disk.file(path);
     if (error == 0 && !handle.file) error = inside_->disk.is_directory(path) ? EISDIR : ENOENT;
     if (error != 0) return errno_status(error, "open", path);
-    handle.epoch = inside_->epoch;
+    inside_->stamp(handle);
   }
   return make_memory_random_access_file(inside_, std::move(handle));
 }
@@ -283,7 +298,7 @@ Result<std::unique_ptr<LogFile>> MemoryFileSystem::create_log_file(const std::st
     if (error != 0) return errno_status(error, "create", path);
     handle.file->fill(capacity_bytes);
     inside_->disk.add(path, handle.file);
-    handle.epoch = inside_->epoch;
+    inside_->stamp(handle);
   }
   return make_memory_log_file(inside_, std::move(handle));
 }
@@ -296,7 +311,7 @@ Result<std::unique_ptr<LogFile>> MemoryFileSystem::open_log_file(const std::stri
     handle.file = inside_->disk.file(path);
     if (error == 0 && !handle.file) error = inside_->disk.is_directory(path) ? EISDIR : ENOENT;
     if (error != 0) return errno_status(error, "open", path);
-    handle.epoch = inside_->epoch;
+    inside_->stamp(handle);
   }
   return make_memory_log_file(inside_, std::move(handle));
 }

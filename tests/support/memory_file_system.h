@@ -54,8 +54,10 @@ class MemoryFileSystem final : public FileSystem {
   void power_cut(std::uint64_t seed, CutPolicy policy);
   // kill -9: written log bytes stay, unsynced appends lose a tail that the process still held.
   void kill_process(std::uint64_t seed);
-  // The machine stops at the nth operation from now (1 is the next): it and all later ones do
-  // nothing and answer EIO. power_cut() starts the machine again.
+  // The machine, or the process, stops at the nth operation from now (1 is the next): it and all
+  // later ones do nothing and answer EIO. power_cut() or kill_process() says which of them it was,
+  // and then all goes on. kNever takes it back as long as it has not happened.
+  static constexpr std::uint64_t kNever = 0;
   void stop_at(std::uint64_t nth);
   bool stopped() const;
 
@@ -70,7 +72,8 @@ class MemoryFileSystem final : public FileSystem {
   // 0: no limit. A log file counts with its capacity.
   void set_capacity(const std::string& root, std::uint64_t bytes);
   // As a pulled USB drive: appends and log writes still seem to work, syncs answer EIO, changes of
-  // names EROFS, reads and everything else EIO. What was unsynced is lost.
+  // names EROFS, reads and everything else EIO. What was unsynced is lost. Plugged in again it
+  // holds what was synced, and files that were open before answer EIO for good.
   void set_gone(const std::string& root, bool gone);
   void set_read_only(const std::string& root, bool read_only);
   // Syncs answer Ok and do nothing. Only "no corruption" may be asked of what runs on this.

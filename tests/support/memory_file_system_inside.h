@@ -23,6 +23,7 @@ class MemoryFileSystem::Inside {
     bool gone = false;
     bool read_only = false;
     bool lying_sync = false;
+    std::uint64_t epoch = 0;  // grows when the drive is plugged in again
   };
   struct Fault {
     Operation operation;
@@ -37,11 +38,14 @@ class MemoryFileSystem::Inside {
     std::string path;
     SimulatedDisk::File file;
     std::uint64_t epoch = 0;
+    std::uint64_t drive_epoch = 0;
   };
 
   // All below: with `mutex` held. The errno this operation answers with, or 0 to go on.
   int begin(Operation operation, const std::string& path);
   int begin(Operation operation, const Handle& handle);
+  bool is_stale(const Handle& handle);  // what it was opened on is gone
+  void stamp(Handle& handle);           // as opened now
   Drive& drive_of(const std::string& path);
   int reserve(const std::string& path, std::uint64_t bytes);  // 0 or ENOSPC
   void lose_unsynced(const Drive& drive);
@@ -56,8 +60,9 @@ class MemoryFileSystem::Inside {
   std::uint64_t failed = 0;
   std::array<std::uint64_t, kOperationCount> counts{};
   std::set<std::string> locks;
-  // Files being appended, with what they hold: for kill_process().
-  std::map<const void*, SimulatedDisk::File> appending;
+  // Files being appended, in the order they were made: for kill_process().
+  std::map<std::uint64_t, SimulatedDisk::File> appending;
+  std::uint64_t next_appending = 0;
 };
 
 std::unique_ptr<WritableFile> make_memory_writable_file(

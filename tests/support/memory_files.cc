@@ -17,11 +17,12 @@ class MemoryWritableFile final : public WritableFile {
   MemoryWritableFile(std::shared_ptr<Inside> inside, Inside::Handle handle)
       : inside_(std::move(inside)), handle_(std::move(handle)) {
     const Lock lock(inside_->mutex);
-    inside_->appending[this] = handle_.file;
+    number_ = inside_->next_appending++;
+    inside_->appending[number_] = handle_.file;
   }
   ~MemoryWritableFile() override {
     const Lock lock(inside_->mutex);
-    inside_->appending.erase(this);
+    inside_->appending.erase(number_);
   }
 
   Status append(ByteView bytes) override {
@@ -29,7 +30,7 @@ class MemoryWritableFile final : public WritableFile {
     if (!failure_.ok()) return failure_;
     int error = inside_->begin(Operation::Append, handle_);
     if (error == 0) error = inside_->reserve(handle_.path, bytes.size());
-    const bool stale = handle_.epoch != inside_->epoch || inside_->operations >= inside_->stop_at;
+    const bool stale = inside_->is_stale(handle_) || inside_->operations >= inside_->stop_at;
     if (error != 0 && !stale) bytes = bytes.substr(0, bytes.size() / 2);
     if (!stale) handle_.file->write(size_, bytes);
     size_ += bytes.size();
@@ -42,7 +43,7 @@ class MemoryWritableFile final : public WritableFile {
     if (!failure_.ok()) return failure_;
     if (const int error = inside_->begin(Operation::Sync, handle_); error != 0) {
       const bool running = inside_->operations < inside_->stop_at;
-      if (running && handle_.epoch == inside_->epoch) handle_.file->lose_unsynced();
+      if (running && !inside_->is_stale(handle_)) handle_.file->lose_unsynced();
       return failure_ = errno_status(error, "sync", handle_.path);
     }
     if (!inside_->drive_of(handle_.path).lying_sync) handle_.file->sync();
@@ -54,6 +55,7 @@ class MemoryWritableFile final : public WritableFile {
  private:
   std::shared_ptr<Inside> inside_;
   Inside::Handle handle_;
+  std::uint64_t number_ = 0;
   std::uint64_t size_ = 0;
   Status failure_;
 };
@@ -115,7 +117,7 @@ class MemoryLogFile final : public LogFile {
     if (!failure_.ok()) return failure_;
     if (const int error = inside_->begin(Operation::LogSync, handle_); error != 0) {
       const bool running = inside_->operations < inside_->stop_at;
-      if (running && handle_.epoch == inside_->epoch) handle_.file->lose_unsynced();
+      if (running && !inside_->is_stale(handle_)) handle_.file->lose_unsynced();
       return failure_ = errno_status(error, "sync", handle_.path);
     }
     if (!inside_->drive_of(handle_.path).lying_sync) handle_.file->sync();

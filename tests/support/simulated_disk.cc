@@ -79,7 +79,27 @@ void SimulatedFile::keep_sectors(SeededRandom& random, const Write& write) {
   }
 }
 
+// In [begin, end) where the file holds nothing yet: behind its end, and in sectors of zeros.
+void SimulatedFile::leave_garbage(SeededRandom& random, std::uint64_t begin, std::uint64_t end) {
+  while (begin < end) {
+    const std::uint64_t sector = begin / kSectorBytes * kSectorBytes;
+    const std::uint64_t until = std::min(sector + kSectorBytes, end);
+    const ByteView held =
+        begin < durable_.size() ? ByteView(durable_).substr(begin, until - begin) : ByteView();
+    if (held.find_first_not_of('\0') == ByteView::npos) {
+      Bytes garbage(until - begin, '\0');
+      for (char& byte : garbage) byte = static_cast<char>(random.next());
+      apply(durable_, begin, garbage);
+    }
+    begin = until;
+  }
+}
+
 void SimulatedFile::cut(SeededRandom& random, CutPolicy policy) {
+  if (unsynced_.empty()) {  // most files, and some are large
+    if (live_.size() != durable_.size()) live_ = durable_;
+    return;
+  }
   std::erase_if(unsynced_, [](const Write& write) { return write.lost; });
   policy = choose(random, policy);
   const std::size_t whole = policy == CutPolicy::All ? unsynced_.size()
@@ -93,14 +113,9 @@ void SimulatedFile::cut(SeededRandom& random, CutPolicy policy) {
   if ((policy == CutPolicy::Prefix || policy == CutPolicy::Torn) && whole < unsynced_.size()) {
     Write& last = unsynced_[whole];
     const std::size_t kept = random.below(last.bytes.size() + 1);
-    if (policy == CutPolicy::Torn) {
-      for (std::size_t i = kept; i < last.bytes.size(); ++i) {
-        last.bytes[i] = static_cast<char>(random.next());
-      }
-    } else {
-      last.bytes.resize(kept);
-    }
-    apply(durable_, last.offset, last.bytes);
+    apply(durable_, last.offset, ByteView(last.bytes).substr(0, kept));
+    if (policy == CutPolicy::Torn)
+      leave_garbage(random, last.offset + kept, last.offset + last.bytes.size());
   }
   unsynced_.clear();
   live_ = durable_;
@@ -158,14 +173,14 @@ void SimulatedDisk::rename(const std::string& from, const std::string& to) {
   change({from, to, file(from)});
 }
 
-bool SimulatedDisk::concerns(const NameChange& change, const std::string& directory) const {
+bool SimulatedDisk::is_in(const NameChange& change, const std::string& directory) {
   return (!change.from.empty() && parent_of(change.from) == directory) ||
          (!change.to.empty() && parent_of(change.to) == directory);
 }
 
 void SimulatedDisk::sync_directory(const std::string& directory) {
   std::erase_if(unsynced_, [&](const NameChange& change) {
-    if (change.lost || !concerns(change, directory)) return false;
+    if (change.lost || !is_in(change, directory)) return false;
     apply(durable_, change);
     return true;
   });
@@ -173,24 +188,18 @@ void SimulatedDisk::sync_directory(const std::string& directory) {
 
 void SimulatedDisk::lose_unsynced_names(const std::string& directory) {
   for (NameChange& change : unsynced_) {
-    if (concerns(change, directory)) change.lost = true;
+    if (is_in(change, directory)) change.lost = true;
   }
 }
 
-void SimulatedDisk::cut(SeededRandom& random, CutPolicy policy) {
-  std::erase_if(unsynced_, [](const NameChange& change) { return change.lost; });
+void SimulatedDisk::cut_names(SeededRandom& random, CutPolicy policy, const Concerns& concerns) {
   // Directories one after another, in the order of their names, so that a seed decides alone.
-  std::set<std::string> directories;
+  std::map<std::string, std::vector<const NameChange*>> directories;
   for (const NameChange& change : unsynced_) {
-    directories.insert(parent_of(change.to.empty() ? change.from : change.to));
+    const std::string& name = change.to.empty() ? change.from : change.to;
+    if (!change.lost && concerns(name)) directories[parent_of(name)].push_back(&change);
   }
-  for (const std::string& directory : directories) {
-    std::vector<const NameChange*> changes;
-    for (const NameChange& change : unsynced_) {
-      if (parent_of(change.to.empty() ? change.from : change.to) == directory) {
-        changes.push_back(&change);
-      }
-    }
+  for (const auto& [directory, changes] : directories) {
     const CutPolicy chosen = choose(random, policy);
     const std::size_t prefix = random.below(changes.size() + 1);
     for (std::size_t i = 0; i < changes.size(); ++i) {
@@ -200,7 +209,14 @@ void SimulatedDisk::cut(SeededRandom& random, CutPolicy policy) {
       if (kept) apply(durable_, *changes[i]);
     }
   }
-  unsynced_.clear();
+  std::erase_if(unsynced_, [&](const NameChange& change) {
+    return concerns(change.to.empty() ? change.from : change.to);
+  });
+}
+
+void SimulatedDisk::cut(SeededRandom& random, CutPolicy policy, const Concerns& concerns) {
+  const Concerns touched = concerns ? concerns : [](const std::string&) { return true; };
+  cut_names(random, policy, touched);
   // What lies in a directory that is not there is not there.
   std::erase_if(durable_, [&](const auto& name) {
     for (std::string path = name.first;
@@ -213,9 +229,12 @@ void SimulatedDisk::cut(SeededRandom& random, CutPolicy policy) {
   });
   std::set<SimulatedFile*> done;
   for (const auto& [path, file] : durable_) {
-    if (file && done.insert(file.get()).second) file->cut(random, policy);
+    if (file && touched(path) && done.insert(file.get()).second) file->cut(random, policy);
   }
-  live_ = durable_;
+  std::erase_if(live_, [&](const auto& name) { return touched(name.first); });
+  for (const auto& name : durable_) {
+    if (touched(name.first)) live_.insert(name);
+  }
 }
 
 std::uint64_t SimulatedDisk::used_bytes(std::string_view root) const {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,13 +21,14 @@
 namespace edgecase::test {
 
 // What becomes of the changes that no sync covers. Every policy treats each file and directory on
-// its own; durable bytes that no unsynced write touches never change.
+// its own; durable bytes that no unsynced write touches never change, and a sector that is written
+// over holds the old bytes or the new.
 enum class CutPolicy : unsigned char {
   None,     // all are lost
   Prefix,   // the first ones stay, in order; the last of them perhaps in part
   All,      // all stay
   Sectors,  // any subset, by 512-byte sectors of the file
-  Torn,     // a prefix; then one write whose rest is garbage
+  Torn,     // a prefix; then one write whose rest is garbage, where nothing was before
   Any,      // one of these, chosen for each file
 };
 
@@ -58,6 +60,7 @@ class SimulatedFile {
   };
   static void apply(Bytes& target, std::uint64_t offset, ByteView bytes);
   void keep_sectors(SeededRandom& random, const Write& write);
+  void leave_garbage(SeededRandom& random, std::uint64_t begin, std::uint64_t end);
 
   Bytes live_;
   Bytes durable_;
@@ -82,8 +85,9 @@ class SimulatedDisk {
   void sync_directory(const std::string& directory);
   void lose_unsynced_names(const std::string& directory);
 
-  // All drives at one instant.
-  void cut(SeededRandom& random, CutPolicy policy);
+  // All drives at one instant; or only what lies where `concerns` says.
+  using Concerns = std::function<bool(const std::string& path)>;
+  void cut(SeededRandom& random, CutPolicy policy, const Concerns& concerns = {});
 
   // Bytes of all files under `root`, as running programs see them.
   std::uint64_t used_bytes(std::string_view root) const;
@@ -104,7 +108,8 @@ class SimulatedDisk {
 
   static void apply(Names& names, const NameChange& change);
   void change(NameChange change);
-  bool concerns(const NameChange& change, const std::string& directory) const;
+  static bool is_in(const NameChange& change, const std::string& directory);
+  void cut_names(SeededRandom& random, CutPolicy policy, const Concerns& concerns);
 
   Names live_;
   Names durable_;

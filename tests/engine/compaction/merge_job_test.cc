@@ -41,8 +41,8 @@ struct MergeFixture : TableTestStore {
     return nullptr;
   }
 
-  MergeCounters merge(MergePlan plan) {
-    MergeJob job(*cache, context(), std::move(plan), nullptr);
+  MergeCounters merge(MergePlan plan, const DropRule* rule = nullptr) {
+    MergeJob job(*cache, context(), std::move(plan), rule);
     for (;;) {
       const auto done = job.step(1u << 20, 1u << 13);
       REQUIRE(done.ok());
@@ -112,6 +112,41 @@ TEST_CASE("cleaning two runs at once keeps a delete for what the other still hol
     after.push_back(newest);
     CHECK(store.contents(after) == before);
   }
+}
+
+// A range delete that touches every item and covers one key.
+class CoveredKey final : public DropRule {
+ public:
+  explicit CoveredKey(Bytes key) : key_(std::move(key)) {}
+  Verdict judge_item(const UMetaRecord&) const override { return Verdict::Inspect; }
+  bool drops_entry(ByteView full_key, SequenceNumber) const override { return full_key == key_; }
+
+ private:
+  Bytes key_;
+};
+
+TEST_CASE("relocation carries an item around a range delete, and writes it anew when it is cut") {
+  MergeFixture store;
+  std::vector<OwnedEntry> entries;
+  for (int i = 0; i < 20; ++i)
+    entries.push_back({key_of(2 * i), static_cast<SequenceNumber>(i + 1), EntryKind::Put, "v"});
+  const TablePointer table = store.add_run(entries);
+  MergePlan plan;
+  plan.mode = MergeMode::Relocate;
+  plan.groups = {{table}};
+  plan.set_surroundings(*store.state.version);
+
+  const CoveredKey between(key_of(7));
+  const MergeCounters carried = store.merge(plan, &between);
+  CHECK(carried.carried_items == 1);
+  CHECK(carried.rewritten_items == 0);
+  CHECK(store.contents(store.tables).size() == 20);
+
+  const CoveredKey within(key_of(8));
+  const MergeCounters cut = store.merge(plan, &within);
+  CHECK(cut.carried_items == 0);
+  CHECK(cut.rewritten_items == 1);
+  CHECK(store.contents(store.tables).size() == 19);
 }
 
 }  // namespace

@@ -1,0 +1,171 @@
+#include "crash/crash_plan.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <sstream>
+
+#include "crash/crash_state.h"
+#include "edgecase/random.h"
+
+namespace edgecase::test {
+namespace {
+
+constexpr std::string_view kStepNames[kStepKinds] = {
+    "write",    "ingest", "forget", "read",   "snapshot", "release", "flush",
+    "compact",  "work",   "rest",   "create", "drop",     "fail",    "full",
+    "readonly", "unplug", "heal",   "stop",   "reopen",   "cut",     "kill"};
+
+constexpr Operation kFailing[] = {
+    Operation::Any,           Operation::CreateFile,  Operation::OpenFile,      Operation::Append,
+    Operation::Sync,          Operation::Read,        Operation::LogWrite,      Operation::LogSync,
+    Operation::CreateLogFile, Operation::OpenLogFile, Operation::SyncDirectory, Operation::Rename,
+    Operation::Remove,        Operation::FileSize};
+
+class Planner {
+ public:
+  explicit Planner(std::uint64_t seed) : random_(seed) {
+    plan_.seed = seed;
+    plan_.memtable_bytes = std::uint64_t{4096} << random_.below(4);
+    plan_.wal_segments = 2 + random_.below(5);
+    for (std::uint64_t& weight : weights_) weight = 0;
+    for (const auto& [kind, most] : kUsual) set(kind, 1 + random_.below(most));
+    // The swarm: each seed has some faults and lacks the others, so that none hides another.
+    for (const auto& [kind, most] : kFaults) {
+      if (random_.below(3) == 0) set(kind, 1 + random_.below(most));
+    }
+    kills_ = random_.below(3) == 0;
+    policy_ = random_.below(3) == 0 ? random_.below(5) : static_cast<std::uint64_t>(CutPolicy::Any);
+    recuts_ = random_.below(3) == 0;
+  }
+
+  Plan take() {
+    for (std::size_t place = 0; place < kPlaces; ++place) {
+      if (random_.below(4) != 0) add(StepKind::Create, {place});
+    }
+    for (std::uint64_t crashes = 1 + random_.below(3); crashes > 0; --crashes) {
+      for (std::uint64_t steps = 5 + random_.below(45); steps > 0; --steps) add_any();
+      add_crash();
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  struct Weight {
+    StepKind kind;
+    std::uint64_t most;
+  };
+  static constexpr Weight kUsual[] = {
+      {StepKind::Write, 30}, {StepKind::Ingest, 15},  {StepKind::Forget, 3},
+      {StepKind::Read, 4},   {StepKind::Snapshot, 2}, {StepKind::Release, 2},
+      {StepKind::Flush, 4},  {StepKind::Compact, 2},  {StepKind::Work, 12},
+      {StepKind::Rest, 3},   {StepKind::Create, 2},   {StepKind::Drop, 1},
+      {StepKind::Reopen, 1}};
+  static constexpr Weight kFaults[] = {{StepKind::Fail, 6},     {StepKind::Full, 2},
+                                       {StepKind::ReadOnly, 1}, {StepKind::Unplug, 2},
+                                       {StepKind::Heal, 4},     {StepKind::Stop, 2}};
+
+  void set(StepKind kind, std::uint64_t weight) {
+    weights_[static_cast<std::size_t>(kind)] = weight;
+  }
+  void add(StepKind kind, std::array<std::uint64_t, 5> arguments = {}) {
+    plan_.steps.push_back({kind, arguments});
+  }
+
+  StepKind draw() {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t weight : weights_) sum += weight;
+    std::uint64_t at = random_.below(sum);
+    std::size_t kind = 0;
+    for (; at >= weights_[kind]; ++kind) at -= weights_[kind];
+    return static_cast<StepKind>(kind);
+  }
+
+  // Short enough to be read and changed by hand.
+  std::uint64_t detail() { return random_.below(1'000'000); }
+
+  void add_any() {
+    const StepKind kind = draw();
+    switch (kind) {
+      case StepKind::Write: return add(kind, {detail(), random_.below(2)});
+      case StepKind::Work: return add(kind, {1 + random_.below(8)});
+      case StepKind::Rest: return add(kind, {1 + random_.below(4)});
+      case StepKind::Create:
+      case StepKind::Drop: return add(kind, {random_.below(kPlaces)});
+      case StepKind::Fail: return add_failure();
+      case StepKind::Full: return add(kind, {1 + random_.below(2), random_.below(100'000)});
+      case StepKind::ReadOnly: return add(kind, {1 + random_.below(2)});
+      case StepKind::Stop: return add(kind, {1 + random_.below(80)});
+      default: return add(kind, {detail()});
+    }
+  }
+
+  void add_failure() {
+    const Operation operation = kFailing[random_.below(std::size(kFailing))];
+    const std::uint64_t error = random_.below(4) == 0 ? ENOSPC : EIO;
+    add(StepKind::Fail, {static_cast<std::uint64_t>(operation), 1 + random_.below(12), error,
+                         random_.below(4) == 0 ? 1u : 0u, random_.below(3)});
+  }
+
+  void add_crash() {
+    const std::uint64_t again = recuts_ && random_.below(2) == 0 ? 1 + random_.below(60) : 0;
+    if (kills_ && random_.below(2) == 0) return add(StepKind::Kill, {detail(), 0, again});
+    add(StepKind::Cut, {detail(), policy_, again});
+  }
+
+  SeededRandom random_;
+  Plan plan_;
+  std::array<std::uint64_t, kStepKinds> weights_{};
+  bool kills_ = false;
+  bool recuts_ = false;
+  std::uint64_t policy_ = 0;
+};
+
+}  // namespace
+
+Plan make_plan(std::uint64_t seed) {
+  return Planner(seed).take();
+}
+
+std::string to_text(const Plan& plan) {
+  std::string text = "store " + std::to_string(plan.seed) + " " +
+                     std::to_string(plan.memtable_bytes) + " " + std::to_string(plan.wal_segments) +
+                     "\n";
+  for (const Step& step : plan.steps) {
+    text += kStepNames[static_cast<std::size_t>(step.kind)];
+    std::size_t count = step.arguments.size();
+    while (count > 0 && step.arguments[count - 1] == 0) --count;
+    for (std::size_t i = 0; i < count; ++i) text += " " + std::to_string(step.arguments[i]);
+    text += "\n";
+  }
+  return text;
+}
+
+std::optional<Plan> parse_plan(std::string_view text) {
+  Plan plan;
+  bool has_store = false;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    std::istringstream words(line);
+    std::string name;
+    words >> name;
+    if (name == "store") {
+      if (!(words >> plan.seed >> plan.memtable_bytes >> plan.wal_segments)) return std::nullopt;
+      has_store = true;
+      continue;
+    }
+    const auto* const found = std::find(std::begin(kStepNames), std::end(kStepNames), name);
+    if (found == std::end(kStepNames)) return std::nullopt;
+    Step step;
+    step.kind = static_cast<StepKind>(found - std::begin(kStepNames));
+    for (std::uint64_t& argument : step.arguments) {
+      if (!(words >> argument)) break;
+    }
+    if (!words.eof()) return std::nullopt;
+    plan.steps.push_back(step);
+  }
+  if (!has_store) return std::nullopt;
+  return plan;
+}
+
+}  // namespace edgecase::test

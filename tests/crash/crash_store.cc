@@ -1,0 +1,223 @@
+#include "crash/crash_store.h"
+
+#include <map>
+#include <utility>
+
+#include "auth/authorize.h"
+#include "edgecase/store_check.h"
+#include "wire/reading_key.h"
+
+namespace edgecase::test {
+namespace {
+
+// A store this small has done all there is to do long before.
+constexpr std::size_t kTasksMax = 20'000;
+
+class FirstProblem final : public CheckObserver {
+ public:
+  void on_finding(const CheckFinding& finding) override {
+    if (finding.kind == CheckFinding::Kind::Problem && message_.empty()) message_ = finding.message;
+  }
+  void on_progress(std::uint64_t, std::uint64_t) override {}
+  bool stop() override { return false; }
+  const std::string& message() const { return message_; }
+
+ private:
+  std::string message_;
+};
+
+}  // namespace
+
+class CrashStore::Listener final : public EventListener {
+ public:
+  explicit Listener(CrashCounters& counters) : counters_(counters) {}
+  void on_recovered(const RecoveryEvent& event) override {
+    ++counters_.opened;
+    counters_.replayed += event.wal_records;
+    if (event.torn_tail) ++counters_.torn_tails;
+  }
+  void on_flushed(const FlushEvent&) override { ++counters_.flushes; }
+
+ private:
+  CrashCounters& counters_;
+};
+
+CrashStore::CrashStore(const Plan& plan, const WrapDrives& wrap)
+    : random_(plan.seed), executor_(plan.seed), listener_(std::make_unique<Listener>(counters_)) {
+  if (wrap) wrapped_ = wrap(disk_);
+  options_.metadata_directory = "/m/store";
+  options_.values_directory = "/v/store";
+  options_.memory_limit_bytes = 8u << 20;
+  options_.memtable_bytes = plan.memtable_bytes;
+  options_.wal_segment_bytes = 64u << 10;
+  options_.wal_limit_bytes = plan.wal_segments * options_.wal_segment_bytes;
+  options_.coalesce_threshold_bytes = kThresholdBytes;
+  options_.group_bytes = 1024;
+  options_.plain_group_bytes = 1024;
+}
+
+CrashStore::~CrashStore() {
+  close();
+}
+
+Status CrashStore::open() {
+  FileSystem& drives = wrapped_ != nullptr ? *wrapped_ : disk_;
+  EC_ASSIGN_OR_RETURN(engine_,
+                      Engine::open(options_, {drives, clock_, random_, executor_, *listener_}));
+  auto opened = catalog::Catalog::open(*engine_, {});
+  if (!opened.ok()) {
+    close();
+    return opened.status();
+  }
+  catalog_ = std::move(opened).value();
+  pipeline_ = std::make_unique<ingest::IngestPipeline>(*engine_, *catalog_, clock_);
+  return ok();
+}
+
+void CrashStore::close() {
+  if (engine_ != nullptr) count();
+  pipeline_.reset();
+  catalog_.reset();
+  engine_.reset();
+  executor_.drop_all();
+}
+
+void CrashStore::count() {
+  const CompactionStats stats = engine_->stats().compaction;
+  counters_.merges += stats.merges;
+  counters_.relocations += stats.relocations;
+  counters_.dropped_deletes += stats.dropped_deletes;
+  counters_.removed_files += stats.removed_files;
+}
+
+Status CrashStore::rest(std::int64_t seconds) {
+  for (; seconds > 0; --seconds) {
+    clock_.advance(1'100'000'000);
+    executor_.advance(1'100'000'000);
+    std::size_t tasks = 0;
+    while (executor_.run_one()) {
+      if (++tasks > kTasksMax) return corruption("background work does not come to an end");
+    }
+  }
+  return ok();
+}
+
+NamespaceId CrashStore::find_place(std::size_t place) const {
+  const auto found = engine_->find_namespace(place_name(place));
+  return found.ok() ? found->id : 0;
+}
+
+Status CrashStore::create_place(std::size_t place) {
+  if (is_site(place)) return catalog_->ensure_namespace(place_name(place)).status();
+  return engine_->create_namespace(place_name(place), place_options(place)).status();
+}
+
+Status CrashStore::drop_place(std::size_t place) {
+  if (is_site(place)) return catalog_->drop_namespace(place_name(place));
+  return engine_->drop_namespace(find_place(place));
+}
+
+Status CrashStore::write(const Changes& changes, Durability durability) {
+  WriteBatch batch;
+  for (const Change& change : changes) {
+    const NamespaceId id = find_place(change.place);
+    const Bytes key = engine_key(change.place, change.key);
+    switch (change.kind) {
+      case Change::Kind::Put: batch.put(id, key, value_bytes(change.place, change.value)); break;
+      case Change::Kind::Remove: batch.remove(id, key); break;
+      case Change::Kind::RemoveRange:
+        batch.remove_range(
+            id, key,
+            change.key_end < kKeysPerPlace ? engine_key(change.place, change.key_end) : Bytes());
+        break;
+    }
+  }
+  return engine_->write(batch, durability);
+}
+
+Status CrashStore::ingest(const Changes& changes) {
+  const auth::Principal principal{auth::PrincipalKind::LocalSocket, "harness"};
+  wire::ReadingBatch batch;
+  for (const Change& change : changes) {
+    std::string store;
+    wire::Value value = site_value(change.value, store);
+    if (value.type == wire::ValueType::Text) value.text = batch.keep(store);
+    batch.readings.push_back({place_name(change.place), site_device(change.key),
+                              site_sensor(change.key), site_time_ns(change.key), value});
+  }
+  EC_ASSIGN_OR_RETURN(const auto authorized, auth::authorize_write(principal, batch));
+  return pipeline_->ingest(authorized);
+}
+
+Status CrashStore::forget(std::size_t place, std::size_t key) {
+  EC_ASSIGN_OR_RETURN(const catalog::SeriesEntry series,
+                      catalog_->find(place_name(place), site_device(key), site_sensor(key)));
+  const std::int64_t time_ns = site_time_ns(key);
+  return pipeline_->forget(series.id, std::span(&time_ns, 1));
+}
+
+Status CrashStore::add_entry(std::size_t place, std::size_t key, ByteView value, State& state) {
+  const auto number = parse_value(place, value);
+  if (!number)
+    return corruption("a value that was never written, in " + std::string(place_name(place)) + "/" +
+                      std::to_string(key));
+  ValueNumber& known = state.places[place][key];
+  if (known != 0) return corruption("a key comes twice, in " + std::string(place_name(place)));
+  known = *number;
+  return ok();
+}
+
+Status CrashStore::read_place(std::size_t place, Direction direction,
+                              const std::shared_ptr<const Snapshot>& snapshot, State& state) {
+  state.places[place].fill(0);
+  ReadOptions options;
+  options.snapshot = snapshot;
+  options.direction = direction;
+  EC_ASSIGN_OR_RETURN(const auto iterator, engine_->scan(find_place(place), {}, options));
+  return is_site(place) ? read_site(place, *iterator, state) : read_rest(place, *iterator, state);
+}
+
+Status CrashStore::read_rest(std::size_t place, Iterator& iterator, State& state) {
+  for (; iterator.valid(); iterator.next()) {
+    const ByteView value = iterator.value();
+    if (!iterator.valid()) break;
+    const auto key = parse_engine_key(place, iterator.key());
+    if (!key) return corruption("a key that was never written");
+    EC_TRY(add_entry(place, *key, value, state));
+  }
+  return iterator.status();
+}
+
+Status CrashStore::read_site(std::size_t place, Iterator& iterator, State& state) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, catalog::SeriesEntry> series;
+  for (catalog::SeriesEntry& entry : catalog_->select(place_name(place), {}))
+    series.emplace(std::make_pair(entry.id.device, entry.id.sensor), std::move(entry));
+  for (; iterator.valid(); iterator.next()) {
+    const ByteView value = iterator.value();
+    if (!iterator.valid()) break;
+    wire::ReadingKey key;
+    if (!wire::decode_reading_key(iterator.key(), key)) return corruption("no reading's key");
+    const auto found = series.find({key.device, key.sensor});
+    if (found == series.end()) return corruption("a reading of a series the catalog lacks");
+    const auto number = find_site_key(found->second.device, found->second.sensor, key.time_ns);
+    if (!number) return corruption("a reading that was never written");
+    EC_TRY(add_entry(place, *number, value, state));
+  }
+  return iterator.status();
+}
+
+Result<ValueNumber> CrashStore::get(std::size_t place, std::size_t key) {
+  EC_ASSIGN_OR_RETURN(const Bytes value,
+                      engine_->get(find_place(place), engine_key(place, key), {}));
+  State state;
+  EC_TRY(add_entry(place, key, value, state));
+  return state.places[place][key];
+}
+
+Status CrashStore::check() {
+  FirstProblem observer;
+  EC_TRY(check_store(disk_, options_, observer).status());
+  return observer.message().empty() ? ok() : corruption("check: " + observer.message());
+}
+
+}  // namespace edgecase::test

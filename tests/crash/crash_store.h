@@ -1,0 +1,96 @@
+// The engine and the catalog on two simulated drives, run by one thread: what a life of the crash
+// harness opens, crashes and opens again. Errors of the engine come back as they are; what may
+// never happen, whatever the drives do, comes back as Corruption.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "catalog/catalog.h"
+#include "crash/crash_plan.h"
+#include "crash/crash_state.h"
+#include "ingest/ingest_pipeline.h"
+#include "support/manual_clock.h"
+#include "support/manual_executor.h"
+
+namespace edgecase::test {
+
+// What stands between the engine and its drives: a planted bug, or nothing.
+using WrapDrives = std::function<std::unique_ptr<FileSystem>(MemoryFileSystem&)>;
+
+// Of all stores of a life.
+struct CrashCounters {
+  std::uint64_t opened = 0;
+  std::uint64_t torn_tails = 0;
+  std::uint64_t replayed = 0;  // records of the log
+  std::uint64_t flushes = 0;
+  std::uint64_t merges = 0;
+  std::uint64_t relocations = 0;
+  std::uint64_t dropped_deletes = 0;
+  std::uint64_t removed_files = 0;
+};
+
+using PlaceIds = std::array<NamespaceId, kPlaces>;  // 0: there is no such namespace
+
+class CrashStore {
+ public:
+  CrashStore(const Plan& plan, const WrapDrives& wrap);
+  ~CrashStore();
+
+  Status open();
+  void close();
+  bool is_open() const { return pipeline_ != nullptr; }
+
+  Engine& engine() { return *engine_; }
+  catalog::Catalog& catalog() { return *catalog_; }
+  MemoryFileSystem& disk() { return disk_; }
+  ManualExecutor& executor() { return executor_; }
+  const CrashCounters& counters() const { return counters_; }
+
+  // Time passes, and background work is done until none is left.
+  Status rest(std::int64_t seconds);
+
+  NamespaceId find_place(std::size_t place) const;
+  Status create_place(std::size_t place);
+  Status drop_place(std::size_t place);
+  Status write(const Changes& changes, Durability durability);
+  Status ingest(const Changes& changes);
+  // NotFound: there is no such series.
+  Status forget(std::size_t place, std::size_t key);
+
+  // All of a place as `snapshot` (null: now) has it, into `state`.
+  Status read_place(std::size_t place, Direction direction,
+                    const std::shared_ptr<const Snapshot>& snapshot, State& state);
+  // The rest of an iterator over an engine place.
+  Status read_rest(std::size_t place, Iterator& iterator, State& state);
+  // One key of an engine place. NotFound when it is not there.
+  Result<ValueNumber> get(std::size_t place, std::size_t key);
+
+  // Both drives, closed: Corruption names the first problem.
+  Status check();
+
+ private:
+  class Listener;
+
+  Status read_site(std::size_t place, Iterator& iterator, State& state);
+  Status add_entry(std::size_t place, std::size_t key, ByteView value, State& state);
+  void count();
+
+  MemoryFileSystem disk_{{"/m", "/v"}};
+  std::unique_ptr<FileSystem> wrapped_;  // null: the engine works on disk_
+  ManualClock clock_;
+  SeededRandom random_;
+  ManualExecutor executor_;
+  CrashCounters counters_;
+  std::unique_ptr<Listener> listener_;
+  Options options_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<catalog::Catalog> catalog_;
+  std::unique_ptr<ingest::IngestPipeline> pipeline_;
+};
+
+}  // namespace edgecase::test

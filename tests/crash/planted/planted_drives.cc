@@ -1,0 +1,225 @@
+#include "crash/planted/planted_drives.h"
+
+#include <utility>
+
+#include "log/log_format.h"
+
+namespace edgecase::test {
+namespace {
+
+enum class Bug : unsigned char {
+  SyncSkipped,           // of files whose path contains `where`
+  SyncLate,              // only every other one happens
+  DirectorySyncSkipped,  // of the directory `where`
+  FailedSyncForgotten,
+  FailedWriteForgotten,
+  TornRecordAccepted,
+  ReadErrorTakenForEnd,
+  RemovedEarly,  // what is renamed over goes before the new name is there
+};
+
+struct Rule {
+  Bug bug;
+  std::string where;
+
+  bool concerns(const std::string& path) const { return path.find(where) != std::string::npos; }
+};
+
+class PlantedWritableFile final : public WritableFile {
+ public:
+  PlantedWritableFile(std::unique_ptr<WritableFile> file, Bug bug)
+      : file_(std::move(file)), bug_(bug) {}
+  Status append(ByteView bytes) override {
+    const Status status = file_->append(bytes);
+    return bug_ == Bug::FailedWriteForgotten ? ok() : status;
+  }
+  Status sync() override {
+    if (bug_ == Bug::SyncSkipped) return ok();
+    const Status status = file_->sync();
+    const bool forgotten = bug_ == Bug::FailedSyncForgotten || bug_ == Bug::FailedWriteForgotten;
+    return forgotten ? ok() : status;
+  }
+  std::uint64_t size_bytes() const override { return file_->size_bytes(); }
+
+ private:
+  std::unique_ptr<WritableFile> file_;
+  Bug bug_;
+};
+
+class PlantedLogFile final : public LogFile {
+ public:
+  PlantedLogFile(std::unique_ptr<LogFile> file, Bug bug) : file_(std::move(file)), bug_(bug) {}
+  std::uint64_t capacity_bytes() const override { return file_->capacity_bytes(); }
+  Status write(std::uint64_t offset, ByteView bytes) override {
+    const Status status = file_->write(offset, bytes);
+    return bug_ == Bug::FailedWriteForgotten ? ok() : status;
+  }
+  Status sync() override {
+    if (bug_ == Bug::SyncSkipped) return ok();
+    if (bug_ == Bug::SyncLate && ++syncs_ % 2 == 0) return ok();
+    const Status status = file_->sync();
+    const bool forgotten = bug_ == Bug::FailedSyncForgotten || bug_ == Bug::FailedWriteForgotten;
+    return forgotten ? ok() : status;
+  }
+  const std::string& path() const override { return file_->path(); }
+
+ private:
+  std::unique_ptr<LogFile> file_;
+  Bug bug_;
+  std::uint64_t syncs_ = 0;
+};
+
+class PlantedReader final : public RandomAccessFile {
+ public:
+  PlantedReader(std::unique_ptr<RandomAccessFile> file, Bug bug)
+      : file_(std::move(file)), bug_(bug) {}
+
+  Result<std::size_t> read(std::uint64_t offset, std::size_t size, char* buffer) const override {
+    auto got = file_->read(offset, size, buffer);
+    if (bug_ == Bug::ReadErrorTakenForEnd && !got.ok()) return std::size_t{0};
+    if (bug_ == Bug::TornRecordAccepted && got.ok()) forgive(offset, buffer, *got);
+    return got;
+  }
+  std::uint64_t size_bytes() const override { return file_->size_bytes(); }
+  const std::string& path() const override { return file_->path(); }
+
+ private:
+  // As a reader that looks at the headers of records only: their payloads are always right.
+  void forgive(std::uint64_t offset, char* buffer, std::size_t size) const {
+    using namespace engine;
+    if (offset == 0 && size >= kLogHeadBytes) {
+      LogIdentity identity;
+      std::copy_n(buffer + 16, identity.store_id.size(),
+                  reinterpret_cast<char*>(identity.store_id.data()));
+      identity.number = decode_fixed64(buffer + 32);
+      identity.salt = decode_fixed64(buffer + 56);
+      salt_ = log_salt(identity);
+    }
+    std::uint64_t at = offset < kLogHeadBytes ? kLogHeadBytes - offset : 0;
+    while (at + kLogRecordHeaderBytes <= size) {
+      const std::uint64_t position = offset + at - kLogHeadBytes;
+      char* record = buffer + at;
+      LogRecordHeader header;
+      if (!decode_log_record_header(ByteView(record, kLogRecordHeaderBytes), position, salt_,
+                                    header) ||
+          log_record_bytes(header.payload_bytes) > size - at)
+        return;
+      const std::uint32_t record_salt = log_record_salt(salt_, position);
+      header.payload_checksum = crc32c_extend(
+          record_salt, ByteView(record + kLogRecordHeaderBytes, header.payload_bytes));
+      encode_log_record_header(record, header, record_salt);
+      at += log_record_bytes(header.payload_bytes);
+    }
+  }
+
+  std::unique_ptr<RandomAccessFile> file_;
+  Bug bug_;
+  mutable std::uint32_t salt_ = 0;
+};
+
+class PlantedDrives final : public FileSystem {
+ public:
+  PlantedDrives(MemoryFileSystem& drives, Rule rule) : drives_(drives), rule_(std::move(rule)) {}
+
+  Result<std::unique_ptr<WritableFile>> create_file(const std::string& path) override {
+    auto file = drives_.create_file(path);
+    if (!file.ok() || !rule_.concerns(path)) return file;
+    return std::unique_ptr<WritableFile>(
+        std::make_unique<PlantedWritableFile>(std::move(file).value(), rule_.bug));
+  }
+  Result<std::unique_ptr<RandomAccessFile>> open_file(const std::string& path) override {
+    auto file = drives_.open_file(path);
+    if (!file.ok() || !rule_.concerns(path)) return file;
+    return std::unique_ptr<RandomAccessFile>(
+        std::make_unique<PlantedReader>(std::move(file).value(), rule_.bug));
+  }
+  Result<std::unique_ptr<LogFile>> create_log_file(const std::string& path,
+                                                   std::uint64_t capacity_bytes) override {
+    return plant(path, drives_.create_log_file(path, capacity_bytes));
+  }
+  Result<std::unique_ptr<LogFile>> open_log_file(const std::string& path) override {
+    return plant(path, drives_.open_log_file(path));
+  }
+  Status create_directory(const std::string& path) override {
+    return drives_.create_directory(path);
+  }
+  Result<std::vector<DirectoryEntry>> list_directory(const std::string& path) override {
+    return drives_.list_directory(path);
+  }
+  Status sync_directory(const std::string& path) override {
+    if (rule_.bug == Bug::DirectorySyncSkipped && path == rule_.where) return ok();
+    return drives_.sync_directory(path);
+  }
+  Status rename_file(const std::string& from, const std::string& to) override {
+    if (rule_.bug == Bug::RemovedEarly && rule_.concerns(to) && drives_.exists(to)) {
+      EC_TRY(drives_.remove_file(to));
+      EC_TRY(drives_.sync_directory(to.substr(0, to.rfind('/'))));
+    }
+    return drives_.rename_file(from, to);
+  }
+  Status remove_file(const std::string& path) override { return drives_.remove_file(path); }
+  Result<std::uint64_t> file_size(const std::string& path) override {
+    return drives_.file_size(path);
+  }
+  Result<edgecase::Space> space(const std::string& path) override { return drives_.space(path); }
+  Result<std::unique_ptr<FileLock>> lock_file(const std::string& path) override {
+    return drives_.lock_file(path);
+  }
+
+ private:
+  Result<std::unique_ptr<LogFile>> plant(const std::string& path,
+                                         Result<std::unique_ptr<LogFile>> file) const {
+    if (!file.ok() || !rule_.concerns(path)) return file;
+    return std::unique_ptr<LogFile>(
+        std::make_unique<PlantedLogFile>(std::move(file).value(), rule_.bug));
+  }
+
+  MemoryFileSystem& drives_;
+  const Rule rule_;
+};
+
+PlantedBug planted(std::string name, std::string what, std::uint64_t seeds, Rule rule) {
+  return {std::move(name), std::move(what), seeds, [rule](MemoryFileSystem& drives) {
+            return std::make_unique<PlantedDrives>(drives, rule);
+          }};
+}
+
+}  // namespace
+
+const std::vector<PlantedBug>& planted_bugs() {
+  static const std::vector<PlantedBug> bugs{
+      planted("log-unsynced", "acknowledges before the log is synced", 20,
+              {Bug::SyncSkipped, "/wal/"}),
+      planted("log-synced-late", "acknowledges every other batch before the log is synced", 20,
+              {Bug::SyncLate, "/wal/"}),
+      planted("log-slot-unnamed", "does not sync the directory of a new log slot", 100,
+              {Bug::DirectorySyncSkipped, "/m/store/wal"}),
+      planted("values-unsynced", "names a value table that is not synced", 20,
+              {Bug::SyncSkipped, ".val"}),
+      planted("values-unnamed", "names a value table whose directory is not synced", 20,
+              {Bug::DirectorySyncSkipped, "/v/store"}),
+      planted("tables-unsynced", "names a metadata table that is not synced", 20,
+              {Bug::SyncSkipped, ".meta"}),
+      planted("tables-unnamed", "names a metadata table whose directory is not synced", 20,
+              {Bug::DirectorySyncSkipped, "/m/store/tables"}),
+      planted("manifest-unsynced", "reuses the log while the manifest is not synced", 20,
+              {Bug::SyncSkipped, "MANIFEST"}),
+      planted("current-unsynced", "renames CURRENT before its bytes are durable", 20,
+              {Bug::SyncSkipped, "CURRENT"}),
+      planted("current-unnamed", "does not sync the directory after CURRENT was renamed", 20,
+              {Bug::DirectorySyncSkipped, "/m/store"}),
+      planted("current-removed", "removes CURRENT before it renames the new one", 600,
+              {Bug::RemovedEarly, "CURRENT"}),
+      planted("sync-retried", "takes a sync that failed for one that did not", 400,
+              {Bug::FailedSyncForgotten, "/wal/"}),
+      planted("write-forgotten", "takes a table of which a write failed for whole", 100,
+              {Bug::FailedWriteForgotten, ".val"}),
+      planted("torn-accepted", "replays a record of the log whose payload is torn", 100,
+              {Bug::TornRecordAccepted, "/wal/"}),
+      planted("read-error-is-end", "takes an I/O error in the log for its end", 400,
+              {Bug::ReadErrorTakenForEnd, "/wal/"}),
+  };
+  return bugs;
+}
+
+}  // namespace edgecase::test

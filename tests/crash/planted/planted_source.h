@@ -1,0 +1,17 @@
+// The switch of the bugs that source_bugs.py plants in copies of the engine's sources.
+#pragma once
+
+namespace edgecase::test {
+
+enum class PlantedSource : unsigned char {
+  None,
+  DeleteDroppedEarly,         // a merge drops a delete while older entries lie elsewhere
+  LogReleasedEarly,           // segments go that hold more than what was flushed
+  OutputRemovedAfterFailure,  // tables go that a failed edit of the manifest may have named
+};
+
+// One at a time, for the whole process.
+void plant(PlantedSource bug);
+bool planted(PlantedSource bug);
+
+}  // namespace edgecase::test

@@ -1,0 +1,88 @@
+// The harness is tested too: each planted bug must be found within its number of seeds.
+#include <doctest/doctest.h>
+
+#include "crash/crash_life.h"
+#include "crash/planted/planted_drives.h"
+#include "crash/planted/planted_source.h"
+#include "support/test_share.h"
+
+namespace edgecase::test {
+
+namespace {
+
+PlantedSource planted_now = PlantedSource::None;
+
+// Where lives cost ten times as much, only what is found soon is looked for.
+constexpr std::uint64_t kSoonSeeds = 20;
+
+struct Found {
+  std::uint64_t seed = 0;  // 0: not found
+  LifeReport report;
+};
+
+Found find(std::uint64_t seeds, const WrapDrives& wrap) {
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    LifeReport report = live(make_plan(seed), wrap);
+    if (!report.broken.empty()) return {seed, std::move(report)};
+  }
+  return {};
+}
+
+void demand(const std::string& name, const std::string& what, std::uint64_t seeds,
+            const WrapDrives& wrap) {
+  if (seeds > kSoonSeeds && test_share_percent() < 100) return;
+  CAPTURE(name);
+  CAPTURE(what);
+  const Found found = find(seeds, wrap);
+  CHECK(found.seed != 0);
+  if (found.seed != 0)
+    MESSAGE(name << ": seed " << found.seed << " of " << seeds << ", " << found.report.broken);
+}
+
+}  // namespace
+
+void plant(PlantedSource bug) {
+  planted_now = bug;
+}
+bool planted(PlantedSource bug) {
+  return planted_now == bug;
+}
+
+TEST_CASE("planted: bugs in the use of the drives are found") {
+  plant(PlantedSource::None);
+  for (const PlantedBug& bug : planted_bugs()) demand(bug.name, bug.what, bug.seeds, bug.plant);
+}
+
+TEST_CASE("planted: bugs in the engine are found") {
+  struct Case {
+    PlantedSource bug;
+    const char* name;
+    const char* what;
+    std::uint64_t seeds;
+  };
+  for (const Case& each :
+       {Case{PlantedSource::DeleteDroppedEarly, "delete-dropped-early",
+             "a merge drops a delete while older entries lie elsewhere", 20},
+        Case{PlantedSource::LogReleasedEarly, "log-released-early",
+             "releases segments of the log that hold more than what was flushed", 400},
+        Case{PlantedSource::OutputRemovedAfterFailure, "output-removed-after-failure",
+             "removes tables that a failed edit may have named", 1500}}) {
+    plant(each.bug);
+    demand(each.name, each.what, each.seeds, {});
+  }
+  plant(PlantedSource::None);
+}
+
+TEST_CASE("planted: what was found shrinks to a few steps that fail for the same reason") {
+  plant(PlantedSource::None);
+  const PlantedBug& bug = planted_bugs().front();
+  const Found found = find(bug.seeds, bug.plant);
+  REQUIRE(found.seed != 0);
+  const Plan whole = make_plan(found.seed);
+  const Plan small = shrink(whole, bug.plant, share_of(200));
+  CHECK(small.steps.size() < whole.steps.size());
+  CHECK_FALSE(live(small, bug.plant).broken.empty());
+  CHECK(live(small).broken.empty());
+}
+
+}  // namespace edgecase::test

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Bugs planted in copies of the engine's sources, for the harness to find: `source_bugs.py SOURCE OUTPUT` writes
+SOURCE with those that are for it, each behind a switch (planted_source.h). The sources know nothing of them."""
+import pathlib
+import sys
+
+# name: (source, what stands there once, what the bug makes of it). The name is one of PlantedSource.
+BUGS = {
+    "DeleteDroppedEarly": (
+        "merge_job.cc",
+        "bool MergeJob::may_hold_older(ByteView full_key, SequenceNumber sequence) const {\n",
+        "bool MergeJob::may_hold_older(ByteView full_key, SequenceNumber sequence) const {\n"
+        "  if (planted(PlantedSource::DeleteDroppedEarly)) return false;\n"),
+    "LogReleasedEarly": (
+        "flush.cc",
+        "wal_->oldest_needed(last_sequence);\n",
+        "wal_->oldest_needed(\n"
+        "      planted(PlantedSource::LogReleasedEarly) ? kEverySequence : last_sequence);\n"),
+    "OutputRemovedAfterFailure": (
+        "flush.cc",
+        "    given_up_.push_back(output);\n",
+        "    if (planted(PlantedSource::OutputRemovedAfterFailure)) remove_tables(output);\n"
+        "    else given_up_.push_back(output);\n"),
+}
+
+
+def main():
+    source, output = map(pathlib.Path, sys.argv[1:])
+    text = source.read_text(encoding="utf-8")
+    for name, (file, right, wrong) in BUGS.items():
+        if file != source.name:
+            continue
+        if text.count(right) != 1:
+            sys.exit(f"{source}: bug {name} finds its place {text.count(right)} times, not once; mend {__file__}")
+        text = text.replace(right, wrong)
+    include = '#include "crash/planted/planted_source.h"\n'
+    begin = "namespace edgecase::engine {\n"
+    text = text.replace(begin, begin + "using test::planted;\nusing test::PlantedSource;\n", 1)
+    output.write_text(include + text, encoding="utf-8")
+
+
+main()
