@@ -62,7 +62,7 @@ TEST_CASE("planted: bugs in the engine are found") {
   };
   for (const Case& each :
        {Case{PlantedSource::DeleteDroppedEarly, "delete-dropped-early",
-             "a merge drops a delete while older entries lie elsewhere", 20},
+             "a merge drops a delete while older entries lie elsewhere", 1000},
         Case{PlantedSource::LogReleasedEarly, "log-released-early",
              "releases segments of the log that hold more than what was flushed", 400},
         Case{PlantedSource::OutputRemovedAfterFailure, "output-removed-after-failure",
