@@ -5,17 +5,21 @@
 namespace edgecase::engine {
 namespace {
 
+std::size_t line_count(std::size_t bytes) {
+  return std::max<std::size_t>(1, (bytes + kFilterLineMaxBytes - 1) / kFilterLineMaxBytes);
+}
+
 // Calls `visit(bit)` for every probe until it answers false; whether all answered true. `bytes` is
 // the size of the bits.
 template <typename Visit>
 bool for_each_probe(std::uint64_t hash, unsigned probes, std::size_t bytes, Visit visit) {
-  const std::uint64_t lines = std::max<std::size_t>(1, bytes / kFilterLineBytes);
-  const std::uint64_t line_bits = 8 * std::min(bytes, kFilterLineBytes);
-  const std::uint64_t line = static_cast<std::uint32_t>(hash) * lines >> 32;
+  const std::size_t lines = line_count(bytes);
+  const std::size_t line_bytes = bytes / lines;
+  const std::uint64_t start = (static_cast<std::uint32_t>(hash) * lines >> 32) * line_bytes;
   auto place = static_cast<std::uint32_t>(hash >> 32);
   const std::uint32_t step = static_cast<std::uint32_t>(hash >> 16) | 1;
   for (unsigned i = 0; i < probes; ++i, place += step)
-    if (!visit(static_cast<std::size_t>(line * 8 * kFilterLineBytes + (place * line_bits >> 32))))
+    if (!visit(static_cast<std::size_t>(start * 8 + (place * (8 * line_bytes) >> 32))))
       return false;
   return true;
 }
@@ -25,8 +29,8 @@ bool for_each_probe(std::uint64_t hash, unsigned probes, std::size_t bytes, Visi
 std::size_t filter_bytes(std::size_t hashes) {
   if (hashes == 0) return 1;
   const std::size_t bytes = std::max<std::size_t>(8, (hashes * kFilterBitsPerKey + 7) / 8);
-  if (bytes < kFilterLineBytes) return 1 + bytes;
-  return 1 + (bytes + kFilterLineBytes - 1) / kFilterLineBytes * kFilterLineBytes;
+  const std::size_t lines = line_count(bytes);
+  return 1 + (bytes + lines - 1) / lines * lines;
 }
 
 void append_filter(Bytes& out, std::span<const std::uint64_t> hashes) {

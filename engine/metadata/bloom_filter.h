@@ -1,12 +1,13 @@
 // A filter of hashes: what was added is always found, what was not is found about once in a
-// hundred times. All bits of a hash lie in one line of 64 bytes, so that asking costs one cache
-// miss.
+// hundred times. All bits of a hash lie in one line of at most 64 bytes, so that asking costs a
+// cache miss or two. Lines are as long as the number of keys asks for: whole ones of 64 bytes would
+// be a quarter empty in a filter of a hundred keys.
 //
-//   1 byte: probes; 0: everything may be in it. Then the bits: whole lines of 64 bytes, or fewer
-//   than 64 bytes, which are one line. low, high: halves of the hash. Line: low * lines >> 32.
-//   Probe i looks at bit place * (bits of the line) >> 32 of it, bits of a byte counted from the
-//   lowest, where place is high + i * step modulo 2^32 and step is (hash >> 16) modulo 2^32, made
-//   odd.
+//   1 byte: probes; 0: everything may be in it. Then the bits: lines of equal size, as few as there
+//   can be of at most 64 bytes (bytes that are left over are not used). low, high: halves of the
+//   hash. Line: low * lines >> 32. Probe i looks at bit place * (bits of a line) >> 32 of it, bits
+//   of a byte counted from the lowest, where place is high + i * step modulo 2^32 and step is (hash
+//   >> 16) modulo 2^32, made odd.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace edgecase::engine {
 inline constexpr std::size_t kFilterBitsPerKey = 10;
 inline constexpr unsigned kFilterProbes = 6;
 inline constexpr unsigned kFilterProbesMax = 30;
-inline constexpr std::size_t kFilterLineBytes = 64;
+inline constexpr std::size_t kFilterLineMaxBytes = 64;
 
 // How many bytes append_filter() takes for `hashes` hashes.
 std::size_t filter_bytes(std::size_t hashes);

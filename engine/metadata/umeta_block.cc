@@ -1,6 +1,7 @@
 #include "metadata/umeta_block.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/coding.h"
 #include "base/hash.h"
@@ -124,11 +125,15 @@ std::optional<UMetaBlock> UMetaBlock::parse(ByteView block, std::uint64_t file_n
   std::optional<UMetaBlock> result(std::in_place);
   result->filters_ = block.substr(filter_offset);
   result->records_.reserve(count);
+  result->keys_.reserve(2 * input.size());
   for (std::uint64_t i = 0; i < count; ++i)
     if (!result->take_record(input, i == 0)) return std::nullopt;
+  result->keys_.shrink_to_fit();
   const Compact& last = result->records_.back();
   if (!input.empty() || last.filter_offset + last.filter_size != result->filters_.size())
     return std::nullopt;
+  result->last_keys_.build(result->size(),
+                           [&](std::size_t i) { return result->last_key(result->records_[i]); });
   return result;
 }
 
@@ -138,8 +143,15 @@ bool UMetaBlock::take_key(ByteView& input, ByteView shared_with, std::uint16_t& 
   if (!take_varint64(input, shared) || shared > shared_with.size() || shared > kFullKeyMax ||
       !take_length_prefixed(input, kFullKeyMax - shared, rest))
     return false;
-  const Bytes start(shared_with.substr(0, shared));  // shared_with may lie in keys_
-  keys_.append(start).append(rest);
+  // It may lie in keys_, which grows.
+  const char* const begin = keys_.data();
+  if (std::less_equal<>()(begin, shared_with.data()) &&
+      std::less<>()(shared_with.data(), begin + keys_.size())) {
+    keys_.append(keys_, static_cast<std::size_t>(shared_with.data() - begin), shared);
+  } else {
+    keys_.append(shared_with.substr(0, shared));
+  }
+  keys_.append(rest);
   size = static_cast<std::uint16_t>(shared + rest.size());
   // Corrupt blocks could name more keys than they have bytes for.
   return size >= kNamespacePrefixBytes && keys_.size() <= 64 * kUMetaBlockMaxBytes;
@@ -155,9 +167,7 @@ bool UMetaBlock::take_record(ByteView& input, bool first_of_block) {
   if (record.type < ItemType::Single || record.type > ItemType::SeriesGroup) return false;
 
   const ByteView previous = first_of_block ? ByteView() : first_key(records_.back());
-  const ByteView previous_last = first_of_block ? ByteView() : last_key(records_.back());
   record.first_offset = static_cast<std::uint32_t>(keys_.size());
-  const Bytes last_before(previous_last);
   if (!take_key(input, previous, record.first_size)) return false;
   if (record.type != ItemType::Single) {
     if (!take_key(input, first_key(record), record.last_size) ||
@@ -191,7 +201,7 @@ bool UMetaBlock::take_record(ByteView& input, bool first_of_block) {
        record.filter_size > filters_.size() - record.filter_offset))
     return false;
   records_.push_back(record);
-  return (first_of_block || last_before < first_key(record)) &&
+  return (first_of_block || last_key(records_[records_.size() - 2]) < first_key(record)) &&
          first_key(record) <= last_key(record);
 }
 
@@ -220,15 +230,12 @@ UMetaRecord UMetaBlock::record(std::size_t index) const {
 }
 
 std::size_t UMetaBlock::find(ByteView full_key) const {
-  const auto found =
-      std::partition_point(records_.begin(), records_.end(),
-                           [&](const Compact& record) { return last_key(record) < full_key; });
-  return static_cast<std::size_t>(found - records_.begin());
+  return last_keys_.lower_bound(full_key, [&](std::size_t i) { return last_key(records_[i]); });
 }
 
 std::size_t UMetaBlock::memory_bytes() const {
   return sizeof *this + records_.capacity() * sizeof(Compact) + keys_.capacity() +
-         filters_.capacity();
+         filters_.capacity() + last_keys_.memory_bytes();
 }
 
 }  // namespace edgecase::engine

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/entry.h"
+#include "base/key_heads.h"
 #include "base/value_pointer.h"
 #include "metadata/umeta_format.h"
 
@@ -85,6 +86,7 @@ class UMetaBlock {
   bool take_key(ByteView& input, ByteView shared_with, std::uint16_t& size);
 
   std::vector<Compact> records_;
+  KeyHeads last_keys_;
   Bytes keys_;
   Bytes filters_;
 };

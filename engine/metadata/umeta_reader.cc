@@ -41,7 +41,8 @@ Status UMetaReader::load() {
     return corruption_at(file_->path(), sections.offsets[1], "table of namespaces is malformed");
   if (!take_properties(sections.section(2)))
     return corruption_at(file_->path(), sections.offsets[2], "properties are malformed");
-  memory_bytes_ = sizeof *this;
+  last_keys_.build(blocks_.size(), [&](std::size_t i) { return ByteView(blocks_[i].last); });
+  memory_bytes_ = sizeof *this + last_keys_.memory_bytes();
   for (const BlockHandle& block : blocks_) memory_bytes_ += sizeof block + block.last.capacity();
   for (const UMetaNamespace& ns : namespaces_)
     memory_bytes_ += sizeof ns + ns.smallest.capacity() + ns.largest.capacity();
@@ -109,10 +110,7 @@ bool UMetaReader::take_properties(ByteView section) {
 }
 
 std::size_t UMetaReader::find_block(ByteView full_key) const {
-  const auto found = std::partition_point(
-      blocks_.begin(), blocks_.end(),
-      [&](const BlockHandle& block) { return ByteView(block.last) < full_key; });
-  return static_cast<std::size_t>(found - blocks_.begin());
+  return last_keys_.lower_bound(full_key, [&](std::size_t i) { return ByteView(blocks_[i].last); });
 }
 
 Result<UMetaBlock> UMetaReader::read_block(std::size_t index) const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/key_heads.h"
 #include "edgecase/file_system.h"
 #include "metadata/umeta_block.h"
 #include "metadata/umeta_writer.h"
@@ -66,6 +67,7 @@ class UMetaReader {
   std::unique_ptr<RandomAccessFile> file_;
   TableIdentity identity_;
   std::vector<BlockHandle> blocks_;
+  KeyHeads last_keys_;  // of blocks_
   std::vector<UMetaNamespace> namespaces_;
   UMetaProperties properties_;
   std::size_t memory_bytes_ = 0;
