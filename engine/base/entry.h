@@ -65,6 +65,14 @@ struct SeriesRun {
   std::span<const SeriesEntry> entries;
 };
 
+// One entry, borrowed.
+struct EntryView {
+  ByteView full_key;
+  SequenceNumber sequence = 0;
+  EntryKind kind = EntryKind::Put;
+  ByteView value;
+};
+
 // A cursor over one source (a memtable, a table, a merge) in one direction. Owned by one thread.
 // The key of the current entry is known without reading a value, so that a merge of many tables
 // reads only the groups it returns something from. Deletes are entries like any other.
@@ -90,17 +98,20 @@ class EntryCursor {
   // together; the cursor then stands behind them. Empty if there is no such run here: it has not
   // moved. The views hold as long as the source.
   virtual SeriesRun take_run() { return {}; }
+  // Only after load(), for speed: the current entry and those behind it that lie decoded together,
+  // as far as their keys lie before `until` (empty: all of them). The cursor has not moved; the
+  // views hold until it does. Empty where entries are not to be had like that.
+  virtual std::span<const EntryView> loaded_run(ByteView until) {
+    static_cast<void>(until);
+    return {};
+  }
+  // As `count` calls of next(), for the whole of what loaded_run() answered.
+  virtual void skip(std::size_t count) {
+    for (; count > 0 && valid(); --count) next();
+  }
   // Forward: to the first entry with full key >= `full_key`; reverse: to the last with full key <=
   // it.
   virtual void seek(ByteView full_key) = 0;
-};
-
-// One entry, borrowed.
-struct EntryView {
-  ByteView full_key;
-  SequenceNumber sequence = 0;
-  EntryKind kind = EntryKind::Put;
-  ByteView value;
 };
 
 // What is told of an item (a group or a large value) beside its bytes. The keys are borrowed.

@@ -1,5 +1,6 @@
 #include "core/merge_cursor.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace edgecase::engine {
@@ -152,6 +153,23 @@ void MergeCursor::next() {
   for (const std::size_t loser : losers) {
     if (children_[loser].cursor->valid()) push(loser);
   }
+  settle();
+}
+
+std::span<const EntryView> MergeCursor::loaded_run(ByteView until) {
+  if (!equal_.empty() || direction_ != Direction::Forward) return {};
+  for (std::size_t at = 1; at < std::min<std::size_t>(heap_.size(), 3); ++at) {
+    const ByteView key = children_[heap_[at]].key;
+    if (until.empty() || key < until) until = key;
+  }
+  return children_[current_].cursor->loaded_run(until);
+}
+
+void MergeCursor::skip(std::size_t count) {
+  if (!valid()) return;
+  if (!equal_.empty()) return next();  // there was no run
+  children_[current_].cursor->skip(count);
+  settle_top();
   settle();
 }
 

@@ -36,6 +36,9 @@ class MergeCursor final : public EntryCursor {
   EntryKind kind() const override { return children_[current_].cursor->kind(); }
   ByteView value() const override { return children_[current_].cursor->value(); }
   void next() override;
+  // Up to the key of the next source: entries before it are the only ones of their keys.
+  std::span<const EntryView> loaded_run(ByteView until) override;
+  void skip(std::size_t count) override;
   void seek(ByteView full_key) override;
 
  private:

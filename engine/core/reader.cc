@@ -50,18 +50,17 @@ class ScanIterator final : public Iterator {
         range_(std::move(range)),
         direction_(direction),
         explain_(std::move(explain)) {
-    settle();
+    settle(Step::None);
   }
 
   bool valid() const override { return valid_; }
   const Status& status() const override { return status_; }
-  ByteView key() const override { return user_key_of(merge_->full_key()); }
-  ByteView value() override { return valid_ ? merge_->value() : ByteView(); }
+  ByteView key() const override { return user_key_of(entry_->full_key); }
+  ByteView value() override { return valid_ ? entry_->value : ByteView(); }
 
   void next() override {
     if (!valid_) return;
-    merge_->next();
-    settle();
+    if (!find_in_run(static_cast<std::size_t>(entry_ - run_.data()) + 1)) settle(Step::Run);
   }
 
   void seek(ByteView key) override {
@@ -73,19 +72,45 @@ class ScanIterator final : public Iterator {
     if (forward && target < range_.lower) target = range_.lower;
     if (!forward && !range_.upper.empty() && target > range_.upper) target = range_.upper;
     merge_->seek(target);
-    settle();
+    settle(Step::None);
   }
 
  private:
-  void settle() {
+  // What to step over first: nothing, or all of run_.
+  enum class Step : unsigned char { None, Run };
+
+  bool is_shown(const EntryView& entry) const {
+    return entry.kind == EntryKind::Put &&
+           (hidden_.empty() || !hidden_.hides(entry.full_key, entry.sequence)) &&
+           (expiry_.empty() || !expiry_.hides(entry.full_key));
+  }
+
+  // The first entry of run_ from `index` on that the caller is to see.
+  bool find_in_run(std::size_t index) {
+    for (; index < run_.size(); ++index) {
+      if (!is_shown(run_[index])) continue;
+      entry_ = &run_[index];
+      return true;
+    }
+    return false;
+  }
+
+  void settle(Step step) {
     valid_ = false;
-    for (; merge_->valid(); merge_->next()) {
-      if (!expiry_.empty() && !skip_expired()) break;
+    for (;; step = Step::Run) {
+      if (step == Step::Run) merge_->skip(run_.size());
+      run_ = {};
+      if (!merge_->valid() || (!expiry_.empty() && !skip_expired())) break;
       if (!merge_->load().ok()) break;
-      if (merge_->kind() != EntryKind::Put) continue;
-      if (!hidden_.empty() && hidden_.hides(merge_->full_key(), merge_->sequence())) continue;
-      valid_ = true;
-      return;
+      run_ = merge_->loaded_run({});
+      if (run_.empty()) {
+        single_ = {merge_->full_key(), merge_->sequence(), merge_->kind(), merge_->value()};
+        run_ = std::span(&single_, 1);
+      }
+      if (find_in_run(0)) {
+        valid_ = true;
+        return;
+      }
     }
     if (!merge_->status().ok()) status_ = explain_(merge_->status());
   }
@@ -118,6 +143,10 @@ class ScanIterator final : public Iterator {
   FullKeyRange range_;
   Direction direction_;
   std::function<Status(Status)> explain_;
+  // Where the merge stands and what it has decoded behind it; the merge moves when that is used up.
+  std::span<const EntryView> run_;
+  EntryView single_;                  // the whole of run_ where the merge offers none
+  const EntryView* entry_ = nullptr;  // of run_, while valid_
   bool valid_ = false;
   Status status_;
 };

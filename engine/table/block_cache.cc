@@ -1,7 +1,7 @@
 #include "table/block_cache.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/mutex.h"
@@ -12,7 +12,10 @@ namespace {
 constexpr std::uint64_t kShardBytesMin = 512u << 10;
 constexpr std::uint64_t kShardCountMax = 16;
 constexpr std::uint64_t kEntryOverheadBytes = 128;  // slot, map node, control block
-constexpr std::uint64_t kObjectShareMax = 4;        // no object over a quarter of its shard
+// Passes of the hand that an object stays without being asked for again.
+constexpr std::uint8_t kItemPasses = 1;
+constexpr std::uint8_t kRecordsPasses = 4;
+constexpr std::uint64_t kObjectShareMax = 4;  // no object over a quarter of its shard
 
 struct Key {
   std::uint64_t file_number = 0;
@@ -24,8 +27,63 @@ std::uint64_t hash_of(const Key& key) {
   return mix64(key.file_number * 0x9e3779b97f4a7c15 + key.offset);
 }
 
-struct KeyHash {
-  std::size_t operator()(const Key& key) const { return hash_of(key); }
+// Which slot holds a key: open addressing with linear probing, at most half full. A cell knows the
+// low half of its key's hash, so that slots are looked at when they are the one.
+class SlotIndex {
+ public:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  // `is_it(slot)` tells whether the slot holds the key.
+  template <typename IsIt>
+  std::uint32_t find(std::uint64_t hash, const IsIt& is_it) const {
+    const auto tag = static_cast<std::uint32_t>(hash);
+    for (std::size_t at = tag & mask(); cells_[at].slot != kNone; at = (at + 1) & mask())
+      if (cells_[at].tag == tag && is_it(cells_[at].slot)) return cells_[at].slot;
+    return kNone;
+  }
+
+  // The key is not there yet.
+  void insert(std::uint64_t hash, std::uint32_t slot) {
+    if (2 * (count_ + 1) > cells_.size()) grow();
+    place({static_cast<std::uint32_t>(hash), slot});
+    ++count_;
+  }
+
+  // It is there.
+  void erase(std::uint64_t hash, std::uint32_t slot) {
+    std::size_t hole = static_cast<std::uint32_t>(hash) & mask();
+    while (cells_[hole].slot != slot) hole = (hole + 1) & mask();
+    // What was pushed behind its place moves up, so that no search ends early.
+    for (std::size_t at = (hole + 1) & mask(); cells_[at].slot != kNone; at = (at + 1) & mask()) {
+      const std::size_t home = cells_[at].tag & mask();
+      if (((at - home) & mask()) < ((at - hole) & mask())) continue;
+      cells_[hole] = cells_[at];
+      hole = at;
+    }
+    cells_[hole] = Cell();
+    --count_;
+  }
+
+ private:
+  struct Cell {
+    std::uint32_t tag = 0;
+    std::uint32_t slot = kNone;
+  };
+
+  std::size_t mask() const { return cells_.size() - 1; }
+  void place(const Cell& cell) {
+    std::size_t at = cell.tag & mask();
+    while (cells_[at].slot != kNone) at = (at + 1) & mask();
+    cells_[at] = cell;
+  }
+  void grow() {
+    const std::vector<Cell> before = std::exchange(cells_, std::vector<Cell>(2 * cells_.size()));
+    for (const Cell& cell : before)
+      if (cell.slot != kNone) place(cell);
+  }
+
+  std::vector<Cell> cells_ = std::vector<Cell>(64);  // a power of two
+  std::size_t count_ = 0;
 };
 
 }  // namespace
@@ -36,21 +94,21 @@ class BlockCache::Shard {
 
   std::shared_ptr<const void> find(const Key& key) EC_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    const auto found = slot_of_.find(key);
-    if (found == slot_of_.end()) return nullptr;
-    Slot& slot = slots_[found->second];
-    slot.asked_for = true;
+    const std::uint32_t found = find_slot(key);
+    if (found == SlotIndex::kNone) return nullptr;
+    Slot& slot = slots_[found];
+    slot.passes = slot.passes_when_asked;
     return slot.object;
   }
 
-  void insert(const Key& key, std::shared_ptr<const void> object, std::uint64_t bytes)
-      EC_EXCLUDES(mutex_) {
+  void insert(const Key& key, std::shared_ptr<const void> object, std::uint64_t bytes,
+              CacheClass cache_class) EC_EXCLUDES(mutex_) {
     bytes += kEntryOverheadBytes;
     if (bytes > capacity_bytes_ / kObjectShareMax) return;
     // Evicted objects are destroyed after the lock is gone.
     std::vector<std::shared_ptr<const void>> evicted;
     MutexLock lock(mutex_);
-    if (slot_of_.contains(key)) return;
+    if (find_slot(key) != SlotIndex::kNone) return;
     while (used_bytes_ + bytes > capacity_bytes_) evicted.push_back(evict_one());
     std::size_t index = slots_.size();
     if (free_.empty()) {
@@ -59,8 +117,10 @@ class BlockCache::Shard {
       index = free_.back();
       free_.pop_back();
     }
-    slots_[index] = {key, std::move(object), bytes, false};
-    slot_of_.emplace(key, index);
+    const bool records = cache_class == CacheClass::Records;
+    slots_[index] = {key, std::move(object), bytes, records ? kRecordsPasses : kItemPasses,
+                     records ? kRecordsPasses : std::uint8_t{0}};
+    index_.insert(hash_of(key), static_cast<std::uint32_t>(index));
     used_bytes_ += bytes;
     lock.unlock();
   }
@@ -81,31 +141,41 @@ class BlockCache::Shard {
     Key key;
     std::shared_ptr<const void> object;  // null: free
     std::uint64_t bytes = 0;
-    bool asked_for = false;
+    std::uint8_t passes_when_asked = kItemPasses;
+    std::uint8_t passes = 0;  // of the hand, that it still stays
   };
+
+  std::uint32_t find_slot(const Key& key) const EC_REQUIRES(mutex_) {
+    // The analysis of locks does not look into a closure.
+    const Slot* const slots = slots_.data();
+    return index_.find(hash_of(key), [&](std::uint32_t slot) { return slots[slot].key == key; });
+  }
 
   // Something is in the shard.
   std::shared_ptr<const void> evict_one() EC_REQUIRES(mutex_) {
     for (;; hand_ = (hand_ + 1) % slots_.size()) {
       Slot& slot = slots_[hand_];
       if (!slot.object) continue;
-      if (!slot.asked_for) break;
-      slot.asked_for = false;
+      if (slot.passes == 0) break;
+      --slot.passes;
     }
-    return release(hand_);
+    // On from here: else what comes into this slot would be the next to go.
+    const std::size_t index = hand_;
+    hand_ = (hand_ + 1) % slots_.size();
+    return release(index);
   }
 
   std::shared_ptr<const void> release(std::size_t index) EC_REQUIRES(mutex_) {
     Slot& slot = slots_[index];
     used_bytes_ -= slot.bytes;
-    slot_of_.erase(slot.key);
+    index_.erase(hash_of(slot.key), static_cast<std::uint32_t>(index));
     free_.push_back(index);
     return std::move(slot.object);
   }
 
   const std::uint64_t capacity_bytes_;
   mutable Mutex mutex_;
-  std::unordered_map<Key, std::size_t, KeyHash> slot_of_ EC_GUARDED_BY(mutex_);
+  SlotIndex index_ EC_GUARDED_BY(mutex_);
   std::vector<Slot> slots_ EC_GUARDED_BY(mutex_);
   std::vector<std::size_t> free_ EC_GUARDED_BY(mutex_);
   std::size_t hand_ EC_GUARDED_BY(mutex_) = 0;
@@ -132,8 +202,10 @@ std::shared_ptr<const void> BlockCache::find_object(std::uint64_t file_number,
 }
 
 void BlockCache::insert(std::uint64_t file_number, std::uint64_t offset,
-                        std::shared_ptr<const void> object, std::uint64_t bytes) {
-  shard_of(file_number, offset).insert({file_number, offset}, std::move(object), bytes);
+                        std::shared_ptr<const void> object, std::uint64_t bytes,
+                        CacheClass cache_class) {
+  shard_of(file_number, offset)
+      .insert({file_number, offset}, std::move(object), bytes, cache_class);
 }
 
 void BlockCache::erase_file(std::uint64_t file_number) {

@@ -63,7 +63,7 @@ bool TableCursor::select(std::size_t block_index, std::size_t record_index) {
 
 bool TableCursor::open_item() {
   if (item_.is_open()) return true;
-  auto item = files_->item(record_, options_.fill_cache);
+  auto item = files_->item(record_, options_.fill_cache, forward() ? &ahead_ : nullptr);
   if (!item.ok()) return fail(item.status());
   if (!item_.open(record_, *std::move(item))) return fail(files_->disagreement(record_));
   return true;
@@ -202,6 +202,24 @@ void TableCursor::next() {
     if (record_.entries == 1) return next_record();
     if (!load().ok()) return;
   }
+  next_in_item();
+}
+
+std::span<const EntryView> TableCursor::loaded_run(ByteView until) {
+  if (!at_entry_ || !forward()) return {};
+  std::span<const EntryView> run = item_.decoded_from(index_);
+  if (run.empty()) return run;
+  if (check_bound_ && (until.empty() || options_.upper < until)) until = options_.upper;
+  if (until.empty() || run.back().full_key < until) return run;
+  const auto end = std::partition_point(
+      run.begin(), run.end(), [&](const EntryView& entry) { return entry.full_key < until; });
+  return run.first(static_cast<std::size_t>(end - run.begin()));
+}
+
+// A run lies within one item.
+void TableCursor::skip(std::size_t count) {
+  if (count == 0) return;
+  index_ += count - 1;
   next_in_item();
 }
 

@@ -30,6 +30,8 @@ class TableCursor final : public EntryCursor {
   EntryKind kind() const override { return item_.entry().kind; }
   ByteView value() const override { return item_.entry().value; }
   void next() override;
+  std::span<const EntryView> loaded_run(ByteView until) override;
+  void skip(std::size_t count) override;
   void seek(ByteView full_key) override;
 
  private:
@@ -66,6 +68,7 @@ class TableCursor final : public EntryCursor {
   UMetaRecord record_;        // views block_
   bool check_bound_ = false;  // the far bound lies within the record's keys
   ItemReader item_;           // of record_, when open
+  ReadAhead ahead_;
   bool at_entry_ = false;
   std::size_t index_ = 0;
 };

@@ -62,7 +62,8 @@ Result<std::shared_ptr<const UMetaBlock>> TableFiles::block(const UMetaReader& t
   counters_.metadata_bytes_read.fetch_add(handle.size, std::memory_order_relaxed);
   EC_ASSIGN_OR_RETURN(UMetaBlock read, table.read_block(index));
   auto block = std::make_shared<const UMetaBlock>(std::move(read));
-  if (fill_cache) cache_.insert(number, handle.offset, block, block->memory_bytes());
+  if (fill_cache)
+    cache_.insert(number, handle.offset, block, block->memory_bytes(), CacheClass::Records);
   return std::shared_ptr<const UMetaBlock>(std::move(block));
 }
 
@@ -104,29 +105,80 @@ Result<std::shared_ptr<const ValueTableReader>> TableFiles::open_values(FileNumb
   return values_.insert(number, std::move(reader), 0);
 }
 
-Result<std::shared_ptr<const Item>> TableFiles::item(const UMetaRecord& record, bool fill_cache) {
+void TableFiles::count_value_read(const ValueTableReader& table, std::uint64_t bytes) {
+  auto& bytes_read = table.head().placement == Placement::Values ? counters_.value_bytes_read
+                                                                 : counters_.metadata_bytes_read;
+  bytes_read.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+Result<Item> TableFiles::read_item(const ValueTableReader& table, const ValuePointer& pointer) {
+  count_value_read(table, pointer.size_bytes);
+  return table.read(pointer);
+}
+
+Result<Item> TableFiles::read_ahead(const ValueTableReader& table, const ValuePointer& pointer,
+                                    ReadAhead& ahead) {
+  const std::uint64_t offset = pointer.offset_bytes;
+  const std::uint64_t end = offset + pointer.size_bytes;
+  const bool same_file = ahead.file_number == pointer.file_number;
+  if (!same_file || offset < ahead.offset || end < offset ||
+      end > ahead.offset + ahead.bytes.size()) {
+    const std::uint64_t file_bytes = table.file().size_bytes();
+    const bool follows = same_file && offset == ahead.expected && offset < file_bytes;
+    ahead.file_number = pointer.file_number;
+    ahead.expected = end;
+    ahead.next_size = !follows ? 0
+                               : std::min<std::size_t>(
+                                     2 * std::max<std::size_t>(ahead.next_size, pointer.size_bytes),
+                                     kReadAheadMaxBytes);
+    if (pointer.size_bytes >= ahead.next_size) {
+      ahead.bytes.clear();
+      return read_item(table, pointer);
+    }
+    const auto size =
+        static_cast<std::size_t>(std::min<std::uint64_t>(ahead.next_size, file_bytes - offset));
+    count_value_read(table, size);
+    ahead.offset = offset;
+    ahead.bytes.resize(size);
+    auto got = table.file().read(offset, size, ahead.bytes.data());
+    if (!got.ok()) {
+      // What was not asked for may be what failed.
+      ahead.bytes.clear();
+      return read_item(table, pointer);
+    }
+    ahead.bytes.resize(*got);
+    if (pointer.size_bytes > *got) return read_item(table, pointer);  // says what is wrong
+  }
+  ahead.expected = end;
+  return table.check(pointer, Bytes(ahead.bytes, static_cast<std::size_t>(offset - ahead.offset),
+                                    pointer.size_bytes));
+}
+
+Result<std::shared_ptr<const Item>> TableFiles::item(const UMetaRecord& record, bool fill_cache,
+                                                     ReadAhead* ahead) {
   const ValuePointer& pointer = record.pointer;
   if (auto cached = cache_.find<Item>(pointer.file_number, pointer.offset_bytes)) {
     counters_.cache_hits.fetch_add(1, std::memory_order_relaxed);
+    if (ahead != nullptr && ahead->file_number == pointer.file_number)
+      ahead->expected = pointer.offset_bytes + pointer.size_bytes;
     return cached;
   }
   counters_.cache_misses.fetch_add(1, std::memory_order_relaxed);
   EC_ASSIGN_OR_RETURN(std::shared_ptr<const ValueTableReader> table, values(pointer.file_number));
   counters_.value_reads.fetch_add(1, std::memory_order_relaxed);
-  auto& bytes_read = table->head().placement == Placement::Values ? counters_.value_bytes_read
-                                                                  : counters_.metadata_bytes_read;
-  bytes_read.fetch_add(pointer.size_bytes, std::memory_order_relaxed);
-  Result<Item> read_item = table->read(pointer);
-  if (read_item.status().code() == StatusCode::IoError) {
+  Result<Item> item_read = ahead != nullptr ? read_ahead(*table, pointer, *ahead)
+                                            : read_item(*table, pointer);
+  if (item_read.status().code() == StatusCode::IoError) {
     // A file that was opened before its drive was pulled fails for good, however well the drive is.
     values_.erase(pointer.file_number);
     EC_ASSIGN_OR_RETURN(table, values(pointer.file_number));
-    read_item = table->read(pointer);
+    item_read = read_item(*table, pointer);
   }
-  EC_ASSIGN_OR_RETURN(Item read, std::move(read_item));
+  EC_ASSIGN_OR_RETURN(Item read, std::move(item_read));
   auto item = std::make_shared<const Item>(std::move(read));
   if (fill_cache && pointer.size_bytes <= kCachedItemMaxBytes)
-    cache_.insert(pointer.file_number, pointer.offset_bytes, item, item->bytes.capacity());
+    cache_.insert(pointer.file_number, pointer.offset_bytes, item, item->bytes.capacity(),
+                  CacheClass::Item);
   return std::shared_ptr<const Item>(std::move(item));
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 
@@ -20,6 +21,19 @@ namespace edgecase::engine {
 // Larger items are read anew each time: they would push out too much else.
 inline constexpr std::uint32_t kCachedItemMaxBytes = 64u << 10;
 
+// What one cursor reads at once of a value file, once its items have followed each other without a
+// gap: twice as much each time, up to this.
+inline constexpr std::uint32_t kReadAheadMaxBytes = 64u << 10;
+
+// Bytes of a value file that a cursor will soon ask for. Owned by the cursor.
+struct ReadAhead {
+  std::uint64_t file_number = 0;
+  std::uint64_t offset = 0;  // of the bytes
+  Bytes bytes;
+  std::uint64_t expected = 0;  // where the next item begins if it follows the last one
+  std::size_t next_size = 0;   // 0: one item
+};
+
 class TableFiles {
  public:
   TableFiles(FileSystem& file_system, std::string metadata_directory, std::string values_directory,
@@ -29,7 +43,9 @@ class TableFiles {
   Result<std::shared_ptr<const UMetaReader>> table(const TableMetadata& table);
   Result<std::shared_ptr<const UMetaBlock>> block(const UMetaReader& table, std::size_t index,
                                                   bool fill_cache);
-  Result<std::shared_ptr<const Item>> item(const UMetaRecord& record, bool fill_cache);
+  // With `ahead`, which may be null, items behind this one are read with it where that pays.
+  Result<std::shared_ptr<const Item>> item(const UMetaRecord& record, bool fill_cache,
+                                           ReadAhead* ahead = nullptr);
   // An error for what the record and its item disagree on.
   Status disagreement(const UMetaRecord& record) const;
 
@@ -44,6 +60,10 @@ class TableFiles {
   std::optional<ValueFileMetadata> find_value_file(FileNumber number) const EC_EXCLUDES(mutex_);
   std::string value_path(const ValueFileMetadata& file) const;
   Result<std::shared_ptr<const ValueTableReader>> values(FileNumber number);
+  Result<Item> read_item(const ValueTableReader& table, const ValuePointer& pointer);
+  Result<Item> read_ahead(const ValueTableReader& table, const ValuePointer& pointer,
+                          ReadAhead& ahead);
+  void count_value_read(const ValueTableReader& table, std::uint64_t bytes);
   Result<std::shared_ptr<const ValueTableReader>> open_values(FileNumber number);
 
   FileSystem& file_system_;
@@ -72,6 +92,10 @@ class ItemReader {
   [[nodiscard]] bool find(ByteView full_key, bool& found);
   [[nodiscard]] bool move_to(std::size_t index) { return single_ || group_.move_to(index); }
   const EntryView& entry() const { return single_ ? *single_ : group_.entry(); }
+  std::span<const EntryView> decoded_from(std::size_t index) const {
+    if (single_) return {};
+    return group_.decoded_from(index);
+  }
 
  private:
   std::shared_ptr<const Item> item_;

@@ -62,7 +62,9 @@ bool GroupReader::open(ItemType type, ByteView group) {
       if (sequence > sequence_) return false;
   }
   switch (type) {
-    case ItemType::PlainGroup: return plain_.open(group, prefix, entries_);
+    case ItemType::PlainGroup:
+      plain_.set_sequences(sequence_, sequences_);
+      return plain_.open(group, prefix, entries_);
     case ItemType::SeriesGroup: return series_.open(group, prefix, entries_);
     case ItemType::Single: return false;
   }
@@ -93,9 +95,9 @@ bool GroupReader::find(ByteView full_key, bool& found) {
 }
 
 bool GroupReader::move_to(std::size_t index) {
+  if (type_ == ItemType::PlainGroup) return plain_.move_to(index, entry_);
   entry_.sequence = sequences_.empty() ? sequence_ : sequences_[index];
-  return type_ == ItemType::SeriesGroup ? series_.move_to(index, entry_)
-                                        : plain_.move_to(index, entry_);
+  return series_.move_to(index, entry_);
 }
 
 }  // namespace edgecase::engine

@@ -43,6 +43,12 @@ class GroupReader {
   [[nodiscard]] bool find(ByteView full_key, bool& found);
   // `index` is below entry_count().
   [[nodiscard]] bool move_to(std::size_t index);
+  // Plain groups: the entries from `index` on, where move_to() went, that are decoded already.
+  // Others: none. Views as those of entry().
+  std::span<const EntryView> decoded_from(std::size_t index) const {
+    if (type_ == ItemType::SeriesGroup) return {};
+    return plain_.decoded_from(index);
+  }
   // Where move_to() went. Its views hold until the next move_to(), lower_bound() or open().
   const EntryView& entry() const { return entry_; }
 

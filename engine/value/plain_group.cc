@@ -1,6 +1,8 @@
 #include "value/plain_group.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <vector>
 
 #include "base/coding.h"
@@ -97,27 +99,35 @@ bool PlainGroupReader::restart_key(std::size_t interval, ByteView& user_key) con
 bool PlainGroupReader::load(std::size_t interval) {
   if (interval == loaded_) return true;
   loaded_ = SIZE_MAX;
-  keys_.clear();
   const std::size_t first = interval * kPlainRestartInterval;
   slot_count_ = std::min(kPlainRestartInterval, entries_ - first);
   ByteView rest;
   if (!entries_from(interval, rest)) return false;
-  std::size_t previous_size = 0;  // of the user's key
+  std::array<std::size_t, kPlainRestartInterval> ends;  // of keys, in keys_
+  std::size_t start = 0;                                // of the key before
+  std::size_t end = 0;
   for (std::size_t i = 0; i < slot_count_; ++i) {
-    Slot& slot = slots_[i];
+    EntryView& slot = slots_[i];
     EntryHead head;
-    if (!take_entry(rest, head, slot.value) || head.shared > previous_size) return false;
+    const std::size_t previous_size = end - start;
+    if (!take_entry(rest, head, slot.value) ||
+        (i == 0 ? head.shared > 0 : head.shared + prefix_.size() > previous_size))
+      return false;
     slot.kind = head.kind;
-    slot.key_offset = keys_.size();
-    keys_.append(prefix_);
-    if (head.shared > 0) {
-      const std::size_t from = slots_[i - 1].key_offset + prefix_.size();
-      keys_.append(keys_, from, head.shared);
-    }
-    keys_.append(head.rest);
-    slot.key_size = keys_.size() - slot.key_offset;
-    previous_size = slot.key_size - prefix_.size();
+    slot.sequence = sequences_.empty() ? sequence_ : sequences_[first + i];
+    const std::size_t kept = prefix_.size() + head.shared;
+    const std::size_t size = kept + head.rest.size();
+    if (keys_.size() < end + size) keys_.resize(2 * (end + size));
+    char* key = keys_.data() + end;
+    std::memcpy(key, i == 0 ? prefix_.data() : keys_.data() + start, kept);
+    std::memcpy(key + kept, head.rest.data(), head.rest.size());
+    start = end;
+    end += size;
+    ends[i] = end;
   }
+  // Only now do the keys stay where they are.
+  for (std::size_t i = 0, begin = 0; i < slot_count_; begin = ends[i++])
+    slots_[i].full_key = ByteView(keys_.data() + begin, ends[i] - begin);
   loaded_ = interval;
   return true;
 }
@@ -187,19 +197,14 @@ bool PlainGroupReader::lower_bound(ByteView full_key, std::size_t& index) {
   std::size_t low = 0;
   if (!find_interval(key, low) || !load(low)) return false;
   std::size_t slot = 0;
-  while (slot < slot_count_ &&
-         ByteView(keys_).substr(slots_[slot].key_offset, slots_[slot].key_size) < full_key)
-    ++slot;
+  while (slot < slot_count_ && slots_[slot].full_key < full_key) ++slot;
   index = low * kPlainRestartInterval + slot;
   return true;
 }
 
 bool PlainGroupReader::move_to(std::size_t index, EntryView& entry) {
   if (!load(index / kPlainRestartInterval)) return false;
-  const Slot& slot = slots_[index % kPlainRestartInterval];
-  entry.full_key = ByteView(keys_).substr(slot.key_offset, slot.key_size);
-  entry.kind = slot.kind;
-  entry.value = slot.value;
+  entry = slots_[index % kPlainRestartInterval];
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "base/entry.h"
 #include "value/group_format.h"
@@ -18,6 +19,10 @@ void append_plain_body(Bytes& out, std::span<const EntryView> entries);
 // malformed; then the reader is finished.
 class PlainGroupReader {
  public:
+  PlainGroupReader() = default;
+  PlainGroupReader(PlainGroupReader&&) = default;
+  PlainGroupReader& operator=(PlainGroupReader&&) = default;
+
   // `body` stays where it is while the reader is used; `prefix` is the namespace's.
   [[nodiscard]] bool open(ByteView body, ByteView prefix, std::size_t entries);
   // The first entry at or after `full_key`; the number of entries if there is none.
@@ -25,17 +30,21 @@ class PlainGroupReader {
   // Looks for one key without keeping what is on the way: `index` is its entry's, or the number of
   // entries if there is none. Fills kind and value of `entry`.
   [[nodiscard]] bool find(ByteView full_key, std::size_t& index, EntryView& entry) const;
-  // Fills full_key, kind and value of `entry`.
+  // Fills `entry`.
   [[nodiscard]] bool move_to(std::size_t index, EntryView& entry);
+  // The entries from `index` on, where move_to() went, that are decoded already; their sequences
+  // are those set_sequences() was told.
+  std::span<const EntryView> decoded_from(std::size_t index) const {
+    return std::span(slots_).subspan(index % kPlainRestartInterval,
+                                     slot_count_ - index % kPlainRestartInterval);
+  }
+  // One for each entry, or, when there are none, `sequence` for all. They stay where they are.
+  void set_sequences(SequenceNumber sequence, std::span<const SequenceNumber> sequences) {
+    sequence_ = sequence;
+    sequences_ = sequences;
+  }
 
  private:
-  struct Slot {
-    std::size_t key_offset = 0;  // in keys_
-    std::size_t key_size = 0;
-    ByteView value;
-    EntryKind kind = EntryKind::Put;
-  };
-
   // The last interval that starts at or before `user_key`, or the first one.
   [[nodiscard]] bool find_interval(ByteView user_key, std::size_t& interval) const;
   [[nodiscard]] bool restart_key(std::size_t interval, ByteView& user_key) const;
@@ -46,10 +55,12 @@ class PlainGroupReader {
   ByteView restarts_;
   Bytes prefix_;
   std::size_t entries_ = 0;
+  SequenceNumber sequence_ = 0;
+  std::span<const SequenceNumber> sequences_;
   std::size_t loaded_ = SIZE_MAX;  // which interval slots_ holds
   std::size_t slot_count_ = 0;
-  std::array<Slot, kPlainRestartInterval> slots_;
-  Bytes keys_;
+  std::array<EntryView, kPlainRestartInterval> slots_;  // their keys view keys_
+  std::vector<char> keys_;
 };
 
 }  // namespace edgecase::engine

@@ -68,10 +68,19 @@ Status ValueTableReader::damaged(const ValuePointer& pointer, std::string_view w
   return corruption_at(file_->path(), pointer.offset_bytes, what);
 }
 
+Status ValueTableReader::check_size(const ValuePointer& pointer) const {
+  if (pointer.size_bytes > kItemHeadBytes && pointer.size_bytes <= kItemMaxBytes) return ok();
+  return damaged(pointer, "item of impossible size");
+}
+
 Result<Item> ValueTableReader::read(const ValuePointer& pointer) const {
-  if (pointer.size_bytes <= kItemHeadBytes || pointer.size_bytes > kItemMaxBytes)
-    return damaged(pointer, "item of impossible size");
+  EC_TRY(check_size(pointer));
   EC_ASSIGN_OR_RETURN(Bytes bytes, read_exactly(*file_, pointer.offset_bytes, pointer.size_bytes));
+  return check(pointer, std::move(bytes));
+}
+
+Result<Item> ValueTableReader::check(const ValuePointer& pointer, Bytes bytes) const {
+  EC_TRY(check_size(pointer));
   const std::uint32_t checksum = placed_crc32c(head_.identity.file_number, pointer.offset_bytes,
                                                ByteView(bytes).substr(kItemChecksumBytes));
   if (checksum != decode_fixed32(bytes.data()))

@@ -49,6 +49,8 @@ class ValueTableReader {
   // Exactly one read of `pointer.size_bytes`. Corruption when the pointer leads astray or the
   // checksum is wrong.
   Result<Item> read(const ValuePointer& pointer) const;
+  // The same of bytes that were read already.
+  Result<Item> check(const ValuePointer& pointer, Bytes bytes) const;
   Status damaged(const ValuePointer& pointer, std::string_view what) const;
 
   // What the sections at its end say.
@@ -57,6 +59,8 @@ class ValueTableReader {
  private:
   ValueTableReader(std::unique_ptr<RandomAccessFile> file, const ValueTableHead& head)
       : file_(std::move(file)), head_(head) {}
+
+  Status check_size(const ValuePointer& pointer) const;
 
   std::unique_ptr<RandomAccessFile> file_;
   ValueTableHead head_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,9 @@ class VectorCursor final : public engine::EntryCursor {
     failure_ = std::move(status);
   }
 
+  // From now on entries are also to be had together, up to so many at once.
+  void offer_runs(std::size_t entries_max) { run_max_ = entries_max; }
+
   bool valid() const override { return status_.ok() && index_ < entries_.size(); }
   const Status& status() const override { return status_; }
   ByteView full_key() const override { return entries_[index_].full_key; }
@@ -45,6 +49,14 @@ class VectorCursor final : public engine::EntryCursor {
   engine::EntryKind kind() const override { return entries_[index_].kind; }
   ByteView value() const override { return entries_[index_].value; }
   void next() override { ++index_; }
+  std::span<const engine::EntryView> loaded_run(ByteView until) override {
+    run_.clear();
+    for (std::size_t i = index_; i < entries_.size() && run_.size() < run_max_; ++i) {
+      if (i == fail_index_ || (!until.empty() && entries_[i].full_key >= until)) break;
+      run_.push_back(entries_[i].view());
+    }
+    return run_;
+  }
   void seek(ByteView full_key) override {
     const auto found = std::partition_point(
         entries_.begin(), entries_.end(),
@@ -56,6 +68,8 @@ class VectorCursor final : public engine::EntryCursor {
   std::vector<OwnedEntry> entries_;
   std::size_t index_ = 0;
   std::size_t fail_index_ = SIZE_MAX;
+  std::size_t run_max_ = 0;
+  std::vector<engine::EntryView> run_;
   Status failure_;
   Status status_;
 };

@@ -2,8 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
 #include <memory>
+#include <utility>
 
+#include "edgecase/random.h"
 #include "table/open_files.h"
 
 namespace edgecase::engine {
@@ -18,31 +21,61 @@ TEST_CASE("the cache gives back what was put in and stays within its bytes") {
   BlockCache cache(kCapacity);
   CHECK(cache.find<int>(1, 0) == nullptr);
   for (int i = 0; i < 1000; ++i) {
-    cache.insert(1, static_cast<std::uint64_t>(i), object(i), 1000);
+    cache.insert(1, static_cast<std::uint64_t>(i), object(i), 1000, CacheClass::Item);
     REQUIRE(cache.used_bytes() <= kCapacity);
     const auto found = cache.find<int>(1, static_cast<std::uint64_t>(i));
     REQUIRE(found != nullptr);
     REQUIRE(*found == i);
   }
   CHECK(cache.find<int>(1, 0) == nullptr);
-  cache.insert(1, 5000, object(5), kCapacity);  // too large to keep
+  cache.insert(1, 5000, object(5), kCapacity, CacheClass::Item);  // too large to keep
   CHECK(cache.find<int>(1, 5000) == nullptr);
+}
+
+TEST_CASE("what came first goes first, where nothing is asked for") {
+  BlockCache cache(100'000);  // 88 of these, with what the cache needs for each
+  for (std::uint64_t i = 0; i < 1000; ++i) cache.insert(1, i, object(1), 1000, CacheClass::Item);
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    CAPTURE(i);
+    CHECK((cache.find<int>(1, i) != nullptr) == (i >= 1000 - 88));
+  }
 }
 
 TEST_CASE("what is asked for again and again stays") {
   BlockCache cache(100'000);
-  cache.insert(7, 7, object(7), 1000);
+  cache.insert(7, 7, object(7), 1000, CacheClass::Item);
   for (std::uint64_t i = 0; i < 1000; ++i) {
-    cache.insert(1, i, object(1), 1000);
+    cache.insert(1, i, object(1), 1000, CacheClass::Item);
     REQUIRE(cache.find<int>(7, 7) != nullptr);
   }
+}
+
+TEST_CASE("blocks of records stay where items that nobody asks for again come and go") {
+  BlockCache cache(100'000);
+  std::size_t read_again = 0;
+  std::uint64_t item = 0;
+  for (int round = 0; round < 100; ++round) {
+    // Half of the cache in blocks; between two looks at one the hand goes round once or twice.
+    for (std::uint64_t block = 0; block < 40; ++block) {
+      if (cache.find<int>(7, block) == nullptr) {
+        cache.insert(7, block, object(7), 1000, CacheClass::Records);
+        if (round > 0) ++read_again;
+      }
+      for (int i = 0; i < 3; ++i) cache.insert(1, ++item, object(1), 1000, CacheClass::Item);
+    }
+  }
+  CHECK(read_again == 0);
+  CHECK(cache.used_bytes() <= 100'000);
+  // They go when they are not asked for any more.
+  for (int i = 0; i < 2000; ++i) cache.insert(1, ++item, object(1), 1000, CacheClass::Item);
+  for (std::uint64_t block = 0; block < 40; ++block) CHECK(cache.find<int>(7, block) == nullptr);
 }
 
 TEST_CASE("a forgotten file leaves nothing behind") {
   BlockCache cache(16u << 20);
   for (std::uint64_t i = 0; i < 100; ++i) {
-    cache.insert(1, i, object(1), 100);
-    cache.insert(2, i, object(2), 100);
+    cache.insert(1, i, object(1), 100, CacheClass::Item);
+    cache.insert(2, i, object(2), 100, CacheClass::Item);
   }
   const std::uint64_t both = cache.used_bytes();
   const auto held = cache.find<int>(1, 5);
@@ -53,6 +86,31 @@ TEST_CASE("a forgotten file leaves nothing behind") {
   CHECK(*cache.find<int>(2, 5) == 2);
   cache.erase_file(2);
   CHECK(cache.used_bytes() == 0);
+}
+
+TEST_CASE("the cache finds everything it holds, whatever came and went before") {
+  constexpr std::uint64_t kSeed = 3;
+  CAPTURE(kSeed);
+  SeededRandom random(kSeed);
+  BlockCache cache(400'000);  // one shard
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::weak_ptr<const int>> kept;
+  for (int i = 0; i < 30'000; ++i) {
+    const std::uint64_t file = random.below(8);
+    const std::uint64_t offset = random.below(700);
+    if (random.below(1000) == 0) {
+      cache.erase_file(file);
+    } else if (const auto known = kept[{file, offset}].lock()) {
+      // The cache alone keeps it alive.
+      REQUIRE(cache.find<int>(file, offset) == known);
+    } else {
+      REQUIRE(cache.find<int>(file, offset) == nullptr);
+      auto fresh = object(i);
+      kept[{file, offset}] = fresh;
+      cache.insert(file, offset, fresh, 100 + random.below(400),
+                   random.below(4) == 0 ? CacheClass::Records : CacheClass::Item);
+    }
+  }
+  CHECK(cache.used_bytes() <= 400'000);
 }
 
 TEST_CASE("open files are closed the longest unused first, by number and by bytes") {

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <span>
 #include <thread>
 
 #include "engine/table/table_test_store.h"
@@ -84,7 +87,8 @@ TEST_CASE("the cache and the open files stay within their limits") {
   for (int round = 0; round < 3; ++round)
     for (const auto& table : tables)
       for (int i = 0; i < 2000; i += 37) {
-        REQUIRE(store.cache->get(table, key_of(i), true).ok());
+        for (int again = 0; again < 2; ++again)
+          REQUIRE(store.cache->get(table, key_of(i), true).ok());
         REQUIRE(store.cache->used_bytes() <= kBytes);
       }
   CHECK(store.cache->counters().cache_hits > 0);
@@ -114,6 +118,105 @@ TEST_CASE("scans that do not fill the cache leave it as it is") {
   }
   CHECK(seen == 1000);
   CHECK(store.cache->used_bytes() == before);
+}
+
+std::uint64_t reads(const TableTestStore& store) {
+  return store.disk.operations(test::Operation::Read);
+}
+
+std::size_t count_loaded(EntryCursor& cursor) {
+  std::size_t seen = 0;
+  for (; cursor.valid() && cursor.load().ok(); cursor.next()) {
+    REQUIRE(cursor.full_key() == key_of(static_cast<int>(2 * seen)));
+    ++seen;
+  }
+  return seen;
+}
+
+TEST_CASE("a cursor that goes on reads several items at once, and gives each its own bytes") {
+  TableTestStore store;
+  fill(store);
+  const std::uint64_t before = reads(store);
+  const auto cursor = store.cache->cursor(store.tables[0], "", "", Direction::Forward, false);
+  CHECK(count_loaded(*cursor) == 1000);
+  CHECK(cursor->status().ok());
+  CHECK(store.tables[0]->item_count > 90);
+  CHECK(reads(store) - before < 30);
+  CHECK(store.cache->counters().value_reads == store.tables[0]->item_count);
+}
+
+TEST_CASE("where several items cannot be read at once, each is read by itself") {
+  TableTestStore store;
+  fill(store);
+  auto cursor = store.cache->cursor(store.tables[0], "", "", Direction::Forward, false);
+  std::uint64_t whole = reads(store);
+  REQUIRE(count_loaded(*cursor) == 1000);
+  whole = reads(store) - whole;
+  for (std::uint64_t nth = 4; nth <= whole; ++nth) {
+    CAPTURE(nth);
+    cursor = store.cache->cursor(store.tables[0], "", "", Direction::Forward, false);
+    store.disk.fail_nth(test::Operation::Read, nth, EIO, test::FaultMode::Once);
+    const std::size_t seen = count_loaded(*cursor);
+    // A failure while a single item or a block is read ends the cursor; it never skips anything.
+    if (cursor->status().ok()) {
+      CHECK(seen == 1000);
+    } else {
+      CHECK(cursor->status().code() == StatusCode::IoError);
+    }
+    store.disk.clear_faults();
+  }
+  // The last one is a read of many items.
+  CHECK(cursor->status().ok());
+}
+
+TEST_CASE("a damaged item spoils none of those that were read with it") {
+  TableTestStore store;
+  fill(store);
+  const auto& file = store.output.value_files[0];
+  store.disk.flip_bit(store.path_of(file), file.size_bytes * 2 / 3, 3);
+  store.open_cache({});
+  const auto cursor = store.cache->cursor(store.tables[0], "", "", Direction::Forward, false);
+  const std::size_t seen = count_loaded(*cursor);
+  CHECK(cursor->status().code() == StatusCode::Corruption);
+  CHECK(seen > 600);
+  CHECK(seen < 700);
+  const auto behind = store.cache->cursor(store.tables[0], key_of(2 * static_cast<int>(seen) + 40),
+                                          "", Direction::Forward, false);
+  for (; behind->valid() && behind->load().ok(); behind->next()) {
+  }
+  CHECK(behind->status().ok());
+}
+
+TEST_CASE("a run holds what the cursor would come to, up to a key and to its bound") {
+  TableTestStore store;
+  fill(store);
+  const Bytes upper = key_of(1501);
+  const auto runs =
+      store.cache->cursor(store.tables[0], key_of(7), upper, Direction::Forward, true);
+  const auto steps =
+      store.cache->cursor(store.tables[0], key_of(7), upper, Direction::Forward, true);
+  std::size_t longest = 0;
+  for (int round = 0; runs->valid(); ++round) {
+    REQUIRE(runs->load().ok());
+    const Bytes until =
+        round % 3 == 0 ? key_of(std::stoi(Bytes(user_key_of(runs->full_key()))) + 5) : Bytes();
+    const std::span<const EntryView> run = runs->loaded_run(until);
+    REQUIRE(!run.empty());
+    CHECK((until.empty() || run.size() <= 3));
+    longest = std::max(longest, run.size());
+    for (const EntryView& entry : run) {
+      REQUIRE(steps->valid());
+      REQUIRE(steps->load().ok());
+      REQUIRE(entry.full_key == steps->full_key());
+      REQUIRE(entry.sequence == steps->sequence());
+      REQUIRE(entry.kind == steps->kind());
+      REQUIRE(entry.value == steps->value());
+      steps->next();
+    }
+    runs->skip(run.size());
+  }
+  CHECK_FALSE(steps->valid());
+  CHECK(longest > 5);
 }
 
 TEST_CASE("a cursor lives on when the cache is gone and the files are unlinked") {
