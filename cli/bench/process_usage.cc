@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <ctime>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -38,6 +39,13 @@ ProcessUsage usage_of(pid_t process) {
 
 ProcessUsage own_usage() {
   return usage_of(getpid());
+}
+
+std::uint64_t thread_cpu_ns() {
+  timespec time{};
+  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) != 0) return 0;
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
 }
 
 void reset_own_peak() {

@@ -26,6 +26,8 @@ constexpr std::uint32_t kStride = 4;  // operations of which one is timed
 
 struct Measured {
   double puts_per_second = 0;
+  double put_cpu_us = 0;  // the caller's, of one put and of one get
+  double get_cpu_us = 0;
   double seconds = 0;  // of the gets
   std::uint64_t gets = 0;
   double write_amplification = 0;
@@ -75,6 +77,7 @@ class Tenants {
   Status put_all(Measured& measured) {
     const std::uint64_t total = num_ * kTenants;
     const auto batch = session_->store().make_batch();
+    const std::uint64_t cpu_ns = thread_cpu_ns();
     const auto start = std::chrono::steady_clock::now();
     for (std::uint64_t i = 0; i < total && !interrupted(); ++i) {
       const auto tenant = static_cast<std::uint32_t>(i % kTenants);
@@ -84,6 +87,8 @@ class Tenants {
     }
     measured.puts_per_second =
         static_cast<double>(total) / (static_cast<double>(ns_since(start)) / 1e9);
+    measured.put_cpu_us =
+        static_cast<double>(thread_cpu_ns() - cpu_ns) / 1e3 / static_cast<double>(total);
     EC_TRY(session_->settle());
     const auto bytes = static_cast<double>(total * entry_bytes());
     measured.write_amplification = static_cast<double>(session_->device_bytes_written()) / bytes;
@@ -95,6 +100,7 @@ class Tenants {
     const std::uint64_t total = options_.operations != 0 ? options_.operations : num_ * kTenants;
     SeededRandom random(options_.seed);
     LatencySampler sampler(measured.latency, options_.smoke ? 1 : kStride);
+    const std::uint64_t cpu_ns = thread_cpu_ns();
     const auto start = std::chrono::steady_clock::now();
     for (; measured.gets < total && !interrupted(); ++measured.gets) {
       const auto tenant = static_cast<std::uint32_t>(measured.gets % kTenants);
@@ -106,6 +112,8 @@ class Tenants {
       if (value->size() != value_size_) return corruption("a value of another size");
     }
     measured.seconds = static_cast<double>(ns_since(start)) / 1e9;
+    measured.get_cpu_us =
+        static_cast<double>(thread_cpu_ns() - cpu_ns) / 1e3 / static_cast<double>(measured.gets);
     return check_interrupt();
   }
 
@@ -139,13 +147,20 @@ Result<Report> run_once(const BenchOptions& options) {
   report.write_amplification = first.write_amplification;
   report.space_amplification = first.space_amplification;
   report.peak_memory_bytes = own_usage().peak_resident_bytes;
-  report.more = {{"tenants", kTenants}, {"puts_per_second", first.puts_per_second}};
+  report.more = {{"tenants", kTenants},
+                 {"puts_per_second", first.puts_per_second},
+                 {"put_caller_cpu_us", first.put_cpu_us},
+                 {"get_caller_cpu_us", first.get_cpu_us}};
   report.more.insert(report.more.end(), first.figures.begin(), first.figures.end());
   if (!own) return report;
   EC_ASSIGN_OR_RETURN(const Measured shared, tenants.measure(true));
   const double rate = static_cast<double>(shared.gets) / shared.seconds;
   report.more.emplace_back("shared_ops_per_second", rate);
   report.more.emplace_back("shared_puts_per_second", shared.puts_per_second);
+  report.more.emplace_back("shared_put_caller_cpu_us", shared.put_cpu_us);
+  report.more.emplace_back("shared_get_caller_cpu_us", shared.get_cpu_us);
+  for (const auto& [name, value] : shared.figures)
+    report.more.emplace_back("shared_" + name, value);
   report.more.emplace_back("ratio_to_shared", report.ops_per_second() / rate);
   report.more.emplace_back("put_ratio_to_shared", first.puts_per_second / shared.puts_per_second);
   return report;
