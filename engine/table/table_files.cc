@@ -166,8 +166,8 @@ Result<std::shared_ptr<const Item>> TableFiles::item(const UMetaRecord& record, 
   counters_.cache_misses.fetch_add(1, std::memory_order_relaxed);
   EC_ASSIGN_OR_RETURN(std::shared_ptr<const ValueTableReader> table, values(pointer.file_number));
   counters_.value_reads.fetch_add(1, std::memory_order_relaxed);
-  Result<Item> item_read = ahead != nullptr ? read_ahead(*table, pointer, *ahead)
-                                            : read_item(*table, pointer);
+  Result<Item> item_read =
+      ahead != nullptr ? read_ahead(*table, pointer, *ahead) : read_item(*table, pointer);
   if (item_read.status().code() == StatusCode::IoError) {
     // A file that was opened before its drive was pulled fails for good, however well the drive is.
     values_.erase(pointer.file_number);
