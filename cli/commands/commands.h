@@ -19,6 +19,7 @@ void add_get_command(CLI::App& app, Action& action);
 void add_series_command(CLI::App& app, Action& action);
 void add_devices_command(CLI::App& app, Action& action);
 void add_export_command(CLI::App& app, Action& action);
+void add_plot_command(CLI::App& app, Action& action);
 void add_import_command(CLI::App& app, Action& action);
 void add_namespace_command(CLI::App& app, Action& action);
 void add_retention_command(CLI::App& app, Action& action);

@@ -32,7 +32,8 @@ void add_script(CLI::App& command, const CLI::App& app, const char* shell, const
 void add_completion_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("completion", "Print what teaches a shell to complete");
   command->require_subcommand(1);
-  command->footer(help_footer({"source <(edgecase completion bash)"}));
+  command->footer(help_footer(
+      {"edgecase completion bash > ~/.local/share/bash-completion/completions/edgecase"}));
   add_script(*command, app, "bash", "/etc/bash_completion.d/edgecase", bash_completion, action);
   add_script(*command, app, "zsh", "/usr/local/share/zsh/site-functions/_edgecase", zsh_completion,
              action);

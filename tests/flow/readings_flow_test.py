@@ -10,6 +10,7 @@ import time
 import unittest
 import urllib.error
 import urllib.request
+import xml.etree.ElementTree
 
 from daemon_process import PROGRAM, TIME_LIMIT_SECONDS, Daemon, Place, clean_environment
 
@@ -84,6 +85,23 @@ class ReadingsFlow(unittest.TestCase):
         self.assertEqual(values("--every", "5s", "--agg", "mean"), [2, 7])
         self.assertEqual(values("--agg", "count"), [10])
         self.assertEqual(values("--since", "1s"), [])
+
+    def test_series_are_drawn(self):
+        for second, value in enumerate((1, 5, 2, 9, 3)):
+            self.ok("write", "plot/wave", str(value), "--time", f"@{second}")
+        self.ok("write", "plot/name", "text alone", "--time", "@0")
+        drawn = self.ok("plot", "plot", "--width", "60", "--height", "5", extra={"LC_ALL": "C"}).splitlines()
+        self.assertEqual((drawn[0], drawn[1][:3], drawn[5][:4]), ("plot/wave", "9 |", "1 |*"))
+        self.assertIn("1970-01-01T00:00:04", drawn[-1])
+        self.assertIn("\u2514", self.ok("plot", "plot/wave", extra={"LC_ALL": "C.UTF-8"}))
+        picture = os.path.join(self.place.path, "wave.svg")
+        self.ok("plot", "plot/wave", "--from", "@1", "--to", "@4", "--svg", picture)
+        with open(picture, encoding="utf-8") as file:
+            self.assertEqual(xml.etree.ElementTree.fromstring(file.read()).get("viewBox").split()[:2], ["0", "0"])
+        self.fails(3, "plot", "nobody/*")
+        self.fails(3, "plot", "plot/name")
+        self.fails(2, "plot", "plot/wave", "--from", "soon")
+        self.fails(2, "plot", "plot/wave", "--width", "3")
 
     def test_what_is_stored_is_listed(self):
         self.ok("write", "list/a", "1", "--time", T0)

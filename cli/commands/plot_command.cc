@@ -1,0 +1,243 @@
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "commands/commands.h"
+#include "daemon_client.h"
+#include "edgecase/clock.h"
+#include "help_text.h"
+#include "json_text.h"
+#include "output.h"
+#include "plot/chart.h"
+#include "reading_output.h"
+#include "target_file.h"
+#include "time_arguments.h"
+#include "wire/errors.h"
+#include "wire/reading_format.h"
+#include "wire/routes.h"
+#include "wire/selector.h"
+#include "wire/time_text.h"
+
+namespace edgecase::cli {
+namespace {
+
+// Charts of one call; who wants more narrows the selector.
+constexpr std::size_t kChartsMax = 20;
+
+struct PlotArguments {
+  ConnectionArguments connection;
+  NamespaceArguments namespaces;
+  RangeArguments range;
+  std::string selector;
+  std::string svg;
+  std::size_t width = 0;  // 0: the terminal's
+  std::size_t height = ChartSize().rows;
+};
+
+struct Series {
+  std::string namespace_name, device, sensor;
+  std::int64_t first_ns = 0;
+  std::int64_t last_ns = 0;
+};
+
+std::size_t terminal_columns() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  const char* columns = std::getenv("COLUMNS");
+  const long told = columns == nullptr ? 0 : std::strtol(columns, nullptr, 10);
+  return told > 0 ? static_cast<std::size_t>(std::min(told, 1'000L)) : ChartSize().columns;
+}
+
+// The first of these that is set decides, as everywhere.
+ChartGlyphs terminal_glyphs() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    const std::string_view locale(value);
+    const bool utf8 = locale.find("UTF-8") != std::string_view::npos ||
+                      locale.find("utf8") != std::string_view::npos;
+    return utf8 ? ChartGlyphs::Braille : ChartGlyphs::Ascii;
+  }
+  return ChartGlyphs::Ascii;
+}
+
+Result<std::vector<Series>> list_series(DaemonClient& client, const PlotArguments& arguments) {
+  EC_ASSIGN_OR_RETURN(
+      const std::string body,
+      client.get_small(path_with(wire::routes::kSeries, {{"ns", arguments.namespaces.parameter()},
+                                                         {"select", arguments.selector}})));
+  const nlohmann::json document = nlohmann::json::parse(body, nullptr, false);
+  std::vector<Series> list;
+  if (!document.is_object() || !document.contains("series")) return list;
+  for (const nlohmann::json& row : document["series"]) {
+    if (!row.is_object()) continue;
+    const Result<std::int64_t> first = wire::parse_rfc3339_ns(text_field(row, "first"));
+    const Result<std::int64_t> last = wire::parse_rfc3339_ns(text_field(row, "last"));
+    if (!first.ok() || !last.ok()) continue;
+    list.push_back({text_field(row, "namespace"), text_field(row, "device"),
+                    text_field(row, "sensor"), *first, *last});
+  }
+  return list;
+}
+
+// The edges: what was asked for, else where the readings begin and end.
+Status set_edges(const RangeArguments& range, const Series& series, Chart& chart) {
+  const std::int64_t now_ns = system_clock().wall_ns();
+  chart.from_ns = series.first_ns;
+  chart.to_ns = series.last_ns;
+  if (!range.since.empty()) {
+    EC_ASSIGN_OR_RETURN(chart.from_ns, wire::parse_time_ns("-" + range.since, now_ns));
+  } else if (!range.from.empty()) {
+    EC_ASSIGN_OR_RETURN(chart.from_ns, wire::parse_time_ns(range.from, now_ns));
+  }
+  if (!range.to.empty()) {
+    EC_ASSIGN_OR_RETURN(chart.to_ns, wire::parse_time_ns(range.to, now_ns));
+  } else if (chart.to_ns < std::numeric_limits<std::int64_t>::max()) {
+    ++chart.to_ns;  // the end of a range is not included
+  }
+  return ok();
+}
+
+// The number of an aggregate's reading; bools are 0 and 1.
+std::optional<double> number_of(const nlohmann::json& reading) {
+  const auto value = reading.find("value");
+  if (value == reading.end()) return std::nullopt;
+  if (value->is_boolean()) return value->get<bool>() ? 1.0 : 0.0;
+  return number_field(reading, "value");
+}
+
+// Smallest and largest value of each window.
+Status read_points(DaemonClient& client, const Series& series, std::size_t dots, Chart& chart) {
+  const auto span =
+      static_cast<std::uint64_t>(chart.to_ns) - static_cast<std::uint64_t>(chart.from_ns);
+  const std::uint64_t window_ns = std::max<std::uint64_t>(1, span / dots + (span % dots != 0));
+  std::string from;
+  std::string to;
+  wire::append_time(chart.from_ns, from);
+  wire::append_time(chart.to_ns, to);
+  std::map<std::int64_t, ChartPoint> points;
+  for (const char* aggregate : {"min", "max"}) {
+    const bool is_low = aggregate == std::string_view("min");
+    std::string rest;
+    Status bad;
+    EC_TRY(client.get(
+        path_with(wire::routes::kQuery, {{"ns", series.namespace_name},
+                                         {"select", wire::escape_name(series.device) + "/" +
+                                                        wire::escape_name(series.sensor)},
+                                         {"from", from},
+                                         {"to", to},
+                                         {"every", std::to_string(window_ns) + "ns"},
+                                         {"agg", aggregate},
+                                         {"format", "ndjson"}}),
+        [&](std::string_view piece) {
+          rest += piece;
+          std::size_t begin = 0;
+          for (std::size_t end = 0; (end = rest.find('\n', begin)) != std::string::npos;
+               begin = end + 1) {
+            const nlohmann::json reading = nlohmann::json::parse(
+                rest.begin() + static_cast<std::ptrdiff_t>(begin),
+                rest.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+            if (!reading.is_object()) {
+              bad = io_error("the daemon's answer is no reading");
+              return false;
+            }
+            const Result<std::int64_t> time = wire::parse_rfc3339_ns(text_field(reading, "time"));
+            const std::optional<double> number = number_of(reading);
+            if (!time.ok() || !number) continue;
+            ChartPoint& point = points[*time];
+            point.time_ns = std::max(*time, chart.from_ns);
+            (is_low ? point.low : point.high) = *number;
+          }
+          rest.erase(0, begin);
+          return true;
+        }));
+    EC_TRY(bad);
+  }
+  for (const auto& [time_ns, point] : points) chart.points.push_back(point);
+  return ok();
+}
+
+Result<std::vector<Chart>> read_charts(const PlotArguments& arguments, std::size_t dots) {
+  EC_TRY(wire::parse_selector(arguments.selector).status());
+  EC_TRY(check_range(arguments.range));
+  DaemonClient client(arguments.connection);
+  EC_ASSIGN_OR_RETURN(const std::vector<Series> list, list_series(client, arguments));
+  std::vector<Chart> charts;
+  for (const Series& series : list) {
+    if (charts.size() == kChartsMax) {
+      std::fprintf(stderr, "Stopped at %zu charts; a narrower selector shows the others.\n",
+                   kChartsMax);
+      break;
+    }
+    Chart chart;
+    if (arguments.namespaces.all) chart.title = series.namespace_name + ": ";
+    chart.title += series.device + "/" + series.sensor;
+    EC_TRY(set_edges(arguments.range, series, chart));
+    if (chart.to_ns <= chart.from_ns) continue;
+    EC_TRY(read_points(client, series, dots, chart));
+    if (!chart.points.empty()) charts.push_back(std::move(chart));
+  }
+  if (charts.empty()) return not_found("no numbers there to draw");
+  return charts;
+}
+
+Status write_svg(const std::string& path, const std::vector<Chart>& charts) {
+  stop_on_interrupt("\nedgecase: stopped, " + path + " was not written\n", wire::kExitFailed);
+  EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(path));
+  EC_TRY(file.write(charts_svg(charts)));
+  return file.commit();
+}
+
+int run_plot(const PlotArguments& arguments) {
+  ChartSize size;
+  size.columns =
+      arguments.width > 0 ? arguments.width : std::max(terminal_columns(), kChartColumnsMin);
+  size.rows = arguments.height;
+  const ChartGlyphs glyphs = terminal_glyphs();
+  const std::size_t dots = arguments.svg.empty() ? chart_dots(size, glyphs) : kSvgDots;
+  const Result<std::vector<Chart>> charts = read_charts(arguments, dots);
+  if (!charts.ok()) return report_failure(charts.status());
+  if (!arguments.svg.empty()) {
+    const Status status = write_svg(arguments.svg, *charts);
+    return status.ok() ? wire::kExitOk : report_failure(status);
+  }
+  for (const Chart& chart : *charts) write_out(stdout, chart_text(chart, size, glyphs));
+  return finish_stdout();
+}
+
+}  // namespace
+
+void add_plot_command(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<PlotArguments>();
+  CLI::App* command =
+      app.add_subcommand("plot", "Draw series over time, in the terminal or as SVG");
+  command
+      ->add_option("selector", arguments->selector,
+                   "device/sensor with globs * and ?; kitchen alone means kitchen/*")
+      ->required();
+  add_range_options(*command, arguments->range);
+  command->add_option("--svg", arguments->svg, "Write the drawing to this file instead")
+      ->type_name("FILE");
+  command->add_option("--width", arguments->width, "Columns; else as the terminal has")
+      ->check(CLI::Range(kChartColumnsMin, std::size_t{1'000}));
+  command->add_option("--height", arguments->height, "Rows of each drawing")
+      ->check(CLI::Range(kChartRowsMin, std::size_t{200}))
+      ->capture_default_str();
+  add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
+  add_connection_options(*command, arguments->connection);
+  command->footer(help_footer({"edgecase plot kitchen/temperature --since 24h",
+                               "edgecase plot 'kitchen/*' --svg kitchen.svg"}));
+  command->callback(
+      [arguments, &action] { action = [arguments] { return run_plot(*arguments); }; });
+}
+
+}  // namespace edgecase::cli

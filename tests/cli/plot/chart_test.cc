@@ -1,0 +1,118 @@
+#include "plot/chart.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "output.h"
+
+namespace edgecase::cli {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+Chart chart_of(std::vector<double> values) {
+  Chart chart;
+  chart.title = "kitchen/temp";
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    chart.points.push_back({static_cast<std::int64_t>(i) * kSecond, values[i], values[i]});
+  }
+  chart.to_ns = chart.points.back().time_ns + 1;
+  return chart;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines(1);
+  for (const char c : text) {
+    if (c == '\n') {
+      lines.emplace_back();
+    } else {
+      lines.back() += c;
+    }
+  }
+  CHECK(lines.back().empty());
+  lines.pop_back();
+  return lines;
+}
+
+std::size_t stars(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '*'));
+}
+
+TEST_CASE("a chart shows the way of its values") {
+  std::vector<double> rising;
+  for (int i = 0; i < 5; ++i) rising.push_back(i);
+  const auto lines = lines_of(chart_text(chart_of(rising), {30, 5}, ChartGlyphs::Ascii));
+  REQUIRE(lines.size() == 9);  // the two times do not fit beside each other
+  CHECK(lines[0] == "kitchen/temp");
+  CHECK(lines[1].starts_with("4 |"));
+  CHECK(lines[1].ends_with("*"));
+  CHECK(lines[1].size() == 30);
+  CHECK(lines[3].starts_with("2 |"));
+  CHECK(lines[5].starts_with("0 |*"));
+  CHECK(lines[6] == "  +---------------------------");
+  CHECK(lines[7] == "   1970-01-01T00:00:00Z");
+  CHECK(lines[8].ends_with("1970-01-01T00:00:04.000000001Z"));
+}
+
+TEST_CASE("a spike between many values stays visible, and a gap stays a gap") {
+  Chart spike = chart_of(std::vector<double>(10, 1.0));
+  spike.points[5].high = 9;
+  const auto lines = lines_of(chart_text(spike, {60, 4}, ChartGlyphs::Ascii));
+  for (std::size_t row = 1; row <= 3; ++row) CHECK(stars(lines[row]) == 1);
+  CHECK(stars(lines[4]) > 40);
+
+  Chart gap = chart_of(std::vector<double>(20, 1.0));
+  gap.points.erase(gap.points.begin() + 5, gap.points.begin() + 15);
+  const std::string whole =
+      chart_text(chart_of(std::vector<double>(20, 1.0)), {60, 3}, ChartGlyphs::Ascii);
+  const std::string broken = chart_text(gap, {60, 3}, ChartGlyphs::Ascii);
+  CHECK(stars(whole) > stars(broken) + 20);
+}
+
+TEST_CASE("extreme values and constants are drawn inside the frame") {
+  constexpr double kMax = std::numeric_limits<double>::max();
+  constexpr double kTiny = std::numeric_limits<double>::denorm_min();
+  for (const std::vector<double>& values : {std::vector<double>{0},
+                                            {21.5, 21.5},
+                                            {-kMax, kMax},
+                                            {kMax},
+                                            {0, kTiny},
+                                            {-3, -3},
+                                            {1e9, 1e9 + 0.001},
+                                            {1e-300, 2e-300}}) {
+    for (const ChartGlyphs glyphs : {ChartGlyphs::Ascii, ChartGlyphs::Braille}) {
+      const ChartSize size{kChartColumnsMin, kChartRowsMin};
+      const auto lines = lines_of(chart_text(chart_of(values), size, glyphs));
+      for (std::size_t row = 1; row <= size.rows + 1; ++row) {
+        CHECK(display_width(lines[row]) <= size.columns);
+      }
+    }
+    CHECK(charts_svg({chart_of(values)}).find("nan") == std::string::npos);
+  }
+}
+
+TEST_CASE("braille is as wide as it says") {
+  const ChartSize size{80, 6};
+  std::vector<double> zigzag;
+  for (int i = 0; i < 500; ++i) zigzag.push_back(i % 7);
+  const auto lines = lines_of(chart_text(chart_of(zigzag), size, ChartGlyphs::Braille));
+  REQUIRE(lines.size() == 9);
+  for (std::size_t row = 1; row <= 7; ++row) CHECK(display_width(lines[row]) == 80);
+  CHECK(chart_dots(size, ChartGlyphs::Braille) == 2 * chart_dots(size, ChartGlyphs::Ascii));
+}
+
+TEST_CASE("names cannot break out of the SVG") {
+  Chart chart = chart_of({1, 2, 3});
+  chart.title = "<script>\"&\x1b]0;";
+  const std::string svg = charts_svg({chart, chart});
+  CHECK(svg.starts_with("<svg "));
+  CHECK(svg.ends_with("</svg>\n"));
+  CHECK(svg.find("<script") == std::string::npos);
+  CHECK(svg.find('\x1b') == std::string::npos);
+  CHECK(svg.find("&lt;script&gt;&quot;&amp;") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace edgecase::cli
