@@ -36,8 +36,8 @@ constexpr std::size_t kProbesMax = 64;
 // time that writers want, and most stores have nothing dead.
 constexpr std::size_t kFruitlessUnderLoadMax = 8;
 
-// More numbers than a merge can use: of each namespace and run a table and a value table, and those
-// that are cut for their size.
+// More numbers than a merge can use: of each namespace and run a table and a value table, those
+// that are cut for their size, and tables that end before others of their run.
 std::uint64_t file_numbers_for(const MergePlan& plan, bool expires) {
   std::uint64_t items = 0;
   for (const auto* inputs : {&plan.groups, &plan.singles})
@@ -46,7 +46,7 @@ std::uint64_t file_numbers_for(const MergePlan& plan, bool expires) {
   const std::uint64_t runs = plan.groups.size() + plan.singles.size() + 2;
   const std::uint64_t namespaces = std::min<std::uint64_t>(kNamespaceCountMax, items);
   const std::uint64_t buckets = expires ? kOpenBucketsMax * namespaces : 0;
-  return buckets + 2 * runs * namespaces + 2 * (items / kTableItemsMax + 1) +
+  return buckets + plan.barriers.size() + 2 * runs * namespaces + 2 * (items / kTableItemsMax + 1) +
          3 * (plan.item_bytes() / std::min(kTableItemBytesMax, kMergedValueFileBytesMax) + 1);
 }
 

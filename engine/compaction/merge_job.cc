@@ -24,8 +24,8 @@ MergeJob::MergeJob(TableCache& tables, TableWriterContext context, MergePlan pla
       expiry_(context.expiry),
       output_(std::move(context)),
       singles_(std::make_unique<RecordMerge>(tables, plan_.singles)),
-      place_{plan_.output_level, plan_.output_run, plan_.one_sequence, plan_.purged_sequence,
-             plan_.rule_epoch} {
+      place_{plan_.output_level,    plan_.output_run, plan_.one_sequence,
+             plan_.purged_sequence, plan_.rule_epoch, plan_.barriers} {
   for (const MergeInput& input : plan_.newer_groups) newer_groups_.push_back(tables.records(input));
 }
 

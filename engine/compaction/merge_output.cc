@@ -18,6 +18,7 @@ MergeOutput::~MergeOutput() = default;
 void MergeOutput::begin(NamespaceId id, TableKind kind, const Place& place) {
   namespace_id_ = id;
   place_ = place;
+  next_barrier_ = 0;
   kind_ = kind;
   namespace_options_ = context_.namespace_options(id);
   expiry_ = context_.expiry.of_namespace(id);
@@ -37,11 +38,13 @@ bool MergeOutput::fits(std::size_t slot, ByteView first) const {
 }
 
 Status MergeOutput::carry(std::size_t slot, const UMetaRecord& record) {
+  if (slot == 0) EC_TRY(pass_barriers(record.first));
   return write_record(slot, record);
 }
 
 Status MergeOutput::copy(const UMetaRecord& record, const Item& item, const ItemExpiry& expiry) {
   EC_TRY(cut());
+  EC_TRY(pass_barriers(record.first));
   EC_ASSIGN_OR_RETURN(ValueTableWriter* const values, open_values(expiry));
   UMetaRecord moved = record;
   const ItemSummary summary{record.first,   record.last,         record.entries,
@@ -53,6 +56,7 @@ Status MergeOutput::copy(const UMetaRecord& record, const Item& item, const Item
 }
 
 Status MergeOutput::add(const EntryView& entry) {
+  EC_TRY(pass_barriers(entry.full_key));
   const ItemExpiry expiry = expiry_of_entry(expiry_, namespace_options_.codec, entry.full_key);
   const bool other_bucket = !group_.empty() && !(expiry.bucket == group_expiry_.bucket);
   if (other_bucket || !group_.takes(entry)) EC_TRY(cut());
@@ -85,6 +89,16 @@ Status MergeOutput::cut() {
   group_.clear();
   gathered_bytes_ = 0;
   return values_.close_full(kMergedValueFileBytesMax, output_);
+}
+
+// `first` is what comes next.
+Status MergeOutput::pass_barriers(ByteView first) {
+  const std::size_t before = next_barrier_;
+  while (next_barrier_ < place_.barriers.size() && place_.barriers[next_barrier_] < first)
+    ++next_barrier_;
+  if (next_barrier_ == before) return ok();
+  EC_TRY(cut());
+  return slots_.empty() ? ok() : close_table(slots_.front());
 }
 
 Status MergeOutput::write_record(std::size_t slot_index, const UMetaRecord& record) {

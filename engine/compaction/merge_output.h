@@ -35,6 +35,8 @@ class MergeOutput {
     // Of every table (TableMetadata).
     SequenceNumber purged_sequence = 0;
     RuleEpoch rule_epoch = 0;
+    // Of slot 0, ascending: no table reaches over one of these keys, where others of the run lie.
+    std::vector<Bytes> barriers;
   };
 
   explicit MergeOutput(TableWriterContext context);
@@ -75,6 +77,7 @@ class MergeOutput {
     Bytes largest;
   };
 
+  Status pass_barriers(ByteView first);
   Status write_record(std::size_t slot, const UMetaRecord& record);
   Status close_table(Slot& slot);
   Result<ValueTableWriter*> open_values(const ItemExpiry& expiry);
@@ -82,6 +85,7 @@ class MergeOutput {
 
   const TableWriterContext context_;
   Place place_;
+  std::size_t next_barrier_ = 0;
   NamespaceId namespace_id_ = 0;
   TableKind kind_ = TableKind::Groups;
   NamespaceOptions namespace_options_;

@@ -73,6 +73,7 @@ void MergePlan::set_surroundings(const Version& version) {
   if (mode == MergeMode::Clean && singles.empty())
     find_newer_groups(version, bounds, bounds.numbers, newer_groups);
   others.clear();
+  barriers.clear();
   bool between = false;
   for (const TablePointer& table : version.tables) {
     if (bounds.numbers.contains(table->number) || table->largest < bounds.smallest ||
@@ -81,7 +82,10 @@ void MergePlan::set_surroundings(const Version& version) {
     between = between || (table->sequence_min <= bounds.sequence_max &&
                           table->sequence_max >= bounds.sequence_min);
     others.push_back(table);
+    if (output_run != 0 && table->level > 0 && table->run == output_run)
+      barriers.push_back(table->smallest);
   }
+  std::sort(barriers.begin(), barriers.end());
   purged_sequence = UINT64_MAX;
   rule_epoch = UINT64_MAX;
   for (const auto* inputs : {&groups, &singles}) {

@@ -30,7 +30,8 @@ using MergeInput = std::vector<TablePointer>;
 struct MergePlan {
   MergeMode mode = MergeMode::Sink;
   std::uint8_t output_level = 1;
-  // The run that the output becomes part of: that of the only input. 0: a new one.
+  // The run that the output becomes part of: that of the only input, all of it or a part. 0: a new
+  // one.
   FileNumber output_run = 0;
   // Runs of groups and runs of single values. From level 1 on of one namespace.
   std::vector<MergeInput> groups;
@@ -47,6 +48,8 @@ struct MergePlan {
   // entries of rewritten groups may share (saving their sequence column).
   std::optional<SequenceNumber> one_sequence;
   std::vector<std::optional<SequenceNumber>> own_sequences;  // to Clean: of each of the groups
+  // Where tables begin that stay in the run that the output becomes part of, ascending.
+  std::vector<Bytes> barriers;
   // What holds for the output (TableMetadata): the least of the inputs. Whoever starts a Relocate,
   // which asks the rule of every item, may set it to what the rule knows.
   SequenceNumber purged_sequence = 0;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "compaction/picker.h"
+#include "compaction/purge.h"
 #include "engine/table/table_test_store.h"
 
 namespace edgecase::engine {
@@ -22,13 +23,13 @@ Bytes key_of(int i) {
 struct MergeFixture : TableTestStore {
   MergeFixture() { options.group_bytes = 1u << 14; }
 
-  // A run of level 1 that holds these entries.
-  TablePointer add_run(std::vector<OwnedEntry> entries) {
+  // A table of level 1 that holds these entries, in this run; 0: one of its own.
+  TablePointer add_run(std::vector<OwnedEntry> entries, FileNumber run = 0) {
     REQUIRE(write(std::move(entries)).ok());
     REQUIRE(output.tables.size() == 1);
     TableMetadata table = output.tables.front();
     table.level = 1;
-    table.run = table.number;
+    table.run = run != 0 ? run : table.number;
     table.namespace_id = 1;
     VersionEdit edit;
     edit.added_value_files = output.value_files;
@@ -77,8 +78,86 @@ struct MergeFixture : TableTestStore {
     return seen;
   }
 
+  // Puts what the last merge made into the place of its inputs.
+  Status commit(const MergePlan& plan) {
+    VersionEdit edit;
+    edit.added_value_files = output.value_files;
+    edit.added_tables = output.tables;
+    edit.file_number_limit = next_number;
+    for (const MergeInput& input : plan.groups)
+      for (const TablePointer& table : input) edit.removed_tables.push_back(table->number);
+    remove_unused_value_files(*state.version, edit);
+    return state.apply(edit);
+  }
+
   VersionState state;
 };
+
+// What range deletes cover, as the engine answers.
+class CoveredRanges final : public DropRule {
+ public:
+  explicit CoveredRanges(std::shared_ptr<const RangeDeletes> deletes)
+      : deletes_(std::move(deletes)) {}
+  Verdict judge_item(const UMetaRecord& record) const override {
+    if (deletes_->covers(record.first, record.last, record.sequence_max)) return Verdict::Drop;
+    return deletes_->touches(record.first, record.last, record.sequence_min) ? Verdict::Inspect
+                                                                             : Verdict::Keep;
+  }
+  bool drops_entry(ByteView full_key, SequenceNumber sequence) const override {
+    return deletes_->covering(full_key, UINT64_MAX) > sequence;
+  }
+
+ private:
+  std::shared_ptr<const RangeDeletes> deletes_;
+};
+
+TEST_CASE("what is merged of a run does not reach over tables of it that stay") {
+  MergeFixture store;
+  store.options.plain_group_bytes = 1024;
+  const auto entries = [](int from) {
+    std::vector<OwnedEntry> made;
+    for (int i = from; i < from + 100; ++i)
+      made.push_back(
+          {key_of(i), static_cast<SequenceNumber>(i + 1), EntryKind::Put, Bytes(200, 'v')});
+    return made;
+  };
+  const TablePointer first = store.add_run(entries(0));
+  const TablePointer middle = store.add_run(entries(100), first->run);
+  const TablePointer last = store.add_run(entries(200), first->run);
+  VersionEdit deletes;
+  deletes.range_deletes = {make_range_delete(1, "000000", "000053", 1000),
+                           make_range_delete(1, "000247", "000300", 1001)};
+  REQUIRE(store.state.apply(deletes).ok());
+  const auto is_of_ends = [&](const MergePlan& plan) {
+    return plan.groups.size() == 1 && plan.groups.front().size() == 2 &&
+           plan.output_run == first->run && plan.barriers == std::vector<Bytes>{middle->smallest};
+  };
+
+  const CoveredRanges rule(store.state.version->range_deletes);
+  PurgeContext everywhere;
+  everywhere.within.push_back({});
+  const auto purge = pick_purge(*store.state.version, everywhere);
+  REQUIRE(purge);
+  REQUIRE(is_of_ends(*purge));
+  CHECK(store.merge(*purge, &rule).dropped_items > 0);
+  const Status purged = store.commit(*purge);
+  INFO(purged.to_string());
+  REQUIRE(purged.ok());
+  const auto left = store.contents(store.state.version->tables);
+  CHECK(left.size() == 47 + 100 + 47);
+
+  // What was dropped left garbage at both ends of the run.
+  const auto evacuation = pick_evacuation(*store.state.version, EvacuationLimits{});
+  REQUIRE(evacuation);
+  REQUIRE(is_of_ends(*evacuation));
+  CHECK(store.merge(*evacuation, &rule).copied_items > 0);
+  const Status evacuated = store.commit(*evacuation);
+  INFO(evacuated.to_string());
+  REQUIRE(evacuated.ok());
+  CHECK(store.contents(store.state.version->tables) == left);
+  CHECK(store.state.version->trees.at(1).size() == 1);
+  CHECK_FALSE(pick_evacuation(*store.state.version, EvacuationLimits{}));
+}
 
 TEST_CASE("cleaning two runs at once keeps a delete for what the other still holds") {
   MergeFixture store;
@@ -147,6 +226,40 @@ TEST_CASE("relocation carries an item around a range delete, and writes it anew 
   CHECK(cut.carried_items == 0);
   CHECK(cut.rewritten_items == 1);
   CHECK(store.contents(store.tables).size() == 19);
+}
+
+TEST_CASE("emptying a file moves what lies in it, and no other file becomes emptier") {
+  MergeFixture store;
+  const auto entries = [](int from) {
+    std::vector<OwnedEntry> made;
+    for (int i = from; i < from + 20; ++i)
+      made.push_back({key_of(2 * i), static_cast<SequenceNumber>(i + 1), EntryKind::Put, "v"});
+    return made;
+  };
+  MergePlan both;
+  both.groups = {{store.add_run(entries(0))}, {store.add_run(entries(20))}};
+  both.set_surroundings(*store.state.version);
+  store.merge(both);
+  REQUIRE(store.commit(both).ok());
+  const TablePointer table = store.state.version->tables.front();
+  REQUIRE(store.state.version->tables.size() == 1);
+  REQUIRE(table->value_files.size() == 2);
+
+  MergePlan plan;
+  plan.mode = MergeMode::Relocate;
+  plan.output_run = table->run;
+  plan.evacuated = {table->value_files.front().file_number};
+  plan.groups = {{table}};
+  plan.set_surroundings(*store.state.version);
+  const CoveredKey between(key_of(7));
+  const MergeCounters counters = store.merge(plan, &between);
+  CHECK(counters.copied_items == 1);
+  CHECK(counters.carried_items == 1);
+  CHECK(counters.rewritten_items == 0);
+  REQUIRE(store.commit(plan).ok());
+  CHECK_FALSE(store.state.version->value_files.contains(table->value_files.front().file_number));
+  const ValueFileUse& other = table->value_files.back();
+  CHECK(store.state.version->live_bytes.at(other.file_number) == other.bytes);
 }
 
 }  // namespace
