@@ -371,12 +371,13 @@ Status Compactor::commit() {
   const std::int64_t expired_by_ns =
       expiry.empty() ? std::numeric_limits<std::int64_t>::min() : expiry.now_ns();
   job_.reset();
+  // Before the edit: once it is current, whoever publishes next shows these files to readers.
+  for (const ValueFileMetadata& file : output.value_files) context_.tables.add_value_file(file);
   if (Status applied = context_.versions.apply(edit); !applied.ok()) {
     // The manifest may hold the edit all the same: the files stay until a later edit succeeds.
     given_up_.push_back(std::move(output));
     return applied;
   }
-  for (const ValueFileMetadata& file : output.value_files) context_.tables.add_value_file(file);
   context_.publish();
   for (const TableOutput& abandoned : given_up_) remove_output(abandoned);
   given_up_.clear();
@@ -408,12 +409,14 @@ void Compactor::remove_output(const TableOutput& output) {
     static_cast<void>(
         file_system.remove_file(metadata_table_path(options.metadata_directory, table.number))
             .ok());
-  for (const ValueFileMetadata& file : output.value_files)
+  for (const ValueFileMetadata& file : output.value_files) {
+    context_.tables.forget(file.number);
     static_cast<void>(
         file_system
             .remove_file(value_table_path(options.metadata_directory, options.values_directory,
                                           file.placement, file.number))
             .ok());
+  }
 }
 
 void Compactor::give_up(const Status& failure) {

@@ -213,12 +213,13 @@ Status EngineImpl::commit_tables(const TableOutput& output, const Memtable& memt
   edit.flushed_sequence = last_sequence;
   const std::uint64_t oldest_wal_segment = wal_->oldest_needed(last_sequence);
   if (oldest_wal_segment != 0) edit.oldest_wal_segment = oldest_wal_segment;
+  // Before the edit: once it is current, whoever publishes next shows these files to readers.
+  for (const ValueFileMetadata& file : output.value_files) tables_->add_value_file(file);
   if (Status applied = versions_->apply(edit); !applied.ok()) {
     // The manifest may hold the edit all the same: the files stay until a later edit succeeds.
     given_up_.push_back(output);
     return applied;
   }
-  for (const ValueFileMetadata& file : output.value_files) tables_->add_value_file(file);
   {
     MutexLock lock(mutex_);
     auto view = std::make_shared<ReadView>(*view_);
@@ -256,6 +257,7 @@ void EngineImpl::remove_tables(const TableOutput& output) {
             .ok());
   }
   for (const ValueFileMetadata& file : output.value_files) {
+    tables_->forget(file.number);
     static_cast<void>(
         file_system_
             .remove_file(value_table_path(options_.metadata_directory, options_.values_directory,
