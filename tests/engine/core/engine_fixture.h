@@ -43,7 +43,9 @@ struct EngineFixture {
 
   Status open() {
     engine.reset();
-    auto opened = Engine::open(options, {disk, clock, random, executor, listener});
+    Executor& runs = threads != nullptr ? *threads : executor;
+    Random& draws = threads != nullptr ? system_random() : random;
+    auto opened = Engine::open(options, {disk, clock, draws, runs, listener});
     if (!opened.ok()) return opened.status();
     engine = std::move(opened).value();
     return ok();
@@ -79,6 +81,7 @@ struct EngineFixture {
   ManualClock clock;
   SeededRandom random{1};
   ManualExecutor executor;
+  std::unique_ptr<Executor> threads;  // takes its place where there is one
   RecordingListener listener;
   Options options;
   std::unique_ptr<Engine> engine;
