@@ -340,6 +340,7 @@ TEST_CASE("engine answers like a std::map over random operations") {
   const std::uint64_t seed = environment_number("EDGECASE_TEST_SEED", 20261120);
   const std::uint64_t operations = operations_of(1'000'000, 80'000);
   MESSAGE("EDGECASE_TEST_SEED=" << seed << " EDGECASE_TEST_OPERATIONS=" << operations);
+  CompactionStats done;
   for (std::uint64_t run = 0; run < kRuns; ++run) {
     CAPTURE(run);
     ModelRun model(seed + run, Background::Manual);
@@ -349,11 +350,16 @@ TEST_CASE("engine answers like a std::map over random operations") {
     }
     model.check_everything();
     CHECK(model.stats().last_sequence > 0);
-    CHECK(model.compactions().merges > 0);
-    CHECK(model.compactions().relocations > 0);
-    CHECK(model.compactions().dropped_deletes > 0);
-    CHECK(model.compactions().superseded_entries > 0);
+    done.merges += model.compactions().merges;
+    done.relocations += model.compactions().relocations;
+    done.dropped_deletes += model.compactions().dropped_deletes;
+    done.superseded_entries += model.compactions().superseded_entries;
   }
+  // A short run may have no life that ended.
+  CHECK(done.merges > 0);
+  CHECK(done.relocations > 0);
+  CHECK(done.dropped_deletes > 0);
+  CHECK(done.superseded_entries > 0);
 }
 
 TEST_CASE("engine answers like a std::map while threads flush and merge") {
