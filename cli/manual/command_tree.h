@@ -13,7 +13,7 @@ namespace edgecase::cli {
 
 struct CommandOption {
   std::vector<std::string> names;    // "-o", "--output"; of a positional its one word, "selector"
-  std::string value;                 // placeholder, "FILE"; empty: a flag
+  std::string value;                 // as help names it, "FILE"; empty: a flag
   std::vector<std::string> choices;  // all values there are; empty: any
   std::string help;                  // lines
   std::string group;                 // heading in --help
