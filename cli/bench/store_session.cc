@@ -14,7 +14,9 @@
 namespace edgecase::cli::bench {
 namespace {
 
-constexpr int kQuietMs = 300;  // nothing written for so long: compactions are over
+// Nothing written for so long: compactions are over. Longer than an engine takes to see that it is
+// quiet.
+constexpr int kQuietMs = 2'500;
 constexpr int kQuietSmokeMs = 5;
 constexpr int kWatchMs = 100;
 

@@ -29,7 +29,6 @@ constexpr std::uint64_t kLittleOverlapShare = 4;
 // cleaned over and over: at 0.4 each byte that users write costs 1.5 bytes of cleaning.
 constexpr double kDeadShare = 0.4;
 constexpr double kQuietDeadShare = 0.1;
-constexpr EvacuationLimits kQuietEvacuation{0.08, 0.1};
 // Tables that are sampled after a merge of level 0, the oldest ones.
 constexpr std::size_t kProbesMax = 64;
 // While writes come, sampling ends after so many in a row that found too little: it costs processor
@@ -139,8 +138,11 @@ Result<bool> Compactor::work() {
 Result<bool> Compactor::pick() {
   waits_for_quiet_ = false;
   const std::shared_ptr<const Version> version = context_.versions.current();
-  EC_ASSIGN_OR_RETURN(const bool expired, pick_expired(*version));
-  if (expired) return true;
+  // Something may expire at any time: they take turns.
+  if (!std::exchange(expired_last_, false) || !is_asked()) {
+    EC_ASSIGN_OR_RETURN(expired_last_, pick_expired(*version));
+    if (expired_last_) return true;
+  }
   EC_ASSIGN_OR_RETURN(const bool requested, pick_requested(*version));
   if (requested) return true;
   if (auto plan = pick_level0(*version, kLevel0TablesMax)) return start(*std::move(plan));
@@ -242,36 +244,6 @@ Result<bool> Compactor::probe(const Version& version) {
                        [&](const TablePointer& table) { return table->number == number; });
   });
   return start(plan_cleaning(version, tables));
-}
-
-// First level 0, then each namespace once.
-Result<bool> Compactor::pick_requested(const Version& version) {
-  for (;;) {
-    if (current_ == nullptr) {
-      MutexLock lock(mutex_);
-      if (requests_.empty()) return false;
-      current_ = requests_.front();
-      current_step_ = 0;
-    }
-    if (current_step_ == 0 && !version.level0.empty()) {
-      if (auto plan = pick_level0(version, 1)) return start(*std::move(plan));
-    }
-    while (current_step_ < current_->ids.size()) {
-      const NamespaceId id = current_->ids[current_step_++];
-      const Bytes lower = make_full_key(id, current_->lower);
-      const Bytes upper =
-          current_->upper.empty() ? make_full_key(id + 1, {}) : make_full_key(id, current_->upper);
-      if (auto plan = plan_everything(version, id, lower, upper)) return start(*std::move(plan));
-    }
-    PurgeContext purge;
-    for (const NamespaceId id : current_->ids)
-      purge.within.push_back({make_full_key(id, current_->lower),
-                              current_->upper.empty() ? make_full_key(id + 1, {})
-                                                      : make_full_key(id, current_->upper)});
-    if (auto plan = pick_purge(version, purge)) return start(*std::move(plan));
-    if (auto plan = pick_evacuation(version, kQuietEvacuation)) return start(*std::move(plan));
-    finish_request(ok());
-  }
 }
 
 Result<bool> Compactor::pick_window(const Version& version) {
@@ -451,36 +423,6 @@ void Compactor::note_success() {
     retry_delay_ns_ = 0;
   }
   if (resumed) context_.resumed();
-}
-
-void Compactor::finish_request(const Status& status) {
-  MutexLock lock(mutex_);
-  current_->done = true;
-  current_->status = status;
-  requests_.pop_front();
-  current_.reset();
-  request_done_.notify_all();
-}
-
-Status Compactor::compact(const std::vector<NamespaceId>& ids, ByteView lower, ByteView upper) {
-  auto request = std::make_shared<Request>();
-  request->ids = ids;
-  request->lower = lower;
-  request->upper = upper;
-  {
-    MutexLock lock(mutex_);
-    requests_.push_back(request);
-  }
-  wake();
-  MutexLock lock(mutex_);
-  while (!request->done) {
-    lock.unlock();
-    const bool ran = context_.environment.executor.run_one();
-    lock.lock();
-    if (ran || request->done) continue;
-    static_cast<void>(request_done_.wait_for(mutex_, kCompactStallNs));
-  }
-  return request->status;
 }
 
 CompactionStats Compactor::stats() const {

@@ -62,8 +62,8 @@ class Compactor {
 
   // Something changed: looks for work.
   void wake();
-  // Merges all of `ids` between two full keys; an empty `upper` is unbounded. Waits. Only what is
-  // in tables when it is called is sure to be merged.
+  // Merges all of `ids` between two keys; an empty `upper` is unbounded. Waits. Only what is in
+  // tables when it is called is sure to be merged, so that it ends however much others write.
   Status compact(const std::vector<NamespaceId>& ids, ByteView lower, ByteView upper);
   // Null: none. The rule outlives the compactor.
   void set_drop_rule(const DropRule* rule) { rule_ = rule; }
@@ -80,11 +80,14 @@ class Compactor {
   static constexpr std::int64_t kRetryDelayMinNs = 1'000'000'000;
   static constexpr std::int64_t kRetryDelayMaxNs = 60'000'000'000;
   static constexpr std::int64_t kCompactStallNs = 100'000'000;
+  // In quiet, and at the end of compact().
+  static constexpr EvacuationLimits kQuietEvacuation{0.08, 0.1, nullptr};
 
   struct Request {
     std::vector<NamespaceId> ids;
     Bytes lower;
     Bytes upper;
+    SequenceNumber upto = 0;  // newest that was in tables when it was made
     bool done = false;
     Status status;
   };
@@ -114,6 +117,7 @@ class Compactor {
   void note_success();
   void finish_request(const Status& status);
   bool is_idle();
+  bool is_asked() const;
   std::uint64_t budget_bytes() const;
 
   const CompactorContext context_;
@@ -138,8 +142,10 @@ class Compactor {
   std::vector<TableOutput> given_up_;  // files of edits that did not succeed for certain
   std::shared_ptr<Request> current_;
   std::size_t current_step_ = 0;
+  std::set<FileNumber> to_empty_;  // value files that were there when all else was merged
   FileNumberBlock numbers_;
   std::uint64_t relocated_bytes_ = 0;  // that counts against the budget
+  bool expired_last_ = false;          // the last work was of expiry: who waits is next
   bool waits_for_quiet_ = false;       // there is work that is not worth it under load
   bool idle_ = false;
   std::int64_t rate_since_ns_;

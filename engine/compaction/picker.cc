@@ -156,6 +156,7 @@ std::optional<MergePlan> pick_evacuation(const Version& version, const Evacuatio
     total += file.size_bytes;
     garbage += dead;
     const double share = static_cast<double>(dead) / static_cast<double>(file.size_bytes);
+    if (limits.among != nullptr && !limits.among->contains(number)) continue;
     // Of a small file head and tail are a good part.
     if (share >= limits.file_share && dead >= kFileOverheadBytes)
       emptiest.push_back({share, number});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 
 #include "compaction/merge_plan.h"
 #include "compaction/survey.h"
@@ -46,6 +47,7 @@ MergePlan plan_window(const Version& version, const Window& window, MergeMode mo
 struct EvacuationLimits {
   double garbage_share = 0.125;
   double file_share = 0.3;
+  const std::set<FileNumber>* among = nullptr;  // null: all
 };
 inline constexpr std::uint64_t kMovedBytesMax = 64u << 20;  // at once
 std::optional<MergePlan> pick_evacuation(const Version& version, const EvacuationLimits& limits);

@@ -34,13 +34,15 @@ std::set<FileNumber> files_to_leave(const Version& version, const PurgeContext& 
 }
 
 // Since what `table` was last merged with.
-bool may_hold_dead(const Version& version, const TableMetadata& table, const KeyBounds& within) {
+bool may_hold_dead(const Version& version, const TableMetadata& table, const KeyBounds& within,
+                   SequenceNumber upto) {
   const ByteView first = std::max(ByteView(table.smallest), ByteView(within.lower));
   const ByteView last = within.upper.empty()
                             ? ByteView(table.largest)
                             : std::min(ByteView(table.largest), ByteView(within.upper));
   if (last < first) return false;
   const SequenceNumber since = std::max(table.sequence_min, table.purged_sequence);
+  if (since >= upto) return false;
   if (version.range_deletes != nullptr && version.range_deletes->touches(first, last, since))
     return true;
   if (table.kind != TableKind::Singles) return false;
@@ -60,7 +62,7 @@ bool must_purge(const Version& version, const TableMetadata& table, const PurgeC
       context.expiry.rules()->changed_since(table.smallest, table.largest, table.rule_epoch))
     return true;
   return std::any_of(context.within.begin(), context.within.end(), [&](const KeyBounds& within) {
-    return may_hold_dead(version, table, within);
+    return may_hold_dead(version, table, within, context.upto);
   });
 }
 

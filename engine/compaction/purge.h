@@ -25,6 +25,8 @@ struct PurgeContext {
   bool exact = false;  // entries go when they expire; else when their bucket has ended
   // Where what range deletes cover goes too, and single values that an entry of a group supersedes.
   std::vector<KeyBounds> within = {};
+  // Of that, what is newer need not go.
+  SequenceNumber upto = UINT64_MAX;
 };
 
 // True when everything in the file has expired, and everything that it holds of [first, last] went

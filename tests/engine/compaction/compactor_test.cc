@@ -1,5 +1,6 @@
 // Compaction through the engine's face: what is written again, what is not, and when it ends.
 #include <cerrno>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -206,6 +207,57 @@ TEST_CASE("random updates of small values leave little garbage, at a bounded cos
   store.rest(20);
   CHECK(store.engine->stats().values.live_bytes < live_bytes * 5 / 4);
   CHECK(store.contents().size() == kKeys);
+}
+
+TEST_CASE("compact() ends while others write, and has merged what was there when it was called") {
+  // What is written between any two slices of the compaction lane.
+  struct Case {
+    const char* name;
+    std::function<void(WriteBatch&, std::uint64_t)> write;
+  };
+  const Bytes large(5000, 'l');
+  for (const Case& writes : {
+           Case{"small values over large ones",
+                [](WriteBatch&batch, std::uint64_t turn) {
+                  batch.put(1, ordinal_key(10 + turn % 90), "small");
+                }},
+           Case{"large values over large ones",
+                [&](WriteBatch&batch, std::uint64_t turn) {
+                  batch.put(1, ordinal_key(10 + turn % 90), large);
+                }},
+           Case{"range deletes",
+                [](WriteBatch&batch, std::uint64_t turn) {
+                  batch.remove_range(1, ordinal_key(10 + turn % 90), ordinal_key(11 + turn % 90));
+                  batch.put(1, ordinal_key(10 + turn % 90), "new");
+                }},
+       }) {
+    CAPTURE(writes.name);
+    CompactionFixture store;
+    for (std::uint64_t i = 0; i < 100; ++i)
+      REQUIRE(store.put(1, ordinal_key(i), large, Durability::Async).ok());
+    store.flush();
+    WriteBatch deletes;
+    for (std::uint64_t i = 0; i < 10; ++i) deletes.remove(1, ordinal_key(i));
+    REQUIRE(store.engine->write(deletes, Durability::Async).ok());
+    store.flush();
+    constexpr std::uint64_t kTurnsMax = 300;
+    std::uint64_t turns = 0;
+    std::function<void()> write = [&] {
+      if (++turns >= kTurnsMax) return;  // or it would never fail
+      WriteBatch batch;
+      writes.write(batch, turns);
+      REQUIRE(store.engine->write(batch, Durability::Async).ok());
+      store.flush();
+      store.executor.schedule(Lane::Compaction, write);
+    };
+    store.executor.schedule(Lane::Compaction, write);
+    store.compact();
+    CHECK(turns > 2);
+    CHECK(turns < 60);
+    CHECK(store.compaction().dropped_items >= 10);
+    turns = kTurnsMax;
+    store.executor.run_all();
+  }
 }
 
 TEST_CASE("a snapshot and an iterator keep what they see over compactions") {

@@ -2,6 +2,7 @@
 #include "compaction/purge.h"
 
 #include <cerrno>
+#include <functional>
 
 #include "base/ordinal.h"
 #include "engine/core/expiring_store.h"
@@ -111,6 +112,28 @@ TEST_CASE("in exact mode the bytes of a reading go when it expires, bucket or no
   CHECK(store.engine->stats().expiry.waiting_bytes == 0);
   CHECK(store.count() == 69 + 19 + 89 + 1);
   store.expect_sound();
+}
+
+TEST_CASE("compact() ends although something expires between any two slices") {
+  PurgingStore store;
+  store.options.expiry = ExpiryMode::Exact;
+  store.reopen();
+  store.set("", 1000 * kSecond);
+  store.fill("a1", kStartNs, 1000);
+  store.settle();
+  store.pass(999 * kSecond);
+  constexpr int kTurnsMax = 300;
+  int turns = 0;
+  std::function<void()> tick = [&] {
+    if (++turns >= kTurnsMax) return;  // or it would never fail
+    store.clock.advance(2 * kSecond);
+    store.executor.schedule(Lane::Compaction, tick);
+  };
+  store.executor.schedule(Lane::Compaction, tick);
+  REQUIRE(store.engine->compact({store.id}, {}).ok());
+  CHECK(turns < 60);
+  turns = kTurnsMax;
+  store.executor.run_all();
 }
 
 TEST_CASE("a rule holds for what is stored: shorter ones empty files, longer ones keep them") {

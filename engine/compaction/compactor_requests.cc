@@ -1,0 +1,88 @@
+// What somebody asked for and waits for: compact().
+#include <algorithm>
+#include <utility>
+
+#include "compaction/compactor.h"
+#include "compaction/purge.h"
+
+namespace edgecase::engine {
+
+Status Compactor::compact(const std::vector<NamespaceId>& ids, ByteView lower, ByteView upper) {
+  auto request = std::make_shared<Request>();
+  request->ids = ids;
+  request->lower = lower;
+  request->upper = upper;
+  request->upto = context_.versions.state().flushed_sequence;
+  {
+    MutexLock lock(mutex_);
+    requests_.push_back(request);
+  }
+  wake();
+  MutexLock lock(mutex_);
+  while (!request->done) {
+    lock.unlock();
+    const bool ran = context_.environment.executor.run_one();
+    lock.lock();
+    if (ran || request->done) continue;
+    static_cast<void>(request_done_.wait_for(mutex_, kCompactStallNs));
+  }
+  return request->status;
+}
+
+bool Compactor::is_asked() const {
+  MutexLock lock(mutex_);
+  return !requests_.empty();
+}
+
+// First level 0, then each namespace once, then what else hides entries. Each step is bounded by
+// what was there when it was asked for or, of files, when their turn came: what others write
+// meanwhile does not prolong it.
+Result<bool> Compactor::pick_requested(const Version& version) {
+  for (;;) {
+    if (current_ == nullptr) {
+      MutexLock lock(mutex_);
+      if (requests_.empty()) return false;
+      current_ = requests_.front();
+      current_step_ = 0;
+    }
+    const SequenceNumber upto = current_->upto;
+    const bool waits = std::any_of(version.level0.begin(), version.level0.end(),
+                                   [&](const auto& table) { return table->sequence_min <= upto; });
+    if (current_step_ == 0 && waits) {
+      if (auto plan = pick_level0(version, 1)) return start(*std::move(plan));
+    }
+    PurgeContext purge;
+    purge.upto = upto;
+    for (const NamespaceId id : current_->ids)
+      purge.within.push_back({make_full_key(id, current_->lower),
+                              current_->upper.empty() ? make_full_key(id + 1, {})
+                                                      : make_full_key(id, current_->upper)});
+    while (current_step_ < current_->ids.size()) {
+      const KeyBounds& bounds = purge.within[current_step_];
+      const NamespaceId id = current_->ids[current_step_++];
+      if (auto plan = plan_everything(version, id, bounds.lower, bounds.upper))
+        return start(*std::move(plan));
+    }
+    if (current_step_ == current_->ids.size()) {
+      if (auto plan = pick_purge(version, purge)) return start(*std::move(plan));
+      ++current_step_;
+      to_empty_.clear();
+      for (const auto& [number, file] : version.value_files) to_empty_.insert(number);
+    }
+    EvacuationLimits limits = kQuietEvacuation;
+    limits.among = &to_empty_;
+    if (auto plan = pick_evacuation(version, limits)) return start(*std::move(plan));
+    finish_request(ok());
+  }
+}
+
+void Compactor::finish_request(const Status& status) {
+  MutexLock lock(mutex_);
+  current_->done = true;
+  current_->status = status;
+  requests_.pop_front();
+  current_.reset();
+  request_done_.notify_all();
+}
+
+}  // namespace edgecase::engine
