@@ -25,11 +25,14 @@ std::string configured_socket() {
 
 void add_connection_options(CLI::App& command, ConnectionArguments& connection) {
   command.add_option("--host", connection.host,
-                     "Daemon over TCP, http://HOST:PORT [env EDGECASE_HOST]");
+                     "Daemon over TCP, http(s)://HOST:PORT [env EDGECASE_HOST]");
   command.add_option("--socket", connection.socket,
                      "Daemon's Unix socket, else http.socket of the configuration\n"
                      "[env EDGECASE_HTTP_SOCKET]");
   command.add_option("--token", connection.token, "Token to show [env EDGECASE_TOKEN]");
+  command.add_option("--tls-ca", connection.tls_ca,
+                     "Certificates to trust at https://, else this machine's\n"
+                     "[env EDGECASE_TLS_CA]");
 }
 
 void add_namespace_options(CLI::App& command, NamespaceArguments& arguments, AllNamespaces all) {
@@ -46,6 +49,7 @@ void add_namespace_options(CLI::App& command, NamespaceArguments& arguments, All
 
 ConnectionArguments resolve_connection(ConnectionArguments connection) {
   if (connection.token.empty()) connection.token = environment_text("EDGECASE_TOKEN");
+  if (connection.tls_ca.empty()) connection.tls_ca = environment_text("EDGECASE_TLS_CA");
   if (!connection.host.empty()) return connection;
   if (!connection.socket.empty()) return connection;
   connection.host = environment_text("EDGECASE_HOST");

@@ -10,9 +10,10 @@ class App;
 namespace edgecase::cli {
 
 struct ConnectionArguments {
-  std::string host;    // "http://127.0.0.1:8650"
+  std::string host;    // "https://127.0.0.1:8650"
   std::string socket;  // path
   std::string token;
+  std::string tls_ca;  // file; "": what this machine trusts
 };
 
 struct NamespaceArguments {
@@ -23,7 +24,7 @@ struct NamespaceArguments {
   std::string parameter() const { return all ? std::string("*") : name; }
 };
 
-// --host, --socket, --token.
+// --host, --socket, --token, --tls-ca.
 void add_connection_options(CLI::App& command, ConnectionArguments& connection);
 
 enum class AllNamespaces : unsigned char { Allowed, NotAllowed };

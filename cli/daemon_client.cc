@@ -103,6 +103,9 @@ struct DaemonClient::State {
       // The library throws at schemes it does not know.
       if (!place.starts_with("http://") && !place.starts_with(kSecureScheme)) return;
       client = std::make_unique<httplib::Client>(place);
+#ifdef CPPHTTPLIB_OPENSSL_SUPPORT
+      if (!connection.tls_ca.empty()) client->set_ca_cert_path(connection.tls_ca);
+#endif
     } else {
       place = connection.socket;
       client = std::make_unique<httplib::Client>(connection.socket, 80);
@@ -134,7 +137,8 @@ struct DaemonClient::State {
       case httplib::Error::SSLConnection:
       case httplib::Error::SSLLoadingCerts:
       case httplib::Error::SSLServerVerification:
-        return unavailable("no trusted TLS connection to " + place);
+        return unavailable("no trusted TLS connection to " + place +
+                           "; trust its certificate by --tls-ca FILE");
       default: break;
     }
     if (answered) return io_error("the daemon's answer broke off");

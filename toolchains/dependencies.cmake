@@ -13,6 +13,17 @@ target_include_directories(edgecase_third_party_paho SYSTEM INTERFACE ${PAHO_INC
 target_link_libraries(edgecase_third_party_paho INTERFACE ${PAHO_LIBRARY} Threads::Threads)
 add_library(edgecase::third_party_paho ALIAS edgecase_third_party_paho)
 
+# Its own CMake package is not in Debian's.
+find_path(MBEDTLS_INCLUDE_DIRECTORY mbedtls/ssl.h REQUIRED)
+add_library(edgecase_third_party_mbedtls INTERFACE)
+target_include_directories(edgecase_third_party_mbedtls SYSTEM
+  INTERFACE ${MBEDTLS_INCLUDE_DIRECTORY})
+foreach(part mbedtls mbedx509 mbedcrypto)  # as they depend on each other
+  find_library(${part}_LIBRARY NAMES ${part} REQUIRED)
+  target_link_libraries(edgecase_third_party_mbedtls INTERFACE ${${part}_LIBRARY})
+endforeach()
+add_library(edgecase::third_party_mbedtls ALIAS edgecase_third_party_mbedtls)
+
 find_package(ZLIB REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)

@@ -43,7 +43,7 @@ int run_check(const SettingArguments& arguments) {
   }
   const Result<config::Configuration> configuration = config::load_configuration(sources);
   if (!configuration.ok()) return report_configuration(configuration.status());
-  const Status rules = app::check_rules(*configuration);
+  const Status rules = app::check_parts(*configuration);
   if (!rules.ok()) return report_configuration(rules);
   for (const std::string& note : configuration->idle) {
     std::fprintf(stderr, "note: %s\n", note.c_str());

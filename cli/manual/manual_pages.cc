@@ -193,6 +193,7 @@ std::string edgecase_page(const Command& root) {
   out += heading("ENVIRONMENT");
   out += item(bold("EDGECASE_HOST"), "The daemon, as --host has it.");
   out += item(bold("EDGECASE_TOKEN"), "The token, as --token has it.");
+  out += item(bold("EDGECASE_TLS_CA"), "Certificates to trust, as --tls-ca has it.");
   out += item(bold("EDGECASE_NAMESPACE"), "The namespace, as --namespace has it.");
   out += item(bold("EDGECASE_HTTP_SOCKET"), "The daemon's Unix socket, as --socket has it.");
   out += heading("FILES");

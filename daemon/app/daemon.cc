@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "app/listener_tls.h"
 #include "catalog/catalog.h"
 #include "config/validate.h"
 #include "edgecase/engine.h"
@@ -15,6 +16,7 @@
 #include "observe/engine_events.h"
 #include "query/query_service.h"
 #include "retention/retention_service.h"
+#include "tls/tls_server.h"
 #include "wire/time_text.h"
 
 namespace edgecase::app {
@@ -47,6 +49,7 @@ void log_listeners(const config::HttpSettings& settings, std::uint16_t tcp_port,
   if (!settings.listen.empty()) {
     if (!where.empty()) where += " and ";
     where += settings.listen.substr(0, settings.listen.rfind(':') + 1) + std::to_string(tcp_port);
+    if (!settings.tls_cert.empty()) where += " (TLS)";
   }
   logger.info("http", "listening on " + (where.empty() ? "nothing" : where));
 }
@@ -56,10 +59,15 @@ void log_listeners(const config::HttpSettings& settings, std::uint16_t tcp_port,
 MemoryShares share_memory(const config::Settings& settings) {
   const std::uint64_t eighth = settings.storage.memory_limit_bytes / 8;
   const bool listens = !settings.mqtt.listen.empty();
+  const std::uint64_t mqtt_tls_bytes =
+      listens && !settings.mqtt.tls_cert.empty()
+          ? std::min(settings.mqtt.connections * tls::kTlsChannelBytes, eighth / 2)
+          : 0;
   return {
-      .engine_bytes = eighth * 5,
+      .engine_bytes = eighth * 5 - mqtt_tls_bytes,
       .in_flight_bytes = std::min(settings.http.in_flight_limit_bytes, eighth * (listens ? 2 : 3)),
-      .mqtt_in_flight_bytes = std::min(settings.mqtt.in_flight_limit_bytes, eighth / 2)};
+      .mqtt_in_flight_bytes =
+          std::min(settings.mqtt.in_flight_limit_bytes, eighth / 2) + mqtt_tls_bytes};
 }
 
 // Members are destroyed from the last to the first.
@@ -109,14 +117,18 @@ Status Daemon::start_mqtt_listener(State& state, observe::Logger& logger) {
   options.port = address.port;
   options.connections = settings.connections;
   options.in_flight_limit_bytes = settings.in_flight_limit_bytes;
+  EC_ASSIGN_OR_RETURN(net::ChannelMaker channels,
+                      channel_maker("mqtt", {settings.tls_cert, settings.tls_key}, logger));
   EC_ASSIGN_OR_RETURN(state.mqtt_listener,
                       mqtt::MqttListener::start(options, {.rules = state.rules,
                                                           .limits = state.settings.limits,
                                                           .pipeline = *state.ingest,
                                                           .rejected = *state.rejected,
                                                           .clock = system_clock(),
-                                                          .logger = &logger}));
-  logger.info("mqtt", "taking messages at " + state.mqtt_listener->status().address);
+                                                          .logger = &logger,
+                                                          .channels = std::move(channels)}));
+  logger.info("mqtt", "taking messages at " + state.mqtt_listener->status().address +
+                          (settings.tls_cert.empty() ? "" : " (TLS)"));
   return ok();
 }
 
@@ -157,6 +169,9 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                                                             .logger = &logger}));
   if (state.mqtt) mqtt::register_metrics(*state.mqtt, metrics);
 
+  const config::HttpSettings& http = state.settings.http;
+  EC_ASSIGN_OR_RETURN(net::ChannelMaker channels,
+                      channel_maker("http", {http.tls_cert, http.tls_key}, logger));
   http::HttpServerParts parts{.settings = state.settings,
                               .engine = *state.engine,
                               .file_system = posix_file_system(),
@@ -167,6 +182,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                               .retention = *state.retention,
                               .metrics = metrics,
                               .logger = logger};
+  parts.tcp_channels = std::move(channels);
   EC_TRY(start_mqtt_listener(state, logger));
   if (state.mqtt_listener) mqtt::register_metrics(*state.mqtt_listener, metrics);
   if (state.mqtt || state.mqtt_listener) {

@@ -85,7 +85,7 @@ int serve(const config::Configuration& configuration) {
   const Notifier notifier = Notifier::from_environment();
   observe::Logger logger(STDERR_FILENO, observe::log_style_of(STDERR_FILENO), system_clock());
   observe::Metrics metrics;
-  if (const Status status = check_rules(configuration); !status.ok()) {
+  if (const Status status = check_parts(configuration); !status.ok()) {
     return report_configuration(status);
   }
   if (const Status status = prepare_directories(configuration); !status.ok()) {

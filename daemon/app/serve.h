@@ -11,7 +11,8 @@ namespace edgecase::app {
 // another daemon on the store and a port in use included. Says why on stderr.
 int serve(const config::Configuration& configuration);
 
-// InvalidArgument, as load_configuration() words it, when an [[mqtt.rule]] does not compile.
-Status check_rules(const config::Configuration& configuration);
+// What the parts would refuse at start, worded as by load_configuration(): an [[mqtt.rule]] that
+// does not compile, a certificate that cannot be used.
+Status check_parts(const config::Configuration& configuration);
 
 }  // namespace edgecase::app

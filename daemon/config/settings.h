@@ -53,6 +53,7 @@ struct MqttSettings {
   std::string password_file;
   std::string tls_ca;
   std::string listen;               // where devices publish straight to the daemon; "" turns it off
+  std::string tls_cert, tls_key;    // of `listen`
   std::uint32_t connections = 256;  // of `listen`, open at once
   std::uint64_t in_flight_limit_bytes = 4u << 20;  // of `listen`: packets not whole yet, together
   std::string client_id = "edgecase";  // persistent session: keep it stable, one daemon each

@@ -54,6 +54,15 @@ Status validate_directories(const Configuration& configuration) {
   return ok();
 }
 
+Status validate_tls_pair(const Configuration& configuration, const std::string& section,
+                         const std::string& certificate, const std::string& key) {
+  if (certificate.empty() == key.empty()) return ok();
+  const char* const missing = certificate.empty() ? ".tls-cert" : ".tls-key";
+  const char* const given = certificate.empty() ? ".tls-key" : ".tls-cert";
+  return configuration.error(section + missing,
+                             "is empty but " + section + given + " is set, set both or neither");
+}
+
 Status validate_http(const Configuration& configuration) {
   const HttpSettings& http = configuration.settings.http;
   if (http.socket.size() >= sizeof(sockaddr_un::sun_path)) {
@@ -65,6 +74,7 @@ Status validate_http(const Configuration& configuration) {
     return configuration.error("http.in-flight-limit",
                                "is less than http.body-limit, use at least that much");
   }
+  EC_TRY(validate_tls_pair(configuration, "http", http.tls_cert, http.tls_key));
   if (http.listen.empty()) return ok();
   const Result<ListenAddress> address = parse_listen_address(http.listen);
   if (!address.ok()) return configuration.error("http.listen", address.status().message());
@@ -97,6 +107,7 @@ Status validate_mqtt_listener(const Configuration& configuration) {
 Status validate_mqtt(const Configuration& configuration) {
   EC_TRY(validate_mqtt_listener(configuration));
   const MqttSettings& mqtt = configuration.settings.mqtt;
+  EC_TRY(validate_tls_pair(configuration, "mqtt", mqtt.tls_cert, mqtt.tls_key));
   const std::string_view broker = mqtt.broker;
   if (broker.empty()) return ok();
   if (broker.starts_with("mqtts://")) {

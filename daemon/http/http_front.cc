@@ -153,7 +153,7 @@ bool Front::stop_poller() {
   router_.cut_streams();
   // Workers that wait for readers wake up and fail; what they hold is freed after they ended.
   for (const auto& [id, connection] : connections_) {
-    shutdown(connection->socket.descriptor(), SHUT_RDWR);
+    shutdown(connection->channel->descriptor(), SHUT_RDWR);
   }
   return true;
 }
@@ -164,7 +164,7 @@ void Front::accept_all(std::size_t listener) {
     net::Socket accepted(accept4(listeners_[listener].socket.descriptor(), nullptr, nullptr,
                                  SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (accepted) {
-      admit(std::move(accepted), listeners_[listener].kind);
+      admit(std::move(accepted), listeners_[listener]);
       continue;
     }
     if (errno == EAGAIN) return;
@@ -174,24 +174,35 @@ void Front::accept_all(std::size_t listener) {
   }
 }
 
-void Front::admit(net::Socket accepted, net::ListenerKind kind) {
+void Front::admit(net::Socket accepted, const FrontListener& listener) {
   const int descriptor = accepted.descriptor();
   // Left to itself the kernel would buffer megabytes for every reader that is slow.
   setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes, sizeof(kSendBufferBytes));
-  if (kind == net::ListenerKind::Tcp) {
+  if (listener.kind == net::ListenerKind::Tcp) {
     const int yes = 1;
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   }
   const bool full = connections_.size() >= options_.connections && !evict_idle();
   if (full && connections_.size() >= options_.connections + kTurnedAwayMax) return;
   const std::uint64_t id = next_id_++;
-  auto connection = std::make_unique<Connection>(id, std::move(accepted),
-                                                 net::principal_of(descriptor, kind), *this);
+  std::unique_ptr<net::Channel> channel = listener.channels.open(std::move(accepted));
+  if (!channel) return;
+  auto connection = std::make_unique<Connection>(
+      id, std::move(channel), net::principal_of(descriptor, listener.kind), *this);
+  if (!take_channel_bytes(*connection, listener.channels.channel_bytes)) return;
   if (!poll_control(poll_, EPOLL_CTL_ADD, descriptor, 0, id)) return;
   Connection& admitted = *connections_.emplace(id, std::move(connection)).first->second;
   connection_count_ = connections_.size();
   if (full) return refuse(admitted, overloaded("too many connections are open"));
   await(admitted, Stage::Reading);
+}
+
+// Idle connections give way.
+bool Front::take_channel_bytes(Connection& connection, std::uint64_t bytes) {
+  while (!connection.channel_share.grow(bytes)) {
+    if (!evict_idle()) return false;
+  }
+  return true;
 }
 
 // Closes the connection that has been idle longest. Clients expect that of any server.
@@ -238,19 +249,17 @@ void Front::receive(Connection& connection) {
   RequestReader& reader = connection.reader;
   for (int i = 0; i < kReceivesPerTurn; ++i) {
     const std::size_t wanted = std::min(reader.wanted_bytes(), buffer_.size());
-    const ssize_t n = recv(connection.socket.descriptor(), buffer_.data(), wanted, 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) break;
-    if (n <= 0) return close_connection(connection.id);
-    const RequestReader::Progress progress =
-        reader.feed({buffer_.data(), static_cast<std::size_t>(n)});
+    const net::Transfer got = connection.channel->receive(buffer_.data(), wanted);
+    if (got.outcome == net::Outcome::Blocked) break;
+    if (got.outcome != net::Outcome::Done) return close_connection(connection.id);
+    const RequestReader::Progress progress = reader.feed({buffer_.data(), got.bytes});
     if (progress != RequestReader::Progress::NeedMore) return proceed(connection, progress);
-    // A short read emptied the socket; asking again would only say so.
-    if (static_cast<std::size_t>(n) < wanted) break;
+    // A short read emptied the socket, or a record; asking again would mostly only say so.
+    if (got.bytes < wanted) break;
   }
   if (reader.claim_continue()) {
-    constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    send(connection.socket.descriptor(), kContinue.data(), kContinue.size(), MSG_NOSIGNAL);
+    connection.output += "HTTP/1.1 100 Continue\r\n\r\n";
+    return flush(connection);
   }
   await(connection, Stage::Reading);
 }
@@ -271,31 +280,28 @@ void Front::refuse(Connection& connection, const Refusal& refusal) {
 }
 
 void Front::flush(Connection& connection) {
-  switch (send_some(connection.socket.descriptor(), connection.output)) {
-    case SendOutcome::Failed: return close_connection(connection.id);
-    case SendOutcome::WouldBlock: return await(connection, Stage::Flushing);
-    case SendOutcome::Sent: break;
+  switch (send_output(*connection.channel, connection.output)) {
+    case net::Outcome::Closed:
+    case net::Outcome::Failed: return close_connection(connection.id);
+    case net::Outcome::Blocked: return await(connection, Stage::Flushing);
+    case net::Outcome::Done: break;
   }
   if (!connection.close_after_output) return proceed(connection, connection.reader.next());
   // Closing with unread input would reset the connection and could take the answer with it.
-  shutdown(connection.socket.descriptor(), SHUT_WR);
+  connection.channel->finish();
   await(connection, Stage::Draining);
 }
 
 void Front::drain(Connection& connection) {
   for (int i = 0; i < kReceivesPerTurn; ++i) {
-    const ssize_t n = recv(connection.socket.descriptor(), buffer_.data(), buffer_.size(), 0);
-    if (n < 0 && errno == EAGAIN) {
-      // The deadline stands: what comes in between does not extend it.
-      poll_control(poll_, EPOLL_CTL_MOD, connection.socket.descriptor(), EPOLLIN | EPOLLONESHOT,
-                   connection.id);
-      return;
-    }
-    if (n <= 0) return close_connection(connection.id);
-    connection.drained_bytes += static_cast<std::uint64_t>(n);
+    const net::Transfer got = connection.channel->receive(buffer_.data(), buffer_.size());
+    if (got.outcome == net::Outcome::Blocked) break;
+    if (got.outcome != net::Outcome::Done) return close_connection(connection.id);
+    connection.drained_bytes += got.bytes;
     if (connection.drained_bytes > kDrainMaxBytes) return close_connection(connection.id);
   }
-  poll_control(poll_, EPOLL_CTL_MOD, connection.socket.descriptor(), EPOLLIN | EPOLLONESHOT,
+  // The deadline stands: what comes in between does not extend it.
+  poll_control(poll_, EPOLL_CTL_MOD, connection.channel->descriptor(), EPOLLIN | EPOLLONESHOT,
                connection.id);
 }
 
@@ -336,20 +342,25 @@ void Front::close_connection(std::uint64_t id) {
 
 // Sets the deadline and has the poller told of what `stage` waits for.
 void Front::await(Connection& connection, Stage stage) {
-  std::uint32_t events = EPOLLIN | EPOLLONESHOT;
+  const net::Channel& channel = *connection.channel;
+  std::uint32_t events = EPOLLIN;
   const std::lock_guard lock(mutex_);
   switch (stage) {
-    case Stage::Reading: connection.deadline_ns = reading_deadline(connection); break;
+    case Stage::Reading:
+      connection.deadline_ns = reading_deadline(connection);
+      // A socket takes bytes at nearly any time: what the channel holds is read in the next turn.
+      if (channel.receive_awaits_send() || channel.holds_received()) events |= EPOLLOUT;
+      break;
     case Stage::Flushing:
       connection.deadline_ns = now_ns() + options_.write_grace_ns;
-      events = EPOLLOUT | EPOLLONESHOT;
+      events = channel.send_awaits_receive() ? EPOLLIN : EPOLLOUT;
       break;
     case Stage::Draining: connection.deadline_ns = now_ns() + options_.close_ns; break;
     case Stage::Cut: events |= EPOLLOUT; break;
     case Stage::Serving: break;
   }
   connection.stage = stage;
-  poll_control(poll_, EPOLL_CTL_MOD, connection.socket.descriptor(), events, connection.id);
+  poll_control(poll_, EPOLL_CTL_MOD, channel.descriptor(), events | EPOLLONESHOT, connection.id);
 }
 
 std::int64_t Front::reading_deadline(Connection& connection) const {
@@ -403,20 +414,21 @@ void Front::serve(Connection& connection) {
       complete = false;  // out of memory outside the router: the client sees a cut connection
     }
   }
-  const int socket = connection.socket.descriptor();
+  net::Channel& channel = *connection.channel;
   if (!complete) {
     // A reset, so that no client takes half an answer for a whole one.
     const linger reset{1, 0};
-    setsockopt(socket, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    setsockopt(channel.descriptor(), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     return await(connection, Stage::Cut);
   }
-  switch (send_some(socket, connection.output)) {
-    case SendOutcome::Failed: return await(connection, Stage::Cut);
-    case SendOutcome::WouldBlock: return await(connection, Stage::Flushing);
-    case SendOutcome::Sent: break;
+  switch (send_output(channel, connection.output)) {
+    case net::Outcome::Closed:
+    case net::Outcome::Failed: return await(connection, Stage::Cut);
+    case net::Outcome::Blocked: return await(connection, Stage::Flushing);
+    case net::Outcome::Done: break;
   }
   if (connection.close_after_output) {
-    shutdown(socket, SHUT_WR);
+    channel.finish();
     return await(connection, Stage::Draining);
   }
   switch (connection.reader.next()) {
@@ -447,8 +459,8 @@ bool Front::answer(Connection& connection, ReceivedRequest& request) {
     request.share.shrink(request.body.size());
     request.body = std::move(decoded);
   }
-  ReplayStream stream(Router::replayed_line(request.head), connection.socket.descriptor(),
-                      connection.output, options_.write_grace_ns, connection.principal);
+  ReplayStream stream(Router::replayed_line(request.head), *connection.channel, connection.output,
+                      options_.write_grace_ns, connection.principal);
   Exchange exchange{request.head,
                     request.body,
                     connection.principal,

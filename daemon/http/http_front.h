@@ -24,6 +24,7 @@
 #include "http/request_reader.h"
 #include "http/router.h"
 #include "net/byte_budget.h"
+#include "net/channel.h"
 #include "net/socket.h"
 
 namespace edgecase::http {
@@ -49,6 +50,7 @@ struct FrontOptions {
 struct FrontListener {
   net::Socket socket;
   net::ListenerKind kind = net::ListenerKind::Tcp;
+  net::ChannelMaker channels = {};
 };
 
 class Front {
@@ -78,14 +80,17 @@ class Front {
   enum class Phase : unsigned char { Idle, Head, Body };
 
   struct Connection {
-    Connection(std::uint64_t number, net::Socket accepted, auth::Principal who, Front& front)
+    Connection(std::uint64_t number, std::unique_ptr<net::Channel> accepted, auth::Principal who,
+               Front& front)
         : id(number),
-          socket(std::move(accepted)),
+          channel(std::move(accepted)),
+          channel_share(front.budget_),
           principal(std::move(who)),
           reader(front.budget_, static_cast<std::size_t>(front.options_.body_limit_bytes)) {}
 
     const std::uint64_t id;
-    net::Socket socket;
+    const std::unique_ptr<net::Channel> channel;
+    net::BudgetShare channel_share;
     auth::Principal principal;
     RequestReader reader;
     Stage stage = Stage::Reading;
@@ -105,7 +110,8 @@ class Front {
   void poll_loop();
   int poll_timeout_ms() const;
   void accept_all(std::size_t listener);
-  void admit(net::Socket accepted, net::ListenerKind kind);
+  void admit(net::Socket accepted, const FrontListener& listener);
+  bool take_channel_bytes(Connection& connection, std::uint64_t bytes);
   bool evict_idle();
   void pause_accepting();
   void on_ready(Connection& connection);

@@ -170,7 +170,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
                         config::parse_listen_address(settings.listen));
     EC_ASSIGN_OR_RETURN(net::Socket socket, net::listen_on_tcp(address.host, address.port));
     s.tcp_port = net::tcp_port_of(socket);
-    listeners.push_back({std::move(socket), net::ListenerKind::Tcp});
+    listeners.push_back({std::move(socket), net::ListenerKind::Tcp, s.context.parts.tcp_channels});
   }
   HttpContext& context = s.context;
   context.started_boot_ns = context.parts.clock.boot_ns();

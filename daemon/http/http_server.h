@@ -17,6 +17,7 @@
 #include "edgecase/engine.h"
 #include "edgecase/file_system.h"
 #include "ingest/ingest_pipeline.h"
+#include "net/channel.h"
 #include "observe/logger.h"
 #include "observe/metrics.h"
 #include "query/query_service.h"
@@ -42,6 +43,8 @@ struct HttpServerParts {
   std::function<std::string()> mqtt_status_json = {};  // a JSON object: "mqtt" of /api/v1/status
   std::function<Result<std::string>(std::string_view topic, std::string_view payload)> mqtt_test =
       {};  // a JSON object
+
+  net::ChannelMaker tcp_channels = {};  // of http.listen
 };
 
 class HttpServer {

@@ -1,7 +1,6 @@
 #include "http/replay_stream.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,20 +16,8 @@ constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 
 }  // namespace
 
-SendOutcome send_some(int socket, std::string& output) {
-  std::size_t sent = 0;
-  SendOutcome outcome = SendOutcome::Sent;
-  while (sent < output.size()) {
-    const ssize_t n = send(socket, output.data() + sent, output.size() - sent, MSG_NOSIGNAL);
-    if (n > 0) {
-      sent += static_cast<std::size_t>(n);
-    } else if (errno != EINTR) {
-      outcome = errno == EAGAIN ? SendOutcome::WouldBlock : SendOutcome::Failed;
-      break;
-    }
-  }
-  output.erase(0, sent);
-  // What one large answer took is not kept for the connection's life.
+net::Outcome send_output(net::Channel& channel, std::string& output) {
+  const net::Outcome outcome = net::send_some(channel, output);
   if (output.empty() && output.capacity() > kOutputKeptBytes) output = std::string();
   return outcome;
 }
@@ -53,9 +40,9 @@ ssize_t ReplayStream::write(const char* bytes, size_t size) {
 
 bool ReplayStream::flush() {
   while (!failed_) {
-    const SendOutcome outcome = send_some(socket_, output_);
-    if (outcome == SendOutcome::Failed) break;
-    if (outcome == SendOutcome::Sent || output_.size() <= kOutputKeptBytes) return true;
+    const net::Outcome outcome = send_output(channel_, output_);
+    if (outcome == net::Outcome::Failed) break;
+    if (outcome == net::Outcome::Done || output_.size() <= kOutputKeptBytes) return true;
     if (!wait_for_reader()) break;
   }
   failed_ = true;
@@ -70,7 +57,8 @@ bool ReplayStream::wait_for_reader() {
       grace_ns_ + static_cast<std::int64_t>(sent_bytes / kReadBytesPerSecondMin) * kNsPerSecond;
   const std::int64_t left_ns = std::min(grace_ns_, allowed_ns - waited_ns_);
   if (left_ns <= 0) return false;
-  pollfd ready{socket_, POLLOUT, 0};
+  const short awaited = channel_.send_awaits_receive() ? POLLIN : POLLOUT;
+  pollfd ready{channel_.descriptor(), awaited, 0};
   const std::int64_t begin_ns = system_clock().boot_ns();
   const int outcome = poll(&ready, 1, static_cast<int>(left_ns / kNsPerMs + 1));
   waited_ns_ += system_clock().boot_ns() - begin_ns;

@@ -1,9 +1,9 @@
 // What cpp-httplib reads a request from and writes its answer to. The request line is replayed from
-// memory (the front has read and checked it); answers go to a non-blocking socket.
+// memory (the front has read and checked it); answers go to a channel.
 //
-// Little that the socket does not take at once is kept in `output` for the poller to send, so that
+// Little that the channel does not take at once is kept in `output` for the poller to send, so that
 // a small answer never waits for its reader. Beyond kOutputKeptBytes write() waits, but never
-// longer than `grace_ns` for the socket to take more, and in all `grace_ns` and a second for every
+// longer than `grace_ns` for the channel to take more, and in all `grace_ns` and a second for every
 // kReadBytesPerSecondMin that were taken.
 // One worker thread.
 #pragma once
@@ -15,23 +15,23 @@
 #include <string>
 
 #include "auth/authorize.h"
+#include "net/channel.h"
 
 namespace edgecase::http {
 
 inline constexpr std::size_t kOutputKeptBytes = 64u << 10;
 inline constexpr std::uint64_t kReadBytesPerSecondMin = 16u << 10;
 
-enum class SendOutcome : unsigned char { Sent, WouldBlock, Failed };
-// Sends what the socket takes of `output` and removes it. Never raises SIGPIPE.
-SendOutcome send_some(int socket, std::string& output);
+// As net::send_some(); gives up the memory that one large answer took.
+net::Outcome send_output(net::Channel& channel, std::string& output);
 
 class ReplayStream final : public httplib::Stream {
  public:
   // `output` is borrowed and may hold what an earlier answer left.
-  ReplayStream(std::string request_line, int socket, std::string& output, std::int64_t grace_ns,
-               const auth::Principal& peer)
+  ReplayStream(std::string request_line, net::Channel& channel, std::string& output,
+               std::int64_t grace_ns, const auth::Principal& peer)
       : request_(std::move(request_line)),
-        socket_(socket),
+        channel_(channel),
         output_(output),
         grace_ns_(grace_ns),
         peer_(peer) {}
@@ -55,7 +55,7 @@ class ReplayStream final : public httplib::Stream {
 
   const std::string request_;
   std::size_t position_ = 0;
-  const int socket_;
+  net::Channel& channel_;
   std::string& output_;
   const std::int64_t grace_ns_;
   const auth::Principal& peer_;

@@ -37,7 +37,10 @@ class CannedServer {
     close(listener_);
   }
   ConnectionArguments connection() const {
-    return {.host = "http://127.0.0.1:" + std::to_string(port_), .socket = "", .token = "secret"};
+    return {.host = "http://127.0.0.1:" + std::to_string(port_),
+            .socket = "",
+            .token = "secret",
+            .tls_ca = ""};
   }
 
  private:
@@ -146,7 +149,8 @@ TEST_CASE("the daemon's errors come with their code and words") {
 }
 
 TEST_CASE("nobody there is exit code 5, with one line that helps") {
-  DaemonClient by_socket({.host = "", .socket = "/nonexistent/edgecase.sock", .token = ""});
+  DaemonClient by_socket(
+      {.host = "", .socket = "/nonexistent/edgecase.sock", .token = "", .tls_ca = ""});
   const Status status = by_socket.get_small("/x").status();
   CHECK(status.code() == StatusCode::Unavailable);
   CHECK(status.message().find("/nonexistent/edgecase.sock") != std::string::npos);
@@ -183,7 +187,7 @@ TEST_CASE("a Unix socket works as TCP does, and the token is shown") {
   REQUIRE(server.bind_to_port(path, 80));
   std::thread thread([&server] { server.listen_after_bind(); });
   {
-    DaemonClient client({.host = "", .socket = path, .token = "t"});
+    DaemonClient client({.host = "", .socket = path, .token = "t", .tls_ca = ""});
     const Result<std::string> answer = client.post("/x", "body", "text/plain");
     CHECK(answer.ok());
     if (answer.ok()) CHECK(*answer == "Bearer t|body");
@@ -194,7 +198,7 @@ TEST_CASE("a Unix socket works as TCP does, and the token is shown") {
 }
 
 TEST_CASE("an address that is none is told") {
-  DaemonClient client({.host = "gopher://x", .socket = "", .token = ""});
+  DaemonClient client({.host = "gopher://x", .socket = "", .token = "", .tls_ca = ""});
   CHECK(client.get_small("/x").status().code() == StatusCode::InvalidArgument);
 }
 

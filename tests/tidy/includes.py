@@ -30,9 +30,9 @@ DAEMON = {
     "retention": ["wire", "catalog"],
     "ingest": _SERVICES + ["retention"],
     "query": _SERVICES,
-    "tls": ["wire", "config"],
     "net": ["wire", "auth"],
-    "http": _SERVICES + ["config", "tls", "net", "retention", "ingest", "query"],
+    "tls": ["net"],
+    "http": _SERVICES + ["config", "net", "retention", "ingest", "query"],
     "mqtt": _SERVICES + ["config", "tls", "net", "ingest"],
     "app": _SERVICES + ["config", "tls", "net", "retention", "ingest", "query", "http", "mqtt"],
 }
@@ -50,7 +50,7 @@ THIRD_PARTY = {
     r"httplib\.h": ["daemon/http/", "cli/daemon_client", "cli/bench/", "tests/"],
     r"zlib\.h": ["daemon/http/", "tests/daemon/http/"],
     r"MQTT\w+\.h": ["daemon/mqtt/", "cli/bench/", "tests/daemon/mqtt/"],
-    r"mbedtls/.*|psa/.*": ["engine/crypto/", "daemon/tls/", "daemon/http/", "daemon/mqtt/"],
+    r"mbedtls/.*|psa/.*": ["engine/crypto/", "daemon/tls/", "tests/support/test_certificate"],
     r"(leveldb|rocksdb)/.*": ["cli/bench/peers/"],
     r"doctest/.*": ["tests/"],
 }

@@ -19,6 +19,7 @@
 #include "ingest/ingest_pipeline.h"
 #include "mqtt/message_sink.h"
 #include "mqtt/rejected_messages.h"
+#include "net/channel.h"
 #include "observe/logger.h"
 #include "observe/metrics.h"
 
@@ -58,6 +59,7 @@ struct ListenerParts {
   RejectedMessages& rejected;
   Clock& clock;
   observe::Logger* logger = nullptr;  // may be null
+  net::ChannelMaker channels = {};
 };
 
 class MqttListener {

@@ -166,9 +166,17 @@ void MqttListener::Poller::admit(net::Socket accepted) {
   }
   const std::uint64_t id = next_id_++;
   std::string from = net::principal_of(descriptor, net::ListenerKind::Tcp).name;
+  std::unique_ptr<net::Channel> channel = parts_.channels.open(std::move(accepted));
+  if (!channel) return;
   auto connection = std::make_unique<Connection>(
-      id, std::move(accepted), std::move(from), conversation_parts_,
+      id, std::move(channel), std::move(from), conversation_parts_,
       full ? Conversation::Standing::TurnedAway : Conversation::Standing::Welcome);
+  while (!connection->channel_share.grow(parts_.channels.channel_bytes)) {
+    if (close_oldest_stranger()) continue;
+    const std::lock_guard lock(mutex_);
+    ++status_.refused;
+    return;
+  }
   connection->opened_ns = connection->heard_ns = connection->written_ns = now_ns_;
   connection->events = EPOLLIN;
   if (!poll_control(poll_, EPOLL_CTL_ADD, descriptor, EPOLLIN, id)) return;
@@ -222,8 +230,13 @@ void MqttListener::Poller::note_end(const Connection& connection) {
 // ---- In
 
 void MqttListener::Poller::on_ready(Connection& connection, std::uint32_t events) {
-  if ((events & EPOLLOUT) != 0) touch(connection);
-  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
+  const net::Channel& channel = *connection.channel;
+  std::uint32_t readable = EPOLLIN | EPOLLHUP | EPOLLERR;
+  std::uint32_t writable = EPOLLOUT;
+  if (channel.receive_awaits_send()) readable |= EPOLLOUT;
+  if (channel.send_awaits_receive()) writable |= EPOLLIN;
+  if ((events & writable) != 0) touch(connection);
+  if ((events & readable) == 0) return;
   if (connection.closing_ns != 0) return drain(connection);
   // A pause ends by itself; a connection that broke meanwhile is read to its end then.
   if (connection.paused_ns != 0 || connection.conversation.has_ended()) {
@@ -241,15 +254,19 @@ void MqttListener::Poller::receive(Connection& connection) {
     paused_.push_back(connection.id);
     return watch(connection);
   }
-  const ssize_t n = recv(connection.socket.descriptor(), buffer_.data(), buffer_.size(), 0);
-  if (n > 0) {
+  // The buffer takes more than a record, so that the channel holds nothing back.
+  const net::Transfer got = connection.channel->receive(buffer_.data(), buffer_.size());
+  if (got.outcome == net::Outcome::Done) {
     connection.heard_ns = now_ns_;
-    connection.conversation.receive({buffer_.data(), static_cast<std::size_t>(n)}, *group, now_ns_);
+    connection.conversation.receive({buffer_.data(), got.bytes}, *group, now_ns_);
   }
   committer_->offer(std::move(group));
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (n <= 0) return close(connection.id);
-  after_receive(connection);
+  switch (got.outcome) {
+    case net::Outcome::Done: return after_receive(connection);
+    case net::Outcome::Blocked: return watch(connection);
+    case net::Outcome::Closed:
+    case net::Outcome::Failed: return close(connection.id);
+  }
 }
 
 void MqttListener::Poller::after_receive(Connection& connection) {
@@ -273,8 +290,10 @@ void MqttListener::Poller::after_receive(Connection& connection) {
 
 // What a client still sends behind its end, so that closing does not take the last answer from it.
 void MqttListener::Poller::drain(Connection& connection) {
-  const ssize_t n = recv(connection.socket.descriptor(), buffer_.data(), buffer_.size(), 0);
-  if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) close(connection.id);
+  const net::Transfer got = connection.channel->receive(buffer_.data(), buffer_.size());
+  if (got.outcome == net::Outcome::Closed || got.outcome == net::Outcome::Failed) {
+    close(connection.id);
+  }
 }
 
 void MqttListener::Poller::resume_paused() {
@@ -325,17 +344,11 @@ void MqttListener::Poller::send_touched() {
 void MqttListener::Poller::flush(Connection& connection) {
   std::string& output = connection.conversation.output();
   if (!connection.backlog) connection.written_ns = now_ns_;
-  std::size_t sent = 0;
-  while (sent < output.size()) {
-    const ssize_t n = send(connection.socket.descriptor(), output.data() + sent,
-                           output.size() - sent, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno != EAGAIN) return close(connection.id);
-    if (n < 0) break;
-    sent += static_cast<std::size_t>(n);
-    connection.written_ns = now_ns_;
+  const std::size_t waiting = output.size();
+  if (net::send_some(*connection.channel, output) == net::Outcome::Failed) {
+    return close(connection.id);
   }
-  output.erase(0, sent);
+  if (output.size() < waiting) connection.written_ns = now_ns_;
   connection.backlog = !output.empty();
   if (output.empty()) {
     if (output.capacity() > kOutputMaxBytes) output = std::string();
@@ -347,7 +360,7 @@ void MqttListener::Poller::flush(Connection& connection) {
 void MqttListener::Poller::begin_closing(Connection& connection) {
   if (connection.closing_ns != 0) return;
   connection.closing_ns = now_ns_;
-  shutdown(connection.socket.descriptor(), SHUT_WR);
+  connection.channel->finish();
 }
 
 void MqttListener::Poller::watch(Connection& connection) {
@@ -355,10 +368,13 @@ void MqttListener::Poller::watch(Connection& connection) {
   const bool reads = connection.closing_ns != 0 ||
                      (connection.paused_ns == 0 && !connection.conversation.has_ended() &&
                       waiting < kOutputMaxBytes);
-  const std::uint32_t events = (reads ? EPOLLIN : 0u) | (waiting > 0 ? EPOLLOUT : 0u);
+  const net::Channel& channel = *connection.channel;
+  std::uint32_t events = 0;
+  if (reads) events |= channel.receive_awaits_send() ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  if (waiting > 0) events |= channel.send_awaits_receive() ? EPOLLIN : EPOLLOUT;
   if (events == connection.events) return;
   connection.events = events;
-  poll_control(poll_, EPOLL_CTL_MOD, connection.socket.descriptor(), events, connection.id);
+  poll_control(poll_, EPOLL_CTL_MOD, channel.descriptor(), events, connection.id);
 }
 
 // ---- Deadlines

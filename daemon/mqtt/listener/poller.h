@@ -15,6 +15,7 @@
 #include "mqtt/listener/mqtt_listener.h"
 #include "mqtt/listener/session_table.h"
 #include "net/byte_budget.h"
+#include "net/channel.h"
 #include "net/socket.h"
 
 namespace edgecase::mqtt {
@@ -31,15 +32,17 @@ class MqttListener::Poller {
 
  private:
   struct Connection {
-    Connection(std::uint64_t number, net::Socket accepted, std::string from,
+    Connection(std::uint64_t number, std::unique_ptr<net::Channel> accepted, std::string from,
                const ConversationParts& parts, Conversation::Standing standing)
         : id(number),
-          socket(std::move(accepted)),
+          channel(std::move(accepted)),
+          channel_share(parts.budget),
           address(std::move(from)),
           conversation(parts, number, standing) {}
 
     const std::uint64_t id;
-    net::Socket socket;
+    const std::unique_ptr<net::Channel> channel;
+    net::BudgetShare channel_share;
     const std::string address;
     Conversation conversation;
     std::uint32_t events = 0;  // what epoll watches

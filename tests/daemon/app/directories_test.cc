@@ -103,7 +103,7 @@ TEST_CASE("a rule that makes no sense names its place") {
   rule.topic = "a/{nonsense}";
   rule.where = "e.toml:7:1";
   configuration.settings.mqtt.rules = {rule};
-  const Status status = check_rules(configuration);
+  const Status status = check_parts(configuration);
   CHECK(status.code() == StatusCode::InvalidArgument);
   CHECK_MESSAGE(status.message().starts_with("e.toml:7:1: mqtt.rule"), status.message());
 }

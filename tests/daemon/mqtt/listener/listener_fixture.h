@@ -66,7 +66,9 @@ class RawClient {
 class ListenerFixture : public MqttFixture {
  public:
   // Deadlines are for tests of them to shorten.
-  explicit ListenerFixture(mqtt::ListenerOptions given = {}, std::uint64_t series = 100'000) {
+  explicit ListenerFixture(mqtt::ListenerOptions given = {}, std::uint64_t series = 100'000,
+                           net::ChannelMaker maker = {})
+      : channels(std::move(maker)) {
     auto opened = catalog::Catalog::open(engine, {.series = series});
     REQUIRE(opened.ok());
     catalog = std::move(opened).value();
@@ -82,7 +84,7 @@ class ListenerFixture : public MqttFixture {
 
   void start() {
     auto started = mqtt::MqttListener::start(
-        options, {rules, limits, *pipeline, *rejected, system_clock(), nullptr});
+        options, {rules, limits, *pipeline, *rejected, system_clock(), nullptr, channels});
     REQUIRE_MESSAGE(started.ok(), started.status().to_string());
     listener = std::move(started).value();
   }
@@ -100,6 +102,7 @@ class ListenerFixture : public MqttFixture {
   config::LimitSettings limits;
   std::vector<mqtt::TopicRule> rules;
   mqtt::ListenerOptions options;
+  net::ChannelMaker channels;
   std::unique_ptr<mqtt::MqttListener> listener;
 };
 

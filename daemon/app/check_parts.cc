@@ -1,3 +1,4 @@
+#include "app/listener_tls.h"
 #include "app/serve.h"
 #include "config/settings_table.h"
 #include "mqtt/mqtt_source.h"
@@ -18,7 +19,8 @@ Status with_place(const config::Configuration& configuration, const Status& stat
 
 }  // namespace
 
-Status check_rules(const config::Configuration& configuration) {
+Status check_parts(const config::Configuration& configuration) {
+  EC_TRY(check_certificates(configuration));
   std::size_t number = 0;
   for (const config::MqttRuleSettings& rule : configuration.settings.mqtt.rules) {
     const Result<mqtt::TopicRule> compiled = mqtt::compile_rule(rule, ++number);

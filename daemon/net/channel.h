@@ -1,0 +1,69 @@
+// Bytes over a connected, non-blocking socket: plain here, TLS in tls/tls_server.h. No call waits
+// or raises SIGPIPE. One thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "net/socket.h"
+
+namespace edgecase::net {
+
+enum class Outcome : unsigned char {
+  Done,
+  Blocked,  // nothing now: wait for what blocked_on_send() says
+  Closed,   // the peer sends nothing more
+  Failed,   // the connection is of no use any more
+};
+
+struct Transfer {
+  Outcome outcome = Outcome::Done;
+  std::size_t bytes = 0;  // of a Done transfer, at least 1
+};
+
+class Channel {
+ public:
+  explicit Channel(Socket socket) : socket_(std::move(socket)) {}
+  virtual ~Channel() = default;
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+
+  int descriptor() const { return socket_.descriptor(); }
+
+  // `size` is at least 1.
+  virtual Transfer receive(char* buffer, std::size_t size);
+  // Takes a part of `bytes`, which are at least one. After Blocked the next call must begin with
+  // the same bytes.
+  virtual Transfer send(std::string_view bytes);
+  // Nothing more will be sent; what the peer still sends can be received.
+  virtual void finish();
+
+  // True: receive() has bytes, though the socket may not become readable.
+  virtual bool holds_received() const { return false; }
+  // Of the last receive(), or send(), that was Blocked: true when it waits until the socket takes
+  // bytes, false when until it has some. Both can differ from what was called while TLS agrees on
+  // keys.
+  virtual bool receive_awaits_send() const { return false; }
+  virtual bool send_awaits_receive() const { return false; }
+
+ private:
+  Socket socket_;
+};
+
+// Sends what is taken of `output` and removes it. Done: all of it. Never Closed.
+Outcome send_some(Channel& channel, std::string& output);
+
+std::unique_ptr<Channel> open_plain(Socket socket);
+
+// How a listener makes channels of the sockets it accepts. Null: it cannot, and the socket is
+// closed.
+struct ChannelMaker {
+  std::function<std::unique_ptr<Channel>(Socket)> open = open_plain;
+  std::uint64_t channel_bytes = 0;  // that a channel takes beside its socket
+};
+
+}  // namespace edgecase::net

@@ -1,0 +1,110 @@
+#include "tls/tls_channel.h"
+
+#include <mbedtls/net_sockets.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace edgecase::tls {
+namespace {
+
+int descriptor_of(void* channel) {
+  return static_cast<const TlsChannel*>(channel)->descriptor();
+}
+
+int send_bytes(void* channel, const unsigned char* bytes, std::size_t size) {
+  while (true) {
+    const ssize_t n = ::send(descriptor_of(channel), bytes, size, MSG_NOSIGNAL);
+    if (n >= 0) return static_cast<int>(n);
+    if (errno == EAGAIN) return MBEDTLS_ERR_SSL_WANT_WRITE;
+    if (errno != EINTR) return MBEDTLS_ERR_NET_SEND_FAILED;
+  }
+}
+
+int receive_bytes(void* channel, unsigned char* bytes, std::size_t size) {
+  while (true) {
+    const ssize_t n = ::recv(descriptor_of(channel), bytes, size, 0);
+    if (n >= 0) return static_cast<int>(n);  // 0: the library tells the end by it
+    if (errno == EAGAIN) return MBEDTLS_ERR_SSL_WANT_READ;
+    if (errno != EINTR) return MBEDTLS_ERR_NET_RECV_FAILED;
+  }
+}
+
+}  // namespace
+
+TlsChannel::TlsChannel(net::Socket socket, std::shared_ptr<const void> owner)
+    : Channel(std::move(socket)), owner_(std::move(owner)) {
+  mbedtls_ssl_init(&context_);
+}
+
+TlsChannel::~TlsChannel() {
+  mbedtls_ssl_free(&context_);
+}
+
+std::unique_ptr<TlsChannel> TlsChannel::open(net::Socket socket,
+                                             const mbedtls_ssl_config& configuration,
+                                             std::shared_ptr<const void> owner) {
+  std::unique_ptr<TlsChannel> channel(new TlsChannel(std::move(socket), std::move(owner)));
+  if (mbedtls_ssl_setup(&channel->context_, &configuration) != 0) return nullptr;
+  mbedtls_ssl_set_bio(&channel->context_, channel.get(), send_bytes, receive_bytes, nullptr);
+  return channel;
+}
+
+net::Transfer TlsChannel::fail(int error) {
+  failed_ = true;
+  const bool closed =
+      error == MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY || error == MBEDTLS_ERR_SSL_CONN_EOF;
+  return {closed ? net::Outcome::Closed : net::Outcome::Failed, 0};
+}
+
+net::Transfer TlsChannel::receive(char* buffer, std::size_t size) {
+  if (failed_) return {net::Outcome::Failed, 0};
+  const int n = mbedtls_ssl_read(&context_, reinterpret_cast<unsigned char*>(buffer), size);
+  if (n > 0) return {net::Outcome::Done, static_cast<std::size_t>(n)};
+  if (n == 0) return fail(MBEDTLS_ERR_SSL_CONN_EOF);
+  if (n != MBEDTLS_ERR_SSL_WANT_READ && n != MBEDTLS_ERR_SSL_WANT_WRITE) return fail(n);
+  receive_awaits_send_ = n == MBEDTLS_ERR_SSL_WANT_WRITE;
+  return {net::Outcome::Blocked, 0};
+}
+
+net::Transfer TlsChannel::send(std::string_view bytes) {
+  if (failed_) return {net::Outcome::Failed, 0};
+  // A record that the socket did not take as a whole is made: asked again, the library sends the
+  // rest of it and says as many bytes as it is asked for, so it is asked for those of the record.
+  if (pending_send_bytes_ > 0) bytes = bytes.substr(0, pending_send_bytes_);
+  const int n = mbedtls_ssl_write(&context_, reinterpret_cast<const unsigned char*>(bytes.data()),
+                                  bytes.size());
+  if (n > 0) {
+    pending_send_bytes_ = 0;
+    return {net::Outcome::Done, static_cast<std::size_t>(n)};
+  }
+  if (n != MBEDTLS_ERR_SSL_WANT_READ && n != MBEDTLS_ERR_SSL_WANT_WRITE) {
+    fail(n);
+    return {net::Outcome::Failed, 0};
+  }
+  send_awaits_receive_ = n == MBEDTLS_ERR_SSL_WANT_READ;
+  // Only once the keys are agreed on is what blocks a record of these bytes.
+  if (is_agreed()) {
+    const auto record_bytes =
+        static_cast<std::size_t>(mbedtls_ssl_get_max_out_record_payload(&context_));
+    pending_send_bytes_ = std::min(bytes.size(), record_bytes);
+  }
+  return {net::Outcome::Blocked, 0};
+}
+
+void TlsChannel::finish() {
+  // As far as the socket takes it at once; the end of the stream follows in any case.
+  if (!failed_ && is_agreed()) mbedtls_ssl_close_notify(&context_);
+  Channel::finish();
+}
+
+bool TlsChannel::holds_received() const {
+  return !failed_ && mbedtls_ssl_get_bytes_avail(&context_) > 0;
+}
+
+bool TlsChannel::is_agreed() const {
+  return context_.state == MBEDTLS_SSL_HANDSHAKE_OVER;
+}
+
+}  // namespace edgecase::tls

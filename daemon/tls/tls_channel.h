@@ -1,0 +1,41 @@
+// A channel through an mbedtls connection. Inside daemon/tls only.
+#pragma once
+
+#include <mbedtls/ssl.h>
+
+#include <memory>
+#include <utility>
+
+#include "net/channel.h"
+
+namespace edgecase::tls {
+
+class TlsChannel final : public net::Channel {
+ public:
+  // `configuration` is kept alive by `owner`. Null: no memory.
+  static std::unique_ptr<TlsChannel> open(net::Socket socket,
+                                          const mbedtls_ssl_config& configuration,
+                                          std::shared_ptr<const void> owner);
+  ~TlsChannel() override;
+
+  net::Transfer receive(char* buffer, std::size_t size) override;
+  net::Transfer send(std::string_view bytes) override;
+  void finish() override;
+  bool holds_received() const override;
+  bool receive_awaits_send() const override { return receive_awaits_send_; }
+  bool send_awaits_receive() const override { return send_awaits_receive_; }
+
+ private:
+  TlsChannel(net::Socket socket, std::shared_ptr<const void> owner);
+  net::Transfer fail(int error);
+  bool is_agreed() const;
+
+  std::shared_ptr<const void> owner_;
+  mbedtls_ssl_context context_;
+  bool failed_ = false;
+  bool receive_awaits_send_ = false;
+  bool send_awaits_receive_ = false;
+  std::size_t pending_send_bytes_ = 0;  // a record of so many bytes is on its way
+};
+
+}  // namespace edgecase::tls

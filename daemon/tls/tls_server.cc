@@ -1,0 +1,226 @@
+#include "tls/tls_server.h"
+
+#include <mbedtls/error.h>
+#include <mbedtls/ssl_ciphersuites.h>
+#include <mbedtls/ssl_ticket.h>
+#include <mbedtls/x509_crt.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "tls/tls_channel.h"
+
+namespace edgecase::tls {
+namespace {
+
+constexpr std::size_t kFileMaxBytes = 1u << 20;
+constexpr std::uint32_t kTicketSeconds = 3600;
+constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+
+// Ephemeral keys and authenticated encryption; what the library has besides is not offered.
+constexpr int kCiphers[] = {MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+                            MBEDTLS_TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+                            MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+                            MBEDTLS_TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+                            MBEDTLS_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+                            MBEDTLS_TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+                            0};
+
+// The system's generator, which any thread may ask.
+int random_bytes(void*, unsigned char* bytes, std::size_t size) {
+  while (size > 0) {
+    const ssize_t n = getrandom(bytes, size, 0);
+    if (n < 0 && errno != EINTR) return MBEDTLS_ERR_SSL_INTERNAL_ERROR;
+    if (n <= 0) continue;
+    bytes += n;
+    size -= static_cast<std::size_t>(n);
+  }
+  return 0;
+}
+
+std::string error_text(int error) {
+  char text[160] = {};
+  mbedtls_strerror(error, text, sizeof text);
+  return text;
+}
+
+// As the library wants it: PEM with a zero behind it, which counts.
+Result<std::vector<unsigned char>> read_file(const std::string& path) {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0) {
+    return invalid_argument(path + ": " + std::generic_category().message(errno));
+  }
+  if (!S_ISREG(found.st_mode) || static_cast<std::size_t>(found.st_size) > kFileMaxBytes) {
+    return invalid_argument(path + ": is not a file of at most 1 MiB");
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::vector<unsigned char> bytes{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad()) return not_allowed(path + ": cannot be read");
+  constexpr std::string_view kPem = "-----BEGIN ";
+  if (std::search(bytes.begin(), bytes.end(), kPem.begin(), kPem.end()) != bytes.end()) {
+    bytes.push_back(0);
+  }
+  return bytes;
+}
+
+Status check_key_mode(const std::string& path) {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0 || (found.st_mode & S_IRWXO) == 0) return ok();
+  return not_allowed(path + ": everybody may read or change this key; chmod 0640 it");
+}
+
+// Differs when one of the files does.
+std::string version_of(const TlsFiles& files) {
+  std::string version;
+  for (const std::string& path : {files.certificate, files.key}) {
+    struct stat found {};
+    if (stat(path.c_str(), &found) != 0) continue;
+    version += std::to_string(found.st_ino) + " " + std::to_string(found.st_size) + " " +
+               std::to_string(found.st_mtim.tv_sec) + " " + std::to_string(found.st_mtim.tv_nsec) +
+               "\n";
+  }
+  return version;
+}
+
+std::int64_t seconds_since_1970(const mbedtls_x509_time& time) {
+  // Days by the civil calendar, March first, so that leap days end a year.
+  const std::int64_t year = time.mon <= 2 ? time.year - 1 : time.year;
+  const std::int64_t month = (time.mon + 9) % 12;
+  const std::int64_t days = 365 * year + year / 4 - year / 100 + year / 400 +
+                            (month * 306 + 5) / 10 + time.day - 1 - 719'468;
+  return ((days * 24 + time.hour) * 60 + time.min) * 60 + time.sec;
+}
+
+}  // namespace
+
+// A certificate with its key, and what the library derives of them.
+class TlsServer::Identity {
+ public:
+  Identity() {
+    mbedtls_x509_crt_init(&chain_);
+    mbedtls_pk_init(&key_);
+    mbedtls_ssl_config_init(&configuration_);
+    mbedtls_ssl_ticket_init(&tickets_);
+  }
+  ~Identity() {
+    mbedtls_ssl_config_free(&configuration_);
+    mbedtls_ssl_ticket_free(&tickets_);
+    mbedtls_pk_free(&key_);
+    mbedtls_x509_crt_free(&chain_);
+  }
+  Identity(const Identity&) = delete;
+  Identity& operator=(const Identity&) = delete;
+
+  static Result<std::shared_ptr<const Identity>> load(const TlsFiles& files) {
+    auto identity = std::make_shared<Identity>();
+    EC_TRY(identity->read(files));
+    EC_TRY(identity->configure());
+    return std::shared_ptr<const Identity>(std::move(identity));
+  }
+
+  const mbedtls_ssl_config& configuration() const { return configuration_; }
+  std::int64_t expires_ns() const { return seconds_since_1970(chain_.valid_to) * kNsPerSecond; }
+
+ private:
+  Status read(const TlsFiles& files) {
+    EC_ASSIGN_OR_RETURN(const std::vector<unsigned char> chain, read_file(files.certificate));
+    int error = mbedtls_x509_crt_parse(&chain_, chain.data(), chain.size());
+    if (error != 0) {
+      return invalid_argument(files.certificate + ": is no certificate" +
+                              (error < 0 ? ": " + error_text(error) : " in all its parts"));
+    }
+    EC_TRY(check_key_mode(files.key));
+    EC_ASSIGN_OR_RETURN(std::vector<unsigned char> key, read_file(files.key));
+    error = mbedtls_pk_parse_key(&key_, key.data(), key.size(), nullptr, 0);
+    std::fill(key.begin(), key.end(), static_cast<unsigned char>(0));
+    if (error == MBEDTLS_ERR_PK_PASSWORD_REQUIRED) {
+      return invalid_argument(files.key + ": needs a password; keep it without");
+    }
+    if (error != 0) return invalid_argument(files.key + ": is no key: " + error_text(error));
+    if (mbedtls_pk_check_pair(&chain_.pk, &key_) != 0) {
+      return invalid_argument(files.key + ": is not the key of the certificate in " +
+                              files.certificate);
+    }
+    return ok();
+  }
+
+  Status configure() {
+    int error =
+        mbedtls_ssl_config_defaults(&configuration_, MBEDTLS_SSL_IS_SERVER,
+                                    MBEDTLS_SSL_TRANSPORT_STREAM, MBEDTLS_SSL_PRESET_DEFAULT);
+    mbedtls_ssl_conf_min_version(&configuration_, MBEDTLS_SSL_MAJOR_VERSION_3,
+                                 MBEDTLS_SSL_MINOR_VERSION_3);
+    mbedtls_ssl_conf_ciphersuites(&configuration_, kCiphers);
+    mbedtls_ssl_conf_rng(&configuration_, random_bytes, nullptr);
+    if (error == 0) error = mbedtls_ssl_conf_own_cert(&configuration_, &chain_, &key_);
+    if (error == 0) {
+      error = mbedtls_ssl_ticket_setup(&tickets_, random_bytes, nullptr, MBEDTLS_CIPHER_AES_256_GCM,
+                                       kTicketSeconds);
+    }
+    if (error != 0) return io_error("cannot set up TLS: " + error_text(error));
+    mbedtls_ssl_conf_session_tickets_cb(&configuration_, mbedtls_ssl_ticket_write,
+                                        mbedtls_ssl_ticket_parse, &tickets_);
+    return ok();
+  }
+
+  mbedtls_x509_crt chain_;
+  mbedtls_pk_context key_;
+  mbedtls_ssl_ticket_context tickets_;
+  mbedtls_ssl_config configuration_;
+};
+
+TlsServer::TlsServer(TlsFiles files, Complain complain, std::shared_ptr<const Identity> identity,
+                     std::string version)
+    : files_(std::move(files)),
+      complain_(std::move(complain)),
+      identity_(std::move(identity)),
+      version_(std::move(version)) {}
+
+Result<std::shared_ptr<TlsServer>> TlsServer::load(TlsFiles files, Complain complain) {
+  // Before the files are read, so that one which changes meanwhile is read again.
+  std::string version = version_of(files);
+  EC_ASSIGN_OR_RETURN(std::shared_ptr<const Identity> identity, Identity::load(files));
+  return std::shared_ptr<TlsServer>(new TlsServer(std::move(files), std::move(complain),
+                                                  std::move(identity), std::move(version)));
+}
+
+std::unique_ptr<net::Channel> TlsServer::accept(net::Socket socket, std::int64_t now_ns) {
+  std::shared_ptr<const Identity> identity;
+  {
+    const std::lock_guard lock(mutex_);
+    if (now_ns - looked_ns_ >= kReloadNs) {
+      looked_ns_ = now_ns;
+      reload();
+    }
+    identity = identity_;
+  }
+  return TlsChannel::open(std::move(socket), identity->configuration(), identity);
+}
+
+// The old identity stays until the new one is whole: of a pair that is being renewed one file comes
+// before the other.
+void TlsServer::reload() {
+  const std::string version = version_of(files_);
+  if (version == version_) return;
+  Result<std::shared_ptr<const Identity>> fresh = Identity::load(files_);
+  if (!fresh.ok()) {
+    if (complain_) complain_(fresh.status().message());
+    return;
+  }
+  identity_ = *std::move(fresh);
+  version_ = version;
+}
+
+std::int64_t TlsServer::expires_ns() const {
+  const std::lock_guard lock(mutex_);
+  return identity_->expires_ns();
+}
+
+}  // namespace edgecase::tls

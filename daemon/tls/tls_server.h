@@ -1,0 +1,59 @@
+// TLS 1.2 for those who listen, by mbedtls: certificate and key from files, forward secrecy and
+// authenticated ciphers only, session tickets, no client certificates.
+//
+// The files are looked at again every kReloadNs, when a connection comes: a renewed certificate
+// holds for connections from then on. Files that are wrong by then are reported, and the old ones
+// stay. Thread-safe; the channels it made are one thread's at a time, and may outlive it.
+//
+// A channel takes kTlsChannelBytes of memory, most of it two buffers of a record each.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "edgecase/result.h"
+#include "net/channel.h"
+
+namespace edgecase::tls {
+
+inline constexpr std::uint64_t kTlsChannelBytes = 44u << 10;
+
+struct TlsFiles {
+  std::string certificate;  // PEM, the server's own first, then what signed it; or DER
+  std::string key;          // PEM or DER, without a password
+};
+
+class TlsServer {
+ public:
+  static constexpr std::int64_t kReloadNs = 60'000'000'000;
+  // Called with what went wrong when files have changed and cannot be used.
+  using Complain = std::function<void(const std::string& what)>;
+
+  // InvalidArgument and NotAllowed name the file: it cannot be read, is no certificate or key, the
+  // two do not belong together, others may read the key.
+  static Result<std::shared_ptr<TlsServer>> load(TlsFiles files, Complain complain);
+
+  // `now_ns`: Clock::boot_ns(). Null: no memory.
+  std::unique_ptr<net::Channel> accept(net::Socket socket, std::int64_t now_ns);
+
+  // When the certificate at hand ends, ns since 1970; for status and for a warning in time.
+  std::int64_t expires_ns() const;
+
+ private:
+  class Identity;
+  TlsServer(TlsFiles files, Complain complain, std::shared_ptr<const Identity> identity,
+            std::string version);
+  void reload();
+
+  const TlsFiles files_;
+  const Complain complain_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Identity> identity_;
+  std::string version_;  // of the files
+  std::int64_t looked_ns_ = 0;
+};
+
+}  // namespace edgecase::tls

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""The daemon behind its own certificate: the command line, curl, mosquitto_pub and a broker's bridge."""
+import os
+import shutil
+import subprocess
+import unittest
+
+import mosquitto
+from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place, until
+
+TLS = """
+listen = "127.0.0.1:0"
+tls-cert = "{path}/board.crt"
+tls-key = "{path}/board.key"
+[[mqtt.rule]]
+topic = "sensors/{{device}}/{{sensor}}"
+"""
+
+
+@unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")
+class TlsFlow(unittest.TestCase):
+    def setUp(self):
+        self.place = Place()
+        self.addCleanup(self.place.remove)
+        self.certificate = os.path.join(self.place.path, "board.crt")
+        self.key = os.path.join(self.place.path, "board.key")
+        self.make_certificate()
+        self.place.write_config(
+            listen=f'127.0.0.1:0"\ntls-cert = "{self.certificate}"\ntls-key = "{self.key}',
+            more=TLS.format(path=self.place.path))
+
+    def make_certificate(self):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                        "-nodes", "-keyout", self.key, "-out", self.certificate, "-days", "3650",
+                        "-subj", "/CN=board", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+                       check=True, capture_output=True, timeout=TIME_LIMIT_SECONDS)
+        os.chmod(self.key, 0o600)
+
+    def start(self):
+        daemon = Daemon(self.place)
+        self.addCleanup(daemon.stop)
+        return daemon
+
+    def test_every_client_reads_and_writes_through_it(self):
+        daemon = self.start()
+        self.assertIn("(TLS)", daemon.log())
+        host = f"https://127.0.0.1:{daemon.port()}"
+        secure = ("--host", host, "--tls-ca", self.certificate)
+        written = self.place.cli("write", "a/x", "1", "--time", "@1", *secure)
+        self.assertEqual(written.returncode, 0, written.stderr)
+        lines = "".join(f"m,device=curl x={i} {i}\n" for i in range(50_000))
+        posted = subprocess.run(["curl", "-sS", "--fail", "--cacert", self.certificate, "--data-binary", "@-",
+                                 host + "/write"], input=lines, text=True, capture_output=True, check=False,
+                                timeout=TIME_LIMIT_SECONDS)
+        self.assertEqual((posted.returncode, posted.stderr), (0, ""))
+        if shutil.which("mosquitto_pub"):
+            sent = subprocess.run(["mosquitto_pub", "-h", "localhost", "-p", str(daemon.mqtt_port()),
+                                   "--cafile", self.certificate, "-q", "1", "-t", "sensors/a/y", "-m", "2"],
+                                  capture_output=True, text=True, check=False, timeout=TIME_LIMIT_SECONDS)
+            self.assertEqual((sent.returncode, sent.stderr), (0, ""))
+            self.assertIn(",2,float", self.place.cli("last", "a/y", *secure).stdout)
+        exported = self.place.cli("export", "curl", "--format", "csv", *secure)
+        self.assertEqual(exported.stdout.count("\n"), 50_001)
+        # The socket of this machine needs none of it.
+        self.assertEqual(self.place.cli("last", "a/x").returncode, 0)
+
+    def test_who_does_not_trust_it_is_told_how_to(self):
+        daemon = self.start()
+        refused = self.place.cli("status", "--host", f"https://127.0.0.1:{daemon.port()}")
+        self.assertEqual(refused.returncode, 5)
+        self.assertIn("--tls-ca FILE", refused.stderr)
+        clear = self.place.cli("status", "--host", f"http://127.0.0.1:{daemon.port()}")
+        self.assertEqual(clear.returncode, 5)
+
+    def test_a_certificate_that_cannot_be_used_is_one_line_and_exit_code_2(self):
+        os.chmod(self.key, 0o644)
+        served = self.place.cli("serve", "--config", self.place.config)
+        self.assertEqual(served.returncode, 2)
+        self.assertIn("http.tls-cert: ", served.stderr)
+        self.assertIn("chmod 0640", served.stderr)
+        self.assertEqual(served.stderr.count("\n"), 1)
+        checked = self.place.cli("config", "check", self.place.config)
+        self.assertEqual(checked.returncode, 2)
+
+    @unittest.skipUnless(mosquitto.PROGRAM, "mosquitto is not installed")
+    def test_a_brokers_bridge_publishes_through_it(self):
+        daemon = self.start()
+        broker = mosquitto.Broker(f"""connection up
+address localhost:{daemon.mqtt_port()}
+bridge_cafile {self.certificate}
+topic sensors/# out 1
+cleansession false
+notifications false
+restart_timeout 1
+""")
+        self.addCleanup(broker.remove)
+        publisher = mosquitto.Publisher(broker, "sensor")
+        for number in range(100):
+            publisher.publish("sensors/bridge/n", str(number))
+        publisher.settle()
+        until(lambda: self.place.cli("query", "bridge/n", "--format", "csv").stdout.count("\n") == 101,
+              "everything was bridged")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
