@@ -4,7 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "compaction/garbage_probe.h"
 #include "compaction/purge.h"
 #include "file/file_names.h"
 
@@ -24,16 +23,6 @@ constexpr std::int64_t kIdleCheckNs = 1'000'000'000;
 constexpr std::uint64_t kBudgetShare = 4;
 // Where no more than this part overlaps, relocation is cheap at any time.
 constexpr std::uint64_t kLittleOverlapShare = 4;
-
-// A table is cleaned when this part of a sample of it is dead. Under random updates the oldest are
-// cleaned over and over: at 0.4 each byte that users write costs 1.5 bytes of cleaning.
-constexpr double kDeadShare = 0.4;
-constexpr double kQuietDeadShare = 0.1;
-// Tables that are sampled after a merge of level 0, the oldest ones.
-constexpr std::size_t kProbesMax = 64;
-// While writes come, sampling ends after so many in a row that found too little: it costs processor
-// time that writers want, and most stores have nothing dead.
-constexpr std::size_t kFruitlessUnderLoadMax = 8;
 
 // More numbers than a merge can use: of each namespace and run a table and a value table, those
 // that are cut for their size, and tables that end before others of their run.
@@ -138,6 +127,7 @@ Result<bool> Compactor::work() {
 Result<bool> Compactor::pick() {
   waits_for_quiet_ = false;
   const std::shared_ptr<const Version> version = context_.versions.current();
+  follow_garbage(*version);
   // Something may expire at any time: they take turns.
   if (!std::exchange(expired_last_, false) || !is_asked()) {
     EC_ASSIGN_OR_RETURN(expired_last_, pick_expired(*version));
@@ -149,6 +139,7 @@ Result<bool> Compactor::pick() {
   if (auto plan = pick_singles(*version, kSingleRunsMax)) return start(*std::move(plan));
   if (!to_probe_.empty()) return probe(*version);
   if (auto plan = pick_evacuation(*version, EvacuationLimits{})) return start(*std::move(plan));
+  if (auto plan = pick_cleaning(*version)) return start(*std::move(plan));
   EC_ASSIGN_OR_RETURN(const bool picked, pick_window(*version));
   if (picked) return true;
   EC_ASSIGN_OR_RETURN(const bool covered, pick_covered(*version));
@@ -169,81 +160,10 @@ Result<bool> Compactor::pick_settling(const Version& version) {
   if (auto plan = pick_singles(version, kWindowMinIdle)) return start(*std::move(plan));
   if (auto plan = pick_evacuation(version, kQuietEvacuation)) return start(*std::move(plan));
   settled_up_to_ = newest;
-  list_probes(version, kQuietDeadShare);
-  return !to_probe_.empty();
-}
-
-void Compactor::list_probes(const Version& version, double dead_share_min) {
-  to_probe_.clear();
-  to_clean_.clear();
-  dead_bytes_ = probed_bytes_ = 0;
-  dead_share_min_ = dead_share_min;
-  // The largest sequence last: what is old has had most time to die.
-  for (auto at = version.tables.rbegin(); at != version.tables.rend(); ++at) {
-    if ((*at)->level > 0 && (*at)->kind == TableKind::Groups) to_probe_.push_back((*at)->number);
-  }
-  if (to_probe_.size() > kProbesMax) to_probe_.resize(kProbesMax);
-  fruitless_probes_ = 0;
-  for (std::size_t i = to_probe_.size(); i > 1; --i)
-    std::swap(to_probe_[i - 1], to_probe_[random_.below(i)]);
-}
-
-double Compactor::dead_share() const {
-  return static_cast<double>(dead_bytes_) /
-         static_cast<double>(std::max<std::uint64_t>(1, probed_bytes_));
-}
-
-void Compactor::note_dead_share(const Version& version) {
-  std::uint64_t bytes = 0;
-  for (const TablePointer& table : version.tables)
-    if (table->kind == TableKind::Groups) bytes += table->item_bytes();
-  suspected_bytes_ = static_cast<std::uint64_t>(dead_share() * static_cast<double>(bytes));
-}
-
-// Samples one table after the other, until enough of one namespace is worth cleaning.
-Result<bool> Compactor::probe(const Version& version) {
-  const auto find = [&](FileNumber number) {
-    return std::find_if(version.tables.begin(), version.tables.end(),
-                        [&](const TablePointer& table) { return table->number == number; });
-  };
-  const auto found = find(to_probe_.front());
-  to_probe_.pop_front();
-  if (found != version.tables.end()) {
-    EC_ASSIGN_OR_RETURN(
-        const double share,
-        probe_dead_share(context_.tables, plan_cleaning(version, {*found}), random_.next()));
-    const std::uint64_t bytes = (*found)->item_bytes();
-    probed_bytes_ += bytes;
-    dead_bytes_ += static_cast<std::uint64_t>(share * static_cast<double>(bytes));
-    note_dead_share(version);
-    if (share >= dead_share_min_) {
-      to_clean_.push_back((*found)->number);
-      fruitless_probes_ = 0;
-    } else if (++fruitless_probes_ >= kFruitlessUnderLoadMax && !is_idle()) {
-      to_probe_.clear();
-    }
-  }
-  if (to_probe_.empty() && dead_bytes_ > 0 && dead_share() >= kDeadShare) {
-    // One merge of all frees more than it writes, and for less reading.
-    relocates_garbage_ = true;
-    to_clean_.clear();
-    return true;
-  }
-  std::vector<TablePointer> tables;
-  std::uint64_t bytes = 0;
-  for (const FileNumber number : to_clean_) {
-    const auto at = find(number);
-    if (at == version.tables.end()) continue;
-    if (!tables.empty() && tables.front()->namespace_id != (*at)->namespace_id) continue;
-    tables.push_back(*at);
-    bytes += (*at)->item_bytes();
-  }
-  if (tables.empty() || (bytes < kMovedBytesMax && !to_probe_.empty())) return true;
-  std::erase_if(to_clean_, [&](FileNumber number) {
-    return std::any_of(tables.begin(), tables.end(),
-                       [&](const TablePointer& table) { return table->number == number; });
-  });
-  return start(plan_cleaning(version, tables));
+  follow_garbage(version);
+  list_probes(version, 0);
+  settles_garbage_ = true;
+  return true;
 }
 
 Result<bool> Compactor::pick_window(const Version& version) {
@@ -267,10 +187,6 @@ Result<bool> Compactor::pick_window(const Version& version) {
     }
     if (overlap.depth == 1) continue;
     const bool affordable = overlap.overlapping_bytes <= budget_bytes();
-    if (relocates_garbage_) {
-      relocates_garbage_ = false;
-      return start(plan_window(version, window, MergeMode::Relocate));
-    }
     const bool wanted = runs >= (little ? kWindowMinRecords : kWindowMinLoad) && affordable;
     if (idle || wanted || window.runs_in_tree >= kRunsMax) {
       if (!idle) relocated_bytes_ += overlap.overlapping_bytes;
@@ -337,8 +253,8 @@ Status Compactor::commit() {
   remove_unused_value_files(*before, edit);
   const bool from_level0 = is_level0(job_->plan());
   const MergeCounters counters = job_->counters();
-  const std::uint64_t read_bytes = job_->plan().item_bytes();
   const bool relocates = job_->plan().mode != MergeMode::Sink;
+  const bool cleans = job_->plan().mode == MergeMode::Clean;
   const ExpiryView expiry = context_.expiry();
   const std::int64_t expired_by_ns =
       expiry.empty() ? std::numeric_limits<std::int64_t>::min() : expiry.now_ns();
@@ -367,10 +283,7 @@ Status Compactor::commit() {
     }
   }
   note_success();
-  const std::uint64_t freed_bytes = read_bytes - std::min(read_bytes, output.value_bytes);
-  if (relocates) suspected_bytes_ -= std::min(suspected_bytes_.load(), freed_bytes);
-  // New data may have superseded old.
-  if (from_level0) list_probes(*context_.versions.current(), kDeadShare);
+  note_commit(cleans ? output.tables : std::vector<TableMetadata>(), from_level0);
   return ok();
 }
 

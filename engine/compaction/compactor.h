@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "compaction/garbage_ledger.h"
 #include "compaction/merge_job.h"
 #include "compaction/picker.h"
 #include "edgecase/options.h"
@@ -52,6 +53,10 @@ struct CompactorContext {
   // Called once a check while there are rules.
   std::function<Status()> note_expiry;
 };
+
+// Bytes of garbage a useful byte, in value files; `suspected_bytes` of what tables point to count
+// as garbage.
+double garbage_share(const Version& version, std::uint64_t suspected_bytes);
 
 class Compactor {
  public:
@@ -105,10 +110,11 @@ class Compactor {
   bool is_exact() const { return context_.options.expiry == ExpiryMode::Exact; }
   Result<bool> pick_window(const Version& version);
   Result<bool> pick_settling(const Version& version);
-  void list_probes(const Version& version, double dead_share_min);
+  void follow_garbage(const Version& version);
+  void note_commit(const std::vector<TableMetadata>& cleaned, bool from_level0);
+  void list_probes(const Version& version, std::uint64_t age_bytes_min);
   Result<bool> probe(const Version& version);
-  double dead_share() const;
-  void note_dead_share(const Version& version);
+  std::optional<MergePlan> pick_cleaning(const Version& version);
   Result<bool> survey();
   Result<bool> start(MergePlan plan);
   Status commit();
@@ -130,15 +136,14 @@ class Compactor {
   std::unique_ptr<Survey> survey_;
   Window surveyed_;
   std::map<std::vector<FileNumber>, Overlap> overlaps_;  // what surveys said of windows
-  std::deque<FileNumber> to_probe_;                      // tables that may hold much that is dead
-  std::vector<FileNumber> to_clean_;                     // of them, those that do
-  std::uint64_t probed_bytes_ = 0;
-  std::uint64_t dead_bytes_ = 0;       // of them, as far as samples tell
-  bool relocates_garbage_ = false;     // so much is dead that the next window is merged for it
-  double dead_share_min_ = 1;          // what makes cleaning one of them worth it
+  GarbageLedger ledger_;
+  std::deque<FileNumber> to_probe_;   // tables that may hold much that is dead
+  bool settles_garbage_ = false;      // in quiet: little that is dead makes cleaning worth it
+  std::size_t fruitless_probes_ = 0;  // in a row
+  std::size_t rounds_to_skip_ = 0;    // of sampling, since so little was found
+  std::size_t skipped_rounds_ = 0;
   FileNumber settled_up_to_ = 0;       // the newest table when all was probed in quiet
   SeededRandom random_{1};             // for samples
-  std::size_t fruitless_probes_ = 0;   // in a row
   std::vector<TableOutput> given_up_;  // files of edits that did not succeed for certain
   std::shared_ptr<Request> current_;
   std::size_t current_step_ = 0;

@@ -1,43 +1,68 @@
 #include "compaction/garbage_probe.h"
 
+#include "edgecase/random.h"
 #include "table/record_cursor.h"
 
 namespace edgecase::engine {
 namespace {
 
-// Entries of the sampled group that are looked up: each look-up opens a group of a newer run.
-constexpr std::uint64_t kLookedUpMax = 32;
+// Entries that are looked up, each in the newer runs: a share is known to some 6 % then.
+constexpr std::uint64_t kLookedUpMax = 64;
+// At so many places of the table: neighbours cost less, but often live and die together.
+constexpr std::uint64_t kPlaces = 4;
+
+struct Sample {
+  std::uint64_t looked_up = 0;
+  std::uint64_t dead = 0;
+};
+
+// A few entries from where `cursor` stands on.
+Status sample_place(TableCache& tables, const MergePlan& plan, RecordCursor& cursor,
+                    std::uint64_t random, Sample& sample) {
+  std::vector<RecordCursor> newer;
+  for (const MergeInput& run : plan.newer_groups)
+    newer.push_back(tables.records(run, cursor.record().first));
+  for (std::uint64_t left = kLookedUpMax / kPlaces; left > 0 && cursor.valid();) {
+    const std::uint64_t entries = cursor.record().entries;
+    EC_TRY(cursor.open_item());
+    // Every so many, from one of the first on: a share, not a count, is asked for.
+    const std::uint64_t step = (entries + left - 1) / left;
+    const std::uint64_t first = random % step;
+    for (std::uint64_t i = 0; i < entries; ++i) {
+      if (i > 0) cursor.next_entry();
+      EC_TRY(cursor.status());
+      if (i % step != first || left == 0) continue;
+      --left;
+      ++sample.looked_up;
+      const EntryView& entry = cursor.entry();
+      const SoughtKey key(entry.full_key);
+      for (RecordCursor& run : newer) {
+        EC_ASSIGN_OR_RETURN(const bool superseded, run.supersedes(key, entry.sequence));
+        if (!superseded) continue;
+        ++sample.dead;
+        break;
+      }
+    }
+    cursor.next_record();
+  }
+  return cursor.status();
+}
 
 }  // namespace
 
 Result<double> probe_dead_share(TableCache& tables, const MergePlan& plan, std::uint64_t random) {
-  std::vector<RecordCursor> newer;
-  for (const MergeInput& run : plan.newer_groups) newer.push_back(tables.records(run));
-  if (newer.empty()) return 0.0;
-  RecordCursor sample = tables.records(plan.groups.front());
-  sample.select_any(random);
-  EC_TRY(sample.status());
-  const std::uint64_t entries = sample.record().entries;
-  EC_TRY(sample.open_item());
-  // Every so many, from one of the first on: a share, not a count, is asked for.
-  const std::uint64_t step = (entries + kLookedUpMax - 1) / kLookedUpMax;
-  const std::uint64_t first = (random >> 16) % step;
-  std::uint64_t looked_up = 0;
-  std::uint64_t dead = 0;
-  for (std::uint64_t i = 0; i < entries; ++i) {
-    if (i > 0) sample.next_entry();
-    EC_TRY(sample.status());
-    if (i % step != first) continue;
-    ++looked_up;
-    const EntryView& entry = sample.entry();
-    for (RecordCursor& cursor : newer) {
-      EC_ASSIGN_OR_RETURN(const bool superseded, cursor.supersedes(entry.full_key, entry.sequence));
-      if (!superseded) continue;
-      ++dead;
-      break;
-    }
+  if (plan.newer_groups.empty()) return 0.0;
+  SeededRandom draws(random);
+  Sample sample;
+  for (std::uint64_t place = 0; place < kPlaces; ++place) {
+    RecordCursor cursor = tables.records(plan.groups.front());
+    cursor.select_any(draws.next());
+    EC_TRY(cursor.status());
+    EC_TRY(sample_place(tables, plan, cursor, draws.next(), sample));
   }
-  return looked_up == 0 ? 0.0 : static_cast<double>(dead) / static_cast<double>(looked_up);
+  return sample.looked_up == 0
+             ? 0.0
+             : static_cast<double>(sample.dead) / static_cast<double>(sample.looked_up);
 }
 
 }  // namespace edgecase::engine

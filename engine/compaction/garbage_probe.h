@@ -1,6 +1,6 @@
 // Which part of a table's entries newer runs supersede: deduced from a sample, since groups do not
-// say which of their keys are dead. Costs one group and, for a few of its keys, one of every newer
-// run.
+// say which of their keys are dead. Costs a few groups and, of every newer run, a few blocks of
+// records and the groups that hold what is dead.
 #pragma once
 
 #include "compaction/merge_plan.h"

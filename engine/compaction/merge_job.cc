@@ -26,7 +26,12 @@ MergeJob::MergeJob(TableCache& tables, TableWriterContext context, MergePlan pla
       singles_(std::make_unique<RecordMerge>(tables, plan_.singles)),
       place_{plan_.output_level,    plan_.output_run, plan_.one_sequence,
              plan_.purged_sequence, plan_.rule_epoch, plan_.barriers} {
-  for (const MergeInput& input : plan_.newer_groups) newer_groups_.push_back(tables.records(input));
+  if (!plan_.singles.empty()) open_newer_groups();
+}
+
+void MergeJob::open_newer_groups() {
+  for (const MergeInput& input : plan_.newer_groups)
+    newer_groups_.push_back(tables_.records(input));
 }
 
 Result<bool> MergeJob::step(std::uint64_t written_bytes, std::uint64_t turns) {
@@ -51,34 +56,17 @@ Status MergeJob::next_phase() {
   if (phase_ == Phase::Singles) {
     singles_.reset();
     newer_groups_.clear();
+    if (plan_.mode == MergeMode::Clean) open_newer_groups();
     newer_singles_ = std::make_unique<RecordMerge>(tables_, plan_.singles);
-    phase_ = Phase::Groups;
-    if (plan_.mode == MergeMode::Clean && next_cleaned()) return ok();
     groups_ = std::make_unique<RecordMerge>(tables_, plan_.groups);
+    phase_ = Phase::Groups;
     return ok();
   }
-  if (plan_.mode == MergeMode::Clean && next_cleaned()) return ok();
+  newer_groups_.clear();
   groups_.reset();
   newer_singles_.reset();
   phase_ = Phase::Done;
   return output_.finish();
-}
-
-// The next input, and every other run that may hold something newer than it.
-bool MergeJob::next_cleaned() {
-  if (cleaned_ == plan_.groups.size()) return false;
-  const MergeInput& input = plan_.groups[cleaned_];
-  newer_groups_.clear();
-  for (const MergeInput& newer : plan_.newer_groups)
-    newer_groups_.push_back(tables_.records(newer));
-  for (const MergeInput& other : plan_.groups)
-    if (&other != &input) newer_groups_.push_back(tables_.records(other));
-  groups_ = std::make_unique<RecordMerge>(tables_, std::vector<MergeInput>{input});
-  place_.level = input.front()->level;
-  place_.run = input.front()->run;
-  place_.one_sequence = plan_.own_sequences[cleaned_];
-  ++cleaned_;
-  return true;
 }
 
 // Tables are of one namespace: what is open is closed when another begins.
@@ -148,8 +136,9 @@ Result<bool> MergeJob::is_dead_single(const UMetaRecord& record) {
 
 // The key may have become a small value since, or a delete, which lies in a group.
 Result<bool> MergeJob::is_superseded_by_group(ByteView full_key, SequenceNumber sequence) {
+  const SoughtKey key(full_key);
   for (RecordCursor& cursor : newer_groups_) {
-    EC_ASSIGN_OR_RETURN(const bool superseded, cursor.supersedes(full_key, sequence));
+    EC_ASSIGN_OR_RETURN(const bool superseded, cursor.supersedes(key, sequence));
     if (superseded) return true;
   }
   return false;
@@ -160,14 +149,7 @@ bool MergeJob::may_hold_older(ByteView full_key, SequenceNumber sequence) const 
     return table->sequence_min < sequence && ByteView(table->smallest) <= full_key &&
            full_key <= ByteView(table->largest);
   };
-  if (std::any_of(plan_.others.begin(), plan_.others.end(), may)) return true;
-  if (plan_.mode != MergeMode::Clean) return false;
-  // Cleaning merges no input with another: each may carry what it holds.
-  for (std::size_t i = 0; i < plan_.groups.size(); ++i) {
-    const MergeInput& input = plan_.groups[i];
-    if (i + 1 != cleaned_ && std::any_of(input.begin(), input.end(), may)) return true;
-  }
-  return false;
+  return std::any_of(plan_.others.begin(), plan_.others.end(), may);
 }
 
 Status MergeJob::sink_group() {
@@ -227,13 +209,15 @@ Status MergeJob::merge_group() {
     groups_->settle();
     return ok();
   }
-  if (plan_.mode == MergeMode::Clean) return clean_group();
   ByteView second;
   const bool overlaps = groups_->second_key(second) && second <= record.last;
   // In a gap of an open item: cutting its entries apart must not leave crumbs.
   const bool crumbs = open_items_ > 0 && output_.gathered_bytes() > 0 &&
                       output_.gathered_bytes() < threshold_bytes_;
-  const bool rewrites = verdict == DropRule::Verdict::Rewrite || has_deletes_to_drop(record);
+  const bool cleans = plan_.mode == MergeMode::Clean;
+  if (cleans && !overlaps && open_items_ == 0) return clean_group();
+  const bool rewrites =
+      cleans || verdict == DropRule::Verdict::Rewrite || has_deletes_to_drop(record);
   if (!overlaps && !crumbs && !rewrites) {
     // Only what is covered goes: an item that lies around a range delete would otherwise be written
     // anew in every merge, and leave garbage that calls for the next one.
@@ -331,7 +315,16 @@ Status MergeJob::merge_entry() {
   }
   counters_.seen_entries += equals.size();
   counters_.superseded_entries += equals.size() - 1;
-  EC_TRY(emit(groups_->cursor(newest).entry()));
+  const EntryView& entry = groups_->cursor(newest).entry();
+  bool superseded = false;
+  if (plan_.mode == MergeMode::Clean) {
+    EC_ASSIGN_OR_RETURN(superseded, is_superseded_by_group(entry.full_key, entry.sequence));
+  }
+  if (superseded) {
+    ++counters_.superseded_entries;
+  } else {
+    EC_TRY(emit(entry));
+  }
   for (const std::size_t input : equals) {
     groups_->cursor(input).next_entry();
     if (!groups_->cursor(input).is_open()) --open_items_;

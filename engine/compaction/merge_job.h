@@ -37,7 +37,7 @@ class MergeJob {
   Status turn();
   Status enter(ByteView key, TableKind kind);
   Status next_phase();
-  bool next_cleaned();
+  void open_newer_groups();
 
   // Single values.
   Status merge_single();
@@ -77,7 +77,6 @@ class MergeJob {
   bool entered_ = false;
   NamespaceId namespace_id_ = 0;
   MergeOutput::Place place_;
-  std::size_t cleaned_ = 0;                 // inputs, to Clean: one after another
   std::vector<std::size_t> slot_of_input_;  // where its last record went
 };
 

@@ -135,7 +135,8 @@ Status MergeOutput::close_table(Slot& slot) {
   bytes_written_ += table.size_bytes;
   output_.tables.push_back(std::move(table));
   slot.table.reset();
-  return ok();
+  // What lies in one table is to lie in files of its own, so that they come free together.
+  return values_.close_full(kMergedValueFileBytesMax / 2, output_);
 }
 
 Result<ValueTableWriter*> MergeOutput::open_values(const ItemExpiry& expiry) {

@@ -48,20 +48,6 @@ void find_newer_groups(const Version& version, const Bounds& bounds,
   }
 }
 
-// The sequence that all entries of `input` may share, if no other table comes in between.
-std::optional<SequenceNumber> own_sequence(const Version& version, const MergeInput& input) {
-  Bounds bounds;
-  bounds.add(input);
-  const bool between =
-      std::any_of(version.tables.begin(), version.tables.end(), [&](const TablePointer& table) {
-        return !bounds.numbers.contains(table->number) && table->largest >= bounds.smallest &&
-               table->smallest <= bounds.largest && table->sequence_min <= bounds.sequence_max &&
-               table->sequence_max >= bounds.sequence_min;
-      });
-  if (between) return std::nullopt;
-  return bounds.sequence_max;
-}
-
 }  // namespace
 
 void MergePlan::set_surroundings(const Version& version) {
@@ -101,9 +87,6 @@ void MergePlan::set_surroundings(const Version& version) {
     const ValueFileMetadata& file = version.value_files.at(number);
     evacuated_expiry[number] = {file.bucket, file.expiry_min_ns, file.time_min_ns};
   }
-  own_sequences.clear();
-  if (mode == MergeMode::Clean)
-    for (const MergeInput& input : groups) own_sequences.push_back(own_sequence(version, input));
   one_sequence.reset();
   // A large value keeps its own sequence: with some of them here, groups must keep theirs.
   if (!between && singles.empty() && !groups.empty()) one_sequence = bounds.sequence_max;

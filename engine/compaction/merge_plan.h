@@ -19,8 +19,9 @@ enum class MergeMode : unsigned char {
   // Step 2: items that overlap are read, merged entry by entry and written again; the others are
   // carried by reference. One run comes out.
   Relocate,
-  // Parts of runs, each by itself and staying in its run: entries that other runs supersede are
-  // left out. An item with few of them is carried by reference.
+  // The same, of items that overlap nothing among the inputs too, and what runs that are not merged
+  // supersede is left out. An item that stands alone and of which little is dead is carried by
+  // reference.
   Clean,
 };
 
@@ -47,7 +48,6 @@ struct MergePlan {
   // and, if nothing of them comes between the sequences of the inputs, the one sequence that
   // entries of rewritten groups may share (saving their sequence column).
   std::optional<SequenceNumber> one_sequence;
-  std::vector<std::optional<SequenceNumber>> own_sequences;  // to Clean: of each of the groups
   // Where tables begin that stay in the run that the output becomes part of, ascending.
   std::vector<Bytes> barriers;
   // What holds for the output (TableMetadata): the least of the inputs. Whoever starts a Relocate,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 #include <span>
 #include <utility>
@@ -31,6 +32,12 @@ void add_run(MergePlan& plan, const Run& run) {
 
 // Less garbage in a file is not worth a merge: head, index and tail of a small one.
 constexpr std::uint64_t kFileOverheadBytes = 4096;
+
+// A file is a table's own when others use no more than this part of it.
+constexpr std::uint64_t kOwnFileShare = 8;
+
+// So little lives in such a file that it is emptied whatever the garbage is in all.
+constexpr double kNearlyEmptyShare = 0.9;
 
 bool points_into(const TablePointer& table, const std::set<FileNumber>& files) {
   return std::any_of(table->value_files.begin(), table->value_files.end(),
@@ -161,9 +168,9 @@ std::optional<MergePlan> pick_evacuation(const Version& version, const Evacuatio
     if (share >= limits.file_share && dead >= kFileOverheadBytes)
       emptiest.push_back({share, number});
   }
-  if (static_cast<double>(garbage) < limits.garbage_share * static_cast<double>(total))
-    return std::nullopt;
   std::sort(emptiest.rbegin(), emptiest.rend());
+  if (static_cast<double>(garbage) < limits.garbage_share * static_cast<double>(total))
+    std::erase_if(emptiest, [](const auto& file) { return file.first < kNearlyEmptyShare; });
   std::vector<FileNumber> files;
   for (const auto& [share, number] : emptiest) files.push_back(number);
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -172,10 +179,30 @@ std::optional<MergePlan> pick_evacuation(const Version& version, const Evacuatio
   return std::nullopt;
 }
 
-MergePlan plan_cleaning(const Version& version, const std::vector<TablePointer>& tables) {
+MergePlan plan_cleaning(const Version& version, NamespaceId id,
+                        const std::set<FileNumber>& chosen) {
   MergePlan plan;
   plan.mode = MergeMode::Clean;
-  for (const TablePointer& table : tables) plan.groups.push_back({table});
+  const auto tree = version.trees.find(id);
+  if (tree == version.trees.end()) return plan;
+  for (const Run& run : tree->second) {
+    MergeInput input;
+    std::copy_if(run.tables.begin(), run.tables.end(), std::back_inserter(input),
+                 [&](const TablePointer& table) { return chosen.contains(table->number); });
+    if (input.empty()) continue;
+    plan.output_run = plan.groups.empty() ? run.number : 0;
+    plan.output_level =
+        std::max(plan.output_level, plan.groups.empty() ? run.level : level_below(run.level));
+    plan.groups.push_back(std::move(input));
+  }
+  // What is carried would keep whole files for little. Those that others use as well stay.
+  std::map<FileNumber, std::uint64_t> used;
+  for (const MergeInput& input : plan.groups)
+    for (const TablePointer& table : input)
+      for (const ValueFileUse& use : table->value_files) used[use.file_number] += use.bytes;
+  for (const auto& [number, bytes] : used)
+    if (bytes >= version.live_bytes.at(number) / kOwnFileShare * (kOwnFileShare - 1))
+      plan.evacuated.insert(number);
   plan.set_surroundings(version);
   return plan;
 }

@@ -52,8 +52,9 @@ struct EvacuationLimits {
 inline constexpr std::uint64_t kMovedBytesMax = 64u << 20;  // at once
 std::optional<MergePlan> pick_evacuation(const Version& version, const EvacuationLimits& limits);
 
-// Takes out of each of these tables, of one namespace, what newer runs supersede.
-MergePlan plan_cleaning(const Version& version, const std::vector<TablePointer>& tables);
+// Takes out of these tables of groups, of one namespace, what newer runs supersede. Those of one
+// run stay in it, those of several become one.
+MergePlan plan_cleaning(const Version& version, NamespaceId id, const std::set<FileNumber>& chosen);
 
 // Everything of a namespace between two full keys into one run. Nothing when that would change
 // nothing.

@@ -139,7 +139,8 @@ class EngineImpl final : public Engine {
   bool values_layer_is_used() const;
   void publish_version();
   double compaction_debt() const;
-  void wait_for_compaction();
+  void set_pace();
+  void keep_pace(std::uint64_t bytes);
 
   // retention.cc
   ExpiryView expiry_view(NamespaceId id) const;
@@ -175,11 +176,13 @@ class EngineImpl final : public Engine {
   SequenceNumber last_sequence_ = 0;
   std::int64_t heal_not_before_ns_ = 0;  // boot time
   std::int64_t heal_delay_ns_ = 0;
+  std::int64_t owed_ns_ = 0;  // of pauses; less than 0: they were longer than asked for
 
   mutable Mutex mutex_;
   std::deque<Writer*> writers_ EC_GUARDED_BY(mutex_);
   std::shared_ptr<const ReadView> view_ EC_GUARDED_BY(mutex_);
   SequenceNumber visible_ EC_GUARDED_BY(mutex_) = 0;
+  CondVar pace_;           // nobody notifies it
   CondVar flush_changed_;  // a flush ended, well or not, or a merge
   bool flush_scheduled_ EC_GUARDED_BY(mutex_) = false;
   bool retry_scheduled_ EC_GUARDED_BY(mutex_) = false;
@@ -198,6 +201,7 @@ class EngineImpl final : public Engine {
   // The flush lane's: files that an edit named which did not succeed for certain.
   std::vector<TableOutput> given_up_;
   FileNumberBlock file_numbers_;
+  std::atomic<double> pause_ns_per_byte_{0};
   std::atomic<Layer> compaction_failure_layer_{Layer::Values};
 
   // Added to by the leader alone.

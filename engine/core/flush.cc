@@ -21,15 +21,20 @@ constexpr std::int64_t kRetryDelayMaxNs = 10'000'000'000;
 constexpr std::int64_t kStallMaxNs = 10'000'000'000;
 constexpr std::int64_t kStallSliceNs = 100'000'000;
 
-// Writers that outrun merges are slowed down, once a memtable: not at all at the first number of
-// tables in level 0, or of garbage bytes a useful byte, by the whole delay at the second.
+// Writers that outrun merges are slowed down: not at all at the first number of tables in level 0,
+// or of garbage bytes a useful byte, to the least rate at the second. In between the pause a byte
+// grows with the square of the debt, so that writers settle at the rate that merges keep up with.
 constexpr double kLevel0SlowMin = 64;
 constexpr double kLevel0SlowMax = 256;
-constexpr double kGarbageSlowMin = 0.3;
-constexpr double kGarbageSlowMax = 1.0;
+constexpr double kGarbageSlowMin = 0.18;
+constexpr double kGarbageSlowMax = 0.4;
 constexpr std::uint64_t kGarbageSlowMinBytes = 16u << 20;  // less is not worth a delay
-constexpr std::int64_t kSlowdownMaxNs = 1'000'000'000;
-constexpr std::int64_t kSlowdownSliceNs = 5'000'000;
+constexpr double kPauseMaxNsPerByte = 500;                 // 2 MB/s
+// A pause is no shorter, or it would cost more than it brings, and no longer: what is owed beyond
+// it is for later writes, and beyond so much it is remitted.
+constexpr std::int64_t kPauseMinNs = 50'000;
+constexpr std::int64_t kPauseMaxNs = 2'000'000;
+constexpr std::int64_t kOwedMaxNs = 100'000'000;
 
 constexpr SequenceNumber kEverySequence = UINT64_MAX >> 2;
 
@@ -37,7 +42,6 @@ constexpr SequenceNumber kEverySequence = UINT64_MAX >> 2;
 
 Status EngineImpl::rotate_memtable() {
   if (active_->entry_count() == 0) return ok();
-  if (active_->memory_bytes() >= memtable_bytes_) wait_for_compaction();
   for (;;) {
     MutexLock lock(mutex_);
     if (view_->immutables.size() < kImmutablesMax) break;
@@ -60,39 +64,45 @@ Status EngineImpl::rotate_memtable() {
 
 // How far merges are behind: 0 nothing, 1 as far as may be.
 double EngineImpl::compaction_debt() const {
+  if (!compactor_->failure().ok()) return 0;  // waiting would not help
   const std::shared_ptr<const Version> version = versions_->current();
   const auto between = [](double value, double none, double whole) {
     return std::clamp((value - none) / (whole - none), 0.0, 1.0);
   };
-  std::uint64_t total = 0;
-  for (const auto& [number, file] : version->value_files) total += file.size_bytes;
-  std::uint64_t live = 0;
-  for (const auto& [number, bytes] : version->live_bytes) live += bytes;
-  const std::uint64_t useful = live - std::min(live, compactor_->suspected_bytes());
+  std::uint64_t bytes = 0;
+  for (const auto& [number, live_bytes] : version->live_bytes) bytes += live_bytes;
   const double garbage =
-      useful < kGarbageSlowMinBytes
-          ? 0
-          : static_cast<double>(total - std::min(total, useful)) / static_cast<double>(useful);
+      bytes < kGarbageSlowMinBytes ? 0 : garbage_share(*version, compactor_->suspected_bytes());
   return std::max(
       between(static_cast<double>(version->level0.size()), kLevel0SlowMin, kLevel0SlowMax),
       between(garbage, kGarbageSlowMin, kGarbageSlowMax));
 }
 
-// Once a memtable. The mutex is free while it waits.
-void EngineImpl::wait_for_compaction() {
-  if (!compactor_->failure().ok()) return;
+// After each flush and merge.
+void EngineImpl::set_pace() {
   const double debt = compaction_debt();
-  const auto delay_ns = static_cast<std::int64_t>(debt * static_cast<double>(kSlowdownMaxNs));
-  if (delay_ns < kSlowdownSliceNs) return;
-  const std::int64_t begin_ns = environment_.clock.boot_ns();
-  std::int64_t waited_ns = 0;
-  while (waited_ns < delay_ns && compaction_debt() > debt / 2) {
-    if (environment_.executor.run_one()) continue;
-    MutexLock lock(mutex_);
-    if (!flush_changed_.wait_for(mutex_, kSlowdownSliceNs)) waited_ns += kSlowdownSliceNs;
+  pause_ns_per_byte_.store(debt * debt * kPauseMaxNsPerByte, std::memory_order_relaxed);
+}
+
+// The leader's, after it has written `bytes`: many short pauses, none that is long.
+void EngineImpl::keep_pace(std::uint64_t bytes) {
+  const double pause_ns_per_byte = pause_ns_per_byte_.load(std::memory_order_relaxed);
+  if (pause_ns_per_byte <= 0) {
+    owed_ns_ = 0;
+    return;
   }
-  const std::int64_t stalled_ns = environment_.clock.boot_ns() - begin_ns;
-  stall_ns_.fetch_add(static_cast<std::uint64_t>(std::max<std::int64_t>(stalled_ns, 0)));
+  owed_ns_ += static_cast<std::int64_t>(pause_ns_per_byte * static_cast<double>(bytes));
+  if (owed_ns_ < kPauseMinNs) return;
+  const std::int64_t begin_ns = environment_.clock.boot_ns();
+  // A single-threaded executor does its work instead.
+  if (!environment_.executor.run_one()) {
+    MutexLock lock(mutex_);
+    static_cast<void>(pace_.wait_for(mutex_, std::min(owed_ns_, kPauseMaxNs)));
+  }
+  const std::int64_t paused_ns =
+      std::max<std::int64_t>(environment_.clock.boot_ns() - begin_ns, kPauseMinNs);
+  stall_ns_.fetch_add(static_cast<std::uint64_t>(paused_ns));
+  owed_ns_ = std::clamp<std::int64_t>(owed_ns_ - paused_ns, -kPauseMaxNs, kOwedMaxNs);
 }
 
 // Returns when a flush has succeeded since `flushes_before`. Busy when flushes fail or hang. The
@@ -231,12 +241,14 @@ Status EngineImpl::commit_tables(const TableOutput& output, const Memtable& memt
   wal_->release_before(oldest_wal_segment);
   for (const TableOutput& abandoned : given_up_) remove_tables(abandoned);
   given_up_.clear();
+  set_pace();
   compactor_->wake();
   return ok();
 }
 
 // Shows readers the tables as they are now.
 void EngineImpl::publish_version() {
+  set_pace();
   MutexLock lock(mutex_);
   auto view = std::make_shared<ReadView>(*view_);
   view->version = versions_->current();

@@ -124,6 +124,7 @@ void EngineImpl::finish_group() {
 
 void EngineImpl::commit_group() {
   add_alone(commit_groups_, 1);
+  const std::uint64_t bytes_before = user_bytes_written_.load(std::memory_order_relaxed);
   for (std::size_t at = 0; at < group_.size();) {
     const Status prepared = prepare_for(*group_[at]->batch);
     if (!prepared.ok()) {
@@ -132,6 +133,7 @@ void EngineImpl::commit_group() {
     }
     at = commit_run(at);
   }
+  keep_pace(user_bytes_written_.load(std::memory_order_relaxed) - bytes_before);
 }
 
 std::size_t EngineImpl::commit_run(std::size_t begin) {

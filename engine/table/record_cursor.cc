@@ -6,14 +6,27 @@
 
 namespace edgecase::engine {
 
+std::uint64_t SoughtKey::hash_for(ItemType type) const {
+  std::optional<std::uint64_t>& hash = hashes_[type == ItemType::SeriesGroup ? 1 : 0];
+  if (!hash) hash = filter_hash(type, full_key_);
+  return *hash;
+}
+
 RecordCursor::RecordCursor(std::shared_ptr<TableFiles> files,
-                           std::vector<std::shared_ptr<const TableMetadata>> tables)
+                           std::vector<std::shared_ptr<const TableMetadata>> tables, ByteView from)
     : files_(std::move(files)), tables_(std::move(tables)) {
-  if (tables_.empty() || !open_table(0) || !load_block(0)) return;
-  select(0);
+  if (tables_.empty()) return;
+  if (from.empty()) {
+    if (open_table(0) && load_block(0)) select(0);
+    return;
+  }
+  std::size_t table = 0;
+  while (table < tables_.size() && ByteView(tables_[table]->largest) < from) ++table;
+  if (table < tables_.size()) seek_table(table, from);
 }
 
 void RecordCursor::select(std::size_t record_index) {
+  searched_.close();
   record_index_ = record_index;
   record_ = block_->record(record_index);
   valid_ = true;
@@ -56,13 +69,24 @@ void RecordCursor::next_record() {
 void RecordCursor::seek_record(ByteView full_key) {
   if (!valid_ || record_.last >= full_key) return;
   item_.close();
+  // Whoever walks along stands one before.
+  if (record_index_ + 1 < block_->size()) {
+    select(record_index_ + 1);
+    if (record_.last >= full_key) return;
+  }
   std::size_t table = table_index_;
   while (table < tables_.size() && ByteView(tables_[table]->largest) < full_key) ++table;
   if (table == tables_.size()) {
+    searched_.close();
     valid_ = false;
     return;
   }
-  const bool other_table = table != table_index_;
+  seek_table(table, full_key);
+}
+
+// `full_key` is at most the last one of the table.
+void RecordCursor::seek_table(std::size_t table, ByteView full_key) {
+  const bool other_table = table_ == nullptr || table != table_index_;
   if (other_table && !open_table(table)) return;
   const std::size_t block = table_->find_block(full_key);
   const bool in_table = block < table_->blocks().size();
@@ -77,7 +101,7 @@ void RecordCursor::seek_record(ByteView full_key) {
 
 Status RecordCursor::open_item() {
   if (item_.is_open()) return ok();
-  auto item = files_->item(record_, false);
+  auto item = files_->item(record_, false, &ahead_);
   if (!item.ok()) {
     fail(item.status());
   } else if (!item_.open(record_, *std::move(item))) {
@@ -100,25 +124,29 @@ void RecordCursor::next_entry() {
   move_to(entry_index_ + 1);
 }
 
-Result<std::optional<SequenceNumber>> RecordCursor::find_entry(ByteView full_key) {
-  if (!record_.filter.empty() &&
-      !filter_may_contain(record_.filter, *filter_hash(record_.type, full_key)))
+Result<std::optional<SequenceNumber>> RecordCursor::find_entry(const SoughtKey& key) {
+  if (!record_.filter.empty() && !filter_may_contain(record_.filter, key.hash_for(record_.type)))
     return {std::nullopt};
-  EC_ASSIGN_OR_RETURN(auto item, files_->item(record_, true));
-  ItemReader entries;
+  if (!searched_.is_open()) {
+    EC_ASSIGN_OR_RETURN(auto item, files_->item(record_, false, &ahead_));
+    if (!searched_.open(record_, std::move(item))) {
+      searched_.close();
+      return files_->disagreement(record_);
+    }
+  }
   std::size_t index = 0;
-  if (!entries.open(record_, std::move(item)) || !entries.lower_bound(full_key, index) ||
-      index >= entries.entry_count() || !entries.move_to(index))
-    return files_->disagreement(record_);
-  if (entries.entry().full_key != full_key) return {std::nullopt};
-  return {entries.entry().sequence};
+  const bool found = searched_.lower_bound(key.full_key(), index) &&
+                     index < searched_.entry_count() && searched_.move_to(index);
+  if (!found) return files_->disagreement(record_);
+  if (searched_.entry().full_key != key.full_key()) return {std::nullopt};
+  return {searched_.entry().sequence};
 }
 
-Result<bool> RecordCursor::supersedes(ByteView full_key, SequenceNumber sequence) {
-  seek_record(full_key);
+Result<bool> RecordCursor::supersedes(const SoughtKey& key, SequenceNumber sequence) {
+  seek_record(key.full_key());
   EC_TRY(status_);
-  if (!valid_ || record_.first > full_key || record_.sequence_max <= sequence) return false;
-  EC_ASSIGN_OR_RETURN(const auto found, find_entry(full_key));
+  if (!valid_ || record_.first > key.full_key() || record_.sequence_max <= sequence) return false;
+  EC_ASSIGN_OR_RETURN(const auto found, find_entry(key));
   return found && *found > sequence;
 }
 

@@ -2,7 +2,8 @@
 // when asked to. What merges are made of. Forward only; nothing it reads is left in the cache.
 //
 // It stands on a record, or, once open_item() was called, on an entry of it. Owned by one thread;
-// holds one block of records and at most one item.
+// holds one block of records, at most two items, and kReadAheadMaxBytes where items follow each
+// other.
 #pragma once
 
 #include <memory>
@@ -13,11 +14,26 @@
 
 namespace edgecase::engine {
 
+// A key that is looked for in many runs: what filters are asked with is computed once.
+class SoughtKey {
+ public:
+  // The key is borrowed.
+  explicit SoughtKey(ByteView full_key) : full_key_(full_key) {}
+
+  ByteView full_key() const { return full_key_; }
+  std::uint64_t hash_for(ItemType type) const;
+
+ private:
+  ByteView full_key_;
+  mutable std::optional<std::uint64_t> hashes_[2];  // of plain groups, of series groups
+};
+
 class RecordCursor {
  public:
-  // `tables` are of one run, in key order.
+  // `tables` are of one run, in key order. It begins with the first record whose last key is at or
+  // after `from`.
   RecordCursor(std::shared_ptr<TableFiles> files,
-               std::vector<std::shared_ptr<const TableMetadata>> tables);
+               std::vector<std::shared_ptr<const TableMetadata>> tables, ByteView from = {});
   RecordCursor(RecordCursor&&) = default;
 
   // False at the end, and after an error: look at status().
@@ -43,10 +59,11 @@ class RecordCursor {
   Status rewind_item();
   // To the next entry; behind the last one to the next record, not opened.
   void next_entry();
-  // The sequence of the entry of `full_key` in this item, which the filter may rule out unread.
-  Result<std::optional<SequenceNumber>> find_entry(ByteView full_key);
-  // Seeks, and answers whether an entry of `full_key` is newer than `sequence`.
-  Result<bool> supersedes(ByteView full_key, SequenceNumber sequence);
+  // The sequence of the entry of `key` in this item, which the filter may rule out unread. The item
+  // stays open for the next key.
+  Result<std::optional<SequenceNumber>> find_entry(const SoughtKey& key);
+  // Seeks, and answers whether an entry of `key` is newer than `sequence`.
+  Result<bool> supersedes(const SoughtKey& key, SequenceNumber sequence);
   // To some record of the first table, whichever `random` says.
   void select_any(std::uint64_t random);
   // The bytes of the item as it lies, checked.
@@ -57,6 +74,7 @@ class RecordCursor {
   bool open_table(std::size_t index);
   void select(std::size_t record_index);
   bool load_block(std::size_t index);
+  void seek_table(std::size_t table, ByteView full_key);
   bool move_to(std::size_t index);
 
   const std::shared_ptr<TableFiles> files_;
@@ -69,7 +87,9 @@ class RecordCursor {
   std::size_t block_index_ = 0;
   std::size_t record_index_ = 0;
   UMetaRecord record_;  // views block_
+  ReadAhead ahead_;
   ItemReader item_;
+  ItemReader searched_;  // the same item, where find_entry() has opened it
   std::size_t entry_index_ = 0;
 };
 

@@ -54,8 +54,9 @@ std::unique_ptr<EntryCursor> TableCache::cursor(std::shared_ptr<const TableMetad
       TableCursorOptions{Bytes(lower), Bytes(upper), direction, fill_cache});
 }
 
-RecordCursor TableCache::records(std::vector<std::shared_ptr<const TableMetadata>> tables) {
-  return RecordCursor(files_, std::move(tables));
+RecordCursor TableCache::records(std::vector<std::shared_ptr<const TableMetadata>> tables,
+                                 ByteView from) {
+  return RecordCursor(files_, std::move(tables), from);
 }
 
 Result<std::vector<TableCache::ItemSpan>> TableCache::items(

@@ -52,8 +52,10 @@ class TableCache {
   std::unique_ptr<EntryCursor> cursor(std::shared_ptr<const TableMetadata> table, ByteView lower,
                                       ByteView upper, Direction direction, bool fill_cache);
 
-  // The items of a run, for merges. `tables` are in key order.
-  RecordCursor records(std::vector<std::shared_ptr<const TableMetadata>> tables);
+  // The items of a run, for merges, from the first that reaches to `from` on. `tables` are in key
+  // order.
+  RecordCursor records(std::vector<std::shared_ptr<const TableMetadata>> tables,
+                       ByteView from = {});
 
   // One step a whole item, for counting without reading values.
   struct ItemSpan {

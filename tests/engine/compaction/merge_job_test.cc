@@ -159,7 +159,7 @@ TEST_CASE("what is merged of a run does not reach over tables of it that stay") 
   CHECK_FALSE(pick_evacuation(*store.state.version, EvacuationLimits{}));
 }
 
-TEST_CASE("cleaning two runs at once keeps a delete for what the other still holds") {
+TEST_CASE("cleaning keeps a delete for what other runs hold, and makes one run of several") {
   MergeFixture store;
   std::vector<OwnedEntry> old_entries;
   for (int i = 0; i < 100; ++i)
@@ -182,15 +182,48 @@ TEST_CASE("cleaning two runs at once keeps a delete for what the other still hol
   const auto before = store.contents({old_run, newer, newest});
   REQUIRE(before.size() == 100);
 
-  for (const auto& both : {std::vector{old_run, newer}, std::vector{newer, old_run}}) {
-    const MergeCounters counters = store.merge(plan_cleaning(*store.state.version, both));
-    CHECK(counters.carried_items == 1);
-    CHECK(counters.rewritten_items == 1);
-    CHECK(counters.superseded_entries == 5);
-    std::vector<TablePointer> after = store.tables;
-    after.push_back(newest);
-    CHECK(store.contents(after) == before);
-  }
+  const Version& version = *store.state.version;
+  const MergeCounters alone = store.merge(plan_cleaning(version, 1, {newer->number}));
+  CHECK(alone.rewritten_items == 1);
+  CHECK(alone.superseded_entries == 5);
+  CHECK(alone.dropped_deletes == 0);
+  CHECK(store.tables.front()->run == newer->run);
+  CHECK(store.contents({old_run, store.tables.front(), newest}) == before);
+
+  const MergeCounters both =
+      store.merge(plan_cleaning(version, 1, {old_run->number, newer->number}));
+  CHECK(both.rewritten_items == 2);
+  CHECK(both.superseded_entries == 10);  // five by a delete, five by the newest
+  CHECK(both.dropped_deletes == 5);
+  REQUIRE(store.tables.size() == 1);
+  CHECK(store.tables.front()->run == store.tables.front()->number);
+  std::vector<TablePointer> after = store.tables;
+  after.push_back(newest);
+  CHECK(store.contents(after) == before);
+}
+
+TEST_CASE("cleaning frees the files of what it cleans, also of groups that all live") {
+  MergeFixture store;
+  store.options.group_bytes = 256;
+  std::vector<OwnedEntry> old_entries;
+  for (int i = 0; i < 400; ++i)
+    old_entries.push_back(
+        {key_of(i), static_cast<SequenceNumber>(i + 1), EntryKind::Put, Bytes(20, 'o')});
+  std::vector<OwnedEntry> newer_entries;
+  for (int i = 0; i < 200; ++i)
+    newer_entries.push_back(
+        {key_of(i), static_cast<SequenceNumber>(i + 1001), EntryKind::Put, "n"});
+  const TablePointer old_run = store.add_run(old_entries);
+  const TablePointer newer = store.add_run(newer_entries);
+  const auto before = store.contents({old_run, newer});
+  const MergePlan plan = plan_cleaning(*store.state.version, 1, {old_run->number});
+  const MergeCounters counters = store.merge(plan);
+  CHECK(counters.superseded_entries == 200);
+  CHECK(counters.carried_items == 0);
+  CHECK(counters.copied_items > 10);
+  CHECK(store.contents({newer, store.tables.front()}) == before);
+  REQUIRE(store.commit(plan).ok());
+  CHECK_FALSE(store.state.version->value_files.contains(old_run->value_files.front().file_number));
 }
 
 // A range delete that touches every item and covers one key.

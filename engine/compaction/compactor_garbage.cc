@@ -1,0 +1,163 @@
+// What the compactor does about entries that newer runs supersede: samples tables of groups, cleans
+// those of which most is dead. Why it is worth it stands in engine/README.md, "Compaction".
+#include <algorithm>
+#include <utility>
+
+#include "compaction/compactor.h"
+#include "compaction/garbage_probe.h"
+
+namespace edgecase::engine {
+namespace {
+
+// The more garbage there is, the less of a table need be dead to make cleaning it worth it: from
+// `kGarbageMin` bytes a useful one on, and down to the lowest share at `kGarbageMax`.
+constexpr double kGarbageMin = 0.08;
+constexpr double kGarbageMax = 0.2;
+constexpr double kDeadShareMax = 0.45;
+constexpr double kDeadShareMin = 0.25;
+constexpr double kQuietDeadShare = 0.1;
+// Tables of one cleaning are about as dead.
+constexpr double kDeadShareSpread = 0.1;
+// One cleaning takes this part of the store: until it is done, what lives is there twice.
+constexpr std::uint64_t kCleanedPart = 16;
+constexpr std::uint64_t kCleanedBytesMin = 4u << 20;
+
+// Tables that are sampled after a merge of level 0, those first that were noted longest ago; not
+// again before this part of the store has been written.
+constexpr std::size_t kProbesMax = 16;
+constexpr std::uint64_t kProbedPart = 24;
+// While writes come, sampling ends after so many in a row that found little: it costs processor
+// time that writers want, and most stores have nothing dead. Then merges of level 0 are passed
+// over.
+constexpr std::size_t kFruitlessMax = 8;
+constexpr double kFruitlessShare = 0.1;
+constexpr std::size_t kSkippedRoundsMax = 16;
+
+std::uint64_t item_bytes_of_groups(const Version& version) {
+  std::uint64_t bytes = 0;
+  for (const TablePointer& table : version.tables)
+    if (table->kind == TableKind::Groups) bytes += table->item_bytes();
+  return bytes;
+}
+
+}  // namespace
+
+double garbage_share(const Version& version, std::uint64_t suspected_bytes) {
+  std::uint64_t total = 0;
+  for (const auto& [number, file] : version.value_files) total += file.size_bytes;
+  std::uint64_t useful = 0;
+  for (const auto& [number, bytes] : version.live_bytes) useful += bytes;
+  useful -= std::min(useful, suspected_bytes);
+  if (total <= useful) return 0;
+  return static_cast<double>(total - useful) /
+         static_cast<double>(std::max<std::uint64_t>(1, useful));
+}
+
+void Compactor::follow_garbage(const Version& version) {
+  ledger_.follow(version, context_.flushed_bytes());
+  suspected_bytes_ = ledger_.dead_bytes();
+}
+
+void Compactor::note_commit(const std::vector<TableMetadata>& cleaned, bool from_level0) {
+  const std::shared_ptr<const Version> version = context_.versions.current();
+  follow_garbage(*version);
+  for (const TableMetadata& table : cleaned) ledger_.note(table.number, 0);
+  if (!from_level0) return;
+  // New data may have superseded old.
+  settles_garbage_ = false;
+  if (skipped_rounds_ < rounds_to_skip_) {
+    ++skipped_rounds_;
+    return;
+  }
+  skipped_rounds_ = 0;
+  list_probes(*version, item_bytes_of_groups(*version) / kProbedPart);
+  if (to_probe_.size() > kProbesMax) to_probe_.resize(kProbesMax);
+}
+
+void Compactor::list_probes(const Version& version, std::uint64_t age_bytes_min) {
+  std::vector<std::pair<std::uint64_t, FileNumber>> oldest;
+  for (const TablePointer& table : version.tables) {
+    const std::uint64_t age_bytes = ledger_.age_bytes(table->number);
+    if (ledger_.is_stale(table->number) && age_bytes >= age_bytes_min)
+      oldest.emplace_back(age_bytes, table->number);
+  }
+  // Of the same age the one with the smaller number: it has had more time to die.
+  std::stable_sort(oldest.begin(), oldest.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  to_probe_.clear();
+  for (const auto& [age_bytes, number] : oldest) to_probe_.push_back(number);
+  fruitless_probes_ = 0;
+}
+
+Result<bool> Compactor::probe(const Version& version) {
+  const FileNumber number = to_probe_.front();
+  to_probe_.pop_front();
+  const auto found = std::find_if(version.tables.begin(), version.tables.end(),
+                                  [&](const auto& table) { return table->number == number; });
+  if (found == version.tables.end()) return true;
+  const MergePlan plan = plan_cleaning(version, (*found)->namespace_id, {number});
+  EC_ASSIGN_OR_RETURN(const double share, probe_dead_share(context_.tables, plan, random_.next()));
+  ledger_.note(number, share);
+  suspected_bytes_ = ledger_.dead_bytes();
+  if (share >= kFruitlessShare) {
+    fruitless_probes_ = 0;
+    rounds_to_skip_ = 0;
+  } else if (++fruitless_probes_ >= kFruitlessMax && !is_idle()) {
+    to_probe_.clear();
+    rounds_to_skip_ = std::clamp<std::size_t>(2 * rounds_to_skip_, 1, kSkippedRoundsMax);
+  }
+  return true;
+}
+
+std::optional<MergePlan> Compactor::pick_cleaning(const Version& version) {
+  const double garbage = garbage_share(version, suspected_bytes_);
+  if (!settles_garbage_ && garbage < kGarbageMin) return std::nullopt;
+  const double pressure =
+      std::clamp((garbage - kGarbageMin) / (kGarbageMax - kGarbageMin), 0.0, 1.0);
+  const double share_min = settles_garbage_
+                               ? kQuietDeadShare
+                               : kDeadShareMax - pressure * (kDeadShareMax - kDeadShareMin);
+  const std::uint64_t bytes_max =
+      std::clamp(item_bytes_of_groups(version) / kCleanedPart, kCleanedBytesMin, kMovedBytesMax);
+  // The deadest table, and others of its run; or, where that is small, of small runs.
+  struct Candidate {
+    double dead_share;
+    NamespaceId id;
+    const Run* run;
+    const TableMetadata* table;
+  };
+  std::vector<Candidate> candidates;
+  for (const auto& [id, tree] : version.trees) {
+    for (const Run& run : tree) {
+      if (run.kind != TableKind::Groups) continue;
+      for (const TablePointer& table : run.tables) {
+        const double share = ledger_.dead_share(table->number);
+        if (share >= share_min) candidates.push_back({share, id, &run, table.get()});
+      }
+    }
+  }
+  if (candidates.empty()) {
+    settles_garbage_ = false;
+    return std::nullopt;
+  }
+  std::stable_sort(
+      candidates.begin(), candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.dead_share > b.dead_share; });
+  const Candidate& deadest = candidates.front();
+  const bool small = deadest.run->item_bytes <= bytes_max;
+  std::set<FileNumber> chosen;
+  std::uint64_t bytes = 0;
+  for (const Candidate& candidate : candidates) {
+    const bool fits = small ? candidate.run->item_bytes <= bytes_max : candidate.run == deadest.run;
+    if (!fits || candidate.id != deadest.id ||
+        candidate.dead_share < deadest.dead_share - kDeadShareSpread)
+      continue;
+    if (!chosen.empty() && bytes + candidate.table->item_bytes() > bytes_max) continue;
+    bytes += candidate.table->item_bytes();
+    chosen.insert(candidate.table->number);
+  }
+  return plan_cleaning(version, deadest.id, chosen);
+}
+
+}  // namespace edgecase::engine
