@@ -5,6 +5,7 @@
 #include "bench/ingest_listener.h"
 #include "bench/ingest_mqtt.h"
 #include "bench/store_workloads.h"
+#include "bench/ycsb.h"
 
 namespace edgecase::cli::bench {
 
@@ -18,6 +19,12 @@ std::span<const Workload> workloads() {
       {"readmissing", "gets", "read keys that are not there", run_store_workload},
       {"seekrandom", "entries", "read 100 in order from keys drawn at random", run_store_workload},
       {"readseq", "entries", "read everything in order", run_store_workload},
+      {"ycsb-a", "operations", "half reads, half updates, hot keys", run_ycsb},
+      {"ycsb-b", "operations", "95 % reads, 5 % updates, hot keys", run_ycsb},
+      {"ycsb-c", "operations", "reads of hot keys", run_ycsb},
+      {"ycsb-d", "operations", "95 % reads of the newest, 5 % inserts", run_ycsb},
+      {"ycsb-e", "operations", "95 % short scans, 5 % inserts", run_ycsb},
+      {"ycsb-f", "operations", "half reads, half read-modify-writes, hot keys", run_ycsb},
       {"tenants", "gets", "eight tenants, apart and in one namespace", run_tenants},
       {"ingest-http", "lines", "durable line protocol into a private daemon", run_ingest_http},
       {"ingest-mqtt", "messages", "QoS 1 through a private mosquitto", run_ingest_mqtt},
