@@ -61,21 +61,21 @@ const std::array kTable = {
             "All request bodies together; at least body-limit.", 1024, 16 * 1024 * kMiB},
 
     Setting{"mqtt.broker", SettingKind::Text, EC_MEMBER(std::string, mqtt.broker),
-            "mqtt://host:port; \"\" turns the client off."},
+            "mqtt://host:port, or mqtts:// for TLS; \"\" turns the client off."},
     Setting{"mqtt.username", SettingKind::Text, EC_MEMBER(std::string, mqtt.username),
             "User at the broker."},
     Setting{"mqtt.password-file", SettingKind::Text, EC_MEMBER(std::string, mqtt.password_file),
             "File whose first line is the password."},
     Setting{"mqtt.tls-ca", SettingKind::Text, EC_MEMBER(std::string, mqtt.tls_ca),
-            "Certificates that the broker's must be signed by.", 0, 0, "", Support::Refused,
-            "this version does not speak TLS to the broker; leave it empty"},
+            "File of certificates that the broker's must be signed by; \"\": those this machine "
+            "trusts."},
     Setting{
         "mqtt.listen", SettingKind::Text, EC_MEMBER(std::string, mqtt.listen),
         "TCP address where devices and bridges publish straight to the daemon, host:port; port 0 "
         "takes a free one; \"\" turns it off."},
     Setting{"mqtt.tls-cert", SettingKind::Text, EC_MEMBER(std::string, mqtt.tls_cert),
             "File of the certificate, and of those that signed it; with tls-key: mqtt.listen "
-            "speaks TLS."},
+            "speaks TLS, and a broker that asks is shown it."},
     Setting{"mqtt.tls-key", SettingKind::Text, EC_MEMBER(std::string, mqtt.tls_key),
             "File of tls-cert's private key, without a password."},
     Setting{"mqtt.connections", SettingKind::Number, EC_MEMBER(std::uint32_t, mqtt.connections),

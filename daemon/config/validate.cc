@@ -110,16 +110,16 @@ Status validate_mqtt(const Configuration& configuration) {
   EC_TRY(validate_tls_pair(configuration, "mqtt", mqtt.tls_cert, mqtt.tls_key));
   const std::string_view broker = mqtt.broker;
   if (broker.empty()) return ok();
-  if (broker.starts_with("mqtts://")) {
-    return configuration.error("mqtt.broker",
-                               "this version does not speak TLS to the broker, use mqtt://");
-  }
-  constexpr std::string_view kScheme = "mqtt://";
-  if (!broker.starts_with(kScheme)) {
+  const bool secure = broker.starts_with("mqtts://");
+  if (!secure && !broker.starts_with("mqtt://")) {
     return configuration.error(
         "mqtt.broker", "\"" + mqtt.broker + "\" is not a broker, use mqtt://127.0.0.1:1883");
   }
-  const std::string_view rest = broker.substr(kScheme.size());
+  if (!secure && !mqtt.tls_ca.empty()) {
+    return configuration.error("mqtt.tls-ca",
+                               "is set but mqtt.broker does not speak TLS, use mqtts:// there");
+  }
+  const std::string_view rest = broker.substr(secure ? 8 : 7);
   if (rest.find('@') != std::string_view::npos) {
     return configuration.error("mqtt.broker",
                                "holds a user, use mqtt.username and mqtt.password-file instead");

@@ -17,21 +17,19 @@ std::string BrokerAddress::text() const {
 }
 
 Result<BrokerAddress> parse_broker_address(std::string_view url) {
-  constexpr std::string_view kScheme = "mqtt://";
-  if (url.substr(0, 8) == "mqtts://" || url.substr(0, 6) == "ssl://") {
-    return bad(url, "TLS to the broker is not supported yet; use mqtt:// on a trusted network");
+  BrokerAddress address;
+  address.secure = url.starts_with("mqtts://");
+  if (!address.secure && !url.starts_with("mqtt://")) {
+    return bad(url, "must begin with mqtt:// or mqtts://, as in mqtt://127.0.0.1:1883");
   }
-  if (url.substr(0, kScheme.size()) != kScheme) {
-    return bad(url, "must begin with mqtt://, as in mqtt://127.0.0.1:1883");
-  }
-  std::string_view rest = url.substr(kScheme.size());
+  if (address.secure) address.port = kMqttsPort;
+  std::string_view rest = url.substr(url.find("//") + 2);
   if (!rest.empty() && rest.back() == '/') rest.remove_suffix(1);
   if (rest.find('@') != rest.npos) {
     return bad(url, "takes no user; set mqtt.username and mqtt.password-file");
   }
   if (rest.find_first_of("/?#% \t") != rest.npos)
     return bad(url, "only mqtt://HOST or mqtt://HOST:PORT");
-  BrokerAddress address;
   std::string_view port;
   bool has_port = false;
   if (!rest.empty() && rest[0] == '[') {

@@ -112,4 +112,20 @@ int shut_down_connections_to(const ResolvedAddress& address) {
       address, [](int file_descriptor) { return ::shutdown(file_descriptor, SHUT_RDWR) == 0; });
 }
 
+bool is_end_of_own_connection(int file_descriptor) {
+  ResolvedAddress here;
+  sockaddr_storage there{};
+  here.size = sizeof here.bytes;
+  socklen_t size = sizeof there;
+  auto* const own = reinterpret_cast<sockaddr*>(&here.bytes);
+  if (::getsockname(file_descriptor, own, &here.size) != 0) return false;
+  if (::getpeername(file_descriptor, reinterpret_cast<sockaddr*>(&there), &size) != 0) return false;
+  return for_each_connection_to(here, [&](int other) {
+           sockaddr_storage name{};
+           socklen_t name_size = sizeof name;
+           return ::getsockname(other, reinterpret_cast<sockaddr*>(&name), &name_size) == 0 &&
+                  same_peer(name, there);
+         }) > 0;
+}
+
 }  // namespace edgecase::mqtt

@@ -27,4 +27,7 @@ Result<std::vector<ResolvedAddress>> resolve_broker(const BrokerAddress& address
 // of the broker connects there. Bytes already handed to the kernel may still leave; no later ones.
 int shut_down_connections_to(const ResolvedAddress& address);
 
+// Of an accepted connection: its other end is in this process too.
+bool is_end_of_own_connection(int file_descriptor);
+
 }  // namespace edgecase::mqtt

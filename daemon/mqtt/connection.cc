@@ -28,15 +28,17 @@ Result<std::string> read_password(const std::string& path) {
 }
 
 MqttSource::Connection::Connection(ConnectionPlan plan, const MqttSourceParts& parts,
-                                   std::unique_ptr<SubscribedFilters> filters)
+                                   std::unique_ptr<SubscribedFilters> filters,
+                                   std::unique_ptr<BrokerTunnel> tunnel)
     : plan_(std::move(plan)),
       clock_(parts.clock),
       logger_(parts.logger),
       sink_(plan_.rules, plan_.limits, parts.pipeline, parts.rejected, parts.clock, parts.logger,
             parts.hold_ns),
       backoff_(parts.random),
-      filters_(std::move(filters)) {
-  status_.broker = "mqtt://" + plan_.address.text();
+      filters_(std::move(filters)),
+      tunnel_(std::move(tunnel)) {
+  status_.broker = plan_.address.url();
   status_.since_ns = clock_.wall_ns();
 }
 
@@ -133,7 +135,12 @@ void MqttSource::Connection::on_subscribe_failed(const std::string& why) {
   on_connect_failed(why);
 }
 
-void MqttSource::Connection::note_error(const std::string& what, const char* key) {
+void MqttSource::Connection::note_error(const std::string& message, const char* key) {
+  std::string what = message;
+  // paho sees only that its connection ended.
+  if (const std::string why = tunnel_ ? tunnel_->take_failure() : std::string(); !why.empty()) {
+    what = why;
+  }
   {
     const std::lock_guard lock(mutex_);
     status_.last_error = what;
@@ -193,7 +200,9 @@ bool MqttSource::Connection::connect_once() {
   return false;
 }
 
-bool MqttSource::Connection::connect_to(const ResolvedAddress& address, const PahoLogin& login) {
+bool MqttSource::Connection::connect_to(const ResolvedAddress& broker, const PahoLogin& login) {
+  if (tunnel_) tunnel_->aim(broker);
+  const ResolvedAddress& address = tunnel_ ? tunnel_->address() : broker;
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return false;
@@ -262,7 +271,7 @@ bool MqttSource::Connection::subscribe_all() {
   status_.since_ns = clock_.wall_ns();
   ++status_.connects;
   if (logger_ != nullptr) {
-    logger_->info("mqtt", "connected to " + address_.text +
+    logger_->info("mqtt", "connected to " + plan_.address.text() +
                               (session_present_ ? ", session resumed" : ", new session"));
   }
   return true;

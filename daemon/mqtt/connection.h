@@ -11,6 +11,7 @@
 #include "mqtt/backoff.h"
 #include "mqtt/broker_address.h"
 #include "mqtt/broker_socket.h"
+#include "mqtt/broker_tunnel.h"
 #include "mqtt/mqtt_source.h"
 #include "mqtt/paho_client.h"
 #include "mqtt/subscribed_filters.h"
@@ -25,6 +26,7 @@ struct ConnectionPlan {
   BrokerAddress address;
   std::vector<TopicRule> rules;
   std::vector<Subscription> subscriptions;
+  std::shared_ptr<const tls::TlsClient> tls;  // null: in clear
 };
 
 // The file's first line; "" for no file. InvalidArgument names the setting.
@@ -33,7 +35,7 @@ Result<std::string> read_password(const std::string& path);
 class MqttSource::Connection final : public PahoEvents {
  public:
   Connection(ConnectionPlan plan, const MqttSourceParts& parts,
-             std::unique_ptr<SubscribedFilters> filters);
+             std::unique_ptr<SubscribedFilters> filters, std::unique_ptr<BrokerTunnel> tunnel);
   ~Connection() override;
 
   void start();
@@ -53,7 +55,7 @@ class MqttSource::Connection final : public PahoEvents {
   // Of the watching thread.
   void watch();
   bool connect_once();
-  bool connect_to(const ResolvedAddress& address, const PahoLogin& login);
+  bool connect_to(const ResolvedAddress& broker, const PahoLogin& login);
   bool subscribe_all();
   bool subscribe_to_rules();
   bool unsubscribe_from_removed_rules();
@@ -63,7 +65,7 @@ class MqttSource::Connection final : public PahoEvents {
   std::int64_t stay_connected();
   std::int64_t after_loss(std::int64_t held_ns, bool by_us, const std::string& why);
   void pause(std::int64_t duration_ns);
-  void note_error(const std::string& what, const char* key = "connection");
+  void note_error(const std::string& message, const char* key = "connection");
 
   void cut_connection();
 
@@ -74,6 +76,7 @@ class MqttSource::Connection final : public PahoEvents {
   Backoff backoff_;
   TakeoverWatch takeovers_;
   std::unique_ptr<SubscribedFilters> filters_;  // of the watching thread
+  const std::unique_ptr<BrokerTunnel> tunnel_;  // null: in clear
   std::unique_ptr<PahoClient> client_;
   bool subscribed_ = false;  // in this process, in the session the broker has
 
@@ -85,7 +88,7 @@ class MqttSource::Connection final : public PahoEvents {
   bool session_present_ = false;
   Answer answer_ = Answer::Pending;
   std::string answer_text_;
-  ResolvedAddress address_;  // of the connection at hand
+  ResolvedAddress address_;  // of the connection at hand: where paho connects
   MqttStatus status_;
 
   std::thread thread_;

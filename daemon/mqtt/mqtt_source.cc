@@ -17,8 +17,13 @@ Result<ConnectionPlan> make_plan(const config::MqttSettings& settings,
   plan.settings = settings;
   plan.limits = limits;
   EC_ASSIGN_OR_RETURN(plan.address, parse_broker_address(settings.broker));
-  if (!settings.tls_ca.empty()) {
-    return invalid_argument("mqtt.tls-ca: TLS to the broker is not supported yet");
+  if (plan.address.secure) {
+    const auto client =
+        tls::TlsClient::load(settings.tls_ca, {settings.tls_cert, settings.tls_key});
+    if (!client.ok()) return invalid_argument("mqtt.tls-ca: " + client.status().message());
+    plan.tls = *client;
+  } else if (!settings.tls_ca.empty()) {
+    return invalid_argument("mqtt.tls-ca: is set, but mqtt.broker is not mqtts://");
   }
   if (settings.client_id.empty() || settings.client_id.size() > kClientIdMaxBytes ||
       !wire::is_valid_utf8(settings.client_id)) {
@@ -51,8 +56,12 @@ Result<std::unique_ptr<MqttSource>> MqttSource::create(const config::MqttSetting
   EC_ASSIGN_OR_RETURN(
       std::unique_ptr<SubscribedFilters> filters,
       SubscribedFilters::open(parts.engine, settings.client_id, plan.address.text()));
-  return std::unique_ptr<MqttSource>(
-      new MqttSource(std::make_unique<Connection>(std::move(plan), parts, std::move(filters))));
+  std::unique_ptr<BrokerTunnel> tunnel;
+  if (plan.tls) {
+    EC_ASSIGN_OR_RETURN(tunnel, BrokerTunnel::open(plan.tls, plan.address.host, parts.clock));
+  }
+  return std::unique_ptr<MqttSource>(new MqttSource(
+      std::make_unique<Connection>(std::move(plan), parts, std::move(filters), std::move(tunnel))));
 }
 
 void MqttSource::start() {

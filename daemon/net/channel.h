@@ -42,6 +42,9 @@ class Channel {
   // Nothing more will be sent; what the peer still sends can be received.
   virtual void finish();
 
+  // After Failed: why, in words, where that is known.
+  virtual std::string failure() const { return {}; }
+
   // True: receive() has bytes, though the socket may not become readable.
   virtual bool holds_received() const { return false; }
   // Of the last receive(), or send(), that was Blocked: true when it waits until the socket takes

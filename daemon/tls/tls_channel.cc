@@ -1,10 +1,14 @@
 #include "tls/tls_channel.h"
 
+#include <arpa/inet.h>
 #include <mbedtls/net_sockets.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+
+#include "tls/tls_setup.h"
 
 namespace edgecase::tls {
 namespace {
@@ -51,8 +55,54 @@ std::unique_ptr<TlsChannel> TlsChannel::open(net::Socket socket,
   return channel;
 }
 
+bool TlsChannel::expect(const std::string& host, bool any_time) {
+  any_time_ = any_time;
+  in_addr four{};
+  in6_addr six{};
+  if (inet_pton(AF_INET, host.c_str(), &four) == 1) {
+    address_.assign(reinterpret_cast<const char*>(&four), sizeof four);
+  } else if (inet_pton(AF_INET6, host.c_str(), &six) == 1) {
+    address_.assign(reinterpret_cast<const char*>(&six), sizeof six);
+  } else if (mbedtls_ssl_set_hostname(&context_, host.c_str()) != 0) {
+    return false;
+  }
+  mbedtls_ssl_set_verify(
+      &context_,
+      [](void* channel, mbedtls_x509_crt* certificate, int depth, std::uint32_t* flags) {
+        return static_cast<const TlsChannel*>(channel)->judge(*certificate, depth, *flags);
+      },
+      this);
+  return true;
+}
+
+// The library compares names only; and it knows no clock that is not to be trusted.
+int TlsChannel::judge(const mbedtls_x509_crt& certificate, int depth, std::uint32_t& flags) const {
+  if (any_time_) {
+    flags &=
+        ~static_cast<std::uint32_t>(MBEDTLS_X509_BADCERT_EXPIRED | MBEDTLS_X509_BADCERT_FUTURE);
+  }
+  if (depth != 0 || address_.empty()) return 0;
+  constexpr int kAddressTag = MBEDTLS_ASN1_CONTEXT_SPECIFIC | 7;
+  for (const mbedtls_x509_sequence* name = &certificate.subject_alt_names; name != nullptr;
+       name = name->next) {
+    if (name->buf.tag != kAddressTag || name->buf.len != address_.size()) continue;
+    if (std::memcmp(name->buf.p, address_.data(), address_.size()) == 0) return 0;
+  }
+  flags |= MBEDTLS_X509_BADCERT_CN_MISMATCH;
+  return 0;
+}
+
 net::Transfer TlsChannel::fail(int error) {
   failed_ = true;
+  if (error == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED) {
+    char text[512] = {};
+    mbedtls_x509_crt_verify_info(text, sizeof text, "", mbedtls_ssl_get_verify_result(&context_));
+    failure_ = text;
+    std::replace(failure_.begin(), failure_.end(), '\n', ' ');
+    while (failure_.ends_with(' ')) failure_.pop_back();
+  } else {
+    failure_ = error_text(error);
+  }
   const bool closed =
       error == MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY || error == MBEDTLS_ERR_SSL_CONN_EOF;
   return {closed ? net::Outcome::Closed : net::Outcome::Failed, 0};

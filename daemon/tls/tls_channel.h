@@ -3,7 +3,9 @@
 
 #include <mbedtls/ssl.h>
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "net/channel.h"
@@ -18,9 +20,14 @@ class TlsChannel final : public net::Channel {
                                           std::shared_ptr<const void> owner);
   ~TlsChannel() override;
 
+  // Of a client, before anything is received or sent: whom the certificate must name, a DNS name or
+  // an address. With `any_time` a certificate may have ended, or not begun. False: no memory.
+  bool expect(const std::string& host, bool any_time);
+
   net::Transfer receive(char* buffer, std::size_t size) override;
   net::Transfer send(std::string_view bytes) override;
   void finish() override;
+  std::string failure() const override { return failure_; }
   bool holds_received() const override;
   bool receive_awaits_send() const override { return receive_awaits_send_; }
   bool send_awaits_receive() const override { return send_awaits_receive_; }
@@ -29,10 +36,14 @@ class TlsChannel final : public net::Channel {
   TlsChannel(net::Socket socket, std::shared_ptr<const void> owner);
   net::Transfer fail(int error);
   bool is_agreed() const;
+  int judge(const mbedtls_x509_crt& certificate, int depth, std::uint32_t& flags) const;
 
   std::shared_ptr<const void> owner_;
   mbedtls_ssl_context context_;
   bool failed_ = false;
+  std::string failure_;
+  std::string address_;  // that the peer's certificate must name, in network order; "": a name
+  bool any_time_ = false;
   bool receive_awaits_send_ = false;
   bool send_awaits_receive_ = false;
   std::size_t pending_send_bytes_ = 0;  // a record of so many bytes is on its way

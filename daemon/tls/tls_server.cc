@@ -1,80 +1,18 @@
 #include "tls/tls_server.h"
 
-#include <mbedtls/error.h>
-#include <mbedtls/ssl_ciphersuites.h>
 #include <mbedtls/ssl_ticket.h>
-#include <mbedtls/x509_crt.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <fstream>
-#include <iterator>
-#include <system_error>
 #include <utility>
-#include <vector>
 
 #include "tls/tls_channel.h"
+#include "tls/tls_setup.h"
 
 namespace edgecase::tls {
 namespace {
 
-constexpr std::size_t kFileMaxBytes = 1u << 20;
 constexpr std::uint32_t kTicketSeconds = 3600;
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
-
-// Ephemeral keys and authenticated encryption; what the library has besides is not offered.
-constexpr int kCiphers[] = {MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-                            MBEDTLS_TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-                            MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
-                            MBEDTLS_TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-                            MBEDTLS_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-                            MBEDTLS_TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-                            0};
-
-// The system's generator, which any thread may ask.
-int random_bytes(void*, unsigned char* bytes, std::size_t size) {
-  while (size > 0) {
-    const ssize_t n = getrandom(bytes, size, 0);
-    if (n < 0 && errno != EINTR) return MBEDTLS_ERR_SSL_INTERNAL_ERROR;
-    if (n <= 0) continue;
-    bytes += n;
-    size -= static_cast<std::size_t>(n);
-  }
-  return 0;
-}
-
-std::string error_text(int error) {
-  char text[160] = {};
-  mbedtls_strerror(error, text, sizeof text);
-  return text;
-}
-
-// As the library wants it: PEM with a zero behind it, which counts.
-Result<std::vector<unsigned char>> read_file(const std::string& path) {
-  struct stat found {};
-  if (stat(path.c_str(), &found) != 0) {
-    return invalid_argument(path + ": " + std::generic_category().message(errno));
-  }
-  if (!S_ISREG(found.st_mode) || static_cast<std::size_t>(found.st_size) > kFileMaxBytes) {
-    return invalid_argument(path + ": is not a file of at most 1 MiB");
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::vector<unsigned char> bytes{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) return not_allowed(path + ": cannot be read");
-  constexpr std::string_view kPem = "-----BEGIN ";
-  if (std::search(bytes.begin(), bytes.end(), kPem.begin(), kPem.end()) != bytes.end()) {
-    bytes.push_back(0);
-  }
-  return bytes;
-}
-
-Status check_key_mode(const std::string& path) {
-  struct stat found {};
-  if (stat(path.c_str(), &found) != 0 || (found.st_mode & S_IRWXO) == 0) return ok();
-  return not_allowed(path + ": everybody may read or change this key; chmod 0640 it");
-}
 
 // Differs when one of the files does.
 std::string version_of(const TlsFiles& files) {
@@ -130,35 +68,15 @@ class TlsServer::Identity {
 
  private:
   Status read(const TlsFiles& files) {
-    EC_ASSIGN_OR_RETURN(const std::vector<unsigned char> chain, read_file(files.certificate));
-    int error = mbedtls_x509_crt_parse(&chain_, chain.data(), chain.size());
-    if (error != 0) {
-      return invalid_argument(files.certificate + ": is no certificate" +
-                              (error < 0 ? ": " + error_text(error) : " in all its parts"));
-    }
-    EC_TRY(check_key_mode(files.key));
-    EC_ASSIGN_OR_RETURN(std::vector<unsigned char> key, read_file(files.key));
-    error = mbedtls_pk_parse_key(&key_, key.data(), key.size(), nullptr, 0);
-    std::fill(key.begin(), key.end(), static_cast<unsigned char>(0));
-    if (error == MBEDTLS_ERR_PK_PASSWORD_REQUIRED) {
-      return invalid_argument(files.key + ": needs a password; keep it without");
-    }
-    if (error != 0) return invalid_argument(files.key + ": is no key: " + error_text(error));
-    if (mbedtls_pk_check_pair(&chain_.pk, &key_) != 0) {
-      return invalid_argument(files.key + ": is not the key of the certificate in " +
-                              files.certificate);
-    }
-    return ok();
+    EC_TRY(read_certificates(files.certificate, chain_));
+    return read_key(files.key, files.certificate, chain_, key_);
   }
 
   Status configure() {
     int error =
         mbedtls_ssl_config_defaults(&configuration_, MBEDTLS_SSL_IS_SERVER,
                                     MBEDTLS_SSL_TRANSPORT_STREAM, MBEDTLS_SSL_PRESET_DEFAULT);
-    mbedtls_ssl_conf_min_version(&configuration_, MBEDTLS_SSL_MAJOR_VERSION_3,
-                                 MBEDTLS_SSL_MINOR_VERSION_3);
-    mbedtls_ssl_conf_ciphersuites(&configuration_, kCiphers);
-    mbedtls_ssl_conf_rng(&configuration_, random_bytes, nullptr);
+    restrict_to_safe(configuration_);
     if (error == 0) error = mbedtls_ssl_conf_own_cert(&configuration_, &chain_, &key_);
     if (error == 0) {
       error = mbedtls_ssl_ticket_setup(&tickets_, random_bytes, nullptr, MBEDTLS_CIPHER_AES_256_GCM,

@@ -21,7 +21,7 @@ std::string other_value(const Setting& setting) {
       if (setting.key == "mqtt.listen") return "127.0.0.1:2";
       // Of two that go together one alone is refused.
       if (setting.key == "mqtt.password-file") return "";
-      if (setting.name() == "tls-cert" || setting.name() == "tls-key") return "";
+      if (setting.name().starts_with("tls-")) return "";
       return "/some/where";
     case SettingKind::Choice:
       return std::string(setting.choices.substr(setting.choices.rfind('|') + 1));

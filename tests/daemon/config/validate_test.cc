@@ -70,7 +70,7 @@ TEST_CASE("settings that do not fit are refused with words") {
            Case{{{"http.body-limit", "32MiB"}}, "default: http.in-flight-limit: is less than"},
            Case{{{"http.tls-cert", "/c"}}, "http.tls-key: is empty but http.tls-cert is set"},
            Case{{{"http.tls-key", "/c"}}, "http.tls-cert: is empty but http.tls-key is set"},
-           Case{{{"mqtt.broker", "mqtts://a:8883"}}, "does not speak TLS to the broker"},
+           Case{{{"mqtt.broker", "ssl://a:8883"}}, "is not a broker"},
            Case{{{"mqtt.broker", "127.0.0.1:1883"}}, "is not a broker, use mqtt://127.0.0.1:1883"},
            Case{{{"mqtt.broker", "mqtt://"}}, "is not a broker"},
            Case{{{"mqtt.broker", "mqtt://a:0"}}, "is not a broker"},

@@ -30,14 +30,15 @@ TEST_CASE("broker address: refuses the rest and says why") {
     const char* url;
     const char* part;
   };
-  for (const Case& c : {Case{"mqtts://broker", "TLS"}, Case{"broker:1883", "begin with mqtt://"},
-                        Case{"tcp://broker", "begin with mqtt://"}, Case{"mqtt://", "no host"},
-                        Case{"mqtt://:1883", "no host"}, Case{"mqtt://b:0", "1 to 65535"},
-                        Case{"mqtt://b:65536", "1 to 65535"}, Case{"mqtt://b:", "1 to 65535"},
-                        Case{"mqtt://b:x", "1 to 65535"}, Case{"mqtt://::1", "brackets"},
-                        Case{"mqtt://[::1", "without `]`"}, Case{"mqtt://[::1]1883", "`:PORT`"},
-                        Case{"mqtt://[host]", "IPv6"}, Case{"mqtt://me:secret@b", "mqtt.username"},
-                        Case{"mqtt://b/path", "only"}, Case{"mqtt://b%20c", "only"}}) {
+  for (const Case& c :
+       {Case{"ssl://broker", "begin with mqtt://"}, Case{"broker:1883", "begin with mqtt://"},
+        Case{"tcp://broker", "begin with mqtt://"}, Case{"mqtt://", "no host"},
+        Case{"mqtt://:1883", "no host"}, Case{"mqtt://b:0", "1 to 65535"},
+        Case{"mqtt://b:65536", "1 to 65535"}, Case{"mqtt://b:", "1 to 65535"},
+        Case{"mqtt://b:x", "1 to 65535"}, Case{"mqtt://::1", "brackets"},
+        Case{"mqtt://[::1", "without `]`"}, Case{"mqtt://[::1]1883", "`:PORT`"},
+        Case{"mqtt://[host]", "IPv6"}, Case{"mqtt://me:secret@b", "mqtt.username"},
+        Case{"mqtt://b/path", "only"}, Case{"mqtt://b%20c", "only"}}) {
     CAPTURE(c.url);
     const auto address = mqtt::parse_broker_address(c.url);
     REQUIRE(!address.ok());

@@ -297,7 +297,7 @@ TEST_CASE("mqtt source: settings are checked before anything starts") {
   };
   MqttFixture fixture;
   for (const Case& c :
-       {Case{"TLS", with([](auto& s) { s.broker = "mqtts://b"; })},
+       {Case{"begin with mqtt://", with([](auto& s) { s.broker = "ssl://b"; })},
         Case{"mqtt.tls-ca", with([](auto& s) { s.tls_ca = "/ca.pem"; })},
         Case{"mqtt.client-id", with([](auto& s) { s.client_id = ""; })},
         Case{"needs mqtt.username", with([](auto& s) { s.password_file = "/p"; })},

@@ -1,0 +1,39 @@
+// TLS 1.2 for those who connect, by mbedtls: the peer's certificate must be signed by one that is
+// trusted and name the host that was meant. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "edgecase/result.h"
+#include "net/channel.h"
+#include "tls/tls_server.h"
+
+namespace edgecase::tls {
+
+// What a machine trusts, where nothing else is said.
+inline constexpr char kSystemAuthorities[] = "/etc/ssl/certs/ca-certificates.crt";
+
+class TlsClient {
+ public:
+  // `authorities`: file of certificates; "": kSystemAuthorities. `own`: shown to a server that
+  // asks; may be empty. Errors name the file.
+  static Result<std::shared_ptr<const TlsClient>> load(const std::string& authorities,
+                                                       const TlsFiles& own);
+  ~TlsClient();
+  TlsClient(const TlsClient&) = delete;
+  TlsClient& operator=(const TlsClient&) = delete;
+
+  // `socket` is connected or about to be. `any_time`: the clock cannot tell whether the
+  // certificate holds now. The channel keeps the client alive. Null: no memory.
+  static std::unique_ptr<net::Channel> open(const std::shared_ptr<const TlsClient>& client,
+                                            net::Socket socket, const std::string& host,
+                                            bool any_time);
+
+ private:
+  struct Parts;
+  explicit TlsClient(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace edgecase::tls

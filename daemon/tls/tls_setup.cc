@@ -1,0 +1,108 @@
+#include "tls/tls_setup.h"
+
+#include <mbedtls/error.h>
+#include <mbedtls/ssl_ciphersuites.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace edgecase::tls {
+namespace {
+
+constexpr std::size_t kFileMaxBytes = 1u << 20;
+
+// Ephemeral keys and authenticated encryption; what the library has besides is not offered.
+constexpr int kCiphers[] = {MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+                            MBEDTLS_TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+                            MBEDTLS_TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+                            MBEDTLS_TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+                            MBEDTLS_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+                            MBEDTLS_TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+                            0};
+
+// As the library wants it: PEM with a zero behind it, which counts.
+Result<std::vector<unsigned char>> read_file(const std::string& path) {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0) {
+    return invalid_argument(path + ": " + std::generic_category().message(errno));
+  }
+  if (!S_ISREG(found.st_mode) || static_cast<std::size_t>(found.st_size) > kFileMaxBytes) {
+    return invalid_argument(path + ": is not a file of at most 1 MiB");
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::vector<unsigned char> bytes{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad()) return not_allowed(path + ": cannot be read");
+  constexpr std::string_view kPem = "-----BEGIN ";
+  if (std::search(bytes.begin(), bytes.end(), kPem.begin(), kPem.end()) != bytes.end()) {
+    bytes.push_back(0);
+  }
+  return bytes;
+}
+
+Status check_key_mode(const std::string& path) {
+  struct stat found {};
+  if (stat(path.c_str(), &found) != 0 || (found.st_mode & S_IRWXO) == 0) return ok();
+  return not_allowed(path + ": everybody may read or change this key; chmod 0640 it");
+}
+
+}  // namespace
+
+// The system's generator, which any thread may ask.
+int random_bytes(void*, unsigned char* bytes, std::size_t size) {
+  while (size > 0) {
+    const ssize_t n = getrandom(bytes, size, 0);
+    if (n < 0 && errno != EINTR) return MBEDTLS_ERR_SSL_INTERNAL_ERROR;
+    if (n <= 0) continue;
+    bytes += n;
+    size -= static_cast<std::size_t>(n);
+  }
+  return 0;
+}
+
+std::string error_text(int error) {
+  char text[160] = {};
+  mbedtls_strerror(error, text, sizeof text);
+  return text;
+}
+
+void restrict_to_safe(mbedtls_ssl_config& configuration) {
+  mbedtls_ssl_conf_min_version(&configuration, MBEDTLS_SSL_MAJOR_VERSION_3,
+                               MBEDTLS_SSL_MINOR_VERSION_3);
+  mbedtls_ssl_conf_ciphersuites(&configuration, kCiphers);
+  mbedtls_ssl_conf_rng(&configuration, random_bytes, nullptr);
+}
+
+Status read_certificates(const std::string& path, mbedtls_x509_crt& chain) {
+  EC_ASSIGN_OR_RETURN(const std::vector<unsigned char> bytes, read_file(path));
+  const int error = mbedtls_x509_crt_parse(&chain, bytes.data(), bytes.size());
+  // A positive number: so many of a file's certificates are of a kind that the library does not
+  // know.
+  if (error >= 0 && chain.version != 0) return ok();
+  return invalid_argument(path + ": is no certificate" +
+                          (error < 0 ? ": " + error_text(error) : std::string()));
+}
+
+Status read_key(const std::string& path, const std::string& certificate_path,
+                const mbedtls_x509_crt& chain, mbedtls_pk_context& key) {
+  EC_TRY(check_key_mode(path));
+  EC_ASSIGN_OR_RETURN(std::vector<unsigned char> bytes, read_file(path));
+  const int error = mbedtls_pk_parse_key(&key, bytes.data(), bytes.size(), nullptr, 0);
+  std::fill(bytes.begin(), bytes.end(), static_cast<unsigned char>(0));
+  if (error == MBEDTLS_ERR_PK_PASSWORD_REQUIRED) {
+    return invalid_argument(path + ": needs a password; keep it without");
+  }
+  if (error != 0) return invalid_argument(path + ": is no key: " + error_text(error));
+  if (mbedtls_pk_check_pair(&chain.pk, &key) != 0) {
+    return invalid_argument(path + ": is not the key of the certificate in " + certificate_path);
+  }
+  return ok();
+}
+
+}  // namespace edgecase::tls

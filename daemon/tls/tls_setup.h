@@ -1,0 +1,27 @@
+// What both ends of TLS have in common: files, ciphers, random bytes. Inside daemon/tls only.
+#pragma once
+
+#include <mbedtls/pk.h>
+#include <mbedtls/ssl.h>
+#include <mbedtls/x509_crt.h>
+
+#include <string>
+
+#include "edgecase/result.h"
+
+namespace edgecase::tls {
+
+// Any thread may call it.
+int random_bytes(void* unused, unsigned char* bytes, std::size_t size);
+std::string error_text(int error);
+
+// TLS 1.2, ephemeral keys, authenticated encryption.
+void restrict_to_safe(mbedtls_ssl_config& configuration);
+
+// Into an initialized `chain`. InvalidArgument, NotAllowed name the file.
+Status read_certificates(const std::string& path, mbedtls_x509_crt& chain);
+// The same of the key that belongs to `chain`; NotAllowed too when everybody may read it.
+Status read_key(const std::string& path, const std::string& certificate_path,
+                const mbedtls_x509_crt& chain, mbedtls_pk_context& key);
+
+}  // namespace edgecase::tls

@@ -1,0 +1,195 @@
+#include "mqtt/broker_tunnel.h"
+
+#include <sys/socket.h>
+
+#include <fstream>
+#include <set>
+
+#include "daemon/mqtt/mqtt_fixture.h"
+#include "mqtt/mqtt_source.h"
+#include "support/mosquitto_broker.h"
+#include "support/temp_directory.h"
+#include "support/test_certificate.h"
+
+using namespace edgecase;
+using namespace edgecase::test;
+
+#define SKIP_WITHOUT_MOSQUITTO()                    \
+  if (!MosquittoBroker::is_installed()) {           \
+    MESSAGE("skipped: mosquitto is not installed"); \
+    return;                                         \
+  }
+
+namespace {
+
+// A mosquitto with a second listener that speaks TLS, on every address of this machine.
+class TlsBroker {
+ public:
+  explicit TlsBroker(const std::string& more = "")
+      : certificate(make_test_certificate(directory.path(), "broker")),
+        port(free_port()),
+        broker("listener " + std::to_string(port) + "\ncertfile " + certificate.certificate +
+               "\nkeyfile " + certificate.key + "\n" + more) {
+    REQUIRE(broker.start());
+  }
+  config::MqttSettings settings(const std::string& host) const {
+    config::MqttSettings settings;
+    settings.broker = "mqtts://" + host + ":" + std::to_string(port);
+    settings.client_id = "edgecase-tls";
+    settings.tls_ca = certificate.certificate;
+    settings.rules = {mqtt_rule("s/{device}/{sensor}")};
+    return settings;
+  }
+
+  const TempDirectory directory;
+  const TestCertificate certificate;
+  const std::uint16_t port;
+  MosquittoBroker broker;
+
+ private:
+  static std::uint16_t free_port() {
+    return net::tcp_port_of(net::listen_on_tcp("127.0.0.1", 0).value());
+  }
+};
+
+std::unique_ptr<mqtt::MqttSource> start(MqttFixture& fixture,
+                                        const config::MqttSettings& settings) {
+  auto source = mqtt::MqttSource::create(settings, {}, fixture.parts());
+  REQUIRE_MESSAGE(source.ok(), source.status().to_string());
+  (*source)->start();
+  return std::move(source).value();
+}
+
+bool connects(const mqtt::MqttSource& source) {
+  return eventually([&] { return source.status().connected; });
+}
+
+std::vector<std::string> numbers(int from, int to) {
+  std::vector<std::string> all;
+  for (int i = from; i < to; ++i) all.push_back(std::to_string(i));
+  return all;
+}
+
+std::size_t distinct(MqttFixture& fixture) {
+  std::set<std::string> all;
+  for (const auto& reading : fixture.readings("default", "k", "t")) all.insert(reading.text);
+  return all.size();
+}
+
+}  // namespace
+
+TEST_CASE("mqtt over tls: a broker is trusted by its name and by its address") {
+  SKIP_WITHOUT_MOSQUITTO();
+  TlsBroker tls;
+  for (const char* const host : {"localhost", "127.0.0.1"}) {
+    CAPTURE(host);
+    MqttFixture fixture;
+    const auto source = start(fixture, tls.settings(host));
+    REQUIRE(connects(*source));
+    CHECK(source->status().broker == tls.settings(host).broker);
+    REQUIRE(tls.broker.publish("s/k/t", numbers(0, 300)));
+    REQUIRE(tls.broker.publish_one("s/k/frame", std::string(200'000, '\xff'), false));
+    CHECK(eventually([&] { return source->status().counters.readings == 301; }));
+    CHECK(distinct(fixture) == 300);
+  }
+}
+
+TEST_CASE("mqtt over tls: a broker that cannot be trusted is refused, with the reason") {
+  SKIP_WITHOUT_MOSQUITTO();
+  TlsBroker tls;
+  MqttFixture fixture;
+  config::MqttSettings stranger = tls.settings("localhost");
+  stranger.tls_ca = make_test_certificate(tls.directory.path(), "other").certificate;
+  config::MqttSettings misnamed = tls.settings("127.0.0.2");
+  config::MqttSettings clear = tls.settings("localhost");
+  clear.broker = "mqtts" + tls.broker.url().substr(4);  // the port that speaks no TLS
+  struct Case {
+    config::MqttSettings settings;
+    const char* why;
+  };
+  for (const Case& c : {Case{stranger, "not correctly signed by the trusted CA"},
+                        Case{misnamed, "does not match with the expected"}, Case{clear, "TLS: "}}) {
+    CAPTURE(c.settings.broker);
+    const auto source = start(fixture, c.settings);
+    CHECK(eventually([&] { return source->status().last_error.find(c.why) != std::string::npos; }));
+    CHECK_FALSE(source->status().connected);
+    MESSAGE(source->status().last_error);
+  }
+  CHECK(fixture.readings("default", "k", "t").empty());
+}
+
+TEST_CASE("mqtt over tls: what was not stored comes again, also over a broker's restart") {
+  SKIP_WITHOUT_MOSQUITTO();
+  TlsBroker tls;
+  MqttFixture fixture;
+  fixture.hold_ns = 50'000'000;
+  const auto source = start(fixture, tls.settings("localhost"));
+  REQUIRE(connects(*source));
+  fixture.engine.fail_writes(out_of_space("full"));
+  REQUIRE(tls.broker.publish("s/k/t", numbers(0, 100)));
+  CHECK(eventually([&] { return source->status().counters.withheld > 0; }));
+  CHECK(distinct(fixture) == 0);
+  fixture.engine.fail_writes(ok());
+  CHECK(eventually([&] { return distinct(fixture) == 100; }));
+  tls.broker.stop();
+  REQUIRE(tls.broker.start());
+  REQUIRE(tls.broker.publish("s/k/t", numbers(100, 200)));
+  CHECK(eventually([&] { return distinct(fixture) == 200; }));
+}
+
+TEST_CASE("mqtt over tls: a broker that asks is shown the daemon's certificate") {
+  SKIP_WITHOUT_MOSQUITTO();
+  const TempDirectory directory;
+  const TestCertificate own = make_test_certificate(directory.path(), "daemon");
+  TlsBroker tls("cafile " + own.certificate + "\nrequire_certificate true\n");
+  MqttFixture fixture;
+  {
+    const auto nobody = start(fixture, tls.settings("localhost"));
+    CHECK(eventually([&] { return !nobody->status().last_error.empty(); }));
+    CHECK_FALSE(nobody->status().connected);
+  }
+  config::MqttSettings settings = tls.settings("localhost");
+  settings.tls_cert = own.certificate;
+  settings.tls_key = own.key;
+  CHECK(connects(*start(fixture, settings)));
+}
+
+TEST_CASE("mqtt over tls: nobody else comes through the tunnel") {
+  const TempDirectory directory;
+  const TestCertificate files = make_test_certificate(directory.path(), "broker");
+  const auto client = tls::TlsClient::load(files.certificate, {}).value();
+  const auto tunnel = mqtt::BrokerTunnel::open(client, "localhost", system_clock()).value();
+  net::Socket broker = net::listen_on_tcp("127.0.0.1", 0).value();
+  tunnel->aim(mqtt::resolve_broker({"127.0.0.1", net::tcp_port_of(broker)}).value().front());
+  const std::string port = tunnel->address().text.substr(tunnel->address().text.find(':') + 1);
+  // Reads until it is closed; exit code 0 then.
+  CHECK(run_process(
+            {"bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/" + port + "; read -t 60 -u 3; test $? = 1"},
+            "") == 0);
+  // One of this process is let through: TLS begins at the other end.
+  net::Socket own(socket(AF_INET, SOCK_STREAM, 0));
+  REQUIRE(connect(own.descriptor(), reinterpret_cast<const sockaddr*>(&tunnel->address().bytes),
+                  tunnel->address().size) == 0);
+  CHECK(send(own.descriptor(), "x", 1, MSG_NOSIGNAL) == 1);
+  int accepted = -1;
+  CHECK(
+      eventually([&] { return (accepted = accept(broker.descriptor(), nullptr, nullptr)) >= 0; }));
+  net::Socket end(accepted);
+  char byte = 0;
+  CHECK(eventually([&] { return recv(end.descriptor(), &byte, 1, 0) == 1; }));
+  CHECK(byte == 0x16);  // a handshake, not the x
+}
+
+TEST_CASE("mqtt over tls: settings that cannot work are named") {
+  const TempDirectory directory;
+  config::MqttSettings settings;
+  settings.broker = "mqtts://localhost";
+  settings.tls_ca = directory / "none";
+  CHECK(mqtt::check_mqtt_settings(settings).message().find("mqtt.tls-ca: ") == 0);
+  settings.broker = "mqtt://localhost";
+  CHECK(mqtt::check_mqtt_settings(settings).message() ==
+        "mqtt.tls-ca: is set, but mqtt.broker is not mqtts://");
+  CHECK(mqtt::parse_broker_address("mqtts://b").value().port == 8883);
+  CHECK(mqtt::parse_broker_address("mqtts://b:1").value().url() == "mqtts://b:1");
+  CHECK_FALSE(mqtt::parse_broker_address("ssl://b").ok());
+}
