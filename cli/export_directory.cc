@@ -140,7 +140,8 @@ class Exporter {
     EC_ASSIGN_OR_RETURN(
         const std::string body,
         client_.get_small(path_with(wire::routes::kSeries, {{"ns", request_.namespaces.parameter()},
-                                                            {"select", request_.selector}})));
+                                                            {"select", request_.selector},
+                                                            {"export", "true"}})));
     const nlohmann::json document = nlohmann::json::parse(body, nullptr, false);
     if (!document.is_object() || !document.contains("series")) {
       return io_error("the daemon's answer is no list");
@@ -166,7 +167,8 @@ class Exporter {
     Parameters parameters = {
         {"ns", row.namespace_name},
         {"select", wire::escape_name(row.device) + "/" + wire::escape_name(row.sensor)},
-        {"format", request_.format}};
+        {"format", request_.format},
+        {"export", "true"}};
     if (!from_.empty()) parameters.emplace_back("from", from_);
     if (!to_.empty()) parameters.emplace_back("to", to_);
 

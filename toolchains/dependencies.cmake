@@ -22,6 +22,12 @@ foreach(part mbedtls mbedx509 mbedcrypto)  # as they depend on each other
   find_library(${part}_LIBRARY NAMES ${part} REQUIRED)
   target_link_libraries(edgecase_third_party_mbedtls INTERFACE ${${part}_LIBRARY})
 endforeach()
+# Digests alone.
+add_library(edgecase_third_party_mbedcrypto INTERFACE)
+target_include_directories(edgecase_third_party_mbedcrypto SYSTEM
+  INTERFACE ${MBEDTLS_INCLUDE_DIRECTORY})
+target_link_libraries(edgecase_third_party_mbedcrypto INTERFACE ${mbedcrypto_LIBRARY})
+add_library(edgecase::third_party_mbedcrypto ALIAS edgecase_third_party_mbedcrypto)
 add_library(edgecase::third_party_mbedtls ALIAS edgecase_third_party_mbedtls)
 
 find_package(ZLIB REQUIRED)

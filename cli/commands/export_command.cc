@@ -57,7 +57,8 @@ std::uint64_t expected_readings(DaemonClient& client, const ExportArguments& arg
   }
   const Result<std::string> body =
       client.get_small(path_with(wire::routes::kSeries, {{"ns", arguments.namespaces.parameter()},
-                                                         {"select", arguments.selector}}));
+                                                         {"select", arguments.selector},
+                                                         {"export", "true"}}));
   if (!body.ok()) return 0;
   const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
   std::uint64_t total = 0;
@@ -113,7 +114,8 @@ int run_export(const ExportArguments& arguments) {
   }
   Parameters parameters = {{"ns", arguments.namespaces.parameter()},
                            {"select", arguments.selector},
-                           {"format", arguments.format}};
+                           {"format", arguments.format},
+                           {"export", "true"}};
   append_range(arguments.range, parameters);
   const std::string path = path_with(wire::routes::kQuery, parameters);
   if (arguments.output.empty() || arguments.output == "-") return export_to_stdout(arguments, path);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/listener_tls.h"
+#include "auth/authenticator.h"
 #include "catalog/catalog.h"
 #include "config/validate.h"
 #include "edgecase/engine.h"
@@ -54,6 +55,37 @@ void log_listeners(const config::HttpSettings& settings, std::uint16_t tcp_port,
   logger.info("http", "listening on " + (where.empty() ? "nothing" : where));
 }
 
+// Nobody reaches the daemon from another machine who could not show a token.
+Status check_reach(const config::Configuration& configuration, const auth::TokenStore& tokens,
+                   observe::Logger& logger) {
+  const config::Settings& settings = configuration.settings;
+  struct Listener {
+    const char* key;
+    const std::string& listen;
+    bool has_tls;
+  };
+  for (const auto& [key, listen, has_tls] :
+       {Listener{"http.listen", settings.http.listen, !settings.http.tls_cert.empty()},
+        Listener{"mqtt.listen", settings.mqtt.listen, !settings.mqtt.tls_cert.empty()}}) {
+    if (listen.empty()) continue;
+    EC_ASSIGN_OR_RETURN(const config::ListenAddress address, config::parse_listen_address(listen));
+    if (config::is_loopback(address.host)) continue;
+    if (!tokens.any() && !settings.http.allow_insecure) {
+      return configuration.error(
+          key, listen +
+                   " is reachable from other machines, and there is no token yet: listen on "
+                   "127.0.0.1 first and make one with edgecase token create, or set "
+                   "http.allow-insecure = true");
+    }
+    if (has_tls && tokens.any()) continue;
+    logger.warning(
+        "start", std::string(key) + ": " + listen + " is reachable from other machines" +
+                     (tokens.any() ? " without TLS: tokens and readings can be seen on the way"
+                                   : ", and anybody may read and write until there is a token"));
+  }
+  return ok();
+}
+
 }  // namespace
 
 MemoryShares share_memory(const config::Settings& settings) {
@@ -81,6 +113,8 @@ struct Daemon::State {
   std::unique_ptr<Engine> engine;
   std::unique_ptr<catalog::Catalog> catalog;
   std::unique_ptr<retention::RetentionService> retention;
+  std::unique_ptr<auth::TokenStore> tokens;
+  std::unique_ptr<auth::Authenticator> authenticator;
   std::unique_ptr<ingest::IngestPipeline> ingest;
   std::unique_ptr<query::QueryService> query;
   std::unique_ptr<mqtt::RejectedMessages> rejected;
@@ -126,6 +160,7 @@ Status Daemon::start_mqtt_listener(State& state, observe::Logger& logger) {
                                                           .rejected = *state.rejected,
                                                           .clock = system_clock(),
                                                           .logger = &logger,
+                                                          .authenticator = state.authenticator.get(),
                                                           .channels = std::move(channels)}));
   logger.info("mqtt", "taking messages at " + state.mqtt_listener->status().address +
                           (settings.tls_cert.empty() ? "" : " (TLS)"));
@@ -153,6 +188,13 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   }
   EC_ASSIGN_OR_RETURN(state.retention, retention::RetentionService::open(
                                            *state.engine, *state.catalog, retention_ns));
+  EC_ASSIGN_OR_RETURN(state.tokens,
+                      auth::TokenStore::open(*state.engine, system_clock(), system_random()));
+  state.authenticator = std::make_unique<auth::Authenticator>(*state.tokens, system_clock(),
+                                                              state.settings.http.allow_insecure
+                                                                  ? auth::InsecureAccess::Allowed
+                                                                  : auth::InsecureAccess::Refused);
+  EC_TRY(check_reach(configuration, *state.tokens, logger));
   state.ingest = std::make_unique<ingest::IngestPipeline>(*state.engine, *state.catalog,
                                                           system_clock(), state.retention.get());
   state.query = std::make_unique<query::QueryService>(*state.engine, *state.catalog);
@@ -180,6 +222,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                               .ingest = *state.ingest,
                               .query = *state.query,
                               .retention = *state.retention,
+                              .authenticator = *state.authenticator,
                               .metrics = metrics,
                               .logger = logger};
   parts.tcp_channels = std::move(channels);

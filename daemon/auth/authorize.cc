@@ -1,33 +1,116 @@
 #include "auth/authorize.h"
 
 namespace edgecase::auth {
+namespace {
+
+Status own_namespace(std::string_view name) {
+  return not_allowed("namespace " + std::string(name) +
+                     ": names that begin with _ are the store's own");
+}
+
+const std::optional<wire::Selector>& scope_of(const Scopes& scopes, Operation operation) {
+  switch (operation) {
+    case Operation::Read: return scopes.read;
+    case Operation::Write: return scopes.write;
+    case Operation::Export: return scopes.export_all;
+    case Operation::Erase: break;
+  }
+  return scopes.erase;
+}
+
+const char* verb_of(Operation operation) {
+  switch (operation) {
+    case Operation::Read: return "read";
+    case Operation::Write: return "write";
+    case Operation::Export: return "export";
+    case Operation::Erase: break;
+  }
+  return "erase";
+}
+
+bool holds_in(const Scopes& scopes, std::string_view namespace_name) {
+  if (scopes.admin || scopes.namespace_name == namespace_name) return true;
+  return scopes.namespace_name.empty() && !namespace_name.starts_with('_');
+}
+
+Status outside_scope(const Grant& grant, Operation operation, const std::string& what) {
+  return not_allowed("token " + grant.token_id + " may not " + verb_of(operation) + " " + what);
+}
+
+}  // namespace
+
+Status authorize_write(const Principal& principal, const wire::Reading& reading) {
+  if (reading.namespace_name.starts_with('_') && principal.kind != PrincipalKind::Internal) {
+    return own_namespace(reading.namespace_name);
+  }
+  if (allows(Operation::Write, principal, reading.namespace_name, reading.device, reading.sensor)) {
+    return ok();
+  }
+  return outside_scope(*principal.grant, Operation::Write,
+                       std::string(reading.device) + "/" + std::string(reading.sensor) +
+                           " in namespace " + std::string(reading.namespace_name));
+}
 
 Result<AuthorizedBatch> authorize_write(const Principal& principal,
                                         const wire::ReadingBatch& batch) {
-  if (principal.kind != PrincipalKind::Internal) {
-    for (const wire::Reading& reading : batch.readings) {
-      if (!reading.namespace_name.starts_with('_')) continue;
-      return not_allowed("namespace " + std::string(reading.namespace_name) +
-                         ": names that begin with _ are the store's own");
-    }
+  for (const wire::Reading& reading : batch.readings) {
+    // Most batches have one namespace, and most who write have no token.
+    if (!principal.grant && !reading.namespace_name.starts_with('_')) continue;
+    EC_TRY(authorize_write(principal, reading));
   }
   return AuthorizedBatch(principal, batch);
 }
 
-Status authorize_read(const Principal&, std::string_view namespace_name) {
-  if (namespace_name.starts_with('_') && namespace_name != wire::kRejectedNamespace) {
-    return not_allowed("namespace " + std::string(namespace_name) +
-                       ": names that begin with _ are the store's own");
+Status authorize(Operation operation, const Principal& principal, std::string_view namespace_name,
+                 const wire::Selector& selector) {
+  if (namespace_name.starts_with('_') &&
+      (namespace_name != wire::kRejectedNamespace || operation == Operation::Write)) {
+    return own_namespace(namespace_name);
   }
-  return ok();
+  if (!principal.grant || principal.grant->scopes.admin) return ok();
+  const Grant& grant = *principal.grant;
+  const auto& scope = scope_of(grant.scopes, operation);
+  if (!scope) return outside_scope(grant, operation, "anything");
+  if (!namespace_name.empty() && !holds_in(grant.scopes, namespace_name)) {
+    return outside_scope(grant, operation, "in namespace " + std::string(namespace_name));
+  }
+  if (wire::globs_overlap(scope->device, selector.device) &&
+      wire::globs_overlap(scope->sensor, selector.sensor)) {
+    return ok();
+  }
+  return outside_scope(grant, operation, selector.device + "/" + selector.sensor);
+}
+
+bool allows(Operation operation, const Principal& principal, std::string_view namespace_name,
+            std::string_view device, std::string_view sensor) {
+  if (!principal.grant || principal.grant->scopes.admin) return true;
+  const Scopes& scopes = principal.grant->scopes;
+  const auto& scope = scope_of(scopes, operation);
+  return scope && holds_in(scopes, namespace_name) && scope->matches(device, sensor);
+}
+
+bool allows_namespace(const Principal& principal, std::string_view namespace_name) {
+  return !principal.grant || holds_in(principal.grant->scopes, namespace_name);
+}
+
+Status authorize_creation(const Principal& principal, std::string_view namespace_name) {
+  if (!principal.grant) return ok();
+  const Scopes& scopes = principal.grant->scopes;
+  if (scopes.admin || (scopes.write && holds_in(scopes, namespace_name))) return ok();
+  return outside_scope(*principal.grant, Operation::Write,
+                       "in namespace " + std::string(namespace_name));
 }
 
 Status authorize_administration(const Principal& principal) {
+  if (principal.grant) {
+    if (principal.grant->scopes.admin) return ok();
+    return not_allowed("token " + principal.grant->token_id + " is no admin token");
+  }
   if (principal.kind == PrincipalKind::LocalSocket || principal.kind == PrincipalKind::Loopback ||
       principal.kind == PrincipalKind::Internal) {
     return ok();
   }
-  return not_allowed("a namespace is dropped from this machine only");
+  return not_allowed("this is done from this machine, or with an admin token");
 }
 
 }  // namespace edgecase::auth

@@ -1,26 +1,55 @@
 // Who may do what. The only maker of AuthorizedBatch: an unchecked write does not compile.
+//
+// Whoever shows a token may do what its scopes say (Grant); whoever shows none, what the kind of
+// its connection may. Who needs a token at all: authenticator.h. Pure functions; any thread.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "edgecase/result.h"
 #include "wire/reading.h"
+#include "wire/selector.h"
 
 namespace edgecase::auth {
 
 enum class PrincipalKind : unsigned char {
   LocalSocket,  // a member of the socket's group
   Loopback,     // TCP from this machine
-  Remote,       // TCP from elsewhere, let in by http.allow-insecure
+  Remote,       // TCP from elsewhere
   Mqtt,         // the broker's messages
   Internal,     // the daemon itself: `_rejected`
 };
 
+// Of a token. What has no selector may not be done at all.
+struct Scopes {
+  std::string namespace_name;  // they hold there; empty: in all whose names do not begin with `_`
+  std::optional<wire::Selector> read, write, export_all, erase;
+  bool admin = false;   // everything, everywhere
+  std::string purpose;  // what it reads for; empty: said with each request
+};
+
+// A token that was shown and found good. Shared by the store and whoever showed it, so that
+// revoking it acts at once.
+struct Grant {
+  static constexpr std::int64_t kNever = INT64_MAX;
+
+  std::string token_id;
+  Scopes scopes;
+  std::atomic<std::int64_t> ends_ns{kNever};  // expired or revoked from then on
+};
+
 struct Principal {
   PrincipalKind kind = PrincipalKind::LocalSocket;
-  std::string name;  // for the audit log: "uid 1000", "10.0.0.7", "mqtt sensors/#"
+  std::string name;  // "uid 1000", "10.0.0.7", "mqtt sensors/#", "token 1a2b3c4d5e of 10.0.0.7"
+  std::shared_ptr<const Grant> grant = nullptr;  // null: no token
 };
+
+enum class Operation : unsigned char { Read, Write, Export, Erase };
 
 class AuthorizedBatch {
  public:
@@ -36,13 +65,26 @@ class AuthorizedBatch {
 };
 
 // Both arguments must outlive the result. NotAllowed: a namespace beginning with `_`, unless
-// Internal.
+// Internal; a reading that the token may not write.
 Result<AuthorizedBatch> authorize_write(const Principal& principal,
                                         const wire::ReadingBatch& batch);
-// `namespace_name` empty: all. `_rejected` may be read, other names beginning with `_` not.
-Status authorize_read(const Principal& principal, std::string_view namespace_name);
+// Of one reading.
+Status authorize_write(const Principal& principal, const wire::Reading& reading);
 
-// What destroys whole namespaces: for who may reach the daemon on its own machine.
+// Whether anything that the selector can match is allowed; what it does match is then asked of
+// allows(). `namespace_name` empty: all. `_rejected` may be read, by a token where its scopes name
+// it; other names beginning with `_` not.
+Status authorize(Operation operation, const Principal& principal, std::string_view namespace_name,
+                 const wire::Selector& selector);
+bool allows(Operation operation, const Principal& principal, std::string_view namespace_name,
+            std::string_view device, std::string_view sensor);
+
+// Whether the names of a namespace may be seen.
+bool allows_namespace(const Principal& principal, std::string_view namespace_name);
+// Making one: who administers, and who may write into it.
+Status authorize_creation(const Principal& principal, std::string_view namespace_name);
+// Tokens, rules, metadata of devices, whole namespaces: an admin token, or who may reach the daemon
+// on its own machine without one.
 Status authorize_administration(const Principal& principal);
 
 }  // namespace edgecase::auth

@@ -49,7 +49,7 @@ const std::array kTable = {
     Setting{"http.tls-key", SettingKind::Text, EC_MEMBER(std::string, http.tls_key),
             "File of tls-cert's private key, without a password."},
     Setting{"http.allow-insecure", SettingKind::Flag, EC_MEMBER(bool, http.allow_insecure),
-            "Allow a TCP address that other machines reach, without TLS and without tokens."},
+            "Let other machines in without TLS, and without a token until the first one is made."},
     Setting{"http.threads", SettingKind::Number, EC_MEMBER(std::uint32_t, http.threads),
             "Requests served side by side.", 1, 64},
     Setting{"http.connections", SettingKind::Number, EC_MEMBER(std::uint32_t, http.connections),

@@ -78,13 +78,6 @@ Status validate_http(const Configuration& configuration) {
   if (http.listen.empty()) return ok();
   const Result<ListenAddress> address = parse_listen_address(http.listen);
   if (!address.ok()) return configuration.error("http.listen", address.status().message());
-  if (!is_loopback(address->host) && !http.allow_insecure) {
-    return configuration.error(
-        "http.listen", http.listen +
-                           " is reachable from other machines, and this version has neither TLS "
-                           "nor tokens, use 127.0.0.1:" +
-                           std::to_string(address->port) + " or set http.allow-insecure = true");
-  }
   return ok();
 }
 
@@ -96,12 +89,7 @@ Status validate_mqtt_listener(const Configuration& configuration) {
     return configuration.error("mqtt.listen",
                                "\"" + listen + "\" is not an address, use 127.0.0.1:1884");
   }
-  if (is_loopback(address->host) || configuration.settings.http.allow_insecure) return ok();
-  return configuration.error(
-      "mqtt.listen", listen +
-                         " is reachable from other machines, and this version has neither "
-                         "TLS nor tokens there, use 127.0.0.1:" +
-                         std::to_string(address->port) + " or set http.allow-insecure = true");
+  return ok();
 }
 
 Status validate_mqtt(const Configuration& configuration) {

@@ -466,7 +466,8 @@ bool Front::answer(Connection& connection, ReceivedRequest& request) {
                     connection.principal,
                     stream,
                     net::BudgetShare(long_answers_),
-                    !connection.close_after_output};
+                    !connection.close_after_output,
+                    {}};
   return router_.answer(exchange);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -60,6 +61,9 @@ std::string namespace_parameter(const Call& call);
 // `select`: missing means everything.
 Result<wire::Selector> selector_parameter(const Call& call);
 
+// A misspelt parameter would silently ask for something else.
+Status check_parameters(const Call& call, std::initializer_list<std::string_view> known);
+
 // Appends more of an answer to `piece`; false when that was the last.
 using PieceSource = std::function<Result<bool>(std::string& piece)>;
 // Answers with the pieces, sent as they come. An error before anything was sent is answered as
@@ -77,6 +81,7 @@ void add_influx_routes(Router& router, HttpContext& context);
 void add_readings_routes(Router& router, HttpContext& context);  // /readings, /blob
 void add_query_routes(Router& router, HttpContext& context);     // /query, /last, /series, ...
 void add_retention_routes(Router& router, HttpContext& context);
+void add_token_routes(Router& router, HttpContext& context);
 void add_status_routes(Router& router, HttpContext& context);  // /status, /healthz, /metrics, ...
 void add_page_route(Router& router);
 

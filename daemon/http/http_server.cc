@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "config/validate.h"
+#include "http/credentials.h"
 #include "http/http_front.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
@@ -80,6 +81,15 @@ std::string namespace_parameter(const Call& call) {
 Result<wire::Selector> selector_parameter(const Call& call) {
   if (!call.has("select")) return wire::Selector{};
   return wire::parse_selector(call.parameter("select"));
+}
+
+Status check_parameters(const Call& call, std::initializer_list<std::string_view> known) {
+  for (const auto& [name, value] : call.request.params) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      return invalid_argument("unknown parameter \"" + name + "\"");
+    }
+  }
+  return ok();
 }
 
 void answer_in_pieces(Call& call, const char* content_type, PieceSource source) {
@@ -175,6 +185,10 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
   HttpContext& context = s.context;
   context.started_boot_ns = context.parts.clock.boot_ns();
   context.rates.sample(context.started_boot_ns, context.parts.ingest.counters());
+  s.router.on_authenticate([&context](const Exchange& exchange) -> Result<auth::Principal> {
+    EC_ASSIGN_OR_RETURN(const std::string token, presented_token(exchange.head.authorization));
+    return context.parts.authenticator.authenticate(exchange.connection, token);
+  });
   add_influx_routes(s.router, context);
   add_readings_routes(s.router, context);
   add_query_routes(s.router, context);
@@ -191,6 +205,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
     return running == nullptr ? 0 : running->in_flight_bytes();
   };
   add_retention_routes(s.router, context);
+  add_token_routes(s.router, context);
   add_status_routes(s.router, context);
   EC_ASSIGN_OR_RETURN(s.front,
                       Front::start(front_options(settings), std::move(listeners), s.router));

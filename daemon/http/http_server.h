@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "auth/authenticator.h"
 #include "catalog/catalog.h"
 #include "config/settings.h"
 #include "edgecase/clock.h"
@@ -35,6 +36,7 @@ struct HttpServerParts {
   ingest::IngestPipeline& ingest;
   query::QueryService& query;
   retention::RetentionService& retention;
+  auth::Authenticator& authenticator;
   observe::Metrics& metrics;
   observe::Logger& logger;
 

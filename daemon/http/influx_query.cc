@@ -83,8 +83,12 @@ Json with_error(const std::string& message) {
   return {{"error", message}};
 }
 
-Json create_database(const Statement& statement, catalog::Catalog& catalog) {
+Json create_database(const Statement& statement, const auth::Principal& principal,
+                     catalog::Catalog& catalog) {
   if (statement.size() < 3) return with_error("CREATE DATABASE needs a name");
+  if (const Status status = auth::authorize_creation(principal, statement[2].text); !status.ok()) {
+    return with_error(status.message());
+  }
   const auto created = catalog.ensure_namespace(statement[2].text);
   return created.ok() ? Json::object() : with_error(created.status().message());
 }
@@ -99,10 +103,11 @@ Json drop_database(const Statement& statement, const catalog::Catalog& catalog) 
   return with_error("a namespace is dropped with edgecase namespace drop, not by this statement");
 }
 
-Json show_databases(const catalog::Catalog& catalog) {
+Json show_databases(const auth::Principal& principal, const catalog::Catalog& catalog) {
   Json values = Json::array();
   for (const std::string& name : catalog.namespaces()) {
-    if (!name.starts_with('_')) values.push_back(Json::array({name}));
+    if (!name.starts_with('_') && auth::allows_namespace(principal, name))
+      values.push_back(Json::array({name}));
   }
   return with_series("databases", Json::array({"name"}), std::move(values));
 }
@@ -115,12 +120,13 @@ Json show_retention_policies() {
 
 // What the line protocol put first into a sensor's name.
 Json show_measurements(const Statement& statement, std::string_view database,
-                       const catalog::Catalog& catalog) {
+                       const auth::Principal& principal, const catalog::Catalog& catalog) {
   std::string name(database.empty() ? wire::kDefaultNamespace : database);
   if (statement.size() >= 4 && upper(statement[2].text) == "ON") name = statement[3].text;
   if (name.starts_with('_')) return with_error("database not found: " + name);
   std::set<std::string> measurements;
   for (const catalog::SeriesEntry& entry : catalog.select(name, wire::Selector{})) {
+    if (!auth::allows(auth::Operation::Read, principal, name, entry.device, entry.sensor)) continue;
     measurements.insert(entry.sensor.substr(0, entry.sensor.find('.')));
   }
   if (measurements.empty()) return Json::object();
@@ -130,13 +136,15 @@ Json show_measurements(const Statement& statement, std::string_view database,
 }
 
 Result<Json> answer_statement(const Statement& statement, std::string_view database,
-                              catalog::Catalog& catalog) {
-  if (begins(statement, {"CREATE", "DATABASE"})) return create_database(statement, catalog);
+                              const auth::Principal& principal, catalog::Catalog& catalog) {
+  if (begins(statement, {"CREATE", "DATABASE"})) {
+    return create_database(statement, principal, catalog);
+  }
   if (begins(statement, {"DROP", "DATABASE"})) return drop_database(statement, catalog);
-  if (begins(statement, {"SHOW", "DATABASES"})) return show_databases(catalog);
+  if (begins(statement, {"SHOW", "DATABASES"})) return show_databases(principal, catalog);
   if (begins(statement, {"SHOW", "RETENTION", "POLICIES"})) return show_retention_policies();
   if (begins(statement, {"SHOW", "MEASUREMENTS"})) {
-    return show_measurements(statement, database, catalog);
+    return show_measurements(statement, database, principal, catalog);
   }
   if (begins(statement, {"SELECT"})) {
     return with_error("InfluxQL queries are not offered: use GET /api/v1/query");
@@ -155,11 +163,13 @@ Result<Json> answer_statement(const Statement& statement, std::string_view datab
 }  // namespace
 
 Result<std::string> answer_influx_query(std::string_view text, std::string_view database,
+                                        const auth::Principal& principal,
                                         catalog::Catalog& catalog) {
   EC_ASSIGN_OR_RETURN(const std::vector<Statement> statements, split(text));
   Json results = Json::array();
   for (const Statement& statement : statements) {
-    EC_ASSIGN_OR_RETURN(const Json answer, answer_statement(statement, database, catalog));
+    EC_ASSIGN_OR_RETURN(const Json answer,
+                        answer_statement(statement, database, principal, catalog));
     Json result = {{"statement_id", results.size()}};
     result.update(answer);
     results.push_back(std::move(result));

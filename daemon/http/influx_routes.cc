@@ -95,7 +95,7 @@ std::string query_parameter(const Call& call, const char* name) {
 void query(HttpContext& context, Call& call) {
   name_version(call);
   auto answer = answer_influx_query(query_parameter(call, "q"), query_parameter(call, "db"),
-                                    context.parts.catalog);
+                                    call.principal(), context.parts.catalog);
   if (!answer.ok()) return call.answer_error(answer.status());
   call.answer_json(200, std::move(answer).value());
 }
@@ -107,10 +107,13 @@ void add_influx_routes(Router& router, HttpContext& context) {
              [&context](Call& call) { write_lines(context, call, wire::InfluxVersion::V1); });
   router.add("POST", wire::routes::kInfluxWriteV2, Effect::Changes,
              [&context](Call& call) { write_lines(context, call, wire::InfluxVersion::V2); });
-  router.add("GET", wire::routes::kInfluxPing, Effect::Reads, [](Call& call) {
-    name_version(call);
-    call.response.status = 204;
-  });
+  router.add(
+      "GET", wire::routes::kInfluxPing, Effect::Reads,
+      [](Call& call) {
+        name_version(call);
+        call.response.status = 204;
+      },
+      Access::Open);
   // Statements may create, whichever the method.
   for (const char* method : {"GET", "POST"}) {
     router.add(method, wire::routes::kInfluxQuery, Effect::Changes,

@@ -37,19 +37,9 @@ Result<std::optional<std::uint64_t>> limit_parameter(const Call& call) {
   return std::optional<std::uint64_t>(limit);
 }
 
-// A misspelt parameter would silently ask for something else.
-Status check_parameters(const Call& call, std::initializer_list<std::string_view> known) {
-  for (const auto& [name, value] : call.request.params) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      return invalid_argument("unknown parameter \"" + name + "\"");
-    }
-  }
-  return ok();
-}
-
 Result<wire::QueryRequest> query_request(const HttpContext& context, const Call& call) {
   EC_TRY(check_parameters(
-      call, {"ns", "select", "from", "to", "every", "agg", "limit", "desc", "format"}));
+      call, {"ns", "select", "from", "to", "every", "agg", "limit", "desc", "format", "export"}));
   const std::int64_t now_ns = context.parts.clock.wall_ns();
   wire::QueryRequest request;
   request.namespace_name = namespace_parameter(call);
@@ -69,6 +59,7 @@ Result<wire::QueryRequest> query_request(const HttpContext& context, const Call&
   }
   EC_ASSIGN_OR_RETURN(request.limit, limit_parameter(call));
   EC_ASSIGN_OR_RETURN(request.descending, flag_parameter(call, "desc"));
+  EC_ASSIGN_OR_RETURN(request.exports, flag_parameter(call, "export"));
   return request;
 }
 
@@ -191,12 +182,16 @@ void answer_list(Call& call, const char* name, Result<std::vector<Info>> found) 
 }
 
 void get_series(HttpContext& context, Call& call) {
-  Status status = check_parameters(call, {"ns", "select"});
+  Status status = check_parameters(call, {"ns", "select", "export"});
   const auto selector = selector_parameter(call);
+  const auto exports = flag_parameter(call, "export");
   if (status.ok()) status = selector.status();
+  if (status.ok()) status = exports.status();
   if (!status.ok()) return call.answer_error(status);
-  answer_list(call, "series",
-              context.parts.query.series(call.principal(), namespace_parameter(call), *selector));
+  answer_list(
+      call, "series",
+      context.parts.query.series(call.principal(), namespace_parameter(call), *selector,
+                                 *exports ? auth::Operation::Export : auth::Operation::Read));
 }
 
 void get_devices(HttpContext& context, Call& call) {
@@ -212,6 +207,7 @@ void get_namespaces(HttpContext& context, Call& call) {
   std::string json = "{\"namespaces\":[";
   bool first = true;
   for (const std::string& name : context.parts.catalog.namespaces()) {
+    if (!auth::allows_namespace(call.principal(), name)) continue;
     if (!std::exchange(first, false)) json += ',';
     wire::append_json_string(name, json);
   }
@@ -223,6 +219,9 @@ void post_namespace(HttpContext& context, Call& call) {
   const std::vector<std::string> before = context.parts.catalog.namespaces();
   if (name.starts_with('_')) {
     return call.answer_error(not_allowed("names that begin with _ are the store's own"));
+  }
+  if (const Status status = auth::authorize_creation(call.principal(), name); !status.ok()) {
+    return call.answer_error(status);
   }
   const auto id = context.parts.catalog.ensure_namespace(name);
   if (!id.ok()) return call.answer_error(id.status());

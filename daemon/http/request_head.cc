@@ -152,6 +152,10 @@ bool HeadParser::known_header(std::string_view name, std::string_view value) {
     seen_.host = true;
     return keep(head_.host, value);
   }
+  if (is("authorization")) {
+    if (!head_.authorization.empty()) return refuse(400, "Authorization is given twice");
+    return keep(head_.authorization, value);
+  }
   if (is("connection")) {
     seen_.connection_close = seen_.connection_close || list_holds(value, "close");
     seen_.connection_keep_alive = seen_.connection_keep_alive || list_holds(value, "keep-alive");

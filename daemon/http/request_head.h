@@ -28,6 +28,7 @@ struct RequestHead {
   std::uint64_t content_length = 0;
   // Empty when the header was not sent.
   std::string host, origin, referer, user_agent, content_type, sec_fetch_site;
+  std::string authorization;  // holds a secret: never logged
 };
 
 enum class HeadOutcome : unsigned char { NeedMore, Complete, Refused };

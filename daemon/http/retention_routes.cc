@@ -28,14 +28,6 @@ Json time_or_null(const std::optional<std::int64_t>& time_ns) {
   return text;
 }
 
-Status check_parameters(const Call& call, std::initializer_list<std::string_view> known) {
-  for (const auto& [name, value] : call.request.params) {
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      return invalid_argument("unknown parameter \"" + name + "\"");
-  }
-  return ok();
-}
-
 Result<wire::Selector> required_selector(const Call& call) {
   if (!call.has("select")) return invalid_argument("the parameter select is missing");
   return selector_parameter(call);
@@ -85,6 +77,7 @@ void get_retention(HttpContext& context, Call& call) {
   const std::string wanted = namespace_parameter(call);
   Json rules = Json::array();
   for (const retention::Rule& rule : context.parts.retention.rules()) {
+    if (!auth::allows_namespace(call.principal(), rule.namespace_name)) continue;
     if (wanted.empty() || rule.namespace_name.empty() || rule.namespace_name == wanted)
       rules.push_back(rule_json(rule));
   }
@@ -129,8 +122,8 @@ void delete_retention(HttpContext& context, Call& call) {
 
 Result<Json> preview_of(HttpContext& context, const Call& call) {
   EC_TRY(check_parameters(call, {"ns", "select", "keep"}));
-  EC_TRY(auth::authorize_read(call.principal(), namespace_parameter(call)));
   EC_ASSIGN_OR_RETURN(const wire::Selector selector, required_selector(call));
+  EC_TRY(auth::authorize_administration(call.principal()));
   std::optional<std::int64_t> retention_ns;
   if (call.has("keep")) {
     EC_ASSIGN_OR_RETURN(retention_ns, keep_parameter(call));

@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "auth/authenticator.h"
 #include "http/refusal.h"
 #include "wire/errors.h"
+#include "wire/time_text.h"
 
 namespace edgecase::http {
 namespace {
@@ -73,14 +75,19 @@ Router::Router(std::string own_name) : own_name_(std::move(own_name)) {
   });
 }
 
-void Router::add(std::string_view method, std::string path, Effect effect, Handler handler) {
+void Router::add(std::string_view method, std::string path, Effect effect, Handler handler,
+                 Access access) {
   auto& table = path.ends_with('*') ? prefixes_ : exact_;
   if (path.ends_with('*')) path.pop_back();
-  table[std::move(path)][std::string(method)] = Route{effect, std::move(handler)};
+  table[std::move(path)][std::string(method)] = Route{effect, access, std::move(handler)};
 }
 
 void Router::on_answer(std::function<void(int)> observer) {
   observer_ = std::move(observer);
+}
+
+void Router::on_authenticate(std::function<Result<auth::Principal>(const Exchange&)> authenticate) {
+  authenticate_ = std::move(authenticate);
 }
 
 bool Router::answer(Exchange& exchange) {
@@ -149,10 +156,40 @@ const Router::Methods* Router::find(const std::string& path) const {
   return nullptr;
 }
 
+// Finds out who asks. False: it was answered that it may not.
+bool Router::admit(const Route& route, Call& call) {
+  // Whatever keeps addresses, keeps what is in them.
+  for (const auto& [name, value] : call.request.params) {
+    if (!auth::looks_like_token(value)) continue;
+    call.answer_error(invalid_argument(
+        "a token in a URL ends up in logs: send it in the header Authorization, and revoke it"));
+    return false;
+  }
+  call.exchange.principal = call.exchange.connection;
+  if (route.access == Access::Open || !authenticate_) return true;
+  auto principal = authenticate_(call.exchange);
+  if (principal.ok()) {
+    call.exchange.principal = std::move(principal).value();
+    return true;
+  }
+  const bool too_many = principal.status().code() == StatusCode::Busy;
+  call.answer_json(too_many ? 429 : 401,
+                   error_body(call.request.path, not_allowed(principal.status().message())));
+  if (too_many) {
+    call.response.set_header("Retry-After", std::to_string(auth::Authenticator::kRefillNs /
+                                                           wire::kNanosecondsPerSecond));
+  } else {
+    // Browsers ask for a name and a password, which is the token.
+    call.response.set_header("WWW-Authenticate", "Basic realm=\"EdgeCase\", Bearer, Token");
+  }
+  return false;
+}
+
 void Router::run(const Route& route, Call& call) {
   if (const Status status = check_site(call.exchange.head, route.effect, own_name_); !status.ok()) {
     return call.answer_error(status);
   }
+  if (!admit(route, call)) return;
   route.handler(call);
   if (!is_long(call.response)) return;
   // Its reader may be slow, and then a worker waits: not all of them at once.

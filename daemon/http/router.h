@@ -25,11 +25,15 @@ namespace edgecase::http {
 struct Exchange {
   const RequestHead& head;
   const std::string& body;  // decoded
-  const auth::Principal& principal;
+  const auth::Principal& connection;
   ReplayStream& stream;
-  net::BudgetShare long_answer;  // of the workers that may wait for readers
-  bool keep_alive = true;        // in: what the client asked for; out: what it gets
+  net::BudgetShare long_answer;    // of the workers that may wait for readers
+  bool keep_alive = true;          // in: what the client asked for; out: what it gets
+  auth::Principal principal = {};  // who asks, once the router has found out
 };
+
+// Whether a route is there for whoever can connect.
+enum class Access : unsigned char { Authenticated, Open };
 
 // What a handler is given.
 struct Call {
@@ -55,7 +59,11 @@ class Router final : private httplib::Server {
   explicit Router(std::string own_name);
 
   // `path` whole, or with a trailing `*` everything that begins so. A GET route answers HEAD too.
-  void add(std::string_view method, std::string path, Effect effect, Handler handler);
+  void add(std::string_view method, std::string path, Effect effect, Handler handler,
+           Access access = Access::Authenticated);
+  // Asked who it is that asks, before every route that is not open; without it, whoever connects.
+  // NotAllowed is answered with 401, Busy with 429.
+  void on_authenticate(std::function<Result<auth::Principal>(const Exchange&)> authenticate);
   // Told each answer's status.
   void on_answer(std::function<void(int http_status)> observer);
 
@@ -70,6 +78,7 @@ class Router final : private httplib::Server {
  private:
   struct Route {
     Effect effect = Effect::Reads;
+    Access access = Access::Authenticated;
     Handler handler;
   };
   using Methods = std::map<std::string, Route, std::less<>>;
@@ -77,11 +86,13 @@ class Router final : private httplib::Server {
   void dispatch(const httplib::Request& request, httplib::Response& response);
   const Methods* find(const std::string& path) const;
   void run(const Route& route, Call& call);
+  bool admit(const Route& route, Call& call);
 
   const std::string own_name_;
   std::map<std::string, Methods, std::less<>> exact_;
   std::map<std::string, Methods, std::less<>> prefixes_;
   std::function<void(int)> observer_;
+  std::function<Result<auth::Principal>(const Exchange&)> authenticate_;
 };
 
 }  // namespace edgecase::http

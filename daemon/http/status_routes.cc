@@ -285,10 +285,12 @@ void register_metrics(HttpContext& context) {
 void add_status_routes(Router& router, HttpContext& context) {
   router.add("GET", wire::routes::kStatus, Effect::Reads,
              [&context](Call& call) { get_status(context, call); });
-  router.add("GET", wire::routes::kHealthz, Effect::Reads,
-             [](Call& call) { call.answer_text(200, "text/plain; charset=utf-8", "ok\n"); });
-  router.add("GET", wire::routes::kReadyz, Effect::Reads,
-             [&context](Call& call) { get_readyz(context, call); });
+  router.add(
+      "GET", wire::routes::kHealthz, Effect::Reads,
+      [](Call& call) { call.answer_text(200, "text/plain; charset=utf-8", "ok\n"); }, Access::Open);
+  router.add(
+      "GET", wire::routes::kReadyz, Effect::Reads,
+      [&context](Call& call) { get_readyz(context, call); }, Access::Open);
   router.add("GET", wire::routes::kMetrics, Effect::Reads, [&context](Call& call) {
     call.answer_text(200, "text/plain; version=0.0.4; charset=utf-8",
                      context.parts.metrics.render());

@@ -265,7 +265,7 @@ ReasonCode decode_connect(std::string_view body, ConnectPacket& packet) {
     if (will != ReasonCode::Success) return will;
   }
   if (has_username) packet.username = reader.text();
-  if (has_password) reader.binary();
+  if (has_password) packet.password = reader.binary();
   if (!reader.ok() || !reader.empty()) return ReasonCode::MalformedPacket;
   return ReasonCode::Success;
 }
@@ -361,6 +361,8 @@ std::uint8_t connect_return_code(ReasonCode reason) {
     case ReasonCode::ServerBusy:
     case ReasonCode::ServerShuttingDown:
     case ReasonCode::QuotaExceeded: return 3;
+    case ReasonCode::BadUserNameOrPassword: return 4;
+    case ReasonCode::ConnectionRateExceeded:
     case ReasonCode::NotAuthorized: return 5;
     default: return 0;
   }

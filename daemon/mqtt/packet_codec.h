@@ -45,6 +45,7 @@ enum class ReasonCode : std::uint8_t {
   ImplementationSpecific = 0x83,
   UnsupportedProtocolVersion = 0x84,
   ClientIdentifierNotValid = 0x85,
+  BadUserNameOrPassword = 0x86,
   NotAuthorized = 0x87,
   ServerBusy = 0x89,
   ServerShuttingDown = 0x8B,
@@ -58,6 +59,7 @@ enum class ReasonCode : std::uint8_t {
   PacketTooLarge = 0x95,
   QuotaExceeded = 0x97,
   PayloadFormatInvalid = 0x99,
+  ConnectionRateExceeded = 0x9F,
 };
 
 inline constexpr std::size_t kFixedHeaderMaxBytes = 5;
@@ -81,6 +83,7 @@ struct ConnectPacket {
   std::uint16_t keep_alive_seconds = 0;
   std::string_view client_id;
   std::string_view username;
+  std::string_view password;  // a secret: never logged
   // Of MQTT 5; the defaults are what its absence means.
   std::uint32_t session_expiry_seconds = 0;
   std::uint32_t maximum_packet_bytes = 0;  // that the client takes; 0: any

@@ -31,14 +31,19 @@ QueryService::QueryService(Engine& engine, const catalog::Catalog& catalog)
     : engine_(engine), catalog_(catalog) {}
 
 Result<std::vector<catalog::SeriesEntry>> QueryService::select(
-    const auth::Principal& principal, const std::string& namespace_name,
+    auth::Operation operation, const auth::Principal& principal, const std::string& namespace_name,
     const wire::Selector& selector) const {
-  EC_TRY(auth::authorize_read(principal, namespace_name));
+  EC_TRY(auth::authorize(operation, principal, namespace_name, selector));
   if (!namespace_name.empty() && namespace_name != wire::kDefaultNamespace &&
       namespace_name != wire::kRejectedNamespace && !catalog_.has_namespace(namespace_name)) {
     return not_found("no namespace " + namespace_name);
   }
   std::vector<catalog::SeriesEntry> series = catalog_.select(namespace_name, selector);
+  if (principal.grant) {
+    std::erase_if(series, [&](const catalog::SeriesEntry& entry) {
+      return !auth::allows(operation, principal, entry.namespace_name, entry.device, entry.sensor);
+    });
+  }
   if (!series.empty() || !selector.is_exact()) return series;
   const std::string device = wire::unescape_name(selector.device);
   const std::string sensor = wire::unescape_name(selector.sensor);
@@ -58,7 +63,8 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::query(const auth::Principal
     return invalid_argument("the range ends before it begins");
   }
   EC_ASSIGN_OR_RETURN(std::vector<catalog::SeriesEntry> series,
-                      select(principal, request.namespace_name, request.selector));
+                      select(request.exports ? auth::Operation::Export : auth::Operation::Read,
+                             principal, request.namespace_name, request.selector));
   const bool from_the_beginning = request.from_ns == kFirstTime;
   ReadOptions options;
   options.snapshot = engine_.snapshot();
@@ -83,7 +89,7 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::last(const auth::Principal&
                                                           const std::string& namespace_name,
                                                           const wire::Selector& selector) {
   EC_ASSIGN_OR_RETURN(std::vector<catalog::SeriesEntry> series,
-                      select(principal, namespace_name, selector));
+                      select(auth::Operation::Read, principal, namespace_name, selector));
   ReadOptions options;
   options.snapshot = engine_.snapshot();
   options.direction = Direction::Reverse;
@@ -119,9 +125,10 @@ Result<SeriesInfo> QueryService::describe(const catalog::SeriesEntry& entry,
 
 Result<std::vector<SeriesInfo>> QueryService::series(const auth::Principal& principal,
                                                      const std::string& namespace_name,
-                                                     const wire::Selector& selector) {
+                                                     const wire::Selector& selector,
+                                                     auth::Operation operation) {
   EC_ASSIGN_OR_RETURN(const std::vector<catalog::SeriesEntry> entries,
-                      select(principal, namespace_name, selector));
+                      select(operation, principal, namespace_name, selector));
   ReadOptions options;
   options.snapshot = engine_.snapshot();
   std::vector<SeriesInfo> infos;
@@ -137,7 +144,7 @@ Result<std::vector<DeviceInfo>> QueryService::devices(const auth::Principal& pri
                                                       const std::string& namespace_name,
                                                       const wire::Selector& selector) {
   EC_ASSIGN_OR_RETURN(const std::vector<catalog::SeriesEntry> entries,
-                      select(principal, namespace_name, selector));
+                      select(auth::Operation::Read, principal, namespace_name, selector));
   ReadOptions options;
   options.snapshot = engine_.snapshot();
   std::vector<DeviceInfo> devices;

@@ -52,26 +52,30 @@ class QueryService {
  public:
   QueryService(Engine& engine, const catalog::Catalog& catalog);
 
-  // NotFound: an exact selector that names nothing, or a namespace that does not exist (`default`
-  // always does); a glob that matches nothing is an empty result. InvalidArgument: `from_ns` after
-  // `to_ns`, a negative `every_ns`. NotAllowed: a namespace of the store's own. An empty namespace
-  // name means all whose names do not begin with `_`; `_rejected` is read when it is named.
-  // `every_ns` without an aggregate gives means.
+  // What the principal may not read is left out; NotAllowed where the selector names nothing that
+  // it may. NotFound: an exact selector that names nothing, or a namespace that does not exist
+  // (`default` always does); a glob that matches nothing is an empty result. InvalidArgument:
+  // `from_ns` after `to_ns`, a negative `every_ns`. NotAllowed: a namespace of the store's own. An
+  // empty namespace name means all whose names do not begin with `_`; `_rejected` is read when it
+  // is named. `every_ns` without an aggregate gives means.
   Result<std::unique_ptr<ReadingCursor>> query(const auth::Principal& principal,
                                                const wire::QueryRequest& request);
   // The newest reading of each series.
   Result<std::unique_ptr<ReadingCursor>> last(const auth::Principal& principal,
                                               const std::string& namespace_name,
                                               const wire::Selector& selector);
+  // `operation`: Read, or Export for those that may be exported.
   Result<std::vector<SeriesInfo>> series(const auth::Principal& principal,
                                          const std::string& namespace_name,
-                                         const wire::Selector& selector);
+                                         const wire::Selector& selector,
+                                         auth::Operation operation = auth::Operation::Read);
   Result<std::vector<DeviceInfo>> devices(const auth::Principal& principal,
                                           const std::string& namespace_name,
                                           const wire::Selector& selector);
 
  private:
-  Result<std::vector<catalog::SeriesEntry>> select(const auth::Principal& principal,
+  Result<std::vector<catalog::SeriesEntry>> select(auth::Operation operation,
+                                                   const auth::Principal& principal,
                                                    const std::string& namespace_name,
                                                    const wire::Selector& selector) const;
   Result<SeriesInfo> describe(const catalog::SeriesEntry& entry, const ReadOptions& options);

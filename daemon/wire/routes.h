@@ -16,6 +16,7 @@ inline constexpr char kDevices[] = "/api/v1/devices";
 inline constexpr char kNamespaces[] = "/api/v1/namespaces";
 inline constexpr char kRetention[] = "/api/v1/retention";
 inline constexpr char kRetentionPreview[] = "/api/v1/retention/preview";
+inline constexpr char kTokens[] = "/api/v1/tokens";
 inline constexpr char kStatus[] = "/api/v1/status";
 inline constexpr char kMqttTest[] = "/api/v1/mqtt/test";
 inline constexpr char kHealthz[] = "/healthz";

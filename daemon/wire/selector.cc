@@ -1,5 +1,7 @@
 #include "wire/selector.h"
 
+#include <vector>
+
 #include "wire/names.h"
 
 namespace edgecase::wire {
@@ -13,6 +15,34 @@ std::size_t character_bytes(std::string_view text, std::size_t position) {
     ++length;
   }
   return length;
+}
+
+// One character, any character, or any run of them.
+struct GlobPart {
+  enum class Kind : unsigned char { Character, Any, Run };
+  Kind kind;
+  std::string_view character;
+
+  bool meets(const GlobPart& other) const {
+    return kind == Kind::Any || other.kind == Kind::Any || character == other.character;
+  }
+};
+
+std::vector<GlobPart> glob_parts(std::string_view glob) {
+  std::vector<GlobPart> parts;
+  for (std::size_t i = 0; i < glob.size();) {
+    const char c = glob[i];
+    if (c == '*' || c == '?') {
+      parts.push_back({c == '*' ? GlobPart::Kind::Run : GlobPart::Kind::Any, {}});
+      ++i;
+      continue;
+    }
+    if (c == '\\' && i + 1 < glob.size()) ++i;
+    const std::size_t bytes = character_bytes(glob, i);
+    parts.push_back({GlobPart::Kind::Character, glob.substr(i, bytes)});
+    i += bytes;
+  }
+  return parts;
 }
 
 }  // namespace
@@ -49,6 +79,29 @@ bool glob_matches(std::string_view glob, std::string_view name) {
   }
   while (g < glob.size() && glob[g] == '*') ++g;
   return g == glob.size();
+}
+
+bool globs_overlap(std::string_view one, std::string_view other) {
+  const std::vector<GlobPart> a = glob_parts(one);
+  const std::vector<GlobPart> b = glob_parts(other);
+  // rest[j]: whether what is left of `one` and what is left of `other` from j on overlap.
+  std::vector<bool> rest(b.size() + 1), before(b.size() + 1);
+  for (std::size_t i = a.size() + 1; i-- > 0; std::swap(rest, before)) {
+    for (std::size_t j = b.size() + 1; j-- > 0;) {
+      const bool a_runs = i < a.size() && a[i].kind == GlobPart::Kind::Run;
+      const bool b_runs = j < b.size() && b[j].kind == GlobPart::Kind::Run;
+      if (i == a.size() && j == b.size()) {
+        rest[j] = true;
+      } else if (a_runs || b_runs) {
+        // A run ends here, or takes the next part of the other side.
+        rest[j] = (a_runs && (before[j] || (j < b.size() && rest[j + 1]))) ||
+                  (b_runs && (rest[j + 1] || (i < a.size() && before[j])));
+      } else {
+        rest[j] = i < a.size() && j < b.size() && a[i].meets(b[j]) && before[j + 1];
+      }
+    }
+  }
+  return before[0];
 }
 
 bool is_literal(std::string_view glob) {

@@ -25,6 +25,8 @@ struct Selector {
 // side, a `\` with nothing after it.
 Result<Selector> parse_selector(std::string_view text);
 bool glob_matches(std::string_view glob, std::string_view name);
+// Whether there can be a name that both match.
+bool globs_overlap(std::string_view one, std::string_view other);
 
 // True without any unescaped `*` or `?`.
 bool is_literal(std::string_view glob);

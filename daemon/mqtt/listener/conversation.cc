@@ -53,8 +53,12 @@ void note_stored(SessionTable& sessions, const GroupMessage& message) {
 }
 
 Conversation::Conversation(const ConversationParts& parts, std::uint64_t connection,
-                           Standing standing)
-    : parts_(parts), connection_(connection), standing_(standing), share_(parts.budget) {}
+                           Standing standing, auth::Principal peer)
+    : parts_(parts),
+      connection_(connection),
+      standing_(standing),
+      principal_(std::move(peer)),
+      share_(parts.budget) {}
 
 void Conversation::leave(std::int64_t now_ns) {
   ended_ = true;
@@ -75,6 +79,10 @@ void Conversation::end(ReasonCode reason, std::string_view why) {
 
 bool Conversation::receive(std::string_view bytes, MessageGroup& group, std::int64_t now_ns) {
   now_ns_ = now_ns;
+  if (is_connected() && parts_.authenticator != nullptr &&
+      !parts_.authenticator->is_current(principal_)) {
+    end(ReasonCode::NotAuthorized, "the token has ended, or one is needed by now");
+  }
   while (!bytes.empty() && !ended_) {
     if (skip_bytes_ > 0) {
       bytes = skip(bytes, group);
@@ -240,8 +248,35 @@ void Conversation::on_connect(std::string_view body) {
       why = "a session that is kept needs a client identifier";
     }
   }
+  std::string denied;
+  if (reason == ReasonCode::Success) {
+    reason = log_in(packet, denied);
+    why = denied;
+  }
   if (reason != ReasonCode::Success) return refuse_connect(packet.version, reason, why);
   welcome(packet);
+}
+
+// The password is a token and the username its id. Other credentials mean nothing to who needs
+// none.
+ReasonCode Conversation::log_in(const ConnectPacket& packet, std::string& why) {
+  if (parts_.authenticator == nullptr) return ReasonCode::Success;
+  auth::Authenticator& authenticator = *parts_.authenticator;
+  const bool is_token = auth::looks_like_token(packet.password);
+  if (!is_token && authenticator.is_current(principal_)) return ReasonCode::Success;
+  auto shown = authenticator.authenticate(principal_, packet.password);
+  if (shown.ok() && shown->grant->token_id == packet.username) {
+    principal_ = std::move(shown).value();
+    const auth::Scopes& scopes = principal_.grant->scopes;
+    if (scopes.admin || scopes.write) return ReasonCode::Success;
+    why = "token " + principal_.grant->token_id + " may not write anything";
+    return ReasonCode::NotAuthorized;
+  }
+  why = shown.ok() ? "the username is not the token's id" : shown.status().message();
+  if (!shown.ok() && shown.status().code() == StatusCode::Busy) {
+    return ReasonCode::ConnectionRateExceeded;
+  }
+  return packet.password.empty() ? ReasonCode::NotAuthorized : ReasonCode::BadUserNameOrPassword;
 }
 
 void Conversation::welcome(const ConnectPacket& packet) {
@@ -305,8 +340,9 @@ void Conversation::on_oversized(MessageGroup& group) {
 }
 
 void Conversation::take_message(const PublishPacket& packet, MessageGroup& group) {
-  const IncomingPublish message{connection_,      session_,   packet.topic,    packet.payload,
-                                packet.packet_id, packet.qos, packet.duplicate};
+  const IncomingPublish message{
+      connection_,      session_,   packet.topic,     packet.payload,
+      packet.packet_id, packet.qos, packet.duplicate, principal_.grant ? &principal_ : nullptr};
   std::uint64_t hash = 0;
   if (packet.qos == 1) {
     ++waiting_qos1_;

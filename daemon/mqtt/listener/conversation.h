@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "auth/authenticator.h"
 #include "config/settings.h"
 #include "ingest/ingest_pipeline.h"
 #include "mqtt/listener/message_group.h"
@@ -28,7 +29,8 @@ struct ConversationParts {
   ingest::IngestPipeline& pipeline;
   SessionTable& sessions;
   net::ByteBudget& budget;
-  std::uint32_t packet_max_bytes;  // behind the fixed header; see packet_max_bytes()
+  std::uint32_t packet_max_bytes;                // behind the fixed header; see packet_max_bytes()
+  auth::Authenticator* authenticator = nullptr;  // null: whoever connects may publish anything
 };
 
 // The largest packet taken: a payload of `limits.message_limit`, the longest topic, properties; but
@@ -53,7 +55,9 @@ class Conversation {
   enum class Standing : std::uint8_t { Welcome, TurnedAway };
 
   // `connection` is a number never given twice. Whoever is turned away gets that for an answer.
-  Conversation(const ConversationParts& parts, std::uint64_t connection, Standing standing);
+  // `peer`: as net::principal_of() says.
+  Conversation(const ConversationParts& parts, std::uint64_t connection, Standing standing,
+               auth::Principal peer = {auth::PrincipalKind::Loopback, "127.0.0.1"});
   ~Conversation() { leave(now_ns_); }
   Conversation(const Conversation&) = delete;
   Conversation& operator=(const Conversation&) = delete;
@@ -96,6 +100,7 @@ class Conversation {
 
   void handle(const FixedHeader& header, std::string_view body, MessageGroup& group);
   void on_connect(std::string_view body);
+  ReasonCode log_in(const ConnectPacket& packet, std::string& why);
   void welcome(const ConnectPacket& packet);
   void refuse_connect(ProtocolVersion version, ReasonCode reason, std::string_view why);
   void on_publish(std::uint8_t flags, std::string_view body, MessageGroup& group);
@@ -110,6 +115,7 @@ class Conversation {
   const ConversationParts& parts_;
   const std::uint64_t connection_;
   const Standing standing_;
+  auth::Principal principal_;  // the peer; from CONNECT on, who it has shown to be
   ProtocolVersion version_ = ProtocolVersion::V311;
   bool ended_ = false;
   bool wants_texts_ = true;         // MQTT 5: reasons in words

@@ -39,6 +39,7 @@ void MessageGroup::add(const IncomingPublish& message, const std::vector<TopicRu
     ++counters_.ignored;
     return;
   }
+  if (message.principal != nullptr && !check_scope(*message.principal, added)) return;
   added.readings = static_cast<std::uint32_t>(batch_.readings.size()) - added.first_reading;
   bytes_ += added.readings * kReadingBytes;
   if (decoded.has_time) return;
@@ -47,6 +48,19 @@ void MessageGroup::add(const IncomingPublish& message, const std::vector<TopicRu
   for (std::size_t i = added.first_reading; i < batch_.readings.size(); ++i) {
     batch_.readings[i].time_ns = now_ns;
   }
+}
+
+// A message is stored whole or not at all: one reading outside the scope, and none is.
+bool MessageGroup::check_scope(const auth::Principal& principal, GroupMessage& added) {
+  for (std::size_t i = added.first_reading; i < batch_.readings.size(); ++i) {
+    const Status status = auth::authorize_write(principal, batch_.readings[i]);
+    if (status.ok()) continue;
+    batch_.readings.resize(added.first_reading);
+    added.reason_text = batch_.keep(status.message());
+    added.reason = ReasonCode::NotAuthorized;
+    return false;
+  }
+  return true;
 }
 
 void MessageGroup::add_repeat(const IncomingPublish& message) {

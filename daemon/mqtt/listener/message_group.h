@@ -38,6 +38,7 @@ struct IncomingPublish {
   std::uint16_t packet_id = 0;
   std::uint8_t qos = 0;
   bool duplicate = false;
+  const auth::Principal* principal = nullptr;  // what its readings are checked against; null: not
 };
 
 class MessageGroup {
@@ -69,6 +70,7 @@ class MessageGroup {
 
  private:
   GroupMessage& append(const IncomingPublish& message);
+  bool check_scope(const auth::Principal& principal, GroupMessage& added);
 
   wire::ReadingBatch batch_;
   std::vector<GroupMessage> messages_;

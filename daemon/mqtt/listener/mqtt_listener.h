@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 
+#include "auth/authenticator.h"
 #include "config/settings.h"
 #include "edgecase/clock.h"
 #include "ingest/ingest_pipeline.h"
@@ -58,7 +59,8 @@ struct ListenerParts {
   ingest::IngestPipeline& pipeline;
   RejectedMessages& rejected;
   Clock& clock;
-  observe::Logger* logger = nullptr;  // may be null
+  observe::Logger* logger = nullptr;             // may be null
+  auth::Authenticator* authenticator = nullptr;  // null: whoever connects may publish anything
   net::ChannelMaker channels = {};
 };
 

@@ -51,8 +51,13 @@ MqttListener::Poller::Poller(const ListenerOptions& options, const ListenerParts
       parts_(parts),
       budget_(options.in_flight_limit_bytes),
       conversation_parts_{
-          parts.rules, parts.limits, parts.pipeline,
-          sessions_,   budget_,      packet_max_bytes(parts.limits, options.in_flight_limit_bytes)},
+          .rules = parts.rules,
+          .limits = parts.limits,
+          .pipeline = parts.pipeline,
+          .sessions = sessions_,
+          .budget = budget_,
+          .packet_max_bytes = packet_max_bytes(parts.limits, options.in_flight_limit_bytes),
+          .authenticator = parts.authenticator},
       listener_(std::move(socket)),
       port_(net::tcp_port_of(listener_)),
       buffer_(kReceiveBytes),
@@ -165,7 +170,7 @@ void MqttListener::Poller::admit(net::Socket accepted) {
     return;
   }
   const std::uint64_t id = next_id_++;
-  std::string from = net::principal_of(descriptor, net::ListenerKind::Tcp).name;
+  auth::Principal from = net::principal_of(descriptor, net::ListenerKind::Tcp);
   std::unique_ptr<net::Channel> channel = parts_.channels.open(std::move(accepted));
   if (!channel) return;
   auto connection = std::make_unique<Connection>(

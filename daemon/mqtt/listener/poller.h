@@ -32,13 +32,13 @@ class MqttListener::Poller {
 
  private:
   struct Connection {
-    Connection(std::uint64_t number, std::unique_ptr<net::Channel> accepted, std::string from,
+    Connection(std::uint64_t number, std::unique_ptr<net::Channel> accepted, auth::Principal peer,
                const ConversationParts& parts, Conversation::Standing standing)
         : id(number),
           channel(std::move(accepted)),
           channel_share(parts.budget),
-          address(std::move(from)),
-          conversation(parts, number, standing) {}
+          address(peer.name),
+          conversation(parts, number, standing, std::move(peer)) {}
 
     const std::uint64_t id;
     const std::unique_ptr<net::Channel> channel;

@@ -10,8 +10,10 @@
 #include <string>
 #include <string_view>
 
+#include "auth/authenticator.h"
 #include "catalog/catalog.h"
 #include "config/settings.h"
+#include "edgecase/random.h"
 #include "http/http_server.h"
 #include "ingest/ingest_pipeline.h"
 #include "net/socket.h"
@@ -83,6 +85,9 @@ struct ServerFixture {
   observe::Logger logger{2, observe::LogStyle::Plain, clock};
   std::unique_ptr<catalog::Catalog> catalog;
   std::unique_ptr<retention::RetentionService> retention;
+  SeededRandom random{20251120};
+  std::unique_ptr<auth::TokenStore> tokens;
+  std::unique_ptr<auth::Authenticator> authenticator;
   std::unique_ptr<ingest::IngestPipeline> pipeline;
   std::unique_ptr<query::QueryService> queries;
   std::unique_ptr<HttpServer> server;

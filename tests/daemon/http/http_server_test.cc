@@ -319,7 +319,7 @@ TEST_CASE("http: the Unix socket is the group's, and stale files make room") {
   second.http.listen = "";
   const auto refused =
       HttpServer::start({second, f.engine, posix_file_system(), f.clock, *f.catalog, *f.pipeline,
-                         *f.queries, *f.retention, f.metrics, f.logger});
+                         *f.queries, *f.retention, *f.authenticator, f.metrics, f.logger});
   CHECK(refused.status().code() == StatusCode::AlreadyExists);
   CHECK(client.ask("GET", "/healthz").status == 200);
   f.server.reset();
@@ -332,12 +332,12 @@ TEST_CASE("http: the Unix socket is the group's, and stale files make room") {
   CHECK(net::inode_of(f.settings.http.socket) != 0);
   const auto third =
       HttpServer::start({second, f.engine, posix_file_system(), f.clock, *f.catalog, *f.pipeline,
-                         *f.queries, *f.retention, f.metrics, f.logger});
+                         *f.queries, *f.retention, *f.authenticator, f.metrics, f.logger});
   CHECK(third.ok());
   second.http.socket = f.directory / "file";
   REQUIRE(posix_file_system().create_directory(second.http.socket).ok());
   CHECK(HttpServer::start({second, f.engine, posix_file_system(), f.clock, *f.catalog, *f.pipeline,
-                           *f.queries, *f.retention, f.metrics, f.logger})
+                           *f.queries, *f.retention, *f.authenticator, f.metrics, f.logger})
             .status()
             .code() == StatusCode::AlreadyExists);
 }

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 using namespace edgecase;
 
@@ -120,5 +122,67 @@ TEST_CASE("selector: an escaped name selects itself alone") {
     CHECK(wire::unescape_name(glob) == name);
     CHECK(wire::glob_matches(glob, name));
     CHECK_FALSE(wire::glob_matches(glob, std::string(name) + "x"));
+  }
+}
+
+TEST_CASE("selector: globs overlap when one name can match both") {
+  struct Case {
+    const char *one, *other;
+    bool want;
+  };
+  for (const Case& c : {Case{"*", "*", true},
+                        Case{"a", "a", true},
+                        Case{"a", "b", false},
+                        Case{"a*", "*b", true},
+                        Case{"a*", "b*", false},
+                        Case{"*a", "*b", false},
+                        Case{"a*c", "ab?", true},
+                        Case{"a*c", "ab", false},
+                        Case{"??", "a", false},
+                        Case{"??", "a*", true},
+                        Case{"*a*b*", "ba", false},
+                        Case{"*a*", "b", false},
+                        Case{"\\*", "a", false},
+                        Case{"\\*", "*", true},
+                        Case{"\\*", "\\?", false},
+                        Case{"?", "\u00e9", true},
+                        Case{"?", "\u00e9\u00e9", false},
+                        Case{"", "*", true},
+                        Case{"", "?", false},
+                        Case{"", "", true}}) {
+    CAPTURE(c.one);
+    CAPTURE(c.other);
+    CHECK(wire::globs_overlap(c.one, c.other) == c.want);
+    CHECK(wire::globs_overlap(c.other, c.one) == c.want);
+  }
+}
+
+TEST_CASE("selector: globs overlap exactly where a short name matches both") {
+  // Globs of up to three parts: a shortest name that two of them match has at most six letters.
+  std::vector<std::string> globs{""}, names{""};
+  for (std::size_t from = 0, round = 0; round < 3; ++round) {
+    const std::size_t end = globs.size();
+    for (; from < end; ++from) {
+      for (const char part : {'a', 'b', '*', '?'}) globs.push_back(globs[from] + part);
+    }
+  }
+  for (std::size_t from = 0, round = 0; round < 6; ++round) {
+    const std::size_t end = names.size();
+    for (; from < end; ++from) {
+      for (const char letter : {'a', 'b'}) names.push_back(names[from] + letter);
+    }
+  }
+  for (const std::string& one : globs) {
+    std::vector<const std::string*> matched;
+    for (const std::string& name : names) {
+      if (wire::glob_matches(one, name)) matched.push_back(&name);
+    }
+    for (const std::string& other : globs) {
+      const bool both = std::any_of(matched.begin(), matched.end(), [&other](const std::string* n) {
+        return wire::glob_matches(other, *n);
+      });
+      if (wire::globs_overlap(one, other) == both) continue;
+      FAIL_CHECK(one << " and " << other);
+    }
   }
 }

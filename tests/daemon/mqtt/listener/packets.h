@@ -31,13 +31,17 @@ struct MqttConnect {
   bool clean = true;
   unsigned keep_alive = 0;
   std::string properties = {};
+  std::string username = {};  // both or neither
+  std::string password = {};
 };
 inline std::string mqtt_connect(std::string_view client_id, const MqttConnect& how = {}) {
   std::string body = mqtt_text("MQTT") + static_cast<char>(how.version);
-  body += how.clean ? '\x02' : '\0';
+  body += static_cast<char>((how.clean ? 0x02 : 0) | (how.username.empty() ? 0 : 0xC0));
   body += mqtt_number(how.keep_alive);
   if (how.version == 5) body += static_cast<char>(how.properties.size()) + how.properties;
-  return mqtt_packet(0x10, body + mqtt_text(client_id));
+  body += mqtt_text(client_id);
+  if (!how.username.empty()) body += mqtt_text(how.username) + mqtt_text(how.password);
+  return mqtt_packet(0x10, body);
 }
 
 struct MqttPublish {

@@ -1,0 +1,152 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "commands/commands.h"
+#include "daemon_client.h"
+#include "help_text.h"
+#include "json_text.h"
+#include "output.h"
+#include "reading_output.h"
+#include "wire/routes.h"
+#include "wire/selector.h"
+
+namespace edgecase::cli {
+namespace {
+
+struct TokenArguments {
+  ConnectionArguments connection;
+  NamespaceArguments namespaces;
+  std::string read, write, export_all, erase;
+  bool admin = false;
+  std::string purpose, expires;
+  std::string id, after;
+  bool json = false;
+};
+
+int print_document(const std::string& body) {
+  write_out(stdout, body + (body.ends_with('\n') ? "" : "\n"));
+  return finish_stdout();
+}
+
+int run_create(const TokenArguments& arguments) {
+  Parameters parameters{{"ns", arguments.namespaces.parameter()}};
+  for (const auto& [name, selector] :
+       {std::pair("read", &arguments.read), std::pair("write", &arguments.write),
+        std::pair("export", &arguments.export_all), std::pair("erase", &arguments.erase)}) {
+    if (selector->empty()) continue;
+    if (const auto parsed = wire::parse_selector(*selector); !parsed.ok()) {
+      return report_failure(parsed.status());
+    }
+    parameters.emplace_back(name, *selector);
+  }
+  if (arguments.admin) parameters.emplace_back("admin", "true");
+  if (!arguments.purpose.empty()) parameters.emplace_back("purpose", arguments.purpose);
+  if (!arguments.expires.empty()) parameters.emplace_back("expires", arguments.expires);
+  DaemonClient client(arguments.connection);
+  const Result<std::string> body =
+      client.post(path_with(wire::routes::kTokens, parameters), "", "text/plain");
+  if (!body.ok()) return report_failure(body.status());
+  if (arguments.json) return print_document(*body);
+  const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  if (!document.is_object() || text_field(document, "token").empty()) {
+    return report_failure(io_error("the daemon's answer is no token"));
+  }
+  // The token alone, so that a script can keep it; what it means goes where people look.
+  write_out(stdout, text_field(document, "token") + "\n");
+  std::fprintf(stderr, "Token %s%s. Keep it now: it is not shown again.\n",
+               text_field(document, "id").c_str(),
+               text_field(document, "expires").empty()
+                   ? ""
+                   : (", until " + text_field(document, "expires")).c_str());
+  return finish_stdout();
+}
+
+int run_list(const TokenArguments& arguments) {
+  DaemonClient client(arguments.connection);
+  const Result<std::string> body = client.get_small(wire::routes::kTokens);
+  if (!body.ok()) return report_failure(body.status());
+  if (arguments.json) return print_document(*body);
+  const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  if (!document.is_object() || !document.contains("tokens")) {
+    return report_failure(io_error("the daemon's answer is no list"));
+  }
+  Table table({{"ID"}, {"STATE"}, {"NAMESPACE"}, {"MAY"}, {"PURPOSE"}, {"ENDS"}, {"LAST USED"}},
+              stdout);
+  for (const nlohmann::json& token : document["tokens"]) {
+    std::string may;
+    for (const char* scope : {"read", "write", "export", "erase"}) {
+      const std::string selector = text_field(token, scope);
+      if (!selector.empty()) may += (may.empty() ? "" : ", ") + (scope + (" " + selector));
+    }
+    if (token.value("admin", false)) may = "everything";
+    const auto or_dash = [&token](const char* name) {
+      const std::string text = text_field(token, name);
+      return text.empty() ? std::string("-") : text;
+    };
+    table.row({text_field(token, "id"), text_field(token, "state"), text_field(token, "namespace"),
+               may, or_dash("purpose"), or_dash("ends"), or_dash("last_used")});
+  }
+  table.flush();
+  return finish_stdout();
+}
+
+int run_revoke(const TokenArguments& arguments) {
+  Parameters parameters{{"id", arguments.id}};
+  if (!arguments.after.empty()) parameters.emplace_back("after", arguments.after);
+  DaemonClient client(arguments.connection);
+  const Result<std::string> body = client.remove(path_with(wire::routes::kTokens, parameters));
+  return body.ok() ? 0 : report_failure(body.status());
+}
+
+CLI::App* add(CLI::App& parent, Action& action, const char* name, const char* purpose,
+              const char* example, const std::shared_ptr<TokenArguments>& arguments,
+              int (*run)(const TokenArguments&)) {
+  CLI::App* command = parent.add_subcommand(name, purpose);
+  add_connection_options(*command, arguments->connection);
+  command->footer(help_footer({example}));
+  command->callback(
+      [arguments, run, &action] { action = [arguments, run] { return run(*arguments); }; });
+  return command;
+}
+
+}  // namespace
+
+void add_token_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "token", "Who may do what: over TCP nothing goes without a token once there is one");
+  command->require_subcommand(1);
+  command->footer(help_footer({"edgecase token create --write 'kitchen/*' --expires 365d"}));
+
+  const auto made = std::make_shared<TokenArguments>();
+  CLI::App* create = add(*command, action, "create", "Make a token and print it, this once",
+                         "edgecase token create --read '*/*' --write 'kitchen/*' --expires 365d",
+                         made, run_create);
+  create->add_option("--read", made->read, "Selector of what it may read")->type_name("SELECTOR");
+  create->add_option("--write", made->write, "Of what it may write")->type_name("SELECTOR");
+  create->add_option("--export", made->export_all, "Of what it may export")->type_name("SELECTOR");
+  create->add_option("--erase", made->erase, "Of what it may erase")->type_name("SELECTOR");
+  create->add_flag("--admin", made->admin, "Everything, in every namespace");
+  create->add_option("--purpose", made->purpose, "What it reads for, as devices name purposes");
+  create->add_option("--expires", made->expires, "After this long, as in 90d, or at a time")
+      ->type_name("WHEN");
+  add_namespace_options(*create, made->namespaces, AllNamespaces::Allowed);
+  create->add_flag("--json", made->json, "One JSON document");
+
+  const auto listed = std::make_shared<TokenArguments>();
+  add(*command, action, "list", "List tokens: what each may do, until when, when it was last used",
+      "edgecase token list", listed, run_list)
+      ->add_flag("--json", listed->json, "One JSON document");
+
+  const auto revoked = std::make_shared<TokenArguments>();
+  CLI::App* revoke = add(*command, action, "revoke", "End a token at once, or after a while",
+                         "edgecase token revoke 1a2b3c4d5e", revoked, run_revoke);
+  revoke->add_option("id", revoked->id, "As in `token list`")->required();
+  revoke
+      ->add_option("--after", revoked->after,
+                   "Let it end later, as in 24h, while its successor is handed out")
+      ->type_name("WHEN");
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,73 @@
+#include "auth/sha256.h"
+
+#include <mbedtls/md.h>
+
+#include <cstdlib>
+
+namespace edgecase::auth {
+namespace {
+
+const unsigned char* bytes_of(std::string_view text) {
+  return static_cast<const unsigned char*>(static_cast<const void*>(text.data()));
+}
+
+const mbedtls_md_info_t* algorithm() {
+  return mbedtls_md_info_from_type(MBEDTLS_MD_SHA256);
+}
+
+int digit_of(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+}  // namespace
+
+Digest sha256(std::string_view bytes) {
+  Digest digest{};
+  // Fails only where the library was built without SHA-256.
+  if (mbedtls_md(algorithm(), bytes_of(bytes), bytes.size(), digest.data()) != 0) std::abort();
+  return digest;
+}
+
+Digest hmac_sha256(std::string_view key, std::string_view bytes) {
+  Digest digest{};
+  if (mbedtls_md_hmac(algorithm(), bytes_of(key), key.size(), bytes_of(bytes), bytes.size(),
+                      digest.data()) != 0) {
+    std::abort();
+  }
+  return digest;
+}
+
+bool equal_in_constant_time(const Digest& a, const Digest& b) {
+  volatile unsigned char difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference = static_cast<unsigned char>(difference | (a[i] ^ b[i]));
+  }
+  return difference == 0;
+}
+
+std::string hex_text(std::string_view bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+bool parse_digest(std::string_view text, Digest& digest) {
+  if (text.size() != 2 * digest.size()) return false;
+  for (std::size_t i = 0; i < digest.size(); ++i) {
+    const int high = digit_of(text[2 * i]);
+    const int low = digit_of(text[2 * i + 1]);
+    if (high < 0 || low < 0) return false;
+    digest[i] = static_cast<unsigned char>(high * 16 + low);
+  }
+  return true;
+}
+
+}  // namespace edgecase::auth

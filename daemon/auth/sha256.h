@@ -1,0 +1,26 @@
+// SHA-256 and HMAC-SHA-256 (FIPS 180-4, RFC 2104), by mbedtls. Pure functions; any thread.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace edgecase::auth {
+
+using Digest = std::array<unsigned char, 32>;
+
+Digest sha256(std::string_view bytes);
+Digest hmac_sha256(std::string_view key, std::string_view bytes);
+
+// Takes as long wherever the two differ.
+bool equal_in_constant_time(const Digest& a, const Digest& b);
+
+inline std::string_view view_of(const Digest& digest) {
+  return {static_cast<const char*>(static_cast<const void*>(digest.data())), digest.size()};
+}
+// Lower case.
+std::string hex_text(std::string_view bytes);
+// False when `text` is not the hex of 32 bytes.
+bool parse_digest(std::string_view text, Digest& digest);
+
+}  // namespace edgecase::auth

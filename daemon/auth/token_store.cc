@@ -1,0 +1,282 @@
+#include "auth/token_store.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "wire/reading_format.h"
+
+namespace edgecase::auth {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kPrefix = "ec1_";
+constexpr int kRecordVersion = 1;
+constexpr char kTokenRecord = 'T';
+constexpr char kUseRecord = 'U';
+
+bool is_hex(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+std::string random_digits(Random& random, std::size_t digits) {
+  std::string text;
+  while (text.size() < digits) {
+    std::uint64_t bits = random.next();
+    for (int i = 0; i < 16; ++i, bits >>= 4) text += "0123456789abcdef"[bits & 15];
+  }
+  text.resize(digits);
+  return text;
+}
+
+std::string selector_text(const wire::Selector& selector) {
+  return selector.device + "/" + selector.sensor;
+}
+
+struct ScopeName {
+  const char* name;
+  std::optional<wire::Selector> Scopes::*member;
+};
+constexpr ScopeName kScopeNames[] = {{"read", &Scopes::read},
+                                     {"write", &Scopes::write},
+                                     {"export", &Scopes::export_all},
+                                     {"erase", &Scopes::erase}};
+
+Bytes number_bytes(std::int64_t number) {
+  Bytes bytes;
+  for (int shift = 56; shift >= 0; shift -= 8) {
+    bytes.push_back(static_cast<char>(static_cast<std::uint64_t>(number) >> shift));
+  }
+  return bytes;
+}
+
+std::int64_t number_of(ByteView bytes) {
+  std::uint64_t number = 0;
+  for (const char byte : bytes) number = number << 8 | static_cast<unsigned char>(byte);
+  return static_cast<std::int64_t>(number);
+}
+
+Json record_json(const Grant& grant, const Digest& hash, std::int64_t created_ns, bool is_revoked) {
+  Json json = {{"version", kRecordVersion},
+               {"hash", hex_text(view_of(hash))},
+               {"namespace", grant.scopes.namespace_name},
+               {"created", created_ns}};
+  for (const ScopeName& scope : kScopeNames) {
+    const auto& selector = grant.scopes.*scope.member;
+    if (selector) json[scope.name] = selector_text(*selector);
+  }
+  if (grant.scopes.admin) json["admin"] = true;
+  if (!grant.scopes.purpose.empty()) json["purpose"] = grant.scopes.purpose;
+  if (grant.ends_ns != Grant::kNever) json["ends"] = grant.ends_ns.load();
+  if (is_revoked) json["revoked"] = true;
+  return json;
+}
+
+}  // namespace
+
+bool looks_like_token(std::string_view text) {
+  constexpr std::size_t kIdEnd = kPrefix.size() + TokenStore::kIdDigits;
+  return text.size() == kIdEnd + 1 + TokenStore::kSecretDigits && text.starts_with(kPrefix) &&
+         text[kIdEnd] == '_' && is_hex(text.substr(kPrefix.size(), TokenStore::kIdDigits)) &&
+         is_hex(text.substr(kIdEnd + 1));
+}
+
+TokenStore::TokenStore(Engine& engine, Clock& clock, Random& random)
+    : engine_(engine), clock_(clock), random_(random) {}
+
+Result<std::unique_ptr<TokenStore>> TokenStore::open(Engine& engine, Clock& clock, Random& random) {
+  std::unique_ptr<TokenStore> store(new TokenStore(engine, clock, random));
+  EC_TRY(store->load());
+  return store;
+}
+
+// The wall's clock may be behind after a start without a network; the engine remembers how far it
+// had come, so that what has expired stays so.
+std::int64_t TokenStore::now_ns() const {
+  return std::max(clock_.wall_ns(), engine_.expiry_now_ns());
+}
+
+Status TokenStore::load() {
+  if (const auto found = engine_.find_namespace(kTokensNamespace); found.ok()) {
+    records_ = found->id;
+  } else {
+    EC_ASSIGN_OR_RETURN(
+        records_, engine_.create_namespace(kTokensNamespace, {.placement = Placement::Metadata}));
+  }
+  const std::lock_guard lock(mutex_);
+  EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(records_, {}, {}));
+  for (; iterator->valid(); iterator->next()) {
+    const ByteView key = iterator->key();
+    if (key.size() != 1 + kIdDigits) return corruption("the key of a token's record is malformed");
+    const std::string_view id = key.substr(1);
+    if (key.front() == kTokenRecord) {
+      EC_TRY(load_token(id, iterator->value()));
+    } else if (const auto token = tokens_.find(id);  // 'T' sorts before 'U'
+               key.front() == kUseRecord && token != tokens_.end()) {
+      token->second.last_used_ns = token->second.used_written_ns = number_of(iterator->value());
+    }
+  }
+  return iterator->status();
+}
+
+Status TokenStore::load_token(std::string_view id, ByteView value) {
+  // A field of another kind than it should be is what the library throws at.
+  try {
+    return load_fields(id, Json::parse(value));
+  } catch (const Json::exception&) {
+    return corruption("the record of token " + std::string(id) + " is malformed");
+  }
+}
+
+Status TokenStore::load_fields(std::string_view id, const nlohmann::json& json) {
+  const Status damaged = corruption("the record of token " + std::string(id) + " is malformed");
+  if (json.value("version", 0) != kRecordVersion) {
+    return unsupported("a token was written by a newer version of EdgeCase");
+  }
+  Token token;
+  token.grant = std::make_shared<Grant>();
+  token.grant->token_id = id;
+  Scopes& scopes = token.grant->scopes;
+  for (const ScopeName& scope : kScopeNames) {
+    if (!json.contains(scope.name)) continue;
+    const auto selector = wire::parse_selector(json.value(scope.name, ""));
+    if (!selector.ok()) return damaged;
+    scopes.*scope.member = *selector;
+  }
+  scopes.namespace_name = json.value("namespace", "");
+  scopes.admin = json.value("admin", false);
+  scopes.purpose = json.value("purpose", "");
+  token.grant->ends_ns = json.value("ends", Grant::kNever);
+  token.created_ns = json.value("created", std::int64_t{0});
+  token.is_revoked = json.value("revoked", false);
+  if (!parse_digest(json.value("hash", ""), token.hash)) return damaged;
+  tokens_.emplace(id, std::move(token));
+  return ok();
+}
+
+// The id of the token to be forgotten; empty: none needs to be.
+Result<std::string> TokenStore::make_room() {
+  if (tokens_.size() < kTokensMax) return std::string();
+  const auto first =
+      std::min_element(tokens_.begin(), tokens_.end(), [](const auto& a, const auto& b) {
+        return a.second.grant->ends_ns.load() < b.second.grant->ends_ns.load();
+      });
+  if (!has_ended(*first->second.grant)) {
+    return busy("there are " + std::to_string(kTokensMax) + " tokens, revoke one first");
+  }
+  return first->first;
+}
+
+Result<TokenStore::Created> TokenStore::create(const Scopes& scopes,
+                                               std::optional<std::int64_t> ends_ns) {
+  if (!scopes.read && !scopes.write && !scopes.export_all && !scopes.erase && !scopes.admin) {
+    return invalid_argument(
+        "the token would allow nothing: say what it may read, write, export or "
+        "erase, or that it is an admin's");
+  }
+  const std::int64_t now = now_ns();
+  if (ends_ns && *ends_ns <= now) return invalid_argument("the token would have expired already");
+  const std::lock_guard lock(mutex_);
+  EC_ASSIGN_OR_RETURN(const std::string forgotten, make_room());
+  Created created;
+  do {
+    created.id = random_digits(random_, kIdDigits);
+  } while (tokens_.contains(created.id));
+  created.text = std::string(kPrefix) + created.id + "_" + random_digits(random_, kSecretDigits);
+  Token token;
+  token.grant = std::make_shared<Grant>();
+  token.grant->token_id = created.id;
+  token.grant->scopes = scopes;
+  token.grant->ends_ns = ends_ns.value_or(Grant::kNever);
+  token.hash = sha256(created.text);
+  token.created_ns = now;
+  WriteBatch batch;
+  batch.put(records_, kTokenRecord + created.id,
+            record_json(*token.grant, token.hash, now, false).dump());
+  if (!forgotten.empty()) {
+    batch.remove(records_, kTokenRecord + forgotten);
+    batch.remove(records_, kUseRecord + forgotten);
+  }
+  EC_TRY(engine_.write(batch, Durability::Sync));
+  if (!forgotten.empty()) tokens_.erase(forgotten);
+  tokens_.emplace(created.id, std::move(token));
+  return created;
+}
+
+Status TokenStore::revoke(std::string_view id, std::optional<std::int64_t> ends_ns) {
+  const std::lock_guard lock(mutex_);
+  const auto found = tokens_.find(id);
+  if (found == tokens_.end()) return not_found("there is no token " + std::string(id));
+  Token& token = found->second;
+  const std::int64_t end = ends_ns.value_or(now_ns());
+  if (token.grant->ends_ns <= end) {
+    return invalid_argument("token " + std::string(id) + " has ended, or ends before that");
+  }
+  Grant ended;
+  ended.scopes = token.grant->scopes;
+  ended.ends_ns = end;
+  WriteBatch batch;
+  batch.put(records_, kTokenRecord + found->first,
+            record_json(ended, token.hash, token.created_ns, true).dump());
+  EC_TRY(engine_.write(batch, Durability::Sync));
+  token.is_revoked = true;
+  token.grant->ends_ns = end;
+  return ok();
+}
+
+std::vector<TokenInfo> TokenStore::list() const {
+  std::vector<TokenInfo> infos;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, token] : tokens_) {
+    TokenInfo& info = infos.emplace_back();
+    info.id = id;
+    info.scopes = token.grant->scopes;
+    info.created_ns = token.created_ns;
+    if (token.grant->ends_ns != Grant::kNever) info.ends_ns = token.grant->ends_ns.load();
+    info.last_used_ns = token.last_used_ns;
+    info.is_revoked = token.is_revoked;
+    info.has_ended = has_ended(*token.grant);
+  }
+  std::stable_sort(infos.begin(), infos.end(), [](const TokenInfo& a, const TokenInfo& b) {
+    return a.created_ns < b.created_ns;
+  });
+  return infos;
+}
+
+bool TokenStore::any() const {
+  const std::lock_guard lock(mutex_);
+  return !tokens_.empty();
+}
+
+Result<std::shared_ptr<const Grant>> TokenStore::check(std::string_view text) {
+  const Status unknown = not_allowed("this is no token that is known here");
+  if (!looks_like_token(text)) return unknown;
+  const Digest hash = sha256(text);
+  const std::int64_t now = now_ns();
+  const std::lock_guard lock(mutex_);
+  const auto found = tokens_.find(text.substr(kPrefix.size(), kIdDigits));
+  if (found == tokens_.end()) return unknown;
+  Token& token = found->second;
+  if (!equal_in_constant_time(hash, token.hash)) return unknown;
+  // Only who holds the secret is told more.
+  if (token.grant->ends_ns <= now) {
+    std::string when;
+    wire::append_time(token.grant->ends_ns, when);
+    return not_allowed("token " + found->first + (token.is_revoked ? " was revoked" : " expired") +
+                       " at " + when);
+  }
+  note_use(found->first, token, now);
+  return std::shared_ptr<const Grant>(token.grant);
+}
+
+void TokenStore::note_use(const std::string& id, Token& token, std::int64_t now_ns) {
+  token.last_used_ns = now_ns;
+  if (token.used_written_ns != 0 && now_ns - token.used_written_ns < kUsedSpacingNs) return;
+  WriteBatch batch;
+  batch.put(records_, kUseRecord + id, number_bytes(now_ns));
+  // A drive that refuses keeps nobody out: the time is told from memory, and written again later.
+  if (engine_.write(batch, Durability::Async).ok()) token.used_written_ns = now_ns;
+}
+
+}  // namespace edgecase::auth

@@ -1,0 +1,103 @@
+// The tokens of a store: `ec1_<id>_<secret>`, an id of 10 hex digits and a secret of 256 bits in
+// 64. The secret is shown once, when a token is made; what is kept is its SHA-256.
+//
+// Records, in the engine's namespace `_tokens` (Placement::Metadata):
+//   'T' id  ->  JSON {"version":1,"hash","namespace","read"?,"write"?,"export"?,"erase"?,"admin"?,
+//               "purpose"?,"created","ends"?,"revoked"?}, times in nanoseconds
+//   'U' id  ->  when it was last used, 8 bytes big-endian; at most kUsedSpacingNs late
+//
+// A token that was revoked or has expired stays listed; at kTokensMax the one that ended first
+// makes room. Thread-safe. `mutex_` is held while the engine makes a change durable, and for
+// look-ups.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "auth/authorize.h"
+#include "auth/sha256.h"
+#include "edgecase/clock.h"
+#include "edgecase/engine.h"
+#include "edgecase/random.h"
+
+namespace edgecase::auth {
+
+inline constexpr std::string_view kTokensNamespace = "_tokens";
+
+// Whether the text has the form of a token: such text belongs into no URL and no log.
+bool looks_like_token(std::string_view text);
+
+struct TokenInfo {
+  std::string id;
+  Scopes scopes;
+  std::int64_t created_ns = 0;
+  std::optional<std::int64_t> ends_ns;  // expires, or was revoked
+  std::optional<std::int64_t> last_used_ns;
+  bool is_revoked = false;
+  bool has_ended = false;
+};
+
+class TokenStore {
+ public:
+  static constexpr std::size_t kTokensMax = 1'000;
+  static constexpr std::int64_t kUsedSpacingNs = 60'000'000'000;
+  static constexpr std::size_t kIdDigits = 10;
+  static constexpr std::size_t kSecretDigits = 64;
+
+  // `random` is a generator that nobody can predict: system_random().
+  static Result<std::unique_ptr<TokenStore>> open(Engine& engine, Clock& clock, Random& random);
+
+  struct Created {
+    std::string id;
+    std::string text;  // the whole token, never to be had again
+  };
+  // Durable on return. Errors: InvalidArgument (no scope at all, an end that has passed), Busy
+  // (kTokensMax that have not ended), the engine's.
+  Result<Created> create(const Scopes& scopes, std::optional<std::int64_t> ends_ns);
+  // Ends it at `ends_ns`, or at once; durable. NotFound; InvalidArgument: it ends before.
+  Status revoke(std::string_view id, std::optional<std::int64_t> ends_ns);
+  // By time of creation.
+  std::vector<TokenInfo> list() const;
+  // Whether any was ever made: ended ones count.
+  bool any() const;
+
+  // The good token that `text` is. NotAllowed says in words why it is none.
+  Result<std::shared_ptr<const Grant>> check(std::string_view text);
+  // Of a token that was good before.
+  bool has_ended(const Grant& grant) const { return grant.ends_ns.load() <= now_ns(); }
+
+ private:
+  struct Token {
+    std::shared_ptr<Grant> grant;
+    Digest hash{};
+    std::int64_t created_ns = 0;
+    bool is_revoked = false;
+    std::optional<std::int64_t> last_used_ns;
+    std::int64_t used_written_ns = 0;
+  };
+  using Tokens = std::map<std::string, Token, std::less<>>;
+
+  TokenStore(Engine& engine, Clock& clock, Random& random);
+  Status load();
+  Status load_token(std::string_view id, ByteView value);
+  Status load_fields(std::string_view id, const nlohmann::json& json);
+  Result<std::string> make_room();
+  std::int64_t now_ns() const;
+  void note_use(const std::string& id, Token& token, std::int64_t now_ns);
+
+  Engine& engine_;
+  Clock& clock_;
+  Random& random_;
+  NamespaceId records_ = 0;
+  mutable std::mutex mutex_;
+  Tokens tokens_;
+};
+
+}  // namespace edgecase::auth

@@ -1,0 +1,147 @@
+// Tokens: /api/v1/tokens, for administrators.
+#include <nlohmann/json.hpp>
+
+#include "http/http_routes.h"
+#include "http/refusal.h"
+#include "wire/names.h"
+#include "wire/reading_format.h"
+#include "wire/routes.h"
+#include "wire/time_text.h"
+
+namespace edgecase::http {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json time_or_null(const std::optional<std::int64_t>& time_ns) {
+  if (!time_ns) return nullptr;
+  std::string text;
+  wire::append_time(*time_ns, text);
+  return text;
+}
+
+Json scope_or_null(const std::optional<wire::Selector>& scope) {
+  if (!scope) return nullptr;
+  return scope->device + "/" + scope->sensor;
+}
+
+// "30d" from now, or a time.
+Result<std::optional<std::int64_t>> end_parameter(const HttpContext& context, const Call& call,
+                                                  const char* name) {
+  if (!call.has(name)) return std::optional<std::int64_t>();
+  const std::string text = call.parameter(name);
+  const std::int64_t now_ns = context.parts.clock.wall_ns();
+  if (const auto duration_ns = wire::parse_duration_ns(text); duration_ns.ok()) {
+    std::int64_t end_ns = 0;
+    if (__builtin_add_overflow(now_ns, *duration_ns, &end_ns)) {
+      return invalid_argument(text + " is later than time can be told");
+    }
+    return std::optional<std::int64_t>(end_ns);
+  }
+  const auto time_ns = wire::parse_time_ns(text, now_ns);
+  if (!time_ns.ok()) {
+    return invalid_argument("\"" + text + "\" is neither a duration, as in 90d, nor a time");
+  }
+  return std::optional<std::int64_t>(*time_ns);
+}
+
+Result<auth::Scopes> scopes_parameters(const Call& call) {
+  auth::Scopes scopes;
+  scopes.namespace_name = namespace_parameter(call);
+  if (!scopes.namespace_name.empty()) {
+    EC_TRY(wire::check_name("namespace", scopes.namespace_name));
+  }
+  const auto read = [&call](const char* name, std::optional<wire::Selector>& scope) -> Status {
+    if (!call.has(name)) return ok();
+    EC_ASSIGN_OR_RETURN(scope, wire::parse_selector(call.parameter(name)));
+    return ok();
+  };
+  EC_TRY(read("read", scopes.read));
+  EC_TRY(read("write", scopes.write));
+  EC_TRY(read("export", scopes.export_all));
+  EC_TRY(read("erase", scopes.erase));
+  const std::string admin = call.parameter("admin");
+  if (!admin.empty() && admin != "true" && admin != "false") {
+    return invalid_argument("admin is neither true nor false");
+  }
+  scopes.admin = admin == "true";
+  scopes.purpose = call.parameter("purpose");
+  if (!scopes.purpose.empty()) EC_TRY(wire::check_name("purpose", scopes.purpose));
+  return scopes;
+}
+
+Result<Json> create(HttpContext& context, const Call& call) {
+  EC_TRY(check_parameters(
+      call, {"ns", "read", "write", "export", "erase", "admin", "purpose", "expires"}));
+  EC_TRY(auth::authorize_administration(call.principal()));
+  EC_ASSIGN_OR_RETURN(const auth::Scopes scopes, scopes_parameters(call));
+  EC_ASSIGN_OR_RETURN(const auto ends_ns, end_parameter(context, call, "expires"));
+  EC_ASSIGN_OR_RETURN(const auth::TokenStore::Created created,
+                      context.parts.authenticator.tokens().create(scopes, ends_ns));
+  context.parts.logger.info("access", "token " + created.id + " made by " + call.principal().name);
+  return Json{{"id", created.id}, {"token", created.text}, {"expires", time_or_null(ends_ns)}};
+}
+
+Result<Json> revoke(HttpContext& context, const Call& call) {
+  EC_TRY(check_parameters(call, {"id", "after"}));
+  EC_TRY(auth::authorize_administration(call.principal()));
+  const std::string id = call.parameter("id");
+  EC_ASSIGN_OR_RETURN(const auto ends_ns, end_parameter(context, call, "after"));
+  EC_TRY(context.parts.authenticator.tokens().revoke(id, ends_ns));
+  context.parts.logger.info("access", "token " + id + " revoked by " + call.principal().name);
+  return Json{{"id", id}, {"revoked", true}};
+}
+
+Result<Json> list(HttpContext& context, const Call& call) {
+  EC_TRY(check_parameters(call, {}));
+  EC_TRY(auth::authorize_administration(call.principal()));
+  Json tokens = Json::array();
+  for (const auth::TokenInfo& info : context.parts.authenticator.tokens().list()) {
+    const char* const ended = info.is_revoked ? "revoked" : "expired";
+    tokens.push_back(
+        {{"id", info.id},
+         {"state", info.has_ended ? ended : "active"},
+         {"namespace", info.scopes.namespace_name.empty() ? "*" : info.scopes.namespace_name},
+         {"read", scope_or_null(info.scopes.read)},
+         {"write", scope_or_null(info.scopes.write)},
+         {"export", scope_or_null(info.scopes.export_all)},
+         {"erase", scope_or_null(info.scopes.erase)},
+         {"admin", info.scopes.admin},
+         {"purpose", info.scopes.purpose},
+         {"created", time_or_null(info.created_ns)},
+         {"ends", time_or_null(info.ends_ns)},
+         {"last_used", time_or_null(info.last_used_ns)}});
+  }
+  return Json{{"tokens", std::move(tokens)}};
+}
+
+}  // namespace
+
+void add_token_routes(Router& router, HttpContext& context) {
+  using Function = Result<Json> (*)(HttpContext&, const Call&);
+  const auto add = [&](const char* method, Effect effect, int good, Function function) {
+    router.add(method, wire::routes::kTokens, effect, [&context, good, function](Call& call) {
+      const auto answer = function(context, call);
+      if (!answer.ok()) return call.answer_error(answer.status());
+      call.response.set_header("Cache-Control", "no-store");
+      call.answer_json(good, dump(*answer));
+    });
+  };
+  add("GET", Effect::Reads, 200, list);
+  add("POST", Effect::Changes, 201, create);
+  add("DELETE", Effect::Changes, 200, revoke);
+  observe::Metrics& metrics = context.parts.metrics;
+  metrics.callback(
+      observe::MetricKind::Counter, "edgecase_login_failures_total", "Logins without a good token.",
+      {}, [&context] { return static_cast<double>(context.parts.authenticator.failures()); });
+  metrics.callback(observe::MetricKind::Counter, "edgecase_login_throttled_total",
+                   "Those of them that came too fast from one address.", {}, [&context] {
+                     return static_cast<double>(context.parts.authenticator.throttled());
+                   });
+}
+
+}  // namespace edgecase::http

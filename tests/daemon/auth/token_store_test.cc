@@ -1,0 +1,208 @@
+#include "auth/token_store.h"
+
+#include <doctest/doctest.h>
+
+#include "support/manual_clock.h"
+#include "support/model_engine.h"
+
+using namespace edgecase;
+using namespace edgecase::test;
+using auth::TokenStore;
+
+namespace {
+
+constexpr std::int64_t kDayNs = 86'400'000'000'000;
+
+struct Room {
+  Room() { reopen(); }
+  void reopen() { tokens = TokenStore::open(engine, clock, random).value(); }
+  TokenStore::Created create(std::optional<std::int64_t> ends_ns = std::nullopt) {
+    auth::Scopes scopes;
+    scopes.namespace_name = "home";
+    scopes.read = wire::parse_selector("k*/*").value();
+    scopes.purpose = "billing";
+    return tokens->create(scopes, ends_ns).value();
+  }
+  // Every byte that is stored of the tokens.
+  std::string records() {
+    std::string all;
+    const auto iterator =
+        engine.scan(engine.find_namespace(auth::kTokensNamespace)->id, {}, {}).value();
+    for (; iterator->valid(); iterator->next()) {
+      all += std::string(iterator->key()) + std::string(iterator->value());
+    }
+    return all;
+  }
+
+  ModelEngine engine;
+  ManualClock clock;
+  SeededRandom random{7};
+  std::unique_ptr<TokenStore> tokens;
+};
+
+StatusCode code_of(TokenStore& tokens, std::string_view text) {
+  return tokens.check(text).status().code();
+}
+
+}  // namespace
+
+TEST_CASE("tokens: one that is made is good, here and after a restart; its secret is not stored") {
+  Room room;
+  CHECK(!room.tokens->any());
+  const TokenStore::Created made = room.create();
+  CHECK(auth::looks_like_token(made.text));
+  CHECK(made.text.size() == 4 + 10 + 1 + 64);
+  CHECK(made.text.substr(4, 10) == made.id);
+  for (int round = 0; round < 2; ++round, room.reopen()) {
+    CHECK(room.tokens->any());
+    const auto grant = room.tokens->check(made.text);
+    REQUIRE(grant.ok());
+    CHECK((*grant)->token_id == made.id);
+    CHECK((*grant)->scopes.namespace_name == "home");
+    CHECK((*grant)->scopes.read->device == "k*");
+    CHECK(!(*grant)->scopes.write);
+    CHECK(!(*grant)->scopes.admin);
+    CHECK((*grant)->scopes.purpose == "billing");
+    CHECK(room.records().find(made.text.substr(15)) == std::string::npos);
+  }
+  CHECK(room.create().text.substr(15) != made.text.substr(15));
+}
+
+TEST_CASE("tokens: one digit that differs, anywhere, and it is none") {
+  Room room;
+  const std::string text = room.create().text;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::string other = text;
+    other[i] = other[i] == '0' ? '1' : '0';
+    CHECK(code_of(*room.tokens, other) == StatusCode::NotAllowed);
+  }
+  for (const std::string& other : {std::string(), text.substr(1), text + "0", text + "\n"}) {
+    CHECK(code_of(*room.tokens, other) == StatusCode::NotAllowed);
+  }
+}
+
+TEST_CASE("tokens: expired at the nanosecond, and for good") {
+  Room room;
+  const std::int64_t end = room.clock.wall_ns() + kDayNs;
+  const std::string text = room.create(end).text;
+  const auto grant = room.tokens->check(text).value();
+  room.clock.advance(kDayNs - 1);
+  CHECK(room.tokens->check(text).ok());
+  CHECK(!room.tokens->has_ended(*grant));
+  room.clock.advance(1);
+  CHECK(code_of(*room.tokens, text) == StatusCode::NotAllowed);
+  CHECK(room.tokens->has_ended(*grant));
+  // A clock that is behind after a start: the engine knows how far it was.
+  room.engine.set_expiry_now_ns(end);
+  room.clock.set_wall_ns(0);
+  CHECK(code_of(*room.tokens, text) == StatusCode::NotAllowed);
+  room.reopen();
+  CHECK(code_of(*room.tokens, text) == StatusCode::NotAllowed);
+  CHECK(room.tokens->list()[0].has_ended);
+  CHECK(!room.tokens->list()[0].is_revoked);
+}
+
+TEST_CASE("tokens: revoked ends what is held of it at once, or when it is said") {
+  Room room;
+  const TokenStore::Created made = room.create();
+  const auto grant = room.tokens->check(made.text).value();
+  const std::int64_t later = room.clock.wall_ns() + kDayNs;
+  REQUIRE(room.tokens->revoke(made.id, later).ok());
+  CHECK(room.tokens->check(made.text).ok());
+  CHECK(room.tokens->revoke(made.id, later + 1).code() == StatusCode::InvalidArgument);
+  REQUIRE(room.tokens->revoke(made.id, std::nullopt).ok());
+  CHECK(room.tokens->has_ended(*grant));
+  for (int round = 0; round < 2; ++round, room.reopen()) {
+    CHECK(code_of(*room.tokens, made.text) == StatusCode::NotAllowed);
+    CHECK(room.tokens->list()[0].is_revoked);
+    // Who could do without a token before the first one cannot again.
+    CHECK(room.tokens->any());
+  }
+  CHECK(room.tokens->revoke("0123456789", std::nullopt).code() == StatusCode::NotFound);
+}
+
+TEST_CASE("tokens: a drive that refuses makes none and ends none") {
+  Room room;
+  const TokenStore::Created made = room.create();
+  room.engine.fail_next_write(out_of_space("full"));
+  auth::Scopes admin;
+  admin.admin = true;
+  CHECK(room.tokens->create(admin, std::nullopt).status().code() == StatusCode::OutOfSpace);
+  room.engine.fail_next_write(out_of_space("full"));
+  CHECK(room.tokens->revoke(made.id, std::nullopt).code() == StatusCode::OutOfSpace);
+  CHECK(room.tokens->list().size() == 1);
+  // Nobody is kept out because the time of use could not be written.
+  room.engine.fail_writes(out_of_space("full"));
+  CHECK(room.tokens->check(made.text).ok());
+}
+
+TEST_CASE("tokens: when it was last used is known, and after a restart to the minute") {
+  Room room;
+  const std::string text = room.create().text;
+  CHECK(!room.tokens->list()[0].last_used_ns);
+  CHECK(room.tokens->check(text).ok());
+  const std::int64_t first = room.clock.wall_ns();
+  CHECK(room.tokens->list()[0].last_used_ns == first);
+  room.clock.advance(TokenStore::kUsedSpacingNs - 1);
+  CHECK(room.tokens->check(text).ok());
+  CHECK(room.tokens->list()[0].last_used_ns == room.clock.wall_ns());
+  room.reopen();
+  CHECK(room.tokens->list()[0].last_used_ns == first);
+  room.clock.advance(1);
+  CHECK(room.tokens->check(text).ok());
+  room.reopen();
+  CHECK(room.tokens->list()[0].last_used_ns == room.clock.wall_ns());
+}
+
+TEST_CASE("tokens: one without any scope or already expired is refused") {
+  Room room;
+  CHECK(room.tokens->create({}, std::nullopt).status().code() == StatusCode::InvalidArgument);
+  auth::Scopes admin;
+  admin.admin = true;
+  CHECK(room.tokens->create(admin, room.clock.wall_ns()).status().code() ==
+        StatusCode::InvalidArgument);
+  CHECK(!room.tokens->any());
+}
+
+TEST_CASE("tokens: at the limit the one that ended first makes room; without one it is busy") {
+  Room room;
+  auth::Scopes admin;
+  admin.admin = true;
+  const TokenStore::Created first = room.create();
+  const TokenStore::Created second = room.create();
+  for (std::size_t i = 2; i < TokenStore::kTokensMax; ++i) room.create();
+  CHECK(room.tokens->create(admin, std::nullopt).status().code() == StatusCode::Busy);
+  REQUIRE(room.tokens->revoke(second.id, std::nullopt).ok());
+  room.clock.advance(1);
+  REQUIRE(room.tokens->revoke(first.id, std::nullopt).ok());
+  CHECK(room.tokens->create(admin, std::nullopt).ok());
+  const auto holds = [&room](const std::string& id) {
+    for (const auth::TokenInfo& info : room.tokens->list()) {
+      if (info.id == id) return true;
+    }
+    return false;
+  };
+  for (int round = 0; round < 2; ++round, room.reopen()) {
+    CHECK(room.tokens->list().size() == TokenStore::kTokensMax);
+    CHECK(!holds(second.id));
+    CHECK(holds(first.id));
+  }
+}
+
+TEST_CASE("tokens: a damaged record stops the start, a newer one too") {
+  const auto open_with = [](std::string_view key, std::string_view value) {
+    Room room;
+    room.create();
+    WriteBatch batch;
+    batch.put(room.engine.find_namespace(auth::kTokensNamespace)->id, key, value);
+    REQUIRE(room.engine.write(batch, Durability::Sync).ok());
+    return TokenStore::open(room.engine, room.clock, room.random).status().code();
+  };
+  CHECK(open_with("T0123456789", R"({"version":2})") == StatusCode::Unsupported);
+  for (const char* value : {"", "{}x", R"({"version":"1"})", R"({"version":1})",
+                            R"({"version":1,"hash":"12"})", R"({"version":1,"read":""})"}) {
+    CAPTURE(value);
+    CHECK(open_with("T0123456789", value) != StatusCode::Ok);
+  }
+  CHECK(open_with("T01", "{}") == StatusCode::Corruption);
+}

@@ -1,0 +1,189 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "daemon/http/http_fixture.h"
+#include "wire/base64.h"
+
+namespace edgecase::http::test {
+namespace {
+
+nlohmann::json json_of(const Answer& answer) {
+  return nlohmann::json::parse(answer.body, nullptr, false);
+}
+
+std::string bearer(const std::string& token) {
+  return "Authorization: Bearer " + token + "\r\n";
+}
+
+struct Room : ServerFixture {
+  // Over the Unix socket, as whoever administers does.
+  Answer administer(std::string_view method, std::string_view target) const {
+    return Client::over_unix(settings.http.socket).ask(method, target);
+  }
+  std::string create(const std::string& parameters) const {
+    const Answer answer = administer("POST", "/api/v1/tokens?" + parameters);
+    CHECK(answer.status == 201);
+    CHECK(answer.header("cache-control") == "no-store");
+    return json_of(answer).value("token", "");
+  }
+};
+
+constexpr char kReading[] = R"({"device":"kitchen","sensor":"temp","value":1,"time":5})";
+
+}  // namespace
+
+TEST_CASE("tokens over HTTP: loopback is open until the first one is made, and never again") {
+  Room f;
+  CHECK(f.ask("GET", "/api/v1/series").status == 200);
+  const std::string token = f.create("read=*/*");
+  const Answer refused = f.ask("GET", "/api/v1/series");
+  CHECK(refused.status == 401);
+  CHECK(refused.header("www-authenticate").find("Basic realm=") == 0);
+  CHECK(json_of(refused)["error"]["code"] == "not_allowed");
+  CHECK(f.ask("GET", "/api/v1/series", {}, bearer(token)).status == 200);
+  CHECK(f.administer("GET", "/api/v1/series").status == 200);
+  for (const char* open : {"/healthz", "/readyz", "/ping"}) {
+    CHECK(f.ask("GET", open).status / 100 == 2);
+  }
+  for (const char* closed : {"/", "/metrics", "/api/v1/status", "/query?q=SHOW+DATABASES"}) {
+    CHECK(f.ask("GET", closed).status == 401);
+    CHECK(f.ask("GET", closed, {}, bearer(token)).status == 200);
+  }
+  CHECK(f.administer("DELETE", "/api/v1/tokens?id=" + token.substr(4, 10)).status == 200);
+  CHECK(f.ask("GET", "/api/v1/series", {}, bearer(token)).status == 401);
+  CHECK(f.ask("GET", "/api/v1/series").status == 401);
+}
+
+TEST_CASE("tokens over HTTP: Bearer, Token, and the password of Basic") {
+  Room f;
+  const std::string token = f.create("write=kitchen/*");
+  std::string basic, wrong;
+  wire::append_base64("telegraf:" + token, basic);
+  wire::append_base64("telegraf:secret", wrong);
+  for (const std::string& good :
+       {"Bearer " + token, "bearer  " + token, "Token " + token, "Basic " + basic}) {
+    CAPTURE(good);
+    const std::string header = "Authorization: " + good + "\r\n";
+    CHECK(f.ask("POST", "/api/v1/readings", kReading, header).status == 200);
+  }
+  for (const std::string& bad :
+       {std::string("Bearer"), "Bearer " + token + "0", "Basic " + token, "Basic " + wrong,
+        "Digest " + token, token, std::string("Basic !")}) {
+    CAPTURE(bad);
+    const std::string header = "Authorization: " + bad + "\r\n";
+    CHECK(f.ask("POST", "/api/v1/readings", kReading, header).status == 401);
+  }
+  CHECK(f.ask("POST", "/api/v1/readings", kReading, bearer(token) + bearer(token)).status == 400);
+}
+
+TEST_CASE("tokens over HTTP: outside its scope is 403, on every way in and out") {
+  Room f;
+  const std::string reader = f.create("read=kitchen/*");
+  const std::string writer = f.create("write=kitchen/*");
+  CHECK(f.ask("POST", "/api/v1/readings", kReading, bearer(writer)).status == 200);
+  CHECK(f.ask("POST", "/api/v1/readings", kReading, bearer(reader)).status == 403);
+  const Answer line = f.ask("POST", "/write", "m,device=shed value=1", bearer(writer));
+  CHECK(line.status == 403);
+  CHECK(json_of(line)["error"].is_string());
+  CHECK(f.ask("POST", "/write?db=other", "m,device=kitchen value=1", bearer(writer)).status == 403);
+  CHECK(f.ask("PUT", "/api/v1/blob/default/shed/image", "x", bearer(writer)).status == 403);
+  CHECK(f.ask("PUT", "/api/v1/blob/default/kitchen/image", "x", bearer(writer)).status == 201);
+  CHECK(f.ask("GET", "/api/v1/blob/default/kitchen/image", {}, bearer(writer)).status == 403);
+  CHECK(f.ask("GET", "/api/v1/blob/default/kitchen/image", {}, bearer(reader)).status == 200);
+  for (const char* path : {"/api/v1/query", "/api/v1/last", "/api/v1/series", "/api/v1/devices"}) {
+    CAPTURE(path);
+    const std::string select = std::string(path) + "?select=";
+    CHECK(f.ask("GET", select + "kitchen/*", {}, bearer(reader)).status == 200);
+    CHECK(f.ask("GET", select + "kitchen/*", {}, bearer(writer)).status == 403);
+    CHECK(f.ask("GET", select + "shed/*", {}, bearer(reader)).status == 403);
+    CHECK(f.ask("GET", select + "shed/temp", {}, bearer(reader)).status == 403);
+    CHECK(f.ask("GET", select + "kitchen/*&ns=other", {}, bearer(reader)).status == 403);
+  }
+  CHECK(f.ask("GET", "/api/v1/query?export=true", {}, bearer(reader)).status == 403);
+  const std::string exporter = f.create("export=kitchen/temp");
+  CHECK(f.ask("GET", "/api/v1/query?export=true", {}, bearer(exporter)).status == 200);
+  CHECK(f.ask("GET", "/api/v1/query", {}, bearer(exporter)).status == 403);
+  for (const auto& [method, target] :
+       {std::pair("GET", "/api/v1/tokens"), std::pair("POST", "/api/v1/tokens?admin=true"),
+        std::pair("DELETE", "/api/v1/tokens?id=0123456789"),
+        std::pair("POST", "/api/v1/namespaces?name=other"),
+        std::pair("DELETE", "/api/v1/namespaces?name=default"),
+        std::pair("POST", "/api/v1/retention?select=*/*&keep=1d&yes=true"),
+        std::pair("GET", "/api/v1/retention/preview?select=*/*"),
+        std::pair("DELETE", "/api/v1/retention?select=*/*")}) {
+    CAPTURE(target);
+    CHECK(f.ask(method, target, {}, bearer(reader)).status == 403);
+  }
+}
+
+TEST_CASE("tokens over HTTP: what a selector matches beyond the scope is left out") {
+  Room f;
+  CHECK(f.ask("POST", "/write", "m,device=kitchen value=1 1\nm,device=shed value=2 1").status ==
+        204);
+  CHECK(f.ask("POST", "/write?db=other", "m,device=kitchen value=3 1").status == 204);
+  const std::string token = f.create("read=k*/*");
+  const Answer answer = f.ask("GET", "/api/v1/query?format=csv&ns=*", {}, bearer(token));
+  CHECK(answer.body ==
+        "namespace,device,sensor,time,value,type\n"
+        "default,kitchen,m,1970-01-01T00:00:00.000000001Z,1,float\n");
+  const Answer names = f.ask("GET", "/api/v1/namespaces", {}, bearer(token));
+  CHECK(json_of(names)["namespaces"] == nlohmann::json::array({"default"}));
+  const Answer all = f.ask("GET", "/query?q=SHOW+DATABASES", {}, bearer(token));
+  CHECK(all.body.find("other") == std::string::npos);
+}
+
+TEST_CASE("tokens over HTTP: an admin token administers") {
+  Room f;
+  const std::string admin = f.create("admin=true&expires=1d");
+  CHECK(f.ask("POST", "/api/v1/namespaces?name=n", {}, bearer(admin)).status == 201);
+  CHECK(f.ask("DELETE", "/api/v1/namespaces?name=n", {}, bearer(admin)).status == 200);
+  const Answer list = f.ask("GET", "/api/v1/tokens", {}, bearer(admin));
+  REQUIRE(list.status == 200);
+  const nlohmann::json token = json_of(list)["tokens"][0];
+  CHECK(token["state"] == "active");
+  CHECK(token["admin"] == true);
+  CHECK(token["last_used"].is_string());
+  CHECK(list.body.find(admin.substr(15)) == std::string::npos);
+  f.clock.advance(86'400'000'000'000);
+  CHECK(f.ask("GET", "/api/v1/tokens", {}, bearer(admin)).status == 401);
+  CHECK(json_of(f.administer("GET", "/api/v1/tokens"))["tokens"][0]["state"] == "expired");
+}
+
+TEST_CASE("tokens over HTTP: one in a URL is refused with words; u and p mean nothing") {
+  Room f;
+  const std::string token = f.create("write=*/*");
+  const Answer answer = f.ask("POST", "/write?u=x&p=" + token, "m value=1", bearer(token));
+  CHECK(answer.status == 400);
+  CHECK(json_of(answer)["error"].get<std::string>().find("Authorization") != std::string::npos);
+  CHECK(f.ask("POST", "/write?u=x&p=y", "m value=1").status == 401);
+  CHECK(f.ask("POST", "/write?u=x&p=y", "m value=1", bearer(token)).status == 204);
+}
+
+TEST_CASE("tokens over HTTP: too many failures are answered with 429, a good token still served") {
+  Room f;
+  const std::string token = f.create("read=*/*");
+  for (int i = 0; i < auth::Authenticator::kBurst; ++i) {
+    CHECK(f.ask("GET", "/api/v1/series", {}, bearer("x")).status == 401);
+  }
+  const Answer answer = f.ask("GET", "/api/v1/series", {}, bearer("x"));
+  CHECK(answer.status == 429);
+  CHECK(answer.header("retry-after") == "6");
+  CHECK(json_of(answer)["error"]["code"] == "not_allowed");
+  CHECK(f.ask("GET", "/api/v1/series", {}, bearer(token)).status == 200);
+}
+
+TEST_CASE("tokens over HTTP: what cannot be made is refused with words") {
+  Room f;
+  for (const char* parameters :
+       {"", "read=", "read=a/b/c", "admin=maybe", "read=*/*&expires=yesterday",
+        "read=*/*&expires=2001-01-01", "read=*/*&expires=9999999d", "read=*/*&colour=red",
+        "read=*/*&ns=a/b"}) {
+    CAPTURE(parameters);
+    CHECK(f.administer("POST", std::string("/api/v1/tokens?") + parameters).status == 400);
+  }
+  CHECK(f.administer("DELETE", "/api/v1/tokens?id=0123456789").status == 404);
+  CHECK(json_of(f.administer("GET", "/api/v1/tokens"))["tokens"].empty());
+}
+
+}  // namespace edgecase::http::test

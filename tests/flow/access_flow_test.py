@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Tokens through the real daemon: the command line, HTTP as curl and Influx's clients speak it, MQTT."""
+import base64
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import unittest
+import urllib.error
+import urllib.request
+
+from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place, clean_environment, run
+
+LISTEN = """
+listen = "127.0.0.1:0"
+[[mqtt.rule]]
+topic = "sensors/{device}/{sensor}"
+"""
+HAS_CLIENTS = shutil.which("mosquitto_pub") is not None
+
+
+def own_address():
+    """An address of this machine that is not loopback; None when it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return None
+        address = probe.getsockname()[0]
+        return None if address.startswith("127.") else address
+
+
+class AccessFlow(unittest.TestCase):
+    def setUp(self):
+        self.place = Place()
+        self.addCleanup(self.place.remove)
+        self.place.write_config(more=LISTEN)
+        self.daemon = Daemon(self.place)
+        self.addCleanup(lambda: self.daemon.stop())
+        self.address = f"127.0.0.1:{self.daemon.port()}"
+
+    def token(self, *arguments):
+        made = self.place.cli("token", "create", *arguments)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertIn("not shown again", made.stderr)
+        return made.stdout.strip()
+
+    def remote(self, *arguments, token=None):
+        """The command line over TCP."""
+        extra = {"EDGECASE_HOST": self.address}
+        if token:
+            extra["EDGECASE_TOKEN"] = token
+        return run(arguments, env=clean_environment(extra))
+
+    def http(self, path, body=None, authorization=None):
+        request = urllib.request.Request(f"http://{self.address}{path}", data=body)
+        if authorization:
+            request.add_header("Authorization", authorization)
+        try:
+            with urllib.request.urlopen(request, timeout=TIME_LIMIT_SECONDS) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+
+    def test_the_command_line(self):
+        self.assertEqual(self.remote("write", "kitchen/temp", "21.5").returncode, 0)
+        reader = self.token("--read", "kitchen/*")
+        writer = self.token("--write", "kitchen/*", "--expires", "1d")
+        self.assertEqual(self.remote("last").returncode, 4)
+        self.assertEqual(self.remote("last", token="nonsense").returncode, 4)
+        self.assertEqual(self.remote("last", "kitchen/*", token=reader).returncode, 0)
+        self.assertEqual(self.remote("last", "kitchen/*", "--token", reader).returncode, 0)
+        self.assertEqual(self.remote("last", "shed/*", token=reader).returncode, 4)
+        self.assertEqual(self.remote("write", "kitchen/temp", "1", token=reader).returncode, 4)
+        self.assertEqual(self.remote("write", "kitchen/temp", "1", token=writer).returncode, 0)
+        self.assertEqual(self.remote("write", "shed/temp", "1", token=writer).returncode, 4)
+        self.assertEqual(self.remote("export", "kitchen/*", token=reader).returncode, 4)
+        self.assertEqual(self.remote("token", "list", token=reader).returncode, 4)
+        # The socket is its group's; a token shown there holds all the same.
+        self.assertEqual(self.place.cli("last").returncode, 0)
+        self.assertEqual(self.place.cli("last", "shed/*", "--token", reader).returncode, 4)
+        listed = json.loads(self.place.cli("token", "list", "--json").stdout)["tokens"]
+        self.assertEqual([t["state"] for t in listed], ["active", "active"])
+        self.assertEqual(listed[0]["read"], "kitchen/*")
+        self.assertIn(reader[4:14], self.place.cli("token", "list").stdout)
+        self.assertNotIn(reader, self.place.cli("token", "list", "--json").stdout)
+        self.assertEqual(self.place.cli("token", "revoke", reader[4:14]).returncode, 0)
+        self.assertEqual(self.remote("last", "kitchen/*", token=reader).returncode, 4)
+        self.assertEqual(self.place.cli("token", "revoke", "0123456789").returncode, 3)
+        self.assertEqual(self.place.cli("token", "create").returncode, 2)
+        self.assertEqual(self.place.cli("token", "create", "--read", "a/b/c").returncode, 2)
+        # Made is made: a kill changes nothing.
+        self.daemon.stop(signal.SIGKILL)
+        self.daemon = Daemon(self.place)
+        self.address = f"127.0.0.1:{self.daemon.port()}"
+        self.assertEqual(self.remote("write", "kitchen/temp", "2", token=writer).returncode, 0)
+        self.assertEqual(self.remote("last", "kitchen/*", token=reader).returncode, 4)
+
+    def test_secrets_are_in_no_file_and_no_log(self):
+        token = self.token("--admin")
+        self.assertEqual(self.remote("status", token=token).returncode, 0)
+        self.assertEqual(self.remote("status", token=token[:-1] + "g").returncode, 4)
+        self.daemon.stop()
+        needle = token[15:].encode()
+        for folder, _, files in os.walk(self.place.path):
+            for name in files:
+                if not os.path.isfile(os.path.join(folder, name)):
+                    continue  # sockets
+                with open(os.path.join(folder, name), "rb") as file:
+                    self.assertNotIn(needle[:-1], file.read(), name)
+
+    def test_http_as_clients_speak_it(self):
+        token = self.token("--write", "*/*")
+        basic = base64.b64encode(f"telegraf:{token}".encode()).decode()
+        line = b"air,device=kitchen co2=655"
+        for authorization in (f"Bearer {token}", f"Token {token}", f"Basic {basic}"):
+            self.assertEqual(self.http("/write?db=default", line, authorization), 204)
+            self.assertEqual(self.http("/api/v2/write?bucket=default", line, authorization), 204)
+        self.assertEqual(self.http("/write", line), 401)
+        self.assertEqual(self.http(f"/write?u=x&p={token}", line), 400)
+        self.assertEqual(self.http("/write?db=other", line, f"Token {token}"), 403)
+        self.assertEqual(self.http("/healthz"), 200)
+        if curl := shutil.which("curl"):
+            asked = subprocess.run([curl, "-s", "-o", "/dev/null", "-w", "%{http_code}", "-u", f"x:{token}",
+                                    "--data-binary", line.decode(), f"http://{self.address}/write"],
+                                   capture_output=True, text=True, timeout=TIME_LIMIT_SECONDS, check=False)
+            self.assertEqual(asked.stdout, "204")
+
+    @unittest.skipUnless(HAS_CLIENTS, "mosquitto-clients is not installed")
+    def test_mqtt_clients(self):
+        port = str(self.daemon.mqtt_port())
+
+        def publish(version, topic, *credentials):
+            return subprocess.run(["mosquitto_pub", "-p", port, "-V", version, "-q", "1", "-t", topic, "-m", "1",
+                                   *credentials], capture_output=True, text=True,
+                                  timeout=TIME_LIMIT_SECONDS, check=False)
+        self.assertEqual(publish("mqttv311", "sensors/kitchen/temp").returncode, 0)
+        token = self.token("--write", "kitchen/*")
+        good = ("-u", token[4:14], "-P", token)
+        for version in ("mqttv311", "mqttv5"):
+            self.assertNotEqual(publish(version, "sensors/kitchen/temp").returncode, 0)
+            self.assertNotEqual(publish(version, "sensors/kitchen/temp", "-u", "x", "-P", token).returncode, 0)
+            self.assertEqual(publish(version, "sensors/kitchen/temp", *good).returncode, 0)
+            refused = publish(version, "sensors/shed/temp", *good)
+            if version == "mqttv5":
+                self.assertIn("not authorized", (refused.stdout + refused.stderr).lower())
+        self.assertEqual(self.place.cli("last", "shed/temp").returncode, 3)
+        counted = self.place.cli("query", "kitchen/temp", "--format", "csv").stdout.count("\n") - 1
+        self.assertEqual(counted, 3)
+        rejected = self.place.cli("query", "mqtt/message", "-n", "_rejected", "--format", "ndjson").stdout
+        self.assertEqual(rejected.count("may not write shed/temp"), 2)
+        self.assertNotIn(token, rejected)
+
+    def test_other_machines_need_a_token(self):
+        everywhere = "--http.listen", "0.0.0.0:0"
+        started = ["serve", "--config", self.place.config]
+        self.daemon.stop()
+        for flags in (everywhere, ("--mqtt.listen", "0.0.0.0:0")):
+            result = run([*started, *flags])
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("edgecase token create", result.stderr)
+        self.daemon = Daemon(self.place)
+        token = self.token("--read", "*/*")
+        self.daemon.stop()
+        self.daemon = Daemon(self.place, verb=("serve", *everywhere))
+        port = self.daemon.log().rsplit("0.0.0.0:", 1)[1].split()[0]
+        if address := own_address():
+            self.address = f"{address}:{port}"
+            self.assertEqual(self.remote("last").returncode, 4)
+            self.assertEqual(self.remote("last", token=token).returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
