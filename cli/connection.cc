@@ -35,6 +35,13 @@ void add_connection_options(CLI::App& command, ConnectionArguments& connection) 
                      "[env EDGECASE_TLS_CA]");
 }
 
+void add_purpose_option(CLI::App& command, std::string& purpose) {
+  purpose = environment_text("EDGECASE_PURPOSE");
+  command.add_option("--purpose", purpose,
+                     "What for: devices with purposes are read for one of them only\n"
+                     "[env EDGECASE_PURPOSE]");
+}
+
 void add_namespace_options(CLI::App& command, NamespaceArguments& arguments, AllNamespaces all) {
   if (std::string name = environment_text("EDGECASE_NAMESPACE"); !name.empty()) {
     arguments.name = std::move(name);

@@ -27,6 +27,9 @@ struct NamespaceArguments {
 // --host, --socket, --token, --tls-ca.
 void add_connection_options(CLI::App& command, ConnectionArguments& connection);
 
+// --purpose (EDGECASE_PURPOSE): what readings are read for.
+void add_purpose_option(CLI::App& command, std::string& purpose);
+
 enum class AllNamespaces : unsigned char { Allowed, NotAllowed };
 // -n/--namespace (EDGECASE_NAMESPACE), and -A where `all` allows it.
 void add_namespace_options(CLI::App& command, NamespaceArguments& arguments, AllNamespaces all);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "wire/errors.h"
+#include "wire/routes.h"
 
 namespace edgecase::cli {
 namespace {
@@ -164,6 +165,13 @@ Status DaemonClient::get(const std::string& path, const Receive& receive) {
       path, state_->headers,
       [&](const httplib::Response& response) {
         http_status = response.status;
+        const std::string withheld = response.get_header_value(wire::routes::kWithheldHeader);
+        if (!withheld.empty()) {
+          std::fprintf(stderr,
+                       "edgecase: %s devices were left out, since they may not be read for this "
+                       "purpose (--purpose)\n",
+                       withheld.c_str());
+        }
         return true;
       },
       [&](const char* data, std::size_t size) {

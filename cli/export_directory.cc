@@ -141,6 +141,7 @@ class Exporter {
         const std::string body,
         client_.get_small(path_with(wire::routes::kSeries, {{"ns", request_.namespaces.parameter()},
                                                             {"select", request_.selector},
+                                                            {"purpose", request_.purpose},
                                                             {"export", "true"}})));
     const nlohmann::json document = nlohmann::json::parse(body, nullptr, false);
     if (!document.is_object() || !document.contains("series")) {
@@ -169,6 +170,7 @@ class Exporter {
         {"select", wire::escape_name(row.device) + "/" + wire::escape_name(row.sensor)},
         {"format", request_.format},
         {"export", "true"}};
+    if (!request_.purpose.empty()) parameters.emplace_back("purpose", request_.purpose);
     if (!from_.empty()) parameters.emplace_back("from", from_);
     if (!to_.empty()) parameters.emplace_back("to", to_);
 

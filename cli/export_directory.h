@@ -20,6 +20,7 @@ struct DirectoryExport {
   const NamespaceArguments& namespaces;
   const RangeArguments& range;
   const std::string& selector;
+  const std::string& purpose;
   std::string directory;
   const std::string& format;
   ExportMode mode;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "connection.h"
 
@@ -14,6 +15,9 @@ struct ListingArguments {
   NamespaceArguments namespaces;
   std::string selector = "*/*";
   bool json = false;
+  // Of devices: what is said of them; empty ones are not looked at.
+  std::string owner, purpose, objection;
+  std::vector<std::string> labels;
 };
 
 // Prints the list; returns the exit code.

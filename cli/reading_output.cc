@@ -61,6 +61,7 @@ std::string effective_format(const std::string& format) {
 int print_readings(DaemonClient& client, std::string_view path, Parameters parameters,
                    const ReadingOutput& output) {
   parameters.emplace_back("ns", output.namespaces.parameter());
+  if (!output.purpose.empty()) parameters.emplace_back("purpose", output.purpose);
   const std::string format = effective_format(output.format);
   if (format == "table") return print_table(client, path, std::move(parameters), output);
 

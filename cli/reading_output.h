@@ -20,6 +20,7 @@ inline constexpr std::uint64_t kTerminalRowsMax = 1000;
 struct ReadingOutput {
   std::string format;  // "": table on a terminal, csv into a pipe
   NamespaceArguments namespaces;
+  std::string purpose;
   bool with_age = false;
   std::optional<std::uint64_t> limit;
 };

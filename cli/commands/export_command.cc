@@ -29,6 +29,7 @@ struct ExportArguments {
   NamespaceArguments namespaces;
   RangeArguments range;
   std::string selector;
+  std::string purpose;
   std::string output;
   std::string format = "csv";
   bool resume = false;
@@ -58,6 +59,7 @@ std::uint64_t expected_readings(DaemonClient& client, const ExportArguments& arg
   const Result<std::string> body =
       client.get_small(path_with(wire::routes::kSeries, {{"ns", arguments.namespaces.parameter()},
                                                          {"select", arguments.selector},
+                                                         {"purpose", arguments.purpose},
                                                          {"export", "true"}}));
   if (!body.ok()) return 0;
   const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
@@ -103,19 +105,18 @@ int export_to_stdout(const ExportArguments& arguments, const std::string& path) 
 int run_export(const ExportArguments& arguments) {
   if (const Status status = check(arguments); !status.ok()) return report_failure(status);
   if (is_directory_target(arguments.output)) {
-    DirectoryExport directory{arguments.connection,
-                              arguments.namespaces,
-                              arguments.range,
-                              arguments.selector,
-                              arguments.output,
-                              arguments.format,
-                              arguments.resume ? ExportMode::Resume : ExportMode::Fresh};
+    DirectoryExport directory{
+        arguments.connection, arguments.namespaces,
+        arguments.range,      arguments.selector,
+        arguments.purpose,    arguments.output,
+        arguments.format,     arguments.resume ? ExportMode::Resume : ExportMode::Fresh};
     return export_to_directory(directory);
   }
   Parameters parameters = {{"ns", arguments.namespaces.parameter()},
                            {"select", arguments.selector},
                            {"format", arguments.format},
                            {"export", "true"}};
+  if (!arguments.purpose.empty()) parameters.emplace_back("purpose", arguments.purpose);
   append_range(arguments.range, parameters);
   const std::string path = path_with(wire::routes::kQuery, parameters);
   if (arguments.output.empty() || arguments.output == "-") return export_to_stdout(arguments, path);
@@ -138,6 +139,7 @@ void add_export_command(CLI::App& app, Action& action) {
                    "there is none yet): NAMESPACE/DEVICE/SENSOR.csv")
       ->type_name("FILE");
   add_range_options(*command, arguments->range);
+  add_purpose_option(*command, arguments->purpose);
   command->add_option("--format", arguments->format, "csv, ndjson or line (Influx line protocol)")
       ->check(CLI::IsMember({"csv", "ndjson", "line"}))
       ->capture_default_str();

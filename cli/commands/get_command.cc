@@ -22,6 +22,7 @@ struct GetArguments {
   NamespaceArguments namespaces;
   std::string series;
   std::string time;
+  std::string purpose;
   std::string output;
 };
 
@@ -30,8 +31,10 @@ Result<std::string> blob_path(const GetArguments& arguments) {
   std::string path = std::string(wire::routes::kBlob) + "/" +
                      percent_encode(arguments.namespaces.name) + "/" +
                      percent_encode(series.device) + "/" + percent_encode(series.sensor);
-  if (!arguments.time.empty()) path = path_with(path, {{"time", arguments.time}});
-  return path;
+  Parameters parameters;
+  if (!arguments.time.empty()) parameters.emplace_back("time", arguments.time);
+  if (!arguments.purpose.empty()) parameters.emplace_back("purpose", arguments.purpose);
+  return path_with(path, parameters);
 }
 
 int run_get(const GetArguments& arguments) {
@@ -69,6 +72,7 @@ void add_get_command(CLI::App& app, Action& action) {
                       "The value's time, as query shows it; else the newest value");
   command->add_option("-o,--output", arguments->output, "Write a file instead of stdout")
       ->type_name("FILE");
+  add_purpose_option(*command, arguments->purpose);
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::NotAllowed);
   add_connection_options(*command, arguments->connection);
   command->footer(

@@ -37,6 +37,7 @@ void add_last_command(CLI::App& app, Action& action) {
                    "device/sensor with globs * and ?; kitchen alone means kitchen/*")
       ->capture_default_str();
   add_format_option(*command, arguments->output.format);
+  add_purpose_option(*command, arguments->output.purpose);
   command->add_flag_callback(
       "--json", [arguments] { arguments->output.format = "json"; }, "The same as --format json");
   add_namespace_options(*command, arguments->output.namespaces, AllNamespaces::Allowed);

@@ -38,6 +38,7 @@ struct PlotArguments {
   NamespaceArguments namespaces;
   RangeArguments range;
   std::string selector;
+  std::string purpose;
   std::string svg;
   std::size_t width = 0;  // 0: the terminal's
   std::size_t height = ChartSize().rows;
@@ -74,7 +75,8 @@ Result<std::vector<Series>> list_series(DaemonClient& client, const PlotArgument
   EC_ASSIGN_OR_RETURN(
       const std::string body,
       client.get_small(path_with(wire::routes::kSeries, {{"ns", arguments.namespaces.parameter()},
-                                                         {"select", arguments.selector}})));
+                                                         {"select", arguments.selector},
+                                                         {"purpose", arguments.purpose}})));
   const nlohmann::json document = nlohmann::json::parse(body, nullptr, false);
   std::vector<Series> list;
   if (!document.is_object() || !document.contains("series")) return list;
@@ -116,7 +118,8 @@ std::optional<double> number_of(const nlohmann::json& reading) {
 }
 
 // Smallest and largest value of each window.
-Status read_points(DaemonClient& client, const Series& series, std::size_t dots, Chart& chart) {
+Status read_points(DaemonClient& client, const Series& series, const std::string& purpose,
+                   std::size_t dots, Chart& chart) {
   const auto span =
       static_cast<std::uint64_t>(chart.to_ns) - static_cast<std::uint64_t>(chart.from_ns);
   const std::uint64_t window_ns = std::max<std::uint64_t>(1, span / dots + (span % dots != 0));
@@ -137,6 +140,7 @@ Status read_points(DaemonClient& client, const Series& series, std::size_t dots,
                                          {"to", to},
                                          {"every", std::to_string(window_ns) + "ns"},
                                          {"agg", aggregate},
+                                         {"purpose", purpose},
                                          {"format", "ndjson"}}),
         [&](std::string_view piece) {
           rest += piece;
@@ -183,7 +187,7 @@ Result<std::vector<Chart>> read_charts(const PlotArguments& arguments, std::size
     chart.title += series.device + "/" + series.sensor;
     EC_TRY(set_edges(arguments.range, series, chart));
     if (chart.to_ns <= chart.from_ns) continue;
-    EC_TRY(read_points(client, series, dots, chart));
+    EC_TRY(read_points(client, series, arguments.purpose, dots, chart));
     if (!chart.points.empty()) charts.push_back(std::move(chart));
   }
   if (charts.empty()) return not_found("no numbers there to draw");
@@ -225,6 +229,7 @@ void add_plot_command(CLI::App& app, Action& action) {
                    "device/sensor with globs * and ?; kitchen alone means kitchen/*")
       ->required();
   add_range_options(*command, arguments->range);
+  add_purpose_option(*command, arguments->purpose);
   command->add_option("--svg", arguments->svg, "Write the drawing to this file instead")
       ->type_name("FILE");
   command->add_option("--width", arguments->width, "Columns; else as the terminal has")

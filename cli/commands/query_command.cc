@@ -76,6 +76,7 @@ void add_query_command(CLI::App& app, Action& action) {
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--desc", arguments->descending, "Newest first");
   add_format_option(*command, arguments->output.format);
+  add_purpose_option(*command, arguments->output.purpose);
   add_namespace_options(*command, arguments->output.namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);
   command->footer(

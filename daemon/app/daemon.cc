@@ -78,10 +78,10 @@ Status check_reach(const config::Configuration& configuration, const auth::Token
                    "http.allow-insecure = true");
     }
     if (has_tls && tokens.any()) continue;
-    logger.warning(
-        "start", std::string(key) + ": " + listen + " is reachable from other machines" +
-                     (tokens.any() ? " without TLS: tokens and readings can be seen on the way"
-                                   : ", and anybody may read and write until there is a token"));
+    logger.warning("start",
+                   std::string(key) + ": " + listen + " is reachable from other machines" +
+                       (tokens.any() ? " without TLS: tokens and readings can be seen on the way"
+                                     : ", and anybody may read and write until there is a token"));
   }
   return ok();
 }
@@ -112,6 +112,7 @@ struct Daemon::State {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<catalog::Catalog> catalog;
+  std::unique_ptr<catalog::DeviceIndex> devices;
   std::unique_ptr<retention::RetentionService> retention;
   std::unique_ptr<auth::TokenStore> tokens;
   std::unique_ptr<auth::Authenticator> authenticator;
@@ -153,15 +154,15 @@ Status Daemon::start_mqtt_listener(State& state, observe::Logger& logger) {
   options.in_flight_limit_bytes = settings.in_flight_limit_bytes;
   EC_ASSIGN_OR_RETURN(net::ChannelMaker channels,
                       channel_maker("mqtt", {settings.tls_cert, settings.tls_key}, logger));
-  EC_ASSIGN_OR_RETURN(state.mqtt_listener,
-                      mqtt::MqttListener::start(options, {.rules = state.rules,
-                                                          .limits = state.settings.limits,
-                                                          .pipeline = *state.ingest,
-                                                          .rejected = *state.rejected,
-                                                          .clock = system_clock(),
-                                                          .logger = &logger,
-                                                          .authenticator = state.authenticator.get(),
-                                                          .channels = std::move(channels)}));
+  EC_ASSIGN_OR_RETURN(state.mqtt_listener, mqtt::MqttListener::start(
+                                               options, {.rules = state.rules,
+                                                         .limits = state.settings.limits,
+                                                         .pipeline = *state.ingest,
+                                                         .rejected = *state.rejected,
+                                                         .clock = system_clock(),
+                                                         .logger = &logger,
+                                                         .authenticator = state.authenticator.get(),
+                                                         .channels = std::move(channels)}));
   logger.info("mqtt", "taking messages at " + state.mqtt_listener->status().address +
                           (settings.tls_cert.empty() ? "" : " (TLS)"));
   return ok();
@@ -182,6 +183,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                       catalog::Catalog::open(*state.engine, {.namespaces = limits.namespaces,
                                                              .devices = limits.devices,
                                                              .series = limits.series}));
+  EC_ASSIGN_OR_RETURN(state.devices, catalog::DeviceIndex::open(*state.engine));
   std::int64_t retention_ns = kRetentionForever;
   if (state.settings.storage.retention != "forever") {
     EC_ASSIGN_OR_RETURN(retention_ns, wire::parse_duration_ns(state.settings.storage.retention));
@@ -195,9 +197,10 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                                                                   ? auth::InsecureAccess::Allowed
                                                                   : auth::InsecureAccess::Refused);
   EC_TRY(check_reach(configuration, *state.tokens, logger));
-  state.ingest = std::make_unique<ingest::IngestPipeline>(*state.engine, *state.catalog,
-                                                          system_clock(), state.retention.get());
-  state.query = std::make_unique<query::QueryService>(*state.engine, *state.catalog);
+  state.ingest = std::make_unique<ingest::IngestPipeline>(
+      *state.engine, *state.catalog, system_clock(), state.retention.get(), state.devices.get());
+  state.query =
+      std::make_unique<query::QueryService>(*state.engine, *state.catalog, state.devices.get());
 
   EC_ASSIGN_OR_RETURN(state.rejected,
                       mqtt::RejectedMessages::open(*state.engine, *state.catalog, *state.ingest,
@@ -219,6 +222,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                               .file_system = posix_file_system(),
                               .clock = system_clock(),
                               .catalog = *state.catalog,
+                              .devices = *state.devices,
                               .ingest = *state.ingest,
                               .query = *state.query,
                               .retention = *state.retention,

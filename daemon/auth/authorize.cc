@@ -89,6 +89,14 @@ bool allows(Operation operation, const Principal& principal, std::string_view na
   return scope && holds_in(scopes, namespace_name) && scope->matches(device, sensor);
 }
 
+Result<std::string> purpose_of(const Principal& principal, std::string_view stated) {
+  if (!principal.grant || principal.grant->scopes.purpose.empty()) return std::string(stated);
+  const std::string& purpose = principal.grant->scopes.purpose;
+  if (stated.empty() || stated == purpose) return purpose;
+  return not_allowed("token " + principal.grant->token_id + " reads for the purpose " + purpose +
+                     " only");
+}
+
 bool allows_namespace(const Principal& principal, std::string_view namespace_name) {
   return !principal.grant || holds_in(principal.grant->scopes, namespace_name);
 }

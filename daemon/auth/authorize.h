@@ -79,6 +79,10 @@ Status authorize(Operation operation, const Principal& principal, std::string_vi
 bool allows(Operation operation, const Principal& principal, std::string_view namespace_name,
             std::string_view device, std::string_view sensor);
 
+// What is read for: what the request states, or the token is for. NotAllowed: both, and they
+// differ.
+Result<std::string> purpose_of(const Principal& principal, std::string_view stated);
+
 // Whether the names of a namespace may be seen.
 bool allows_namespace(const Principal& principal, std::string_view namespace_name);
 // Making one: who administers, and who may write into it.

@@ -13,9 +13,9 @@
 //     1   D S     name, 1 to 128 bytes of UTF-8; always there
 //     2   F       the layout's version, one byte, 1
 //
-// A reader passes over tags it does not know, and whoever rewrites a record keeps them: what later
-// versions say of a device or sensor (owner, purpose, location, labels, retention) gets tags from
-// 16 on. A change that old readers must not pass over gets a new layout version.
+// A reader passes over tags it does not know, and whoever rewrites a record keeps them. A change
+// that old readers must not pass over gets a new layout version. What is said of devices beyond
+// their names has records of its own (device_index.h).
 //
 // A sensor's record is written in the same batch as its device's or after it, and both no later
 // than the first reading. Namespace ids are the engine's.

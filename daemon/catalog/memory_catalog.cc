@@ -124,6 +124,7 @@ std::uint32_t MemoryCatalog::add_series(std::uint32_t device_row, std::string_vi
   series_index_.insert(hash_name(seed_, device_row, name), row);
   DeviceRow& owner = devices_[device_row];
   owner.next_sensor = std::max(owner.next_sensor, id + 1);
+  series_.back().before = std::exchange(owner.last_series, row);
   return row;
 }
 
@@ -401,7 +402,14 @@ std::vector<SeriesEntry> MemoryCatalog::select(std::string_view namespace_name,
     if (found.ok()) entries.push_back(std::move(found).value());
     return entries;
   }
-  {
+  if (!namespace_name.empty() && wire::is_literal(selector.device)) {
+    const std::shared_lock lock(mutex_);
+    const std::uint32_t namespace_row = find_namespace_row(namespace_name);
+    if (namespace_row == kNoRow) return entries;
+    const std::uint32_t device_row =
+        find_device_row(namespace_row, wire::unescape_name(selector.device));
+    if (device_row != kNoRow) append_series_of(device_row, selector.sensor, entries);
+  } else {
     const std::shared_lock lock(mutex_);
     std::vector<bool> wanted(devices_.size());
     for (std::size_t row = 0; row < devices_.size(); ++row) {
@@ -423,6 +431,17 @@ std::vector<SeriesEntry> MemoryCatalog::select(std::string_view namespace_name,
            std::tie(b.namespace_name, b.device, b.sensor);
   });
   return entries;
+}
+
+void MemoryCatalog::append_series_of(std::uint32_t device_row, std::string_view sensor_glob,
+                                     std::vector<SeriesEntry>& entries) const {
+  const DeviceRow& device = devices_[device_row];
+  for (std::uint32_t row = device.last_series; row != kNoRow; row = series_[row].before) {
+    const SeriesRow& series = series_[row];
+    if (!series.durable || !wire::glob_matches(sensor_glob, series.name)) continue;
+    entries.push_back(
+        {namespaces_[device.namespace_row].name, device.name, series.name, id_of(series)});
+  }
 }
 
 std::size_t MemoryCatalog::device_count() const {

@@ -51,12 +51,14 @@ class MemoryCatalog final : public Catalog {
     std::uint32_t id = 0;
     std::uint32_t next_sensor = 1;
     bool durable = false;
+    std::uint32_t last_series = kNoRow;  // the row added last
   };
   struct SeriesRow {
     std::string name;
     std::uint32_t device_row = 0;
     std::uint32_t id = 0;
     bool durable = false;
+    std::uint32_t before = kNoRow;  // the row of the same device that was added before
   };
   // Neighbours in a batch mostly share namespace and device.
   struct Memo {
@@ -74,6 +76,8 @@ class MemoryCatalog final : public Catalog {
   std::uint32_t add_device(std::uint32_t namespace_row, std::string_view name, std::uint32_t id);
   std::uint32_t add_series(std::uint32_t device_row, std::string_view name, std::uint32_t id);
   SeriesId id_of(const SeriesRow& series) const;
+  void append_series_of(std::uint32_t device_row, std::string_view sensor_glob,
+                        std::vector<SeriesEntry>& entries) const;
   Status check_room(std::span<const wire::Reading> readings,
                     const std::vector<std::size_t>& missed) const;
   std::uint32_t find_or_add_series(const wire::Reading& reading);

@@ -126,9 +126,9 @@ const std::array kRuleKeys = {
     RuleKey{"namespace", &MqttRuleSettings::namespace_name, "Namespace of the readings."},
     RuleKey{"qos", nullptr, "0 or 1."},
     RuleKey{"retention", &MqttRuleSettings::retention, "How long its readings are kept."},
-    RuleKey{"owner", &MqttRuleSettings::owner, "Whose data it is.", Support::Accepted},
-    RuleKey{"purpose", &MqttRuleSettings::purpose, "What the data may be used for.",
-            Support::Accepted},
+    RuleKey{"owner", &MqttRuleSettings::owner, "Whose data it is; of devices that are new."},
+    RuleKey{"purpose", &MqttRuleSettings::purpose,
+            "What the data may be used for, as in \"heating,billing\"; of devices that are new."},
 };
 
 std::string quoted(std::string_view text) {

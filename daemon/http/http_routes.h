@@ -61,6 +61,9 @@ std::string namespace_parameter(const Call& call);
 // `select`: missing means everything.
 Result<wire::Selector> selector_parameter(const Call& call);
 
+// Every `label=NAME=VALUE`.
+Result<std::vector<std::pair<std::string, std::string>>> label_parameters(const Call& call);
+
 // A misspelt parameter would silently ask for something else.
 Status check_parameters(const Call& call, std::initializer_list<std::string_view> known);
 
@@ -81,6 +84,7 @@ void add_influx_routes(Router& router, HttpContext& context);
 void add_readings_routes(Router& router, HttpContext& context);  // /readings, /blob
 void add_query_routes(Router& router, HttpContext& context);     // /query, /last, /series, ...
 void add_retention_routes(Router& router, HttpContext& context);
+void add_device_routes(Router& router, HttpContext& context);
 void add_token_routes(Router& router, HttpContext& context);
 void add_status_routes(Router& router, HttpContext& context);  // /status, /healthz, /metrics, ...
 void add_page_route(Router& router);

@@ -204,6 +204,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
     const Front* running = front->load();
     return running == nullptr ? 0 : running->in_flight_bytes();
   };
+  add_device_routes(s.router, context);
   add_retention_routes(s.router, context);
   add_token_routes(s.router, context);
   add_status_routes(s.router, context);

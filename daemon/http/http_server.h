@@ -13,6 +13,7 @@
 
 #include "auth/authenticator.h"
 #include "catalog/catalog.h"
+#include "catalog/device_index.h"
 #include "config/settings.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
@@ -33,6 +34,7 @@ struct HttpServerParts {
   FileSystem& file_system;  // how full the two drives are
   Clock& clock;
   catalog::Catalog& catalog;
+  catalog::DeviceIndex& devices;
   ingest::IngestPipeline& ingest;
   query::QueryService& query;
   retention::RetentionService& retention;

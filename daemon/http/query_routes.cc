@@ -38,8 +38,8 @@ Result<std::optional<std::uint64_t>> limit_parameter(const Call& call) {
 }
 
 Result<wire::QueryRequest> query_request(const HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(
-      call, {"ns", "select", "from", "to", "every", "agg", "limit", "desc", "format", "export"}));
+  EC_TRY(check_parameters(call, {"ns", "select", "from", "to", "every", "agg", "limit", "desc",
+                                 "format", "export", "purpose"}));
   const std::int64_t now_ns = context.parts.clock.wall_ns();
   wire::QueryRequest request;
   request.namespace_name = namespace_parameter(call);
@@ -59,6 +59,7 @@ Result<wire::QueryRequest> query_request(const HttpContext& context, const Call&
   }
   EC_ASSIGN_OR_RETURN(request.limit, limit_parameter(call));
   EC_ASSIGN_OR_RETURN(request.descending, flag_parameter(call, "desc"));
+  request.purpose = call.parameter("purpose");
   EC_ASSIGN_OR_RETURN(request.exports, flag_parameter(call, "export"));
   return request;
 }
@@ -104,19 +105,29 @@ void answer_readings(Call& call, Result<std::unique_ptr<query::ReadingCursor>> c
                    [pieces](std::string& piece) { return pieces->fill(piece); });
 }
 
+void tell_withheld(Call& call, std::uint64_t devices) {
+  if (devices > 0) call.response.set_header(wire::routes::kWithheldHeader, std::to_string(devices));
+}
+
 void get_query(HttpContext& context, Call& call) {
   const auto request = query_request(context, call);
   if (!request.ok()) return call.answer_error(request.status());
-  answer_readings(call, context.parts.query.query(call.principal(), *request));
+  std::uint64_t withheld = 0;
+  auto cursor = context.parts.query.query(call.principal(), *request, &withheld);
+  tell_withheld(call, withheld);
+  answer_readings(call, std::move(cursor));
 }
 
 void get_last(HttpContext& context, Call& call) {
-  Status status = check_parameters(call, {"ns", "select", "format"});
+  Status status = check_parameters(call, {"ns", "select", "format", "purpose"});
   const auto selector = selector_parameter(call);
   if (status.ok()) status = selector.status();
   if (!status.ok()) return call.answer_error(status);
-  answer_readings(call,
-                  context.parts.query.last(call.principal(), namespace_parameter(call), *selector));
+  std::uint64_t withheld = 0;
+  auto cursor = context.parts.query.last(call.principal(), namespace_parameter(call), *selector,
+                                         call.parameter("purpose"), &withheld);
+  tell_withheld(call, withheld);
+  answer_readings(call, std::move(cursor));
 }
 
 void append_time_member(const char* name, const std::optional<std::int64_t>& time_ns,
@@ -182,25 +193,34 @@ void answer_list(Call& call, const char* name, Result<std::vector<Info>> found) 
 }
 
 void get_series(HttpContext& context, Call& call) {
-  Status status = check_parameters(call, {"ns", "select", "export"});
+  Status status = check_parameters(call, {"ns", "select", "export", "purpose"});
   const auto selector = selector_parameter(call);
   const auto exports = flag_parameter(call, "export");
   if (status.ok()) status = selector.status();
   if (status.ok()) status = exports.status();
   if (!status.ok()) return call.answer_error(status);
-  answer_list(
-      call, "series",
-      context.parts.query.series(call.principal(), namespace_parameter(call), *selector,
-                                 *exports ? auth::Operation::Export : auth::Operation::Read));
+  std::optional<std::string> purpose;
+  if (call.has("purpose")) purpose = call.parameter("purpose");
+  std::uint64_t withheld = 0;
+  auto found = context.parts.query.series(
+      call.principal(), namespace_parameter(call), *selector,
+      *exports ? auth::Operation::Export : auth::Operation::Read, purpose, &withheld);
+  tell_withheld(call, withheld);
+  answer_list(call, "series", std::move(found));
 }
 
 void get_devices(HttpContext& context, Call& call) {
-  Status status = check_parameters(call, {"ns", "select"});
+  Status status = check_parameters(call, {"ns", "select", "owner", "purpose", "object", "label"});
   const auto selector = selector_parameter(call);
+  const auto labels = label_parameters(call);
   if (status.ok()) status = selector.status();
+  if (status.ok()) status = labels.status();
   if (!status.ok()) return call.answer_error(status);
-  answer_list(call, "devices",
-              context.parts.query.devices(call.principal(), namespace_parameter(call), *selector));
+  const catalog::DeviceFilter filter{call.parameter("owner"), call.parameter("purpose"),
+                                     call.parameter("object"), *labels};
+  answer_list(
+      call, "devices",
+      context.parts.query.devices(call.principal(), namespace_parameter(call), *selector, filter));
 }
 
 void get_namespaces(HttpContext& context, Call& call) {
@@ -236,6 +256,7 @@ void delete_namespace(HttpContext& context, Call& call) {
   const std::string name = call.parameter("name");
   if (status.ok()) status = auth::authorize_administration(call.principal());
   if (status.ok()) status = context.parts.catalog.drop_namespace(name);
+  if (status.ok()) status = context.parts.devices.forget_namespace(name);
   if (!status.ok()) return call.answer_error(status);
   std::string json = "{\"name\":";
   wire::append_json_string(name, json);

@@ -125,8 +125,10 @@ Result<std::unique_ptr<query::ReadingCursor>> open_value(HttpContext& context, c
   request.namespace_name = address.namespace_name;
   request.selector = {wire::escape_name(address.device), wire::escape_name(address.sensor)};
   if (!address.time_ns) {
-    return context.parts.query.last(call.principal(), address.namespace_name, request.selector);
+    return context.parts.query.last(call.principal(), address.namespace_name, request.selector,
+                                    call.parameter("purpose"));
   }
+  request.purpose = call.parameter("purpose");
   request.from_ns = *address.time_ns;
   request.limit = 1;
   if (*address.time_ns < std::numeric_limits<std::int64_t>::max()) {

@@ -109,16 +109,21 @@ void Router::cut_streams() {
 
 std::string Router::replayed_line(const RequestHead& head) {
   std::string line = head.method + " ";
-  // The library takes a second `?` for an error and a `#` for the end; both are data to us.
+  // The library takes a second `?` for an error, a `#` for the end, and of a parameter what lies
+  // behind its last `=`; all are data to us.
   const std::size_t query = head.target.find('?');
+  bool in_value = false;
   for (std::size_t i = 0; i < head.target.size(); ++i) {
     const char c = head.target[i];
     if (c == '?' && i != query) {
       line += "%3F";
     } else if (c == '#') {
       line += "%23";
+    } else if (c == '=' && in_value) {
+      line += "%3D";
     } else {
       line += c;
+      in_value = i > query && c != '&' && (in_value || c == '=');
     }
   }
   return line + (head.http_1_1 ? " HTTP/1.1\r\n\r\n" : " HTTP/1.0\r\n\r\n");

@@ -31,8 +31,9 @@ Status check_values(const std::vector<wire::Reading>& readings) {
 }  // namespace
 
 IngestPipeline::IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock,
-                               retention::RetentionService* retention)
-    : engine_(engine), catalog_(catalog), clock_(clock), retention_(retention) {}
+                               retention::RetentionService* retention,
+                               catalog::DeviceIndex* devices)
+    : engine_(engine), catalog_(catalog), clock_(clock), retention_(retention), devices_(devices) {}
 
 Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch) {
   const std::vector<wire::Reading>& readings = batch.batch().readings;
@@ -76,12 +77,34 @@ Status IngestPipeline::store(const std::vector<wire::Reading>& readings) {
   std::vector<catalog::SeriesId> ids;
   catalog::CatalogAdditions additions;
   EC_TRY(catalog_.resolve(readings, ids, additions));
+  if (devices_ != nullptr && !additions.empty()) EC_TRY(introduce(readings));
   if (retention_ == nullptr) return write(readings, take_times(readings, ids), ids, additions);
   const std::uint64_t generation = retention_->generation();
   EC_TRY(retention_->cover(readings, ids, !additions.empty()));
   EC_TRY(write(readings, take_times(readings, ids), ids, additions));
   if (additions.empty() || retention_->generation() == generation) return ok();
   return retention_->cover(readings, ids, true);
+}
+
+// What topics say of devices that have no durable series yet is there before their first reading.
+Status IngestPipeline::introduce(const std::vector<wire::Reading>& readings) {
+  const wire::Reading* last = nullptr;
+  for (const wire::Reading& reading : readings) {
+    if (reading.metadata == nullptr) continue;
+    if (last != nullptr && last->device == reading.device &&
+        last->namespace_name == reading.namespace_name) {
+      continue;
+    }
+    last = &reading;
+    const wire::Selector all_of_it{wire::escape_name(reading.device), "*"};
+    if (!catalog_.select(reading.namespace_name, all_of_it).empty()) continue;
+    catalog::DeviceMetadata metadata;
+    metadata.owner = reading.metadata->owner;
+    metadata.purposes = reading.metadata->purposes;
+    EC_TRY(devices_->introduce({std::string(reading.namespace_name), std::string(reading.device)},
+                               metadata));
+  }
+  return ok();
 }
 
 Status IngestPipeline::write(const std::vector<wire::Reading>& readings,

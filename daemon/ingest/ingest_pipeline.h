@@ -9,6 +9,7 @@
 
 #include "auth/authorize.h"
 #include "catalog/catalog.h"
+#include "catalog/device_index.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "retention/retention_service.h"
@@ -19,7 +20,8 @@ class IngestPipeline {
  public:
   // `retention` may be null: then nothing expires. All outlive the pipeline.
   IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock,
-                 retention::RetentionService* retention = nullptr);
+                 retention::RetentionService* retention = nullptr,
+                 catalog::DeviceIndex* devices = nullptr);
 
   // Ok: every reading of the batch is durable (fsynced; concurrent callers share one fsync).
   // Otherwise none is stored, as long as the batch's encoding fits the engine's
@@ -52,6 +54,7 @@ class IngestPipeline {
   Counters counters() const;
 
  private:
+  Status introduce(const std::vector<wire::Reading>& readings);
   Status store(const std::vector<wire::Reading>& readings);
   Status write(const std::vector<wire::Reading>& readings, const std::vector<std::int64_t>& times,
                const std::vector<catalog::SeriesId>& ids,
@@ -64,6 +67,7 @@ class IngestPipeline {
   catalog::Catalog& catalog_;
   Clock& clock_;
   retention::RetentionService* const retention_;
+  catalog::DeviceIndex* const devices_;
   std::atomic<std::int64_t> last_arrival_ns_{std::numeric_limits<std::int64_t>::min()};
   std::atomic<std::uint64_t> batches_{0}, readings_{0}, failed_batches_{0};
 };

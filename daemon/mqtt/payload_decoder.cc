@@ -351,8 +351,11 @@ DecodeResult decode_message(const std::vector<TopicRule>& rules,
     batch.readings.resize(before);
     reject(status.message());
   } else if (batch.readings.size() > before) {
-    for (std::size_t i = before; i < batch.readings.size(); ++i)
-      batch.readings[i].retention_ns = match->rule->retention_ns;
+    const TopicRule& rule = *match->rule;
+    for (std::size_t i = before; i < batch.readings.size(); ++i) {
+      batch.readings[i].retention_ns = rule.retention_ns;
+      batch.readings[i].metadata = rule.metadata ? &*rule.metadata : nullptr;
+    }
     result.outcome = DecodeOutcome::Readings;
   } else if (result.reason.empty()) {
     result.reason = "no value in it";

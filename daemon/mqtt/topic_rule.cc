@@ -78,6 +78,23 @@ Status apply_settings(const config::MqttRuleSettings& settings, Route& route) {
   return ok();
 }
 
+// owner, and purpose as "heating,billing".
+Status compile_metadata(const config::MqttRuleSettings& settings, TopicRule& rule) {
+  if (settings.owner.empty() && settings.purpose.empty()) return ok();
+  wire::TopicMetadata metadata;
+  metadata.owner = settings.owner;
+  if (!settings.owner.empty()) EC_TRY(in_key("owner", wire::check_name("owner", settings.owner)));
+  std::string_view rest = settings.purpose;
+  while (!rest.empty()) {
+    const std::string_view purpose = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(purpose.size() + 1, rest.size()));
+    EC_TRY(in_key("purpose", wire::check_name("purpose", purpose)));
+    metadata.purposes.emplace_back(purpose);
+  }
+  rule.metadata = std::move(metadata);
+  return ok();
+}
+
 Status compile_into(const config::MqttRuleSettings& settings, TopicRule& rule) {
   if (settings.qos == 2) {
     return invalid_argument(
@@ -115,7 +132,8 @@ Result<TopicRule> compile_rule(const config::MqttRuleSettings& settings, std::si
   } else if (!settings.retention.empty()) {
     EC_ASSIGN_OR_RETURN(rule.retention_ns, wire::parse_duration_ns(settings.retention));
   }
-  if (Status status = compile_into(settings, rule); !status.ok()) {
+  Status said = compile_metadata(settings, rule);
+  if (Status status = said.ok() ? compile_into(settings, rule) : said; !status.ok()) {
     std::string where = "mqtt.rule " + std::to_string(number);
     if (settings.line > 0) where += " (line " + std::to_string(settings.line) + ")";
     return in_key(where, status);

@@ -66,6 +66,7 @@ struct TopicRule {
   std::string topic;
   std::string preset;
   std::int64_t retention_ns = wire::kRetentionOfNoTopic;  // of readings it takes
+  std::optional<wire::TopicMetadata> metadata;            // of devices that are new
   std::vector<Route> routes;
 };
 

@@ -27,8 +27,55 @@ void include_times(const std::optional<std::int64_t>& first,
 
 }  // namespace
 
-QueryService::QueryService(Engine& engine, const catalog::Catalog& catalog)
-    : engine_(engine), catalog_(catalog) {}
+QueryService::QueryService(Engine& engine, const catalog::Catalog& catalog,
+                           const catalog::DeviceIndex* devices)
+    : engine_(engine), catalog_(catalog), devices_(devices) {}
+
+Status QueryService::withhold(const auth::Principal& principal, std::string_view purpose,
+                              const wire::Selector& selector,
+                              std::vector<catalog::SeriesEntry>& series,
+                              std::uint64_t* withheld) const {
+  EC_ASSIGN_OR_RETURN(const std::string read_for, auth::purpose_of(principal, purpose));
+  if (devices_ == nullptr) return ok();
+  std::uint64_t count = 0;
+  Status refused;
+  // A device's series follow one another.
+  std::string namespace_name, device;
+  bool is_refused = false;
+  std::erase_if(series, [&](const catalog::SeriesEntry& entry) {
+    if (entry.namespace_name == namespace_name && entry.device == device) return is_refused;
+    namespace_name = entry.namespace_name;
+    device = entry.device;
+    const Status checked = devices_->check_purpose(namespace_name, device, read_for);
+    is_refused = !checked.ok();
+    if (is_refused && count++ == 0) refused = checked;
+    return is_refused;
+  });
+  if (withheld != nullptr) *withheld = count;
+  return count > 0 && series.empty() && wire::is_literal(selector.device) ? refused : ok();
+}
+
+Result<std::vector<catalog::SeriesEntry>> QueryService::select_filtered(
+    const auth::Principal& principal, const std::string& namespace_name,
+    const wire::Selector& selector, const catalog::DeviceFilter& filter) const {
+  EC_TRY(auth::authorize(auth::Operation::Read, principal, namespace_name, selector));
+  std::vector<catalog::SeriesEntry> series;
+  if (devices_ == nullptr) return series;
+  EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceName> names,
+                      devices_->find(namespace_name, filter));
+  for (const catalog::DeviceName& name : names) {
+    if (!wire::glob_matches(selector.device, name.device)) continue;
+    for (catalog::SeriesEntry& entry :
+         catalog_.select(name.namespace_name, {wire::escape_name(name.device), selector.sensor})) {
+      if (!auth::allows(auth::Operation::Read, principal, entry.namespace_name, entry.device,
+                        entry.sensor)) {
+        continue;
+      }
+      series.push_back(std::move(entry));
+    }
+  }
+  return series;
+}
 
 Result<std::vector<catalog::SeriesEntry>> QueryService::select(
     auth::Operation operation, const auth::Principal& principal, const std::string& namespace_name,
@@ -57,7 +104,8 @@ Result<std::vector<catalog::SeriesEntry>> QueryService::select(
 }
 
 Result<std::unique_ptr<ReadingCursor>> QueryService::query(const auth::Principal& principal,
-                                                           const wire::QueryRequest& request) {
+                                                           const wire::QueryRequest& request,
+                                                           std::uint64_t* withheld) {
   if (request.every_ns < 0) return invalid_argument("a window's length is negative");
   if (request.to_ns.has_value() && *request.to_ns < request.from_ns) {
     return invalid_argument("the range ends before it begins");
@@ -65,6 +113,7 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::query(const auth::Principal
   EC_ASSIGN_OR_RETURN(std::vector<catalog::SeriesEntry> series,
                       select(request.exports ? auth::Operation::Export : auth::Operation::Read,
                              principal, request.namespace_name, request.selector));
+  EC_TRY(withhold(principal, request.purpose, request.selector, series, withheld));
   const bool from_the_beginning = request.from_ns == kFirstTime;
   ReadOptions options;
   options.snapshot = engine_.snapshot();
@@ -87,9 +136,12 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::query(const auth::Principal
 
 Result<std::unique_ptr<ReadingCursor>> QueryService::last(const auth::Principal& principal,
                                                           const std::string& namespace_name,
-                                                          const wire::Selector& selector) {
+                                                          const wire::Selector& selector,
+                                                          std::string_view purpose,
+                                                          std::uint64_t* withheld) {
   EC_ASSIGN_OR_RETURN(std::vector<catalog::SeriesEntry> series,
                       select(auth::Operation::Read, principal, namespace_name, selector));
+  EC_TRY(withhold(principal, purpose, selector, series, withheld));
   ReadOptions options;
   options.snapshot = engine_.snapshot();
   options.direction = Direction::Reverse;
@@ -126,9 +178,12 @@ Result<SeriesInfo> QueryService::describe(const catalog::SeriesEntry& entry,
 Result<std::vector<SeriesInfo>> QueryService::series(const auth::Principal& principal,
                                                      const std::string& namespace_name,
                                                      const wire::Selector& selector,
-                                                     auth::Operation operation) {
-  EC_ASSIGN_OR_RETURN(const std::vector<catalog::SeriesEntry> entries,
+                                                     auth::Operation operation,
+                                                     std::optional<std::string> purpose,
+                                                     std::uint64_t* withheld) {
+  EC_ASSIGN_OR_RETURN(std::vector<catalog::SeriesEntry> entries,
                       select(operation, principal, namespace_name, selector));
+  if (purpose) EC_TRY(withhold(principal, *purpose, selector, entries, withheld));
   ReadOptions options;
   options.snapshot = engine_.snapshot();
   std::vector<SeriesInfo> infos;
@@ -142,9 +197,12 @@ Result<std::vector<SeriesInfo>> QueryService::series(const auth::Principal& prin
 
 Result<std::vector<DeviceInfo>> QueryService::devices(const auth::Principal& principal,
                                                       const std::string& namespace_name,
-                                                      const wire::Selector& selector) {
+                                                      const wire::Selector& selector,
+                                                      const catalog::DeviceFilter& filter) {
   EC_ASSIGN_OR_RETURN(const std::vector<catalog::SeriesEntry> entries,
-                      select(auth::Operation::Read, principal, namespace_name, selector));
+                      filter.empty()
+                          ? select(auth::Operation::Read, principal, namespace_name, selector)
+                          : select_filtered(principal, namespace_name, selector, filter));
   ReadOptions options;
   options.snapshot = engine_.snapshot();
   std::vector<DeviceInfo> devices;

@@ -16,6 +16,7 @@
 
 #include "auth/authorize.h"
 #include "catalog/catalog.h"
+#include "catalog/device_index.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "wire/query_request.h"
@@ -50,7 +51,9 @@ struct DeviceInfo {
 
 class QueryService {
  public:
-  QueryService(Engine& engine, const catalog::Catalog& catalog);
+  // `devices` says what each device may be read for; null: anything.
+  QueryService(Engine& engine, const catalog::Catalog& catalog,
+               const catalog::DeviceIndex* devices = nullptr);
 
   // What the principal may not read is left out; NotAllowed where the selector names nothing that
   // it may. NotFound: an exact selector that names nothing, or a namespace that does not exist
@@ -58,30 +61,47 @@ class QueryService {
   // `from_ns` after `to_ns`, a negative `every_ns`. NotAllowed: a namespace of the store's own. An
   // empty namespace name means all whose names do not begin with `_`; `_rejected` is read when it
   // is named. `every_ns` without an aggregate gives means.
+  // Devices that may not be read for the purpose (DeviceIndex::check_purpose) are left out and
+  // counted in `withheld`, which may be null; NotAllowed where one device is named and left out.
   Result<std::unique_ptr<ReadingCursor>> query(const auth::Principal& principal,
-                                               const wire::QueryRequest& request);
+                                               const wire::QueryRequest& request,
+                                               std::uint64_t* withheld = nullptr);
   // The newest reading of each series.
   Result<std::unique_ptr<ReadingCursor>> last(const auth::Principal& principal,
                                               const std::string& namespace_name,
-                                              const wire::Selector& selector);
-  // `operation`: Read, or Export for those that may be exported.
+                                              const wire::Selector& selector,
+                                              std::string_view purpose = {},
+                                              std::uint64_t* withheld = nullptr);
+  // `operation`: Read, or Export for those that may be exported. `purpose`: only those that may be
+  // read for it; none: all, since what is told of them is no reading.
   Result<std::vector<SeriesInfo>> series(const auth::Principal& principal,
                                          const std::string& namespace_name,
                                          const wire::Selector& selector,
-                                         auth::Operation operation = auth::Operation::Read);
+                                         auth::Operation operation = auth::Operation::Read,
+                                         std::optional<std::string> purpose = std::nullopt,
+                                         std::uint64_t* withheld = nullptr);
+  // `filter`: of all devices, or of what is said of them; work grows with the result.
   Result<std::vector<DeviceInfo>> devices(const auth::Principal& principal,
                                           const std::string& namespace_name,
-                                          const wire::Selector& selector);
+                                          const wire::Selector& selector,
+                                          const catalog::DeviceFilter& filter = {});
 
  private:
   Result<std::vector<catalog::SeriesEntry>> select(auth::Operation operation,
                                                    const auth::Principal& principal,
                                                    const std::string& namespace_name,
                                                    const wire::Selector& selector) const;
+  Status withhold(const auth::Principal& principal, std::string_view purpose,
+                  const wire::Selector& selector, std::vector<catalog::SeriesEntry>& series,
+                  std::uint64_t* withheld) const;
+  Result<std::vector<catalog::SeriesEntry>> select_filtered(
+      const auth::Principal& principal, const std::string& namespace_name,
+      const wire::Selector& selector, const catalog::DeviceFilter& filter) const;
   Result<SeriesInfo> describe(const catalog::SeriesEntry& entry, const ReadOptions& options);
 
   Engine& engine_;
   const catalog::Catalog& catalog_;
+  const catalog::DeviceIndex* const devices_;
 };
 
 }  // namespace edgecase::query

@@ -36,6 +36,7 @@ struct QueryRequest {
   std::optional<Aggregate> aggregate;  // with every_ns; alone: one window over the range
   std::optional<std::uint64_t> limit;  // readings in all
   bool descending = false;
+  std::string purpose;   // what the readings are read for; empty: not stated
   bool exports = false;  // what `edgecase export` asks for: another permission than reading
 };
 

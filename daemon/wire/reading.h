@@ -60,6 +60,13 @@ struct Value {
   }
 };
 
+// What the rule of a topic says of a device that is new. Owned by the rule, which outlives
+// readings.
+struct TopicMetadata {
+  std::string owner;
+  std::vector<std::string> purposes;
+};
+
 struct Reading {
   std::string_view namespace_name;
   std::string_view device;
@@ -68,6 +75,7 @@ struct Reading {
   Value value;
   // On the way in: how long the topic's rule keeps the series, or one of the two below.
   std::int64_t retention_ns = 0;
+  const TopicMetadata* metadata = nullptr;  // and what it says of new devices; null: nothing
 };
 inline constexpr std::int64_t kRetentionUnsaid = 0;      // it came by no topic
 inline constexpr std::int64_t kRetentionOfNoTopic = -1;  // its topic's rule says nothing

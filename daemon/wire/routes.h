@@ -16,12 +16,15 @@ inline constexpr char kDevices[] = "/api/v1/devices";
 inline constexpr char kNamespaces[] = "/api/v1/namespaces";
 inline constexpr char kRetention[] = "/api/v1/retention";
 inline constexpr char kRetentionPreview[] = "/api/v1/retention/preview";
+inline constexpr char kDevice[] = "/api/v1/device";
 inline constexpr char kTokens[] = "/api/v1/tokens";
 inline constexpr char kStatus[] = "/api/v1/status";
 inline constexpr char kMqttTest[] = "/api/v1/mqtt/test";
 inline constexpr char kHealthz[] = "/healthz";
 inline constexpr char kReadyz[] = "/readyz";
 inline constexpr char kMetrics[] = "/metrics";
+// Of an answer with readings: devices that were left out, since their purposes do not allow it.
+inline constexpr char kWithheldHeader[] = "X-EdgeCase-Withheld-Devices";
 inline constexpr char kPage[] = "/";
 
 }  // namespace edgecase::wire::routes

@@ -129,6 +129,51 @@ class AccessFlow(unittest.TestCase):
                                    capture_output=True, text=True, timeout=TIME_LIMIT_SECONDS, check=False)
             self.assertEqual(asked.stdout, "204")
 
+    def test_devices_and_purposes(self):
+        for device in ("meter", "lamp"):
+            self.assertEqual(self.place.cli("write", f"{device}/x", "1", "--time", "@1").returncode, 0)
+        said = self.place.cli("device", "set", "meter", "--owner", "alice", "--purpose", "billing",
+                              "--object", "marketing", "--label", "kind=meter", "--label", "floor=1")
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn("floor=1, kind=meter", said.stdout)
+        self.daemon.stop(signal.SIGKILL)
+        self.daemon = Daemon(self.place)
+        self.assertIn("owner       alice", self.place.cli("device", "show", "meter").stdout)
+        self.assertEqual(self.place.cli("device", "show", "none").returncode, 3)
+        self.assertEqual(self.place.cli("device", "set", "meter").returncode, 2)
+        devices = json.loads(self.place.cli("devices", "--owner", "alice", "--json").stdout)["devices"]
+        self.assertEqual([d["device"] for d in devices], ["meter"])
+        for command in ("query", "last", "get", "export"):
+            series = "meter/x"
+            self.assertEqual(self.place.cli(command, series).returncode, 4, command)
+            self.assertEqual(self.place.cli(command, series, "--purpose", "marketing").returncode, 4, command)
+            self.assertEqual(self.place.cli(command, series, "--purpose", "billing").returncode, 0, command)
+            self.assertEqual(self.place.cli(command, series, extra={"EDGECASE_PURPOSE": "billing"}).returncode, 0)
+        partly = self.place.cli("query", "*/*", "--format", "csv")
+        self.assertEqual((partly.returncode, partly.stdout.count("\n")), (0, 2))
+        self.assertIn("1 devices were left out", partly.stderr)
+        target = os.path.join(self.place.path, "out/")
+        self.assertEqual(self.place.cli("export", "*/*", "-o", target).returncode, 0)
+        self.assertEqual(os.listdir(os.path.join(target, "default")), ["lamp"])
+        self.assertEqual(self.place.cli("plot", "meter/x", "--purpose", "billing").returncode, 0)
+
+    @unittest.skipUnless(HAS_CLIENTS, "mosquitto-clients is not installed")
+    def test_rules_say_whose_new_devices_are(self):
+        self.daemon.stop()
+        self.place.write_config(more=LISTEN + 'owner = "alice"\npurpose = ["billing", "heating"]\n')
+        self.daemon = Daemon(self.place)
+        for device in ("meter", "lamp"):
+            subprocess.run(["mosquitto_pub", "-p", str(self.daemon.mqtt_port()), "-q", "1", "-t",
+                            f"sensors/{device}/x", "-m", "1"], timeout=TIME_LIMIT_SECONDS, check=True)
+            self.assertIn("billing, heating", self.place.cli("device", "show", device).stdout)
+            self.assertEqual(self.place.cli("last", f"{device}/x").returncode, 4)
+            self.assertEqual(self.place.cli("last", f"{device}/x", "--purpose", "heating").returncode, 0)
+        # What is said by hand stays.
+        self.assertEqual(self.place.cli("device", "set", "meter", "--owner", "bob").returncode, 0)
+        subprocess.run(["mosquitto_pub", "-p", str(self.daemon.mqtt_port()), "-q", "1", "-t",
+                        "sensors/meter/y", "-m", "1"], timeout=TIME_LIMIT_SECONDS, check=True)
+        self.assertIn("owner       bob", self.place.cli("device", "show", "meter").stdout)
+
     @unittest.skipUnless(HAS_CLIENTS, "mosquitto-clients is not installed")
     def test_mqtt_clients(self):
         port = str(self.daemon.mqtt_port())

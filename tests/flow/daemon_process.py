@@ -11,7 +11,7 @@ import time
 
 TIME_LIMIT_SECONDS = float(os.environ.get("EDGECASE_TEST_TIME_LIMIT", "60"))
 PROGRAM = os.environ["EDGECASE_PROGRAM"]
-_OURS = re.compile(r"EDGECASE_(HOST|TOKEN|NAMESPACE|STORAGE_|HTTP_|MQTT_|LIMITS_|AUDIT_)")
+_OURS = re.compile(r"EDGECASE_(HOST|TOKEN|PURPOSE|NAMESPACE|STORAGE_|HTTP_|MQTT_|LIMITS_|AUDIT_)")
 
 
 def clean_environment(extra=None):

@@ -150,16 +150,19 @@ ServerFixture::ServerFixture(void (*adjust)(config::Settings&)) {
   settings.http.listen = "127.0.0.1:0";
   if (adjust != nullptr) adjust(settings);
   catalog = catalog::Catalog::open(engine, {}).value();
+  devices = catalog::DeviceIndex::open(engine).value();
   retention = retention::RetentionService::open(engine, *catalog, kRetentionForever).value();
-  pipeline = std::make_unique<ingest::IngestPipeline>(engine, *catalog, clock, retention.get());
-  queries = std::make_unique<query::QueryService>(engine, *catalog);
+  pipeline = std::make_unique<ingest::IngestPipeline>(engine, *catalog, clock, retention.get(),
+                                                      devices.get());
+  queries = std::make_unique<query::QueryService>(engine, *catalog, devices.get());
   tokens = auth::TokenStore::open(engine, clock, random).value();
   authenticator = std::make_unique<auth::Authenticator>(
       *tokens, clock,
       settings.http.allow_insecure ? auth::InsecureAccess::Allowed : auth::InsecureAccess::Refused);
   auto started = HttpServer::start(
-      {settings, engine, posix_file_system(), clock, *catalog, *pipeline, *queries, *retention,
-       *authenticator, metrics, logger, [] { return std::string(R"({"connected":true})"); },
+      {settings, engine, posix_file_system(), clock, *catalog, *devices, *pipeline, *queries,
+       *retention, *authenticator, metrics, logger,
+       [] { return std::string(R"({"connected":true})"); },
        [](std::string_view topic, std::string_view payload) {
          return Result<std::string>("{\"topic\":\"" + std::string(topic) + "\",\"payload\":\"" +
                                     std::string(payload) + "\"}");

@@ -84,6 +84,7 @@ struct ServerFixture {
   observe::Metrics metrics;
   observe::Logger logger{2, observe::LogStyle::Plain, clock};
   std::unique_ptr<catalog::Catalog> catalog;
+  std::unique_ptr<catalog::DeviceIndex> devices;
   std::unique_ptr<retention::RetentionService> retention;
   SeededRandom random{20251120};
   std::unique_ptr<auth::TokenStore> tokens;

@@ -1,0 +1,120 @@
+// What is said of devices, beyond their names: whose they are, what their readings may be used for
+// and what not, where they stand, labels. And the way back: from an owner, a purpose, an objection
+// or a label to the devices, by a range of keys that holds no more than the result.
+//
+// Records, in the engine's namespace `_devices` (Placement::Metadata); a name ends in a zero byte,
+// which no name holds:
+//   'D' namespace 0 device                   ->  JSON {"version":1,"owner"?,"purposes"?,
+//                                                "objections"?,"location"?,"labels"?}
+//   'O' owner 0 namespace 0 device           ->  nothing
+//   'P' purpose 0 namespace 0 device         ->  nothing; 'X' the same of objections
+//   'L' label '=' value 0 namespace 0 device ->  nothing
+// A record and its index entries change in one batch.
+//
+// Purposes and objections are in memory too, since every read asks for them: kTermsMax of each and
+// device. Thread-safe. `mutex_` guards them and is never held across I/O; `change_mutex_` makes
+// changes one at a time and is held while the engine makes them durable. Order: change_mutex_, then
+// mutex_.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "edgecase/engine.h"
+
+namespace edgecase::catalog {
+
+inline constexpr std::string_view kDevicesNamespace = "_devices";
+inline constexpr std::size_t kTermsMax = 16;        // purposes, and objections, of a device
+inline constexpr std::size_t kLabelsMax = 16;       // of a device
+inline constexpr std::size_t kDevicesMax = 20'000;  // that something is said of
+
+struct DeviceMetadata {
+  std::string owner;
+  std::vector<std::string> purposes, objections;  // sorted, each once
+  std::string location;
+  std::map<std::string, std::string> labels;
+
+  bool empty() const {
+    return owner.empty() && purposes.empty() && objections.empty() && location.empty() &&
+           labels.empty();
+  }
+  friend bool operator==(const DeviceMetadata&, const DeviceMetadata&) = default;
+};
+
+struct DeviceName {
+  std::string namespace_name, device;
+
+  friend auto operator<=>(const DeviceName&, const DeviceName&) = default;
+};
+
+// What is looked for; empty ones are not. All that are given must hold.
+struct DeviceFilter {
+  std::string owner, purpose, objection;
+  std::vector<std::pair<std::string, std::string>> labels;
+
+  bool empty() const {
+    return owner.empty() && purpose.empty() && objection.empty() && labels.empty();
+  }
+};
+
+class DeviceIndex {
+ public:
+  static Result<std::unique_ptr<DeviceIndex>> open(Engine& engine);
+
+  // Empty metadata where nothing is said of it. Errors: the engine's.
+  Result<DeviceMetadata> metadata(const DeviceName& name) const;
+  // Replaces all that is said; empty metadata removes it. Holds for the next read, durable on
+  // return. InvalidArgument: a name or a limit; Busy: kDevicesMax; the engine's.
+  Status set(const DeviceName& name, const DeviceMetadata& metadata);
+  // As set(), of what `change` makes of what is said by now; returns that.
+  Result<DeviceMetadata> update(const DeviceName& name,
+                                const std::function<void(DeviceMetadata&)>& change);
+
+  // By namespace and device; `namespace_name` empty: all. Reads as much of each range that the
+  // filter names as the shortest one holds. InvalidArgument: an empty filter.
+  Result<std::vector<DeviceName>> find(std::string_view namespace_name,
+                                       const DeviceFilter& filter) const;
+
+  // Whether readings of the device may be read for `purpose` (empty: none is stated). NotAllowed
+  // says what is missing. A device with purposes or objections is read only for a stated purpose:
+  // one of its purposes, if it has any, and none of its objections.
+  Status check_purpose(std::string_view namespace_name, std::string_view device,
+                       std::string_view purpose) const;
+
+  // What a topic says of a new device; durable on return, so before its first reading is. One that
+  // something is said of by now is left as it is.
+  Status introduce(const DeviceName& name, const DeviceMetadata& metadata);
+
+  // Of a device that is erased, and of every device of a namespace that is dropped. Durable.
+  Status forget(const DeviceName& name) { return set(name, {}); }
+  Status forget_namespace(const std::string& namespace_name);
+
+ private:
+  struct Terms {
+    std::vector<std::string> purposes, objections;
+  };
+
+  explicit DeviceIndex(Engine& engine) : engine_(engine) {}
+  Status load();
+  Status replace(const DeviceName& name, const DeviceMetadata& after);
+  void append(const DeviceName& name, const DeviceMetadata& before, const DeviceMetadata& after,
+              WriteBatch& batch) const;
+  void remember(const DeviceName& name, const DeviceMetadata& metadata);
+  Result<std::vector<DeviceName>> shortest(const std::vector<Bytes>& prefixes) const;
+
+  Engine& engine_;
+  NamespaceId records_ = 0;
+  std::mutex change_mutex_;
+  mutable std::shared_mutex mutex_;
+  std::map<DeviceName, Terms> terms_;  // of every device that something is said of
+};
+
+}  // namespace edgecase::catalog

@@ -1,0 +1,109 @@
+// What is said of one device: /api/v1/device.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "http/http_routes.h"
+#include "http/refusal.h"
+#include "wire/routes.h"
+
+namespace edgecase::http {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Result<catalog::DeviceName> device_parameter(const HttpContext& context, const Call& call) {
+  catalog::DeviceName name{namespace_parameter(call), call.parameter("device")};
+  if (name.device.empty()) return invalid_argument("the parameter device is missing");
+  if (name.namespace_name.empty()) return invalid_argument("a device is in one namespace");
+  if (name.namespace_name.starts_with('_')) {
+    return not_allowed("names that begin with _ are the store's own");
+  }
+  // The default namespace is there before its first reading.
+  if (name.namespace_name != wire::kDefaultNamespace &&
+      !context.parts.catalog.has_namespace(name.namespace_name)) {
+    return not_found("no namespace " + name.namespace_name);
+  }
+  return name;
+}
+
+Json device_json(const catalog::DeviceName& name, const catalog::DeviceMetadata& metadata) {
+  Json labels = Json::object();
+  for (const auto& [label, value] : metadata.labels) labels[label] = value;
+  return {{"namespace", name.namespace_name},  {"device", name.device},
+          {"owner", metadata.owner},           {"purposes", metadata.purposes},
+          {"objections", metadata.objections}, {"location", metadata.location},
+          {"labels", std::move(labels)}};
+}
+
+std::vector<std::string> list_of(std::string_view text) {
+  std::vector<std::string> list;
+  while (!text.empty()) {
+    const std::string_view each = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(each.size() + 1, text.size()));
+    list.emplace_back(each);
+  }
+  return list;
+}
+
+Result<Json> show(HttpContext& context, const Call& call) {
+  EC_TRY(check_parameters(call, {"ns", "device"}));
+  EC_ASSIGN_OR_RETURN(const catalog::DeviceName name, device_parameter(context, call));
+  const wire::Selector all_of_it{wire::escape_name(name.device), "*"};
+  EC_TRY(auth::authorize(auth::Operation::Read, call.principal(), name.namespace_name, all_of_it));
+  EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata, context.parts.devices.metadata(name));
+  if (metadata.empty() && context.parts.catalog.select(name.namespace_name, all_of_it).empty()) {
+    return not_found("no device " + name.device + " in namespace " + name.namespace_name);
+  }
+  return device_json(name, metadata);
+}
+
+// What is given replaces what was said; empty takes it back.
+Result<Json> set(HttpContext& context, const Call& call) {
+  EC_TRY(
+      check_parameters(call, {"ns", "device", "owner", "purpose", "object", "location", "label"}));
+  EC_TRY(auth::authorize_administration(call.principal()));
+  EC_ASSIGN_OR_RETURN(const catalog::DeviceName name, device_parameter(context, call));
+  EC_ASSIGN_OR_RETURN(const auto labels, label_parameters(call));
+  EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata,
+                      context.parts.devices.update(name, [&](catalog::DeviceMetadata& said) {
+                        if (call.has("owner")) said.owner = call.parameter("owner");
+                        if (call.has("purpose")) said.purposes = list_of(call.parameter("purpose"));
+                        if (call.has("object")) said.objections = list_of(call.parameter("object"));
+                        if (call.has("location")) said.location = call.parameter("location");
+                        for (const auto& [label, value] : labels) {
+                          said.labels[label] = value;
+                          if (value.empty()) said.labels.erase(label);
+                        }
+                      }));
+  return device_json(name, metadata);
+}
+
+}  // namespace
+
+Result<std::vector<std::pair<std::string, std::string>>> label_parameters(const Call& call) {
+  std::vector<std::pair<std::string, std::string>> labels;
+  const auto [begin, end] = call.request.params.equal_range("label");
+  for (auto at = begin; at != end; ++at) {
+    const std::size_t equals = at->second.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return invalid_argument("a label is written NAME=VALUE, not \"" + at->second + "\"");
+    }
+    labels.emplace_back(at->second.substr(0, equals), at->second.substr(equals + 1));
+  }
+  return labels;
+}
+
+void add_device_routes(Router& router, HttpContext& context) {
+  using Function = Result<Json> (*)(HttpContext&, const Call&);
+  const auto add = [&](const char* method, Effect effect, Function function) {
+    router.add(method, wire::routes::kDevice, effect, [&context, function](Call& call) {
+      const auto answer = function(context, call);
+      if (!answer.ok()) return call.answer_error(answer.status());
+      call.answer_json(200, answer->dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    });
+  };
+  add("GET", Effect::Reads, show);
+  add("POST", Effect::Changes, set);
+}
+
+}  // namespace edgecase::http

@@ -1,0 +1,244 @@
+#include "catalog/device_index.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "edgecase/random.h"
+#include "support/model_engine.h"
+#include "support/test_seed.h"
+
+using namespace edgecase;
+using namespace edgecase::test;
+using catalog::DeviceFilter;
+using catalog::DeviceIndex;
+using catalog::DeviceMetadata;
+using catalog::DeviceName;
+
+namespace {
+
+struct Room {
+  Room() { reopen(); }
+  void reopen() { index = DeviceIndex::open(engine).value(); }
+  void set(const std::string& device, const DeviceMetadata& metadata) {
+    REQUIRE(index->set({"home", device}, metadata).ok());
+  }
+  std::string found(const DeviceFilter& filter, std::string_view namespace_name = "") {
+    std::string text;
+    const auto names = index->find(namespace_name, filter);
+    REQUIRE(names.ok());
+    for (const DeviceName& name : *names) {
+      text += name.namespace_name + "/" + name.device + " ";
+    }
+    return text;
+  }
+  std::size_t records() {
+    const NamespaceId id = engine.find_namespace(catalog::kDevicesNamespace)->id;
+    return static_cast<std::size_t>(engine.range_stats(id, {}, {})->entries);
+  }
+  StatusCode check(std::string_view device, std::string_view purpose) {
+    return index->check_purpose("home", device, purpose).code();
+  }
+
+  ModelEngine engine;
+  std::unique_ptr<DeviceIndex> index;
+};
+
+DeviceMetadata meter() {
+  DeviceMetadata metadata;
+  metadata.owner = "alice";
+  metadata.purposes = {"billing", "heating"};
+  metadata.objections = {"marketing"};
+  metadata.location = "cellar";
+  metadata.labels = {{"floor", "-1"}, {"kind", "meter"}};
+  return metadata;
+}
+
+}  // namespace
+
+TEST_CASE("devices: what is said is kept, and found by each of it, also after a restart") {
+  Room room;
+  room.set("m1", meter());
+  REQUIRE(room.index->set({"shop", "m1"}, meter()).ok());
+  for (int round = 0; round < 2; ++round, room.reopen()) {
+    CHECK(room.index->metadata({"home", "m1"}).value() == meter());
+    CHECK(room.index->metadata({"home", "m2"}).value() == DeviceMetadata{});
+    for (const DeviceFilter& filter :
+         {DeviceFilter{"alice", "", "", {}}, DeviceFilter{"", "billing", "", {}},
+          DeviceFilter{"", "", "marketing", {}}, DeviceFilter{"", "", "", {{"kind", "meter"}}},
+          DeviceFilter{"alice", "heating", "marketing", {{"kind", "meter"}, {"floor", "-1"}}}}) {
+      CHECK(room.found(filter) == "home/m1 shop/m1 ");
+      CHECK(room.found(filter, "shop") == "shop/m1 ");
+      CHECK(room.found(filter, "sho").empty());
+    }
+    for (const DeviceFilter& filter :
+         {DeviceFilter{"alic", "", "", {}}, DeviceFilter{"", "marketing", "", {}},
+          DeviceFilter{"alice", "cooking", "", {}}, DeviceFilter{"", "", "", {{"kind", "lamp"}}}}) {
+      CHECK(room.found(filter).empty());
+    }
+  }
+  CHECK(room.index->find("", {}).status().code() == StatusCode::InvalidArgument);
+}
+
+TEST_CASE("devices: what is taken back is found no more, and leaves no record") {
+  Room room;
+  room.set("m1", meter());
+  DeviceMetadata other = meter();
+  other.owner = "bob";
+  other.labels.erase("kind");
+  room.set("m1", other);
+  CHECK(room.found({"alice", "", "", {}}).empty());
+  CHECK(room.found({"", "", "", {{"kind", "meter"}}}).empty());
+  CHECK(room.found({"bob", "", "", {}}) == "home/m1 ");
+  REQUIRE(room.index->forget({"home", "m1"}).ok());
+  CHECK(room.records() == 0);
+  CHECK(room.check("m1", "") == StatusCode::Ok);
+}
+
+TEST_CASE("devices: forgetting a namespace leaves those whose names begin alike") {
+  Room room;
+  for (int i = 0; i < 1'100; ++i) room.set(std::to_string(i), meter());
+  REQUIRE(room.index->set({"home2", "m"}, meter()).ok());
+  REQUIRE(room.index->forget_namespace("home").ok());
+  CHECK(room.found({"alice", "", "", {}}) == "home2/m ");
+  CHECK(room.check("5", "") == StatusCode::Ok);
+  CHECK(room.records() == 1 + 1 + 2 + 1 + 2);
+}
+
+TEST_CASE("devices: what a device may be read for") {
+  Room room;
+  room.set("both", meter());
+  DeviceMetadata only;
+  only.objections = {"marketing"};
+  room.set("objects", only);
+  only = {};
+  only.owner = "alice";
+  room.set("owned", only);
+  struct Case {
+    const char *device, *purpose;
+    bool want;
+  };
+  for (const Case& c :
+       {Case{"both", "billing", true}, Case{"both", "", false}, Case{"both", "cooking", false},
+        Case{"both", "marketing", false}, Case{"objects", "cooking", true},
+        Case{"objects", "marketing", false}, Case{"objects", "", false}, Case{"owned", "", true},
+        Case{"owned", "anything", true}, Case{"unknown", "", true}}) {
+    CAPTURE(c.device);
+    CAPTURE(c.purpose);
+    CHECK((room.check(c.device, c.purpose) == StatusCode::Ok) == c.want);
+    room.reopen();
+    CHECK((room.check(c.device, c.purpose) == StatusCode::Ok) == c.want);
+  }
+  // An objection acts at once, though the purpose is allowed.
+  DeviceMetadata objected = meter();
+  objected.objections = {"billing"};
+  room.set("both", objected);
+  CHECK(room.check("both", "billing") == StatusCode::NotAllowed);
+}
+
+TEST_CASE("devices: what a topic says is for devices that nothing is said of") {
+  Room room;
+  DeviceMetadata topic;
+  topic.owner = "bob";
+  REQUIRE(room.index->introduce({"home", "new"}, topic).ok());
+  CHECK(room.found({"bob", "", "", {}}) == "home/new ");
+  room.set("known", meter());
+  REQUIRE(room.index->introduce({"home", "known"}, topic).ok());
+  CHECK(room.index->metadata({"home", "known"}).value() == meter());
+}
+
+TEST_CASE("devices: a drive that refuses changes nothing") {
+  Room room;
+  room.set("m1", meter());
+  room.engine.fail_next_write(out_of_space("full"));
+  CHECK(room.index->set({"home", "m1"}, {}).code() == StatusCode::OutOfSpace);
+  CHECK(room.index->metadata({"home", "m1"}).value() == meter());
+  CHECK(room.check("m1", "") == StatusCode::NotAllowed);
+}
+
+TEST_CASE("devices: names and limits") {
+  Room room;
+  const auto refused = [&room](auto change) {
+    return room.index->update({"home", "m"}, change).status().code() == StatusCode::InvalidArgument;
+  };
+  CHECK(refused([](DeviceMetadata& m) { m.owner = std::string(129, 'x'); }));
+  CHECK(refused([](DeviceMetadata& m) { m.owner = std::string("a\0b", 3); }));
+  CHECK(refused([](DeviceMetadata& m) { m.purposes = {""}; }));
+  CHECK(refused([](DeviceMetadata& m) { m.labels = {{"a=b", "c"}}; }));
+  CHECK(refused([](DeviceMetadata& m) {
+    for (std::size_t i = 0; i <= catalog::kTermsMax; ++i) m.objections.push_back(std::to_string(i));
+  }));
+  CHECK(refused([](DeviceMetadata& m) {
+    for (std::size_t i = 0; i <= catalog::kLabelsMax; ++i) m.labels[std::to_string(i)] = "x";
+  }));
+  CHECK(room.index->set({"home", ""}, meter()).code() == StatusCode::InvalidArgument);
+  CHECK(room.records() == 0);
+  // Every name as long as it may be fits into a key.
+  const std::string x(128, 'x');
+  DeviceMetadata longest;
+  longest.owner = longest.location = x;
+  longest.labels[x] = x;
+  REQUIRE(room.index->set({x, x}, longest).ok());
+  CHECK(room.found({"", "", "", {{x, x}}}) == x + "/" + x + " ");
+}
+
+TEST_CASE("devices: the index agrees with what is said, whatever changes") {
+  const std::uint64_t seed = test_seed(20251122);
+  SeededRandom random(seed);
+  Room room;
+  std::map<std::string, DeviceMetadata> model;
+  const std::string kTerms[] = {"a", "ab", "b"};
+  const auto some = [&] {
+    std::vector<std::string> terms;
+    for (const std::string& term : kTerms) {
+      if (random.below(3) == 0) terms.push_back(term);
+    }
+    return terms;
+  };
+  for (int step = 0; step < 300; ++step) {
+    DeviceMetadata metadata;
+    metadata.owner = random.below(2) == 0 ? "" : kTerms[random.below(3)];
+    metadata.purposes = some();
+    metadata.objections = some();
+    for (const std::string& label : some()) metadata.labels[label] = kTerms[random.below(3)];
+    const std::string device = kTerms[random.below(3)] + kTerms[random.below(3)];
+    room.set(device, metadata);
+    model[device] = metadata;
+    if (random.below(20) == 0) room.reopen();
+    DeviceFilter filter;
+    if (random.below(2) == 0) filter.owner = kTerms[random.below(3)];
+    if (random.below(2) == 0) filter.purpose = kTerms[random.below(3)];
+    if (random.below(2) == 0) filter.objection = kTerms[random.below(3)];
+    if (random.below(2) == 0) filter.labels = {{kTerms[random.below(3)], kTerms[random.below(3)]}};
+    if (filter.empty()) continue;
+    std::string want;
+    for (const auto& [name, m] : model) {
+      const auto holds = [](const std::vector<std::string>& terms, const std::string& term) {
+        return term.empty() || std::find(terms.begin(), terms.end(), term) != terms.end();
+      };
+      bool all = (filter.owner.empty() || m.owner == filter.owner) &&
+                 holds(m.purposes, filter.purpose) && holds(m.objections, filter.objection);
+      for (const auto& [label, value] : filter.labels) {
+        const auto at = m.labels.find(label);
+        all = all && at != m.labels.end() && at->second == value;
+      }
+      if (all) want += "home/" + name + " ";
+    }
+    REQUIRE(room.found(filter) == want);
+  }
+}
+
+TEST_CASE("devices: a damaged record stops the start, a newer one too") {
+  for (const auto& [record, want] :
+       {std::pair("{}", StatusCode::Corruption), std::pair("", StatusCode::Corruption),
+        std::pair(R"({"version":2})", StatusCode::Unsupported),
+        std::pair(R"({"version":1,"owner":5})", StatusCode::Corruption),
+        std::pair(R"({"version":1,"purposes":"x"})", StatusCode::Corruption)}) {
+    Room room;
+    WriteBatch batch;
+    batch.put(room.engine.find_namespace(catalog::kDevicesNamespace)->id,
+              std::string("Dhome\0m", 7), record);
+    REQUIRE(room.engine.write(batch, Durability::Sync).ok());
+    CHECK(DeviceIndex::open(room.engine).status().code() == want);
+  }
+}

@@ -1,0 +1,141 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "daemon/http/http_fixture.h"
+
+namespace edgecase::http::test {
+namespace {
+
+nlohmann::json json_of(const Answer& answer) {
+  return nlohmann::json::parse(answer.body, nullptr, false);
+}
+
+struct Room : ServerFixture {
+  Room() {
+    CHECK(ask("POST", "/write",
+              "m,device=meter value=1 1\nm,device=lamp value=2 1\nm,device=tv value=3 1")
+              .status == 204);
+    set("meter", "owner=alice&purpose=billing,heating&object=marketing&label=kind=meter");
+    set("tv", "owner=alice&purpose=viewing");
+  }
+  void set(const std::string& device, const std::string& parameters) const {
+    CHECK(ask("POST", "/api/v1/device?device=" + device + "&" + parameters).status == 200);
+  }
+  // The devices whose readings are answered, and how many were withheld.
+  std::string readings(const std::string& path) const {
+    const Answer answer = ask("GET", path);
+    if (answer.status != 200) return std::to_string(answer.status);
+    std::string text;
+    for (const char* device : {"lamp", "meter", "tv"}) {
+      if (answer.body.find(std::string("\"") + device + "\"") != std::string::npos) {
+        text += std::string(device) + " ";
+      }
+    }
+    return text + answer.header("x-edgecase-withheld-devices");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("devices over HTTP: what is given replaces what was said, empty takes it back") {
+  Room f;
+  const Answer shown = f.ask("GET", "/api/v1/device?device=meter");
+  REQUIRE(shown.status == 200);
+  CHECK(json_of(shown) == nlohmann::json{{"namespace", "default"},
+                                         {"device", "meter"},
+                                         {"owner", "alice"},
+                                         {"purposes", {"billing", "heating"}},
+                                         {"objections", {"marketing"}},
+                                         {"location", ""},
+                                         {"labels", {{"kind", "meter"}}}});
+  f.set("meter", "owner=bob&purpose=&label=kind=&label=a=b&location=cellar");
+  const nlohmann::json now = json_of(f.ask("GET", "/api/v1/device?device=meter"));
+  CHECK(now["owner"] == "bob");
+  CHECK(now["purposes"].empty());
+  CHECK(now["objections"] == nlohmann::json{"marketing"});
+  CHECK(now["location"] == "cellar");
+  CHECK(now["labels"] == nlohmann::json{{"a", "b"}});
+  CHECK(f.ask("GET", "/api/v1/device?device=lamp").status == 200);
+  CHECK(f.ask("GET", "/api/v1/device?device=none").status == 404);
+  CHECK(f.ask("GET", "/api/v1/device?device=lamp&ns=none").status == 404);
+  CHECK(f.ask("GET", "/api/v1/device?device=lamp&ns=_tokens").status == 403);
+  for (const char* wrong : {"", "owner=x", "device=lamp&label=x", "device=lamp&label==x",
+                            "device=lamp&colour=red", "device=a/b&owner=x", "device=lamp&ns=*"}) {
+    CAPTURE(wrong);
+    CHECK(f.ask("POST", std::string("/api/v1/device?") + wrong).status == 400);
+  }
+}
+
+TEST_CASE(
+    "devices over HTTP: a device with purposes is read for one of them, and no objected one") {
+  Room f;
+  for (const char* path : {"/api/v1/query?", "/api/v1/last?"}) {
+    const auto ask = [&](const std::string& rest) { return f.readings(path + rest); };
+    CHECK(ask("") == "lamp 2");
+    CHECK(ask("purpose=billing") == "lamp meter 1");
+    CHECK(ask("purpose=viewing") == "lamp tv 1");
+    CHECK(ask("purpose=marketing") == "lamp 2");
+    CHECK(ask("select=meter/*") == "403");
+    CHECK(ask("select=meter/m") == "403");
+    CHECK(ask("select=meter/m&purpose=marketing") == "403");
+    CHECK(ask("select=meter/m&purpose=heating") == "meter ");
+    CHECK(ask("select=lamp/m") == "lamp ");
+    CHECK(ask("select=m*/*") == "1");
+  }
+  CHECK(f.ask("GET", "/api/v1/blob/default/meter/m").status == 403);
+  CHECK(f.ask("GET", "/api/v1/blob/default/meter/m?purpose=billing").status == 200);
+  CHECK(f.ask("GET", "/api/v1/blob/default/meter/m?time=@0.000000001").status == 403);
+  // Names and counts are no readings; with a purpose only what may be read for it.
+  CHECK(f.readings("/api/v1/series") == "lamp meter tv ");
+  CHECK(f.readings("/api/v1/series?purpose=billing") == "lamp meter 1");
+  // At once, both ways.
+  f.set("meter", "object=marketing,billing");
+  CHECK(f.readings("/api/v1/query?select=meter/m&purpose=billing") == "403");
+  f.set("meter", "object=");
+  CHECK(f.readings("/api/v1/query?select=meter/m&purpose=billing") == "meter ");
+}
+
+TEST_CASE("devices over HTTP: a token's purpose is what it reads for") {
+  Room f;
+  const auto create = [&f](const std::string& parameters) {
+    const Answer answer =
+        Client::over_unix(f.settings.http.socket).ask("POST", "/api/v1/tokens?" + parameters);
+    return "Authorization: Bearer " + json_of(answer).value("token", "") + "\r\n";
+  };
+  const std::string billing = create("read=*/*&purpose=billing");
+  const std::string marketing = create("read=*/*&purpose=marketing");
+  const std::string query = "/api/v1/query?select=meter/m";
+  CHECK(f.ask("GET", query, {}, billing).status == 200);
+  CHECK(f.ask("GET", query + "&purpose=billing", {}, billing).status == 200);
+  CHECK(f.ask("GET", query + "&purpose=heating", {}, billing).status == 403);
+  CHECK(f.ask("GET", query, {}, marketing).status == 403);
+  CHECK(f.ask("POST", "/api/v1/device?device=meter&purpose=", {}, billing).status == 403);
+}
+
+TEST_CASE("devices over HTTP: devices are found by what is said of them") {
+  Room f;
+  const auto found = [&f](const std::string& parameters) {
+    return f.readings("/api/v1/devices?" + parameters);
+  };
+  CHECK(found("") == "lamp meter tv ");
+  CHECK(found("owner=alice") == "meter tv ");
+  CHECK(found("owner=alice&purpose=viewing") == "tv ");
+  CHECK(found("object=marketing") == "meter ");
+  CHECK(found("label=kind=meter") == "meter ");
+  CHECK(found("owner=bob").empty());
+  CHECK(found("owner=alice&select=t*") == "tv ");
+  CHECK(found("owner=alice&ns=other").empty());
+  CHECK(found("label=kind") == "400");
+}
+
+TEST_CASE("devices over HTTP: a namespace that is dropped takes what is said with it") {
+  Room f;
+  CHECK(f.ask("POST", "/write?db=n", "m,device=meter value=1 1").status == 204);
+  CHECK(f.ask("POST", "/api/v1/device?ns=n&device=meter&owner=alice").status == 200);
+  CHECK(f.ask("DELETE", "/api/v1/namespaces?name=n").status == 200);
+  CHECK(f.devices->metadata({"n", "meter"})->empty());
+  CHECK(!f.devices->metadata({"default", "meter"})->empty());
+}
+
+}  // namespace edgecase::http::test
