@@ -154,15 +154,16 @@ Status Daemon::start_mqtt_listener(State& state, observe::Logger& logger) {
   options.in_flight_limit_bytes = settings.in_flight_limit_bytes;
   EC_ASSIGN_OR_RETURN(net::ChannelMaker channels,
                       channel_maker("mqtt", {settings.tls_cert, settings.tls_key}, logger));
-  EC_ASSIGN_OR_RETURN(state.mqtt_listener, mqtt::MqttListener::start(
-                                               options, {.rules = state.rules,
-                                                         .limits = state.settings.limits,
-                                                         .pipeline = *state.ingest,
-                                                         .rejected = *state.rejected,
-                                                         .clock = system_clock(),
-                                                         .logger = &logger,
-                                                         .authenticator = state.authenticator.get(),
-                                                         .channels = std::move(channels)}));
+  EC_ASSIGN_OR_RETURN(
+      state.mqtt_listener,
+      mqtt::MqttListener::start(options, {.rules = state.rules,
+                                          .limits = state.settings.limits,
+                                          .pipeline = *state.ingest,
+                                          .rejected = *state.rejected,
+                                          .clock = system_clock(),
+                                          .logger = &logger,
+                                          .channels = std::move(channels),
+                                          .authenticator = state.authenticator.get()}));
   logger.info("mqtt", "taking messages at " + state.mqtt_listener->status().address +
                           (settings.tls_cert.empty() ? "" : " (TLS)"));
   return ok();

@@ -104,7 +104,6 @@ class StartFlow(unittest.TestCase):
             ("--storage.encryption-key-file", "/k"): "this version does not encrypt",
             ("--http.listen", "everywhere"): "is not an address",
             ("--http.threads", "none"): "is not a whole number",
-            ("--mqtt.broker", "mqtts://x"): "does not speak TLS",
         }
         for flags, message in table.items():
             with self.subTest(flags=flags):

@@ -59,9 +59,9 @@ struct ListenerParts {
   ingest::IngestPipeline& pipeline;
   RejectedMessages& rejected;
   Clock& clock;
-  observe::Logger* logger = nullptr;             // may be null
-  auth::Authenticator* authenticator = nullptr;  // null: whoever connects may publish anything
+  observe::Logger* logger = nullptr;  // may be null
   net::ChannelMaker channels = {};
+  auth::Authenticator* authenticator = nullptr;  // null: whoever connects may publish anything
 };
 
 class MqttListener {
