@@ -17,8 +17,6 @@ class CBuffer {
   // Closed at `group_bytes` of keys and values, or at `entries_max`.
   CBuffer(std::size_t group_bytes, std::size_t entries_max);
 
-  // From the next group on.
-  void set_group_bytes(std::size_t group_bytes) { group_bytes_ = group_bytes; }
   // Leading bytes of a user key that make its scope; from the next group on.
   void set_scope_bytes(std::size_t scope_bytes) { scope_bytes_ = scope_bytes; }
 
@@ -42,7 +40,7 @@ class CBuffer {
 
   ByteView scope_of(ByteView full_key) const;
 
-  std::size_t group_bytes_;
+  const std::size_t group_bytes_;
   const std::size_t entries_max_;
   std::size_t scope_bytes_ = 0;
   Bytes bytes_;

@@ -76,11 +76,16 @@ Result<std::string> inspect_metadata_table(std::unique_ptr<RandomAccessFile> fil
   EC_ASSIGN_OR_RETURN(const auto table, engine::UMetaReader::open_any(std::move(file)));
   engine::UMetaTotals totals;
   std::uint64_t filter_bytes = 0;
+  std::uint64_t page_index_bytes = 0;
   for (std::size_t i = 0; i < table->blocks().size(); ++i) {
     EC_ASSIGN_OR_RETURN(const engine::UMetaBlock block, table->read_block(i));
     filter_bytes += block.filter_bytes();
     totals.items += block.size();
-    for (std::size_t r = 0; r < block.size(); ++r) totals.entries += block.record(r).entries;
+    for (std::size_t r = 0; r < block.size(); ++r) {
+      const engine::UMetaRecord record = block.record(r);
+      totals.entries += record.entries;
+      page_index_bytes += record.pages.size();
+    }
   }
   const engine::UMetaProperties& properties = table->properties();
   if (totals.items != properties.totals.items || totals.entries != properties.totals.entries)
@@ -92,6 +97,7 @@ Result<std::string> inspect_metadata_table(std::unique_ptr<RandomAccessFile> fil
   add_fact(out, "bytes", size);
   add_fact(out, "blocks", table->blocks().size());
   add_fact(out, "filter bytes", filter_bytes);
+  add_fact(out, "page index bytes", page_index_bytes);
   add_fact(out, "items", properties.totals.items);
   add_fact(out, "entries", properties.totals.entries);
   add_fact(out, "deletes", properties.totals.deletes);

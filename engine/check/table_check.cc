@@ -7,6 +7,8 @@
 #include "base/crc32c.h"
 #include "check/item_facts.h"
 #include "metadata/bloom_filter.h"
+#include "value/page_index.h"
+#include "value/plain_page.h"
 
 namespace edgecase::engine {
 namespace {
@@ -18,6 +20,19 @@ Status differs(const std::string& place, std::string_view what, std::uint64_t fo
                std::uint64_t expected) {
   return corruption(place + ": " + std::string(what) + " is " + std::to_string(found) +
                     ", expected " + std::to_string(expected));
+}
+
+// Whether a get that goes by the page index finds the key.
+bool page_leads_to(const UMetaRecord& record, const Item& item, ByteView full_key) {
+  if (record.pages.empty()) return true;
+  const auto place =
+      find_page(record.pages, item.bytes.size(), record.first, record.last, full_key);
+  EntryView entry;
+  bool found = false;
+  return place && record.type == ItemType::PlainGroup &&
+         find_in_page(ByteView(item.bytes).substr(place->offset, place->size),
+                      user_key_of(full_key), record.sequence_max, entry, found) &&
+         found;
 }
 
 }  // namespace
@@ -201,7 +216,9 @@ Status TableCheck::check_record(const UMetaRecord& record, const std::string& pl
     return corruption(item.status().message() + " (" + place + ")");
   }
   bool filtered_out = false;
+  bool paged_out = false;
   const auto facts = read_item(*item, id, [&](const EntryView& entry) {
+    paged_out = paged_out || !page_leads_to(record, *item, entry.full_key);
     if (record.filter.empty()) return;
     const auto hash = filter_hash(record.type, entry.full_key);
     filtered_out = filtered_out || (hash && !filter_may_contain(record.filter, *hash));
@@ -221,6 +238,7 @@ Status TableCheck::check_record(const UMetaRecord& record, const std::string& pl
     return differs(place, "count of deletes", record.deletes, facts->deletes);
   if (facts->sequence_max != record.sequence_max || facts->sequence_min < record.sequence_min)
     return differs(place, "largest sequence", record.sequence_max, facts->sequence_max);
+  if (paged_out) return corruption(place + ": the page index does not lead to a key of the item");
   if (filtered_out) return corruption(place + ": the filter does not know a key of the item");
   return ok();
 }

@@ -4,6 +4,7 @@
 
 #include "file/file_names.h"
 #include "table/table_writer.h"
+#include "value/page_index.h"
 
 namespace edgecase::engine {
 
@@ -69,10 +70,15 @@ Status TableRebuild::add_item(const ValueTableReader& values, const ValuePointer
     entries_[i].full_key = keys_[i];
     entries_[i].value = item_values_[i];
   }
-  if (copy == nullptr) return add_record(*facts, pointer);
+  page_index_.clear();
+  if (copy == nullptr) {
+    if (facts->type == ItemType::PlainGroup) append_page_index(page_index_, item->bytes, entries_);
+    return add_record(*facts, pointer);
+  }
   EC_ASSIGN_OR_RETURN(const ValuePointer copied, facts->type == ItemType::Single
                                                      ? copy->append_single(entries_.front())
                                                      : copy->append_group(entries_));
+  if (facts->type == ItemType::PlainGroup) page_index_ = copy->page_index();
   return add_record(*facts, copied);
 }
 
@@ -98,6 +104,7 @@ Status TableRebuild::add_record(const ItemFacts& facts, const ValuePointer& poin
   record.sequence_max = facts.sequence_max;
   record.pointer = pointer;
   record.filter = filter;
+  record.pages = page_index_;
   open.last = facts.last;
   sequence_max_ = std::max(sequence_max_, facts.sequence_max);
   return open.table->add(record);

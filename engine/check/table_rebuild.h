@@ -56,6 +56,7 @@ class TableRebuild {
   std::vector<Bytes> keys_;  // of the item in hand
   std::vector<Bytes> item_values_;
   std::vector<EntryView> entries_;
+  Bytes page_index_;
   std::vector<TableMetadata> tables_;
   std::vector<ValueFileMetadata> value_files_;
   SequenceNumber sequence_max_ = 0;

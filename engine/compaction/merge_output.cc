@@ -10,7 +10,7 @@ namespace edgecase::engine {
 
 MergeOutput::MergeOutput(TableWriterContext context)
     : context_(std::move(context)),
-      group_(group_bytes_of(context_.options, GroupCodec::Plain), kGroupEntriesMax),
+      group_(group_bytes_of(context_.options), kGroupEntriesMax),
       values_(context_) {}
 
 MergeOutput::~MergeOutput() = default;
@@ -22,7 +22,6 @@ void MergeOutput::begin(NamespaceId id, TableKind kind, const Place& place) {
   kind_ = kind;
   namespace_options_ = context_.namespace_options(id);
   expiry_ = context_.expiry.of_namespace(id);
-  group_.set_group_bytes(group_bytes_of(context_.options, namespace_options_.codec));
   group_.set_scope_bytes(namespace_options_.scope_bytes);
 }
 
@@ -85,6 +84,7 @@ Status MergeOutput::cut() {
       describe_item(item_type_of(namespace_options_.codec), pointer, summary_of(entries));
   append_item_filter(filter_, record.type, entries);
   record.filter = filter_;
+  record.pages = values->page_index();
   EC_TRY(write_record(0, record));
   group_.clear();
   gathered_bytes_ = 0;

@@ -68,6 +68,7 @@ void UMetaBlockBuilder::add(const UMetaRecord& record) {
   if (other_file && !first_of_block) flags |= kRecordOtherFile;
   if (one_sequence) flags |= kRecordOneSequence;
   if (!record.filter.empty()) flags |= kRecordFilter;
+  if (!record.pages.empty()) flags |= kRecordPages;
   records_.push_back(static_cast<char>(flags));
   append_shared(records_, record.first, previous_first_);
   if (record.type != ItemType::Single) {
@@ -83,6 +84,7 @@ void UMetaBlockBuilder::add(const UMetaRecord& record) {
                   zigzag(static_cast<std::int64_t>(record.pointer.offset_bytes - expected)));
   append_varint64(records_, record.pointer.size_bytes);
   if (!record.filter.empty()) append_varint64(records_, record.filter.size());
+  if (!record.pages.empty()) append_length_prefixed(records_, record.pages);
   filters_.append(record.filter);
   previous_first_ = record.first;
   previous_ = record.pointer;
@@ -129,6 +131,7 @@ std::optional<UMetaBlock> UMetaBlock::parse(ByteView block, std::uint64_t file_n
   for (std::uint64_t i = 0; i < count; ++i)
     if (!result->take_record(input, i == 0)) return std::nullopt;
   result->keys_.shrink_to_fit();
+  result->pages_.shrink_to_fit();
   const Compact& last = result->records_.back();
   if (!input.empty() || last.filter_offset + last.filter_size != result->filters_.size())
     return std::nullopt;
@@ -161,7 +164,6 @@ bool UMetaBlock::take_record(ByteView& input, bool first_of_block) {
   if (input.empty()) return false;
   const auto flags = static_cast<unsigned char>(input.front());
   input.remove_prefix(1);
-  if ((flags & ~kRecordFlagsKnown) != 0) return false;
   Compact record;
   record.type = static_cast<ItemType>(flags & kRecordTypeMask);
   if (record.type < ItemType::Single || record.type > ItemType::SeriesGroup) return false;
@@ -200,6 +202,13 @@ bool UMetaBlock::take_record(ByteView& input, bool first_of_block) {
       (!take_varint32(input, record.filter_size) || record.filter_size == 0 ||
        record.filter_size > filters_.size() - record.filter_offset))
     return false;
+  ByteView pages;
+  if ((flags & kRecordPages) != 0 &&
+      (!take_length_prefixed(input, kPageIndexMaxBytes, pages) || pages.empty()))
+    return false;
+  record.pages_offset = static_cast<std::uint32_t>(pages_.size());
+  record.pages_size = static_cast<std::uint16_t>(pages.size());
+  pages_.append(pages);
   records_.push_back(record);
   return (first_of_block || last_key(records_[records_.size() - 2]) < first_key(record)) &&
          first_key(record) <= last_key(record);
@@ -226,6 +235,7 @@ UMetaRecord UMetaBlock::record(std::size_t index) const {
   record.sequence_max = compact.sequence_max;
   record.pointer = compact.pointer;
   record.filter = ByteView(filters_).substr(compact.filter_offset, compact.filter_size);
+  record.pages = ByteView(pages_).substr(compact.pages_offset, compact.pages_size);
   return record;
 }
 
@@ -235,7 +245,7 @@ std::size_t UMetaBlock::find(ByteView full_key) const {
 
 std::size_t UMetaBlock::memory_bytes() const {
   return sizeof *this + records_.capacity() * sizeof(Compact) + keys_.capacity() +
-         filters_.capacity() + last_keys_.memory_bytes();
+         filters_.capacity() + pages_.capacity() + last_keys_.memory_bytes();
 }
 
 }  // namespace edgecase::engine

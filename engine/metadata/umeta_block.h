@@ -23,6 +23,7 @@ struct UMetaRecord {
   SequenceNumber sequence_max = 0;
   ValuePointer pointer;
   ByteView filter;  // of the item's keys (append_item_filter()); empty: none
+  ByteView pages;   // page index of a plain group; empty: it is read whole
 };
 
 // What of a full key goes into a filter, for an item of `type`; nullopt for none.
@@ -78,6 +79,8 @@ class UMetaBlock {
     ValuePointer pointer;
     std::uint32_t filter_offset = 0;  // in filters_
     std::uint32_t filter_size = 0;
+    std::uint32_t pages_offset = 0;  // in pages_
+    std::uint16_t pages_size = 0;
   };
 
   ByteView first_key(const Compact& record) const;
@@ -89,6 +92,7 @@ class UMetaBlock {
   KeyHeads last_keys_;
   Bytes keys_;
   Bytes filters_;
+  Bytes pages_;
 };
 
 }  // namespace edgecase::engine

@@ -16,7 +16,7 @@
 //
 //   record  1 byte: item type (value_format.h) + 16 when the value file is another than the record
 //                   before's + 32 when all sequences of the item are equal + 64 when it has a
-//                   filter
+//                   filter + 128 when it has a page index
 //           varint: leading bytes of the first key shared with the first key of the record before
 //           length-prefixed: rest of the first full key
 //           groups: varint: leading bytes of the last key shared with the first
@@ -32,6 +32,8 @@
 //                   first record of a block and with + 16
 //           varint: size of the item
 //           with + 64: varint: size of its filter
+//           with + 128: length-prefixed: page index of a plain group (value/page_index.h), which
+//           like the filter goes with the record from table to table
 //
 //   A filter belongs to one item and goes with its record, bit for bit, from table to table: a
 //   merge that carries an item by reference need not read it. It holds, for every entry of a plain
@@ -72,6 +74,8 @@ inline constexpr unsigned char kRecordTypeMask = 15;
 inline constexpr unsigned char kRecordOtherFile = 16;
 inline constexpr unsigned char kRecordOneSequence = 32;
 inline constexpr unsigned char kRecordFilter = 64;
-inline constexpr unsigned char kRecordFlagsKnown = 127;
+inline constexpr unsigned char kRecordPages = 128;
+// Pages of a group (group_format.h) with keys at their longest.
+inline constexpr std::size_t kPageIndexMaxBytes = 50'000;
 
 }  // namespace edgecase::engine

@@ -36,14 +36,7 @@ Result<std::optional<FoundEntry>> TableCache::get(const std::shared_ptr<const Ta
       return {std::nullopt};
     }
   }
-  EC_ASSIGN_OR_RETURN(std::shared_ptr<const Item> item, files_->item(record, fill_cache));
-  ItemReader entries;
-  bool is_there = false;
-  if (!entries.open(record, std::move(item)) || !entries.find(full_key, is_there))
-    return files_->disagreement(record);
-  if (!is_there) return {std::nullopt};
-  const EntryView& entry = entries.entry();
-  return {FoundEntry{entry.sequence, entry.kind, Bytes(entry.value)}};
+  return find_in_item(*files_, record, full_key, fill_cache);
 }
 
 std::unique_ptr<EntryCursor> TableCache::cursor(std::shared_ptr<const TableMetadata> table,

@@ -54,6 +54,7 @@ bool TableCursor::select(std::size_t block_index, std::size_t record_index) {
   at_entry_ = false;
   if (record_index == record_index_) return true;
   item_.close();
+  pages_known_ = false;
   record_index_ = record_index;
   record_ = block_->record(record_index);
   check_bound_ = forward() ? !options_.upper.empty() && record_.last >= options_.upper
@@ -61,11 +62,27 @@ bool TableCursor::select(std::size_t block_index, std::size_t record_index) {
   return true;
 }
 
-bool TableCursor::open_item() {
-  if (item_.is_open()) return true;
-  auto item = files_->item(record_, options_.fill_cache, forward() ? &ahead_ : nullptr);
-  if (!item.ok()) return fail(item.status());
-  if (!item_.open(record_, *std::move(item))) return fail(files_->disagreement(record_));
+bool TableCursor::list_pages_of_record() {
+  if (pages_known_) return true;
+  pages_.clear();
+  if (!record_.pages.empty() && !list_pages(record_.pages, record_.pointer.size_bytes, pages_))
+    return fail(files_->disagreement(record_));
+  pages_known_ = true;
+  return true;
+}
+
+// Page `page`, or the whole item where it has no pages.
+bool TableCursor::open_part(std::size_t page) {
+  if (item_.is_open() && page == page_) return true;
+  item_.close();
+  const bool whole = pages_.empty();
+  auto part =
+      whole ? files_->item(record_, options_.fill_cache, forward() ? &ahead_ : nullptr)
+            : files_->page(record_, pages_[page], options_.fill_cache, &ahead_, options_.direction);
+  if (!part.ok()) return fail(part.status());
+  if (whole ? !item_.open(record_, *std::move(part)) : !item_.open_page(record_, *std::move(part)))
+    return fail(files_->disagreement(record_));
+  page_ = page;
   return true;
 }
 
@@ -77,12 +94,42 @@ bool TableCursor::move_to(std::size_t index) {
   return true;
 }
 
-// Where in the item the first entry at or after `full_key` lies; there is one.
+bool TableCursor::move_to_first() {
+  return list_pages_of_record() && open_part(0) && move_to(0);
+}
+
+bool TableCursor::move_to_last() {
+  return list_pages_of_record() && open_part(pages_.empty() ? 0 : pages_.size() - 1) &&
+         move_to(item_.entry_count() - 1);
+}
+
+// Where the first entry at or after `full_key` lies, in the part that is then open; the number of
+// its entries when it is the first of the next page. The item has such an entry.
 bool TableCursor::search(ByteView full_key, std::size_t& index) {
-  if (!open_item()) return false;
-  if (!item_.lower_bound(full_key, index) || index >= item_.entry_count())
-    return fail(files_->disagreement(record_));
-  return true;
+  if (!list_pages_of_record()) return false;
+  std::size_t page = 0;
+  if (!pages_.empty()) {
+    const auto place =
+        find_page(record_.pages, record_.pointer.size_bytes, record_.first, record_.last, full_key);
+    if (!place) return fail(files_->disagreement(record_));
+    page = place->number;
+  }
+  if (!open_part(page)) return false;
+  return item_.lower_bound(full_key, index) || fail(files_->disagreement(record_));
+}
+
+// To entry `index` of the open part, or, behind its last, to the first of the next page.
+bool TableCursor::move_to_next(std::size_t index) {
+  if (index < item_.entry_count() || page_ + 1 >= pages_.size()) return move_to(index);
+  return open_part(page_ + 1) && move_to(0);
+}
+
+// To the entry before `index` of the open part, or, before its first, to the last of the page
+// before.
+bool TableCursor::move_to_before(std::size_t index) {
+  if (index > 0) return move_to(index - 1);
+  if (page_ == 0) return fail(files_->disagreement(record_));
+  return open_part(page_ - 1) && move_to(item_.entry_count() - 1);
 }
 
 ByteView TableCursor::full_key() const {
@@ -112,7 +159,7 @@ void TableCursor::settle_forward(ByteView target) {
   if (!select(block_index, record_index)) return;
   if (record_.first < target) {
     std::size_t index = 0;
-    if (!search(target, index) || !move_to(index)) return;
+    if (!search(target, index) || !move_to_next(index)) return;
   }
   accept();
 }
@@ -147,14 +194,11 @@ void TableCursor::settle_reverse(ByteView bound, bool bound_included) {
     return;
   }
   std::size_t index = 0;
-  if (!search(bound, index) || !move_to(index)) return;
-  if (!bound_included || item_.entry().full_key != bound) {
-    if (index == 0) {
-      fail(files_->disagreement(record_));
-      return;
-    }
-    if (!move_to(index - 1)) return;
-  }
+  if (!search(bound, index)) return;
+  const bool at_bound = bound_included && index < item_.entry_count() && move_to(index) &&
+                        item_.entry().full_key == bound;
+  if (!status_.ok()) return;
+  if (!at_bound && !move_to_before(index)) return;
   accept();
 }
 
@@ -187,11 +231,11 @@ void TableCursor::next_record() {
 
 void TableCursor::next_in_item() {
   if (forward()) {
-    if (index_ + 1 == item_.entry_count()) return next_record();
-    if (!move_to(index_ + 1)) return;
+    if (index_ + 1 == item_.entry_count() && page_ + 1 >= pages_.size()) return next_record();
+    if (!move_to_next(index_ + 1)) return;
   } else {
-    if (index_ == 0) return next_record();
-    if (!move_to(index_ - 1)) return;
+    if (index_ == 0 && page_ == 0) return next_record();
+    if (!move_to_before(index_)) return;
   }
   if (check_bound_) accept();
 }
@@ -216,7 +260,7 @@ std::span<const EntryView> TableCursor::loaded_run(ByteView until) {
   return run.first(static_cast<std::size_t>(end - run.begin()));
 }
 
-// A run lies within one item.
+// A run lies within one item, and within one page of it.
 void TableCursor::skip(std::size_t count) {
   if (count == 0) return;
   index_ += count - 1;
@@ -225,7 +269,7 @@ void TableCursor::skip(std::size_t count) {
 
 Status TableCursor::load() {
   if (at_entry_) return ok();
-  if (!open_item() || !move_to(forward() ? 0 : item_.entry_count() - 1)) return status_;
+  if (forward() ? !move_to_first() : !move_to_last()) return status_;
   if (item_.entry().full_key != (forward() ? record_.first : record_.last))
     fail(files_->disagreement(record_));
   return status_;

@@ -16,7 +16,8 @@ struct TableCursorOptions {
 
 // Invariant while valid(): record_ is the record that holds the current entry. The entry is either
 // the record's first (reverse: last), whose key the record tells, and then item_ may be closed; or
-// it is entry `index_` of the open item_, and then at_entry_ is set.
+// it is entry `index_` of item_, and then at_entry_ is set. item_ holds page `page_` of pages_, or
+// the whole item where pages_ is empty.
 class TableCursor final : public EntryCursor {
  public:
   TableCursor(std::shared_ptr<TableFiles> files, std::shared_ptr<const TableMetadata> table,
@@ -40,8 +41,13 @@ class TableCursor final : public EntryCursor {
   // Each answers false after it has ended the cursor, with an error or without.
   bool load_block(std::size_t block_index);
   bool select(std::size_t block_index, std::size_t record_index);
-  bool open_item();
+  bool list_pages_of_record();
+  bool open_part(std::size_t page);
   bool move_to(std::size_t index);
+  bool move_to_first();  // of the item, and last
+  bool move_to_last();
+  bool move_to_next(std::size_t index);
+  bool move_to_before(std::size_t index);
   bool search(ByteView full_key, std::size_t& index);
   bool end();
   bool fail(Status status);
@@ -65,9 +71,12 @@ class TableCursor final : public EntryCursor {
   std::shared_ptr<const UMetaBlock> block_;
   std::size_t block_index_ = 0;
   std::size_t record_index_ = 0;
-  UMetaRecord record_;        // views block_
-  bool check_bound_ = false;  // the far bound lies within the record's keys
-  ItemReader item_;           // of record_, when open
+  UMetaRecord record_;            // views block_
+  bool check_bound_ = false;      // the far bound lies within the record's keys
+  std::vector<PagePlace> pages_;  // of record_, when pages_known_
+  bool pages_known_ = false;
+  ItemReader item_;
+  std::size_t page_ = 0;
   ReadAhead ahead_;
   bool at_entry_ = false;
   std::size_t index_ = 0;

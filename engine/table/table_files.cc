@@ -111,52 +111,80 @@ void TableFiles::count_value_read(const ValueTableReader& table, std::uint64_t b
   bytes_read.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-Result<Item> TableFiles::read_item(const ValueTableReader& table, const ValuePointer& pointer) {
-  count_value_read(table, pointer.size_bytes);
-  return table.read(pointer);
+Result<Item> TableFiles::read(const ValueTableReader& table, const Wanted& wanted) {
+  counters_.value_reads.fetch_add(1, std::memory_order_relaxed);
+  count_value_read(table, wanted.pointer.size_bytes);
+  return wanted.is_page ? table.read_page(wanted.pointer) : table.read(wanted.pointer);
 }
 
-Result<Item> TableFiles::read_ahead(const ValueTableReader& table, const ValuePointer& pointer,
+Result<Item> TableFiles::read_ahead(const ValueTableReader& table, const Wanted& wanted,
                                     ReadAhead& ahead) {
+  const ValuePointer& pointer = wanted.pointer;
   const std::uint64_t offset = pointer.offset_bytes;
   const std::uint64_t end = offset + pointer.size_bytes;
   const bool same_file = ahead.file_number == pointer.file_number;
   if (!same_file || offset < ahead.offset || end < offset ||
       end > ahead.offset + ahead.bytes.size()) {
     const std::uint64_t file_bytes = table.file().size_bytes();
-    const bool follows = same_file && offset == ahead.expected && offset < file_bytes;
+    const std::uint64_t begin = wanted.around_begin;
+    const bool fits =
+        begin <= offset && end <= wanted.around_end && wanted.around_end <= file_bytes;
+    const std::uint64_t around = fits ? wanted.around_end - begin : 0;
+    const bool follows = same_file && fits && offset == ahead.expected;
     ahead.file_number = pointer.file_number;
     ahead.expected = end;
-    ahead.next_size = !follows ? 0
-                               : std::min<std::size_t>(
-                                     2 * std::max<std::size_t>(ahead.next_size, pointer.size_bytes),
-                                     kReadAheadMaxBytes);
-    if (pointer.size_bytes >= ahead.next_size) {
-      ahead.bytes.clear();
-      return read_item(table, pointer);
-    }
+    const std::uint64_t more =
+        follows ? std::min<std::uint64_t>(2 * ahead.last_size, kReadAheadMaxBytes) : 0;
     const auto size =
-        static_cast<std::size_t>(std::min<std::uint64_t>(ahead.next_size, file_bytes - offset));
+        static_cast<std::size_t>(std::min(std::max(more, around), file_bytes - begin));
+    ahead.last_size = size;
+    if (pointer.size_bytes >= size) {
+      ahead.bytes.clear();
+      return read(table, wanted);
+    }
+    counters_.value_reads.fetch_add(1, std::memory_order_relaxed);
     count_value_read(table, size);
-    ahead.offset = offset;
+    ahead.offset = begin;
     ahead.bytes.resize(size);
-    auto got = table.file().read(offset, size, ahead.bytes.data());
+    auto got = table.file().read(begin, size, ahead.bytes.data());
     if (!got.ok()) {
       // What was not asked for may be what failed.
       ahead.bytes.clear();
-      return read_item(table, pointer);
+      return read(table, wanted);
     }
     ahead.bytes.resize(*got);
-    if (pointer.size_bytes > *got) return read_item(table, pointer);  // says what is wrong
+    if (end > begin + *got) return read(table, wanted);  // says what is wrong
   }
   ahead.expected = end;
-  return table.check(pointer, Bytes(ahead.bytes, static_cast<std::size_t>(offset - ahead.offset),
-                                    pointer.size_bytes));
+  Bytes bytes(ahead.bytes, static_cast<std::size_t>(offset - ahead.offset), pointer.size_bytes);
+  return wanted.is_page ? table.check_page(pointer, std::move(bytes))
+                        : table.check(pointer, std::move(bytes));
 }
 
 Result<std::shared_ptr<const Item>> TableFiles::item(const UMetaRecord& record, bool fill_cache,
                                                      ReadAhead* ahead) {
-  const ValuePointer& pointer = record.pointer;
+  const std::uint64_t offset = record.pointer.offset_bytes;
+  return find({record.pointer, false, offset, offset + record.pointer.size_bytes}, fill_cache,
+              ahead);
+}
+
+Result<std::shared_ptr<const Item>> TableFiles::page(const UMetaRecord& record,
+                                                     const PagePlace& place, bool fill_cache,
+                                                     ReadAhead* ahead, Direction direction) {
+  const std::uint64_t item_begin = record.pointer.offset_bytes;
+  const std::uint64_t begin = item_begin + place.offset;
+  const std::uint64_t end = begin + place.size;
+  const bool forward = direction == Direction::Forward;
+  return find({{record.pointer.file_number, begin, static_cast<std::uint32_t>(place.size)},
+               true,
+               forward ? begin : item_begin,
+               forward ? item_begin + record.pointer.size_bytes : end},
+              fill_cache, ahead);
+}
+
+Result<std::shared_ptr<const Item>> TableFiles::find(const Wanted& wanted, bool fill_cache,
+                                                     ReadAhead* ahead) {
+  const ValuePointer& pointer = wanted.pointer;
   if (auto cached = cache_.find<Item>(pointer.file_number, pointer.offset_bytes)) {
     counters_.cache_hits.fetch_add(1, std::memory_order_relaxed);
     if (ahead != nullptr && ahead->file_number == pointer.file_number)
@@ -165,17 +193,16 @@ Result<std::shared_ptr<const Item>> TableFiles::item(const UMetaRecord& record, 
   }
   counters_.cache_misses.fetch_add(1, std::memory_order_relaxed);
   EC_ASSIGN_OR_RETURN(std::shared_ptr<const ValueTableReader> table, values(pointer.file_number));
-  counters_.value_reads.fetch_add(1, std::memory_order_relaxed);
   Result<Item> item_read =
-      ahead != nullptr ? read_ahead(*table, pointer, *ahead) : read_item(*table, pointer);
+      ahead != nullptr ? read_ahead(*table, wanted, *ahead) : read(*table, wanted);
   if (item_read.status().code() == StatusCode::IoError) {
     // A file that was opened before its drive was pulled fails for good, however well the drive is.
     values_.erase(pointer.file_number);
     EC_ASSIGN_OR_RETURN(table, values(pointer.file_number));
-    item_read = read_item(*table, pointer);
+    item_read = read(*table, wanted);
   }
-  EC_ASSIGN_OR_RETURN(Item read, std::move(item_read));
-  auto item = std::make_shared<const Item>(std::move(read));
+  EC_ASSIGN_OR_RETURN(Item got, std::move(item_read));
+  auto item = std::make_shared<const Item>(std::move(got));
   if (fill_cache && pointer.size_bytes <= kCachedItemMaxBytes)
     cache_.insert(pointer.file_number, pointer.offset_bytes, item, item->bytes.capacity(),
                   CacheClass::Item);
@@ -208,29 +235,90 @@ std::uint64_t TableFiles::used_bytes() const {
 
 bool ItemReader::open(const UMetaRecord& record, std::shared_ptr<const Item> item) {
   item_.reset();
-  single_.reset();
   if (item->type() != record.type) return false;
   if (record.type == ItemType::Single) {
-    single_ = parse_single(item->contents());
-    if (!single_ || single_->full_key != record.first) return false;
+    const auto entry = parse_single(item->contents());
+    if (!entry || entry->full_key != record.first) return false;
+    entry_ = *entry;
+    form_ = Form::Single;
   } else {
     if (!group_.open(record.type, item->contents()) || group_.entry_count() != record.entries)
       return false;
+    form_ = Form::Group;
   }
   item_ = std::move(item);
   return true;
 }
 
-bool ItemReader::find(ByteView full_key, bool& found) {
-  if (!single_) return group_.find(full_key, found);
-  found = single_->full_key == full_key;
+bool ItemReader::open_page(const UMetaRecord& record, std::shared_ptr<const Item> page) {
+  item_.reset();
+  if (!page_.open(page->bytes, record.first.substr(0, kNamespacePrefixBytes), record.sequence_max))
+    return false;
+  form_ = Form::Page;
+  item_ = std::move(page);
   return true;
 }
 
+std::size_t ItemReader::entry_count() const {
+  switch (form_) {
+    case Form::Single: return 1;
+    case Form::Group: return group_.entry_count();
+    case Form::Page: return page_.entries().size();
+  }
+  return 0;
+}
+
 bool ItemReader::lower_bound(ByteView full_key, std::size_t& index) {
-  if (!single_) return group_.lower_bound(full_key, index);
-  index = single_->full_key < full_key ? 1 : 0;
+  switch (form_) {
+    case Form::Single: index = entry_.full_key < full_key ? 1 : 0; return true;
+    case Form::Group: return group_.lower_bound(full_key, index);
+    case Form::Page: index = page_.lower_bound(full_key); return true;
+  }
+  return false;
+}
+
+bool ItemReader::move_to(std::size_t index) {
+  if (form_ == Form::Page) {
+    entry_ = page_.entries()[index];
+  } else if (form_ == Form::Group) {
+    if (!group_.move_to(index)) return false;
+    entry_ = group_.entry();
+  }
   return true;
+}
+
+std::span<const EntryView> ItemReader::decoded_from(std::size_t index) const {
+  switch (form_) {
+    case Form::Single: return {};
+    case Form::Group: return group_.decoded_from(index);
+    case Form::Page: return page_.entries().subspan(index);
+  }
+  return {};
+}
+
+Result<std::optional<FoundEntry>> find_in_item(TableFiles& files, const UMetaRecord& record,
+                                               ByteView full_key, bool fill_cache) {
+  if (!record.pages.empty()) {
+    const auto place =
+        find_page(record.pages, record.pointer.size_bytes, record.first, record.last, full_key);
+    if (!place) return files.disagreement(record);
+    EC_ASSIGN_OR_RETURN(const auto page, files.page(record, *place, fill_cache));
+    EntryView entry;
+    bool is_there = false;
+    if (!find_in_page(page->bytes, user_key_of(full_key), record.sequence_max, entry, is_there))
+      return files.disagreement(record);
+    if (!is_there) return {std::nullopt};
+    return {FoundEntry{entry.sequence, entry.kind, Bytes(entry.value)}};
+  }
+  EC_ASSIGN_OR_RETURN(auto item, files.item(record, fill_cache));
+  ItemReader reader;
+  std::size_t index = 0;
+  if (!reader.open(record, std::move(item)) || !reader.lower_bound(full_key, index) ||
+      index >= reader.entry_count() || !reader.move_to(index))
+    return files.disagreement(record);
+  const EntryView& entry = reader.entry();
+  if (entry.full_key != full_key) return {std::nullopt};
+  return {FoundEntry{entry.sequence, entry.kind, Bytes(entry.value)}};
 }
 
 }  // namespace edgecase::engine

@@ -14,6 +14,7 @@
 #include "table/open_files.h"
 #include "table/table_cache.h"
 #include "value/group.h"
+#include "value/page_index.h"
 #include "value/value_table_reader.h"
 
 namespace edgecase::engine {
@@ -21,8 +22,8 @@ namespace edgecase::engine {
 // Larger items are read anew each time: they would push out too much else.
 inline constexpr std::uint32_t kCachedItemMaxBytes = 64u << 10;
 
-// What one cursor reads at once of a value file, once its items have followed each other without a
-// gap: twice as much each time, up to this.
+// What one cursor reads at once of a value file, once what it asked for has followed each other
+// without a gap: twice as much each time, up to this.
 inline constexpr std::uint32_t kReadAheadMaxBytes = 64u << 10;
 
 // Bytes of a value file that a cursor will soon ask for. Owned by the cursor.
@@ -30,8 +31,8 @@ struct ReadAhead {
   std::uint64_t file_number = 0;
   std::uint64_t offset = 0;  // of the bytes
   Bytes bytes;
-  std::uint64_t expected = 0;  // where the next item begins if it follows the last one
-  std::size_t next_size = 0;   // 0: one item
+  std::uint64_t expected = 0;  // where the next one begins if it follows the last one
+  std::size_t last_size = 0;   // of what was read last
 };
 
 class TableFiles {
@@ -46,6 +47,11 @@ class TableFiles {
   // With `ahead`, which may be null, items behind this one are read with it where that pays.
   Result<std::shared_ptr<const Item>> item(const UMetaRecord& record, bool fill_cache,
                                            ReadAhead* ahead = nullptr);
+  // One page of a plain group. With `ahead`, the pages of the group that lie in `direction` of it
+  // are read with it.
+  Result<std::shared_ptr<const Item>> page(const UMetaRecord& record, const PagePlace& place,
+                                           bool fill_cache, ReadAhead* ahead = nullptr,
+                                           Direction direction = Direction::Forward);
   // An error for what the record and its item disagree on.
   Status disagreement(const UMetaRecord& record) const;
 
@@ -60,9 +66,17 @@ class TableFiles {
   std::optional<ValueFileMetadata> find_value_file(FileNumber number) const EC_EXCLUDES(mutex_);
   std::string value_path(const ValueFileMetadata& file) const;
   Result<std::shared_ptr<const ValueTableReader>> values(FileNumber number);
-  Result<Item> read_item(const ValueTableReader& table, const ValuePointer& pointer);
-  Result<Item> read_ahead(const ValueTableReader& table, const ValuePointer& pointer,
-                          ReadAhead& ahead);
+  // What is to be read of a value file: an item, or a page of one.
+  struct Wanted {
+    ValuePointer pointer;
+    bool is_page = false;
+    // What a cursor will ask for next, `pointer` included.
+    std::uint64_t around_begin = 0;
+    std::uint64_t around_end = 0;
+  };
+  Result<std::shared_ptr<const Item>> find(const Wanted& wanted, bool fill_cache, ReadAhead* ahead);
+  Result<Item> read(const ValueTableReader& table, const Wanted& wanted);
+  Result<Item> read_ahead(const ValueTableReader& table, const Wanted& wanted, ReadAhead& ahead);
   void count_value_read(const ValueTableReader& table, std::uint64_t bytes);
   Result<std::shared_ptr<const ValueTableReader>> open_values(FileNumber number);
 
@@ -78,29 +92,36 @@ class TableFiles {
   std::unordered_map<FileNumber, ValueFileMetadata> value_files_ EC_GUARDED_BY(mutex_);
 };
 
-// Opens the item of a record for reading entries from it, whichever type it is.
+// Opens the item of a record, or a page of it, for reading entries from it, whichever type it is.
 class ItemReader {
  public:
   // False when the item is malformed or is not what the record says.
   [[nodiscard]] bool open(const UMetaRecord& record, std::shared_ptr<const Item> item);
+  // The same of a page: its entries alone are there then.
+  [[nodiscard]] bool open_page(const UMetaRecord& record, std::shared_ptr<const Item> page);
   void close() { item_.reset(); }
   bool is_open() const { return item_ != nullptr; }
 
-  std::size_t entry_count() const { return single_ ? 1 : group_.entry_count(); }
+  std::size_t entry_count() const;
   // As those of GroupReader.
   [[nodiscard]] bool lower_bound(ByteView full_key, std::size_t& index);
-  [[nodiscard]] bool find(ByteView full_key, bool& found);
-  [[nodiscard]] bool move_to(std::size_t index) { return single_ || group_.move_to(index); }
-  const EntryView& entry() const { return single_ ? *single_ : group_.entry(); }
-  std::span<const EntryView> decoded_from(std::size_t index) const {
-    if (single_) return {};
-    return group_.decoded_from(index);
-  }
+  [[nodiscard]] bool move_to(std::size_t index);
+  const EntryView& entry() const { return entry_; }
+  std::span<const EntryView> decoded_from(std::size_t index) const;
 
  private:
+  enum class Form : unsigned char { Single, Group, Page };
+
   std::shared_ptr<const Item> item_;
-  std::optional<EntryView> single_;
+  Form form_ = Form::Single;
   GroupReader group_;
+  PlainPageReader page_;
+  EntryView entry_;
 };
+
+// The entry of `full_key`, which lies between the first and the last key of `record`. Asks no
+// filter and reads one item, or one page of it.
+Result<std::optional<FoundEntry>> find_in_item(TableFiles& files, const UMetaRecord& record,
+                                               ByteView full_key, bool fill_cache);
 
 }  // namespace edgecase::engine

@@ -47,7 +47,7 @@ class TablesBuilder {
   Status write_single(const EntryView& entry);
   Status write_record(std::unique_ptr<UMetaWriter>& table, ItemType type,
                       const ValuePointer& pointer, const ItemSummary& summary,
-                      std::span<const EntryView> filtered);
+                      std::span<const EntryView> filtered, ByteView pages = {});
   Result<std::unique_ptr<UMetaWriter>> create_table();
   Status finish_table(UMetaWriter& table, TableKind kind);
   template <typename Writer>
@@ -77,8 +77,8 @@ TablesBuilder::TablesBuilder(const TableWriterContext& context)
       threshold_bytes_(
           std::min<std::size_t>(context.options.coalesce_threshold_bytes, kThresholdMaxBytes)),
       values_(context),
-      group_(group_bytes_of(context.options, GroupCodec::Plain), kGroupEntriesMax),
-      columns_(group_bytes_of(context.options, GroupCodec::Series), kGroupEntriesMax) {}
+      group_(group_bytes_of(context.options), kGroupEntriesMax),
+      columns_(group_bytes_of(context.options), kGroupEntriesMax) {}
 
 Status TablesBuilder::add_all(EntryCursor& input) {
   Bytes previous_key;
@@ -234,7 +234,8 @@ Status TablesBuilder::write_group() {
   if (group_.empty()) return ok();
   const std::span<const EntryView> entries = group_.entries();
   EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values->append_group(entries));
-  EC_TRY(write_record(groups_table_, ItemType::PlainGroup, pointer, summary_of(entries), entries));
+  EC_TRY(write_record(groups_table_, ItemType::PlainGroup, pointer, summary_of(entries), entries,
+                      values->page_index()));
   group_.clear();
   return ok();
 }
@@ -250,7 +251,7 @@ Status TablesBuilder::write_single(const EntryView& entry) {
 
 Status TablesBuilder::write_record(std::unique_ptr<UMetaWriter>& table, ItemType type,
                                    const ValuePointer& pointer, const ItemSummary& summary,
-                                   std::span<const EntryView> filtered) {
+                                   std::span<const EntryView> filtered, ByteView pages) {
   if (!table) {
     EC_ASSIGN_OR_RETURN(table, create_table());
   }
@@ -258,6 +259,7 @@ Status TablesBuilder::write_record(std::unique_ptr<UMetaWriter>& table, ItemType
   filter_.clear();
   append_item_filter(filter_, type, filtered);
   record.filter = filter_;
+  record.pages = pages;
   return table->add(record);
 }
 
@@ -316,10 +318,8 @@ void TablesBuilder::discard() {
 
 }  // namespace
 
-std::size_t group_bytes_of(const Options& options, GroupCodec codec) {
-  const std::size_t bytes = std::min<std::size_t>(options.group_bytes, kGroupMaxBytes);
-  return codec == GroupCodec::Series ? bytes
-                                     : std::min<std::size_t>(bytes, options.plain_group_bytes);
+std::size_t group_bytes_of(const Options& options) {
+  return std::min<std::size_t>(options.group_bytes, kGroupMaxBytes);
 }
 
 UMetaRecord describe_item(ItemType type, const ValuePointer& pointer, const ItemSummary& summary) {

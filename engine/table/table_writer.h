@@ -42,8 +42,8 @@ struct TableWriterContext {
   ExpiryView expiry = {};  // of all namespaces: what has expired is left out
 };
 
-// How large a namespace's groups are, within what readers accept.
-std::size_t group_bytes_of(const Options& options, GroupCodec codec);
+// How large groups are, within what readers accept.
+std::size_t group_bytes_of(const Options& options);
 // The record of an item, without a filter. The keys are those of `summary`.
 UMetaRecord describe_item(ItemType type, const ValuePointer& pointer, const ItemSummary& summary);
 // What the manifest is to say of finished files; of a table, as one of level 0.

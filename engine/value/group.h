@@ -15,10 +15,9 @@
 
 namespace edgecase::engine {
 
-enum class SequenceColumn : unsigned char { None, Written };
-
 // Appends the group of `entries`: at least one, at most kGroupEntriesMax, of one namespace, in
-// strictly ascending key order.
+// strictly ascending key order. The checksums of a plain group's pages are left open
+// (item_checksums.h).
 void append_group(Bytes& out, GroupCodec codec, std::span<const EntryView> entries,
                   SequenceColumn sequences);
 
@@ -39,8 +38,6 @@ class GroupReader {
   std::size_t entry_count() const { return entries_; }
   // The first entry at or after `full_key`; entry_count() if there is none.
   [[nodiscard]] bool lower_bound(ByteView full_key, std::size_t& index);
-  // Whether `found`, then entry() is it; views as after move_to().
-  [[nodiscard]] bool find(ByteView full_key, bool& found);
   // `index` is below entry_count().
   [[nodiscard]] bool move_to(std::size_t index);
   // Plain groups: the entries from `index` on, where move_to() went, that are decoded already.
@@ -53,11 +50,13 @@ class GroupReader {
   const EntryView& entry() const { return entry_; }
 
  private:
+  [[nodiscard]] bool open_series(ByteView group);
+
   ItemType type_ = ItemType::PlainGroup;
   std::size_t entries_ = 0;
-  std::uint64_t sequence_ = 0;
-  std::vector<std::uint64_t> sequences_;  // empty without a sequence column
   PlainGroupReader plain_;
+  std::uint64_t sequence_ = 0;            // of a series group, as is what follows
+  std::vector<std::uint64_t> sequences_;  // empty without a sequence column
   SeriesGroupReader series_;
   EntryView entry_;
 };

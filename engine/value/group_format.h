@@ -5,7 +5,7 @@
 // base/coding.h.
 //
 //   group   offset  size  field
-//                0     1  flags: bit 0: there is a sequence column; others 0
+//                0     1  flags: bit 0: there is a sequence column (series groups alone); others 0
 //                1     4  namespace id, big-endian, as in a full key
 //                5        varint: entries, 1 to kGroupEntriesMax
 //                         varint: sequence, the largest of all entries
@@ -13,15 +13,26 @@
 //                         every entry answers with the largest
 //                         body, to the end
 //
-// The writer does not make sequence columns today; readers understand them.
+// Plain body: a directory, then pages of about kPlainPageBytes of keys and values, each of which
+// can be read, checked and decoded without the rest of the group. An item's own checksum covers
+// what stands before its first page.
 //
-// Plain body: entries, prefix-compressed, then a restart table
+//   body    varint: pages; for each: varint: its entries; varint: its bytes
+//           pages, without gaps
 //
-//   entry   varint: leading bytes shared with the key before; 0 for every 16th entry, the first too
+//   page    offset  size  field
+//                0     4  crc32c of file number (8), the page's offset in the file (8), bytes 4 to
+//                         the end
+//                4        varint: bytes of all heads * 2, + 1 when they tell sequences
+//                         heads, one an entry
+//                         values, one after another
+//
+//   head    varint: leading bytes shared with the key before; 0 for the first
 //           varint: bytes of the key that follow
 //           varint: value size * 2, + 1 for a delete (whose size is 0)
-//           rest of the key, value
-//   table   4 bytes for every 16th entry, the first too: its offset from the start of the body
+//           varint: the group's sequence - the entry's, only where heads tell sequences; without
+//           it every entry answers with the group's
+//           rest of the key
 //
 // Series body: runs. A run is a stretch of entries whose keys share all but their last 8 bytes, the
 // big-endian ordinal; or a stretch of keys shorter than 8 bytes ("short").
@@ -88,7 +99,11 @@ namespace edgecase::engine {
 inline constexpr std::size_t kGroupEntriesMax = 65536;
 // Keys and values of one group, as they were handed in. Bounds what a reader takes memory for.
 inline constexpr std::size_t kGroupRawMaxBytes = 4u << 20;
-inline constexpr std::size_t kPlainRestartInterval = 16;
+// A group's keys and values, as they were handed in, are spread over as many pages of this size as
+// they fill, but no more than so many.
+inline constexpr std::size_t kPlainPageBytes = 1536;
+inline constexpr std::size_t kPlainPagesMax = 48;
+inline constexpr std::size_t kPageChecksumBytes = 4;
 inline constexpr std::size_t kOrdinalBytes = 8;
 inline constexpr std::size_t kTaggedNumberBytes = 9;
 

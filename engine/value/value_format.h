@@ -16,7 +16,9 @@
 //                    44     4  crc32c of bytes 0..43
 //
 //   item         offset  size  field
-//                     0     4  crc32c of file number (8), the item's offset (8), bytes 4 to the end
+//                     0     4  crc32c of file number (8), the item's offset (8), bytes 4 to the
+//                     end;
+//                              of a plain group to its first page: each page has its own
 //                     4     1  item type: 1 single, 2 plain group, 3 series group
 //                     5        single: what follows here; groups: group_format.h
 //

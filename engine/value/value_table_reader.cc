@@ -4,6 +4,7 @@
 #include "base/crc32c.h"
 #include "edgecase/options.h"
 #include "value/integers_block.h"
+#include "value/item_checksums.h"
 
 namespace edgecase::engine {
 namespace {
@@ -81,11 +82,22 @@ Result<Item> ValueTableReader::read(const ValuePointer& pointer) const {
 
 Result<Item> ValueTableReader::check(const ValuePointer& pointer, Bytes bytes) const {
   EC_TRY(check_size(pointer));
-  const std::uint32_t checksum = placed_crc32c(head_.identity.file_number, pointer.offset_bytes,
-                                               ByteView(bytes).substr(kItemChecksumBytes));
-  if (checksum != decode_fixed32(bytes.data()))
+  if (!checksums_match(bytes, head_.identity.file_number, pointer.offset_bytes))
     return damaged(pointer, "wrong checksum of an item");
   if (!known_item_type(bytes[kItemChecksumBytes])) return damaged(pointer, "unknown type of item");
+  return Item{std::move(bytes)};
+}
+
+Result<Item> ValueTableReader::read_page(const ValuePointer& page) const {
+  EC_TRY(check_size(page));
+  EC_ASSIGN_OR_RETURN(Bytes bytes, read_exactly(*file_, page.offset_bytes, page.size_bytes));
+  return check_page(page, std::move(bytes));
+}
+
+Result<Item> ValueTableReader::check_page(const ValuePointer& page, Bytes bytes) const {
+  EC_TRY(check_size(page));
+  if (!page_checksum_matches(bytes, head_.identity.file_number, page.offset_bytes))
+    return damaged(page, "wrong checksum of a page");
   return Item{std::move(bytes)};
 }
 

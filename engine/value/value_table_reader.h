@@ -10,7 +10,7 @@
 
 namespace edgecase::engine {
 
-// The bytes of one item, its checksum already right.
+// The bytes of one item, its checksums already right; or of one page of a plain group.
 struct Item {
   Bytes bytes;
 
@@ -51,6 +51,9 @@ class ValueTableReader {
   Result<Item> read(const ValuePointer& pointer) const;
   // The same of bytes that were read already.
   Result<Item> check(const ValuePointer& pointer, Bytes bytes) const;
+  // As these, of one page of a plain group: `page` is where it lies.
+  Result<Item> read_page(const ValuePointer& page) const;
+  Result<Item> check_page(const ValuePointer& page, Bytes bytes) const;
   Status damaged(const ValuePointer& pointer, std::string_view what) const;
 
   // What the sections at its end say.

@@ -6,6 +6,8 @@
 #include "base/coding.h"
 #include "base/crc32c.h"
 #include "value/integers_block.h"
+#include "value/item_checksums.h"
+#include "value/page_index.h"
 
 namespace edgecase::engine {
 namespace {
@@ -46,6 +48,8 @@ Result<ValuePointer> ValueTableWriter::append_group(std::span<const EntryView> e
   item_.assign(kItemChecksumBytes, '\0');
   item_.push_back(static_cast<char>(item_type_of(head_.codec)));
   engine::append_group(item_, head_.codec, entries, sequences);
+  page_index_.clear();
+  if (head_.codec == GroupCodec::Plain) append_page_index(page_index_, item_, entries);
   return append_item(summary_of(entries));
 }
 
@@ -71,12 +75,11 @@ Result<ValuePointer> ValueTableWriter::append_copy(ByteView item, const ItemSumm
   return append_item(summary);
 }
 
-// item_ is whole but for its checksum.
+// item_ is whole but for its checksums.
 Result<ValuePointer> ValueTableWriter::append_item(const ItemSummary& summary) {
   EC_CHECK(item_.size() <= kItemMaxBytes);
   const std::uint64_t offset = file_->size_bytes();
-  encode_fixed32(item_.data(), placed_crc32c(head_.identity.file_number, offset,
-                                             ByteView(item_).substr(kItemChecksumBytes)));
+  place_checksums(item_, head_.identity.file_number, offset);
   EC_TRY(append(item_));
   item_sizes_.push_back(item_.size());
   item_bytes_ += item_.size();

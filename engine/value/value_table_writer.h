@@ -37,6 +37,9 @@ class ValueTableWriter {
   // Errors: OutOfSpace, IoError; after one only destruction is allowed.
   Result<ValuePointer> append_group(std::span<const EntryView> entries,
                                     SequenceColumn sequences = SequenceColumn::None);
+  // Of the group that append_group() took last, for its metadata record; until the next call.
+  // Empty: it is to be read whole.
+  ByteView page_index() const { return page_index_; }
   // A series group, gathered.
   Result<ValuePointer> append_group(SeriesColumns& columns);
   Result<ValuePointer> append_single(const EntryView& entry);
@@ -63,6 +66,7 @@ class ValueTableWriter {
   ValueTableHead head_;
   std::uint32_t checksum_ = 0;
   Bytes item_;  // the one being built
+  Bytes page_index_;
   std::vector<std::uint64_t> item_sizes_;
   std::uint64_t item_bytes_ = 0;
   std::uint64_t entries_ = 0;

@@ -53,7 +53,6 @@ CrashStore::CrashStore(const Plan& plan, const WrapDrives& wrap)
   options_.wal_limit_bytes = plan.wal_segments * options_.wal_segment_bytes;
   options_.coalesce_threshold_bytes = kThresholdBytes;
   options_.group_bytes = 1024;
-  options_.plain_group_bytes = 1024;
 }
 
 CrashStore::~CrashStore() {

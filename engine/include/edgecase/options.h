@@ -55,8 +55,6 @@ struct Options {
   std::uint32_t coalesce_threshold_bytes = 4096;
   // A group is closed at this many bytes of keys and values, before encoding.
   std::uint32_t group_bytes = 16384;
-  // The same for GroupCodec::Plain, where it is less: a get reads and checks a whole group.
-  std::uint32_t plain_group_bytes = 8192;
 };
 
 // Everything the engine uses but does not own. All must outlive it.

@@ -67,7 +67,7 @@ struct Stats {
   std::uint64_t immutable_memtables = 0;
   std::uint64_t flushes = 0;
   std::uint64_t gets = 0;
-  std::uint64_t value_reads = 0;  // items read from a value table
+  std::uint64_t value_reads = 0;  // of a page, an item, or several at once
   std::uint64_t filter_probes = 0;
   std::uint64_t filter_negatives = 0;
   std::uint64_t cache_hits = 0;

@@ -117,6 +117,30 @@ TEST_CASE("repair_store leaves a whole store alone") {
   CHECK((store.disk.durable_contents() == before));
 }
 
+TEST_CASE("repair_store makes page indexes anew") {
+  RepairedStore store;
+  store.options.group_bytes = 16 << 10;
+  store.reopen();
+  const NamespaceId pages =
+      store.make_namespace("pages", {Placement::Values, GroupCodec::Plain, 0});
+  for (int i = 0; i < 400; ++i) store.write_one(pages, "key" + std::to_string(1000 + i), 1);
+  for (int i = 0; i < 400; i += 3) store.write_one(pages, "key" + std::to_string(1000 + i), 0);
+  REQUIRE(store.engine->flush().ok());
+  store.close();
+  store.remove_all(store.files("/m/store/tables/", ".meta"));
+  RecordingObserver observer;
+  store.repair(observer);
+  store.expect_everything();
+  store.expect(pages, store.models[pages]);
+  store.reopen();
+  REQUIRE(store.get(pages, "key1001") == store.models[pages]["key1001"]);
+  const Stats before = store.engine->stats();
+  REQUIRE(store.get(pages, "key1398") == store.models[pages]["key1398"]);
+  const Stats after = store.engine->stats();
+  CHECK(after.value_reads - before.value_reads == 1);
+  CHECK(after.values.bytes_read - before.values.bytes_read < 3000);
+}
+
 TEST_CASE("repair_store makes metadata anew and loses nothing") {
   struct Case {
     const char* what;

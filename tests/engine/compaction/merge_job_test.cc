@@ -113,7 +113,7 @@ class CoveredRanges final : public DropRule {
 
 TEST_CASE("what is merged of a run does not reach over tables of it that stay") {
   MergeFixture store;
-  store.options.plain_group_bytes = 1024;
+  store.options.group_bytes = 1024;
   const auto entries = [](int from) {
     std::vector<OwnedEntry> made;
     for (int i = from; i < from + 100; ++i)

@@ -51,7 +51,7 @@ class ModelRun {
     if (background == Background::Threads) store_.threads = make_thread_executor();
     store_.options.memtable_bytes = 48u << 10;
     store_.options.coalesce_threshold_bytes = 512;
-    store_.options.group_bytes = 1024;
+    store_.options.group_bytes = 4096;
     REQUIRE(store_.open().ok());
     store_.make_namespace("plain");
     store_.make_namespace("scoped", {Placement::Values, GroupCodec::Plain, 2});

@@ -48,6 +48,7 @@ std::vector<OwnedRecord> some_records() {
             {7, UINT64_MAX / 4, UINT32_MAX}),
       group(make_full_key(4, "x"), make_full_key(4, "x"), {7, 0, 1}, 1),
   };
+  records[1].record.pages = "what the value layer says of pages";
   for (OwnedRecord& owned : records) {
     owned.record.first = owned.first;
     owned.record.last = owned.last;
@@ -88,6 +89,7 @@ TEST_CASE("records come back as they were") {
     CHECK(got.sequence_min == want.sequence_min);
     CHECK(got.sequence_max == want.sequence_max);
     CHECK(got.pointer == want.pointer);
+    CHECK(got.pages == want.pages);
     CHECK(block->find(want.last) == i);
     CHECK(block->find(want.first) == i);
     CHECK(block->find(Bytes(want.last) + '\0') == i + 1);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "engine/table/table_test_store.h"
+#include "value/group_format.h"
 
 namespace edgecase::engine {
 namespace {
@@ -142,7 +143,85 @@ TEST_CASE("a cursor that goes on reads several items at once, and gives each its
   CHECK(cursor->status().ok());
   CHECK(store.tables[0]->item_count > 90);
   CHECK(reads(store) - before < 30);
-  CHECK(store.cache->counters().value_reads == store.tables[0]->item_count);
+  CHECK(store.cache->counters().value_reads < 30);
+}
+
+// Groups of several pages, and entries of as many sizes as there are kinds of varints.
+std::vector<OwnedEntry> fill_pages(TableTestStore& store) {
+  store.options.group_bytes = 16 << 10;
+  std::vector<OwnedEntry> entries;
+  for (int i = 0; i < 1000; ++i) {
+    const bool is_delete = i % 31 == 30;
+    entries.push_back({key_of(i * 2), static_cast<SequenceNumber>(i + 1),
+                       is_delete ? EntryKind::Delete : EntryKind::Put,
+                       is_delete ? Bytes() : Bytes(static_cast<std::size_t>(i * i % 300), 'v')});
+  }
+  REQUIRE(store.write(entries).ok());
+  return entries;
+}
+
+TEST_CASE("a cold get that finds its key reads one page of one group") {
+  TableTestStore store;
+  const auto entries = fill_pages(store);
+  REQUIRE(store.tables[0]->item_count < 15);
+  for (const OwnedEntry& entry : entries) {
+    CAPTURE(entry.full_key);
+    store.open_cache({});
+    // Opening the table is not the get's.
+    REQUIRE(store.cache->items(store.tables[0], entry.full_key, "").ok());
+    const auto& counters = store.cache->counters();
+    const std::uint64_t opening = reads(store);
+    const auto got = store.cache->get(store.tables[0], entry.full_key, true);
+    REQUIRE(got.ok());
+    REQUIRE(got->has_value());
+    CHECK((*got)->kind == entry.kind);
+    CHECK((*got)->value == entry.value);
+    CHECK(counters.value_reads == 1);
+    CHECK(counters.value_bytes_read <= 2 * kPlainPageBytes);
+    // Beside the page the heads of the file that is opened.
+    CHECK(reads(store) - opening <= 4);
+  }
+}
+
+TEST_CASE("cursors over pages go both ways, and read a group at once") {
+  TableTestStore store;
+  const auto entries = fill_pages(store);
+  for (const Direction direction : {Direction::Forward, Direction::Reverse}) {
+    store.open_cache({});
+    const std::uint64_t before = reads(store);
+    const auto cursor = store.cache->cursor(store.tables[0], "", "", direction, true);
+    for (std::size_t i = 0; i < entries.size(); ++i, cursor->next()) {
+      REQUIRE(cursor->valid());
+      REQUIRE(cursor->load().ok());
+      const bool forward = direction == Direction::Forward;
+      const OwnedEntry& entry = entries[forward ? i : entries.size() - 1 - i];
+      REQUIRE(cursor->full_key() == entry.full_key);
+      REQUIRE(cursor->kind() == entry.kind);
+      REQUIRE(cursor->value() == entry.value);
+    }
+    CHECK_FALSE(cursor->valid());
+    CHECK(store.cache->counters().value_reads <= store.tables[0]->item_count);
+    CHECK(reads(store) - before < 30);
+  }
+}
+
+TEST_CASE("a seek between two pages comes to the entries on both sides") {
+  TableTestStore store;
+  const auto entries = fill_pages(store);
+  const auto up = store.cache->cursor(store.tables[0], "", "", Direction::Forward, true);
+  const auto down = store.cache->cursor(store.tables[0], "", "", Direction::Reverse, true);
+  for (int i = 0; i + 1 < 1000; ++i) {
+    CAPTURE(i);
+    up->seek(key_of(2 * i + 1));
+    REQUIRE(up->valid());
+    CHECK(up->full_key() == key_of(2 * i + 2));
+    down->seek(key_of(2 * i + 1));
+    REQUIRE(down->valid());
+    CHECK(down->full_key() == key_of(2 * i));
+    down->seek(key_of(2 * i + 2));
+    REQUIRE(down->valid());
+    CHECK(down->full_key() == key_of(2 * i + 2));
+  }
 }
 
 TEST_CASE("where several items cannot be read at once, each is read by itself") {

@@ -6,6 +6,8 @@
 
 #include "base/coding.h"
 #include "engine/table/table_test_store.h"
+#include "value/plain_group.h"
+#include "value/value_table_reader.h"
 
 namespace edgecase::engine {
 namespace {
@@ -41,6 +43,25 @@ void fill(TableTestStore& store) {
   store.namespaces[1] = {Placement::Values, GroupCodec::Series, 1};
   store.namespaces[2] = {Placement::Metadata, GroupCodec::Plain, 0};
   REQUIRE(store.write(few_entries()).ok());
+}
+
+// Two plain groups of a few pages each.
+std::vector<OwnedEntry> paged_entries() {
+  std::vector<OwnedEntry> entries;
+  for (char i = 0; i < 9; ++i)
+    entries.push_back({make_full_key(1, Bytes("key ") + static_cast<char>('a' + i)),
+                       static_cast<SequenceNumber>(i + 1), EntryKind::Put,
+                       Bytes(560, static_cast<char>('A' + i))});
+  return entries;
+}
+
+std::vector<OwnedEntry> fill_pages(TableTestStore& store) {
+  store.options.group_bytes = 3100;
+  auto entries = paged_entries();
+  REQUIRE(store.write(entries).ok());
+  REQUIRE(store.tables.size() == 1);
+  REQUIRE(store.tables[0]->item_count == 2);
+  return entries;
 }
 
 struct Read {
@@ -103,12 +124,8 @@ std::vector<std::string> paths_of(const TableTestStore& store) {
   return paths;
 }
 
-TEST_CASE("a bit flipped anywhere in a table is an error or does no harm") {
-  TableTestStore store;
-  fill(store);
-  const auto entries = few_entries();
-  REQUIRE(store.output.tables.size() == 2);
-  REQUIRE(store.output.value_files.size() == 2);
+// Every byte of every file, one bit of it.
+void check_flips(TableTestStore& store, const std::vector<OwnedEntry>& entries) {
   const Read whole = read_all(store, entries);
   REQUIRE(whole.errors == 0);
   REQUIRE(whole.right == entries.size() + 2 * store.tables.size());
@@ -128,10 +145,7 @@ TEST_CASE("a bit flipped anywhere in a table is an error or does no harm") {
   }
 }
 
-TEST_CASE("a table cut at any length is an error") {
-  TableTestStore store;
-  fill(store);
-  const auto entries = few_entries();
+void check_cuts(TableTestStore& store, const std::vector<OwnedEntry>& entries) {
   for (const std::string& path : paths_of(store)) {
     CAPTURE(path);
     const Bytes original = store.disk.contents(path);
@@ -143,6 +157,63 @@ TEST_CASE("a table cut at any length is an error") {
     store.disk.set_contents(path, original + "x");
     CHECK(read_all(store, entries).errors > 0);
     store.disk.set_contents(path, original);
+  }
+}
+
+TEST_CASE("a bit flipped anywhere in a table is an error or does no harm") {
+  TableTestStore store;
+  fill(store);
+  REQUIRE(store.output.tables.size() == 2);
+  REQUIRE(store.output.value_files.size() == 2);
+  check_flips(store, few_entries());
+}
+
+TEST_CASE("a bit flipped anywhere in groups of pages is an error or does no harm") {
+  TableTestStore store;
+  check_flips(store, fill_pages(store));
+}
+
+TEST_CASE("a table cut at any length is an error") {
+  TableTestStore store;
+  fill(store);
+  check_cuts(store, few_entries());
+}
+
+TEST_CASE("groups of pages cut at any length are an error") {
+  TableTestStore store;
+  check_cuts(store, fill_pages(store));
+}
+
+TEST_CASE("a page is told from another one, also from the same place in another group") {
+  TableTestStore store;
+  const auto entries = fill_pages(store);
+  const auto& file = store.output.value_files[0];
+  const std::string path = store.path_of(file);
+  const Bytes original = store.disk.contents(path);
+  const auto reader = ValueTableReader::open_any(*store.disk.open_file(path));
+  REQUIRE(reader.ok());
+  const auto summary = (*reader)->summary();
+  REQUIRE(summary.ok());
+  const ValuePointer& item = summary->items[0];
+  const auto pages = plain_pages(ByteView(original).substr(item.offset_bytes + kItemHeadBytes,
+                                                           item.size_bytes - kItemHeadBytes));
+  REQUIRE(pages.has_value());
+  REQUIRE(pages->size() == 2);
+  for (const std::size_t from : {0u, 1u}) {
+    CAPTURE(from);
+    // What stands in a page's place is as long, sound where it came from, and none of its entries.
+    const PlainPage& to = (*pages)[1 - from];
+    const std::size_t begin = item.offset_bytes + kItemHeadBytes + to.offset;
+    Bytes moved = original;
+    const PlainPage& source = (*pages)[from];
+    const std::size_t size = std::min(to.size, source.size);
+    moved.replace(begin, size, original, item.offset_bytes + kItemHeadBytes + source.offset, size);
+    store.disk.set_contents(path, moved);
+    store.open_cache({});
+    const Bytes& key = entries[to.first_entry].full_key;
+    CHECK(store.cache->get(store.tables[0], key, true).status().code() == StatusCode::Corruption);
+    const Bytes& other = entries[source.first_entry].full_key;
+    CHECK((*store.cache->get(store.tables[0], other, true)).has_value());
   }
 }
 

@@ -62,7 +62,7 @@ std::vector<OwnedEntry> golden_entries() {
       }
     }
   for (char c = 'a'; c < 'z'; ++c) {
-    add(2, Bytes("shared prefix ") + c, EntryKind::Put, Bytes(30, c));
+    add(2, Bytes("shared prefix ") + c, EntryKind::Put, Bytes(120, c));
     add(2, Bytes("shared prefix ") + c + "x", c == 'k' ? EntryKind::Put : EntryKind::Delete,
         c == 'k' ? Bytes(300, 'K') : Bytes());
   }
@@ -71,7 +71,7 @@ std::vector<OwnedEntry> golden_entries() {
 
 void write_golden_store(TableTestStore& store) {
   store.options.coalesce_threshold_bytes = 256;
-  store.options.group_bytes = 2048;
+  store.options.group_bytes = 4096;
   store.namespaces[1] = {Placement::Values, GroupCodec::Series, 4};
   store.namespaces[2] = {Placement::Metadata, GroupCodec::Plain, 0};
   REQUIRE(store.write(golden_entries()).ok());

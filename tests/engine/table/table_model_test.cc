@@ -186,7 +186,7 @@ void run(std::uint64_t seed, bool coalesce) {
   TableTestStore store;
   store.options.coalesce = coalesce;
   store.options.coalesce_threshold_bytes = 64;
-  store.options.group_bytes = static_cast<std::uint32_t>(1 + random.below(2000));
+  store.options.group_bytes = static_cast<std::uint32_t>(1 + random.below(8000));
   store.namespaces[1] = {Placement::Values, GroupCodec::Series, 3};
   store.namespaces[1001] = {Placement::Values, GroupCodec::Plain, 0};
   store.namespaces[2001] = {Placement::Metadata, GroupCodec::Plain, 1};

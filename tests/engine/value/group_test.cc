@@ -95,24 +95,6 @@ void check_round_trip(GroupCodec codec, std::vector<OwnedEntry> entries) {
           entries.begin(), entries.end(), [&](const auto& e) { return e.full_key < before; });
       REQUIRE(reader.lower_bound(before, index));
       CHECK(index == static_cast<std::size_t>(expected - entries.begin()));
-      const auto check_find = [&](const Bytes& key) {
-        const auto there = std::ranges::find(entries, key, &OwnedEntry::full_key);
-        bool found = false;
-        REQUIRE(reader.find(key, found));
-        REQUIRE(found == (there != entries.end()));
-        if (!found) return;
-        check_entry(reader.entry(), *there);
-        CHECK(reader.entry().sequence ==
-              (sequences == SequenceColumn::Written ? there->sequence : largest));
-      };
-      check_find(entries[i].full_key);
-      check_find(entries[i].full_key + Bytes(1, '\0'));
-      check_find(before);
-      Bytes beside = entries[i].full_key;
-      for (const int step : {-1, 2}) {
-        beside.back() = static_cast<char>(beside.back() + step);
-        check_find(beside);
-      }
     }
     REQUIRE(reader.lower_bound("", index));
     CHECK(index == 0);

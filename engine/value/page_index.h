@@ -1,0 +1,38 @@
+// Where the pages of a plain group lie, and which keys they hold: what a metadata record knows of a
+// group so that a get reads one page of it. It goes with the record from table to table; what it
+// says is counted from the start of the item. A group of one page has none.
+//
+//   varint: offset of the first page in the item
+//   for each page but the last:
+//     varint, zigzag: its bytes - those of the page before (of the first: - 0)
+//     length-prefixed: a key that no key of this page reaches and none of the next lies before, as
+//     short as it can be, without what the first and the last key of the group share
+//   The last page ends with the item.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/entry.h"
+
+namespace edgecase::engine {
+
+struct PagePlace {
+  std::size_t number = 0;
+  std::size_t offset = 0;  // from the start of the item
+  std::size_t size = 0;
+};
+
+// Of the group that `item` holds, whose entries are `entries`; nothing for groups of one page.
+void append_page_index(Bytes& out, ByteView item, std::span<const EntryView> entries);
+
+// Where the entry of `full_key` is if the group has it; it lies between the group's `first` and
+// `last` key. Nothing when the index does not fit an item of `item_bytes`.
+std::optional<PagePlace> find_page(ByteView index, std::size_t item_bytes, ByteView first,
+                                   ByteView last, ByteView full_key);
+// All of them. False when the index does not fit an item of `item_bytes`.
+[[nodiscard]] bool list_pages(ByteView index, std::size_t item_bytes,
+                              std::vector<PagePlace>& pages);
+
+}  // namespace edgecase::engine
