@@ -16,6 +16,8 @@ constexpr std::uint64_t kEntryOverheadBytes = 128;  // slot, map node, control b
 constexpr std::uint8_t kItemPasses = 1;
 constexpr std::uint8_t kRecordsPasses = 4;
 constexpr std::uint64_t kObjectShareMax = 4;  // no object over a quarter of its shard
+// A shard remembers a miss for each of so many bytes of its capacity.
+constexpr std::uint64_t kBytesPerMiss = 1u << 10;
 
 struct Key {
   std::uint64_t file_number = 0;
@@ -90,7 +92,8 @@ class SlotIndex {
 
 class BlockCache::Shard {
  public:
-  explicit Shard(std::uint64_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
+  explicit Shard(std::uint64_t capacity_bytes)
+      : capacity_bytes_(capacity_bytes), misses_(1 + capacity_bytes / kBytesPerMiss) {}
 
   std::shared_ptr<const void> find(const Key& key) EC_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
@@ -99,6 +102,17 @@ class BlockCache::Shard {
     Slot& slot = slots_[found];
     slot.passes = slot.passes_when_asked;
     return slot.object;
+  }
+
+  bool admits(const Key& key, std::uint64_t bytes) EC_EXCLUDES(mutex_) {
+    const std::uint64_t hash = hash_of(key);
+    MutexLock lock(mutex_);
+    if (used_bytes_ + bytes + kEntryOverheadBytes <= capacity_bytes_) return true;
+    const auto tag = static_cast<std::uint32_t>(hash);
+    std::uint32_t& miss = misses_[(hash >> 32) / kShardCountMax % misses_.size()];
+    if (miss == tag) return true;
+    miss = tag;
+    return false;
   }
 
   void insert(const Key& key, std::shared_ptr<const void> object, std::uint64_t bytes,
@@ -178,6 +192,7 @@ class BlockCache::Shard {
   SlotIndex index_ EC_GUARDED_BY(mutex_);
   std::vector<Slot> slots_ EC_GUARDED_BY(mutex_);
   std::vector<std::size_t> free_ EC_GUARDED_BY(mutex_);
+  std::vector<std::uint32_t> misses_ EC_GUARDED_BY(mutex_);  // low halves of hashes, of the latest
   std::size_t hand_ EC_GUARDED_BY(mutex_) = 0;
   std::uint64_t used_bytes_ EC_GUARDED_BY(mutex_) = 0;
 };
@@ -199,6 +214,10 @@ BlockCache::Shard& BlockCache::shard_of(std::uint64_t file_number, std::uint64_t
 std::shared_ptr<const void> BlockCache::find_object(std::uint64_t file_number,
                                                     std::uint64_t offset) {
   return shard_of(file_number, offset).find({file_number, offset});
+}
+
+bool BlockCache::admits(std::uint64_t file_number, std::uint64_t offset, std::uint64_t bytes) {
+  return shard_of(file_number, offset).admits({file_number, offset}, bytes);
 }
 
 void BlockCache::insert(std::uint64_t file_number, std::uint64_t offset,

@@ -1,7 +1,7 @@
-// A bounded set of immutable objects read from files: blocks of metadata records and items. Sharded
-// CLOCK: what was asked for since the hand last passed stays, a block of records for some passes
-// more, because it leads to a hundred items and is dear to decode. Thread-safe; what is handed out
-// lives on after it was evicted.
+// A bounded set of immutable objects read from files: blocks of metadata records, items and their
+// pages. Sharded CLOCK: what was asked for since the hand last passed stays, a block of records for
+// some passes more, because it leads to a hundred items and is dear to decode. Thread-safe; what is
+// handed out lives on after it was evicted.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,10 @@ class BlockCache {
   std::shared_ptr<const T> find(std::uint64_t file_number, std::uint64_t offset) {
     return std::static_pointer_cast<const T>(find_object(file_number, offset));
   }
+  // Whether an item that was not found is worth keeping: while there is room, and afterwards what
+  // was wanted twice within as many misses as the cache has items. Where all are wanted alike,
+  // taking each in for another would cost more than it saves.
+  bool admits(std::uint64_t file_number, std::uint64_t offset, std::uint64_t bytes);
   // `bytes` is what the object takes. Objects larger than a part of the capacity are not kept.
   void insert(std::uint64_t file_number, std::uint64_t offset, std::shared_ptr<const void> object,
               std::uint64_t bytes, CacheClass cache_class);

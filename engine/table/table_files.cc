@@ -1,6 +1,7 @@
 #include "table/table_files.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "file/file_names.h"
 
@@ -105,15 +106,15 @@ Result<std::shared_ptr<const ValueTableReader>> TableFiles::open_values(FileNumb
   return values_.insert(number, std::move(reader), 0);
 }
 
-void TableFiles::count_value_read(const ValueTableReader& table, std::uint64_t bytes) {
+void TableFiles::count_read(const ValueTableReader& table, std::uint64_t bytes) {
+  counters_.value_reads.fetch_add(1, std::memory_order_relaxed);
   auto& bytes_read = table.head().placement == Placement::Values ? counters_.value_bytes_read
                                                                  : counters_.metadata_bytes_read;
   bytes_read.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 Result<Item> TableFiles::read(const ValueTableReader& table, const Wanted& wanted) {
-  counters_.value_reads.fetch_add(1, std::memory_order_relaxed);
-  count_value_read(table, wanted.pointer.size_bytes);
+  count_read(table, wanted.pointer.size_bytes);
   return wanted.is_page ? table.read_page(wanted.pointer) : table.read(wanted.pointer);
 }
 
@@ -142,8 +143,7 @@ Result<Item> TableFiles::read_ahead(const ValueTableReader& table, const Wanted&
       ahead.bytes.clear();
       return read(table, wanted);
     }
-    counters_.value_reads.fetch_add(1, std::memory_order_relaxed);
-    count_value_read(table, size);
+    count_read(table, size);
     ahead.offset = begin;
     ahead.bytes.resize(size);
     auto got = table.file().read(begin, size, ahead.bytes.data());
@@ -157,7 +157,7 @@ Result<Item> TableFiles::read_ahead(const ValueTableReader& table, const Wanted&
   }
   ahead.expected = end;
   Bytes bytes(ahead.bytes, static_cast<std::size_t>(offset - ahead.offset), pointer.size_bytes);
-  return wanted.is_page ? table.check_page(pointer, std::move(bytes))
+  return wanted.is_page ? table.take_page(pointer, std::move(bytes))
                         : table.check(pointer, std::move(bytes));
 }
 
@@ -168,42 +168,86 @@ Result<std::shared_ptr<const Item>> TableFiles::item(const UMetaRecord& record, 
               ahead);
 }
 
+TableFiles::Wanted TableFiles::wanted_page(const UMetaRecord& record, const PagePlace& place,
+                                           Direction direction) {
+  const std::uint64_t item_begin = record.pointer.offset_bytes;
+  const std::uint64_t begin = item_begin + place.offset;
+  const bool forward = direction == Direction::Forward;
+  return {{record.pointer.file_number, begin, static_cast<std::uint32_t>(place.size)},
+          true,
+          forward ? begin : item_begin,
+          forward ? item_begin + record.pointer.size_bytes : begin + place.size};
+}
+
 Result<std::shared_ptr<const Item>> TableFiles::page(const UMetaRecord& record,
                                                      const PagePlace& place, bool fill_cache,
                                                      ReadAhead* ahead, Direction direction) {
-  const std::uint64_t item_begin = record.pointer.offset_bytes;
-  const std::uint64_t begin = item_begin + place.offset;
-  const std::uint64_t end = begin + place.size;
-  const bool forward = direction == Direction::Forward;
-  return find({{record.pointer.file_number, begin, static_cast<std::uint32_t>(place.size)},
-               true,
-               forward ? begin : item_begin,
-               forward ? item_begin + record.pointer.size_bytes : end},
-              fill_cache, ahead);
+  return find(wanted_page(record, place, direction), fill_cache, ahead);
+}
+
+Result<ByteView> TableFiles::page(const UMetaRecord& record, const PagePlace& place,
+                                  bool fill_cache, PageBuffer& buffer) {
+  const Wanted wanted = wanted_page(record, place, Direction::Forward);
+  const ValuePointer& pointer = wanted.pointer;
+  buffer.kept = find_cached(pointer);
+  if (buffer.kept == nullptr) {
+    const bool keep = is_kept(pointer, fill_cache);
+    if (!keep && place.size <= buffer.bytes.size()) {
+      return from_values<ByteView>(pointer.file_number, [&](const ValueTableReader& table) {
+        count_read(table, pointer.size_bytes);
+        return table.read_page(pointer, buffer.bytes.data());
+      });
+    }
+    EC_ASSIGN_OR_RETURN(buffer.kept, load(wanted, keep, nullptr));
+  }
+  return ByteView(buffer.kept->bytes);
+}
+
+std::shared_ptr<const Item> TableFiles::find_cached(const ValuePointer& pointer) {
+  auto cached = cache_.find<Item>(pointer.file_number, pointer.offset_bytes);
+  auto& count = cached != nullptr ? counters_.cache_hits : counters_.cache_misses;
+  count.fetch_add(1, std::memory_order_relaxed);
+  return cached;
+}
+
+bool TableFiles::is_kept(const ValuePointer& pointer, bool fill_cache) {
+  return fill_cache && pointer.size_bytes <= kCachedItemMaxBytes &&
+         cache_.admits(pointer.file_number, pointer.offset_bytes, pointer.size_bytes);
 }
 
 Result<std::shared_ptr<const Item>> TableFiles::find(const Wanted& wanted, bool fill_cache,
                                                      ReadAhead* ahead) {
   const ValuePointer& pointer = wanted.pointer;
-  if (auto cached = cache_.find<Item>(pointer.file_number, pointer.offset_bytes)) {
-    counters_.cache_hits.fetch_add(1, std::memory_order_relaxed);
+  if (auto cached = find_cached(pointer)) {
     if (ahead != nullptr && ahead->file_number == pointer.file_number)
       ahead->expected = pointer.offset_bytes + pointer.size_bytes;
     return cached;
   }
-  counters_.cache_misses.fetch_add(1, std::memory_order_relaxed);
-  EC_ASSIGN_OR_RETURN(std::shared_ptr<const ValueTableReader> table, values(pointer.file_number));
-  Result<Item> item_read =
-      ahead != nullptr ? read_ahead(*table, wanted, *ahead) : read(*table, wanted);
-  if (item_read.status().code() == StatusCode::IoError) {
-    // A file that was opened before its drive was pulled fails for good, however well the drive is.
-    values_.erase(pointer.file_number);
-    EC_ASSIGN_OR_RETURN(table, values(pointer.file_number));
-    item_read = read(*table, wanted);
-  }
-  EC_ASSIGN_OR_RETURN(Item got, std::move(item_read));
+  return load(wanted, is_kept(pointer, fill_cache), ahead);
+}
+
+template <typename Answer, typename Read>
+Result<Answer> TableFiles::from_values(FileNumber number, const Read& read) {
+  EC_ASSIGN_OR_RETURN(std::shared_ptr<const ValueTableReader> table, values(number));
+  Result<Answer> answer = read(*table);
+  if (answer.status().code() != StatusCode::IoError) return answer;
+  // A file that was opened before its drive was pulled fails for good, however well the drive is.
+  values_.erase(number);
+  EC_ASSIGN_OR_RETURN(table, values(number));
+  return read(*table);
+}
+
+Result<std::shared_ptr<const Item>> TableFiles::load(const Wanted& wanted, bool keep,
+                                                     ReadAhead* ahead) {
+  const ValuePointer& pointer = wanted.pointer;
+  EC_ASSIGN_OR_RETURN(
+      Item got, from_values<Item>(pointer.file_number, [&](const ValueTableReader& table) {
+        // The second time what failed is left alone.
+        return ahead != nullptr ? read_ahead(table, wanted, *std::exchange(ahead, nullptr))
+                                : read(table, wanted);
+      }));
   auto item = std::make_shared<const Item>(std::move(got));
-  if (fill_cache && pointer.size_bytes <= kCachedItemMaxBytes)
+  if (keep)
     cache_.insert(pointer.file_number, pointer.offset_bytes, item, item->bytes.capacity(),
                   CacheClass::Item);
   return std::shared_ptr<const Item>(std::move(item));
@@ -302,10 +346,11 @@ Result<std::optional<FoundEntry>> find_in_item(TableFiles& files, const UMetaRec
     const auto place =
         find_page(record.pages, record.pointer.size_bytes, record.first, record.last, full_key);
     if (!place) return files.disagreement(record);
-    EC_ASSIGN_OR_RETURN(const auto page, files.page(record, *place, fill_cache));
+    PageBuffer buffer;
+    EC_ASSIGN_OR_RETURN(const ByteView page, files.page(record, *place, fill_cache, buffer));
     EntryView entry;
     bool is_there = false;
-    if (!find_in_page(page->bytes, user_key_of(full_key), record.sequence_max, entry, is_there))
+    if (!find_in_page(page, user_key_of(full_key), record.sequence_max, entry, is_there))
       return files.disagreement(record);
     if (!is_there) return {std::nullopt};
     return {FoundEntry{entry.sequence, entry.kind, Bytes(entry.value)}};

@@ -2,6 +2,7 @@
 // Thread-safe.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,6 +36,12 @@ struct ReadAhead {
   std::size_t last_size = 0;   // of what was read last
 };
 
+// A page that the cache has or takes in, or what was read of one that it does not.
+struct PageBuffer {
+  std::shared_ptr<const Item> kept;
+  std::array<char, 4096> bytes;
+};
+
 class TableFiles {
  public:
   TableFiles(FileSystem& file_system, std::string metadata_directory, std::string values_directory,
@@ -50,8 +57,10 @@ class TableFiles {
   // One page of a plain group. With `ahead`, the pages of the group that lie in `direction` of it
   // are read with it.
   Result<std::shared_ptr<const Item>> page(const UMetaRecord& record, const PagePlace& place,
-                                           bool fill_cache, ReadAhead* ahead = nullptr,
-                                           Direction direction = Direction::Forward);
+                                           bool fill_cache, ReadAhead* ahead, Direction direction);
+  // The same for one look at it, which lies in `buffer` then.
+  Result<ByteView> page(const UMetaRecord& record, const PagePlace& place, bool fill_cache,
+                        PageBuffer& buffer);
   // An error for what the record and its item disagree on.
   Status disagreement(const UMetaRecord& record) const;
 
@@ -74,10 +83,18 @@ class TableFiles {
     std::uint64_t around_begin = 0;
     std::uint64_t around_end = 0;
   };
+  static Wanted wanted_page(const UMetaRecord& record, const PagePlace& place, Direction direction);
+  std::shared_ptr<const Item> find_cached(const ValuePointer& pointer);
+  bool is_kept(const ValuePointer& pointer, bool fill_cache);
   Result<std::shared_ptr<const Item>> find(const Wanted& wanted, bool fill_cache, ReadAhead* ahead);
+  Result<std::shared_ptr<const Item>> load(const Wanted& wanted, bool keep, ReadAhead* ahead);
+  // What `read` answers of the open file; asks again once it was opened anew when its drive was
+  // away.
+  template <typename Answer, typename Read>
+  Result<Answer> from_values(FileNumber number, const Read& read);
+  void count_read(const ValueTableReader& table, std::uint64_t bytes);
   Result<Item> read(const ValueTableReader& table, const Wanted& wanted);
   Result<Item> read_ahead(const ValueTableReader& table, const Wanted& wanted, ReadAhead& ahead);
-  void count_value_read(const ValueTableReader& table, std::uint64_t bytes);
   Result<std::shared_ptr<const ValueTableReader>> open_values(FileNumber number);
 
   FileSystem& file_system_;

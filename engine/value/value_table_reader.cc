@@ -91,14 +91,28 @@ Result<Item> ValueTableReader::check(const ValuePointer& pointer, Bytes bytes) c
 Result<Item> ValueTableReader::read_page(const ValuePointer& page) const {
   EC_TRY(check_size(page));
   EC_ASSIGN_OR_RETURN(Bytes bytes, read_exactly(*file_, page.offset_bytes, page.size_bytes));
-  return check_page(page, std::move(bytes));
+  return take_page(page, std::move(bytes));
 }
 
-Result<Item> ValueTableReader::check_page(const ValuePointer& page, Bytes bytes) const {
+Result<ByteView> ValueTableReader::read_page(const ValuePointer& page, char* buffer) const {
   EC_TRY(check_size(page));
-  if (!page_checksum_matches(bytes, head_.identity.file_number, page.offset_bytes))
-    return damaged(page, "wrong checksum of a page");
+  EC_ASSIGN_OR_RETURN(const std::size_t got,
+                      file_->read(page.offset_bytes, page.size_bytes, buffer));
+  if (got != page.size_bytes) return damaged(page, "file ends within a page");
+  const ByteView bytes(buffer, got);
+  EC_TRY(check_page(page, bytes));
+  return bytes;
+}
+
+Result<Item> ValueTableReader::take_page(const ValuePointer& page, Bytes bytes) const {
+  EC_TRY(check_size(page));
+  EC_TRY(check_page(page, bytes));
   return Item{std::move(bytes)};
+}
+
+Status ValueTableReader::check_page(const ValuePointer& page, ByteView bytes) const {
+  if (page_checksum_matches(bytes, head_.identity.file_number, page.offset_bytes)) return ok();
+  return damaged(page, "wrong checksum of a page");
 }
 
 Result<ValueTableSummary> ValueTableReader::summary() const {

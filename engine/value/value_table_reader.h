@@ -53,7 +53,9 @@ class ValueTableReader {
   Result<Item> check(const ValuePointer& pointer, Bytes bytes) const;
   // As these, of one page of a plain group: `page` is where it lies.
   Result<Item> read_page(const ValuePointer& page) const;
-  Result<Item> check_page(const ValuePointer& page, Bytes bytes) const;
+  // Into `buffer`, of which it returns a view; it holds `page.size_bytes`.
+  Result<ByteView> read_page(const ValuePointer& page, char* buffer) const;
+  Result<Item> take_page(const ValuePointer& page, Bytes bytes) const;
   Status damaged(const ValuePointer& pointer, std::string_view what) const;
 
   // What the sections at its end say.
@@ -64,6 +66,7 @@ class ValueTableReader {
       : file_(std::move(file)), head_(head) {}
 
   Status check_size(const ValuePointer& pointer) const;
+  Status check_page(const ValuePointer& page, ByteView bytes) const;
 
   std::unique_ptr<RandomAccessFile> file_;
   ValueTableHead head_;

@@ -71,6 +71,25 @@ TEST_CASE("blocks of records stay where items that nobody asks for again come an
   for (std::uint64_t block = 0; block < 40; ++block) CHECK(cache.find<int>(7, block) == nullptr);
 }
 
+TEST_CASE("a full cache takes in what is wanted twice, and not what is wanted once") {
+  BlockCache cache(100'000);
+  std::uint64_t taken = 0;
+  for (; cache.admits(1, taken, 1000); ++taken)
+    cache.insert(1, taken, object(1), 1000, CacheClass::Item);
+  CHECK(taken == 88);
+  // 98 misses are remembered; each of these is forgotten when it comes again.
+  std::uint64_t again = 0;
+  for (int round = 0; round < 4; ++round)
+    for (std::uint64_t i = 0; i < 5000; ++i) again += cache.admits(2, i, 1000) ? 1u : 0u;
+  CHECK(again < 100);
+  std::uint64_t soon = 0;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    cache.admits(3, i, 1000);
+    soon += cache.admits(3, i, 1000) ? 1u : 0u;
+  }
+  CHECK(soon == 1000);
+}
+
 TEST_CASE("a forgotten file leaves nothing behind") {
   BlockCache cache(16u << 20);
   for (std::uint64_t i = 0; i < 100; ++i) {
