@@ -299,10 +299,13 @@ ItemExpiry MergeJob::expiry_of_copy(const UMetaRecord& record, bool misplaced) c
   const bool one_series = has_times && has_time(record.first) && has_time(record.last) &&
                           scope_part(record.first) == scope_part(record.last);
   if (!one_series) return expiry;
-  const ItemExpiry of_first =
-      expiry_of_entry(expiry_.of_namespace(namespace_id_), GroupCodec::Series, record.first);
+  const ExpiryView of_namespace = expiry_.of_namespace(namespace_id_);
+  ItemExpiry of_first = expiry_of_entry(of_namespace, GroupCodec::Series, record.first);
+  of_first.expiry_max_ns =
+      expiry_of_entry(of_namespace, GroupCodec::Series, record.last).expiry_max_ns;
   if (misplaced || of_first.bucket == expiry.bucket) return of_first;
   expiry.expiry_min_ns = of_first.expiry_min_ns;
+  expiry.expiry_max_ns = std::max(expiry.expiry_max_ns, of_first.expiry_max_ns);
   return expiry;
 }
 

@@ -70,7 +70,7 @@ bool must_purge(const Version& version, const TableMetadata& table, const PurgeC
 
 bool is_over(const ValueFileMetadata& file, ByteView first, ByteView last,
              const ExpiryView& expiry) {
-  return !expiry.empty() && file.bucket.end_ns <= expiry.now_ns() &&
+  return !expiry.empty() && file.expiry_max_ns < expiry.now_ns() &&
          !expiry.rules()->changed_since(first, last, file.rule_epoch);
 }
 

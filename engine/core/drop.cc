@@ -20,6 +20,8 @@ DropRule::Verdict EngineDropRule::judge_expiry(const UMetaRecord& record) const 
   if (file == version->value_files.end()) return Verdict::Keep;
   if (is_over(file->second, record.first, record.last, expiry)) return Verdict::Drop;
   if (record.type == ItemType::Single && expiry.hides(record.first)) return Verdict::Drop;
+  if (mode_ == ExpiryMode::Exact && expiry.hides_all(record.first, record.last))
+    return Verdict::Drop;
   if (expiry.rules()->changed_since(record.first, record.last, file->second.rule_epoch))
     return Verdict::Rewrite;
   const bool some_expired = mode_ == ExpiryMode::Exact && record.type != ItemType::Single &&

@@ -45,6 +45,13 @@ class ExpiryView {
     return !one_series || hides(first);
   }
 
+  // Whether every key of [first, last] has; false where that cannot be told from the two.
+  bool hides_all(ByteView first, ByteView last) const {
+    const bool one_series =
+        has_time(first) && has_time(last) && scope_part(first) == scope_part(last);
+    return one_series && hides(last);
+  }
+
  private:
   void look_at(ByteView part) const {
     if (rules_ == nullptr || (part_ == part && !part.empty())) return;

@@ -15,6 +15,7 @@ ItemExpiry expiry_of_entry(const ExpiryView& expiry, GroupCodec codec, ByteView 
   const std::int64_t retention_ns = expiry.retention_ns(scope_part(full_key));
   item.bucket = bucket_of(item.time_min_ns, retention_ns);
   item.expiry_min_ns = expiry_of(item.time_min_ns, retention_ns);
+  item.expiry_max_ns = item.expiry_min_ns;
   return item;
 }
 
@@ -70,6 +71,7 @@ Status BucketFiles::close(File& file, TableOutput& output) {
   ValueFileMetadata metadata = describe_values(*file.writer);
   metadata.bucket = file.expiry.bucket;
   metadata.expiry_min_ns = file.expiry.expiry_min_ns;
+  metadata.expiry_max_ns = file.expiry.expiry_max_ns;
   metadata.time_min_ns = file.expiry.time_min_ns;
   metadata.rule_epoch = context_.expiry.epoch();
   (metadata.placement == Placement::Values ? output.value_bytes : output.metadata_bytes) +=

@@ -22,10 +22,11 @@ struct ValueFileMetadata {
   std::uint64_t item_count = 0;
   std::uint32_t checksum = 0;    // crc32c of the whole file
   std::uint64_t item_bytes = 0;  // of its items, when it was written
-  // By the rules of `rule_epoch` everything in it has expired by `bucket.end_ns`, and nothing has
-  // before `expiry_min_ns`.
+  // By the rules of `rule_epoch` everything in it has expired by `expiry_max_ns`, which lies before
+  // `bucket.end_ns`, and nothing has before `expiry_min_ns`.
   Bucket bucket = {};
   std::int64_t expiry_min_ns = kNeverNs;
+  std::int64_t expiry_max_ns = kNeverNs;
   std::int64_t time_min_ns = kNeverNs;  // of its keys, where they have times
   RuleEpoch rule_epoch = 0;
 };

@@ -168,6 +168,7 @@ Status TablesBuilder::add_piece(const SeriesRun& run) {
       const std::int64_t retention_ns = expiry_.retention_ns(rest.prefix);
       item.bucket = bucket_of(item.time_min_ns, retention_ns);
       item.expiry_min_ns = expiry_of(item.time_min_ns, retention_ns);
+      item.expiry_max_ns = expiry_of(time_of_ordinal(rest.entries.back().ordinal), retention_ns);
     }
     EC_TRY(enter_bucket(item));
     const std::size_t taken = columns_.add(rest);

@@ -60,6 +60,7 @@ void append_value_file(Bytes& out, const ValueFileMetadata& file) {
   if (!file.bucket.expires()) return;
   append_varint64(out, zigzag(file.bucket.end_ns));
   append_varint64(out, zigzag(file.expiry_min_ns));
+  append_varint64(out, zigzag(file.expiry_max_ns));
 }
 
 void append_rule(Bytes& out, Tag tag, const ScopeState& scope) {
@@ -202,7 +203,8 @@ class Decoder {
     if (file.bucket.bucket_class > kBucketClassMax)
       return newer("class of buckets", file.bucket.bucket_class);
     EC_TRY(take_time(file.bucket.end_ns));
-    return take_time(file.expiry_min_ns);
+    EC_TRY(take_time(file.expiry_min_ns));
+    return take_time(file.expiry_max_ns);
   }
 
   Status take_time(std::int64_t& time_ns) {

@@ -14,7 +14,7 @@
 //     5  one added value file: number, namespace id, placement (1 byte), size in bytes, items,
 //        checksum (fixed32), bytes of items, epoch of the retention rules, earliest time of a key
 //        (varint, zigzag, + 1; 0 for none), class of its bucket (1 byte); unless that is 0: end of
-//        the bucket, earliest expiry (varints, zigzag)
+//        the bucket, earliest and latest expiry (varints, zigzag)
 //     6  one removed value file: number
 //     7  one added table: level (1 byte), kind (1 byte: 0 groups, 1 singles), number, from level 1
 //        on: namespace id, run; size in bytes, entries, deletes, items, checksum (fixed32),

@@ -114,6 +114,35 @@ TEST_CASE("in exact mode the bytes of a reading go when it expires, bucket or no
   store.expect_sound();
 }
 
+TEST_CASE("in exact mode what has expired as a whole goes unread, before its bucket ends") {
+  PurgingStore store;
+  store.options.expiry = ExpiryMode::Exact;
+  store.reopen();
+  store.set("", 16 * kHour);  // buckets of half an hour and more
+  // Groups of one series and groups of two.
+  for (const char* part : {"a1", "b1", "b2"}) store.fill(part, kStartNs, part[0] == 'a' ? 500 : 3);
+  store.settle();
+  REQUIRE_FALSE(store.value_files().empty());
+  SUBCASE("at once") {
+    store.pass(16 * kHour + 500 * kSecond);
+    CHECK(store.value_files().empty());
+    const Stats stats = store.engine->stats();
+    CHECK(stats.value_reads == 0);
+    CHECK(stats.expiry.purges == 0);
+    CHECK(stats.expiry.dropped_files > 0);
+  }
+  SUBCASE("but for its last reading") {
+    store.pass(16 * kHour + 499 * kSecond);
+    // Of the series that lives on the groups around the last reading, of some twenty.
+    CHECK(store.engine->stats().value_reads <= 2);
+    CHECK(store.count() == 1);
+    CHECK(store.has("a1", kStartNs + 499 * kSecond));
+    store.expect_sound();
+    store.pass(2 * kSecond);
+    CHECK(store.value_files().empty());
+  }
+}
+
 TEST_CASE("compact() ends although something expires between any two slices") {
   PurgingStore store;
   store.options.expiry = ExpiryMode::Exact;
