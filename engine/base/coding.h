@@ -10,7 +10,9 @@
 // here reads past a view or allocates for a length it only read.
 #pragma once
 
+#include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -105,6 +107,14 @@ inline bool take_fixed64(ByteView& input, std::uint64_t& value) {
   value = decode_fixed64(input.data());
   input.remove_prefix(8);
   return true;
+}
+
+// How many bytes both begin with.
+inline std::size_t shared_bytes(ByteView a, ByteView b) {
+  const std::size_t most = std::min(a.size(), b.size());
+  std::size_t shared = 0;
+  while (shared < most && a[shared] == b[shared]) ++shared;
+  return shared;
 }
 
 // Two bytes and more; take_varint64() has the usual single byte inline.

@@ -14,12 +14,6 @@ namespace {
 constexpr std::size_t kFullKeyMax = kKeySizeMaxBytes + kNamespacePrefixBytes;
 constexpr std::size_t kFilteredOrdinalBytes = 8;  // what series filters leave off
 
-std::size_t shared_bytes(ByteView a, ByteView b) {
-  std::size_t shared = 0;
-  while (shared < std::min(a.size(), b.size()) && a[shared] == b[shared]) ++shared;
-  return shared;
-}
-
 void append_shared(Bytes& out, ByteView key, ByteView shared_with) {
   const std::size_t shared = shared_bytes(key, shared_with);
   append_varint64(out, shared);

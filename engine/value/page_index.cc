@@ -10,12 +10,6 @@
 namespace edgecase::engine {
 namespace {
 
-std::size_t shared_bytes(ByteView a, ByteView b) {
-  const auto [end, ignored] = std::mismatch(
-      a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin());
-  return static_cast<std::size_t>(end - a.begin());
-}
-
 // Calls `visit(place, separator)` for each page but the last, until it answers false, then
 // `visit_last(place)`. False when the index does not fit.
 template <typename Visit, typename VisitLast>

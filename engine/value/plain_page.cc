@@ -9,12 +9,6 @@
 namespace edgecase::engine {
 namespace {
 
-std::size_t shared_bytes(ByteView a, ByteView b) {
-  const auto [end, ignored] = std::mismatch(
-      a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin());
-  return static_cast<std::size_t>(end - a.begin());
-}
-
 // The two parts of a page.
 struct PageParts {
   ByteView heads;
