@@ -149,6 +149,7 @@ struct DaemonClient::State {
   std::string place;  // for messages
   std::unique_ptr<httplib::Client> client;
   httplib::Headers headers;
+  httplib::Headers answer_headers;
 };
 
 DaemonClient::DaemonClient(const ConnectionArguments& connection)
@@ -156,8 +157,18 @@ DaemonClient::DaemonClient(const ConnectionArguments& connection)
 DaemonClient::~DaemonClient() = default;
 DaemonClient::DaemonClient(DaemonClient&&) noexcept = default;
 
+void DaemonClient::keep_connection() {
+  if (state_->client) state_->client->set_keep_alive(true);
+}
+
+std::string DaemonClient::answer_header(const char* name) const {
+  const auto found = state_->answer_headers.find(name);
+  return found == state_->answer_headers.end() ? "" : found->second;
+}
+
 Status DaemonClient::get(const std::string& path, const Receive& receive) {
   EC_TRY(state_->check_address());
+  state_->answer_headers.clear();
   int http_status = 0;
   bool stopped = false;
   std::string error_body;
@@ -165,6 +176,7 @@ Status DaemonClient::get(const std::string& path, const Receive& receive) {
       path, state_->headers,
       [&](const httplib::Response& response) {
         http_status = response.status;
+        state_->answer_headers = response.headers;
         const std::string withheld = response.get_header_value(wire::routes::kWithheldHeader);
         if (!withheld.empty()) {
           std::fprintf(stderr,

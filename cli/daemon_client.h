@@ -34,7 +34,12 @@ class DaemonClient {
   ~DaemonClient();
   DaemonClient(DaemonClient&&) noexcept;
 
+  // For who asks often: the connection stays open between requests.
+  void keep_connection();
+
   Status get(const std::string& path, const Receive& receive);
+  // Of the last answer to get() or get_small(); empty where it had none.
+  std::string answer_header(const char* name) const;
   // The answer's body; for what is small: at most kSmallAnswerMaxBytes (else IoError).
   Result<std::string> get_small(const std::string& path);
   Result<std::string> post(const std::string& path, const std::string& body,

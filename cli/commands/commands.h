@@ -15,6 +15,7 @@ void add_status_command(CLI::App& app, Action& action);
 void add_write_command(CLI::App& app, Action& action);
 void add_query_command(CLI::App& app, Action& action);
 void add_last_command(CLI::App& app, Action& action);
+void add_tail_command(CLI::App& app, Action& action);
 void add_get_command(CLI::App& app, Action& action);
 void add_series_command(CLI::App& app, Action& action);
 void add_devices_command(CLI::App& app, Action& action);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <initializer_list>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +62,9 @@ std::string namespace_parameter(const Call& call);
 // `select`: missing means everything.
 Result<wire::Selector> selector_parameter(const Call& call);
 
+// `limit`: a whole number.
+Result<std::optional<std::uint64_t>> limit_parameter(const Call& call);
+
 // Every `label=NAME=VALUE`.
 Result<std::vector<std::pair<std::string, std::string>>> label_parameters(const Call& call);
 
@@ -83,6 +87,7 @@ void answer_bad_lines(Call& call, std::uint64_t stored, std::uint64_t rejected,
 void add_influx_routes(Router& router, HttpContext& context);
 void add_readings_routes(Router& router, HttpContext& context);  // /readings, /blob
 void add_query_routes(Router& router, HttpContext& context);     // /query, /last, /series, ...
+void add_tail_route(Router& router, HttpContext& context);
 void add_retention_routes(Router& router, HttpContext& context);
 void add_device_routes(Router& router, HttpContext& context);
 void add_token_routes(Router& router, HttpContext& context);

@@ -26,17 +26,6 @@ Result<bool> flag_parameter(const Call& call, const char* name) {
   return invalid_argument(std::string(name) + " is none of true, false, 1, 0");
 }
 
-Result<std::optional<std::uint64_t>> limit_parameter(const Call& call) {
-  if (!call.has("limit")) return std::optional<std::uint64_t>();
-  const std::string text = call.parameter("limit");
-  std::uint64_t limit = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
-  if (text.empty() || error != std::errc{} || stop != text.data() + text.size()) {
-    return invalid_argument("limit is no whole number");
-  }
-  return std::optional<std::uint64_t>(limit);
-}
-
 Result<wire::QueryRequest> query_request(const HttpContext& context, const Call& call) {
   EC_TRY(check_parameters(call, {"ns", "select", "from", "to", "every", "agg", "limit", "desc",
                                  "format", "export", "purpose"}));
@@ -264,6 +253,17 @@ void delete_namespace(HttpContext& context, Call& call) {
 }
 
 }  // namespace
+
+Result<std::optional<std::uint64_t>> limit_parameter(const Call& call) {
+  if (!call.has("limit")) return std::optional<std::uint64_t>();
+  const std::string text = call.parameter("limit");
+  std::uint64_t limit = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
+  if (text.empty() || error != std::errc{} || stop != text.data() + text.size()) {
+    return invalid_argument("limit is no whole number");
+  }
+  return std::optional<std::uint64_t>(limit);
+}
 
 void add_query_routes(Router& router, HttpContext& context) {
   using Function = void (*)(HttpContext&, Call&);

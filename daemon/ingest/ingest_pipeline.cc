@@ -33,7 +33,12 @@ Status check_values(const std::vector<wire::Reading>& readings) {
 IngestPipeline::IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock,
                                retention::RetentionService* retention,
                                catalog::DeviceIndex* devices)
-    : engine_(engine), catalog_(catalog), clock_(clock), retention_(retention), devices_(devices) {}
+    : engine_(engine),
+      catalog_(catalog),
+      clock_(clock),
+      retention_(retention),
+      devices_(devices),
+      feed_(clock) {}
 
 Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch) {
   const std::vector<wire::Reading>& readings = batch.batch().readings;
@@ -130,6 +135,7 @@ Status IngestPipeline::write(const std::vector<wire::Reading>& readings,
   }
   EC_TRY(engine_.write(piece, Durability::Sync));
   catalog_.confirm(additions);
+  feed_.publish(readings, times);
   return ok();
 }
 

@@ -12,6 +12,7 @@
 #include "catalog/device_index.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "ingest/reading_feed.h"
 #include "retention/retention_service.h"
 
 namespace edgecase::ingest {
@@ -46,6 +47,9 @@ class IngestPipeline {
   // Durable with the next ingest(). Errors: the engine's.
   Status forget(const catalog::SeriesId& series, std::span<const std::int64_t> times_ns);
 
+  // What ingest() stores, as it comes.
+  ReadingFeed& feed() { return feed_; }
+
   struct Counters {
     std::uint64_t batches = 0;  // acknowledged
     std::uint64_t readings = 0;
@@ -68,6 +72,7 @@ class IngestPipeline {
   Clock& clock_;
   retention::RetentionService* const retention_;
   catalog::DeviceIndex* const devices_;
+  ReadingFeed feed_;
   std::atomic<std::int64_t> last_arrival_ns_{std::numeric_limits<std::int64_t>::min()};
   std::atomic<std::uint64_t> batches_{0}, readings_{0}, failed_batches_{0};
 };

@@ -77,6 +77,27 @@ Result<std::vector<catalog::SeriesEntry>> QueryService::select_filtered(
   return series;
 }
 
+Result<ReadingFilter> QueryService::filter(const auth::Principal& principal,
+                                           const std::string& namespace_name,
+                                           const wire::Selector& selector,
+                                           std::string_view purpose) const {
+  EC_TRY(auth::authorize(auth::Operation::Read, principal, namespace_name, selector));
+  EC_ASSIGN_OR_RETURN(std::string read_for, auth::purpose_of(principal, purpose));
+  if (devices_ != nullptr && wire::is_literal(selector.device) && !namespace_name.empty()) {
+    EC_TRY(devices_->check_purpose(namespace_name, wire::unescape_name(selector.device), read_for));
+  }
+  return ReadingFilter([this, &principal, namespace_name, selector,
+                        read_for = std::move(read_for)](const wire::Reading& reading) {
+    const bool is_meant = namespace_name.empty() ? !reading.namespace_name.starts_with('_')
+                                                 : reading.namespace_name == namespace_name;
+    return is_meant && selector.matches(reading.device, reading.sensor) &&
+           auth::allows(auth::Operation::Read, principal, reading.namespace_name, reading.device,
+                        reading.sensor) &&
+           (devices_ == nullptr ||
+            devices_->check_purpose(reading.namespace_name, reading.device, read_for).ok());
+  });
+}
+
 Result<std::vector<catalog::SeriesEntry>> QueryService::select(
     auth::Operation operation, const auth::Principal& principal, const std::string& namespace_name,
     const wire::Selector& selector) const {

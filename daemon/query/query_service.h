@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +50,8 @@ struct DeviceInfo {
   double readings_per_second = 0;  // of all its series together
 };
 
+using ReadingFilter = std::function<bool(const wire::Reading&)>;
+
 class QueryService {
  public:
   // `devices` says what each device may be read for; null: anything.
@@ -72,6 +75,11 @@ class QueryService {
                                               const wire::Selector& selector,
                                               std::string_view purpose = {},
                                               std::uint64_t* withheld = nullptr);
+  // Whether a reading is one of those that query() would answer: for who follows what is stored.
+  // Errors as of query(), but that a series need not be there yet. The filter asks purposes each
+  // time; it must not outlive the service, nor the principal.
+  Result<ReadingFilter> filter(const auth::Principal& principal, const std::string& namespace_name,
+                               const wire::Selector& selector, std::string_view purpose) const;
   // `operation`: Read, or Export for those that may be exported. `purpose`: only those that may be
   // read for it; none: all, since what is told of them is no reading.
   Result<std::vector<SeriesInfo>> series(const auth::Principal& principal,

@@ -11,6 +11,7 @@ inline constexpr char kReadings[] = "/api/v1/readings";
 inline constexpr char kBlob[] = "/api/v1/blob";  // then /NS/DEVICE/SENSOR, each percent-encoded
 inline constexpr char kQuery[] = "/api/v1/query";
 inline constexpr char kLast[] = "/api/v1/last";
+inline constexpr char kTail[] = "/api/v1/tail";
 inline constexpr char kSeries[] = "/api/v1/series";
 inline constexpr char kDevices[] = "/api/v1/devices";
 inline constexpr char kNamespaces[] = "/api/v1/namespaces";
@@ -25,6 +26,11 @@ inline constexpr char kReadyz[] = "/readyz";
 inline constexpr char kMetrics[] = "/metrics";
 // Of an answer with readings: devices that were left out, since their purposes do not allow it.
 inline constexpr char kWithheldHeader[] = "X-EdgeCase-Withheld-Devices";
+// Of an answer with new readings: where the next one begins, how many came and went
+// between, and how many the answer holds.
+inline constexpr char kCursorHeader[] = "X-EdgeCase-Cursor";
+inline constexpr char kMissedHeader[] = "X-EdgeCase-Missed-Readings";
+inline constexpr char kReadingsHeader[] = "X-EdgeCase-Readings";
 inline constexpr char kPage[] = "/";
 
 }  // namespace edgecase::wire::routes

@@ -86,6 +86,19 @@ class ReadingsFlow(unittest.TestCase):
         self.assertEqual(values("--agg", "count"), [10])
         self.assertEqual(values("--since", "1s"), [])
 
+    def test_new_readings_are_followed(self):
+        environment = clean_environment({"EDGECASE_HTTP_SOCKET": self.place.socket})
+        with subprocess.Popen([PROGRAM, "tail", "live/*", "--limit", "2"], stdout=subprocess.PIPE,
+                              text=True, env=environment) as follower:
+            self.assertEqual(follower.stdout.readline(), "namespace,device,sensor,time,value,type\n")
+            self.ok("write", "live/x", "1", "--time", T1)
+            self.assertEqual(follower.stdout.readline(), f"default,live,x,{T1},1,float\n")
+            self.ok("write", "other/x", "2")
+            self.ok("write", "live/y", "3", "--time", T0)
+            self.assertEqual(follower.stdout.readline(), f"default,live,y,{T0},3,float\n")
+            self.assertEqual(follower.wait(TIME_LIMIT_SECONDS), 0)
+        self.fails(2, "tail", "a/b/c")
+
     def test_series_are_drawn(self):
         for second, value in enumerate((1, 5, 2, 9, 3)):
             self.ok("write", "plot/wave", str(value), "--time", f"@{second}")

@@ -1,0 +1,74 @@
+// What was stored last, in the order it was, for who follows it live (`edgecase tail`).
+//
+// A follower asks with the position that its last page ended at, and gets what came since. What is
+// kept is bounded by kBytesMax; a follower that comes too late is told how much it missed. Nothing
+// is kept, and publish() costs one load, once nobody has asked for kFollowNs. Thread-safe; no lock
+// is held while pages are looked through.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edgecase/clock.h"
+#include "wire/reading.h"
+
+namespace edgecase::ingest {
+
+class ReadingFeed {
+ public:
+  static constexpr std::size_t kBytesMax = 2u << 20;
+  static constexpr std::int64_t kFollowNs = 30'000'000'000;
+
+  explicit ReadingFeed(Clock& clock);
+
+  // Readings that are durable now; `times_ns[i]` is that of `readings[i]`.
+  void publish(std::span<const wire::Reading> readings, std::span<const std::int64_t> times_ns);
+
+  struct Position {
+    std::uint64_t epoch = 0;  // another one after a restart, and after nobody asked for kFollowNs
+    std::uint64_t next = 0;   // number of a reading within it
+    friend bool operator==(const Position&, const Position&) = default;
+  };
+  struct Page {
+    Position next;             // where the page after this one begins
+    std::uint64_t missed = 0;  // came and went before they were asked for
+    bool gap = false;          // nobody knows what came since the position: it is of another epoch
+  };
+  // Hands `visit` what came since `position`, until it answers false: the page ends before the
+  // reading it was given then. Without a position, or after a gap: nothing, and what comes from now
+  // on is kept.
+  Page read(const std::optional<Position>& position,
+            const std::function<bool(const wire::Reading&)>& visit);
+
+ private:
+  // Readings of one batch and the text they point into.
+  struct Block {
+    std::uint64_t first = 0;
+    std::unique_ptr<char[]> text;
+    std::vector<wire::Reading> readings;
+    std::size_t bytes = 0;
+  };
+
+  static std::shared_ptr<Block> copy(std::span<const wire::Reading> readings,
+                                     std::span<const std::int64_t> times_ns);
+  // Both under the mutex.
+  void trim(std::size_t bytes_max);
+  std::vector<std::shared_ptr<const Block>> blocks_from(std::uint64_t position) const;
+
+  Clock& clock_;
+  std::atomic<std::int64_t> followed_until_ns_{0};  // by boot_ns()
+  std::mutex mutex_;
+  std::deque<std::shared_ptr<const Block>> blocks_;  // oldest first
+  std::size_t bytes_ = 0;
+  Position next_;  // of the reading that comes next
+};
+
+}  // namespace edgecase::ingest

@@ -1,0 +1,90 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "daemon/http/http_fixture.h"
+
+namespace edgecase::http::test {
+namespace {
+
+struct Tail : ServerFixture {
+  // Asks from `cursor` on, and moves it.
+  Answer follow(std::string& cursor, const std::string& parameters = "") const {
+    const Answer answer =
+        ask("GET", "/api/v1/tail?" + parameters + (cursor.empty() ? "" : "&cursor=" + cursor));
+    if (answer.status == 200) cursor = answer.header("x-edgecase-cursor");
+    return answer;
+  }
+  void write(const std::string& lines) const { CHECK(ask("POST", "/write", lines).status == 204); }
+};
+
+}  // namespace
+
+TEST_CASE("tail over HTTP: what is stored after the first question, whatever its time") {
+  Tail f;
+  f.write("m,device=a value=1 1");
+  std::string cursor;
+  CHECK(f.follow(cursor, "format=csv").body == "namespace,device,sensor,time,value,type\n");
+  CHECK(f.follow(cursor, "format=csv").body.empty());
+  f.write("m,device=a value=2 5\nm,device=b value=3 4");
+  f.write("m,device=a value=4 2");
+  const Answer answer = f.follow(cursor, "format=line&select=a");
+  CHECK(answer.body == "m,device=a value=2 5\nm,device=a value=4 2\n");
+  CHECK(answer.header("x-edgecase-readings") == "2");
+  CHECK(answer.header("x-edgecase-missed-readings").empty());
+  CHECK(f.follow(cursor, "select=a").body.empty());
+}
+
+TEST_CASE("tail over HTTP: a limit ends an answer, and the next goes on there") {
+  Tail f;
+  std::string cursor;
+  f.follow(cursor);
+  f.write("m,device=a value=1 1\nm,device=a value=2 2\nm,device=a value=3 3");
+  CHECK(f.follow(cursor, "format=line&limit=2").body ==
+        "m,device=a value=1 1\nm,device=a value=2 2\n");
+  CHECK(f.follow(cursor, "format=line").body == "m,device=a value=3 3\n");
+}
+
+TEST_CASE("tail over HTTP: tokens, purposes and namespaces hold as for queries") {
+  Tail f;
+  f.write("m,device=a value=0 1");
+  CHECK(f.ask("POST", "/api/v1/device?device=meter&purpose=billing").status == 200);
+  std::string cursor;
+  std::string all;
+  f.follow(cursor);
+  f.follow(all, "ns=*");
+  const std::string begun = cursor;
+  f.write("m,device=meter value=1 1\nm,device=lamp value=2 1");
+  CHECK(f.ask("POST", "/write?db=other", "m,device=lamp value=3 1").status == 204);
+  CHECK(f.follow(cursor, "format=line").body == "m,device=lamp value=2 1\n");
+  cursor = begun;
+  CHECK(f.follow(cursor, "format=line&purpose=billing").body ==
+        "m,device=meter value=1 1\nm,device=lamp value=2 1\n");
+  CHECK(f.follow(all, "ns=*&format=line").body ==
+        "m,device=lamp value=2 1\nm,device=lamp value=3 1\n");
+  CHECK(f.follow(cursor, "select=meter").status == 403);
+
+  const Answer made =
+      Client::over_unix(f.settings.http.socket).ask("POST", "/api/v1/tokens?read=lamp/*");
+  const std::string bearer = "Authorization: Bearer " +
+                             nlohmann::json::parse(made.body).at("token").get<std::string>() +
+                             "\r\n";
+  CHECK(f.ask("GET", "/api/v1/tail").status == 401);
+  CHECK(f.ask("GET", "/api/v1/tail?select=garage", {}, bearer).status == 403);
+  CHECK(f.ask("GET", "/api/v1/tail?format=line&ns=*&purpose=billing&cursor=" + begun, {}, bearer)
+            .body == "m,device=lamp value=2 1\n");
+}
+
+TEST_CASE("tail over HTTP: what makes no sense is refused") {
+  Tail f;
+  for (const char* wrong : {"cursor=x", "cursor=1", "cursor=1-", "cursor=-1", "format=json",
+                            "limit=x", "from=now", "select=a/b/c"}) {
+    CAPTURE(wrong);
+    CHECK(f.ask("GET", std::string("/api/v1/tail?") + wrong).status == 400);
+  }
+  CHECK(f.ask("GET", "/api/v1/tail?ns=_tokens").status == 403);
+  CHECK(f.ask("GET", "/api/v1/tail?cursor=1-1").header("x-edgecase-missed-readings") == "unknown");
+}
+
+}  // namespace edgecase::http::test
