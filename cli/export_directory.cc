@@ -107,10 +107,7 @@ class Exporter {
     const RangeArguments& range = request_.range;
     EC_ASSIGN_OR_RETURN(from_, absolute_time(range.since.empty() ? range.from : "-" + range.since));
     EC_ASSIGN_OR_RETURN(to_, absolute_time(range.to));
-    const std::size_t slash = directory_.rfind('/');
-    EC_TRY(make_directory(directory_, slash == std::string::npos ? "."
-                                      : slash == 0               ? "/"
-                                                                 : directory_.substr(0, slash)));
+    EC_TRY(make_export_directory(directory_));
     const std::string note = directory_ + "/.edgecase-export.json";
     const nlohmann::json asked = {{"namespace", request_.namespaces.parameter()},
                                   {"selector", request_.selector},
@@ -196,6 +193,14 @@ class Exporter {
 };
 
 }  // namespace
+
+Status make_export_directory(std::string directory) {
+  while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
+  const std::size_t slash = directory.rfind('/');
+  return make_directory(directory, slash == std::string::npos ? "."
+                                   : slash == 0               ? "/"
+                                                              : directory.substr(0, slash));
+}
 
 int export_to_directory(const DirectoryExport& request) {
   return Exporter(request).run();

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "connection.h"
+#include "edgecase/status.h"
 #include "time_arguments.h"
 
 namespace edgecase::cli {
@@ -25,6 +26,9 @@ struct DirectoryExport {
   const std::string& format;
   ExportMode mode;
 };
+
+// Creates it, durably, where there is none; its parent must be there.
+Status make_export_directory(std::string directory);
 
 // The exit code: 6 when some series were written and others not.
 int export_to_directory(const DirectoryExport& request);

@@ -13,6 +13,7 @@
 #include "help_text.h"
 #include "json_text.h"
 #include "output.h"
+#include "owner_export.h"
 #include "progress.h"
 #include "reading_output.h"
 #include "target_file.h"
@@ -29,6 +30,7 @@ struct ExportArguments {
   NamespaceArguments namespaces;
   RangeArguments range;
   std::string selector;
+  std::string owner;
   std::string purpose;
   std::string output;
   std::string format = "csv";
@@ -41,7 +43,20 @@ bool is_directory_target(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+// What is somebody's is exported whole.
+Status check_owner(const ExportArguments& arguments) {
+  const RangeArguments& range = arguments.range;
+  if (!range.from.empty() || !range.since.empty() || !range.to.empty() || arguments.resume) {
+    return invalid_argument("--owner exports all of it: without --from, --since, --to, --resume");
+  }
+  return ok();
+}
+
 Status check(const ExportArguments& arguments) {
+  if (arguments.selector.empty() == arguments.owner.empty()) {
+    return invalid_argument("say what to export: a selector, or --owner");
+  }
+  if (!arguments.owner.empty()) return check_owner(arguments);
   EC_TRY(wire::parse_selector(arguments.selector).status());
   EC_TRY(check_range(arguments.range));
   if (arguments.resume && !is_directory_target(arguments.output)) {
@@ -53,7 +68,8 @@ Status check(const ExportArguments& arguments) {
 // How many readings to expect; 0 when nobody looks or the range makes it unknown.
 std::uint64_t expected_readings(DaemonClient& client, const ExportArguments& arguments) {
   const RangeArguments& range = arguments.range;
-  if (!is_terminal(stderr) || !range.from.empty() || !range.since.empty() || !range.to.empty()) {
+  if (!is_terminal(stderr) || !arguments.owner.empty() || !range.from.empty() ||
+      !range.since.empty() || !range.to.empty()) {
     return 0;
   }
   const Result<std::string> body =
@@ -104,6 +120,9 @@ int export_to_stdout(const ExportArguments& arguments, const std::string& path) 
 
 int run_export(const ExportArguments& arguments) {
   if (const Status status = check(arguments); !status.ok()) return report_failure(status);
+  if (!arguments.owner.empty() && is_directory_target(arguments.output)) {
+    return export_owner({arguments.connection, arguments.owner, arguments.output});
+  }
   if (is_directory_target(arguments.output)) {
     DirectoryExport directory{
         arguments.connection, arguments.namespaces,
@@ -112,10 +131,14 @@ int run_export(const ExportArguments& arguments) {
         arguments.format,     arguments.resume ? ExportMode::Resume : ExportMode::Fresh};
     return export_to_directory(directory);
   }
-  Parameters parameters = {{"ns", arguments.namespaces.parameter()},
-                           {"select", arguments.selector},
-                           {"format", arguments.format},
-                           {"export", "true"}};
+  Parameters parameters = {{"format", arguments.format}, {"export", "true"}};
+  if (arguments.owner.empty()) {
+    parameters.emplace_back("ns", arguments.namespaces.parameter());
+    parameters.emplace_back("select", arguments.selector);
+  } else {
+    parameters.emplace_back("ns", "*");
+    parameters.emplace_back("owner", arguments.owner);
+  }
   if (!arguments.purpose.empty()) parameters.emplace_back("purpose", arguments.purpose);
   append_range(arguments.range, parameters);
   const std::string path = path_with(wire::routes::kQuery, parameters);
@@ -129,10 +152,11 @@ void add_export_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<ExportArguments>();
   CLI::App* command = app.add_subcommand(
       "export", "Write readings to a file, a directory (a file a series) or stdout");
-  command
-      ->add_option("selector", arguments->selector,
-                   "device/sensor with globs * and ?; kitchen alone means kitchen/*")
-      ->required();
+  command->add_option("selector", arguments->selector,
+                      "device/sensor with globs * and ?; kitchen alone means kitchen/*");
+  command->add_option("--owner", arguments->owner,
+                      "All devices of one owner, in all namespaces and whatever their purposes;\n"
+                      "into a directory: as NDJSON and CSV, with manifest.json");
   command
       ->add_option("-o,--output", arguments->output,
                    "File, which appears when it is whole; or a directory (ending in / where\n"
@@ -148,7 +172,8 @@ void add_export_command(CLI::App& app, Action& action) {
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);
   command->footer(help_footer({"edgecase export 'kitchen/*' --since 30d -o kitchen.csv",
-                               "edgecase export '*/*' -A -o backup/ --resume"}));
+                               "edgecase export '*/*' -A -o backup/ --resume",
+                               "edgecase export --owner alice -o alice/"}));
   command->callback(
       [arguments, &action] { action = [arguments] { return run_export(*arguments); }; });
 }

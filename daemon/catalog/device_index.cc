@@ -280,6 +280,14 @@ Result<std::vector<DeviceName>> DeviceIndex::find(std::string_view namespace_nam
   return names;
 }
 
+std::vector<DeviceName> DeviceIndex::all() const {
+  const std::shared_lock lock(mutex_);
+  std::vector<DeviceName> names;
+  names.reserve(terms_.size());
+  for (const auto& each : terms_) names.push_back(each.first);
+  return names;
+}
+
 Status DeviceIndex::check_purpose(std::string_view namespace_name, std::string_view device,
                                   std::string_view purpose) const {
   const std::shared_lock lock(mutex_);

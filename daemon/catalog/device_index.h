@@ -65,6 +65,12 @@ struct DeviceFilter {
   }
 };
 
+inline DeviceFilter owned_by(std::string_view owner) {
+  DeviceFilter filter;
+  filter.owner = owner;
+  return filter;
+}
+
 class DeviceIndex {
  public:
   static Result<std::unique_ptr<DeviceIndex>> open(Engine& engine);
@@ -82,6 +88,9 @@ class DeviceIndex {
   // filter names as the shortest one holds. InvalidArgument: an empty filter.
   Result<std::vector<DeviceName>> find(std::string_view namespace_name,
                                        const DeviceFilter& filter) const;
+
+  // Every device that something is said of, by namespace and name.
+  std::vector<DeviceName> all() const;
 
   // Whether readings of the device may be read for `purpose` (empty: none is stated). NotAllowed
   // says what is missing. A device with purposes or objections is read only for a stated purpose:

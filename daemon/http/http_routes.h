@@ -91,6 +91,7 @@ void add_tail_route(Router& router, HttpContext& context);
 void add_retention_routes(Router& router, HttpContext& context);
 void add_device_routes(Router& router, HttpContext& context);
 void add_token_routes(Router& router, HttpContext& context);
+void add_report_route(Router& router, HttpContext& context);
 void add_status_routes(Router& router, HttpContext& context);  // /status, /healthz, /metrics, ...
 void add_page_route(Router& router);
 

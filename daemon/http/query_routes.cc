@@ -28,7 +28,7 @@ Result<bool> flag_parameter(const Call& call, const char* name) {
 
 Result<wire::QueryRequest> query_request(const HttpContext& context, const Call& call) {
   EC_TRY(check_parameters(call, {"ns", "select", "from", "to", "every", "agg", "limit", "desc",
-                                 "format", "export", "purpose"}));
+                                 "format", "export", "purpose", "owner"}));
   const std::int64_t now_ns = context.parts.clock.wall_ns();
   wire::QueryRequest request;
   request.namespace_name = namespace_parameter(call);
@@ -49,6 +49,8 @@ Result<wire::QueryRequest> query_request(const HttpContext& context, const Call&
   EC_ASSIGN_OR_RETURN(request.limit, limit_parameter(call));
   EC_ASSIGN_OR_RETURN(request.descending, flag_parameter(call, "desc"));
   request.purpose = call.parameter("purpose");
+  request.owner = call.parameter("owner");
+  if (call.has("owner") && request.owner.empty()) return invalid_argument("owner is empty");
   EC_ASSIGN_OR_RETURN(request.exports, flag_parameter(call, "export"));
   return request;
 }

@@ -1,32 +1,16 @@
 // How long readings are kept: /api/v1/retention and /api/v1/retention/preview.
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "http/http_routes.h"
 #include "http/refusal.h"
-#include "wire/reading_format.h"
+#include "wire/json_values.h"
 #include "wire/routes.h"
 #include "wire/time_text.h"
 
 namespace edgecase::http {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::string keep_text(std::int64_t retention_ns) {
-  return retention_ns == kRetentionForever ? "forever" : wire::format_duration(retention_ns);
-}
-
-Json time_or_null(const std::optional<std::int64_t>& time_ns) {
-  if (!time_ns) return nullptr;
-  std::string text;
-  wire::append_time(*time_ns, text);
-  return text;
-}
+using wire::Json;
 
 Result<wire::Selector> required_selector(const Call& call) {
   if (!call.has("select")) return invalid_argument("the parameter select is missing");
@@ -45,7 +29,7 @@ Result<std::int64_t> keep_parameter(const Call& call) {
 Json rule_json(const retention::Rule& rule) {
   return {{"namespace", rule.namespace_name.empty() ? "*" : rule.namespace_name},
           {"select", rule.selector.device + "/" + rule.selector.sensor},
-          {"keep", keep_text(rule.retention_ns)}};
+          {"keep", wire::keep_text(rule.retention_ns)}};
 }
 
 Json preview_json(const retention::Preview& preview) {
@@ -53,19 +37,19 @@ Json preview_json(const retention::Preview& preview) {
                {"readings", preview.readings},
                {"erased_readings", preview.count},
                {"erased_bytes", preview.bytes},
-               {"oldest", time_or_null(preview.oldest_ns)},
-               {"next", time_or_null(preview.next_ns)}};
+               {"oldest", wire::time_or_null(preview.oldest_ns)},
+               {"next", wire::time_or_null(preview.next_ns)}};
   Json affected = Json::array();
   for (const retention::PreviewSeries& series : preview.affected) {
     affected.push_back({{"namespace", series.entry.namespace_name},
                         {"device", series.entry.device},
                         {"sensor", series.entry.sensor},
-                        {"keep_now", keep_text(series.now_ns)},
-                        {"keep_then", keep_text(series.then_ns)},
+                        {"keep_now", wire::keep_text(series.now_ns)},
+                        {"keep_then", wire::keep_text(series.then_ns)},
                         {"erased_readings", series.count},
                         {"erased_bytes", series.bytes},
-                        {"oldest", time_or_null(series.oldest_ns)},
-                        {"next", time_or_null(series.next_ns)}});
+                        {"oldest", wire::time_or_null(series.oldest_ns)},
+                        {"next", wire::time_or_null(series.next_ns)}});
   }
   json["affected"] = std::move(affected);
   return json;
@@ -81,8 +65,9 @@ void get_retention(HttpContext& context, Call& call) {
     if (wanted.empty() || rule.namespace_name.empty() || rule.namespace_name == wanted)
       rules.push_back(rule_json(rule));
   }
-  call.answer_json(200, dump({{"default", keep_text(context.parts.retention.default_ns())},
-                              {"rules", std::move(rules)}}));
+  call.answer_json(200,
+                   wire::dump({{"default", wire::keep_text(context.parts.retention.default_ns())},
+                               {"rules", std::move(rules)}}));
 }
 
 // A rule that would erase all that its selector matches needs `yes=true`.
@@ -107,7 +92,7 @@ Result<Json> set_rule(HttpContext& context, const Call& call) {
 void post_retention(HttpContext& context, Call& call) {
   const auto done = set_rule(context, call);
   if (!done.ok()) return call.answer_error(done.status());
-  call.answer_json(200, dump(*done));
+  call.answer_json(200, wire::dump(*done));
 }
 
 void delete_retention(HttpContext& context, Call& call) {
@@ -117,7 +102,7 @@ void delete_retention(HttpContext& context, Call& call) {
   if (status.ok()) status = selector.status();
   if (status.ok()) status = context.parts.retention.clear(namespace_parameter(call), *selector);
   if (!status.ok()) return call.answer_error(status);
-  call.answer_json(200, dump({{"cleared", true}}));
+  call.answer_json(200, wire::dump({{"cleared", true}}));
 }
 
 Result<Json> preview_of(HttpContext& context, const Call& call) {
@@ -137,7 +122,7 @@ Result<Json> preview_of(HttpContext& context, const Call& call) {
 void get_preview(HttpContext& context, Call& call) {
   const auto preview = preview_of(context, call);
   if (!preview.ok()) return call.answer_error(preview.status());
-  call.answer_json(200, dump(*preview));
+  call.answer_json(200, wire::dump(*preview));
 }
 
 }  // namespace

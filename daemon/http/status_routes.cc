@@ -2,30 +2,19 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "http/http_routes.h"
 #include "http/refusal.h"
-#include "wire/reading_format.h"
+#include "wire/json_values.h"
 #include "wire/routes.h"
 #include "wire/version.h"
 
 namespace edgecase::http {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using wire::Json;
 
 constexpr double kNsPerSecond = 1e9;
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::string time_text(std::int64_t time_ns) {
-  std::string text;
-  wire::append_time(time_ns, text);
-  return text;
-}
 
 // Memory that is really held, from the kernel's page count; 0 when it does not tell.
 std::uint64_t resident_bytes() {
@@ -59,7 +48,7 @@ Json drive(HttpContext& context, const std::string& path, const LayerStats& laye
   const Status& reason = layer.degraded.ok() ? space.status() : layer.degraded;
   json["degraded"] = healthy ? Json(nullptr) : Json(reason.to_string());
   json["degraded_since"] =
-      layer.degraded.ok() ? Json(nullptr) : Json(time_text(layer.degraded_since_ns));
+      layer.degraded.ok() ? Json(nullptr) : Json(wire::time_text(layer.degraded_since_ns));
   return json;
 }
 
@@ -137,8 +126,9 @@ Json expiry(const HttpContext& context, const ExpiryStats& stats) {
   const config::StorageSettings& storage = context.parts.settings.storage;
   Json json = {{"mode", storage.expiry}, {"default", storage.retention}};
   for (const ExpiryNumber& each : kExpiryNumbers) json[each.name] = stats.*each.member;
-  json["oldest"] = stats.oldest_ns == INT64_MAX ? Json(nullptr) : Json(time_text(stats.oldest_ns));
-  json["next"] = stats.next_ns == INT64_MAX ? Json(nullptr) : Json(time_text(stats.next_ns));
+  json["oldest"] =
+      stats.oldest_ns == INT64_MAX ? Json(nullptr) : Json(wire::time_text(stats.oldest_ns));
+  json["next"] = stats.next_ns == INT64_MAX ? Json(nullptr) : Json(wire::time_text(stats.next_ns));
   return json;
 }
 
@@ -170,7 +160,7 @@ void get_status(HttpContext& context, Call& call) {
   json["uptime_seconds"] = static_cast<double>(boot_ns - context.started_boot_ns) / kNsPerSecond;
   json["ready"] = ready.ok();
   json["reason"] = ready.ok() ? Json(nullptr) : Json(ready.to_string());
-  json["clock"] = {{"now", time_text(parts.clock.wall_ns())},
+  json["clock"] = {{"now", wire::time_text(parts.clock.wall_ns())},
                    {"trusted", parts.clock.trust() == ClockTrust::Trusted}};
   json["drives"] = {{"metadata", drive(context, settings.storage.metadata, stats.metadata)},
                     {"values", drive(context, settings.storage.values, stats.values)}};
@@ -191,7 +181,7 @@ void get_status(HttpContext& context, Call& call) {
   json["http"] = {{"connections", context.connections ? context.connections() : 0},
                   {"in_flight_bytes", context.in_flight_bytes ? context.in_flight_bytes() : 0}};
   json["mqtt"] = mqtt_status(context);
-  call.answer_json(200, dump(json));
+  call.answer_json(200, wire::dump(json));
 }
 
 void get_readyz(HttpContext& context, Call& call) {

@@ -1,28 +1,16 @@
 // Tokens: /api/v1/tokens, for administrators.
-#include <nlohmann/json.hpp>
 
 #include "http/http_routes.h"
 #include "http/refusal.h"
+#include "wire/json_values.h"
 #include "wire/names.h"
-#include "wire/reading_format.h"
 #include "wire/routes.h"
 #include "wire/time_text.h"
 
 namespace edgecase::http {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-Json time_or_null(const std::optional<std::int64_t>& time_ns) {
-  if (!time_ns) return nullptr;
-  std::string text;
-  wire::append_time(*time_ns, text);
-  return text;
-}
+using wire::Json;
 
 Json scope_or_null(const std::optional<wire::Selector>& scope) {
   if (!scope) return nullptr;
@@ -83,7 +71,8 @@ Result<Json> create(HttpContext& context, const Call& call) {
   EC_ASSIGN_OR_RETURN(const auth::TokenStore::Created created,
                       context.parts.authenticator.tokens().create(scopes, ends_ns));
   context.parts.logger.info("access", "token " + created.id + " made by " + call.principal().name);
-  return Json{{"id", created.id}, {"token", created.text}, {"expires", time_or_null(ends_ns)}};
+  return Json{
+      {"id", created.id}, {"token", created.text}, {"expires", wire::time_or_null(ends_ns)}};
 }
 
 Result<Json> revoke(HttpContext& context, const Call& call) {
@@ -112,9 +101,9 @@ Result<Json> list(HttpContext& context, const Call& call) {
          {"erase", scope_or_null(info.scopes.erase)},
          {"admin", info.scopes.admin},
          {"purpose", info.scopes.purpose},
-         {"created", time_or_null(info.created_ns)},
-         {"ends", time_or_null(info.ends_ns)},
-         {"last_used", time_or_null(info.last_used_ns)}});
+         {"created", wire::time_or_null(info.created_ns)},
+         {"ends", wire::time_or_null(info.ends_ns)},
+         {"last_used", wire::time_or_null(info.last_used_ns)}});
   }
   return Json{{"tokens", std::move(tokens)}};
 }
@@ -128,7 +117,7 @@ void add_token_routes(Router& router, HttpContext& context) {
       const auto answer = function(context, call);
       if (!answer.ok()) return call.answer_error(answer.status());
       call.response.set_header("Cache-Control", "no-store");
-      call.answer_json(good, dump(*answer));
+      call.answer_json(good, wire::dump(*answer));
     });
   };
   add("GET", Effect::Reads, 200, list);

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::int64_t kFirstTime = std::numeric_limits<std::int64_t>::min();
 
+const auth::Principal kItself{auth::PrincipalKind::LocalSocket, "daemon", nullptr};
+
 double rate_of(std::uint64_t steps, std::int64_t first_ns, std::int64_t last_ns) {
   // As doubles: the distance may be more than an int64 holds.
   const double seconds = (static_cast<double>(last_ns) - static_cast<double>(first_ns)) / 1e9;
@@ -56,9 +58,9 @@ Status QueryService::withhold(const auth::Principal& principal, std::string_view
 }
 
 Result<std::vector<catalog::SeriesEntry>> QueryService::select_filtered(
-    const auth::Principal& principal, const std::string& namespace_name,
+    auth::Operation operation, const auth::Principal& principal, const std::string& namespace_name,
     const wire::Selector& selector, const catalog::DeviceFilter& filter) const {
-  EC_TRY(auth::authorize(auth::Operation::Read, principal, namespace_name, selector));
+  EC_TRY(auth::authorize(operation, principal, namespace_name, selector));
   std::vector<catalog::SeriesEntry> series;
   if (devices_ == nullptr) return series;
   EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceName> names,
@@ -67,8 +69,7 @@ Result<std::vector<catalog::SeriesEntry>> QueryService::select_filtered(
     if (!wire::glob_matches(selector.device, name.device)) continue;
     for (catalog::SeriesEntry& entry :
          catalog_.select(name.namespace_name, {wire::escape_name(name.device), selector.sensor})) {
-      if (!auth::allows(auth::Operation::Read, principal, entry.namespace_name, entry.device,
-                        entry.sensor)) {
+      if (!auth::allows(operation, principal, entry.namespace_name, entry.device, entry.sensor)) {
         continue;
       }
       series.push_back(std::move(entry));
@@ -96,6 +97,16 @@ Result<ReadingFilter> QueryService::filter(const auth::Principal& principal,
            (devices_ == nullptr ||
             devices_->check_purpose(reading.namespace_name, reading.device, read_for).ok());
   });
+}
+
+Result<std::vector<catalog::SeriesEntry>> QueryService::select_owned(
+    const auth::Principal& principal, const wire::QueryRequest& request) const {
+  EC_TRY(auth::authorize_administration(principal));
+  EC_ASSIGN_OR_RETURN(std::vector<catalog::SeriesEntry> series,
+                      select_filtered(auth::Operation::Export, principal, request.namespace_name,
+                                      request.selector, catalog::owned_by(request.owner)));
+  if (series.empty()) return not_found("nothing is stored of " + request.owner);
+  return series;
 }
 
 Result<std::vector<catalog::SeriesEntry>> QueryService::select(
@@ -131,10 +142,15 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::query(const auth::Principal
   if (request.to_ns.has_value() && *request.to_ns < request.from_ns) {
     return invalid_argument("the range ends before it begins");
   }
-  EC_ASSIGN_OR_RETURN(std::vector<catalog::SeriesEntry> series,
-                      select(request.exports ? auth::Operation::Export : auth::Operation::Read,
-                             principal, request.namespace_name, request.selector));
-  EC_TRY(withhold(principal, request.purpose, request.selector, series, withheld));
+  const bool is_owned = !request.owner.empty();
+  EC_ASSIGN_OR_RETURN(
+      std::vector<catalog::SeriesEntry> series,
+      is_owned ? select_owned(principal, request)
+               : select(request.exports ? auth::Operation::Export : auth::Operation::Read,
+                        principal, request.namespace_name, request.selector));
+  if (!is_owned) {
+    EC_TRY(withhold(principal, request.purpose, request.selector, series, withheld));
+  }
   const bool from_the_beginning = request.from_ns == kFirstTime;
   ReadOptions options;
   options.snapshot = engine_.snapshot();
@@ -205,6 +221,18 @@ Result<std::vector<SeriesInfo>> QueryService::series(const auth::Principal& prin
   EC_ASSIGN_OR_RETURN(std::vector<catalog::SeriesEntry> entries,
                       select(operation, principal, namespace_name, selector));
   if (purpose) EC_TRY(withhold(principal, *purpose, selector, entries, withheld));
+  return describe(entries);
+}
+
+Result<std::vector<SeriesInfo>> QueryService::series_of(std::string_view owner) {
+  EC_ASSIGN_OR_RETURN(
+      const std::vector<catalog::SeriesEntry> entries,
+      select_filtered(auth::Operation::Export, kItself, "", {}, catalog::owned_by(owner)));
+  return describe(entries);
+}
+
+Result<std::vector<SeriesInfo>> QueryService::describe(
+    const std::vector<catalog::SeriesEntry>& entries) {
   ReadOptions options;
   options.snapshot = engine_.snapshot();
   std::vector<SeriesInfo> infos;
@@ -220,10 +248,11 @@ Result<std::vector<DeviceInfo>> QueryService::devices(const auth::Principal& pri
                                                       const std::string& namespace_name,
                                                       const wire::Selector& selector,
                                                       const catalog::DeviceFilter& filter) {
-  EC_ASSIGN_OR_RETURN(const std::vector<catalog::SeriesEntry> entries,
-                      filter.empty()
-                          ? select(auth::Operation::Read, principal, namespace_name, selector)
-                          : select_filtered(principal, namespace_name, selector, filter));
+  EC_ASSIGN_OR_RETURN(
+      const std::vector<catalog::SeriesEntry> entries,
+      filter.empty()
+          ? select(auth::Operation::Read, principal, namespace_name, selector)
+          : select_filtered(auth::Operation::Read, principal, namespace_name, selector, filter));
   ReadOptions options;
   options.snapshot = engine_.snapshot();
   std::vector<DeviceInfo> devices;

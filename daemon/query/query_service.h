@@ -64,6 +64,7 @@ class QueryService {
   // `from_ns` after `to_ns`, a negative `every_ns`. NotAllowed: a namespace of the store's own. An
   // empty namespace name means all whose names do not begin with `_`; `_rejected` is read when it
   // is named. `every_ns` without an aggregate gives means.
+  // With an owner: administrators only.
   // Devices that may not be read for the purpose (DeviceIndex::check_purpose) are left out and
   // counted in `withheld`, which may be null; NotAllowed where one device is named and left out.
   Result<std::unique_ptr<ReadingCursor>> query(const auth::Principal& principal,
@@ -88,6 +89,8 @@ class QueryService {
                                          auth::Operation operation = auth::Operation::Read,
                                          std::optional<std::string> purpose = std::nullopt,
                                          std::uint64_t* withheld = nullptr);
+  // All of the devices of an owner; work grows with the result.
+  Result<std::vector<SeriesInfo>> series_of(std::string_view owner);
   // `filter`: of all devices, or of what is said of them; work grows with the result.
   Result<std::vector<DeviceInfo>> devices(const auth::Principal& principal,
                                           const std::string& namespace_name,
@@ -103,8 +106,12 @@ class QueryService {
                   const wire::Selector& selector, std::vector<catalog::SeriesEntry>& series,
                   std::uint64_t* withheld) const;
   Result<std::vector<catalog::SeriesEntry>> select_filtered(
-      const auth::Principal& principal, const std::string& namespace_name,
-      const wire::Selector& selector, const catalog::DeviceFilter& filter) const;
+      auth::Operation operation, const auth::Principal& principal,
+      const std::string& namespace_name, const wire::Selector& selector,
+      const catalog::DeviceFilter& filter) const;
+  Result<std::vector<catalog::SeriesEntry>> select_owned(const auth::Principal& principal,
+                                                         const wire::QueryRequest& request) const;
+  Result<std::vector<SeriesInfo>> describe(const std::vector<catalog::SeriesEntry>& entries);
   Result<SeriesInfo> describe(const catalog::SeriesEntry& entry, const ReadOptions& options);
 
   Engine& engine_;

@@ -36,7 +36,10 @@ struct QueryRequest {
   std::optional<Aggregate> aggregate;  // with every_ns; alone: one window over the range
   std::optional<std::uint64_t> limit;  // readings in all
   bool descending = false;
-  std::string purpose;   // what the readings are read for; empty: not stated
+  std::string purpose;  // what the readings are read for; empty: not stated
+  // Of all devices of an owner, whatever their purposes: what belongs to somebody is for them to
+  // have. Empty: of all devices.
+  std::string owner;
   bool exports = false;  // what `edgecase export` asks for: another permission than reading
 };
 

@@ -99,6 +99,43 @@ class ReadingsFlow(unittest.TestCase):
             self.assertEqual(follower.wait(TIME_LIMIT_SECONDS), 0)
         self.fails(2, "tail", "a/b/c")
 
+    def test_everything_of_a_person_is_reported_and_exported(self):
+        self.ok("write", "watch/pulse", "61", "--type", "int", "--time", T0)
+        self.ok("write", "watch/note", 'a "b",\nc', "--time", T1)
+        self.ok("write", "-n", "hall", "door/picture", "raw", "--type", "bytes", "--time", T0)
+        self.fails(3, "report", "--owner", "eve")
+        self.fails(3, "export", "--owner", "eve")
+        self.ok("device", "set", "watch", "--owner", "eve", "--purpose", "care", "--object", "ads")
+        self.ok("device", "set", "-n", "hall", "door", "--owner", "eve")
+        told = json.loads(self.ok("report", "--owner", "eve", "--json"))
+        self.assertEqual([(d["device"], d["purposes"], len(d["series"])) for d in told["devices"]],
+                         [("watch", ["care"], 2), ("door", [], 1)])
+        self.assertIn("ads", self.ok("report", "--owner", "eve"))
+        self.assertIn("timely deletion", self.ok("report"))
+        directory = os.path.join(self.place.path, "eve")
+        self.ok("export", "--owner", "eve", "-o", directory + "/")
+        with open(directory + "/manifest.json", encoding="utf-8") as file:
+            manifest = json.load(file)
+        self.assertEqual(manifest["devices"], told["devices"])
+        self.assertEqual([f["readings"] for f in manifest["files"]], [3, 3])
+        with open(directory + "/readings.csv", encoding="utf-8") as file:
+            rows = file.read()
+        with open(directory + "/readings.ndjson", encoding="utf-8") as file:
+            lines = file.read()
+        self.assertEqual(rows, self.ok("export", "--owner", "eve"))
+        # Another store takes it in, and has the same.
+        other = Place()
+        try:
+            daemon = Daemon(other)
+            for name in ("readings.ndjson", "readings.csv"):
+                self.assertEqual(other.cli("import", f"{directory}/{name}").returncode, 0)
+                self.assertEqual(other.cli("export", "*/*", "-A", "--format", "ndjson").stdout, lines)
+            daemon.stop()
+        finally:
+            other.remove()
+        self.fails(2, "export", "--owner", "eve", "--since", "1d")
+        self.fails(2, "export")
+
     def test_series_are_drawn(self):
         for second, value in enumerate((1, 5, 2, 9, 3)):
             self.ok("write", "plot/wave", str(value), "--time", f"@{second}")

@@ -30,9 +30,10 @@ DAEMON = {
     "retention": ["wire", "catalog"],
     "ingest": _SERVICES + ["retention"],
     "query": _SERVICES,
+    "report": ["wire", "auth", "config", "catalog", "retention", "query"],
     "net": ["wire", "auth"],
     "tls": ["net"],
-    "http": _SERVICES + ["config", "net", "retention", "ingest", "query"],
+    "http": _SERVICES + ["config", "net", "retention", "ingest", "query", "report"],
     "mqtt": _SERVICES + ["config", "tls", "net", "ingest"],
     "app": _SERVICES + ["config", "tls", "net", "retention", "ingest", "query", "http", "mqtt"],
 }

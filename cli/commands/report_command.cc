@@ -1,0 +1,185 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "commands/commands.h"
+#include "daemon_client.h"
+#include "help_text.h"
+#include "json_text.h"
+#include "output.h"
+#include "reading_output.h"
+#include "wire/errors.h"
+#include "wire/routes.h"
+#include "wire/time_text.h"
+
+namespace edgecase::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+struct ReportArguments {
+  ConnectionArguments connection;
+  std::string owner;
+  bool json = false;
+};
+
+void print_title(const std::string& title) {
+  write_out(stdout, "\n" + printable(title) + "\n");
+}
+
+Json list_of(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_array() ? *found : Json::array();
+}
+
+std::string or_dash(const std::string& text) {
+  return text.empty() ? "-" : text;
+}
+
+std::string joined(const Json& list) {
+  std::string text;
+  for (const Json& each : list) {
+    if (each.is_string()) text += (text.empty() ? "" : ", ") + each.get<std::string>();
+  }
+  return or_dash(text);
+}
+
+// "12 devices, 40 series, 1,000 readings, 12 KiB, from ... to ...".
+std::string amounts_text(const Json& stored) {
+  std::string text = count_text(count_field(stored, "devices")) + " devices, " +
+                     count_text(count_field(stored, "series")) + " series, " +
+                     count_text(count_field(stored, "readings")) + " readings, " +
+                     wire::format_size(count_field(stored, "bytes"));
+  const std::string oldest = text_field(stored, "oldest");
+  if (!oldest.empty()) text += ", from " + oldest + " to " + text_field(stored, "newest");
+  return text;
+}
+
+void print_features(const Json& report) {
+  print_title("Features (response, capability)");
+  Table table({{"FEATURE"}, {"RESPONSE"}, {"CAPABILITY"}, {"HOW, AND WHAT IS MISSING"}}, stdout);
+  for (const Json& feature : list_of(report, "features")) {
+    std::string how = text_field(feature, "how");
+    const std::string missing = text_field(feature, "missing");
+    if (!missing.empty()) how += (how.empty() ? "missing: " : "; missing: ") + missing;
+    table.row({text_field(feature, "feature"), or_dash(text_field(feature, "response")),
+               text_field(feature, "capability"), how});
+  }
+  table.flush();
+}
+
+void print_store(const Json& report) {
+  write_out(stdout, "EdgeCase " + printable(text_field(report, "version")) + ", " +
+                        printable(text_field(report, "made")) +
+                        (report.value("clock_trusted", Json(true)) == Json(true)
+                             ? "\n"
+                             : " (the clock is not trusted: nothing expires)\n"));
+  print_features(report);
+  print_title("Stored: " + amounts_text(report.value("stored", Json::object())));
+  const Json owners = list_of(report, "owners");
+  if (!owners.empty()) {
+    Table table({{"OWNER"},
+                 {"DEVICES", Align::Right},
+                 {"SERIES", Align::Right},
+                 {"READINGS", Align::Right},
+                 {"BYTES", Align::Right},
+                 {"OLDEST"}},
+                stdout);
+    for (const Json& owner : owners) {
+      table.row(
+          {text_field(owner, "owner"), count_text(count_field(owner, "devices")),
+           count_text(count_field(owner, "series")), count_text(count_field(owner, "readings")),
+           wire::format_size(count_field(owner, "bytes")), or_dash(text_field(owner, "oldest"))});
+    }
+    table.flush();
+  }
+  const Json rules = list_of(report, "retention");
+  const Json settings = report.value("settings", Json::object());
+  print_title("Kept: " + or_dash(text_field(settings, "storage.retention")) +
+              (rules.empty() ? ", no other rule" : ", but"));
+  if (rules.empty()) return;
+  Table table({{"NAMESPACE"}, {"SELECTOR"}, {"KEEP"}}, stdout);
+  for (const Json& rule : rules) {
+    table.row(
+        {text_field(rule, "namespace"), text_field(rule, "select"), text_field(rule, "keep")});
+  }
+  table.flush();
+}
+
+void print_owner(const Json& report) {
+  write_out(stdout, printable("Owner " + text_field(report, "owner") + ": " +
+                              amounts_text(report.value("stored", Json::object()))) +
+                        "\n");
+  Table devices({{"NAMESPACE"}, {"DEVICE"}, {"PURPOSES"}, {"OBJECTIONS"}, {"LOCATION"}}, stdout);
+  Table series({{"SERIES"},
+                {"READINGS", Align::Right},
+                {"BYTES", Align::Right},
+                {"OLDEST"},
+                {"NEWEST"},
+                {"KEEP"}},
+               stdout);
+  for (const Json& device : list_of(report, "devices")) {
+    const std::string name = text_field(device, "device");
+    devices.row({text_field(device, "namespace"), name, joined(list_of(device, "purposes")),
+                 joined(list_of(device, "objections")), or_dash(text_field(device, "location"))});
+    for (const Json& row : list_of(device, "series")) {
+      series.row({name + "/" + text_field(row, "sensor"), count_text(count_field(row, "readings")),
+                  wire::format_size(count_field(row, "bytes")), or_dash(text_field(row, "oldest")),
+                  or_dash(text_field(row, "newest")), text_field(row, "keep")});
+    }
+  }
+  print_title("Devices");
+  devices.flush();
+  if (series.rows() > 0) {
+    print_title("Readings");
+    series.flush();
+  }
+  const Json recipients = list_of(report, "recipients");
+  print_title(recipients.empty() ? "No token reaches them." : "Tokens that reach them");
+  if (recipients.empty()) return;
+  Table table({{"TOKEN"}, {"READ"}, {"EXPORT"}, {"PURPOSE"}, {"ENDS"}, {"LAST USED"}}, stdout);
+  for (const Json& token : recipients) {
+    const bool admin = token.value("admin", Json(false)) == Json(true);
+    const auto scope = [&](const char* name) {
+      return admin ? std::string("everything") : or_dash(text_field(token, name));
+    };
+    table.row({text_field(token, "token"), scope("read"), scope("export"),
+               or_dash(text_field(token, "purpose")), or_dash(text_field(token, "ends")),
+               or_dash(text_field(token, "last_used"))});
+  }
+  table.flush();
+}
+
+int run_report(const ReportArguments& arguments) {
+  Parameters parameters;
+  if (!arguments.owner.empty()) parameters.emplace_back("owner", arguments.owner);
+  DaemonClient client(arguments.connection);
+  const Result<std::string> body = client.get_small(path_with(wire::routes::kReport, parameters));
+  if (!body.ok()) return report_failure(body.status());
+  if (arguments.json) {
+    write_out(stdout, *body);
+    return finish_stdout();
+  }
+  const Json report = Json::parse(*body, nullptr, false);
+  if (!report.is_object()) return report_failure(io_error("the daemon's answer is no object"));
+  arguments.owner.empty() ? print_store(report) : print_owner(report);
+  return finish_stdout();
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<ReportArguments>();
+  CLI::App* command = app.add_subcommand(
+      "report", "What is stored of whom, why and until when; six features and their degree");
+  command->add_option("--owner", arguments->owner, "Of one person alone");
+  command->add_flag("--json", arguments->json, "One JSON document");
+  add_connection_options(*command, arguments->connection);
+  command->footer(help_footer({"edgecase report", "edgecase report --owner alice --json"}));
+  command->callback(
+      [arguments, &action] { action = [arguments] { return run_report(*arguments); }; });
+}
+
+}  // namespace edgecase::cli

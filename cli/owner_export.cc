@@ -1,0 +1,109 @@
+#include "owner_export.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "daemon_client.h"
+#include "export_directory.h"
+#include "import/reading_source.h"
+#include "json_text.h"
+#include "output.h"
+#include "progress.h"
+#include "target_file.h"
+#include "wire/errors.h"
+#include "wire/reading_format.h"
+#include "wire/routes.h"
+
+namespace edgecase::cli {
+namespace {
+
+Status write_file(const std::string& path, const std::string& text) {
+  EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(path));
+  EC_TRY(file.write(text));
+  return file.commit();
+}
+
+// Returns how many bytes came.
+Result<std::uint64_t> fetch(DaemonClient& client, const OwnerExport& request,
+                            const std::string& path, std::uint64_t readings_expected) {
+  EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(path));
+  Progress progress("export", readings_expected, "readings");
+  std::uint64_t bytes = 0;
+  Status written;
+  const Status status = client.get(
+      path_with(wire::routes::kQuery,
+                {{"ns", "*"}, {"owner", request.owner}, {"format", "ndjson"}}),
+      [&](std::string_view piece) {
+        bytes += piece.size();
+        written = file.write(piece);
+        progress.add(static_cast<std::uint64_t>(std::count(piece.begin(), piece.end(), '\n')),
+                     piece.size());
+        return written.ok();
+      });
+  progress.finish();
+  EC_TRY(written);
+  // Somebody of whom devices are known, but no readings.
+  if (status.code() != StatusCode::NotFound) EC_TRY(status);
+  EC_TRY(file.commit());
+  return bytes;
+}
+
+// The same readings as CSV; returns how many.
+Result<std::uint64_t> convert(const std::string& ndjson_path, const std::string& csv_path) {
+  const std::string no_default;
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<ReadingSource> source,
+                      ReadingSource::open(ndjson_path, "ndjson", no_default));
+  EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(csv_path));
+  wire::ReadingFormatter formatter(wire::ReadingFormat::Csv);
+  std::uint64_t readings = 0;
+  std::string text;
+  formatter.begin(text);
+  while (true) {
+    wire::ReadingBatch batch;
+    EC_ASSIGN_OR_RETURN(const bool more, source->next(batch));
+    for (const wire::Reading& reading : batch.readings) formatter.reading(reading, text);
+    readings += batch.readings.size();
+    EC_TRY(file.write(text));
+    text.clear();
+    if (!more) break;
+  }
+  if (source->bad_lines() > 0) return io_error("the daemon's answer holds lines that are none");
+  EC_TRY(file.commit());
+  return readings;
+}
+
+Status export_files(DaemonClient& client, const OwnerExport& request, std::uint64_t& readings) {
+  EC_ASSIGN_OR_RETURN(
+      const std::string body,
+      client.get_small(path_with(wire::routes::kReport, {{"owner", request.owner}})));
+  nlohmann::ordered_json manifest = nlohmann::ordered_json::parse(body, nullptr, false);
+  if (!manifest.is_object() || !manifest.contains("stored")) {
+    return io_error("the daemon's answer is no report");
+  }
+  EC_TRY(make_export_directory(request.directory));
+  const std::string ndjson_path = request.directory + "/readings.ndjson";
+  EC_ASSIGN_OR_RETURN(
+      const std::uint64_t bytes,
+      fetch(client, request, ndjson_path, manifest["stored"].value("readings", std::uint64_t{0})));
+  EC_ASSIGN_OR_RETURN(readings, convert(ndjson_path, request.directory + "/readings.csv"));
+  manifest["files"] = {{{"file", "readings.ndjson"}, {"readings", readings}, {"bytes", bytes}},
+                       {{"file", "readings.csv"}, {"readings", readings}}};
+  return write_file(request.directory + "/manifest.json", manifest.dump(2) + "\n");
+}
+
+}  // namespace
+
+int export_owner(const OwnerExport& request) {
+  stop_on_interrupt("\nedgecase: stopped, there is no manifest: the export is not whole\n",
+                    wire::kExitPartly);
+  DaemonClient client(request.connection);
+  std::uint64_t readings = 0;
+  const Status status = export_files(client, request, readings);
+  if (!status.ok()) return report_failure(status);
+  std::fprintf(stderr, "%s readings of %s exported to %s\n", count_text(readings).c_str(),
+               printable(request.owner).c_str(), printable(request.directory).c_str());
+  return wire::kExitOk;
+}
+
+}  // namespace edgecase::cli

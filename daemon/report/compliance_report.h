@@ -1,0 +1,71 @@
+// What the daemon says of itself to who has to account for it: what is stored, of whom, why, until
+// when; and to what degree the six features of "Analyzing the Impact of GDPR on Storage Systems"
+// (Shah et al., HotStorage 2019) are there as it is configured.
+//
+// Each feature has a response (real-time: done when the request is answered; eventual: later,
+// within a bound) and a capability (full; partial, with what is missing; none). Thread-safe; work
+// grows with what is reported of, counts come from metadata.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "auth/token_store.h"
+#include "catalog/catalog.h"
+#include "catalog/device_index.h"
+#include "config/settings.h"
+#include "edgecase/clock.h"
+#include "edgecase/engine.h"
+#include "query/query_service.h"
+#include "retention/retention_service.h"
+#include "wire/json_values.h"
+
+namespace edgecase::report {
+
+// Owners that the report of the whole store names; its sums count all.
+inline constexpr std::size_t kOwnersNamedMax = 1'000;
+
+// Everything must outlive the report.
+struct ReportParts {
+  const config::Settings& settings;
+  Engine& engine;
+  Clock& clock;
+  const catalog::Catalog& catalog;
+  const catalog::DeviceIndex& devices;
+  query::QueryService& query;
+  const retention::RetentionService& retention;
+  const auth::TokenStore& tokens;
+};
+
+class ComplianceReport {
+ public:
+  explicit ComplianceReport(const ReportParts& parts) : parts_(parts) {}
+
+  // Of the whole store. Errors: the engine's.
+  Result<wire::Json> of_store() const;
+  // Of one person: devices with their readings, purposes and objections, how long each series is
+  // kept, and who may read it. NotFound: nothing is said to be theirs.
+  Result<wire::Json> of_owner(const std::string& owner) const;
+
+ private:
+  // What the degrees of features depend on, beside the settings.
+  struct Stored {
+    std::uint64_t series = 0, devices = 0, readings = 0, bytes = 0;
+    std::uint64_t series_kept_forever = 0;
+    std::uint64_t devices_without_owner = 0, devices_without_location = 0;
+    std::uint64_t owners = 0;
+    std::optional<std::int64_t> oldest_ns, newest_ns;
+    wire::Json by_owner = wire::Json::array();
+  };
+
+  Result<Stored> look() const;
+  wire::Json features(const Stored& stored) const;
+  wire::Json settings_json() const;
+  wire::Json recipients(const std::vector<query::SeriesInfo>& series) const;
+  Result<wire::Json> device_json(const catalog::DeviceName& name) const;
+
+  const ReportParts parts_;
+};
+
+}  // namespace edgecase::report

@@ -1,0 +1,137 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "daemon/http/http_fixture.h"
+
+namespace edgecase::http::test {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Room : ServerFixture {
+  explicit Room(void (*adjust)(config::Settings&) = nullptr) : ServerFixture(adjust) {
+    CHECK(ask("POST", "/write",
+              "m,device=meter value=1 1\nm,device=meter value=2 5\nm,device=lamp value=2 1\n"
+              "m,device=tv value=3 1")
+              .status == 204);
+    set("meter", "owner=alice&purpose=billing,heating&object=marketing&label=kind=meter");
+    set("tv", "owner=alice&location=attic");
+    set("later", "owner=carol");
+  }
+  void set(const std::string& device, const std::string& parameters) const {
+    CHECK(ask("POST", "/api/v1/device?device=" + device + "&" + parameters).status == 200);
+  }
+  // Over the Unix socket, as whoever administers does.
+  Answer administer(std::string_view method, std::string_view target) const {
+    return Client::over_unix(settings.http.socket).ask(method, target);
+  }
+  Json report(const std::string& parameters = "") const {
+    const Answer answer = administer("GET", "/api/v1/report" + parameters);
+    CHECK(answer.status == 200);
+    return Json::parse(answer.body, nullptr, false);
+  }
+};
+
+Json feature_of(const Json& report, const std::string& name) {
+  for (const Json& feature : report["features"]) {
+    if (feature["feature"] == name) return feature;
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("report: what is stored of whom") {
+  Room f;
+  const Json report = f.report();
+  CHECK(report["stored"]["devices"] == 3);
+  CHECK(report["stored"]["readings"] == 4);
+  CHECK(report["stored"]["oldest"] == "1970-01-01T00:00:00.000000001Z");
+  CHECK(report["stored"]["newest"] == "1970-01-01T00:00:00.000000005Z");
+  CHECK(report["stored"]["owners"] == 1);
+  CHECK(report["stored"]["devices_without_owner"] == 1);
+  REQUIRE(report["owners"].size() == 1);
+  CHECK(report["owners"][0]["owner"] == "alice");
+  CHECK(report["owners"][0]["devices"] == 2);
+  CHECK(report["owners"][0]["readings"] == 3);
+  CHECK(report["features"].size() == 6);
+}
+
+TEST_CASE("report: degrees follow what is configured and said") {
+  Room f;
+  CHECK(feature_of(f.report(), "timely deletion")["capability"] == "partial");
+  CHECK(feature_of(f.report(), "timely deletion")["response"] == "eventual");
+  CHECK(f.ask("POST", "/api/v1/retention?ns=*&select=*/*&keep=36500d&yes=true").status == 200);
+  CHECK(feature_of(f.report(), "timely deletion")["capability"] == "full");
+  CHECK(f.report()["retention"] ==
+        Json::array({{{"namespace", "*"}, {"select", "*/*"}, {"keep", "36500d"}}}));
+
+  CHECK(feature_of(f.report(), "indexing via metadata")["capability"] == "partial");
+  f.set("lamp", "owner=bob&location=hall");
+  CHECK(feature_of(f.report(), "indexing via metadata")["capability"] == "full");
+  CHECK(feature_of(f.report(), "managing data location")["capability"] == "partial");
+  f.set("meter", "location=cellar");
+  CHECK(feature_of(f.report(), "managing data location")["capability"] == "full");
+
+  CHECK(feature_of(f.report(), "access control")["capability"] == "partial");
+  CHECK(f.administer("POST", "/api/v1/tokens?read=*/*").status == 201);
+  CHECK(feature_of(f.report(), "access control")["capability"] == "full");
+  CHECK(feature_of(f.report(), "encryption")["capability"] == "partial");
+}
+
+TEST_CASE("report: exact expiry is real-time; a network without TLS is no encryption") {
+  Room f([](config::Settings& settings) {
+    settings.storage.expiry = "exact";
+    settings.mqtt.broker = "mqtt://192.0.2.1:1883";
+  });
+  CHECK(feature_of(f.report(), "timely deletion")["response"] == "real-time");
+  const Json encryption = feature_of(f.report(), "encryption");
+  CHECK(encryption["capability"] == "none");
+  CHECK(encryption["missing"].get<std::string>().ends_with("mqtt.broker"));
+}
+
+TEST_CASE("report of an owner: devices, purposes, retention, and who may read it") {
+  Room f;
+  CHECK(f.administer("POST", "/api/v1/retention?select=meter/*&keep=36500d").status == 200);
+  const Answer made = f.administer("POST", "/api/v1/tokens?read=meter/*&purpose=billing");
+  CHECK(f.administer("POST", "/api/v1/tokens?read=lamp/*").status == 201);
+  const Json report = f.report("?owner=alice");
+  CHECK(report["stored"]["readings"] == 3);
+  REQUIRE(report["devices"].size() == 2);
+  const Json& meter = report["devices"][0];
+  CHECK(meter["device"] == "meter");
+  CHECK(meter["purposes"] == Json{"billing", "heating"});
+  CHECK(meter["objections"] == Json::array({"marketing"}));
+  CHECK(meter["labels"] == Json{{"kind", "meter"}});
+  REQUIRE(meter["series"].size() == 1);
+  CHECK(meter["series"][0]["readings"] == 2);
+  CHECK(meter["series"][0]["keep"] == "36500d");
+  CHECK(report["devices"][1]["series"][0]["keep"] == "forever");
+  REQUIRE(report["recipients"].size() == 1);
+  CHECK(report["recipients"][0]["token"] == Json::parse(made.body)["id"]);
+  CHECK(report["recipients"][0]["purpose"] == "billing");
+  // Known, though nothing was ever stored.
+  CHECK(f.report("?owner=carol")["stored"]["readings"] == 0);
+  CHECK(f.administer("GET", "/api/v1/report?owner=nobody").status == 404);
+  CHECK(f.administer("GET", "/api/v1/report?owner=").status == 400);
+  CHECK(f.administer("GET", "/api/v1/report?who=alice").status == 400);
+}
+
+TEST_CASE("export of an owner: all of it whatever the purposes, for administrators alone") {
+  Room f;
+  const std::string path = "/api/v1/query?ns=*&format=line&owner=alice";
+  CHECK(f.administer("GET", path).body ==
+        "m,device=meter value=1 1\nm,device=meter value=2 5\nm,device=tv value=3 1\n");
+  CHECK(f.administer("GET", path + "&select=tv").body == "m,device=tv value=3 1\n");
+  CHECK(f.administer("GET", "/api/v1/query?owner=nobody").status == 404);
+  CHECK(f.administer("GET", "/api/v1/query?owner=").status == 400);
+  const Answer made = f.administer("POST", "/api/v1/tokens?read=*/*&export=*/*");
+  const std::string bearer =
+      "Authorization: Bearer " + Json::parse(made.body)["token"].get<std::string>() + "\r\n";
+  CHECK(f.ask("GET", path, {}, bearer).status == 403);
+  CHECK(f.ask("GET", "/api/v1/report", {}, bearer).status == 403);
+}
+
+}  // namespace edgecase::http::test
