@@ -22,6 +22,8 @@ void add_devices_command(CLI::App& app, Action& action);
 void add_export_command(CLI::App& app, Action& action);
 void add_plot_command(CLI::App& app, Action& action);
 void add_import_command(CLI::App& app, Action& action);
+void add_backup_command(CLI::App& app, Action& action);
+void add_restore_command(CLI::App& app, Action& action);
 void add_namespace_command(CLI::App& app, Action& action);
 void add_retention_command(CLI::App& app, Action& action);
 void add_device_command(CLI::App& app, Action& action);

@@ -147,8 +147,9 @@ Result<std::vector<std::string>> list_files(const std::vector<std::string>& path
     }
     if (error) return io_error(path + ": " + error.message());
     if (files.size() == before) {
-      return not_found(path +
-                       ": holds no file that ends in .csv, .ndjson, .jsonl, .json, .line or .lp");
+      return not_found(
+          path +
+          ": holds no file that ends in .csv, .ndjson, .ndjson.gz, .jsonl, .json, .line or .lp");
     }
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "import/csv_decoder.h"
+#include "import/gzip_reader.h"
 #include "wire/line_protocol.h"
 #include "wire/reading_json.h"
 
@@ -112,6 +113,27 @@ class LineSource : public ReadingSource {
   wire::LineProtocolDecoder decoder_;
 };
 
+// What came before, and what of it was no reading.
+struct LinesDecoded {
+  std::uint64_t before = 0;
+  std::uint64_t bad = 0;
+  std::vector<wire::LineError> errors;
+};
+
+Status decode_lines(std::string_view piece, const wire::JsonDecodeOptions& options,
+                    LinesDecoded& lines, wire::ReadingBatch& batch) {
+  wire::JsonDecodeOutcome outcome;
+  EC_TRY(wire::decode_readings_json(piece, options, batch, outcome));
+  lines.bad += outcome.bad;
+  for (wire::LineError& error : outcome.errors) {
+    if (lines.errors.size() == kBadLinesToldMax) break;
+    if (error.line != 0) error.line += lines.before;
+    lines.errors.push_back(std::move(error));
+  }
+  lines.before += static_cast<std::uint64_t>(std::count(piece.begin(), piece.end(), '\n'));
+  return ok();
+}
+
 class JsonSource : public ReadingSource {
  public:
   JsonSource(MappedFile file, std::string_view default_namespace) : file_(std::move(file)) {
@@ -126,21 +148,13 @@ class JsonSource : public ReadingSource {
       if (piece.size() > kArrayMaxBytes) {
         return invalid_argument("larger than a JSON array may be, write one object a line");
       }
-      wire::JsonDecodeOutcome outcome;
-      EC_TRY(wire::decode_readings_json(piece, options_, batch, outcome));
-      bad_lines_ += outcome.bad;
-      for (wire::LineError& error : outcome.errors) {
-        if (errors_.size() == kBadLinesToldMax) break;
-        if (error.line != 0) error.line += lines_before_;
-        errors_.push_back(std::move(error));
-      }
-      lines_before_ += static_cast<std::uint64_t>(std::count(piece.begin(), piece.end(), '\n'));
+      EC_TRY(decode_lines(piece, options_, lines_, batch));
       rest_.remove_prefix(piece.size());
     }
     return !batch.readings.empty();
   }
-  std::uint64_t bad_lines() const override { return bad_lines_; }
-  const std::vector<wire::LineError>& errors() const override { return errors_; }
+  std::uint64_t bad_lines() const override { return lines_.bad; }
+  const std::vector<wire::LineError>& errors() const override { return lines_.errors; }
 
  private:
   // Lines can be taken apart, an array cannot.
@@ -154,15 +168,49 @@ class JsonSource : public ReadingSource {
   const MappedFile file_;
   wire::JsonDecodeOptions options_;
   std::string_view rest_;
-  std::uint64_t lines_before_ = 0;
-  std::uint64_t bad_lines_ = 0;
-  std::vector<wire::LineError> errors_;
+  LinesDecoded lines_;
+};
+
+// NDJSON in gzip, decoded as it is read.
+class GzipSource : public ReadingSource {
+ public:
+  GzipSource(std::unique_ptr<GzipReader> file, std::string_view default_namespace)
+      : file_(std::move(file)) {
+    options_.default_namespace = default_namespace;
+    options_.errors_max = kBadLinesToldMax;
+  }
+
+  Result<bool> next(wire::ReadingBatch& batch) override {
+    while (batch.readings.empty()) {
+      text_.erase(0, used_);
+      used_ = 0;
+      while (more_ && (text_.size() < kPieceBytes || text_.find('\n') == std::string::npos)) {
+        EC_ASSIGN_OR_RETURN(more_, file_->read(text_));
+      }
+      if (text_.find_first_not_of(" \t\r\n") == std::string::npos) return false;
+      // Whole lines, but for a last one without an end.
+      used_ = more_ ? text_.rfind('\n') + 1 : text_.size();
+      EC_TRY(decode_lines(std::string_view(text_).substr(0, used_), options_, lines_, batch));
+    }
+    return true;
+  }
+  std::uint64_t bad_lines() const override { return lines_.bad; }
+  const std::vector<wire::LineError>& errors() const override { return lines_.errors; }
+
+ private:
+  const std::unique_ptr<GzipReader> file_;
+  wire::JsonDecodeOptions options_;
+  std::string text_;
+  std::size_t used_ = 0;  // of text_, by the batch before
+  bool more_ = true;
+  LinesDecoded lines_;
 };
 
 }  // namespace
 
 std::string_view format_of_file(std::string_view path) {
   if (path.ends_with(".csv")) return "csv";
+  if (path.ends_with(".ndjson.gz")) return "ndjson";
   for (const std::string_view ending : {".ndjson", ".jsonl", ".json"})
     if (path.ends_with(ending)) return "ndjson";
   for (const std::string_view ending : {".line", ".lp"})
@@ -177,8 +225,14 @@ Result<std::unique_ptr<ReadingSource>> ReadingSource::open(const std::string& pa
   if (chosen.empty()) {
     return invalid_argument(path + ": its name does not tell the format, add --format");
   }
-  EC_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
   std::unique_ptr<ReadingSource> source;
+  if (path.ends_with(".gz")) {
+    if (chosen != "ndjson") return invalid_argument(path + ": in gzip only NDJSON is taken");
+    EC_ASSIGN_OR_RETURN(std::unique_ptr<GzipReader> file, GzipReader::open(path));
+    source = std::make_unique<GzipSource>(std::move(file), default_namespace);
+    return source;
+  }
+  EC_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
   if (chosen == "csv") {
     Result<CsvDecoder> decoder =
         CsvDecoder::create(file.view(), default_namespace, kBadLinesToldMax);

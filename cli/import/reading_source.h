@@ -32,8 +32,8 @@ class ReadingSource {
                                                      const std::string& format,
                                                      const std::string& default_namespace);
 
-  // The next readings into `batch`, which must be empty; they live as long as both. False: the file
-  // is used up.
+  // The next readings into `batch`, which must be empty; they live until the next call. False: the
+  // file is used up.
   virtual Result<bool> next(wire::ReadingBatch& batch) = 0;
 
   virtual std::uint64_t bad_lines() const = 0;

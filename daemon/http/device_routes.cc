@@ -9,7 +9,7 @@
 namespace edgecase::http {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using wire::Json;
 
 Result<catalog::DeviceName> device_parameter(const HttpContext& context, const Call& call) {
   catalog::DeviceName name{namespace_parameter(call), call.parameter("device")};
@@ -24,15 +24,6 @@ Result<catalog::DeviceName> device_parameter(const HttpContext& context, const C
     return not_found("no namespace " + name.namespace_name);
   }
   return name;
-}
-
-Json device_json(const catalog::DeviceName& name, const catalog::DeviceMetadata& metadata) {
-  Json labels = Json::object();
-  for (const auto& [label, value] : metadata.labels) labels[label] = value;
-  return {{"namespace", name.namespace_name},  {"device", name.device},
-          {"owner", metadata.owner},           {"purposes", metadata.purposes},
-          {"objections", metadata.objections}, {"location", metadata.location},
-          {"labels", std::move(labels)}};
 }
 
 std::vector<std::string> list_of(std::string_view text) {
@@ -79,6 +70,15 @@ Result<Json> set(HttpContext& context, const Call& call) {
 }
 
 }  // namespace
+
+wire::Json device_json(const catalog::DeviceName& name, const catalog::DeviceMetadata& metadata) {
+  wire::Json labels = wire::Json::object();
+  for (const auto& [label, value] : metadata.labels) labels[label] = value;
+  return {{"namespace", name.namespace_name},  {"device", name.device},
+          {"owner", metadata.owner},           {"purposes", metadata.purposes},
+          {"objections", metadata.objections}, {"location", metadata.location},
+          {"labels", std::move(labels)}};
+}
 
 Result<std::vector<std::pair<std::string, std::string>>> label_parameters(const Call& call) {
   std::vector<std::pair<std::string, std::string>> labels;

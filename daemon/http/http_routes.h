@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -12,6 +13,8 @@
 
 #include "http/http_server.h"
 #include "http/router.h"
+#include "query/pinned_moments.h"
+#include "wire/json_values.h"
 #include "wire/selector.h"
 
 namespace edgecase::http {
@@ -43,9 +46,11 @@ class RateMeter {
 };
 
 struct HttpContext {
-  explicit HttpContext(HttpServerParts given) : parts(std::move(given)) {}
+  explicit HttpContext(HttpServerParts given)
+      : parts(std::move(given)), moments(parts.engine, parts.clock) {}
 
   HttpServerParts parts;
+  query::PinnedMoments moments;
   std::int64_t started_boot_ns = 0;
   RateMeter rates;
   // Filled in when the front runs: connections open, body bytes in flight.
@@ -67,6 +72,12 @@ Result<std::optional<std::uint64_t>> limit_parameter(const Call& call);
 
 // Every `label=NAME=VALUE`.
 Result<std::vector<std::pair<std::string, std::string>>> label_parameters(const Call& call);
+
+// `moment`: what a backup reads, for administrators. Null where it is missing.
+Result<std::shared_ptr<const Snapshot>> moment_parameter(HttpContext& context, const Call& call);
+
+// As /api/v1/device answers it.
+wire::Json device_json(const catalog::DeviceName& name, const catalog::DeviceMetadata& metadata);
 
 // A misspelt parameter would silently ask for something else.
 Status check_parameters(const Call& call, std::initializer_list<std::string_view> known);
@@ -92,6 +103,7 @@ void add_retention_routes(Router& router, HttpContext& context);
 void add_device_routes(Router& router, HttpContext& context);
 void add_token_routes(Router& router, HttpContext& context);
 void add_report_route(Router& router, HttpContext& context);
+void add_backup_routes(Router& router, HttpContext& context);
 void add_status_routes(Router& router, HttpContext& context);  // /status, /healthz, /metrics, ...
 void add_page_route(Router& router);
 

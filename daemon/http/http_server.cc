@@ -194,6 +194,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
   add_query_routes(s.router, context);
   add_tail_route(s.router, context);
   add_report_route(s.router, context);
+  add_backup_routes(s.router, context);
   add_page_route(s.router);
   count_answers(s.router, context.parts.metrics);
   // Requests may come before start() returns; until then these two numbers are 0.

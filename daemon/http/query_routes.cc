@@ -28,7 +28,7 @@ Result<bool> flag_parameter(const Call& call, const char* name) {
 
 Result<wire::QueryRequest> query_request(const HttpContext& context, const Call& call) {
   EC_TRY(check_parameters(call, {"ns", "select", "from", "to", "every", "agg", "limit", "desc",
-                                 "format", "export", "purpose", "owner"}));
+                                 "format", "export", "purpose", "owner", "moment"}));
   const std::int64_t now_ns = context.parts.clock.wall_ns();
   wire::QueryRequest request;
   request.namespace_name = namespace_parameter(call);
@@ -103,6 +103,12 @@ void tell_withheld(Call& call, std::uint64_t devices) {
 void get_query(HttpContext& context, Call& call) {
   const auto request = query_request(context, call);
   if (!request.ok()) return call.answer_error(request.status());
+  auto moment = moment_parameter(context, call);
+  if (!moment.ok()) return call.answer_error(moment.status());
+  if (*moment) {
+    return answer_readings(
+        call, context.parts.query.query_at(call.principal(), *request, std::move(*moment)));
+  }
   std::uint64_t withheld = 0;
   auto cursor = context.parts.query.query(call.principal(), *request, &withheld);
   tell_withheld(call, withheld);
@@ -184,12 +190,19 @@ void answer_list(Call& call, const char* name, Result<std::vector<Info>> found) 
 }
 
 void get_series(HttpContext& context, Call& call) {
-  Status status = check_parameters(call, {"ns", "select", "export", "purpose"});
+  Status status = check_parameters(call, {"ns", "select", "export", "purpose", "moment"});
   const auto selector = selector_parameter(call);
   const auto exports = flag_parameter(call, "export");
   if (status.ok()) status = selector.status();
   if (status.ok()) status = exports.status();
+  auto moment = moment_parameter(context, call);
+  if (status.ok()) status = moment.status();
   if (!status.ok()) return call.answer_error(status);
+  if (*moment) {
+    return answer_list(call, "series",
+                       context.parts.query.series_at(call.principal(), namespace_parameter(call),
+                                                     *selector, std::move(*moment)));
+  }
   std::optional<std::string> purpose;
   if (call.has("purpose")) purpose = call.parameter("purpose");
   std::uint64_t withheld = 0;

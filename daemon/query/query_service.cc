@@ -19,6 +19,14 @@ double rate_of(std::uint64_t steps, std::int64_t first_ns, std::int64_t last_ns)
   return seconds > 0 ? static_cast<double>(steps) / seconds : 0;
 }
 
+Status check_request(const wire::QueryRequest& request) {
+  if (request.every_ns < 0) return invalid_argument("a window's length is negative");
+  if (request.to_ns.has_value() && *request.to_ns < request.from_ns) {
+    return invalid_argument("the range ends before it begins");
+  }
+  return ok();
+}
+
 void include_times(const std::optional<std::int64_t>& first,
                    const std::optional<std::int64_t>& last, DeviceInfo& device) {
   if (first.has_value()) {
@@ -138,10 +146,7 @@ Result<std::vector<catalog::SeriesEntry>> QueryService::select(
 Result<std::unique_ptr<ReadingCursor>> QueryService::query(const auth::Principal& principal,
                                                            const wire::QueryRequest& request,
                                                            std::uint64_t* withheld) {
-  if (request.every_ns < 0) return invalid_argument("a window's length is negative");
-  if (request.to_ns.has_value() && *request.to_ns < request.from_ns) {
-    return invalid_argument("the range ends before it begins");
-  }
+  EC_TRY(check_request(request));
   const bool is_owned = !request.owner.empty();
   EC_ASSIGN_OR_RETURN(
       std::vector<catalog::SeriesEntry> series,
@@ -151,9 +156,26 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::query(const auth::Principal
   if (!is_owned) {
     EC_TRY(withhold(principal, request.purpose, request.selector, series, withheld));
   }
+  return run(request, std::move(series), engine_.snapshot());
+}
+
+Result<std::unique_ptr<ReadingCursor>> QueryService::query_at(
+    const auth::Principal& principal, const wire::QueryRequest& request,
+    std::shared_ptr<const Snapshot> moment) {
+  EC_TRY(auth::authorize_administration(principal));
+  EC_TRY(check_request(request));
+  EC_ASSIGN_OR_RETURN(
+      std::vector<catalog::SeriesEntry> series,
+      select(auth::Operation::Export, principal, request.namespace_name, request.selector));
+  return run(request, std::move(series), std::move(moment));
+}
+
+Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryRequest& request,
+                                                         std::vector<catalog::SeriesEntry> series,
+                                                         std::shared_ptr<const Snapshot> moment) {
   const bool from_the_beginning = request.from_ns == kFirstTime;
   ReadOptions options;
-  options.snapshot = engine_.snapshot();
+  options.snapshot = std::move(moment);
   options.direction = request.descending ? Direction::Reverse : Direction::Forward;
   // Runs through everything would push out of the cache what others need.
   options.fill_cache = !from_the_beginning || request.limit.has_value();
@@ -221,20 +243,32 @@ Result<std::vector<SeriesInfo>> QueryService::series(const auth::Principal& prin
   EC_ASSIGN_OR_RETURN(std::vector<catalog::SeriesEntry> entries,
                       select(operation, principal, namespace_name, selector));
   if (purpose) EC_TRY(withhold(principal, *purpose, selector, entries, withheld));
-  return describe(entries);
+  return describe(entries, engine_.snapshot());
 }
 
 Result<std::vector<SeriesInfo>> QueryService::series_of(std::string_view owner) {
   EC_ASSIGN_OR_RETURN(
       const std::vector<catalog::SeriesEntry> entries,
       select_filtered(auth::Operation::Export, kItself, "", {}, catalog::owned_by(owner)));
-  return describe(entries);
+  return describe(entries, engine_.snapshot());
+}
+
+Result<std::vector<SeriesInfo>> QueryService::series_at(const auth::Principal& principal,
+                                                        const std::string& namespace_name,
+                                                        const wire::Selector& selector,
+                                                        std::shared_ptr<const Snapshot> moment) {
+  EC_TRY(auth::authorize_administration(principal));
+  EC_ASSIGN_OR_RETURN(const std::vector<catalog::SeriesEntry> entries,
+                      select(auth::Operation::Export, principal, namespace_name, selector));
+  EC_ASSIGN_OR_RETURN(std::vector<SeriesInfo> infos, describe(entries, std::move(moment)));
+  std::erase_if(infos, [](const SeriesInfo& info) { return info.count == 0; });
+  return infos;
 }
 
 Result<std::vector<SeriesInfo>> QueryService::describe(
-    const std::vector<catalog::SeriesEntry>& entries) {
+    const std::vector<catalog::SeriesEntry>& entries, std::shared_ptr<const Snapshot> moment) {
   ReadOptions options;
-  options.snapshot = engine_.snapshot();
+  options.snapshot = std::move(moment);
   std::vector<SeriesInfo> infos;
   infos.reserve(entries.size());
   for (const catalog::SeriesEntry& entry : entries) {

@@ -70,6 +70,15 @@ class QueryService {
   Result<std::unique_ptr<ReadingCursor>> query(const auth::Principal& principal,
                                                const wire::QueryRequest& request,
                                                std::uint64_t* withheld = nullptr);
+  // Of a moment that a backup reads: everything that the request selects, for administrators.
+  Result<std::unique_ptr<ReadingCursor>> query_at(const auth::Principal& principal,
+                                                  const wire::QueryRequest& request,
+                                                  std::shared_ptr<const Snapshot> moment);
+  // Series with readings at that moment.
+  Result<std::vector<SeriesInfo>> series_at(const auth::Principal& principal,
+                                            const std::string& namespace_name,
+                                            const wire::Selector& selector,
+                                            std::shared_ptr<const Snapshot> moment);
   // The newest reading of each series.
   Result<std::unique_ptr<ReadingCursor>> last(const auth::Principal& principal,
                                               const std::string& namespace_name,
@@ -111,7 +120,11 @@ class QueryService {
       const catalog::DeviceFilter& filter) const;
   Result<std::vector<catalog::SeriesEntry>> select_owned(const auth::Principal& principal,
                                                          const wire::QueryRequest& request) const;
-  Result<std::vector<SeriesInfo>> describe(const std::vector<catalog::SeriesEntry>& entries);
+  Result<std::unique_ptr<ReadingCursor>> run(const wire::QueryRequest& request,
+                                             std::vector<catalog::SeriesEntry> series,
+                                             std::shared_ptr<const Snapshot> moment);
+  Result<std::vector<SeriesInfo>> describe(const std::vector<catalog::SeriesEntry>& entries,
+                                           std::shared_ptr<const Snapshot> moment);
   Result<SeriesInfo> describe(const catalog::SeriesEntry& entry, const ReadOptions& options);
 
   Engine& engine_;

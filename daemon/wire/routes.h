@@ -19,6 +19,7 @@ inline constexpr char kRetention[] = "/api/v1/retention";
 inline constexpr char kRetentionPreview[] = "/api/v1/retention/preview";
 inline constexpr char kDevice[] = "/api/v1/device";
 inline constexpr char kTokens[] = "/api/v1/tokens";
+inline constexpr char kBackups[] = "/api/v1/backups";
 inline constexpr char kReport[] = "/api/v1/report";
 inline constexpr char kStatus[] = "/api/v1/status";
 inline constexpr char kMqttTest[] = "/api/v1/mqtt/test";

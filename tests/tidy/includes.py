@@ -49,7 +49,7 @@ THIRD_PARTY = {
     r"toml\+\+/.*|toml\.hpp": ["daemon/config/"],
     r"CLI/.*": ["cli/", "tests/cli/"],
     r"httplib\.h": ["daemon/http/", "cli/daemon_client", "cli/bench/", "tests/"],
-    r"zlib\.h": ["daemon/http/", "tests/daemon/http/"],
+    r"zlib\.h": ["daemon/http/", "cli/backup/", "cli/import/", "tests/daemon/http/"],
     r"MQTT\w+\.h": ["daemon/mqtt/", "cli/bench/", "tests/daemon/mqtt/"],
     r"mbedtls/.*|psa/.*": ["engine/crypto/", "daemon/auth/", "daemon/tls/", "tests/support/test_certificate"],
     r"(leveldb|rocksdb)/.*": ["cli/bench/peers/"],

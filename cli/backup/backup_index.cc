@@ -1,0 +1,123 @@
+#include "backup/backup_index.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "json_text.h"
+#include "target_file.h"
+#include "wire/version.h"
+
+namespace edgecase::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Result<std::string> read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    const std::string message = path + ": " + std::strerror(errno);
+    return errno == ENOENT || errno == ENOTDIR ? not_found(message) : io_error(message);
+  }
+  std::stringstream text;
+  text << file.rdbuf();
+  if (file.bad()) return io_error(path + ": cannot be read");
+  return text.str();
+}
+
+Json file_json(const BackupFile& file) {
+  return {{"file", file.path}, {"readings", file.readings}, {"bytes", file.size_bytes}};
+}
+
+// False: no entry of a file, or one outside the directory.
+bool parse_file(const Json& json, BackupFile& file) {
+  if (!json.is_object()) return false;
+  file.path = text_field(json, "file");
+  file.readings = count_field(json, "readings");
+  file.size_bytes = count_field(json, "bytes");
+  const std::string within = "/" + file.path + "/";
+  return !file.path.empty() && file.path.front() != '/' && within.find("/../") == std::string::npos;
+}
+
+}  // namespace
+
+std::uint64_t BackupIndex::readings() const {
+  std::uint64_t count = 0;
+  for (const BackupFile& file : files) count += file.readings;
+  return count;
+}
+
+std::string index_path(const std::string& directory) {
+  return directory + "/backup.json";
+}
+
+std::string progress_path(const std::string& directory) {
+  return directory + "/.edgecase-backup";
+}
+
+Result<BackupIndex> read_index(const std::string& directory) {
+  const std::string path = index_path(directory);
+  EC_ASSIGN_OR_RETURN(const std::string text, read_text(path));
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("format") || !json["format"].is_number_integer()) {
+    return corruption(path + ": is no index of a backup");
+  }
+  if (json["format"].get<int>() > kBackupFormat) {
+    return unsupported(path + ": was made by a newer version of EdgeCase");
+  }
+  BackupIndex index;
+  index.moment = text_field(json, "moment");
+  index.made = text_field(json, "made");
+  index.state = json.value("state", Json::object());
+  for (const Json& each : json.value("files", Json::array())) {
+    BackupFile file;
+    if (!parse_file(each, file)) return corruption(path + ": names a file that cannot be");
+    index.files.push_back(std::move(file));
+  }
+  return index;
+}
+
+Status write_index(const std::string& directory, const BackupIndex& index) {
+  Json json = {{"format", kBackupFormat}, {"edgecase", wire::version()},  {"made", index.made},
+               {"moment", index.moment},  {"readings", index.readings()}, {"state", index.state},
+               {"files", Json::array()}};
+  for (const BackupFile& file : index.files) json["files"].push_back(file_json(file));
+  EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(index_path(directory)));
+  EC_TRY(file.write(json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"));
+  return file.commit();
+}
+
+Result<BackupIndex> read_progress(const std::string& directory) {
+  EC_ASSIGN_OR_RETURN(const std::string text, read_text(progress_path(directory)));
+  BackupIndex index;
+  std::size_t begin = 0;
+  for (bool first = true; begin < text.size(); first = false) {
+    const std::size_t end = text.find('\n', begin);
+    if (end == std::string::npos) break;
+    const Json json = Json::parse(text.substr(begin, end - begin), nullptr, false);
+    begin = end + 1;
+    BackupFile file;
+    if (first && json.is_object()) {
+      index.moment = text_field(json, "moment");
+      index.made = text_field(json, "made");
+      index.state = json.value("state", Json::object());
+    } else if (!first && parse_file(json, file)) {
+      index.files.push_back(std::move(file));
+    }
+  }
+  if (index.moment.empty()) return corruption(progress_path(directory) + ": says nothing");
+  return index;
+}
+
+std::string progress_head(const BackupIndex& index) {
+  return Json{{"moment", index.moment}, {"made", index.made}, {"state", index.state}}.dump(
+             -1, ' ', false, Json::error_handler_t::replace) +
+         "\n";
+}
+
+std::string progress_line(const BackupFile& file) {
+  return file_json(file).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace edgecase::cli

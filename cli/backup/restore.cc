@@ -1,0 +1,189 @@
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "backup/backup.h"
+#include "backup/backup_index.h"
+#include "daemon_client.h"
+#include "import/gzip_reader.h"
+#include "import/importer.h"
+#include "json_text.h"
+#include "output.h"
+#include "progress.h"
+#include "target_file.h"
+#include "wire/errors.h"
+#include "wire/routes.h"
+
+namespace edgecase::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string list_text(const Json& list) {
+  std::string text;
+  for (const Json& each : list) {
+    if (each.is_string()) text += (text.empty() ? "" : ",") + each.get<std::string>();
+  }
+  return text;
+}
+
+class Restore {
+ public:
+  explicit Restore(const BackupRequest& request)
+      : request_(request), directory_(request.directory), client_(request.connection) {
+    while (directory_.size() > 1 && directory_.ends_with('/')) directory_.pop_back();
+  }
+
+  int run() {
+    stop_on_interrupt("\nedgecase: stopped, the same command brings the rest\n", wire::kExitPartly);
+    Status status = look_through();
+    if (status.ok()) status = make_namespaces();
+    if (status.ok()) status = describe_devices();
+    if (!status.ok()) return report_failure(status);
+    if (!index_.files.empty()) {
+      ImportRequest readings;
+      readings.connection = request_.connection;
+      for (const BackupFile& file : index_.files) readings.paths.push_back(path_of(file));
+      if (const int exit_code = run_import(readings); exit_code != wire::kExitOk) return exit_code;
+    }
+    status = set_rules();
+    if (!status.ok()) {
+      report_failure(status);
+      return wire::kExitPartly;
+    }
+    std::fprintf(stderr, "%s is restored, as of %s\n", printable(directory_).c_str(),
+                 index_.made.c_str());
+    return wire::kExitOk;
+  }
+
+ private:
+  std::string path_of(const BackupFile& file) const { return directory_ + "/" + file.path; }
+
+  // Every file, to its end, before anything is stored.
+  Status look_through() {
+    Result<BackupIndex> index = read_index(directory_);
+    if (!index.ok() && index.status().code() == StatusCode::NotFound &&
+        read_progress(directory_).ok()) {
+      return invalid_argument(directory_ +
+                              " holds a backup that was broken off; edgecase backup goes on");
+    }
+    if (!index.ok()) return index.status();
+    index_ = std::move(index).value();
+    Progress progress("check", index_.readings(), "readings");
+    for (const BackupFile& file : index_.files) EC_TRY(look_through(file, progress));
+    return ok();
+  }
+
+  Status look_through(const BackupFile& file, Progress& progress) {
+    EC_ASSIGN_OR_RETURN(const std::unique_ptr<GzipReader> reader, GzipReader::open(path_of(file)));
+    struct stat status {};
+    if (stat(path_of(file).c_str(), &status) != 0 ||
+        static_cast<std::uint64_t>(status.st_size) != file.size_bytes) {
+      return corruption(path_of(file) + ": has another size than when it was saved");
+    }
+    std::uint64_t readings = 0;
+    std::string piece;
+    while (true) {
+      piece.clear();
+      EC_ASSIGN_OR_RETURN(const bool more, reader->read(piece));
+      const auto lines = static_cast<std::uint64_t>(std::count(piece.begin(), piece.end(), '\n'));
+      readings += lines;
+      progress.add(lines, piece.size());
+      if (!more) break;
+    }
+    if (readings == file.readings) return ok();
+    return corruption(path_of(file) + ": holds " + std::to_string(readings) + " readings, not " +
+                      std::to_string(file.readings));
+  }
+
+  Status make_namespaces() {
+    for (const Json& name : index_.state.value("namespaces", Json::array())) {
+      if (!name.is_string()) continue;
+      EC_TRY(client_
+                 .post(path_with(wire::routes::kNamespaces, {{"name", name.get<std::string>()}}),
+                       "", "text/plain")
+                 .status());
+    }
+    return ok();
+  }
+
+  // Of devices that nothing is said of by now: what was said since stays.
+  Status describe_devices() {
+    for (const Json& device : index_.state.value("devices", Json::array())) {
+      if (!device.is_object()) continue;
+      Parameters name = {{"ns", text_field(device, "namespace")},
+                         {"device", text_field(device, "device")}};
+      const Result<std::string> known = client_.get_small(path_with(wire::routes::kDevice, name));
+      if (known.ok()) {
+        if (is_described(Json::parse(*known, nullptr, false))) continue;
+      } else if (known.status().code() != StatusCode::NotFound) {
+        return known.status();
+      }
+      name.emplace_back("owner", text_field(device, "owner"));
+      name.emplace_back("purpose", list_text(device.value("purposes", Json::array())));
+      name.emplace_back("object", list_text(device.value("objections", Json::array())));
+      name.emplace_back("location", text_field(device, "location"));
+      const Json labels = device.value("labels", Json::object());
+      for (const auto& [label, value] : labels.items()) {
+        if (value.is_string()) name.emplace_back("label", label + "=" + value.get<std::string>());
+      }
+      EC_TRY(client_.post(path_with(wire::routes::kDevice, name), "", "text/plain").status());
+    }
+    return ok();
+  }
+
+  static bool is_described(const Json& device) {
+    if (!device.is_object()) return false;
+    return !text_field(device, "owner").empty() || !text_field(device, "location").empty() ||
+           !device.value("purposes", Json::array()).empty() ||
+           !device.value("objections", Json::array()).empty() ||
+           !device.value("labels", Json::object()).empty();
+  }
+
+  // Rules of selectors that have none; those whose devices are gone are told.
+  Status set_rules() {
+    const Json wanted = index_.state.value("retention", Json::array());
+    if (wanted.empty()) return ok();
+    EC_ASSIGN_OR_RETURN(const std::string body,
+                        client_.get_small(path_with(wire::routes::kRetention, {{"ns", "*"}})));
+    const Json there = Json::parse(body, nullptr, false);
+    for (const Json& rule : wanted) {
+      const auto is_of_the_same = [&rule](const Json& each) {
+        return text_field(each, "namespace") == text_field(rule, "namespace") &&
+               text_field(each, "select") == text_field(rule, "select");
+      };
+      const Json rules = there.is_object() ? there.value("rules", Json::array()) : Json::array();
+      if (std::any_of(rules.begin(), rules.end(), is_of_the_same)) continue;
+      const Status status =
+          client_
+              .post(path_with(wire::routes::kRetention, {{"ns", text_field(rule, "namespace")},
+                                                         {"select", text_field(rule, "select")},
+                                                         {"keep", text_field(rule, "keep")},
+                                                         {"yes", "true"}}),
+                    "", "text/plain")
+              .status();
+      if (status.code() == StatusCode::NotFound) {
+        std::fprintf(stderr, "edgecase: the rule of %s is not set: %s\n",
+                     printable(text_field(rule, "select")).c_str(),
+                     printable(status.message()).c_str());
+        continue;
+      }
+      EC_TRY(status);
+    }
+    return ok();
+  }
+
+  const BackupRequest& request_;
+  std::string directory_;
+  DaemonClient client_;
+  BackupIndex index_;
+};
+
+}  // namespace
+
+int run_restore(const BackupRequest& request) {
+  return Restore(request).run();
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,99 @@
+#include "query/pinned_moments.h"
+
+#include <pthread.h>
+
+#include <chrono>
+#include <vector>
+
+namespace edgecase::query {
+namespace {
+
+constexpr std::chrono::seconds kSweepPause{10};
+
+Status unknown(const std::string& name) {
+  return not_found("the moment " + name + " is not held any more");
+}
+
+}  // namespace
+
+PinnedMoments::~PinnedMoments() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ending_ = true;
+    ends_.notify_all();
+  }
+  if (watcher_.joinable()) watcher_.join();
+}
+
+Result<std::string> PinnedMoments::pin() {
+  sweep();
+  std::shared_ptr<const Snapshot> snapshot = engine_.snapshot();
+  const std::scoped_lock lock(mutex_);
+  if (moments_.size() == kMomentsMax) {
+    return busy("backups read " + std::to_string(kMomentsMax) +
+                " moments of the store already, wait for one to end");
+  }
+  std::string name = std::to_string(clock_.wall_ns()) + "-" + std::to_string(++pinned_);
+  moments_[name] = {std::move(snapshot), clock_.boot_ns()};
+  if (!watched_) {
+    if (watcher_.joinable()) watcher_.join();  // it has found nothing to watch, and ends
+    watched_ = true;
+    watcher_ = std::thread([this] { watch(); });
+    pthread_setname_np(watcher_.native_handle(), "moments");
+  }
+  return name;
+}
+
+Result<std::shared_ptr<const Snapshot>> PinnedMoments::use(const std::string& name) {
+  sweep();
+  const std::scoped_lock lock(mutex_);
+  const auto found = moments_.find(name);
+  if (found == moments_.end()) return unknown(name);
+  found->second.used_ns = clock_.boot_ns();
+  return found->second.snapshot;
+}
+
+Status PinnedMoments::release(const std::string& name) {
+  std::shared_ptr<const Snapshot> snapshot;  // let go of after the lock
+  const std::scoped_lock lock(mutex_);
+  const auto found = moments_.find(name);
+  if (found == moments_.end()) return unknown(name);
+  snapshot = std::move(found->second.snapshot);
+  moments_.erase(found);
+  return ok();
+}
+
+void PinnedMoments::sweep() {
+  std::vector<std::shared_ptr<const Snapshot>> left_behind;
+  const std::int64_t now_ns = clock_.boot_ns();
+  const std::scoped_lock lock(mutex_);
+  for (auto moment = moments_.begin(); moment != moments_.end();) {
+    // One that a request reads is in use.
+    const bool is_read = moment->second.snapshot.use_count() > 1;
+    if (is_read) moment->second.used_ns = now_ns;
+    if (now_ns - moment->second.used_ns <= kLeaseNs) {
+      ++moment;
+      continue;
+    }
+    left_behind.push_back(std::move(moment->second.snapshot));
+    moment = moments_.erase(moment);
+  }
+}
+
+std::size_t PinnedMoments::count() const {
+  const std::scoped_lock lock(mutex_);
+  return moments_.size();
+}
+
+void PinnedMoments::watch() {
+  std::unique_lock lock(mutex_);
+  while (!ending_ && !moments_.empty()) {
+    ends_.wait_for(lock, kSweepPause);
+    lock.unlock();
+    sweep();
+    lock.lock();
+  }
+  watched_ = false;
+}
+
+}  // namespace edgecase::query

@@ -1,0 +1,58 @@
+// Moments of the store that backups read, request by request: each is a snapshot with a name, held
+// until it is released or nobody has used it for kLeaseNs. A pinned moment keeps on the drives what
+// was replaced or deleted since, and a memtable in memory, so there are kMomentsMax at most.
+// Thread-safe; a thread of its own lets go of what was left behind, while there is any.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "edgecase/clock.h"
+#include "edgecase/engine.h"
+
+namespace edgecase::query {
+
+class PinnedMoments {
+ public:
+  static constexpr std::size_t kMomentsMax = 2;
+  static constexpr std::int64_t kLeaseNs = 600'000'000'000;
+
+  // Both outlive it.
+  PinnedMoments(Engine& engine, Clock& clock) : engine_(engine), clock_(clock) {}
+  ~PinnedMoments();
+
+  // Its name. Busy: kMomentsMax.
+  Result<std::string> pin();
+  // For a request; the lease begins anew. NotFound: released, or left behind.
+  Result<std::shared_ptr<const Snapshot>> use(const std::string& name);
+  // NotFound.
+  Status release(const std::string& name);
+  // Lets go of what nobody used for kLeaseNs.
+  void sweep();
+  std::size_t count() const;
+
+ private:
+  struct Moment {
+    std::shared_ptr<const Snapshot> snapshot;
+    std::int64_t used_ns = 0;  // by boot_ns()
+  };
+
+  void watch();
+
+  Engine& engine_;
+  Clock& clock_;
+  mutable std::mutex mutex_;
+  std::condition_variable ends_;
+  std::map<std::string, Moment> moments_;
+  std::uint64_t pinned_ = 0;  // ever
+  bool watched_ = false;
+  bool ending_ = false;
+  std::thread watcher_;
+};
+
+}  // namespace edgecase::query
