@@ -85,6 +85,8 @@ void add_readings_routes(Router& router, HttpContext& context);  // /readings, /
 void add_query_routes(Router& router, HttpContext& context);     // /query, /last, /series, ...
 void add_retention_routes(Router& router, HttpContext& context);
 void add_device_routes(Router& router, HttpContext& context);
+void add_audit_routes(Router& router, HttpContext& context);
+std::string audit_status_json(const HttpContext& context);  // "audit" of /api/v1/status
 void add_token_routes(Router& router, HttpContext& context);
 void add_status_routes(Router& router, HttpContext& context);  // /status, /healthz, /metrics, ...
 void add_page_route(Router& router);
