@@ -68,7 +68,9 @@ void AuditLog::stop() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
-  if (const Status flushed = flush(); !flushed.ok()) report("write", flushed);
+  Status status = flush();
+  if (status.ok()) status = write_checkpoint();
+  if (!status.ok()) report("write", status);
   write_head(HeadFile::Now);
   parts_.engine.set_commit_companion(nullptr);
 }
@@ -250,7 +252,7 @@ void AuditLog::add_to(WriteBatch& batch) {
     in_flight_head_.bytes += value.size();
     ++in_flight_;
   }
-  in_flight_has_head_ = stopping_ || in_flight_head_.sequence >= head_written_ + kHeadSpacing;
+  in_flight_has_head_ = in_flight_head_.sequence >= head_written_ + kHeadSpacing;
   if (in_flight_has_head_) batch.put(records_, kHeadKey, encode_mark(in_flight_head_));
 }
 
@@ -319,6 +321,17 @@ void AuditLog::note_unrecorded() {
     record.count = lost_ - std::exchange(lost_told_, lost_);
     push(record);
   }
+}
+
+Status AuditLog::write_checkpoint() {
+  WriteBatch batch;
+  {
+    const std::lock_guard lock(mutex_);
+    if (head_written_ == durable_.sequence) return ok();
+    head_written_ = durable_.sequence;
+    batch.put(records_, kHeadKey, encode_mark(durable_));
+  }
+  return parts_.engine.write(batch, Durability::Sync);
 }
 
 void AuditLog::write_head(HeadFile when) {

@@ -43,7 +43,7 @@ struct AuditOptions {
   Mode mode = Mode::Batched;
   std::int64_t retention_ns = INT64_MAX;      // older records are cut off; INT64_MAX: none
   std::uint64_t size_limit_bytes = 1u << 30;  // of all records; beyond it the oldest are cut off
-  std::string head_directory;                 // on the other drive
+  std::string head_directory = {};            // on the other drive
   bool runs_thread = true;                    // without it, tick() is called by somebody
 };
 
@@ -159,6 +159,7 @@ class AuditLog final : public CommitCompanion {
   void run();
   void watch_clock();
   void note_unrecorded();
+  Status write_checkpoint();
   enum class HeadFile : unsigned char { IfDue, Now };
   void write_head(HeadFile when);
   // audit_cut.cc

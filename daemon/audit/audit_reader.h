@@ -13,9 +13,11 @@
 namespace edgecase::audit {
 
 struct ListRequest {
-  std::optional<std::int64_t> from_ns, to_ns;
+  std::optional<std::int64_t> from_ns = {};
+  std::optional<std::int64_t> to_ns = {};
   // Records that are of this device, or may be (concerns()); empty: all.
-  std::string namespace_name, device;
+  std::string namespace_name = {};
+  std::string device = {};
   std::uint64_t limit = UINT64_MAX;
   bool descending = false;
 };

@@ -30,8 +30,8 @@ class Scribe final : public CommitCompanion {
 
 struct Store {
   Store() {
-    options.metadata_directory = "/m/metadata";
-    options.values_directory = "/m/values";
+    options.metadata_directory = "/m/store";
+    options.values_directory = "/v/store";
     open();
   }
   void open() {
@@ -44,7 +44,7 @@ struct Store {
   }
   bool has(const std::string& key) const { return engine->get(id, key, {}).ok(); }
 
-  MemoryFileSystem drive{{"/m/metadata", "/m/values"}};
+  MemoryFileSystem drive{{"/m", "/v"}};
   ManualClock clock;
   SeededRandom random{7};
   ManualExecutor executor;
