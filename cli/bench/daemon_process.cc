@@ -28,6 +28,7 @@ std::string configuration(const StoreDirectories& directories, const std::string
   text += "[storage]\nmetadata = \"" + directories.metadata + "\"\n";
   text += "values = \"" + directories.values + "\"\n";
   text += "[http]\nsocket = \"" + socket + "\"\nlisten = \"\"\n";
+  if (!options.audit_mode.empty()) text += "[audit]\nmode = \"" + options.audit_mode + "\"\n";
   text += "[mqtt]\nbroker = \"" + options.broker + "\"\n";
   if (options.listens_for_mqtt) text += "listen = \"127.0.0.1:0\"\n";
   text += "[[mqtt.rule]]\ntopic = \"sensors/{device}/{sensor}\"\n";

@@ -16,6 +16,7 @@ struct DaemonOptions {
   std::string values_parent;
   std::string broker;             // "mqtt://127.0.0.1:PORT"; empty: none
   bool listens_for_mqtt = false;  // on a port of the system's choice, see mqtt_endpoint()
+  std::string audit_mode = {};    // empty: the daemon's own
 };
 
 class DaemonProcess {

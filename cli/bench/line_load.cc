@@ -33,8 +33,8 @@ Status send_some(const Endpoint& endpoint, const std::vector<std::string>& reque
                         client.exchange(requests[index], [&body](std::string_view piece) {
                           body.append(piece.substr(0, 200));
                         }));
-    if (answer.status != 204) {
-      return io_error("HTTP " + std::to_string(answer.status) + " to a write: " + body);
+    if (answer.status / 100 != 2) {
+      return io_error("HTTP " + std::to_string(answer.status) + " to a request: " + body);
     }
     own.latency.add(static_cast<std::uint64_t>((SteadyClock::now() - begun).count()));
     own.bytes += requests[index].size() - requests[index].find("\r\n\r\n") - 4;

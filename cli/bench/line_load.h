@@ -22,7 +22,7 @@ struct LoadResult {
 std::vector<std::string> make_write_requests(const std::vector<std::string>& bodies,
                                              const std::string& database);
 
-// Each request goes once, in order, to whichever connection is free. Every answer must be 204. With
+// Each request goes once, in order, to whichever connection is free. Every answer must be 2xx. With
 // `seconds` above 0 it stops after them. Cancelled on Ctrl-C.
 Result<LoadResult> send_all(const Endpoint& endpoint, const std::vector<std::string>& requests,
                             std::uint32_t connections, double seconds);

@@ -28,6 +28,7 @@ void add_namespace_command(CLI::App& app, Action& action);
 void add_retention_command(CLI::App& app, Action& action);
 void add_device_command(CLI::App& app, Action& action);
 void add_report_command(CLI::App& app, Action& action);
+void add_audit_command(CLI::App& app, Action& action);
 void add_token_command(CLI::App& app, Action& action);
 void add_check_command(CLI::App& app, Action& action);
 void add_inspect_command(CLI::App& app, Action& action);

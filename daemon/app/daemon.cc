@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "app/audit_setup.h"
 #include "app/listener_tls.h"
 #include "auth/authenticator.h"
 #include "catalog/catalog.h"
@@ -111,6 +112,7 @@ struct Daemon::State {
   observe::EngineEvents events;
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Engine> engine;
+  std::unique_ptr<audit::AuditLog> audit;
   std::unique_ptr<catalog::Catalog> catalog;
   std::unique_ptr<catalog::DeviceIndex> devices;
   std::unique_ptr<retention::RetentionService> retention;
@@ -131,6 +133,7 @@ Daemon::~Daemon() {
   state_->http.reset();
   if (state_->mqtt_listener) state_->mqtt_listener->stop();
   if (state_->mqtt) state_->mqtt->stop();
+  note_stop(*state_->audit);
 }
 
 std::string Daemon::mqtt_status_json(const State& state) {
@@ -180,6 +183,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                                 *state.executor, state.events};
   EC_ASSIGN_OR_RETURN(state.engine,
                       Engine::open(engine_options(configuration.settings), environment));
+  EC_ASSIGN_OR_RETURN(state.audit, open_audit_log(state.settings, *state.engine, logger));
   EC_ASSIGN_OR_RETURN(state.catalog,
                       catalog::Catalog::open(*state.engine, {.namespaces = limits.namespaces,
                                                              .devices = limits.devices,
@@ -198,8 +202,9 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                                                                   ? auth::InsecureAccess::Allowed
                                                                   : auth::InsecureAccess::Refused);
   EC_TRY(check_reach(configuration, *state.tokens, logger));
-  state.ingest = std::make_unique<ingest::IngestPipeline>(
-      *state.engine, *state.catalog, system_clock(), state.retention.get(), state.devices.get());
+  state.ingest = std::make_unique<ingest::IngestPipeline>(*state.engine, *state.catalog,
+                                                          system_clock(), state.retention.get(),
+                                                          state.devices.get(), state.audit.get());
   state.query =
       std::make_unique<query::QueryService>(*state.engine, *state.catalog, state.devices.get());
 
@@ -231,6 +236,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                               .metrics = metrics,
                               .logger = logger};
   parts.tcp_channels = std::move(channels);
+  parts.audit = state.audit.get();
   EC_TRY(start_mqtt_listener(state, logger));
   if (state.mqtt_listener) mqtt::register_metrics(*state.mqtt_listener, metrics);
   if (state.mqtt || state.mqtt_listener) {

@@ -73,6 +73,8 @@ struct LimitSettings {
 
 struct AuditSettings {
   std::string mode = "batched";
+  std::string retention = "180d";
+  std::uint64_t size_limit_bytes = 1u << 30;
 };
 
 struct Settings {

@@ -108,7 +108,11 @@ const std::array kTable = {
 
     Setting{"audit.mode", SettingKind::Choice, EC_MEMBER(std::string, audit.mode),
             "When the audit log is durable: batched (1 s) or strict (before the answer).", 0, 0,
-            "off|batched|strict", Support::Accepted, "this version keeps no audit log"},
+            "off|batched|strict"},
+    Setting{"audit.retention", SettingKind::Duration, EC_MEMBER(std::string, audit.retention),
+            "How long records of the audit log are kept."},
+    Setting{"audit.size-limit", SettingKind::Size, EC_MEMBER(std::uint64_t, audit.size_limit_bytes),
+            "All records of the audit log; beyond it the oldest go.", kMiB, kTiB},
 };
 
 #undef EC_MEMBER

@@ -101,6 +101,8 @@ void add_query_routes(Router& router, HttpContext& context);     // /query, /las
 void add_tail_route(Router& router, HttpContext& context);
 void add_retention_routes(Router& router, HttpContext& context);
 void add_device_routes(Router& router, HttpContext& context);
+void add_audit_routes(Router& router, HttpContext& context);
+std::string audit_status_json(const HttpContext& context);  // "audit" of /api/v1/status
 void add_token_routes(Router& router, HttpContext& context);
 void add_report_route(Router& router, HttpContext& context);
 void add_backup_routes(Router& router, HttpContext& context);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "config/validate.h"
+#include "http/audit_recorder.h"
 #include "http/credentials.h"
 #include "http/http_front.h"
 #include "http/http_routes.h"
@@ -210,6 +211,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
   add_device_routes(s.router, context);
   add_retention_routes(s.router, context);
   add_token_routes(s.router, context);
+  add_audit_routes(s.router, context);
+  record_requests(s.router, context);
   add_status_routes(s.router, context);
   EC_ASSIGN_OR_RETURN(s.front,
                       Front::start(front_options(settings), std::move(listeners), s.router));

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "audit/audit_log.h"
 #include "auth/authenticator.h"
 #include "catalog/catalog.h"
 #include "catalog/device_index.h"
@@ -49,6 +50,7 @@ struct HttpServerParts {
       {};  // a JSON object
 
   net::ChannelMaker tcp_channels = {};  // of http.listen
+  audit::AuditLog* audit = nullptr;     // null: nothing is recorded
 };
 
 class HttpServer {

@@ -84,6 +84,7 @@ Result<Json> set_rule(HttpContext& context, const Call& call) {
                             " readings of " + selector.device + "/" + selector.sensor +
                             " at once; if that is meant, say yes=true");
   EC_TRY(context.parts.retention.set(rule));
+  call.exchange.audit.count = preview.count;
   Json json = rule_json(rule);
   json["erased_readings"] = preview.count;
   return json;

@@ -90,6 +90,10 @@ void Router::on_authenticate(std::function<Result<auth::Principal>(const Exchang
   authenticate_ = std::move(authenticate);
 }
 
+void Router::on_run(RunHooks hooks) {
+  hooks_ = std::move(hooks);
+}
+
 bool Router::answer(Exchange& exchange) {
   bool close = !exchange.keep_alive;
   const bool complete =
@@ -170,7 +174,6 @@ bool Router::admit(const Route& route, Call& call) {
         "a token in a URL ends up in logs: send it in the header Authorization, and revoke it"));
     return false;
   }
-  call.exchange.principal = call.exchange.connection;
   if (route.access == Access::Open || !authenticate_) return true;
   auto principal = authenticate_(call.exchange);
   if (principal.ok()) {
@@ -191,10 +194,21 @@ bool Router::admit(const Route& route, Call& call) {
 }
 
 void Router::run(const Route& route, Call& call) {
+  call.exchange.principal = call.exchange.connection;
+  handle(route, call);
+  if (hooks_.after) hooks_.after(call, route.effect);
+}
+
+void Router::handle(const Route& route, Call& call) {
   if (const Status status = check_site(call.exchange.head, route.effect, own_name_); !status.ok()) {
     return call.answer_error(status);
   }
   if (!admit(route, call)) return;
+  if (hooks_.before) {
+    if (const Status status = hooks_.before(call, route.effect); !status.ok()) {
+      return call.answer_error(status);
+    }
+  }
   route.handler(call);
   if (!is_long(call.response)) return;
   // Its reader may be slow, and then a worker waits: not all of them at once.

@@ -21,6 +21,12 @@
 
 namespace edgecase::http {
 
+// What a handler has to say for the audit log beside what the parameters do. No values, no names.
+struct AuditNote {
+  std::string detail;
+  std::uint64_t count = 0;  // readings
+};
+
 // One request that is complete, and the way its answer takes. Lives while it is answered.
 struct Exchange {
   const RequestHead& head;
@@ -30,6 +36,7 @@ struct Exchange {
   net::BudgetShare long_answer;    // of the workers that may wait for readers
   bool keep_alive = true;          // in: what the client asked for; out: what it gets
   auth::Principal principal = {};  // who asks, once the router has found out
+  AuditNote audit = {};
 };
 
 // Whether a route is there for whoever can connect.
@@ -52,6 +59,14 @@ struct Call {
   void answer_error(const Status& status);
 };
 
+// Called around a route that was found: `before` its handler, once it is known who asks (an error
+// is the answer then), and `after` it, when the answer is there and nothing of it was sent; also
+// when the handler did not run.
+struct RunHooks {
+  std::function<Status(const Call&, Effect)> before;
+  std::function<void(Call&, Effect)> after;
+};
+
 class Router final : private httplib::Server {
  public:
   using Handler = std::function<void(Call&)>;
@@ -64,6 +79,7 @@ class Router final : private httplib::Server {
   // Asked who it is that asks, before every route that is not open; without it, whoever connects.
   // NotAllowed is answered with 401, Busy with 429.
   void on_authenticate(std::function<Result<auth::Principal>(const Exchange&)> authenticate);
+  void on_run(RunHooks hooks);
   // Told each answer's status.
   void on_answer(std::function<void(int http_status)> observer);
 
@@ -86,6 +102,7 @@ class Router final : private httplib::Server {
   void dispatch(const httplib::Request& request, httplib::Response& response);
   const Methods* find(const std::string& path) const;
   void run(const Route& route, Call& call);
+  void handle(const Route& route, Call& call);
   bool admit(const Route& route, Call& call);
 
   const std::string own_name_;
@@ -93,6 +110,7 @@ class Router final : private httplib::Server {
   std::map<std::string, Methods, std::less<>> prefixes_;
   std::function<void(int)> observer_;
   std::function<Result<auth::Principal>(const Exchange&)> authenticate_;
+  RunHooks hooks_;
 };
 
 }  // namespace edgecase::http

@@ -181,6 +181,7 @@ void get_status(HttpContext& context, Call& call) {
   json["http"] = {{"connections", context.connections ? context.connections() : 0},
                   {"in_flight_bytes", context.in_flight_bytes ? context.in_flight_bytes() : 0}};
   json["mqtt"] = mqtt_status(context);
+  json["audit"] = Json::parse(audit_status_json(context));
   call.answer_json(200, wire::dump(json));
 }
 

@@ -73,6 +73,7 @@ Status answer_tail(HttpContext& context, Call& call) {
     return true;
   });
   call.response.set_header(wire::routes::kCursorHeader, cursor_text(page.next));
+  call.exchange.audit.count = count;
   call.response.set_header(wire::routes::kReadingsHeader, std::to_string(count));
   if (page.gap || page.missed > 0) {
     call.response.set_header(wire::routes::kMissedHeader,

@@ -70,6 +70,7 @@ Result<Json> create(HttpContext& context, const Call& call) {
   EC_ASSIGN_OR_RETURN(const auto ends_ns, end_parameter(context, call, "expires"));
   EC_ASSIGN_OR_RETURN(const auth::TokenStore::Created created,
                       context.parts.authenticator.tokens().create(scopes, ends_ns));
+  call.exchange.audit.detail = "token " + created.id;
   context.parts.logger.info("access", "token " + created.id + " made by " + call.principal().name);
   return Json{
       {"id", created.id}, {"token", created.text}, {"expires", wire::time_or_null(ends_ns)}};

@@ -1,5 +1,6 @@
 #include "ingest/ingest_pipeline.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <tuple>
@@ -28,22 +29,69 @@ Status check_values(const std::vector<wire::Reading>& readings) {
   return ok();
 }
 
+constexpr std::string_view kOperation = "ingest";
+
+// One for up to audit::kTargetsMax devices of one namespace.
+std::vector<audit::Record> records_of(audit::AuditLog& log, const auth::Principal& principal,
+                                      const std::vector<wire::Reading>& readings,
+                                      const std::vector<catalog::SeriesId>& ids) {
+  struct Run {
+    NamespaceId namespace_id;
+    std::uint32_t device;
+    std::size_t first;
+    std::uint64_t count;
+  };
+  const auto device_of = [](const Run& run) { return std::pair(run.namespace_id, run.device); };
+  std::vector<Run> runs;
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    const Run next{ids[i].namespace_id, ids[i].device, i, 1};
+    if (!runs.empty() && device_of(runs.back()) == device_of(next)) {
+      ++runs.back().count;
+    } else {
+      runs.push_back(next);
+    }
+  }
+  std::sort(runs.begin(), runs.end(),
+            [&device_of](const Run& a, const Run& b) { return device_of(a) < device_of(b); });
+  std::vector<audit::Record> records;
+  const Run* last = nullptr;
+  for (const Run& run : runs) {
+    const wire::Reading& reading = readings[run.first];
+    if (last == nullptr || last->namespace_id != run.namespace_id ||
+        (records.back().targets.size() == audit::kTargetsMax && last->device != run.device)) {
+      records.push_back(audit::record_of(kOperation, principal));
+      records.back().namespace_name = reading.namespace_name;
+    } else if (last->device == run.device) {
+      records.back().targets.back().count += run.count;
+      records.back().count += run.count;
+      continue;
+    }
+    last = &run;
+    records.back().targets.push_back(
+        {log.device_pseudonym(run.namespace_id, run.device, reading.namespace_name, reading.device),
+         run.count});
+    records.back().count += run.count;
+  }
+  return records;
+}
+
 }  // namespace
 
 IngestPipeline::IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock,
                                retention::RetentionService* retention,
-                               catalog::DeviceIndex* devices)
+                               catalog::DeviceIndex* devices, audit::AuditLog* audit)
     : engine_(engine),
       catalog_(catalog),
       clock_(clock),
       retention_(retention),
       devices_(devices),
+      audit_(audit != nullptr && audit->is_on() ? audit : nullptr),
       feed_(clock) {}
 
 Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch) {
   const std::vector<wire::Reading>& readings = batch.batch().readings;
   if (readings.empty()) return ok();
-  Status status = store(readings);
+  Status status = store(batch);
   if (status.ok()) {
     batches_.fetch_add(1, std::memory_order_relaxed);
     readings_.fetch_add(readings.size(), std::memory_order_relaxed);
@@ -77,16 +125,18 @@ IngestPipeline::Counters IngestPipeline::counters() const {
           failed_batches_.load(std::memory_order_relaxed)};
 }
 
-Status IngestPipeline::store(const std::vector<wire::Reading>& readings) {
+Status IngestPipeline::store(const auth::AuthorizedBatch& batch) {
+  const std::vector<wire::Reading>& readings = batch.batch().readings;
   EC_TRY(check_values(readings));
   std::vector<catalog::SeriesId> ids;
   catalog::CatalogAdditions additions;
   EC_TRY(catalog_.resolve(readings, ids, additions));
   if (devices_ != nullptr && !additions.empty()) EC_TRY(introduce(readings));
-  if (retention_ == nullptr) return write(readings, take_times(readings, ids), ids, additions);
+  const Resolved resolved{ids, additions};
+  if (retention_ == nullptr) return write(batch, take_times(readings, ids), resolved);
   const std::uint64_t generation = retention_->generation();
   EC_TRY(retention_->cover(readings, ids, !additions.empty()));
-  EC_TRY(write(readings, take_times(readings, ids), ids, additions));
+  EC_TRY(write(batch, take_times(readings, ids), resolved));
   if (additions.empty() || retention_->generation() == generation) return ok();
   return retention_->cover(readings, ids, true);
 }
@@ -112,10 +162,10 @@ Status IngestPipeline::introduce(const std::vector<wire::Reading>& readings) {
   return ok();
 }
 
-Status IngestPipeline::write(const std::vector<wire::Reading>& readings,
-                             const std::vector<std::int64_t>& times,
-                             const std::vector<catalog::SeriesId>& ids,
-                             const catalog::CatalogAdditions& additions) {
+Status IngestPipeline::write(const auth::AuthorizedBatch& batch,
+                             const std::vector<std::int64_t>& times, const Resolved& resolved) {
+  const std::vector<wire::Reading>& readings = batch.batch().readings;
+  const auto& [ids, additions] = resolved;
   WriteBatch piece;
   additions.append_to(piece);
   piece.reserve(readings.size(),
@@ -133,10 +183,31 @@ Status IngestPipeline::write(const std::vector<wire::Reading>& readings,
     wire::encode_reading_key({ids[i].device, ids[i].sensor, times[i]}, key);
     piece.put(ids[i].namespace_id, ByteView(key, sizeof key), value);
   }
-  EC_TRY(engine_.write(piece, Durability::Sync));
-  catalog_.confirm(additions);
+  if (audit_ != nullptr) {
+    EC_TRY(write_recorded(batch, resolved, piece));
+  } else {
+    EC_TRY(engine_.write(piece, Durability::Sync));
+    catalog_.confirm(additions);
+  }
   feed_.publish(readings, times);
   return ok();
+}
+
+// The records wait when the commit begins, and are in its sync.
+Status IngestPipeline::write_recorded(const auth::AuthorizedBatch& batch, const Resolved& resolved,
+                                      const WriteBatch& piece) {
+  std::vector<audit::Record> records =
+      records_of(*audit_, batch.principal(), batch.batch().readings, resolved.ids);
+  EC_ASSIGN_OR_RETURN(const audit::Ticket ticket, audit_->append(std::move(records)));
+  const Status written = engine_.write(piece, Durability::Sync);
+  if (!written.ok()) {
+    audit::Record failed = audit::record_of(kOperation, batch.principal());
+    failed.count = batch.batch().readings.size();
+    audit_->amend(ticket, std::move(failed), written);
+    return written;
+  }
+  catalog_.confirm(resolved.additions);
+  return audit_->settle(ticket);
 }
 
 std::vector<std::int64_t> IngestPipeline::take_times(const std::vector<wire::Reading>& readings,

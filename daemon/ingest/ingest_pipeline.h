@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "audit/audit_log.h"
 #include "auth/authorize.h"
 #include "catalog/catalog.h"
 #include "catalog/device_index.h"
@@ -19,10 +20,11 @@ namespace edgecase::ingest {
 
 class IngestPipeline {
  public:
-  // `retention` may be null: then nothing expires. All outlive the pipeline.
+  // `retention` may be null: then nothing expires. `audit` may: then nothing is recorded. All
+  // outlive the pipeline.
   IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock,
                  retention::RetentionService* retention = nullptr,
-                 catalog::DeviceIndex* devices = nullptr);
+                 catalog::DeviceIndex* devices = nullptr, audit::AuditLog* audit = nullptr);
 
   // Ok: every reading of the batch is durable (fsynced; concurrent callers share one fsync).
   // Otherwise none is stored, as long as the batch's encoding fits the engine's
@@ -38,6 +40,8 @@ class IngestPipeline {
   // Whether ingest() would refuse the batch for what is in it: a value, a name, a limit of the
   // catalog. Writes nothing. Errors: InvalidArgument, Busy, the engine's (a new namespace).
   Status check(const auth::AuthorizedBatch& batch);
+  // Null: nothing is recorded.
+  audit::AuditLog* audit() const { return audit_; }
 
   // The wall clock, moved on where it must be so that no two calls, and no reading that ingest()
   // stamps, get the same. For who knows better than ingest() when a reading arrived.
@@ -59,10 +63,15 @@ class IngestPipeline {
 
  private:
   Status introduce(const std::vector<wire::Reading>& readings);
-  Status store(const std::vector<wire::Reading>& readings);
-  Status write(const std::vector<wire::Reading>& readings, const std::vector<std::int64_t>& times,
-               const std::vector<catalog::SeriesId>& ids,
-               const catalog::CatalogAdditions& additions);
+  struct Resolved {
+    const std::vector<catalog::SeriesId>& ids;
+    const catalog::CatalogAdditions& additions;
+  };
+  Status store(const auth::AuthorizedBatch& batch);
+  Status write(const auth::AuthorizedBatch& batch, const std::vector<std::int64_t>& times,
+               const Resolved& resolved);
+  Status write_recorded(const auth::AuthorizedBatch& batch, const Resolved& resolved,
+                        const WriteBatch& piece);
   std::vector<std::int64_t> take_times(const std::vector<wire::Reading>& readings,
                                        const std::vector<catalog::SeriesId>& ids);
   std::int64_t take_arrival_times(std::int64_t count);
@@ -72,6 +81,7 @@ class IngestPipeline {
   Clock& clock_;
   retention::RetentionService* const retention_;
   catalog::DeviceIndex* const devices_;
+  audit::AuditLog* const audit_;
   ReadingFeed feed_;
   std::atomic<std::int64_t> last_arrival_ns_{std::numeric_limits<std::int64_t>::min()};
   std::atomic<std::uint64_t> batches_{0}, readings_{0}, failed_batches_{0};

@@ -121,8 +121,14 @@ Json location(std::uint64_t without_location) {
       "values on one drive, all else on the other; nothing is sent elsewhere");
 }
 
-Json monitoring() {
-  return absent_feature("monitoring and logging", "this version keeps no audit log");
+Json monitoring(const config::AuditSettings& settings) {
+  constexpr const char* kName = "monitoring and logging";
+  if (settings.mode == "off") return absent_feature(kName, "audit.mode is off");
+  const bool strict = settings.mode == "strict";
+  return feature(kName, strict ? "real-time" : "eventual", "",
+                 strict ? "what is stored, read, changed and denied is recorded before the answer"
+                        : "what is stored, read, changed and denied is recorded within 1 s "
+                          "(audit.mode = \"strict\": before the answer)");
 }
 
 }  // namespace
@@ -174,8 +180,8 @@ Result<ComplianceReport::Stored> ComplianceReport::look() const {
 }
 
 Json ComplianceReport::features(const Stored& stored) const {
-  return Json::array({deletion(parts_.settings, stored.series_kept_forever), monitoring(),
-                      indexing(stored.devices_without_owner),
+  return Json::array({deletion(parts_.settings, stored.series_kept_forever),
+                      monitoring(parts_.settings.audit), indexing(stored.devices_without_owner),
                       access(parts_.settings, parts_.tokens.any()), encryption(parts_.settings),
                       location(stored.devices_without_location)});
 }
@@ -188,6 +194,7 @@ Json ComplianceReport::settings_json() const {
           {"storage.values", settings.storage.values},
           {"http.listen", settings.http.listen},
           {"http.tls", !settings.http.tls_cert.empty()},
+          {"audit.mode", settings.audit.mode},
           {"http.allow-insecure", settings.http.allow_insecure},
           {"mqtt.broker", settings.mqtt.broker},
           {"mqtt.listen", settings.mqtt.listen},

@@ -55,6 +55,7 @@ class EngineImpl final : public Engine {
   std::shared_ptr<const Snapshot> snapshot() override;
   Status flush() override;
   Status compact(const std::vector<NamespaceId>& ids, const KeyRange& range) override;
+  void set_commit_companion(CommitCompanion* companion) override;
   Status set_retention(std::span<const RetentionRule> rules) override;
   std::vector<RetentionRule> retention_rules() const override;
   std::int64_t expiry_now_ns() override;
@@ -105,6 +106,7 @@ class EngineImpl final : public Engine {
   void wake_next() EC_REQUIRES(mutex_);
   void take_group() EC_REQUIRES(mutex_);
   void commit_group();
+  bool ask_companion();
   std::size_t commit_run(std::size_t begin);
   Status append_run(std::size_t begin, std::size_t end, bool wants_sync);
   Status log_run(std::size_t begin, std::size_t end, bool wants_sync);
@@ -171,12 +173,16 @@ class EngineImpl final : public Engine {
 
   // The leader's.
   std::vector<Writer*> group_;
+  WriteBatch companion_batch_;
+  Writer companion_writer_;
   std::vector<std::optional<GroupCodec>> codecs_;  // by namespace, as far as asked for
   std::shared_ptr<Memtable> active_;               // the one in view_
   SequenceNumber last_sequence_ = 0;
   std::int64_t heal_not_before_ns_ = 0;  // boot time
   std::int64_t heal_delay_ns_ = 0;
   std::int64_t owed_ns_ = 0;  // of pauses; less than 0: they were longer than asked for
+
+  std::atomic<CommitCompanion*> companion_{nullptr};  // changed by who is at the queue's front
 
   mutable Mutex mutex_;
   std::deque<Writer*> writers_ EC_GUARDED_BY(mutex_);

@@ -72,7 +72,7 @@ Result<std::uint64_t> EngineImpl::check_entries(ByteView payload) const {
 
 Status EngineImpl::write(const WriteBatch& batch, Durability durability) {
   EC_TRY(check_batch(batch));
-  if (batch.count() == 0) return ok();
+  if (batch.count() == 0 && companion_.load() == nullptr) return ok();
   Writer writer;
   writer.batch = &batch;
   writer.durability = durability;
@@ -87,6 +87,16 @@ Status EngineImpl::write(const WriteBatch& batch, Durability durability) {
   lock.lock();
   finish_group();
   return std::move(writer.status);
+}
+
+void EngineImpl::set_commit_companion(CommitCompanion* companion) {
+  Writer writer;
+  MutexLock lock(mutex_);
+  writers_.push_back(&writer);
+  wait_for_turn(writer);
+  companion_.store(companion);
+  writers_.pop_front();
+  wake_next();
 }
 
 // Until it is done or at the front of the queue.
@@ -125,6 +135,7 @@ void EngineImpl::finish_group() {
 void EngineImpl::commit_group() {
   add_alone(commit_groups_, 1);
   const std::uint64_t bytes_before = user_bytes_written_.load(std::memory_order_relaxed);
+  const bool accompanied = ask_companion();
   for (std::size_t at = 0; at < group_.size();) {
     const Status prepared = prepare_for(*group_[at]->batch);
     if (!prepared.ok()) {
@@ -133,7 +144,29 @@ void EngineImpl::commit_group() {
     }
     at = commit_run(at);
   }
+  if (accompanied) {
+    group_.erase(group_.begin());
+    companion_.load()->committed(companion_writer_.status);
+  }
   keep_pace(user_bytes_written_.load(std::memory_order_relaxed) - bytes_before);
+}
+
+// True: what it adds is the first of the group now.
+bool EngineImpl::ask_companion() {
+  CommitCompanion* const companion = companion_.load();
+  if (companion == nullptr) return false;
+  companion_batch_.clear();
+  companion->add_to(companion_batch_);
+  if (companion_batch_.count() == 0) return false;
+  companion_writer_.batch = &companion_batch_;
+  companion_writer_.durability = Durability::Sync;
+  companion_writer_.status = check_batch(companion_batch_);
+  if (companion_writer_.status.ok()) {
+    group_.insert(group_.begin(), &companion_writer_);
+    return true;
+  }
+  companion->committed(companion_writer_.status);
+  return false;
 }
 
 std::size_t EngineImpl::commit_run(std::size_t begin) {
@@ -151,7 +184,7 @@ std::size_t EngineImpl::commit_run(std::size_t begin) {
   for (std::size_t i = begin; i < end; ++i) {
     Writer& writer = *group_[i];
     writer.status = logged;
-    if (!logged.ok()) continue;
+    if (!logged.ok() || writer.batch->count() == 0) continue;
     const SequenceNumber first = last_sequence_ + 1;
     apply_batch(first, writer.batch->encoded());
     add_alone(batches_, 1);
@@ -180,6 +213,7 @@ Status EngineImpl::log_run(std::size_t begin, std::size_t end, bool wants_sync) 
   SequenceNumber first = last_sequence_ + 1;
   for (std::size_t i = begin; i < end; ++i) {
     const WriteBatch& batch = *group_[i]->batch;
+    if (batch.count() == 0) continue;
     EC_TRY(wal_->append(first, first + batch.count() - 1, batch.encoded()));
     first += batch.count();
   }

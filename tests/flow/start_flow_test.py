@@ -87,10 +87,6 @@ class StartFlow(unittest.TestCase):
             self.assertEqual(self.place.cli("write", "a/b", "1").returncode, 0)
             self.assertEqual(daemon.stop(), 0)
 
-    def test_what_is_ignored_is_said_at_start(self):
-        self.place.write_config(more='[audit]\nmode = "strict"\n')
-        self.assertIn("audit.mode: this version keeps no audit log", self.start().log())
-
     def test_bad_configurations_are_one_line_and_exit_code_2(self):
         path = self.place.path
         with open(os.path.join(path, "file"), "w", encoding="utf-8"):

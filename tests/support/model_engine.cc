@@ -18,6 +18,7 @@ struct ModelEngine::State {
   engine::RetentionRules rules;
   std::int64_t now_ns = 0;
   std::size_t open_views = 0;
+  CommitCompanion* companion = nullptr;
 };
 
 namespace {
@@ -174,8 +175,28 @@ std::vector<NamespaceInfo> ModelEngine::namespaces() const {
 
 Status ModelEngine::write(const WriteBatch& batch, Durability durability) {
   const std::lock_guard lock(state_->mutex);
-  if (!state_->every_write.ok()) return state_->every_write;
-  if (!state_->next_write.ok()) return std::exchange(state_->next_write, ok());
+  Status failure = state_->every_write;
+  if (failure.ok()) failure = std::exchange(state_->next_write, ok());
+  if (state_->companion != nullptr) {
+    WriteBatch added;
+    state_->companion->add_to(added);
+    if (added.count() > 0) state_->companion->committed(failure.ok() ? apply(added) : failure);
+  }
+  EC_TRY(failure);
+  if (batch.count() > 0) EC_TRY(apply(batch));
+  ++state_->stats.batches;
+  state_->stats.entries_written += batch.count();
+  if (durability == Durability::Sync) ++state_->stats.wal_syncs;
+  return ok();
+}
+
+void ModelEngine::set_commit_companion(CommitCompanion* companion) {
+  const std::lock_guard lock(state_->mutex);
+  state_->companion = companion;
+}
+
+// Under the mutex.
+Status ModelEngine::apply(const WriteBatch& batch) {
   if (batch.over_limit() || batch.size_bytes() > kBatchSizeMaxBytes) {
     return invalid_argument("batch is over a limit");
   }
@@ -201,9 +222,6 @@ Status ModelEngine::write(const WriteBatch& batch, Durability durability) {
     state_->stats.user_bytes_written += entry->key.size() + entry->value.size();
     ++state_->stats.last_sequence;
   }
-  ++state_->stats.batches;
-  state_->stats.entries_written += batch.count();
-  if (durability == Durability::Sync) ++state_->stats.wal_syncs;
   return ok();
 }
 

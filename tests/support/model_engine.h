@@ -35,6 +35,7 @@ class ModelEngine final : public Engine {
   Result<NamespaceInfo> find_namespace(std::string_view name) const override;
   std::vector<NamespaceInfo> namespaces() const override;
   Status write(const WriteBatch& batch, Durability durability) override;
+  void set_commit_companion(CommitCompanion* companion) override;
   Result<Bytes> get(NamespaceId namespace_id, ByteView key, const ReadOptions& options) override;
   Result<std::unique_ptr<Iterator>> scan(NamespaceId namespace_id, const KeyRange& range,
                                          const ReadOptions& options) override;
@@ -64,6 +65,7 @@ class ModelEngine final : public Engine {
 
  private:
   struct State;
+  Status apply(const WriteBatch& batch);
   Result<std::shared_ptr<Map>> contents(NamespaceId namespace_id, const ReadOptions& options);
   std::shared_ptr<State> state_;  // views drop what they hold under its mutex
 };

@@ -20,12 +20,13 @@ ENGINE = {
 }
 
 # The same for the daemon; every folder sees the face.
-_SERVICES = ["wire", "auth", "catalog", "observe"]
+_SERVICES = ["wire", "auth", "catalog", "observe", "audit"]
 DAEMON = {
     "wire": [],
     "config": ["wire"],
     "observe": ["wire"],
     "auth": ["wire"],
+    "audit": ["wire", "auth", "observe"],
     "catalog": ["wire"],
     "retention": ["wire", "catalog"],
     "ingest": _SERVICES + ["retention"],

@@ -252,9 +252,17 @@ void Conversation::on_connect(std::string_view body) {
   if (reason == ReasonCode::Success) {
     reason = log_in(packet, denied);
     why = denied;
+    if (reason != ReasonCode::Success) note_denied(reason);
   }
   if (reason != ReasonCode::Success) return refuse_connect(packet.version, reason, why);
   welcome(packet);
+}
+
+void Conversation::note_denied(ReasonCode reason) {
+  audit::AuditLog* const audit = parts_.pipeline.audit();
+  if (audit == nullptr) return;
+  if (reason == ReasonCode::ConnectionRateExceeded) return audit->note_throttled();
+  audit->note_denied("mqtt.connect", principal_, "", "");
 }
 
 // The password is a token and the username its id. Other credentials mean nothing to who needs

@@ -100,6 +100,7 @@ class Conversation {
 
   void handle(const FixedHeader& header, std::string_view body, MessageGroup& group);
   void on_connect(std::string_view body);
+  void note_denied(ReasonCode reason);
   ReasonCode log_in(const ConnectPacket& packet, std::string& why);
   void welcome(const ConnectPacket& packet);
   void refuse_connect(ProtocolVersion version, ReasonCode reason, std::string_view why);

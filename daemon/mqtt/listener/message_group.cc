@@ -39,7 +39,7 @@ void MessageGroup::add(const IncomingPublish& message, const std::vector<TopicRu
     ++counters_.ignored;
     return;
   }
-  if (message.principal != nullptr && !check_scope(*message.principal, added)) return;
+  if (message.principal != nullptr && !check_scope(*message.principal, pipeline, added)) return;
   added.readings = static_cast<std::uint32_t>(batch_.readings.size()) - added.first_reading;
   bytes_ += added.readings * kReadingBytes;
   if (decoded.has_time) return;
@@ -51,10 +51,16 @@ void MessageGroup::add(const IncomingPublish& message, const std::vector<TopicRu
 }
 
 // A message is stored whole or not at all: one reading outside the scope, and none is.
-bool MessageGroup::check_scope(const auth::Principal& principal, GroupMessage& added) {
+bool MessageGroup::check_scope(const auth::Principal& principal, ingest::IngestPipeline& pipeline,
+                               GroupMessage& added) {
   for (std::size_t i = added.first_reading; i < batch_.readings.size(); ++i) {
-    const Status status = auth::authorize_write(principal, batch_.readings[i]);
+    const wire::Reading& reading = batch_.readings[i];
+    const Status status = auth::authorize_write(principal, reading);
     if (status.ok()) continue;
+    if (pipeline.audit() != nullptr) {
+      pipeline.audit()->note_denied("mqtt.publish", principal, reading.namespace_name,
+                                    reading.device);
+    }
     batch_.readings.resize(added.first_reading);
     added.reason_text = batch_.keep(status.message());
     added.reason = ReasonCode::NotAuthorized;

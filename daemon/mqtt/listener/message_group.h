@@ -70,7 +70,8 @@ class MessageGroup {
 
  private:
   GroupMessage& append(const IncomingPublish& message);
-  bool check_scope(const auth::Principal& principal, GroupMessage& added);
+  bool check_scope(const auth::Principal& principal, ingest::IngestPipeline& pipeline,
+                   GroupMessage& added);
 
   wire::ReadingBatch batch_;
   std::vector<GroupMessage> messages_;

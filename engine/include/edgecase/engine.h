@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "edgecase/bytes.h"
+#include "edgecase/commit_companion.h"
 #include "edgecase/iterator.h"
 #include "edgecase/options.h"
 #include "edgecase/result.h"
@@ -98,8 +99,12 @@ class Engine {
 
   // Applies the whole batch or nothing. Errors: InvalidArgument (a limit, an unknown namespace),
   // Busy (WAL limit reached), IoError / OutOfSpace (metadata drive; then nothing later is accepted
-  // until the store has healed).
+  // until the store has healed). An empty batch has the companion write what it has, if there is
+  // one.
   virtual Status write(const WriteBatch& batch, Durability durability) = 0;
+
+  // From return on it is asked at each group commit; null: nobody. It must outlive that.
+  virtual void set_commit_companion(CommitCompanion* companion) = 0;
 
   // NotFound when there is no such key; Corruption or Unavailable when its bytes cannot be had.
   virtual Result<Bytes> get(NamespaceId namespace_id, ByteView key, const ReadOptions& options) = 0;

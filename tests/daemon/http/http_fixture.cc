@@ -152,21 +152,38 @@ ServerFixture::ServerFixture(void (*adjust)(config::Settings&)) {
   catalog = catalog::Catalog::open(engine, {}).value();
   devices = catalog::DeviceIndex::open(engine).value();
   retention = retention::RetentionService::open(engine, *catalog, kRetentionForever).value();
+  if (settings.audit.mode == "strict") {
+    const audit::AuditOptions options{.mode = audit::Mode::Strict,
+                                      .head_directory = directory.path()};
+    audit = audit::AuditLog::open(options, {engine, posix_file_system(), clock, random}).value();
+  }
   pipeline = std::make_unique<ingest::IngestPipeline>(engine, *catalog, clock, retention.get(),
-                                                      devices.get());
+                                                      devices.get(), audit.get());
   queries = std::make_unique<query::QueryService>(engine, *catalog, devices.get());
   tokens = auth::TokenStore::open(engine, clock, random).value();
   authenticator = std::make_unique<auth::Authenticator>(
       *tokens, clock,
       settings.http.allow_insecure ? auth::InsecureAccess::Allowed : auth::InsecureAccess::Refused);
-  auto started = HttpServer::start(
-      {settings, engine, posix_file_system(), clock, *catalog, *devices, *pipeline, *queries,
-       *retention, *authenticator, metrics, logger,
-       [] { return std::string(R"({"connected":true})"); },
-       [](std::string_view topic, std::string_view payload) {
-         return Result<std::string>("{\"topic\":\"" + std::string(topic) + "\",\"payload\":\"" +
-                                    std::string(payload) + "\"}");
-       }});
+  HttpServerParts parts{settings,
+                        engine,
+                        posix_file_system(),
+                        clock,
+                        *catalog,
+                        *devices,
+                        *pipeline,
+                        *queries,
+                        *retention,
+                        *authenticator,
+                        metrics,
+                        logger,
+                        [] { return std::string(R"({"connected":true})"); },
+                        [](std::string_view topic, std::string_view payload) {
+                          return Result<std::string>("{\"topic\":\"" + std::string(topic) +
+                                                     "\",\"payload\":\"" + std::string(payload) +
+                                                     "\"}");
+                        }};
+  parts.audit = audit.get();
+  auto started = HttpServer::start(std::move(parts));
   if (!started.ok()) std::abort();
   server = std::move(started).value();
 }

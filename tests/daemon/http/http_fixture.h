@@ -89,6 +89,7 @@ struct ServerFixture {
   SeededRandom random{20251120};
   std::unique_ptr<auth::TokenStore> tokens;
   std::unique_ptr<auth::Authenticator> authenticator;
+  std::unique_ptr<audit::AuditLog> audit;  // where `audit.mode` is set to strict
   std::unique_ptr<ingest::IngestPipeline> pipeline;
   std::unique_ptr<query::QueryService> queries;
   std::unique_ptr<HttpServer> server;

@@ -1,0 +1,112 @@
+#include "bench/audit_cost.h"
+
+#include <array>
+#include <map>
+
+#include "bench/daemon_process.h"
+#include "bench/line_load.h"
+#include "bench/median.h"
+#include "bench/process_usage.h"
+#include "bench/sensor_lines.h"
+#include "wire/routes.h"
+
+namespace edgecase::cli::bench {
+namespace {
+
+constexpr std::array kModes = {"off", "batched", "strict"};
+constexpr std::uint64_t kUsualRequests = 200'000;  // at most; kSeconds ends a run
+constexpr std::uint64_t kSmokeRequests = 50;
+constexpr double kSeconds = 2;
+constexpr const char* kDatabase = "bench";
+
+class AuditCost {
+ public:
+  explicit AuditCost(const BenchOptions& options) : options_(options) {
+    SensorLineOptions lines;
+    lines.lines_per_body = options.batch_or(1);
+    lines.lines = options.num_or(kUsualRequests, kSmokeRequests) * lines.lines_per_body;
+    lines.seed = options.seed;
+    writes_ = make_write_requests(make_sensor_bodies(lines), kDatabase);
+    reads_.assign(writes_.size(), http_request("GET",
+                                               std::string(wire::routes::kLast) +
+                                                   "?ns=" + kDatabase + "&select=node-0/*",
+                                               "", ""));
+    clients_ = options.threads != 0 ? std::vector<std::uint32_t>{options.threads}
+                                    : std::vector<std::uint32_t>{1, 16, 64};
+  }
+
+  Result<Report> run() {
+    const std::uint32_t rounds = options_.rounds_or(3);
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+      for (const char* mode : kModes) EC_TRY(measure(mode));
+    }
+    report_.workload = options_.workload;
+    report_.value_size = 8;
+    report_.threads = clients_.back();
+    report_.sync = true;
+    report_.seed = options_.seed;
+    for (const char* kind : {"ingest", "read"}) {
+      for (const std::uint32_t clients : clients_) {
+        const double off = median(rates_[name_of(kind, "off", clients)]);
+        for (const char* mode : kModes) {
+          const std::string name = name_of(kind, mode, clients);
+          const double rate = median(rates_[name]);
+          report_.more.emplace_back(name + "_per_second", rate);
+          if (mode != kModes[0]) report_.more.emplace_back(name + "_ratio", rate / off);
+        }
+      }
+    }
+    report_.more.emplace_back("rounds", rounds);
+    return report_;
+  }
+
+ private:
+  static std::string name_of(const std::string& kind, const std::string& mode,
+                             std::uint32_t clients) {
+    return kind + "_" + mode + "_" + std::to_string(clients);
+  }
+
+  Status measure(const char* mode) {
+    DaemonOptions wanted;
+    wanted.metadata_parent = options_.metadata;
+    wanted.values_parent = options_.values;
+    wanted.audit_mode = mode;
+    EC_ASSIGN_OR_RETURN(const auto daemon, DaemonProcess::create(wanted));
+    EC_TRY(daemon->start());
+    EC_TRY(create_database(daemon->endpoint(), kDatabase));
+    const double seconds = options_.seconds > 0 ? options_.seconds : kSeconds;
+    for (const std::uint32_t clients : clients_) {
+      EC_ASSIGN_OR_RETURN(const LoadResult stored,
+                          send_all(daemon->endpoint(), writes_, clients, seconds));
+      note(name_of("ingest", mode, clients), stored);
+      EC_ASSIGN_OR_RETURN(const LoadResult read,
+                          send_all(daemon->endpoint(), reads_, clients, seconds));
+      note(name_of("read", mode, clients), read);
+      if (mode != kModes.back() || clients != clients_.back()) continue;
+      report_.num = stored.requests;
+      report_.seconds = stored.seconds;
+      report_.user_bytes = stored.bytes;
+      report_.latency = stored.latency;
+      report_.peak_memory_bytes = usage_of(daemon->id()).peak_resident_bytes;
+    }
+    return ok();
+  }
+
+  void note(const std::string& name, const LoadResult& load) {
+    rates_[name].push_back(static_cast<double>(load.requests) / load.seconds);
+  }
+
+  const BenchOptions options_;
+  std::vector<std::string> writes_, reads_;
+  std::vector<std::uint32_t> clients_;
+  std::map<std::string, std::vector<double>> rates_;
+  Report report_;
+};
+
+}  // namespace
+
+Result<Report> run_audit_cost(const BenchOptions& options) {
+  return AuditCost(options).run();
+}
+
+}  // namespace edgecase::cli::bench

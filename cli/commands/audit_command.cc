@@ -1,0 +1,191 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "commands/commands.h"
+#include "daemon_client.h"
+#include "help_text.h"
+#include "json_text.h"
+#include "output.h"
+#include "reading_output.h"
+#include "time_arguments.h"
+#include "wire/errors.h"
+#include "wire/routes.h"
+
+namespace edgecase::cli {
+namespace {
+
+struct AuditArguments {
+  ConnectionArguments connection;
+  NamespaceArguments namespaces;
+  std::string from, to, device;
+  std::string limit;
+  bool descending = false;
+  bool verify = false;
+  bool json = false;
+};
+
+constexpr std::size_t kTerminalRows = 1'000;
+
+// Each line of the answer is one record, so that a long log is printed as it comes.
+class RecordTable {
+ public:
+  RecordTable()
+      : table_({{"SEQUENCE", Align::Right},
+                {"TIME"},
+                {"ACTOR"},
+                {"OPERATION"},
+                {"RESULT"},
+                {"NAMESPACE"},
+                {"TARGET"},
+                {"COUNT", Align::Right},
+                {"DETAIL"}},
+               stdout) {}
+
+  void take(std::string_view piece) {
+    input_ += piece;
+    std::size_t at = 0;
+    for (std::size_t end = input_.find('\n'); end != std::string::npos;
+         end = input_.find('\n', at)) {
+      take_line(std::string_view(input_).substr(at, end - at));
+      at = end + 1;
+    }
+    input_.erase(0, at);
+  }
+  void flush() { table_.flush(); }
+  std::size_t rows() const { return rows_; }
+
+ private:
+  // A record, and behind it a comma or the end of the list.
+  void take_line(std::string_view line) {
+    if (!line.starts_with("{\"sequence\"")) return;
+    line = line.substr(0, line.rfind("\"}") + 2);
+    const nlohmann::json record = nlohmann::json::parse(line, nullptr, false);
+    if (record.is_object()) add(record);
+  }
+
+  void add(const nlohmann::json& record) {
+    ++rows_;
+    const bool trusted = record.value("clock_trusted", true);
+    table_.row({std::to_string(count_field(record, "sequence")),
+                text_field(record, "time") + (trusted ? "" : "?"), text_field(record, "actor"),
+                text_field(record, "operation"), text_field(record, "result"),
+                or_dash(text_field(record, "namespace")), target_of(record),
+                std::to_string(count_field(record, "count")), text_field(record, "detail")});
+  }
+
+  static std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
+
+  // A device by its name while there is one, else by its pseudonym.
+  static std::string target_of(const nlohmann::json& record) {
+    const std::string selector = text_field(record, "select");
+    const auto devices = record.find("devices");
+    if (devices == record.end() || devices->empty()) return or_dash(selector);
+    const nlohmann::json& first = devices->front();
+    const std::string name = text_field(first, "device");
+    std::string text = name.empty() ? "~" + text_field(first, "pseudonym") : name;
+    if (const std::size_t slash = selector.find('/'); slash != std::string::npos) {
+      text += selector.substr(slash);
+    }
+    if (devices->size() > 1) text += " and " + std::to_string(devices->size() - 1) + " more";
+    return text;
+  }
+
+  Table table_;
+  std::string input_;
+  std::size_t rows_ = 0;
+};
+
+int print_document(const std::string& body) {
+  write_out(stdout, body + (body.ends_with('\n') ? "" : "\n"));
+  return finish_stdout();
+}
+
+int run_verify(const AuditArguments& arguments) {
+  DaemonClient client(arguments.connection);
+  const Result<std::string> body = client.get_small(wire::routes::kAuditVerify);
+  if (!body.ok()) return report_failure(body.status());
+  const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  if (!document.is_object() || !document.contains("intact")) {
+    return report_failure(io_error("the daemon's answer is no verification"));
+  }
+  const bool intact = document.value("intact", false);
+  if (arguments.json) {
+    const int printed = print_document(*body);
+    return intact ? printed : wire::kExitCorruption;
+  }
+  write_out(stdout, std::to_string(count_field(document, "records")) + " records, " +
+                        std::to_string(count_field(document, "first")) + " to " +
+                        std::to_string(count_field(document, "last")) + ", head " +
+                        text_field(document, "head") + "\n");
+  if (intact) {
+    write_out(stdout, "intact: nothing was removed, changed or reordered\n");
+    return finish_stdout();
+  }
+  for (const nlohmann::json& fault : document["faults"]) {
+    write_out(stdout, "fault at " + std::to_string(count_field(fault, "sequence")) + ": " +
+                          printable(text_field(fault, "message")) + "\n");
+  }
+  static_cast<void>(finish_stdout());
+  std::fprintf(stderr, "edgecase: the audit log is not intact: %llu faults\n",
+               static_cast<unsigned long long>(count_field(document, "fault_count")));
+  return wire::kExitCorruption;
+}
+
+int run_audit(const AuditArguments& arguments) {
+  if (arguments.verify) return run_verify(arguments);
+  Parameters parameters;
+  if (!arguments.device.empty()) {
+    parameters.emplace_back("ns", arguments.namespaces.parameter());
+    parameters.emplace_back("device", arguments.device);
+  }
+  for (const auto& [name, text] :
+       {std::pair("from", &arguments.from), std::pair("to", &arguments.to),
+        std::pair("limit", &arguments.limit)}) {
+    if (!text->empty()) parameters.emplace_back(name, *text);
+  }
+  if (arguments.descending) parameters.emplace_back("desc", "true");
+  const bool shortened = !arguments.json && arguments.limit.empty() && is_terminal(stdout);
+  if (shortened) parameters.emplace_back("limit", std::to_string(kTerminalRows));
+  DaemonClient client(arguments.connection);
+  RecordTable table;
+  const Status status =
+      client.get(path_with(wire::routes::kAudit, parameters), [&](std::string_view piece) {
+        if (arguments.json) return write_out(stdout, piece);
+        table.take(piece);
+        return true;
+      });
+  if (!status.ok()) return report_failure(status);
+  table.flush();
+  if (shortened && table.rows() == kTerminalRows) {
+    std::fprintf(stderr, "%zu records shown; --limit for more, --desc for the newest\n",
+                 table.rows());
+  }
+  return finish_stdout();
+}
+
+}  // namespace
+
+void add_audit_command(CLI::App& app, Action& action) {
+  const auto arguments = std::make_shared<AuditArguments>();
+  CLI::App* command = app.add_subcommand(
+      "audit", "Who did what to which data: the audit log, and whether anybody changed it");
+  command->add_option("--from", arguments->from, "First time, as in -1d")->type_name("TIME");
+  command->add_option("--to", arguments->to, "Time to stop before")->type_name("TIME");
+  command->add_option("--device", arguments->device,
+                      "Records of this device, and those that may have reached it");
+  command->add_option("--limit", arguments->limit, "At most so many records")->type_name("N");
+  command->add_flag("--desc", arguments->descending, "Newest first");
+  command->add_flag("--verify", arguments->verify,
+                    "Find any record that was removed, changed or reordered; exit code 7 if so");
+  command->add_flag("--json", arguments->json, "One JSON document");
+  add_namespace_options(*command, arguments->namespaces, AllNamespaces::NotAllowed);
+  add_connection_options(*command, arguments->connection);
+  command->footer(
+      help_footer({"edgecase audit --from -1d --device kitchen", "edgecase audit --verify"}));
+  command->callback(
+      [arguments, &action] { action = [arguments] { return run_audit(*arguments); }; });
+}
+
+}  // namespace edgecase::cli

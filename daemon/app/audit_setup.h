@@ -1,0 +1,18 @@
+// The audit log of a daemon: opened as the settings say, with the records of its start and stop.
+#pragma once
+
+#include <memory>
+
+#include "audit/audit_log.h"
+#include "config/settings.h"
+#include "observe/logger.h"
+
+namespace edgecase::app {
+
+// Says that the daemon starts.
+Result<std::unique_ptr<audit::AuditLog>> open_audit_log(const config::Settings& settings,
+                                                        Engine& engine, observe::Logger& logger);
+// The last record; ends the log.
+void note_stop(audit::AuditLog& log);
+
+}  // namespace edgecase::app

@@ -1,0 +1,72 @@
+// The log's own retention: old records go, and what is left still verifies. The anchor says where
+// the chain begins now; that it is the daemon that cut there, a record of the chain says.
+#include "audit/audit_log.h"
+#include "audit/audit_reader.h"
+
+namespace edgecase::audit {
+
+void AuditLog::cut() {
+  Mark anchor;
+  std::uint64_t last = 0, excess_bytes = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    anchor = anchor_;
+    last = durable_.sequence;
+    const std::uint64_t kept_bytes = durable_.bytes - std::min(durable_.bytes, anchor_.bytes);
+    excess_bytes = kept_bytes - std::min(kept_bytes, options_.size_limit_bytes);
+  }
+  // An untrusted clock ends nothing.
+  std::int64_t keep_from_ns = INT64_MIN;
+  if (options_.retention_ns != INT64_MAX && parts_.clock.trust() == ClockTrust::Trusted) {
+    keep_from_ns = parts_.clock.wall_ns() - options_.retention_ns;
+  }
+  if (last <= anchor.sequence || (keep_from_ns == INT64_MIN && excess_bytes == 0)) return;
+  const auto to = find_cut(anchor, last, keep_from_ns, excess_bytes);
+  Status status = to.status();
+  if (status.ok() && to->sequence > anchor.sequence) status = cut_to(anchor, *to);
+  if (!status.ok()) report("cut", status);
+}
+
+// The last record always stays.
+Result<Mark> AuditLog::find_cut(const Mark& anchor, std::uint64_t last, std::int64_t keep_from_ns,
+                                std::uint64_t excess_bytes) {
+  Mark to = anchor;
+  ReadOptions once;
+  once.fill_cache = false;
+  const std::uint64_t end = std::min(last, anchor.sequence + kCutRecordsMax);
+  EC_ASSIGN_OR_RETURN(
+      const auto at,
+      parts_.engine.scan(records_, {record_key(anchor.sequence), record_key(end)}, once));
+  for (; at->valid(); at->next()) {
+    const Bytes value(at->value());
+    EC_TRY(at->status());
+    EC_ASSIGN_OR_RETURN(const Record record, decode_record(sequence_of(at->key()), value));
+    const bool too_many = to.bytes - anchor.bytes < excess_bytes;
+    if (record.time_ns >= keep_from_ns && !too_many) break;
+    to.sequence = record.sequence + 1;
+    to.hash = record.hash;
+    to.bytes += value.size();
+  }
+  EC_TRY(at->status());
+  return to;
+}
+
+Status AuditLog::cut_to(const Mark& from, const Mark& to) {
+  Record record;
+  record.operation = std::string(kCutOperation);
+  record.actor = "daemon";
+  record.count = to.sequence - from.sequence;
+  record.detail = cut_detail(to);
+  EC_ASSIGN_OR_RETURN(const Ticket ticket, append(std::move(record)));
+  EC_TRY(write_until(ticket.last));
+  WriteBatch batch;
+  batch.remove_range(records_, record_key(from.sequence), record_key(to.sequence));
+  batch.remove_range(records_, step_key(from.sequence), step_key(to.sequence));
+  batch.put(records_, kAnchorKey, encode_mark(to));
+  EC_TRY(parts_.engine.write(batch, Durability::Sync));
+  const std::lock_guard lock(mutex_);
+  anchor_ = to;
+  return ok();
+}
+
+}  // namespace edgecase::audit

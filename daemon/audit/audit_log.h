@@ -1,0 +1,207 @@
+// The audit log: who did what to which data, when, and what became of it. Records form a chain of
+// SHA-256 in the engine's namespace `_audit` (record.h); what is in one: daemon/README.md.
+//
+//   Result<Ticket> ticket = log.append(record);   // before the write that it describes
+//   Status status = engine.write(batch, Durability::Sync);
+//   if (!status.ok()) log.amend(*ticket, status);
+//   else status = log.settle(*ticket);            // the answer may leave
+//
+// Records wait in a queue of bounded size. The log is the engine's commit companion: in strict mode
+// each group commit takes along what waits, so that a record and what it describes share one sync;
+// batched, the thread has that done at least once in kBatchedDelayNs. With the mode off nothing is
+// appended, and what is there can be read.
+//
+// Limits: at kQueueRecordsMax or kQueueBytesMax append() says Busy in strict mode; batched, it has
+// the queue written and waits for kBackPressureNs, then drops the record: it is counted, and a
+// record of how many were lost follows. Thread-safe. Must outlive all who append; destroy it before
+// the engine.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "audit/pseudonyms.h"
+#include "audit/record.h"
+#include "auth/authorize.h"
+#include "edgecase/commit_companion.h"
+#include "edgecase/engine.h"
+#include "edgecase/random.h"
+#include "observe/logger.h"
+
+namespace edgecase::audit {
+
+enum class Mode : unsigned char { Off, Batched, Strict };
+
+struct AuditOptions {
+  Mode mode = Mode::Batched;
+  std::int64_t retention_ns = INT64_MAX;      // older records are cut off; INT64_MAX: none
+  std::uint64_t size_limit_bytes = 1u << 30;  // of all records; beyond it the oldest are cut off
+  std::string head_directory = {};            // on the other drive
+  bool runs_thread = true;                    // without it, tick() is called by somebody
+};
+
+// Everything must outlive the log. `logger` may be null.
+struct AuditParts {
+  Engine& engine;
+  FileSystem& file_system;
+  Clock& clock;
+  Random& random;  // one that nobody can predict
+  observe::Logger* logger = nullptr;
+};
+
+// Records that were appended together: the last one's sequence, and how many they are. None: 0.
+struct Ticket {
+  std::uint64_t last = 0;
+  std::uint64_t count = 0;
+};
+
+class AuditLog final : public CommitCompanion {
+ public:
+  static constexpr std::size_t kQueueRecordsMax = 8'192;
+  static constexpr std::size_t kQueueBytesMax = 4u << 20;
+  static constexpr std::size_t kCommitBytesMax = 1u << 20;       // of one group commit
+  static constexpr std::size_t kDueRecords = 1'024;              // batched: written early
+  static constexpr std::int64_t kBatchedDelayNs = 500'000'000;   // with the write, within 1 s
+  static constexpr std::int64_t kBackPressureNs = 200'000'000;   // batched
+  static constexpr std::uint64_t kHeadSpacing = 256;             // records between two 'H'
+  static constexpr std::int64_t kHeadFileNs = 10'000'000'000;    // at most between two, and
+  static constexpr std::uint64_t kHeadFileSpacing = 16'384;      // records
+  static constexpr std::int64_t kCutSpacingNs = 60'000'000'000;  // between two looks
+  static constexpr std::uint64_t kCutRecordsMax = 65'536;        // at once
+  static constexpr std::int64_t kClockStepNs = 1'000'000'000;    // a smaller one is no event
+  static constexpr std::size_t kPseudonymsMax = 65'536;          // remembered
+
+  // Reads where the log ends. What does not fit the checkpoints is logged, and recorded. Errors:
+  // the engine's, Corruption of the last record or of a checkpoint.
+  static Result<std::unique_ptr<AuditLog>> open(const AuditOptions& options,
+                                                const AuditParts& parts);
+  ~AuditLog() override;
+
+  // Writes what waits, and the head on both drives. Nothing may be appended after it.
+  void stop();
+
+  Mode mode() const { return options_.mode; }
+  bool is_on() const { return options_.mode != Mode::Off; }
+  const Pseudonyms& pseudonyms() const { return *pseudonyms_; }
+  // The same as pseudonyms().of_device(), remembered by the numbers that the catalog gives.
+  std::uint64_t device_pseudonym(NamespaceId namespace_id, std::uint32_t device_id,
+                                 std::string_view namespace_name, std::string_view device);
+
+  // Time and sequence are set here.
+  Result<Ticket> append(Record record);
+  Result<Ticket> append(std::vector<Record> records);
+  // What the records tell of has failed: they say so, or where they are written by now, another one
+  // like `record` does.
+  void amend(Ticket ticket, Record record, const Status& failure);
+  // Strict: returns when it is durable, or with why it is not. Otherwise Ok.
+  Status settle(Ticket ticket);
+  // append() and settle().
+  Status note(Record record);
+  // Strict: whether records can be written; asked before what cannot be taken back.
+  Status ready() const;
+  // Something that was refused, where nobody waits for the record: it is durable with what comes
+  // next, or by the thread. No device: "".
+  void note_denied(std::string_view operation, const auth::Principal& principal,
+                   std::string_view namespace_name, std::string_view device);
+  // A login that was refused as too many: gathered into one record a minute.
+  void note_throttled();
+
+  struct State {
+    std::uint64_t sequence = 0;  // of the last durable record
+    auth::Digest hash{};         // its hash
+    std::uint64_t first = 1;     // of the first one kept
+    std::uint64_t records = 0;   // appended since the start
+    std::uint64_t queued = 0;
+    std::uint64_t failures = 0;  // writes of the log, or of its head file, that failed
+    std::uint64_t lost = 0;      // dropped at a full queue
+    Status failure;              // of the last write; Ok when that succeeded
+    Status head_failure;         // the same of the head file
+  };
+  State state() const;
+
+  // What the thread does now and then: writes what is due, heads, cuts. Returns at once otherwise.
+  void tick();
+  // Everything appended before is durable and readable.
+  Status flush();
+  NamespaceId records() const { return records_; }
+  Engine& engine() const { return parts_.engine; }
+  FileSystem& file_system() const { return parts_.file_system; }
+  const std::string& head_directory() const { return options_.head_directory; }
+
+  void add_to(WriteBatch& batch) override;
+  void committed(const Status& status) override;
+
+ private:
+  struct Waiting {
+    Bytes body;
+    bool went_back = false;  // the clock
+  };
+
+  AuditLog(const AuditOptions& options, const AuditParts& parts);
+  Status load();
+  Status load_key();
+  Status load_end();
+  void compare_heads(const std::optional<Mark>& head);
+  void distrust(const std::string& what);
+  bool make_room(std::unique_lock<std::mutex>& lock);
+  bool is_full() const;
+  bool is_due() const;
+  std::uint64_t last_sequence() const { return durable_.sequence + queue_.size(); }
+  void push(Record& record);
+  Status write_until(std::uint64_t sequence);
+  void run();
+  void watch_clock();
+  void note_unrecorded();
+  Status write_checkpoint();
+  enum class HeadFile : unsigned char { IfDue, Now };
+  void write_head(HeadFile when);
+  // audit_cut.cc
+  void cut();
+  Result<Mark> find_cut(const Mark& anchor, std::uint64_t last, std::int64_t keep_from_ns,
+                        std::uint64_t excess_bytes);
+  Status cut_to(const Mark& from, const Mark& to);
+  void report(const char* what, const Status& failure);
+
+  const AuditOptions options_;
+  const AuditParts parts_;
+  NamespaceId records_ = 0;
+  std::unique_ptr<const Pseudonyms> pseudonyms_;
+
+  std::mutex pseudonyms_mutex_;
+  std::unordered_map<std::uint64_t, std::uint64_t> known_pseudonyms_;
+
+  mutable std::mutex mutex_;  // held for no I/O
+  std::condition_variable changed_;
+  std::deque<Waiting> queue_;  // sequences begin at durable_.sequence + 1
+  std::size_t queue_bytes_ = 0;
+  std::size_t in_flight_ = 0;  // the first of the queue: with a commit
+  Mark in_flight_head_;
+  bool in_flight_has_head_ = false;
+  Mark durable_;
+  Mark anchor_;  // sequence: the first one kept; hash: of the one before
+  std::uint64_t head_written_ = 0;
+  std::int64_t last_time_ns_ = 0;
+  bool due_ = false;  // batched: the next commit takes the queue along
+  bool stopping_ = false;
+  std::uint64_t appended_ = 0, failures_ = 0, lost_ = 0, lost_told_ = 0, throttled_ = 0;
+  Status failure_, head_failure_;
+
+  // The thread's (or tick()'s).
+  std::int64_t clock_offset_ns_ = 0;
+  std::int64_t next_minute_ns_ = 0;
+  std::uint64_t head_file_sequence_ = 0;
+  std::int64_t head_file_at_ns_ = 0;
+  std::thread thread_;
+};
+
+// A record with who asked, ready to be filled in.
+Record record_of(std::string_view operation, const auth::Principal& principal);
+
+}  // namespace edgecase::audit

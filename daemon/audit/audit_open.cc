@@ -1,0 +1,130 @@
+// Where the log ended, and whether that is where its checkpoints say.
+#include "audit/audit_log.h"
+#include "audit/head_file.h"
+
+namespace edgecase::audit {
+namespace {
+
+constexpr int kKeyWords = 4;  // of 8 bytes
+
+Result<std::optional<Mark>> read_mark(Engine& engine, NamespaceId records, ByteView key) {
+  const auto value = engine.get(records, key, {});
+  if (value.status().code() == StatusCode::NotFound) return std::optional<Mark>();
+  if (!value.ok()) return value.status();
+  EC_ASSIGN_OR_RETURN(const Mark mark, decode_mark(*value));
+  return std::optional<Mark>(mark);
+}
+
+}  // namespace
+
+Status AuditLog::load() {
+  const auto found = parts_.engine.find_namespace(kAuditNamespace);
+  if (found.ok()) {
+    records_ = found->id;
+  } else if (found.status().code() == StatusCode::NotFound) {
+    NamespaceOptions options;
+    options.placement = Placement::Metadata;
+    EC_ASSIGN_OR_RETURN(records_, parts_.engine.create_namespace(kAuditNamespace, options));
+  } else {
+    return found.status();
+  }
+  EC_TRY(load_key());
+  EC_TRY(load_end());
+  if (!is_on()) return ok();
+  EC_ASSIGN_OR_RETURN(const auto head, read_mark(parts_.engine, records_, kHeadKey));
+  if (head) head_written_ = head->sequence;
+  compare_heads(head);
+  write_head(HeadFile::Now);
+  return ok();
+}
+
+Status AuditLog::load_key() {
+  auto key = parts_.engine.get(records_, kSecretKey, {});
+  if (key.status().code() == StatusCode::NotFound) {
+    Bytes fresh;
+    for (int i = 0; i < kKeyWords; ++i) {
+      const std::uint64_t word = parts_.random.next();
+      for (int shift = 0; shift < 64; shift += 8) fresh.push_back(static_cast<char>(word >> shift));
+    }
+    WriteBatch batch;
+    batch.put(records_, kSecretKey, fresh);
+    EC_TRY(parts_.engine.write(batch, Durability::Sync));
+    key = fresh;
+  }
+  if (!key.ok()) return key.status();
+  if (key->size() != kKeyWords * 8) return corruption("the key of the audit log has a wrong size");
+  pseudonyms_ = std::make_unique<const Pseudonyms>(std::move(key).value());
+  return ok();
+}
+
+Status AuditLog::load_end() {
+  EC_ASSIGN_OR_RETURN(const auto anchor, read_mark(parts_.engine, records_, kAnchorKey));
+  if (anchor) {
+    anchor_ = *anchor;
+    durable_.sequence = anchor->sequence - 1;
+    durable_.hash = anchor->hash;
+  }
+  EC_ASSIGN_OR_RETURN(const auto head, read_mark(parts_.engine, records_, kHeadKey));
+  durable_.bytes = head ? head->bytes : anchor_.bytes;
+  ReadOptions newest_first;
+  newest_first.direction = Direction::Reverse;
+  EC_ASSIGN_OR_RETURN(
+      const auto last,
+      parts_.engine.scan(records_, {record_key(0), record_key(UINT64_MAX)}, newest_first));
+  EC_TRY(last->status());
+  if (!last->valid()) return ok();
+  const std::uint64_t sequence = sequence_of(last->key());
+  const Bytes value(last->value());
+  EC_TRY(last->status());
+  // A damaged record is for verify to tell; the chain goes on behind what is there.
+  durable_.sequence = sequence;
+  const auto record = decode_record(sequence, value);
+  if (record.ok()) {
+    durable_.hash = record->hash;
+    last_time_ns_ = record->time_ns;
+  } else {
+    durable_.hash = auth::sha256(value);
+  }
+  return ok();
+}
+
+// A head that the log does not reach, or reaches with another record.
+void AuditLog::compare_heads(const std::optional<Mark>& head) {
+  const auto differs = [this](const Mark& mark) {
+    if (mark.sequence == 0 || mark.sequence < anchor_.sequence) return false;
+    const auto value = parts_.engine.get(records_, record_key(mark.sequence), {});
+    if (!value.ok()) return value.status().code() == StatusCode::NotFound;
+    const auto record = decode_record(mark.sequence, *value);
+    return !record.ok() || record->hash != mark.hash;
+  };
+  const auto words = [](const char* which, const Mark& mark) {
+    return std::string(which) + " says record " + std::to_string(mark.sequence) + " is " +
+           auth::hex_text(auth::view_of(mark.hash)) + ", the log says otherwise";
+  };
+  if (head && differs(*head)) distrust(words("the checkpoint", *head));
+  const auto file = read_head_file(parts_.file_system, options_.head_directory);
+  if (!file.ok()) {
+    distrust(file.status().code() == StatusCode::Corruption
+                 ? std::string(kHeadFileName) + " is damaged"
+                 : std::string(kHeadFileName) + " can not be read");
+  } else if (!*file) {
+    if (durable_.sequence > 0) distrust(std::string(kHeadFileName) + " is missing");
+  } else if (differs(**file)) {
+    distrust(words(kHeadFileName, **file));
+  }
+}
+
+void AuditLog::distrust(const std::string& what) {
+  if (parts_.logger != nullptr) {
+    parts_.logger->warning("audit", "the audit log was changed, or lost something: " + what);
+  }
+  Record record;
+  record.operation = "audit.mismatch";
+  record.actor = "daemon";
+  record.outcome = Outcome::Corruption;
+  record.detail = what;
+  const std::lock_guard lock(mutex_);
+  push(record);
+}
+
+}  // namespace edgecase::audit

@@ -1,0 +1,127 @@
+#include "audit/audit_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace edgecase::audit {
+
+Result<std::unique_ptr<RecordCursor>> RecordCursor::open(AuditLog& log,
+                                                         const ListRequest& request) {
+  EC_TRY(log.flush());
+  std::unique_ptr<RecordCursor> cursor(new RecordCursor(log, request));
+  EC_TRY(cursor->find_stretches());
+  return cursor;
+}
+
+RecordCursor::RecordCursor(AuditLog& log, const ListRequest& request)
+    : request_(request),
+      pseudonym_(log.pseudonyms().of_device(request.namespace_name, request.device)),
+      engine_(log.engine()),
+      records_(log.records()) {
+  read_.snapshot = engine_.snapshot();
+  read_.fill_cache = false;
+}
+
+Status RecordCursor::find_stretches() {
+  const KeyRange all{record_key(0), record_key(UINT64_MAX)};
+  EC_ASSIGN_OR_RETURN(at_, engine_.scan(records_, all, read_));
+  EC_TRY(at_->status());
+  if (!at_->valid()) return ok();
+  const std::uint64_t first = sequence_of(at_->key());
+  ReadOptions newest_first = read_;
+  newest_first.direction = Direction::Reverse;
+  EC_ASSIGN_OR_RETURN(const auto last, engine_.scan(records_, all, newest_first));
+  EC_TRY(last->status());
+  const std::uint64_t end = last->valid() ? sequence_of(last->key()) + 1 : first;
+
+  std::vector<Stretch> stretches{{first, end}};
+  EC_ASSIGN_OR_RETURN(const auto step,
+                      engine_.scan(records_, {step_key(first + 1), step_key(end)}, read_));
+  for (; step->valid(); step->next()) {
+    const std::uint64_t begin = sequence_of(step->key());
+    stretches.back().end = begin;
+    stretches.push_back({begin, end});
+  }
+  EC_TRY(step->status());
+  for (const Stretch& each : stretches) {
+    Stretch narrowed = each;
+    if (request_.from_ns) {
+      EC_ASSIGN_OR_RETURN(narrowed.first, first_at(each, *request_.from_ns));
+    }
+    if (request_.to_ns && *request_.to_ns < INT64_MAX - 2 * AuditLog::kClockStepNs) {
+      EC_ASSIGN_OR_RETURN(narrowed.end,
+                          first_at(each, *request_.to_ns + 2 * AuditLog::kClockStepNs));
+    }
+    if (narrowed.first < narrowed.end) stretches_.push_back(narrowed);
+  }
+  if (!request_.descending) std::reverse(stretches_.begin(), stretches_.end());
+  if (request_.descending) at_ = nullptr;
+  if (request_.descending) {
+    EC_ASSIGN_OR_RETURN(at_, engine_.scan(records_, all, newest_first));
+  }
+  if (!stretches_.empty()) {
+    const Stretch& next = stretches_.back();
+    at_->seek(record_key(request_.descending ? next.end - 1 : next.first));
+  }
+  return at_->status();
+}
+
+// The first sequence of the stretch whose time is not more than kClockStepNs before `time_ns`.
+Result<std::uint64_t> RecordCursor::first_at(const Stretch& stretch, std::int64_t time_ns) {
+  std::uint64_t low = stretch.first, high = stretch.end;
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    at_->seek(record_key(middle));
+    EC_TRY(at_->status());
+    // Where records are missing, the next one answers.
+    if (!at_->valid()) {
+      high = middle;
+      continue;
+    }
+    const std::int64_t found_ns = time_of(body_of(at_->value()));
+    EC_TRY(at_->status());
+    if (found_ns < time_ns - AuditLog::kClockStepNs) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+bool RecordCursor::wanted(const Record& record) const {
+  if (request_.from_ns && record.time_ns < *request_.from_ns) return false;
+  if (request_.to_ns && record.time_ns >= *request_.to_ns) return false;
+  return request_.device.empty() ||
+         concerns(record, pseudonym_, request_.namespace_name, request_.device);
+}
+
+Result<bool> RecordCursor::next(Record& record) {
+  while (!stretches_.empty() && listed_ < request_.limit) {
+    EC_TRY(at_->status());
+    const Stretch& now = stretches_.back();
+    const std::uint64_t sequence = at_->valid() ? sequence_of(at_->key()) : 0;
+    if (sequence < now.first || sequence >= now.end) {
+      stretches_.pop_back();
+      if (stretches_.empty()) break;
+      const Stretch& then = stretches_.back();
+      at_->seek(record_key(request_.descending ? then.end - 1 : then.first));
+      continue;
+    }
+    const Bytes value(at_->value());
+    EC_TRY(at_->status());
+    EC_ASSIGN_OR_RETURN(record, decode_record(sequence, value));
+    at_->next();
+    if (!wanted(record)) continue;
+    ++listed_;
+    return true;
+  }
+  return false;
+}
+
+std::string cut_detail(const Mark& anchor) {
+  return "kept from record " + std::to_string(anchor.sequence) + ", the one before was " +
+         auth::hex_text(auth::view_of(anchor.hash));
+}
+
+}  // namespace edgecase::audit

@@ -1,0 +1,76 @@
+// What the audit log holds, and whether that is what was written. Any thread; a cursor belongs to
+// one, and must not outlive the log.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "audit/audit_log.h"
+
+namespace edgecase::audit {
+
+struct ListRequest {
+  std::optional<std::int64_t> from_ns = {};
+  std::optional<std::int64_t> to_ns = {};
+  // Records that are of this device, or may be (concerns()); empty: all.
+  std::string namespace_name = {};
+  std::string device = {};
+  std::uint64_t limit = UINT64_MAX;
+  bool descending = false;
+};
+
+// Records by sequence, of one snapshot. `from` and `to` are looked up, not scanned for.
+class RecordCursor {
+ public:
+  static Result<std::unique_ptr<RecordCursor>> open(AuditLog& log, const ListRequest& request);
+
+  // False: the end. After an error only destruction is allowed.
+  Result<bool> next(Record& record);
+
+ private:
+  // Sequences [first, end) within which time does not go back by more than kClockStepNs.
+  struct Stretch {
+    std::uint64_t first = 0, end = 0;
+  };
+
+  RecordCursor(AuditLog& log, const ListRequest& request);
+  Status find_stretches();
+  Result<std::uint64_t> first_at(const Stretch& stretch, std::int64_t time_ns);
+  bool wanted(const Record& record) const;
+
+  const ListRequest request_;
+  const std::uint64_t pseudonym_;
+  Engine& engine_;
+  const NamespaceId records_;
+  ReadOptions read_;
+  std::unique_ptr<Iterator> at_;
+  std::vector<Stretch> stretches_;  // the next one last
+  std::uint64_t listed_ = 0;
+};
+
+struct Fault {
+  std::uint64_t sequence = 0;
+  std::string what;
+};
+struct Verification {
+  static constexpr std::size_t kFaultsMax = 20;  // told; more are counted
+
+  std::uint64_t records = 0, first = 0, last = 0;
+  auth::Digest head{};
+  std::uint64_t fault_count = 0;
+  std::vector<Fault> faults;
+};
+
+// Walks the whole chain, and compares its end with the head in memory, with the checkpoint, and
+// with the head file on the other drive. Errors: the engine's.
+Result<Verification> verify(AuditLog& log);
+
+// How the record of a cut tells where the log begins from then on.
+inline constexpr std::string_view kCutOperation = "audit.cut";
+inline constexpr std::string_view kMismatchOperation = "audit.mismatch";
+std::string cut_detail(const Mark& anchor);
+
+}  // namespace edgecase::audit

@@ -1,0 +1,152 @@
+#include <algorithm>
+
+#include "audit/audit_reader.h"
+#include "audit/head_file.h"
+
+namespace edgecase::audit {
+namespace {
+
+struct Claim {
+  const char* of;
+  Mark mark;
+};
+
+class Walk {
+ public:
+  Walk(AuditLog& log, std::vector<Claim> claims) : log_(log), claims_(std::move(claims)) {
+    read_.snapshot = log.engine().snapshot();
+    read_.fill_cache = false;
+  }
+
+  Result<Verification> run() {
+    EC_TRY(begin());
+    EC_ASSIGN_OR_RETURN(
+        const auto at,
+        log_.engine().scan(log_.records(), {record_key(0), record_key(UINT64_MAX)}, read_));
+    for (; at->valid(); at->next()) {
+      const std::uint64_t sequence = sequence_of(at->key());
+      const Bytes value(at->value());
+      EC_TRY(at->status());
+      look_at(sequence, value);
+    }
+    EC_TRY(at->status());
+    end();
+    return std::move(found_);
+  }
+
+ private:
+  void fault(std::uint64_t sequence, std::string what) {
+    ++found_.fault_count;
+    if (found_.faults.size() < Verification::kFaultsMax) {
+      found_.faults.push_back({sequence, std::move(what)});
+    }
+  }
+
+  Status begin() {
+    found_.first = 1;
+    for (const char* key : {kAnchorKey, kHeadKey}) {
+      const auto value = log_.engine().get(log_.records(), key, read_);
+      if (value.status().code() == StatusCode::NotFound) continue;
+      if (!value.ok()) return value.status();
+      const auto mark = decode_mark(*value);
+      const bool is_anchor = std::string_view(key) == kAnchorKey;
+      if (!mark.ok()) {
+        fault(is_anchor ? 1 : 0, mark.status().message());
+      } else if (is_anchor) {
+        found_.first = mark->sequence;
+        previous_ = mark->hash;
+        anchor_detail_ = cut_detail(*mark);
+      } else {
+        claims_.push_back({"the checkpoint", *mark});
+      }
+    }
+    found_.last = found_.first - 1;
+    return ok();
+  }
+
+  void look_at(std::uint64_t sequence, ByteView value) {
+    ++found_.records;
+    const std::uint64_t expected = found_.last + 1;
+    const bool follows = sequence == expected;
+    if (!follows) {
+      fault(expected, sequence > expected + 1
+                          ? "records " + std::to_string(expected) + " to " +
+                                std::to_string(sequence - 1) + " are missing"
+                          : "record " + std::to_string(expected) + " is missing");
+    }
+    const auto record = decode_record(sequence, value);
+    if (!record.ok()) {
+      fault(sequence, record.status().message());
+    } else {
+      look_at(*record, value, follows);
+      previous_ = record->hash;
+    }
+    found_.last = sequence;
+  }
+
+  void look_at(const Record& record, ByteView value, bool follows) {
+    const std::uint64_t sequence = record.sequence;
+    if (follows && chain_hash(previous_, sequence, body_of(value)) != record.hash) {
+      fault(sequence, "record " + std::to_string(sequence) +
+                          " was changed, or does not follow the one before it");
+    }
+    for (const Claim& claim : claims_) {
+      if (claim.mark.sequence != sequence || claim.mark.hash == record.hash) continue;
+      fault(sequence,
+            "record " + std::to_string(sequence) + " is not the one that " + claim.of + " names");
+    }
+    if (record.operation == kMismatchOperation) fault(sequence, record.detail);
+    if (record.operation == kCutOperation && record.detail == anchor_detail_) cut_told_ = true;
+  }
+
+  void end() {
+    found_.head = previous_;
+    if (!anchor_detail_.empty() && !cut_told_) {
+      fault(found_.first, "records before " + std::to_string(found_.first) +
+                              " are gone, and no record tells of that cut");
+    }
+    std::uint64_t reach = found_.last;
+    for (const Claim& claim : claims_) {
+      if (claim.mark.sequence <= reach) continue;
+      reach = claim.mark.sequence;
+      fault(found_.last + 1, std::string("the end is missing: ") + claim.of + " names record " +
+                                 std::to_string(reach) + ", the last one is " +
+                                 std::to_string(found_.last));
+    }
+    std::stable_sort(found_.faults.begin(), found_.faults.end(),
+                     [](const Fault& a, const Fault& b) { return a.sequence < b.sequence; });
+  }
+
+  AuditLog& log_;
+  std::vector<Claim> claims_;
+  ReadOptions read_;
+  Verification found_;
+  auth::Digest previous_{};
+  std::string anchor_detail_;
+  bool cut_told_ = false;
+};
+
+}  // namespace
+
+Result<Verification> verify(AuditLog& log) {
+  std::vector<Claim> claims;
+  std::vector<Fault> of_files;
+  // Before the snapshot: what they name must be in it.
+  const auto file = read_head_file(log.file_system(), log.head_directory());
+  const AuditLog::State state = log.state();
+  if (state.sequence > 0) claims.push_back({"the daemon", {state.sequence, state.hash, 0}});
+  if (!file.ok()) {
+    of_files.push_back({state.sequence, file.status().message()});
+  } else if (*file) {
+    claims.push_back({kHeadFileName, **file});
+  } else if (state.sequence > 0) {
+    of_files.push_back({state.sequence, std::string(kHeadFileName) + " is missing"});
+  }
+  EC_TRY(log.flush());
+  EC_ASSIGN_OR_RETURN(Verification found, Walk(log, std::move(claims)).run());
+  found.fault_count += of_files.size();
+  found.faults.insert(found.faults.end(), of_files.begin(), of_files.end());
+  return found;
+}
+
+}  // namespace edgecase::audit

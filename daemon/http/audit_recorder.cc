@@ -1,0 +1,192 @@
+#include "http/audit_recorder.h"
+
+#include <algorithm>
+#include <array>
+
+#include "audit/audit_log.h"
+#include "wire/names.h"
+#include "wire/routes.h"
+
+namespace edgecase::http {
+namespace {
+
+enum class Kind : unsigned char {
+  Ingest,  // by the pipeline; here only what was denied
+  Read,
+  Change,  // two records: that it begins, and what became of it
+  Free,    // tells nothing of anybody; here only what was denied
+};
+
+struct RouteRow {
+  std::string_view method, path;  // "" any; a path may be the beginning of longer ones
+  const char* operation;
+  Kind kind;
+};
+
+namespace routes = wire::routes;
+constexpr std::array kRows = {
+    RouteRow{"", routes::kInfluxWrite, "ingest", Kind::Ingest},
+    RouteRow{"", routes::kInfluxWriteV2, "ingest", Kind::Ingest},
+    RouteRow{"", routes::kReadings, "ingest", Kind::Ingest},
+    RouteRow{"PUT", routes::kBlob, "ingest", Kind::Ingest},
+    RouteRow{"GET", routes::kBlob, "get", Kind::Read},
+    RouteRow{"GET", routes::kQuery, "query", Kind::Read},
+    RouteRow{"GET", routes::kLast, "last", Kind::Read},
+    RouteRow{"GET", routes::kTail, "tail", Kind::Read},
+    RouteRow{"GET", routes::kReport, "report", Kind::Read},
+    RouteRow{"POST", routes::kBackups, "backup.begin", Kind::Change},
+    RouteRow{"DELETE", routes::kBackups, "backup.end", Kind::Change},
+    RouteRow{"GET", routes::kSeries, "series", Kind::Read},
+    RouteRow{"GET", routes::kDevices, "devices", Kind::Read},
+    RouteRow{"GET", routes::kDevice, "device.show", Kind::Read},
+    RouteRow{"POST", routes::kDevice, "device.set", Kind::Change},
+    RouteRow{"GET", routes::kTokens, "token.list", Kind::Read},
+    RouteRow{"POST", routes::kTokens, "token.create", Kind::Change},
+    RouteRow{"DELETE", routes::kTokens, "token.revoke", Kind::Change},
+    RouteRow{"POST", routes::kNamespaces, "namespace.create", Kind::Change},
+    RouteRow{"DELETE", routes::kNamespaces, "namespace.drop", Kind::Change},
+    RouteRow{"POST", routes::kRetention, "retention.set", Kind::Change},
+    RouteRow{"DELETE", routes::kRetention, "retention.clear", Kind::Change},
+    RouteRow{"GET", routes::kAuditVerify, "audit.verify", Kind::Read},
+    RouteRow{"GET", routes::kAudit, "audit.read", Kind::Read},
+    RouteRow{"", routes::kInfluxQuery, "influx.query", Kind::Read},
+    RouteRow{"", routes::kMqttTest, "mqtt.test", Kind::Free},
+};
+
+struct Audited {
+  std::string operation;
+  Kind kind = Kind::Free;
+};
+
+bool matches(const RouteRow& row, std::string_view method, std::string_view path) {
+  if (!row.method.empty() && row.method != method) return false;
+  return path == row.path || (row.path == routes::kBlob && path.starts_with(row.path));
+}
+
+// What is not in the table goes by its path: "/api/v1/erase" changes, so it is "erase".
+Audited audited(const Call& call, Effect effect) {
+  const std::string& path = call.request.path;
+  const std::string method = call.request.method == "HEAD" ? "GET" : call.request.method;
+  if (path == routes::kQuery && call.has("export") && call.parameter("export") != "false") {
+    return {"export", Kind::Read};
+  }
+  if (path == routes::kQuery && call.has("moment")) return {"backup.read", Kind::Read};
+  for (const RouteRow& row : kRows) {
+    if (matches(row, method, path)) return {row.operation, row.kind};
+  }
+  constexpr std::string_view kApi = "/api/v1/";
+  std::string operation = path.starts_with(kApi) ? path.substr(kApi.size()) : path.substr(1);
+  std::replace(operation.begin(), operation.end(), '/', '.');
+  if (operation.empty()) operation = "page";
+  return {operation, effect == Effect::Changes ? Kind::Change : Kind::Free};
+}
+
+// Of purposes, times, durations and ids of tokens; longer or other texts are left out.
+constexpr std::string_view kPlain = "0123456789abcdefghijklmnopqrstuvwxyzTZ:.+-@_,";
+constexpr std::size_t kPlainMaxBytes = 40;
+
+bool is_denied(int http_status) {
+  return http_status == 401 || http_status == 403;
+}
+
+void add_detail(const std::string& text, audit::Record& record) {
+  if (!record.detail.empty()) record.detail += ", ";
+  record.detail += text;
+}
+
+// /api/v1/blob/NAMESPACE/DEVICE/SENSOR
+void describe_blob(const audit::Pseudonyms& pseudonyms, std::string_view path,
+                   audit::Record& record) {
+  path.remove_prefix(std::min(path.size(), std::string_view(routes::kBlob).size() + 1));
+  const std::size_t first = path.find('/');
+  const std::size_t second = first == std::string_view::npos ? first : path.find('/', first + 1);
+  record.namespace_name = path.substr(0, first);
+  if (second == std::string_view::npos) return;
+  const wire::Selector one{wire::escape_name(path.substr(first + 1, second - first - 1)),
+                           wire::escape_name(path.substr(second + 1))};
+  pseudonyms.describe(record.namespace_name, one, record);
+}
+
+// Parameters by what they may hold: names become pseudonyms, what is no name stays, values and
+// everything that is not known here is left out.
+void describe(const audit::Pseudonyms& pseudonyms, const Call& call, audit::Record& record) {
+  if (call.request.path.starts_with(routes::kBlob)) {
+    return describe_blob(pseudonyms, call.request.path, record);
+  }
+  const std::string wanted = namespace_parameter(call);
+  record.namespace_name = wanted.empty() ? "*" : wanted;
+  if (call.has("name")) record.namespace_name = call.parameter("name");
+  if (call.has("db")) record.namespace_name = call.parameter("db");
+  if (call.has("bucket")) record.namespace_name = call.parameter("bucket");
+  if (call.has("select")) {
+    const auto selector = selector_parameter(call);
+    if (selector.ok()) pseudonyms.describe(wanted, *selector, record);
+  }
+  if (call.has("device")) {
+    const wire::Selector one{wire::escape_name(call.parameter("device")), "*"};
+    pseudonyms.describe(wanted, one, record);
+  }
+  for (const char* name : {"owner", "label", "location"}) {
+    if (!call.has(name)) continue;
+    add_detail(std::string(name) + " " + pseudonyms.of_text(name, call.parameter(name)), record);
+    // Who asks by these reaches devices that are not named.
+    record.reaches_more = record.reaches_more || record.targets.empty();
+  }
+  for (const char* name : {"purpose", "object", "id", "keep", "from", "to", "expires", "after"}) {
+    const std::string text = call.parameter(name);
+    if (text.empty() || text.size() > kPlainMaxBytes) continue;
+    if (text.find_first_not_of(kPlain) == std::string::npos) {
+      add_detail(std::string(name) + " " + text, record);
+    }
+  }
+}
+
+audit::Record record_of_call(audit::AuditLog& log, const Call& call, const Audited& what) {
+  audit::Record record = audit::record_of(what.operation, call.principal());
+  describe(log.pseudonyms(), call, record);
+  return record;
+}
+
+void give_up(Call& call, const Status& status) {
+  call.response.content_provider_ = nullptr;
+  call.response.is_chunked_content_provider_ = false;
+  call.answer_error(status);
+}
+
+Status before_change(audit::AuditLog& log, const Call& call, Effect effect) {
+  const Audited what = audited(call, effect);
+  if (what.kind != Kind::Change) return ok();
+  EC_TRY(log.ready());
+  audit::Record record = record_of_call(log, call, what);
+  record.outcome = audit::Outcome::Begun;
+  return log.note(std::move(record));
+}
+
+void after_answer(audit::AuditLog& log, Call& call, Effect effect) {
+  const int http_status = call.response.status;
+  if (http_status == 429) return log.note_throttled();
+  const Audited what = audited(call, effect);
+  // Followers ask again and again; what they were told of counts.
+  const bool is_told = what.kind == Kind::Change ||
+                       (what.kind == Kind::Read &&
+                        (call.request.path != routes::kTail || call.exchange.audit.count > 0));
+  if (!is_told && !is_denied(http_status)) return;
+  audit::Record record = record_of_call(log, call, what);
+  record.outcome = audit::outcome_of_http(http_status);
+  record.count = call.exchange.audit.count;
+  if (!call.exchange.audit.detail.empty()) add_detail(call.exchange.audit.detail, record);
+  const Status noted = log.note(std::move(record));
+  if (!noted.ok()) give_up(call, noted);
+}
+
+}  // namespace
+
+void record_requests(Router& router, HttpContext& context) {
+  audit::AuditLog* const log = context.parts.audit;
+  if (log == nullptr || !log->is_on()) return;
+  router.on_run(
+      {[log](const Call& call, Effect effect) { return before_change(*log, call, effect); },
+       [log](Call& call, Effect effect) { after_answer(*log, call, effect); }});
+}
+
+}  // namespace edgecase::http

@@ -1,0 +1,199 @@
+// The audit log: /api/v1/audit and /api/v1/audit/verify, for administrators.
+#include <charconv>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "audit/audit_reader.h"
+#include "http/http_routes.h"
+#include "http/refusal.h"
+#include "wire/reading_format.h"
+#include "wire/routes.h"
+#include "wire/time_text.h"
+
+namespace edgecase::http {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using DeviceNames = std::map<std::uint64_t, std::string>;
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Status no_log() {
+  return unsupported("there is no audit log here");
+}
+
+// What pseudonyms stand for, as long as the devices are there.
+DeviceNames device_names(HttpContext& context) {
+  DeviceNames names;
+  std::uint64_t last_device = UINT64_MAX;
+  for (const std::string& space : context.parts.catalog.namespaces()) {
+    for (const catalog::SeriesEntry& each : context.parts.catalog.select(space, {})) {
+      const std::uint64_t device = std::uint64_t{each.id.namespace_id} << 32 | each.id.device;
+      if (device == last_device) continue;
+      last_device = device;
+      names[context.parts.audit->device_pseudonym(each.id.namespace_id, each.id.device,
+                                                  each.namespace_name, each.device)] = each.device;
+    }
+  }
+  return names;
+}
+
+Json record_json(const audit::Record& record, const DeviceNames& names) {
+  std::string time;
+  wire::append_time(record.time_ns, time);
+  Json devices = Json::array();
+  for (const audit::Target& target : record.targets) {
+    Json device = {{"pseudonym", audit::pseudonym_text(target.pseudonym)}};
+    if (const auto known = names.find(target.pseudonym); known != names.end()) {
+      device["device"] = known->second;
+    }
+    device["count"] = target.count;
+    devices.push_back(std::move(device));
+  }
+  return {{"sequence", record.sequence},
+          {"time", time},
+          {"clock_trusted", record.trust == ClockTrust::Trusted},
+          {"actor", record.actor},
+          {"token", record.token},
+          {"operation", record.operation},
+          {"result", audit::outcome_name(record.outcome)},
+          {"namespace", record.namespace_name},
+          {"select", record.selector},
+          {"devices", std::move(devices)},
+          {"count", record.count},
+          {"detail", record.detail},
+          {"hash", auth::hex_text(auth::view_of(record.hash))}};
+}
+
+Result<bool> descending(const Call& call) {
+  const std::string text = call.parameter("desc");
+  if (!call.has("desc") || text == "false" || text == "0") return false;
+  if (text.empty() || text == "true" || text == "1") return true;
+  return invalid_argument("desc is none of true, false, 1, 0");
+}
+
+Result<audit::ListRequest> list_request(const HttpContext& context, const Call& call) {
+  EC_TRY(check_parameters(call, {"ns", "device", "from", "to", "limit", "desc"}));
+  EC_TRY(auth::authorize_administration(call.principal()));
+  if (context.parts.audit == nullptr) return no_log();
+  const std::int64_t now_ns = context.parts.clock.wall_ns();
+  audit::ListRequest request;
+  request.namespace_name = namespace_parameter(call);
+  request.device = call.parameter("device");
+  if (!request.device.empty() && request.namespace_name.empty()) {
+    return invalid_argument("a device is in one namespace");
+  }
+  if (call.has("from")) {
+    EC_ASSIGN_OR_RETURN(request.from_ns, wire::parse_time_ns(call.parameter("from"), now_ns));
+  }
+  if (call.has("to")) {
+    EC_ASSIGN_OR_RETURN(request.to_ns, wire::parse_time_ns(call.parameter("to"), now_ns));
+  }
+  if (call.has("limit")) {
+    const std::string text = call.parameter("limit");
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, request.limit);
+    if (error != std::errc{} || stop != end) return invalid_argument("limit is no whole number");
+  }
+  EC_ASSIGN_OR_RETURN(request.descending, descending(call));
+  return request;
+}
+
+void get_audit(HttpContext& context, Call& call) {
+  const auto request = list_request(context, call);
+  if (!request.ok()) return call.answer_error(request.status());
+  auto opened = audit::RecordCursor::open(*context.parts.audit, *request);
+  if (!opened.ok()) return call.answer_error(opened.status());
+  const std::shared_ptr<audit::RecordCursor> cursor = std::move(opened).value();
+  const auto names = std::make_shared<const DeviceNames>(device_names(context));
+  answer_in_pieces(call, "application/json",
+                   [cursor, names, first = true](std::string& piece) mutable -> Result<bool> {
+                     if (first) piece += "{\"records\":[";
+                     audit::Record record;
+                     while (piece.size() < kPieceBytes) {
+                       EC_ASSIGN_OR_RETURN(const bool more, cursor->next(record));
+                       if (!more) {
+                         piece += "]}\n";
+                         return false;
+                       }
+                       if (!std::exchange(first, false)) piece += ',';
+                       piece += '\n' + dump(record_json(record, *names));
+                     }
+                     return true;
+                   });
+}
+
+Result<Json> verify(HttpContext& context, const Call& call) {
+  EC_TRY(check_parameters(call, {}));
+  EC_TRY(auth::authorize_administration(call.principal()));
+  if (context.parts.audit == nullptr) return no_log();
+  EC_ASSIGN_OR_RETURN(const audit::Verification found, audit::verify(*context.parts.audit));
+  Json faults = Json::array();
+  for (const audit::Fault& fault : found.faults) {
+    faults.push_back({{"sequence", fault.sequence}, {"message", fault.what}});
+  }
+  return Json{{"intact", found.fault_count == 0},
+              {"records", found.records},
+              {"first", found.first},
+              {"last", found.last},
+              {"head", auth::hex_text(auth::view_of(found.head))},
+              {"fault_count", found.fault_count},
+              {"faults", std::move(faults)}};
+}
+
+void get_verify(HttpContext& context, Call& call) {
+  const auto found = verify(context, call);
+  if (!found.ok()) return call.answer_error(found.status());
+  call.answer_json(200, dump(*found) + "\n");
+}
+
+void register_metrics(HttpContext& context) {
+  using observe::MetricKind;
+  const auto add = [&context](MetricKind kind, const char* name, const char* help, auto value) {
+    context.parts.metrics.callback(kind, name, help, {}, [&context, value] {
+      return static_cast<double>(value(context.parts.audit->state()));
+    });
+  };
+  using State = audit::AuditLog::State;
+  add(MetricKind::Counter, "edgecase_audit_records_total", "Records of the audit log.",
+      [](const State& state) { return state.records; });
+  add(MetricKind::Gauge, "edgecase_audit_queued", "Records that are not durable yet.",
+      [](const State& state) { return state.queued; });
+  add(MetricKind::Counter, "edgecase_audit_failures_total",
+      "Writes of the audit log, or of its head, that failed.",
+      [](const State& state) { return state.failures; });
+  add(MetricKind::Counter, "edgecase_audit_lost_total", "Records that found the queue full.",
+      [](const State& state) { return state.lost; });
+}
+
+}  // namespace
+
+std::string audit_status_json(const HttpContext& context) {
+  if (context.parts.audit == nullptr) return "null";
+  const audit::AuditLog::State state = context.parts.audit->state();
+  const auto words = [](const Status& status) {
+    return status.ok() ? Json(nullptr) : Json(status.to_string());
+  };
+  return dump({{"mode", context.parts.settings.audit.mode},
+               {"sequence", state.sequence},
+               {"head", auth::hex_text(auth::view_of(state.hash))},
+               {"first", state.first},
+               {"records", state.records},
+               {"queued", state.queued},
+               {"failures", state.failures},
+               {"lost", state.lost},
+               {"failure", words(state.failure)},
+               {"head_failure", words(state.head_failure)}});
+}
+
+void add_audit_routes(Router& router, HttpContext& context) {
+  router.add("GET", wire::routes::kAudit, Effect::Reads,
+             [&context](Call& call) { get_audit(context, call); });
+  router.add("GET", wire::routes::kAuditVerify, Effect::Reads,
+             [&context](Call& call) { get_verify(context, call); });
+  if (context.parts.audit != nullptr) register_metrics(context);
+}
+
+}  // namespace edgecase::http

@@ -1,0 +1,184 @@
+#include "audit/audit_log.h"
+
+#include "daemon/audit/audit_room.h"
+
+namespace edgecase::audit::test {
+namespace {
+
+constexpr std::int64_t kSecondNs = 1'000'000'000;
+
+std::vector<std::uint64_t> sequences(const std::vector<Record>& records) {
+  std::vector<std::uint64_t> numbers;
+  for (const Record& record : records) numbers.push_back(record.sequence);
+  return numbers;
+}
+
+}  // namespace
+
+TEST_CASE("audit: strict, a record comes with the write that it describes, in one sync") {
+  AuditRoom room;
+  const NamespaceId id = *room.engine.create_namespace("n", {});
+  const auto ticket = room.log->append(room.example(0));
+  REQUIRE(ticket.ok());
+  CHECK(room.log->state().sequence == 0);
+  WriteBatch batch;
+  batch.put(id, "a", "1");
+  const std::uint64_t syncs = room.engine.stats().wal_syncs;
+  REQUIRE(room.engine.write(batch, Durability::Sync).ok());
+  REQUIRE(room.log->settle(*ticket).ok());
+  CHECK(room.engine.stats().wal_syncs == syncs + 1);
+  CHECK(room.log->state().sequence == 1);
+}
+
+TEST_CASE("audit: strict, what can not be recorded can not be done, and all is well afterwards") {
+  AuditRoom room;
+  room.fill(3);
+  room.engine.fail_writes(io_error("the drive is gone"));
+  CHECK(room.log->note(room.example(3)).code() == StatusCode::Unavailable);
+  CHECK(room.log->ready().code() == StatusCode::Unavailable);
+  CHECK(room.log->state().failures == 1);
+  CHECK_FALSE(room.log->state().failure.ok());
+  room.engine.fail_writes(ok());
+  room.log->tick();
+  CHECK(room.log->ready().ok());
+  CHECK(room.log->state().sequence == 4);
+  room.fill(1);
+  CHECK(room.first_fault() == 0);
+}
+
+TEST_CASE("audit: a write that failed is told in its record, or in one that follows") {
+  AuditRoom room;
+  auto ticket = room.log->append({room.example(0), room.example(1)});
+  REQUIRE(ticket.ok());
+  SUBCASE("in the records, as they were not written") {
+    room.log->amend(*ticket, room.example(0), out_of_space("full"));
+    const std::vector<Record> records = room.list();
+    REQUIRE(records.size() == 2);
+    CHECK(records[0].outcome == Outcome::OutOfSpace);
+    CHECK(records[1].outcome == Outcome::OutOfSpace);
+  }
+  SUBCASE("in another one") {
+    REQUIRE(room.log->settle(*ticket).ok());
+    room.log->amend(*ticket, room.example(0), out_of_space("full"));
+    const std::vector<Record> records = room.list();
+    REQUIRE(records.size() == 3);
+    CHECK(records[1].outcome == Outcome::Ok);
+    CHECK(records[2].outcome == Outcome::OutOfSpace);
+    CHECK(records[2].detail == "of record 2");
+  }
+  CHECK(room.first_fault() == 0);
+}
+
+TEST_CASE("audit: batched, records are durable with the next tick, and at the end") {
+  AuditRoom room(Mode::Batched);
+  room.fill(3);
+  CHECK(room.log->state().sequence == 0);
+  CHECK(room.log->state().queued == 3);
+  room.log->tick();
+  CHECK(room.log->state().sequence == 3);
+  room.fill(2);
+  room.log.reset();
+  room.open();
+  CHECK(room.log->state().sequence == 5);
+  CHECK(room.first_fault() == 0);
+}
+
+TEST_CASE("audit: the queue is bounded, and what it does not take is told") {
+  constexpr int kMore = 5;
+  SUBCASE("batched: lost records are counted, and recorded when the drive is back") {
+    AuditRoom room(Mode::Batched);
+    room.engine.fail_writes(io_error("gone"));
+    room.log->tick();
+    room.fill(static_cast<int>(AuditLog::kQueueRecordsMax));
+    room.log->tick();
+    room.fill(kMore);
+    CHECK(room.log->state().queued == AuditLog::kQueueRecordsMax);
+    CHECK(room.log->state().lost == kMore);
+    room.engine.fail_writes(ok());
+    room.log->tick();
+    room.clock.advance(AuditLog::kCutSpacingNs);
+    room.log->tick();
+    const std::vector<Record> records = room.list({.limit = 1, .descending = true});
+    REQUIRE(records.size() == 1);
+    CHECK(records[0].operation == "audit.lost");
+    CHECK(records[0].count == kMore);
+    CHECK(room.first_fault() == 0);
+  }
+  SUBCASE("strict: nothing is taken") {
+    AuditRoom room;
+    room.engine.fail_writes(io_error("gone"));
+    for (std::size_t i = 0; i < AuditLog::kQueueRecordsMax; ++i) {
+      REQUIRE(room.log->append(room.example(0)).ok());
+    }
+    CHECK(room.log->append(room.example(0)).status().code() == StatusCode::Busy);
+    room.engine.fail_writes(ok());
+  }
+}
+
+TEST_CASE("audit: off, nothing is written, and what is there can be read") {
+  AuditRoom room;
+  room.fill(3);
+  room.log.reset();
+  room.options.mode = Mode::Off;
+  room.open();
+  room.fill(3);
+  room.log->tick();
+  CHECK(room.list().size() == 3);
+  CHECK(room.first_fault() == 0);
+  room.log.reset();
+  room.options.mode = Mode::Strict;
+  room.open();
+  room.fill(1);
+  CHECK(room.first_fault() == 0);
+}
+
+TEST_CASE("audit: lists by time, device and number, also over a clock that was set back") {
+  AuditRoom room;
+  const std::int64_t begin_ns = room.clock.wall_ns();
+  room.fill(10);                                         // 1 to 10: begin + 1 s to + 10 s
+  room.clock.set_wall_ns(begin_ns - 1'000 * kSecondNs);  // and back
+  room.fill(10);                                         // 11 to 20: begin - 999 s to - 990 s
+  room.clock.set_wall_ns(begin_ns + 2 * kSecondNs);
+  room.fill(5);  // 21 to 25: begin + 3 s to + 7 s
+  using Numbers = std::vector<std::uint64_t>;
+  CHECK(sequences(room.list()).size() == 25);
+  const ListRequest first{.from_ns = begin_ns + 3 * kSecondNs, .to_ns = begin_ns + 5 * kSecondNs};
+  CHECK(sequences(room.list(first)) == Numbers{3, 4, 21, 22});
+  ListRequest newest = first;
+  newest.descending = true;
+  CHECK(sequences(room.list(newest)) == Numbers{22, 21, 4, 3});
+  newest.limit = 3;
+  CHECK(sequences(room.list(newest)) == Numbers{22, 21, 4});
+  CHECK(sequences(room.list({.to_ns = begin_ns - 997 * kSecondNs})) == Numbers{11, 12});
+  CHECK(sequences(room.list({.from_ns = begin_ns + 9 * kSecondNs})) == Numbers{9, 10});
+  CHECK(room.list({.from_ns = begin_ns + 100 * kSecondNs}).empty());
+  // A record of every third is of this device.
+  const ListRequest device{.to_ns = begin_ns, .namespace_name = "default", .device = "device-0"};
+  CHECK(sequences(room.list(device)) == Numbers{11, 14, 17, 20});
+  CHECK(room.list({.namespace_name = "other", .device = "device-0"}).empty());
+}
+
+TEST_CASE("audit: a step of the clock is recorded, with what the clock is worth") {
+  AuditRoom room;
+  room.clock.set_trust(ClockTrust::Untrusted);
+  room.clock.set_wall_ns(room.clock.wall_ns() + 3'600 * kSecondNs);
+  room.log->tick();
+  const std::vector<Record> records = room.list();
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].operation == "clock.step");
+  CHECK(records[0].detail == "+3600000 ms");
+  CHECK(records[0].trust == ClockTrust::Untrusted);
+}
+
+TEST_CASE("audit: denials that came too fast are one record a minute") {
+  AuditRoom room;
+  for (int i = 0; i < 1'000; ++i) room.log->note_throttled();
+  room.clock.advance(AuditLog::kCutSpacingNs);
+  room.log->tick();
+  const std::vector<Record> records = room.list();
+  REQUIRE(records.size() == 1);
+  CHECK(records[0].count == 1'000);
+  CHECK(records[0].outcome == Outcome::Denied);
+}
+
+}  // namespace edgecase::audit::test

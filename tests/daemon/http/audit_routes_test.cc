@@ -1,0 +1,194 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "audit/audit_reader.h"
+#include "daemon/http/http_fixture.h"
+
+namespace edgecase::http::test {
+namespace {
+
+nlohmann::json json_of(const Answer& answer) {
+  return nlohmann::json::parse(answer.body, nullptr, false);
+}
+
+std::string bearer(const std::string& token) {
+  return "Authorization: Bearer " + token + "\r\n";
+}
+
+struct Room : ServerFixture {
+  Room() : ServerFixture([](config::Settings& s) { s.audit.mode = "strict"; }) {}
+
+  Answer administer(std::string_view method, std::string_view target) const {
+    return Client::over_unix(settings.http.socket).ask(method, target);
+  }
+  nlohmann::json records(const std::string& parameters = "") const {
+    const Answer answer = administer("GET", "/api/v1/audit" + parameters);
+    CHECK(answer.status == 200);
+    return json_of(answer)["records"];
+  }
+  nlohmann::json last_record() const { return records("?desc=true&limit=1")[0]; }
+};
+
+constexpr char kReading[] = R"({"device":"kitchen","sensor":"temp","value":71717.25,"time":5})";
+
+}  // namespace
+
+TEST_CASE("audit over HTTP: who stored, read and changed what, and what became of it") {
+  Room f;
+  CHECK(f.ask("POST", "/api/v1/readings", kReading).status == 200);
+  nlohmann::json last = f.last_record();
+  CHECK(last["operation"] == "ingest");
+  CHECK(last["actor"] == "127.0.0.1");
+  CHECK(last["result"] == "ok");
+  CHECK(last["namespace"] == "default");
+  CHECK(last["count"] == 1);
+  REQUIRE(last["devices"].size() == 1);
+  CHECK(last["devices"][0]["device"] == "kitchen");
+  struct Case {
+    const char* method;
+    const char* target;
+    int status;
+    const char* operation;
+    const char* result;
+  };
+  for (const Case& c :
+       {Case{"GET", "/api/v1/query?select=kitchen/temp", 200, "query", "ok"},
+        Case{"GET", "/api/v1/query?select=kitchen/temp&export=true", 200, "export", "ok"},
+        Case{"GET", "/api/v1/query?select=shed/temp", 404, "query", "not_found"},
+        Case{"GET", "/api/v1/last", 200, "last", "ok"},
+        Case{"GET", "/api/v1/blob/default/kitchen/temp", 200, "get", "ok"},
+        Case{"GET", "/api/v1/series", 200, "series", "ok"},
+        Case{"POST", "/api/v1/device?device=kitchen&owner=alice", 200, "device.set", "ok"},
+        Case{"POST", "/api/v1/namespaces?name=other", 201, "namespace.create", "ok"},
+        Case{"POST", "/api/v1/namespaces?name=_own", 403, "namespace.create", "denied"},
+        Case{"POST", "/api/v1/retention?select=kitchen&keep=99999d", 200, "retention.set", "ok"},
+        Case{"DELETE", "/api/v1/retention?select=nothing", 404, "retention.clear", "not_found"},
+        Case{"POST", "/api/v1/tokens?read=*/*", 201, "token.create", "ok"},
+        Case{"GET", "/api/v1/audit/verify", 200, "audit.verify", "ok"}}) {
+    CAPTURE(c.target);
+    CHECK(f.administer(c.method, c.target).status == c.status);
+    last = f.last_record();
+    // What reads the log is in it too, behind what it read.
+    if (last["operation"] == "audit.read") last = f.records("?desc=true&limit=3")[2];
+    CHECK(last["operation"] == c.operation);
+    CHECK(last["result"] == c.result);
+  }
+  const nlohmann::json verification = json_of(f.administer("GET", "/api/v1/audit/verify"));
+  CHECK(verification["intact"] == true);
+  CHECK(verification["records"].get<int>() > 20);
+  const nlohmann::json status = json_of(f.administer("GET", "/api/v1/status"))["audit"];
+  CHECK(status["mode"] == "strict");
+  CHECK(status["sequence"].get<int>() > 20);
+}
+
+TEST_CASE("audit over HTTP: a change is recorded before it is made, and again with its result") {
+  Room f;
+  CHECK(f.administer("POST", "/api/v1/namespaces?name=other").status == 201);
+  const nlohmann::json records = f.records();
+  REQUIRE(records.size() == 2);
+  CHECK(records[0]["result"] == "begun");
+  CHECK(records[1]["result"] == "ok");
+}
+
+TEST_CASE("audit over HTTP: denials say who was denied what") {
+  Room f;
+  const nlohmann::json made = json_of(f.administer("POST", "/api/v1/tokens?read=kitchen/*"));
+  const std::string token = made["token"], id = made["id"];
+  CHECK(f.ask("GET", "/api/v1/last").status == 401);
+  CHECK(f.last_record()["result"] == "denied");
+  CHECK(f.last_record()["actor"] != "127.0.0.1");  // who reads the log, over the socket
+  CHECK(f.ask("POST", "/api/v1/readings", kReading, bearer(token)).status == 403);
+  CHECK(f.ask("GET", "/api/v1/audit", {}, bearer(token)).status == 403);
+  CHECK(f.ask("GET", "/api/v1/audit/verify", {}, bearer(token)).status == 403);
+  CHECK(f.ask("GET", "/api/v1/last?select=shed/*", {}, bearer(token)).status == 403);
+  std::vector<std::string> denied;
+  for (const nlohmann::json& record : f.records()) {
+    if (record["result"] != "denied") continue;
+    denied.push_back(record["operation"].get<std::string>() + " " +
+                     record["token"].get<std::string>());
+  }
+  CHECK(denied == std::vector<std::string>{"last ", "ingest " + id, "audit.read " + id,
+                                           "audit.verify " + id, "last " + id});
+}
+
+TEST_CASE("audit over HTTP: no value, name of a device, owner, or secret is in the log") {
+  Room f;
+  const nlohmann::json made = json_of(f.administer("POST", "/api/v1/tokens?admin=true"));
+  const std::string token = made["token"];
+  const std::string header = bearer(token);
+  CHECK(f.ask("POST", "/api/v1/readings", kReading, header).status == 200);
+  CHECK(f.ask("POST", "/write", "needle-m,device=needle-d needle-f=\"needle-v\"", header).status ==
+        204);
+  CHECK(f.ask("PUT", "/api/v1/blob/default/needle-d/needle-s", "needle-v", header).status == 201);
+  for (const char* target :
+       {"/api/v1/query?select=needle-d/needle-s", "/api/v1/last?select=needle-*/*",
+        "/api/v1/blob/default/needle-d/needle-s", "/api/v1/device?device=needle-d",
+        "/api/v1/devices?owner=needle-o&label=needle-l=needle-l", "/query?q=SHOW+needle-q",
+        "/api/v1/audit?device=needle-d", "/api/v1/query?select=needle-x&purpose=needle-p%20p"}) {
+    CHECK(f.ask("GET", target, {}, header).status != 401);
+  }
+  for (const char* target :
+       {"/api/v1/device?device=needle-d&owner=needle-o&label=needle-l=x&location=needle-l",
+        "/api/v1/retention?select=needle-d/needle-s&keep=99999d",
+        "/api/v1/retention?select=needle-d/needle-s&keep=needle-k%20k"}) {
+    CHECK(f.ask("POST", target, {}, header).status != 401);
+  }
+  REQUIRE(f.audit->flush().ok());
+  const auto all = f.engine.scan(f.audit->records(), {}, {});
+  REQUIRE(all.ok());
+  int entries = 0;
+  for (; (*all)->valid(); (*all)->next(), ++entries) {
+    const std::string bytes = std::string((*all)->key()) + std::string((*all)->value());
+    for (const std::string& needle :
+         {std::string("needle"), std::string("kitchen"), std::string("71717"), token.substr(15)}) {
+      CHECK(bytes.find(needle) == std::string::npos);
+    }
+  }
+  CHECK(entries > 15);
+  // And yet a device's records are found by who knows its name.
+  CHECK(f.records("?device=needle-d").size() >= 6);
+}
+
+TEST_CASE("audit over HTTP: strict, nothing is answered that was not recorded") {
+  Room f;
+  CHECK(f.ask("POST", "/api/v1/readings", kReading).status == 200);
+  f.engine.fail_writes(io_error("gone"));
+  CHECK(f.ask("GET", "/api/v1/last").status == 503);
+  CHECK(f.ask("GET", "/api/v1/last").body.find("71717") == std::string::npos);
+  CHECK(f.ask("POST", "/api/v1/namespaces?name=other").status == 503);
+  CHECK_FALSE(f.catalog->has_namespace("other"));
+  CHECK(f.ask("GET", "/api/v1/status").status == 200);
+  f.engine.fail_writes(ok());
+  CHECK(f.ask("GET", "/api/v1/last").status == 200);
+}
+
+TEST_CASE("audit over HTTP: a batch of many devices is in several records") {
+  Room f;
+  std::string lines;
+  for (int i = 0; i < 150; ++i) {
+    lines += "m,device=d" + std::to_string(i) + " a=1,b=2 5\n";
+  }
+  CHECK(f.ask("POST", "/write", lines).status == 204);
+  std::vector<std::size_t> devices;
+  int readings = 0;
+  for (const nlohmann::json& record : f.records()) {
+    if (record["operation"] != "ingest") continue;
+    devices.push_back(record["devices"].size());
+    readings += record["count"].get<int>();
+  }
+  CHECK(devices == std::vector<std::size_t>{64, 64, 22});
+  CHECK(readings == 300);
+}
+
+TEST_CASE("audit over HTTP: bad parameters are told") {
+  Room f;
+  for (const char* target :
+       {"/api/v1/audit?limit=x", "/api/v1/audit?from=yesterdayish", "/api/v1/audit?desc=maybe",
+        "/api/v1/audit?select=x", "/api/v1/audit?ns=*&device=x", "/api/v1/audit/verify?from=now"}) {
+    CAPTURE(target);
+    CHECK(f.administer("GET", target).status == 400);
+  }
+}
+
+}  // namespace edgecase::http::test

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""The audit log of a real daemon: records of what came over HTTP and MQTT, tampering found, kill -9 in strict mode."""
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import unittest
+
+from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place, until
+
+HAS_CLIENTS = shutil.which("mosquitto_pub") is not None
+RULES = """
+listen = "127.0.0.1:0"
+[[mqtt.rule]]
+topic = "sensors/{device}/{sensor}"
+[audit]
+"""
+KILLS = 5
+WRITERS = 3
+BATCHES_BEFORE_A_KILL = 40
+
+
+class AuditFlow(unittest.TestCase):
+    def setUp(self):
+        self.place = Place()
+        self.addCleanup(self.place.remove)
+        self.daemon = None
+        self.addCleanup(lambda: self.daemon and self.daemon.stop())
+
+    def start(self, mode, more=""):
+        self.place.write_config(more=f'{RULES}mode = "{mode}"\n{more}')
+        self.daemon = Daemon(self.place)
+
+    def cli(self, *arguments, code=0):
+        result = self.place.cli(*arguments)
+        self.assertEqual(result.returncode, code, result.stderr)
+        return result.stdout
+
+    def records(self, *arguments):
+        return json.loads(self.cli("audit", "--json", *arguments))["records"]
+
+    def test_what_is_done_is_told(self):
+        self.start("strict")
+        self.cli("write", "kitchen/temp", "21.5", "--time", "@1")
+        self.cli("query", "kitchen/temp")
+        self.cli("export", "kitchen/*")
+        self.cli("get", "kitchen/temp")
+        self.cli("retention", "set", "kitchen/*", "99999d", "--yes")
+        token = self.cli("token", "create", "--read", "kitchen/*").strip()
+        self.cli("last", "shed/*", "--token", token, code=4)
+        self.cli("audit", "--verify", "--token", token, code=4)
+        told = [(r["operation"], r["result"]) for r in self.records()]
+        for wanted in (("daemon.start", "ok"), ("ingest", "ok"), ("query", "ok"), ("export", "ok"), ("get", "ok"),
+                       ("retention.set", "begun"), ("retention.set", "ok"), ("token.create", "ok"),
+                       ("last", "denied"), ("audit.verify", "denied")):
+            self.assertIn(wanted, told)
+        denied = [r for r in self.records() if r["result"] == "denied"]
+        self.assertEqual({r["token"] for r in denied}, {token[4:14]})
+        self.assertIn("kitchen", self.cli("audit", "--device", "kitchen"))
+        self.assertNotIn("ingest", [r["operation"] for r in self.records("--device", "nobody")])
+        self.assertEqual(len(self.records("--limit", "3", "--desc")), 3)
+        self.assertEqual(self.records("--from", "-1h", "--to", "-30m"), [])
+        self.assertIn("intact", self.cli("audit", "--verify"))
+        self.cli("audit", "--from", "nonsense", code=2)
+        audit = json.loads(self.cli("status", "--json"))["audit"]
+        self.assertEqual(audit["mode"], "strict")
+        self.assertEqual(self.daemon.stop(), 0)
+        with open(os.path.join(self.place.path, "values", "AUDIT-HEAD"), encoding="utf-8") as file:
+            self.assertGreater(int(file.read().split()[4]), audit["sequence"])
+        self.daemon = Daemon(self.place)
+        self.assertIn(("daemon.stop", "ok"), [(r["operation"], r["result"]) for r in self.records()])
+        self.assertIn("intact", self.cli("audit", "--verify"))
+
+    def test_a_head_that_was_changed_is_found(self):
+        self.start("batched")
+        self.cli("write", "kitchen/temp", "21.5")
+        self.daemon.stop()
+        head = os.path.join(self.place.path, "values", "AUDIT-HEAD")
+        os.remove(head)
+        self.daemon = Daemon(self.place)
+        self.assertIn("AUDIT-HEAD is missing", self.daemon.log())
+        self.assertIn("AUDIT-HEAD is missing", self.cli("audit", "--verify", code=7))
+        found = json.loads(self.cli("audit", "--verify", "--json", code=7))
+        self.assertFalse(found["intact"])
+        self.assertGreater(found["faults"][0]["sequence"], 1)
+
+    def test_batched_records_are_durable_within_a_second(self):
+        self.start("batched")
+        self.cli("write", "kitchen/temp", "21.5")
+        until(lambda: json.loads(self.cli("status", "--json"))["audit"]["queued"] == 0, "the queue is written")
+        self.daemon.stop(signal.SIGKILL)
+        self.daemon = Daemon(self.place)
+        self.assertIn("ingest", [r["operation"] for r in self.records()])
+        self.assertIn("intact", self.cli("audit", "--verify"))
+
+    def test_off_means_off(self):
+        self.start("off")
+        self.cli("write", "kitchen/temp", "21.5")
+        self.assertEqual(self.records(), [])
+        self.assertFalse(os.path.exists(os.path.join(self.place.path, "values", "AUDIT-HEAD")))
+
+    @unittest.skipUnless(HAS_CLIENTS, "mosquitto-clients is not installed")
+    def test_mqtt(self):
+        self.start("strict")
+
+        def publish(topic, *credentials):
+            return subprocess.run(["mosquitto_pub", "-p", str(self.daemon.mqtt_port()), "-V", "mqttv5", "-q", "1",
+                                   "-t", topic, "-m", "1", *credentials], capture_output=True,
+                                  timeout=TIME_LIMIT_SECONDS, check=False).returncode
+        token = self.cli("token", "create", "--write", "kitchen/*").strip()
+        self.assertEqual(publish("sensors/kitchen/temp", "-u", token[4:14], "-P", token), 0)
+        publish("sensors/shed/temp", "-u", token[4:14], "-P", token)
+        self.assertNotEqual(publish("sensors/kitchen/temp"), 0)
+        self.assertNotEqual(publish("sensors/kitchen/temp", "-u", "x", "-P", token), 0)
+        told = [(r["operation"], r["result"], r["token"]) for r in self.records()]
+        self.assertIn(("mqtt.publish", "denied", token[4:14]), told)
+        self.assertEqual(told.count(("mqtt.connect", "denied", "")), 2)
+        stored = [r for r in self.records("--device", "kitchen") if r["operation"] == "ingest"]
+        self.assertEqual(len(stored), 1)
+        self.assertEqual(stored[0]["devices"][0]["device"], "kitchen")
+        self.assertIn("denied", [r["result"] for r in self.records("--device", "shed")])
+        self.assertNotIn(token, json.dumps(self.records()))
+
+    def test_kill_in_strict_mode_every_acknowledged_batch_has_its_record(self):
+        self.start("strict")
+        acknowledged = set()
+        lock = threading.Lock()
+
+        def write(port, begin, enough):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIME_LIMIT_SECONDS)
+            number = begin
+            try:
+                while True:
+                    number += WRITERS
+                    connection.request("POST", "/write", f"m,device=d{number} value={number} {number}")
+                    answer = connection.getresponse()
+                    answer.read()
+                    if answer.status == 204:
+                        with lock:
+                            acknowledged.add(f"d{number}")
+                        enough.release()
+            except (OSError, http.client.HTTPException):
+                pass  # killed: no answer to this batch
+            finally:
+                connection.close()
+
+        for kill in range(KILLS):
+            enough = threading.Semaphore(0)
+            threads = [threading.Thread(target=write, daemon=True,
+                                        args=(self.daemon.port(), kill * 1_000_000 + i, enough))
+                       for i in range(WRITERS)]
+            for thread in threads:
+                thread.start()
+            for _ in range(BATCHES_BEFORE_A_KILL):
+                self.assertTrue(enough.acquire(timeout=TIME_LIMIT_SECONDS))
+            self.daemon.stop(signal.SIGKILL)
+            for thread in threads:
+                thread.join(TIME_LIMIT_SECONDS)
+            self.daemon = Daemon(self.place)
+            self.assertIn("intact", self.cli("audit", "--verify"))
+        recorded = {d.get("device") for r in self.records() if r["operation"] == "ingest" for d in r["devices"]}
+        self.assertGreaterEqual(len(acknowledged), KILLS * BATCHES_BEFORE_A_KILL)
+        self.assertEqual(acknowledged - recorded, set())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
