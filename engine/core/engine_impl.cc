@@ -54,6 +54,7 @@ Stats EngineImpl::stats() const {
   const ReadCounters& read = tables_->counters();
   {
     MutexLock lock(mutex_);
+    stats.erasure = erasure_stats_;
     stats.last_sequence = visible_;
     stats.flushes = flushes_;
     stats.immutable_memtables = view_->immutables.size();
@@ -85,6 +86,7 @@ Stats EngineImpl::stats() const {
     stats.compaction.runs += tree.size();
     stats.compaction.runs_max = std::max<std::uint64_t>(stats.compaction.runs_max, tree.size());
   }
+  stats.erasure.pending_ranges = pending_erasures();
   const bool exact = options_.expiry == ExpiryMode::Exact;
   stats.expiry.next_ns = next_expiry_ns(*version, exact);
   const std::int64_t now_ns = expiry_clock_->now_ns();

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/write_batch_reader.h"
 #include "compaction/compactor.h"
 #include "core/background_gate.h"
 #include "core/drop.h"
@@ -55,6 +56,8 @@ class EngineImpl final : public Engine {
   std::shared_ptr<const Snapshot> snapshot() override;
   Status flush() override;
   Status compact(const std::vector<NamespaceId>& ids, const KeyRange& range) override;
+  Result<ErasureReport> erase() override;
+  Result<std::vector<FileShare>> locate(NamespaceId namespace_id, const KeyRange& range) override;
   Status set_retention(std::span<const RetentionRule> rules) override;
   std::vector<RetentionRule> retention_rules() const override;
   std::int64_t expiry_now_ns() override;
@@ -109,6 +112,7 @@ class EngineImpl final : public Engine {
   Status append_run(std::size_t begin, std::size_t end, bool wants_sync);
   Status log_run(std::size_t begin, std::size_t end, bool wants_sync);
   void apply_batch(SequenceNumber first, ByteView payload);
+  void apply_range(const BatchEntry& entry, SequenceNumber sequence);
   GroupCodec codec_of(NamespaceId id);
   void finish_group() EC_REQUIRES(mutex_);
   Status prepare_for(const WriteBatch& batch);
@@ -148,6 +152,11 @@ class EngineImpl final : public Engine {
   // Makes durable what time expiry has reached, unless that is known to within `slack_ns`.
   Status note_expiry_mark(std::int64_t slack_ns);
 
+  // erasure.cc
+  void hide_for_good(const RangeDelete& erased);
+  void forget_erased(SequenceNumber through);
+  std::uint64_t pending_erasures() const;
+
   // read_path.cc
   Status check_readable(NamespaceId id) const;
   VisibleView visible_view() const;
@@ -184,6 +193,10 @@ class EngineImpl final : public Engine {
   SequenceNumber visible_ EC_GUARDED_BY(mutex_) = 0;
   CondVar pace_;           // nobody notifies it
   CondVar flush_changed_;  // a flush ended, well or not, or a merge
+  // Snapshots that are held do not know of these; null for none.
+  std::vector<RangeDelete> erased_list_ EC_GUARDED_BY(mutex_);
+  std::shared_ptr<const RangeDeletes> erased_ EC_GUARDED_BY(mutex_);
+  ErasureStats erasure_stats_ EC_GUARDED_BY(mutex_);
   bool flush_scheduled_ EC_GUARDED_BY(mutex_) = false;
   bool retry_scheduled_ EC_GUARDED_BY(mutex_) = false;
   bool slot_scheduled_ EC_GUARDED_BY(mutex_) = false;

@@ -220,6 +220,7 @@ Status EngineImpl::commit_tables(const TableOutput& output, const Memtable& memt
   // What the memtable's own cover was left out.
   for (TableMetadata& table : edit.added_tables) table.purged_sequence = last_sequence;
   edit.range_deletes = memtable.range_delete_list();
+  edit.erasures = erasures_among(edit.range_deletes);
   edit.flushed_sequence = last_sequence;
   const std::uint64_t oldest_wal_segment = wal_->oldest_needed(last_sequence);
   if (oldest_wal_segment != 0) edit.oldest_wal_segment = oldest_wal_segment;

@@ -254,6 +254,17 @@ void Wal::give_back(const WalSlot& slot) {
   free_.push_back(slot);
 }
 
+std::vector<Wal::File> Wal::files() const {
+  MutexLock lock(mutex_);
+  std::vector<File> files;
+  for (const WalSegment& segment : closed_)
+    files.push_back({slot_path(segment.slot.index), segment.bytes, segment.last_sequence});
+  if (current_.number != 0)
+    files.push_back({slot_path(current_.slot.index), current_bytes_.load(std::memory_order_relaxed),
+                     UINT64_MAX});
+  return files;
+}
+
 std::uint64_t Wal::record_bytes() const {
   MutexLock lock(mutex_);
   std::uint64_t bytes = current_bytes_.load(std::memory_order_relaxed);

@@ -87,6 +87,14 @@ class Wal {
   Status prepare_slot();
   bool needs_slot() const;
 
+  // What the log consists of now, old to new.
+  struct File {
+    std::string path;
+    std::uint64_t bytes = 0;           // of records
+    SequenceNumber last_sequence = 0;  // UINT64_MAX: it takes more
+  };
+  std::vector<File> files() const;
+
   std::uint64_t record_bytes() const;  // in segments that are still needed
   std::uint64_t bytes_written() const { return bytes_written_.load(); }
   std::uint64_t syncs() const { return syncs_.load(); }

@@ -197,8 +197,8 @@ void EngineImpl::apply_batch(SequenceNumber first, ByteView payload) {
       known = entry->namespace_id;
       codec = codec_of(known);
     }
-    if (entry->kind == EntryKind::DeleteRange) {
-      active_->add_range_delete(make_range_delete(known, entry->key, entry->value, sequence++));
+    if (entry->is_range()) {
+      apply_range(*entry, sequence++);
       continue;
     }
     active_->add(known, entry->key, sequence++, entry->kind, entry->value, codec);
@@ -207,6 +207,13 @@ void EngineImpl::apply_batch(SequenceNumber first, ByteView payload) {
   EC_CHECK(entries.status().ok());
   add_alone(user_bytes_written_, user_bytes);
   last_sequence_ = sequence - 1;
+}
+
+void EngineImpl::apply_range(const BatchEntry& entry, SequenceNumber sequence) {
+  RangeDelete made = make_range_delete(entry.namespace_id, entry.key, entry.value, sequence);
+  made.erases = entry.kind == EntryKind::EraseRange;
+  if (made.erases) hide_for_good(made);
+  active_->add_range_delete(std::move(made));
 }
 
 // An id is never used for another namespace.

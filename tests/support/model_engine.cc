@@ -192,7 +192,7 @@ Status ModelEngine::write(const WriteBatch& batch, Durability durability) {
     if (map.use_count() > 1) map = std::make_shared<Map>(*map);
     if (entry->kind == engine::EntryKind::Put) {
       map->insert_or_assign(Bytes(entry->key), Bytes(entry->value));
-    } else if (entry->kind == engine::EntryKind::DeleteRange) {
+    } else if (entry->is_range()) {
       map->erase(map->lower_bound(entry->key),
                  entry->value.empty() ? map->end() : map->lower_bound(entry->value));
     } else if (const auto found = map->find(entry->key); found != map->end()) {

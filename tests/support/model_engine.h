@@ -50,6 +50,12 @@ class ModelEngine final : public Engine {
   Status compact(const std::vector<NamespaceId>& /*ids*/, const KeyRange& /*range*/) override {
     return ok();
   }
+  // Nothing is stored: there is nothing to overwrite.
+  Result<ErasureReport> erase() override { return ErasureReport{}; }
+  Result<std::vector<FileShare>> locate(NamespaceId /*namespace_id*/,
+                                        const KeyRange& /*range*/) override {
+    return std::vector<FileShare>{};
+  }
   Status set_retention(std::span<const RetentionRule> rules) override;
   std::vector<RetentionRule> retention_rules() const override;
   std::int64_t expiry_now_ns() override;
