@@ -23,6 +23,8 @@ void add_plot_command(CLI::App& app, Action& action);
 void add_import_command(CLI::App& app, Action& action);
 void add_namespace_command(CLI::App& app, Action& action);
 void add_retention_command(CLI::App& app, Action& action);
+void add_erase_command(CLI::App& app, Action& action);
+void add_where_command(CLI::App& app, Action& action);
 void add_device_command(CLI::App& app, Action& action);
 void add_token_command(CLI::App& app, Action& action);
 void add_check_command(CLI::App& app, Action& action);

@@ -32,16 +32,23 @@ Status check_values(const std::vector<wire::Reading>& readings) {
 
 IngestPipeline::IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock,
                                retention::RetentionService* retention,
-                               catalog::DeviceIndex* devices)
-    : engine_(engine), catalog_(catalog), clock_(clock), retention_(retention), devices_(devices) {}
+                               catalog::DeviceIndex* devices, erase::Fences* fences)
+    : engine_(engine),
+      catalog_(catalog),
+      clock_(clock),
+      retention_(retention),
+      devices_(devices),
+      fences_(fences) {}
 
-Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch) {
+Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch, std::uint64_t* refused) {
   const std::vector<wire::Reading>& readings = batch.batch().readings;
   if (readings.empty()) return ok();
-  Status status = store(readings);
+  std::uint64_t erased = 0;
+  Status status = store_allowed(readings, erased);
+  if (refused != nullptr) *refused = erased;
   if (status.ok()) {
     batches_.fetch_add(1, std::memory_order_relaxed);
-    readings_.fetch_add(readings.size(), std::memory_order_relaxed);
+    readings_.fetch_add(readings.size() - erased, std::memory_order_relaxed);
   } else {
     failed_batches_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -70,6 +77,23 @@ Status IngestPipeline::forget(const catalog::SeriesId& series,
 IngestPipeline::Counters IngestPipeline::counters() const {
   return {batches_.load(std::memory_order_relaxed), readings_.load(std::memory_order_relaxed),
           failed_batches_.load(std::memory_order_relaxed)};
+}
+
+// No erasure begins or ends meanwhile.
+Status IngestPipeline::store_allowed(const std::vector<wire::Reading>& readings,
+                                     std::uint64_t& refused) {
+  if (fences_ == nullptr) return store(readings);
+  const erase::Fences::Pass pass = fences_->enter();
+  const std::vector<bool> is_refused = fences_->refused(readings);
+  if (is_refused.empty()) return store(readings);
+  EC_TRY(check_values(readings));
+  std::vector<wire::Reading> allowed;
+  for (std::size_t i = 0; i < readings.size(); ++i)
+    if (!is_refused[i]) allowed.push_back(readings[i]);
+  if (!allowed.empty()) EC_TRY(store(allowed));
+  refused = readings.size() - allowed.size();
+  fences_->count_refused(refused);
+  return ok();
 }
 
 Status IngestPipeline::store(const std::vector<wire::Reading>& readings) {

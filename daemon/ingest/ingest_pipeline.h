@@ -12,16 +12,18 @@
 #include "catalog/device_index.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "erase/fences.h"
 #include "retention/retention_service.h"
 
 namespace edgecase::ingest {
 
 class IngestPipeline {
  public:
-  // `retention` may be null: then nothing expires. All outlive the pipeline.
+  // `retention` may be null: then nothing expires; `fences` too: then nothing is erased. All
+  // outlive the pipeline.
   IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock,
                  retention::RetentionService* retention = nullptr,
-                 catalog::DeviceIndex* devices = nullptr);
+                 catalog::DeviceIndex* devices = nullptr, erase::Fences* fences = nullptr);
 
   // Ok: every reading of the batch is durable (fsynced; concurrent callers share one fsync).
   // Otherwise none is stored, as long as the batch's encoding fits the engine's
@@ -32,7 +34,9 @@ class IngestPipeline {
   // series, within the batch or between batches, though the clock stands still. Errors:
   // InvalidArgument (a bad name or value: names reading and reason), Busy / OutOfSpace / IoError /
   // Unavailable (try again later), NotAllowed. An empty batch is Ok.
-  Status ingest(const auth::AuthorizedBatch& batch);
+  //
+  // Readings with a time that was erased are not stored; `refused`, where given, says how many.
+  Status ingest(const auth::AuthorizedBatch& batch, std::uint64_t* refused = nullptr);
 
   // Whether ingest() would refuse the batch for what is in it: a value, a name, a limit of the
   // catalog. Writes nothing. Errors: InvalidArgument, Busy, the engine's (a new namespace).
@@ -55,6 +59,7 @@ class IngestPipeline {
 
  private:
   Status introduce(const std::vector<wire::Reading>& readings);
+  Status store_allowed(const std::vector<wire::Reading>& readings, std::uint64_t& refused);
   Status store(const std::vector<wire::Reading>& readings);
   Status write(const std::vector<wire::Reading>& readings, const std::vector<std::int64_t>& times,
                const std::vector<catalog::SeriesId>& ids,
@@ -68,6 +73,7 @@ class IngestPipeline {
   Clock& clock_;
   retention::RetentionService* const retention_;
   catalog::DeviceIndex* const devices_;
+  erase::Fences* const fences_;
   std::atomic<std::int64_t> last_arrival_ns_{std::numeric_limits<std::int64_t>::min()};
   std::atomic<std::uint64_t> batches_{0}, readings_{0}, failed_batches_{0};
 };

@@ -152,8 +152,10 @@ ServerFixture::ServerFixture(void (*adjust)(config::Settings&)) {
   catalog = catalog::Catalog::open(engine, {}).value();
   devices = catalog::DeviceIndex::open(engine).value();
   retention = retention::RetentionService::open(engine, *catalog, kRetentionForever).value();
+  erase = erase::EraseService::open({engine, *catalog, *devices, *retention, clock, random}).value();
+  erase_worker = std::make_unique<erase::EraseWorker>(*erase, logger);
   pipeline = std::make_unique<ingest::IngestPipeline>(engine, *catalog, clock, retention.get(),
-                                                      devices.get());
+                                                      devices.get(), &erase->fences());
   queries = std::make_unique<query::QueryService>(engine, *catalog, devices.get());
   tokens = auth::TokenStore::open(engine, clock, random).value();
   authenticator = std::make_unique<auth::Authenticator>(
@@ -161,7 +163,7 @@ ServerFixture::ServerFixture(void (*adjust)(config::Settings&)) {
       settings.http.allow_insecure ? auth::InsecureAccess::Allowed : auth::InsecureAccess::Refused);
   auto started = HttpServer::start(
       {settings, engine, posix_file_system(), clock, *catalog, *devices, *pipeline, *queries,
-       *retention, *authenticator, metrics, logger,
+       *retention, *erase, *authenticator, metrics, logger,
        [] { return std::string(R"({"connected":true})"); },
        [](std::string_view topic, std::string_view payload) {
          return Result<std::string>("{\"topic\":\"" + std::string(topic) + "\",\"payload\":\"" +
