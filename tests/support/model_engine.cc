@@ -13,7 +13,9 @@ struct ModelEngine::State {
   Contents contents;
   std::vector<NamespaceInfo> namespaces;
   NamespaceId next_namespace = 1;
-  Status next_write, every_write, next_read;
+  Status next_write, every_write, next_read, every_erasure;
+  std::uint64_t writes_left = 0;  // before `later_writes`, where that is not Ok
+  Status later_writes;
   Stats stats;
   engine::RetentionRules rules;
   std::int64_t now_ns = 0;
@@ -128,6 +130,22 @@ void ModelEngine::fail_next_write(Status status) {
 void ModelEngine::fail_writes(Status status) {
   const std::lock_guard lock(state_->mutex);
   state_->every_write = std::move(status);
+  state_->later_writes = ok();
+}
+void ModelEngine::fail_writes_after(std::uint64_t count, Status status) {
+  const std::lock_guard lock(state_->mutex);
+  state_->writes_left = count;
+  state_->later_writes = std::move(status);
+}
+void ModelEngine::fail_erasures(Status status) {
+  const std::lock_guard lock(state_->mutex);
+  state_->every_erasure = std::move(status);
+}
+// Nothing is stored: there is nothing to overwrite.
+Result<ErasureReport> ModelEngine::erase() {
+  const std::lock_guard lock(state_->mutex);
+  if (!state_->every_erasure.ok()) return state_->every_erasure;
+  return ErasureReport{};
 }
 void ModelEngine::fail_next_read(Status status) {
   const std::lock_guard lock(state_->mutex);
@@ -176,6 +194,11 @@ Status ModelEngine::write(const WriteBatch& batch, Durability durability) {
   const std::lock_guard lock(state_->mutex);
   if (!state_->every_write.ok()) return state_->every_write;
   if (!state_->next_write.ok()) return std::exchange(state_->next_write, ok());
+  if (!state_->later_writes.ok() && state_->writes_left-- == 0)
+    state_->every_write = state_->later_writes;
+  if (!state_->every_write.ok()) return state_->every_write;
+  if (batch.range_deletes() > kRangeDeletesPerBatchMax)
+    return invalid_argument("too many range deletes");
   if (batch.over_limit() || batch.size_bytes() > kBatchSizeMaxBytes) {
     return invalid_argument("batch is over a limit");
   }

@@ -26,6 +26,10 @@ class ModelEngine final : public Engine {
   void fail_next_write(Status status);
   // Every write does, until called with Ok.
   void fail_writes(Status status);
+  // `count` writes succeed, and every one after them fails, until fail_writes(ok()).
+  void fail_writes_after(std::uint64_t count, Status status);
+  // Every erase() returns `status`, until called with Ok.
+  void fail_erasures(Status status);
   // The next get(), scan() or range_stats() returns `status`.
   void fail_next_read(Status status);
 
@@ -50,8 +54,7 @@ class ModelEngine final : public Engine {
   Status compact(const std::vector<NamespaceId>& /*ids*/, const KeyRange& /*range*/) override {
     return ok();
   }
-  // Nothing is stored: there is nothing to overwrite.
-  Result<ErasureReport> erase() override { return ErasureReport{}; }
+  Result<ErasureReport> erase() override;
   Result<std::vector<FileShare>> locate(NamespaceId /*namespace_id*/,
                                         const KeyRange& /*range*/) override {
     return std::vector<FileShare>{};

@@ -152,7 +152,8 @@ ServerFixture::ServerFixture(void (*adjust)(config::Settings&)) {
   catalog = catalog::Catalog::open(engine, {}).value();
   devices = catalog::DeviceIndex::open(engine).value();
   retention = retention::RetentionService::open(engine, *catalog, kRetentionForever).value();
-  erase = erase::EraseService::open({engine, *catalog, *devices, *retention, clock, random}).value();
+  erase =
+      erase::EraseService::open({engine, *catalog, *devices, *retention, clock, random}).value();
   erase_worker = std::make_unique<erase::EraseWorker>(*erase, logger);
   pipeline = std::make_unique<ingest::IngestPipeline>(engine, *catalog, clock, retention.get(),
                                                       devices.get(), &erase->fences());
