@@ -28,6 +28,7 @@
 #include "edgecase/engine.h"
 #include "expiry/expiry_clock.h"
 #include "expiry/expiry_view.h"
+#include "file/file_remover.h"
 #include "table/table_cache.h"
 #include "table/table_writer.h"
 #include "version/version_set.h"
@@ -156,6 +157,12 @@ class EngineImpl final : public Engine {
   void hide_for_good(const RangeDelete& erased);
   void forget_erased(SequenceNumber through);
   std::uint64_t pending_erasures() const;
+  std::uint64_t overwritten_bytes() const;
+  Status turn_log(SequenceNumber through);
+  Status flush_log(SequenceNumber through);
+  Status try_turn_log(SequenceNumber through);
+  Result<bool> finish_erasure(SequenceNumber through);
+  Status wait_for_erasure(SequenceNumber through, std::uint64_t failures_before);
 
   // read_path.cc
   Status check_readable(NamespaceId id) const;
@@ -167,6 +174,7 @@ class EngineImpl final : public Engine {
   const Environment environment_;
   FileSystem& file_system_;
   const std::uint64_t memtable_bytes_;
+  FileRemover remover_;
   StoreId store_id_{};
   std::unique_ptr<FileLock> metadata_lock_;
   std::unique_ptr<FileLock> values_lock_;
@@ -196,7 +204,9 @@ class EngineImpl final : public Engine {
   // Snapshots that are held do not know of these; null for none.
   std::vector<RangeDelete> erased_list_ EC_GUARDED_BY(mutex_);
   std::shared_ptr<const RangeDeletes> erased_ EC_GUARDED_BY(mutex_);
-  ErasureStats erasure_stats_ EC_GUARDED_BY(mutex_);
+  std::atomic<bool> has_erased_{false};  // stored under mutex_
+  // That were flushed; while a snapshot or an iterator holds one, what it shows is not gone.
+  std::vector<std::weak_ptr<const Memtable>> retired_memtables_ EC_GUARDED_BY(mutex_);
   bool flush_scheduled_ EC_GUARDED_BY(mutex_) = false;
   bool retry_scheduled_ EC_GUARDED_BY(mutex_) = false;
   bool slot_scheduled_ EC_GUARDED_BY(mutex_) = false;
@@ -224,6 +234,7 @@ class EngineImpl final : public Engine {
   std::atomic<std::uint64_t> commit_groups_{0};
   mutable std::atomic<std::uint64_t> gets_{0};
   std::atomic<std::uint64_t> stall_ns_{0};
+  std::atomic<std::uint64_t> log_overwritten_bytes_{0};
   std::atomic<std::uint64_t> table_metadata_bytes_{0};
   std::atomic<std::uint64_t> table_value_bytes_{0};
 };

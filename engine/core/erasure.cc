@@ -10,6 +10,11 @@
 #include "file/file_names.h"
 
 namespace edgecase::engine {
+namespace {
+
+constexpr std::int64_t kErasureSliceNs = 10'000'000;
+
+}  // namespace
 
 // Snapshots that are held know nothing of what is erased after them.
 void EngineImpl::hide_for_good(const RangeDelete& erased) {
@@ -17,12 +22,14 @@ void EngineImpl::hide_for_good(const RangeDelete& erased) {
   erased_list_.push_back(erased);
   erased_ = std::make_shared<const RangeDeletes>(erased_list_);
   erased_list_ = erased_->newest();
+  has_erased_.store(true, std::memory_order_release);
 }
 
 void EngineImpl::forget_erased(SequenceNumber through) {
   MutexLock lock(mutex_);
   std::erase_if(erased_list_, [&](const RangeDelete& each) { return each.sequence <= through; });
   erased_ = erased_list_.empty() ? nullptr : std::make_shared<const RangeDeletes>(erased_list_);
+  has_erased_.store(!erased_list_.empty(), std::memory_order_release);
 }
 
 // What memtables hold counts from the moment it was written.
@@ -33,27 +40,127 @@ std::uint64_t EngineImpl::pending_erasures() const {
   return RangeDeletes(all).newest().size();
 }
 
-Result<ErasureReport> EngineImpl::erase() {
+std::uint64_t EngineImpl::overwritten_bytes() const {
+  return remover_.overwritten_bytes() + log_overwritten_bytes_.load();
+}
+
+// The leader's: nothing newer than `through` is to lie in a segment that holds what is older, or
+// beside it in a memtable.
+Status EngineImpl::turn_log(SequenceNumber through) {
+  if (!wal_->current_holds(through)) return ok();
+  EC_TRY(rotate_memtable());
+  return start_segment(0);
+}
+
+// Everything up to `through` in tables, and no longer in the log but in slots that are free.
+Status EngineImpl::flush_log(SequenceNumber through) {
   EC_TRY(flush());
-  const std::vector<RangeDelete> pending = versions_->state().erasures;
-  ErasureReport report;
-  report.ranges = pending.size();
-  if (pending.empty()) return report;
-  VersionEdit edit;
-  edit.erased_sequence = 0;
-  for (const RangeDelete& each : pending) {
-    const NamespaceId id = namespace_of(each.lower);
-    const bool unbounded = namespace_of(each.upper) != id;
-    EC_TRY(compactor_->compact({id}, user_key_of(each.lower),
-                               unbounded ? ByteView() : user_key_of(each.upper)));
-    edit.erased_sequence = std::max(*edit.erased_sequence, each.sequence);
-  }
-  EC_TRY(versions_->apply(edit));
-  forget_erased(*edit.erased_sequence);
+  EC_ASSIGN_OR_RETURN(const std::uint64_t bytes, wal_->overwrite_free(through));
+  log_overwritten_bytes_.fetch_add(bytes);
+  Writer writer;
   MutexLock lock(mutex_);
-  ++erasure_stats_.erasures;
-  erasure_stats_.erased_ranges += pending.size();
+  writers_.push_back(&writer);
+  wait_for_turn(writer);
+  lock.unlock();
+  const Status turned = turn_log(through);
+  lock.lock();
+  writers_.pop_front();
+  wake_next();
+  lock.unlock();
+  EC_TRY(turned);
+  return flush();
+}
+
+// On the compaction lane: leads for a moment, as try_heal() does, but waits for nobody.
+Result<bool> EngineImpl::finish_erasure(SequenceNumber through) {
+  EC_ASSIGN_OR_RETURN(const std::uint64_t bytes, wal_->overwrite_free(through));
+  log_overwritten_bytes_.fetch_add(bytes);
+  if (wal_->holds(through)) {
+    EC_TRY(try_turn_log(through));
+    EC_ASSIGN_OR_RETURN(const std::uint64_t more, wal_->overwrite_free(through));
+    log_overwritten_bytes_.fetch_add(more);
+    if (wal_->holds(through)) return false;
+  }
+  {
+    MutexLock lock(mutex_);
+    const bool held =
+        std::any_of(retired_memtables_.begin(), retired_memtables_.end(), [&](const auto& retired) {
+          const std::shared_ptr<const Memtable> memtable = retired.lock();
+          return memtable != nullptr && memtable->first_sequence() <= through;
+        });
+    if (held) return false;
+  }
+  EC_TRY(versions_->finish_erasures(through));
+  forget_erased(through);
+  return true;
+}
+
+Status EngineImpl::try_turn_log(SequenceNumber through) {
+  Writer writer;
+  {
+    MutexLock lock(mutex_);
+    if (!writers_.empty() || view_->immutables.size() > 1) return ok();
+    writers_.push_back(&writer);
+  }
+  Status turned = wal_failing_.load(std::memory_order_acquire) ? ok() : turn_log(through);
+  bool flushes = false;
+  {
+    MutexLock lock(mutex_);
+    flushes = !view_->immutables.empty();
+  }
+  // Nobody else moves the log's beginning: no flush runs, and none is begun.
+  if (turned.ok() && !flushes) turned = release_flushed_wal().status();
+  MutexLock lock(mutex_);
+  writers_.pop_front();
+  wake_next();
+  return turned;
+}
+
+Result<ErasureReport> EngineImpl::erase() {
+  const ErasureStats before = compactor_->erasure_stats();
+  const std::uint64_t overwritten_before = overwritten_bytes();
+  const std::uint64_t removed_before = remover_.removed_files();
+  SequenceNumber through = 0;
+  {
+    MutexLock lock(mutex_);
+    through = visible_;
+  }
+  ErasureReport report;
+  report.ranges = pending_erasures();
+  if (report.ranges == 0 && !versions_->has_erasures()) return report;
+  EC_TRY(flush_log(through));
+  compactor_->erase_now();
+  EC_TRY(wait_for_erasure(through, before.failures));
+  report.rewritten_bytes = compactor_->erasure_stats().rewritten_bytes - before.rewritten_bytes;
+  report.overwritten_bytes = overwritten_bytes() - overwritten_before;
+  report.removed_files = remover_.removed_files() - removed_before;
   return report;
+}
+
+Status EngineImpl::wait_for_erasure(SequenceNumber through, std::uint64_t failures_before) {
+  const std::int64_t wait_max_ns = std::int64_t{options_.erasure_wait_ms} * 1'000'000;
+  std::int64_t waited_ns = 0;
+  const auto is_pending = [&] {
+    const std::vector<RangeDelete> pending = versions_->state().erasures;
+    return versions_->has_erasures() &&
+           (pending.empty() || std::any_of(pending.begin(), pending.end(), [&](const auto& each) {
+              return each.sequence <= through;
+            }));
+  };
+  while (is_pending()) {
+    if (environment_.executor.run_one()) continue;
+    if (compactor_->erasure_stats().failures != failures_before)
+      return compactor_->erasure_failure();
+    if (!is_pending()) break;
+    if (compactor_->erasure_is_held() && waited_ns >= wait_max_ns)
+      return busy("a snapshot or an iterator holds what was erased; it is removed when that goes");
+    MutexLock lock(mutex_);
+    static_cast<void>(pace_.wait_for(mutex_, kErasureSliceNs));
+    waited_ns = compactor_->erasure_is_held() ? waited_ns + kErasureSliceNs : 0;
+    lock.unlock();
+    if (!compactor_->erasure_is_asked()) compactor_->erase_now();
+  }
+  return ok();
 }
 
 namespace {

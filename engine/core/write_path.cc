@@ -38,7 +38,9 @@ Status EngineImpl::check_batch(const WriteBatch& batch) const {
 }
 
 Status EngineImpl::check_range_deletes(const WriteBatch& batch) const {
-  const std::size_t waiting = versions_->current()->range_delete_list.size();
+  const VersionState state = versions_->state();
+  const std::size_t waiting =
+      std::max(state.version->range_delete_list.size(), state.erasures.size());
   if (batch.range_deletes() <= kRangeDeletesPerBatchMax && waiting < kRangeDeletesMax) return ok();
   if (batch.range_deletes() > kRangeDeletesPerBatchMax)
     return invalid_argument("a batch has at most " + std::to_string(kRangeDeletesPerBatchMax) +

@@ -164,6 +164,7 @@ void SimulatedDisk::change(NameChange change) {
 }
 
 void SimulatedDisk::add(const std::string& path, File file) {
+  if (keeps_freed_ && file) kept_.emplace_back(path, file);
   change({"", path, std::move(file)});
 }
 void SimulatedDisk::remove(const std::string& path) {
@@ -243,6 +244,19 @@ std::uint64_t SimulatedDisk::used_bytes(std::string_view root) const {
     if (file && path.starts_with(root)) used += file->live().size();
   }
   return used;
+}
+
+std::string SimulatedDisk::find_bytes(ByteView needle) const {
+  const auto holds = [&](const File& file) {
+    return file && file->durable().find(needle) != Bytes::npos;
+  };
+  for (const auto& [path, file] : durable_) {
+    if (holds(file)) return path;
+  }
+  for (const auto& [path, file] : kept_) {
+    if (holds(file)) return path + (live_.contains(path) ? "" : ", freed");
+  }
+  return "";
 }
 
 std::map<std::string, Bytes> SimulatedDisk::durable_contents() const {

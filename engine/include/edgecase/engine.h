@@ -145,7 +145,7 @@ class Engine {
   // failure left pending of earlier ones: from memtables, caches, tables, value files, log and
   // manifests. Returns when nothing of it is on either drive. Errors leave it hidden and pending;
   // it is tried again by itself, and by the next call: Unavailable (the values drive is away), Busy
-  // (a snapshot or an iterator held on to it for kErasureWaitMaxNs), IoError, OutOfSpace.
+  // (a snapshot or an iterator held on to it for erasure_wait_ms), IoError, OutOfSpace.
   virtual Result<ErasureReport> erase() = 0;
   // Which files hold entries of the range, hidden ones included, those with the most bytes first.
   virtual Result<std::vector<FileShare>> locate(NamespaceId namespace_id,

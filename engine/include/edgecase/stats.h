@@ -52,11 +52,12 @@ struct ExpiryStats {
 };
 
 struct ErasureStats {
-  std::uint64_t pending_ranges = 0;  // hidden for good, with bytes somewhere; disjoint
-  std::uint64_t erased_ranges = 0;   // since open
-  std::uint64_t erasures = 0;        // that ended well, since open
-  std::uint64_t failures = 0;        // each is tried again
-  std::uint64_t overwritten_bytes = 0;
+  std::uint64_t pending_ranges = 0;     // hidden for good, with bytes somewhere; disjoint
+  std::uint64_t erased_ranges = 0;      // since open
+  std::uint64_t erasures = 0;           // that ended well, since open
+  std::uint64_t failures = 0;           // each is tried again
+  std::uint64_t rewritten_bytes = 0;    // of values that lay beside what was erased
+  std::uint64_t overwritten_bytes = 0;  // of files, log and manifests, since open
 };
 
 struct Stats {

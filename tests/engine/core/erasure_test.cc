@@ -1,6 +1,9 @@
 // Erased ranges: what they hide, how long they are pending, where their bytes are.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "engine/core/engine_fixture.h"
 
 namespace edgecase::engine {
@@ -104,6 +107,202 @@ TEST_CASE("a range is found in the log, then in tables of both layers") {
   CHECK(store.disk.exists((*files)[0].path));
   CHECK(store.disk.exists((*files)[1].path));
   CHECK(store.engine->locate(store.id, {"x", {}})->empty());
+}
+
+// A secret of the entry `i`, in its key and in its value; nothing else has these bytes.
+std::string secret(const char* kind, int i) {
+  std::uint64_t state = static_cast<std::uint64_t>(i) * 2 + (kind[0] == 'k' ? 1 : 0);
+  SeededRandom random(0x5ec4e7 + state);
+  std::string bytes = kind;
+  for (int n = 0; n < 16; ++n) bytes.push_back(static_cast<char>('A' + random.below(26)));
+  return bytes;
+}
+
+std::string in_hex(ByteView bytes) {
+  std::string hex;
+  for (const char c : bytes) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    hex.push_back(kDigits[static_cast<unsigned char>(c) >> 4]);
+    hex.push_back(kDigits[static_cast<unsigned char>(c) & 15]);
+  }
+  return hex;
+}
+
+std::string in_base64(ByteView bytes) {
+  constexpr const char* kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t i = 0; i + 3 <= bytes.size(); i += 3) {
+    const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(bytes[at]); };
+    const unsigned quantum = unsigned{byte(i)} << 16 | unsigned{byte(i + 1)} << 8 | byte(i + 2);
+    for (int shift = 18; shift >= 0; shift -= 6) text.push_back(kDigits[quantum >> shift & 63]);
+  }
+  return text;
+}
+
+// Entries by number: the first half of the keys begins with "a", the second with "b".
+struct SecretStore : test::EngineFixture {
+  static constexpr int kEntries = 400;
+
+  explicit SecretStore(Removal removal) {
+    disk.keep_freed();
+    options.removal = removal;
+    options.erasure_wait_ms = 0;
+    options.coalesce_threshold_bytes = 512;
+    options.group_bytes = 1024;
+    options.memtable_bytes = 16u << 10;
+    options.wal_limit_bytes = 512u << 10;
+    REQUIRE(open().ok());
+    id = make_namespace("plant");
+  }
+  static std::string key_of(int i) {
+    return (i % 2 == 0 ? "a" : "b") + std::to_string(1000 + i) + secret("k", i);
+  }
+  static std::string value_of(int i) {
+    return secret("v", i) + std::string(i % 17 == 0 ? 600 : 20, 'x');
+  }
+  void fill(int turn) {
+    for (int n = 0; n < kEntries; ++n) {
+      const int i = n * 7 % kEntries;
+      REQUIRE(put(id, key_of(i), value_of(i) + std::to_string(turn), Durability::Async).ok());
+    }
+  }
+  Status erase_half() {
+    WriteBatch batch;
+    batch.erase_range(id, "a", "b");
+    return engine->write(batch, Durability::Sync);
+  }
+  // Of the half that is erased; of the other half all must be there.
+  std::string find_residue() {
+    for (int i = 0; i < kEntries; ++i) {
+      const bool erased = i % 2 == 0;
+      if (!erased) {
+        if (get(id, key_of(i)).substr(0, 17) != secret("v", i)) return "lost: " + key_of(i);
+        continue;
+      }
+      for (const char* kind : {"k", "v"}) {
+        const std::string found = disk.find_bytes(secret(kind, i));
+        if (!found.empty()) return kind + std::to_string(i) + " in " + found;
+      }
+    }
+    return "";
+  }
+
+  NamespaceId id = 0;
+};
+
+TEST_CASE("after erase() no durable byte holds what was erased, freed files included") {
+  SecretStore store(Removal::Overwrite);
+  store.fill(1);
+  store.fill(2);
+  REQUIRE(store.engine->flush().ok());
+  store.executor.run_all();
+  store.fill(3);
+  CHECK_FALSE(store.find_residue().empty());
+  REQUIRE(store.erase_half().ok());
+  REQUIRE(store.put(store.id, "c", "new", Durability::Sync).ok());
+  const auto report = store.engine->erase();
+  INFO(report.status().to_string());
+  REQUIRE(report.ok());
+  CHECK(store.find_residue() == "");
+  CHECK(report->ranges == 1);
+  CHECK(report->removed_files > 0);
+  CHECK(report->overwritten_bytes > 0);
+  CHECK(store.engine->stats().erasure.pending_ranges == 0);
+  store.reopen();
+  CHECK(store.find_residue() == "");
+  CHECK(store.get(store.id, "c") == "new");
+}
+
+TEST_CASE("after erase() no file that is named holds what was erased, without overwriting others") {
+  SecretStore store(Removal::Unlink);
+  store.fill(1);
+  REQUIRE(store.erase_half().ok());
+  REQUIRE(store.engine->erase().ok());
+  CHECK(store.find_residue() == "");
+  const std::uint64_t overwritten = store.engine->stats().erasure.overwritten_bytes;
+  store.fill(2);
+  REQUIRE(store.engine->compact({store.id}, {}).ok());
+  CHECK(store.engine->stats().erasure.overwritten_bytes == overwritten);
+}
+
+TEST_CASE("a reader that holds what is erased makes erase() Busy, and it is done when it goes") {
+  for (const bool in_memory : {false, true}) {
+    CAPTURE(in_memory);
+    SecretStore store(Removal::Overwrite);
+    store.fill(1);
+    if (!in_memory) REQUIRE(store.engine->flush().ok());
+    auto snapshot = store.engine->snapshot();
+    REQUIRE(store.erase_half().ok());
+    const auto refused = store.engine->erase();
+    CHECK(refused.status().code() == StatusCode::Busy);
+    CHECK(store.engine->stats().erasure.pending_ranges == 1);
+    ReadOptions read;
+    read.snapshot = snapshot;
+    CHECK(store.engine->get(store.id, SecretStore::key_of(0), read).status().code() ==
+          StatusCode::NotFound);
+    CHECK(store.engine->get(store.id, SecretStore::key_of(1), read).ok());
+    read.snapshot.reset();
+    snapshot.reset();
+    for (int i = 0; i < 10; ++i) {
+      store.clock.advance(1'000'000'000);
+      store.executor.advance(1'000'000'000);
+      store.executor.run_all();
+    }
+    CHECK(store.engine->stats().erasure.pending_ranges == 0);
+    CHECK(store.find_residue() == "");
+  }
+}
+
+TEST_CASE("an erasure waits for the values drive, and is done when that is back") {
+  SecretStore store(Removal::Overwrite);
+  store.fill(1);
+  REQUIRE(store.engine->flush().ok());
+  REQUIRE(store.engine->compact({store.id}, {}).ok());
+  REQUIRE(store.erase_half().ok());
+  REQUIRE(store.engine->flush().ok());
+  store.disk.set_gone("/v", true);
+  const auto refused = store.engine->erase();
+  CHECK((refused.status().code() == StatusCode::Unavailable ||
+         refused.status().code() == StatusCode::IoError));
+  CHECK(store.engine->stats().erasure.pending_ranges == 1);
+  store.disk.set_gone("/v", false);
+  for (int i = 0; i < 100; ++i) {
+    store.clock.advance(1'000'000'000);
+    store.executor.advance(1'000'000'000);
+    store.executor.run_all();
+  }
+  CHECK(store.engine->stats().erasure.pending_ranges == 0);
+  CHECK(store.find_residue() == "");
+}
+
+TEST_CASE("a crash at each operation of an erasure leaves it done or pending, and it is done then") {
+  SecretStore counted(Removal::Overwrite);
+  counted.fill(1);
+  REQUIRE(counted.erase_half().ok());
+  const std::uint64_t before = counted.disk.operations();
+  REQUIRE(counted.engine->erase().ok());
+  const std::uint64_t operations = counted.disk.operations() - before;
+  REQUIRE(operations > 50);
+  const std::uint64_t step = std::max<std::uint64_t>(1, operations / 150);
+  for (std::uint64_t at = 1; at <= operations; at += step) {
+    CAPTURE(at);
+    SecretStore store(Removal::Overwrite);
+    store.fill(1);
+    REQUIRE(store.erase_half().ok());
+    store.disk.stop_at(at);
+    const bool done = store.engine->erase().ok();
+    store.close();
+    store.disk.power_cut(at, test::CutPolicy::Any);
+    REQUIRE(store.open().ok());
+    CHECK(store.engine->get(store.id, SecretStore::key_of(0), {}).status().code() ==
+          StatusCode::NotFound);
+    if (done) CHECK(store.find_residue() == "");
+    const auto again = store.engine->erase();
+    INFO(again.status().to_string());
+    REQUIRE(again.ok());
+    REQUIRE(store.find_residue() == "");
+  }
 }
 
 }  // namespace
