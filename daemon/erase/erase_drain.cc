@@ -21,10 +21,14 @@ Status EraseService::obstacle() const {
 Status EraseService::drain() {
   const std::lock_guard draining(drain_mutex_);
   std::vector<std::uint64_t> numbers;
+  bool with_names = false;
   {
     // What becomes pending from here on is for the next one.
     const std::lock_guard lock(mutex_);
-    for (const auto& [number, certificate] : pending_) numbers.push_back(number);
+    for (const auto& [number, certificate] : pending_) {
+      numbers.push_back(number);
+      with_names = with_names || certificate.with_names;
+    }
   }
   if (numbers.empty()) return ok();
   Status status;
@@ -33,6 +37,7 @@ Status EraseService::drain() {
     const std::lock_guard erasing(erase_mutex_);
     status = run_jobs(parts_.engine, records_);
   }
+  if (status.ok() && with_names) status = merge_small_records();
   if (status.ok()) {
     const auto report = parts_.engine.erase();
     status = report.ok() ? complete(numbers, *report) : report.status();
@@ -41,6 +46,17 @@ Status EraseService::drain() {
   obstacle_ = status;
   changed_.notify_all();
   return status;
+}
+
+// Owners and labels that were taken back, rules that were cleared and messages that gave way before
+// the erasure named it, too: nobody sees them, and their bytes wait for the next merge.
+Status EraseService::merge_small_records() {
+  std::vector<NamespaceId> ids;
+  for (const std::string_view name :
+       {catalog::kDevicesNamespace, retention::kRetentionNamespace, wire::kRejectedNamespace}) {
+    if (const auto found = parts_.engine.find_namespace(name); found.ok()) ids.push_back(found->id);
+  }
+  return parts_.engine.compact(ids, {});
 }
 
 Status EraseService::complete(const std::vector<std::uint64_t>& numbers,
