@@ -17,6 +17,10 @@ from residue import Image, canary, search, seeded
 _RULES = """
 [[mqtt.rule]]
 topic = "owned/{device}/{sensor}"
+
+[[mqtt.rule]]
+topic = "numbers/{device}/{sensor}"
+payload = "number"
 """
 
 
@@ -37,10 +41,16 @@ class EraseFlow(unittest.TestCase):
     def start(self, **more):
         self.place.write_config(**more)
         self.daemon = Daemon(self.place)
+        self.wait_for_broker()
+
+    def wait_for_broker(self):
+        if self.broker:
+            until(lambda: json.loads(self.ok("status", "--json"))["mqtt"]["connected"], "connected")
 
     def restart(self, how=signal.SIGTERM):
         self.daemon.stop(how)
         self.daemon = Daemon(self.place)
+        self.wait_for_broker()
 
     def directories(self):
         return [os.path.join(self.place.path, name) for name in ("meta", "values")]
@@ -88,9 +98,9 @@ class Residue(EraseFlow):
         self.ok("retention", "set", device, "900d")
         publisher = mosquitto.Publisher(self.broker, "test")
         publisher.publish(f"owned/{device}/{sensor}", text)
-        publisher.publish(f"nobody/{device}/x", rejected)
+        publisher.publish(f"numbers/{device}/x", rejected)
         publisher.settle()
-        canaries = [device, sensor, text, owner, label, rejected]
+        self.canaries = canaries = [device, sensor, text, owner, label, rejected]
         until(lambda: {each for _, each in search(self.directories(), canaries)} == set(canaries),
               "every canary is somewhere")
 
