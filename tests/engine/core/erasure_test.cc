@@ -185,7 +185,7 @@ struct SecretStore : test::EngineFixture {
         continue;
       }
       for (const char* kind : {"k", "v"}) {
-        const std::string found = disk.find_bytes(secret(kind, i));
+        const std::string found = disk.find_bytes({secret(kind, i)});
         if (!found.empty()) return kind + std::to_string(i) + " in " + found;
       }
     }
