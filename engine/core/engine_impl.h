@@ -159,6 +159,7 @@ class EngineImpl final : public Engine {
   std::uint64_t pending_erasures() const;
   std::uint64_t overwritten_bytes() const;
   Status turn_log(SequenceNumber through);
+  Status overwrite_free_log(SequenceNumber through);
   Status flush_log(SequenceNumber through);
   Status try_turn_log(SequenceNumber through);
   Result<bool> finish_erasure(SequenceNumber through);

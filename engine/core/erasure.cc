@@ -13,6 +13,7 @@ namespace edgecase::engine {
 namespace {
 
 constexpr std::int64_t kErasureSliceNs = 10'000'000;
+constexpr int kLogTurnsMax = 3;
 
 }  // namespace
 
@@ -44,43 +45,73 @@ std::uint64_t EngineImpl::overwritten_bytes() const {
   return remover_.overwritten_bytes() + log_overwritten_bytes_.load();
 }
 
-// The leader's: nothing newer than `through` is to lie in a segment that holds what is older, or
-// beside it in a memtable.
+// The leader's. What is newer than `through` is to lie in no segment that holds what is older, nor
+// beside it in a memtable; and segments whose records are in tables come free. A log at its limit
+// may need it twice.
 Status EngineImpl::turn_log(SequenceNumber through) {
-  if (!wal_->current_holds(through)) return ok();
-  EC_TRY(rotate_memtable());
-  return start_segment(0);
+  if (wal_->current_holds(through)) {
+    EC_TRY(rotate_memtable());
+    const Status started = start_segment(0);
+    if (!started.ok() && started.code() != StatusCode::Busy) return started;
+  }
+  {
+    // A flush that runs releases them itself.
+    MutexLock lock(mutex_);
+    if (!view_->immutables.empty()) return ok();
+  }
+  return release_flushed_wal().status();
 }
 
-// Everything up to `through` in tables, and no longer in the log but in slots that are free.
-Status EngineImpl::flush_log(SequenceNumber through) {
-  EC_TRY(flush());
+Status EngineImpl::overwrite_free_log(SequenceNumber through) {
   EC_ASSIGN_OR_RETURN(const std::uint64_t bytes, wal_->overwrite_free(through));
   log_overwritten_bytes_.fetch_add(bytes);
-  Writer writer;
-  MutexLock lock(mutex_);
-  writers_.push_back(&writer);
-  wait_for_turn(writer);
-  lock.unlock();
-  const Status turned = turn_log(through);
-  lock.lock();
-  writers_.pop_front();
-  wake_next();
-  lock.unlock();
-  EC_TRY(turned);
-  return flush();
+  return ok();
+}
+
+// Everything up to `through` in tables, and no longer in the log but in slots that are free. What
+// is left of that the compaction lane does.
+Status EngineImpl::flush_log(SequenceNumber through) {
+  EC_TRY(flush());
+  for (int turn = 0; turn < kLogTurnsMax && wal_->current_holds(through); ++turn) {
+    EC_TRY(overwrite_free_log(through));
+    Writer writer;
+    MutexLock lock(mutex_);
+    writers_.push_back(&writer);
+    wait_for_turn(writer);
+    lock.unlock();
+    const Status turned = turn_log(through);
+    lock.lock();
+    writers_.pop_front();
+    wake_next();
+    lock.unlock();
+    EC_TRY(turned);
+    EC_TRY(flush());
+  }
+  return ok();
 }
 
 // On the compaction lane: leads for a moment, as try_heal() does, but waits for nobody.
-Result<bool> EngineImpl::finish_erasure(SequenceNumber through) {
-  EC_ASSIGN_OR_RETURN(const std::uint64_t bytes, wal_->overwrite_free(through));
-  log_overwritten_bytes_.fetch_add(bytes);
-  if (wal_->holds(through)) {
-    EC_TRY(try_turn_log(through));
-    EC_ASSIGN_OR_RETURN(const std::uint64_t more, wal_->overwrite_free(through));
-    log_overwritten_bytes_.fetch_add(more);
-    if (wal_->holds(through)) return false;
+Status EngineImpl::try_turn_log(SequenceNumber through) {
+  Writer writer;
+  {
+    MutexLock lock(mutex_);
+    if (!writers_.empty() || view_->immutables.size() > 1) return ok();
+    writers_.push_back(&writer);
   }
+  const Status turned = wal_failing_.load(std::memory_order_acquire) ? ok() : turn_log(through);
+  MutexLock lock(mutex_);
+  writers_.pop_front();
+  wake_next();
+  return turned;
+}
+
+Result<bool> EngineImpl::finish_erasure(SequenceNumber through) {
+  EC_TRY(overwrite_free_log(through));
+  for (int turn = 0; turn < kLogTurnsMax && wal_->holds(through); ++turn) {
+    EC_TRY(try_turn_log(through));
+    EC_TRY(overwrite_free_log(through));
+  }
+  if (wal_->holds(through)) return false;
   {
     MutexLock lock(mutex_);
     const bool held =
@@ -93,27 +124,6 @@ Result<bool> EngineImpl::finish_erasure(SequenceNumber through) {
   EC_TRY(versions_->finish_erasures(through));
   forget_erased(through);
   return true;
-}
-
-Status EngineImpl::try_turn_log(SequenceNumber through) {
-  Writer writer;
-  {
-    MutexLock lock(mutex_);
-    if (!writers_.empty() || view_->immutables.size() > 1) return ok();
-    writers_.push_back(&writer);
-  }
-  Status turned = wal_failing_.load(std::memory_order_acquire) ? ok() : turn_log(through);
-  bool flushes = false;
-  {
-    MutexLock lock(mutex_);
-    flushes = !view_->immutables.empty();
-  }
-  // Nobody else moves the log's beginning: no flush runs, and none is begun.
-  if (turned.ok() && !flushes) turned = release_flushed_wal().status();
-  MutexLock lock(mutex_);
-  writers_.pop_front();
-  wake_next();
-  return turned;
 }
 
 Result<ErasureReport> EngineImpl::erase() {

@@ -123,7 +123,8 @@ Status Wal::start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledg
   EC_ASSIGN_OR_RETURN(const WalSlot slot, take_slot(capacity));
   Status started;
   if (!failed_) started = close_current();
-  if (started.ok()) started = failed_ ? replace_failed(slot, acknowledged) : continue_chain(slot);
+  if (started.ok())
+    started = failed_ ? replace_failed(slot, acknowledged) : continue_chain(slot, acknowledged);
   if (!started.ok()) {
     WalSlot written = slot;  // in part, perhaps
     written.oldest = std::min(slot.oldest, durable_sequence_ + 1);
@@ -165,7 +166,7 @@ WalSegment Wal::current_segment() const {
   return segment;
 }
 
-Status Wal::continue_chain(const WalSlot& slot) {
+Status Wal::continue_chain(const WalSlot& slot, SequenceNumber acknowledged) {
   WalSegment before;
   {
     MutexLock lock(mutex_);
@@ -179,7 +180,7 @@ Status Wal::continue_chain(const WalSlot& slot) {
   EC_ASSIGN_OR_RETURN(std::unique_ptr<LogWriter> writer,
                       open_segment(slot, before.number, before.bytes));
   EC_TRY(writer->sync());
-  become_current(slot, std::move(writer), before.last_sequence + 1, before.last_sequence);
+  become_current(slot, std::move(writer), acknowledged + 1, before.last_sequence);
   durable_sequence_ = before.last_sequence;
   return ok();
 }

@@ -120,7 +120,7 @@ class Wal {
   Status close_current();
   Status write_again(const std::string& path, std::uint64_t size_bytes);
   WalSegment current_segment() const EC_REQUIRES(mutex_);  // the leader's
-  Status continue_chain(const WalSlot& slot);
+  Status continue_chain(const WalSlot& slot, SequenceNumber acknowledged);
   Status replace_failed(const WalSlot& slot, SequenceNumber acknowledged);
   Result<std::unique_ptr<LogWriter>> open_segment(const WalSlot& slot, std::uint64_t predecessor,
                                                   std::uint64_t predecessor_bytes);

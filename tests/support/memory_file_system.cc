@@ -242,9 +242,9 @@ void MemoryFileSystem::keep_freed() {
   const Guard guard(inside_->mutex);
   inside_->disk.keep_freed();
 }
-std::string MemoryFileSystem::find_bytes(ByteView needle) const {
+std::string MemoryFileSystem::find_bytes(const std::vector<Bytes>& needles) const {
   const Guard guard(inside_->mutex);
-  return inside_->disk.find_bytes(needle);
+  return inside_->disk.find_bytes(needles);
 }
 
 void MemoryFileSystem::set_contents(const std::string& path, Bytes bytes) {

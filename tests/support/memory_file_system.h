@@ -89,7 +89,7 @@ class MemoryFileSystem final : public FileSystem {
   std::uint64_t used_bytes(const std::string& root) const;
   // As SimulatedDisk's.
   void keep_freed();
-  std::string find_bytes(ByteView needle) const;
+  std::string find_bytes(const std::vector<Bytes>& needles) const;
 
   // --- damage; durable at once ---
 

@@ -97,8 +97,8 @@ class SimulatedDisk {
 
   // From now on files are kept when their names go, as freed blocks keep what they hold.
   void keep_freed() { keeps_freed_ = true; }
-  // Whether durable bytes of any file hold `needle`, named or freed; says of which.
-  std::string find_bytes(ByteView needle) const;
+  // Which file, named or freed, has one of the needles among its durable bytes; empty: none.
+  std::string find_bytes(const std::vector<Bytes>& needles);
 
   static std::string parent_of(const std::string& path);
 

@@ -2,9 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "engine/core/engine_fixture.h"
+#include "support/temp_directory.h"
 
 namespace edgecase::engine {
 namespace {
@@ -181,7 +185,7 @@ struct SecretStore : test::EngineFixture {
         continue;
       }
       for (const char* kind : {"k", "v"}) {
-        const std::string found = disk.find_bytes(secret(kind, i));
+        const std::string found = disk.find_bytes({secret(kind, i)});
         if (!found.empty()) return kind + std::to_string(i) + " in " + found;
       }
     }
@@ -276,7 +280,8 @@ TEST_CASE("an erasure waits for the values drive, and is done when that is back"
   CHECK(store.find_residue() == "");
 }
 
-TEST_CASE("a crash at each operation of an erasure leaves it done or pending, and it is done then") {
+TEST_CASE(
+    "a crash at each operation of an erasure leaves it done or pending, and it is done then") {
   SecretStore counted(Removal::Overwrite);
   counted.fill(1);
   REQUIRE(counted.erase_half().ok());
@@ -284,7 +289,7 @@ TEST_CASE("a crash at each operation of an erasure leaves it done or pending, an
   REQUIRE(counted.engine->erase().ok());
   const std::uint64_t operations = counted.disk.operations() - before;
   REQUIRE(operations > 50);
-  const std::uint64_t step = std::max<std::uint64_t>(1, operations / 150);
+  const std::uint64_t step = std::max<std::uint64_t>(1, operations / 40);
   for (std::uint64_t at = 1; at <= operations; at += step) {
     CAPTURE(at);
     SecretStore store(Removal::Overwrite);
@@ -302,6 +307,62 @@ TEST_CASE("a crash at each operation of an erasure leaves it done or pending, an
     INFO(again.status().to_string());
     REQUIRE(again.ok());
     REQUIRE(store.find_residue() == "");
+  }
+}
+
+class SilentListener final : public EventListener {};
+
+// Files below the directory that hold one of the forms of `needle`.
+std::string find_in_files(const std::string& directory, const std::string& needle) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    std::stringstream bytes;
+    bytes << file.rdbuf();
+    for (const std::string& form : {needle, in_hex(needle), in_base64(needle)}) {
+      if (bytes.view().find(form) != std::string_view::npos) return entry.path();
+    }
+  }
+  return "";
+}
+
+TEST_CASE("on the machine's file system no file holds what was erased") {
+  test::TempDirectory directory;
+  const auto executor = make_thread_executor();
+  SilentListener listener;
+  Options options;
+  options.metadata_directory = directory.path() + "/m";
+  options.values_directory = directory.path() + "/v";
+  options.memory_limit_bytes = 8u << 20;
+  options.memtable_bytes = 64u << 10;
+  options.wal_segment_bytes = 64u << 10;
+  options.wal_limit_bytes = 1u << 20;
+  auto opened = Engine::open(
+      options, {posix_file_system(), system_clock(), system_random(), *executor, listener});
+  INFO(opened.status().to_string());
+  REQUIRE(opened.ok());
+  Engine& engine = **opened;
+  const NamespaceId id = *engine.create_namespace("plant", {});
+  for (int turn = 0; turn < 3; ++turn) {
+    for (int i = 0; i < 3000; ++i) {
+      WriteBatch batch;
+      const std::string text = SecretStore::value_of(i);
+      const std::string form = i % 3 == 0 ? text : i % 3 == 1 ? in_hex(text) : in_base64(text);
+      batch.put(id, SecretStore::key_of(i), form);
+      REQUIRE(engine.write(batch, Durability::Async).ok());
+    }
+  }
+  CHECK_FALSE(find_in_files(directory.path(), secret("k", 2)).empty());
+  WriteBatch batch;
+  batch.erase_range(id, "a", "b");
+  REQUIRE(engine.write(batch, Durability::Sync).ok());
+  const auto report = engine.erase();
+  INFO(report.status().to_string());
+  REQUIRE(report.ok());
+  for (int i = 0; i < 3000; i += 98) {
+    CHECK(find_in_files(directory.path(), secret("k", i)) == "");
+    CHECK(find_in_files(directory.path(), SecretStore::value_of(i).substr(0, 15)) == "");
+    CHECK(engine.get(id, SecretStore::key_of(i + 1), {}).ok());
   }
 }
 
