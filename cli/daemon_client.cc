@@ -150,6 +150,7 @@ struct DaemonClient::State {
   std::unique_ptr<httplib::Client> client;
   httplib::Headers headers;
   httplib::Headers answer_headers;
+  std::string refusal;
 };
 
 DaemonClient::DaemonClient(const ConnectionArguments& connection)
@@ -164,6 +165,10 @@ void DaemonClient::keep_connection() {
 std::string DaemonClient::answer_header(const char* name) const {
   const auto found = state_->answer_headers.find(name);
   return found == state_->answer_headers.end() ? "" : found->second;
+}
+
+const std::string& DaemonClient::refusal() const {
+  return state_->refusal;
 }
 
 Status DaemonClient::get(const std::string& path, const Receive& receive) {
@@ -216,7 +221,10 @@ Result<std::string> DaemonClient::post(const std::string& path, const std::strin
   EC_TRY(state_->check_address());
   const httplib::Result result = state_->client->Post(path, state_->headers, body, content_type);
   if (!result) return state_->transport_error(result.error(), false);
-  if (result->status / 100 != 2) return error_of(result->status, result->body);
+  if (result->status / 100 != 2) {
+    state_->refusal = result->body;
+    return error_of(result->status, result->body);
+  }
   return result->body;
 }
 

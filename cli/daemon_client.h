@@ -38,6 +38,8 @@ class DaemonClient {
   void keep_connection();
 
   Status get(const std::string& path, const Receive& receive);
+  // Of the last post() that the daemon refused.
+  const std::string& refusal() const;
   // Of the last answer to get() or get_small(); empty where it had none.
   std::string answer_header(const char* name) const;
   // The answer's body; for what is small: at most kSmallAnswerMaxBytes (else IoError).

@@ -41,11 +41,14 @@ class Restore {
     if (status.ok()) status = make_namespaces();
     if (status.ok()) status = describe_devices();
     if (!status.ok()) return report_failure(status);
+    int imported = wire::kExitOk;
     if (!index_.files.empty()) {
       ImportRequest readings;
       readings.connection = request_.connection;
       for (const BackupFile& file : index_.files) readings.paths.push_back(path_of(file));
-      if (const int exit_code = run_import(readings); exit_code != wire::kExitOk) return exit_code;
+      // Some may be refused, since they have been erased; the rest is stored all the same.
+      imported = run_import(readings);
+      if (imported != wire::kExitOk && imported != wire::kExitPartly) return imported;
     }
     status = set_rules();
     if (!status.ok()) {
@@ -54,7 +57,7 @@ class Restore {
     }
     std::fprintf(stderr, "%s is restored, as of %s\n", printable(directory_).c_str(),
                  index_.made.c_str());
-    return wire::kExitOk;
+    return imported;
   }
 
  private:

@@ -26,6 +26,8 @@ void add_backup_command(CLI::App& app, Action& action);
 void add_restore_command(CLI::App& app, Action& action);
 void add_namespace_command(CLI::App& app, Action& action);
 void add_retention_command(CLI::App& app, Action& action);
+void add_erase_command(CLI::App& app, Action& action);
+void add_where_command(CLI::App& app, Action& action);
 void add_device_command(CLI::App& app, Action& action);
 void add_report_command(CLI::App& app, Action& action);
 void add_audit_command(CLI::App& app, Action& action);

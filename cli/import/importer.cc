@@ -11,6 +11,7 @@
 
 #include "daemon_client.h"
 #include "import/reading_source.h"
+#include "json_text.h"
 #include "output.h"
 #include "progress.h"
 #include "reading_output.h"
@@ -73,18 +74,39 @@ class Sender {
 
   Status flush() {
     if (readings_in_body_ == 0) return ok();
-    EC_TRY(patiently([this] {
+    const Status status = patiently([this] {
       return client_.post(wire::routes::kReadings, body_, "application/x-ndjson").status();
-    }));
-    count(readings_in_body_, body_.size());
+    });
+    if (status.code() == StatusCode::InvalidArgument) {
+      EC_TRY(take_refusal(status));
+    } else {
+      EC_TRY(status);
+      count(readings_in_body_, body_.size());
+    }
     readings_in_body_ = 0;
     body_.clear();
     return ok();
   }
 
   std::uint64_t stored() const { return stored_; }
+  // Readings that the daemon did not take: of times that were erased, say.
+  std::uint64_t refused() const { return refused_; }
 
  private:
+  // The good ones of a request are stored all the same; a refusal of all of it says nothing of any.
+  Status take_refusal(const Status& status) {
+    const nlohmann::json answer = nlohmann::json::parse(client_.refusal(), nullptr, false);
+    if (!answer.is_object() || !answer.contains("rejected")) return status;
+    count(count_field(answer, "stored"), body_.size());
+    refuse(count_field(answer, "rejected"), status);
+    return ok();
+  }
+
+  void refuse(std::uint64_t readings, const Status& status) {
+    if (refused_ == 0) std::fprintf(stderr, "%s\n", printable(status.message()).c_str());
+    refused_ += readings;
+  }
+
   Status send_bytes(const wire::Reading& reading) {
     const std::string path = std::string(wire::routes::kBlob) + "/" +
                              percent_encode(reading.namespace_name) + "/" +
@@ -92,11 +114,16 @@ class Sender {
     std::string time;
     wire::append_time(*reading.time_ns, time);
     const std::string body(reading.value.text);
-    EC_TRY(patiently([&] {
+    const Status status = patiently([&] {
       return client_
           .put(path_with(path, {{"time", time}}), body, std::string(reading.value.content_type))
           .status();
-    }));
+    });
+    if (status.code() == StatusCode::InvalidArgument) {
+      refuse(1, status);
+      return ok();
+    }
+    EC_TRY(status);
     count(1, body.size());
     return ok();
   }
@@ -126,6 +153,7 @@ class Sender {
   std::string body_;
   std::uint64_t readings_in_body_ = 0;
   std::uint64_t stored_ = 0;
+  std::uint64_t refused_ = 0;
 };
 
 // Files as given; those of a directory in the order of their names.
@@ -240,6 +268,7 @@ class Import {
 
   int finish(const Status& status, std::size_t files) {
     const std::uint64_t done = request_.dry_run ? readings_ : sender_.stored();
+    bad_ += sender_.refused();
     std::fprintf(stderr, "%s readings %s%s\n", count_text(done).c_str(),
                  request_.dry_run ? "found" : "stored",
                  files == 1 ? "" : (" from " + count_text(files) + " files").c_str());

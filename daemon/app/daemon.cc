@@ -10,6 +10,9 @@
 #include "catalog/catalog.h"
 #include "config/validate.h"
 #include "edgecase/engine.h"
+#include "erase/erase_jobs.h"
+#include "erase/erase_service.h"
+#include "erase/erase_worker.h"
 #include "http/http_server.h"
 #include "ingest/ingest_pipeline.h"
 #include "mqtt/listener/mqtt_listener.h"
@@ -116,6 +119,7 @@ struct Daemon::State {
   std::unique_ptr<catalog::Catalog> catalog;
   std::unique_ptr<catalog::DeviceIndex> devices;
   std::unique_ptr<retention::RetentionService> retention;
+  std::unique_ptr<erase::EraseService> erase;
   std::unique_ptr<auth::TokenStore> tokens;
   std::unique_ptr<auth::Authenticator> authenticator;
   std::unique_ptr<ingest::IngestPipeline> ingest;
@@ -124,12 +128,14 @@ struct Daemon::State {
   std::unique_ptr<mqtt::MqttSource> mqtt;             // null: turned off
   std::vector<mqtt::TopicRule> rules;                 // the listener's
   std::unique_ptr<mqtt::MqttListener> mqtt_listener;  // null: turned off
+  std::unique_ptr<erase::EraseWorker> erase_worker;
   std::unique_ptr<http::HttpServer> http;
 };
 
 Daemon::Daemon(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Daemon::~Daemon() {
+  state_->erase->end_waiting();
   state_->http.reset();
   if (state_->mqtt_listener) state_->mqtt_listener->stop();
   if (state_->mqtt) state_->mqtt->stop();
@@ -184,6 +190,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   EC_ASSIGN_OR_RETURN(state.engine,
                       Engine::open(engine_options(configuration.settings), environment));
   EC_ASSIGN_OR_RETURN(state.audit, open_audit_log(state.settings, *state.engine, logger));
+  EC_TRY(erase::resume_jobs(*state.engine));
   EC_ASSIGN_OR_RETURN(state.catalog,
                       catalog::Catalog::open(*state.engine, {.namespaces = limits.namespaces,
                                                              .devices = limits.devices,
@@ -195,6 +202,12 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   }
   EC_ASSIGN_OR_RETURN(state.retention, retention::RetentionService::open(
                                            *state.engine, *state.catalog, retention_ns));
+  EC_ASSIGN_OR_RETURN(state.erase, erase::EraseService::open({.engine = *state.engine,
+                                                              .catalog = *state.catalog,
+                                                              .devices = *state.devices,
+                                                              .retention = *state.retention,
+                                                              .clock = system_clock(),
+                                                              .random = system_random()}));
   EC_ASSIGN_OR_RETURN(state.tokens,
                       auth::TokenStore::open(*state.engine, system_clock(), system_random()));
   state.authenticator = std::make_unique<auth::Authenticator>(*state.tokens, system_clock(),
@@ -202,9 +215,9 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                                                                   ? auth::InsecureAccess::Allowed
                                                                   : auth::InsecureAccess::Refused);
   EC_TRY(check_reach(configuration, *state.tokens, logger));
-  state.ingest = std::make_unique<ingest::IngestPipeline>(*state.engine, *state.catalog,
-                                                          system_clock(), state.retention.get(),
-                                                          state.devices.get(), state.audit.get());
+  state.ingest = std::make_unique<ingest::IngestPipeline>(
+      *state.engine, *state.catalog, system_clock(), state.retention.get(), state.devices.get(),
+      state.audit.get(), &state.erase->fences());
   state.query =
       std::make_unique<query::QueryService>(*state.engine, *state.catalog, state.devices.get());
 
@@ -232,6 +245,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                               .ingest = *state.ingest,
                               .query = *state.query,
                               .retention = *state.retention,
+                              .erase = *state.erase,
                               .authenticator = *state.authenticator,
                               .metrics = metrics,
                               .logger = logger};
@@ -245,6 +259,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   parts.mqtt_test = [&settings = state.settings](std::string_view topic, std::string_view payload) {
     return mqtt::mqtt_test_json(settings.mqtt.rules, settings.limits, topic, payload);
   };
+  state.erase_worker = std::make_unique<erase::EraseWorker>(*state.erase, logger);
   EC_ASSIGN_OR_RETURN(state.http, http::HttpServer::start(std::move(parts)));
   log_listeners(state.settings.http, state.http->tcp_port(), logger);
   // Last: a message that waits at the broker comes at once.

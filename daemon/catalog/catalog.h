@@ -22,6 +22,9 @@ namespace edgecase::catalog {
 
 inline constexpr std::string_view kCatalogNamespace = "_catalog";
 
+struct Erased;   // erased.h
+struct KeySpan;  // erased.h
+
 struct SeriesId {
   NamespaceId namespace_id = 0;
   std::uint32_t device = 0;
@@ -35,6 +38,12 @@ struct SeriesEntry {
   std::string device;
   std::string sensor;
   SeriesId id;
+};
+
+struct DeviceEntry {
+  std::string namespace_name, device;
+  NamespaceId namespace_id = 0;
+  std::uint32_t id = 0;
 };
 
 // Named limits (CONTRACT promise 5); reaching one is Busy with the setting's name in the message.
@@ -97,8 +106,19 @@ class Catalog {
   // whose names begin with `_`.
   virtual std::vector<SeriesEntry> select(std::string_view namespace_name,
                                           const wire::Selector& selector) const = 0;
+  // Devices, also those without a series left, in the same order and of the same namespaces.
+  virtual std::vector<DeviceEntry> devices(std::string_view namespace_name,
+                                           std::string_view device_glob) const = 0;
   // Whether there is such a namespace, user-visible or `_rejected`.
   virtual bool has_namespace(std::string_view name) const = 0;
+
+  // Of what is erased with its names (erased.h): adds the keys of its records to `spans`, and to
+  // `batch` what keeps its numbers from being used again; `batch` is to be written with the removal
+  // of the spans, or before it. Nobody may resolve() and write until forget() has followed.
+  virtual Status plan_erasure(const Erased& erased, std::vector<KeySpan>& spans,
+                              WriteBatch& batch) const = 0;
+  // Once that is durable. A name that comes again is another device or series.
+  virtual void forget(const Erased& erased) = 0;
 
   // Durable ones.
   virtual std::size_t device_count() const = 0;

@@ -10,10 +10,6 @@ constexpr std::size_t kFormatKeyBytes = 1;
 constexpr std::size_t kDeviceKeyBytes = 1 + 2 * kIdBytes;
 constexpr std::size_t kSensorKeyBytes = 1 + 3 * kIdBytes;
 
-void append_id(std::uint32_t id, Bytes& out) {
-  for (const unsigned shift : {24u, 16u, 8u, 0u}) out.push_back(static_cast<char>(id >> shift));
-}
-
 std::uint32_t id_at(ByteView bytes, std::size_t index) {
   std::uint32_t id = 0;
   for (std::size_t i = 0; i < kIdBytes; ++i) {
@@ -42,7 +38,47 @@ bool take_varint(ByteView& bytes, std::uint32_t& number) {
   return false;
 }
 
+struct Found {
+  bool is_there = false;
+  ByteView field;
+};
+
+Result<Found> find_field(ByteView record, FieldTag tag) {
+  if (record.empty()) return corruption("catalog: an empty record");
+  const auto version = static_cast<unsigned char>(record.front());
+  if (version > kRecordVersion) {
+    return unsupported("catalog: record version " + std::to_string(version) +
+                       " was written by a newer program");
+  }
+  record.remove_prefix(1);
+  Found found;
+  while (!record.empty()) {
+    std::uint32_t number = 0;
+    std::uint32_t length = 0;
+    if (!take_varint(record, number) || !take_varint(record, length) || length > record.size()) {
+      return corruption("catalog: a record is cut short");
+    }
+    if (number == static_cast<std::uint32_t>(tag)) found = {true, record.substr(0, length)};
+    record.remove_prefix(length);
+  }
+  return found;
+}
+
 }  // namespace
+
+void append_id(std::uint32_t id, Bytes& out) {
+  for (const unsigned shift : {24u, 16u, 8u, 0u}) out.push_back(static_cast<char>(id >> shift));
+}
+
+std::vector<std::uint32_t> decode_ids(ByteView field) {
+  std::vector<std::uint32_t> ids;
+  for (; field.size() >= kIdBytes; field.remove_prefix(kIdBytes)) {
+    std::uint32_t id = 0;
+    for (std::size_t i = 0; i < kIdBytes; ++i) id = id << 8 | static_cast<unsigned char>(field[i]);
+    ids.push_back(id);
+  }
+  return ids;
+}
 
 Bytes encode_record_key(const RecordKey& key) {
   Bytes bytes;
@@ -69,38 +105,27 @@ Result<RecordKey> decode_record_key(ByteView bytes) {
   return key;
 }
 
-Bytes encode_record(FieldTag tag, ByteView field) {
-  Bytes record(1, static_cast<char>(kRecordVersion));
+void append_record_field(FieldTag tag, ByteView field, Bytes& record) {
   append_varint(static_cast<std::uint32_t>(tag), record);
   append_varint(field.size(), record);
   record.append(field);
+}
+
+Bytes encode_record(FieldTag tag, ByteView field) {
+  Bytes record(1, static_cast<char>(kRecordVersion));
+  append_record_field(tag, field, record);
   return record;
 }
 
 Result<ByteView> decode_record_field(ByteView record, FieldTag tag) {
-  if (record.empty()) return corruption("catalog: an empty record");
-  const auto version = static_cast<unsigned char>(record.front());
-  if (version > kRecordVersion) {
-    return unsupported("catalog: record version " + std::to_string(version) +
-                       " was written by a newer program");
-  }
-  record.remove_prefix(1);
-  ByteView found;
-  bool is_found = false;
-  while (!record.empty()) {
-    std::uint32_t number = 0;
-    std::uint32_t length = 0;
-    if (!take_varint(record, number) || !take_varint(record, length) || length > record.size()) {
-      return corruption("catalog: a record is cut short");
-    }
-    if (number == static_cast<std::uint32_t>(tag)) {
-      found = record.substr(0, length);
-      is_found = true;
-    }
-    record.remove_prefix(length);
-  }
-  if (!is_found) return corruption("catalog: a record lacks a field it needs");
-  return found;
+  EC_ASSIGN_OR_RETURN(const Found found, find_field(record, tag));
+  if (!found.is_there) return corruption("catalog: a record lacks a field it needs");
+  return found.field;
+}
+
+Result<ByteView> find_record_field(ByteView record, FieldTag tag) {
+  EC_ASSIGN_OR_RETURN(const Found found, find_field(record, tag));
+  return found.field;
 }
 
 }  // namespace edgecase::catalog

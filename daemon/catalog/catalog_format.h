@@ -12,6 +12,9 @@
 //   tag   of      holds
 //     1   D S     name, 1 to 128 bytes of UTF-8; always there
 //     2   F       the layout's version, one byte, 1
+//     3   F       namespace id, the first device id not used yet; each 4 bytes big-endian, for each
+//                 namespace of which a device was erased
+//     4   D       the first sensor id not used yet, 4 bytes big-endian; where a sensor was erased
 //
 // A reader passes over tags it does not know, and whoever rewrites a record keeps them. A change
 // that old readers must not pass over gets a new layout version. What is said of devices beyond
@@ -23,6 +26,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "edgecase/bytes.h"
 #include "edgecase/result.h"
@@ -34,7 +38,12 @@ inline constexpr std::uint8_t kRecordVersion = 1;
 inline constexpr std::uint8_t kLayoutVersion = 1;
 
 enum class RecordKind : char { Format = 'F', Device = 'D', Sensor = 'S' };
-enum class FieldTag : std::uint32_t { Name = 1, LayoutVersion = 2 };
+enum class FieldTag : std::uint32_t {
+  Name = 1,
+  LayoutVersion = 2,
+  NextDevices = 3,
+  NextSensor = 4
+};
 
 struct RecordKey {
   RecordKind kind = RecordKind::Format;
@@ -49,7 +58,14 @@ Result<RecordKey> decode_record_key(ByteView bytes);
 
 // A record with one field.
 Bytes encode_record(FieldTag tag, ByteView field);
+void append_record_field(FieldTag tag, ByteView field, Bytes& record);
 // The field `tag` of a record. Corruption: cut, no such field. Unsupported: a newer record version.
 Result<ByteView> decode_record_field(ByteView record, FieldTag tag);
+// The same of a field that need not be there; then it is empty.
+Result<ByteView> find_record_field(ByteView record, FieldTag tag);
+
+// Numbers of fields.
+void append_id(std::uint32_t id, Bytes& out);
+std::vector<std::uint32_t> decode_ids(ByteView field);
 
 }  // namespace edgecase::catalog

@@ -11,7 +11,13 @@ Status MemoryCatalog::load() {
   EC_TRY(open_namespace());
   for (const NamespaceInfo& info : engine_.namespaces()) {
     const bool visible = !info.name.starts_with('_') || info.name == wire::kRejectedNamespace;
-    if (visible) add_namespace(info.name, info.id);
+    if (!visible) continue;
+    NamespaceRow& row = namespaces_[add_namespace(info.name, info.id)];
+    for (std::size_t i = 0; i + 1 < next_devices_.size(); i += 2) {
+      if (next_devices_[i] != info.id) continue;
+      row.next_device = next_devices_[i + 1];
+      row.is_marked = true;
+    }
   }
   return load_records();
 }
@@ -34,7 +40,11 @@ Status MemoryCatalog::open_namespace() {
                         decode_record_field(*record, FieldTag::LayoutVersion));
     if (version.size() != 1) return corruption("catalog: the layout's version is cut short");
     const auto number = static_cast<unsigned char>(version.front());
-    if (number == kLayoutVersion) return ok();
+    if (number == kLayoutVersion) {
+      EC_ASSIGN_OR_RETURN(const ByteView next, find_record_field(*record, FieldTag::NextDevices));
+      next_devices_ = decode_ids(next);
+      return ok();
+    }
     return unsupported("catalog: layout " + std::to_string(number) +
                        " was written by another version of the program");
   }
@@ -88,7 +98,10 @@ Status MemoryCatalog::load_record(ByteView key_bytes, ByteView value) {
     if (find_device_row(namespace_row, name) != kNoRow) {
       return corruption(where + ": its name is taken");
     }
-    devices_[add_device(namespace_row, name, key.device)].durable = true;
+    DeviceRow& device = devices_[add_device(namespace_row, name, key.device)];
+    device.durable = true;
+    EC_ASSIGN_OR_RETURN(const ByteView next, find_record_field(value, FieldTag::NextSensor));
+    for (const std::uint32_t id : decode_ids(next)) device.next_sensor = id;
     ++durable_devices_;
     return ok();
   }

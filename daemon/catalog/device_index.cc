@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "catalog/erased.h"
 #include "wire/names.h"
+#include "wire/selector.h"
 
 namespace edgecase::catalog {
 namespace {
@@ -225,6 +227,37 @@ Status DeviceIndex::forget_namespace(const std::string& namespace_name) {
     for (std::size_t i = first; i < end; ++i) remember(names[i], {});
   }
   return ok();
+}
+
+std::vector<DeviceName> DeviceIndex::select(std::string_view namespace_name,
+                                            std::string_view device_glob) const {
+  const std::shared_lock lock(mutex_);
+  std::vector<DeviceName> names;
+  for (const auto& [name, terms] : terms_) {
+    const bool in_scope = namespace_name.empty() ? !name.namespace_name.starts_with('_')
+                                                 : name.namespace_name == namespace_name;
+    if (in_scope && wire::glob_matches(device_glob, name.device)) names.push_back(name);
+  }
+  return names;
+}
+
+Result<std::unique_lock<std::mutex>> DeviceIndex::plan_erasure(const Erased& erased,
+                                                               std::vector<KeySpan>& spans) {
+  std::unique_lock lock(change_mutex_);
+  for (const DeviceEntry& device : erased.devices) {
+    const DeviceName name{device.namespace_name, device.device};
+    EC_ASSIGN_OR_RETURN(const DeviceMetadata said, metadata(name));
+    const Bytes suffix = name_bytes(name);
+    for (const Bytes& prefix : index_prefixes(said))
+      spans.push_back(span_of_key(records_, prefix + suffix));
+    spans.push_back(span_of_key(records_, 'D' + suffix));
+  }
+  return lock;
+}
+
+void DeviceIndex::forget(const Erased& erased) {
+  for (const DeviceEntry& device : erased.devices)
+    remember({device.namespace_name, device.device}, {});
 }
 
 // All ranges are gone through side by side: the first one to end is the shortest.

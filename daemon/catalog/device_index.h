@@ -31,6 +31,9 @@
 
 namespace edgecase::catalog {
 
+struct Erased;   // erased.h
+struct KeySpan;  // erased.h
+
 inline constexpr std::string_view kDevicesNamespace = "_devices";
 inline constexpr std::size_t kTermsMax = 16;        // purposes, and objections, of a device
 inline constexpr std::size_t kLabelsMax = 16;       // of a device
@@ -102,9 +105,20 @@ class DeviceIndex {
   // something is said of by now is left as it is.
   Status introduce(const DeviceName& name, const DeviceMetadata& metadata);
 
-  // Of a device that is erased, and of every device of a namespace that is dropped. Durable.
-  Status forget(const DeviceName& name) { return set(name, {}); }
+  // Of every device of a namespace that is dropped. Durable.
   Status forget_namespace(const std::string& namespace_name);
+
+  // Devices that something is said of, by namespace and device; `namespace_name` empty: all but
+  // those whose names begin with `_`.
+  std::vector<DeviceName> select(std::string_view namespace_name,
+                                 std::string_view device_glob) const;
+
+  // Of devices that are erased (erased.h): adds the keys of their records to `spans`. What is said
+  // of devices does not change until the returned lock is let go; before, forget() follows the
+  // durable removal of the spans.
+  Result<std::unique_lock<std::mutex>> plan_erasure(const Erased& erased,
+                                                    std::vector<KeySpan>& spans);
+  void forget(const Erased& erased);
 
  private:
   struct Terms {

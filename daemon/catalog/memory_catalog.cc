@@ -190,12 +190,12 @@ void MemoryCatalog::forget_rows_of(std::string_view name) {
     return devices_[device_row].namespace_row == namespace_row;
   };
   for (DeviceRow& device : devices_) {
-    if (device.namespace_row != namespace_row) continue;
+    if (device.namespace_row != namespace_row || device.name.empty()) continue;
     ++dropped_devices_;
     if (std::exchange(device.durable, false)) --durable_devices_;
   }
   for (SeriesRow& series : series_) {
-    if (!belongs(series.device_row)) continue;
+    if (!belongs(series.device_row) || series.name.empty()) continue;
     ++dropped_series_;
     if (std::exchange(series.durable, false)) --durable_series_;
   }
@@ -366,7 +366,8 @@ void MemoryCatalog::confirm(const CatalogAdditions& additions) {
   const std::unique_lock lock(mutex_);
   for (const CatalogAdditions::Record& record : additions.records_) {
     const std::uint32_t device_row = record.is_device ? record.row : series_[record.row].device_row;
-    if (namespaces_[devices_[device_row].namespace_row].name.empty()) continue;  // dropped
+    const DeviceRow& owner = devices_[device_row];
+    if (namespaces_[owner.namespace_row].name.empty() || owner.name.empty()) continue;  // gone
     bool& durable = record.is_device ? devices_[record.row].durable : series_[record.row].durable;
     if (durable) continue;  // another batch carried it too
     durable = true;

@@ -1,7 +1,7 @@
 // The Catalog: tables of namespaces, devices and series in memory, and their records in the engine.
 //
-// Invariants: rows are only ever added, so row numbers are stable; the row of a dropped namespace
-// has no name, and what belongs to it counts no more; a series' records travel with
+// Invariants: rows are only ever added, so row numbers are stable; the row of what was dropped or
+// erased has no name, and what belongs to it counts no more; a series' records travel with
 // its device's until that one is durable, so a durable series has a durable device. Locks: `mutex_`
 // guards the tables, shared for lookups, and is never held across I/O; `creation_mutex_` makes
 // namespaces one at a time and is held while the engine does so. Order: creation_mutex_, then
@@ -35,7 +35,12 @@ class MemoryCatalog final : public Catalog {
                            std::string_view sensor) const override;
   std::vector<SeriesEntry> select(std::string_view namespace_name,
                                   const wire::Selector& selector) const override;
+  std::vector<DeviceEntry> devices(std::string_view namespace_name,
+                                   std::string_view device_glob) const override;
   bool has_namespace(std::string_view name) const override;
+  Status plan_erasure(const Erased& erased, std::vector<KeySpan>& spans,
+                      WriteBatch& batch) const override;
+  void forget(const Erased& erased) override;
   std::size_t device_count() const override;
   std::size_t series_count() const override;
 
@@ -44,6 +49,7 @@ class MemoryCatalog final : public Catalog {
     std::string name;
     NamespaceId id = 0;
     std::uint32_t next_device = 1;
+    bool is_marked = false;  // next_device is kept on the drive, since a device was erased
   };
   struct DeviceRow {
     std::string name;
@@ -92,6 +98,7 @@ class MemoryCatalog final : public Catalog {
   Status load_record(ByteView key, ByteView value);
   Status remove_records_of(NamespaceId id);
   void forget_rows_of(std::string_view name);
+  void forget_series(std::uint32_t series_row);
 
   Engine& engine_;
   const CatalogLimits limits_;
@@ -110,6 +117,7 @@ class MemoryCatalog final : public Catalog {
   std::size_t dropped_series_ = 0;
   // load() alone: the device whose sensors come, and namespaces whose drop was cut short.
   std::size_t loading_device_ = 0;
+  std::vector<std::uint32_t> next_devices_;  // of FieldTag::NextDevices
   std::vector<NamespaceId> leftover_;
 };
 

@@ -57,8 +57,10 @@ struct HttpContext {
   std::function<std::uint64_t()> connections;
   std::function<std::uint64_t()> in_flight_bytes;
 
-  // Durable on Ok.
-  Status store(const auth::Principal& principal, const wire::ReadingBatch& batch);
+  // Durable on Ok. Readings with a time that was erased are left out and counted in `erased`;
+  // without it they are an error, when the rest is stored.
+  Status store(const auth::Principal& principal, const wire::ReadingBatch& batch,
+               std::uint64_t* erased = nullptr);
   std::size_t line_errors() const { return parts.settings.limits.line_errors; }
 };
 
@@ -91,6 +93,9 @@ inline constexpr std::size_t kPieceBytes = 32u << 10;
 // A piece is sent after this time, however short it is.
 inline constexpr std::int64_t kPieceNs = 5'000'000;
 
+// What is said of `count` readings that were left out since their times were erased.
+std::string erased_message(std::uint64_t count);
+
 // {"error":…,"stored":n,"rejected":n,"errors":[…]} with 400, in the shape of the path.
 void answer_bad_lines(Call& call, std::uint64_t stored, std::uint64_t rejected,
                       const std::vector<wire::LineError>& errors);
@@ -100,6 +105,7 @@ void add_readings_routes(Router& router, HttpContext& context);  // /readings, /
 void add_query_routes(Router& router, HttpContext& context);     // /query, /last, /series, ...
 void add_tail_route(Router& router, HttpContext& context);
 void add_retention_routes(Router& router, HttpContext& context);
+void add_erase_routes(Router& router, HttpContext& context);  // /erase, /erasures, /where
 void add_device_routes(Router& router, HttpContext& context);
 void add_audit_routes(Router& router, HttpContext& context);
 std::string audit_status_json(const HttpContext& context);  // "audit" of /api/v1/status

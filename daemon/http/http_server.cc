@@ -65,11 +65,21 @@ RateMeter::Rate RateMeter::rate(std::int64_t now_ns,
           static_cast<double>(counters.batches - oldest.batches) / seconds, seconds};
 }
 
-Status HttpContext::store(const auth::Principal& principal, const wire::ReadingBatch& batch) {
+std::string erased_message(std::uint64_t count) {
+  return std::to_string(count) +
+         " of the readings have a time that was erased, and are not taken again";
+}
+
+Status HttpContext::store(const auth::Principal& principal, const wire::ReadingBatch& batch,
+                          std::uint64_t* erased) {
   EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
                       auth::authorize_write(principal, batch));
-  const Status status = parts.ingest.ingest(authorized);
+  std::uint64_t refused = 0;
+  const Status status = parts.ingest.ingest(authorized, &refused);
   rates.sample(parts.clock.boot_ns(), parts.ingest.counters());
+  if (erased != nullptr) *erased += refused;
+  if (status.ok() && erased == nullptr && refused > 0)
+    return invalid_argument(erased_message(refused));
   return status;
 }
 
@@ -136,8 +146,10 @@ void answer_bad_lines(Call& call, std::uint64_t stored, std::uint64_t rejected,
   std::string message = stored > 0 ? "partial write: unable to parse" : "unable to parse";
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < errors.size(); ++i) {
-    message +=
-        (i == 0 ? " line " : "; line ") + std::to_string(errors[i].line) + ": " + errors[i].message;
+    const bool has_line = errors[i].line != 0;
+    message += i > 0 ? "; " : has_line ? " " : ": ";
+    if (has_line) message += "line " + std::to_string(errors[i].line) + ": ";
+    message += errors[i].message;
     list.push_back({{"line", errors[i].line}, {"message", errors[i].message}});
   }
   if (rejected > errors.size()) {
@@ -209,6 +221,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
     return running == nullptr ? 0 : running->in_flight_bytes();
   };
   add_device_routes(s.router, context);
+  add_erase_routes(s.router, context);
   add_retention_routes(s.router, context);
   add_token_routes(s.router, context);
   add_audit_routes(s.router, context);

@@ -19,6 +19,7 @@
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "edgecase/file_system.h"
+#include "erase/erase_service.h"
 #include "ingest/ingest_pipeline.h"
 #include "net/channel.h"
 #include "observe/logger.h"
@@ -39,6 +40,7 @@ struct HttpServerParts {
   ingest::IngestPipeline& ingest;
   query::QueryService& query;
   retention::RetentionService& retention;
+  erase::EraseService& erase;
   auth::Authenticator& authenticator;
   observe::Metrics& metrics;
   observe::Logger& logger;

@@ -40,16 +40,18 @@ void write_lines(HttpContext& context, Call& call, wire::InfluxVersion version) 
   options.error_limit = context.line_errors();
   wire::LineProtocolDecoder decoder(call.body(), options);
   wire::ReadingBatch batch;
-  std::uint64_t stored = 0;
+  std::uint64_t stored = 0, erased = 0;
   while (decoder.next(batch)) {
-    if (const Status status = context.store(call.principal(), batch); !status.ok()) {
+    if (const Status status = context.store(call.principal(), batch, &erased); !status.ok()) {
       return call.answer_error(status);
     }
     stored += batch.readings.size();
     batch.clear();
   }
-  if (decoder.bad_lines() > 0) {
-    return answer_bad_lines(call, stored, decoder.bad_lines(), decoder.errors());
+  if (decoder.bad_lines() + erased > 0) {
+    std::vector<wire::LineError> errors = decoder.errors();
+    if (erased > 0) errors.push_back({0, erased_message(erased)});
+    return answer_bad_lines(call, stored - erased, decoder.bad_lines() + erased, errors);
   }
   call.response.status = 204;
 }

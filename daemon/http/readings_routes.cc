@@ -59,10 +59,12 @@ void post_readings(HttpContext& context, Call& call) {
     if (stored + rejected > 0 && piece.find_first_not_of(" \t\r\n") == std::string_view::npos)
       break;
     Status status = wire::decode_readings_json(piece, options, batch, outcome);
-    if (status.ok()) status = context.store(call.principal(), batch);
+    std::uint64_t erased = 0;
+    if (status.ok()) status = context.store(call.principal(), batch, &erased);
     if (!status.ok()) return call.answer_error(status);
-    stored += outcome.good;
-    rejected += outcome.bad;
+    stored += outcome.good - erased;
+    rejected += outcome.bad + erased;
+    if (erased > 0) outcome.errors.push_back({0, erased_message(erased)});
     append_errors(std::move(outcome.errors), lines, options.errors_max, errors);
     lines += static_cast<std::uint64_t>(std::count(piece.begin(), piece.end(), '\n'));
   } while (!rest.empty());

@@ -79,22 +79,26 @@ std::vector<audit::Record> records_of(audit::AuditLog& log, const auth::Principa
 
 IngestPipeline::IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock,
                                retention::RetentionService* retention,
-                               catalog::DeviceIndex* devices, audit::AuditLog* audit)
+                               catalog::DeviceIndex* devices, audit::AuditLog* audit,
+                               erase::Fences* fences)
     : engine_(engine),
       catalog_(catalog),
       clock_(clock),
       retention_(retention),
       devices_(devices),
       audit_(audit != nullptr && audit->is_on() ? audit : nullptr),
+      fences_(fences),
       feed_(clock) {}
 
-Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch) {
+Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch, std::uint64_t* refused) {
   const std::vector<wire::Reading>& readings = batch.batch().readings;
   if (readings.empty()) return ok();
-  Status status = store(batch);
+  std::uint64_t erased = 0;
+  Status status = store_allowed({batch.principal(), readings}, erased);
+  if (refused != nullptr) *refused = erased;
   if (status.ok()) {
     batches_.fetch_add(1, std::memory_order_relaxed);
-    readings_.fetch_add(readings.size(), std::memory_order_relaxed);
+    readings_.fetch_add(readings.size() - erased, std::memory_order_relaxed);
   } else {
     failed_batches_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -125,18 +129,35 @@ IngestPipeline::Counters IngestPipeline::counters() const {
           failed_batches_.load(std::memory_order_relaxed)};
 }
 
-Status IngestPipeline::store(const auth::AuthorizedBatch& batch) {
-  const std::vector<wire::Reading>& readings = batch.batch().readings;
+// No erasure begins or ends meanwhile.
+Status IngestPipeline::store_allowed(const Incoming& incoming, std::uint64_t& refused) {
+  if (fences_ == nullptr) return store(incoming);
+  const std::vector<wire::Reading>& readings = incoming.readings;
+  const erase::Fences::Pass pass = fences_->enter();
+  const std::vector<bool> is_refused = fences_->refused(readings);
+  if (is_refused.empty()) return store(incoming);
+  EC_TRY(check_values(readings));
+  std::vector<wire::Reading> allowed;
+  for (std::size_t i = 0; i < readings.size(); ++i)
+    if (!is_refused[i]) allowed.push_back(readings[i]);
+  if (!allowed.empty()) EC_TRY(store({incoming.principal, allowed}));
+  refused = readings.size() - allowed.size();
+  fences_->count_refused(refused);
+  return ok();
+}
+
+Status IngestPipeline::store(const Incoming& incoming) {
+  const std::vector<wire::Reading>& readings = incoming.readings;
   EC_TRY(check_values(readings));
   std::vector<catalog::SeriesId> ids;
   catalog::CatalogAdditions additions;
   EC_TRY(catalog_.resolve(readings, ids, additions));
   if (devices_ != nullptr && !additions.empty()) EC_TRY(introduce(readings));
   const Resolved resolved{ids, additions};
-  if (retention_ == nullptr) return write(batch, take_times(readings, ids), resolved);
+  if (retention_ == nullptr) return write(incoming, take_times(readings, ids), resolved);
   const std::uint64_t generation = retention_->generation();
   EC_TRY(retention_->cover(readings, ids, !additions.empty()));
-  EC_TRY(write(batch, take_times(readings, ids), resolved));
+  EC_TRY(write(incoming, take_times(readings, ids), resolved));
   if (additions.empty() || retention_->generation() == generation) return ok();
   return retention_->cover(readings, ids, true);
 }
@@ -162,9 +183,9 @@ Status IngestPipeline::introduce(const std::vector<wire::Reading>& readings) {
   return ok();
 }
 
-Status IngestPipeline::write(const auth::AuthorizedBatch& batch,
-                             const std::vector<std::int64_t>& times, const Resolved& resolved) {
-  const std::vector<wire::Reading>& readings = batch.batch().readings;
+Status IngestPipeline::write(const Incoming& incoming, const std::vector<std::int64_t>& times,
+                             const Resolved& resolved) {
+  const std::vector<wire::Reading>& readings = incoming.readings;
   const auto& [ids, additions] = resolved;
   WriteBatch piece;
   additions.append_to(piece);
@@ -184,7 +205,7 @@ Status IngestPipeline::write(const auth::AuthorizedBatch& batch,
     piece.put(ids[i].namespace_id, ByteView(key, sizeof key), value);
   }
   if (audit_ != nullptr) {
-    EC_TRY(write_recorded(batch, resolved, piece));
+    EC_TRY(write_recorded(incoming, resolved, piece));
   } else {
     EC_TRY(engine_.write(piece, Durability::Sync));
     catalog_.confirm(additions);
@@ -194,15 +215,15 @@ Status IngestPipeline::write(const auth::AuthorizedBatch& batch,
 }
 
 // The records wait when the commit begins, and are in its sync.
-Status IngestPipeline::write_recorded(const auth::AuthorizedBatch& batch, const Resolved& resolved,
+Status IngestPipeline::write_recorded(const Incoming& incoming, const Resolved& resolved,
                                       const WriteBatch& piece) {
   std::vector<audit::Record> records =
-      records_of(*audit_, batch.principal(), batch.batch().readings, resolved.ids);
+      records_of(*audit_, incoming.principal, incoming.readings, resolved.ids);
   EC_ASSIGN_OR_RETURN(const audit::Ticket ticket, audit_->append(std::move(records)));
   const Status written = engine_.write(piece, Durability::Sync);
   if (!written.ok()) {
-    audit::Record failed = audit::record_of(kOperation, batch.principal());
-    failed.count = batch.batch().readings.size();
+    audit::Record failed = audit::record_of(kOperation, incoming.principal);
+    failed.count = incoming.readings.size();
     audit_->amend(ticket, std::move(failed), written);
     return written;
   }

@@ -13,6 +13,7 @@
 #include "catalog/device_index.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "erase/fences.h"
 #include "ingest/reading_feed.h"
 #include "retention/retention_service.h"
 
@@ -20,11 +21,12 @@ namespace edgecase::ingest {
 
 class IngestPipeline {
  public:
-  // `retention` may be null: then nothing expires. `audit` may: then nothing is recorded. All
-  // outlive the pipeline.
+  // `retention` may be null: then nothing expires. `audit` may: then nothing is recorded; `fences`
+  // too: then nothing is erased. All outlive the pipeline.
   IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock,
                  retention::RetentionService* retention = nullptr,
-                 catalog::DeviceIndex* devices = nullptr, audit::AuditLog* audit = nullptr);
+                 catalog::DeviceIndex* devices = nullptr, audit::AuditLog* audit = nullptr,
+                 erase::Fences* fences = nullptr);
 
   // Ok: every reading of the batch is durable (fsynced; concurrent callers share one fsync).
   // Otherwise none is stored, as long as the batch's encoding fits the engine's
@@ -35,7 +37,9 @@ class IngestPipeline {
   // series, within the batch or between batches, though the clock stands still. Errors:
   // InvalidArgument (a bad name or value: names reading and reason), Busy / OutOfSpace / IoError /
   // Unavailable (try again later), NotAllowed. An empty batch is Ok.
-  Status ingest(const auth::AuthorizedBatch& batch);
+  //
+  // Readings with a time that was erased are not stored; `refused`, where given, says how many.
+  Status ingest(const auth::AuthorizedBatch& batch, std::uint64_t* refused = nullptr);
 
   // Whether ingest() would refuse the batch for what is in it: a value, a name, a limit of the
   // catalog. Writes nothing. Errors: InvalidArgument, Busy, the engine's (a new namespace).
@@ -63,14 +67,19 @@ class IngestPipeline {
 
  private:
   Status introduce(const std::vector<wire::Reading>& readings);
+  struct Incoming {
+    const auth::Principal& principal;
+    const std::vector<wire::Reading>& readings;
+  };
   struct Resolved {
     const std::vector<catalog::SeriesId>& ids;
     const catalog::CatalogAdditions& additions;
   };
-  Status store(const auth::AuthorizedBatch& batch);
-  Status write(const auth::AuthorizedBatch& batch, const std::vector<std::int64_t>& times,
+  Status store_allowed(const Incoming& incoming, std::uint64_t& refused);
+  Status store(const Incoming& incoming);
+  Status write(const Incoming& incoming, const std::vector<std::int64_t>& times,
                const Resolved& resolved);
-  Status write_recorded(const auth::AuthorizedBatch& batch, const Resolved& resolved,
+  Status write_recorded(const Incoming& incoming, const Resolved& resolved,
                         const WriteBatch& piece);
   std::vector<std::int64_t> take_times(const std::vector<wire::Reading>& readings,
                                        const std::vector<catalog::SeriesId>& ids);
@@ -82,6 +91,7 @@ class IngestPipeline {
   retention::RetentionService* const retention_;
   catalog::DeviceIndex* const devices_;
   audit::AuditLog* const audit_;
+  erase::Fences* const fences_;
   ReadingFeed feed_;
   std::atomic<std::int64_t> last_arrival_ns_{std::numeric_limits<std::int64_t>::min()};
   std::atomic<std::uint64_t> batches_{0}, readings_{0}, failed_batches_{0};

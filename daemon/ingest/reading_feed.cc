@@ -53,6 +53,11 @@ void ReadingFeed::publish(std::span<const wire::Reading> readings,
   bytes_ += bytes;
 }
 
+void ReadingFeed::clear() {
+  const std::scoped_lock lock(mutex_);
+  trim(0);
+}
+
 std::shared_ptr<ReadingFeed::Block> ReadingFeed::copy(std::span<const wire::Reading> readings,
                                                       std::span<const std::int64_t> times_ns) {
   auto block = std::make_shared<Block>();

@@ -29,6 +29,9 @@ class ReadingFeed {
 
   explicit ReadingFeed(Clock& clock);
 
+  // Forgets what it keeps: followers are told that they missed it.
+  void clear();
+
   // Readings that are durable now; `times_ns[i]` is that of `readings[i]`.
   void publish(std::span<const wire::Reading> readings, std::span<const std::int64_t> times_ns);
 

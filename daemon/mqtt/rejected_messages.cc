@@ -110,6 +110,8 @@ Status RejectedMessages::keep(std::span<const RejectedMessage> messages) {
 Status RejectedMessages::make_room(std::size_t count) {
   while (times_ns_.size() + count > limit_) {
     const auto series = catalog_.find(wire::kRejectedNamespace, kRejectedDevice, kRejectedSensor);
+    if (series.status().code() == StatusCode::NotFound) times_ns_.clear();  // erased
+    if (times_ns_.empty()) return ok();
     if (!series.ok()) return series.status();
     const std::size_t surplus = std::min<std::size_t>(
         times_ns_.size() + count - static_cast<std::size_t>(limit_), kForgetAtOnceMax);

@@ -63,6 +63,12 @@ Status PinnedMoments::release(const std::string& name) {
   return ok();
 }
 
+void PinnedMoments::release_all() {
+  std::map<std::string, Moment> released;  // let go of after the lock
+  const std::scoped_lock lock(mutex_);
+  released.swap(moments_);
+}
+
 void PinnedMoments::sweep() {
   std::vector<std::shared_ptr<const Snapshot>> left_behind;
   const std::int64_t now_ns = clock_.boot_ns();

@@ -1,6 +1,7 @@
 // Moments of the store that backups read, request by request: each is a snapshot with a name, held
 // until it is released or nobody has used it for kLeaseNs. A pinned moment keeps on the drives what
-// was replaced or deleted since, and a memtable in memory, so there are kMomentsMax at most.
+// was replaced or deleted since, and a memtable in memory, so there are kMomentsMax at most; an
+// erasure releases all.
 // Thread-safe; a thread of its own lets go of what was left behind, while there is any.
 #pragma once
 
@@ -32,6 +33,7 @@ class PinnedMoments {
   Result<std::shared_ptr<const Snapshot>> use(const std::string& name);
   // NotFound.
   Status release(const std::string& name);
+  void release_all();
   // Lets go of what nobody used for kLeaseNs.
   void sweep();
   std::size_t count() const;

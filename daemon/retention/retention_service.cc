@@ -4,70 +4,12 @@
 #include <tuple>
 #include <utility>
 
+#include "retention/retention_records.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
 
 namespace edgecase::retention {
 namespace {
-
-// Records, version 1. Numbers are big-endian.
-//   'R' namespace name 0x00 device glob 0x00 sensor glob  ->  version (1), retention ns (8)
-//   'T' namespace id (4) device id (4) sensor id (4)      ->  version (1), retention ns (8)
-constexpr char kRuleRecord = 'R';
-constexpr char kTopicRecord = 'T';
-constexpr char kRecordVersion = 1;
-constexpr std::size_t kTopicKeyBytes = 4 + wire::kSeriesPrefixBytes;
-
-void append_number(Bytes& out, std::uint64_t value, int bytes) {
-  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8)
-    out.push_back(static_cast<char>(value >> shift));
-}
-
-std::uint64_t read_number(ByteView bytes) {
-  std::uint64_t value = 0;
-  for (const char byte : bytes) value = value << 8 | static_cast<unsigned char>(byte);
-  return value;
-}
-
-Bytes record_value(std::int64_t retention_ns) {
-  Bytes value(1, kRecordVersion);
-  append_number(value, static_cast<std::uint64_t>(retention_ns), 8);
-  return value;
-}
-
-Bytes rule_key(const std::string& namespace_name, const wire::Selector& selector) {
-  Bytes key(1, kRuleRecord);
-  key += namespace_name;
-  key += '\0';
-  key += selector.device;
-  key += '\0';
-  key += selector.sensor;
-  return key;
-}
-
-Bytes device_prefix(std::uint32_t device) {
-  Bytes prefix;
-  append_number(prefix, device, 4);
-  return prefix;
-}
-
-Bytes series_prefix(const catalog::SeriesId& id) {
-  Bytes prefix = device_prefix(id.device);
-  append_number(prefix, id.sensor, 4);
-  return prefix;
-}
-
-Bytes topic_key(const catalog::SeriesId& id) {
-  Bytes key;
-  append_number(key, id.namespace_id, 4);
-  return key + series_prefix(id);
-}
-
-bool same_rule(const Rule& rule, const std::string& namespace_name,
-               const wire::Selector& selector) {
-  return rule.namespace_name == namespace_name && rule.selector.device == selector.device &&
-         rule.selector.sensor == selector.sensor;
-}
 
 std::size_t letters(std::string_view glob) {
   return static_cast<std::size_t>(

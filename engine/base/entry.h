@@ -20,6 +20,7 @@ enum class EntryKind : unsigned char {
   Put = 1,
   Delete = 2,
   DeleteRange = 4,  // in batches alone
+  EraseRange = 5,   // the same
 };
 
 inline constexpr std::size_t kNamespacePrefixBytes = 4;

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <set>
 
 namespace edgecase::engine {
 
 RangeDelete make_range_delete(NamespaceId id, ByteView lower, ByteView upper,
                               SequenceNumber sequence) {
-  RangeDelete made{make_full_key(id, lower), {}, sequence};
+  RangeDelete made{make_full_key(id, lower), {}, sequence, false};
   if (!upper.empty()) {
     made.upper = make_full_key(id, upper);
   } else if (id != UINT32_MAX) {
@@ -17,6 +18,13 @@ RangeDelete make_range_delete(NamespaceId id, ByteView lower, ByteView upper,
     made.upper = Bytes(kRangeBoundMaxBytes, '\xff');
   }
   return made;
+}
+
+std::vector<RangeDelete> erasures_among(std::span<const RangeDelete> deletes) {
+  std::vector<RangeDelete> erasures;
+  std::copy_if(deletes.begin(), deletes.end(), std::back_inserter(erasures),
+               [](const RangeDelete& each) { return each.erases; });
+  return erasures;
 }
 
 // A sweep over all bounds: between two of them the same deletes cover.
@@ -101,7 +109,7 @@ std::vector<RangeDelete> RangeDeletes::newest() const {
     if (!all.empty() && all.back().upper == each.lower && all.back().sequence == sequence) {
       all.back().upper = each.upper;
     } else {
-      all.push_back({each.lower, each.upper, sequence});
+      all.push_back({each.lower, each.upper, sequence, false});
     }
   }
   return all;

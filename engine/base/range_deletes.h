@@ -14,6 +14,7 @@ struct RangeDelete {
   Bytes lower;  // full keys
   Bytes upper;  // never empty: what is unbounded ends with its namespace
   SequenceNumber sequence = 0;
+  bool erases = false;  // for good: its bytes go, too
 
   friend bool operator==(const RangeDelete&, const RangeDelete&) = default;
 };
@@ -23,6 +24,9 @@ inline constexpr std::size_t kRangeBoundMaxBytes = 2048;  // longer than any key
 // User keys; an empty `upper` is unbounded.
 RangeDelete make_range_delete(NamespaceId id, ByteView lower, ByteView upper,
                               SequenceNumber sequence);
+
+// Those that erase.
+std::vector<RangeDelete> erasures_among(std::span<const RangeDelete> deletes);
 
 class RangeDeletes {
  public:

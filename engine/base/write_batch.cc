@@ -26,6 +26,8 @@
 //    1-5      length of the upper key, varint32, at most kKeySizeMaxBytes
 //      n      upper key, not included; empty: to the end of the namespace
 //
+// or, with kind 5, for one whose bytes are to be erased as well.
+//
 // It takes one sequence like any entry: older entries in the range are gone, later ones are not.
 //
 // s + n is at most the key's length, which is at most kNearKeyMaxBytes. Keys of readings that come
@@ -128,6 +130,15 @@ void WriteBatch::remove(NamespaceId namespace_id, ByteView key) {
 }
 
 void WriteBatch::remove_range(NamespaceId namespace_id, ByteView lower, ByteView upper) {
+  add_range(engine::EntryKind::DeleteRange, namespace_id, lower, upper);
+}
+
+void WriteBatch::erase_range(NamespaceId namespace_id, ByteView lower, ByteView upper) {
+  add_range(engine::EntryKind::EraseRange, namespace_id, lower, upper);
+}
+
+void WriteBatch::add_range(engine::EntryKind kind, NamespaceId namespace_id, ByteView lower,
+                           ByteView upper) {
   if (lower.size() > kKeySizeMaxBytes || upper.size() > kKeySizeMaxBytes) {
     over_limit_ = true;
     return;
@@ -136,7 +147,7 @@ void WriteBatch::remove_range(NamespaceId namespace_id, ByteView lower, ByteView
   char* out = room_for(kHeadMaxBytes + lower.size() + upper.size());
   const char* const begin = out;
   note_namespace(namespace_id);
-  out = write_whole_key(out, engine::EntryKind::DeleteRange, namespace_id, lower);
+  out = write_whole_key(out, kind, namespace_id, lower);
   out = engine::encode_varint64(out, upper.size());
   out = write_bytes(out, upper);
   used_ += static_cast<std::size_t>(out - begin);

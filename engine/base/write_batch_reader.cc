@@ -18,7 +18,8 @@ const BatchEntry* WriteBatchReader::next() {
 const BatchEntry* WriteBatchReader::next_whole(unsigned char kind, ByteView input) {
   if (kind != static_cast<unsigned char>(EntryKind::Put) &&
       kind != static_cast<unsigned char>(EntryKind::Delete) &&
-      kind != static_cast<unsigned char>(EntryKind::DeleteRange)) {
+      kind != static_cast<unsigned char>(EntryKind::DeleteRange) &&
+      kind != static_cast<unsigned char>(EntryKind::EraseRange)) {
     return damaged("unknown kind");
   }
   entry_.kind = static_cast<EntryKind>(kind);
@@ -29,8 +30,7 @@ const BatchEntry* WriteBatchReader::next_whole(unsigned char kind, ByteView inpu
       !take_length_prefixed(input, kValueSizeMaxBytes, entry_.value)) {
     return damaged("no whole value");
   }
-  if (entry_.kind == EntryKind::DeleteRange &&
-      !take_length_prefixed(input, kKeySizeMaxBytes, entry_.value)) {
+  if (entry_.is_range() && !take_length_prefixed(input, kKeySizeMaxBytes, entry_.value)) {
     return damaged("no whole upper key");
   }
   near_possible_ = entry_.key.size() <= kNearKeyMaxBytes;

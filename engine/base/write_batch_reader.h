@@ -22,7 +22,9 @@ struct BatchEntry {
   EntryKind kind = EntryKind::Put;
   NamespaceId namespace_id = 0;
   ByteView key;
-  ByteView value;  // empty for a delete; of a DeleteRange the upper key, `key` being the lower
+  ByteView value;  // empty for a delete; of a range the upper key, `key` being the lower
+
+  bool is_range() const { return kind == EntryKind::DeleteRange || kind == EntryKind::EraseRange; }
 };
 
 class WriteBatchReader {

@@ -177,6 +177,7 @@ class StoreRepair {
     const Version& version = *look_.manifest.state.version;
     next_.flushed_sequence = look_.manifest.state.flushed_sequence;
     next_.range_deletes = version.range_delete_list;
+    next_.erasures = look_.manifest.state.erasures;
     if (look_.manifest.state.retention != nullptr) {
       next_.expiry_mark_ns = look_.manifest.state.expiry_mark_ns;
       next_.scopes = look_.manifest.state.retention->scopes();
@@ -310,9 +311,11 @@ class StoreRepair {
                            entry->namespace_id < look_.manifest.state.namespace_id_limit;
       if (dropped) dropped_.insert(entry->namespace_id);
       if (!dropped) ensure_namespace(entry->namespace_id, "", {});
-      if (entry->kind == EntryKind::DeleteRange) {
-        memtable_->add_range_delete(
-            make_range_delete(entry->namespace_id, entry->key, entry->value, sequence++));
+      if (entry->is_range()) {
+        RangeDelete made =
+            make_range_delete(entry->namespace_id, entry->key, entry->value, sequence++);
+        made.erases = entry->kind == EntryKind::EraseRange;
+        memtable_->add_range_delete(std::move(made));
         continue;
       }
       memtable_->add(entry->namespace_id, entry->key, sequence++, entry->kind, entry->value,
@@ -335,6 +338,8 @@ class StoreRepair {
     EC_ASSIGN_OR_RETURN(const TableOutput output, write_tables(input, context));
     const std::vector<RangeDelete> deletes = memtable_->range_delete_list();
     next_.range_deletes.insert(next_.range_deletes.end(), deletes.begin(), deletes.end());
+    const std::vector<RangeDelete> erasures = erasures_among(deletes);
+    next_.erasures.insert(next_.erasures.end(), erasures.begin(), erasures.end());
     take_output(output.tables, output.value_files);
     findings_.repair(wal_directory(metadata_directory()) + ": " +
                      std::to_string(memtable_->entry_count()) + " entries written to tables");

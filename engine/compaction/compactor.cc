@@ -72,7 +72,7 @@ Compactor::Compactor(CompactorContext context)
       rate_since_ns_(context_.environment.clock.boot_ns()) {}
 
 Compactor::~Compactor() {
-  if (job_ != nullptr) job_->discard();
+  discard_job();
 }
 
 void Compactor::wake() {
@@ -102,12 +102,15 @@ void Compactor::run() {
     if (!failure_.ok() && requests_.empty())
       wait_ns = retry_not_before_ns_ - context_.environment.clock.boot_ns();
   }
-  // A run that was due for another reason may have stood in for the one that was to try again.
-  if (wait_ns > 0) return schedule_run(wait_ns);
+  // A run that was due for another reason may have stood in for the one that was to try again. Who
+  // waits for an erasure does not wait for that.
+  paused_ = wait_ns > 0;
+  if (paused_ && !erasure_asked_) return schedule_run(wait_ns);
   const Result<bool> worked = work();
   if (!worked.ok()) return give_up(worked.status());
   schedule_expiry();
   if (*worked) return schedule_run(0);
+  if (paused_) return schedule_run(wait_ns);
   // What had failed is no longer wanted, as a merge that compact() asked for.
   if (!waits_for_quiet_) note_success();
   // Somebody may be reading what was removed; and what must wait for quiet is tried again.
@@ -116,8 +119,12 @@ void Compactor::run() {
 
 Result<bool> Compactor::work() {
   if (job_ != nullptr) {
-    EC_ASSIGN_OR_RETURN(const bool done, job_->step(kSliceBytes, kSliceTurns));
-    if (done) EC_TRY(commit());
+    const bool erases = job_erases_;
+    auto done = job_->step(kSliceBytes, kSliceTurns);
+    Status status = done.status();
+    if (status.ok() && *done) status = commit();
+    if (status.ok() || !erases) return status.ok() ? Result<bool>(true) : Result<bool>(status);
+    fail_erasure(status);
     return true;
   }
   if (survey_ != nullptr) return survey();
@@ -128,6 +135,7 @@ Result<bool> Compactor::pick() {
   waits_for_quiet_ = false;
   const std::shared_ptr<const Version> version = context_.versions.current();
   follow_garbage(*version);
+  if (paused_) return pick_pending(*version);
   // Something may expire at any time: they take turns.
   if (!std::exchange(expired_last_, false) || !is_asked()) {
     EC_ASSIGN_OR_RETURN(expired_last_, pick_expired(*version));
@@ -135,6 +143,8 @@ Result<bool> Compactor::pick() {
   }
   EC_ASSIGN_OR_RETURN(const bool requested, pick_requested(*version));
   if (requested) return true;
+  EC_ASSIGN_OR_RETURN(const bool erases, pick_pending(*version));
+  if (erases) return true;
   if (auto plan = pick_level0(*version, kLevel0TablesMax)) return start(*std::move(plan));
   if (auto plan = pick_singles(*version, kSingleRunsMax)) return start(*std::move(plan));
   if (!to_probe_.empty()) return probe(*version);
@@ -173,6 +183,7 @@ Result<bool> Compactor::pick_window(const Version& version) {
     const auto found = overlaps_.find(window.runs);
     if (found == overlaps_.end()) {
       surveyed_ = window;
+      read_version_ = context_.versions.current();
       survey_ = std::make_unique<Survey>(context_.tables,
                                          plan_window(version, window, MergeMode::Sink).groups);
       return true;
@@ -221,6 +232,7 @@ Result<bool> Compactor::survey() {
   if (done) {
     overlaps_[surveyed_.runs] = survey_->overlap();
     survey_.reset();
+    read_version_.reset();
   }
   return true;
 }
@@ -236,6 +248,9 @@ Result<bool> Compactor::start(MergePlan plan) {
     plan.purged_sequence = context_.versions.state().flushed_sequence;
     plan.rule_epoch = writer.expiry.epoch();
   }
+  writer.remover = &context_.remover;
+  read_version_ = context_.versions.current();
+  job_erases_ = false;
   job_ =
       std::make_unique<MergeJob>(context_.tables, std::move(writer), std::move(plan), rule_.load());
   return true;
@@ -259,6 +274,7 @@ Status Compactor::commit() {
   const std::int64_t expired_by_ns =
       expiry.empty() ? std::numeric_limits<std::int64_t>::min() : expiry.now_ns();
   job_.reset();
+  read_version_.reset();
   // Before the edit: once it is current, whoever publishes next shows these files to readers.
   for (const ValueFileMetadata& file : output.value_files) context_.tables.add_value_file(file);
   if (Status applied = context_.versions.apply(edit); !applied.ok()) {
@@ -288,25 +304,27 @@ Status Compactor::commit() {
 }
 
 void Compactor::remove_output(const TableOutput& output) {
-  FileSystem& file_system = context_.environment.file_system;
   const Options& options = context_.options;
-  for (const TableMetadata& table : output.tables)
-    static_cast<void>(
-        file_system.remove_file(metadata_table_path(options.metadata_directory, table.number))
-            .ok());
+  for (const TableMetadata& table : output.tables) {
+    const auto path = metadata_table_path(options.metadata_directory, table.number);
+    static_cast<void>(context_.remover.remove(path).ok());
+  }
   for (const ValueFileMetadata& file : output.value_files) {
     context_.tables.forget(file.number);
-    static_cast<void>(
-        file_system
-            .remove_file(value_table_path(options.metadata_directory, options.values_directory,
-                                          file.placement, file.number))
-            .ok());
+    const auto path = value_table_path(options.metadata_directory, options.values_directory,
+                                       file.placement, file.number);
+    static_cast<void>(context_.remover.remove(path).ok());
   }
 }
 
-void Compactor::give_up(const Status& failure) {
+void Compactor::discard_job() {
   if (job_ != nullptr) job_->discard();
   job_.reset();
+  read_version_.reset();
+}
+
+void Compactor::give_up(const Status& failure) {
+  discard_job();
   survey_.reset();
   std::int64_t delay_ns = 0;
   bool first = false;
@@ -319,11 +337,11 @@ void Compactor::give_up(const Status& failure) {
     retry_delay_ns_ = std::clamp(2 * retry_delay_ns_, kRetryDelayMinNs, kRetryDelayMaxNs);
     retry_not_before_ns_ = context_.environment.clock.boot_ns() + retry_delay_ns_;
     delay_ns = retry_delay_ns_;
-    others_wait = requests_.size() > (current_ != nullptr ? 1 : 0);
+    others_wait = requests_.size() > (current_ != nullptr ? 1 : 0) || erasure_asked_;
   }
   if (first) context_.failed(failure);
   if (current_ != nullptr) finish_request(failure);
-  // Whoever asked for a merge is not kept waiting by one that nobody asked for.
+  // Whoever asked for a merge or an erasure is not kept waiting by one that nobody asked for.
   schedule_run(others_wait ? 0 : delay_ns);
 }
 

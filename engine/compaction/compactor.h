@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "compaction/picker.h"
 #include "edgecase/options.h"
 #include "edgecase/stats.h"
+#include "file/file_remover.h"
 #include "version/version_set.h"
 
 namespace edgecase::engine {
@@ -52,6 +54,11 @@ struct CompactorContext {
   std::function<ExpiryView()> expiry;
   // Called once a check while there are rules.
   std::function<Status()> note_expiry;
+  // Of files that nobody names any more.
+  FileRemover& remover;
+  // No table and no value file holds anything of what was erased up to this sequence: clears the
+  // rest. False: somebody holds on to it, or a flush must come first; it is to be asked again.
+  std::function<Result<bool>(SequenceNumber through)> finish_erasure;
 };
 
 // Bytes of garbage a useful byte, in value files; `suspected_bytes` of what tables point to count
@@ -72,6 +79,16 @@ class Compactor {
   Status compact(const std::vector<NamespaceId>& ids, ByteView lower, ByteView upper);
   // Null: none. The rule outlives the compactor.
   void set_drop_rule(const DropRule* rule) { rule_ = rule; }
+
+  // Erased ranges that are pending are seen to now, whatever failed before.
+  void erase_now();
+  ErasureStats erasure_stats() const;
+  // Ok, or why the last round failed.
+  Status erasure_failure() const;
+  // A round is done but for what somebody holds on to.
+  bool erasure_is_held() const { return erasure_is_held_.load(); }
+  // erase_now() was called, and nothing has come of it yet.
+  bool erasure_is_asked() const { return erasure_asked_.load(); }
 
   // What it did; what the current version holds is not in it.
   CompactionStats stats() const;
@@ -97,6 +114,14 @@ class Compactor {
     Status status;
   };
 
+  // A round of erasing: the lane's.
+  struct Erasure {
+    SequenceNumber through = 0;
+    std::set<FileNumber> to_look_at;  // value files that were there when it began
+    std::set<FileNumber> to_empty;    // those that hold something of the ranges
+    std::uint64_t written_bytes = 0;  // by merges, before
+  };
+
   void run();
   void schedule_run(std::int64_t delay_ns);
   void remove_obsolete_files();
@@ -106,6 +131,16 @@ class Compactor {
   Result<bool> pick_requested(const Version& version);
   Result<bool> pick_expired(const Version& version);
   Result<bool> pick_covered(const Version& version);
+  bool may_erase();
+  Result<bool> pick_pending(const Version& version);
+  Result<bool> pick_erasure(const Version& version);
+  Result<bool> start_erasing(MergePlan plan);
+  Result<bool> look_at_values(const Version& version, std::span<const RangeDelete> ranges);
+  Result<bool> empty_values(const Version& version);
+  Result<bool> finish_erasure(std::size_t ranges);
+  void fail_erasure(const Status& failure);
+  void schedule_erasure(std::int64_t delay_ns);
+  void discard_job();
   void schedule_expiry();
   bool is_exact() const { return context_.options.expiry == ExpiryMode::Exact; }
   Result<bool> pick_window(const Version& version);
@@ -133,6 +168,13 @@ class Compactor {
 
   // The lane's.
   std::unique_ptr<MergeJob> job_;
+  // What job_ and survey_ read: its files are not overwritten before they are done.
+  std::shared_ptr<const Version> read_version_;
+  bool job_erases_ = false;
+  std::optional<Erasure> erasure_;
+  std::atomic<bool> erasure_is_held_{false};
+  std::atomic<bool> erasure_asked_{false};  // and nothing has come of it yet
+  bool paused_ = false;                     // after a failure: only what is asked for is done
   std::unique_ptr<Survey> survey_;
   Window surveyed_;
   std::map<std::vector<FileNumber>, Overlap> overlaps_;  // what surveys said of windows
@@ -165,6 +207,11 @@ class Compactor {
   std::int64_t retry_delay_ns_ EC_GUARDED_BY(mutex_) = 0;
   std::int64_t retry_not_before_ns_ EC_GUARDED_BY(mutex_) = 0;
   Status failure_ EC_GUARDED_BY(mutex_);
+  bool erasure_scheduled_ EC_GUARDED_BY(mutex_) = false;
+  std::int64_t erasure_delay_ns_ EC_GUARDED_BY(mutex_) = 0;
+  std::int64_t erasure_not_before_ns_ EC_GUARDED_BY(mutex_) = 0;
+  Status erasure_failure_ EC_GUARDED_BY(mutex_);
+  ErasureStats erasure_stats_ EC_GUARDED_BY(mutex_);
   ExpiryStats expiry_stats_ EC_GUARDED_BY(mutex_);
   CompactionStats stats_ EC_GUARDED_BY(mutex_);
 };

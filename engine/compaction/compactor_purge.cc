@@ -25,7 +25,7 @@ void Compactor::remove_obsolete_files() {
             : value_table_path(options.metadata_directory, options.values_directory, file.placement,
                                file.number);
     // What resists is removed at the next open, like everything no manifest names.
-    if (context_.environment.file_system.remove_file(path).ok()) ++removed;
+    if (context_.remover.remove(path).ok()) ++removed;
   }
   if (removed == 0) return;
   MutexLock lock(mutex_);

@@ -170,13 +170,8 @@ Status MergeOutput::finish() {
 void MergeOutput::discard() {
   values_.discard();
   slots_.clear();
-  // What cannot be removed now is removed by the next recovery: no manifest names it.
-  const auto remove = [this](const std::vector<std::string>& created) {
-    for (const std::string& path : created)
-      static_cast<void>(context_.file_system.remove_file(path).ok());
-  };
-  remove(created_);
-  remove(values_.created());
+  remove_created(context_, created_);
+  remove_created(context_, values_.created());
 }
 
 }  // namespace edgecase::engine

@@ -179,6 +179,20 @@ std::optional<MergePlan> pick_evacuation(const Version& version, const Evacuatio
   return std::nullopt;
 }
 
+std::optional<MergePlan> pick_emptying(const Version& version, const std::set<FileNumber>& files) {
+  // First into the trees, where each namespace is by itself.
+  const bool in_level0 =
+      std::any_of(version.level0.begin(), version.level0.end(),
+                  [&](const TablePointer& table) { return points_into(table, files); });
+  if (in_level0) return pick_level0(version, 1);
+  std::vector<FileNumber> used;
+  for (const FileNumber number : files) {
+    const auto live = version.live_bytes.find(number);
+    if (live != version.live_bytes.end() && live->second > 0) used.push_back(number);
+  }
+  return used.empty() ? std::nullopt : plan_evacuation(version, used);
+}
+
 MergePlan plan_cleaning(const Version& version, NamespaceId id,
                         const std::set<FileNumber>& chosen) {
   MergePlan plan;

@@ -52,6 +52,9 @@ struct EvacuationLimits {
 inline constexpr std::uint64_t kMovedBytesMax = 64u << 20;  // at once
 std::optional<MergePlan> pick_evacuation(const Version& version, const EvacuationLimits& limits);
 
+// Moves what lives in some of these files. Nothing when nothing points into any of them.
+std::optional<MergePlan> pick_emptying(const Version& version, const std::set<FileNumber>& files);
+
 // Takes out of these tables of groups, of one namespace, what newer runs supersede. Those of one
 // run stay in it, those of several become one.
 MergePlan plan_cleaning(const Version& version, NamespaceId id, const std::set<FileNumber>& chosen);

@@ -24,7 +24,12 @@ EngineImpl::EngineImpl(const Options& options, const Environment& environment)
       environment_(environment),
       file_system_(environment.file_system),
       memtable_bytes_(options.memtable_bytes != 0 ? options.memtable_bytes
-                                                  : options.memory_limit_bytes / kMemtableShare) {}
+                                                  : options.memory_limit_bytes / kMemtableShare),
+      remover_(environment.file_system, [this] {
+        return options_.removal == Removal::Overwrite ||
+               has_erased_.load(std::memory_order_acquire) ||
+               (versions_ != nullptr && versions_->has_erasures());
+      }) {}
 
 EngineImpl::~EngineImpl() {
   gate_->close();
@@ -85,6 +90,9 @@ Stats EngineImpl::stats() const {
     stats.compaction.runs += tree.size();
     stats.compaction.runs_max = std::max<std::uint64_t>(stats.compaction.runs_max, tree.size());
   }
+  stats.erasure = compactor_->erasure_stats();
+  stats.erasure.pending_ranges = pending_erasures();
+  stats.erasure.overwritten_bytes = overwritten_bytes();
   const bool exact = options_.expiry == ExpiryMode::Exact;
   stats.expiry.next_ns = next_expiry_ns(*version, exact);
   const std::int64_t now_ns = expiry_clock_->now_ns();

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/write_batch_reader.h"
 #include "compaction/compactor.h"
 #include "core/background_gate.h"
 #include "core/drop.h"
@@ -27,6 +28,7 @@
 #include "edgecase/engine.h"
 #include "expiry/expiry_clock.h"
 #include "expiry/expiry_view.h"
+#include "file/file_remover.h"
 #include "table/table_cache.h"
 #include "table/table_writer.h"
 #include "version/version_set.h"
@@ -56,6 +58,8 @@ class EngineImpl final : public Engine {
   Status flush() override;
   Status compact(const std::vector<NamespaceId>& ids, const KeyRange& range) override;
   void set_commit_companion(CommitCompanion* companion) override;
+  Result<ErasureReport> erase() override;
+  Result<std::vector<FileShare>> locate(NamespaceId namespace_id, const KeyRange& range) override;
   Status set_retention(std::span<const RetentionRule> rules) override;
   std::vector<RetentionRule> retention_rules() const override;
   std::int64_t expiry_now_ns() override;
@@ -111,6 +115,7 @@ class EngineImpl final : public Engine {
   Status append_run(std::size_t begin, std::size_t end, bool wants_sync);
   Status log_run(std::size_t begin, std::size_t end, bool wants_sync);
   void apply_batch(SequenceNumber first, ByteView payload);
+  void apply_range(const BatchEntry& entry, SequenceNumber sequence);
   GroupCodec codec_of(NamespaceId id);
   void finish_group() EC_REQUIRES(mutex_);
   Status prepare_for(const WriteBatch& batch);
@@ -150,6 +155,18 @@ class EngineImpl final : public Engine {
   // Makes durable what time expiry has reached, unless that is known to within `slack_ns`.
   Status note_expiry_mark(std::int64_t slack_ns);
 
+  // erasure.cc
+  void hide_for_good(const RangeDelete& erased);
+  void forget_erased(SequenceNumber through);
+  std::uint64_t pending_erasures() const;
+  std::uint64_t overwritten_bytes() const;
+  Status turn_log(SequenceNumber through);
+  Status overwrite_free_log(SequenceNumber through);
+  Status flush_log(SequenceNumber through);
+  Status try_turn_log(SequenceNumber through);
+  Result<bool> finish_erasure(SequenceNumber through);
+  Status wait_for_erasure(SequenceNumber through, std::uint64_t failures_before);
+
   // read_path.cc
   Status check_readable(NamespaceId id) const;
   VisibleView visible_view() const;
@@ -160,6 +177,7 @@ class EngineImpl final : public Engine {
   const Environment environment_;
   FileSystem& file_system_;
   const std::uint64_t memtable_bytes_;
+  FileRemover remover_;
   StoreId store_id_{};
   std::unique_ptr<FileLock> metadata_lock_;
   std::unique_ptr<FileLock> values_lock_;
@@ -190,6 +208,12 @@ class EngineImpl final : public Engine {
   SequenceNumber visible_ EC_GUARDED_BY(mutex_) = 0;
   CondVar pace_;           // nobody notifies it
   CondVar flush_changed_;  // a flush ended, well or not, or a merge
+  // Snapshots that are held do not know of these; null for none.
+  std::vector<RangeDelete> erased_list_ EC_GUARDED_BY(mutex_);
+  std::shared_ptr<const RangeDeletes> erased_ EC_GUARDED_BY(mutex_);
+  std::atomic<bool> has_erased_{false};  // stored under mutex_
+  // That were flushed; while a snapshot or an iterator holds one, what it shows is not gone.
+  std::vector<std::weak_ptr<const Memtable>> retired_memtables_ EC_GUARDED_BY(mutex_);
   bool flush_scheduled_ EC_GUARDED_BY(mutex_) = false;
   bool retry_scheduled_ EC_GUARDED_BY(mutex_) = false;
   bool slot_scheduled_ EC_GUARDED_BY(mutex_) = false;
@@ -217,6 +241,7 @@ class EngineImpl final : public Engine {
   std::atomic<std::uint64_t> commit_groups_{0};
   mutable std::atomic<std::uint64_t> gets_{0};
   std::atomic<std::uint64_t> stall_ns_{0};
+  std::atomic<std::uint64_t> log_overwritten_bytes_{0};
   std::atomic<std::uint64_t> table_metadata_bytes_{0};
   std::atomic<std::uint64_t> table_value_bytes_{0};
 };

@@ -192,7 +192,8 @@ Status EngineImpl::write_memtable(const std::shared_ptr<Memtable>& memtable) {
                                      const auto info = versions_->find_namespace(id);
                                      return info.ok() ? info->name : Bytes();
                                    },
-                                   std::move(expiry)};
+                                   std::move(expiry),
+                                   &remover_};
   std::unique_ptr<EntryCursor> input =
       Memtable::cursor(memtable, {}, {}, Direction::Forward, kEverySequence);
   std::shared_ptr<const RangeDeletes> deletes = memtable->range_deletes();
@@ -220,6 +221,7 @@ Status EngineImpl::commit_tables(const TableOutput& output, const Memtable& memt
   // What the memtable's own cover was left out.
   for (TableMetadata& table : edit.added_tables) table.purged_sequence = last_sequence;
   edit.range_deletes = memtable.range_delete_list();
+  edit.erasures = erasures_among(edit.range_deletes);
   edit.flushed_sequence = last_sequence;
   const std::uint64_t oldest_wal_segment = wal_->oldest_needed(last_sequence);
   if (oldest_wal_segment != 0) edit.oldest_wal_segment = oldest_wal_segment;
@@ -233,6 +235,8 @@ Status EngineImpl::commit_tables(const TableOutput& output, const Memtable& memt
   {
     MutexLock lock(mutex_);
     auto view = std::make_shared<ReadView>(*view_);
+    retired_memtables_.push_back(view->immutables.back());
+    std::erase_if(retired_memtables_, [](const auto& retired) { return retired.expired(); });
     view->immutables.pop_back();
     view->version = versions_->current();
     view_ = std::move(view);
@@ -264,17 +268,14 @@ Status EngineImpl::compact(const std::vector<NamespaceId>& ids, const KeyRange& 
 void EngineImpl::remove_tables(const TableOutput& output) {
   // What resists is removed at the next open, like everything no manifest names.
   for (const TableMetadata& table : output.tables) {
-    static_cast<void>(
-        file_system_.remove_file(metadata_table_path(options_.metadata_directory, table.number))
-            .ok());
+    const auto path = metadata_table_path(options_.metadata_directory, table.number);
+    static_cast<void>(remover_.remove(path).ok());
   }
   for (const ValueFileMetadata& file : output.value_files) {
     tables_->forget(file.number);
-    static_cast<void>(
-        file_system_
-            .remove_file(value_table_path(options_.metadata_directory, options_.values_directory,
-                                          file.placement, file.number))
-            .ok());
+    const auto path = value_table_path(options_.metadata_directory, options_.values_directory,
+                                       file.placement, file.number);
+    static_cast<void>(remover_.remove(path).ok());
   }
 }
 

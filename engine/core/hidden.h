@@ -14,6 +14,7 @@ inline bool is_hidden(const VisibleView& at, ByteView full_key, SequenceNumber s
   const auto hides = [&](const RangeDeletes& deletes) {
     return deletes.covering(full_key, at.visible) > sequence;
   };
+  if (at.erased && at.erased->covering(full_key, UINT64_MAX) > sequence) return true;
   const ReadView& view = *at.view;
   if (const auto deletes = view.active->range_deletes(); deletes && hides(*deletes)) return true;
   for (const auto& memtable : view.immutables) {
@@ -25,20 +26,22 @@ inline bool is_hidden(const VisibleView& at, ByteView full_key, SequenceNumber s
 // For many: holds what the view has of them.
 class HiddenRanges {
  public:
-  explicit HiddenRanges(const VisibleView& at) : visible_(at.visible) {
+  explicit HiddenRanges(const VisibleView& at) : visible_(at.visible), erased_(at.erased) {
     take(at.view->active->range_deletes());
     for (const auto& memtable : at.view->immutables) take(memtable->range_deletes());
     take(at.view->version->range_deletes);
   }
 
-  bool empty() const { return all_.empty(); }
+  bool empty() const { return all_.empty() && erased_ == nullptr; }
   bool hides(ByteView full_key, SequenceNumber sequence) const {
+    if (erased_ != nullptr && erased_->covering(full_key, UINT64_MAX) > sequence) return true;
     return std::any_of(all_.begin(), all_.end(), [&](const auto& deletes) {
       return deletes->covering(full_key, visible_) > sequence;
     });
   }
   // Whether some key of [first, last] may be hidden.
   bool touches(ByteView first, ByteView last) const {
+    if (erased_ != nullptr && erased_->touches(first, last, 0)) return true;
     return std::any_of(all_.begin(), all_.end(),
                        [&](const auto& deletes) { return deletes->touches(first, last, 0); });
   }
@@ -49,6 +52,7 @@ class HiddenRanges {
   }
 
   SequenceNumber visible_;
+  std::shared_ptr<const RangeDeletes> erased_;
   std::vector<std::shared_ptr<const RangeDeletes>> all_;
 };
 

@@ -147,6 +147,45 @@ Result<RangeStats> count_range(const VisibleView& at, TableCache& tables, Expiry
   return Counter(at, tables, std::move(expiry), range).count(cluster_items(std::move(spans)));
 }
 
+namespace {
+
+// Of an item that a bound cuts, or that lies around the range: the share of its entries, or half
+// of it where it cannot be read.
+std::uint64_t share_of_item(TableCache& tables, const TablePointer& table,
+                            const TableCache::ItemSpan& item, const FullKeyRange& range) {
+  const bool inside = item.first >= range.lower && (range.upper.empty() || item.last < range.upper);
+  if (inside) return item.stored_bytes;
+  Bytes behind = item.last;
+  behind.push_back('\0');
+  const Bytes upper = range.upper.empty() ? behind : std::min(behind, range.upper);
+  const auto entries =
+      tables.cursor(table, std::max(item.first, range.lower), upper, Direction::Forward, false);
+  std::uint64_t count = 0;
+  for (; entries->valid() && entries->load().ok(); entries->next()) ++count;
+  if (!entries->status().ok()) return item.stored_bytes / 2;
+  return item.stored_bytes * count / std::max<std::uint64_t>(item.entries, 1);
+}
+
+}  // namespace
+
+Result<RangeShares> shares_of_range(const Version& version, TableCache& tables,
+                                    const FullKeyRange& range) {
+  RangeShares shares;
+  if (range.empty()) return shares;
+  for (const TablePointer& table : version.tables) {
+    if (table->largest < range.lower || (!range.upper.empty() && table->smallest >= range.upper))
+      continue;
+    EC_ASSIGN_OR_RETURN(const auto items, tables.items(table, range.lower, range.upper));
+    for (const TableCache::ItemSpan& item : items) {
+      const std::uint64_t bytes = share_of_item(tables, table, item, range);
+      if (bytes == 0) continue;
+      shares.values[item.file_number] += bytes;
+      shares.metadata[table->number] += table->size_bytes / table->item_count;
+    }
+  }
+  return shares;
+}
+
 Result<std::uint64_t> size_of_range(const Version& version, TableCache& tables, NamespaceId id,
                                     const FullKeyRange& range) {
   std::uint64_t bytes = 0;

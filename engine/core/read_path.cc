@@ -6,12 +6,15 @@ namespace edgecase::engine {
 
 VisibleView EngineImpl::visible_view() const {
   MutexLock lock(mutex_);
-  return {view_, visible_};
+  return {view_, visible_, nullptr};
 }
 
 VisibleView EngineImpl::view_for(const ReadOptions& options) const {
   if (options.snapshot == nullptr) return visible_view();
-  return static_cast<const EngineSnapshot&>(*options.snapshot).at();
+  VisibleView at = static_cast<const EngineSnapshot&>(*options.snapshot).at();
+  MutexLock lock(mutex_);
+  at.erased = erased_;
+  return at;
 }
 
 std::shared_ptr<const Snapshot> EngineImpl::snapshot() {

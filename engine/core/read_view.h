@@ -22,6 +22,8 @@ struct ReadView {
 struct VisibleView {
   std::shared_ptr<const ReadView> view;
   SequenceNumber visible = 0;
+  // What was erased since, whatever is visible: null for none.
+  std::shared_ptr<const RangeDeletes> erased = nullptr;
 };
 
 class EngineSnapshot final : public Snapshot {

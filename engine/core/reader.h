@@ -1,6 +1,7 @@
 // Reads over one view: lookups, scans, counting. Stateless; thread-safe as TableCache is.
 #pragma once
 
+#include <map>
 #include <memory>
 
 #include "core/merge_cursor.h"
@@ -36,6 +37,14 @@ std::unique_ptr<Iterator> make_scan(const VisibleView& at, TableCache& tables, E
 
 // Bytes of items, from metadata; an item that a bound cuts counts half.
 Result<std::uint64_t> size_of_range(const Version& version, TableCache& tables, NamespaceId id,
+                                    const FullKeyRange& range);
+
+// About how many bytes of each file are of a range.
+struct RangeShares {
+  std::map<FileNumber, std::uint64_t> metadata;
+  std::map<FileNumber, std::uint64_t> values;
+};
+Result<RangeShares> shares_of_range(const Version& version, TableCache& tables,
                                     const FullKeyRange& range);
 
 Result<RangeStats> count_range(const VisibleView& at, TableCache& tables, ExpiryView expiry,

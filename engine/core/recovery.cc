@@ -84,7 +84,8 @@ void EngineImpl::make_compactor() {
         environment_.listener.on_degraded(name_of(compaction_failure_layer_), failure);
       },
       [this] { environment_.listener.on_resumed(name_of(compaction_failure_layer_)); },
-      [this] { return expiry_of_all(); }, [this] { return note_expiry_mark(kExpiryMarkNs); }});
+      [this] { return expiry_of_all(); }, [this] { return note_expiry_mark(kExpiryMarkNs); },
+      remover_, [this](SequenceNumber through) { return finish_erasure(through); }});
   drop_rule_ = std::make_unique<EngineDropRule>(*versions_, *expiry_clock_, options_.expiry);
   compactor_->set_drop_rule(drop_rule_.get());
 }
@@ -175,7 +176,9 @@ void EngineImpl::remove_orphans_in(const std::string& directory, const Version& 
       case FileType::ValueTable: orphan = !version.value_files.contains(parsed->number); break;
       default: break;
     }
-    if (orphan) static_cast<void>(file_system_.remove_file(join_path(directory, entry.name)).ok());
+    // What was erased may be in it, and the process that knew of it is gone.
+    if (orphan)
+      static_cast<void>(remover_.remove_overwritten(join_path(directory, entry.name)).ok());
   }
 }
 

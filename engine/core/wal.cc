@@ -57,7 +57,7 @@ Status Wal::adopt(std::vector<WalSegment> chain, std::vector<WalSlot> free,
       (useful ? free_ : outdated).push_back(slot);
     }
   }
-  for (const WalSlot& slot : outdated) delete_slot(slot);
+  for (const WalSlot& slot : outdated) static_cast<void>(delete_slot(slot).ok());
   return ok();
 }
 
@@ -105,10 +105,11 @@ Result<std::unique_ptr<LogWriter>> Wal::open_segment(const WalSlot& slot, std::u
 }
 
 void Wal::become_current(const WalSlot& slot, std::unique_ptr<LogWriter> writer,
-                         SequenceNumber last_sequence) {
+                         SequenceNumber first, SequenceNumber last_sequence) {
   MutexLock lock(mutex_);
   if (current_.number != 0) closed_.push_back(current_segment());
   current_ = WalSegment{writer->identity().number, slot, 0, 0, false};
+  current_.slot.oldest = std::min(slot.oldest, first);
   current_last_ = last_sequence;
   current_bytes_.store(writer->appended_bytes(), std::memory_order_relaxed);
   writer_ = std::move(writer);
@@ -122,8 +123,13 @@ Status Wal::start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledg
   EC_ASSIGN_OR_RETURN(const WalSlot slot, take_slot(capacity));
   Status started;
   if (!failed_) started = close_current();
-  if (started.ok()) started = failed_ ? replace_failed(slot, acknowledged) : continue_chain(slot);
-  if (!started.ok()) delete_slot(slot);
+  if (started.ok())
+    started = failed_ ? replace_failed(slot, acknowledged) : continue_chain(slot, acknowledged);
+  if (!started.ok()) {
+    WalSlot written = slot;  // in part, perhaps
+    written.oldest = std::min(slot.oldest, durable_sequence_ + 1);
+    static_cast<void>(delete_slot(written).ok());
+  }
   return started;
 }
 
@@ -160,7 +166,7 @@ WalSegment Wal::current_segment() const {
   return segment;
 }
 
-Status Wal::continue_chain(const WalSlot& slot) {
+Status Wal::continue_chain(const WalSlot& slot, SequenceNumber acknowledged) {
   WalSegment before;
   {
     MutexLock lock(mutex_);
@@ -174,7 +180,7 @@ Status Wal::continue_chain(const WalSlot& slot) {
   EC_ASSIGN_OR_RETURN(std::unique_ptr<LogWriter> writer,
                       open_segment(slot, before.number, before.bytes));
   EC_TRY(writer->sync());
-  become_current(slot, std::move(writer), before.last_sequence);
+  become_current(slot, std::move(writer), acknowledged + 1, before.last_sequence);
   durable_sequence_ = before.last_sequence;
   return ok();
 }
@@ -197,7 +203,7 @@ Status Wal::replace_failed(const WalSlot& slot, SequenceNumber acknowledged) {
     current_last_ = durable_sequence_;
   }
   add_alone(bytes_written_, writer->appended_bytes());
-  become_current(slot, std::move(writer), acknowledged);
+  become_current(slot, std::move(writer), durable_sequence_ + 1, acknowledged);
   durable_sequence_ = acknowledged;
   failed_ = false;
   return ok();
@@ -242,7 +248,7 @@ void Wal::release_before(std::uint64_t oldest_needed) {
   }
   for (const WalSegment& segment : released) {
     if (segment.given_up || segment.slot.capacity_bytes != settings_.segment_bytes) {
-      delete_slot(segment.slot);
+      static_cast<void>(delete_slot(segment.slot).ok());
     } else {
       give_back(segment.slot);
     }
@@ -252,6 +258,17 @@ void Wal::release_before(std::uint64_t oldest_needed) {
 void Wal::give_back(const WalSlot& slot) {
   MutexLock lock(mutex_);
   free_.push_back(slot);
+}
+
+std::vector<Wal::File> Wal::files() const {
+  MutexLock lock(mutex_);
+  std::vector<File> files;
+  for (const WalSegment& segment : closed_)
+    files.push_back({slot_path(segment.slot.index), segment.bytes, segment.last_sequence});
+  if (current_.number != 0)
+    files.push_back({slot_path(current_.slot.index), current_bytes_.load(std::memory_order_relaxed),
+                     UINT64_MAX});
+  return files;
 }
 
 std::uint64_t Wal::record_bytes() const {

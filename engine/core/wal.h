@@ -38,6 +38,8 @@ namespace edgecase::engine {
 struct WalSlot {
   std::uint64_t index = 0;
   std::uint64_t capacity_bytes = 0;
+  // Its file holds nothing of older records, of no use that was made of it.
+  SequenceNumber oldest = 0;
 };
 
 // A segment that takes no more records.
@@ -83,9 +85,23 @@ class Wal {
   // The manifest no longer needs what is older.
   void release_before(std::uint64_t oldest_needed);
 
+  // Whether a file of the log may hold records up to `through`; whether the current one may.
+  bool holds(SequenceNumber through) const;
+  bool current_holds(SequenceNumber through) const;
+  // Overwrites slots that nobody needs and that may hold some. Answers how many bytes. Does I/O.
+  Result<std::uint64_t> overwrite_free(SequenceNumber through);
+
   // Makes sure that a slot is ready for the next segment, within the limit. Does I/O.
   Status prepare_slot();
   bool needs_slot() const;
+
+  // What the log consists of now, old to new.
+  struct File {
+    std::string path;
+    std::uint64_t bytes = 0;           // of records
+    SequenceNumber last_sequence = 0;  // UINT64_MAX: it takes more
+  };
+  std::vector<File> files() const;
 
   std::uint64_t record_bytes() const;  // in segments that are still needed
   std::uint64_t bytes_written() const { return bytes_written_.load(); }
@@ -96,7 +112,7 @@ class Wal {
   bool take_free_slot(std::uint64_t capacity_bytes, WalSlot& slot);
   Result<WalSlot> create_slot(std::uint64_t capacity_bytes) EC_REQUIRES(create_mutex_);
   bool reserve_space(std::uint64_t capacity_bytes) EC_REQUIRES(create_mutex_);
-  void delete_slot(const WalSlot& slot);
+  Status delete_slot(const WalSlot& slot);
   void give_back(const WalSlot& slot);
   Status name_again(std::vector<WalSlot>& free);
   std::uint64_t take_index() EC_REQUIRES(mutex_);
@@ -104,14 +120,15 @@ class Wal {
   Status close_current();
   Status write_again(const std::string& path, std::uint64_t size_bytes);
   WalSegment current_segment() const EC_REQUIRES(mutex_);  // the leader's
-  Status continue_chain(const WalSlot& slot);
+  Status continue_chain(const WalSlot& slot, SequenceNumber acknowledged);
   Status replace_failed(const WalSlot& slot, SequenceNumber acknowledged);
   Result<std::unique_ptr<LogWriter>> open_segment(const WalSlot& slot, std::uint64_t predecessor,
                                                   std::uint64_t predecessor_bytes);
   Status copy_tail(LogWriter& to, const std::string& path, SequenceNumber after,
                    SequenceNumber through);
-  void become_current(const WalSlot& slot, std::unique_ptr<LogWriter> writer,
+  void become_current(const WalSlot& slot, std::unique_ptr<LogWriter> writer, SequenceNumber first,
                       SequenceNumber last_sequence);
+  std::vector<WalSlot> take_slots_to_overwrite(SequenceNumber through);
   std::string slot_path(std::uint64_t index) const;
 
   FileSystem& file_system_;
@@ -131,6 +148,7 @@ class Wal {
   // Number 0: none. Its size and last sequence are current_bytes_ and current_last_.
   WalSegment current_ EC_GUARDED_BY(mutex_);
   std::vector<WalSlot> free_ EC_GUARDED_BY(mutex_);
+  std::vector<WalSlot> resisting_ EC_GUARDED_BY(mutex_);  // could not be overwritten and deleted
   std::vector<bool> used_indexes_ EC_GUARDED_BY(mutex_);
   std::uint64_t total_bytes_ EC_GUARDED_BY(mutex_) = 0;  // capacity of all slots
 

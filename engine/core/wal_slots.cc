@@ -4,18 +4,79 @@
 
 #include "core/wal.h"
 #include "file/file_names.h"
+#include "file/file_remover.h"
 
 namespace edgecase::engine {
+namespace {
 
+constexpr SequenceNumber kNoRecords = UINT64_MAX;
+
+}  // namespace
+
+// What is used keeps old bytes behind its end: those that hold least of what is old first.
 bool Wal::take_free_slot(std::uint64_t capacity_bytes, WalSlot& slot) {
   MutexLock lock(mutex_);
+  auto best = free_.end();
   for (auto it = free_.begin(); it != free_.end(); ++it) {
     if (it->capacity_bytes < capacity_bytes) continue;
-    slot = *it;
-    free_.erase(it);
-    return true;
+    if (best == free_.end() || it->oldest > best->oldest) best = it;
   }
-  return false;
+  if (best == free_.end()) return false;
+  slot = *best;
+  free_.erase(best);
+  return true;
+}
+
+bool Wal::current_holds(SequenceNumber through) const {
+  MutexLock lock(mutex_);
+  return current_.number != 0 ? current_.slot.oldest <= through
+                              : !closed_.empty() && closed_.back().slot.oldest <= through;
+}
+
+bool Wal::holds(SequenceNumber through) const {
+  const auto has_old = [&](const WalSlot& slot) { return slot.oldest <= through; };
+  MutexLock lock(mutex_);
+  return (current_.number != 0 && has_old(current_.slot)) || !resisting_.empty() ||
+         std::any_of(free_.begin(), free_.end(), has_old) ||
+         std::any_of(closed_.begin(), closed_.end(),
+                     [&](const WalSegment& segment) { return has_old(segment.slot); });
+}
+
+std::vector<WalSlot> Wal::take_slots_to_overwrite(SequenceNumber through) {
+  MutexLock lock(mutex_);
+  const auto old = std::partition(free_.begin(), free_.end(),
+                                  [&](const WalSlot& slot) { return slot.oldest > through; });
+  std::vector<WalSlot> taken(old, free_.end());
+  free_.erase(old, free_.end());
+  return taken;
+}
+
+// Whoever needs a slot meanwhile waits as for one that is being made.
+Result<std::uint64_t> Wal::overwrite_free(SequenceNumber through) {
+  MutexLock creating(create_mutex_);
+  std::uint64_t bytes = 0;
+  Status first;
+  for (WalSlot slot : take_slots_to_overwrite(through)) {
+    const auto overwritten = overwrite_file(file_system_, slot_path(slot.index));
+    if (overwritten.ok()) {
+      bytes += *overwritten;
+      slot.oldest = kNoRecords;
+    } else if (first.ok()) {
+      first = overwritten.status();
+    }
+    give_back(slot);
+  }
+  std::vector<WalSlot> resisting;
+  {
+    MutexLock lock(mutex_);
+    resisting.swap(resisting_);
+    for (const WalSlot& slot : resisting) total_bytes_ += slot.capacity_bytes;
+  }
+  for (const WalSlot& slot : resisting) {
+    if (const Status deleted = delete_slot(slot); first.ok()) first = deleted;
+  }
+  EC_TRY(first);
+  return bytes;
 }
 
 Result<WalSlot> Wal::take_slot(std::uint64_t capacity_bytes) {
@@ -52,7 +113,7 @@ bool Wal::reserve_space(std::uint64_t capacity_bytes) {
     // delete_slot() takes these off.
     for (const WalSlot& slot : in_the_way) total_bytes_ += slot.capacity_bytes;
   }
-  for (const WalSlot& slot : in_the_way) delete_slot(slot);
+  for (const WalSlot& slot : in_the_way) static_cast<void>(delete_slot(slot).ok());
   return true;
 }
 
@@ -83,7 +144,7 @@ Status Wal::name_again(std::vector<WalSlot>& free) {
 }
 
 Result<WalSlot> Wal::create_slot(std::uint64_t capacity_bytes) {
-  WalSlot slot{0, capacity_bytes};
+  WalSlot slot{0, capacity_bytes, kNoRecords};
   {
     MutexLock lock(mutex_);
     slot.index = take_index();
@@ -95,17 +156,27 @@ Result<WalSlot> Wal::create_slot(std::uint64_t capacity_bytes) {
   if (created.ok())
     created = file_system_.sync_directory(wal_directory(settings_.metadata_directory));
   if (created.ok()) return slot;
-  delete_slot(slot);
+  static_cast<void>(delete_slot(slot).ok());
   return created;
 }
 
-void Wal::delete_slot(const WalSlot& slot) {
-  // What cannot be removed is removed when the index is used again, or recognised at recovery by
-  // its number.
-  static_cast<void>(file_system_.remove_file(slot_path(slot.index)).ok());
+// What held records is overwritten first. If that fails it keeps its name until it can be done, or
+// is recognised at recovery by its number.
+Status Wal::delete_slot(const WalSlot& slot) {
+  const std::string path = slot_path(slot.index);
+  Status deleted;
+  if (slot.oldest != kNoRecords) deleted = overwrite_file(file_system_, path).status();
+  if (deleted.ok()) deleted = file_system_.remove_file(path);
+  const bool resists =
+      slot.oldest != kNoRecords && !deleted.ok() && deleted.code() != StatusCode::NotFound;
   MutexLock lock(mutex_);
-  used_indexes_[slot.index] = false;
   total_bytes_ -= slot.capacity_bytes;
+  if (resists) {
+    resisting_.push_back(slot);
+    return deleted;
+  }
+  used_indexes_[slot.index] = false;
+  return ok();
 }
 
 bool Wal::needs_slot() const {

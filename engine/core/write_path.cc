@@ -38,7 +38,9 @@ Status EngineImpl::check_batch(const WriteBatch& batch) const {
 }
 
 Status EngineImpl::check_range_deletes(const WriteBatch& batch) const {
-  const std::size_t waiting = versions_->current()->range_delete_list.size();
+  const VersionState state = versions_->state();
+  const std::size_t waiting =
+      std::max(state.version->range_delete_list.size(), state.erasures.size());
   if (batch.range_deletes() <= kRangeDeletesPerBatchMax && waiting < kRangeDeletesMax) return ok();
   if (batch.range_deletes() > kRangeDeletesPerBatchMax)
     return invalid_argument("a batch has at most " + std::to_string(kRangeDeletesPerBatchMax) +
@@ -231,8 +233,8 @@ void EngineImpl::apply_batch(SequenceNumber first, ByteView payload) {
       known = entry->namespace_id;
       codec = codec_of(known);
     }
-    if (entry->kind == EntryKind::DeleteRange) {
-      active_->add_range_delete(make_range_delete(known, entry->key, entry->value, sequence++));
+    if (entry->is_range()) {
+      apply_range(*entry, sequence++);
       continue;
     }
     active_->add(known, entry->key, sequence++, entry->kind, entry->value, codec);
@@ -241,6 +243,13 @@ void EngineImpl::apply_batch(SequenceNumber first, ByteView payload) {
   EC_CHECK(entries.status().ok());
   add_alone(user_bytes_written_, user_bytes);
   last_sequence_ = sequence - 1;
+}
+
+void EngineImpl::apply_range(const BatchEntry& entry, SequenceNumber sequence) {
+  RangeDelete made = make_range_delete(entry.namespace_id, entry.key, entry.value, sequence);
+  made.erases = entry.kind == EntryKind::EraseRange;
+  if (made.erases) hide_for_good(made);
+  active_->add_range_delete(std::move(made));
 }
 
 // An id is never used for another namespace.

@@ -63,7 +63,7 @@ Result<std::vector<TableCache::ItemSpan>> TableCache::items(
       const UMetaRecord record = block->record(r);
       if (!upper.empty() && record.first >= upper) return spans;
       spans.push_back({Bytes(record.first), Bytes(record.last), record.entries, record.deletes,
-                       record.pointer.size_bytes});
+                       record.pointer.size_bytes, record.pointer.file_number});
     }
   }
   return spans;

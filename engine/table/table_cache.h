@@ -64,6 +64,7 @@ class TableCache {
     std::uint64_t entries = 0;
     std::uint64_t deletes = 0;
     std::uint64_t stored_bytes = 0;
+    FileNumber file_number = 0;  // of the value file it lies in
   };
   // Items that intersect [lower, upper), in key order.
   Result<std::vector<ItemSpan>> items(const std::shared_ptr<const TableMetadata>& table,

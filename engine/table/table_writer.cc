@@ -312,12 +312,19 @@ void TablesBuilder::discard() {
   values_.discard();
   groups_table_.reset();
   singles_table_.reset();
-  // What cannot be removed now is removed by the next recovery: no manifest names it.
-  for (const std::string& path : created_) (void)context_.file_system.remove_file(path);
-  for (const std::string& path : values_.created()) (void)context_.file_system.remove_file(path);
+  remove_created(context_, created_);
+  remove_created(context_, values_.created());
 }
 
 }  // namespace
+
+void remove_created(const TableWriterContext& context, const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    const Status removed = context.remover != nullptr ? context.remover->remove(path)
+                                                      : context.file_system.remove_file(path);
+    static_cast<void>(removed.ok());
+  }
+}
 
 std::size_t group_bytes_of(const Options& options) {
   return std::min<std::size_t>(options.group_bytes, kGroupMaxBytes);

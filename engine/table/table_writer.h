@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/entry.h"
@@ -17,6 +18,7 @@
 #include "edgecase/file_system.h"
 #include "edgecase/options.h"
 #include "expiry/expiry_view.h"
+#include "file/file_remover.h"
 #include "metadata/umeta_block.h"
 #include "table/table_metadata.h"
 
@@ -39,13 +41,16 @@ struct TableWriterContext {
   std::function<FileNumber()> allocate_file_number;
   std::function<NamespaceOptions(NamespaceId)> namespace_options;
   std::function<Bytes(NamespaceId)> namespace_name = {};  // for value tables; may be missing
-  ExpiryView expiry = {};  // of all namespaces: what has expired is left out
+  ExpiryView expiry = {};          // of all namespaces: what has expired is left out
+  FileRemover* remover = nullptr;  // of files that come to nothing; null: they are just unlinked
 };
 
 // How large groups are, within what readers accept.
 std::size_t group_bytes_of(const Options& options);
 // The record of an item, without a filter. The keys are those of `summary`.
 UMetaRecord describe_item(ItemType type, const ValuePointer& pointer, const ItemSummary& summary);
+// Files that no manifest will name. What cannot be removed now is removed by the next recovery.
+void remove_created(const TableWriterContext& context, const std::vector<std::string>& paths);
 // What the manifest is to say of finished files; of a table, as one of level 0.
 ValueFileMetadata describe_values(const ValueTableWriter& values);
 TableMetadata describe_table(const UMetaWriter& table, TableKind kind);

@@ -247,6 +247,14 @@ Status VersionState::apply(const VersionEdit& edit) {
       return misfit("lowers the oldest WAL segment to", *edit.oldest_wal_segment);
     oldest_wal_segment = *edit.oldest_wal_segment;
   }
+  if (edit.erased_sequence) {
+    std::erase_if(erasures,
+                  [&](const RangeDelete& each) { return each.sequence <= *edit.erased_sequence; });
+  }
+  if (!edit.erasures.empty()) {
+    erasures.insert(erasures.end(), edit.erasures.begin(), edit.erasures.end());
+    erasures = RangeDeletes(erasures).newest();
+  }
   return apply_retention(*this, edit);
 }
 
@@ -259,6 +267,7 @@ VersionEdit VersionState::snapshot() const {
   for (const auto& [number, file] : version->value_files) edit.added_value_files.push_back(file);
   for (const auto& table : version->tables) edit.added_tables.push_back(*table);
   edit.range_deletes = version->range_delete_list;
+  edit.erasures = erasures;
   edit.flushed_sequence = flushed_sequence;
   edit.oldest_wal_segment = oldest_wal_segment;
   if (retention != nullptr) {

@@ -63,6 +63,8 @@ struct VersionState {
   NamespaceId namespace_id_limit = 1;
   SequenceNumber flushed_sequence = 0;
   std::uint64_t oldest_wal_segment = 0;
+  // Erased ranges with bytes somewhere: disjoint, in key order.
+  std::vector<RangeDelete> erasures;
   // Null: there was never a rule.
   std::shared_ptr<const RetentionRules> retention;
   std::int64_t expiry_mark_ns = std::numeric_limits<std::int64_t>::min();

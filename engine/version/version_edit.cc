@@ -23,6 +23,8 @@ enum class Tag : unsigned char {
   ExpiryMark = 13,
   RuleChange = 14,
   Scope = 15,
+  Erasure = 16,
+  ErasedSequence = 17,
 };
 
 constexpr std::size_t kFullKeyMaxBytes = kKeySizeMaxBytes + kNamespacePrefixBytes;
@@ -61,6 +63,13 @@ void append_value_file(Bytes& out, const ValueFileMetadata& file) {
   append_varint64(out, zigzag(file.bucket.end_ns));
   append_varint64(out, zigzag(file.expiry_min_ns));
   append_varint64(out, zigzag(file.expiry_max_ns));
+}
+
+void append_range(Bytes& out, Tag tag, const RangeDelete& each) {
+  append_tag(out, tag);
+  append_length_prefixed(out, each.lower);
+  append_length_prefixed(out, each.upper);
+  append_varint64(out, each.sequence);
 }
 
 void append_rule(Bytes& out, Tag tag, const ScopeState& scope) {
@@ -122,6 +131,8 @@ class Decoder {
       case Tag::DroppedNamespace: return take_number32(edit.dropped_namespaces.emplace_back());
       case Tag::ExpiryMark: return take_time(edit.expiry_mark_ns.emplace());
       case Tag::RuleChange: return take_rule(edit.rule_changes.emplace_back());
+      case Tag::Erasure: return take_range_delete(edit.erasures.emplace_back());
+      case Tag::ErasedSequence: return take_number(edit.erased_sequence.emplace());
       case Tag::Scope: return take_scope(edit.scopes.emplace_back());
     }
     return newer("field", tag);
@@ -293,12 +304,9 @@ Bytes VersionEdit::encode() const {
   if (namespace_id_limit) append_number(out, Tag::NamespaceIdLimit, *namespace_id_limit);
   for (const NamespaceInfo& info : namespaces) append_namespace(out, info);
   for (const NamespaceId id : dropped_namespaces) append_number(out, Tag::DroppedNamespace, id);
-  for (const RangeDelete& each : range_deletes) {
-    append_tag(out, Tag::RangeDelete);
-    append_length_prefixed(out, each.lower);
-    append_length_prefixed(out, each.upper);
-    append_varint64(out, each.sequence);
-  }
+  for (const RangeDelete& each : range_deletes) append_range(out, Tag::RangeDelete, each);
+  if (erased_sequence) append_number(out, Tag::ErasedSequence, *erased_sequence);
+  for (const RangeDelete& each : erasures) append_range(out, Tag::Erasure, each);
   for (const ValueFileMetadata& file : added_value_files) append_value_file(out, file);
   for (const FileNumber number : removed_value_files)
     append_number(out, Tag::RemovedValueFile, number);

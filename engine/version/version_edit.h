@@ -33,6 +33,8 @@
 //        none
 //    15  one scope of the retention rules: prefix (bytes), retention + 1 or 0, floor, epoch; in a
 //        manifest's first edit alone
+//    16  one erased range whose bytes may still be somewhere: as 12, which hides it
+//    17  of erased ranges up to this sequence nothing is left
 //
 // An unknown tag, level, kind, placement or codec comes from a newer version and is refused.
 // Limits: names kNamespaceNameMaxBytes, keys kKeySizeMaxBytes and the prefix.
@@ -62,6 +64,8 @@ struct VersionEdit {
   std::vector<TableMetadata> added_tables;
   std::vector<FileNumber> removed_tables;
   std::vector<RangeDelete> range_deletes;
+  std::vector<RangeDelete> erasures;  // that are pending
+  std::optional<SequenceNumber> erased_sequence;
   std::optional<SequenceNumber> flushed_sequence;
   std::optional<std::uint64_t> oldest_wal_segment;
   std::optional<std::int64_t> expiry_mark_ns;

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "file/file_names.h"
+#include "file/file_remover.h"
 #include "file/whole_file.h"
 #include "log/log_reader.h"
 
@@ -217,6 +218,7 @@ bool VersionSet::has_obsolete_files() const {
 
 void VersionSet::install(VersionState next) {
   has_range_deletes_.store(next.version->range_deletes != nullptr, std::memory_order_release);
+  has_erasures_.store(!next.erasures.empty() || manifest_is_left_, std::memory_order_release);
   has_retention_.store(next.retention != nullptr, std::memory_order_release);
   namespace_id_limit_.store(next.namespace_id_limit, std::memory_order_release);
   MutexLock lock(mutex_);
@@ -227,11 +229,15 @@ Status VersionSet::log_edit(const VersionEdit& edit, const VersionState& next) {
   if (manifest_ != nullptr) {
     const Bytes payload = edit.encode();
     if (manifest_->fits(payload.size()) && append(payload).ok()) return ok();
-    // Full, or failed: never written to again.
-    manifest_end_bytes_ = manifest_->durable_bytes();
-    manifest_.reset();
   }
-  return start_manifest(next);
+  return renew_manifest(next);
+}
+
+// The one there is, full, failed or to be erased, is never written to again.
+Status VersionSet::renew_manifest(const VersionState& state) {
+  if (manifest_ != nullptr) manifest_end_bytes_ = manifest_->durable_bytes();
+  manifest_.reset();
+  return start_manifest(state);
 }
 
 Status VersionSet::append(const Bytes& payload) {
@@ -271,7 +277,8 @@ Status VersionSet::start_manifest(const VersionState& state) {
     return written;
   }
   manifest_number_.store(number);
-  remove_other_manifests(number);
+  // It does no harm otherwise; the next start tries again.
+  manifest_is_left_ = !remove_other_manifests(number).ok();
   return ok();
 }
 
@@ -281,14 +288,36 @@ Status VersionSet::replace_current(std::uint64_t number) {
                             current_path(metadata_directory_), manifest_name(number) + "\n");
 }
 
-void VersionSet::remove_other_manifests(std::uint64_t kept) {
-  const auto entries = file_system_.list_directory(metadata_directory_);
-  if (!entries.ok()) return;  // they do no harm; the next start tries again
-  for (const DirectoryEntry& entry : *entries) {
+// Overwritten first: they name keys.
+Status VersionSet::remove_other_manifests(std::uint64_t kept) {
+  EC_ASSIGN_OR_RETURN(const auto entries, file_system_.list_directory(metadata_directory_));
+  Status first;
+  for (const DirectoryEntry& entry : entries) {
     const auto parsed = parse_file_name(entry.name);
-    if (parsed && parsed->type == FileType::Manifest && parsed->number != kept)
-      static_cast<void>(file_system_.remove_file(join_path(metadata_directory_, entry.name)).ok());
+    if (!parsed || parsed->type != FileType::Manifest || parsed->number == kept) continue;
+    const std::string path = join_path(metadata_directory_, entry.name);
+    Status removed = overwrite_file(file_system_, path).status();
+    if (removed.ok()) removed = file_system_.remove_file(path);
+    if (first.ok()) first = std::move(removed);
   }
+  return first;
+}
+
+Status VersionSet::finish_erasures(SequenceNumber through) {
+  MutexLock lock(edit_mutex_);
+  // First without the keys of tables that were, the ranges themselves pending still: a failure
+  // here leaves them so.
+  EC_TRY(renew_manifest(state()));
+  EC_TRY(remove_other_manifests(manifest_number_.load()));
+  manifest_is_left_ = false;
+  VersionState next = state();
+  VersionEdit edit;
+  edit.erased_sequence = through;
+  EC_TRY(next.apply(edit));
+  EC_TRY(renew_manifest(next));
+  install(std::move(next));
+  if (!manifest_is_left_) return ok();
+  return io_error(metadata_directory_ + ": an old manifest cannot be overwritten");
 }
 
 Result<FileNumber> VersionSet::take_file_numbers(std::uint64_t count) {

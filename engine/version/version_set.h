@@ -43,6 +43,13 @@ class VersionSet {
   // there.
   Status make_durable();
 
+  // Whether erased ranges are pending, or an old manifest resists that may name their keys.
+  bool has_erasures() const { return has_erasures_.load(std::memory_order_acquire); }
+  // Nothing is left of erased ranges up to this sequence but what manifests say: begins a new one
+  // that does not name them, and overwrites all others. After an error they are pending still, or
+  // has_erasures() says that an old manifest is left.
+  Status finish_erasures(SequenceNumber through);
+
   std::shared_ptr<const Version> current() const;
   VersionState state() const;
 
@@ -90,8 +97,9 @@ class VersionSet {
   Status log_edit(const VersionEdit& edit, const VersionState& next) EC_REQUIRES(edit_mutex_);
   Status append(const Bytes& payload) EC_REQUIRES(edit_mutex_);
   Status start_manifest(const VersionState& state) EC_REQUIRES(edit_mutex_);
+  Status renew_manifest(const VersionState& state) EC_REQUIRES(edit_mutex_);
   Status replace_current(std::uint64_t number);
-  void remove_other_manifests(std::uint64_t kept);
+  Status remove_other_manifests(std::uint64_t kept) EC_REQUIRES(edit_mutex_);
   void retire(const VersionEdit& edit, const VersionState& next);
   void install(VersionState next);
 
@@ -117,8 +125,10 @@ class VersionSet {
   std::deque<Retired> retired_ EC_GUARDED_BY(mutex_);  // oldest first
 
   std::atomic<NamespaceId> namespace_id_limit_{1};
-  DroppedIds dropped_;  // written under edit_mutex_
+  DroppedIds dropped_;                         // written under edit_mutex_
+  std::atomic<bool> manifest_is_left_{false};  // one that resisted removal
   std::atomic<bool> has_range_deletes_{false};
+  std::atomic<bool> has_erasures_{false};
   std::atomic<bool> has_retention_{false};
   std::atomic<std::uint64_t> manifest_number_{0};
   std::atomic<std::uint64_t> bytes_written_{0};

@@ -1,9 +1,11 @@
 #include "crash/crash_life.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "crash/crash_history.h"
 
@@ -20,6 +22,7 @@ struct HeldView {
   std::shared_ptr<const Snapshot> snapshot;
   State state;
   PlaceIds ids{};
+  State iterated_state;      // what is erased meanwhile the iterator shows still
   std::size_t iterated = 0;  // the place of `iterator`
   std::unique_ptr<Iterator> iterator;
 };
@@ -83,6 +86,7 @@ class Life {
       case StepKind::Rest: return store_.rest(static_cast<std::int64_t>(with[0]));
       case StepKind::Create: return create(with[0] % kPlaces);
       case StepKind::Drop: return drop(with[0] % kPlaces);
+      case StepKind::Erase: return erase(detail, with[1] % 3);
       case StepKind::Heal: return heal();
       case StepKind::Reopen: return reopen();
       default: return ail(step);
@@ -127,7 +131,16 @@ class Life {
     return excuse(status);
   }
 
+  // What was handed in may lie on a drive, whatever became of it.
+  void note_handed_in(const Changes& changes) {
+    for (const Change& change : changes) {
+      if (change.kind == Change::Kind::Put)
+        handed_in_[change.place][change.key].push_back(change.value);
+    }
+  }
+
   Status conclude(const Changes& changes, const Status& status, Durability durability) {
+    note_handed_in(changes);
     if (status.ok()) {
       history_.acknowledge(changes, durability);
       ++report_.acknowledged;
@@ -229,8 +242,12 @@ class Life {
 
   Status take_view(SeededRandom& detail) {
     if (views_.size() >= kSnapshotsMax) return ok();
-    HeldView view{
-        store_.engine().snapshot(), history_.now(), ids_, detail.below(kEnginePlaces), {}};
+    HeldView view{store_.engine().snapshot(),
+                  history_.now(),
+                  ids_,
+                  history_.now(),
+                  detail.below(kEnginePlaces),
+                  {}};
     if (ids_[view.iterated] != 0) {
       auto iterator = store_.engine().scan(ids_[view.iterated], {}, {});
       EC_TRY(excuse(iterator.status()));
@@ -253,13 +270,53 @@ class Life {
         return corruption("a snapshot has changed: " + difference(view.state, found));
     }
     if (view.iterator == nullptr) return ok();
-    State found = view.state;
+    State found = view.iterated_state;
     found.places[view.iterated].fill(0);
     const Status status = store_.read_rest(view.iterated, *view.iterator, found);
     EC_TRY(excuse(status));
-    if (status.ok() && found != view.state)
-      return corruption("an iterator saw later changes: " + difference(view.state, found));
+    if (status.ok() && found != view.iterated_state)
+      return corruption("an iterator saw later changes: " + difference(view.iterated_state, found));
     return ok();
+  }
+
+  // --- erasure ---
+
+  Status erase(SeededRandom& detail, std::uint64_t how) {
+    const std::size_t place = detail.below(kEnginePlaces);
+    const std::size_t key = detail.below(kKeysPerPlace);
+    const std::size_t key_end = key + 1 + detail.below(kKeysPerPlace - key);
+    if (how != 2 && ids_[place] != 0)
+      EC_TRY(erase_range({Change::Kind::EraseRange, place, key, key_end, 0}));
+    if (how == 0) return ok();
+    const auto report = store_.engine().erase();
+    const bool held = report.status().code() == StatusCode::Busy && !views_.empty();
+    if (!report.ok()) return held ? ok() : excuse(report.status());
+    if (report->ranges > 0) history_.note_durable();
+    needles_.insert(needles_.end(), erased_.begin(), erased_.end());
+    erased_.clear();
+    return find_needles();
+  }
+
+  Status erase_range(const Change& range) {
+    const Changes changes{range};
+    const Status status = store_.write(changes, Durability::Async);
+    if (status.ok()) {
+      for (std::size_t key = range.key; key < range.key_end; ++key) {
+        for (HeldView& view : views_) {
+          if (view.ids[range.place] == ids_[range.place]) view.state.places[range.place][key] = 0;
+        }
+        for (const ValueNumber number : handed_in_[range.place][key]) {
+          if (auto needle = needle_of(range.place, number)) erased_.push_back(*std::move(needle));
+        }
+      }
+    }
+    return conclude(changes, status, Durability::Async);
+  }
+
+  // Nothing of what erase() has answered for is on a drive, in no life to come.
+  Status find_needles() {
+    const std::string found = store_.disk().find_bytes(needles_);
+    return found.empty() ? ok() : corruption(found + " holds what was erased");
   }
 
   // --- namespaces ---
@@ -272,7 +329,7 @@ class Life {
   }
 
   Status note_creation(std::size_t place, const Status& status) {
-    history_.forget_place(place);
+    forget_place(place);
     ids_[place] = store_.find_place(place);
     if (ids_[place] == 0) {
       if (status.ok()) return corruption("a namespace was made and is not there");
@@ -281,6 +338,12 @@ class Life {
     }
     presence_[place] = Presence::Present;
     return note_new_id(place);
+  }
+
+  // What was written to a namespace that is gone no range of another covers.
+  void forget_place(std::size_t place) {
+    history_.forget_place(place);
+    handed_in_[place].fill({});
   }
 
   Status note_new_id(std::size_t place) {
@@ -295,7 +358,7 @@ class Life {
     if (store_.find_place(place) == 0) {
       ids_[place] = 0;
       presence_[place] = Presence::Absent;
-      history_.forget_place(place);
+      forget_place(place);
     } else if (status.ok()) {
       return corruption("a namespace was dropped and is still there");
     } else {
@@ -356,6 +419,7 @@ class Life {
     views_.clear();
     const bool was_ailing = ailing_;
     store_.close();
+    if (was_ailing) erased_.clear();
     if (!was_ailing) history_.note_durable();
     const Status opened = store_.open();
     EC_TRY(excuse(opened));
@@ -371,6 +435,7 @@ class Life {
   void end_process(bool power_goes, std::uint64_t seed, CutPolicy policy) {
     MemoryFileSystem& disk = store_.disk();
     views_.clear();
+    erased_.clear();  // the ranges themselves may be lost
     report_.stops += disk.stopped() ? 1u : 0u;
     if (power_goes) {
       if (!disk.stopped()) disk.stop_at(1);
@@ -426,7 +491,7 @@ class Life {
       if (ids_[place] != 0) EC_TRY(store_.read_place(place, Direction::Forward, nullptr, found));
     }
     const std::string broken = settle(found);
-    return broken.empty() ? ok() : corruption(broken);
+    return broken.empty() ? find_needles() : corruption(broken);
   }
 
   Status settle_place(std::size_t place) {
@@ -439,7 +504,7 @@ class Life {
       case Presence::Unsure: break;
     }
     const bool is_the_same = id != 0 && id == ids_[place];
-    if (!is_the_same) history_.forget_place(place);
+    if (!is_the_same) forget_place(place);
     ids_[place] = id;
     presence_[place] = id == 0 ? Presence::Absent : Presence::Present;
     return id == 0 || is_the_same ? ok() : note_new_id(place);
@@ -455,7 +520,9 @@ class Life {
       if (id != 0) ids.push_back(id);
     }
     EC_TRY(store_.engine().compact(ids, {}));
+    EC_TRY(store_.engine().erase().status());
     EC_TRY(compare());
+    EC_TRY(find_needles());
     store_.close();
     return store_.check();
   }
@@ -468,6 +535,10 @@ class Life {
   std::array<Presence, kPlaces> presence_{};
   NamespaceId last_id_ = 0;
   std::deque<HeldView> views_;
+  // Numbers of values that were written to each key, by its namespace of now.
+  std::array<std::array<std::vector<ValueNumber>, kKeysPerPlace>, kPlaces> handed_in_;
+  std::vector<Bytes> erased_;   // by ranges that were acknowledged in this life
+  std::vector<Bytes> needles_;  // of these erase() has said that they are gone
   ValueNumber written_ = 0;
   bool ailing_ = false;
 };

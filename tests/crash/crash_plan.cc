@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <sstream>
+#include <utility>
 
 #include "crash/crash_state.h"
 #include "edgecase/random.h"
@@ -11,9 +12,9 @@ namespace edgecase::test {
 namespace {
 
 constexpr std::string_view kStepNames[kStepKinds] = {
-    "write",    "ingest", "forget", "read",   "snapshot", "release", "flush",
-    "compact",  "work",   "rest",   "create", "drop",     "fail",    "full",
-    "readonly", "unplug", "heal",   "stop",   "reopen",   "cut",     "kill"};
+    "write", "ingest", "forget", "read", "snapshot", "release", "flush",    "compact",
+    "work",  "rest",   "create", "drop", "fail",     "full",    "readonly", "unplug",
+    "heal",  "stop",   "reopen", "cut",  "kill",     "erase"};
 
 constexpr Operation kFailing[] = {
     Operation::Any,           Operation::CreateFile,  Operation::OpenFile,      Operation::Append,
@@ -120,10 +121,26 @@ class Planner {
   std::uint64_t policy_ = 0;
 };
 
+// Of their own random numbers, so that what else a seed does stays as it was.
+void add_erasures(Plan& plan) {
+  SeededRandom random(plan.seed ^ 0xe7a5e);
+  if (random.below(2) == 0) return;
+  const std::uint64_t rarity = 4 + random.below(20);
+  std::vector<Step> steps;
+  for (const Step& step : plan.steps) {
+    steps.push_back(step);
+    if (random.below(rarity) == 0)
+      steps.push_back({StepKind::Erase, {random.below(1'000'000), random.below(3)}});
+  }
+  plan.steps = std::move(steps);
+}
+
 }  // namespace
 
 Plan make_plan(std::uint64_t seed) {
-  return Planner(seed).take();
+  Plan plan = Planner(seed).take();
+  add_erasures(plan);
+  return plan;
 }
 
 std::string to_text(const Plan& plan) {

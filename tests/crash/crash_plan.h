@@ -44,8 +44,9 @@ enum class StepKind : unsigned char {
   Reopen,    // closed and opened as on any day
   Cut,       // [seed, CutPolicy, again] power cut; again: another, so many operations after it
   Kill,      // [seed, 0, again] kill -9
+  Erase,  // [detail, how] 0: erases a range of keys; 1: and waits until it is gone; 2: waits only
 };
-inline constexpr std::size_t kStepKinds = static_cast<std::size_t>(StepKind::Kill) + 1;
+inline constexpr std::size_t kStepKinds = static_cast<std::size_t>(StepKind::Erase) + 1;
 
 struct Step {
   StepKind kind = StepKind::Read;

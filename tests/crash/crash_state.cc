@@ -50,6 +50,7 @@ void apply(const Changes& changes, State& state) {
       case Change::Kind::Put: keys[change.key] = change.value; break;
       case Change::Kind::Remove: keys[change.key] = 0; break;
       case Change::Kind::RemoveRange:
+      case Change::Kind::EraseRange:
         for (std::size_t key = change.key; key < change.key_end; ++key) keys[key] = 0;
         break;
     }
@@ -156,6 +157,14 @@ std::optional<ValueNumber> parse_value(std::size_t place, ByteView bytes) {
   const auto parsed = static_cast<ValueNumber>(number);
   if (value_bytes(place, parsed) != bytes) return std::nullopt;
   return parsed;
+}
+
+std::optional<Bytes> needle_of(std::size_t place, ValueNumber number) {
+  constexpr std::size_t kNeedleBytes = 24;
+  if (is_site(place) || shape_of(number) != Shape::Text) return std::nullopt;
+  const std::string text = text_of(place, number);
+  if (text.size() < kNeedleBytes) return std::nullopt;
+  return text.substr(0, kNeedleBytes);
 }
 
 }  // namespace edgecase::test

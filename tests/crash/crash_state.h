@@ -34,11 +34,11 @@ struct State {
 };
 
 struct Change {
-  enum class Kind : unsigned char { Put, Remove, RemoveRange };
+  enum class Kind : unsigned char { Put, Remove, RemoveRange, EraseRange };
   Kind kind = Kind::Put;
   std::size_t place = 0;
   std::size_t key = 0;
-  std::size_t key_end = 0;  // RemoveRange: keys [key, key_end)
+  std::size_t key_end = 0;  // of ranges: keys [key, key_end)
   ValueNumber value = 0;    // Put
 };
 using Changes = std::vector<Change>;
@@ -68,6 +68,8 @@ std::optional<std::size_t> find_site_key(std::string_view device, std::string_vi
 
 // The bytes the engine holds for value `number` of `place`.
 Bytes value_bytes(std::size_t place, ValueNumber number);
+// Some of them that no other value has; nothing when there are too few.
+std::optional<Bytes> needle_of(std::size_t place, ValueNumber number);
 // The same as a reading's value; `store` keeps what the value points to.
 wire::Value site_value(ValueNumber number, std::string& store);
 // The number of what was read. Nothing when no value has these bytes.

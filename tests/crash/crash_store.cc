@@ -1,5 +1,6 @@
 #include "crash/crash_store.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -12,6 +13,10 @@ namespace {
 
 // A store this small has done all there is to do long before.
 constexpr std::size_t kTasksMax = 20'000;
+
+Bytes end_of(const Change& range) {
+  return range.key_end < kKeysPerPlace ? engine_key(range.place, range.key_end) : Bytes();
+}
 
 class FirstProblem final : public CheckObserver {
  public:
@@ -53,6 +58,12 @@ CrashStore::CrashStore(const Plan& plan, const WrapDrives& wrap)
   options_.wal_limit_bytes = plan.wal_segments * options_.wal_segment_bytes;
   options_.coalesce_threshold_bytes = kThresholdBytes;
   options_.group_bytes = 1024;
+  options_.erasure_wait_ms = 0;
+  const bool erases = std::any_of(plan.steps.begin(), plan.steps.end(),
+                                  [](const Step& step) { return step.kind == StepKind::Erase; });
+  if (!erases) return;
+  options_.removal = Removal::Overwrite;
+  disk_.keep_freed();
 }
 
 CrashStore::~CrashStore() {
@@ -87,6 +98,7 @@ void CrashStore::count() {
   counters_.relocations += stats.relocations;
   counters_.dropped_deletes += stats.dropped_deletes;
   counters_.removed_files += stats.removed_files;
+  counters_.erasures += engine_->stats().erasure.erasures;
 }
 
 Status CrashStore::rest(std::int64_t seconds) {
@@ -124,11 +136,8 @@ Status CrashStore::write(const Changes& changes, Durability durability) {
     switch (change.kind) {
       case Change::Kind::Put: batch.put(id, key, value_bytes(change.place, change.value)); break;
       case Change::Kind::Remove: batch.remove(id, key); break;
-      case Change::Kind::RemoveRange:
-        batch.remove_range(
-            id, key,
-            change.key_end < kKeysPerPlace ? engine_key(change.place, change.key_end) : Bytes());
-        break;
+      case Change::Kind::RemoveRange: batch.remove_range(id, key, end_of(change)); break;
+      case Change::Kind::EraseRange: batch.erase_range(id, key, end_of(change)); break;
     }
   }
   return engine_->write(batch, durability);

@@ -32,6 +32,7 @@ struct CrashCounters {
   std::uint64_t relocations = 0;
   std::uint64_t dropped_deletes = 0;
   std::uint64_t removed_files = 0;
+  std::uint64_t erasures = 0;
 };
 
 using PlaceIds = std::array<NamespaceId, kPlaces>;  // 0: there is no such namespace

@@ -88,6 +88,7 @@ TEST_CASE("crash: every promise holds over lives of random faults and crashes") 
     store.relocations += life->store.relocations;
     store.dropped_deletes += life->store.dropped_deletes;
     store.removed_files += life->store.removed_files;
+    store.erasures += life->store.erasures;
   }
   if (seeds < 100) return;
   CHECK(store.torn_tails > 0);
@@ -95,6 +96,7 @@ TEST_CASE("crash: every promise holds over lives of random faults and crashes") 
   CHECK(store.relocations > 0);
   CHECK(store.dropped_deletes > 0);
   CHECK(store.removed_files > 0);
+  CHECK(store.erasures > 0);
 }
 
 TEST_CASE("crash: every promise holds wherever in a short life the power fails") {

@@ -238,6 +238,15 @@ std::uint64_t MemoryFileSystem::used_bytes(const std::string& root) const {
   return inside_->disk.used_bytes(without_slash(root) + "/");
 }
 
+void MemoryFileSystem::keep_freed() {
+  const Guard guard(inside_->mutex);
+  inside_->disk.keep_freed();
+}
+std::string MemoryFileSystem::find_bytes(const std::vector<Bytes>& needles) const {
+  const Guard guard(inside_->mutex);
+  return inside_->disk.find_bytes(needles);
+}
+
 void MemoryFileSystem::set_contents(const std::string& path, Bytes bytes) {
   const Guard guard(inside_->mutex);
   SimulatedDisk::File file = inside_->disk.file(path);

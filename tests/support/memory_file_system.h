@@ -87,6 +87,9 @@ class MemoryFileSystem final : public FileSystem {
   Bytes contents(const std::string& path) const;  // as a reader would see them; empty if none
   std::map<std::string, Bytes> durable_contents() const;
   std::uint64_t used_bytes(const std::string& root) const;
+  // As SimulatedDisk's.
+  void keep_freed();
+  std::string find_bytes(const std::vector<Bytes>& needles) const;
 
   // --- damage; durable at once ---
 

@@ -13,7 +13,9 @@ struct ModelEngine::State {
   Contents contents;
   std::vector<NamespaceInfo> namespaces;
   NamespaceId next_namespace = 1;
-  Status next_write, every_write, next_read;
+  Status next_write, every_write, next_read, every_erasure;
+  std::uint64_t writes_left = 0;  // before `later_writes`, where that is not Ok
+  Status later_writes;
   Stats stats;
   engine::RetentionRules rules;
   std::int64_t now_ns = 0;
@@ -129,6 +131,22 @@ void ModelEngine::fail_next_write(Status status) {
 void ModelEngine::fail_writes(Status status) {
   const std::lock_guard lock(state_->mutex);
   state_->every_write = std::move(status);
+  state_->later_writes = ok();
+}
+void ModelEngine::fail_writes_after(std::uint64_t count, Status status) {
+  const std::lock_guard lock(state_->mutex);
+  state_->writes_left = count;
+  state_->later_writes = std::move(status);
+}
+void ModelEngine::fail_erasures(Status status) {
+  const std::lock_guard lock(state_->mutex);
+  state_->every_erasure = std::move(status);
+}
+// Nothing is stored: there is nothing to overwrite.
+Result<ErasureReport> ModelEngine::erase() {
+  const std::lock_guard lock(state_->mutex);
+  if (!state_->every_erasure.ok()) return state_->every_erasure;
+  return ErasureReport{};
 }
 void ModelEngine::fail_next_read(Status status) {
   const std::lock_guard lock(state_->mutex);
@@ -175,8 +193,7 @@ std::vector<NamespaceInfo> ModelEngine::namespaces() const {
 
 Status ModelEngine::write(const WriteBatch& batch, Durability durability) {
   const std::lock_guard lock(state_->mutex);
-  Status failure = state_->every_write;
-  if (failure.ok()) failure = std::exchange(state_->next_write, ok());
+  Status failure = next_failure();
   if (state_->companion != nullptr) {
     WriteBatch added;
     state_->companion->add_to(added);
@@ -195,8 +212,18 @@ void ModelEngine::set_commit_companion(CommitCompanion* companion) {
   state_->companion = companion;
 }
 
-// Under the mutex.
+// Both under the mutex.
+Status ModelEngine::next_failure() {
+  if (!state_->every_write.ok()) return state_->every_write;
+  if (!state_->next_write.ok()) return std::exchange(state_->next_write, ok());
+  if (!state_->later_writes.ok() && state_->writes_left-- == 0)
+    state_->every_write = state_->later_writes;
+  return state_->every_write;
+}
+
 Status ModelEngine::apply(const WriteBatch& batch) {
+  if (batch.range_deletes() > kRangeDeletesPerBatchMax)
+    return invalid_argument("too many range deletes");
   if (batch.over_limit() || batch.size_bytes() > kBatchSizeMaxBytes) {
     return invalid_argument("batch is over a limit");
   }
@@ -213,7 +240,7 @@ Status ModelEngine::apply(const WriteBatch& batch) {
     if (map.use_count() > 1) map = std::make_shared<Map>(*map);
     if (entry->kind == engine::EntryKind::Put) {
       map->insert_or_assign(Bytes(entry->key), Bytes(entry->value));
-    } else if (entry->kind == engine::EntryKind::DeleteRange) {
+    } else if (entry->is_range()) {
       map->erase(map->lower_bound(entry->key),
                  entry->value.empty() ? map->end() : map->lower_bound(entry->value));
     } else if (const auto found = map->find(entry->key); found != map->end()) {

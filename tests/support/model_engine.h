@@ -26,6 +26,10 @@ class ModelEngine final : public Engine {
   void fail_next_write(Status status);
   // Every write does, until called with Ok.
   void fail_writes(Status status);
+  // `count` writes succeed, and every one after them fails, until fail_writes(ok()).
+  void fail_writes_after(std::uint64_t count, Status status);
+  // Every erase() returns `status`, until called with Ok.
+  void fail_erasures(Status status);
   // The next get(), scan() or range_stats() returns `status`.
   void fail_next_read(Status status);
 
@@ -51,6 +55,11 @@ class ModelEngine final : public Engine {
   Status compact(const std::vector<NamespaceId>& /*ids*/, const KeyRange& /*range*/) override {
     return ok();
   }
+  Result<ErasureReport> erase() override;
+  Result<std::vector<FileShare>> locate(NamespaceId /*namespace_id*/,
+                                        const KeyRange& /*range*/) override {
+    return std::vector<FileShare>{};
+  }
   Status set_retention(std::span<const RetentionRule> rules) override;
   std::vector<RetentionRule> retention_rules() const override;
   std::int64_t expiry_now_ns() override;
@@ -65,6 +74,7 @@ class ModelEngine final : public Engine {
 
  private:
   struct State;
+  Status next_failure();
   Status apply(const WriteBatch& batch);
   Result<std::shared_ptr<Map>> contents(NamespaceId namespace_id, const ReadOptions& options);
   std::shared_ptr<State> state_;  // views drop what they hold under its mutex

@@ -1,6 +1,7 @@
 #include "support/simulated_disk.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 namespace edgecase::test {
@@ -164,6 +165,7 @@ void SimulatedDisk::change(NameChange change) {
 }
 
 void SimulatedDisk::add(const std::string& path, File file) {
+  if (keeps_freed_ && file) kept_.emplace_back(path, file);
   change({"", path, std::move(file)});
 }
 void SimulatedDisk::remove(const std::string& path) {
@@ -243,6 +245,29 @@ std::uint64_t SimulatedDisk::used_bytes(std::string_view root) const {
     if (file && path.starts_with(root)) used += file->live().size();
   }
   return used;
+}
+
+std::string SimulatedDisk::find_bytes(const std::vector<Bytes>& needles) {
+  const auto holds = [&](const Bytes& bytes) {
+    const std::size_t end = bytes.find_last_not_of('\0');
+    if (end == Bytes::npos) return false;
+    const ByteView written = ByteView(bytes).substr(0, end + 1);
+    return std::any_of(needles.begin(), needles.end(), [&](const Bytes& needle) {
+      return ::memmem(written.data(), written.size(), needle.data(), needle.size()) != nullptr;
+    });
+  };
+  for (const auto& [path, file] : durable_) {
+    if (file && holds(file->durable())) return path;
+  }
+  // Nobody can write to them any more.
+  std::erase_if(kept_, [](const auto& kept) {
+    return kept.second.use_count() == 1 &&
+           kept.second->durable().find_first_not_of('\0') == Bytes::npos;
+  });
+  for (const auto& [path, file] : kept_) {
+    if (holds(file->durable())) return path + (live_.contains(path) ? "" : ", freed");
+  }
+  return "";
 }
 
 std::map<std::string, Bytes> SimulatedDisk::durable_contents() const {

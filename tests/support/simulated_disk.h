@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "edgecase/bytes.h"
@@ -94,6 +95,11 @@ class SimulatedDisk {
   // Every durable byte, by path; also of files whose names are gone from the running system.
   std::map<std::string, Bytes> durable_contents() const;
 
+  // From now on files are kept when their names go, as freed blocks keep what they hold.
+  void keep_freed() { keeps_freed_ = true; }
+  // Which file, named or freed, has one of the needles among its durable bytes; empty: none.
+  std::string find_bytes(const std::vector<Bytes>& needles);
+
   static std::string parent_of(const std::string& path);
 
  private:
@@ -111,6 +117,8 @@ class SimulatedDisk {
   static bool is_in(const NameChange& change, const std::string& directory);
   void cut_names(SeededRandom& random, CutPolicy policy, const Concerns& concerns);
 
+  bool keeps_freed_ = false;
+  std::vector<std::pair<std::string, File>> kept_;  // by the names they were made with
   Names live_;
   Names durable_;
   std::vector<NameChange> unsynced_;

@@ -29,14 +29,15 @@ DAEMON = {
     "audit": ["wire", "auth", "observe"],
     "catalog": ["wire"],
     "retention": ["wire", "catalog"],
-    "ingest": _SERVICES + ["retention"],
+    "erase": _SERVICES + ["retention"],
+    "ingest": _SERVICES + ["retention", "erase"],
     "query": _SERVICES,
     "report": ["wire", "auth", "config", "catalog", "retention", "query"],
     "net": ["wire", "auth"],
     "tls": ["net"],
-    "http": _SERVICES + ["config", "net", "retention", "ingest", "query", "report"],
-    "mqtt": _SERVICES + ["config", "tls", "net", "ingest"],
-    "app": _SERVICES + ["config", "tls", "net", "retention", "ingest", "query", "http", "mqtt"],
+    "http": _SERVICES + ["config", "net", "retention", "erase", "ingest", "query", "report"],
+    "mqtt": _SERVICES + ["config", "tls", "net", "erase", "ingest"],
+    "app": _SERVICES + ["config", "tls", "net", "retention", "erase", "ingest", "query", "http", "mqtt"],
 }
 
 # The CLI sees wire, the table of settings (flags of `serve`, `config show`), and of the rest of the

@@ -75,6 +75,24 @@ struct RangeStats {
       0;  // share of the value layer, from group sizes; what memory holds counts raw
 };
 
+// What one call of erase() did.
+struct ErasureReport {
+  std::uint64_t ranges = 0;             // that were pending, disjoint
+  std::uint64_t rewritten_bytes = 0;    // of what lies beside them in the same files
+  std::uint64_t removed_files = 0;      // of either layer, overwritten first
+  std::uint64_t overwritten_bytes = 0;  // of removed files, log and manifests
+};
+
+enum class FileLayer : unsigned char { Metadata, Values, Log };
+
+// How much of a file belongs to a range of keys.
+struct FileShare {
+  std::string path;
+  FileLayer layer = FileLayer::Metadata;
+  std::uint64_t bytes = 0;       // about; what cannot be read counts half
+  std::uint64_t file_bytes = 0;  // the whole file
+};
+
 class Engine {
  public:
   // Errors: InvalidArgument (options), Locked, Corruption, Unsupported (newer format), Unavailable
@@ -127,6 +145,16 @@ class Engine {
   // that is durable; takes as long as reading and writing what overlaps does. Errors leave the
   // store as it was.
   virtual Status compact(const std::vector<NamespaceId>& ids, const KeyRange& range) = 0;
+
+  // Removes the bytes of all that erase_range() hid before the call, and of what a crash or a
+  // failure left pending of earlier ones: from memtables, caches, tables, value files, log and
+  // manifests. Returns when nothing of it is on either drive. Errors leave it hidden and pending;
+  // it is tried again by itself, and by the next call: Unavailable (the values drive is away), Busy
+  // (a snapshot or an iterator held on to it for erasure_wait_ms), IoError, OutOfSpace.
+  virtual Result<ErasureReport> erase() = 0;
+  // Which files hold entries of the range, hidden ones included, those with the most bytes first.
+  virtual Result<std::vector<FileShare>> locate(NamespaceId namespace_id,
+                                                const KeyRange& range) = 0;
 
   // Sets and clears rules, all or none; they hold from return on, for what is stored already too
   // (edgecase/retention.h). Durable on return. Errors: InvalidArgument (a retention below 1 ns, a

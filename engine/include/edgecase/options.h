@@ -31,6 +31,15 @@ enum class ExpiryMode : unsigned char {
 inline constexpr std::int64_t kExpiryCheckNs = 10'000'000'000;
 inline constexpr std::int64_t kExactExpiryCheckNs = 250'000'000;
 
+// How files go that merges have replaced, or whose entries have expired or were dropped.
+enum class Removal : unsigned char {
+  // Overwritten while erased ranges are pending, else just unlinked: then blocks that were freed
+  // earlier may still hold copies of what is erased later, until the drive uses or discards them.
+  Unlink,
+  // Always overwritten: every byte is written once more.
+  Overwrite,
+};
+
 struct Options {
   std::string metadata_directory;  // onboard drive: keys, filters, WAL, manifest
   std::string values_directory;    // external drive: values, nothing else. Not the same directory,
@@ -49,6 +58,9 @@ struct Options {
   std::uint64_t memtable_bytes = 0;
 
   ExpiryMode expiry = ExpiryMode::Bounded;
+  Removal removal = Removal::Unlink;
+  // How long erase() waits for snapshots and iterators that hold what was erased.
+  std::uint32_t erasure_wait_ms = 3000;
 
   // Values smaller than the threshold are gathered into groups; the others are items of their own.
   bool coalesce = true;

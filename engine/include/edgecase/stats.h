@@ -51,11 +51,21 @@ struct ExpiryStats {
   std::int64_t next_ns = INT64_MAX;
 };
 
+struct ErasureStats {
+  std::uint64_t pending_ranges = 0;     // hidden for good, with bytes somewhere; disjoint
+  std::uint64_t erased_ranges = 0;      // since open
+  std::uint64_t erasures = 0;           // that ended well, since open
+  std::uint64_t failures = 0;           // each is tried again
+  std::uint64_t rewritten_bytes = 0;    // of values that lay beside what was erased
+  std::uint64_t overwritten_bytes = 0;  // of files, log and manifests, since open
+};
+
 struct Stats {
   LayerStats metadata;
   LayerStats values;
   CompactionStats compaction;
   ExpiryStats expiry;
+  ErasureStats erasure;
 
   std::uint64_t user_bytes_written = 0;  // keys and values as handed in
   std::uint64_t batches = 0;

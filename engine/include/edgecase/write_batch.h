@@ -24,6 +24,9 @@ class WriteBatch {
   // Everything in [lower, upper) that is older: what the batch itself put before, too. An empty
   // `upper` is unbounded. Costs one entry, however much it hides.
   void remove_range(NamespaceId namespace_id, ByteView lower, ByteView upper);
+  // As remove_range(), and for good: what it hides no snapshot that is held shows either, and
+  // Engine::erase() removes its bytes. Counts as a range delete.
+  void erase_range(NamespaceId namespace_id, ByteView lower, ByteView upper);
   void clear();
   // Room for about this many bytes of keys and values in `count` entries, so that it need not grow.
   void reserve(std::size_t count, std::size_t key_and_value_bytes);
@@ -41,6 +44,7 @@ class WriteBatch {
  private:
   bool note_namespace(NamespaceId namespace_id);
   char* room_for(std::size_t bytes);
+  void add_range(engine::EntryKind kind, NamespaceId namespace_id, ByteView lower, ByteView upper);
   char* write_whole_key(char* out, engine::EntryKind kind, NamespaceId namespace_id, ByteView key);
 
   Bytes bytes_;  // the first `used_` are the encoding

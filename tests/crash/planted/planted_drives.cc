@@ -15,7 +15,8 @@ enum class Bug : unsigned char {
   FailedWriteForgotten,
   TornRecordAccepted,
   ReadErrorTakenForEnd,
-  RemovedEarly,  // what is renamed over goes before the new name is there
+  OverwriteSkipped,  // zeros are not written over what files hold
+  RemovedEarly,      // what is renamed over goes before the new name is there
 };
 
 struct Rule {
@@ -51,6 +52,8 @@ class PlantedLogFile final : public LogFile {
   PlantedLogFile(std::unique_ptr<LogFile> file, Bug bug) : file_(std::move(file)), bug_(bug) {}
   std::uint64_t capacity_bytes() const override { return file_->capacity_bytes(); }
   Status write(std::uint64_t offset, ByteView bytes) override {
+    if (bug_ == Bug::OverwriteSkipped && bytes.find_first_not_of('\0') == ByteView::npos)
+      return ok();
     const Status status = file_->write(offset, bytes);
     return bug_ == Bug::FailedWriteForgotten ? ok() : status;
   }
@@ -218,6 +221,10 @@ const std::vector<PlantedBug>& planted_bugs() {
               {Bug::TornRecordAccepted, "/wal/"}),
       planted("read-error-is-end", "takes an I/O error in the log for its end", 400,
               {Bug::ReadErrorTakenForEnd, "/wal/"}),
+      planted("log-not-overwritten", "erases without writing over slots of the log", 100,
+              {Bug::OverwriteSkipped, "/wal/"}),
+      planted("values-not-overwritten", "erases by unlinking value files alone", 100,
+              {Bug::OverwriteSkipped, ".val"}),
   };
   return bugs;
 }

@@ -7,6 +7,9 @@ enum class PlantedSource : unsigned char {
   None,
   DeleteDroppedEarly,         // a merge drops a delete while older entries lie elsewhere
   LogReleasedEarly,           // segments go that hold more than what was flushed
+  ErasureLostByFlush,         // erased ranges become ordinary range deletes in tables
+  ErasureLostByManifest,      // a new manifest does not name what is pending
+  ErasedShownBySnapshots,     // a snapshot shows what was erased after it
   OutputRemovedAfterFailure,  // tables go that a failed edit of the manifest may have named
 };
 

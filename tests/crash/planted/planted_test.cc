@@ -65,6 +65,12 @@ TEST_CASE("planted: bugs in the engine are found") {
              "a merge drops a delete while older entries lie elsewhere", 1000},
         Case{PlantedSource::LogReleasedEarly, "log-released-early",
              "releases segments of the log that hold more than what was flushed", 400},
+        Case{PlantedSource::ErasureLostByFlush, "erasure-lost-by-flush",
+             "a flush takes an erased range for a range delete", 100},
+        Case{PlantedSource::ErasureLostByManifest, "erasure-lost-by-manifest",
+             "a new manifest forgets which erased ranges are pending", 400},
+        Case{PlantedSource::ErasedShownBySnapshots, "erased-shown-by-snapshots",
+             "a snapshot shows what was erased after it was taken", 100},
         Case{PlantedSource::OutputRemovedAfterFailure, "output-removed-after-failure",
              "removes tables that a failed edit may have named", 1500}}) {
     plant(each.bug);

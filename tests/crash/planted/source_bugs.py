@@ -21,6 +21,19 @@ BUGS = {
         "    given_up_.push_back(output);\n",
         "    if (planted(PlantedSource::OutputRemovedAfterFailure)) remove_tables(output);\n"
         "    else given_up_.push_back(output);\n"),
+    "ErasureLostByFlush": (
+        "flush.cc",
+        "  edit.erasures = erasures_among(edit.range_deletes);\n",
+        "  if (!planted(PlantedSource::ErasureLostByFlush))\n"
+        "    edit.erasures = erasures_among(edit.range_deletes);\n"),
+    "ErasureLostByManifest": (
+        "version.cc",
+        "  edit.erasures = erasures;\n",
+        "  if (!planted(PlantedSource::ErasureLostByManifest)) edit.erasures = erasures;\n"),
+    "ErasedShownBySnapshots": (
+        "read_path.cc",
+        "  at.erased = erased_;\n",
+        "  if (!planted(PlantedSource::ErasedShownBySnapshots)) at.erased = erased_;\n"),
 }
 
 

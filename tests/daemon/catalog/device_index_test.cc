@@ -90,7 +90,7 @@ TEST_CASE("devices: what is taken back is found no more, and leaves no record") 
   CHECK(room.found({"alice", "", "", {}}).empty());
   CHECK(room.found({"", "", "", {{"kind", "meter"}}}).empty());
   CHECK(room.found({"bob", "", "", {}}) == "home/m1 ");
-  REQUIRE(room.index->forget({"home", "m1"}).ok());
+  REQUIRE(room.index->set({"home", "m1"}, {}).ok());
   CHECK(room.records() == 0);
   CHECK(room.check("m1", "") == StatusCode::Ok);
 }

@@ -157,8 +157,11 @@ ServerFixture::ServerFixture(void (*adjust)(config::Settings&)) {
                                       .head_directory = directory.path()};
     audit = audit::AuditLog::open(options, {engine, posix_file_system(), clock, random}).value();
   }
+  erase =
+      erase::EraseService::open({engine, *catalog, *devices, *retention, clock, random}).value();
+  erase_worker = std::make_unique<erase::EraseWorker>(*erase, logger);
   pipeline = std::make_unique<ingest::IngestPipeline>(engine, *catalog, clock, retention.get(),
-                                                      devices.get(), audit.get());
+                                                      devices.get(), audit.get(), &erase->fences());
   queries = std::make_unique<query::QueryService>(engine, *catalog, devices.get());
   tokens = auth::TokenStore::open(engine, clock, random).value();
   authenticator = std::make_unique<auth::Authenticator>(
@@ -173,6 +176,7 @@ ServerFixture::ServerFixture(void (*adjust)(config::Settings&)) {
                         *pipeline,
                         *queries,
                         *retention,
+                        *erase,
                         *authenticator,
                         metrics,
                         logger,

@@ -14,6 +14,8 @@
 #include "catalog/catalog.h"
 #include "config/settings.h"
 #include "edgecase/random.h"
+#include "erase/erase_service.h"
+#include "erase/erase_worker.h"
 #include "http/http_server.h"
 #include "ingest/ingest_pipeline.h"
 #include "net/socket.h"
@@ -86,12 +88,14 @@ struct ServerFixture {
   std::unique_ptr<catalog::Catalog> catalog;
   std::unique_ptr<catalog::DeviceIndex> devices;
   std::unique_ptr<retention::RetentionService> retention;
+  std::unique_ptr<erase::EraseService> erase;
   SeededRandom random{20251120};
   std::unique_ptr<auth::TokenStore> tokens;
   std::unique_ptr<auth::Authenticator> authenticator;
   std::unique_ptr<audit::AuditLog> audit;  // where `audit.mode` is set to strict
   std::unique_ptr<ingest::IngestPipeline> pipeline;
   std::unique_ptr<query::QueryService> queries;
+  std::unique_ptr<erase::EraseWorker> erase_worker;
   std::unique_ptr<HttpServer> server;
 };
 

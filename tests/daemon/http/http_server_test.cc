@@ -317,9 +317,9 @@ TEST_CASE("http: the Unix socket is the group's, and stale files make room") {
   // Somebody answers there: a second server must not take its place.
   config::Settings second = f.settings;
   second.http.listen = "";
-  const auto refused = HttpServer::start({second, f.engine, posix_file_system(), f.clock,
-                                          *f.catalog, *f.devices, *f.pipeline, *f.queries,
-                                          *f.retention, *f.authenticator, f.metrics, f.logger});
+  const auto refused = HttpServer::start(
+      {second, f.engine, posix_file_system(), f.clock, *f.catalog, *f.devices, *f.pipeline,
+       *f.queries, *f.retention, *f.erase, *f.authenticator, f.metrics, f.logger});
   CHECK(refused.status().code() == StatusCode::AlreadyExists);
   CHECK(client.ask("GET", "/healthz").status == 200);
   f.server.reset();
@@ -331,14 +331,14 @@ TEST_CASE("http: the Unix socket is the group's, and stale files make room") {
   }
   CHECK(net::inode_of(f.settings.http.socket) != 0);
   const auto third = HttpServer::start({second, f.engine, posix_file_system(), f.clock, *f.catalog,
-                                        *f.devices, *f.pipeline, *f.queries, *f.retention,
+                                        *f.devices, *f.pipeline, *f.queries, *f.retention, *f.erase,
                                         *f.authenticator, f.metrics, f.logger});
   CHECK(third.ok());
   second.http.socket = f.directory / "file";
   REQUIRE(posix_file_system().create_directory(second.http.socket).ok());
   CHECK(HttpServer::start({second, f.engine, posix_file_system(), f.clock, *f.catalog, *f.devices,
-                           *f.pipeline, *f.queries, *f.retention, *f.authenticator, f.metrics,
-                           f.logger})
+                           *f.pipeline, *f.queries, *f.retention, *f.erase, *f.authenticator,
+                           f.metrics, f.logger})
             .status()
             .code() == StatusCode::AlreadyExists);
 }

@@ -97,6 +97,17 @@ TEST_CASE("feed: what does not fit is missed, and counted") {
   CHECK(later.text.ends_with("c39@399 "));
 }
 
+TEST_CASE("feed: what is forgotten is missed") {
+  Feed f;
+  const auto begun = f.read(std::nullopt).page.next;
+  f.publish("a", 2);
+  f.feed.clear();
+  f.publish("b", 1);
+  const auto seen = f.read(begun);
+  CHECK(seen.text == "b0@0 ");
+  CHECK(seen.page.missed == 2);
+}
+
 TEST_CASE("feed: nothing is kept once nobody asks, and a follower that comes back is told") {
   Feed f;
   const auto begun = f.read(std::nullopt).page.next;

@@ -28,6 +28,9 @@ TEST_CASE("moments: one is held until it is released") {
   CHECK(f.moments.use(one).status().code() == StatusCode::NotFound);
   CHECK(f.moments.use(other).ok());
   CHECK(f.moments.pin().ok());
+  f.moments.release_all();
+  CHECK(f.moments.count() == 0);
+  CHECK(f.moments.use(other).status().code() == StatusCode::NotFound);
 }
 
 TEST_CASE("moments: one that nobody uses is let go of, one that is read is not") {

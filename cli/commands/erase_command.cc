@@ -1,0 +1,264 @@
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "commands/commands.h"
+#include "daemon_client.h"
+#include "help_text.h"
+#include "json_text.h"
+#include "output.h"
+#include "reading_output.h"
+#include "target_file.h"
+#include "time_arguments.h"
+#include "wire/errors.h"
+#include "wire/routes.h"
+#include "wire/selector.h"
+#include "wire/time_text.h"
+
+namespace edgecase::cli {
+namespace {
+
+using Json = nlohmann::json;
+using Steady = std::chrono::steady_clock;
+
+// How long each question to the daemon may take, and how long one obstacle is watched.
+constexpr char kWait[] = "1s";
+constexpr std::chrono::seconds kObstacleMax{30};
+
+struct EraseArguments {
+  ConnectionArguments connection;
+  NamespaceArguments namespaces;
+  RangeArguments range;
+  std::string selector, owner;
+  bool yes = false;
+  bool dry_run = false;
+  bool list = false;
+  bool json = false;
+};
+
+// What the daemon would refuse is said before it is asked.
+Status check(const EraseArguments& arguments) {
+  if (arguments.list) return ok();
+  if (arguments.selector.empty() == arguments.owner.empty())
+    return invalid_argument("say what to erase: a selector, or --owner");
+  if (!arguments.selector.empty()) EC_TRY(wire::parse_selector(arguments.selector).status());
+  return check_range(arguments.range);
+}
+
+Parameters parameters_of(const EraseArguments& arguments) {
+  Parameters parameters{{"ns", arguments.namespaces.parameter()}};
+  if (!arguments.selector.empty()) parameters.emplace_back("select", arguments.selector);
+  if (!arguments.owner.empty()) parameters.emplace_back("owner", arguments.owner);
+  append_range(arguments.range, parameters);
+  return parameters;
+}
+
+int print_document(const std::string& body) {
+  write_out(stdout, body + (body.ends_with('\n') ? "" : "\n"));
+  return finish_stdout();
+}
+
+Result<Json> object_of(const Result<std::string>& body) {
+  if (!body.ok()) return body.status();
+  Json document = Json::parse(*body, nullptr, false);
+  if (!document.is_object()) return io_error("the daemon's answer is no object");
+  return document;
+}
+
+bool is_set(const Json& document, const char* flag) {
+  const auto found = document.find(flag);
+  return found != document.end() && found->is_boolean() && found->get<bool>();
+}
+
+std::string count_or_unknown(const Json& document, const char* name) {
+  return number_field(document, name) ? count_text(count_field(document, name)) : "?";
+}
+
+std::string or_dash(const std::string& text) {
+  return text.empty() ? "-" : text;
+}
+
+std::string summary_of(const Json& document) {
+  std::string text = count_or_unknown(document, "readings") + " readings of " +
+                     count_text(count_field(document, "series")) + " series";
+  if (number_field(document, "bytes"))
+    text += " (" + wire::format_size(count_field(document, "bytes")) + ")";
+  const std::uint64_t devices = count_field(document, "devices");
+  if (devices > 0) text += ", " + count_text(devices) + (devices == 1 ? " device" : " devices");
+  return text;
+}
+
+int print_preview(const Json& document) {
+  Table table({{"NAMESPACE"},
+               {"SERIES"},
+               {"READINGS", Align::Right},
+               {"BYTES", Align::Right},
+               {"FIRST"},
+               {"LAST"}},
+              stdout);
+  for (const Json& series : document.value("matched", Json::array())) {
+    table.row(
+        {text_field(series, "namespace"),
+         text_field(series, "device") + "/" + text_field(series, "sensor"),
+         count_or_unknown(series, "readings"),
+         number_field(series, "bytes") ? wire::format_size(count_field(series, "bytes")) : "?",
+         or_dash(text_field(series, "first")), or_dash(text_field(series, "last"))});
+  }
+  table.flush();
+  write_out(stdout, summary_of(document) + " would be erased\n");
+  return finish_stdout();
+}
+
+// Asks on a terminal. Elsewhere only what is everything needs --yes.
+bool confirmed(const Json& preview) {
+  const std::string what = "this erases " + summary_of(preview) + " for good";
+  if (!is_terminal(stdin)) {
+    if (!is_set(preview, "everything")) return true;
+    std::fprintf(stderr, "edgecase: %s: everything there is; say --yes\n", what.c_str());
+    return false;
+  }
+  std::fprintf(stderr, "%s. Type yes: ", what.c_str());
+  char typed[16] = {};
+  if (std::fgets(typed, sizeof typed, stdin) != nullptr && std::string(typed) == "yes\n")
+    return true;
+  std::fputs("edgecase: nothing was erased\n", stderr);
+  return false;
+}
+
+// One line on stderr while the daemon works; silent unless that is a terminal.
+class Waiting {
+ public:
+  ~Waiting() {
+    if (is_shown_) std::fputs("\r\x1b[K", stderr);
+  }
+  void show(const std::string& obstacle) {
+    if (!is_terminal(stderr)) return;
+    const auto seconds =
+        std::chrono::duration_cast<std::chrono::seconds>(Steady::now() - started_).count();
+    std::fprintf(stderr, "\r\x1b[Kinvisible; the bytes are going, %lld s %s",
+                 static_cast<long long>(seconds), printable(obstacle).c_str());
+    is_shown_ = true;
+  }
+
+ private:
+  const Steady::time_point started_ = Steady::now();
+  bool is_shown_ = false;
+};
+
+// Until the bytes are gone, or something holds them that will take long.
+Result<Json> wait_until_gone(DaemonClient& client, Json certificate) {
+  Waiting waiting;
+  auto free_since = Steady::now();
+  while (text_field(certificate, "state") != "done" && !is_set(certificate, "drive_away")) {
+    const std::string obstacle = text_field(certificate, "waiting_for");
+    if (obstacle.empty()) free_since = Steady::now();
+    if (Steady::now() - free_since > kObstacleMax) break;
+    waiting.show(obstacle);
+    EC_ASSIGN_OR_RETURN(
+        certificate,
+        object_of(client.get_small(
+            path_with(wire::routes::kErasures,
+                      {{"id", std::to_string(count_field(certificate, "id"))}, {"wait", kWait}}))));
+  }
+  return certificate;
+}
+
+int report(const EraseArguments& arguments, const Json& certificate) {
+  const bool is_done = text_field(certificate, "state") == "done";
+  const std::string id = std::to_string(count_field(certificate, "id"));
+  if (arguments.json) {
+    print_document(certificate.dump());
+  } else {
+    write_out(stdout,
+              "erased " + summary_of(certificate) +
+                  (is_done ? "; the bytes are gone" : "; invisible, the bytes are pending") +
+                  "; certificate " + id + "\n");
+  }
+  if (const int lost = finish_stdout(); lost != 0) return lost;
+  if (is_done) return wire::kExitOk;
+  const std::string obstacle = text_field(certificate, "waiting_for");
+  std::fprintf(stderr,
+               "edgecase: pending: %s; the daemon goes on by itself (edgecase erase --list)\n",
+               printable(obstacle.empty() ? "the bytes are not gone yet" : obstacle).c_str());
+  return wire::kExitPartly;
+}
+
+int run_list(const EraseArguments& arguments, DaemonClient& client) {
+  Parameters parameters{{"ns", arguments.namespaces.name}};
+  if (!arguments.selector.empty()) parameters.emplace_back("device", arguments.selector);
+  if (!arguments.owner.empty()) parameters.emplace_back("owner", arguments.owner);
+  const Result<std::string> body = client.get_small(path_with(wire::routes::kErasures, parameters));
+  if (body.ok() && arguments.json) return print_document(*body);
+  const Result<Json> document = object_of(body);
+  if (!document.ok()) return report_failure(document.status());
+  Table table({{"ID", Align::Right},
+               {"STATE"},
+               {"LEVEL"},
+               {"INVISIBLE"},
+               {"GONE"},
+               {"SERIES", Align::Right},
+               {"READINGS", Align::Right},
+               {"ASKED BY"}},
+              stdout);
+  for (const Json& each : document->value("erasures", Json::array())) {
+    table.row({std::to_string(count_field(each, "id")), text_field(each, "state"),
+               text_field(each, "level"), text_field(each, "invisible"),
+               or_dash(text_field(each, "gone")), count_text(count_field(each, "series")),
+               count_or_unknown(each, "readings"), text_field(each, "asked_by")});
+  }
+  table.flush();
+  return finish_stdout();
+}
+
+int run_erase(const EraseArguments& arguments) {
+  if (const Status checked = check(arguments); !checked.ok()) return report_failure(checked);
+  DaemonClient client(arguments.connection);
+  if (arguments.list) return run_list(arguments, client);
+  Parameters parameters = parameters_of(arguments);
+  if (arguments.dry_run || !arguments.yes) {
+    const Result<std::string> body =
+        client.get_small(path_with(wire::routes::kErasePreview, parameters));
+    if (body.ok() && arguments.dry_run && arguments.json) return print_document(*body);
+    const Result<Json> preview = object_of(body);
+    if (!preview.ok()) return report_failure(preview.status());
+    if (arguments.dry_run) return print_preview(*preview);
+    if (!confirmed(*preview)) return wire::kExitUsage;
+  }
+  parameters.emplace_back("yes", "true");
+  parameters.emplace_back("wait", kWait);
+  stop_on_interrupt("\nedgecase: the erasure goes on in the daemon\n", wire::kExitPartly);
+  Result<Json> certificate =
+      object_of(client.post(path_with(wire::routes::kErase, parameters), "", "text/plain"));
+  if (certificate.ok()) certificate = wait_until_gone(client, std::move(certificate).value());
+  return certificate.ok() ? report(arguments, *certificate) : report_failure(certificate.status());
+}
+
+}  // namespace
+
+void add_erase_command(CLI::App& app, Action& action) {
+  const auto arguments = std::make_shared<EraseArguments>();
+  CLI::App* command = app.add_subcommand(
+      "erase",
+      "Erase for good, with the names unless times are given; returns when the bytes are "
+      "gone");
+  command->add_option("selector", arguments->selector,
+                      "device/sensor with globs * and ?; kitchen alone means kitchen/*");
+  command->add_option("--owner", arguments->owner, "All devices of this owner");
+  add_range_options(*command, arguments->range);
+  command->add_flag("--yes", arguments->yes, "Do not ask");
+  command->add_flag("--dry-run", arguments->dry_run,
+                    "Show what would be erased, and erase nothing");
+  command->add_flag("--list", arguments->list,
+                    "List certificates of erasures; with a device or --owner: theirs");
+  command->add_flag("--json", arguments->json, "One JSON document");
+  add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
+  add_connection_options(*command, arguments->connection);
+  command->footer(help_footer({"edgecase erase kitchen", "edgecase erase --owner alice --dry-run",
+                               "edgecase erase 'kitchen/*' --from 2026-11-01 --to 2026-11-02"}));
+  command->callback(
+      [arguments, &action] { action = [arguments] { return run_erase(*arguments); }; });
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,87 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "commands/commands.h"
+#include "daemon_client.h"
+#include "help_text.h"
+#include "json_text.h"
+#include "output.h"
+#include "reading_output.h"
+#include "wire/routes.h"
+#include "wire/selector.h"
+#include "wire/time_text.h"
+
+namespace edgecase::cli {
+namespace {
+
+struct WhereArguments {
+  ConnectionArguments connection;
+  NamespaceArguments namespaces;
+  std::string selector;
+  bool json = false;
+};
+
+std::string joined(const nlohmann::json& list) {
+  std::string text;
+  for (const nlohmann::json& each : list) {
+    if (each.is_string()) text += (text.empty() ? "" : ", ") + each.get<std::string>();
+  }
+  return text.empty() ? "-" : text;
+}
+
+int run_where(const WhereArguments& arguments) {
+  if (const Status checked = wire::parse_selector(arguments.selector).status(); !checked.ok())
+    return report_failure(checked);
+  DaemonClient client(arguments.connection);
+  const Result<std::string> body =
+      client.get_small(path_with(wire::routes::kWhere, {{"ns", arguments.namespaces.parameter()},
+                                                        {"select", arguments.selector}}));
+  if (!body.ok()) return report_failure(body.status());
+  if (arguments.json) {
+    write_out(stdout, *body + (body->ends_with('\n') ? "" : "\n"));
+    return finish_stdout();
+  }
+  const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  if (!document.is_object() || !document.contains("files"))
+    return report_failure(io_error("the daemon's answer is no list of files"));
+  Table table({{"DRIVE"},
+               {"LAYER"},
+               {"FILE"},
+               {"BYTES", Align::Right},
+               {"OF", Align::Right},
+               {"LOCATIONS"}},
+              stdout);
+  for (const nlohmann::json& file : document["files"]) {
+    table.row({text_field(file, "drive"), text_field(file, "layer"),
+               text_field(file, "directory") + "/" + text_field(file, "file"),
+               wire::format_size(count_field(file, "bytes")),
+               wire::format_size(count_field(file, "file_bytes")),
+               joined(file.value("locations", nlohmann::json::array()))});
+  }
+  table.flush();
+  write_out(stdout, count_text(count_field(document, "series")) + " series hold " +
+                        wire::format_size(count_field(document, "bytes")) + " in " +
+                        count_text(document["files"].size()) + " files\n");
+  return finish_stdout();
+}
+
+}  // namespace
+
+void add_where_command(CLI::App& app, Action& action) {
+  const auto arguments = std::make_shared<WhereArguments>();
+  CLI::App* command =
+      app.add_subcommand("where", "Which files on which drive hold it, and how many bytes");
+  command
+      ->add_option("selector", arguments->selector,
+                   "device/sensor with globs * and ?; kitchen alone means kitchen/*")
+      ->required();
+  command->add_flag("--json", arguments->json, "One JSON document");
+  add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
+  add_connection_options(*command, arguments->connection);
+  command->footer(help_footer({"edgecase where 'kitchen/*'"}));
+  command->callback(
+      [arguments, &action] { action = [arguments] { return run_where(*arguments); }; });
+}
+
+}  // namespace edgecase::cli

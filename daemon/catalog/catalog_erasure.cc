@@ -1,0 +1,108 @@
+// MemoryCatalog's end of an erasure: records that go, numbers that stay used.
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "catalog/catalog_format.h"
+#include "catalog/erased.h"
+#include "catalog/memory_catalog.h"
+
+namespace edgecase::catalog {
+
+std::vector<DeviceEntry> MemoryCatalog::devices(std::string_view namespace_name,
+                                                std::string_view device_glob) const {
+  std::vector<DeviceEntry> entries;
+  {
+    const std::shared_lock lock(mutex_);
+    for (const DeviceRow& row : devices_) {
+      const NamespaceRow& owner = namespaces_[row.namespace_row];
+      const bool in_scope = namespace_name.empty()
+                                ? !owner.name.empty() && !owner.name.starts_with('_')
+                                : owner.name == namespace_name;
+      if (row.durable && in_scope && wire::glob_matches(device_glob, row.name))
+        entries.push_back({owner.name, row.name, owner.id, row.id});
+    }
+  }
+  std::sort(entries.begin(), entries.end(), [](const DeviceEntry& a, const DeviceEntry& b) {
+    return std::tie(a.namespace_name, a.device) < std::tie(b.namespace_name, b.device);
+  });
+  return entries;
+}
+
+Status MemoryCatalog::plan_erasure(const Erased& erased, std::vector<KeySpan>& spans,
+                                   WriteBatch& batch) const {
+  const std::shared_lock lock(mutex_);
+  std::set<NamespaceId> marked;
+  for (const DeviceEntry& device : erased.devices) {
+    if (device.id == 0) continue;
+    marked.insert(device.namespace_id);
+    Bytes key = encode_record_key({RecordKind::Device, device.namespace_id, device.id, 0});
+    spans.push_back(span_of_prefix(catalog_namespace_, key));
+    key.front() = static_cast<char>(RecordKind::Sensor);
+    spans.push_back(span_of_prefix(catalog_namespace_, key));
+  }
+  if (!marked.empty()) {
+    Bytes next;
+    for (const NamespaceRow& row : namespaces_) {
+      if (row.name.empty() || (!row.is_marked && !marked.contains(row.id))) continue;
+      append_id(row.id, next);
+      append_id(row.next_device, next);
+    }
+    Bytes layout =
+        encode_record(FieldTag::LayoutVersion, Bytes(1, static_cast<char>(kLayoutVersion)));
+    append_record_field(FieldTag::NextDevices, next, layout);
+    batch.put(catalog_namespace_, encode_record_key({}), layout);
+  }
+  std::set<std::uint32_t> rewritten;
+  for (const SeriesEntry& series : erased.series) {
+    RecordKey key{RecordKind::Sensor, series.id.namespace_id, series.id.device, series.id.sensor};
+    spans.push_back(span_of_prefix(catalog_namespace_, encode_record_key(key)));
+    const std::uint32_t device_row =
+        find_device_row(find_namespace_row(series.namespace_name), series.device);
+    if (device_row == kNoRow || !rewritten.insert(device_row).second) continue;
+    Bytes record = encode_record(FieldTag::Name, series.device);
+    Bytes next;
+    append_id(devices_[device_row].next_sensor, next);
+    append_record_field(FieldTag::NextSensor, next, record);
+    key.kind = RecordKind::Device;
+    batch.put(catalog_namespace_, encode_record_key(key), record);
+  }
+  return ok();
+}
+
+// With mutex_ held alone.
+void MemoryCatalog::forget_series(std::uint32_t series_row) {
+  SeriesRow& series = series_[series_row];
+  if (series.name.empty()) return;
+  series.name.clear();
+  ++dropped_series_;
+  if (std::exchange(series.durable, false)) --durable_series_;
+}
+
+void MemoryCatalog::forget(const Erased& erased) {
+  const std::unique_lock lock(mutex_);
+  for (const DeviceEntry& device : erased.devices) {
+    const std::uint32_t namespace_row = find_namespace_row(device.namespace_name);
+    if (namespace_row == kNoRow || device.id == 0) continue;
+    namespaces_[namespace_row].is_marked = true;
+    const std::uint32_t device_row = find_device_row(namespace_row, device.device);
+    if (device_row == kNoRow) continue;
+    DeviceRow& row = devices_[device_row];
+    for (std::uint32_t at = row.last_series; at != kNoRow; at = series_[at].before)
+      forget_series(at);
+    row.name.clear();
+    ++dropped_devices_;
+    if (std::exchange(row.durable, false)) --durable_devices_;
+  }
+  for (const SeriesEntry& series : erased.series) {
+    const std::uint32_t namespace_row = find_namespace_row(series.namespace_name);
+    const std::uint32_t device_row =
+        namespace_row == kNoRow ? kNoRow : find_device_row(namespace_row, series.device);
+    if (device_row == kNoRow) continue;
+    const std::uint32_t series_row = find_series_row(device_row, series.sensor);
+    if (series_row != kNoRow) forget_series(series_row);
+  }
+}
+
+}  // namespace edgecase::catalog

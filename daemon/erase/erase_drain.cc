@@ -1,0 +1,137 @@
+// EraseService after an erasure is invisible: bytes that go, certificates that tell.
+#include <algorithm>
+#include <chrono>
+
+#include "erase/erase_jobs.h"
+#include "erase/erase_records.h"
+#include "erase/erase_service.h"
+
+namespace edgecase::erase {
+
+bool EraseService::has_pending() const {
+  const std::lock_guard lock(mutex_);
+  return !pending_.empty();
+}
+
+Status EraseService::obstacle() const {
+  const std::lock_guard lock(mutex_);
+  return obstacle_;
+}
+
+Status EraseService::drain() {
+  const std::lock_guard draining(drain_mutex_);
+  std::vector<std::uint64_t> numbers;
+  bool with_names = false;
+  {
+    // What becomes pending from here on is for the next one.
+    const std::lock_guard lock(mutex_);
+    for (const auto& [number, certificate] : pending_) {
+      numbers.push_back(number);
+      with_names = with_names || certificate.with_names;
+    }
+  }
+  if (numbers.empty()) return ok();
+  Status status;
+  {
+    // Ranges that did not fit into the batch of an erasure count as hidden with it.
+    const std::lock_guard erasing(erase_mutex_);
+    status = run_jobs(parts_.engine, records_);
+  }
+  if (status.ok() && with_names) status = merge_small_records();
+  if (status.ok()) {
+    const auto report = parts_.engine.erase();
+    status = report.ok() ? complete(numbers, *report) : report.status();
+  }
+  const std::lock_guard lock(mutex_);
+  obstacle_ = status;
+  changed_.notify_all();
+  return status;
+}
+
+// Owners and labels that were taken back, rules that were cleared and messages that gave way before
+// the erasure named it, too: nobody sees them, and their bytes wait for the next merge.
+Status EraseService::merge_small_records() {
+  std::vector<NamespaceId> ids;
+  for (const std::string_view name :
+       {catalog::kDevicesNamespace, retention::kRetentionNamespace, wire::kRejectedNamespace}) {
+    if (const auto found = parts_.engine.find_namespace(name); found.ok()) ids.push_back(found->id);
+  }
+  return parts_.engine.compact(ids, {});
+}
+
+Status EraseService::complete(const std::vector<std::uint64_t>& numbers,
+                              const ErasureReport& report) {
+  std::vector<Certificate> done;
+  WriteBatch batch;
+  const std::int64_t gone_ns = parts_.clock.wall_ns();
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::uint64_t number : numbers) done.push_back(pending_.at(number));
+  }
+  for (Certificate& certificate : done) {
+    certificate.state = ErasureState::Done;
+    certificate.gone_ns = gone_ns;
+    certificate.removed_files = report.removed_files;
+    certificate.overwritten_bytes = report.overwritten_bytes;
+    certificate.rewritten_bytes = report.rewritten_bytes;
+    append_certificate(certificate, batch);
+  }
+  EC_TRY(parts_.engine.write(batch, Durability::Sync));
+  const std::lock_guard lock(mutex_);
+  for (const std::uint64_t number : numbers) pending_.erase(number);
+  return ok();
+}
+
+Result<Certificate> EraseService::wait(std::uint64_t number, std::int64_t timeout_ns) {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [this, number] {
+      return !pending_.contains(number) || obstacle_.code() == StatusCode::Unavailable ||
+             waits_ended_;
+    });
+  }
+  return certificate(number);
+}
+
+void EraseService::end_waiting() {
+  const std::lock_guard lock(mutex_);
+  waits_ended_ = true;
+  changed_.notify_all();
+}
+
+Result<Certificate> EraseService::certificate(std::uint64_t number) const {
+  const auto record = parts_.engine.get(records_, certificate_key(number), {});
+  if (record.status().code() == StatusCode::NotFound)
+    return not_found("there is no certificate " + std::to_string(number));
+  EC_TRY(record.status());
+  return decode_certificate(*record);
+}
+
+Result<std::vector<Certificate>> EraseService::certificates(
+    const std::optional<catalog::DeviceName>& device, const std::string& owner,
+    std::size_t limit) const {
+  const Pseudonyms& pseudonyms = fences_->pseudonyms();
+  std::string of_device, of_owner;
+  if (device) {
+    of_device =
+        auth::hex_text(auth::view_of(pseudonyms.of_device(device->namespace_name, device->device)));
+  }
+  if (!owner.empty()) of_owner = auth::hex_text(auth::view_of(pseudonyms.of_owner(owner)));
+  std::vector<Certificate> found;
+  ReadOptions options;
+  options.direction = Direction::Reverse;
+  options.fill_cache = false;
+  EC_ASSIGN_OR_RETURN(const auto iterator, parts_.engine.scan(records_, {"C", "D"}, options));
+  for (; iterator->valid() && found.size() < limit; iterator->next()) {
+    EC_ASSIGN_OR_RETURN(Certificate each, decode_certificate(iterator->value()));
+    const auto& devices = each.device_pseudonyms;
+    if (!of_device.empty() && std::find(devices.begin(), devices.end(), of_device) == devices.end())
+      continue;
+    if (!of_owner.empty() && each.owner_pseudonym != of_owner) continue;
+    found.push_back(std::move(each));
+  }
+  EC_TRY(iterator->status());
+  return found;
+}
+
+}  // namespace edgecase::erase

@@ -1,0 +1,261 @@
+#include "erase/erase_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "erase/erase_jobs.h"
+#include "erase/erase_records.h"
+#include "erase/rejected_mentions.h"
+#include "wire/reading_key.h"
+
+namespace edgecase::erase {
+
+// What one erasure changes.
+struct EraseService::Plan {
+  Certificate certificate;
+  std::vector<catalog::KeySpan> spans;
+  std::vector<std::pair<Pseudonym, Fence>> fences;
+};
+
+namespace {
+
+template <typename Number>
+void add_amount(std::optional<Number>& sum, const std::optional<Number>& more) {
+  sum = sum && more ? std::optional<Number>(*sum + *more) : std::nullopt;
+}
+
+void add(Amount& sum, const Amount& more) {
+  add_amount(sum.readings, more.readings);
+  add_amount(sum.bytes, more.bytes);
+  if (more.first_ns && (!sum.first_ns || *more.first_ns < *sum.first_ns))
+    sum.first_ns = more.first_ns;
+  if (more.last_ns && (!sum.last_ns || *more.last_ns > *sum.last_ns)) sum.last_ns = more.last_ns;
+}
+
+Result<std::optional<std::int64_t>> time_at_end(Engine& engine, NamespaceId id,
+                                                const KeyRange& range, Direction direction) {
+  ReadOptions options;
+  options.direction = direction;
+  options.fill_cache = false;
+  EC_ASSIGN_OR_RETURN(const auto iterator, engine.scan(id, range, options));
+  wire::ReadingKey key;
+  if (!iterator->valid() || !wire::decode_reading_key(iterator->key(), key)) {
+    EC_TRY(iterator->status());
+    return std::optional<std::int64_t>();
+  }
+  return std::optional<std::int64_t>(key.time_ns);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<EraseService>> EraseService::open(const Parts& parts) {
+  std::unique_ptr<EraseService> service(new EraseService(parts));
+  EC_TRY(service->load());
+  return service;
+}
+
+Status EraseService::load() {
+  if (const auto found = parts_.engine.find_namespace(kErasuresNamespace); found.ok()) {
+    records_ = found->id;
+  } else {
+    EC_ASSIGN_OR_RETURN(records_, parts_.engine.create_namespace(
+                                      kErasuresNamespace, {.placement = Placement::Metadata}));
+  }
+  EC_ASSIGN_OR_RETURN(Bytes key, pseudonym_key());
+  fences_ = std::make_unique<Fences>(records_, Pseudonyms(std::move(key)));
+  EC_ASSIGN_OR_RETURN(const auto iterator, parts_.engine.scan(records_, {"C", "G"}, {}));
+  bool is_first = true;
+  for (; iterator->valid(); iterator->next()) {
+    if (iterator->key().front() == kCertificateRecord) {
+      EC_ASSIGN_OR_RETURN(const Certificate certificate, decode_certificate(iterator->value()));
+      if (std::exchange(is_first, false)) oldest_number_ = certificate.number;
+      next_number_ = certificate.number + 1;
+      if (certificate.state == ErasureState::Pending) pending_[certificate.number] = certificate;
+    } else {
+      const Bytes fence_key(iterator->key());
+      EC_TRY(fences_->load(fence_key, iterator->value()));
+    }
+  }
+  if (is_first) oldest_number_ = next_number_;
+  return iterator->status();
+}
+
+Result<Bytes> EraseService::pseudonym_key() {
+  const Bytes key(1, kKeyRecord);
+  auto found = parts_.engine.get(records_, key, {});
+  if (found.ok() && found->size() != kPseudonymKeyBytes)
+    return corruption("the key of pseudonyms is cut");
+  if (found.status().code() != StatusCode::NotFound) return found;
+  Bytes made;
+  while (made.size() < kPseudonymKeyBytes) append_number(parts_.random.next(), made);
+  WriteBatch batch;
+  batch.put(records_, key, made);
+  EC_TRY(parts_.engine.write(batch, Durability::Sync));
+  return made;
+}
+
+// What a drive that is away would tell stays unknown.
+Result<Amount> EraseService::amount_of(const catalog::SeriesEntry& entry, TimeRange range) {
+  const KeyRange keys = range_of_series(entry.id, range);
+  const NamespaceId id = entry.id.namespace_id;
+  Amount amount;
+  const auto stats = parts_.engine.range_stats(id, keys, {});
+  if (stats.status().code() == StatusCode::Unavailable) return amount;
+  EC_TRY(stats.status());
+  amount.readings = stats->entries;
+  amount.bytes = stats->stored_bytes;
+  const auto first = time_at_end(parts_.engine, id, keys, Direction::Forward);
+  const auto last = time_at_end(parts_.engine, id, keys, Direction::Reverse);
+  if (first.ok()) amount.first_ns = *first;
+  if (last.ok()) amount.last_ns = *last;
+  return amount;
+}
+
+Result<ErasePreview> EraseService::preview(const auth::Principal& principal,
+                                           const EraseRequest& request) {
+  EC_ASSIGN_OR_RETURN(const EraseTarget target,
+                      resolve_target(parts_.catalog, parts_.devices, principal, request));
+  ErasePreview preview;
+  preview.devices = target.with_names.devices.size();
+  preview.series = target.series.size();
+  preview.is_everything = target.is_everything;
+  preview.amount.readings = 0;
+  preview.amount.bytes = 0;
+  for (const catalog::SeriesEntry& entry : target.series) {
+    EC_ASSIGN_OR_RETURN(const Amount amount, amount_of(entry, request.range()));
+    add(preview.amount, amount);
+    if (preview.matched.size() < kPreviewSeriesMax) preview.matched.push_back({entry, amount});
+  }
+  return preview;
+}
+
+// A fence ends with the moment of erasure: what is measured later is new. A device whose clock is
+// ahead gets a bit more.
+Status EraseService::plan_fences(const EraseRequest& request, const EraseTarget& target,
+                                 std::int64_t now_ns, std::optional<std::int64_t> newest_ns,
+                                 Plan& plan) const {
+  std::int64_t end_ns = now_ns;
+  if (newest_ns && *newest_ns >= now_ns)
+    end_ns = std::min(*newest_ns, now_ns + kFenceAheadMaxNs - 1) + 1;
+  TimeRange range = request.range();
+  range.to_ns = std::min(range.to_ns, end_ns);
+  if (range.from_ns >= range.to_ns) return ok();
+  const Pseudonyms& pseudonyms = fences_->pseudonyms();
+  const std::uint64_t number = plan.certificate.number;
+  for (const catalog::DeviceEntry& each : target.devices) {
+    const Pseudonym pseudonym = pseudonyms.of_device(each.namespace_name, each.device);
+    EC_ASSIGN_OR_RETURN(Fence fence, fences_->with(pseudonym, number, range));
+    plan.fences.emplace_back(pseudonym, std::move(fence));
+  }
+  for (const catalog::SeriesEntry& each : target.single_series) {
+    const Pseudonym pseudonym = pseudonyms.of_series(each.namespace_name, each.device, each.sensor);
+    EC_ASSIGN_OR_RETURN(Fence fence, fences_->with(pseudonym, number, range));
+    plan.fences.emplace_back(pseudonym, std::move(fence));
+  }
+  return ok();
+}
+
+void EraseService::describe(const EraseRequest& request, const EraseTarget& target,
+                            Certificate& certificate) const {
+  const Pseudonyms& pseudonyms = fences_->pseudonyms();
+  const auto text = [](const Pseudonym& each) { return auth::hex_text(auth::view_of(each)); };
+  certificate.from_ns = request.from_ns;
+  certificate.to_ns = request.to_ns;
+  certificate.with_names = request.has_all_times();
+  certificate.devices = target.devices.size();
+  certificate.series = target.series.size();
+  for (const catalog::DeviceEntry& each : target.devices) {
+    if (certificate.device_pseudonyms.size() == kPseudonymsMax) break;
+    certificate.device_pseudonyms.push_back(
+        text(pseudonyms.of_device(each.namespace_name, each.device)));
+  }
+  for (const catalog::SeriesEntry& each : target.single_series) {
+    if (certificate.series_pseudonyms.size() == kPseudonymsMax) break;
+    certificate.series_pseudonyms.push_back(
+        text(pseudonyms.of_series(each.namespace_name, each.device, each.sensor)));
+  }
+  if (!request.owner.empty())
+    certificate.owner_pseudonym = text(pseudonyms.of_owner(request.owner));
+}
+
+void EraseService::append_certificate(const Certificate& certificate, WriteBatch& batch) const {
+  batch.put(records_, certificate_key(certificate.number), encode_certificate(certificate));
+}
+
+// The oldest certificates, as far as there are too many.
+void EraseService::give_way(WriteBatch& batch) {
+  const std::lock_guard lock(mutex_);
+  while (next_number_ - oldest_number_ > kCertificatesMax && !pending_.contains(oldest_number_))
+    batch.remove(records_, certificate_key(oldest_number_++));
+}
+
+Result<Certificate> EraseService::erase(const auth::Principal& principal,
+                                        const EraseRequest& request) {
+  const std::int64_t asked_ns = parts_.clock.wall_ns();
+  // Counting takes long and is done while readings go on coming.
+  EC_ASSIGN_OR_RETURN(const ErasePreview counted, preview(principal, request));
+  const std::lock_guard erasing(erase_mutex_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (pending_.size() >= kPendingMax)
+      return busy(std::to_string(kPendingMax) + " erasures wait for their bytes to go, the most");
+  }
+  Plan plan;
+  plan.certificate.number = next_number_;
+  plan.certificate.asked_ns = asked_ns;
+  plan.certificate.asked_by = principal.name;
+  plan.certificate.readings = counted.amount.readings;
+  plan.certificate.bytes = counted.amount.bytes;
+  const Fences::Closed closed = fences_->close();
+  EC_ASSIGN_OR_RETURN(const EraseTarget target,
+                      resolve_target(parts_.catalog, parts_.devices, principal, request));
+  describe(request, target, plan.certificate);
+  EC_TRY(plan_fences(request, target, parts_.clock.wall_ns(), counted.amount.last_ns, plan));
+  plan.spans = spans_of_readings(target, request.range());
+  auto made = make_invisible(target.with_names, plan);
+  if (made.ok() && observer_) observer_();
+  return made;
+}
+
+// Everything in one batch, or what is more than one may hold in records that finish it. Then what
+// is in memory follows.
+Result<Certificate> EraseService::make_invisible(const catalog::Erased& erased, Plan& plan) {
+  Certificate& certificate = plan.certificate;
+  WriteBatch batch;
+  EC_TRY(parts_.catalog.plan_erasure(erased, plan.spans, batch));
+  EC_ASSIGN_OR_RETURN(const auto said, parts_.devices.plan_erasure(erased, plan.spans));
+  std::unique_lock<std::mutex> rules_lock;
+  const std::vector<retention::Rule> rules =
+      parts_.retention.plan_erasure(erased, plan.spans, rules_lock);
+  EC_ASSIGN_OR_RETURN(const std::vector<catalog::KeySpan> mentions,
+                      find_mentions(parts_.engine, parts_.catalog, erased));
+  plan.spans.insert(plan.spans.end(), mentions.begin(), mentions.end());
+  certificate.rules = rules.size();
+  certificate.messages = mentions.size();
+  certificate.invisible_ns = parts_.clock.wall_ns();
+
+  append_erasure(merged(std::move(plan.spans)), records_, certificate.number, batch);
+  for (const auto& [pseudonym, fence] : plan.fences) fences_->append_put(pseudonym, fence, batch);
+  const std::vector<Pseudonym> gone = fences_->oldest_beyond(plan.fences.size());
+  for (const Pseudonym& pseudonym : gone) fences_->append_remove(pseudonym, batch);
+  append_certificate(certificate, batch);
+  give_way(batch);
+  EC_TRY(parts_.engine.write(batch, Durability::Sync));
+  ++next_number_;
+  for (const Pseudonym& pseudonym : gone) fences_->remove(pseudonym);
+  for (auto& [pseudonym, fence] : plan.fences) fences_->set(pseudonym, std::move(fence));
+  parts_.catalog.forget(erased);
+  parts_.devices.forget(erased);
+  {
+    const std::lock_guard lock(mutex_);
+    pending_[certificate.number] = certificate;
+    obstacle_ = ok();
+  }
+  // Neither undoes what is durable: a start, or the next drain(), brings both in line.
+  if (!erased.devices.empty() || !erased.series.empty())
+    static_cast<void>(parts_.retention.forget(erased, rules).ok());
+  static_cast<void>(run_jobs(parts_.engine, records_).ok());
+  return certificate;
+}
+
+}  // namespace edgecase::erase

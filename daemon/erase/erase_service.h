@@ -1,0 +1,138 @@
+// Erasure, as people ask for it: by selector or owner, of all times with the names or of a range of
+// times.
+//
+// erase() returns once nobody can read any of it: one durable batch takes the readings, the records
+// of names, what was said of devices, the rules that named one, the messages in `_rejected` that
+// did, and leaves a pending certificate and the fences (fences.h). drain() then has the engine
+// remove the bytes, and completes certificates; it is called until it succeeds (erase_worker.h),
+// and after a restart again. Requests that wait share one drain().
+//
+// Records, in the engine's namespace `_erasures` (Placement::Metadata): 'K' -> the key of
+// pseudonyms; 'C' number (8, big-endian) -> a certificate; 'F' fences.h; 'J' erase_jobs.h.
+//
+// Thread-safe. `erase_mutex_` has erasures begin one after another and is held while the engine
+// makes the batch durable; `drain_mutex_` while the engine removes bytes; `mutex_` guards what is
+// pending and is held across no I/O. Order: erase_mutex_ or drain_mutex_, then mutex_.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "auth/authorize.h"
+#include "catalog/device_index.h"
+#include "edgecase/clock.h"
+#include "edgecase/engine.h"
+#include "edgecase/random.h"
+#include "erase/certificate.h"
+#include "erase/erase_target.h"
+#include "erase/fences.h"
+#include "retention/retention_service.h"
+
+namespace edgecase::erase {
+
+inline constexpr std::size_t kCertificatesMax = 10'000;  // the oldest gives way
+inline constexpr std::size_t kPendingMax = 1'000;        // erasures at once
+// Series that a preview names; its sums count all.
+inline constexpr std::size_t kPreviewSeriesMax = 1000;
+// Readings that were ahead of the clock when they were erased are kept out too, within this.
+inline constexpr std::int64_t kFenceAheadMaxNs = 3600LL * 1'000'000'000;
+
+struct Amount {
+  // None: it cannot be had now (the values drive is away).
+  std::optional<std::uint64_t> readings, bytes;
+  std::optional<std::int64_t> first_ns, last_ns;
+};
+struct ErasePreview {
+  struct Series {
+    catalog::SeriesEntry entry;
+    Amount amount;
+  };
+  std::uint64_t devices = 0, series = 0;  // devices: that go whole
+  Amount amount;
+  bool is_everything = false;
+  std::vector<Series> matched;
+};
+
+class EraseService {
+ public:
+  struct Parts {
+    Engine& engine;
+    catalog::Catalog& catalog;
+    catalog::DeviceIndex& devices;
+    retention::RetentionService& retention;
+    Clock& clock;
+    Random& random;
+  };
+  // Everything in `parts` outlives it. Errors: the engine's, Corruption, Unsupported.
+  static Result<std::unique_ptr<EraseService>> open(const Parts& parts);
+
+  // What erase() would take. Errors as of resolve_target().
+  Result<ErasePreview> preview(const auth::Principal& principal, const EraseRequest& request);
+  // The pending certificate, durable; nothing of what it is about can be read any more. Errors: as
+  // of resolve_target(); Busy (kPendingMax, kRangesPerFenceMax); the engine's: then nothing has
+  // changed, unless it is of the metadata drive (IoError, OutOfSpace), when it may have.
+  Result<Certificate> erase(const auth::Principal& principal, const EraseRequest& request);
+
+  // Has the engine remove the bytes of what is pending. Errors: the engine's; it stays pending.
+  Status drain();
+  bool has_pending() const;
+  // What the last drain() failed with, while something is pending.
+  Status obstacle() const;
+  // Told when an erasure becomes pending. Set once, before the first erase().
+  void on_pending(std::function<void()> observer) { observer_ = std::move(observer); }
+
+  // The certificate once it is done, or as it is after `timeout_ns` or when what holds it up will
+  // take long (obstacle() is Unavailable). NotFound.
+  Result<Certificate> wait(std::uint64_t number, std::int64_t timeout_ns);
+  // From now on nobody waits: the daemon stops.
+  void end_waiting();
+  Result<Certificate> certificate(std::uint64_t number) const;
+  // Newest first; those of a device or an owner, where one is named. `limit` at most.
+  Result<std::vector<Certificate>> certificates(const std::optional<catalog::DeviceName>& device,
+                                                const std::string& owner, std::size_t limit) const;
+
+  Fences& fences() { return *fences_; }
+
+ private:
+  struct Plan;
+
+  explicit EraseService(const Parts& parts) : parts_(parts) {}
+  Status load();
+  Result<Bytes> pseudonym_key();
+  Result<Amount> amount_of(const catalog::SeriesEntry& entry, TimeRange range);
+  Status plan_fences(const EraseRequest& request, const EraseTarget& target, std::int64_t now_ns,
+                     std::optional<std::int64_t> newest_ns, Plan& plan) const;
+  void describe(const EraseRequest& request, const EraseTarget& target,
+                Certificate& certificate) const;
+  Result<Certificate> make_invisible(const catalog::Erased& erased, Plan& plan);
+  void append_certificate(const Certificate& certificate, WriteBatch& batch) const;
+  void give_way(WriteBatch& batch);
+  Status merge_small_records();
+  Status complete(const std::vector<std::uint64_t>& numbers, const ErasureReport& report);
+
+  const Parts parts_;
+  NamespaceId records_ = 0;
+  std::unique_ptr<Fences> fences_;
+  std::function<void()> observer_;
+
+  std::mutex erase_mutex_;
+  std::uint64_t next_number_ = 1;
+  std::uint64_t oldest_number_ = 1;
+
+  std::mutex drain_mutex_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::uint64_t, Certificate> pending_;
+  Status obstacle_;
+  bool waits_ended_ = false;
+};
+
+}  // namespace edgecase::erase

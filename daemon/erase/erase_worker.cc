@@ -1,0 +1,64 @@
+#include "erase/erase_worker.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace edgecase::erase {
+
+EraseWorker::EraseWorker(EraseService& service, observe::Logger& logger)
+    : service_(service), logger_(logger) {
+  service_.on_pending([this] {
+    const std::lock_guard lock(mutex_);
+    is_asked_ = true;
+    changed_.notify_all();
+  });
+  is_asked_ = service_.has_pending();
+  thread_ = std::thread([this] { run(); });
+  pthread_setname_np(thread_.native_handle(), "erase");
+}
+
+EraseWorker::~EraseWorker() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+void EraseWorker::run() {
+  std::unique_lock lock(mutex_);
+  std::int64_t pause_ns = kFirstPauseNs;
+  while (!is_stopping_) {
+    changed_.wait(lock, [this] { return is_asked_ || is_stopping_; });
+    if (is_stopping_) return;
+    is_asked_ = false;
+    lock.unlock();
+    const Status status = service_.drain();
+    tell(status);
+    lock.lock();
+    if (status.ok()) {
+      pause_ns = kFirstPauseNs;
+      continue;
+    }
+    const bool away = status.code() == StatusCode::Unavailable;
+    changed_.wait_for(lock, std::chrono::nanoseconds(away ? kAwayPauseNs : pause_ns),
+                      [this] { return is_asked_ || is_stopping_; });
+    pause_ns = std::min(pause_ns * 2, kLongestPauseNs);
+    is_asked_ = true;
+  }
+}
+
+void EraseWorker::tell(const Status& status) {
+  if (status.ok()) {
+    logger_.info("erase", "the bytes of what was erased are gone");
+  } else {
+    logger_.log_keyed(
+        observe::LogLevel::Warning, "erase", "pending",
+        "what was erased is invisible, its bytes are not gone yet: " + status.to_string());
+  }
+}
+
+}  // namespace edgecase::erase

@@ -1,0 +1,40 @@
+// The thread `erase`: has EraseService drain what is pending, at start too, until it succeeds.
+//
+// Use: start it when the service is open, destroy it before. A drive that is away is looked for
+// every kAwayPauseNs.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+#include "erase/erase_service.h"
+#include "observe/logger.h"
+
+namespace edgecase::erase {
+
+inline constexpr std::int64_t kFirstPauseNs = 20'000'000;
+inline constexpr std::int64_t kLongestPauseNs = 5'000'000'000;
+inline constexpr std::int64_t kAwayPauseNs = 1'000'000'000;
+
+class EraseWorker {
+ public:
+  EraseWorker(EraseService& service, observe::Logger& logger);
+  // Lets a drain() under way finish.
+  ~EraseWorker();
+
+ private:
+  void run();
+  void tell(const Status& status);
+
+  EraseService& service_;
+  observe::Logger& logger_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_asked_ = false;
+  bool is_stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace edgecase::erase

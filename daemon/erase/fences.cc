@@ -1,0 +1,186 @@
+#include "erase/fences.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace edgecase::erase {
+namespace {
+
+constexpr char kFenceRecord = 'F';
+constexpr char kRecordVersion = 1;
+constexpr std::size_t kHeadBytes = 1 + 8;
+
+void append_number(std::uint64_t number, Bytes& out) {
+  for (int shift = 56; shift >= 0; shift -= 8) out.push_back(static_cast<char>(number >> shift));
+}
+
+std::uint64_t take_number(ByteView& bytes) {
+  std::uint64_t number = 0;
+  for (const char byte : bytes.substr(0, 8))
+    number = number << 8 | static_cast<unsigned char>(byte);
+  bytes.remove_prefix(8);
+  return number;
+}
+
+Bytes key_of(const Pseudonym& pseudonym) {
+  return Bytes(1, kFenceRecord) + Bytes(auth::view_of(pseudonym));
+}
+
+using SeriesName = std::tuple<std::string_view, std::string_view, std::string_view>;
+
+}  // namespace
+
+Status Fences::load(ByteView key, ByteView value) {
+  Pseudonym pseudonym{};
+  if (key.size() != 1 + pseudonym.size() || value.size() < kHeadBytes ||
+      (value.size() - kHeadBytes) % 16 != 0) {
+    return corruption("the record of a fence is cut");
+  }
+  if (value.front() != kRecordVersion)
+    return unsupported("a fence was written by a newer version of EdgeCase");
+  std::copy(key.begin() + 1, key.end(), pseudonym.begin());
+  value.remove_prefix(1);
+  Fence fence;
+  fence.erasure = take_number(value);
+  while (!value.empty()) {
+    const auto from_ns = static_cast<std::int64_t>(take_number(value));
+    fence.ranges.push_back({from_ns, static_cast<std::int64_t>(take_number(value))});
+  }
+  set(pseudonym, std::move(fence));
+  return ok();
+}
+
+Fences::Pass Fences::enter() {
+  std::unique_lock lock(gate_mutex_);
+  gate_changed_.wait(lock, [this] { return !is_closed_; });
+  ++inside_;
+  return Pass(*this);
+}
+
+void Fences::leave() {
+  const std::lock_guard lock(gate_mutex_);
+  if (--inside_ == 0 && is_closed_) gate_changed_.notify_all();
+}
+
+Fences::Closed Fences::close() {
+  std::unique_lock lock(gate_mutex_);
+  gate_changed_.wait(lock, [this] { return !is_closed_; });
+  is_closed_ = true;
+  gate_changed_.wait(lock, [this] { return inside_ == 0; });
+  return Closed(*this);
+}
+
+void Fences::open_gate() {
+  const std::lock_guard lock(gate_mutex_);
+  is_closed_ = false;
+  gate_changed_.notify_all();
+}
+
+bool Fences::holds(const Pseudonym& pseudonym, std::int64_t time_ns) const {
+  const auto found = fences_.find(pseudonym);
+  if (found == fences_.end()) return false;
+  const std::vector<TimeRange>& ranges = found->second.ranges;
+  return std::any_of(ranges.begin(), ranges.end(), [time_ns](const TimeRange& range) {
+    return range.from_ns <= time_ns && time_ns < range.to_ns;
+  });
+}
+
+std::vector<bool> Fences::refused(std::span<const wire::Reading> readings) const {
+  std::vector<bool> refused;
+  const std::int64_t end_ns = end_ns_.load(std::memory_order_acquire);
+  if (end_ns == INT64_MIN) return refused;
+  struct Names {
+    Pseudonym of_device, of_series;
+  };
+  std::map<SeriesName, Names> known;
+  const std::shared_lock lock(mutex_);
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    const wire::Reading& reading = readings[i];
+    if (!reading.time_ns || *reading.time_ns >= end_ns) continue;
+    const auto [at, is_new] =
+        known.try_emplace(SeriesName(reading.namespace_name, reading.device, reading.sensor));
+    Names& names = at->second;
+    if (is_new) {
+      names = {pseudonyms_.of_device(reading.namespace_name, reading.device),
+               pseudonyms_.of_series(reading.namespace_name, reading.device, reading.sensor)};
+    }
+    if (!holds(names.of_device, *reading.time_ns) && !holds(names.of_series, *reading.time_ns))
+      continue;
+    refused.resize(readings.size());
+    refused[i] = true;
+  }
+  return refused;
+}
+
+Result<Fence> Fences::with(const Pseudonym& pseudonym, std::uint64_t erasure,
+                           TimeRange range) const {
+  Fence fence;
+  {
+    const std::shared_lock lock(mutex_);
+    if (const auto found = fences_.find(pseudonym); found != fences_.end()) fence = found->second;
+  }
+  fence.erasure = erasure;
+  std::vector<TimeRange> apart;
+  for (const TimeRange& each : fence.ranges) {
+    if (each.to_ns < range.from_ns || range.to_ns < each.from_ns) {
+      apart.push_back(each);
+    } else {
+      range = {std::min(range.from_ns, each.from_ns), std::max(range.to_ns, each.to_ns)};
+    }
+  }
+  const auto behind = std::find_if(apart.begin(), apart.end(), [&range](const TimeRange& each) {
+    return range.from_ns < each.from_ns;
+  });
+  apart.insert(behind, range);
+  if (apart.size() > kRangesPerFenceMax) {
+    return busy("parts of one series were erased " + std::to_string(kRangesPerFenceMax) +
+                " times already; erase from the beginning, or all of it");
+  }
+  fence.ranges = std::move(apart);
+  return fence;
+}
+
+void Fences::append_put(const Pseudonym& pseudonym, const Fence& fence, WriteBatch& batch) const {
+  Bytes value(1, kRecordVersion);
+  append_number(fence.erasure, value);
+  for (const TimeRange& range : fence.ranges) {
+    append_number(static_cast<std::uint64_t>(range.from_ns), value);
+    append_number(static_cast<std::uint64_t>(range.to_ns), value);
+  }
+  batch.put(records_, key_of(pseudonym), value);
+}
+
+void Fences::append_remove(const Pseudonym& pseudonym, WriteBatch& batch) const {
+  batch.remove(records_, key_of(pseudonym));
+}
+
+std::vector<Pseudonym> Fences::oldest_beyond(std::size_t count) const {
+  const std::shared_lock lock(mutex_);
+  if (fences_.size() + count <= kFencesMax) return {};
+  std::vector<std::pair<std::uint64_t, Pseudonym>> by_age;
+  for (const auto& [pseudonym, fence] : fences_) by_age.emplace_back(fence.erasure, pseudonym);
+  std::sort(by_age.begin(), by_age.end());
+  by_age.resize(std::min(by_age.size(), fences_.size() + count - kFencesMax));
+  std::vector<Pseudonym> oldest;
+  for (const auto& [erasure, pseudonym] : by_age) oldest.push_back(pseudonym);
+  return oldest;
+}
+
+void Fences::set(const Pseudonym& pseudonym, Fence fence) {
+  const std::unique_lock lock(mutex_);
+  if (!fence.ranges.empty() && fence.ranges.back().to_ns > end_ns_.load())
+    end_ns_.store(fence.ranges.back().to_ns, std::memory_order_release);
+  fences_[pseudonym] = std::move(fence);
+}
+
+void Fences::remove(const Pseudonym& pseudonym) {
+  const std::unique_lock lock(mutex_);
+  fences_.erase(pseudonym);  // end_ns_ stays: it may be too late, never too early
+}
+
+std::size_t Fences::size() const {
+  const std::shared_lock lock(mutex_);
+  return fences_.size();
+}
+
+}  // namespace edgecase::erase

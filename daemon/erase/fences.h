@@ -1,0 +1,124 @@
+// What keeps erased readings from coming back: redelivered, imported or restored, a reading with a
+// time that was erased is refused. A fence stands around times of a series or of a device
+// that is known by its pseudonym only, so the erased name is not kept.
+//
+// And the gate that every write of readings passes: while it is closed nobody is between finding
+// out the numbers of series and writing under them, so these can be erased with their names.
+//
+// Records, in the namespace `_erasures`: 'F' pseudonym -> version (1), number of the erasure that
+// set it last (8), then from (8), to (8) of each range; numbers big-endian.
+//
+// Thread-safe. A store without fences pays two uncontended locks a batch; readings that are later
+// than every fence, or without a time, one comparison each.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <span>
+#include <vector>
+
+#include "edgecase/result.h"
+#include "edgecase/write_batch.h"
+#include "erase/pseudonyms.h"
+#include "wire/reading.h"
+
+namespace edgecase::erase {
+
+inline constexpr std::size_t kFencesMax = 50'000;  // the one set longest ago gives way
+inline constexpr std::size_t kRangesPerFenceMax = 256;
+
+// Nanoseconds; `from` included, `to` not.
+struct TimeRange {
+  std::int64_t from_ns = INT64_MIN;
+  std::int64_t to_ns = INT64_MAX;
+
+  friend bool operator==(const TimeRange&, const TimeRange&) = default;
+};
+
+struct Fence {
+  std::uint64_t erasure = 0;      // its number
+  std::vector<TimeRange> ranges;  // sorted, apart
+};
+
+class Fences {
+ public:
+  Fences(NamespaceId records, Pseudonyms pseudonyms)
+      : records_(records), pseudonyms_(std::move(pseudonyms)) {}
+
+  // A record of `_erasures`, at start. Corruption, Unsupported.
+  Status load(ByteView key, ByteView value);
+
+  // Held from resolving names to the end of the write.
+  class Pass {
+   public:
+    explicit Pass(Fences& fences) : fences_(fences) {}
+    ~Pass() { fences_.leave(); }
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+
+   private:
+    Fences& fences_;
+  };
+  // Waits while the gate is closed.
+  Pass enter();
+
+  // Held by an erasure from finding what matches to forgetting its names. One at a time.
+  class Closed {
+   public:
+    explicit Closed(Fences& fences) : fences_(fences) {}
+    ~Closed() { fences_.open_gate(); }
+    Closed(const Closed&) = delete;
+    Closed& operator=(const Closed&) = delete;
+
+   private:
+    Fences& fences_;
+  };
+  // Returns when everybody who was inside has left.
+  Closed close();
+
+  // Which of the readings have a time that was erased; empty: none. Whoever asks has a Pass.
+  std::vector<bool> refused(std::span<const wire::Reading> readings) const;
+  // Counts what was refused.
+  void count_refused(std::uint64_t readings) { refused_.fetch_add(readings); }
+  std::uint64_t refused_count() const { return refused_.load(); }
+
+  // What adding `range` makes of the fence of `pseudonym`, as yet unknown to refused(). Busy:
+  // kRangesPerFenceMax.
+  Result<Fence> with(const Pseudonym& pseudonym, std::uint64_t erasure, TimeRange range) const;
+  // The record of one, and of those that give way to `count` new ones.
+  void append_put(const Pseudonym& pseudonym, const Fence& fence, WriteBatch& batch) const;
+  std::vector<Pseudonym> oldest_beyond(std::size_t count) const;
+  void append_remove(const Pseudonym& pseudonym, WriteBatch& batch) const;
+  // Once durable.
+  void set(const Pseudonym& pseudonym, Fence fence);
+  void remove(const Pseudonym& pseudonym);
+
+  std::size_t size() const;
+  const Pseudonyms& pseudonyms() const { return pseudonyms_; }
+
+ private:
+  friend class Pass;
+  friend class Closed;
+  void leave();
+  void open_gate();
+  bool holds(const Pseudonym& pseudonym, std::int64_t time_ns) const;
+
+  const NamespaceId records_;
+  const Pseudonyms pseudonyms_;
+
+  std::mutex gate_mutex_;
+  std::condition_variable gate_changed_;
+  std::uint64_t inside_ = 0;
+  bool is_closed_ = false;
+
+  mutable std::shared_mutex mutex_;
+  std::map<Pseudonym, Fence> fences_;
+  std::atomic<std::int64_t> end_ns_{INT64_MIN};  // no fence holds from here on
+  std::atomic<std::uint64_t> refused_{0};
+};
+
+}  // namespace edgecase::erase

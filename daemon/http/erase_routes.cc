@@ -1,0 +1,241 @@
+// Erasure and whereabouts: /api/v1/erase, /api/v1/erase/preview, /api/v1/erasures, /api/v1/where.
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+
+#include "http/http_routes.h"
+#include "http/refusal.h"
+#include "query/whereabouts.h"
+#include "wire/json_values.h"
+#include "wire/names.h"
+#include "wire/routes.h"
+#include "wire/time_text.h"
+
+namespace edgecase::http {
+namespace {
+
+using wire::Json;
+using wire::time_or_null;
+
+constexpr std::int64_t kSecondNs = 1'000'000'000;
+constexpr std::int64_t kWaitNs = 10 * kSecondNs;  // unless `wait` says otherwise
+constexpr std::int64_t kWaitMaxNs = 60 * kSecondNs;
+constexpr std::size_t kListedMax = 1000;
+
+template <typename Number>
+Json number_or_null(const std::optional<Number>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+Result<std::optional<std::int64_t>> time_parameter(const HttpContext& context, const Call& call,
+                                                   const char* name) {
+  if (!call.has(name)) return std::optional<std::int64_t>();
+  EC_ASSIGN_OR_RETURN(const std::int64_t time_ns,
+                      wire::parse_time_ns(call.parameter(name), context.parts.clock.wall_ns()));
+  return std::optional<std::int64_t>(time_ns);
+}
+
+Result<erase::EraseRequest> request_of(const HttpContext& context, const Call& call) {
+  erase::EraseRequest request;
+  request.namespace_name = namespace_parameter(call);
+  request.owner = call.parameter("owner");
+  if (call.has("owner") == call.has("select"))
+    return invalid_argument("say what to erase: select or owner, one of them");
+  EC_ASSIGN_OR_RETURN(request.selector, selector_parameter(call));
+  if (call.has("owner")) EC_TRY(wire::check_name("owner", request.owner));
+  EC_ASSIGN_OR_RETURN(request.from_ns, time_parameter(context, call, "from"));
+  EC_ASSIGN_OR_RETURN(request.to_ns, time_parameter(context, call, "to"));
+  return request;
+}
+
+Result<std::int64_t> wait_parameter(const Call& call) {
+  if (!call.has("wait")) return kWaitNs;
+  EC_ASSIGN_OR_RETURN(const std::int64_t wait_ns, wire::parse_duration_ns(call.parameter("wait")));
+  return std::min(wait_ns, kWaitMaxNs);
+}
+
+// Workers that wait are none for others: half of them at most, the rest get their answer at once.
+Result<erase::Certificate> wait_for(HttpContext& context, std::uint64_t number,
+                                    std::int64_t wait_ns) {
+  static std::atomic<std::uint32_t> waiting{0};
+  const std::uint32_t most = std::max(context.parts.settings.http.threads / 2, 1u);
+  if (waiting.fetch_add(1) >= most) wait_ns = 0;
+  auto certificate = context.parts.erase.wait(number, wait_ns);
+  waiting.fetch_sub(1);
+  return certificate;
+}
+
+Json certificate_json(const HttpContext& context, const erase::Certificate& certificate) {
+  const bool is_done = certificate.state == erase::ErasureState::Done;
+  Json json = {{"id", certificate.number},
+               {"state", is_done ? "done" : "pending"},
+               {"level", is_done ? "physical" : "logical"},
+               {"asked", time_or_null(certificate.asked_ns)},
+               {"asked_by", certificate.asked_by},
+               {"invisible", time_or_null(certificate.invisible_ns)},
+               {"gone", is_done ? time_or_null(certificate.gone_ns) : Json(nullptr)},
+               {"from", time_or_null(certificate.from_ns)},
+               {"to", time_or_null(certificate.to_ns)},
+               {"with_names", certificate.with_names},
+               {"devices", certificate.devices},
+               {"series", certificate.series},
+               {"readings", number_or_null(certificate.readings)},
+               {"bytes", number_or_null(certificate.bytes)},
+               {"retention_rules", certificate.rules},
+               {"rejected_messages", certificate.messages},
+               {"removed_files", certificate.removed_files},
+               {"overwritten_bytes", certificate.overwritten_bytes},
+               {"rewritten_bytes", certificate.rewritten_bytes},
+               {"device_pseudonyms", certificate.device_pseudonyms},
+               {"series_pseudonyms", certificate.series_pseudonyms},
+               {"owner_pseudonym", certificate.owner_pseudonym}};
+  if (!is_done) {
+    const Status obstacle = context.parts.erase.obstacle();
+    if (!obstacle.ok()) json["waiting_for"] = obstacle.message();
+    json["drive_away"] = obstacle.code() == StatusCode::Unavailable;
+  }
+  return json;
+}
+
+Json amount_json(const erase::Amount& amount) {
+  return {{"readings", number_or_null(amount.readings)},
+          {"bytes", number_or_null(amount.bytes)},
+          {"first", time_or_null(amount.first_ns)},
+          {"last", time_or_null(amount.last_ns)}};
+}
+
+Result<Json> preview(HttpContext& context, const Call& call) {
+  EC_TRY(check_parameters(call, {"ns", "select", "owner", "from", "to"}));
+  EC_ASSIGN_OR_RETURN(const erase::EraseRequest request, request_of(context, call));
+  EC_ASSIGN_OR_RETURN(const erase::ErasePreview found,
+                      context.parts.erase.preview(call.principal(), request));
+  Json json = {{"devices", found.devices}, {"series", found.series}};
+  json.update(amount_json(found.amount));
+  json["everything"] = found.is_everything;
+  Json matched = Json::array();
+  for (const auto& each : found.matched) {
+    Json series = {{"namespace", each.entry.namespace_name},
+                   {"device", each.entry.device},
+                   {"sensor", each.entry.sensor}};
+    series.update(amount_json(each.amount));
+    matched.push_back(std::move(series));
+  }
+  json["matched"] = std::move(matched);
+  return json;
+}
+
+// What a glob makes everything there is needs `yes=true`.
+Result<erase::Certificate> begin(HttpContext& context, const Call& call) {
+  EC_TRY(check_parameters(call, {"ns", "select", "owner", "from", "to", "yes", "wait"}));
+  EC_ASSIGN_OR_RETURN(const erase::EraseRequest request, request_of(context, call));
+  EC_ASSIGN_OR_RETURN(const std::int64_t wait_ns, wait_parameter(call));
+  if (call.parameter("yes") != "true") {
+    EC_ASSIGN_OR_RETURN(const erase::ErasePreview found,
+                        context.parts.erase.preview(call.principal(), request));
+    if (found.is_everything)
+      return invalid_argument("this would erase all " + std::to_string(found.series) +
+                              " series there are; if that is meant, say yes=true");
+  }
+  EC_ASSIGN_OR_RETURN(const erase::Certificate begun,
+                      context.parts.erase.erase(call.principal(), request));
+  // What followers wait for and backups hold would keep its bytes.
+  context.parts.ingest.feed().clear();
+  context.moments.release_all();
+  context.parts.logger.info("erase", "erasure " + std::to_string(begun.number) + " of " +
+                                         std::to_string(begun.series) + " series, asked for by " +
+                                         call.principal().name);
+  return wait_for(context, begun.number, wait_ns);
+}
+
+void post_erase(HttpContext& context, Call& call) {
+  const auto certificate = begin(context, call);
+  if (!certificate.ok()) return call.answer_error(certificate.status());
+  call.answer_json(certificate->state == erase::ErasureState::Done ? 200 : 202,
+                   wire::dump(certificate_json(context, *certificate)));
+}
+
+// Who erased may look at the certificate by its number; the list is for administrators.
+Result<Json> certificates(HttpContext& context, const Call& call) {
+  EC_TRY(check_parameters(call, {"id", "wait", "ns", "device", "owner"}));
+  if (call.has("id")) {
+    const std::string text = call.parameter("id");
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size())
+      return invalid_argument("id is a number");
+    std::int64_t wait_ns = 0;
+    if (call.has("wait")) {
+      EC_ASSIGN_OR_RETURN(wait_ns, wait_parameter(call));
+    }
+    EC_ASSIGN_OR_RETURN(const erase::Certificate found, wait_for(context, number, wait_ns));
+    const Status administers = auth::authorize_administration(call.principal());
+    if (!administers.ok() && found.asked_by != call.principal().name) return administers;
+    return certificate_json(context, found);
+  }
+  EC_TRY(auth::authorize_administration(call.principal()));
+  std::optional<catalog::DeviceName> device;
+  if (call.has("device")) device = {namespace_parameter(call), call.parameter("device")};
+  EC_ASSIGN_OR_RETURN(
+      const std::vector<erase::Certificate> found,
+      context.parts.erase.certificates(device, call.parameter("owner"), kListedMax));
+  Json list = Json::array();
+  for (const erase::Certificate& each : found) list.push_back(certificate_json(context, each));
+  return Json{{"erasures", std::move(list)},
+              {"fences", context.parts.erase.fences().size()},
+              {"refused_readings", context.parts.erase.fences().refused_count()}};
+}
+
+const char* layer_name(FileLayer layer) {
+  switch (layer) {
+    case FileLayer::Metadata: return "metadata";
+    case FileLayer::Values: return "values";
+    case FileLayer::Log: break;
+  }
+  return "log";
+}
+
+Result<Json> where(HttpContext& context, const Call& call) {
+  EC_TRY(check_parameters(call, {"ns", "select"}));
+  EC_ASSIGN_OR_RETURN(const wire::Selector selector, selector_parameter(call));
+  EC_ASSIGN_OR_RETURN(
+      const query::Whereabouts found,
+      query::find_whereabouts(context.parts.engine, context.parts.catalog, context.parts.devices,
+                              call.principal(), namespace_parameter(call), selector));
+  const std::string& values = context.parts.settings.storage.values;
+  Json files = Json::array();
+  for (const query::Whereabouts::File& file : found.files) {
+    const std::size_t slash = file.share.path.rfind('/');
+    const std::string directory = file.share.path.substr(0, slash);
+    files.push_back({{"drive", directory == values ? "values" : "metadata"},
+                     {"directory", directory},
+                     {"file", file.share.path.substr(slash + 1)},
+                     {"layer", layer_name(file.share.layer)},
+                     {"bytes", file.share.bytes},
+                     {"file_bytes", file.share.file_bytes},
+                     {"locations", file.locations}});
+  }
+  return Json{{"devices", found.devices},
+              {"series", found.series},
+              {"bytes", found.bytes},
+              {"files", std::move(files)}};
+}
+
+}  // namespace
+
+void add_erase_routes(Router& router, HttpContext& context) {
+  using Function = Result<Json> (*)(HttpContext&, const Call&);
+  const auto get = [&](const char* path, Function function) {
+    router.add("GET", path, Effect::Reads, [&context, function](Call& call) {
+      const auto answer = function(context, call);
+      if (!answer.ok()) return call.answer_error(answer.status());
+      call.answer_json(200, wire::dump(*answer));
+    });
+  };
+  get(wire::routes::kErasePreview, preview);
+  get(wire::routes::kErasures, certificates);
+  get(wire::routes::kWhere, where);
+  router.add("POST", wire::routes::kErase, Effect::Changes,
+             [&context](Call& call) { post_erase(context, call); });
+}
+
+}  // namespace edgecase::http

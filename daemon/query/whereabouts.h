@@ -1,0 +1,36 @@
+// Which files hold what a selector matches, and how many bytes of it.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "auth/authorize.h"
+#include "catalog/catalog.h"
+#include "catalog/device_index.h"
+#include "edgecase/engine.h"
+#include "wire/selector.h"
+
+namespace edgecase::query {
+
+// More devices are looked up by namespace; then a file's locations are those of all of them.
+inline constexpr std::size_t kLocatedDevicesMax = 1000;
+
+struct Whereabouts {
+  struct File {
+    FileShare share;
+    std::set<std::string> locations;  // as said of the devices whose bytes it holds
+  };
+  std::uint64_t devices = 0, series = 0, bytes = 0;
+  std::vector<File> files;  // those with the most bytes first
+};
+
+// Of what the principal may read. Errors: NotAllowed; NotFound, when nothing matches; the engine's.
+Result<Whereabouts> find_whereabouts(Engine& engine, const catalog::Catalog& catalog,
+                                     const catalog::DeviceIndex& devices,
+                                     const auth::Principal& principal,
+                                     const std::string& namespace_name,
+                                     const wire::Selector& selector);
+
+}  // namespace edgecase::query

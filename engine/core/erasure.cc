@@ -1,0 +1,232 @@
+// Erased ranges: hidden from every snapshot at once, then removed from everything that holds their
+// bytes. engine/README.md, "Erasure".
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "core/engine_impl.h"
+#include "core/reader.h"
+#include "file/file_names.h"
+
+namespace edgecase::engine {
+namespace {
+
+constexpr std::int64_t kErasureSliceNs = 10'000'000;
+constexpr int kLogTurnsMax = 3;
+
+}  // namespace
+
+// Snapshots that are held know nothing of what is erased after them.
+void EngineImpl::hide_for_good(const RangeDelete& erased) {
+  MutexLock lock(mutex_);
+  erased_list_.push_back(erased);
+  erased_ = std::make_shared<const RangeDeletes>(erased_list_);
+  erased_list_ = erased_->newest();
+  has_erased_.store(true, std::memory_order_release);
+}
+
+void EngineImpl::forget_erased(SequenceNumber through) {
+  MutexLock lock(mutex_);
+  std::erase_if(erased_list_, [&](const RangeDelete& each) { return each.sequence <= through; });
+  erased_ = erased_list_.empty() ? nullptr : std::make_shared<const RangeDeletes>(erased_list_);
+  has_erased_.store(!erased_list_.empty(), std::memory_order_release);
+}
+
+// What memtables hold counts from the moment it was written.
+std::uint64_t EngineImpl::pending_erasures() const {
+  std::vector<RangeDelete> all = versions_->state().erasures;
+  MutexLock lock(mutex_);
+  all.insert(all.end(), erased_list_.begin(), erased_list_.end());
+  return RangeDeletes(all).newest().size();
+}
+
+std::uint64_t EngineImpl::overwritten_bytes() const {
+  return remover_.overwritten_bytes() + log_overwritten_bytes_.load();
+}
+
+// The leader's. What is newer than `through` is to lie in no segment that holds what is older, nor
+// beside it in a memtable; and segments whose records are in tables come free. A log at its limit
+// may need it twice.
+Status EngineImpl::turn_log(SequenceNumber through) {
+  if (wal_->current_holds(through)) {
+    EC_TRY(rotate_memtable());
+    const Status started = start_segment(0);
+    if (!started.ok() && started.code() != StatusCode::Busy) return started;
+  }
+  {
+    // A flush that runs releases them itself.
+    MutexLock lock(mutex_);
+    if (!view_->immutables.empty()) return ok();
+  }
+  return release_flushed_wal().status();
+}
+
+Status EngineImpl::overwrite_free_log(SequenceNumber through) {
+  EC_ASSIGN_OR_RETURN(const std::uint64_t bytes, wal_->overwrite_free(through));
+  log_overwritten_bytes_.fetch_add(bytes);
+  return ok();
+}
+
+// Everything up to `through` in tables, and no longer in the log but in slots that are free. What
+// is left of that the compaction lane does.
+Status EngineImpl::flush_log(SequenceNumber through) {
+  EC_TRY(flush());
+  for (int turn = 0; turn < kLogTurnsMax && wal_->current_holds(through); ++turn) {
+    EC_TRY(overwrite_free_log(through));
+    Writer writer;
+    MutexLock lock(mutex_);
+    writers_.push_back(&writer);
+    wait_for_turn(writer);
+    lock.unlock();
+    const Status turned = turn_log(through);
+    lock.lock();
+    writers_.pop_front();
+    wake_next();
+    lock.unlock();
+    EC_TRY(turned);
+    EC_TRY(flush());
+  }
+  return ok();
+}
+
+// On the compaction lane: leads for a moment, as try_heal() does, but waits for nobody.
+Status EngineImpl::try_turn_log(SequenceNumber through) {
+  Writer writer;
+  {
+    MutexLock lock(mutex_);
+    if (!writers_.empty() || view_->immutables.size() > 1) return ok();
+    writers_.push_back(&writer);
+  }
+  const Status turned = wal_failing_.load(std::memory_order_acquire) ? ok() : turn_log(through);
+  MutexLock lock(mutex_);
+  writers_.pop_front();
+  wake_next();
+  return turned;
+}
+
+Result<bool> EngineImpl::finish_erasure(SequenceNumber through) {
+  EC_TRY(overwrite_free_log(through));
+  for (int turn = 0; turn < kLogTurnsMax && wal_->holds(through); ++turn) {
+    EC_TRY(try_turn_log(through));
+    EC_TRY(overwrite_free_log(through));
+  }
+  if (wal_->holds(through)) return false;
+  {
+    MutexLock lock(mutex_);
+    const bool held =
+        std::any_of(retired_memtables_.begin(), retired_memtables_.end(), [&](const auto& retired) {
+          const std::shared_ptr<const Memtable> memtable = retired.lock();
+          return memtable != nullptr && memtable->first_sequence() <= through;
+        });
+    if (held) return false;
+  }
+  EC_TRY(versions_->finish_erasures(through));
+  forget_erased(through);
+  return true;
+}
+
+Result<ErasureReport> EngineImpl::erase() {
+  const ErasureStats before = compactor_->erasure_stats();
+  const std::uint64_t overwritten_before = overwritten_bytes();
+  const std::uint64_t removed_before = remover_.removed_files();
+  SequenceNumber through = 0;
+  {
+    MutexLock lock(mutex_);
+    through = visible_;
+  }
+  ErasureReport report;
+  report.ranges = pending_erasures();
+  if (report.ranges == 0 && !versions_->has_erasures()) return report;
+  EC_TRY(flush_log(through));
+  compactor_->erase_now();
+  EC_TRY(wait_for_erasure(through, before.failures));
+  report.rewritten_bytes = compactor_->erasure_stats().rewritten_bytes - before.rewritten_bytes;
+  report.overwritten_bytes = overwritten_bytes() - overwritten_before;
+  report.removed_files = remover_.removed_files() - removed_before;
+  return report;
+}
+
+Status EngineImpl::wait_for_erasure(SequenceNumber through, std::uint64_t failures_before) {
+  const std::int64_t wait_max_ns = std::int64_t{options_.erasure_wait_ms} * 1'000'000;
+  std::int64_t waited_ns = 0;
+  const auto is_pending = [&] {
+    const std::vector<RangeDelete> pending = versions_->state().erasures;
+    return versions_->has_erasures() &&
+           (pending.empty() || std::any_of(pending.begin(), pending.end(), [&](const auto& each) {
+              return each.sequence <= through;
+            }));
+  };
+  while (is_pending()) {
+    if (environment_.executor.run_one()) continue;
+    if (compactor_->erasure_stats().failures != failures_before)
+      return compactor_->erasure_failure();
+    if (!is_pending()) break;
+    if (compactor_->erasure_is_held() && waited_ns >= wait_max_ns)
+      return busy("a snapshot or an iterator holds what was erased; it is removed when that goes");
+    MutexLock lock(mutex_);
+    static_cast<void>(pace_.wait_for(mutex_, kErasureSliceNs));
+    waited_ns = compactor_->erasure_is_held() ? waited_ns + kErasureSliceNs : 0;
+    lock.unlock();
+    if (!compactor_->erasure_is_asked()) compactor_->erase_now();
+  }
+  return ok();
+}
+
+namespace {
+
+// What memtables hold lies in the log: in the first segment that ends behind it.
+void add_log_shares(const VisibleView& at, const FullKeyRange& range,
+                    const std::vector<Wal::File>& log, std::vector<FileShare>& files) {
+  std::map<std::string, FileShare> shares;
+  std::vector<std::shared_ptr<const Memtable>> memtables{at.view->active};
+  memtables.insert(memtables.end(), at.view->immutables.begin(), at.view->immutables.end());
+  for (const auto& memtable : memtables) {
+    const auto entries =
+        Memtable::cursor(memtable, range.lower, range.upper, Direction::Forward, at.visible);
+    for (; entries->valid() && entries->load().ok(); entries->next()) {
+      const auto segment = std::find_if(log.begin(), log.end(), [&](const Wal::File& file) {
+        return entries->sequence() <= file.last_sequence;
+      });
+      if (segment == log.end()) continue;
+      FileShare& share = shares[segment->path];
+      share.path = segment->path;
+      share.layer = FileLayer::Log;
+      share.bytes += user_key_of(entries->full_key()).size() + entries->value().size();
+      share.file_bytes = segment->bytes;
+    }
+  }
+  for (auto& [path, share] : shares) files.push_back(std::move(share));
+}
+
+}  // namespace
+
+Result<std::vector<FileShare>> EngineImpl::locate(NamespaceId namespace_id, const KeyRange& range) {
+  EC_TRY(check_readable(namespace_id));
+  const FullKeyRange wanted = full_key_range(namespace_id, range);
+  std::vector<FileShare> files;
+  if (wanted.empty()) return files;
+  const std::vector<Wal::File> log = wal_->files();
+  const VisibleView at = visible_view();
+  const Version& version = *at.view->version;
+  auto shares = shares_of_range(version, *tables_, wanted);
+  if (!shares.ok()) return explain_read_failure(shares.status());
+  for (const TablePointer& table : version.tables) {
+    const auto share = shares->metadata.find(table->number);
+    if (share == shares->metadata.end()) continue;
+    files.push_back({metadata_table_path(options_.metadata_directory, table->number),
+                     FileLayer::Metadata, share->second, table->size_bytes});
+  }
+  for (const auto& [number, bytes] : shares->values) {
+    const ValueFileMetadata& file = version.value_files.at(number);
+    files.push_back({value_table_path(options_.metadata_directory, options_.values_directory,
+                                      file.placement, number),
+                     FileLayer::Values, bytes, file.size_bytes});
+  }
+  add_log_shares(at, wanted, log, files);
+  std::stable_sort(files.begin(), files.end(),
+                   [](const FileShare& a, const FileShare& b) { return a.bytes > b.bytes; });
+  return files;
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,147 @@
+// /api/v1/erase, /api/v1/erasures and /api/v1/where, over the wire.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "daemon/http/http_fixture.h"
+
+namespace edgecase::http {
+namespace {
+
+using test::Answer;
+using test::ServerFixture;
+using Json = nlohmann::json;
+
+void write(ServerFixture& f, const std::string& device, int count) {
+  std::string lines;
+  for (int i = 0; i < count; ++i)
+    lines += "m,device=" + device + " value=" + std::to_string(i) + " " + std::to_string(1000 + i) +
+             "\n";
+  REQUIRE(f.ask("POST", "/write?db=default&precision=s", lines).status == 204);
+}
+
+}  // namespace
+
+TEST_CASE("an erasure is previewed, done, certified, and holds against redelivery") {
+  ServerFixture f;
+  write(f, "kitchen", 10);
+  write(f, "cellar", 5);
+  Answer answer = f.ask("GET", "/api/v1/erase/preview?select=kitchen");
+  REQUIRE(answer.status == 200);
+  Json json = Json::parse(answer.body);
+  CHECK(json["readings"] == 10);
+  CHECK(json["devices"] == 1);
+  CHECK(json["everything"] == false);
+  CHECK(json["first"] == "1970-01-01T00:16:40.000000000Z");
+  CHECK(json["matched"][0]["device"] == "kitchen");
+
+  answer = f.ask("POST", "/api/v1/erase?select=kitchen");
+  REQUIRE(answer.status == 200);
+  json = Json::parse(answer.body);
+  CHECK(json["state"] == "done");
+  CHECK(json["level"] == "physical");
+  CHECK(json["readings"] == 10);
+  CHECK(answer.body.find("kitchen") == std::string::npos);
+  CHECK(f.ask("POST", "/api/v1/erase?select=kitchen").status == 404);
+  const std::string id = std::to_string(json["id"].get<int>());
+  CHECK(Json::parse(f.ask("GET", "/api/v1/erasures?id=" + id).body) == json);
+  CHECK(f.ask("GET", "/api/v1/erasures?id=99").status == 404);
+  json = Json::parse(f.ask("GET", "/api/v1/erasures?device=kitchen").body);
+  CHECK(json["erasures"].size() == 1);
+  CHECK(Json::parse(f.ask("GET", "/api/v1/erasures?device=cellar").body)["erasures"].empty());
+
+  // Redelivered: what lies in erased times is named and left out, the rest is stored.
+  answer = f.ask("POST", "/write?db=default&precision=s",
+                 "m,device=kitchen value=1 1000\nm,device=cellar value=1 2000\n");
+  CHECK(answer.status == 400);
+  json = Json::parse(answer.body);
+  CHECK(json["stored"] == 1);
+  CHECK(json["rejected"] == 1);
+  CHECK(json["message"].get<std::string>().find("erased") != std::string::npos);
+  answer = f.ask("POST", "/api/v1/readings",
+                 R"([{"device":"kitchen","sensor":"m","time":1000,"value":1}])");
+  CHECK(answer.status == 400);
+  CHECK(Json::parse(answer.body)["stored"] == 0);
+  CHECK(f.ask("PUT", "/api/v1/blob/default/kitchen/m?time=@1000", "x").status == 400);
+  CHECK(f.ask("PUT", "/api/v1/blob/default/kitchen/m", "x").status == 201);
+  json = Json::parse(f.ask("GET", "/api/v1/erasures").body);
+  CHECK(json["refused_readings"] == 3);
+  CHECK(json["fences"] == 1);
+}
+
+TEST_CASE("everything is erased only where that is said twice") {
+  ServerFixture f;
+  write(f, "kitchen", 2);
+  write(f, "cellar", 2);
+  Answer answer = f.ask("POST", "/api/v1/erase?select=*/*");
+  CHECK(answer.status == 400);
+  CHECK(answer.body.find("yes=true") != std::string::npos);
+  CHECK(f.ask("POST", "/api/v1/erase?select=*/*&yes=true").status == 200);
+  CHECK(f.stored() == "");
+}
+
+TEST_CASE("while the values drive is away the answer is 202, and the certificate follows") {
+  ServerFixture f;
+  write(f, "kitchen", 2);
+  f.engine.fail_erasures(unavailable("the values drive is away"));
+  Answer answer = f.ask("POST", "/api/v1/erase?select=kitchen&wait=60s");
+  CHECK(answer.status == 202);
+  Json json = Json::parse(answer.body);
+  CHECK(json["state"] == "pending");
+  CHECK(json["level"] == "logical");
+  CHECK(json["drive_away"] == true);
+  CHECK(json["waiting_for"] == "the values drive is away");
+  CHECK(f.stored() == "");
+  f.engine.fail_erasures(ok());
+  CHECK(f.erase->drain().ok());
+  const std::string path = "/api/v1/erasures?id=" + std::to_string(json["id"].get<int>());
+  json = Json::parse(f.ask("GET", path).body);
+  CHECK(json["state"] == "done");
+}
+
+TEST_CASE("requests for erasure that mean nothing are refused") {
+  ServerFixture f;
+  write(f, "kitchen", 2);
+  for (const char* query : {"", "?select=kitchen&owner=x", "?select=a/b/c",
+                            "?select=kitchen&from=yesterday", "?select=kitchen&from=@20&to=@20",
+                            "?select=kitchen&form=@1", "?owner=a/b", "?select=kitchen&wait=soon"}) {
+    CAPTURE(query);
+    CHECK(f.ask("POST", std::string("/api/v1/erase") + query).status == 400);
+  }
+  CHECK(f.ask("POST", "/api/v1/erase?ns=nowhere&select=x").status == 404);
+  CHECK(f.ask("POST", "/api/v1/erase?owner=nobody").status == 404);
+  CHECK(f.ask("POST", "/api/v1/erase?ns=_tokens&select=x").status == 403);
+  CHECK(f.ask("GET", "/api/v1/erase?select=kitchen").status == 405);
+  CHECK(f.ask("GET", "/api/v1/erasures?id=x").status == 400);
+  CHECK(f.ask("GET", "/api/v1/where?select=nothing").status == 404);
+  CHECK(f.ask("GET", "/api/v1/where?select=kitchen").status == 200);
+}
+
+TEST_CASE("erasing needs a token's erase scope, the list of certificates an administrator") {
+  ServerFixture f;
+  write(f, "kitchen", 2);
+  write(f, "cellar", 2);
+  const auto over_socket = [&f](const std::string& query) {
+    auto client = test::Client::over_unix(f.settings.http.socket);
+    const Answer answer = client.ask("POST", "/api/v1/tokens?" + query);
+    REQUIRE(answer.status == 201);
+    return "Authorization: Bearer " + Json::parse(answer.body)["token"].get<std::string>() + "\r\n";
+  };
+  const std::string reads = over_socket("read=*/*");
+  const std::string erases = over_socket("erase=kitchen/*");
+  const std::string path = "/api/v1/erase?select=kitchen";
+  CHECK(f.ask("POST", path).status == 401);
+  CHECK(f.ask("POST", path, "", reads).status == 403);
+  CHECK(f.ask("GET", "/api/v1/erase/preview?select=kitchen", "", reads).status == 403);
+  CHECK(f.ask("POST", "/api/v1/erase?select=cellar", "", erases).status == 403);
+  const Answer answer = f.ask("POST", path, "", erases);
+  CHECK(answer.status == 200);
+  const std::string id = std::to_string(Json::parse(answer.body)["id"].get<int>());
+  CHECK(f.ask("GET", "/api/v1/erasures?id=" + id, "", erases).status == 200);
+  CHECK(f.ask("GET", "/api/v1/erasures?id=" + id, "", reads).status == 403);
+  CHECK(f.ask("GET", "/api/v1/erasures", "", erases).status == 403);
+  CHECK(f.ask("GET", "/api/v1/where?select=cellar", "", erases).status == 403);
+  CHECK(f.ask("GET", "/api/v1/where?select=cellar", "", reads).status == 200);
+}
+
+}  // namespace edgecase::http
