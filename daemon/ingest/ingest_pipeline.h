@@ -17,6 +17,14 @@
 
 namespace edgecase::ingest {
 
+// Who brought the readings from this one on, up to the next author's, for the audit log: where that
+// is not the batch's principal.
+struct Author {
+  std::size_t first_reading = 0;
+  std::string_view name;   // as a principal's
+  std::string_view token;  // its id; empty: none
+};
+
 class IngestPipeline {
  public:
   // `retention` may be null: then nothing expires. `audit` may: then nothing is recorded. All
@@ -33,8 +41,8 @@ class IngestPipeline {
   // Readings without a time get the time of arrival: one a batch, but never twice the same for one
   // series, within the batch or between batches, though the clock stands still. Errors:
   // InvalidArgument (a bad name or value: names reading and reason), Busy / OutOfSpace / IoError /
-  // Unavailable (try again later), NotAllowed. An empty batch is Ok.
-  Status ingest(const auth::AuthorizedBatch& batch);
+  // Unavailable (try again later), NotAllowed. An empty batch is Ok. `authors` are in order.
+  Status ingest(const auth::AuthorizedBatch& batch, std::span<const Author> authors = {});
 
   // Whether ingest() would refuse the batch for what is in it: a value, a name, a limit of the
   // catalog. Writes nothing. Errors: InvalidArgument, Busy, the engine's (a new namespace).
@@ -62,8 +70,9 @@ class IngestPipeline {
   struct Resolved {
     const std::vector<catalog::SeriesId>& ids;
     const catalog::CatalogAdditions& additions;
+    std::span<const Author> authors;
   };
-  Status store(const auth::AuthorizedBatch& batch);
+  Status store(const auth::AuthorizedBatch& batch, std::span<const Author> authors);
   Status write(const auth::AuthorizedBatch& batch, const std::vector<std::int64_t>& times,
                const Resolved& resolved);
   Status write_recorded(const auth::AuthorizedBatch& batch, const Resolved& resolved,
