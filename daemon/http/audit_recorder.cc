@@ -81,7 +81,7 @@ Audited audited(const Call& call, Effect effect) {
   return {operation, effect == Effect::Changes ? Kind::Change : Kind::Free};
 }
 
-// Of purposes, times, durations and ids of tokens; longer or other texts are left out.
+// Purposes, times, durations and ids of tokens; longer or other texts are left out.
 constexpr std::string_view kPlain = "0123456789abcdefghijklmnopqrstuvwxyzTZ:.+-@_,";
 constexpr std::size_t kPlainMaxBytes = 40;
 
@@ -107,38 +107,59 @@ void describe_blob(const audit::Pseudonyms& pseudonyms, std::string_view path,
   pseudonyms.describe(record.namespace_name, one, record);
 }
 
-// Parameters by what they may hold: names become pseudonyms, what is no name stays, values and
-// everything that is not known here is left out.
+// What a parameter may hold, and how that stands in a record.
+enum class Holds : unsigned char { Namespace, Selector, Device, Personal, Plain };
+struct ParameterRow {
+  std::string_view name;
+  Holds holds;
+};
+constexpr std::array kParameters = {
+    ParameterRow{"name", Holds::Namespace},   ParameterRow{"db", Holds::Namespace},
+    ParameterRow{"bucket", Holds::Namespace}, ParameterRow{"select", Holds::Selector},
+    ParameterRow{"device", Holds::Device},    ParameterRow{"owner", Holds::Personal},
+    ParameterRow{"label", Holds::Personal},   ParameterRow{"location", Holds::Personal},
+    ParameterRow{"purpose", Holds::Plain},    ParameterRow{"object", Holds::Plain},
+    ParameterRow{"id", Holds::Plain},         ParameterRow{"keep", Holds::Plain},
+    ParameterRow{"from", Holds::Plain},       ParameterRow{"to", Holds::Plain},
+    ParameterRow{"expires", Holds::Plain},    ParameterRow{"after", Holds::Plain}};
+
+void describe(const audit::Pseudonyms& pseudonyms, std::string_view wanted, const ParameterRow& row,
+              const std::string& text, audit::Record& record) {
+  switch (row.holds) {
+    case Holds::Namespace: record.namespace_name = text; return;
+    case Holds::Selector: {
+      const auto selector = wire::parse_selector(text);
+      if (selector.ok()) pseudonyms.describe(wanted, *selector, record);
+      return;
+    }
+    case Holds::Device: return pseudonyms.describe(wanted, {wire::escape_name(text), "*"}, record);
+    case Holds::Personal:
+      return add_detail(std::string(row.name) + " " + pseudonyms.of_text(row.name, text), record);
+    case Holds::Plain:
+      if (text.empty() || text.size() > kPlainMaxBytes) return;
+      if (text.find_first_not_of(kPlain) != std::string::npos) return;
+      return add_detail(std::string(row.name) + " " + text, record);
+  }
+}
+
+// Names become pseudonyms, what is no name stays; values, and parameters that are not known here,
+// are left out.
 void describe(const audit::Pseudonyms& pseudonyms, const Call& call, audit::Record& record) {
   if (call.request.path.starts_with(routes::kBlob)) {
     return describe_blob(pseudonyms, call.request.path, record);
   }
   const std::string wanted = namespace_parameter(call);
   record.namespace_name = wanted.empty() ? "*" : wanted;
-  if (call.has("name")) record.namespace_name = call.parameter("name");
-  if (call.has("db")) record.namespace_name = call.parameter("db");
-  if (call.has("bucket")) record.namespace_name = call.parameter("bucket");
-  if (call.has("select")) {
-    const auto selector = selector_parameter(call);
-    if (selector.ok()) pseudonyms.describe(wanted, *selector, record);
-  }
-  if (call.has("device")) {
-    const wire::Selector one{wire::escape_name(call.parameter("device")), "*"};
-    pseudonyms.describe(wanted, one, record);
-  }
-  for (const char* name : {"owner", "label", "location"}) {
-    if (!call.has(name)) continue;
-    add_detail(std::string(name) + " " + pseudonyms.of_text(name, call.parameter(name)), record);
-    // Who asks by these reaches devices that are not named.
-    record.reaches_more = record.reaches_more || record.targets.empty();
-  }
-  for (const char* name : {"purpose", "object", "id", "keep", "from", "to", "expires", "after"}) {
-    const std::string text = call.parameter(name);
-    if (text.empty() || text.size() > kPlainMaxBytes) continue;
-    if (text.find_first_not_of(kPlain) == std::string::npos) {
-      add_detail(std::string(name) + " " + text, record);
+  bool is_filtered = false;
+  for (const auto& [name, text] : call.request.params) {
+    for (const ParameterRow& row : kParameters) {
+      if (row.name != name) continue;
+      describe(pseudonyms, wanted, row, text, record);
+      is_filtered = is_filtered || row.holds == Holds::Personal;
     }
   }
+  // Who asks by owner or label reaches devices that are not named.
+  if (is_filtered && record.targets.empty()) record.reaches_more = true;
 }
 
 audit::Record record_of_call(audit::AuditLog& log, const Call& call, const Audited& what) {

@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <unordered_map>
+#include <utility>
 
 #include "wire/reading_key.h"
 
@@ -31,40 +33,65 @@ Status check_values(const std::vector<wire::Reading>& readings) {
 
 constexpr std::string_view kOperation = "ingest";
 
-// One for up to audit::kTargetsMax devices of one namespace.
-std::vector<audit::Record> records_of(audit::AuditLog& log, const auth::Principal& principal,
-                                      const std::vector<wire::Reading>& readings,
-                                      const std::vector<catalog::SeriesId>& ids) {
-  struct Run {
-    NamespaceId namespace_id;
-    std::uint32_t device;
-    std::size_t first;
-    std::uint64_t count;
-  };
-  const auto device_of = [](const Run& run) { return std::pair(run.namespace_id, run.device); };
+// Readings of one device, by one author, side by side.
+struct Run {
+  std::size_t author;  // 0: the batch's principal; else behind that many authors
+  NamespaceId namespace_id;
+  std::uint32_t device;
+  std::size_t first;
+  std::uint64_t count;
+
+  auto device_and_author() const { return std::tuple(author, namespace_id, device); }
+};
+
+// The same author may come several times, between others.
+std::vector<Run> runs_of(const std::vector<catalog::SeriesId>& ids,
+                         std::span<const Author> authors) {
+  std::unordered_map<std::string_view, std::size_t> numbers;
   std::vector<Run> runs;
-  for (std::size_t i = 0; i < readings.size(); ++i) {
-    const Run next{ids[i].namespace_id, ids[i].device, i, 1};
-    if (!runs.empty() && device_of(runs.back()) == device_of(next)) {
+  std::size_t next_author = 0, author = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    while (next_author < authors.size() && authors[next_author].first_reading <= i) {
+      const std::string_view name = authors[next_author++].name;
+      author = numbers.try_emplace(name, next_author).first->second;
+    }
+    const Run next{author, ids[i].namespace_id, ids[i].device, i, 1};
+    if (!runs.empty() && runs.back().device_and_author() == next.device_and_author()) {
       ++runs.back().count;
     } else {
       runs.push_back(next);
     }
   }
-  std::sort(runs.begin(), runs.end(),
-            [&device_of](const Run& a, const Run& b) { return device_of(a) < device_of(b); });
+  return runs;
+}
+
+// One for up to audit::kTargetsMax devices of one namespace and one author.
+std::vector<audit::Record> records_of(audit::AuditLog& log, const Incoming& incoming,
+                                      const std::vector<catalog::SeriesId>& ids) {
+  const std::span<const Author> authors = incoming.authors;
+  std::vector<Run> runs = runs_of(ids, authors);
+  std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
+    return a.device_and_author() < b.device_and_author();
+  });
   std::vector<audit::Record> records;
   const Run* last = nullptr;
   for (const Run& run : runs) {
-    const wire::Reading& reading = readings[run.first];
-    if (last == nullptr || last->namespace_id != run.namespace_id ||
-        (records.back().targets.size() == audit::kTargetsMax && last->device != run.device)) {
-      records.push_back(audit::record_of(kOperation, principal));
-      records.back().namespace_name = reading.namespace_name;
-    } else if (last->device == run.device) {
+    const wire::Reading& reading = incoming.readings[run.first];
+    const bool is_same = last != nullptr && last->device_and_author() == run.device_and_author();
+    if (is_same) {
       records.back().targets.back().count += run.count;
       records.back().count += run.count;
       continue;
+    }
+    if (last == nullptr || last->author != run.author || last->namespace_id != run.namespace_id ||
+        records.back().targets.size() == audit::kTargetsMax) {
+      audit::Record& record =
+          records.emplace_back(audit::record_of(kOperation, incoming.principal));
+      record.namespace_name = reading.namespace_name;
+      if (run.author > 0) {
+        record.actor = authors[run.author - 1].name;
+        record.token = authors[run.author - 1].token;
+      }
     }
     last = &run;
     records.back().targets.push_back(
@@ -90,11 +117,12 @@ IngestPipeline::IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock&
       fences_(fences),
       feed_(clock) {}
 
-Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch, std::uint64_t* refused) {
+Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch, std::uint64_t* refused,
+                              std::span<const Author> authors) {
   const std::vector<wire::Reading>& readings = batch.batch().readings;
   if (readings.empty()) return ok();
   std::uint64_t erased = 0;
-  Status status = store_allowed({batch.principal(), readings}, erased);
+  Status status = store_allowed({batch.principal(), readings, authors}, erased);
   if (refused != nullptr) *refused = erased;
   if (status.ok()) {
     batches_.fetch_add(1, std::memory_order_relaxed);
@@ -138,9 +166,18 @@ Status IngestPipeline::store_allowed(const Incoming& incoming, std::uint64_t& re
   if (is_refused.empty()) return store(incoming);
   EC_TRY(check_values(readings));
   std::vector<wire::Reading> allowed;
-  for (std::size_t i = 0; i < readings.size(); ++i)
+  std::vector<Author> authors;
+  std::size_t next_author = 0;
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    for (;
+         next_author < incoming.authors.size() && incoming.authors[next_author].first_reading <= i;
+         ++next_author) {
+      authors.push_back(incoming.authors[next_author]);
+      authors.back().first_reading = allowed.size();
+    }
     if (!is_refused[i]) allowed.push_back(readings[i]);
-  if (!allowed.empty()) EC_TRY(store({incoming.principal, allowed}));
+  }
+  if (!allowed.empty()) EC_TRY(store({incoming.principal, allowed, authors}));
   refused = readings.size() - allowed.size();
   fences_->count_refused(refused);
   return ok();
@@ -217,8 +254,7 @@ Status IngestPipeline::write(const Incoming& incoming, const std::vector<std::in
 // The records wait when the commit begins, and are in its sync.
 Status IngestPipeline::write_recorded(const Incoming& incoming, const Resolved& resolved,
                                       const WriteBatch& piece) {
-  std::vector<audit::Record> records =
-      records_of(*audit_, incoming.principal, incoming.readings, resolved.ids);
+  std::vector<audit::Record> records = records_of(*audit_, incoming, resolved.ids);
   EC_ASSIGN_OR_RETURN(const audit::Ticket ticket, audit_->append(std::move(records)));
   const Status written = engine_.write(piece, Durability::Sync);
   if (!written.ok()) {

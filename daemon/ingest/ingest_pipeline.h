@@ -19,6 +19,21 @@
 
 namespace edgecase::ingest {
 
+// Who brought the readings from this one on, up to the next author's, for the audit log: where that
+// is not the batch's principal.
+struct Author {
+  std::size_t first_reading = 0;
+  std::string_view name;   // as a principal's
+  std::string_view token;  // its id; empty: none
+};
+
+// What is to be stored. Borrows all of it.
+struct Incoming {
+  const auth::Principal& principal;
+  const std::vector<wire::Reading>& readings;
+  std::span<const Author> authors;
+};
+
 class IngestPipeline {
  public:
   // `retention` may be null: then nothing expires. `audit` may: then nothing is recorded; `fences`
@@ -39,7 +54,9 @@ class IngestPipeline {
   // Unavailable (try again later), NotAllowed. An empty batch is Ok.
   //
   // Readings with a time that was erased are not stored; `refused`, where given, says how many.
-  Status ingest(const auth::AuthorizedBatch& batch, std::uint64_t* refused = nullptr);
+  // `authors` are in order.
+  Status ingest(const auth::AuthorizedBatch& batch, std::uint64_t* refused = nullptr,
+                std::span<const Author> authors = {});
 
   // Whether ingest() would refuse the batch for what is in it: a value, a name, a limit of the
   // catalog. Writes nothing. Errors: InvalidArgument, Busy, the engine's (a new namespace).
@@ -67,10 +84,6 @@ class IngestPipeline {
 
  private:
   Status introduce(const std::vector<wire::Reading>& readings);
-  struct Incoming {
-    const auth::Principal& principal;
-    const std::vector<wire::Reading>& readings;
-  };
   struct Resolved {
     const std::vector<catalog::SeriesId>& ids;
     const catalog::CatalogAdditions& additions;

@@ -121,6 +121,7 @@ class AuditFlow(unittest.TestCase):
         stored = [r for r in self.records("--device", "kitchen") if r["operation"] == "ingest"]
         self.assertEqual(len(stored), 1)
         self.assertEqual(stored[0]["devices"][0]["device"], "kitchen")
+        self.assertEqual(stored[0]["token"], token[4:14])
         self.assertIn("denied", [r["result"] for r in self.records("--device", "shed")])
         self.assertNotIn(token, json.dumps(self.records()))
 

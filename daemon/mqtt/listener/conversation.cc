@@ -350,7 +350,8 @@ void Conversation::on_oversized(MessageGroup& group) {
 void Conversation::take_message(const PublishPacket& packet, MessageGroup& group) {
   const IncomingPublish message{
       connection_,      session_,   packet.topic,     packet.payload,
-      packet.packet_id, packet.qos, packet.duplicate, principal_.grant ? &principal_ : nullptr};
+      packet.packet_id, packet.qos, packet.duplicate, principal_.grant ? &principal_ : nullptr,
+      &principal_};
   std::uint64_t hash = 0;
   if (packet.qos == 1) {
     ++waiting_qos1_;

@@ -25,6 +25,14 @@ ReasonCode reason_of(const Status& status) {
   }
 }
 
+// Whoever publishes many messages in a row is named once.
+void add_author(const GroupMessage& message, std::size_t first_reading,
+                std::vector<ingest::Author>& authors) {
+  if (message.publisher.empty()) return;
+  if (!authors.empty() && authors.back().name == message.publisher) return;
+  authors.push_back({first_reading, message.publisher, message.token});
+}
+
 }  // namespace
 
 MessageCommitter::MessageCommitter(ingest::IngestPipeline& pipeline, RejectedMessages& rejected,
@@ -123,17 +131,23 @@ bool MessageCommitter::commit(MessageGroup& group) {
 }
 
 bool MessageCommitter::store(MessageGroup& group) {
-  Status status = persist([&] { return hand_over(Step::Ingest, group.batch()); });
+  std::vector<ingest::Author> authors;
+  for (const GroupMessage& message : group.messages()) {
+    if (message.readings > 0) add_author(message, message.first_reading, authors);
+  }
+  Status status = persist([&] { return hand_over(Step::Ingest, group.batch(), authors); });
   // Once is enough, unless a namespace is dropped at that moment.
   for (int round = 0; round < kSiftRoundsMax && !status.ok(); ++round) {
     if (may_succeed_later(status)) return false;
     sift(group, group.messages());
     wire::ReadingBatch good;
+    authors.clear();
     for (const GroupMessage& message : group.messages()) {
+      if (message.readings > 0) add_author(message, good.readings.size(), authors);
       const auto first = group.batch().readings.begin() + message.first_reading;
       good.readings.insert(good.readings.end(), first, first + message.readings);
     }
-    status = persist([&] { return hand_over(Step::Ingest, good); });
+    status = persist([&] { return hand_over(Step::Ingest, good, authors); });
   }
   if (status.ok()) return true;
   if (may_succeed_later(status)) return false;
@@ -151,7 +165,7 @@ void MessageCommitter::sift(MessageGroup& group, std::span<GroupMessage> message
     const auto first = begin + message.first_reading;
     part.readings.insert(part.readings.end(), first, first + message.readings);
   }
-  const Status status = hand_over(Step::Check, part);
+  const Status status = hand_over(Step::Check, part, {});
   if (status.ok() || may_succeed_later(status)) return;
   if (messages.size() == 1) return reject(group, messages.front(), status);
   const std::size_t half = messages.size() / 2;
@@ -186,10 +200,11 @@ bool MessageCommitter::keep_rejected(MessageGroup& group) {
   return true;
 }
 
-Status MessageCommitter::hand_over(Step step, const wire::ReadingBatch& batch) {
+Status MessageCommitter::hand_over(Step step, const wire::ReadingBatch& batch,
+                                   std::span<const ingest::Author> authors) {
   EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
                       auth::authorize_write(listener_principal(), batch));
-  return step == Step::Check ? pipeline_.check(authorized) : pipeline_.ingest(authorized);
+  return step == Step::Check ? pipeline_.check(authorized) : pipeline_.ingest(authorized, nullptr, authors);
 }
 
 // Tries until it works, cannot work, or the committer stops.

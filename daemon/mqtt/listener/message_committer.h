@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -53,7 +54,8 @@ class MessageCommitter {
   static void reject(MessageGroup& group, GroupMessage& message, const Status& status);
   bool keep_rejected(MessageGroup& group);
   enum class Step : std::uint8_t { Check, Ingest };
-  Status hand_over(Step step, const wire::ReadingBatch& batch);
+  Status hand_over(Step step, const wire::ReadingBatch& batch,
+                   std::span<const ingest::Author> authors);
   template <typename Attempt>
   Status persist(Attempt attempt);
   bool wait_before_retry(const Status& status, std::int64_t since_ns, std::int64_t pause_ns);

@@ -18,6 +18,16 @@ GroupMessage& MessageGroup::append(const IncomingPublish& message) {
   added.packet_id = message.packet_id;
   added.qos = message.qos;
   added.first_reading = static_cast<std::uint32_t>(batch_.readings.size());
+  if (message.publisher == nullptr) return added;
+  const auth::Principal& publisher = *message.publisher;
+  if (messages_.size() > 1 && messages_[messages_.size() - 2].publisher == publisher.name) {
+    added.publisher = messages_[messages_.size() - 2].publisher;
+    added.token = messages_[messages_.size() - 2].token;
+    return added;
+  }
+  bytes_ += publisher.name.size();
+  added.publisher = batch_.keep(publisher.name);
+  if (publisher.grant) added.token = batch_.keep(publisher.grant->token_id);
   return added;
 }
 

@@ -23,6 +23,8 @@ struct GroupMessage {
   std::string_view topic;
   std::string_view payload;
   std::string_view reason_text;  // why it was kept as rejected
+  std::string_view publisher;    // a principal's name
+  std::string_view token;        // its id
   std::uint32_t first_reading = 0;
   std::uint32_t readings = 0;
   std::uint16_t packet_id = 0;
@@ -39,6 +41,7 @@ struct IncomingPublish {
   std::uint8_t qos = 0;
   bool duplicate = false;
   const auth::Principal* principal = nullptr;  // what its readings are checked against; null: not
+  const auth::Principal* publisher = nullptr;  // who is said to have brought it; null: nobody
 };
 
 class MessageGroup {

@@ -49,6 +49,19 @@ TEST_CASE("audit record: what is encoded comes back") {
   CHECK(encode_body(*got) == body);
 }
 
+TEST_CASE("audit record: version 1 is these bytes, for ever") {
+  const std::string wanted =
+      "8115d57e0ed95ddf8213a214d65df8e5dc5d4f734fa6a66da1a94da86d60a2b50102051879bb"
+      "c8c11cc00106696e676573741c746f6b656e2030313233343536373839206f662031302e302e"
+      "302e370a303132333435363738390764656661756c74052a2f7e30300b6f66207265636f7264"
+      "2035ac02028000000000000001ab02000000000000000701";
+  const Bytes body = encode_body(example());
+  CHECK(auth::hex_text(record_value(chain_hash({}, 9, body), body)) == wanted);
+  CHECK(auth::hex_text(record_key(9)) == "520000000000000009");
+  CHECK(auth::hex_text(encode_mark({9, {}, 300})) ==
+        "010000000000000009" + std::string(64, '0') + "000000000000012c");
+}
+
 TEST_CASE("audit record: texts and targets are bounded") {
   Record record = example();
   record.detail = std::string(10'000, 'x');

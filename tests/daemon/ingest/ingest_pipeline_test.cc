@@ -9,9 +9,11 @@
 #include <thread>
 #include <vector>
 
+#include "audit/audit_reader.h"
 #include "edgecase/random.h"
 #include "support/manual_clock.h"
 #include "support/model_engine.h"
+#include "support/temp_directory.h"
 #include "wire/reading_key.h"
 
 using namespace edgecase;
@@ -233,4 +235,45 @@ TEST_CASE("ingest: many threads lose nothing") {
   }
   CHECK(room.stored("shared", "untimed").size() == kThreads * kBatches);
   CHECK(room.pipeline.counters().readings == 3 * kThreads * kBatches);
+}
+
+TEST_CASE("the audit log tells each author's devices, however they take turns") {
+  test::ModelEngine engine;
+  test::ManualClock clock;
+  SeededRandom random(1);
+  test::TempDirectory directory;
+  const auto catalog = catalog::Catalog::open(engine, {}).value();
+  const auto log =
+      audit::AuditLog::open(
+          {.mode = audit::Mode::Strict, .head_directory = directory.path(), .runs_thread = false},
+          {engine, posix_file_system(), clock, random})
+          .value();
+  ingest::IngestPipeline pipeline(engine, *catalog, clock, nullptr, nullptr, log.get());
+  wire::ReadingBatch batch;
+  for (const char* device : {"a", "b", "a", "c", "a"}) {
+    wire::Reading& reading = batch.readings.emplace_back();
+    reading.namespace_name = "default";
+    reading.device = device;
+    reading.sensor = "x";
+    reading.value = Value::of_float64(1);
+  }
+  const auth::Principal listener{auth::PrincipalKind::Mqtt, "mqtt listener"};
+  const auto authorized = auth::authorize_write(listener, batch);
+  REQUIRE(authorized.ok());
+  const ingest::Author authors[] = {{1, "one", "1"}, {2, "two", "2"}, {3, "one", "1"}};
+  REQUIRE(pipeline.ingest(*authorized, nullptr, authors).ok());
+  const auto cursor = audit::RecordCursor::open(*log, {}).value();
+  std::vector<std::string> told;
+  for (audit::Record record; cursor->next(record).value();) {
+    std::string text = record.actor + " " + record.token;
+    for (const audit::Target& target : record.targets) {
+      for (const char* device : {"a", "b", "c"}) {
+        if (log->pseudonyms().of_device("default", device) == target.pseudonym) {
+          text += std::string(" ") + device + std::to_string(target.count);
+        }
+      }
+    }
+    told.push_back(text);
+  }
+  CHECK(told == std::vector<std::string>{"mqtt listener  a1", "one 1 a1 b1 c1", "two 2 a1"});
 }
