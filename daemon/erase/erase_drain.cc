@@ -8,9 +8,9 @@
 
 namespace edgecase::erase {
 
-bool EraseService::has_pending() const {
+std::size_t EraseService::pending_count() const {
   const std::lock_guard lock(mutex_);
-  return !pending_.empty();
+  return pending_.size();
 }
 
 Status EraseService::obstacle() const {

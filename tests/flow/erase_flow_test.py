@@ -179,6 +179,35 @@ class Crash(EraseFlow):
         print(f"{cut_short} of 8 erasures were cut short")
 
 
+class Away(EraseFlow):
+    def test_a_values_drive_that_is_away_is_finished_when_it_is_back(self):
+        image = Image()
+        try:
+            if image.reason:
+                self.skipTest(image.reason)
+            os.mkdir(os.path.join(image.mount, "values"), 0o750)
+            os.symlink(os.path.join(image.mount, "values"), os.path.join(self.place.path, "values"))
+            self.start()
+            device, text = canary(self.source), canary(self.source)
+            self.fill(device, "s", text)
+            self.ok("erase", "other49")  # brings what was in memory to the drive
+            self.assertTrue(any("/values/" in path for path, _ in
+                                search(self.directories(), [text])))
+            subprocess.run(["umount", "-l", image.mount], check=True)
+            pending = json.loads(self.cli(6, "erase", device, "--json"))
+            self.assertEqual((pending["state"], pending["level"], pending["drive_away"]),
+                             ("pending", "logical", True))
+            self.cli(3, "device", "show", device)
+            self.assertEqual(self.ok("query", device, "--format", "ndjson"), "")
+            subprocess.run(["mount", "-o", "loop", image.image, image.mount], check=True)
+            until(self.all_done, "the erasure is done")
+            self.assertEqual(search(self.directories(), [device, text]), set())
+        finally:
+            if self.daemon:
+                self.daemon.stop()
+            image.remove()
+
+
 class Return(EraseFlow):
     def test_what_was_erased_is_refused_when_it_comes_again(self):
         self.broker = mosquitto.Broker()
