@@ -115,7 +115,7 @@ class EraseService {
   Result<Certificate> make_invisible(const catalog::Erased& erased, Plan& plan);
   void append_certificate(const Certificate& certificate, WriteBatch& batch) const;
   void give_way(WriteBatch& batch);
-  Status merge_small_records();
+  Status merge_rejected();
   Status complete(const std::vector<std::uint64_t>& numbers, const ErasureReport& report);
 
   const Parts parts_;

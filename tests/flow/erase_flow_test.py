@@ -92,15 +92,17 @@ class Residue(EraseFlow):
     def test_nothing_of_a_device_is_left_in_any_file(self):
         self.broker = mosquitto.Broker()
         self.start(broker=self.broker.url(), more=_RULES)
-        device, sensor, text, owner, label, rejected = (canary(self.source) for _ in range(6))
+        device, sensor, text, owner, label, rejected, former = (canary(self.source) for _ in range(7))
         self.fill(device, f"m.{sensor}", text)
+        # Taken back long before.
+        self.ok("device", "set", device, "--owner", former)
         self.ok("device", "set", device, "--owner", owner, "--label", f"floor={label}")
         self.ok("retention", "set", device, "900d")
         publisher = mosquitto.Publisher(self.broker, "test")
         publisher.publish(f"owned/{device}/{sensor}", text)
         publisher.publish(f"numbers/{device}/x", rejected)
         publisher.settle()
-        self.canaries = canaries = [device, sensor, text, owner, label, rejected]
+        canaries = [device, sensor, text, owner, label, rejected, former]
         until(lambda: {each for _, each in search(self.directories(), canaries)} == set(canaries),
               "every canary is somewhere")
 
