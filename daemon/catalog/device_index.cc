@@ -173,8 +173,17 @@ Status DeviceIndex::replace(const DeviceName& name, const DeviceMetadata& after)
       return busy("something is said of " + std::to_string(kDevicesMax) + " devices already");
     }
   }
+  // What is taken back goes for good: an erasure of the device later on would not know of it.
   WriteBatch batch;
-  append(name, before, after, batch);
+  const std::vector<Bytes> kept = index_prefixes(after);
+  std::vector<Bytes> gone = index_prefixes(before);
+  if (after.empty()) gone.push_back("D");
+  for (const Bytes& prefix : gone) {
+    if (std::find(kept.begin(), kept.end(), prefix) != kept.end()) continue;
+    const KeySpan span = span_of_key(records_, prefix + name_bytes(name));
+    batch.erase_range(span.namespace_id, span.lower, span.upper);
+  }
+  append(name, {}, after, batch);
   EC_TRY(engine_.write(batch, Durability::Sync));
   remember(name, after);
   return ok();

@@ -8,9 +8,9 @@
 
 namespace edgecase::erase {
 
-bool EraseService::has_pending() const {
+std::size_t EraseService::pending_count() const {
   const std::lock_guard lock(mutex_);
-  return !pending_.empty();
+  return pending_.size();
 }
 
 Status EraseService::obstacle() const {
@@ -37,7 +37,7 @@ Status EraseService::drain() {
     const std::lock_guard erasing(erase_mutex_);
     status = run_jobs(parts_.engine, records_);
   }
-  if (status.ok() && with_names) status = merge_small_records();
+  if (status.ok() && with_names) status = merge_rejected();
   if (status.ok()) {
     const auto report = parts_.engine.erase();
     status = report.ok() ? complete(numbers, *report) : report.status();
@@ -48,15 +48,11 @@ Status EraseService::drain() {
   return status;
 }
 
-// Owners and labels that were taken back, rules that were cleared and messages that gave way before
-// the erasure named it, too: nobody sees them, and their bytes wait for the next merge.
-Status EraseService::merge_small_records() {
-  std::vector<NamespaceId> ids;
-  for (const std::string_view name :
-       {catalog::kDevicesNamespace, retention::kRetentionNamespace, wire::kRejectedNamespace}) {
-    if (const auto found = parts_.engine.find_namespace(name); found.ok()) ids.push_back(found->id);
-  }
-  return parts_.engine.compact(ids, {});
+// Messages that gave way to others before the erasure named it, too: nobody sees them, and their
+// bytes wait for the next merge.
+Status EraseService::merge_rejected() {
+  const auto found = parts_.engine.find_namespace(wire::kRejectedNamespace);
+  return found.ok() ? parts_.engine.compact({found->id}, {}) : ok();
 }
 
 Status EraseService::complete(const std::vector<std::uint64_t>& numbers,

@@ -94,14 +94,14 @@ Result<Bytes> EraseService::pseudonym_key() {
   return made;
 }
 
-// What a drive that is away would tell stays unknown.
-Result<Amount> EraseService::amount_of(const catalog::SeriesEntry& entry, TimeRange range) {
+// What cannot be read, since a drive is away or damaged, stays unknown: it can be erased all the
+// same.
+Amount EraseService::amount_of(const catalog::SeriesEntry& entry, TimeRange range) {
   const KeyRange keys = range_of_series(entry.id, range);
   const NamespaceId id = entry.id.namespace_id;
   Amount amount;
   const auto stats = parts_.engine.range_stats(id, keys, {});
-  if (stats.status().code() == StatusCode::Unavailable) return amount;
-  EC_TRY(stats.status());
+  if (!stats.ok()) return amount;
   amount.readings = stats->entries;
   amount.bytes = stats->stored_bytes;
   const auto first = time_at_end(parts_.engine, id, keys, Direction::Forward);
@@ -122,7 +122,7 @@ Result<ErasePreview> EraseService::preview(const auth::Principal& principal,
   preview.amount.readings = 0;
   preview.amount.bytes = 0;
   for (const catalog::SeriesEntry& entry : target.series) {
-    EC_ASSIGN_OR_RETURN(const Amount amount, amount_of(entry, request.range()));
+    const Amount amount = amount_of(entry, request.range());
     add(preview.amount, amount);
     if (preview.matched.size() < kPreviewSeriesMax) preview.matched.push_back({entry, amount});
   }
@@ -227,8 +227,8 @@ Result<Certificate> EraseService::make_invisible(const catalog::Erased& erased, 
   std::unique_lock<std::mutex> rules_lock;
   const std::vector<retention::Rule> rules =
       parts_.retention.plan_erasure(erased, plan.spans, rules_lock);
-  EC_ASSIGN_OR_RETURN(const std::vector<catalog::KeySpan> mentions,
-                      find_mentions(parts_.engine, parts_.catalog, erased));
+  const std::vector<catalog::KeySpan> mentions =
+      find_mentions(parts_.engine, parts_.catalog, erased);
   plan.spans.insert(plan.spans.end(), mentions.begin(), mentions.end());
   certificate.rules = rules.size();
   certificate.messages = mentions.size();

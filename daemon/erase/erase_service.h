@@ -45,7 +45,7 @@ inline constexpr std::size_t kPreviewSeriesMax = 1000;
 inline constexpr std::int64_t kFenceAheadMaxNs = 3600LL * 1'000'000'000;
 
 struct Amount {
-  // None: it cannot be had now (the values drive is away).
+  // None: it cannot be had now (a drive is away, or damaged).
   std::optional<std::uint64_t> readings, bytes;
   std::optional<std::int64_t> first_ns, last_ns;
 };
@@ -82,7 +82,8 @@ class EraseService {
 
   // Has the engine remove the bytes of what is pending. Errors: the engine's; it stays pending.
   Status drain();
-  bool has_pending() const;
+  bool has_pending() const { return pending_count() > 0; }
+  std::size_t pending_count() const;
   // What the last drain() failed with, while something is pending.
   Status obstacle() const;
   // Told when an erasure becomes pending. Set once, before the first erase().
@@ -106,7 +107,7 @@ class EraseService {
   explicit EraseService(const Parts& parts) : parts_(parts) {}
   Status load();
   Result<Bytes> pseudonym_key();
-  Result<Amount> amount_of(const catalog::SeriesEntry& entry, TimeRange range);
+  Amount amount_of(const catalog::SeriesEntry& entry, TimeRange range);
   Status plan_fences(const EraseRequest& request, const EraseTarget& target, std::int64_t now_ns,
                      std::optional<std::int64_t> newest_ns, Plan& plan) const;
   void describe(const EraseRequest& request, const EraseTarget& target,
@@ -114,7 +115,7 @@ class EraseService {
   Result<Certificate> make_invisible(const catalog::Erased& erased, Plan& plan);
   void append_certificate(const Certificate& certificate, WriteBatch& batch) const;
   void give_way(WriteBatch& batch);
-  Status merge_small_records();
+  Status merge_rejected();
   Status complete(const std::vector<std::uint64_t>& numbers, const ErasureReport& report);
 
   const Parts parts_;

@@ -90,8 +90,8 @@ bool text_names(std::string_view text, std::string_view name) {
   return name.size() >= kMentionMinBytes && stands_in(text, name, is_part_of_word);
 }
 
-Result<std::vector<catalog::KeySpan>> find_mentions(Engine& engine, const catalog::Catalog& catalog,
-                                                    const catalog::Erased& erased) {
+std::vector<catalog::KeySpan> find_mentions(Engine& engine, const catalog::Catalog& catalog,
+                                            const catalog::Erased& erased) {
   std::vector<catalog::KeySpan> spans;
   const std::size_t count = erased.devices.size() + erased.series.size();
   if (count == 0) return spans;
@@ -104,13 +104,9 @@ Result<std::vector<catalog::KeySpan>> find_mentions(Engine& engine, const catalo
       continue;
     }
     const std::size_t before = spans.size();
-    const Status looked = look_through(engine, all, erased, spans);
-    if (looked.code() == StatusCode::Unavailable) {
-      spans.resize(before);
-      spans.push_back(all);
-    } else {
-      EC_TRY(looked);
-    }
+    if (look_through(engine, all, erased, spans).ok()) continue;
+    spans.resize(before);
+    spans.push_back(all);
   }
   return spans;
 }

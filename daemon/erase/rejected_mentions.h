@@ -20,8 +20,8 @@ bool topic_names(std::string_view topic, std::string_view device);
 bool text_names(std::string_view text, std::string_view name);
 
 // Keys of messages that name a device, or a sensor together with its device; all, where they cannot
-// be read since the values drive is away. Errors: the engine's.
-Result<std::vector<catalog::KeySpan>> find_mentions(Engine& engine, const catalog::Catalog& catalog,
-                                                    const catalog::Erased& erased);
+// be read since a drive is away or damaged.
+std::vector<catalog::KeySpan> find_mentions(Engine& engine, const catalog::Catalog& catalog,
+                                            const catalog::Erased& erased);
 
 }  // namespace edgecase::erase

@@ -236,6 +236,14 @@ void add_erase_routes(Router& router, HttpContext& context) {
   get(wire::routes::kWhere, where);
   router.add("POST", wire::routes::kErase, Effect::Changes,
              [&context](Call& call) { post_erase(context, call); });
+  observe::Metrics& metrics = context.parts.metrics;
+  metrics.callback(observe::MetricKind::Gauge, "edgecase_erasures_pending",
+                   "Erasures that are invisible, with bytes left.", {},
+                   [&context] { return static_cast<double>(context.parts.erase.pending_count()); });
+  metrics.callback(observe::MetricKind::Counter, "edgecase_refused_readings_total",
+                   "Readings refused since their times were erased.", {}, [&context] {
+                     return static_cast<double>(context.parts.erase.fences().refused_count());
+                   });
 }
 
 }  // namespace edgecase::http

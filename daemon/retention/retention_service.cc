@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "catalog/erased.h"
 #include "retention/retention_records.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
@@ -245,8 +246,10 @@ Status RetentionService::clear(const std::string& namespace_name, const wire::Se
       next, [&](const Rule& each) { return same_rule(each, namespace_name, selector); });
   if (gone == 0)
     return not_found("no retention rule for " + selector.device + "/" + selector.sensor);
+  // For good: it may name a device, whose erasure later on would not know of it.
+  const catalog::KeySpan span = catalog::span_of_key(records_, rule_key(namespace_name, selector));
   WriteBatch batch;
-  batch.remove(records_, rule_key(namespace_name, selector));
+  batch.erase_range(span.namespace_id, span.lower, span.upper);
   EC_TRY(engine_.write(batch, Durability::Sync));
   EC_TRY(align(next));
   rules_ = std::move(next);

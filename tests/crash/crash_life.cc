@@ -8,24 +8,14 @@
 #include <vector>
 
 #include "crash/crash_history.h"
+#include "crash/crash_needles.h"
+#include "crash/held_view.h"
 
 namespace edgecase::test {
 namespace {
 
-constexpr const char* kRoots[] = {"", "/m", "/v"};
-constexpr std::size_t kSnapshotsMax = 3;
-
 // What the store is known to have at its next open.
 enum class Presence : unsigned char { Absent, Present, Unsure };
-
-struct HeldView {
-  std::shared_ptr<const Snapshot> snapshot;
-  State state;
-  PlaceIds ids{};
-  State iterated_state;      // what is erased meanwhile the iterator shows still
-  std::size_t iterated = 0;  // the place of `iterator`
-  std::unique_ptr<Iterator> iterator;
-};
 
 class Life {
  public:
@@ -94,24 +84,8 @@ class Life {
   }
 
   Status ail(const Step& step) {
-    const auto& with = step.arguments;
-    MemoryFileSystem& disk = store_.disk();
     ailing_ = true;
-    switch (step.kind) {
-      case StepKind::Fail:
-        disk.fail_nth(static_cast<Operation>(with[0]), std::max<std::uint64_t>(with[1], 1),
-                      static_cast<int>(with[2]), with[3] != 0 ? FaultMode::Sticky : FaultMode::Once,
-                      kRoots[with[4] % 3]);
-        break;
-      case StepKind::Full: {
-        const std::string root = kRoots[1 + with[0] % 2];
-        disk.set_capacity(root, disk.used_bytes(root) + with[1]);
-        break;
-      }
-      case StepKind::ReadOnly: disk.set_read_only(kRoots[1 + with[0] % 2], true); break;
-      case StepKind::Unplug: disk.set_gone("/v", true); break;
-      default: disk.stop_at(std::max<std::uint64_t>(with[0], 1)); break;
-    }
+    store_.ail(step);
     return ok();
   }
 
@@ -131,16 +105,8 @@ class Life {
     return excuse(status);
   }
 
-  // What was handed in may lie on a drive, whatever became of it.
-  void note_handed_in(const Changes& changes) {
-    for (const Change& change : changes) {
-      if (change.kind == Change::Kind::Put)
-        handed_in_[change.place][change.key].push_back(change.value);
-    }
-  }
-
   Status conclude(const Changes& changes, const Status& status, Durability durability) {
-    note_handed_in(changes);
+    needles_.note_handed_in(changes);
     if (status.ok()) {
       history_.acknowledge(changes, durability);
       ++report_.acknowledged;
@@ -292,31 +258,19 @@ class Life {
     const bool held = report.status().code() == StatusCode::Busy && !views_.empty();
     if (!report.ok()) return held ? ok() : excuse(report.status());
     if (report->ranges > 0) history_.note_durable();
-    needles_.insert(needles_.end(), erased_.begin(), erased_.end());
-    erased_.clear();
-    return find_needles();
+    needles_.note_gone();
+    return needles_.find(store_.disk());
   }
 
+  // Snapshots that are held show nothing of it either.
   Status erase_range(const Change& range) {
-    const Changes changes{range};
-    const Status status = store_.write(changes, Durability::Async);
-    if (status.ok()) {
-      for (std::size_t key = range.key; key < range.key_end; ++key) {
-        for (HeldView& view : views_) {
-          if (view.ids[range.place] == ids_[range.place]) view.state.places[range.place][key] = 0;
-        }
-        for (const ValueNumber number : handed_in_[range.place][key]) {
-          if (auto needle = needle_of(range.place, number)) erased_.push_back(*std::move(needle));
-        }
-      }
+    const Status status = store_.write({range}, Durability::Async);
+    for (HeldView& view : views_) {
+      if (!status.ok() || view.ids[range.place] != ids_[range.place]) continue;
+      apply({range}, view.state);
     }
-    return conclude(changes, status, Durability::Async);
-  }
-
-  // Nothing of what erase() has answered for is on a drive, in no life to come.
-  Status find_needles() {
-    const std::string found = store_.disk().find_bytes(needles_);
-    return found.empty() ? ok() : corruption(found + " holds what was erased");
+    if (status.ok()) needles_.note_erased(range);
+    return conclude({range}, status, Durability::Async);
   }
 
   // --- namespaces ---
@@ -340,10 +294,9 @@ class Life {
     return note_new_id(place);
   }
 
-  // What was written to a namespace that is gone no range of another covers.
   void forget_place(std::size_t place) {
     history_.forget_place(place);
-    handed_in_[place].fill({});
+    needles_.forget_place(place);
   }
 
   Status note_new_id(std::size_t place) {
@@ -378,14 +331,7 @@ class Life {
   // --- the drives are well again ---
 
   void cure() {
-    MemoryFileSystem& disk = store_.disk();
-    disk.stop_at(MemoryFileSystem::kNever);
-    disk.clear_faults();
-    disk.set_gone("/v", false);
-    for (const char* root : {"/m", "/v"}) {
-      disk.set_capacity(root, 0);
-      disk.set_read_only(root, false);
-    }
+    store_.cure();
     ailing_ = false;
   }
 
@@ -419,8 +365,11 @@ class Life {
     views_.clear();
     const bool was_ailing = ailing_;
     store_.close();
-    if (was_ailing) erased_.clear();
-    if (!was_ailing) history_.note_durable();
+    if (was_ailing) {
+      needles_.forget_erased();
+    } else {
+      history_.note_durable();
+    }
     const Status opened = store_.open();
     EC_TRY(excuse(opened));
     cure();
@@ -435,7 +384,7 @@ class Life {
   void end_process(bool power_goes, std::uint64_t seed, CutPolicy policy) {
     MemoryFileSystem& disk = store_.disk();
     views_.clear();
-    erased_.clear();  // the ranges themselves may be lost
+    needles_.forget_erased();
     report_.stops += disk.stopped() ? 1u : 0u;
     if (power_goes) {
       if (!disk.stopped()) disk.stop_at(1);
@@ -491,7 +440,7 @@ class Life {
       if (ids_[place] != 0) EC_TRY(store_.read_place(place, Direction::Forward, nullptr, found));
     }
     const std::string broken = settle(found);
-    return broken.empty() ? find_needles() : corruption(broken);
+    return broken.empty() ? needles_.find(store_.disk()) : corruption(broken);
   }
 
   Status settle_place(std::size_t place) {
@@ -522,7 +471,7 @@ class Life {
     EC_TRY(store_.engine().compact(ids, {}));
     EC_TRY(store_.engine().erase().status());
     EC_TRY(compare());
-    EC_TRY(find_needles());
+    EC_TRY(needles_.find(store_.disk()));
     store_.close();
     return store_.check();
   }
@@ -535,10 +484,7 @@ class Life {
   std::array<Presence, kPlaces> presence_{};
   NamespaceId last_id_ = 0;
   std::deque<HeldView> views_;
-  // Numbers of values that were written to each key, by its namespace of now.
-  std::array<std::array<std::vector<ValueNumber>, kKeysPerPlace>, kPlaces> handed_in_;
-  std::vector<Bytes> erased_;   // by ranges that were acknowledged in this life
-  std::vector<Bytes> needles_;  // of these erase() has said that they are gone
+  Needles needles_;
   ValueNumber written_ = 0;
   bool ailing_ = false;
 };

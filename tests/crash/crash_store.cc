@@ -11,6 +11,7 @@
 namespace edgecase::test {
 namespace {
 
+constexpr const char* kRoots[] = {"", "/m", "/v"};
 // A store this small has done all there is to do long before.
 constexpr std::size_t kTasksMax = 20'000;
 
@@ -99,6 +100,35 @@ void CrashStore::count() {
   counters_.dropped_deletes += stats.dropped_deletes;
   counters_.removed_files += stats.removed_files;
   counters_.erasures += engine_->stats().erasure.erasures;
+}
+
+void CrashStore::ail(const Step& step) {
+  const auto& with = step.arguments;
+  switch (step.kind) {
+    case StepKind::Fail:
+      disk_.fail_nth(static_cast<Operation>(with[0]), std::max<std::uint64_t>(with[1], 1),
+                     static_cast<int>(with[2]), with[3] != 0 ? FaultMode::Sticky : FaultMode::Once,
+                     kRoots[with[4] % 3]);
+      break;
+    case StepKind::Full: {
+      const std::string root = kRoots[1 + with[0] % 2];
+      disk_.set_capacity(root, disk_.used_bytes(root) + with[1]);
+      break;
+    }
+    case StepKind::ReadOnly: disk_.set_read_only(kRoots[1 + with[0] % 2], true); break;
+    case StepKind::Unplug: disk_.set_gone("/v", true); break;
+    default: disk_.stop_at(std::max<std::uint64_t>(with[0], 1)); break;
+  }
+}
+
+void CrashStore::cure() {
+  disk_.stop_at(MemoryFileSystem::kNever);
+  disk_.clear_faults();
+  disk_.set_gone("/v", false);
+  for (const char* root : {"/m", "/v"}) {
+    disk_.set_capacity(root, 0);
+    disk_.set_read_only(root, false);
+  }
 }
 
 Status CrashStore::rest(std::int64_t seconds) {

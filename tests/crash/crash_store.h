@@ -52,6 +52,10 @@ class CrashStore {
   ManualExecutor& executor() { return executor_; }
   const CrashCounters& counters() const { return counters_; }
 
+  // What a step does to the drives; they are well again.
+  void ail(const Step& step);
+  void cure();
+
   // Time passes, and background work is done until none is left.
   Status rest(std::int64_t seconds);
 

@@ -92,15 +92,17 @@ class Residue(EraseFlow):
     def test_nothing_of_a_device_is_left_in_any_file(self):
         self.broker = mosquitto.Broker()
         self.start(broker=self.broker.url(), more=_RULES)
-        device, sensor, text, owner, label, rejected = (canary(self.source) for _ in range(6))
+        device, sensor, text, owner, label, rejected, former = (canary(self.source) for _ in range(7))
         self.fill(device, f"m.{sensor}", text)
+        # Taken back long before.
+        self.ok("device", "set", device, "--owner", former)
         self.ok("device", "set", device, "--owner", owner, "--label", f"floor={label}")
         self.ok("retention", "set", device, "900d")
         publisher = mosquitto.Publisher(self.broker, "test")
         publisher.publish(f"owned/{device}/{sensor}", text)
         publisher.publish(f"numbers/{device}/x", rejected)
         publisher.settle()
-        self.canaries = canaries = [device, sensor, text, owner, label, rejected]
+        canaries = [device, sensor, text, owner, label, rejected, former]
         until(lambda: {each for _, each in search(self.directories(), canaries)} == set(canaries),
               "every canary is somewhere")
 
@@ -177,6 +179,35 @@ class Crash(EraseFlow):
             self.assertEqual(search(self.directories(), [device, text]), set(), round_number)
             self.assertEqual(len(self.devices()), 50)
         print(f"{cut_short} of 8 erasures were cut short")
+
+
+class Away(EraseFlow):
+    def test_a_values_drive_that_is_away_is_finished_when_it_is_back(self):
+        image = Image()
+        try:
+            if image.reason:
+                self.skipTest(image.reason)
+            os.mkdir(os.path.join(image.mount, "values"), 0o750)
+            os.symlink(os.path.join(image.mount, "values"), os.path.join(self.place.path, "values"))
+            self.start()
+            device, text = canary(self.source), canary(self.source)
+            self.fill(device, "s", text)
+            self.ok("erase", "other49")  # brings what was in memory to the drive
+            self.assertTrue(any("/values/" in path for path, _ in
+                                search(self.directories(), [text])))
+            subprocess.run(["umount", "-l", image.mount], check=True)
+            pending = json.loads(self.cli(6, "erase", device, "--json"))
+            self.assertEqual((pending["state"], pending["level"], pending["drive_away"]),
+                             ("pending", "logical", True))
+            self.cli(3, "device", "show", device)
+            self.assertEqual(self.ok("query", device, "--format", "ndjson"), "")
+            subprocess.run(["mount", "-o", "loop", image.image, image.mount], check=True)
+            until(self.all_done, "the erasure is done")
+            self.assertEqual(search(self.directories(), [device, text]), set())
+        finally:
+            if self.daemon:
+                self.daemon.stop()
+            image.remove()
 
 
 class Return(EraseFlow):

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "catalog/catalog_format.h"
+#include "catalog/erased.h"
 #include "support/model_engine.h"
 
 using namespace edgecase;
@@ -383,4 +384,46 @@ TEST_CASE("catalog: names that a cut drop left behind are removed at the next st
   CHECK(count() == 5);
   CHECK(open_catalog(engine)->series_count() == 1);
   CHECK(count() == 3);
+}
+
+TEST_CASE("what is erased makes room, is found no more, and its numbers stay used") {
+  ModelEngine engine;
+  auto catalog = open_catalog(engine, {.namespaces = 2, .devices = 2, .series = 4});
+  add(engine, *catalog, "default", "a", "x");
+  const SeriesId second = add(engine, *catalog, "default", "b", "x");
+  add(engine, *catalog, "default", "b", "y");
+  CHECK(try_resolve(*catalog, {reading_of("default", "c", "x")}).code() == StatusCode::Busy);
+  const auto erase = [&](const catalog::Erased& erased) {
+    std::vector<catalog::KeySpan> spans;
+    WriteBatch batch;
+    REQUIRE(catalog->plan_erasure(erased, spans, batch).ok());
+    for (const catalog::KeySpan& span : spans)
+      batch.erase_range(span.namespace_id, span.lower, span.upper);
+    REQUIRE(engine.write(batch, Durability::Sync).ok());
+    catalog->forget(erased);
+  };
+  erase({{}, {catalog->find("default", "a", "x").value()}});
+  CHECK(catalog->series_count() == 2);
+  CHECK(catalog->device_count() == 2);
+  CHECK(catalog->devices("default", "*").size() == 2);
+  erase({catalog->devices("default", "b"), {}});
+  CHECK(catalog->series_count() == 0);
+  CHECK(catalog->device_count() == 1);
+  CHECK(catalog->find("default", "b", "x").status().code() == StatusCode::NotFound);
+  CHECK(catalog->select("default", {"b", "*"}).empty());
+  CHECK(catalog->select("", {}).empty());
+  for (const bool reopened : {false, true}) {
+    CAPTURE(reopened);
+    if (reopened) catalog = open_catalog(engine, {.namespaces = 2, .devices = 2, .series = 4});
+    const std::string sensor = reopened ? "later" : "sooner";
+    CHECK(add(engine, *catalog, "default", "b", sensor).device > second.device);
+    CHECK(add(engine, *catalog, "default", "a", sensor).sensor > 1);
+  }
+  // Rows without a name count once, however they went.
+  REQUIRE(catalog->drop_namespace("default").ok());
+  CHECK(catalog->series_count() == 0);
+  CHECK(catalog->device_count() == 0);
+  add(engine, *catalog, "plant", "a", "x");
+  add(engine, *catalog, "plant", "b", "x");
+  CHECK(try_resolve(*catalog, {reading_of("plant", "c", "x")}).code() == StatusCode::Busy);
 }

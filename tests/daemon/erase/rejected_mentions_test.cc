@@ -48,15 +48,12 @@ TEST_CASE("messages that cannot be read, or too many names, take every message")
   const auto series = room.catalog->find("default", "kitchen", "temp").value();
   catalog::Erased erased;
   erased.series.push_back(series);
-  CHECK(find_mentions(room.engine, *room.catalog, erased)->empty());
+  CHECK(find_mentions(room.engine, *room.catalog, erased).empty());
   room.engine.fail_next_read(unavailable("the values drive is away"));
-  CHECK(find_mentions(room.engine, *room.catalog, erased)->size() == 1);
-  room.engine.fail_next_read(corruption("bad"));
-  CHECK(find_mentions(room.engine, *room.catalog, erased).status().code() ==
-        StatusCode::Corruption);
+  CHECK(find_mentions(room.engine, *room.catalog, erased).size() == 1);
   erased.series.assign(kMentionedNamesMax + 1, series);
-  CHECK(find_mentions(room.engine, *room.catalog, erased)->size() == 1);
-  CHECK(find_mentions(room.engine, *room.catalog, {})->empty());
+  CHECK(find_mentions(room.engine, *room.catalog, erased).size() == 1);
+  CHECK(find_mentions(room.engine, *room.catalog, {}).empty());
 }
 
 }  // namespace edgecase::erase

@@ -75,6 +75,26 @@ TEST_CASE("write batch: the encoding is the documented one") {
                                     12));
 }
 
+TEST_CASE("write batch: ranges are deleted or erased, each with its documented encoding") {
+  for (const bool erased : {false, true}) {
+    CAPTURE(erased);
+    WriteBatch batch;
+    if (erased) {
+      batch.erase_range(3, "b", "cd");
+    } else {
+      batch.remove_range(3, "b", "cd");
+    }
+    const unsigned char kind = erased ? 5 : 4;
+    const Bytes wanted{static_cast<char>(kind), 3, 1, 'b', 2, 'c', 'd'};
+    CHECK(batch.encoded() == wanted);
+    CHECK(batch.range_deletes() == 1);
+    const Read read = read_all(batch.encoded());
+    REQUIRE(read.entries.size() == 1);
+    CHECK(read.entries[0].kind == (erased ? EntryKind::EraseRange : EntryKind::DeleteRange));
+    CHECK(read.entries[0].value == "cd");
+  }
+}
+
 TEST_CASE("write batch: of a key like the one before only the bytes that differ are written") {
   WriteBatch batch;
   batch.put(300, "key-0-end", "v");

@@ -84,6 +84,27 @@ Bytes golden() {
 
 }  // namespace
 
+// Of what is pending of erasures, and what is done. They never change either.
+constexpr unsigned char kErasureGolden[] = {0x11, 0xac, 0x02, 0x10, 0x05, 0x00, 0x00, 0x00, 0x02,
+                                            0x61, 0x05, 0x00, 0x00, 0x00, 0x02, 0x62, 0xad, 0x02};
+
+TEST_CASE("an edit says which erased ranges are pending, and up to where none is") {
+  VersionEdit edit;
+  edit.erased_sequence = 300;
+  edit.erasures.push_back(make_range_delete(2, "a", "b", 301));
+  const ByteView golden(reinterpret_cast<const char*>(kErasureGolden), sizeof kErasureGolden);
+  CHECK(edit.encode() == golden);
+  const auto decoded = VersionEdit::decode(golden);
+  REQUIRE(decoded.ok());
+  CHECK(decoded->erased_sequence == 300);
+  CHECK((decoded->erasures == edit.erasures));
+  for (std::size_t bytes = 0; bytes < golden.size(); ++bytes) {
+    CAPTURE(bytes);
+    if (bytes != 0 && bytes != 3)
+      CHECK(VersionEdit::decode(golden.substr(0, bytes)).status().code() == StatusCode::Corruption);
+  }
+}
+
 TEST_CASE("version edit: version 1 is written and read byte for byte") {
   CHECK(full_edit().encode() == golden());
   const auto edit = VersionEdit::decode(golden());

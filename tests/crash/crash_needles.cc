@@ -1,0 +1,34 @@
+#include "crash/crash_needles.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace edgecase::test {
+
+void Needles::note_handed_in(const Changes& changes) {
+  for (const Change& change : changes) {
+    if (change.kind == Change::Kind::Put)
+      handed_in_[change.place][change.key].push_back(change.value);
+  }
+}
+
+void Needles::note_erased(const Change& range) {
+  for (std::size_t key = range.key; key < range.key_end; ++key) {
+    for (const ValueNumber number : handed_in_[range.place][key]) {
+      if (auto needle = needle_of(range.place, number)) erased_.push_back(*std::move(needle));
+    }
+  }
+}
+
+void Needles::note_gone() {
+  gone_.insert(gone_.end(), erased_.begin(), erased_.end());
+  erased_.clear();
+}
+
+Status Needles::find(const MemoryFileSystem& disk) const {
+  const std::string found = gone_.empty() ? "" : disk.find_bytes(gone_);
+  return found.empty() ? ok() : corruption(found + " holds what was erased");
+}
+
+}  // namespace edgecase::test
