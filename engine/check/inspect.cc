@@ -122,6 +122,7 @@ enum class FileKind : unsigned char {
   Lock,
   MetadataTable,
   ValueTable,
+  Reserve,
 };
 
 FileKind kind_of_name(std::string_view name) {
@@ -139,6 +140,7 @@ FileKind kind_of_name(std::string_view name) {
     case engine::FileType::WalSlot: return FileKind::Log;
     case engine::FileType::MetadataTable: return FileKind::MetadataTable;
     case engine::FileType::ValueTable: return FileKind::ValueTable;
+    case engine::FileType::Reserve: return FileKind::Reserve;
   }
   return FileKind::Unknown;
 }
@@ -169,6 +171,8 @@ Result<std::string> inspect_file(FileSystem& file_system, const std::string& pat
     case FileKind::Current: return engine::inspect_current(file_system, path);
     case FileKind::Log: return engine::inspect_log(file_system, path);
     case FileKind::Lock: return std::string("kind: lock; held while the store is open\n");
+    case FileKind::Reserve:
+      return std::string("kind: reserve; let go when the drive is full and something is erased\n");
     case FileKind::MetadataTable:
     case FileKind::ValueTable: break;
     case FileKind::Unknown: return invalid_argument(path + " is no file of a store");

@@ -59,6 +59,8 @@ struct CompactorContext {
   // No table and no value file holds anything of what was erased up to this sequence: clears the
   // rest. False: somebody holds on to it, or a flush must come first; it is to be asked again.
   std::function<Result<bool>(SequenceNumber through)> finish_erasure;
+  // A drive is full: whether there is room now that was kept for this.
+  std::function<bool()> release_reserve;
 };
 
 // Bytes of garbage a useful byte, in value files; `suspected_bytes` of what tables point to count

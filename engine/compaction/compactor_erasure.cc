@@ -137,6 +137,8 @@ Result<bool> Compactor::finish_erasure(std::size_t ranges) {
 void Compactor::fail_erasure(const Status& failure) {
   if (job_ != nullptr && job_erases_) discard_job();
   erasure_.reset();
+  if (failure.code() == StatusCode::OutOfSpace && context_.release_reserve())
+    return schedule_run(0);
   erasure_asked_ = false;
   erasure_is_held_ = false;
   std::int64_t delay_ns = 0;

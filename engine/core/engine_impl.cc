@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compaction/purge.h"
+#include "file/file_names.h"
 
 namespace edgecase {
 
@@ -25,11 +26,15 @@ EngineImpl::EngineImpl(const Options& options, const Environment& environment)
       file_system_(environment.file_system),
       memtable_bytes_(options.memtable_bytes != 0 ? options.memtable_bytes
                                                   : options.memory_limit_bytes / kMemtableShare),
-      remover_(environment.file_system, [this] {
-        return options_.removal == Removal::Overwrite ||
-               has_erased_.load(std::memory_order_acquire) ||
-               (versions_ != nullptr && versions_->has_erasures());
-      }) {}
+      remover_(environment.file_system,
+               [this] {
+                 return options_.removal == Removal::Overwrite ||
+                        has_erased_.load(std::memory_order_acquire) ||
+                        (versions_ != nullptr && versions_->has_erasures());
+               }),
+      reserve_(environment.file_system,
+               {reserve_path(options.metadata_directory), reserve_path(options.values_directory)},
+               options.erasure_reserve_bytes) {}
 
 EngineImpl::~EngineImpl() {
   gate_->close();

@@ -29,6 +29,7 @@
 #include "expiry/expiry_clock.h"
 #include "expiry/expiry_view.h"
 #include "file/file_remover.h"
+#include "file/space_reserve.h"
 #include "table/table_cache.h"
 #include "table/table_writer.h"
 #include "version/version_set.h"
@@ -161,6 +162,7 @@ class EngineImpl final : public Engine {
   std::uint64_t pending_erasures() const;
   std::uint64_t overwritten_bytes() const;
   Status turn_log(SequenceNumber through);
+  void fill_reserve();
   Status overwrite_free_log(SequenceNumber through);
   Status flush_log(SequenceNumber through);
   Status try_turn_log(SequenceNumber through);
@@ -178,6 +180,7 @@ class EngineImpl final : public Engine {
   FileSystem& file_system_;
   const std::uint64_t memtable_bytes_;
   FileRemover remover_;
+  SpaceReserve reserve_;
   StoreId store_id_{};
   std::unique_ptr<FileLock> metadata_lock_;
   std::unique_ptr<FileLock> values_lock_;

@@ -123,7 +123,17 @@ Result<bool> EngineImpl::finish_erasure(SequenceNumber through) {
   }
   EC_TRY(versions_->finish_erasures(through));
   forget_erased(through);
+  fill_reserve();
   return true;
+}
+
+void EngineImpl::fill_reserve() {
+  if (options_.erasure_reserve_bytes == 0) return;
+  environment_.executor.schedule(Lane::Compaction, [this, gate = gate_] {
+    if (!gate->enter()) return;
+    reserve_.fill();
+    gate->leave();
+  });
 }
 
 Result<ErasureReport> EngineImpl::erase() {
@@ -138,7 +148,9 @@ Result<ErasureReport> EngineImpl::erase() {
   ErasureReport report;
   report.ranges = pending_erasures();
   if (report.ranges == 0 && !versions_->has_erasures()) return report;
-  EC_TRY(flush_log(through));
+  Status flushed = flush_log(through);
+  if (flushed.code() == StatusCode::OutOfSpace && reserve_.release()) flushed = flush_log(through);
+  EC_TRY(flushed);
   compactor_->erase_now();
   EC_TRY(wait_for_erasure(through, before.failures));
   report.rewritten_bytes = compactor_->erasure_stats().rewritten_bytes - before.rewritten_bytes;

@@ -8,6 +8,7 @@ namespace {
 constexpr std::string_view kIdentity = "IDENTITY";
 constexpr std::string_view kIdentityNew = "IDENTITY.new";
 constexpr std::string_view kLock = "LOCK";
+constexpr std::string_view kReserve = "RESERVE";
 constexpr std::string_view kCurrent = "CURRENT";
 constexpr std::string_view kCurrentNew = "CURRENT.new";
 constexpr std::string_view kManifestPrefix = "MANIFEST-";
@@ -64,6 +65,10 @@ std::string identity_new_path(std::string_view directory) {
 
 std::string lock_path(std::string_view directory) {
   return join_path(directory, kLock);
+}
+
+std::string reserve_path(std::string_view directory) {
+  return join_path(directory, kReserve);
 }
 
 std::string damaged_directory(std::string_view directory) {
@@ -124,6 +129,7 @@ std::optional<ParsedFileName> parse_file_name(std::string_view name) {
   if (name == kIdentity) return ParsedFileName{FileType::Identity, 0};
   if (name == kIdentityNew) return ParsedFileName{FileType::IdentityNew, 0};
   if (name == kLock) return ParsedFileName{FileType::Lock, 0};
+  if (name == kReserve) return ParsedFileName{FileType::Reserve, 0};
   if (name == kCurrent) return ParsedFileName{FileType::Current, 0};
   if (name == kCurrentNew) return ParsedFileName{FileType::CurrentNew, 0};
 

@@ -1,8 +1,8 @@
 // The only place that knows how files and directories of a store are called.
 //
-//   <metadata>/  IDENTITY  LOCK  CURRENT  CURRENT.new  MANIFEST-<n>  wal/slot-<nn>.log
+//   <metadata>/  IDENTITY  LOCK  RESERVE  CURRENT  CURRENT.new  MANIFEST-<n>  wal/slot-<nn>.log
 //                tables/<n>.meta  tables/<n>.val
-//   <values>/    IDENTITY  LOCK  <n>.val
+//   <values>/    IDENTITY  LOCK  RESERVE  <n>.val
 //   and of a repair: <metadata>/REPAIR  <either>/damaged/
 //
 // <n> is decimal with at least 12 digits, <nn> with at least 2: names sort in the order of their
@@ -25,6 +25,7 @@ std::string join_path(std::string_view directory, std::string_view name);
 std::string identity_path(std::string_view directory);
 std::string identity_new_path(std::string_view directory);  // renamed to IDENTITY once synced
 std::string lock_path(std::string_view directory);
+std::string reserve_path(std::string_view directory);
 
 // Where a repair keeps what was damaged, in either directory.
 std::string damaged_directory(std::string_view directory);
@@ -58,6 +59,7 @@ enum class FileType : unsigned char {
   WalSlot,        // number: the slot
   MetadataTable,  // number
   ValueTable,     // number
+  Reserve,
 };
 
 struct ParsedFileName {

@@ -280,6 +280,37 @@ TEST_CASE("an erasure waits for the values drive, and is done when that is back"
   CHECK(store.find_residue() == "");
 }
 
+TEST_CASE("on full drives what is erased goes by the room that is kept for it") {
+  for (const bool has_reserve : {true, false}) {
+    CAPTURE(has_reserve);
+    SecretStore store(Removal::Overwrite);
+    store.options.erasure_reserve_bytes = has_reserve ? 4u << 20 : 0;
+    store.reopen();
+    store.executor.run_all();
+    CHECK(store.disk.exists("/v/store/RESERVE") == has_reserve);
+    store.fill(1);
+    REQUIRE(store.engine->flush().ok());
+    REQUIRE(store.engine->compact({store.id}, {}).ok());
+    for (const char* root : {"/m", "/v"})
+      store.disk.set_capacity(root, store.disk.used_bytes(root));
+    REQUIRE(store.erase_half().ok());
+    const auto report = store.engine->erase();
+    INFO(report.status().to_string());
+    if (!has_reserve) {
+      CHECK(report.status().code() == StatusCode::OutOfSpace);
+      CHECK(store.engine->stats().erasure.pending_ranges == 1);
+      continue;
+    }
+    REQUIRE(report.ok());
+    CHECK(store.find_residue() == "");
+    CHECK_FALSE(store.disk.exists("/v/store/RESERVE"));
+    for (const char* root : {"/m", "/v"}) store.disk.set_capacity(root, 0);
+    store.reopen();
+    store.executor.run_all();
+    CHECK(store.disk.exists("/v/store/RESERVE"));
+  }
+}
+
 TEST_CASE(
     "a crash at each operation of an erasure leaves it done or pending, and it is done then") {
   SecretStore counted(Removal::Overwrite);

@@ -49,6 +49,7 @@ class ModelRun {
  public:
   ModelRun(std::uint64_t seed, Background background) : random_(seed) {
     if (background == Background::Threads) store_.threads = make_thread_executor();
+    if (background == Background::Manual) store_.options.erasure_wait_ms = 0;
     store_.options.memtable_bytes = 48u << 10;
     store_.options.coalesce_threshold_bytes = 512;
     store_.options.group_bytes = 4096;
@@ -72,6 +73,7 @@ class ModelRun {
     if (choice < 9930) return flush();
     if (choice < 9935) return compact();
     if (choice < 9937) return rest();
+    if (choice < 9939) return erase();
     if (choice < 9998) return get();
     reopen();
   }
@@ -119,12 +121,18 @@ class ModelRun {
     WriteBatch batch;
     std::vector<std::pair<NamespaceId, std::pair<Bytes, std::optional<Bytes>>>> changes;
     std::map<std::size_t, KeyRange> ranges;  // of those changes that delete one
+    std::vector<std::pair<NamespaceId, KeyRange>> erased;
     for (std::uint64_t n = 1 + random_.below(random_.below(10) == 0 ? 50 : 4); n > 0; --n) {
       const NamespaceId id = some_namespace();
       Bytes key = some_key();
       if (random_.below(120) == 0) {
         const KeyRange range = some_range();
-        batch.remove_range(id, range.lower, range.upper);
+        if (random_.below(2) == 0) {
+          batch.remove_range(id, range.lower, range.upper);
+        } else {
+          batch.erase_range(id, range.lower, range.upper);
+          erased.emplace_back(id, range);
+        }
         changes.push_back({id, {{}, std::nullopt}});
         ranges.emplace(changes.size() - 1, range);
       } else if (random_.below(5) == 0) {
@@ -140,18 +148,24 @@ class ModelRun {
     const Status written = store_.engine->write(batch, durability);
     INFO(written.to_string());
     REQUIRE(written.ok());
+    for (HeldSnapshot& held : snapshots_) {
+      for (const auto& [id, range] : erased) remove(held.model.change(id), range);
+    }
     for (std::size_t i = 0; i < changes.size(); ++i) {
       auto& [id, change] = changes[i];
       if (const auto range = ranges.find(i); range != ranges.end()) {
-        Entries& entries = model_.change(id);
-        const auto [first, last] = bounds_in(entries, range->second);
-        entries.erase(first, last);
+        remove(model_.change(id), range->second);
       } else if (change.second) {
         model_.change(id)[change.first] = *change.second;
       } else {
         model_.change(id).erase(change.first);
       }
     }
+  }
+
+  static void remove(Entries& entries, const KeyRange& range) {
+    const auto [first, last] = bounds_in(entries, range);
+    entries.erase(first, last);
   }
 
   // Now, or one of the snapshots.
@@ -237,7 +251,9 @@ class ModelRun {
 
   void scan() {
     ReadOptions options;
-    const Model& model = choose_moment(options);
+    const Model& chosen = choose_moment(options);
+    const bool is_now = &chosen == &model_;
+    const Model model = chosen;  // an iterator that is open goes on, whatever is erased
     const NamespaceId id = some_namespace();
     const KeyRange range = some_range();
     options.direction = random_.below(2) == 0 ? Direction::Forward : Direction::Reverse;
@@ -257,7 +273,7 @@ class ModelRun {
       }
       if (want.size() <= kRowsRead) REQUIRE_FALSE((*iterator)->valid());
       REQUIRE((*iterator)->status().ok());
-      if (&model == &model_) break;  // the model may have moved on
+      if (is_now) break;  // the model may have moved on
     }
   }
 
@@ -291,6 +307,16 @@ class ModelRun {
     const Status compacted = store_.engine->compact({some_namespace(), some_namespace()}, range);
     INFO(compacted.to_string());
     REQUIRE(compacted.ok());
+  }
+
+  // Who holds something is waited for in vain where all is done by one thread.
+  void erase() {
+    if (store_.threads != nullptr) snapshots_.clear();
+    const auto erased = store_.engine->erase();
+    INFO(erased.status().to_string());
+    const bool held = !snapshots_.empty() && erased.status().code() == StatusCode::Busy;
+    REQUIRE((erased.ok() || held));
+    if (erased.ok()) CHECK(stats().erasure.pending_ranges == 0);
   }
 
   // Nobody writes for a while: what overlaps is merged.

@@ -45,6 +45,7 @@ TEST_CASE("parse_file_name takes back every name that is written") {
   CHECK(parse_file_name("IDENTITY")->type == FileType::Identity);
   CHECK(parse_file_name("IDENTITY.new")->type == FileType::IdentityNew);
   CHECK(parse_file_name("LOCK")->type == FileType::Lock);
+  CHECK(parse_file_name("RESERVE")->type == FileType::Reserve);
 }
 
 TEST_CASE("parse_file_name refuses what a store never writes") {

@@ -1,0 +1,35 @@
+// Files that hold nothing but their place, one a drive: what must be written on a full drive finds
+// room when they are let go. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "edgecase/file_system.h"
+
+namespace edgecase::engine {
+
+class SpaceReserve {
+ public:
+  // 0 bytes: none is made.
+  SpaceReserve(FileSystem& file_system, std::vector<std::string> paths, std::uint64_t bytes)
+      : file_system_(file_system), paths_(std::move(paths)), bytes_(bytes) {}
+
+  // Those that are not there. A drive that is full goes without until the next call. Does I/O.
+  void fill();
+  // Whether there was anything to let go.
+  bool release();
+
+ private:
+  void fill(const std::string& path) EC_REQUIRES(mutex_);
+
+  FileSystem& file_system_;
+  const std::vector<std::string> paths_;
+  const std::uint64_t bytes_;
+  Mutex mutex_;  // held across I/O
+};
+
+}  // namespace edgecase::engine
