@@ -34,6 +34,9 @@ Options engine_options(const config::Settings& settings) {
   options.wal_limit_bytes = settings.storage.wal_limit_bytes;
   options.memory_limit_bytes = share_memory(settings).engine_bytes;
   options.expiry = settings.storage.expiry == "exact" ? ExpiryMode::Exact : ExpiryMode::Bounded;
+  // What was erased or has expired is not to be found in freed blocks either.
+  options.removal = Removal::Overwrite;
+  options.erasure_reserve_bytes = settings.storage.reserve_bytes;
   // At least two segments fit into the smallest limit.
   options.wal_segment_bytes = std::min(options.wal_segment_bytes, options.wal_limit_bytes / 4);
   return options;

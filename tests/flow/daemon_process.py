@@ -53,6 +53,7 @@ class Place:
             file.write(f"""[storage]
 metadata = "{self.path}/meta"
 values = "{self.path}/values"
+reserve = "0MiB"
 {storage}
 [http]
 socket = "{self.socket}"

@@ -57,6 +57,19 @@ class StartFlow(unittest.TestCase):
         text = self.place.cli("query", "kill/x", "--format", "ndjson").stdout
         self.assertEqual([json.loads(x)["value"] for x in text.splitlines()], list(range(25)))
 
+    def test_a_reserve_is_kept_on_each_drive(self):
+        def sizes():
+            paths = [f"{self.place.path}/{drive}/RESERVE" for drive in ("meta", "values")]
+            return [os.path.getsize(path) if os.path.exists(path) else 0 for path in paths]
+        self.start().stop()
+        self.assertEqual(sizes(), [0, 0])
+        with open(self.place.config, encoding="utf-8") as file:
+            text = file.read()
+        with open(self.place.config, "w", encoding="utf-8") as file:
+            file.write(text.replace('reserve = "0MiB"', 'reserve = "3MiB"'))
+        self.start().stop()
+        self.assertEqual(sizes(), [3 << 20, 3 << 20])
+
     def test_one_daemon_a_store(self):
         self.start()
         with_other_socket = self.serve("--http.socket", self.place.socket + "2")

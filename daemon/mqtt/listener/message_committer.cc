@@ -204,7 +204,8 @@ Status MessageCommitter::hand_over(Step step, const wire::ReadingBatch& batch,
                                    std::span<const ingest::Author> authors) {
   EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
                       auth::authorize_write(listener_principal(), batch));
-  return step == Step::Check ? pipeline_.check(authorized) : pipeline_.ingest(authorized, nullptr, authors);
+  return step == Step::Check ? pipeline_.check(authorized)
+                             : pipeline_.ingest(authorized, nullptr, authors);
 }
 
 // Tries until it works, cannot work, or the committer stops.

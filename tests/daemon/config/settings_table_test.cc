@@ -48,16 +48,26 @@ TEST_CASE("every key of the contract exists with its default") {
     const char* value;
   };
   const Settings defaults;
-  for (const Case& c :
-       {Case{"storage.metadata", "/var/lib/edgecase"},
-        Case{"storage.values", "/var/lib/edgecase/values"}, Case{"storage.memory-limit", "64MiB"},
-        Case{"storage.wal-limit", "256MiB"}, Case{"storage.retention", "forever"},
-        Case{"storage.expiry", "bounded"}, Case{"storage.on-full", "reject"},
-        Case{"storage.encryption-key-file", ""}, Case{"http.socket", "/run/edgecase/edgecase.sock"},
-        Case{"http.listen", "127.0.0.1:8650"}, Case{"http.tls-cert", ""}, Case{"http.tls-key", ""},
-        Case{"http.allow-insecure", "false"}, Case{"mqtt.broker", "mqtt://127.0.0.1:1883"},
-        Case{"mqtt.username", ""}, Case{"mqtt.password-file", ""}, Case{"mqtt.tls-ca", ""},
-        Case{"mqtt.listen", ""}, Case{"audit.mode", "batched"}}) {
+  for (const Case& c : {Case{"storage.metadata", "/var/lib/edgecase"},
+                        Case{"storage.values", "/var/lib/edgecase/values"},
+                        Case{"storage.memory-limit", "64MiB"},
+                        Case{"storage.wal-limit", "256MiB"},
+                        Case{"storage.reserve", "48MiB"},
+                        Case{"storage.retention", "forever"},
+                        Case{"storage.expiry", "bounded"},
+                        Case{"storage.on-full", "reject"},
+                        Case{"storage.encryption-key-file", ""},
+                        Case{"http.socket", "/run/edgecase/edgecase.sock"},
+                        Case{"http.listen", "127.0.0.1:8650"},
+                        Case{"http.tls-cert", ""},
+                        Case{"http.tls-key", ""},
+                        Case{"http.allow-insecure", "false"},
+                        Case{"mqtt.broker", "mqtt://127.0.0.1:1883"},
+                        Case{"mqtt.username", ""},
+                        Case{"mqtt.password-file", ""},
+                        Case{"mqtt.tls-ca", ""},
+                        Case{"mqtt.listen", ""},
+                        Case{"audit.mode", "batched"}}) {
     CAPTURE(c.key);
     const Setting* setting = find_setting(c.key);
     REQUIRE(setting != nullptr);
