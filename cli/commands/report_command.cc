@@ -95,6 +95,19 @@ void print_store(const Json& report) {
     }
     table.flush();
   }
+  const Json erasures = list_of(report, "erasures");
+  if (!erasures.empty()) {
+    print_title("Last erasures");
+    Table table(
+        {{"ERASURE", Align::Right}, {"STATE"}, {"SERIES", Align::Right}, {"ASKED"}, {"GONE"}},
+        stdout);
+    for (const Json& each : erasures) {
+      table.row({count_text(count_field(each, "id")), text_field(each, "state"),
+                 count_text(count_field(each, "series")), text_field(each, "asked"),
+                 or_dash(text_field(each, "gone"))});
+    }
+    table.flush();
+  }
   const Json rules = list_of(report, "retention");
   const Json settings = report.value("settings", Json::object());
   print_title("Kept: " + or_dash(text_field(settings, "storage.retention")) +

@@ -150,6 +150,8 @@ Result<erase::Certificate> begin(HttpContext& context, const Call& call) {
 void post_erase(HttpContext& context, Call& call) {
   const auto certificate = begin(context, call);
   if (!certificate.ok()) return call.answer_error(certificate.status());
+  call.exchange.audit.detail = "erasure " + std::to_string(certificate->number);
+  call.exchange.audit.count = certificate->readings.value_or(0);
   call.answer_json(certificate->state == erase::ErasureState::Done ? 200 : 202,
                    wire::dump(certificate_json(context, *certificate)));
 }

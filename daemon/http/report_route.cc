@@ -13,7 +13,7 @@ Result<wire::Json> answer_report(HttpContext& context, const Call& call) {
   const HttpServerParts& parts = context.parts;
   const report::ComplianceReport report({parts.settings, parts.engine, parts.clock, parts.catalog,
                                          parts.devices, parts.query, parts.retention,
-                                         parts.authenticator.tokens()});
+                                         parts.authenticator.tokens(), parts.erase});
   if (!call.has("owner")) return report.of_store();
   const std::string owner = call.parameter("owner");
   if (owner.empty()) return invalid_argument("owner is empty");

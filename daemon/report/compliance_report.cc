@@ -210,6 +210,7 @@ Result<Json> ComplianceReport::of_store() const {
                      {"select", rule.selector.device + "/" + rule.selector.sensor},
                      {"keep", wire::keep_text(rule.retention_ns)}});
   }
+  EC_ASSIGN_OR_RETURN(Json erased, erasures(""));
   std::uint64_t tokens = 0;
   for (const auth::TokenInfo& token : parts_.tokens.list()) tokens += token.has_ended ? 0 : 1;
   return Json{{"made", wire::time_text(parts_.clock.wall_ns())},
@@ -228,6 +229,7 @@ Result<Json> ComplianceReport::of_store() const {
                 {"series_kept_forever", stored.series_kept_forever}}},
               {"owners", stored.by_owner},
               {"retention", std::move(rules)},
+              {"erasures", std::move(erased)},
               {"active_tokens", tokens},
               {"settings", settings_json()}};
 }
@@ -240,6 +242,22 @@ Result<Json> ComplianceReport::device_json(const catalog::DeviceName& name) cons
               {"purposes", metadata.purposes},    {"objections", metadata.objections},
               {"location", metadata.location},    {"labels", std::move(labels)},
               {"series", Json::array()}};
+}
+
+// The last ones, or those of what is somebody's.
+Result<Json> ComplianceReport::erasures(const std::string& owner) const {
+  EC_ASSIGN_OR_RETURN(const std::vector<erase::Certificate> certificates,
+                      parts_.erase.certificates(std::nullopt, owner, kErasuresShownMax));
+  Json list = Json::array();
+  for (const erase::Certificate& each : certificates) {
+    const bool is_done = each.state == erase::ErasureState::Done;
+    list.push_back({{"id", each.number},
+                    {"state", is_done ? "done" : "pending"},
+                    {"asked", wire::time_text(each.asked_ns)},
+                    {"gone", is_done ? Json(wire::time_text(each.gone_ns)) : Json(nullptr)},
+                    {"series", each.series}});
+  }
+  return list;
 }
 
 // Tokens that may read or export any of it now.
@@ -273,6 +291,7 @@ Result<Json> ComplianceReport::of_owner(const std::string& owner) const {
                       parts_.devices.find("", catalog::owned_by(owner)));
   if (names.empty()) return not_found("nothing is said to belong to " + owner);
   EC_ASSIGN_OR_RETURN(const std::vector<query::SeriesInfo> series, parts_.query.series_of(owner));
+  EC_ASSIGN_OR_RETURN(Json erased, erasures(owner));
   Amounts all;
   Json devices = Json::array();
   auto next = series.begin();
@@ -303,6 +322,7 @@ Result<Json> ComplianceReport::of_owner(const std::string& owner) const {
                 {"newest", wire::time_or_null(all.newest_ns)}}},
               {"devices", std::move(devices)},
               {"recipients", recipients(series)},
+              {"erasures", std::move(erased)},
               {"automated_decisions", false}};
 }
 

@@ -17,6 +17,7 @@
 #include "config/settings.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "erase/erase_service.h"
 #include "query/query_service.h"
 #include "retention/retention_service.h"
 #include "wire/json_values.h"
@@ -25,6 +26,8 @@ namespace edgecase::report {
 
 // Owners that the report of the whole store names; its sums count all.
 inline constexpr std::size_t kOwnersNamedMax = 1'000;
+// Certificates that a report shows, the newest.
+inline constexpr std::size_t kErasuresShownMax = 10;
 
 // Everything must outlive the report.
 struct ReportParts {
@@ -36,6 +39,7 @@ struct ReportParts {
   query::QueryService& query;
   const retention::RetentionService& retention;
   const auth::TokenStore& tokens;
+  const erase::EraseService& erase;
 };
 
 class ComplianceReport {
@@ -63,6 +67,7 @@ class ComplianceReport {
   wire::Json features(const Stored& stored) const;
   wire::Json settings_json() const;
   wire::Json recipients(const std::vector<query::SeriesInfo>& series) const;
+  Result<wire::Json> erasures(const std::string& owner) const;
   Result<wire::Json> device_json(const catalog::DeviceName& name) const;
 
   const ReportParts parts_;

@@ -32,7 +32,7 @@ DAEMON = {
     "erase": _SERVICES + ["retention"],
     "ingest": _SERVICES + ["retention", "erase"],
     "query": _SERVICES,
-    "report": ["wire", "auth", "config", "catalog", "retention", "query"],
+    "report": ["wire", "auth", "config", "catalog", "retention", "erase", "query"],
     "net": ["wire", "auth"],
     "tls": ["net"],
     "http": _SERVICES + ["config", "net", "retention", "erase", "ingest", "query", "report"],

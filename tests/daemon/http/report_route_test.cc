@@ -57,6 +57,12 @@ TEST_CASE("report: what is stored of whom") {
   CHECK(report["owners"][0]["devices"] == 2);
   CHECK(report["owners"][0]["readings"] == 3);
   CHECK(report["features"].size() == 6);
+  CHECK(report["erasures"].empty());
+  CHECK(f.administer("POST", "/api/v1/erase?owner=alice").status / 100 == 2);
+  CHECK(f.report()["erasures"].size() == 1);
+  CHECK(f.report()["erasures"][0]["series"] == 2);
+  CHECK(f.report()["stored"]["devices"] == 1);
+  CHECK(f.administer("GET", "/api/v1/report?owner=alice").status == 404);
 }
 
 TEST_CASE("report: degrees follow what is configured and said") {

@@ -76,6 +76,38 @@ TEST_CASE("tail over HTTP: tokens, purposes and namespaces hold as for queries")
             .body == "m,device=lamp value=2 1\n");
 }
 
+TEST_CASE("tail over HTTP: what was erased is not told") {
+  Tail f;
+  std::string cursor;
+  f.follow(cursor);
+  f.write("m,device=a value=1 1\nm,device=b value=2 1");
+  CHECK(f.ask("POST", "/api/v1/erase?select=a").status / 100 == 2);
+  const Answer answer = f.follow(cursor);
+  CHECK(answer.body.empty());
+  CHECK(answer.header("x-edgecase-missed-readings") == "2");
+}
+
+TEST_CASE("backups over HTTP: a moment is read until it is released, or something is erased") {
+  Tail f;
+  f.write("m,device=a value=1 1\nm,device=b value=2 1");
+  const auto pin = [&f] {
+    return nlohmann::json::parse(f.ask("POST", "/api/v1/backups").body)
+        .at("moment")
+        .get<std::string>();
+  };
+  const std::string moment = pin();
+  f.write("m,device=a value=9 1\nm,device=c value=3 1");
+  CHECK(f.ask("GET", "/api/v1/query?format=line&moment=" + moment).body ==
+        "m,device=a value=1 1\nm,device=b value=2 1\n");
+  const auto series = nlohmann::json::parse(f.ask("GET", "/api/v1/series?moment=" + moment).body);
+  CHECK(series["series"].size() == 2);
+  CHECK(f.ask("DELETE", "/api/v1/backups?moment=" + moment).status == 200);
+  CHECK(f.ask("GET", "/api/v1/query?moment=" + moment).status == 404);
+  const std::string other = pin();
+  CHECK(f.ask("POST", "/api/v1/erase?select=a").status / 100 == 2);
+  CHECK(f.ask("GET", "/api/v1/query?moment=" + other).status == 404);
+}
+
 TEST_CASE("tail over HTTP: what makes no sense is refused") {
   Tail f;
   for (const char* wrong : {"cursor=x", "cursor=1", "cursor=1-", "cursor=-1", "format=json",
