@@ -57,7 +57,7 @@ class Restore {
     }
     std::fprintf(stderr, "%s is restored, as of %s\n", printable(directory_).c_str(),
                  index_.made.c_str());
-    return imported;
+    return is_partly_ ? wire::kExitPartly : imported;
   }
 
  private:
@@ -131,7 +131,15 @@ class Restore {
       for (const auto& [label, value] : labels.items()) {
         if (value.is_string()) name.emplace_back("label", label + "=" + value.get<std::string>());
       }
-      EC_TRY(client_.post(path_with(wire::routes::kDevice, name), "", "text/plain").status());
+      name.emplace_back("as_of", index_.made);
+      const Status said =
+          client_.post(path_with(wire::routes::kDevice, name), "", "text/plain").status();
+      if (said.code() == StatusCode::InvalidArgument) {
+        std::fprintf(stderr, "edgecase: %s\n", printable(said.message()).c_str());
+        is_partly_ = true;
+      } else {
+        EC_TRY(said);
+      }
     }
     return ok();
   }
@@ -181,6 +189,7 @@ class Restore {
   std::string directory_;
   DaemonClient client_;
   BackupIndex index_;
+  bool is_partly_ = false;  // some of it was erased since
 };
 
 }  // namespace

@@ -85,6 +85,12 @@ bool Fences::holds(const Pseudonym& pseudonym, std::int64_t time_ns) const {
   });
 }
 
+bool Fences::is_erased(std::string_view namespace_name, std::string_view device,
+                       std::int64_t since_ns) const {
+  const std::shared_lock lock(mutex_);
+  return holds(pseudonyms_.of_device(namespace_name, device), since_ns);
+}
+
 std::vector<bool> Fences::refused(std::span<const wire::Reading> readings) const {
   std::vector<bool> refused;
   const std::int64_t end_ns = end_ns_.load(std::memory_order_acquire);

@@ -82,6 +82,9 @@ class Fences {
 
   // Which of the readings have a time that was erased; empty: none. Whoever asks has a Pass.
   std::vector<bool> refused(std::span<const wire::Reading> readings) const;
+  // Whether the device was erased, names and all, since that time. Whoever asks has a Pass.
+  bool is_erased(std::string_view namespace_name, std::string_view device,
+                 std::int64_t since_ns) const;
   // Counts what was refused.
   void count_refused(std::uint64_t readings) { refused_.fetch_add(readings); }
   std::uint64_t refused_count() const { return refused_.load(); }

@@ -5,6 +5,7 @@
 #include "http/http_routes.h"
 #include "http/refusal.h"
 #include "wire/routes.h"
+#include "wire/time_text.h"
 
 namespace edgecase::http {
 namespace {
@@ -48,13 +49,27 @@ Result<Json> show(HttpContext& context, const Call& call) {
   return device_json(name, metadata);
 }
 
+// With `as_of`: what was said then, and is not said again of a device that was erased since.
+Status check_as_of(HttpContext& context, const Call& call, const catalog::DeviceName& name) {
+  if (!call.has("as_of")) return ok();
+  EC_ASSIGN_OR_RETURN(const std::int64_t time_ns,
+                      wire::parse_time_ns(call.parameter("as_of"), context.parts.clock.wall_ns()));
+  if (!context.parts.erase.fences().is_erased(name.namespace_name, name.device, time_ns))
+    return ok();
+  return invalid_argument("a device was erased since " + call.parameter("as_of") +
+                          ", and what was said of it then is not taken again");
+}
+
 // What is given replaces what was said; empty takes it back.
 Result<Json> set(HttpContext& context, const Call& call) {
-  EC_TRY(
-      check_parameters(call, {"ns", "device", "owner", "purpose", "object", "location", "label"}));
+  EC_TRY(check_parameters(
+      call, {"ns", "device", "owner", "purpose", "object", "location", "label", "as_of"}));
   EC_TRY(auth::authorize_administration(call.principal()));
   EC_ASSIGN_OR_RETURN(const catalog::DeviceName name, device_parameter(context, call));
   EC_ASSIGN_OR_RETURN(const auto labels, label_parameters(call));
+  // No erasure begins or ends meanwhile.
+  const erase::Fences::Pass pass = context.parts.erase.fences().enter();
+  EC_TRY(check_as_of(context, call, name));
   EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata,
                       context.parts.devices.update(name, [&](catalog::DeviceMetadata& said) {
                         if (call.has("owner")) said.owner = call.parameter("owner");

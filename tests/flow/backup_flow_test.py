@@ -88,6 +88,18 @@ class BackupFlow(unittest.TestCase):
         self.ok("restore", self.directory, place=self.other)
         self.assertEqual(self.everything(self.other), self.everything(self.place))
 
+    def test_what_was_erased_does_not_come_back(self):
+        self.ok("backup", self.directory)
+        self.ok("erase", "d1")
+        self.ok("erase", "d2/temp", "--from", "@1000000000", "--to", "@1000000000.000000100")
+        before = self.everything(self.place)
+        result = self.place.cli("restore", self.directory)
+        self.assertEqual(result.returncode, 6, result.stderr)
+        self.assertIn("600 refused", result.stderr)
+        self.assertEqual(self.everything(self.place), before)
+        self.fails(3, "device", "show", "d1")
+        self.assertNotIn("d1/", self.ok("retention", "list"))
+
     def test_a_damaged_backup_stores_nothing(self):
         self.ok("backup", self.directory)
         path = os.path.join(self.directory, "default", "d7", "temp.ndjson.gz")
