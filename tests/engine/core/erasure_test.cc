@@ -9,6 +9,7 @@
 
 #include "engine/core/engine_fixture.h"
 #include "support/temp_directory.h"
+#include "support/test_share.h"
 
 namespace edgecase::engine {
 namespace {
@@ -178,18 +179,15 @@ struct SecretStore : test::EngineFixture {
   }
   // Of the half that is erased; of the other half all must be there.
   std::string find_residue() {
+    std::vector<Bytes> erased;
     for (int i = 0; i < kEntries; ++i) {
-      const bool erased = i % 2 == 0;
-      if (!erased) {
-        if (get(id, key_of(i)).substr(0, 17) != secret("v", i)) return "lost: " + key_of(i);
-        continue;
-      }
-      for (const char* kind : {"k", "v"}) {
-        const std::string found = disk.find_bytes({secret(kind, i)});
-        if (!found.empty()) return kind + std::to_string(i) + " in " + found;
+      if (i % 2 == 0) {
+        erased.insert(erased.end(), {secret("k", i), secret("v", i)});
+      } else if (get(id, key_of(i)).substr(0, 17) != secret("v", i)) {
+        return "lost: " + key_of(i);
       }
     }
-    return "";
+    return disk.find_bytes(erased);
   }
 
   NamespaceId id = 0;
@@ -320,7 +318,7 @@ TEST_CASE(
   REQUIRE(counted.engine->erase().ok());
   const std::uint64_t operations = counted.disk.operations() - before;
   REQUIRE(operations > 50);
-  const std::uint64_t step = std::max<std::uint64_t>(1, operations / 40);
+  const std::uint64_t step = std::max<std::uint64_t>(1, operations / test::share_of(40));
   for (std::uint64_t at = 1; at <= operations; at += step) {
     CAPTURE(at);
     SecretStore store(Removal::Overwrite);
