@@ -7,10 +7,6 @@
 namespace edgecase::http::test {
 namespace {
 
-nlohmann::json json_of(const Answer& answer) {
-  return nlohmann::json::parse(answer.body, nullptr, false);
-}
-
 struct Room : ServerFixture {
   Room() {
     CHECK(ask("POST", "/write",
@@ -101,7 +97,7 @@ TEST_CASE("devices over HTTP: a token's purpose is what it reads for") {
   const auto create = [&f](const std::string& parameters) {
     const Answer answer =
         Client::over_unix(f.settings.http.socket).ask("POST", "/api/v1/tokens?" + parameters);
-    return "Authorization: Bearer " + json_of(answer).value("token", "") + "\r\n";
+    return bearer(json_of(answer).value("token", ""));
   };
   const std::string billing = create("read=*/*&purpose=billing");
   const std::string marketing = create("read=*/*&purpose=marketing");

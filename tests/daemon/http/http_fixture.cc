@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "edgecase/file_system.h"
@@ -207,6 +206,14 @@ std::string ServerFixture::stored(const std::string& ns) const {
              json["time"].get<std::string>() + "=" + json["value"].dump() + "\n";
   }
   return lines;
+}
+
+nlohmann::json json_of(const Answer& answer) {
+  return nlohmann::json::parse(answer.body, nullptr, false);
+}
+
+std::string bearer(const std::string& token) {
+  return "Authorization: Bearer " + token + "\r\n";
 }
 
 std::string compress(std::string_view text, Wrapper wrapper) {

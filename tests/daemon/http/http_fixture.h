@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
@@ -98,6 +99,11 @@ struct ServerFixture {
   std::unique_ptr<erase::EraseWorker> erase_worker;
   std::unique_ptr<HttpServer> server;
 };
+
+// Discarded where the body is none.
+nlohmann::json json_of(const Answer& answer);
+// The header that shows a token.
+std::string bearer(const std::string& token);
 
 enum class Wrapper : int { Gzip = 15 + 16, Zlib = 15, None = -15 };
 std::string compress(std::string_view text, Wrapper wrapper);

@@ -11,10 +11,6 @@
 namespace edgecase::http::test {
 namespace {
 
-nlohmann::json json_of(const Answer& answer) {
-  return nlohmann::json::parse(answer.body, nullptr, false);
-}
-
 constexpr char kTwoReadings[] =
     "shed/weather.hum@1970-01-01T00:00:00.000000005Z=40\n"
     "shed/weather.temp@1970-01-01T00:00:00.000000005Z=21.5\n";

@@ -134,10 +134,9 @@ TEST_CASE("export of an owner: all of it whatever the purposes, for administrato
   CHECK(f.administer("GET", "/api/v1/query?owner=nobody").status == 404);
   CHECK(f.administer("GET", "/api/v1/query?owner=").status == 400);
   const Answer made = f.administer("POST", "/api/v1/tokens?read=*/*&export=*/*");
-  const std::string bearer =
-      "Authorization: Bearer " + Json::parse(made.body)["token"].get<std::string>() + "\r\n";
-  CHECK(f.ask("GET", path, {}, bearer).status == 403);
-  CHECK(f.ask("GET", "/api/v1/report", {}, bearer).status == 403);
+  const std::string shown = bearer(json_of(made).value("token", ""));
+  CHECK(f.ask("GET", path, {}, shown).status == 403);
+  CHECK(f.ask("GET", "/api/v1/report", {}, shown).status == 403);
 }
 
 }  // namespace edgecase::http::test

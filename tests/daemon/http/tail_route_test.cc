@@ -67,12 +67,10 @@ TEST_CASE("tail over HTTP: tokens, purposes and namespaces hold as for queries")
 
   const Answer made =
       Client::over_unix(f.settings.http.socket).ask("POST", "/api/v1/tokens?read=lamp/*");
-  const std::string bearer = "Authorization: Bearer " +
-                             nlohmann::json::parse(made.body).at("token").get<std::string>() +
-                             "\r\n";
+  const std::string shown = bearer(json_of(made).value("token", ""));
   CHECK(f.ask("GET", "/api/v1/tail").status == 401);
-  CHECK(f.ask("GET", "/api/v1/tail?select=garage", {}, bearer).status == 403);
-  CHECK(f.ask("GET", "/api/v1/tail?format=line&ns=*&purpose=billing&cursor=" + begun, {}, bearer)
+  CHECK(f.ask("GET", "/api/v1/tail?select=garage", {}, shown).status == 403);
+  CHECK(f.ask("GET", "/api/v1/tail?format=line&ns=*&purpose=billing&cursor=" + begun, {}, shown)
             .body == "m,device=lamp value=2 1\n");
 }
 

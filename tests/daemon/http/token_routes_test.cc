@@ -8,14 +8,6 @@
 namespace edgecase::http::test {
 namespace {
 
-nlohmann::json json_of(const Answer& answer) {
-  return nlohmann::json::parse(answer.body, nullptr, false);
-}
-
-std::string bearer(const std::string& token) {
-  return "Authorization: Bearer " + token + "\r\n";
-}
-
 struct Room : ServerFixture {
   // Over the Unix socket, as whoever administers does.
   Answer administer(std::string_view method, std::string_view target) const {
