@@ -34,9 +34,10 @@ std::optional<std::uint64_t> count_entries(const engine::Item& item) {
   return group.entry_count();
 }
 
-Result<std::string> inspect_value_table(std::unique_ptr<RandomAccessFile> file) {
+Result<std::string> inspect_value_table(std::unique_ptr<RandomAccessFile> file,
+                                        engine::KeyRing* keys) {
   const std::uint64_t size = file->size_bytes();
-  EC_ASSIGN_OR_RETURN(const auto table, engine::ValueTableReader::open_any(std::move(file)));
+  EC_ASSIGN_OR_RETURN(const auto table, engine::ValueTableReader::open_any(std::move(file), keys));
   EC_ASSIGN_OR_RETURN(const engine::ValueTableSummary summary, table->summary());
   std::uint64_t entries = 0;
   std::uint64_t singles = 0;
@@ -53,6 +54,7 @@ Result<std::string> inspect_value_table(std::unique_ptr<RandomAccessFile> file) 
 
   std::string out;
   add_fact(out, "kind", "value table, version 1");
+  add_fact(out, "encrypted", keys == nullptr ? "no"sv : "yes"sv);
   identity_lines(out, table->head().identity);
   add_fact(out, "namespace", table->head().namespace_id);
   if (!summary.namespace_name.empty()) add_fact(out, "namespace name", summary.namespace_name);
@@ -71,9 +73,10 @@ Result<std::string> inspect_value_table(std::unique_ptr<RandomAccessFile> file) 
   return out;
 }
 
-Result<std::string> inspect_metadata_table(std::unique_ptr<RandomAccessFile> file) {
+Result<std::string> inspect_metadata_table(std::unique_ptr<RandomAccessFile> file,
+                                           engine::KeyRing* keys) {
   const std::uint64_t size = file->size_bytes();
-  EC_ASSIGN_OR_RETURN(const auto table, engine::UMetaReader::open_any(std::move(file)));
+  EC_ASSIGN_OR_RETURN(const auto table, engine::UMetaReader::open_any(std::move(file), keys));
   engine::UMetaTotals totals;
   std::uint64_t filter_bytes = 0;
   std::uint64_t page_index_bytes = 0;
@@ -93,6 +96,7 @@ Result<std::string> inspect_metadata_table(std::unique_ptr<RandomAccessFile> fil
 
   std::string out;
   add_fact(out, "kind", "metadata table, version 1");
+  add_fact(out, "encrypted", keys == nullptr ? "no"sv : "yes"sv);
   identity_lines(out, table->identity());
   add_fact(out, "bytes", size);
   add_fact(out, "blocks", table->blocks().size());
@@ -119,6 +123,7 @@ enum class FileKind : unsigned char {
   Identity,
   Current,
   Log,
+  KeyRing,
   Lock,
   MetadataTable,
   ValueTable,
@@ -138,6 +143,7 @@ FileKind kind_of_name(std::string_view name) {
     case engine::FileType::CurrentNew: return FileKind::Current;
     case engine::FileType::Manifest:
     case engine::FileType::WalSlot: return FileKind::Log;
+    case engine::FileType::KeyRing: return FileKind::KeyRing;
     case engine::FileType::MetadataTable: return FileKind::MetadataTable;
     case engine::FileType::ValueTable: return FileKind::ValueTable;
     case engine::FileType::Reserve: return FileKind::Reserve;
@@ -159,17 +165,41 @@ Result<FileKind> kind_of(FileSystem& file_system, const std::string& path) {
   if (magic == engine::kUMetaFormat.magic) return FileKind::MetadataTable;
   if (magic == "ECIDENT1") return FileKind::Identity;
   if (magic.starts_with("ECLOG\r\n")) return FileKind::Log;
+  if (magic == "ECKEYS\r\n") return FileKind::KeyRing;
   return FileKind::Unknown;
 }
 
 }  // namespace
 
-Result<std::string> inspect_file(FileSystem& file_system, const std::string& path) {
+namespace {
+
+// Null without a key: then only what is not encrypted can be looked at.
+Result<std::unique_ptr<engine::KeyRing>> open_keys(FileSystem& file_system,
+                                                   const Options& options) {
+  if (!options.encryption) return std::unique_ptr<engine::KeyRing>();
+  const std::string& directory = options.metadata_directory;
+  EC_ASSIGN_OR_RETURN(const auto identity, engine::read_identity(file_system, directory));
+  if (!identity) return not_found(directory + ": there is no store");
+  return engine::KeyRing::open_if_encrypted(file_system, options, identity->store_id,
+                                            system_random());
+}
+
+}  // namespace
+
+Result<std::string> inspect_file(FileSystem& file_system, const std::string& path,
+                                 const Options& options) {
   EC_ASSIGN_OR_RETURN(const FileKind kind, kind_of(file_system, path));
+  const bool has_contents =
+      kind == FileKind::Log || kind == FileKind::MetadataTable || kind == FileKind::ValueTable;
+  std::unique_ptr<engine::KeyRing> keys;
+  if (has_contents) {
+    EC_ASSIGN_OR_RETURN(keys, open_keys(file_system, options));
+  }
   switch (kind) {
     case FileKind::Identity: return engine::inspect_identity(file_system, path);
     case FileKind::Current: return engine::inspect_current(file_system, path);
-    case FileKind::Log: return engine::inspect_log(file_system, path);
+    case FileKind::Log: return engine::inspect_log(file_system, path, keys.get());
+    case FileKind::KeyRing: return engine::inspect_key_ring(file_system, path);
     case FileKind::Lock: return std::string("kind: lock; held while the store is open\n");
     case FileKind::Reserve:
       return std::string("kind: reserve; let go when the drive is full and something is erased\n");
@@ -178,8 +208,8 @@ Result<std::string> inspect_file(FileSystem& file_system, const std::string& pat
     case FileKind::Unknown: return invalid_argument(path + " is no file of a store");
   }
   EC_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, file_system.open_file(path));
-  return kind == FileKind::ValueTable ? inspect_value_table(std::move(file))
-                                      : inspect_metadata_table(std::move(file));
+  return kind == FileKind::ValueTable ? inspect_value_table(std::move(file), keys.get())
+                                      : inspect_metadata_table(std::move(file), keys.get());
 }
 
 }  // namespace edgecase

@@ -40,8 +40,9 @@ std::string describe(const NamespaceInfo& info) {
          std::to_string(info.options.scope_bytes) + " bytes of scope";
 }
 
-Result<std::string> inspect_manifest(FileSystem& file_system, const std::string& path) {
-  const ManifestLook look = look_at_manifest(file_system, path);
+Result<std::string> inspect_manifest(FileSystem& file_system, const std::string& path,
+                                     KeyRing* keys) {
+  const ManifestLook look = look_at_manifest(file_system, path, keys);
   if (!look.log.status.ok()) return look.log.status;
   std::string out;
   head_lines(out, "manifest, version 1", look.log);
@@ -69,13 +70,13 @@ Result<std::string> inspect_manifest(FileSystem& file_system, const std::string&
   return out;
 }
 
-Result<std::string> inspect_wal(FileSystem& file_system, const std::string& path) {
+Result<std::string> inspect_wal(FileSystem& file_system, const std::string& path, KeyRing* keys) {
   std::uint64_t entries = 0;
   std::uint64_t deletes = 0;
   SequenceNumber first = 0;
   SequenceNumber last = 0;
-  const LogLook look =
-      look_at_log(file_system, path, [&](const LogRecord& record, std::uint64_t offset) -> Status {
+  const LogLook look = look_at_log(
+      file_system, path, keys, [&](const LogRecord& record, std::uint64_t offset) -> Status {
         WriteBatchReader batch(record.payload);
         std::uint64_t count = 0;
         while (const auto entry = batch.next()) {
@@ -122,10 +123,22 @@ Result<std::string> inspect_current(FileSystem& file_system, const std::string& 
   return out;
 }
 
-Result<std::string> inspect_log(FileSystem& file_system, const std::string& path) {
+Result<std::string> inspect_key_ring(FileSystem& file_system, const std::string& path) {
+  EC_ASSIGN_OR_RETURN(const KeyRingLook look, look_at_key_ring(file_system, path));
+  std::string out;
+  add_fact(out, "kind", "key ring, version 1");
+  add_fact(out, "store", to_text(look.store_id));
+  add_fact(out, "generation", look.generation);
+  add_fact(out, "bytes", look.bytes);
+  add_fact(out, "whole copies", look.whole_copies);
+  add_fact(out, "wrapped by master key", look.master_key);
+  return out;
+}
+
+Result<std::string> inspect_log(FileSystem& file_system, const std::string& path, KeyRing* keys) {
   EC_ASSIGN_OR_RETURN(auto file, file_system.open_file(path));
   const std::uint64_t size = file->size_bytes();
-  const auto reader = LogReader::open(std::move(file));
+  const auto reader = LogReader::open(std::move(file), keys);
   if (reader.status().code() == StatusCode::NotFound) {
     const auto parsed = parse_file_name(path.substr(path.rfind('/') + 1));
     if (!parsed || parsed->type != FileType::WalSlot)
@@ -136,8 +149,8 @@ Result<std::string> inspect_log(FileSystem& file_system, const std::string& path
     return out;
   }
   if (!reader.ok()) return reader.status();
-  return (*reader)->identity().type == LogType::Manifest ? inspect_manifest(file_system, path)
-                                                         : inspect_wal(file_system, path);
+  return (*reader)->identity().type == LogType::Manifest ? inspect_manifest(file_system, path, keys)
+                                                         : inspect_wal(file_system, path, keys);
 }
 
 }  // namespace edgecase::engine

@@ -50,22 +50,28 @@ void layer_lines(std::string& out, const engine::VersionState& state) {
 
 }  // namespace
 
-Result<std::string> inspect_store(FileSystem& file_system, const std::string& metadata_directory,
-                                  const std::string& values_directory) {
+Result<std::string> inspect_store(FileSystem& file_system, const Options& options) {
+  const std::string& metadata_directory = options.metadata_directory;
+  const std::string& values_directory = options.values_directory;
   EC_ASSIGN_OR_RETURN(const auto identity, engine::read_identity(file_system, metadata_directory));
   if (!identity) return not_found(metadata_directory + ": there is no store");
   EC_TRY(engine::check_values_identity(file_system, values_directory, identity->store_id));
+  EC_ASSIGN_OR_RETURN(const auto keys,
+                      engine::KeyRing::open_if_encrypted(file_system, options, identity->store_id,
+                                                         system_random()));
   EC_ASSIGN_OR_RETURN(const std::uint64_t number,
                       engine::read_current(file_system, engine::current_path(metadata_directory)));
-  const auto manifest =
-      engine::look_at_manifest(file_system, engine::manifest_path(metadata_directory, number));
+  const auto manifest = engine::look_at_manifest(
+      file_system, engine::manifest_path(metadata_directory, number), keys.get());
   EC_TRY(manifest.log.status);
   const engine::VersionState& state = manifest.state;
   EC_ASSIGN_OR_RETURN(const auto wal,
                       engine::find_wal(file_system, metadata_directory, identity->store_id,
-                                       state.oldest_wal_segment));
+                                       state.oldest_wal_segment, keys.get()));
   std::string out;
   add_fact(out, "store", engine::to_text(identity->store_id));
+  add_fact(out, "encrypted", keys == nullptr ? "no" : "yes, AES-256-GCM");
+  if (keys != nullptr) add_fact(out, "keys of scopes", keys->size());
   add_fact(out, "manifest", engine::manifest_name(number));
   add_fact(out, "largest sequence in tables", state.flushed_sequence);
   add_fact(out, "WAL segments needed", wal.chain.size());

@@ -17,7 +17,8 @@ void ItemHints::for_records_of(FileNumber number, FileNumber table,
                                const LookAtRecord& look) const {
   auto file = file_system_.open_file(look_.files.table_path(table));
   if (!file.ok()) return;
-  const auto reader = UMetaReader::open(std::move(file).value(), look_.files.store_id, table);
+  const auto reader =
+      UMetaReader::open(std::move(file).value(), look_.files.store_id, table, look_.files.keys());
   if (!reader.ok()) return;
   for (std::size_t b = 0; b < (*reader)->blocks().size(); ++b) {
     const auto block = (*reader)->read_block(b);

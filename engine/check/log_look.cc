@@ -19,14 +19,15 @@ Status look_at_head(const RandomAccessFile& file, LogLook& look) {
   const std::uint64_t head_bytes = std::min(kLogHeadBytes, file.size_bytes());
   EC_ASSIGN_OR_RETURN(const Bytes bytes, read_exactly(file, 0, head_bytes));
   const ByteView head = bytes;
+  const std::uint64_t copy_bytes = look.is_sealed ? kSealedLogHeadCopyBytes : kLogHeadCopyBytes;
   const auto copy = [&](std::size_t i) {
     const std::uint64_t offset = kLogHeadCopyOffsets[i];
-    return offset < head.size() ? head.substr(offset, kLogHeadCopyBytes) : ByteView();
+    return offset < head.size() ? head.substr(offset, copy_bytes) : ByteView();
   };
   if (copy(0) != copy(1))
     look.notes.push_back(file.path() + " at byte 0: the two copies of the head differ");
   for (std::size_t i = 0; i < 2; ++i) {
-    const std::uint64_t begin = kLogHeadCopyOffsets[i] + kLogHeadCopyBytes - sizeof(std::uint32_t);
+    const std::uint64_t begin = kLogHeadCopyOffsets[i] + copy_bytes - sizeof(std::uint32_t);
     const std::uint64_t end = i == 0 ? kLogHeadCopyOffsets[1] : kLogHeadBytes;
     if (begin < head.size() && !all_zero(head.substr(begin, end - begin)))
       look.notes.push_back(file.path() + " at byte " + std::to_string(begin) +
@@ -39,9 +40,9 @@ Status look_at_head(const RandomAccessFile& file, LogLook& look) {
 Status look_at_padding(const RandomAccessFile& file, std::uint64_t offset, const LogRecord& record,
                        LogLook& look) {
   const std::uint64_t padding =
-      log_record_bytes(record.payload.size()) - kLogRecordHeaderBytes - record.payload.size();
+      log_record_bytes(record.stored_bytes) - kLogRecordHeaderBytes - record.stored_bytes;
   if (padding == 0) return ok();
-  const std::uint64_t at = offset + kLogRecordHeaderBytes + record.payload.size();
+  const std::uint64_t at = offset + kLogRecordHeaderBytes + record.stored_bytes;
   EC_ASSIGN_OR_RETURN(const Bytes bytes, read_exactly(file, at, padding));
   if (!all_zero(bytes))
     look.notes.push_back(file.path() + " at byte " + std::to_string(at) +
@@ -69,13 +70,15 @@ Status look_behind_end(const RandomAccessFile& file, LogLook& look) {
   return ok();
 }
 
-Status look(FileSystem& file_system, const std::string& path, const LookAtRecord& look_at_record,
-            LogLook& result) {
+Status look(FileSystem& file_system, const std::string& path, KeyRing* keys,
+            const LookAtRecord& look_at_record, LogLook& result) {
   EC_ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> file, file_system.open_file(path));
   result.file_bytes = file->size_bytes();
   EC_ASSIGN_OR_RETURN(auto second, file_system.open_file(path));
-  EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> reader, LogReader::open(std::move(second)));
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> reader,
+                      LogReader::open(std::move(second), keys));
   result.identity = reader->identity();
+  result.is_sealed = reader->is_sealed();
   EC_TRY(look_at_head(*file, result));
   while (true) {
     const std::uint64_t offset = kLogHeadBytes + reader->end_bytes();
@@ -97,10 +100,10 @@ Status look(FileSystem& file_system, const std::string& path, const LookAtRecord
 
 }  // namespace
 
-LogLook look_at_log(FileSystem& file_system, const std::string& path,
+LogLook look_at_log(FileSystem& file_system, const std::string& path, KeyRing* keys,
                     const LookAtRecord& look_at_record) {
   LogLook result;
-  result.status = look(file_system, path, look_at_record, result);
+  result.status = look(file_system, path, keys, look_at_record, result);
   return result;
 }
 

@@ -13,6 +13,7 @@ namespace edgecase::engine {
 
 struct LogLook {
   LogIdentity identity;
+  bool is_sealed = false;
   std::uint64_t file_bytes = 0;
   std::uint64_t records = 0;
   std::uint64_t end_bytes = 0;  // of valid records, without the head
@@ -23,6 +24,7 @@ struct LogLook {
 
 // Answers Ok, or what is wrong with the record, which begins at `offset` of the file.
 using LookAtRecord = std::function<Status(const LogRecord& record, std::uint64_t offset)>;
-LogLook look_at_log(FileSystem& file_system, const std::string& path, const LookAtRecord& look);
+LogLook look_at_log(FileSystem& file_system, const std::string& path, KeyRing* keys,
+                    const LookAtRecord& look);
 
 }  // namespace edgecase::engine

@@ -22,10 +22,10 @@ void note_namespaces(const VersionEdit& edit, std::vector<NamespaceInfo>& known)
 
 }  // namespace
 
-ManifestLook look_at_manifest(FileSystem& file_system, const std::string& path) {
+ManifestLook look_at_manifest(FileSystem& file_system, const std::string& path, KeyRing* keys) {
   ManifestLook look;
-  look.log =
-      look_at_log(file_system, path, [&](const LogRecord& record, std::uint64_t offset) -> Status {
+  look.log = look_at_log(
+      file_system, path, keys, [&](const LogRecord& record, std::uint64_t offset) -> Status {
         const auto edit = VersionEdit::decode(record.payload);
         if (edit.status().code() == StatusCode::Corruption)
           return corruption_at(path, offset, edit.status().message());

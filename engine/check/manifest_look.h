@@ -16,7 +16,7 @@ struct ManifestLook {
   std::vector<NamespaceInfo> namespaces;  // every one that an edit named, by id
 };
 
-ManifestLook look_at_manifest(FileSystem& file_system, const std::string& path);
+ManifestLook look_at_manifest(FileSystem& file_system, const std::string& path, KeyRing* keys);
 
 // The name of the manifest in CURRENT, or Corruption, or NotFound.
 Result<std::uint64_t> read_current(FileSystem& file_system, const std::string& path);

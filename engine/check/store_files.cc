@@ -22,7 +22,7 @@ Result<std::vector<DirectoryEntry>> list(FileSystem& file_system, const std::str
 class Finder {
  public:
   Finder(FileSystem& file_system, const Options& options, Findings& findings)
-      : file_system_(file_system), findings_(findings) {
+      : file_system_(file_system), options_(options), findings_(findings) {
     files_.metadata_directory = options.metadata_directory;
     files_.values_directory = options.values_directory;
   }
@@ -31,6 +31,9 @@ class Finder {
     EC_TRY(list_files());
     EC_TRY(read_identities());
     EC_TRY(lock());
+    EC_ASSIGN_OR_RETURN(
+        files_.key_ring,
+        KeyRing::open_if_encrypted(file_system_, options_, files_.store_id, system_random()));
     std::sort(files_.manifests.begin(), files_.manifests.end());
     files_.repair_begun =
         file_system_.file_size(repair_marker_path(files_.metadata_directory)).ok();
@@ -126,7 +129,7 @@ class Finder {
       if (!file.ok()) continue;
       const auto head = read_table_head(**file, kValueTableFormat);
       if (!head.ok()) continue;
-      files_.store_id = head->store_id;
+      files_.store_id = head->identity.store_id;
       return ok();
     }
     for (const FileNumber number : files_.tables) {
@@ -134,7 +137,7 @@ class Finder {
       if (!file.ok()) continue;
       const auto head = read_table_head(**file, kUMetaFormat);
       if (!head.ok()) continue;
-      files_.store_id = head->store_id;
+      files_.store_id = head->identity.store_id;
       return ok();
     }
     for (const std::uint64_t number : files_.manifests) {
@@ -163,6 +166,7 @@ class Finder {
   }
 
   FileSystem& file_system_;
+  const Options& options_;
   Findings& findings_;
   StoreFiles files_;
   bool metadata_in_use_ = false;

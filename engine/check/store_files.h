@@ -10,6 +10,7 @@
 
 #include "base/store_id.h"
 #include "check/findings.h"
+#include "crypto/key_ring.h"
 #include "edgecase/engine.h"
 #include "table/table_metadata.h"
 
@@ -28,13 +29,17 @@ struct StoreFiles {
   std::map<FileNumber, Placement> values;
   std::set<std::uint64_t> wal_slots;
   std::vector<std::unique_ptr<FileLock>> locks;
+  std::unique_ptr<KeyRing> key_ring;  // null: not encrypted
+
+  KeyRing* keys() const { return key_ring.get(); }
 
   std::string table_path(FileNumber number) const;
   std::string value_path(FileNumber number, Placement placement) const;
 };
 
 // Finds out which store it is, takes its locks, lists its files. Problems with identities are
-// findings. Errors: as check_store().
+// findings. Errors: as check_store(); NotAllowed without the key of an encrypted store, Corruption
+// of its key ring.
 Result<StoreFiles> find_store_files(FileSystem& file_system, const Options& options,
                                     Findings& findings);
 

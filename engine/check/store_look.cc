@@ -51,7 +51,7 @@ class Looker {
     }
     const std::string path = manifest_path(directory(), *number);
     look_.manifest_number = *number;
-    look_.manifest = look_at_manifest(file_system_, path);
+    look_.manifest = look_at_manifest(file_system_, path, look_.files.keys());
     const LogLook& log = look_.manifest.log;
     findings_.report().bytes += log.file_bytes;
     for (const std::string& note : log.notes) findings_.note(note);
@@ -122,8 +122,8 @@ class Looker {
   }
 
   Status check_wal() {
-    auto found =
-        find_wal(file_system_, directory(), look_.files.store_id, state().oldest_wal_segment);
+    auto found = find_wal(file_system_, directory(), look_.files.store_id,
+                          state().oldest_wal_segment, look_.files.keys());
     if (found.status().code() == StatusCode::Unsupported) return found.status();
     if (!findings_.accept(found.status())) return ok();
     WalContents contents = std::move(found).value();
@@ -133,16 +133,17 @@ class Looker {
       EC_TRY(stopped);
       return check_batch(payload);
     };
-    const Status read =
-        read_wal(file_system_, directory(), state().flushed_sequence, contents, check);
+    const Status read = read_wal(file_system_, directory(), state().flushed_sequence, contents,
+                                 check, look_.files.keys());
     EC_TRY(stopped);
     look_.wal_is_whole = findings_.accept(read);
     findings_.report().wal_segments = contents.chain.size();
     findings_.report().wal_records = contents.records;
     if (!look_.wal_is_whole) return ok();
     for (const WalSegment& segment : contents.chain) {
-      const LogLook log = look_at_log(file_system_, wal_slot_path(directory(), segment.slot.index),
-                                      [](const LogRecord&, std::uint64_t) { return ok(); });
+      const LogLook log =
+          look_at_log(file_system_, wal_slot_path(directory(), segment.slot.index),
+                      look_.files.keys(), [](const LogRecord&, std::uint64_t) { return ok(); });
       for (const std::string& note : log.notes) findings_.note(note);
     }
     return ok();

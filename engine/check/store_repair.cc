@@ -128,8 +128,8 @@ class StoreRepair {
     }
     for (auto number = look_.files.manifests.rbegin(); number != look_.files.manifests.rend();
          ++number) {
-      const ManifestLook manifest =
-          look_at_manifest(file_system_, manifest_path(metadata_directory(), *number));
+      const ManifestLook manifest = look_at_manifest(
+          file_system_, manifest_path(metadata_directory(), *number), look_.files.keys());
       namespace_id_limit_ = std::max(namespace_id_limit_, manifest.state.namespace_id_limit);
       next_number_ = std::max(next_number_, manifest.state.file_number_limit);
       for (const NamespaceInfo& info : manifest.namespaces) add_namespace(info);
@@ -221,8 +221,8 @@ class StoreRepair {
   void take_name_from(FileNumber number, Placement placement) {
     auto file = file_system_.open_file(look_.files.value_path(number, placement));
     if (!file.ok()) return;
-    const auto values =
-        ValueTableReader::open(std::move(file).value(), look_.files.store_id, number);
+    const auto values = ValueTableReader::open(std::move(file).value(), look_.files.store_id,
+                                               number, look_.files.keys());
     if (!values.ok()) return;
     const auto summary = (*values)->summary();
     if (!summary.ok() || summary->namespace_name.empty()) return;
@@ -242,7 +242,8 @@ class StoreRepair {
       return ok();
     }
     const std::uint64_t size_bytes = (*file)->size_bytes();
-    auto values = ValueTableReader::open(std::move(file).value(), look_.files.store_id, number);
+    auto values = ValueTableReader::open(std::move(file).value(), look_.files.store_id, number,
+                                         look_.files.keys());
     if (values.status().code() == StatusCode::Unsupported) return values.status();
     if (!values.ok()) {
       findings_.loss(path + ": all of it is lost: " + values.status().message() +
@@ -332,7 +333,10 @@ class StoreRepair {
                                      look_.files.store_id,
                                      [this] { return next_number_++; },
                                      [this](NamespaceId id) { return options_of(id); },
-                                     [this](NamespaceId id) { return name_of(id); }};
+                                     [this](NamespaceId id) { return name_of(id); },
+                                     {},
+                                     nullptr,
+                                     look_.files.keys()};
     LiveCursor input(Memtable::cursor(memtable_, {}, {}, Direction::Forward, kEverySequence),
                      dropped_, memtable_->range_deletes());
     EC_ASSIGN_OR_RETURN(const TableOutput output, write_tables(input, context));
@@ -372,7 +376,8 @@ class StoreRepair {
     identity.store_id = look_.files.store_id;
     identity.type = LogType::Manifest;
     identity.number = manifest_number_;
-    EC_ASSIGN_OR_RETURN(const auto manifest, LogWriter::create(std::move(file), identity));
+    EC_ASSIGN_OR_RETURN(const auto manifest,
+                        LogWriter::create(std::move(file), identity, look_.files.keys()));
     const ByteView part = payload;
     EC_TRY(manifest->append(1, {&part, 1}));
     EC_TRY(manifest->sync());

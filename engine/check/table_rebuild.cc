@@ -23,7 +23,8 @@ Status TableRebuild::copy_items(const ValueTableReader& values,
   head.scope_bytes = scope_bytes;
   head.identity = {files_.store_id, allocate_file_number_()};
   const std::string path = files_.value_path(head.identity.file_number, head.placement);
-  EC_ASSIGN_OR_RETURN(const auto copy, ValueTableWriter::create(file_system_, path, head));
+  EC_ASSIGN_OR_RETURN(const auto copy,
+                      ValueTableWriter::create(file_system_, path, head, files_.keys()));
   for (const ValuePointer& pointer : items) EC_TRY(add_item(values, pointer, copy.get()));
   if (copy->item_count() == 0) {
     // Nothing of it could be read. The empty file is named by nobody.
@@ -47,6 +48,10 @@ Status TableRebuild::add_item(const ValueTableReader& values, const ValuePointer
                               ValueTableWriter* copy) {
   EC_TRY(findings_.read_bytes(pointer.size_bytes));
   const auto item = values.read(pointer);
+  if (item.status().code() == StatusCode::NotFound) {
+    findings_.note(item.status().message());
+    return ok();
+  }
   keys_.clear();
   item_values_.clear();
   entries_.clear();
@@ -72,7 +77,8 @@ Status TableRebuild::add_item(const ValueTableReader& values, const ValuePointer
   }
   page_index_.clear();
   if (copy == nullptr) {
-    if (facts->type == ItemType::PlainGroup) append_page_index(page_index_, item->bytes, entries_);
+    if (facts->type == ItemType::PlainGroup)
+      append_page_index(page_index_, item->bytes, entries_, values.seal_overhead());
     return add_record(*facts, pointer);
   }
   EC_ASSIGN_OR_RETURN(const ValuePointer copied, facts->type == ItemType::Single
@@ -88,9 +94,9 @@ Status TableRebuild::add_record(const ItemFacts& facts, const ValuePointer& poin
   if (open.table != nullptr && facts.first <= open.last) EC_TRY(close(kind));
   if (open.table == nullptr) {
     const TableIdentity identity{files_.store_id, allocate_file_number_()};
-    EC_ASSIGN_OR_RETURN(
-        open.table,
-        UMetaWriter::create(file_system_, files_.table_path(identity.file_number), identity));
+    EC_ASSIGN_OR_RETURN(open.table,
+                        UMetaWriter::create(file_system_, files_.table_path(identity.file_number),
+                                            identity, files_.keys()));
   }
   Bytes filter;
   append_item_filter(filter, facts.type, entries_);

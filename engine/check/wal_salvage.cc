@@ -25,7 +25,7 @@ std::vector<Segment> find_segments(FileSystem& file_system, const StoreFiles& fi
       findings.loss(file.status().message());
       continue;
     }
-    const auto log = LogReader::open(std::move(file).value());
+    const auto log = LogReader::open(std::move(file).value(), files.keys());
     if (!log.ok()) continue;  // a slot that was never used
     const LogIdentity& identity = (*log)->identity();
     if (identity.store_id == files.store_id && identity.type == LogType::Wal)
@@ -60,7 +60,7 @@ Result<SequenceNumber> salvage_wal(
       stopped = applied.status();
       return stopped;
     };
-    const LogLook log = look_at_log(file_system, segment.path, replay);
+    const LogLook log = look_at_log(file_system, segment.path, files.keys(), replay);
     EC_TRY(stopped);
     if (log.status.ok()) continue;
     if (log.status.code() != StatusCode::Corruption) return log.status;

@@ -249,6 +249,7 @@ Result<bool> Compactor::start(MergePlan plan) {
     plan.rule_epoch = writer.expiry.epoch();
   }
   writer.remover = &context_.remover;
+  writer.keys = context_.keys;
   read_version_ = context_.versions.current();
   job_erases_ = false;
   job_ =

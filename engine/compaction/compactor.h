@@ -61,6 +61,7 @@ struct CompactorContext {
   std::function<Result<bool>(SequenceNumber through)> finish_erasure;
   // A drive is full: whether there is room now that was kept for this.
   std::function<bool()> release_reserve;
+  KeyRing* keys = nullptr;  // null: not encrypted
 };
 
 // Bytes of garbage a useful byte, in value files; `suspected_bytes` of what tables point to count

@@ -72,8 +72,8 @@ Result<bool> Compactor::look_at_values(const Version& version,
     const std::string path =
         value_table_path(context_.options.metadata_directory, context_.options.values_directory,
                          file->second.placement, number);
-    auto held =
-        holds_any_of(context_.environment.file_system, path, context_.store_id, number, ranges);
+    auto held = holds_any_of(context_.environment.file_system, path, context_.store_id, number,
+                             ranges, context_.keys);
     // What cannot be told of is emptied of what lives in it.
     const bool damaged = held.status().code() == StatusCode::Corruption;
     if (!held.ok() && !damaged) return held.status();

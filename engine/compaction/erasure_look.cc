@@ -39,10 +39,11 @@ std::optional<bool> item_holds(const Item& item, std::span<const RangeDelete> ra
 }  // namespace
 
 Result<bool> holds_any_of(FileSystem& file_system, const std::string& path, const StoreId& store_id,
-                          std::uint64_t file_number, std::span<const RangeDelete> ranges) {
+                          std::uint64_t file_number, std::span<const RangeDelete> ranges,
+                          KeyRing* keys) {
   EC_ASSIGN_OR_RETURN(auto file, file_system.open_file(path));
   EC_ASSIGN_OR_RETURN(const auto values,
-                      ValueTableReader::open(std::move(file), store_id, file_number));
+                      ValueTableReader::open(std::move(file), store_id, file_number, keys));
   EC_ASSIGN_OR_RETURN(const ValueTableSummary summary, values->summary());
   const bool touched = std::any_of(ranges.begin(), ranges.end(), [&](const RangeDelete& each) {
     return each.lower <= summary.largest && summary.smallest < each.upper;
@@ -50,6 +51,8 @@ Result<bool> holds_any_of(FileSystem& file_system, const std::string& path, cons
   if (!touched) return false;
   for (const ValuePointer& pointer : summary.items) {
     const Result<Item> item = values->read(pointer);
+    // One whose key is destroyed holds nothing that anybody could read, but it is to go, too.
+    if (item.status().code() == StatusCode::NotFound) return true;
     if (!item.ok()) return item.status();
     const std::optional<bool> held = item_holds(*item, ranges);
     if (!held) return values->damaged(pointer, "item is malformed");

@@ -110,7 +110,8 @@ Status MergeOutput::write_record(std::size_t slot_index, const UMetaRecord& reco
     const std::string path =
         metadata_table_path(context_.options.metadata_directory, identity.file_number);
     created_.push_back(path);
-    EC_ASSIGN_OR_RETURN(slot.table, UMetaWriter::create(context_.file_system, path, identity));
+    EC_ASSIGN_OR_RETURN(slot.table,
+                        UMetaWriter::create(context_.file_system, path, identity, context_.keys));
     slot.item_bytes = 0;
     if (slot.run == 0) slot.run = identity.file_number;
   }

@@ -133,8 +133,17 @@ Status EngineImpl::create_store() {
   EC_TRY(file_system_.create_directory(tables_directory(options_.metadata_directory)));
   EC_TRY(file_system_.create_directory(wal_directory(options_.metadata_directory)));
   EC_TRY(file_system_.sync_directory(options_.metadata_directory));
-  EC_ASSIGN_OR_RETURN(versions_,
-                      VersionSet::create(file_system_, options_.metadata_directory, store_id_));
+  EC_TRY(create_keys());
+  EC_ASSIGN_OR_RETURN(versions_, VersionSet::create(file_system_, options_.metadata_directory,
+                                                    store_id_, keys_.get()));
+  return ok();
+}
+
+// Before the manifest, which is the first that needs them.
+Status EngineImpl::create_keys() {
+  if (!options_.encryption) return ok();
+  EC_ASSIGN_OR_RETURN(keys_, KeyRing::create(file_system_, options_.metadata_directory, store_id_,
+                                             *options_.encryption, environment_.random));
   return ok();
 }
 

@@ -59,6 +59,8 @@ Status EngineImpl::drop_namespace(NamespaceId id) {
   EC_TRY(versions_->drop_namespace(id));
   publish_version();
   compactor_->wake();
+  // If the drive refuses, the next change of the ring takes them along.
+  if (keys_ != nullptr) static_cast<void>(keys_->destroy_namespace(id).ok());
   return ok();
 }
 

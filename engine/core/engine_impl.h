@@ -25,6 +25,7 @@
 #include "core/read_view.h"
 #include "core/wal.h"
 #include "core/wal_recovery.h"
+#include "crypto/key_ring.h"
 #include "edgecase/engine.h"
 #include "expiry/expiry_clock.h"
 #include "expiry/expiry_view.h"
@@ -91,10 +92,12 @@ class EngineImpl final : public Engine {
   Status check_identities();
   Status create_store();
   Status check_fit_for_creation(std::optional<StoreId>& begun);
+  Status create_keys();
 
   // recovery.cc
   Status recover_store();
   void make_compactor();
+  Status renew_keys();
   Status check_files(const Version& version) const;
   Status recover_wal(RecoveryEvent& event);
   Result<std::uint64_t> replay_batch(SequenceNumber first, ByteView payload);
@@ -164,6 +167,7 @@ class EngineImpl final : public Engine {
   Status turn_log(SequenceNumber through);
   void fill_reserve();
   Status overwrite_free_log(SequenceNumber through);
+  Result<std::uint64_t> destroy_keys(SequenceNumber through);
   Status flush_log(SequenceNumber through);
   Status try_turn_log(SequenceNumber through);
   Result<bool> finish_erasure(SequenceNumber through);
@@ -184,6 +188,7 @@ class EngineImpl final : public Engine {
   StoreId store_id_{};
   std::unique_ptr<FileLock> metadata_lock_;
   std::unique_ptr<FileLock> values_lock_;
+  std::unique_ptr<KeyRing> keys_;  // null: not encrypted
   std::unique_ptr<VersionSet> versions_;
   std::unique_ptr<Wal> wal_;
   std::unique_ptr<TableCache> tables_;

@@ -24,6 +24,7 @@ void EngineImpl::hide_for_good(const RangeDelete& erased) {
   erased_ = std::make_shared<const RangeDeletes>(erased_list_);
   erased_list_ = erased_->newest();
   has_erased_.store(true, std::memory_order_release);
+  if (keys_ != nullptr) keys_->retire(erased.lower, erased.upper, erased.sequence);
 }
 
 void EngineImpl::forget_erased(SequenceNumber through) {
@@ -31,6 +32,7 @@ void EngineImpl::forget_erased(SequenceNumber through) {
   std::erase_if(erased_list_, [&](const RangeDelete& each) { return each.sequence <= through; });
   erased_ = erased_list_.empty() ? nullptr : std::make_shared<const RangeDeletes>(erased_list_);
   has_erased_.store(!erased_list_.empty(), std::memory_order_release);
+  if (keys_ != nullptr) keys_->forget(through);
 }
 
 // What memtables hold counts from the moment it was written.
@@ -105,7 +107,13 @@ Status EngineImpl::try_turn_log(SequenceNumber through) {
   return turned;
 }
 
+Result<std::uint64_t> EngineImpl::destroy_keys(SequenceNumber through) {
+  if (keys_ == nullptr) return 0;
+  return keys_->destroy_retired(through);
+}
+
 Result<bool> EngineImpl::finish_erasure(SequenceNumber through) {
+  EC_TRY(destroy_keys(through).status());
   EC_TRY(overwrite_free_log(through));
   for (int turn = 0; turn < kLogTurnsMax && wal_->holds(through); ++turn) {
     EC_TRY(try_turn_log(through));
@@ -150,6 +158,8 @@ Result<ErasureReport> EngineImpl::erase() {
   if (report.ranges == 0 && !versions_->has_erasures()) return report;
   Status flushed = flush_log(through);
   if (flushed.code() == StatusCode::OutOfSpace && reserve_.release()) flushed = flush_log(through);
+  // Of a drive that is away this is all that can be done now.
+  EC_ASSIGN_OR_RETURN(report.destroyed_keys, destroy_keys(through));
   EC_TRY(flushed);
   compactor_->erase_now();
   EC_TRY(wait_for_erasure(through, before.failures));

@@ -193,7 +193,8 @@ Status EngineImpl::write_memtable(const std::shared_ptr<Memtable>& memtable) {
                                      return info.ok() ? info->name : Bytes();
                                    },
                                    std::move(expiry),
-                                   &remover_};
+                                   &remover_,
+                                   keys_.get()};
   std::unique_ptr<EntryCursor> input =
       Memtable::cursor(memtable, {}, {}, Direction::Forward, kEverySequence);
   std::shared_ptr<const RangeDeletes> deletes = memtable->range_deletes();

@@ -28,20 +28,27 @@ Status EngineImpl::recover_store() {
     EC_TRY(lock_directory(options_.metadata_directory, metadata_lock_));
   if (values_lock_ == nullptr) EC_TRY(lock_directory(options_.values_directory, values_lock_));
   if (versions_ == nullptr) {
-    EC_ASSIGN_OR_RETURN(versions_,
-                        VersionSet::recover(file_system_, options_.metadata_directory, store_id_));
+    EC_ASSIGN_OR_RETURN(
+        keys_, KeyRing::open_if_encrypted(file_system_, options_, store_id_, environment_.random));
+    EC_ASSIGN_OR_RETURN(versions_, VersionSet::recover(file_system_, options_.metadata_directory,
+                                                       store_id_, keys_.get()));
   }
   const VersionState state = versions_->state();
+  if (keys_ != nullptr) {
+    for (const RangeDelete& each : state.erasures)
+      keys_->retire(each.lower, each.upper, each.sequence);
+  }
   EC_TRY(check_files(*state.version));
 
   TableCache::Limits limits;
   limits.cache_bytes = options_.memory_limit_bytes / kCacheShare;
   tables_ = std::make_unique<TableCache>(file_system_, options_.metadata_directory,
-                                         options_.values_directory, store_id_, limits);
+                                         options_.values_directory, store_id_, limits, keys_.get());
   for (const auto& [number, file] : state.version->value_files) tables_->add_value_file(file);
-  wal_ = std::make_unique<Wal>(file_system_, environment_.random,
-                               Wal::Settings{options_.metadata_directory, store_id_,
-                                             options_.wal_segment_bytes, options_.wal_limit_bytes});
+  wal_ = std::make_unique<Wal>(
+      file_system_, environment_.random,
+      Wal::Settings{options_.metadata_directory, store_id_, options_.wal_segment_bytes,
+                    options_.wal_limit_bytes, keys_.get()});
   expiry_clock_ = std::make_unique<ExpiryClock>(environment_.clock, state.expiry_mark_ns);
   make_compactor();
   active_ = std::make_shared<Memtable>(memtable_bytes_);
@@ -87,9 +94,18 @@ void EngineImpl::make_compactor() {
       [this] { environment_.listener.on_resumed(name_of(compaction_failure_layer_)); },
       [this] { return expiry_of_all(); }, [this] { return note_expiry_mark(kExpiryMarkNs); },
       remover_, [this](SequenceNumber through) { return finish_erasure(through); },
-      [this] { return reserve_.release(); }});
+      [this] { return reserve_.release(); }, keys_.get()});
   drop_rule_ = std::make_unique<EngineDropRule>(*versions_, *expiry_clock_, options_.expiry);
   compactor_->set_drop_rule(drop_rule_.get());
+}
+
+// As the manifest: what was read may be in the page cache only. On a full drive what is there has
+// to do; a new master key waits for room, too.
+Status EngineImpl::renew_keys() {
+  if (keys_ == nullptr) return ok();
+  const Status renewed =
+      keys_->write_again([this](NamespaceId id) { return versions_->has_namespace(id); });
+  return renewed.code() == StatusCode::OutOfSpace ? ok() : renewed;
 }
 
 Status EngineImpl::check_files(const Version& version) const {
@@ -118,27 +134,31 @@ Status EngineImpl::check_files(const Version& version) const {
 Status EngineImpl::recover_wal(RecoveryEvent& event) {
   const VersionState state = versions_->state();
   const std::string& directory = options_.metadata_directory;
-  EC_ASSIGN_OR_RETURN(WalContents contents,
-                      find_wal(file_system_, directory, store_id_, state.oldest_wal_segment));
+  EC_ASSIGN_OR_RETURN(WalContents contents, find_wal(file_system_, directory, store_id_,
+                                                     state.oldest_wal_segment, keys_.get()));
   // First all of it is checked: applying may flush, and so change the store.
-  EC_TRY(read_wal(file_system_, directory, state.flushed_sequence, contents,
-                  [this](SequenceNumber, ByteView payload) { return check_entries(payload); }));
+  EC_TRY(read_wal(
+      file_system_, directory, state.flushed_sequence, contents,
+      [this](SequenceNumber, ByteView payload) { return check_entries(payload); }, keys_.get()));
   event.wal_segments = contents.chain.size();
   event.wal_bytes = contents.bytes;
   event.torn_tail = contents.torn_tail;
 
+  EC_TRY(renew_keys());
   EC_TRY(versions_->make_durable());
   // All is clean. Before anything is replayed: a flush makes files that are not named yet.
   remove_orphans();
   last_sequence_ = state.flushed_sequence;
   EC_TRY(wal_->adopt(contents.chain, contents.free, contents.highest_number));
-  EC_TRY(read_wal(file_system_, directory, state.flushed_sequence, contents,
-                  [&](SequenceNumber first, ByteView payload) -> Result<std::uint64_t> {
-                    // A batch is flushed whole or not at all: memtables change between batches.
-                    if (first <= state.flushed_sequence) return check_entries(payload);
-                    ++event.wal_records;
-                    return replay_batch(first, payload);
-                  }));
+  EC_TRY(read_wal(
+      file_system_, directory, state.flushed_sequence, contents,
+      [&](SequenceNumber first, ByteView payload) -> Result<std::uint64_t> {
+        // A batch is flushed whole or not at all: memtables change between batches.
+        if (first <= state.flushed_sequence) return check_entries(payload);
+        ++event.wal_records;
+        return replay_batch(first, payload);
+      },
+      keys_.get()));
   {
     MutexLock lock(mutex_);
     visible_ = last_sequence_;

@@ -101,7 +101,7 @@ Result<std::unique_ptr<LogWriter>> Wal::open_segment(const WalSlot& slot, std::u
   identity.predecessor = predecessor;
   identity.predecessor_bytes = predecessor_bytes;
   identity.salt = random_.next();
-  return LogWriter::create(std::move(file), identity);
+  return LogWriter::create(std::move(file), identity, settings_.keys);
 }
 
 void Wal::become_current(const WalSlot& slot, std::unique_ptr<LogWriter> writer,
@@ -213,7 +213,8 @@ Status Wal::copy_tail(LogWriter& to, const std::string& path, SequenceNumber aft
                       SequenceNumber through) {
   if (through <= after) return ok();
   EC_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, file_system_.open_file(path));
-  EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> reader, LogReader::open(std::move(file)));
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> reader,
+                      LogReader::open(std::move(file), settings_.keys));
   while (after < through) {
     EC_ASSIGN_OR_RETURN(const std::optional<LogRecord> record, reader->next());
     if (!record) break;

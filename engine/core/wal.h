@@ -58,6 +58,7 @@ class Wal {
     StoreId store_id{};
     std::uint64_t segment_bytes = 0;
     std::uint64_t limit_bytes = 0;
+    KeyRing* keys = nullptr;  // null: not encrypted
   };
   // `random` is used by the leader alone.
   Wal(FileSystem& file_system, Random& random, Settings settings);

@@ -20,22 +20,23 @@ constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
 Result<std::unique_ptr<LogReader>> open_slot(FileSystem& file_system,
                                              const std::string& metadata_directory,
-                                             const WalSlot& slot) {
+                                             const WalSlot& slot, KeyRing* keys) {
   EC_ASSIGN_OR_RETURN(auto file,
                       file_system.open_file(wal_slot_path(metadata_directory, slot.index)));
-  return LogReader::open(std::move(file));
+  return LogReader::open(std::move(file), keys);
 }
 
 // Replays segments one after another and keeps count.
 class Replay {
  public:
   Replay(FileSystem& file_system, const std::string& metadata_directory, SequenceNumber flushed,
-         WalContents& contents, const ApplyBatch& apply)
+         WalContents& contents, const ApplyBatch& apply, KeyRing* keys)
       : file_system_(file_system),
         metadata_directory_(metadata_directory),
         flushed_(flushed),
         contents_(contents),
-        apply_(apply) {}
+        apply_(apply),
+        keys_(keys) {}
 
   Status run(const std::vector<std::uint64_t>& lengths) {
     for (std::size_t i = 0; i < contents_.chain.size(); ++i)
@@ -55,7 +56,7 @@ class Replay {
 
   Status replay_segment(WalSegment& segment, std::uint64_t length) {
     EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> reader,
-                        open_slot(file_system_, metadata_directory_, segment.slot));
+                        open_slot(file_system_, metadata_directory_, segment.slot, keys_));
     while (reader->end_bytes() < length) {
       const std::uint64_t at = reader->end_bytes();
       EC_ASSIGN_OR_RETURN(const std::optional<LogRecord> record, reader->next());
@@ -97,7 +98,7 @@ class Replay {
   // Only what continues the last segment without a gap; damage there ends it like a torn tail.
   Status replay_stray_tail(const WalSegment& segment, std::uint64_t length) {
     EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> reader,
-                        open_slot(file_system_, metadata_directory_, segment.slot));
+                        open_slot(file_system_, metadata_directory_, segment.slot, keys_));
     while (true) {
       const std::uint64_t at = reader->end_bytes();
       const auto record = reader->next();
@@ -113,13 +114,14 @@ class Replay {
   const SequenceNumber flushed_;
   WalContents& contents_;
   const ApplyBatch& apply_;
+  KeyRing* const keys_;
   SequenceNumber last_ = 0;
 };
 
 }  // namespace
 
 Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadata_directory,
-                             const StoreId& store_id, std::uint64_t oldest_needed) {
+                             const StoreId& store_id, std::uint64_t oldest_needed, KeyRing* keys) {
   WalContents contents;
   std::map<std::uint64_t, FoundLog> logs;  // by number
   EC_ASSIGN_OR_RETURN(const auto entries,
@@ -130,7 +132,7 @@ Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadat
     const std::string path = wal_slot_path(metadata_directory, parsed->number);
     WalSlot slot{parsed->number, 0};
     EC_ASSIGN_OR_RETURN(slot.capacity_bytes, file_system.file_size(path));
-    auto reader = open_slot(file_system, metadata_directory, slot);
+    auto reader = open_slot(file_system, metadata_directory, slot, keys);
     if (reader.status().code() == StatusCode::NotFound) {
       contents.free.push_back(slot);
       continue;
@@ -180,12 +182,13 @@ Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadat
 }
 
 Status read_wal(FileSystem& file_system, const std::string& metadata_directory,
-                SequenceNumber flushed, WalContents& contents, const ApplyBatch& apply) {
+                SequenceNumber flushed, WalContents& contents, const ApplyBatch& apply,
+                KeyRing* keys) {
   std::vector<std::uint64_t> lengths;
   for (const WalSegment& segment : contents.chain) lengths.push_back(segment.bytes);
   contents.records = 0;
   contents.bytes = 0;
-  return Replay(file_system, metadata_directory, flushed, contents, apply).run(lengths);
+  return Replay(file_system, metadata_directory, flushed, contents, apply, keys).run(lengths);
 }
 
 }  // namespace edgecase::engine

@@ -29,13 +29,15 @@ struct WalContents {
 // Finds the segments from `oldest_needed` on by the chain of predecessors. Errors: Corruption when
 // one is missing, Unsupported, Unavailable for a log of another store, IoError.
 Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadata_directory,
-                             const StoreId& store_id, std::uint64_t oldest_needed);
+                             const StoreId& store_id, std::uint64_t oldest_needed,
+                             KeyRing* keys = nullptr);
 
 // Calls `apply` with every batch in order: the sequence of its first entry and its bytes. What is
 // not newer than `flushed` may have gaps, the rest not. `apply` answers how many entries there are,
 // or Corruption for bytes that are no batch; the Corruption of read_wal() names file and offset.
 using ApplyBatch = std::function<Result<std::uint64_t>(SequenceNumber, ByteView)>;
 Status read_wal(FileSystem& file_system, const std::string& metadata_directory,
-                SequenceNumber flushed, WalContents& contents, const ApplyBatch& apply);
+                SequenceNumber flushed, WalContents& contents, const ApplyBatch& apply,
+                KeyRing* keys = nullptr);
 
 }  // namespace edgecase::engine

@@ -77,7 +77,9 @@ Status EngineImpl::write(const WriteBatch& batch, Durability durability) {
   if (batch.count() == 0 && companion_.load() == nullptr) return ok();
   Writer writer;
   writer.batch = &batch;
-  writer.durability = durability;
+  // A key that was destroyed does not return if a power cut takes the erasure back.
+  const bool destroys = keys_ != nullptr && batch.range_deletes() > 0;
+  writer.durability = destroys ? Durability::Sync : durability;
 
   MutexLock lock(mutex_);
   writers_.push_back(&writer);

@@ -12,6 +12,7 @@ constexpr std::string_view kReserve = "RESERVE";
 constexpr std::string_view kCurrent = "CURRENT";
 constexpr std::string_view kCurrentNew = "CURRENT.new";
 constexpr std::string_view kManifestPrefix = "MANIFEST-";
+constexpr std::string_view kKeyRingPrefix = "KEYS-";
 constexpr std::string_view kWalDirectory = "wal";
 constexpr std::string_view kWalSlotPrefix = "slot-";
 constexpr std::string_view kWalSlotSuffix = ".log";
@@ -95,6 +96,11 @@ std::string manifest_path(std::string_view metadata_directory, std::uint64_t num
   return join_path(metadata_directory, manifest_name(number));
 }
 
+std::string key_ring_path(std::string_view metadata_directory, std::uint64_t generation) {
+  return join_path(metadata_directory,
+                   concatenate(kKeyRingPrefix, digits(generation, kFileNumberDigitsMin), ""));
+}
+
 std::string wal_directory(std::string_view metadata_directory) {
   return join_path(metadata_directory, kWalDirectory);
 }
@@ -141,6 +147,7 @@ std::optional<ParsedFileName> parse_file_name(std::string_view name) {
   };
   for (const Numbered& n :
        {Numbered{FileType::Manifest, kManifestPrefix, "", kFileNumberDigitsMin},
+        Numbered{FileType::KeyRing, kKeyRingPrefix, "", kFileNumberDigitsMin},
         Numbered{FileType::WalSlot, kWalSlotPrefix, kWalSlotSuffix, kWalSlotDigitsMin},
         Numbered{FileType::MetadataTable, "", kMetadataTableSuffix, kFileNumberDigitsMin},
         Numbered{FileType::ValueTable, "", kValueTableSuffix, kFileNumberDigitsMin}}) {

@@ -1,6 +1,7 @@
 // The only place that knows how files and directories of a store are called.
 //
 //   <metadata>/  IDENTITY  LOCK  RESERVE  CURRENT  CURRENT.new  MANIFEST-<n>  wal/slot-<nn>.log
+//                KEYS-<n> (of an encrypted store)
 //                tables/<n>.meta  tables/<n>.val
 //   <values>/    IDENTITY  LOCK  RESERVE  <n>.val
 //   and of a repair: <metadata>/REPAIR  <either>/damaged/
@@ -38,6 +39,7 @@ std::string current_new_path(
     std::string_view metadata_directory);         // renamed to CURRENT once synced
 std::string manifest_name(std::uint64_t number);  // what CURRENT holds
 std::string manifest_path(std::string_view metadata_directory, std::uint64_t number);
+std::string key_ring_path(std::string_view metadata_directory, std::uint64_t generation);
 std::string wal_directory(std::string_view metadata_directory);
 std::string wal_slot_path(std::string_view metadata_directory, std::uint64_t slot);
 std::string tables_directory(std::string_view metadata_directory);
@@ -60,6 +62,7 @@ enum class FileType : unsigned char {
   MetadataTable,  // number
   ValueTable,     // number
   Reserve,
+  KeyRing,  // number: the generation
 };
 
 struct ParsedFileName {

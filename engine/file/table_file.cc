@@ -10,6 +10,7 @@ namespace edgecase::engine {
 namespace {
 
 constexpr std::size_t kMagicBytes = 8;
+constexpr std::uint32_t kFeatureEncrypted = 1;
 constexpr std::size_t kHeadChecksumOffset = kTableHeadBytes - 4;
 constexpr std::size_t kTailChecksumOffset = kTableTailBytes - kMagicBytes - 4;
 
@@ -20,44 +21,57 @@ Status wrong_version(const std::string& path, std::uint32_t version) {
 
 }  // namespace
 
-void append_table_head(Bytes& out, const TableFormat& format, const TableIdentity& identity) {
+void append_table_head(Bytes& out, const TableFormat& format, const TableHead& head) {
   EC_CHECK(format.magic.size() == kMagicBytes);
   const std::size_t start = out.size();
   out.append(format.magic);
   append_fixed32(out, format.version);
-  append_fixed32(out, 0);
-  for (const std::uint8_t byte : identity.store_id) out.push_back(static_cast<char>(byte));
-  append_fixed64(out, identity.file_number);
+  append_fixed32(out, head.salt ? kFeatureEncrypted : 0);
+  for (const std::uint8_t byte : head.identity.store_id) out.push_back(static_cast<char>(byte));
+  append_fixed64(out, head.identity.file_number);
   append_fixed32(out, 0);
   append_fixed32(out, crc32c(ByteView(out).substr(start)));
+  if (!head.salt) return;
+  for (const std::uint8_t byte : *head.salt) out.push_back(static_cast<char>(byte));
+  append_fixed32(out, 0);
+  append_fixed32(out, crc32c(ByteView(out).substr(start + kTableHeadBytes)));
 }
 
-Result<TableIdentity> read_table_head(const RandomAccessFile& file, const TableFormat& format) {
-  EC_ASSIGN_OR_RETURN(const Bytes head, read_exactly(file, 0, kTableHeadBytes));
-  const ByteView view = head;
+Result<TableHead> read_table_head(const RandomAccessFile& file, const TableFormat& format) {
+  EC_ASSIGN_OR_RETURN(const Bytes bytes, read_exactly(file, 0, kTableHeadBytes));
+  const ByteView view = bytes;
   if (view.substr(0, kMagicBytes) != format.magic)
     return corruption_at(file.path(), 0, "wrong magic: not a table of this kind");
-  if (decode_fixed32(head.data() + kHeadChecksumOffset) !=
+  if (decode_fixed32(bytes.data() + kHeadChecksumOffset) !=
       crc32c(view.substr(0, kHeadChecksumOffset)))
     return corruption_at(file.path(), 0, "wrong checksum of the head");
-  const std::uint32_t version = decode_fixed32(head.data() + 8);
+  const std::uint32_t version = decode_fixed32(bytes.data() + 8);
   if (version != format.version) return wrong_version(file.path(), version);
-  if (decode_fixed32(head.data() + 12) != 0)
+  const std::uint32_t features = decode_fixed32(bytes.data() + 12);
+  if ((features & ~kFeatureEncrypted) != 0)
     return unsupported(file.path() + ": needs features this program does not have");
-  TableIdentity identity;
-  std::memcpy(identity.store_id.data(), head.data() + 16, identity.store_id.size());
-  identity.file_number = decode_fixed64(head.data() + 32);
-  return identity;
+  TableHead head;
+  std::memcpy(head.identity.store_id.data(), bytes.data() + 16, head.identity.store_id.size());
+  head.identity.file_number = decode_fixed64(bytes.data() + 32);
+  if (features == 0) return head;
+  EC_ASSIGN_OR_RETURN(const Bytes sealed,
+                      read_exactly(file, kTableHeadBytes, kSealedTableHeadBytes - kTableHeadBytes));
+  const std::size_t checksum_at = sealed.size() - 4;
+  if (decode_fixed32(sealed.data() + checksum_at) !=
+      crc32c(ByteView(sealed).substr(0, checksum_at)))
+    return corruption_at(file.path(), kTableHeadBytes, "wrong checksum of the salt");
+  std::memcpy(head.salt.emplace().data(), sealed.data(), kTableSaltBytes);
+  return head;
 }
 
-Status check_table_head(const RandomAccessFile& file, const TableFormat& format,
-                        const TableIdentity& identity) {
-  EC_ASSIGN_OR_RETURN(const TableIdentity found, read_table_head(file, format));
-  if (found.store_id != identity.store_id)
+Result<TableHead> check_table_head(const RandomAccessFile& file, const TableFormat& format,
+                                   const TableIdentity& identity) {
+  EC_ASSIGN_OR_RETURN(TableHead found, read_table_head(file, format));
+  if (found.identity.store_id != identity.store_id)
     return unavailable(file.path() + " belongs to another store");
-  if (found.file_number != identity.file_number)
+  if (found.identity.file_number != identity.file_number)
     return corruption_at(file.path(), 0, "holds another file's contents");
-  return ok();
+  return found;
 }
 
 void append_table_tail(Bytes& out, const TableFormat& format, std::uint64_t file_number,

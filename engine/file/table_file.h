@@ -5,13 +5,24 @@
 //   head   offset  size  field
 //               0     8  magic: "ECVALUE1" (value table), "ECUMETA1" (metadata table)
 //               8     4  format version
-//              12     4  required features, a bit each; a reader refuses what it does not know
+//              12     4  required features, a bit each; a reader refuses what it does not know.
+//                        Bit 0: encrypted
 //              16    16  store id
 //              32     8  file number
 //              40     4  reserved, 0
 //              44     4  crc32c of bytes 0..43
 //
+//   Encrypted, there follow
+//              48    24  salt of the file's keys (crypto/key_ring.h)
+//              72     4  reserved, 0
+//              76     4  crc32c of bytes 48..75
+//
+//   and what the layouts below call sealed is longer by kSealBytes (crypto/file_cipher.h);
+//   checksums are of what lies in the file.
+//
 //   ... contents, then three sections one after another, the last ending where the tail begins ...
+//
+//   The sections are sealed as one, their place the first one's offset.
 //
 //   tail   offset  size  field          (the last 56 bytes of the file)
 //               0    24  offsets in the file of the three sections, 8 each
@@ -27,6 +38,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/store_id.h"
@@ -37,6 +49,8 @@ namespace edgecase::engine {
 inline constexpr std::uint32_t kTableHeadBytes = 8 + 4 + 4 + 16 + 8 + 4 + 4;
 inline constexpr std::uint32_t kTableTailBytes = 24 + 8 + 4 + 4 + 4 + 4 + 8;
 static_assert(kTableHeadBytes == 48 && kTableTailBytes == 56);
+inline constexpr std::uint32_t kTableSaltBytes = 24;
+inline constexpr std::uint32_t kSealedTableHeadBytes = kTableHeadBytes + kTableSaltBytes + 4 + 4;
 inline constexpr std::uint32_t kTableSectionsMaxBytes = 64u << 20;
 
 struct TableFormat {
@@ -49,20 +63,29 @@ struct TableIdentity {
   std::uint64_t file_number = 0;
 };
 
-void append_table_head(Bytes& out, const TableFormat& format, const TableIdentity& identity);
+using TableSalt = std::array<std::uint8_t, kTableSaltBytes>;
+
+struct TableHead {
+  TableIdentity identity;
+  std::optional<TableSalt> salt;  // there when the table is encrypted
+
+  std::uint32_t size_bytes() const { return salt ? kSealedTableHeadBytes : kTableHeadBytes; }
+};
+
+void append_table_head(Bytes& out, const TableFormat& format, const TableHead& head);
 // Reads the head and compares it. Errors: Corruption (damaged, or another file's), Unavailable
 // (another store's), Unsupported (newer).
-Status check_table_head(const RandomAccessFile& file, const TableFormat& format,
-                        const TableIdentity& identity);
+Result<TableHead> check_table_head(const RandomAccessFile& file, const TableFormat& format,
+                                   const TableIdentity& identity);
 // Only what the head itself says, for looking at files of an unknown store.
-Result<TableIdentity> read_table_head(const RandomAccessFile& file, const TableFormat& format);
+Result<TableHead> read_table_head(const RandomAccessFile& file, const TableFormat& format);
 
 // `offsets` are those of the sections, `sections` their bytes.
 void append_table_tail(Bytes& out, const TableFormat& format, std::uint64_t file_number,
                        const std::array<std::uint64_t, 3>& offsets, ByteView sections);
 
 struct TableSections {
-  Bytes bytes;                                // of all three
+  Bytes bytes;                                // of all three, and their seal
   std::array<std::uint64_t, 3> offsets{};     // in the file
   ByteView section(std::size_t index) const;  // as long as this object lives, unmoved
 };

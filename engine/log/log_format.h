@@ -1,5 +1,5 @@
-// The bytes of a log, version 1. Integers are little-endian. One log fills one file of fixed size
-// from the front; what lies behind its last record is zeros, or left over from an earlier log.
+// The bytes of a log, versions 1 and 2. Integers are little-endian. One log fills one file of fixed
+// size from the front; what lies behind its last record is zeros, or left over from an earlier log.
 //
 //   head  record*
 //
@@ -18,6 +18,15 @@
 //                56     8  salt of this log
 //                64     4  crc32c of bytes 0..63
 //                68     4  zero
+//
+//   Version 2 is that of an encrypted store. Its copies have 96 bytes:
+//
+//                64    24  salt of the file's key (crypto/key_ring.h)
+//                88     4  crc32c of bytes 0..87
+//                92     4  zero
+//
+//   and each payload is sealed (crypto/file_cipher.h), its place the record's position: 16 bytes
+//   longer than what was appended. Lengths and checksums are of what lies in the file.
 //
 //   record        0     4  header checksum: over the salt, then bytes 4..31
 //                 4     4  payload length; at most kLogPayloadMaxBytes
@@ -43,14 +52,19 @@
 
 #include "base/coding.h"
 #include "base/crc32c.h"
+#include "crypto/file_cipher.h"
 #include "log/log_writer.h"
 
 namespace edgecase::engine {
 
 inline constexpr char kLogMagic[] = {'E', 'C', 'L', 'O', 'G', '\r', '\n', '\0'};
 inline constexpr std::uint32_t kLogVersion = 1;
+inline constexpr std::uint32_t kSealedLogVersion = 2;
+inline constexpr std::string_view kWalPurpose = "edgecase wal";
+inline constexpr std::string_view kManifestPurpose = "edgecase manifest";
 inline constexpr std::uint64_t kLogHeadBytes = 4096;
 inline constexpr std::uint64_t kLogHeadCopyBytes = 72;
+inline constexpr std::uint64_t kSealedLogHeadCopyBytes = kLogHeadCopyBytes + kSaltBytes;
 inline constexpr std::uint64_t kLogHeadCopyOffsets[] = {0, 512};
 inline constexpr std::uint64_t kLogRecordHeaderBytes = 32;
 inline constexpr std::uint64_t kLogAlignmentBytes = 8;
@@ -60,6 +74,10 @@ inline constexpr std::uint32_t kLogPayloadMaxBytes = 64u << 20;
 constexpr std::uint64_t log_record_bytes(std::uint64_t payload_bytes) {
   return kLogRecordHeaderBytes +
          (payload_bytes + kLogAlignmentBytes - 1) / kLogAlignmentBytes * kLogAlignmentBytes;
+}
+
+constexpr std::string_view purpose_of(LogType type) {
+  return type == LogType::Manifest ? kManifestPurpose : kWalPurpose;
 }
 
 // The part of the salt that one log's records share.

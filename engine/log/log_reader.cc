@@ -11,18 +11,27 @@ namespace {
 
 constexpr std::uint64_t kReadAheadBytes = 256u << 10;
 constexpr std::uint64_t kSearchedBytes = 64u << 10;  // at a time, for records behind the end
-constexpr std::size_t kChecksumAt = 64;              // within a copy of the head
+constexpr std::size_t kSaltAt = 64;                  // within a copy of the head
 static_assert(kSearchedBytes <= kReadAheadBytes);
 
 enum class HeadCopy : unsigned char { Broken, Newer, Valid };
 
-HeadCopy decode_head_copy(ByteView copy, LogIdentity& identity) {
-  if (copy.size() < kLogHeadCopyBytes) return HeadCopy::Broken;
+// A log's head, and of a sealed one the salt.
+struct LogHead {
+  LogIdentity identity;
+  std::optional<KeySalt> salt;
+};
+
+HeadCopy decode_head_copy(ByteView copy, LogHead& head) {
+  if (copy.size() < kSealedLogHeadCopyBytes) return HeadCopy::Broken;
   const char* data = copy.data();
   if (std::memcmp(data, kLogMagic, sizeof kLogMagic) != 0) return HeadCopy::Broken;
-  if (decode_fixed32(data + kChecksumAt) != crc32c(copy.substr(0, kChecksumAt)))
+  const bool sealed = decode_fixed32(data + 8) >= kSealedLogVersion;
+  const std::size_t checksum_at = sealed ? kSaltAt + kSaltBytes : kSaltAt;
+  if (decode_fixed32(data + checksum_at) != crc32c(copy.substr(0, checksum_at)))
     return HeadCopy::Broken;
-  if (decode_fixed32(data + 8) > kLogVersion) return HeadCopy::Newer;
+  if (decode_fixed32(data + 8) > kSealedLogVersion) return HeadCopy::Newer;
+  LogIdentity& identity = head.identity;
   const std::uint32_t type = decode_fixed32(data + 12);
   if (decode_fixed32(data + 8) == 0 || (type != static_cast<std::uint32_t>(LogType::Wal) &&
                                         type != static_cast<std::uint32_t>(LogType::Manifest))) {
@@ -34,6 +43,8 @@ HeadCopy decode_head_copy(ByteView copy, LogIdentity& identity) {
   identity.predecessor = decode_fixed64(data + 40);
   identity.predecessor_bytes = decode_fixed64(data + 48);
   identity.salt = decode_fixed64(data + 56);
+  head.salt.reset();
+  if (sealed) std::memcpy(head.salt.emplace().data(), data + kSaltAt, kSaltBytes);
   return HeadCopy::Valid;
 }
 
@@ -49,8 +60,12 @@ bool is_unwritten(ByteView head) {
 
 class LogReader::Inside {
  public:
-  Inside(std::unique_ptr<RandomAccessFile> file, const LogIdentity& identity)
-      : file_(std::move(file)), size_(file_->size_bytes()), salt_(log_salt(identity)) {}
+  Inside(std::unique_ptr<RandomAccessFile> file, const LogIdentity& identity,
+         std::unique_ptr<FileCipher> cipher)
+      : file_(std::move(file)),
+        size_(file_->size_bytes()),
+        salt_(log_salt(identity)),
+        cipher_(std::move(cipher)) {}
 
   Result<std::optional<LogRecord>> next() {
     if (ended_) return std::optional<LogRecord>();
@@ -64,8 +79,10 @@ class LogReader::Inside {
       const std::uint32_t record_salt = log_record_salt(salt_, position_);
       if (payload.size() == header.payload_bytes &&
           crc32c_extend(record_salt, payload) == header.payload_checksum) {
+        const std::uint64_t position = position_;
         position_ += log_record_bytes(header.payload_bytes);
-        return std::optional<LogRecord>(LogRecord{header.sequence, payload});
+        if (cipher_ != nullptr) return open_sealed(position, header.sequence, payload);
+        return std::optional<LogRecord>(LogRecord{header.sequence, payload, payload.size()});
       }
     }
     EC_TRY(end_here(begun));
@@ -74,8 +91,23 @@ class LogReader::Inside {
 
   std::uint64_t end_bytes() const { return position_; }
   bool torn_tail() const { return torn_tail_; }
+  bool is_sealed() const { return cipher_ != nullptr; }
 
  private:
+  // In place: nobody looks at these bytes again.
+  Result<std::optional<LogRecord>> open_sealed(std::uint64_t position, std::uint64_t sequence,
+                                               ByteView payload) {
+    char* const out = buffer_.data() + (payload.data() - buffer_.data());
+    const Opened opened = payload.size() < kSealBytes
+                              ? Opened::Changed
+                              : cipher_->open(kDatabaseKey, position, payload, out);
+    if (opened != Opened::Yes)
+      return explain(opened, file_->path(), kLogHeadBytes + position, "record");
+    const std::uint64_t stored_bytes = payload.size();
+    payload.remove_suffix(kSealBytes);
+    return std::optional<LogRecord>(LogRecord{sequence, payload, stored_bytes});
+  }
+
   // The bytes at `offset`: fewer than `size` at the end of the file. `size` is bounded by
   // kLogPayloadMaxBytes, and memory is taken for what the file has, not for what a length says.
   Result<ByteView> view(std::uint64_t offset, std::uint64_t size) {
@@ -121,31 +153,37 @@ class LogReader::Inside {
   std::unique_ptr<RandomAccessFile> file_;
   const std::uint64_t size_;
   const std::uint32_t salt_;
-  std::uint64_t position_ = 0;  // of the next record
+  const std::unique_ptr<FileCipher> cipher_;  // null: not sealed
+  std::uint64_t position_ = 0;                // of the next record
   bool ended_ = false;
   bool torn_tail_ = false;
   Bytes buffer_;
   std::uint64_t buffer_offset_ = 0;
 };
 
-Result<std::unique_ptr<LogReader>> LogReader::open(std::unique_ptr<RandomAccessFile> file) {
-  Bytes head(kLogHeadBytes, '\0');
-  EC_ASSIGN_OR_RETURN(const std::size_t got, file->read(0, head.size(), head.data()));
-  head.resize(got);
-  std::optional<LogIdentity> best;
+Result<std::unique_ptr<LogReader>> LogReader::open(std::unique_ptr<RandomAccessFile> file,
+                                                   KeyRing* keys) {
+  Bytes bytes(kLogHeadBytes, '\0');
+  EC_ASSIGN_OR_RETURN(const std::size_t got, file->read(0, bytes.size(), bytes.data()));
+  bytes.resize(got);
+  std::optional<LogHead> best;
   bool newer = false;
   for (const std::uint64_t offset : kLogHeadCopyOffsets) {
-    if (offset >= head.size()) continue;
-    LogIdentity identity;
+    if (offset >= bytes.size()) continue;
+    LogHead head;
     const HeadCopy copy =
-        decode_head_copy(ByteView(head).substr(offset, kLogHeadCopyBytes), identity);
+        decode_head_copy(ByteView(bytes).substr(offset, kSealedLogHeadCopyBytes), head);
     newer = newer || copy == HeadCopy::Newer;
-    if (copy == HeadCopy::Valid && (!best || identity.number > best->number)) best = identity;
+    if (copy == HeadCopy::Valid && (!best || head.identity.number > best->identity.number))
+      best = head;
   }
   if (newer) return unsupported(file->path() + " is a log of a newer format");
   if (!best) return not_found(file->path() + " holds no log: its head was never written whole");
-  auto inside = std::make_unique<Inside>(std::move(file), *best);
-  return std::unique_ptr<LogReader>(new LogReader(std::move(inside), *best));
+  EC_ASSIGN_OR_RETURN(auto cipher,
+                      cipher_for(keys, best->salt, purpose_of(best->identity.type), file->path()));
+  const LogIdentity identity = best->identity;
+  auto inside = std::make_unique<Inside>(std::move(file), identity, std::move(cipher));
+  return std::unique_ptr<LogReader>(new LogReader(std::move(inside), identity));
 }
 
 LogReader::LogReader(std::unique_ptr<Inside> inside, const LogIdentity& identity)
@@ -157,6 +195,9 @@ Result<std::optional<LogRecord>> LogReader::next() {
 }
 std::uint64_t LogReader::end_bytes() const {
   return inside_->end_bytes();
+}
+bool LogReader::is_sealed() const {
+  return inside_->is_sealed();
 }
 bool LogReader::torn_tail() const {
   return inside_->torn_tail();

@@ -12,16 +12,20 @@ namespace edgecase::engine {
 
 struct LogRecord {
   std::uint64_t sequence = 0;
-  ByteView payload;  // until the next call
+  ByteView payload;                // until the next call
+  std::uint64_t stored_bytes = 0;  // what it takes in the file: more when it is sealed
 };
 
 class LogReader {
  public:
   // NotFound when the head was never written whole (a fresh or torn file: nothing in it was ever
-  // acknowledged); Unsupported for a newer format.
-  static Result<std::unique_ptr<LogReader>> open(std::unique_ptr<RandomAccessFile> file);
+  // acknowledged); Unsupported for a newer format; NotAllowed for a sealed one without `keys`;
+  // Corruption for one that is not sealed, with them.
+  static Result<std::unique_ptr<LogReader>> open(std::unique_ptr<RandomAccessFile> file,
+                                                 KeyRing* keys = nullptr);
 
   const LogIdentity& identity() const { return identity_; }
+  bool is_sealed() const;
 
   // nullopt at the end. Corruption when a broken record lies before one that was written after it
   // was durable.

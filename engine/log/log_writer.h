@@ -5,10 +5,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/mutex.h"
 #include "base/store_id.h"
+#include "crypto/file_cipher.h"
 #include "edgecase/file_system.h"
 
 namespace edgecase::engine {
@@ -29,11 +31,15 @@ struct LogIdentity {
   std::uint64_t salt = 0;
 };
 
+struct LogRecordHeader;
+
 class LogWriter {
  public:
   // Writes the head (not yet synced). Records of an earlier use are overwritten as this log grows.
+  // With `keys` it is sealed.
   static Result<std::unique_ptr<LogWriter>> create(std::unique_ptr<LogFile> file,
-                                                   const LogIdentity& identity);
+                                                   const LogIdentity& identity,
+                                                   KeyRing* keys = nullptr);
 
   bool fits(std::uint64_t payload_bytes) const;
   // Concatenates `parts` into one record. Survives kill -9 on return, a power cut after sync().
@@ -51,14 +57,25 @@ class LogWriter {
   std::unique_ptr<LogFile> release() { return std::move(file_); }
 
  private:
-  LogWriter(std::unique_ptr<LogFile> file, const LogIdentity& identity);
+  LogWriter(std::unique_ptr<LogFile> file, const LogIdentity& identity,
+            std::unique_ptr<FileCipher> cipher);
 
+  std::uint64_t stored_bytes(std::uint64_t payload_bytes) const {
+    return cipher_ == nullptr ? payload_bytes : payload_bytes + kSealBytes;
+  }
+  Status write_record(LogRecordHeader& header, std::uint64_t position,
+                      std::span<const ByteView> parts);
+  Status write_sealed(LogRecordHeader& header, std::uint64_t position,
+                      std::span<const ByteView> parts);
+  Status write_end(LogRecordHeader& header, std::uint64_t position);
   Status write_parts(std::uint64_t offset, std::span<const ByteView> parts);
   // Keeps the first failure and answers with it, now and ever after.
   Status give_up(Status failure) EC_EXCLUDES(mutex_);
 
   std::unique_ptr<LogFile> file_;
   LogIdentity identity_;
+  std::unique_ptr<FileCipher> cipher_;  // null: not sealed
+  std::optional<AesGcm> gcm_;           // the appending thread's
   std::uint32_t salt_;
   Bytes scratch_;  // a record on its way; the appending thread's
   std::atomic<std::uint64_t> appended_{0};
@@ -68,7 +85,7 @@ class LogWriter {
   Status failure_ EC_GUARDED_BY(mutex_);
 };
 
-// How large a LogFile must be for one record of `payload_bytes`.
+// How large a LogFile must be for one record of `payload_bytes`, sealed or not.
 std::uint64_t log_file_bytes_for(std::uint64_t payload_bytes);
 
 }  // namespace edgecase::engine

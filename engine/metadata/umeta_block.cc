@@ -104,14 +104,14 @@ ByteView UMetaBlockBuilder::finish(std::uint64_t file_number, std::uint64_t offs
   return block_;
 }
 
-std::optional<UMetaBlock> UMetaBlock::parse(ByteView block, std::uint64_t file_number,
-                                            std::uint64_t offset, const char*& problem) {
-  problem = "block of metadata records is malformed";
+bool UMetaBlock::checksum_matches(ByteView block, std::uint64_t file_number, std::uint64_t offset) {
+  return block.size() > kUMetaChecksumBytes &&
+         decode_fixed32(block.data()) ==
+             placed_crc32c(file_number, offset, block.substr(kUMetaChecksumBytes));
+}
+
+std::optional<UMetaBlock> UMetaBlock::parse(ByteView block) {
   if (block.size() <= kUMetaBlockHeadBytes) return std::nullopt;
-  if (decode_fixed32(block.data()) != placed_crc32c(file_number, offset, block.substr(4))) {
-    problem = "wrong checksum of a block of metadata records";
-    return std::nullopt;
-  }
   const std::uint32_t filter_offset = decode_fixed32(block.data() + 4);
   if (filter_offset < kUMetaBlockHeadBytes || filter_offset > block.size()) return std::nullopt;
   ByteView input = block.substr(kUMetaBlockHeadBytes, filter_offset - kUMetaBlockHeadBytes);

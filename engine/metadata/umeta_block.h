@@ -55,9 +55,9 @@ class UMetaBlockBuilder {
 // A block in memory, decoded and immutable.
 class UMetaBlock {
  public:
-  // Nothing when `block` is malformed or its checksum wrong: `problem` says which.
-  static std::optional<UMetaBlock> parse(ByteView block, std::uint64_t file_number,
-                                         std::uint64_t offset, const char*& problem);
+  static bool checksum_matches(ByteView block, std::uint64_t file_number, std::uint64_t offset);
+  // Nothing when it is malformed. Looks at no checksum.
+  static std::optional<UMetaBlock> parse(ByteView block);
 
   std::size_t size() const { return records_.size(); }
   UMetaRecord record(std::size_t index) const;

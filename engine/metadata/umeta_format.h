@@ -12,6 +12,8 @@
 //                         filters of the records that have one, in their order, without gaps; each:
 //                         1 byte: probes a key; then its bits (bloom_filter.h)
 //
+//   Of an encrypted table bytes 4 to the end are sealed, their place the block's offset.
+//
 //   A block is closed at kUMetaBlockBytes of records or kUMetaFilterBytes of filters.
 //
 //   record  1 byte: item type (value_format.h) + 16 when the value file is another than the record
@@ -64,9 +66,11 @@
 namespace edgecase::engine {
 
 inline constexpr TableFormat kUMetaFormat{"ECUMETA1", 1};
+inline constexpr std::string_view kUMetaPurpose = "edgecase metadata table";
 inline constexpr std::size_t kUMetaBlockBytes = 4096;
 inline constexpr std::size_t kUMetaFilterBytes = 8192;
 inline constexpr std::size_t kUMetaBlockHeadBytes = 8;
+inline constexpr std::size_t kUMetaChecksumBytes = 4;
 // One record more than a full block, with the longest keys, and the filter of one more group.
 inline constexpr std::size_t kUMetaBlockMaxBytes = 1u << 20;
 

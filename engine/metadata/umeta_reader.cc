@@ -19,22 +19,27 @@ bool take_totals(ByteView& input, UMetaTotals& totals) {
 
 Result<std::unique_ptr<UMetaReader>> UMetaReader::open(std::unique_ptr<RandomAccessFile> file,
                                                        const StoreId& store_id,
-                                                       std::uint64_t file_number) {
+                                                       std::uint64_t file_number, KeyRing* keys) {
   const TableIdentity identity{store_id, file_number};
-  EC_TRY(check_table_head(*file, kUMetaFormat, identity));
-  std::unique_ptr<UMetaReader> reader(new UMetaReader(std::move(file), identity));
+  EC_ASSIGN_OR_RETURN(const TableHead head, check_table_head(*file, kUMetaFormat, identity));
+  EC_ASSIGN_OR_RETURN(auto cipher, cipher_for(keys, head.salt, kUMetaPurpose, file->path()));
+  std::unique_ptr<UMetaReader> reader(
+      new UMetaReader(std::move(file), identity, std::move(cipher)));
   EC_TRY(reader->load());
   return reader;
 }
 
-Result<std::unique_ptr<UMetaReader>> UMetaReader::open_any(std::unique_ptr<RandomAccessFile> file) {
-  EC_ASSIGN_OR_RETURN(const TableIdentity identity, read_table_head(*file, kUMetaFormat));
-  return open(std::move(file), identity.store_id, identity.file_number);
+Result<std::unique_ptr<UMetaReader>> UMetaReader::open_any(std::unique_ptr<RandomAccessFile> file,
+                                                           KeyRing* keys) {
+  EC_ASSIGN_OR_RETURN(const TableHead head, read_table_head(*file, kUMetaFormat));
+  return open(std::move(file), head.identity.store_id, head.identity.file_number, keys);
 }
 
 Status UMetaReader::load() {
-  EC_ASSIGN_OR_RETURN(const TableSections sections,
+  EC_ASSIGN_OR_RETURN(TableSections sections,
                       read_table_sections(*file_, kUMetaFormat, identity_.file_number));
+  if (cipher_ != nullptr)
+    EC_TRY(open_sealed(*cipher_, sections.offsets[0], sections.bytes, file_->path(), "index"));
   if (!take_index(sections.section(0), sections.offsets[0]))
     return corruption_at(file_->path(), sections.offsets[0], "index is malformed");
   if (!take_namespaces(sections.section(1)))
@@ -53,7 +58,7 @@ bool UMetaReader::take_index(ByteView section, std::uint64_t index_offset) {
   std::uint64_t count = 0;
   if (!take_varint64(section, count) || count == 0 || count > section.size()) return false;
   blocks_.reserve(count);
-  std::uint64_t offset = kTableHeadBytes;
+  std::uint64_t offset = cipher_ == nullptr ? kTableHeadBytes : kSealedTableHeadBytes;
   for (std::uint64_t i = 0; i < count; ++i) {
     BlockHandle block;
     std::uint64_t shared = 0;
@@ -115,11 +120,18 @@ std::size_t UMetaReader::find_block(ByteView full_key) const {
 
 Result<UMetaBlock> UMetaReader::read_block(std::size_t index) const {
   const BlockHandle& handle = blocks_[index];
-  EC_ASSIGN_OR_RETURN(const Bytes bytes, read_exactly(*file_, handle.offset, handle.size));
-  const char* problem = nullptr;
-  std::optional<UMetaBlock> block =
-      UMetaBlock::parse(bytes, identity_.file_number, handle.offset, problem);
-  if (!block) return corruption_at(file_->path(), handle.offset, problem);
+  EC_ASSIGN_OR_RETURN(Bytes bytes, read_exactly(*file_, handle.offset, handle.size));
+  if (!UMetaBlock::checksum_matches(bytes, identity_.file_number, handle.offset))
+    return corruption_at(file_->path(), handle.offset,
+                         "wrong checksum of a block of metadata records");
+  if (cipher_ != nullptr) {
+    Bytes rest = bytes.substr(kUMetaChecksumBytes);
+    EC_TRY(open_sealed(*cipher_, handle.offset, rest, file_->path(), "block"));
+    bytes.replace(kUMetaChecksumBytes, Bytes::npos, rest);
+  }
+  std::optional<UMetaBlock> block = UMetaBlock::parse(bytes);
+  if (!block)
+    return corruption_at(file_->path(), handle.offset, "block of metadata records is malformed");
   return *std::move(block);
 }
 

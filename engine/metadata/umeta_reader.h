@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/key_heads.h"
+#include "crypto/file_cipher.h"
 #include "edgecase/file_system.h"
 #include "metadata/umeta_block.h"
 #include "metadata/umeta_writer.h"
@@ -36,12 +37,15 @@ class UMetaReader {
     UMetaTotals totals;
   };
 
-  // Errors: Corruption, Unavailable (another store's file), Unsupported (newer format).
+  // Errors: Corruption, Unavailable (another store's file), Unsupported (newer format), NotAllowed
+  // (encrypted, and no `keys`).
   static Result<std::unique_ptr<UMetaReader>> open(std::unique_ptr<RandomAccessFile> file,
                                                    const StoreId& store_id,
-                                                   std::uint64_t file_number);
+                                                   std::uint64_t file_number,
+                                                   KeyRing* keys = nullptr);
   // For files of any store: takes identity from the head itself.
-  static Result<std::unique_ptr<UMetaReader>> open_any(std::unique_ptr<RandomAccessFile> file);
+  static Result<std::unique_ptr<UMetaReader>> open_any(std::unique_ptr<RandomAccessFile> file,
+                                                       KeyRing* keys = nullptr);
 
   const TableIdentity& identity() const { return identity_; }
   const std::vector<BlockHandle>& blocks() const { return blocks_; }
@@ -56,8 +60,9 @@ class UMetaReader {
   Result<UMetaBlock> read_block(std::size_t index) const;
 
  private:
-  UMetaReader(std::unique_ptr<RandomAccessFile> file, const TableIdentity& identity)
-      : file_(std::move(file)), identity_(identity) {}
+  UMetaReader(std::unique_ptr<RandomAccessFile> file, const TableIdentity& identity,
+              std::unique_ptr<FileCipher> cipher)
+      : file_(std::move(file)), identity_(identity), cipher_(std::move(cipher)) {}
 
   Status load();
   [[nodiscard]] bool take_index(ByteView section, std::uint64_t index_offset);
@@ -66,6 +71,7 @@ class UMetaReader {
 
   std::unique_ptr<RandomAccessFile> file_;
   TableIdentity identity_;
+  std::unique_ptr<FileCipher> cipher_;  // null: not encrypted
   std::vector<BlockHandle> blocks_;
   KeyHeads last_keys_;  // of blocks_
   std::vector<UMetaNamespace> namespaces_;

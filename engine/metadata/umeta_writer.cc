@@ -21,18 +21,28 @@ void append_totals(Bytes& out, const UMetaTotals& totals) {
   append_varint64(out, totals.deletes);
 }
 
+// Seals `bytes` behind its first `clear` ones.
+void seal_rest(const FileCipher& cipher, std::uint64_t place, std::size_t clear, Bytes& bytes) {
+  const std::size_t size = bytes.size() - clear;
+  bytes.resize(bytes.size() + kSealBytes);
+  cipher.seal(kDatabaseKey, place, ByteView(bytes).substr(clear, size), bytes.data() + clear);
+}
+
 }  // namespace
 
-UMetaWriter::UMetaWriter(std::unique_ptr<WritableFile> file, const TableIdentity& identity)
-    : file_(std::move(file)), identity_(identity) {}
+UMetaWriter::UMetaWriter(std::unique_ptr<WritableFile> file, const TableIdentity& identity,
+                         std::unique_ptr<FileCipher> cipher)
+    : file_(std::move(file)), identity_(identity), cipher_(std::move(cipher)) {}
 
 Result<std::unique_ptr<UMetaWriter>> UMetaWriter::create(FileSystem& file_system,
                                                          const std::string& path,
-                                                         const TableIdentity& identity) {
+                                                         const TableIdentity& identity,
+                                                         KeyRing* keys) {
   EC_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system.create_file(path));
-  std::unique_ptr<UMetaWriter> writer(new UMetaWriter(std::move(file), identity));
+  std::unique_ptr<UMetaWriter> writer(
+      new UMetaWriter(std::move(file), identity, new_cipher(keys, kUMetaPurpose)));
   Bytes head;
-  append_table_head(head, kUMetaFormat, identity);
+  append_table_head(head, kUMetaFormat, {identity, salt_of(writer->cipher_.get())});
   EC_TRY(writer->append(head));
   return writer;
 }
@@ -68,7 +78,16 @@ std::vector<ValueFileUse> UMetaWriter::value_files() const {
 }
 
 Status UMetaWriter::close_block() {
-  const ByteView block = block_.finish(identity_.file_number, file_->size_bytes());
+  const std::uint64_t offset = file_->size_bytes();
+  ByteView block = block_.finish(identity_.file_number, offset);
+  Bytes sealed;
+  if (cipher_ != nullptr) {
+    sealed.assign(block);
+    seal_rest(*cipher_, offset, kUMetaChecksumBytes, sealed);
+    encode_fixed32(sealed.data(), placed_crc32c(identity_.file_number, offset,
+                                                ByteView(sealed).substr(kUMetaChecksumBytes)));
+    block = sealed;
+  }
   EC_CHECK(block.size() <= kUMetaBlockMaxBytes);
   EC_TRY(append(block));
   append_varint64(index_, block.size());
@@ -119,6 +138,7 @@ Status UMetaWriter::finish() {
     append_varint64(sections, bytes);
   }
 
+  if (cipher_ != nullptr) seal_rest(*cipher_, offsets[0], 0, sections);
   Bytes tail;
   append_table_tail(tail, kUMetaFormat, identity_.file_number, offsets, sections);
   EC_TRY(append(sections));

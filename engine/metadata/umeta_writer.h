@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "crypto/file_cipher.h"
 #include "edgecase/file_system.h"
 #include "metadata/umeta_block.h"
 
@@ -21,10 +22,11 @@ struct UMetaTotals {
 
 class UMetaWriter {
  public:
-  // Errors: AlreadyExists, OutOfSpace, IoError.
+  // With `keys` it is encrypted. Errors: AlreadyExists, OutOfSpace, IoError.
   static Result<std::unique_ptr<UMetaWriter>> create(FileSystem& file_system,
                                                      const std::string& path,
-                                                     const TableIdentity& identity);
+                                                     const TableIdentity& identity,
+                                                     KeyRing* keys = nullptr);
 
   // `record` lies behind all before it. Errors: OutOfSpace, IoError; after one only destruction is
   // allowed.
@@ -46,7 +48,8 @@ class UMetaWriter {
   std::uint32_t checksum() const { return checksum_; }
 
  private:
-  UMetaWriter(std::unique_ptr<WritableFile> file, const TableIdentity& identity);
+  UMetaWriter(std::unique_ptr<WritableFile> file, const TableIdentity& identity,
+              std::unique_ptr<FileCipher> cipher);
 
   Status append(ByteView bytes);
   Status close_block();
@@ -54,6 +57,7 @@ class UMetaWriter {
 
   std::unique_ptr<WritableFile> file_;
   TableIdentity identity_;
+  std::unique_ptr<FileCipher> cipher_;  // null: not encrypted
   std::uint32_t checksum_ = 0;
   UMetaBlockBuilder block_;
   UMetaTotals block_totals_;

@@ -55,7 +55,7 @@ Status BucketFiles::create(const ItemExpiry& item) {
   const std::string path =
       value_table_path(context_.options.metadata_directory, context_.options.values_directory,
                        head.placement, head.identity.file_number);
-  auto writer = ValueTableWriter::create(context_.file_system, path, head);
+  auto writer = ValueTableWriter::create(context_.file_system, path, head, context_.keys);
   // One that was there before is not ours to remove.
   if (writer.status().code() != StatusCode::AlreadyExists) created_.push_back(path);
   if (!writer.ok()) return writer.status();

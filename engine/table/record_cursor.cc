@@ -102,7 +102,10 @@ void RecordCursor::seek_table(std::size_t table, ByteView full_key) {
 Status RecordCursor::open_item() {
   if (item_.is_open()) return ok();
   auto item = files_->item(record_, false, &ahead_);
-  if (!item.ok()) {
+  if (is_destroyed(item.status())) {
+    item_.open_destroyed(record_);
+    move_to(0);
+  } else if (!item.ok()) {
     fail(item.status());
   } else if (!item_.open(record_, *std::move(item))) {
     item_.close();
@@ -128,8 +131,10 @@ Result<std::optional<SequenceNumber>> RecordCursor::find_entry(const SoughtKey& 
   if (!record_.filter.empty() && !filter_may_contain(record_.filter, key.hash_for(record_.type)))
     return {std::nullopt};
   if (!searched_.is_open()) {
-    EC_ASSIGN_OR_RETURN(auto item, files_->item(record_, false, &ahead_));
-    if (!searched_.open(record_, std::move(item))) {
+    auto item = files_->item(record_, false, &ahead_);
+    if (is_destroyed(item.status())) return {std::nullopt};
+    if (!item.ok()) return item.status();
+    if (!searched_.open(record_, *std::move(item))) {
       searched_.close();
       return files_->disagreement(record_);
     }

@@ -8,9 +8,10 @@
 namespace edgecase::engine {
 
 TableCache::TableCache(FileSystem& file_system, std::string metadata_directory,
-                       std::string values_directory, const StoreId& store_id, Limits limits)
+                       std::string values_directory, const StoreId& store_id, Limits limits,
+                       KeyRing* keys)
     : files_(std::make_shared<TableFiles>(file_system, std::move(metadata_directory),
-                                          std::move(values_directory), store_id, limits)) {}
+                                          std::move(values_directory), store_id, limits, keys)) {}
 
 TableCache::~TableCache() = default;
 

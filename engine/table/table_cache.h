@@ -18,6 +18,7 @@
 
 namespace edgecase::engine {
 
+class KeyRing;
 class RecordCursor;
 class TableFiles;
 
@@ -39,7 +40,7 @@ class TableCache {
   };
 
   TableCache(FileSystem& file_system, std::string metadata_directory, std::string values_directory,
-             const StoreId& store_id, Limits limits);
+             const StoreId& store_id, Limits limits, KeyRing* keys = nullptr);
   ~TableCache();
 
   // The entry of `full_key` in this table, delete or put; nullopt if there is none. Reads at most

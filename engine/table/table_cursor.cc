@@ -79,6 +79,12 @@ bool TableCursor::open_part(std::size_t page) {
   auto part =
       whole ? files_->item(record_, options_.fill_cache, forward() ? &ahead_ : nullptr)
             : files_->page(record_, pages_[page], options_.fill_cache, &ahead_, options_.direction);
+  if (is_destroyed(part.status())) {
+    item_.open_destroyed(record_);
+    pages_.clear();
+    page_ = 0;
+    return true;
+  }
   if (!part.ok()) return fail(part.status());
   if (whole ? !item_.open(record_, *std::move(part)) : !item_.open_page(record_, *std::move(part)))
     return fail(files_->disagreement(record_));

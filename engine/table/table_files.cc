@@ -23,11 +23,12 @@ std::size_t half_of_files(const TableCache::Limits& limits) {
 
 TableFiles::TableFiles(FileSystem& file_system, std::string metadata_directory,
                        std::string values_directory, const StoreId& store_id,
-                       TableCache::Limits limits)
+                       TableCache::Limits limits, KeyRing* keys)
     : file_system_(file_system),
       metadata_directory_(std::move(metadata_directory)),
       values_directory_(std::move(values_directory)),
       store_id_(store_id),
+      keys_(keys),
       cache_(block_capacity(limits)),
       tables_(half_of_files(limits), limits.cache_bytes / kIndexShare),
       values_(half_of_files(limits), UINT64_MAX) {}
@@ -40,7 +41,7 @@ Result<std::shared_ptr<const UMetaReader>> TableFiles::table(const TableMetadata
     return corruption_at(path, file->size_bytes(),
                          "file ends here, not at byte " + std::to_string(table.size_bytes));
   EC_ASSIGN_OR_RETURN(std::shared_ptr<const UMetaReader> reader,
-                      UMetaReader::open(std::move(file), store_id_, table.number));
+                      UMetaReader::open(std::move(file), store_id_, table.number, keys_));
   if (reader->properties().totals.entries != table.entry_count ||
       reader->properties().totals.items != table.item_count)
     return corruption_at(path, 0, "is not the table the manifest names");
@@ -99,7 +100,7 @@ Result<std::shared_ptr<const ValueTableReader>> TableFiles::open_values(FileNumb
     return corruption_at(path, (*file)->size_bytes(),
                          "file ends here, not at byte " + std::to_string(known->size_bytes));
   EC_ASSIGN_OR_RETURN(std::shared_ptr<const ValueTableReader> reader,
-                      ValueTableReader::open(*std::move(file), store_id_, number));
+                      ValueTableReader::open(*std::move(file), store_id_, number, keys_));
   if (reader->head().namespace_id != known->namespace_id ||
       reader->head().placement != known->placement)
     return corruption_at(path, kTableHeadBytes, "is not the table the manifest names");
@@ -278,7 +279,7 @@ std::uint64_t TableFiles::used_bytes() const {
 }
 
 bool ItemReader::open(const UMetaRecord& record, std::shared_ptr<const Item> item) {
-  item_.reset();
+  close();
   if (item->type() != record.type) return false;
   if (record.type == ItemType::Single) {
     const auto entry = parse_single(item->contents());
@@ -291,16 +292,27 @@ bool ItemReader::open(const UMetaRecord& record, std::shared_ptr<const Item> ite
     form_ = Form::Group;
   }
   item_ = std::move(item);
+  is_open_ = true;
   return true;
 }
 
 bool ItemReader::open_page(const UMetaRecord& record, std::shared_ptr<const Item> page) {
-  item_.reset();
+  close();
   if (!page_.open(page->bytes, record.first.substr(0, kNamespacePrefixBytes), record.sequence_max))
     return false;
   form_ = Form::Page;
   item_ = std::move(page);
+  is_open_ = true;
   return true;
+}
+
+void ItemReader::open_destroyed(const UMetaRecord& record) {
+  close();
+  form_ = Form::Destroyed;
+  destroyed_[0] = {record.first, record.sequence_max, EntryKind::Delete, {}};
+  destroyed_[1] = {record.last, record.sequence_max, EntryKind::Delete, {}};
+  destroyed_count_ = record.first == record.last ? 1 : 2;
+  is_open_ = true;
 }
 
 std::size_t ItemReader::entry_count() const {
@@ -308,6 +320,7 @@ std::size_t ItemReader::entry_count() const {
     case Form::Single: return 1;
     case Form::Group: return group_.entry_count();
     case Form::Page: return page_.entries().size();
+    case Form::Destroyed: return destroyed_count_;
   }
   return 0;
 }
@@ -317,6 +330,7 @@ bool ItemReader::lower_bound(ByteView full_key, std::size_t& index) {
     case Form::Single: index = entry_.full_key < full_key ? 1 : 0; return true;
     case Form::Group: return group_.lower_bound(full_key, index);
     case Form::Page: index = page_.lower_bound(full_key); return true;
+    case Form::Destroyed: index = destroyed_[0].full_key < full_key ? 1 : 0; return true;
   }
   return false;
 }
@@ -324,6 +338,8 @@ bool ItemReader::lower_bound(ByteView full_key, std::size_t& index) {
 bool ItemReader::move_to(std::size_t index) {
   if (form_ == Form::Page) {
     entry_ = page_.entries()[index];
+  } else if (form_ == Form::Destroyed) {
+    entry_ = destroyed_[index];
   } else if (form_ == Form::Group) {
     if (!group_.move_to(index)) return false;
     entry_ = group_.entry();
@@ -333,7 +349,8 @@ bool ItemReader::move_to(std::size_t index) {
 
 std::span<const EntryView> ItemReader::decoded_from(std::size_t index) const {
   switch (form_) {
-    case Form::Single: return {};
+    case Form::Single:
+    case Form::Destroyed: return {};
     case Form::Group: return group_.decoded_from(index);
     case Form::Page: return page_.entries().subspan(index);
   }
@@ -347,18 +364,22 @@ Result<std::optional<FoundEntry>> find_in_item(TableFiles& files, const UMetaRec
         find_page(record.pages, record.pointer.size_bytes, record.first, record.last, full_key);
     if (!place) return files.disagreement(record);
     PageBuffer buffer;
-    EC_ASSIGN_OR_RETURN(const ByteView page, files.page(record, *place, fill_cache, buffer));
+    const auto page = files.page(record, *place, fill_cache, buffer);
+    if (is_destroyed(page.status())) return {std::nullopt};
+    if (!page.ok()) return page.status();
     EntryView entry;
     bool is_there = false;
-    if (!find_in_page(page, user_key_of(full_key), record.sequence_max, entry, is_there))
+    if (!find_in_page(*page, user_key_of(full_key), record.sequence_max, entry, is_there))
       return files.disagreement(record);
     if (!is_there) return {std::nullopt};
     return {FoundEntry{entry.sequence, entry.kind, Bytes(entry.value)}};
   }
-  EC_ASSIGN_OR_RETURN(auto item, files.item(record, fill_cache));
+  auto item = files.item(record, fill_cache);
+  if (is_destroyed(item.status())) return {std::nullopt};
+  if (!item.ok()) return item.status();
   ItemReader reader;
   std::size_t index = 0;
-  if (!reader.open(record, std::move(item)) || !reader.lower_bound(full_key, index) ||
+  if (!reader.open(record, *std::move(item)) || !reader.lower_bound(full_key, index) ||
       index >= reader.entry_count() || !reader.move_to(index))
     return files.disagreement(record);
   const EntryView& entry = reader.entry();

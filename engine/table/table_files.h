@@ -45,7 +45,7 @@ struct PageBuffer {
 class TableFiles {
  public:
   TableFiles(FileSystem& file_system, std::string metadata_directory, std::string values_directory,
-             const StoreId& store_id, TableCache::Limits limits);
+             const StoreId& store_id, TableCache::Limits limits, KeyRing* keys);
 
   // Opens on first use, and checks that the file is the one `table` describes.
   Result<std::shared_ptr<const UMetaReader>> table(const TableMetadata& table);
@@ -101,6 +101,7 @@ class TableFiles {
   const std::string metadata_directory_;
   const std::string values_directory_;
   const StoreId store_id_;
+  KeyRing* const keys_;  // null: not encrypted
   BlockCache cache_;
   OpenFiles<UMetaReader> tables_;
   OpenFiles<ValueTableReader> values_;
@@ -109,6 +110,11 @@ class TableFiles {
   std::unordered_map<FileNumber, ValueFileMetadata> value_files_ EC_GUARDED_BY(mutex_);
 };
 
+// What reading an item answers when the key it was sealed with is destroyed.
+inline bool is_destroyed(const Status& status) {
+  return status.code() == StatusCode::NotFound;
+}
+
 // Opens the item of a record, or a page of it, for reading entries from it, whichever type it is.
 class ItemReader {
  public:
@@ -116,8 +122,14 @@ class ItemReader {
   [[nodiscard]] bool open(const UMetaRecord& record, std::shared_ptr<const Item> item);
   // The same of a page: its entries alone are there then.
   [[nodiscard]] bool open_page(const UMetaRecord& record, std::shared_ptr<const Item> page);
-  void close() { item_.reset(); }
-  bool is_open() const { return item_ != nullptr; }
+  // In place of an item whose key was destroyed, since all of it was erased: its first and its last
+  // key, deleted. They view the record.
+  void open_destroyed(const UMetaRecord& record);
+  void close() {
+    item_.reset();
+    is_open_ = false;
+  }
+  bool is_open() const { return is_open_; }
 
   std::size_t entry_count() const;
   // As those of GroupReader.
@@ -127,9 +139,12 @@ class ItemReader {
   std::span<const EntryView> decoded_from(std::size_t index) const;
 
  private:
-  enum class Form : unsigned char { Single, Group, Page };
+  enum class Form : unsigned char { Single, Group, Page, Destroyed };
 
   std::shared_ptr<const Item> item_;
+  bool is_open_ = false;
+  std::array<EntryView, 2> destroyed_;
+  std::size_t destroyed_count_ = 0;
   Form form_ = Form::Single;
   GroupReader group_;
   PlainPageReader page_;

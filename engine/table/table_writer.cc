@@ -268,7 +268,7 @@ Result<std::unique_ptr<UMetaWriter>> TablesBuilder::create_table() {
   const TableIdentity identity{context_.store_id, context_.allocate_file_number()};
   const std::string path =
       metadata_table_path(context_.options.metadata_directory, identity.file_number);
-  return begun(path, UMetaWriter::create(context_.file_system, path, identity));
+  return begun(path, UMetaWriter::create(context_.file_system, path, identity, context_.keys));
 }
 
 // Notes a file for discard(), unless it was there before and is not ours.

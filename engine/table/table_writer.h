@@ -24,6 +24,7 @@
 
 namespace edgecase::engine {
 
+class KeyRing;
 class UMetaWriter;
 class ValueTableWriter;
 
@@ -43,6 +44,7 @@ struct TableWriterContext {
   std::function<Bytes(NamespaceId)> namespace_name = {};  // for value tables; may be missing
   ExpiryView expiry = {};          // of all namespaces: what has expired is left out
   FileRemover* remover = nullptr;  // of files that come to nothing; null: they are just unlinked
+  KeyRing* keys = nullptr;         // null: not encrypted
 };
 
 // How large groups are, within what readers accept.

@@ -37,17 +37,19 @@ bool for_each_page(ByteView index, std::size_t item_bytes, const Visit& visit,
 
 }  // namespace
 
-void append_page_index(Bytes& out, ByteView item, std::span<const EntryView> entries) {
+void append_page_index(Bytes& out, ByteView item, std::span<const EntryView> entries,
+                       const SealOverhead& overhead) {
   const auto pages = plain_pages(item.substr(kItemHeadBytes));
   EC_CHECK(pages.has_value() && pages->back().first_entry < entries.size());
   if (pages->size() == 1) return;
   const std::size_t common = shared_bytes(entries.front().full_key, entries.back().full_key);
-  append_varint64(out, kItemHeadBytes + pages->front().offset);
+  append_varint64(out, kItemHeadBytes + overhead.head_bytes + pages->front().offset);
   std::size_t size_before = 0;
   for (std::size_t i = 0; i + 1 < pages->size(); ++i) {
     const PlainPage& page = (*pages)[i];
-    append_varint64(out, zigzag(static_cast<std::int64_t>(page.size - size_before)));
-    size_before = page.size;
+    const std::size_t size = page.size + overhead.page_bytes;
+    append_varint64(out, zigzag(static_cast<std::int64_t>(size - size_before)));
+    size_before = size;
     const std::size_t next = (*pages)[i + 1].first_entry;
     const ByteView key = entries[next].full_key;
     const std::size_t enough = shared_bytes(entries[next - 1].full_key, key) + 1;

@@ -24,8 +24,15 @@ struct PagePlace {
   std::size_t size = 0;
 };
 
+// What an item is longer by in the file than in memory, before its first page and in each.
+struct SealOverhead {
+  std::size_t head_bytes = 0;
+  std::size_t page_bytes = 0;
+};
+
 // Of the group that `item` holds, whose entries are `entries`; nothing for groups of one page.
-void append_page_index(Bytes& out, ByteView item, std::span<const EntryView> entries);
+void append_page_index(Bytes& out, ByteView item, std::span<const EntryView> entries,
+                       const SealOverhead& overhead = {});
 
 // Where the entry of `full_key` is if the group has it; it lies between the group's `first` and
 // `last` key. Nothing when the index does not fit an item of `item_bytes`.

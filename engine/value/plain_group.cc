@@ -7,8 +7,9 @@
 namespace edgecase::engine {
 namespace {
 
-// Fills in the offsets, from the start of the first page.
-bool take_directory(ByteView& input, std::uint64_t entries, std::vector<PlainPage>& pages) {
+// Fills in the offsets, from the start of the first page, and where the last one ends.
+bool take_directory(ByteView& input, std::uint64_t entries, std::vector<PlainPage>& pages,
+                    std::size_t& end) {
   std::uint64_t count = 0;
   if (!take_varint64(input, count) || count == 0 || count > entries || count > kPlainPagesMax)
     return false;
@@ -25,7 +26,8 @@ bool take_directory(ByteView& input, std::uint64_t entries, std::vector<PlainPag
     first_entry += of_page;
     offset += size;
   }
-  return first_entry == entries && offset == input.size();
+  end = offset;
+  return first_entry == entries;
 }
 
 std::size_t raw_bytes(const EntryView& entry) {
@@ -37,7 +39,8 @@ std::size_t raw_bytes(const EntryView& entry) {
 bool take_pages(ByteView group, GroupHead& head, std::vector<PlainPage>& pages) {
   ByteView rest = group;
   if (!take_group_head(rest, head) || head.flags != 0) return false;
-  if (!take_directory(rest, head.entries, pages)) return false;
+  std::size_t end = 0;
+  if (!take_directory(rest, head.entries, pages, end) || end != rest.size()) return false;
   for (PlainPage& page : pages) page.offset += group.size() - rest.size();
   return true;
 }
@@ -75,6 +78,19 @@ std::optional<std::vector<PlainPage>> plain_pages(ByteView group) {
   std::vector<PlainPage> pages;
   if (!take_pages(group, head, pages)) return std::nullopt;
   return pages;
+}
+
+std::optional<std::vector<std::size_t>> plain_page_sizes(ByteView head) {
+  GroupHead group;
+  std::vector<PlainPage> pages;
+  std::size_t end = 0;
+  if (!take_group_head(head, group) || group.flags != 0 ||
+      !take_directory(head, group.entries, pages, end) || !head.empty())
+    return std::nullopt;
+  std::vector<std::size_t> sizes;
+  sizes.reserve(pages.size());
+  for (const PlainPage& page : pages) sizes.push_back(page.size);
+  return sizes;
 }
 
 bool PlainGroupReader::open(ByteView group) {

@@ -29,6 +29,10 @@ void append_plain_body(Bytes& out, std::span<const EntryView> entries, SequenceN
 // ends. Nothing when it is malformed.
 std::optional<std::vector<PlainPage>> plain_pages(ByteView group);
 
+// How many bytes the pages of a group have that begins with `head`, which ends where they begin.
+// Nothing when it is malformed.
+std::optional<std::vector<std::size_t>> plain_page_sizes(ByteView head);
+
 // Reads a group, one page at a time. Owned by one thread. What it answers views the group and its
 // own memory, until another page is asked for. The functions answer false when the group is
 // malformed; then the reader is finished.

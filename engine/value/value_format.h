@@ -2,16 +2,15 @@
 // beside them to rebuild a metadata table from the file alone. Head and tail: file/table_file.h,
 // magic "ECVALUE1", version 1. Integers are little-endian, varints as in base/coding.h.
 //
-//   head (48)  table head (48)  item*  index  summary  tail (56)
+//   head (48, encrypted 80)  table head (48)  item*  index  summary  tail (56)
 //
 //   table head   offset  size  field
 //                     0     4  namespace id
 //                     4     1  placement: 0 values directory, 1 metadata directory
 //                     5     1  group codec: 0 plain, 1 series
 //                     6     1  expiry class; 0: never expires
-//                     7     1  encryption; 0: none
-//                     8     8  expiry bucket; 0
-//                    16    24  encryption: key id, salt; 0
+//                     7     1  reserved, 0
+//                     8    32  reserved, 0
 //                    40     4  reserved, 0
 //                    44     4  crc32c of bytes 0..43
 //
@@ -27,7 +26,26 @@
 //                length-prefixed: full key (namespace id big-endian, user's key)
 //                value, to the end of the item; empty for a delete
 //
+//   Sealed items, of an encrypted table: an item, or what stands before the pages of a plain group,
+//   and each page, are parts that are sealed for themselves. Their place is their offset in the
+//   file, their key that of the scope.
+//
+//   sealed item  offset  size  field
+//                     0     4  crc32c, as of an item, to the end of the sealed part
+//                     4     1  item type
+//                     5     8  key id
+//                    13     4  n, bytes of the part before it was sealed
+//                    17        bytes 5 to 5 + n of the item, sealed; then the sealed pages
+//
+//   sealed page       0     4  crc32c, as of a page
+//                     4     8  key id
+//                    12        bytes 4 to the end of the page, sealed
+//
+//   Metadata records, page indexes and the index below count the bytes in the file.
+//
 //   Items follow each other without gaps, so that the index holds sizes only.
+//
+//   The sections are sealed under the database's key (file/table_file.h).
 //
 //   index        (section 0)  varint: items; integers block (group_format.h) of their sizes
 //   summary      (section 1)  varints: entries, deletes, smallest sequence, largest sequence;
@@ -53,8 +71,10 @@
 namespace edgecase::engine {
 
 inline constexpr TableFormat kValueTableFormat{"ECVALUE1", 1};
+inline constexpr std::string_view kValueTablePurpose = "edgecase value table";
 inline constexpr std::uint32_t kValueTableHeadBytes = 48;
-inline constexpr std::uint32_t kValueHeadBytes = kTableHeadBytes + kValueTableHeadBytes;
+inline constexpr std::uint32_t kKeyIdBytes = 8;
+inline constexpr std::uint32_t kSealedHeadSizeBytes = 4;
 inline constexpr std::uint32_t kItemChecksumBytes = 4;
 inline constexpr std::uint32_t kItemHeadBytes = kItemChecksumBytes + 1;
 inline constexpr std::size_t kFullKeyMaxBytes = kKeySizeMaxBytes + 4;

@@ -5,6 +5,7 @@
 #include "edgecase/options.h"
 #include "value/integers_block.h"
 #include "value/item_checksums.h"
+#include "value/item_seal.h"
 
 namespace edgecase::engine {
 namespace {
@@ -14,15 +15,15 @@ bool known_item_type(char type) {
          type <= static_cast<char>(ItemType::SeriesGroup);
 }
 
-Result<ValueTableHead> read_value_table_head(const RandomAccessFile& file) {
-  EC_ASSIGN_OR_RETURN(const Bytes bytes, read_exactly(file, kTableHeadBytes, kValueTableHeadBytes));
+Result<ValueTableHead> read_value_table_head(const RandomAccessFile& file, std::uint64_t offset) {
+  EC_ASSIGN_OR_RETURN(const Bytes bytes, read_exactly(file, offset, kValueTableHeadBytes));
   const ByteView view = bytes;
   if (decode_fixed32(bytes.data() + kValueTableHeadBytes - 4) !=
       crc32c(view.substr(0, kValueTableHeadBytes - 4)))
-    return corruption_at(file.path(), kTableHeadBytes, "wrong checksum of the table head");
+    return corruption_at(file.path(), offset, "wrong checksum of the table head");
   const auto placement = static_cast<unsigned char>(bytes[4]);
   const auto codec = static_cast<unsigned char>(bytes[5]);
-  if (bytes[7] != 0) return unsupported(file.path() + " is encrypted");
+  if (bytes[7] != 0) return unsupported(file.path() + ": unknown kind of table");
   if (placement > static_cast<unsigned char>(Placement::Metadata) ||
       codec > static_cast<unsigned char>(GroupCodec::Series))
     return unsupported(file.path() + ": unknown placement or codec");
@@ -51,22 +52,28 @@ std::optional<EntryView> parse_single(ByteView contents) {
 }
 
 Result<std::unique_ptr<ValueTableReader>> ValueTableReader::open(
-    std::unique_ptr<RandomAccessFile> file, const StoreId& store_id, std::uint64_t file_number) {
-  const TableIdentity identity{store_id, file_number};
-  EC_TRY(check_table_head(*file, kValueTableFormat, identity));
-  return open_any(std::move(file));
+    std::unique_ptr<RandomAccessFile> file, const StoreId& store_id, std::uint64_t file_number,
+    KeyRing* keys) {
+  EC_TRY(check_table_head(*file, kValueTableFormat, {store_id, file_number}).status());
+  return open_any(std::move(file), keys);
 }
 
 Result<std::unique_ptr<ValueTableReader>> ValueTableReader::open_any(
-    std::unique_ptr<RandomAccessFile> file) {
-  EC_ASSIGN_OR_RETURN(const TableIdentity identity, read_table_head(*file, kValueTableFormat));
-  EC_ASSIGN_OR_RETURN(ValueTableHead head, read_value_table_head(*file));
-  head.identity = identity;
-  return std::unique_ptr<ValueTableReader>(new ValueTableReader(std::move(file), head));
+    std::unique_ptr<RandomAccessFile> file, KeyRing* keys) {
+  EC_ASSIGN_OR_RETURN(const TableHead table, read_table_head(*file, kValueTableFormat));
+  EC_ASSIGN_OR_RETURN(ValueTableHead head, read_value_table_head(*file, table.size_bytes()));
+  head.identity = table.identity;
+  EC_ASSIGN_OR_RETURN(auto cipher, cipher_for(keys, table.salt, kValueTablePurpose, file->path()));
+  return std::unique_ptr<ValueTableReader>(
+      new ValueTableReader(std::move(file), head, std::move(cipher)));
 }
 
 Status ValueTableReader::damaged(const ValuePointer& pointer, std::string_view what) const {
   return corruption_at(file_->path(), pointer.offset_bytes, what);
+}
+
+SealOverhead ValueTableReader::seal_overhead() const {
+  return overhead_of(cipher_.get());
 }
 
 Status ValueTableReader::check_size(const ValuePointer& pointer) const {
@@ -82,10 +89,21 @@ Result<Item> ValueTableReader::read(const ValuePointer& pointer) const {
 
 Result<Item> ValueTableReader::check(const ValuePointer& pointer, Bytes bytes) const {
   EC_TRY(check_size(pointer));
-  if (!checksums_match(bytes, head_.identity.file_number, pointer.offset_bytes))
+  const std::uint64_t number = head_.identity.file_number;
+  if (cipher_ != nullptr) {
+    const SealProblem problem = open_sealed_item(bytes, *cipher_, number, pointer.offset_bytes);
+    EC_TRY(explain(problem, pointer));
+  } else if (!checksums_match(bytes, number, pointer.offset_bytes)) {
     return damaged(pointer, "wrong checksum of an item");
+  }
   if (!known_item_type(bytes[kItemChecksumBytes])) return damaged(pointer, "unknown type of item");
   return Item{std::move(bytes)};
+}
+
+Status ValueTableReader::explain(const SealProblem& problem, const ValuePointer& pointer) const {
+  if (problem.none()) return ok();
+  if (problem.damage != nullptr) return damaged(pointer, problem.damage);
+  return engine::explain(problem.opened, file_->path(), pointer.offset_bytes, "item");
 }
 
 Result<Item> ValueTableReader::read_page(const ValuePointer& page) const {
@@ -99,25 +117,33 @@ Result<ByteView> ValueTableReader::read_page(const ValuePointer& page, char* buf
   EC_ASSIGN_OR_RETURN(const std::size_t got,
                       file_->read(page.offset_bytes, page.size_bytes, buffer));
   if (got != page.size_bytes) return damaged(page, "file ends within a page");
-  const ByteView bytes(buffer, got);
-  EC_TRY(check_page(page, bytes));
-  return bytes;
+  return open_page(page, buffer);
 }
 
 Result<Item> ValueTableReader::take_page(const ValuePointer& page, Bytes bytes) const {
   EC_TRY(check_size(page));
-  EC_TRY(check_page(page, bytes));
-  return Item{std::move(bytes)};
+  EC_ASSIGN_OR_RETURN(const ByteView opened, open_page(page, bytes.data()));
+  if (opened.size() == bytes.size()) return Item{std::move(bytes)};
+  return Item{Bytes(opened)};
 }
 
-Status ValueTableReader::check_page(const ValuePointer& page, ByteView bytes) const {
-  if (page_checksum_matches(bytes, head_.identity.file_number, page.offset_bytes)) return ok();
-  return damaged(page, "wrong checksum of a page");
+// `bytes` are as many as `page` says.
+Result<ByteView> ValueTableReader::open_page(const ValuePointer& page, char* bytes) const {
+  const std::uint64_t number = head_.identity.file_number;
+  ByteView view(bytes, page.size_bytes);
+  if (cipher_ != nullptr) {
+    EC_TRY(explain(open_sealed_page(bytes, view, *cipher_, number, page.offset_bytes), page));
+  } else if (!page_checksum_matches(view, number, page.offset_bytes)) {
+    return damaged(page, "wrong checksum of a page");
+  }
+  return view;
 }
 
 Result<ValueTableSummary> ValueTableReader::summary() const {
-  EC_ASSIGN_OR_RETURN(const TableSections sections,
+  EC_ASSIGN_OR_RETURN(TableSections sections,
                       read_table_sections(*file_, kValueTableFormat, head_.identity.file_number));
+  if (cipher_ != nullptr)
+    EC_TRY(open_sealed(*cipher_, sections.offsets[0], sections.bytes, file_->path(), "index"));
   const auto malformed = [&](std::size_t section, std::string_view what) {
     return corruption_at(file_->path(), sections.offsets[section], what);
   };
@@ -128,7 +154,7 @@ Result<ValueTableSummary> ValueTableReader::summary() const {
     return malformed(0, "item index is malformed");
   std::vector<std::uint64_t> sizes(items);
   if (!take_integers(index, sizes)) return malformed(0, "item index is malformed");
-  std::uint64_t offset = kValueHeadBytes;
+  std::uint64_t offset = items_offset();
   summary.items.reserve(items);
   for (const std::uint64_t size : sizes) {
     if (size > kItemMaxBytes) return malformed(0, "item index is malformed");

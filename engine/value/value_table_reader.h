@@ -10,6 +10,8 @@
 
 namespace edgecase::engine {
 
+struct SealProblem;
+
 // The bytes of one item, its checksums already right; or of one page of a plain group.
 struct Item {
   Bytes bytes;
@@ -36,20 +38,23 @@ struct ValueTableSummary {
 class ValueTableReader {
  public:
   // Checks the head against what is expected: Corruption, Unavailable (another store's file) or
-  // Unsupported (newer format) when it is not so.
+  // Unsupported (newer format) when it is not so; NotAllowed when it is encrypted and there are no
+  // `keys`.
   static Result<std::unique_ptr<ValueTableReader>> open(std::unique_ptr<RandomAccessFile> file,
                                                         const StoreId& store_id,
-                                                        std::uint64_t file_number);
+                                                        std::uint64_t file_number,
+                                                        KeyRing* keys = nullptr);
   // For files of any store: takes identity from the head itself.
-  static Result<std::unique_ptr<ValueTableReader>> open_any(std::unique_ptr<RandomAccessFile> file);
+  static Result<std::unique_ptr<ValueTableReader>> open_any(std::unique_ptr<RandomAccessFile> file,
+                                                            KeyRing* keys = nullptr);
 
   const ValueTableHead& head() const { return head_; }
   const RandomAccessFile& file() const { return *file_; }
 
   // Exactly one read of `pointer.size_bytes`. Corruption when the pointer leads astray or the
-  // checksum is wrong.
+  // checksum is wrong; NotFound when the item was erased by destroying its key.
   Result<Item> read(const ValuePointer& pointer) const;
-  // The same of bytes that were read already.
+  // The same of bytes that were read already, as they lie in the file.
   Result<Item> check(const ValuePointer& pointer, Bytes bytes) const;
   // As these, of one page of a plain group: `page` is where it lies.
   Result<Item> read_page(const ValuePointer& page) const;
@@ -58,18 +63,25 @@ class ValueTableReader {
   Result<Item> take_page(const ValuePointer& page, Bytes bytes) const;
   Status damaged(const ValuePointer& pointer, std::string_view what) const;
 
+  SealOverhead seal_overhead() const;
   // What the sections at its end say.
   Result<ValueTableSummary> summary() const;
 
  private:
-  ValueTableReader(std::unique_ptr<RandomAccessFile> file, const ValueTableHead& head)
-      : file_(std::move(file)), head_(head) {}
+  ValueTableReader(std::unique_ptr<RandomAccessFile> file, const ValueTableHead& head,
+                   std::unique_ptr<FileCipher> cipher)
+      : file_(std::move(file)), head_(head), cipher_(std::move(cipher)) {}
 
+  std::uint64_t items_offset() const {
+    return (cipher_ == nullptr ? kTableHeadBytes : kSealedTableHeadBytes) + kValueTableHeadBytes;
+  }
   Status check_size(const ValuePointer& pointer) const;
-  Status check_page(const ValuePointer& page, ByteView bytes) const;
+  Status explain(const SealProblem& problem, const ValuePointer& pointer) const;
+  Result<ByteView> open_page(const ValuePointer& page, char* bytes) const;
 
   std::unique_ptr<RandomAccessFile> file_;
   ValueTableHead head_;
+  std::unique_ptr<FileCipher> cipher_;  // null: not encrypted
 };
 
 }  // namespace edgecase::engine

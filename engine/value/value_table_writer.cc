@@ -7,13 +7,13 @@
 #include "base/crc32c.h"
 #include "value/integers_block.h"
 #include "value/item_checksums.h"
-#include "value/page_index.h"
+#include "value/item_seal.h"
 
 namespace edgecase::engine {
 namespace {
 
-void append_value_table_head(Bytes& out, const ValueTableHead& head) {
-  append_table_head(out, kValueTableFormat, head.identity);
+void append_value_table_head(Bytes& out, const ValueTableHead& head, const FileCipher* cipher) {
+  append_table_head(out, kValueTableFormat, {head.identity, salt_of(cipher)});
   const std::size_t start = out.size();
   append_fixed32(out, head.namespace_id);
   out.push_back(static_cast<char>(head.placement));
@@ -24,16 +24,19 @@ void append_value_table_head(Bytes& out, const ValueTableHead& head) {
 
 }  // namespace
 
-ValueTableWriter::ValueTableWriter(std::unique_ptr<WritableFile> file, const ValueTableHead& head)
-    : file_(std::move(file)), head_(head) {}
+ValueTableWriter::ValueTableWriter(std::unique_ptr<WritableFile> file, const ValueTableHead& head,
+                                   std::unique_ptr<FileCipher> cipher)
+    : file_(std::move(file)), head_(head), cipher_(std::move(cipher)) {}
 
 Result<std::unique_ptr<ValueTableWriter>> ValueTableWriter::create(FileSystem& file_system,
                                                                    const std::string& path,
-                                                                   const ValueTableHead& head) {
+                                                                   const ValueTableHead& head,
+                                                                   KeyRing* keys) {
   EC_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system.create_file(path));
-  std::unique_ptr<ValueTableWriter> writer(new ValueTableWriter(std::move(file), head));
+  std::unique_ptr<ValueTableWriter> writer(
+      new ValueTableWriter(std::move(file), head, new_cipher(keys, kValueTablePurpose)));
   Bytes encoded;
-  append_value_table_head(encoded, head);
+  append_value_table_head(encoded, head, writer->cipher_.get());
   EC_TRY(writer->append(encoded));
   return writer;
 }
@@ -49,7 +52,8 @@ Result<ValuePointer> ValueTableWriter::append_group(std::span<const EntryView> e
   item_.push_back(static_cast<char>(item_type_of(head_.codec)));
   engine::append_group(item_, head_.codec, entries, sequences);
   page_index_.clear();
-  if (head_.codec == GroupCodec::Plain) append_page_index(page_index_, item_, entries);
+  if (head_.codec == GroupCodec::Plain)
+    append_page_index(page_index_, item_, entries, overhead_of(cipher_.get()));
   return append_item(summary_of(entries));
 }
 
@@ -76,13 +80,25 @@ Result<ValuePointer> ValueTableWriter::append_copy(ByteView item, const ItemSumm
 }
 
 // item_ is whole but for its checksums.
+ByteView ValueTableWriter::stored_item(const ItemSummary& summary, std::uint64_t offset) {
+  const std::uint64_t number = head_.identity.file_number;
+  if (cipher_ == nullptr) {
+    place_checksums(item_, number, offset);
+    return item_;
+  }
+  const KeyId key = cipher_->ring().key_for(summary.first, head_.scope_bytes, summary.sequence_max);
+  sealed_.clear();
+  append_sealed_item(sealed_, item_, *cipher_, key, number, offset);
+  return sealed_;
+}
+
 Result<ValuePointer> ValueTableWriter::append_item(const ItemSummary& summary) {
-  EC_CHECK(item_.size() <= kItemMaxBytes);
   const std::uint64_t offset = file_->size_bytes();
-  place_checksums(item_, head_.identity.file_number, offset);
-  EC_TRY(append(item_));
-  item_sizes_.push_back(item_.size());
-  item_bytes_ += item_.size();
+  const ByteView stored = stored_item(summary, offset);
+  EC_CHECK(stored.size() <= kItemMaxBytes);
+  EC_TRY(append(stored));
+  item_sizes_.push_back(stored.size());
+  item_bytes_ += stored.size();
   entries_ += summary.entries;
   deletes_ += summary.deletes;
   sequence_min_ = std::min(sequence_min_, summary.sequence_min);
@@ -90,7 +106,8 @@ Result<ValuePointer> ValueTableWriter::append_item(const ItemSummary& summary) {
   // Large items and groups may each be in order and still interleave.
   if (item_sizes_.size() == 1 || summary.first < smallest_) smallest_ = summary.first;
   if (summary.last > largest_) largest_ = summary.last;
-  return ValuePointer{head_.identity.file_number, offset, static_cast<std::uint32_t>(item_.size())};
+  return ValuePointer{head_.identity.file_number, offset,
+                      static_cast<std::uint32_t>(stored.size())};
 }
 
 Status ValueTableWriter::finish() {
@@ -111,11 +128,17 @@ Status ValueTableWriter::finish() {
     append_varint32(end, head_.scope_bytes);
     append_length_prefixed(end, head_.namespace_name);
   }
+  if (cipher_ != nullptr) {
+    const std::size_t size = end.size();
+    end.resize(size + kSealBytes);
+    cipher_->seal(kDatabaseKey, index_offset, ByteView(end).substr(0, size), end.data());
+  }
   Bytes tail;
   append_table_tail(tail, kValueTableFormat, head_.identity.file_number,
                     {index_offset, summary_offset, namespace_offset}, end);
   EC_TRY(append(end));
   EC_TRY(append(tail));
+  if (cipher_ != nullptr) EC_TRY(cipher_->ring().persist());
   return file_->sync();
 }
 

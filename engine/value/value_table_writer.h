@@ -9,8 +9,10 @@
 
 #include "base/entry.h"
 #include "base/value_pointer.h"
+#include "crypto/file_cipher.h"
 #include "edgecase/file_system.h"
 #include "value/group.h"
+#include "value/page_index.h"
 #include "value/series_columns.h"
 #include "value/value_format.h"
 
@@ -28,10 +30,12 @@ struct ValueTableHead {
 
 class ValueTableWriter {
  public:
-  // Errors: AlreadyExists, OutOfSpace, IoError.
+  // With `keys` it is encrypted, each item under its scope's key: `head.scope_bytes` of its first
+  // key. Errors: AlreadyExists, OutOfSpace, IoError.
   static Result<std::unique_ptr<ValueTableWriter>> create(FileSystem& file_system,
                                                           const std::string& path,
-                                                          const ValueTableHead& head);
+                                                          const ValueTableHead& head,
+                                                          KeyRing* keys = nullptr);
 
   // `entries` as append_group() wants them, behind all entries before them.
   // Errors: OutOfSpace, IoError; after one only destruction is allowed.
@@ -43,10 +47,11 @@ class ValueTableWriter {
   // A series group, gathered.
   Result<ValuePointer> append_group(SeriesColumns& columns);
   Result<ValuePointer> append_single(const EntryView& entry);
-  // An item of another table: all its bytes, as they were read there.
+  // An item of another table: all its bytes, as a reader gave them.
   Result<ValuePointer> append_copy(ByteView item, const ItemSummary& summary);
 
-  // Writes index, summary and tail, and syncs the file; its directory is the caller's.
+  // Writes index, summary and tail, and syncs the file; its directory is the caller's. Makes the
+  // keys of its items durable.
   Status finish();
 
   const ValueTableHead& head() const { return head_; }
@@ -57,15 +62,19 @@ class ValueTableWriter {
   std::uint32_t checksum() const { return checksum_; }
 
  private:
-  ValueTableWriter(std::unique_ptr<WritableFile> file, const ValueTableHead& head);
+  ValueTableWriter(std::unique_ptr<WritableFile> file, const ValueTableHead& head,
+                   std::unique_ptr<FileCipher> cipher);
 
   Status append(ByteView bytes);
   Result<ValuePointer> append_item(const ItemSummary& summary);
+  ByteView stored_item(const ItemSummary& summary, std::uint64_t offset);
 
   std::unique_ptr<WritableFile> file_;
   ValueTableHead head_;
+  std::unique_ptr<FileCipher> cipher_;  // null: not encrypted
   std::uint32_t checksum_ = 0;
-  Bytes item_;  // the one being built
+  Bytes item_;    // the one being built
+  Bytes sealed_;  // and as it lies in the file, if that is encrypted
   Bytes page_index_;
   std::vector<std::uint64_t> item_sizes_;
   std::uint64_t item_bytes_ = 0;

@@ -26,16 +26,17 @@ bool names(const Version& version, const ObsoleteFile& file) {
 }  // namespace
 
 VersionSet::VersionSet(FileSystem& file_system, std::string metadata_directory,
-                       const StoreId& store_id)
+                       const StoreId& store_id, KeyRing* keys)
     : file_system_(file_system),
       metadata_directory_(std::move(metadata_directory)),
-      store_id_(store_id) {}
+      store_id_(store_id),
+      keys_(keys) {}
 
 Result<std::unique_ptr<VersionSet>> VersionSet::create(FileSystem& file_system,
                                                        std::string metadata_directory,
-                                                       const StoreId& store_id) {
+                                                       const StoreId& store_id, KeyRing* keys) {
   std::unique_ptr<VersionSet> set(
-      new VersionSet(file_system, std::move(metadata_directory), store_id));
+      new VersionSet(file_system, std::move(metadata_directory), store_id, keys));
   MutexLock lock(set->edit_mutex_);
   EC_TRY(set->start_manifest(VersionState{}));
   return set;
@@ -43,9 +44,9 @@ Result<std::unique_ptr<VersionSet>> VersionSet::create(FileSystem& file_system,
 
 Result<std::unique_ptr<VersionSet>> VersionSet::recover(FileSystem& file_system,
                                                         std::string metadata_directory,
-                                                        const StoreId& store_id) {
+                                                        const StoreId& store_id, KeyRing* keys) {
   std::unique_ptr<VersionSet> set(
-      new VersionSet(file_system, std::move(metadata_directory), store_id));
+      new VersionSet(file_system, std::move(metadata_directory), store_id, keys));
   EC_TRY(set->read_manifest());
   return set;
 }
@@ -64,7 +65,7 @@ Status VersionSet::read_manifest() {
   if (file.status().code() == StatusCode::NotFound)
     return corruption(path + ": missing, but CURRENT names it");
   if (!file.ok()) return file.status();
-  auto opened = LogReader::open(std::move(file).value());
+  auto opened = LogReader::open(std::move(file).value(), keys_);
   if (opened.status().code() == StatusCode::NotFound)
     return corruption(path + ": has no head, but CURRENT names it");
   if (!opened.ok()) return opened.status();
@@ -268,7 +269,7 @@ Status VersionSet::start_manifest(const VersionState& state) {
   identity.number = number;
   identity.predecessor = manifest_number_.load();
   identity.predecessor_bytes = manifest_end_bytes_;
-  EC_ASSIGN_OR_RETURN(manifest_, LogWriter::create(std::move(file), identity));
+  EC_ASSIGN_OR_RETURN(manifest_, LogWriter::create(std::move(file), identity, keys_));
   Status written = append(payload);
   if (written.ok()) written = file_system_.sync_directory(metadata_directory_);
   if (written.ok()) written = replace_current(number);

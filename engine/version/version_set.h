@@ -31,11 +31,13 @@ class VersionSet {
   // Starts an empty store: the manifest first, CURRENT last.
   static Result<std::unique_ptr<VersionSet>> create(FileSystem& file_system,
                                                     std::string metadata_directory,
-                                                    const StoreId& store_id);
+                                                    const StoreId& store_id,
+                                                    KeyRing* keys = nullptr);
   // Reads what CURRENT names. Errors: Corruption, Unsupported, IoError.
   static Result<std::unique_ptr<VersionSet>> recover(FileSystem& file_system,
                                                      std::string metadata_directory,
-                                                     const StoreId& store_id);
+                                                     const StoreId& store_id,
+                                                     KeyRing* keys = nullptr);
 
   // What was read may be in the page cache only, after a kill; if a sync had failed before it, no
   // later one writes that out. Begins a new manifest, so that before anything is removed or reused
@@ -90,7 +92,8 @@ class VersionSet {
   std::uint64_t manifest_bytes_written() const { return bytes_written_.load(); }
 
  private:
-  VersionSet(FileSystem& file_system, std::string metadata_directory, const StoreId& store_id);
+  VersionSet(FileSystem& file_system, std::string metadata_directory, const StoreId& store_id,
+             KeyRing* keys);
 
   Status read_manifest();
   Status apply_locked(const VersionEdit& edit) EC_REQUIRES(edit_mutex_);
@@ -112,6 +115,7 @@ class VersionSet {
   FileSystem& file_system_;
   const std::string metadata_directory_;
   const StoreId store_id_;
+  KeyRing* const keys_;  // null: not encrypted
 
   Mutex edit_mutex_;  // held across manifest I/O; taken before mutex_
   std::unique_ptr<LogWriter> manifest_ EC_GUARDED_BY(edit_mutex_);  // null: start a new one

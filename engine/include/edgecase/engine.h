@@ -81,6 +81,7 @@ struct ErasureReport {
   std::uint64_t rewritten_bytes = 0;    // of what lies beside them in the same files
   std::uint64_t removed_files = 0;      // of either layer, overwritten first
   std::uint64_t overwritten_bytes = 0;  // of removed files, log and manifests
+  std::uint64_t destroyed_keys = 0;     // of scopes that were erased as a whole
 };
 
 enum class FileLayer : unsigned char { Metadata, Values, Log };

@@ -1,7 +1,9 @@
 // Every knob of the engine: unit, default, limits. And what the engine is given from outside.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "edgecase/clock.h"
@@ -40,6 +42,16 @@ enum class Removal : unsigned char {
   Overwrite,
 };
 
+using SecretKey = std::array<std::uint8_t, 32>;
+
+// Keys from outside: they open the key of the store, which opens all others.
+struct MasterKeys {
+  SecretKey current{};
+  // The one before: a store that still knows that one is told the current one when it is opened,
+  // and nothing of it is written anew.
+  std::optional<SecretKey> previous = std::nullopt;
+};
+
 struct Options {
   std::string metadata_directory;  // onboard drive: keys, filters, WAL, manifest
   std::string values_directory;    // external drive: values, nothing else. Not the same directory,
@@ -56,6 +68,11 @@ struct Options {
   // A memtable is flushed at this size; 0 = an eighth of memory_limit_bytes;
   // at most two more wait to be written out, and beyond that writers wait.
   std::uint64_t memtable_bytes = 0;
+
+  // Everything on both drives is encrypted (AES-256-GCM; engine/README.md, "Encryption"). Decided
+  // when the store is made: one that is not encrypted does not open with keys, nor one that is
+  // without.
+  std::optional<MasterKeys> encryption = std::nullopt;
 
   ExpiryMode expiry = ExpiryMode::Bounded;
   Removal removal = Removal::Unlink;

@@ -8,6 +8,13 @@
 namespace edgecase::engine {
 namespace {
 
+Options directories(const std::string& metadata, const std::string& values) {
+  Options options;
+  options.metadata_directory = metadata;
+  options.values_directory = values;
+  return options;
+}
+
 bool has_line(const std::string& text, const std::string& line) {
   return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
 }
@@ -136,12 +143,13 @@ TEST_CASE("inspect_file sees every flipped byte of a log, as damage or in a note
 
 TEST_CASE("inspect_store tells the whole at a glance and refuses what is no store") {
   ClosedStore store;
-  const auto facts = inspect_store(store.disk, "/m/store", "/v/store");
+  const auto facts = inspect_store(store.disk, directories("/m/store", "/v/store"));
   REQUIRE(facts.ok());
   CHECK(facts->find("metadata tables: 1 files") != std::string::npos);
   CHECK(facts->find("namespace 1: \"plant\", 1 files") != std::string::npos);
-  CHECK(inspect_store(store.disk, "/m/none", "/v/store").status().code() == StatusCode::NotFound);
-  CHECK(inspect_store(store.disk, "/m/store", "/v/none").status().code() ==
+  CHECK(inspect_store(store.disk, directories("/m/none", "/v/store")).status().code() ==
+        StatusCode::NotFound);
+  CHECK(inspect_store(store.disk, directories("/m/store", "/v/none")).status().code() ==
         StatusCode::Unavailable);
 }
 

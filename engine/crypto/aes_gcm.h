@@ -1,0 +1,48 @@
+// AES-256 in Galois/counter mode (NIST SP 800-38D), by mbedtls: nobody can read what was sealed, or
+// change it unseen, without the key. A nonce must never serve twice under one key.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "crypto/secret_key.h"
+#include "edgecase/status.h"
+
+namespace edgecase::engine {
+
+inline constexpr std::size_t kGcmTagBytes = 16;
+inline constexpr std::size_t kGcmNonceBytes = 12;
+
+using GcmNonce = std::array<std::uint8_t, kGcmNonceBytes>;
+
+// Used by one thread. To make one takes about as long as to seal 100 bytes.
+class AesGcm {
+ public:
+  explicit AesGcm(const SecretKey& key);
+  ~AesGcm();
+  AesGcm(AesGcm&&) noexcept;
+  AesGcm& operator=(AesGcm&&) noexcept;
+
+  // Writes plain.size() bytes and the tag behind them; `out` may be where `plain` is. `associated`
+  // is not written but must be the same for open().
+  void seal(const GcmNonce& nonce, ByteView associated, ByteView plain, char* out);
+  // False when it was not sealed so, or has been changed. Writes sealed.size() - kGcmTagBytes
+  // bytes, in place too; after false they mean nothing.
+  [[nodiscard]] bool open(const GcmNonce& nonce, ByteView associated, ByteView sealed, char* out);
+
+  // In pieces: each but the last a multiple of 16 bytes, in place.
+  void begin_sealing(const GcmNonce& nonce, ByteView associated);
+  void seal_piece(char* piece, std::size_t size);
+  std::array<char, kGcmTagBytes> finish_sealing();
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
+
+// Whether the library computes what the standard says. Internal error: it does not, and nothing may
+// be sealed with it.
+Status test_aes_gcm();
+
+}  // namespace edgecase::engine

@@ -1,0 +1,96 @@
+#include "crypto/file_cipher.h"
+
+#include "base/coding.h"
+
+namespace edgecase::engine {
+
+FileCipher::FileCipher(KeyRing& ring, const KeySalt& salt, std::string_view purpose)
+    : ring_(ring),
+      salt_(salt),
+      purpose_(purpose),
+      database_key_(ring.derive_from_database(bytes_of(salt_), purpose_)) {}
+
+GcmNonce FileCipher::nonce_of(std::uint64_t place) {
+  GcmNonce nonce{};
+  encode_fixed64(reinterpret_cast<char*>(nonce.data()), place);
+  return nonce;
+}
+
+Bytes FileCipher::associated_of(KeyId key) {
+  Bytes associated("edgecase 1");
+  append_fixed64(associated, key);
+  return associated;
+}
+
+std::optional<SecretKey> FileCipher::key_of(KeyId id) const {
+  if (id == kDatabaseKey) return database_key_;
+  // Asked each time: a key that was destroyed must not be used because somebody kept what came
+  // of it.
+  const std::optional<SecretKey> scope_key = ring_.find(id);
+  if (!scope_key) return std::nullopt;
+  {
+    MutexLock lock(mutex_);
+    for (const Kept& kept : kept_)
+      if (kept.id == id) return kept.key;
+  }
+  const SecretKey derived = derive_key(*scope_key, bytes_of(salt_), purpose_);
+  MutexLock lock(mutex_);
+  kept_[next_kept_] = {id, derived};
+  next_kept_ = (next_kept_ + 1) % kept_.size();
+  return derived;
+}
+
+void FileCipher::seal(KeyId key, std::uint64_t place, ByteView plain, char* out) const {
+  const std::optional<SecretKey> found = key_of(key);
+  AesGcm(found ? *found : ring_.random().key())
+      .seal(nonce_of(place), associated_of(key), plain, out);
+}
+
+Opened FileCipher::open(KeyId key, std::uint64_t place, ByteView sealed, char* out) const {
+  const std::optional<SecretKey> found = key_of(key);
+  if (!found) return Opened::Destroyed;
+  return AesGcm(*found).open(nonce_of(place), associated_of(key), sealed, out) ? Opened::Yes
+                                                                               : Opened::Changed;
+}
+
+Result<std::unique_ptr<FileCipher>> cipher_for(KeyRing* keys, const std::optional<KeySalt>& salt,
+                                               std::string_view purpose, const std::string& path) {
+  if (salt && keys == nullptr) return without_key(path);
+  if (!salt && keys != nullptr) return not_sealed(path);
+  if (!salt) return std::unique_ptr<FileCipher>();
+  return std::make_unique<FileCipher>(*keys, *salt, purpose);
+}
+
+std::unique_ptr<FileCipher> new_cipher(KeyRing* keys, std::string_view purpose) {
+  if (keys == nullptr) return nullptr;
+  return std::make_unique<FileCipher>(*keys, keys->random().salt(), purpose);
+}
+
+std::optional<KeySalt> salt_of(const FileCipher* cipher) {
+  if (cipher == nullptr) return std::nullopt;
+  return cipher->salt();
+}
+
+Status explain(Opened opened, const std::string& path, std::uint64_t place, std::string_view what) {
+  const std::string at = path + " at byte " + std::to_string(place) + ": " + std::string(what);
+  if (opened == Opened::Destroyed) return not_found(at + " was erased: its key is destroyed");
+  return corruption(at + " was changed by other hands, or is not where it belongs");
+}
+
+Status open_sealed(const FileCipher& cipher, std::uint64_t place, Bytes& bytes,
+                   const std::string& path, std::string_view what) {
+  const Opened opened = cipher.open(kDatabaseKey, place, bytes, bytes.data());
+  if (opened != Opened::Yes) return explain(opened, path, place, what);
+  bytes.resize(bytes.size() - kSealBytes);
+  return ok();
+}
+
+Status without_key(const std::string& path) {
+  return not_allowed(path + " is encrypted, and no key was given");
+}
+
+Status not_sealed(const std::string& path) {
+  return corruption(path + " is not encrypted, but the store is");
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,83 @@
+// Seals the parts of one file of an encrypted store: blocks, items, pages, records. Each part has a
+// nonce of its own, its place in the file, under keys that no other file has (key_ring.h). A part
+// opens in its own file and place alone. Thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/mutex.h"
+#include "crypto/aes_gcm.h"
+#include "crypto/key_ring.h"
+
+namespace edgecase::engine {
+
+inline constexpr std::size_t kSealBytes = kGcmTagBytes;  // what a sealed part is longer by
+
+enum class Opened : unsigned char {
+  Yes,
+  Destroyed,  // its key is no more: it was erased
+  Changed,    // by other hands, or it belongs elsewhere
+};
+
+class FileCipher {
+ public:
+  // `purpose` names the kind of file; `salt` is what its head says.
+  FileCipher(KeyRing& ring, const KeySalt& salt, std::string_view purpose);
+
+  KeyRing& ring() const { return ring_; }
+  const KeySalt& salt() const { return salt_; }
+
+  // Writes plain.size() + kSealBytes, in place too. No two parts of a file may have one place. What
+  // is sealed under a key that was destroyed meanwhile, nobody can open.
+  void seal(KeyId key, std::uint64_t place, ByteView plain, char* out) const;
+  // Writes sealed.size() - kSealBytes, in place too.
+  [[nodiscard]] Opened open(KeyId key, std::uint64_t place, ByteView sealed, char* out) const;
+
+  // For a part that is sealed piece by piece, with nonce and associated data of its place.
+  AesGcm database_cipher() const { return AesGcm(database_key_); }
+  static GcmNonce nonce_of(std::uint64_t place);
+  static Bytes associated_of(KeyId key);
+
+ private:
+  static constexpr std::size_t kKeptKeys = 8;
+  struct Kept {
+    KeyId id = kDatabaseKey;
+    SecretKey key{};
+  };
+
+  std::optional<SecretKey> key_of(KeyId id) const;
+
+  KeyRing& ring_;
+  const KeySalt salt_;
+  const Bytes purpose_;
+  SecretKey database_key_;
+  mutable Mutex mutex_;
+  mutable std::array<Kept, kKeptKeys> kept_ EC_GUARDED_BY(mutex_);
+  mutable std::size_t next_kept_ EC_GUARDED_BY(mutex_) = 0;
+};
+
+// The cipher that a file's salt asks for; null for a file that is not encrypted. Errors:
+// without_key(), not_sealed().
+Result<std::unique_ptr<FileCipher>> cipher_for(KeyRing* keys, const std::optional<KeySalt>& salt,
+                                               std::string_view purpose, const std::string& path);
+// Of a new file: null without keys.
+std::unique_ptr<FileCipher> new_cipher(KeyRing* keys, std::string_view purpose);
+std::optional<KeySalt> salt_of(const FileCipher* cipher);
+
+// What tells of a part that did not open. `what` names the part.
+Status explain(Opened opened, const std::string& path, std::uint64_t place, std::string_view what);
+
+// Opens what is sealed under the database's key, in place, and drops the tag. Errors: explain().
+Status open_sealed(const FileCipher& cipher, std::uint64_t place, Bytes& bytes,
+                   const std::string& path, std::string_view what);
+
+// A file that is encrypted and no key was given; one that is not, in a store that is.
+Status without_key(const std::string& path);
+Status not_sealed(const std::string& path);
+
+}  // namespace edgecase::engine

@@ -1,0 +1,42 @@
+// Items of an encrypted value table as they lie in the file: between them and the items that
+// everybody else knows. Layout: value_format.h.
+#pragma once
+
+#include <cstdint>
+
+#include "crypto/file_cipher.h"
+#include "value/page_index.h"
+#include "value/value_format.h"
+
+namespace edgecase::engine {
+
+// What an item is longer by in the file, and each page of a plain group.
+inline constexpr std::uint32_t kItemSealBytes = kKeyIdBytes + kSealedHeadSizeBytes + kSealBytes;
+inline constexpr std::uint32_t kPageSealBytes = kKeyIdBytes + kSealBytes;
+
+// For a cipher, or none.
+inline SealOverhead overhead_of(const FileCipher* cipher) {
+  return cipher == nullptr ? SealOverhead{} : SealOverhead{kItemSealBytes, kPageSealBytes};
+}
+
+// Appends `item`, which is whole but for its checksums, as it belongs at `offset` of the file.
+void append_sealed_item(Bytes& out, ByteView item, const FileCipher& cipher, KeyId key,
+                        std::uint64_t file_number, std::uint64_t offset);
+
+// Why something cannot be opened; nullptr: it was.
+struct SealProblem {
+  const char* damage = nullptr;  // its bytes are damaged
+  Opened opened = Opened::Yes;   // they are right but do not open
+
+  bool none() const { return damage == nullptr && opened == Opened::Yes; }
+};
+
+// Replaces what lies in the file by the item. Looks at all checksums.
+SealProblem open_sealed_item(Bytes& bytes, const FileCipher& cipher, std::uint64_t file_number,
+                             std::uint64_t offset);
+
+// One page, in place: `page` becomes a view of it, which begins somewhere in its own bytes.
+SealProblem open_sealed_page(char* bytes, ByteView& page, const FileCipher& cipher,
+                             std::uint64_t file_number, std::uint64_t offset);
+
+}  // namespace edgecase::engine
