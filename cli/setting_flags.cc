@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "config/key_file.h"
 #include "config/settings_table.h"
 
 namespace edgecase::cli {
@@ -57,6 +58,23 @@ void add_directory_options(CLI::App& command, SettingArguments& arguments) {
                                           "The " + std::string(name) + " directory of the store")
         ->type_name("DIR");
   }
+  command
+      .add_option_function<std::string>(
+          "--key-file",
+          [&arguments](const std::string& text) {
+            arguments.flags.emplace_back("storage.encryption-key-file", text);
+          },
+          "The key of an encrypted store, a file of 32 bytes")
+      ->type_name("FILE");
+}
+
+Result<Options> load_store_options(const SettingArguments& arguments) {
+  EC_ASSIGN_OR_RETURN(const config::Configuration configuration, load_settings(arguments));
+  Options options;
+  options.metadata_directory = configuration.settings.storage.metadata;
+  options.values_directory = configuration.settings.storage.values;
+  EC_ASSIGN_OR_RETURN(options.encryption, config::load_master_keys(configuration));
+  return options;
 }
 
 Result<config::Configuration> load_settings(const SettingArguments& arguments) {

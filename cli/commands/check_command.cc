@@ -88,19 +88,16 @@ class CheckOutput final : public CheckObserver {
 };
 
 int run_check(const CheckArguments& arguments) {
-  const Result<config::Configuration> configuration = load_settings(arguments.settings);
-  if (!configuration.ok()) {
-    std::fprintf(stderr, "%s\n", configuration.status().message().c_str());
+  const Result<Options> options = load_store_options(arguments.settings);
+  if (!options.ok()) {
+    std::fprintf(stderr, "%s\n", options.status().message().c_str());
     return wire::kExitUsage;
   }
-  Options options;
-  options.metadata_directory = configuration->settings.storage.metadata;
-  options.values_directory = configuration->settings.storage.values;
   bench::watch_for_interrupt();
   CheckOutput output(arguments.json);
   const Result<CheckReport> report = arguments.repair
-                                         ? repair_store(posix_file_system(), options, output)
-                                         : check_store(posix_file_system(), options, output);
+                                         ? repair_store(posix_file_system(), *options, output)
+                                         : check_store(posix_file_system(), *options, output);
   if (!report.ok()) {
     // A drive that is not there is no daemon that is not there.
     const int exit_code = report_failure(report.status());

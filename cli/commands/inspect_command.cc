@@ -72,6 +72,15 @@ int show(const std::string& path, const Result<std::string>& facts, bool with_ti
   return exit_code == wire::kExitUnreachable ? wire::kExitFailed : exit_code;
 }
 
+// What is encrypted needs the settings for its key; nothing else needs any.
+Result<std::string> inspect(const SettingArguments& settings, const std::string& path) {
+  auto facts = inspect_file(posix_file_system(), path);
+  if (facts.status().code() != StatusCode::NotAllowed) return facts;
+  const Result<Options> options = load_store_options(settings);
+  if (!options.ok()) return options.status();
+  return inspect_file(posix_file_system(), path, *options);
+}
+
 int run_inspect(const InspectArguments& arguments) {
   if (arguments.files.empty() && !arguments.summary) {
     std::fputs("edgecase inspect: a file or --summary is needed (see edgecase inspect --help)\n",
@@ -83,22 +92,19 @@ int run_inspect(const InspectArguments& arguments) {
   int exit_code = wire::kExitOk;
   for (const std::string& path : arguments.files) {
     const int shown =
-        show(path, inspect_file(posix_file_system(), path), arguments.files.size() > 1, json);
+        show(path, inspect(arguments.settings, path), arguments.files.size() > 1, json);
     // Damage says more than a file that is not there.
     exit_code = std::max(exit_code, shown);
   }
   if (arguments.summary) {
-    const Result<config::Configuration> configuration = load_settings(arguments.settings);
-    if (!configuration.ok()) {
-      std::fprintf(stderr, "%s\n", configuration.status().message().c_str());
+    const Result<Options> options = load_store_options(arguments.settings);
+    if (!options.ok()) {
+      std::fprintf(stderr, "%s\n", options.status().message().c_str());
       return wire::kExitUsage;
     }
-    const config::Settings& settings = configuration->settings;
-    const std::string& metadata = settings.storage.metadata;
     exit_code = std::max(
-        exit_code,
-        show(metadata, inspect_store(posix_file_system(), metadata, settings.storage.values),
-             !arguments.files.empty(), json));
+        exit_code, show(options->metadata_directory, inspect_store(posix_file_system(), *options),
+                        !arguments.files.empty(), json));
   }
   if (json != nullptr) {
     const bool one = documents.size() == 1;
@@ -118,7 +124,7 @@ void add_inspect_command(CLI::App& app, Action& action) {
       "inspect", "Say in words what a file of the store holds, and where it is damaged; offline");
   command
       ->add_option("file", arguments->files,
-                   "IDENTITY, CURRENT, a manifest, a WAL slot, a .meta or a .val file")
+                   "IDENTITY, CURRENT, KEYS-<n>, a manifest, a WAL slot, a .meta or a .val file")
       ->type_name("FILE");
   command->add_flag("--summary", arguments->summary, "The whole store at a glance");
   command->add_flag("--json", arguments->json, "One JSON document; of several files a list");

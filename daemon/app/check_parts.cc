@@ -1,5 +1,6 @@
 #include "app/listener_tls.h"
 #include "app/serve.h"
+#include "config/key_file.h"
 #include "config/settings_table.h"
 #include "mqtt/mqtt_source.h"
 #include "mqtt/topic_rule.h"
@@ -21,6 +22,7 @@ Status with_place(const config::Configuration& configuration, const Status& stat
 
 Status check_parts(const config::Configuration& configuration) {
   EC_TRY(check_certificates(configuration));
+  EC_TRY(config::load_master_keys(configuration).status());
   std::size_t number = 0;
   for (const config::MqttRuleSettings& rule : configuration.settings.mqtt.rules) {
     const Result<mqtt::TopicRule> compiled = mqtt::compile_rule(rule, ++number);

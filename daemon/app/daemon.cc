@@ -8,6 +8,7 @@
 #include "app/listener_tls.h"
 #include "auth/authenticator.h"
 #include "catalog/catalog.h"
+#include "config/key_file.h"
 #include "config/validate.h"
 #include "edgecase/engine.h"
 #include "erase/erase_jobs.h"
@@ -40,6 +41,29 @@ Options engine_options(const config::Settings& settings) {
   // At least two segments fit into the smallest limit.
   options.wal_segment_bytes = std::min(options.wal_segment_bytes, options.wal_limit_bytes / 4);
   return options;
+}
+
+// A wrong or missing key is told with the setting that is to be changed.
+Result<std::unique_ptr<Engine>> open_engine(const config::Configuration& configuration,
+                                            const Environment& environment,
+                                            observe::Logger& logger) {
+  constexpr const char* kKeyFile = "storage.encryption-key-file";
+  const config::StorageSettings& storage = configuration.settings.storage;
+  Options options = engine_options(configuration.settings);
+  EC_ASSIGN_OR_RETURN(options.encryption, config::load_master_keys(configuration));
+  auto opened = Engine::open(options, environment);
+  if (opened.status().code() == StatusCode::NotAllowed)
+    return configuration.error(kKeyFile, opened.status().message());
+  if (!opened.ok() || !options.encryption) return opened;
+  logger.info("start", "encrypted at rest (AES-256-GCM)");
+  for (const std::string& drive : {storage.metadata, storage.values}) {
+    if (!config::on_one_file_system(storage.encryption_key_file, drive)) continue;
+    logger.warning("start", std::string(kKeyFile) + ": " + storage.encryption_key_file +
+                                " lies on the drive that it protects: who has the drive has the "
+                                "key");
+    break;
+  }
+  return opened;
 }
 
 config::Settings with_memory_shares(config::Settings settings) {
@@ -190,8 +214,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   state.executor = make_thread_executor();
   const Environment environment{posix_file_system(), system_clock(), system_random(),
                                 *state.executor, state.events};
-  EC_ASSIGN_OR_RETURN(state.engine,
-                      Engine::open(engine_options(configuration.settings), environment));
+  EC_ASSIGN_OR_RETURN(state.engine, open_engine(configuration, environment, logger));
   EC_ASSIGN_OR_RETURN(state.audit, open_audit_log(state.settings, *state.engine, logger));
   EC_TRY(erase::resume_jobs(*state.engine));
   EC_ASSIGN_OR_RETURN(state.catalog,

@@ -17,7 +17,8 @@ struct StorageSettings {
   std::string retention = "forever";
   std::string expiry = "bounded";
   std::string on_full = "reject";
-  std::string encryption_key_file;
+  std::string encryption_key_file;           // "": nothing is encrypted at rest
+  std::string encryption_previous_key_file;  // while the key is being changed
 };
 
 struct HttpSettings {

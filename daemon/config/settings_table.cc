@@ -39,9 +39,10 @@ const std::array kTable = {
             Support::Refused, "this version never deletes readings to make room; use \"reject\""},
     Setting{"storage.encryption-key-file", SettingKind::Text,
             EC_MEMBER(std::string, storage.encryption_key_file),
-            "File of 32 bytes; set before the first start, everything at rest is encrypted.", 0, 0,
-            "", Support::Refused,
-            "this version does not encrypt, and would store in clear; leave it empty"},
+            "File of 32 bytes; set before the first start, everything at rest is encrypted."},
+    Setting{"storage.encryption-previous-key-file", SettingKind::Text,
+            EC_MEMBER(std::string, storage.encryption_previous_key_file),
+            "The key file before, to change it: the next start takes encryption-key-file."},
 
     Setting{"http.socket", SettingKind::Text, EC_MEMBER(std::string, http.socket),
             "Unix socket that the command line uses; \"\" turns it off."},

@@ -171,6 +171,9 @@ void get_status(HttpContext& context, Call& call) {
                  {"commit_groups", stats.commit_groups}};
   json["compaction"] = compaction(stats.compaction);
   json["expiry"] = expiry(context, stats.expiry);
+  json["encryption"] = {{"at_rest", stats.encryption.is_on},
+                        {"scope_keys", stats.encryption.scope_keys},
+                        {"destroyed_keys", stats.encryption.destroyed_keys}};
   json["memory"] = {{"resident_bytes", resident_bytes()},
                     {"limit_bytes", settings.storage.memory_limit_bytes},
                     {"memtable_bytes", stats.memtable_bytes},

@@ -106,12 +106,15 @@ Json encryption(const config::Settings& settings) {
   add(crosses_a_network(settings.mqtt.listen) && settings.mqtt.tls_cert.empty(), "mqtt.listen");
   add(is_remote_broker(settings.mqtt.broker) && settings.mqtt.broker.starts_with("mqtt://"),
       "mqtt.broker");
-  const std::string at_rest = "nothing is encrypted on the drives";
-  if (!open.empty()) {
-    return absent_feature("encryption",
-                          (at_rest + "; without TLS over a network: " + open).c_str());
-  }
-  return feature("encryption", "real-time", at_rest, "nothing crosses a network without TLS");
+  const bool is_on = !settings.storage.encryption_key_file.empty();
+  std::string missing = is_on ? "" : "nothing is encrypted on the drives";
+  if (!open.empty()) missing += (is_on ? "" : "; ") + ("without TLS over a network: " + open);
+  if (!is_on && !open.empty()) return absent_feature("encryption", missing.c_str());
+  std::string how;
+  if (is_on) how = "everything on both drives by AES-256-GCM, a key for each device";
+  if (open.empty())
+    how += (is_on ? "; " : "") + std::string("nothing crosses a network without TLS");
+  return feature("encryption", "real-time", missing, how);
 }
 
 Json location(std::uint64_t without_location) {

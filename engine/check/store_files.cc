@@ -34,6 +34,7 @@ class Finder {
     EC_ASSIGN_OR_RETURN(
         files_.key_ring,
         KeyRing::open_if_encrypted(file_system_, options_, files_.store_id, system_random()));
+    note_key_ring();
     std::sort(files_.manifests.begin(), files_.manifests.end());
     files_.repair_begun =
         file_system_.file_size(repair_marker_path(files_.metadata_directory)).ok();
@@ -150,6 +151,14 @@ class Finder {
     }
     return unavailable(files_.metadata_directory + " and " + files_.values_directory +
                        ": no file says which store it belongs to");
+  }
+
+  void note_key_ring() {
+    if (files_.key_ring == nullptr) return;
+    const std::string path = files_.key_ring->path();
+    const auto look = look_at_key_ring(file_system_, path);
+    if (look.ok() && look->whole_copies < 2)
+      findings_.note(path + ": one of its two copies is damaged; the next start writes it anew");
   }
 
   Status lock() {

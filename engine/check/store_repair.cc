@@ -368,10 +368,12 @@ class StoreRepair {
     EC_TRY(state.apply(next_));  // nothing is changed for a state that would not open
     EC_TRY(write_marker());
     const Bytes payload = state.snapshot().encode();
-    EC_ASSIGN_OR_RETURN(auto file,
-                        file_system_.create_log_file(
-                            manifest_path(metadata_directory(), manifest_number_),
-                            std::max(kManifestBytes, 2 * log_file_bytes_for(payload.size()))));
+    EC_ASSIGN_OR_RETURN(
+        auto file,
+        file_system_.create_log_file(
+            manifest_path(metadata_directory(), manifest_number_),
+            std::max(kManifestBytes,
+                     2 * log_file_bytes_for(payload.size(), look_.files.keys() != nullptr))));
     LogIdentity identity;
     identity.store_id = look_.files.store_id;
     identity.type = LogType::Manifest;

@@ -250,6 +250,7 @@ class EngineImpl final : public Engine {
   mutable std::atomic<std::uint64_t> gets_{0};
   std::atomic<std::uint64_t> stall_ns_{0};
   std::atomic<std::uint64_t> log_overwritten_bytes_{0};
+  std::atomic<std::uint64_t> destroyed_keys_{0};
   std::atomic<std::uint64_t> table_metadata_bytes_{0};
   std::atomic<std::uint64_t> table_value_bytes_{0};
 };

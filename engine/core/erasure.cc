@@ -109,7 +109,9 @@ Status EngineImpl::try_turn_log(SequenceNumber through) {
 
 Result<std::uint64_t> EngineImpl::destroy_keys(SequenceNumber through) {
   if (keys_ == nullptr) return 0;
-  return keys_->destroy_retired(through);
+  EC_ASSIGN_OR_RETURN(const std::uint64_t destroyed, keys_->destroy_retired(through));
+  destroyed_keys_.fetch_add(destroyed);
+  return destroyed;
 }
 
 Result<bool> EngineImpl::finish_erasure(SequenceNumber through) {

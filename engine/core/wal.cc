@@ -119,7 +119,8 @@ Status Wal::start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledg
   // What a failed segment must be copied of is less than the whole of it.
   const std::uint64_t copied = failed_ ? writer_->appended_bytes() - writer_->durable_bytes() : 0;
   const std::uint64_t capacity =
-      std::max(settings_.segment_bytes, log_file_bytes_for(payload_bytes) + copied);
+      std::max(settings_.segment_bytes,
+               log_file_bytes_for(payload_bytes, settings_.keys != nullptr) + copied);
   EC_ASSIGN_OR_RETURN(const WalSlot slot, take_slot(capacity));
   Status started;
   if (!failed_) started = close_current();

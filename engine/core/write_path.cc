@@ -180,7 +180,7 @@ std::size_t EngineImpl::commit_run(std::size_t begin) {
   std::size_t end = begin;
   for (; end < group_.size(); ++end) {
     // Each record is rounded up and has a head of its own: counted as a file, it is never too low.
-    bytes += log_file_bytes_for(group_[end]->batch->encoded().size());
+    bytes += log_file_bytes_for(group_[end]->batch->encoded().size(), keys_ != nullptr);
     if (end != begin && !wal_->fits(bytes)) break;
     wants_sync = wants_sync || group_[end]->durability == Durability::Sync;
   }
@@ -203,7 +203,7 @@ Status EngineImpl::append_run(std::size_t begin, std::size_t end, bool wants_syn
   // The segment is given up; the run goes to a new one, whole.
   std::uint64_t bytes = 0;
   for (std::size_t i = begin; i < end; ++i)
-    bytes += log_file_bytes_for(group_[i]->batch->encoded().size());
+    bytes += log_file_bytes_for(group_[i]->batch->encoded().size(), keys_ != nullptr);
   if (const Status replaced = start_segment(bytes); !replaced.ok()) {
     note_wal_failure(logged);
     return logged;

@@ -312,6 +312,11 @@ std::size_t KeyRing::size() const {
   return scopes_.size();
 }
 
+std::string KeyRing::path() const {
+  MutexLock writing(write_mutex_);
+  return key_ring_path(metadata_directory_, generation_);
+}
+
 void KeyRing::retire(ByteView lower, ByteView upper, SequenceNumber sequence) {
   MutexLock lock(mutex_);
   retired_.push_back({Bytes(lower), Bytes(upper), sequence});

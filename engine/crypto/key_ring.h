@@ -99,6 +99,7 @@ class KeyRing {
   Status destroy_namespace(NamespaceId id);
 
   std::size_t size() const;
+  std::string path() const EC_EXCLUDES(write_mutex_);  // of its file
 
  private:
   struct Entry {
@@ -140,7 +141,7 @@ class KeyRing {
   SecretKey database_key_{};
   mutable SecretRandom random_;
 
-  Mutex write_mutex_;  // held across I/O; taken before mutex_
+  mutable Mutex write_mutex_;  // held across I/O; taken before mutex_
   std::uint64_t generation_ EC_GUARDED_BY(write_mutex_) = 0;
   bool others_left_ EC_GUARDED_BY(write_mutex_) = false;  // older ones resist
 

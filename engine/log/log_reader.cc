@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::uint64_t kReadAheadBytes = 256u << 10;
 constexpr std::uint64_t kSearchedBytes = 64u << 10;  // at a time, for records behind the end
-constexpr std::size_t kSaltAt = 64;                  // within a copy of the head
+// Within a copy of the head: the salt of a sealed log, and the checksum of either kind.
+constexpr std::size_t kSaltAt = 64;
+constexpr std::size_t kSealedChecksumAt = kSaltAt + kSaltBytes;
 static_assert(kSearchedBytes <= kReadAheadBytes);
 
 enum class HeadCopy : unsigned char { Broken, Newer, Valid };
@@ -23,14 +25,18 @@ struct LogHead {
 };
 
 HeadCopy decode_head_copy(ByteView copy, LogHead& head) {
-  if (copy.size() < kSealedLogHeadCopyBytes) return HeadCopy::Broken;
+  if (copy.size() < kLogHeadCopyBytes) return HeadCopy::Broken;
   const char* data = copy.data();
   if (std::memcmp(data, kLogMagic, sizeof kLogMagic) != 0) return HeadCopy::Broken;
-  const bool sealed = decode_fixed32(data + 8) >= kSealedLogVersion;
-  const std::size_t checksum_at = sealed ? kSaltAt + kSaltBytes : kSaltAt;
-  if (decode_fixed32(data + checksum_at) != crc32c(copy.substr(0, checksum_at)))
-    return HeadCopy::Broken;
-  if (decode_fixed32(data + 8) > kSealedLogVersion) return HeadCopy::Newer;
+  const std::uint32_t version = decode_fixed32(data + 8);
+  const auto is_whole = [&](std::size_t checksum_at) {
+    return copy.size() >= checksum_at + 8 &&
+           decode_fixed32(data + checksum_at) == crc32c(copy.substr(0, checksum_at));
+  };
+  const bool sealed = version == kSealedLogVersion;
+  if (version > kSealedLogVersion)
+    return is_whole(kSaltAt) || is_whole(kSealedChecksumAt) ? HeadCopy::Newer : HeadCopy::Broken;
+  if (!is_whole(sealed ? kSealedChecksumAt : kSaltAt)) return HeadCopy::Broken;
   LogIdentity& identity = head.identity;
   const std::uint32_t type = decode_fixed32(data + 12);
   if (decode_fixed32(data + 8) == 0 || (type != static_cast<std::uint32_t>(LogType::Wal) &&

@@ -36,13 +36,13 @@ Bytes encode_head(const LogIdentity& identity, const FileCipher* cipher) {
 
 }  // namespace
 
-std::uint64_t log_file_bytes_for(std::uint64_t payload_bytes) {
-  return kLogHeadBytes + log_record_bytes(payload_bytes + kSealBytes);
+std::uint64_t log_file_bytes_for(std::uint64_t payload_bytes, bool sealed) {
+  return kLogHeadBytes + log_record_bytes(payload_bytes + (sealed ? kSealBytes : 0));
 }
 
 Result<std::unique_ptr<LogWriter>> LogWriter::create(std::unique_ptr<LogFile> file,
                                                      const LogIdentity& identity, KeyRing* keys) {
-  if (file->capacity_bytes() < log_file_bytes_for(0)) {
+  if (file->capacity_bytes() < log_file_bytes_for(0, keys != nullptr)) {
     return invalid_argument(file->path() + " is too small for a log");
   }
   std::unique_ptr<FileCipher> cipher = new_cipher(keys, purpose_of(identity.type));

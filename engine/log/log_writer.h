@@ -85,7 +85,7 @@ class LogWriter {
   Status failure_ EC_GUARDED_BY(mutex_);
 };
 
-// How large a LogFile must be for one record of `payload_bytes`, sealed or not.
-std::uint64_t log_file_bytes_for(std::uint64_t payload_bytes);
+// How large a LogFile must be for one record of `payload_bytes`.
+std::uint64_t log_file_bytes_for(std::uint64_t payload_bytes, bool sealed);
 
 }  // namespace edgecase::engine

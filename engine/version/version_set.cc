@@ -255,7 +255,8 @@ Status VersionSet::start_manifest(const VersionState& state) {
   const std::string path = manifest_path(metadata_directory_, number);
   const Bytes payload = state.snapshot().encode();
   // Half of it stays for the edits to come.
-  const std::uint64_t capacity = std::max(kManifestBytes, 2 * log_file_bytes_for(payload.size()));
+  const std::uint64_t capacity =
+      std::max(kManifestBytes, 2 * log_file_bytes_for(payload.size(), keys_ != nullptr));
 
   // A file of this number can only be what an unfinished start left.
   if (const Status removed = file_system_.remove_file(path);

@@ -60,12 +60,19 @@ struct ErasureStats {
   std::uint64_t overwritten_bytes = 0;  // of files, log and manifests, since open
 };
 
+struct EncryptionStats {
+  bool is_on = false;
+  std::uint64_t scope_keys = 0;
+  std::uint64_t destroyed_keys = 0;  // of scopes that were erased as a whole, since open
+};
+
 struct Stats {
   LayerStats metadata;
   LayerStats values;
   CompactionStats compaction;
   ExpiryStats expiry;
   ErasureStats erasure;
+  EncryptionStats encryption;
 
   std::uint64_t user_bytes_written = 0;  // keys and values as handed in
   std::uint64_t batches = 0;

@@ -154,7 +154,7 @@ TEST_CASE("log: a file without a whole head holds no log; a newer format is refu
   auto writer = begin_log(disk, 1, 10'000);
   Bytes bytes = disk.contents(kPath);
   for (const std::uint64_t offset : kLogHeadCopyOffsets) {
-    encode_fixed32(bytes.data() + offset + 8, kLogVersion + 1);
+    encode_fixed32(bytes.data() + offset + 8, kSealedLogVersion + 1);
     encode_fixed32(bytes.data() + offset + 64, crc32c(ByteView(bytes).substr(offset, 64)));
   }
   disk.set_contents(kPath, bytes);
@@ -165,7 +165,7 @@ TEST_CASE("log: fits() is exact, and the largest record that fits comes back") {
   for (std::uint64_t payload : {0u, 1u, 7u, 8u, 9u, 100'000u, 300'000u}) {
     CAPTURE(payload);
     MemoryFileSystem disk({"/m"});
-    auto writer = begin_log(disk, 1, log_file_bytes_for(payload));
+    auto writer = begin_log(disk, 1, log_file_bytes_for(payload, false));
     CHECK(writer->fits(payload));
     CHECK_FALSE(writer->fits(payload + 8));
     const Bytes whole(payload, 'w');
