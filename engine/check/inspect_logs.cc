@@ -17,7 +17,8 @@ using namespace std::string_view_literals;
 constexpr std::size_t kSmallFileMaxBytes = 4096;
 
 void head_lines(std::string& out, std::string_view kind, const LogLook& look) {
-  add_fact(out, "kind", kind);
+  add_fact(out, "kind", std::string(kind) + (look.is_sealed ? ", version 2" : ", version 1"));
+  add_fact(out, "encrypted", look.is_sealed ? "yes"sv : "no"sv);
   add_fact(out, "store", to_text(look.identity.store_id));
   add_fact(out, "number", look.identity.number);
   if (look.identity.predecessor != 0) {
@@ -45,7 +46,7 @@ Result<std::string> inspect_manifest(FileSystem& file_system, const std::string&
   const ManifestLook look = look_at_manifest(file_system, path, keys);
   if (!look.log.status.ok()) return look.log.status;
   std::string out;
-  head_lines(out, "manifest, version 1", look.log);
+  head_lines(out, "manifest", look.log);
   const VersionState& state = look.state;
   std::uint64_t table_bytes = 0;
   std::uint64_t entries = 0;
@@ -94,7 +95,7 @@ Result<std::string> inspect_wal(FileSystem& file_system, const std::string& path
       });
   if (!look.status.ok()) return look.status;
   std::string out;
-  head_lines(out, "write-ahead log segment, version 1", look);
+  head_lines(out, "write-ahead log segment", look);
   add_fact(out, "entries", entries);
   add_fact(out, "deletes", deletes);
   add_fact(out, "smallest sequence", first);

@@ -100,12 +100,15 @@ void EngineImpl::make_compactor() {
 }
 
 // As the manifest: what was read may be in the page cache only. On a full drive what is there has
-// to do; a new master key waits for room, too.
+// to do, but not for a new master key: the old one would be thrown away.
 Status EngineImpl::renew_keys() {
   if (keys_ == nullptr) return ok();
   const Status renewed =
       keys_->write_again([this](NamespaceId id) { return versions_->has_namespace(id); });
-  return renewed.code() == StatusCode::OutOfSpace ? ok() : renewed;
+  if (renewed.code() != StatusCode::OutOfSpace) return renewed;
+  if (!keys_->is_outdated()) return ok();
+  return out_of_space(renewed.message() +
+                      ": no room to change the master key; keep the one before until there is");
 }
 
 Status EngineImpl::check_files(const Version& version) const {

@@ -215,6 +215,7 @@ Status KeyRing::unwrap(ByteView copy, const MasterKeys& master) {
   if (fingerprint == fingerprint_of(master.current)) fits = &master.current;
   if (fits == nullptr && master.previous && fingerprint == fingerprint_of(*master.previous))
     fits = &*master.previous;
+  is_outdated_ = fits != nullptr && fits != &master.current;
   if (fits == nullptr)
     return not_allowed("the store was encrypted with another key than the one given");
   const SecretKey wrapping = derive_key(*fits, {}, kWrappingPurpose);

@@ -69,6 +69,9 @@ class KeyRing {
 
   ~KeyRing();
 
+  // Whether it was the previous master key that opened it: write_again() takes the current one.
+  bool is_outdated() const { return is_outdated_; }
+
   SecretRandom& random() { return random_; }
   SecretKey derive_from_database(ByteView salt, std::string_view purpose) const {
     return derive_key(database_key_, salt, purpose);
@@ -139,6 +142,7 @@ class KeyRing {
   const StoreId store_id_;
   const SecretKey master_;
   SecretKey database_key_{};
+  bool is_outdated_ = false;
   mutable SecretRandom random_;
 
   mutable Mutex write_mutex_;  // held across I/O; taken before mutex_

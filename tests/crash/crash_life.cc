@@ -107,6 +107,7 @@ class Life {
 
   Status conclude(const Changes& changes, const Status& status, Durability durability) {
     needles_.note_handed_in(changes);
+    if (is_encrypted(plan_)) needles_.note_secret(changes);
     if (status.ok()) {
       history_.acknowledge(changes, durability);
       ++report_.acknowledged;

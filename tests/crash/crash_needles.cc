@@ -13,6 +13,13 @@ void Needles::note_handed_in(const Changes& changes) {
   }
 }
 
+void Needles::note_secret(const Changes& changes) {
+  for (const Change& change : changes) {
+    if (change.kind != Change::Kind::Put) continue;
+    if (auto needle = needle_of(change.place, change.value)) gone_.push_back(*std::move(needle));
+  }
+}
+
 void Needles::note_erased(const Change& range) {
   for (std::size_t key = range.key; key < range.key_end; ++key) {
     for (const ValueNumber number : handed_in_[range.place][key]) {
@@ -28,7 +35,7 @@ void Needles::note_gone() {
 
 Status Needles::find(const MemoryFileSystem& disk) const {
   const std::string found = gone_.empty() ? "" : disk.find_bytes(gone_);
-  return found.empty() ? ok() : corruption(found + " holds what was erased");
+  return found.empty() ? ok() : corruption(found + " holds what was erased or is secret");
 }
 
 }  // namespace edgecase::test

@@ -14,6 +14,8 @@ class Needles {
  public:
   // May lie on a drive from now on, whatever becomes of it.
   void note_handed_in(const Changes& changes);
+  // As in an encrypted store: it must not lie there in clear, now or ever.
+  void note_secret(const Changes& changes);
   // What was written to a namespace that is gone no range of another covers.
   void forget_place(std::size_t place) { handed_in_[place].fill({}); }
   // The range was acknowledged, or the crash may have taken all those that were.

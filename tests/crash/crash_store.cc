@@ -48,6 +48,10 @@ class CrashStore::Listener final : public EventListener {
   CrashCounters& counters_;
 };
 
+bool is_encrypted(const Plan& plan) {
+  return plan.seed % 3 == 1;
+}
+
 CrashStore::CrashStore(const Plan& plan, const WrapDrives& wrap)
     : random_(plan.seed), executor_(plan.seed), listener_(std::make_unique<Listener>(counters_)) {
   if (wrap) wrapped_ = wrap(disk_);
@@ -60,6 +64,7 @@ CrashStore::CrashStore(const Plan& plan, const WrapDrives& wrap)
   options_.coalesce_threshold_bytes = kThresholdBytes;
   options_.group_bytes = 1024;
   options_.erasure_wait_ms = 0;
+  if (is_encrypted(plan)) options_.encryption = MasterKeys{SecretKey{1}};
   const bool erases = std::any_of(plan.steps.begin(), plan.steps.end(),
                                   [](const Step& step) { return step.kind == StepKind::Erase; });
   if (!erases) return;

@@ -37,6 +37,9 @@ struct CrashCounters {
 
 using PlaceIds = std::array<NamespaceId, kPlaces>;  // 0: there is no such namespace
 
+// Every third seed has a key: then nothing of what it writes is ever to be found on its drives.
+bool is_encrypted(const Plan& plan);
+
 class CrashStore {
  public:
   CrashStore(const Plan& plan, const WrapDrives& wrap);

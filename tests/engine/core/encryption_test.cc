@@ -183,6 +183,26 @@ TEST_CASE("a store opens with its key alone") {
   store.check_contents();
 }
 
+TEST_CASE("on a full drive a store opens with its key, but does not change it") {
+  EncryptedStore store;
+  store.fill(0);
+  store.close();
+  // The ring is the first file that an open writes.
+  const auto open_without_room = [&](const MasterKeys& keys) {
+    store.disk.fail_nth(test::Operation::CreateFile, 1, ENOSPC, test::FaultMode::Once);
+    store.options.encryption = keys;
+    const Status opened = store.open();
+    store.disk.clear_faults();
+    store.close();
+    return opened;
+  };
+  CHECK(open_without_room({key_of('n'), key_of('m')}).code() == StatusCode::OutOfSpace);
+  CHECK(open_without_room({key_of('m')}).ok());
+  store.options.encryption = MasterKeys{key_of('n'), key_of('m')};
+  store.reopen();
+  store.check_contents();
+}
+
 TEST_CASE("a store that was made without a key takes none later, and its files are not taken in") {
   test::EngineFixture clear;
   REQUIRE(clear.open().ok());
