@@ -47,6 +47,7 @@ Status TableRebuild::add_item(const ValueTableReader& values, const ValuePointer
                               ValueTableWriter* copy) {
   EC_TRY(findings_.read_bytes(pointer.size_bytes));
   const auto item = values.read(pointer);
+  if (!item.ok() && values.reads_blank(pointer)) return ok();
   keys_.clear();
   item_values_.clear();
   entries_.clear();

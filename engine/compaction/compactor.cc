@@ -118,6 +118,7 @@ void Compactor::run() {
 }
 
 Result<bool> Compactor::work() {
+  make_way_for_erasure();
   if (job_ != nullptr) {
     const bool erases = job_erases_;
     auto done = job_->step(kSliceBytes, kSliceTurns);
@@ -136,6 +137,10 @@ Result<bool> Compactor::pick() {
   const std::shared_ptr<const Version> version = context_.versions.current();
   follow_garbage(*version);
   if (paused_) return pick_pending(*version);
+  if (erasure_asked_) {
+    EC_ASSIGN_OR_RETURN(const bool asked, pick_pending(*version));
+    if (asked) return true;
+  }
   // Something may expire at any time: they take turns.
   if (!std::exchange(expired_last_, false) || !is_asked()) {
     EC_ASSIGN_OR_RETURN(expired_last_, pick_expired(*version));

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "compaction/erasure_look.h"
 #include "compaction/garbage_ledger.h"
 #include "compaction/merge_job.h"
 #include "compaction/picker.h"
@@ -120,7 +121,10 @@ class Compactor {
   struct Erasure {
     SequenceNumber through = 0;
     std::set<FileNumber> to_look_at;  // value files that were there when it began
-    std::set<FileNumber> to_empty;    // those that hold something of the ranges
+    LiveItems live;                   // of some of these
+    std::set<FileNumber> to_empty;    // those that hold much of the ranges
+    // Items of the ranges in other files, that nothing points to.
+    std::map<FileNumber, std::vector<ValuePointer>> to_blank;
     std::uint64_t written_bytes = 0;  // by merges, before
   };
 
@@ -139,7 +143,11 @@ class Compactor {
   Result<bool> start_erasing(MergePlan plan);
   Result<bool> look_at_values(const Version& version, std::span<const RangeDelete> ranges);
   Result<bool> empty_values(const Version& version);
-  Result<bool> finish_erasure(std::size_t ranges);
+  ValueFilePlace place_of(FileNumber number, Placement placement) const;
+  Result<bool> readers_hold(std::span<const RangeDelete> ranges);
+  Status blank_items();
+  Result<bool> finish_erasure(std::span<const RangeDelete> ranges);
+  void make_way_for_erasure();
   void fail_erasure(const Status& failure);
   void schedule_erasure(std::int64_t delay_ns);
   void discard_job();
@@ -173,6 +181,7 @@ class Compactor {
   // What job_ and survey_ read: its files are not overwritten before they are done.
   std::shared_ptr<const Version> read_version_;
   bool job_erases_ = false;
+  std::uint64_t discarded_bytes_ = 0;  // of merges that made way for an erasure
   std::optional<Erasure> erasure_;
   std::atomic<bool> erasure_is_held_{false};
   std::atomic<bool> erasure_asked_{false};  // and nothing has come of it yet

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "table/record_cursor.h"
 #include "value/group.h"
 #include "value/value_table_reader.h"
 
@@ -36,26 +37,75 @@ std::optional<bool> item_holds(const Item& item, std::span<const RangeDelete> ra
   return false;
 }
 
+Result<std::unique_ptr<ValueTableReader>> open_values(FileSystem& file_system,
+                                                      const ValueFilePlace& place) {
+  EC_ASSIGN_OR_RETURN(auto file, file_system.open_file(place.path));
+  return ValueTableReader::open(std::move(file), place.store_id, place.number);
+}
+
+bool touches(const ValueTableSummary& summary, const RangeDelete& range) {
+  return range.lower <= summary.largest && summary.smallest < range.upper &&
+         summary.sequence_min < range.sequence;
+}
+
 }  // namespace
 
-Result<bool> holds_any_of(FileSystem& file_system, const std::string& path, const StoreId& store_id,
-                          std::uint64_t file_number, std::span<const RangeDelete> ranges) {
-  EC_ASSIGN_OR_RETURN(auto file, file_system.open_file(path));
-  EC_ASSIGN_OR_RETURN(const auto values,
-                      ValueTableReader::open(std::move(file), store_id, file_number));
-  EC_ASSIGN_OR_RETURN(const ValueTableSummary summary, values->summary());
-  const bool touched = std::any_of(ranges.begin(), ranges.end(), [&](const RangeDelete& each) {
-    return each.lower <= summary.largest && summary.smallest < each.upper;
-  });
-  if (!touched) return false;
-  for (const ValuePointer& pointer : summary.items) {
-    const Result<Item> item = values->read(pointer);
-    if (!item.ok()) return item.status();
-    const std::optional<bool> held = item_holds(*item, ranges);
-    if (!held) return values->damaged(pointer, "item is malformed");
-    if (*held) return true;
+Result<LiveItems> find_live_items(TableCache& tables, const Version& version,
+                                  const std::set<FileNumber>& files) {
+  LiveItems live;
+  for (const FileNumber number : files) live[number];
+  for (const TablePointer& table : version.tables) {
+    const bool leads_there =
+        std::any_of(table->value_files.begin(), table->value_files.end(),
+                    [&](const ValueFileUse& use) { return files.contains(use.file_number); });
+    if (!leads_there) continue;
+    RecordCursor records = tables.records({table});
+    for (; records.valid(); records.next_record()) {
+      const ValuePointer& pointer = records.record().pointer;
+      const auto found = live.find(pointer.file_number);
+      if (found != live.end()) found->second.push_back(pointer.offset_bytes);
+    }
+    EC_TRY(records.status());
   }
-  return false;
+  for (auto& [number, offsets] : live) std::sort(offsets.begin(), offsets.end());
+  return live;
+}
+
+Result<ErasedItems> find_erased_items(FileSystem& file_system, const ValueFilePlace& place,
+                                      const std::vector<std::uint64_t>& live,
+                                      std::span<const RangeDelete> ranges) {
+  EC_ASSIGN_OR_RETURN(const auto values, open_values(file_system, place));
+  EC_ASSIGN_OR_RETURN(const ValueTableSummary summary, values->summary());
+  ErasedItems erased;
+  erased.summary_names_range =
+      std::any_of(ranges.begin(), ranges.end(), [&](const RangeDelete& each) {
+        const auto names = [&](const Bytes& key) { return key >= each.lower && key < each.upper; };
+        return summary.sequence_min < each.sequence &&
+               (names(summary.smallest) || names(summary.largest));
+      });
+  const bool touched = std::any_of(ranges.begin(), ranges.end(), [&](const RangeDelete& each) {
+    return touches(summary, each);
+  });
+  if (!touched) return erased;
+  for (const ValuePointer& pointer : summary.items) {
+    if (std::binary_search(live.begin(), live.end(), pointer.offset_bytes)) continue;
+    const Result<Item> item = values->read(pointer);
+    if (!item.ok() && item.status().code() != StatusCode::Corruption) return item.status();
+    if (!item.ok() && values->reads_blank(pointer)) continue;
+    // What cannot be read nobody will miss.
+    if (item.ok() && item_holds(*item, ranges) == false) continue;
+    erased.items.push_back(pointer);
+    erased.bytes += pointer.size_bytes;
+  }
+  return erased;
+}
+
+Result<bool> lies_beside(FileSystem& file_system, const ValueFilePlace& place,
+                         std::span<const RangeDelete> ranges) {
+  EC_ASSIGN_OR_RETURN(const auto values, open_values(file_system, place));
+  EC_ASSIGN_OR_RETURN(const ValueTableSummary summary, values->summary());
+  return std::none_of(ranges.begin(), ranges.end(),
+                      [&](const RangeDelete& each) { return touches(summary, each); });
 }
 
 }  // namespace edgecase::engine

@@ -10,15 +10,25 @@ constexpr std::uint64_t kZerosBytes = 256u << 10;
 
 }  // namespace
 
+Status overwrite_parts(FileSystem& file_system, const std::string& path,
+                       std::span<const FilePart> parts) {
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogFile> file, file_system.open_log_file(path));
+  std::uint64_t longest = 0;
+  for (const FilePart& part : parts) longest = std::max(longest, part.bytes);
+  const Bytes zeros(std::min(kZerosBytes, longest), '\0');
+  for (const FilePart& part : parts) {
+    for (std::uint64_t done = 0; done < part.bytes; done += zeros.size()) {
+      const std::uint64_t size = std::min<std::uint64_t>(zeros.size(), part.bytes - done);
+      EC_TRY(file->write(part.offset + done, ByteView(zeros).substr(0, size)));
+    }
+  }
+  return file->sync();
+}
+
 Result<std::uint64_t> overwrite_file(FileSystem& file_system, const std::string& path) {
   EC_ASSIGN_OR_RETURN(const std::uint64_t size, file_system.file_size(path));
-  EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogFile> file, file_system.open_log_file(path));
-  const Bytes zeros(std::min(kZerosBytes, size), '\0');
-  for (std::uint64_t offset = 0; offset < size; offset += zeros.size()) {
-    const std::uint64_t part = std::min<std::uint64_t>(zeros.size(), size - offset);
-    EC_TRY(file->write(offset, ByteView(zeros).substr(0, part)));
-  }
-  EC_TRY(file->sync());
+  const FilePart all{0, size};
+  EC_TRY(overwrite_parts(file_system, path, {&all, 1}));
   return size;
 }
 
@@ -47,6 +57,12 @@ Status FileRemover::remove(const std::string& path, bool overwritten) {
     left_.insert(path);
   }
   return status;
+}
+
+Status FileRemover::blank(const std::string& path, std::span<const FilePart> parts) {
+  EC_TRY(overwrite_parts(file_system_, path, parts));
+  for (const FilePart& part : parts) overwritten_bytes_.fetch_add(part.bytes);
+  return ok();
 }
 
 Status FileRemover::retry() {

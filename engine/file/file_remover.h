@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 
 #include "base/mutex.h"
@@ -15,6 +16,15 @@ namespace edgecase::engine {
 
 // Zeros over all of it, synced. Answers how many; NotFound when there is no such file.
 Result<std::uint64_t> overwrite_file(FileSystem& file_system, const std::string& path);
+
+// A stretch of a file.
+struct FilePart {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+// Zeros over these alone, synced. They lie within the file.
+Status overwrite_parts(FileSystem& file_system, const std::string& path,
+                       std::span<const FilePart> parts);
 
 class FileRemover {
  public:
@@ -26,6 +36,8 @@ class FileRemover {
   Status remove(const std::string& path);
   // The same, overwritten whatever is asked for.
   Status remove_overwritten(const std::string& path);
+  // The file stays, these parts of it do not.
+  Status blank(const std::string& path, std::span<const FilePart> parts);
   // Those that resisted, once more, overwritten: Ok when none is left.
   Status retry();
 

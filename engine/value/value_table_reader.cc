@@ -35,6 +35,10 @@ Result<ValueTableHead> read_value_table_head(const RandomAccessFile& file) {
 
 }  // namespace
 
+bool is_blank(ByteView item) {
+  return item.find_first_not_of('\0') == ByteView::npos;
+}
+
 std::optional<EntryView> parse_single(ByteView contents) {
   if (contents.empty()) return std::nullopt;
   EntryView entry;
@@ -86,6 +90,11 @@ Result<Item> ValueTableReader::check(const ValuePointer& pointer, Bytes bytes) c
     return damaged(pointer, "wrong checksum of an item");
   if (!known_item_type(bytes[kItemChecksumBytes])) return damaged(pointer, "unknown type of item");
   return Item{std::move(bytes)};
+}
+
+bool ValueTableReader::reads_blank(const ValuePointer& pointer) const {
+  const auto bytes = read_exactly(*file_, pointer.offset_bytes, pointer.size_bytes);
+  return bytes.ok() && is_blank(*bytes);
 }
 
 Result<Item> ValueTableReader::read_page(const ValuePointer& page) const {

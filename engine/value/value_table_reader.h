@@ -18,6 +18,9 @@ struct Item {
   ByteView contents() const { return ByteView(bytes).substr(kItemHeadBytes); }
 };
 
+// Whether an item was overwritten, since what it held was erased: it has no byte but zeros.
+bool is_blank(ByteView item);
+
 // The one entry of a Single; nullopt when malformed. Views `contents`.
 std::optional<EntryView> parse_single(ByteView contents);
 
@@ -57,6 +60,8 @@ class ValueTableReader {
   Result<ByteView> read_page(const ValuePointer& page, char* buffer) const;
   Result<Item> take_page(const ValuePointer& page, Bytes bytes) const;
   Status damaged(const ValuePointer& pointer, std::string_view what) const;
+  // Of what cannot be read: whether that is since it was overwritten.
+  bool reads_blank(const ValuePointer& pointer) const;
 
   // What the sections at its end say.
   Result<ValueTableSummary> summary() const;

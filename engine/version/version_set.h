@@ -60,7 +60,8 @@ class VersionSet {
   // The files that edits removed and that nobody can read any more, since every version that named
   // them is gone: the caller unlinks them. Each is handed out once.
   std::vector<ObsoleteFile> take_obsolete_files();
-  // Whether there are removed files that somebody may still read.
+  // Removed files that somebody may still read; whether there are any.
+  std::vector<ObsoleteFile> obsolete_files() const;
   bool has_obsolete_files() const;
 
   // The first of `count` numbers in a row that are the caller's alone. Noted in the manifest if
