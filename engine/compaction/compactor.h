@@ -143,6 +143,8 @@ class Compactor {
   Result<bool> start_erasing(MergePlan plan);
   Result<bool> look_at_values(const Version& version, std::span<const RangeDelete> ranges);
   Result<bool> empty_values(const Version& version);
+  Result<ErasedItems> find_erased(const Version& version, FileNumber number,
+                                  std::span<const RangeDelete> ranges);
   ValueFilePlace place_of(FileNumber number, Placement placement) const;
   Result<bool> readers_hold(std::span<const RangeDelete> ranges);
   Status blank_items();

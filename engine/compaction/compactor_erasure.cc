@@ -77,16 +77,7 @@ Result<bool> Compactor::look_at_values(const Version& version,
   std::erase_if(round.to_look_at, [&](FileNumber number) { return !may_hold(number); });
   if (round.to_look_at.empty()) return false;
   const FileNumber number = *round.to_look_at.begin();
-  if (!round.live.contains(number)) {
-    std::set<FileNumber> next;
-    for (auto it = round.to_look_at.begin();
-         it != round.to_look_at.end() && next.size() < kFilesOfOneLook; ++it)
-      next.insert(*it);
-    EC_ASSIGN_OR_RETURN(round.live, find_live_items(context_.tables, version, next));
-  }
-  const ValueFilePlace place = place_of(number, version.value_files.at(number).placement);
-  auto found = find_erased_items(context_.environment.file_system, place, round.live.at(number),
-                                 ranges);
+  auto found = find_erased(version, number, ranges);
   // What cannot be told of is emptied of what lives in it.
   const bool damaged = found.status().code() == StatusCode::Corruption;
   if (!found.ok() && !damaged) return found.status();
@@ -99,6 +90,24 @@ Result<bool> Compactor::look_at_values(const Version& version,
     round.to_blank[number] = std::move(found->items);
   }
   return true;
+}
+
+Result<ErasedItems> Compactor::find_erased(const Version& version, FileNumber number,
+                                           std::span<const RangeDelete> ranges) {
+  Erasure& round = *erasure_;
+  const ValueFilePlace place = place_of(number, version.value_files.at(number).placement);
+  FileSystem& file_system = context_.environment.file_system;
+  EC_ASSIGN_OR_RETURN(auto searched,
+                      search_erased_items(file_system, place, context_.tables, version, ranges));
+  if (searched) return std::move(*searched);
+  if (!round.live.contains(number)) {
+    std::set<FileNumber> next;
+    for (auto it = round.to_look_at.begin();
+         it != round.to_look_at.end() && next.size() < kFilesOfOneLook; ++it)
+      next.insert(*it);
+    EC_ASSIGN_OR_RETURN(round.live, find_live_items(context_.tables, version, next));
+  }
+  return find_erased_items(file_system, place, round.live.at(number), ranges);
 }
 
 ValueFilePlace Compactor::place_of(FileNumber number, Placement placement) const {
@@ -142,12 +151,11 @@ Status Compactor::blank_items() {
 // Whoever reads another one is no hindrance.
 Result<bool> Compactor::readers_hold(std::span<const RangeDelete> ranges) {
   for (const ObsoleteFile& file : context_.versions.obsolete_files()) {
-    const bool concerns =
-        std::any_of(ranges.begin(), ranges.end(), [&](const RangeDelete& each) {
-          return file.kind == ObsoleteFile::Kind::Table
-                     ? each.lower <= file.largest && file.smallest < each.upper
-                     : namespace_of(each.lower) == file.namespace_id;
-        });
+    const bool concerns = std::any_of(ranges.begin(), ranges.end(), [&](const RangeDelete& each) {
+      return file.kind == ObsoleteFile::Kind::Table
+                 ? each.lower <= file.largest && file.smallest < each.upper
+                 : namespace_of(each.lower) == file.namespace_id;
+    });
     if (!concerns) continue;
     if (file.kind == ObsoleteFile::Kind::Table) return true;
     const auto beside = lies_beside(context_.environment.file_system,
@@ -217,8 +225,7 @@ void Compactor::make_way_for_erasure() {
   if (job_erases_ && job_ != nullptr) return;
   if (!erasure_asked_ || !may_erase()) return;
   const std::uint64_t lost_bytes = job_ == nullptr ? 0 : job_->bytes_written();
-  if (discarded_bytes_ + lost_bytes >
-      kDiscardedBytesMin + stats().value_bytes / kDiscardedPart)
+  if (discarded_bytes_ + lost_bytes > kDiscardedBytesMin + stats().value_bytes / kDiscardedPart)
     return;
   discarded_bytes_ += lost_bytes;
   discard_job();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -40,6 +41,13 @@ struct ValueFilePlace {
 Result<ErasedItems> find_erased_items(FileSystem& file_system, const ValueFilePlace& place,
                                       const std::vector<std::uint64_t>& live,
                                       std::span<const RangeDelete> ranges);
+
+// The same of a file whose items lie in key order, by reading little else than the items. Nothing
+// when it is none, or when something there can only be judged by what tables point to.
+Result<std::optional<ErasedItems>> search_erased_items(FileSystem& file_system,
+                                                       const ValueFilePlace& place,
+                                                       TableCache& tables, const Version& version,
+                                                       std::span<const RangeDelete> ranges);
 
 // Whether the summary of a value file rules out that it holds anything of the ranges.
 Result<bool> lies_beside(FileSystem& file_system, const ValueFilePlace& place,

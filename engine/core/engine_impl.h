@@ -166,6 +166,7 @@ class EngineImpl final : public Engine {
   Status overwrite_free_log(SequenceNumber through);
   Status flush_log(SequenceNumber through);
   Status try_turn_log(SequenceNumber through);
+  bool memtables_hold_erased(SequenceNumber through) const;
   Result<bool> finish_erasure(SequenceNumber through);
   Status wait_for_erasure(SequenceNumber through, std::uint64_t failures_before);
 

@@ -105,6 +105,26 @@ Status EngineImpl::try_turn_log(SequenceNumber through) {
   return turned;
 }
 
+// Whether a snapshot or an iterator holds a memtable with something of what was erased.
+bool EngineImpl::memtables_hold_erased(SequenceNumber through) const {
+  std::vector<std::shared_ptr<const Memtable>> held;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& retired : retired_memtables_)
+      if (auto memtable = retired.lock()) held.push_back(std::move(memtable));
+  }
+  if (held.empty()) return false;
+  const std::vector<RangeDelete> pending = versions_->state().erasures;
+  return std::any_of(held.begin(), held.end(), [&](const auto& memtable) {
+    return std::any_of(pending.begin(), pending.end(), [&](const RangeDelete& each) {
+      if (each.sequence > through) return false;
+      const auto entries =
+          Memtable::cursor(memtable, each.lower, each.upper, Direction::Forward, each.sequence);
+      return entries->valid();
+    });
+  });
+}
+
 Result<bool> EngineImpl::finish_erasure(SequenceNumber through) {
   EC_TRY(overwrite_free_log(through));
   for (int turn = 0; turn < kLogTurnsMax && wal_->holds(through); ++turn) {
@@ -112,15 +132,7 @@ Result<bool> EngineImpl::finish_erasure(SequenceNumber through) {
     EC_TRY(overwrite_free_log(through));
   }
   if (wal_->holds(through)) return false;
-  {
-    MutexLock lock(mutex_);
-    const bool held =
-        std::any_of(retired_memtables_.begin(), retired_memtables_.end(), [&](const auto& retired) {
-          const std::shared_ptr<const Memtable> memtable = retired.lock();
-          return memtable != nullptr && memtable->first_sequence() <= through;
-        });
-    if (held) return false;
-  }
+  if (memtables_hold_erased(through)) return false;
   EC_TRY(versions_->finish_erasures(through));
   forget_erased(through);
   fill_reserve();

@@ -149,14 +149,15 @@ Result<ValueTableSummary> ValueTableReader::summary() const {
   ByteView rest = sections.section(1);
   ByteView smallest;
   ByteView largest;
-  std::uint64_t expiry = 0;
+  std::uint64_t ascending = 0;
   if (!take_varint64(rest, summary.entries) || !take_varint64(rest, summary.deletes) ||
       !take_varint64(rest, summary.sequence_min) || !take_varint64(rest, summary.sequence_max) ||
       !take_length_prefixed(rest, kFullKeyMaxBytes, smallest) ||
-      !take_length_prefixed(rest, kFullKeyMaxBytes, largest) || !take_varint64(rest, expiry))
+      !take_length_prefixed(rest, kFullKeyMaxBytes, largest) || !take_varint64(rest, ascending))
     return malformed(1, "summary is malformed");
   summary.smallest = smallest;
   summary.largest = largest;
+  summary.ascending = ascending == 1;
   ByteView owner = sections.section(2);
   ByteView name;
   if (!owner.empty()) {

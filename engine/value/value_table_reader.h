@@ -32,7 +32,8 @@ struct ValueTableSummary {
   SequenceNumber sequence_max = 0;
   Bytes smallest;
   Bytes largest;
-  Bytes namespace_name;  // empty: not told
+  bool ascending = false;  // all keys of each item lie behind those of the items before it
+  Bytes namespace_name;    // empty: not told
   std::uint32_t scope_bytes = 0;
 };
 

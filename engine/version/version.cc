@@ -238,8 +238,8 @@ Status VersionState::apply(const VersionEdit& edit) {
   }
   const bool files_change = !edit.added_tables.empty() || !edit.removed_tables.empty() ||
                             !edit.added_value_files.empty() || !edit.removed_value_files.empty() ||
-                            !edit.blanked_value_files.empty() ||
-                            !edit.dropped_namespaces.empty() || !edit.range_deletes.empty();
+                            !edit.blanked_value_files.empty() || !edit.dropped_namespaces.empty() ||
+                            !edit.range_deletes.empty();
   if (files_change) {
     Version next = *version;
     EC_TRY(apply_files(next, edit));

@@ -190,8 +190,7 @@ void VersionSet::retire(const VersionEdit& edit, const VersionState& next) {
   }
   for (const FileNumber number : edit.removed_value_files) {
     const ValueFileMetadata& file = before.value_files.at(number);
-    files.push_back(
-        {ObsoleteFile::Kind::Values, file.placement, number, file.namespace_id});
+    files.push_back({ObsoleteFile::Kind::Values, file.placement, number, file.namespace_id});
   }
   retired_.push_back({state_.version, std::move(files)});
 }
