@@ -96,6 +96,7 @@ void Compactor::schedule_run(std::int64_t delay_ns) {
 
 void Compactor::run() {
   remove_obsolete_files();
+  remove_some();
   std::int64_t wait_ns = 0;
   {
     MutexLock lock(mutex_);
@@ -105,11 +106,16 @@ void Compactor::run() {
   // A run that was due for another reason may have stood in for the one that was to try again. Who
   // waits for an erasure does not wait for that.
   paused_ = wait_ns > 0;
-  if (paused_ && !erasure_asked_) return schedule_run(wait_ns);
+  const bool removes = context_.remover.has_waiting(FileRemover::Urgency::Whenever);
+  if (paused_ && !erasure_asked_) {
+    works_ = false;
+    return schedule_run(removes ? 0 : wait_ns);
+  }
   const Result<bool> worked = work();
+  works_ = worked.ok() && *worked;
   if (!worked.ok()) return give_up(worked.status());
   schedule_expiry();
-  if (*worked) return schedule_run(0);
+  if (works_ || removes) return schedule_run(0);
   if (paused_) return schedule_run(wait_ns);
   // What had failed is no longer wanted, as a merge that compact() asked for.
   if (!waits_for_quiet_) note_success();
@@ -318,7 +324,7 @@ void Compactor::remove_output(const TableOutput& output) {
     context_.tables.forget(file.number);
     const auto path = value_table_path(options.metadata_directory, options.values_directory,
                                        file.placement, file.number);
-    static_cast<void>(context_.remover.remove(path).ok());
+    static_cast<void>(context_.remover.remove(path, file.namespace_id).ok());
   }
 }
 
@@ -363,7 +369,9 @@ void Compactor::note_success() {
 
 CompactionStats Compactor::stats() const {
   MutexLock lock(mutex_);
-  return stats_;
+  CompactionStats stats = stats_;
+  stats.removed_files = context_.remover.removed_files();
+  return stats;
 }
 
 Status Compactor::failure() const {

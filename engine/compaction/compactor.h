@@ -119,6 +119,9 @@ class Compactor {
 
   // A round of erasing: the lane's.
   struct Erasure {
+    // As they were then: a range that is erased once more meanwhile still counts here, since
+    // readers may hold what the first time was found of it.
+    std::vector<RangeDelete> ranges;
     SequenceNumber through = 0;
     std::set<FileNumber> to_look_at;  // value files that were there when it began
     LiveItems live;                   // of some of these
@@ -131,6 +134,7 @@ class Compactor {
   void run();
   void schedule_run(std::int64_t delay_ns);
   void remove_obsolete_files();
+  void remove_some();
   // One slice. True when there is more to do at once.
   Result<bool> work();
   Result<bool> pick();
@@ -183,6 +187,8 @@ class Compactor {
   // What job_ and survey_ read: its files are not overwritten before they are done.
   std::shared_ptr<const Version> read_version_;
   bool job_erases_ = false;
+  bool works_ = false;  // the last slice left more to do
+  std::uint32_t slices_since_removal_ = 0;
   std::uint64_t discarded_bytes_ = 0;  // of merges that made way for an erasure
   std::optional<Erasure> erasure_;
   std::atomic<bool> erasure_is_held_{false};

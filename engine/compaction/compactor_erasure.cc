@@ -30,22 +30,19 @@ constexpr std::uint64_t kDiscardedPart = 4;
 // A round is of the ranges that are pending when it begins; those that come meanwhile have the
 // next.
 Result<bool> Compactor::pick_erasure(const Version& version) {
-  const std::vector<RangeDelete> pending = context_.versions.state().erasures;
   if (!erasure_) {
     Erasure fresh;
-    for (const RangeDelete& each : pending) fresh.through = std::max(fresh.through, each.sequence);
+    fresh.ranges = context_.versions.state().erasures;
+    for (const RangeDelete& each : fresh.ranges)
+      fresh.through = std::max(fresh.through, each.sequence);
     for (const auto& [number, file] : version.value_files) fresh.to_look_at.insert(number);
     fresh.written_bytes = stats().value_bytes;
     erasure_ = std::move(fresh);
   }
-  std::vector<RangeDelete> ranges;
+  const std::vector<RangeDelete>& ranges = erasure_->ranges;
   PurgeContext purge;
   purge.upto = erasure_->through;
-  for (const RangeDelete& each : pending) {
-    if (each.sequence > erasure_->through) continue;
-    ranges.push_back(each);
-    purge.within.push_back({each.lower, each.upper});
-  }
+  for (const RangeDelete& each : ranges) purge.within.push_back({each.lower, each.upper});
   if (auto plan = pick_purge(version, purge)) return start_erasing(*std::move(plan));
   EC_ASSIGN_OR_RETURN(const bool looked, look_at_values(version, ranges));
   if (looked) return true;
@@ -192,6 +189,9 @@ Result<bool> Compactor::finish_erasure(std::span<const RangeDelete> ranges) {
     given_up_.clear();
   }
   remove_obsolete_files();
+  std::vector<NamespaceId> namespaces;
+  for (const RangeDelete& each : ranges) namespaces.push_back(namespace_of(each.lower));
+  context_.remover.finish(namespaces);
   EC_TRY(context_.remover.retry());
   Result<bool> finished = false;
   EC_ASSIGN_OR_RETURN(const bool held, readers_hold(ranges));
@@ -208,12 +208,13 @@ Result<bool> Compactor::finish_erasure(std::span<const RangeDelete> ranges) {
     return false;
   }
   const std::uint64_t written_bytes = stats().value_bytes - erasure_->written_bytes;
+  const std::size_t erased_ranges = ranges.size();
   erasure_.reset();
   MutexLock lock(mutex_);
   erasure_failure_ = ok();
   erasure_delay_ns_ = 0;
   ++erasure_stats_.erasures;
-  erasure_stats_.erased_ranges += ranges.size();
+  erasure_stats_.erased_ranges += erased_ranges;
   erasure_stats_.rewritten_bytes += written_bytes;
   return true;
 }

@@ -103,6 +103,7 @@ class EngineImpl final : public Engine {
   Result<std::uint64_t> check_entries(ByteView payload) const;
   void remove_orphans();
   void remove_orphans_in(const std::string& directory, const Version& version);
+  NamespaceId owner_of(const std::string& path) const;
 
   // write_path.cc
   Status check_batch(const WriteBatch& batch) const;

@@ -117,9 +117,8 @@ bool EngineImpl::memtables_hold_erased(SequenceNumber through) const {
   const std::vector<RangeDelete> pending = versions_->state().erasures;
   return std::any_of(held.begin(), held.end(), [&](const auto& memtable) {
     return std::any_of(pending.begin(), pending.end(), [&](const RangeDelete& each) {
-      if (each.sequence > through) return false;
       const auto entries =
-          Memtable::cursor(memtable, each.lower, each.upper, Direction::Forward, each.sequence);
+          Memtable::cursor(memtable, each.lower, each.upper, Direction::Forward, through);
       return entries->valid();
     });
   });

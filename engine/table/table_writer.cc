@@ -319,11 +319,9 @@ void TablesBuilder::discard() {
 }  // namespace
 
 void remove_created(const TableWriterContext& context, const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) {
-    const Status removed = context.remover != nullptr ? context.remover->remove(path)
-                                                      : context.file_system.remove_file(path);
-    static_cast<void>(removed.ok());
-  }
+  if (context.remover != nullptr) return context.remover->remove_new(paths);
+  for (const std::string& path : paths)
+    static_cast<void>(context.file_system.remove_file(path).ok());
 }
 
 std::size_t group_bytes_of(const Options& options) {

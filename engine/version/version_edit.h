@@ -35,7 +35,7 @@
 //        manifest's first edit alone
 //    16  one erased range whose bytes may still be somewhere: as 12, which hides it
 //    17  of erased ranges up to this sequence nothing is left
-//    18  one value file in which items that nothing points to are overwritten: number
+//    18  one value file in which items that nothing points to may be overwritten: number
 //
 // An unknown tag, level, kind, placement or codec comes from a newer version and is refused.
 // Limits: names kNamespaceNameMaxBytes, keys kKeySizeMaxBytes and the prefix.
