@@ -55,6 +55,8 @@ struct CompactorContext {
   std::function<ExpiryView()> expiry;
   // Called once a check while there are rules.
   std::function<Status()> note_expiry;
+  // The same; removes what has expired from the log. False: it is to be called again soon.
+  std::function<Result<bool>()> clear_expired_log;
   // Of files that nobody names any more.
   FileRemover& remover;
   // No table and no value file holds anything of what was erased up to this sequence: clears the
@@ -140,6 +142,7 @@ class Compactor {
   Result<bool> pick();
   Result<bool> pick_requested(const Version& version);
   Result<bool> pick_expired(const Version& version);
+  Result<bool> forget_expired_keys();
   Result<bool> pick_covered(const Version& version);
   bool may_erase();
   Result<bool> pick_pending(const Version& version);
@@ -187,7 +190,9 @@ class Compactor {
   // What job_ and survey_ read: its files are not overwritten before they are done.
   std::shared_ptr<const Version> read_version_;
   bool job_erases_ = false;
-  bool works_ = false;  // the last slice left more to do
+  bool manifest_names_expired_ = false;  // keys of files that have expired
+  bool log_is_behind_ = false;           // it holds what has expired
+  bool works_ = false;                   // the last slice left more to do
   std::uint32_t slices_since_removal_ = 0;
   std::uint64_t discarded_bytes_ = 0;  // of merges that made way for an erasure
   std::optional<Erasure> erasure_;

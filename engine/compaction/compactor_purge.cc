@@ -55,12 +55,19 @@ void Compactor::schedule_expiry() {
     MutexLock lock(mutex_);
     if (std::exchange(expiry_scheduled_, true)) return;
   }
-  context_.schedule(is_exact() ? kExactExpiryCheckNs : kExpiryCheckNs, [this] {
+  const bool soon = is_exact() || log_is_behind_;
+  context_.schedule(soon ? kExactExpiryCheckNs : kExpiryCheckNs, [this] {
     {
       MutexLock lock(mutex_);
       expiry_scheduled_ = false;
     }
     if (const Status noted = context_.note_expiry(); !noted.ok()) return give_up(noted);
+    const Result<bool> cleared = context_.clear_expired_log();
+    log_is_behind_ = !cleared.ok() || !*cleared;
+    if (!cleared.ok()) {
+      schedule_expiry();
+      return give_up(cleared.status());
+    }
     run();
   });
 }
@@ -87,6 +94,7 @@ Result<bool> Compactor::pick_expired(const Version& version) {
     EC_TRY(context_.versions.apply(*edit));
     context_.publish();
     note_success();
+    manifest_names_expired_ = true;
     MutexLock lock(mutex_);
     ++expiry_stats_.drops;
     expiry_stats_.dropped_files += edit->removed_value_files.size();
@@ -95,12 +103,21 @@ Result<bool> Compactor::pick_expired(const Version& version) {
     return true;
   }
   auto plan = pick_purge(version, purge);
-  if (!plan) return false;
+  if (!plan) return forget_expired_keys();
   {
     MutexLock lock(mutex_);
     ++expiry_stats_.purges;
   }
+  manifest_names_expired_ = true;
   return start(*std::move(plan));
+}
+
+// The manifest tells of tables that are gone by their first and last keys.
+Result<bool> Compactor::forget_expired_keys() {
+  if (!is_exact() || !manifest_names_expired_) return false;
+  EC_TRY(context_.versions.forget_past());
+  manifest_names_expired_ = false;
+  return true;
 }
 
 ExpiryStats Compactor::expiry_stats() const {

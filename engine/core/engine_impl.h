@@ -154,6 +154,12 @@ class EngineImpl final : public Engine {
   // retention.cc
   ExpiryView expiry_view(NamespaceId id) const;
   ExpiryView expiry_of_all() const;
+  // The leader's: by what rules the log's records expire; when one of a Series namespace does.
+  const ExpiryView& log_expiry();
+  std::int64_t log_expiry_of(NamespaceId id, ByteView key);
+  // The compaction lane's. What has expired leaves the log: memtables are flushed, slots that are
+  // free overwritten. False: it is to be asked again.
+  Result<bool> clear_expired_log();
   // Makes durable what time expiry has reached, unless that is known to within `slack_ns`.
   Status note_expiry_mark(std::int64_t slack_ns);
 
@@ -200,6 +206,10 @@ class EngineImpl final : public Engine {
   Writer companion_writer_;
   std::vector<std::optional<GroupCodec>> codecs_;  // by namespace, as far as asked for
   std::shared_ptr<Memtable> active_;               // the one in view_
+  ExpiryView log_expiry_;
+  NamespaceId last_logged_id_ = 0;
+  Bytes last_logged_part_;  // of a key without its time
+  std::int64_t last_logged_retention_ns_ = kRetentionForever;
   SequenceNumber last_sequence_ = 0;
   std::int64_t heal_not_before_ns_ = 0;  // boot time
   std::int64_t heal_delay_ns_ = 0;

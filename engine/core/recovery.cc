@@ -87,7 +87,8 @@ void EngineImpl::make_compactor() {
       },
       [this] { environment_.listener.on_resumed(name_of(compaction_failure_layer_)); },
       [this] { return expiry_of_all(); }, [this] { return note_expiry_mark(kExpiryMarkNs); },
-      remover_, [this](SequenceNumber through) { return finish_erasure(through); },
+      [this] { return clear_expired_log(); }, remover_,
+      [this](SequenceNumber through) { return finish_erasure(through); },
       [this] { return reserve_.release(); }});
   drop_rule_ = std::make_unique<EngineDropRule>(*versions_, *expiry_clock_, options_.expiry);
   compactor_->set_drop_rule(drop_rule_.get());

@@ -334,6 +334,14 @@ Status VersionSet::finish_erasures(SequenceNumber through) {
   return io_error(metadata_directory_ + ": an old manifest cannot be overwritten");
 }
 
+Status VersionSet::forget_past() {
+  MutexLock lock(edit_mutex_);
+  EC_TRY(renew_manifest(state()));
+  EC_TRY(remove_other_manifests(manifest_number_.load()));
+  manifest_is_left_ = false;
+  return ok();
+}
+
 Result<FileNumber> VersionSet::take_file_numbers(std::uint64_t count) {
   MutexLock lock(edit_mutex_);
   VersionEdit edit;

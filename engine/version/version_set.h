@@ -50,6 +50,10 @@ class VersionSet {
   // has_erasures() says that an old manifest is left.
   Status finish_erasures(SequenceNumber through);
 
+  // Begins a new manifest, which does not name the keys of files that were, and overwrites all
+  // others.
+  Status forget_past();
+
   std::shared_ptr<const Version> current() const;
   VersionState state() const;
 
