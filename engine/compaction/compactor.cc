@@ -304,7 +304,7 @@ Status Compactor::commit() {
     stats_.metadata_bytes += output.metadata_bytes;
     for (const FileNumber number : edit.removed_value_files) {
       const ValueFileMetadata& file = before->value_files.at(number);
-      if (expired_by_ns <= (is_exact() ? file.expiry_min_ns : file.bucket.end_ns)) continue;
+      if (expired_by_ns <= due_ns(file, is_exact())) continue;
       ++expiry_stats_.dropped_files;
       expiry_stats_.dropped_bytes += file.size_bytes;
     }

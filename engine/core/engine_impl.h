@@ -240,6 +240,8 @@ class EngineImpl final : public Engine {
   Layer flush_failure_layer_ EC_GUARDED_BY(mutex_) = Layer::Values;
   std::int64_t flush_failed_since_ns_ EC_GUARDED_BY(mutex_) = 0;
   Status wal_failure_ EC_GUARDED_BY(mutex_);
+  // Until then the log is read and nobody turns or overwrites it.
+  std::atomic<bool> recovered_{false};
   std::atomic<bool> wal_failing_{false};  // whether that is an error; stored under mutex_
   std::int64_t wal_failed_since_ns_ EC_GUARDED_BY(mutex_) = 0;
 

@@ -125,6 +125,7 @@ bool EngineImpl::memtables_hold_erased(SequenceNumber through) const {
 }
 
 Result<bool> EngineImpl::finish_erasure(SequenceNumber through) {
+  if (!recovered_) return false;
   EC_TRY(overwrite_free_log(through));
   for (int turn = 0; turn < kLogTurnsMax && wal_->holds(through); ++turn) {
     EC_TRY(try_turn_log(through));

@@ -55,6 +55,7 @@ Status EngineImpl::recover_store() {
     flushed_sequence_ = state.flushed_sequence;
   }
   EC_TRY(recover_wal(event));
+  recovered_ = true;
   schedule_slot();
   fill_reserve();
   compactor_->wake();

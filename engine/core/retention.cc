@@ -53,13 +53,13 @@ std::int64_t EngineImpl::expiry_now_ns() {
 ExpiryView EngineImpl::expiry_view(NamespaceId id) const {
   auto rules = versions_->retention();
   if (rules == nullptr || !rules->has_namespace(id)) return {};
-  return {std::move(rules), expiry_clock_->now_ns()};
+  return {std::move(rules), expiry_clock_->now_ns(), options_.expiry};
 }
 
 ExpiryView EngineImpl::expiry_of_all() const {
   auto rules = versions_->retention();
   if (rules == nullptr) return {};
-  return {std::move(rules), expiry_clock_->now_ns()};
+  return {std::move(rules), expiry_clock_->now_ns(), options_.expiry};
 }
 
 const ExpiryView& EngineImpl::log_expiry() {
@@ -86,6 +86,7 @@ std::int64_t EngineImpl::log_expiry_of(NamespaceId id, ByteView key) {
 }
 
 Result<bool> EngineImpl::clear_expired_log() {
+  if (!recovered_) return false;
   const std::int64_t now_ns = expiry_clock_->now_ns();
   if (!wal_->holds_expired(now_ns)) return true;
   if (wal_->needs_expired(now_ns)) {
