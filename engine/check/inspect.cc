@@ -41,15 +41,20 @@ Result<std::string> inspect_value_table(std::unique_ptr<RandomAccessFile> file,
   EC_ASSIGN_OR_RETURN(const engine::ValueTableSummary summary, table->summary());
   std::uint64_t entries = 0;
   std::uint64_t singles = 0;
+  std::uint64_t blanks = 0;
   for (const engine::ValuePointer& pointer : summary.items) {
     const Result<engine::Item> item = table->read(pointer);
+    if (!item.ok() && table->reads_blank(pointer)) {
+      ++blanks;
+      continue;
+    }
     if (!item.ok()) return item.status();
     const auto count = count_entries(item.value());
     if (!count) return table->damaged(pointer, "item is malformed");
     entries += *count;
     if (item.value().type() == engine::ItemType::Single) ++singles;
   }
-  if (entries != summary.entries)
+  if (blanks == 0 ? entries != summary.entries : entries > summary.entries)
     return corruption(table->file().path() + ": summary counts other entries than the items hold");
 
   std::string out;
@@ -62,9 +67,10 @@ Result<std::string> inspect_value_table(std::unique_ptr<RandomAccessFile> file,
            table->head().placement == Placement::Values ? "values"sv : "metadata"sv);
   add_fact(out, "group codec", table->head().codec == GroupCodec::Plain ? "plain"sv : "series"sv);
   add_fact(out, "bytes", size);
-  add_fact(out, "groups", summary.items.size() - singles);
+  add_fact(out, "groups", summary.items.size() - singles - blanks);
   add_fact(out, "single items", singles);
-  add_fact(out, "entries", summary.entries);
+  if (blanks > 0) add_fact(out, "erased items", blanks);
+  add_fact(out, "entries", entries);
   add_fact(out, "deletes", summary.deletes);
   add_fact(out, "smallest sequence", summary.sequence_min);
   add_fact(out, "largest sequence", summary.sequence_max);

@@ -198,7 +198,9 @@ class StoreRepair {
     }
     for (const FileNumber number : look_.damaged_values) to_rebuild.insert(number);
     for (const auto& [number, file] : version.value_files) {
-      if (!look_.damaged_values.contains(number)) next_.added_value_files.push_back(file);
+      const bool kept_as_it_is = !look_.damaged_values.contains(number);
+      if (kept_as_it_is) next_.added_value_files.push_back(file);
+      if (kept_as_it_is && file.has_blanks) next_.blanked_value_files.push_back(number);
       if (!to_rebuild.contains(number)) continue;
       EC_TRY(rebuild_value_file(number, file.placement, kept));
     }

@@ -52,6 +52,7 @@ Status TableRebuild::add_item(const ValueTableReader& values, const ValuePointer
     findings_.note(item.status().message());
     return ok();
   }
+  if (!item.ok() && values.reads_blank(pointer)) return ok();
   keys_.clear();
   item_values_.clear();
   entries_.clear();

@@ -96,6 +96,7 @@ void Compactor::schedule_run(std::int64_t delay_ns) {
 
 void Compactor::run() {
   remove_obsolete_files();
+  remove_some();
   std::int64_t wait_ns = 0;
   {
     MutexLock lock(mutex_);
@@ -105,11 +106,16 @@ void Compactor::run() {
   // A run that was due for another reason may have stood in for the one that was to try again. Who
   // waits for an erasure does not wait for that.
   paused_ = wait_ns > 0;
-  if (paused_ && !erasure_asked_) return schedule_run(wait_ns);
+  const bool removes = context_.remover.has_waiting(FileRemover::Urgency::Whenever);
+  if (paused_ && !erasure_asked_) {
+    works_ = false;
+    return schedule_run(removes ? 0 : wait_ns);
+  }
   const Result<bool> worked = work();
+  works_ = worked.ok() && *worked;
   if (!worked.ok()) return give_up(worked.status());
   schedule_expiry();
-  if (*worked) return schedule_run(0);
+  if (works_ || removes) return schedule_run(0);
   if (paused_) return schedule_run(wait_ns);
   // What had failed is no longer wanted, as a merge that compact() asked for.
   if (!waits_for_quiet_) note_success();
@@ -118,6 +124,7 @@ void Compactor::run() {
 }
 
 Result<bool> Compactor::work() {
+  make_way_for_erasure();
   if (job_ != nullptr) {
     const bool erases = job_erases_;
     auto done = job_->step(kSliceBytes, kSliceTurns);
@@ -136,6 +143,10 @@ Result<bool> Compactor::pick() {
   const std::shared_ptr<const Version> version = context_.versions.current();
   follow_garbage(*version);
   if (paused_) return pick_pending(*version);
+  if (erasure_asked_) {
+    EC_ASSIGN_OR_RETURN(const bool asked, pick_pending(*version));
+    if (asked) return true;
+  }
   // Something may expire at any time: they take turns.
   if (!std::exchange(expired_last_, false) || !is_asked()) {
     EC_ASSIGN_OR_RETURN(expired_last_, pick_expired(*version));
@@ -294,7 +305,7 @@ Status Compactor::commit() {
     stats_.metadata_bytes += output.metadata_bytes;
     for (const FileNumber number : edit.removed_value_files) {
       const ValueFileMetadata& file = before->value_files.at(number);
-      if (expired_by_ns <= (is_exact() ? file.expiry_min_ns : file.bucket.end_ns)) continue;
+      if (expired_by_ns <= due_ns(file, is_exact())) continue;
       ++expiry_stats_.dropped_files;
       expiry_stats_.dropped_bytes += file.size_bytes;
     }
@@ -314,7 +325,7 @@ void Compactor::remove_output(const TableOutput& output) {
     context_.tables.forget(file.number);
     const auto path = value_table_path(options.metadata_directory, options.values_directory,
                                        file.placement, file.number);
-    static_cast<void>(context_.remover.remove(path).ok());
+    static_cast<void>(context_.remover.remove(path, file.namespace_id).ok());
   }
 }
 
@@ -359,7 +370,9 @@ void Compactor::note_success() {
 
 CompactionStats Compactor::stats() const {
   MutexLock lock(mutex_);
-  return stats_;
+  CompactionStats stats = stats_;
+  stats.removed_files = context_.remover.removed_files();
+  return stats;
 }
 
 Status Compactor::failure() const {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "compaction/erasure_look.h"
 #include "compaction/garbage_ledger.h"
 #include "compaction/merge_job.h"
 #include "compaction/picker.h"
@@ -54,6 +55,8 @@ struct CompactorContext {
   std::function<ExpiryView()> expiry;
   // Called once a check while there are rules.
   std::function<Status()> note_expiry;
+  // The same; removes what has expired from the log. False: it is to be called again soon.
+  std::function<Result<bool>()> clear_expired_log;
   // Of files that nobody names any more.
   FileRemover& remover;
   // No table and no value file holds anything of what was erased up to this sequence: clears the
@@ -119,20 +122,28 @@ class Compactor {
 
   // A round of erasing: the lane's.
   struct Erasure {
+    // As they were then: a range that is erased once more meanwhile still counts here, since
+    // readers may hold what the first time was found of it.
+    std::vector<RangeDelete> ranges;
     SequenceNumber through = 0;
     std::set<FileNumber> to_look_at;  // value files that were there when it began
-    std::set<FileNumber> to_empty;    // those that hold something of the ranges
+    LiveItems live;                   // of some of these
+    std::set<FileNumber> to_empty;    // those that hold much of the ranges
+    // Items of the ranges in other files, that nothing points to.
+    std::map<FileNumber, std::vector<ValuePointer>> to_blank;
     std::uint64_t written_bytes = 0;  // by merges, before
   };
 
   void run();
   void schedule_run(std::int64_t delay_ns);
   void remove_obsolete_files();
+  void remove_some();
   // One slice. True when there is more to do at once.
   Result<bool> work();
   Result<bool> pick();
   Result<bool> pick_requested(const Version& version);
   Result<bool> pick_expired(const Version& version);
+  Result<bool> forget_expired_keys();
   Result<bool> pick_covered(const Version& version);
   bool may_erase();
   Result<bool> pick_pending(const Version& version);
@@ -140,7 +151,13 @@ class Compactor {
   Result<bool> start_erasing(MergePlan plan);
   Result<bool> look_at_values(const Version& version, std::span<const RangeDelete> ranges);
   Result<bool> empty_values(const Version& version);
-  Result<bool> finish_erasure(std::size_t ranges);
+  Result<ErasedItems> find_erased(const Version& version, FileNumber number,
+                                  std::span<const RangeDelete> ranges);
+  ValueFilePlace place_of(FileNumber number, Placement placement) const;
+  Result<bool> readers_hold(std::span<const RangeDelete> ranges);
+  Status blank_items();
+  Result<bool> finish_erasure(std::span<const RangeDelete> ranges);
+  void make_way_for_erasure();
   void fail_erasure(const Status& failure);
   void schedule_erasure(std::int64_t delay_ns);
   void discard_job();
@@ -174,6 +191,11 @@ class Compactor {
   // What job_ and survey_ read: its files are not overwritten before they are done.
   std::shared_ptr<const Version> read_version_;
   bool job_erases_ = false;
+  bool manifest_names_expired_ = false;  // keys of files that have expired
+  bool log_is_behind_ = false;           // it holds what has expired
+  bool works_ = false;                   // the last slice left more to do
+  std::uint32_t slices_since_removal_ = 0;
+  std::uint64_t discarded_bytes_ = 0;  // of merges that made way for an erasure
   std::optional<Erasure> erasure_;
   std::atomic<bool> erasure_is_held_{false};
   std::atomic<bool> erasure_asked_{false};  // and nothing has come of it yet

@@ -2,6 +2,7 @@
 // anything of them, waits for readers of old files, and hands over to the engine, which clears the
 // log and the manifest. engine/README.md, "Erasure".
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "compaction/compactor.h"
@@ -14,34 +15,40 @@ namespace {
 
 // While readers hold old files, or a flush is on its way.
 constexpr std::int64_t kErasureCheckNs = 20'000'000;
+// Value files whose live items are listed at once; whose items are overwritten in one slice.
+constexpr std::size_t kFilesOfOneLook = 64;
+constexpr std::size_t kFilesOfOneBlanking = 16;
+// One part in so many of a file is overwritten where it lies; of a file with more, the rest moves.
+constexpr std::uint64_t kBlankedShareMax = 4;
+// Merges that stop for an erasure and begin again later: as much work may be lost to that, and a
+// part of all that merges ever wrote.
+constexpr std::uint64_t kDiscardedBytesMin = 256u << 20;
+constexpr std::uint64_t kDiscardedPart = 4;
 
 }  // namespace
 
 // A round is of the ranges that are pending when it begins; those that come meanwhile have the
 // next.
 Result<bool> Compactor::pick_erasure(const Version& version) {
-  const std::vector<RangeDelete> pending = context_.versions.state().erasures;
   if (!erasure_) {
     Erasure fresh;
-    for (const RangeDelete& each : pending) fresh.through = std::max(fresh.through, each.sequence);
+    fresh.ranges = context_.versions.state().erasures;
+    for (const RangeDelete& each : fresh.ranges)
+      fresh.through = std::max(fresh.through, each.sequence);
     for (const auto& [number, file] : version.value_files) fresh.to_look_at.insert(number);
     fresh.written_bytes = stats().value_bytes;
     erasure_ = std::move(fresh);
   }
-  std::vector<RangeDelete> ranges;
+  const std::vector<RangeDelete>& ranges = erasure_->ranges;
   PurgeContext purge;
   purge.upto = erasure_->through;
-  for (const RangeDelete& each : pending) {
-    if (each.sequence > erasure_->through) continue;
-    ranges.push_back(each);
-    purge.within.push_back({each.lower, each.upper});
-  }
+  for (const RangeDelete& each : ranges) purge.within.push_back({each.lower, each.upper});
   if (auto plan = pick_purge(version, purge)) return start_erasing(*std::move(plan));
   EC_ASSIGN_OR_RETURN(const bool looked, look_at_values(version, ranges));
   if (looked) return true;
   EC_ASSIGN_OR_RETURN(const bool empties, empty_values(version));
   if (empties) return true;
-  return finish_erasure(ranges.size());
+  return finish_erasure(ranges);
 }
 
 Result<bool> Compactor::start_erasing(MergePlan plan) {
@@ -54,32 +61,103 @@ Result<bool> Compactor::start_erasing(MergePlan plan) {
 // a file of which all lives.
 Result<bool> Compactor::look_at_values(const Version& version,
                                        std::span<const RangeDelete> ranges) {
-  std::set<FileNumber>& to_look_at = erasure_->to_look_at;
-  while (!to_look_at.empty()) {
-    const FileNumber number = *to_look_at.begin();
+  Erasure& round = *erasure_;
+  const auto may_hold = [&](FileNumber number) {
     const auto file = version.value_files.find(number);
+    if (file == version.value_files.end()) return false;
     const auto live = version.live_bytes.find(number);
-    const bool may_hold =
-        file != version.value_files.end() &&
-        (live == version.live_bytes.end() || live->second < file->second.item_bytes) &&
-        std::any_of(ranges.begin(), ranges.end(), [&](const RangeDelete& each) {
-          return namespace_of(each.lower) == file->second.namespace_id;
-        });
-    if (!may_hold) {
-      to_look_at.erase(number);
-      continue;
+    return (live == version.live_bytes.end() || live->second < file->second.item_bytes) &&
+           std::any_of(ranges.begin(), ranges.end(), [&](const RangeDelete& each) {
+             return namespace_of(each.lower) == file->second.namespace_id;
+           });
+  };
+  std::erase_if(round.to_look_at, [&](FileNumber number) { return !may_hold(number); });
+  if (round.to_look_at.empty()) return false;
+  const FileNumber number = *round.to_look_at.begin();
+  auto found = find_erased(version, number, ranges);
+  // What cannot be told of is emptied of what lives in it.
+  const bool damaged = found.status().code() == StatusCode::Corruption;
+  if (!found.ok() && !damaged) return found.status();
+  round.to_look_at.erase(number);
+  round.live.erase(number);
+  const std::uint64_t file_bytes = version.value_files.at(number).size_bytes;
+  if (damaged || found->summary_names_range || found->bytes * kBlankedShareMax > file_bytes) {
+    round.to_empty.insert(number);
+  } else if (!found->items.empty()) {
+    round.to_blank[number] = std::move(found->items);
+  }
+  return true;
+}
+
+Result<ErasedItems> Compactor::find_erased(const Version& version, FileNumber number,
+                                           std::span<const RangeDelete> ranges) {
+  Erasure& round = *erasure_;
+  const ValueFilePlace place = place_of(number, version.value_files.at(number).placement);
+  FileSystem& file_system = context_.environment.file_system;
+  EC_ASSIGN_OR_RETURN(auto searched,
+                      search_erased_items(file_system, place, context_.tables, version, ranges));
+  if (searched) return std::move(*searched);
+  if (!round.live.contains(number)) {
+    std::set<FileNumber> next;
+    for (auto it = round.to_look_at.begin();
+         it != round.to_look_at.end() && next.size() < kFilesOfOneLook; ++it)
+      next.insert(*it);
+    EC_ASSIGN_OR_RETURN(round.live, find_live_items(context_.tables, version, next));
+  }
+  return find_erased_items(file_system, place, round.live.at(number), ranges);
+}
+
+ValueFilePlace Compactor::place_of(FileNumber number, Placement placement) const {
+  return {value_table_path(context_.options.metadata_directory, context_.options.values_directory,
+                           placement, number),
+          context_.store_id, number, context_.keys};
+}
+
+// Some files: items that nothing points to are overwritten where they lie, since nobody can come to
+// them any more. First the manifest says so: after a crash they are whole, blank or in between.
+Status Compactor::blank_items() {
+  auto& to_blank = erasure_->to_blank;
+  const std::shared_ptr<const Version> version = context_.versions.current();
+  VersionEdit edit;
+  for (auto it = to_blank.begin(); it != to_blank.end();) {
+    const auto file = version->value_files.find(it->first);
+    const bool gone = file == version->value_files.end();
+    if (!gone && !file->second.has_blanks) edit.blanked_value_files.push_back(it->first);
+    it = gone ? to_blank.erase(it) : std::next(it);
+  }
+  if (!edit.blanked_value_files.empty()) EC_TRY(context_.versions.apply(edit));
+  for (std::size_t i = 0; i < kFilesOfOneBlanking && !to_blank.empty(); ++i) {
+    const auto& [number, items] = *to_blank.begin();
+    std::vector<FilePart> parts;
+    for (const ValuePointer& item : items) {
+      if (!parts.empty() && parts.back().offset + parts.back().bytes == item.offset_bytes) {
+        parts.back().bytes += item.size_bytes;
+      } else {
+        parts.push_back({item.offset_bytes, item.size_bytes});
+      }
     }
-    const std::string path =
-        value_table_path(context_.options.metadata_directory, context_.options.values_directory,
-                         file->second.placement, number);
-    auto held = holds_any_of(context_.environment.file_system, path, context_.store_id, number,
-                             ranges, context_.keys);
-    // What cannot be told of is emptied of what lives in it.
-    const bool damaged = held.status().code() == StatusCode::Corruption;
-    if (!held.ok() && !damaged) return held.status();
-    to_look_at.erase(number);
-    if (damaged || *held) erasure_->to_empty.insert(number);
-    return true;
+    context_.tables.forget_items(number);
+    const ValueFilePlace place = place_of(number, version->value_files.at(number).placement);
+    EC_TRY(context_.remover.blank(place.path, parts));
+    to_blank.erase(to_blank.begin());
+  }
+  return ok();
+}
+
+// Files that edits removed and that somebody may still read, with something of the ranges in them.
+// Whoever reads another one is no hindrance.
+Result<bool> Compactor::readers_hold(std::span<const RangeDelete> ranges) {
+  for (const ObsoleteFile& file : context_.versions.obsolete_files()) {
+    const bool concerns = std::any_of(ranges.begin(), ranges.end(), [&](const RangeDelete& each) {
+      return file.kind == ObsoleteFile::Kind::Table
+                 ? each.lower <= file.largest && file.smallest < each.upper
+                 : namespace_of(each.lower) == file.namespace_id;
+    });
+    if (!concerns) continue;
+    if (file.kind == ObsoleteFile::Kind::Table) return true;
+    const auto beside = lies_beside(context_.environment.file_system,
+                                    place_of(file.number, file.placement), ranges);
+    if (!beside.ok() || !*beside) return true;
   }
   return false;
 }
@@ -103,7 +181,7 @@ Result<bool> Compactor::empty_values(const Version& version) {
   return true;
 }
 
-Result<bool> Compactor::finish_erasure(std::size_t ranges) {
+Result<bool> Compactor::finish_erasure(std::span<const RangeDelete> ranges) {
   if (!given_up_.empty()) {
     // Files of edits that may have succeeded: after one that does they are nobody's.
     EC_TRY(context_.versions.apply(VersionEdit()));
@@ -111,9 +189,16 @@ Result<bool> Compactor::finish_erasure(std::size_t ranges) {
     given_up_.clear();
   }
   remove_obsolete_files();
+  std::vector<NamespaceId> namespaces;
+  for (const RangeDelete& each : ranges) namespaces.push_back(namespace_of(each.lower));
+  context_.remover.finish(namespaces);
   EC_TRY(context_.remover.retry());
   Result<bool> finished = false;
-  const bool held = context_.versions.has_obsolete_files();
+  EC_ASSIGN_OR_RETURN(const bool held, readers_hold(ranges));
+  if (!held && !erasure_->to_blank.empty()) {
+    EC_TRY(blank_items());
+    return true;
+  }
   if (!held) finished = context_.finish_erasure(erasure_->through);
   EC_TRY(finished.status());
   erasure_is_held_ = !*finished;
@@ -123,14 +208,30 @@ Result<bool> Compactor::finish_erasure(std::size_t ranges) {
     return false;
   }
   const std::uint64_t written_bytes = stats().value_bytes - erasure_->written_bytes;
+  const std::size_t erased_ranges = ranges.size();
   erasure_.reset();
   MutexLock lock(mutex_);
   erasure_failure_ = ok();
   erasure_delay_ns_ = 0;
   ++erasure_stats_.erasures;
-  erasure_stats_.erased_ranges += ranges;
+  erasure_stats_.erased_ranges += erased_ranges;
   erasure_stats_.rewritten_bytes += written_bytes;
   return true;
+}
+
+// Who waits for an erasure does not wait for a merge: that begins again, within limits, so that one
+// erasure after another does not keep merges from ever coming to an end.
+void Compactor::make_way_for_erasure() {
+  if (job_ == nullptr && survey_ == nullptr) return;
+  if (job_erases_ && job_ != nullptr) return;
+  if (!erasure_asked_ || !may_erase()) return;
+  const std::uint64_t lost_bytes = job_ == nullptr ? 0 : job_->bytes_written();
+  if (discarded_bytes_ + lost_bytes > kDiscardedBytesMin + stats().value_bytes / kDiscardedPart)
+    return;
+  discarded_bytes_ += lost_bytes;
+  discard_job();
+  survey_.reset();
+  if (current_ != nullptr) current_step_ = 0;
 }
 
 // Others go on meanwhile: it is no failure of theirs.

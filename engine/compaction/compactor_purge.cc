@@ -11,25 +11,44 @@ namespace {
 // So many range deletes are applied under load, too: writers of others get Busy at
 // kRangeDeletesMax.
 constexpr std::size_t kRangeDeletesSoon = 256;
+// Of files that are overwritten, beside merges and without.
+constexpr std::uint64_t kRemovalSliceBytes = 4u << 20;
+constexpr std::uint64_t kQuietRemovalSliceBytes = 16u << 20;
+constexpr std::uint32_t kSlicesBetweenRemovals = 4;
 
 }  // namespace
 
+// What is to be overwritten waits for its turn: remove_some().
 void Compactor::remove_obsolete_files() {
   const Options& options = context_.options;
-  std::uint64_t removed = 0;
+  using Urgency = FileRemover::Urgency;
   for (const ObsoleteFile& file : context_.versions.take_obsolete_files()) {
     context_.tables.forget(file.number);
+    const bool is_table = file.kind == ObsoleteFile::Kind::Table;
     const std::string path =
-        file.kind == ObsoleteFile::Kind::Table
-            ? metadata_table_path(options.metadata_directory, file.number)
-            : value_table_path(options.metadata_directory, options.values_directory, file.placement,
-                               file.number);
+        is_table ? metadata_table_path(options.metadata_directory, file.number)
+                 : value_table_path(options.metadata_directory, options.values_directory,
+                                    file.placement, file.number);
+    const bool dropped = !is_table && !context_.versions.has_namespace(file.namespace_id);
     // What resists is removed at the next open, like everything no manifest names.
-    if (context_.remover.remove(path).ok()) ++removed;
+    static_cast<void>(context_.remover
+                          .remove(path, is_table ? FileRemover::kAnyNamespace : file.namespace_id,
+                                  dropped ? Urgency::Whenever : Urgency::Soon)
+                          .ok());
   }
-  if (removed == 0) return;
-  MutexLock lock(mutex_);
-  stats_.removed_files += removed;
+  if (context_.keys == nullptr || context_.versions.has_obsolete_files()) return;
+  // If the drive refuses, the next change of the ring takes them along.
+  static_cast<void>(context_.keys->destroy_dropped().ok());
+}
+
+// A slice of what waits to be overwritten. What nobody is in a hurry for does not take more from
+// merges than they take themselves.
+void Compactor::remove_some() {
+  using Urgency = FileRemover::Urgency;
+  const bool may_wait = works_ && ++slices_since_removal_ < kSlicesBetweenRemovals;
+  if (!may_wait) slices_since_removal_ = 0;
+  context_.remover.step(works_ ? kRemovalSliceBytes : kQuietRemovalSliceBytes,
+                        may_wait ? Urgency::Soon : Urgency::Whenever);
 }
 
 // While there are rules the lane looks for what has expired, whatever else happens.
@@ -39,12 +58,19 @@ void Compactor::schedule_expiry() {
     MutexLock lock(mutex_);
     if (std::exchange(expiry_scheduled_, true)) return;
   }
-  context_.schedule(is_exact() ? kExactExpiryCheckNs : kExpiryCheckNs, [this] {
+  const bool soon = is_exact() || log_is_behind_;
+  context_.schedule(soon ? kExactExpiryCheckNs : kExpiryCheckNs, [this] {
     {
       MutexLock lock(mutex_);
       expiry_scheduled_ = false;
     }
     if (const Status noted = context_.note_expiry(); !noted.ok()) return give_up(noted);
+    const Result<bool> cleared = context_.clear_expired_log();
+    log_is_behind_ = !cleared.ok() || !*cleared;
+    if (!cleared.ok()) {
+      schedule_expiry();
+      return give_up(cleared.status());
+    }
     run();
   });
 }
@@ -71,6 +97,7 @@ Result<bool> Compactor::pick_expired(const Version& version) {
     EC_TRY(context_.versions.apply(*edit));
     context_.publish();
     note_success();
+    manifest_names_expired_ = true;
     MutexLock lock(mutex_);
     ++expiry_stats_.drops;
     expiry_stats_.dropped_files += edit->removed_value_files.size();
@@ -79,12 +106,21 @@ Result<bool> Compactor::pick_expired(const Version& version) {
     return true;
   }
   auto plan = pick_purge(version, purge);
-  if (!plan) return false;
+  if (!plan) return forget_expired_keys();
   {
     MutexLock lock(mutex_);
     ++expiry_stats_.purges;
   }
+  manifest_names_expired_ = true;
   return start(*std::move(plan));
+}
+
+// The manifest tells of tables that are gone by their first and last keys.
+Result<bool> Compactor::forget_expired_keys() {
+  if (!is_exact() || !manifest_names_expired_) return false;
+  EC_TRY(context_.versions.forget_past());
+  manifest_names_expired_ = false;
+  return true;
 }
 
 ExpiryStats Compactor::expiry_stats() const {

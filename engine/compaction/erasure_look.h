@@ -1,21 +1,59 @@
-// Whether a value file holds something of erased ranges: what lives in it and what nothing points
-// to any more. Reads all of it, up to the first such item.
+// What of erased ranges lies in value files although no table leads to it any more: groups do not
+// say what is dead in them, and files that merges left behind in part hold whole items that are.
 #pragma once
 
+#include <map>
+#include <optional>
+#include <set>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/range_deletes.h"
 #include "base/store_id.h"
+#include "base/value_pointer.h"
 #include "edgecase/file_system.h"
+#include "table/table_cache.h"
+#include "version/version.h"
 
 namespace edgecase::engine {
 
 class KeyRing;
 
-// `ranges` are disjoint, in key order. An item that reaches over one counts when it has an entry of
-// it. Corruption: it cannot be told.
-Result<bool> holds_any_of(FileSystem& file_system, const std::string& path, const StoreId& store_id,
-                          std::uint64_t file_number, std::span<const RangeDelete> ranges,
-                          KeyRing* keys = nullptr);
+// Offsets of the items that tables point to, ascending, by value file: of `files` alone.
+using LiveItems = std::map<FileNumber, std::vector<std::uint64_t>>;
+Result<LiveItems> find_live_items(TableCache& tables, const Version& version,
+                                  const std::set<FileNumber>& files);
+
+struct ErasedItems {
+  // That nothing points to and that hold an entry of the ranges, or cannot be read; by offset.
+  std::vector<ValuePointer> items;
+  std::uint64_t bytes = 0;
+  // The file's own summary may name a key of the ranges.
+  bool summary_names_range = false;
+};
+
+struct ValueFilePlace {
+  std::string path;
+  StoreId store_id;
+  FileNumber number = 0;
+  KeyRing* keys = nullptr;  // null: not encrypted
+};
+
+// Reads what nothing points to. `ranges` are disjoint, in key order. Corruption: it cannot be told.
+Result<ErasedItems> find_erased_items(FileSystem& file_system, const ValueFilePlace& place,
+                                      const std::vector<std::uint64_t>& live,
+                                      std::span<const RangeDelete> ranges);
+
+// The same of a file whose items lie in key order, by reading little else than the items. Nothing
+// when it is none, or when something there can only be judged by what tables point to.
+Result<std::optional<ErasedItems>> search_erased_items(FileSystem& file_system,
+                                                       const ValueFilePlace& place,
+                                                       TableCache& tables, const Version& version,
+                                                       std::span<const RangeDelete> ranges);
+
+// Whether the summary of a value file rules out that it holds anything of the ranges.
+Result<bool> lies_beside(FileSystem& file_system, const ValueFilePlace& place,
+                         std::span<const RangeDelete> ranges);
 
 }  // namespace edgecase::engine

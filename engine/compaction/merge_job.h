@@ -28,6 +28,7 @@ class MergeJob {
 
   const MergePlan& plan() const { return plan_; }
   const MergeCounters& counters() const { return counters_; }
+  std::uint64_t bytes_written() const { return output_.bytes_written(); }
   TableOutput take_output() { return output_.take_output(); }
   void discard() { output_.discard(); }
 

@@ -9,10 +9,6 @@
 namespace edgecase::engine {
 namespace {
 
-std::int64_t due_ns(const ValueFileMetadata& file, bool exact) {
-  return exact ? file.expiry_min_ns : file.bucket.end_ns;
-}
-
 bool is_used(const Version& version, FileNumber number) {
   const auto live = version.live_bytes.find(number);
   return live != version.live_bytes.end() && live->second > 0;
@@ -28,7 +24,9 @@ std::set<FileNumber> files_to_leave(const Version& version, const PurgeContext& 
     const bool outdated = file.rule_epoch < context.expiry.epoch() &&
                           version.live_bytes.at(number) < file.item_bytes &&
                           context.expiry.rules()->has_namespace(file.namespace_id);
-    if (outdated || due_ns(file, context.exact) < context.expiry.now_ns()) files.insert(number);
+    if (outdated || due_ns(file, context.exact) < context.expiry.now_ns() ||
+        context.expiry.is_coarse(file.expiry_min_ns, file.expiry_max_ns))
+      files.insert(number);
   }
   return files;
 }
@@ -67,6 +65,13 @@ bool must_purge(const Version& version, const TableMetadata& table, const PurgeC
 }
 
 }  // namespace
+
+std::int64_t due_ns(const ValueFileMetadata& file, bool exact) {
+  if (!exact) return file.bucket.end_ns;
+  std::int64_t end_ns = 0;
+  if (__builtin_add_overflow(file.expiry_min_ns, kExactSpanMaxNs, &end_ns)) return kNeverNs;
+  return std::min(file.expiry_max_ns, end_ns);
+}
 
 bool is_over(const ValueFileMetadata& file, ByteView first, ByteView last,
              const ExpiryView& expiry) {

@@ -29,6 +29,10 @@ struct PurgeContext {
   SequenceNumber upto = UINT64_MAX;
 };
 
+// When the bytes of a file, or of some of it, are to go: in `exact` mode what expires within
+// kExactSpanMaxNs goes together.
+std::int64_t due_ns(const ValueFileMetadata& file, bool exact);
+
 // True when everything in the file has expired, and everything that it holds of [first, last] went
 // there by rules that hold still.
 bool is_over(const ValueFileMetadata& file, ByteView first, ByteView last,

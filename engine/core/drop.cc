@@ -9,7 +9,7 @@ namespace edgecase::engine {
 ExpiryView EngineDropRule::expiry_of(ByteView full_key) const {
   auto rules = versions_.retention();
   if (rules == nullptr || !rules->has_namespace(namespace_of(full_key))) return {};
-  return {std::move(rules), clock_.now_ns()};
+  return {std::move(rules), clock_.now_ns(), mode_};
 }
 
 DropRule::Verdict EngineDropRule::judge_expiry(const UMetaRecord& record) const {
@@ -22,7 +22,8 @@ DropRule::Verdict EngineDropRule::judge_expiry(const UMetaRecord& record) const 
   if (record.type == ItemType::Single && expiry.hides(record.first)) return Verdict::Drop;
   if (mode_ == ExpiryMode::Exact && expiry.hides_all(record.first, record.last))
     return Verdict::Drop;
-  if (expiry.rules()->changed_since(record.first, record.last, file->second.rule_epoch))
+  if (expiry.rules()->changed_since(record.first, record.last, file->second.rule_epoch) ||
+      expiry.is_coarse(file->second.expiry_min_ns, file->second.expiry_max_ns))
     return Verdict::Rewrite;
   const bool some_expired = mode_ == ExpiryMode::Exact && record.type != ItemType::Single &&
                             file->second.expiry_min_ns < expiry.now_ns() &&
@@ -57,10 +58,9 @@ Status EngineImpl::drop_namespace(NamespaceId id) {
   // on their way, are left out when their memtable is flushed; records in tables of level 0 go with
   // the next merge.
   EC_TRY(versions_->drop_namespace(id));
+  if (keys_ != nullptr) keys_->drop_namespace(id);
   publish_version();
   compactor_->wake();
-  // If the drive refuses, the next change of the ring takes them along.
-  if (keys_ != nullptr) static_cast<void>(keys_->destroy_namespace(id).ok());
   return ok();
 }
 

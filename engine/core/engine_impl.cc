@@ -104,8 +104,7 @@ Stats EngineImpl::stats() const {
   const std::int64_t now_ns = expiry_clock_->now_ns();
   for (const auto& [number, file] : version->value_files) {
     stats.expiry.oldest_ns = std::min(stats.expiry.oldest_ns, file.time_min_ns);
-    if ((exact ? file.expiry_min_ns : file.bucket.end_ns) < now_ns)
-      stats.expiry.waiting_bytes += file.size_bytes;
+    if (due_ns(file, exact) < now_ns) stats.expiry.waiting_bytes += file.size_bytes;
     const auto live = version->live_bytes.find(number);
     if (live != version->live_bytes.end())
       stats.compaction.garbage_bytes += file.size_bytes - std::min(file.size_bytes, live->second);

@@ -106,6 +106,7 @@ class EngineImpl final : public Engine {
   Result<std::uint64_t> check_entries(ByteView payload) const;
   void remove_orphans();
   void remove_orphans_in(const std::string& directory, const Version& version);
+  NamespaceId owner_of(const std::string& path) const;
 
   // write_path.cc
   Status check_batch(const WriteBatch& batch) const;
@@ -156,6 +157,12 @@ class EngineImpl final : public Engine {
   // retention.cc
   ExpiryView expiry_view(NamespaceId id) const;
   ExpiryView expiry_of_all() const;
+  // The leader's: by what rules the log's records expire; when one of a Series namespace does.
+  const ExpiryView& log_expiry();
+  std::int64_t log_expiry_of(NamespaceId id, ByteView key);
+  // The compaction lane's. What has expired leaves the log: memtables are flushed, slots that are
+  // free overwritten. False: it is to be asked again.
+  Result<bool> clear_expired_log();
   // Makes durable what time expiry has reached, unless that is known to within `slack_ns`.
   Status note_expiry_mark(std::int64_t slack_ns);
 
@@ -167,9 +174,11 @@ class EngineImpl final : public Engine {
   Status turn_log(SequenceNumber through);
   void fill_reserve();
   Status overwrite_free_log(SequenceNumber through);
-  Result<std::uint64_t> destroy_keys(SequenceNumber through);
+  Status destroy_keys(SequenceNumber through);
+  Status leave_pending(const Status& failure, SequenceNumber through);
   Status flush_log(SequenceNumber through);
   Status try_turn_log(SequenceNumber through);
+  bool memtables_hold_erased(SequenceNumber through) const;
   Result<bool> finish_erasure(SequenceNumber through);
   Status wait_for_erasure(SequenceNumber through, std::uint64_t failures_before);
 
@@ -203,6 +212,10 @@ class EngineImpl final : public Engine {
   Writer companion_writer_;
   std::vector<std::optional<GroupCodec>> codecs_;  // by namespace, as far as asked for
   std::shared_ptr<Memtable> active_;               // the one in view_
+  ExpiryView log_expiry_;
+  NamespaceId last_logged_id_ = 0;
+  Bytes last_logged_part_;  // of a key without its time
+  std::int64_t last_logged_retention_ns_ = kRetentionForever;
   SequenceNumber last_sequence_ = 0;
   std::int64_t heal_not_before_ns_ = 0;  // boot time
   std::int64_t heal_delay_ns_ = 0;
@@ -233,6 +246,8 @@ class EngineImpl final : public Engine {
   Layer flush_failure_layer_ EC_GUARDED_BY(mutex_) = Layer::Values;
   std::int64_t flush_failed_since_ns_ EC_GUARDED_BY(mutex_) = 0;
   Status wal_failure_ EC_GUARDED_BY(mutex_);
+  // Until then the log is read and nobody turns or overwrites it.
+  std::atomic<bool> recovered_{false};
   std::atomic<bool> wal_failing_{false};  // whether that is an error; stored under mutex_
   std::int64_t wal_failed_since_ns_ EC_GUARDED_BY(mutex_) = 0;
 

@@ -107,30 +107,48 @@ Status EngineImpl::try_turn_log(SequenceNumber through) {
   return turned;
 }
 
-Result<std::uint64_t> EngineImpl::destroy_keys(SequenceNumber through) {
-  if (keys_ == nullptr) return 0;
+Status EngineImpl::destroy_keys(SequenceNumber through) {
+  if (keys_ == nullptr) return ok();
   EC_ASSIGN_OR_RETURN(const std::uint64_t destroyed, keys_->destroy_retired(through));
   destroyed_keys_.fetch_add(destroyed);
-  return destroyed;
+  return ok();
+}
+
+// Of a drive that is away, or bytes that somebody reads, it is all that can be done now.
+Status EngineImpl::leave_pending(const Status& failure, SequenceNumber through) {
+  const Status destroyed = destroy_keys(through);
+  return failure.code() == StatusCode::Busy && !destroyed.ok() ? destroyed : failure;
+}
+
+// Whether a snapshot or an iterator holds a memtable with something of what was erased.
+bool EngineImpl::memtables_hold_erased(SequenceNumber through) const {
+  std::vector<std::shared_ptr<const Memtable>> held;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& retired : retired_memtables_)
+      if (auto memtable = retired.lock()) held.push_back(std::move(memtable));
+  }
+  if (held.empty()) return false;
+  const std::vector<RangeDelete> pending = versions_->state().erasures;
+  return std::any_of(held.begin(), held.end(), [&](const auto& memtable) {
+    return std::any_of(pending.begin(), pending.end(), [&](const RangeDelete& each) {
+      const auto entries =
+          Memtable::cursor(memtable, each.lower, each.upper, Direction::Forward, through);
+      return entries->valid();
+    });
+  });
 }
 
 Result<bool> EngineImpl::finish_erasure(SequenceNumber through) {
-  EC_TRY(destroy_keys(through).status());
+  if (!recovered_) return false;
   EC_TRY(overwrite_free_log(through));
   for (int turn = 0; turn < kLogTurnsMax && wal_->holds(through); ++turn) {
     EC_TRY(try_turn_log(through));
     EC_TRY(overwrite_free_log(through));
   }
   if (wal_->holds(through)) return false;
-  {
-    MutexLock lock(mutex_);
-    const bool held =
-        std::any_of(retired_memtables_.begin(), retired_memtables_.end(), [&](const auto& retired) {
-          const std::shared_ptr<const Memtable> memtable = retired.lock();
-          return memtable != nullptr && memtable->first_sequence() <= through;
-        });
-    if (held) return false;
-  }
+  if (memtables_hold_erased(through)) return false;
+  EC_TRY(destroy_keys(through));
   EC_TRY(versions_->finish_erasures(through));
   forget_erased(through);
   fill_reserve();
@@ -149,6 +167,7 @@ void EngineImpl::fill_reserve() {
 Result<ErasureReport> EngineImpl::erase() {
   const ErasureStats before = compactor_->erasure_stats();
   const std::uint64_t overwritten_before = overwritten_bytes();
+  const std::uint64_t destroyed_before = destroyed_keys_.load();
   const std::uint64_t removed_before = remover_.removed_files();
   SequenceNumber through = 0;
   {
@@ -158,13 +177,14 @@ Result<ErasureReport> EngineImpl::erase() {
   ErasureReport report;
   report.ranges = pending_erasures();
   if (report.ranges == 0 && !versions_->has_erasures()) return report;
-  Status flushed = flush_log(through);
-  if (flushed.code() == StatusCode::OutOfSpace && reserve_.release()) flushed = flush_log(through);
-  // Of a drive that is away this is all that can be done now.
-  EC_ASSIGN_OR_RETURN(report.destroyed_keys, destroy_keys(through));
-  EC_TRY(flushed);
-  compactor_->erase_now();
-  EC_TRY(wait_for_erasure(through, before.failures));
+  Status done = flush_log(through);
+  if (done.code() == StatusCode::OutOfSpace && reserve_.release()) done = flush_log(through);
+  if (done.ok()) {
+    compactor_->erase_now();
+    done = wait_for_erasure(through, before.failures);
+  }
+  if (!done.ok()) return leave_pending(done, through);
+  report.destroyed_keys = destroyed_keys_.load() - destroyed_before;
   report.rewritten_bytes = compactor_->erasure_stats().rewritten_bytes - before.rewritten_bytes;
   report.overwritten_bytes = overwritten_bytes() - overwritten_before;
   report.removed_files = remover_.removed_files() - removed_before;

@@ -276,7 +276,7 @@ void EngineImpl::remove_tables(const TableOutput& output) {
     tables_->forget(file.number);
     const auto path = value_table_path(options_.metadata_directory, options_.values_directory,
                                        file.placement, file.number);
-    static_cast<void>(remover_.remove(path).ok());
+    static_cast<void>(remover_.remove(path, file.namespace_id).ok());
   }
 }
 

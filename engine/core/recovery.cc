@@ -6,6 +6,7 @@
 
 #include "core/engine_impl.h"
 #include "file/file_names.h"
+#include "value/value_table_reader.h"
 
 namespace edgecase::engine {
 
@@ -61,6 +62,7 @@ Status EngineImpl::recover_store() {
     flushed_sequence_ = state.flushed_sequence;
   }
   EC_TRY(recover_wal(event));
+  recovered_ = true;
   schedule_slot();
   fill_reserve();
   compactor_->wake();
@@ -93,7 +95,8 @@ void EngineImpl::make_compactor() {
       },
       [this] { environment_.listener.on_resumed(name_of(compaction_failure_layer_)); },
       [this] { return expiry_of_all(); }, [this] { return note_expiry_mark(kExpiryMarkNs); },
-      remover_, [this](SequenceNumber through) { return finish_erasure(through); },
+      [this] { return clear_expired_log(); }, remover_,
+      [this](SequenceNumber through) { return finish_erasure(through); },
       [this] { return reserve_.release(); }, keys_.get()});
   drop_rule_ = std::make_unique<EngineDropRule>(*versions_, *expiry_clock_, options_.expiry);
   compactor_->set_drop_rule(drop_rule_.get());
@@ -189,22 +192,38 @@ void EngineImpl::remove_orphans_in(const std::string& directory, const Version& 
   for (const DirectoryEntry& entry : *entries) {
     const auto parsed = parse_file_name(entry.name);
     if (!parsed || entry.is_directory) continue;
-    bool orphan = false;
+    const std::string path = join_path(directory, entry.name);
+    // What was erased may be in it, and the process that knew of it is gone.
+    const auto remove_later = [&](NamespaceId of) {
+      remover_.remove_overwritten(path, of, FileRemover::Urgency::Whenever);
+    };
     switch (parsed->type) {
       case FileType::IdentityNew:
-      case FileType::CurrentNew: orphan = true; break;
-      case FileType::Manifest: orphan = parsed->number != versions_->manifest_number(); break;
-      case FileType::MetadataTable:
-        orphan = std::none_of(version.tables.begin(), version.tables.end(),
-                              [&](const auto& table) { return table->number == parsed->number; });
+      case FileType::CurrentNew: static_cast<void>(remover_.remove_now(path).ok()); break;
+      case FileType::Manifest:
+        // Its name may be needed again.
+        if (parsed->number != versions_->manifest_number())
+          static_cast<void>(remover_.remove_now(path).ok());
         break;
-      case FileType::ValueTable: orphan = !version.value_files.contains(parsed->number); break;
+      case FileType::MetadataTable:
+        if (std::none_of(version.tables.begin(), version.tables.end(),
+                         [&](const auto& table) { return table->number == parsed->number; }))
+          remove_later(FileRemover::kAnyNamespace);
+        break;
+      case FileType::ValueTable:
+        if (!version.value_files.contains(parsed->number)) remove_later(owner_of(path));
+        break;
       default: break;
     }
-    // What was erased may be in it, and the process that knew of it is gone.
-    if (orphan)
-      static_cast<void>(remover_.remove_overwritten(join_path(directory, entry.name)).ok());
   }
+}
+
+// The namespace that a value file is of, as its head says.
+NamespaceId EngineImpl::owner_of(const std::string& path) const {
+  auto file = file_system_.open_file(path);
+  if (!file.ok()) return FileRemover::kAnyNamespace;
+  const auto values = ValueTableReader::open_any(std::move(file).value());
+  return values.ok() ? (*values)->head().namespace_id : FileRemover::kAnyNamespace;
 }
 
 }  // namespace edgecase::engine

@@ -1,6 +1,7 @@
 // Retention rules, and what reads need to know of them.
 #include <utility>
 
+#include "base/ordinal.h"
 #include "core/engine_impl.h"
 
 namespace edgecase::engine {
@@ -28,6 +29,7 @@ Status EngineImpl::set_retention(std::span<const RetentionRule> rules) {
     changes.push_back({make_full_key(rule.namespace_id, rule.prefix), rule.retention_ns});
   }
   EC_TRY(versions_->change_retention(std::move(changes), expiry_clock_->now_ns()));
+  wal_->forget_expiries();
   compactor_->wake();
   return ok();
 }
@@ -51,13 +53,53 @@ std::int64_t EngineImpl::expiry_now_ns() {
 ExpiryView EngineImpl::expiry_view(NamespaceId id) const {
   auto rules = versions_->retention();
   if (rules == nullptr || !rules->has_namespace(id)) return {};
-  return {std::move(rules), expiry_clock_->now_ns()};
+  return {std::move(rules), expiry_clock_->now_ns(), options_.expiry};
 }
 
 ExpiryView EngineImpl::expiry_of_all() const {
   auto rules = versions_->retention();
   if (rules == nullptr) return {};
-  return {std::move(rules), expiry_clock_->now_ns()};
+  return {std::move(rules), expiry_clock_->now_ns(), options_.expiry};
+}
+
+const ExpiryView& EngineImpl::log_expiry() {
+  auto rules = versions_->retention();
+  if (rules.get() != log_expiry_.rules()) {
+    log_expiry_ = ExpiryView(std::move(rules), 0);
+    last_logged_id_ = 0;
+    // What was said of records before may no longer be so.
+    wal_->forget_expiries();
+  }
+  return log_expiry_;
+}
+
+std::int64_t EngineImpl::log_expiry_of(NamespaceId id, ByteView key) {
+  if (key.size() < sizeof(std::uint64_t)) return kNeverNs;
+  const ByteView part = key.substr(0, key.size() - sizeof(std::uint64_t));
+  if (id != last_logged_id_ || part != ByteView(last_logged_part_)) {
+    last_logged_id_ = id;
+    last_logged_part_.assign(part);
+    last_logged_retention_ns_ = log_expiry_.retention_ns(make_full_key(id, part));
+  }
+  const std::uint64_t ordinal = load_ordinal(key.data() + part.size());
+  return expiry_of(time_of_ordinal(ordinal), last_logged_retention_ns_);
+}
+
+Result<bool> EngineImpl::clear_expired_log() {
+  if (!recovered_) return false;
+  const std::int64_t now_ns = expiry_clock_->now_ns();
+  if (!wal_->holds_expired(now_ns)) return true;
+  if (wal_->needs_expired(now_ns)) {
+    SequenceNumber through = 0;
+    {
+      MutexLock lock(mutex_);
+      through = visible_;
+    }
+    EC_TRY(try_turn_log(through));
+  }
+  EC_ASSIGN_OR_RETURN(const std::uint64_t bytes, wal_->overwrite_expired(now_ns));
+  log_overwritten_bytes_.fetch_add(bytes);
+  return !wal_->holds_expired(now_ns);
 }
 
 Status EngineImpl::note_expiry_mark(std::int64_t slack_ns) {

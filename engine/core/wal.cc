@@ -110,6 +110,7 @@ void Wal::become_current(const WalSlot& slot, std::unique_ptr<LogWriter> writer,
   if (current_.number != 0) closed_.push_back(current_segment());
   current_ = WalSegment{writer->identity().number, slot, 0, 0, false};
   current_.slot.oldest = std::min(slot.oldest, first);
+  current_expires_ns_.store(slot.expires_ns);
   current_last_ = last_sequence;
   current_bytes_.store(writer->appended_bytes(), std::memory_order_relaxed);
   writer_ = std::move(writer);
@@ -164,6 +165,9 @@ WalSegment Wal::current_segment() const {
   WalSegment segment = current_;
   segment.last_sequence = current_last_;
   segment.bytes = current_bytes_.load(std::memory_order_relaxed);
+  segment.slot.expires_ns = current_expires_ns_.load();
+  segment.slot.dirty_bytes = std::max(segment.slot.dirty_bytes,
+                                      log_file_bytes_for(segment.bytes, settings_.keys != nullptr));
   return segment;
 }
 
@@ -204,7 +208,9 @@ Status Wal::replace_failed(const WalSlot& slot, SequenceNumber acknowledged) {
     current_last_ = durable_sequence_;
   }
   add_alone(bytes_written_, writer->appended_bytes());
+  const std::int64_t expires_ns = current_expires_ns_.load();
   become_current(slot, std::move(writer), durable_sequence_ + 1, acknowledged);
+  note_expiry(expires_ns);
   durable_sequence_ = acknowledged;
   failed_ = false;
   return ok();

@@ -21,6 +21,8 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -40,6 +42,10 @@ struct WalSlot {
   std::uint64_t capacity_bytes = 0;
   // Its file holds nothing of older records, of no use that was made of it.
   SequenceNumber oldest = 0;
+  // Nothing in its file expires before; not known of slots that were there at the start.
+  std::int64_t expires_ns = std::numeric_limits<std::int64_t>::min();
+  // Behind these it holds nothing but zeros.
+  std::uint64_t dirty_bytes = std::numeric_limits<std::uint64_t>::max();
 };
 
 // A segment that takes no more records.
@@ -92,6 +98,17 @@ class Wal {
   // Overwrites slots that nobody needs and that may hold some. Answers how many bytes. Does I/O.
   Result<std::uint64_t> overwrite_free(SequenceNumber through);
 
+  // The leader's, of a record that was appended.
+  void note_expiry(std::int64_t expires_ns);
+  // From now on nothing is known of when anything expires.
+  void forget_expiries();
+  // Whether a file of the log may hold something that has expired by then; whether one may that is
+  // still needed.
+  bool holds_expired(std::int64_t now_ns) const;
+  bool needs_expired(std::int64_t now_ns) const;
+  // As overwrite_free(), of what may have expired.
+  Result<std::uint64_t> overwrite_expired(std::int64_t now_ns);
+
   // Makes sure that a slot is ready for the next segment, within the limit. Does I/O.
   Status prepare_slot();
   bool needs_slot() const;
@@ -129,7 +146,8 @@ class Wal {
                    SequenceNumber through);
   void become_current(const WalSlot& slot, std::unique_ptr<LogWriter> writer, SequenceNumber first,
                       SequenceNumber last_sequence);
-  std::vector<WalSlot> take_slots_to_overwrite(SequenceNumber through);
+  std::vector<WalSlot> take_slots_to_overwrite(const std::function<bool(const WalSlot&)>& holds);
+  Result<std::uint64_t> overwrite_slots(std::vector<WalSlot> slots) EC_REQUIRES(create_mutex_);
   std::string slot_path(std::uint64_t index) const;
 
   FileSystem& file_system_;
@@ -155,6 +173,8 @@ class Wal {
 
   std::atomic<std::uint64_t> current_bytes_{0};  // of its records; stored by the leader alone
   std::atomic<std::uint64_t> bytes_written_{0};  // the same
+  // Of the current segment's file; lowered by the leader.
+  std::atomic<std::int64_t> current_expires_ns_{std::numeric_limits<std::int64_t>::max()};
   std::atomic<std::uint64_t> syncs_{0};
 };
 

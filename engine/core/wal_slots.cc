@@ -10,6 +10,7 @@ namespace edgecase::engine {
 namespace {
 
 constexpr SequenceNumber kNoRecords = UINT64_MAX;
+constexpr std::int64_t kNeverExpires = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
@@ -42,30 +43,75 @@ bool Wal::holds(SequenceNumber through) const {
                      [&](const WalSegment& segment) { return has_old(segment.slot); });
 }
 
-std::vector<WalSlot> Wal::take_slots_to_overwrite(SequenceNumber through) {
+void Wal::note_expiry(std::int64_t expires_ns) {
+  if (expires_ns < current_expires_ns_.load()) current_expires_ns_.store(expires_ns);
+}
+
+void Wal::forget_expiries() {
+  constexpr std::int64_t kNotKnown = std::numeric_limits<std::int64_t>::min();
   MutexLock lock(mutex_);
-  const auto old = std::partition(free_.begin(), free_.end(),
-                                  [&](const WalSlot& slot) { return slot.oldest > through; });
+  for (WalSlot& slot : free_)
+    if (slot.dirty_bytes > 0) slot.expires_ns = kNotKnown;
+  for (WalSegment& segment : closed_) segment.slot.expires_ns = kNotKnown;
+  if (current_.number != 0) current_expires_ns_.store(kNotKnown);
+}
+
+bool Wal::needs_expired(std::int64_t now_ns) const {
+  MutexLock lock(mutex_);
+  return (current_.number != 0 && current_expires_ns_.load() < now_ns) ||
+         std::any_of(closed_.begin(), closed_.end(),
+                     [&](const WalSegment& segment) { return segment.slot.expires_ns < now_ns; });
+}
+
+bool Wal::holds_expired(std::int64_t now_ns) const {
+  if (needs_expired(now_ns)) return true;
+  MutexLock lock(mutex_);
+  return std::any_of(free_.begin(), free_.end(),
+                     [&](const WalSlot& slot) { return slot.expires_ns < now_ns; });
+}
+
+Result<std::uint64_t> Wal::overwrite_expired(std::int64_t now_ns) {
+  MutexLock creating(create_mutex_);
+  return overwrite_slots(
+      take_slots_to_overwrite([&](const WalSlot& slot) { return slot.expires_ns < now_ns; }));
+}
+
+std::vector<WalSlot> Wal::take_slots_to_overwrite(
+    const std::function<bool(const WalSlot&)>& holds) {
+  MutexLock lock(mutex_);
+  const auto old =
+      std::partition(free_.begin(), free_.end(), [&](const WalSlot& slot) { return !holds(slot); });
   std::vector<WalSlot> taken(old, free_.end());
   free_.erase(old, free_.end());
   return taken;
 }
 
 // Whoever needs a slot meanwhile waits as for one that is being made.
-Result<std::uint64_t> Wal::overwrite_free(SequenceNumber through) {
-  MutexLock creating(create_mutex_);
+Result<std::uint64_t> Wal::overwrite_slots(std::vector<WalSlot> slots) {
   std::uint64_t bytes = 0;
   Status first;
-  for (WalSlot slot : take_slots_to_overwrite(through)) {
-    const auto overwritten = overwrite_file(file_system_, slot_path(slot.index));
+  for (WalSlot& slot : slots) {
+    const FilePart dirty{0, std::min(slot.dirty_bytes, slot.capacity_bytes)};
+    const Status overwritten = overwrite_parts(file_system_, slot_path(slot.index), {&dirty, 1});
     if (overwritten.ok()) {
-      bytes += *overwritten;
+      bytes += dirty.bytes;
       slot.oldest = kNoRecords;
+      slot.expires_ns = kNeverExpires;
+      slot.dirty_bytes = 0;
     } else if (first.ok()) {
-      first = overwritten.status();
+      first = overwritten;
     }
     give_back(slot);
   }
+  EC_TRY(first);
+  return bytes;
+}
+
+Result<std::uint64_t> Wal::overwrite_free(SequenceNumber through) {
+  MutexLock creating(create_mutex_);
+  const Result<std::uint64_t> bytes = overwrite_slots(
+      take_slots_to_overwrite([&](const WalSlot& slot) { return slot.oldest <= through; }));
+  Status first = bytes.status();
   std::vector<WalSlot> resisting;
   {
     MutexLock lock(mutex_);
@@ -144,7 +190,7 @@ Status Wal::name_again(std::vector<WalSlot>& free) {
 }
 
 Result<WalSlot> Wal::create_slot(std::uint64_t capacity_bytes) {
-  WalSlot slot{0, capacity_bytes, kNoRecords};
+  WalSlot slot{0, capacity_bytes, kNoRecords, kNeverExpires, 0};
   {
     MutexLock lock(mutex_);
     slot.index = take_index();

@@ -229,6 +229,8 @@ void EngineImpl::apply_batch(SequenceNumber first, ByteView payload) {
   SequenceNumber sequence = first;
   NamespaceId known = 0;
   GroupCodec codec = GroupCodec::Plain;
+  const ExpiryView& expiry = log_expiry();
+  std::int64_t expires_ns = kNeverNs;
   WriteBatchReader entries(payload);
   while (const auto entry = entries.next()) {
     if (entry->namespace_id != known) {
@@ -239,10 +241,13 @@ void EngineImpl::apply_batch(SequenceNumber first, ByteView payload) {
       apply_range(*entry, sequence++);
       continue;
     }
+    if (!expiry.empty() && codec == GroupCodec::Series)
+      expires_ns = std::min(expires_ns, log_expiry_of(known, entry->key));
     active_->add(known, entry->key, sequence++, entry->kind, entry->value, codec);
     user_bytes += entry->key.size() + entry->value.size();
   }
   EC_CHECK(entries.status().ok());
+  if (!expiry.empty()) wal_->note_expiry(expires_ns);
   add_alone(user_bytes_written_, user_bytes);
   last_sequence_ = sequence - 1;
 }

@@ -354,11 +354,20 @@ Result<std::uint64_t> KeyRing::destroy_retired(SequenceNumber through) {
   return found;
 }
 
-Status KeyRing::destroy_namespace(NamespaceId id) {
+void KeyRing::drop_namespace(NamespaceId id) {
+  MutexLock lock(mutex_);
+  dropped_.push_back(id);
+}
+
+Status KeyRing::destroy_dropped() {
   {
     MutexLock lock(mutex_);
-    const Bytes prefix = make_full_key(id, {});
-    erase_keys(prefix, end_of_prefix(prefix), UINT64_MAX);
+    if (dropped_.empty()) return ok();
+    for (const NamespaceId id : dropped_) {
+      const Bytes prefix = make_full_key(id, {});
+      erase_keys(prefix, end_of_prefix(prefix), UINT64_MAX);
+    }
+    dropped_.clear();
   }
   return persist();
 }

@@ -98,8 +98,10 @@ class KeyRing {
   // many there were. After an error nobody gets them any more, but the drive may hold them: the
   // next call tries again.
   Result<std::uint64_t> destroy_retired(SequenceNumber through);
-  // All of a namespace that was dropped.
-  Status destroy_namespace(NamespaceId id);
+  // A namespace was dropped: its keys go when nobody reads its files any more, which
+  // destroy_dropped() is told.
+  void drop_namespace(NamespaceId id);
+  Status destroy_dropped();
 
   std::size_t size() const;
   std::string path() const EC_EXCLUDES(write_mutex_);  // of its file
@@ -153,6 +155,7 @@ class KeyRing {
   std::map<Place, Entry> scopes_ EC_GUARDED_BY(mutex_);
   std::unordered_map<KeyId, const Entry*> by_id_ EC_GUARDED_BY(mutex_);
   std::vector<Retired> retired_ EC_GUARDED_BY(mutex_);
+  std::vector<NamespaceId> dropped_ EC_GUARDED_BY(mutex_);
   std::uint64_t changes_ EC_GUARDED_BY(mutex_) = 0;
   std::uint64_t saved_changes_ EC_GUARDED_BY(mutex_) = 0;
 };

@@ -44,16 +44,27 @@ struct Bucket {
 inline constexpr std::uint8_t kBucketClassMin = 30;  // 1.07 s
 inline constexpr std::uint8_t kBucketClassMax = 62;
 
-inline Bucket bucket_of(std::int64_t time_ns, std::int64_t retention_ns) {
+// Where entries go when they expire, a bucket is cut finer as its time comes near: none is longer
+// than a sixteenth of what is left until then.
+inline constexpr std::uint8_t kExactBucketClassMin = 28;  // 0.27 s
+inline constexpr std::int64_t kExactSpanMaxNs = std::int64_t{1} << kExactBucketClassMin;
+
+// `left_ns`: until it expires, or the retention; with the least class that is wanted.
+inline Bucket bucket_of(std::int64_t time_ns, std::int64_t retention_ns, std::int64_t left_ns,
+                        std::uint8_t class_min) {
   const std::int64_t expiry_ns = expiry_of(time_ns, retention_ns);
   if (expiry_ns == kNeverNs) return {};
-  const auto sixteenth = static_cast<std::uint64_t>(retention_ns) / 16;
+  const auto sixteenth = static_cast<std::uint64_t>(std::max<std::int64_t>(left_ns, 0)) / 16;
   const int bits = static_cast<int>(std::bit_width(sixteenth));
-  const auto width = static_cast<std::uint8_t>(std::max<int>(bits - 1, kBucketClassMin));
+  const auto width = static_cast<std::uint8_t>(std::max<int>(bits - 1, class_min));
   // Behind the end of time there is no bucket: what would end there never expires.
   const std::int64_t index = (expiry_ns >> width) + 1;
   if (index > (kNeverNs >> width)) return {};
   return {width, index * (std::int64_t{1} << width)};
+}
+
+inline Bucket bucket_of(std::int64_t time_ns, std::int64_t retention_ns) {
+  return bucket_of(time_ns, retention_ns, retention_ns, kBucketClassMin);
 }
 
 }  // namespace edgecase::engine

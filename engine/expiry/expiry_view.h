@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "edgecase/options.h"
+#include "expiry/bucket.h"
 #include "expiry/retention_rules.h"
 
 namespace edgecase::engine {
@@ -12,8 +14,9 @@ namespace edgecase::engine {
 class ExpiryView {
  public:
   ExpiryView() = default;
-  ExpiryView(std::shared_ptr<const RetentionRules> rules, std::int64_t now_ns)
-      : rules_(std::move(rules)), now_ns_(now_ns) {}
+  ExpiryView(std::shared_ptr<const RetentionRules> rules, std::int64_t now_ns,
+             ExpiryMode mode = ExpiryMode::Bounded)
+      : rules_(std::move(rules)), now_ns_(now_ns), mode_(mode) {}
 
   bool empty() const { return rules_ == nullptr; }
   std::int64_t now_ns() const { return now_ns_; }
@@ -37,6 +40,21 @@ class ExpiryView {
     look_at(part);
     return retention_ns_;
   }
+  // Where an entry of that time goes.
+  Bucket bucket_of(std::int64_t time_ns, std::int64_t retention_ns) const {
+    if (mode_ == ExpiryMode::Bounded) return engine::bucket_of(time_ns, retention_ns);
+    const std::int64_t left_ns = left_until(expiry_of(time_ns, retention_ns));
+    return engine::bucket_of(time_ns, retention_ns, std::min(left_ns, retention_ns),
+                             kExactBucketClassMin);
+  }
+  // Whether what expires from `first_ns` to `last_ns` is to be cut finer by now.
+  bool is_coarse(std::int64_t first_ns, std::int64_t last_ns) const {
+    if (mode_ == ExpiryMode::Bounded || rules_ == nullptr || last_ns == kNeverNs) return false;
+    std::int64_t span_ns = 0;
+    if (__builtin_sub_overflow(last_ns, first_ns, &span_ns)) return false;
+    return span_ns >= kExactSpanMaxNs && left_until(first_ns) / 2 < span_ns;
+  }
+
   // Whether a key of [first, last] may have expired.
   bool may_hide(ByteView first, ByteView last) const {
     if (rules_ == nullptr) return false;
@@ -61,7 +79,13 @@ class ExpiryView {
   }
 
   std::shared_ptr<const RetentionRules> rules_;
+  std::int64_t left_until(std::int64_t time_ns) const {
+    std::int64_t left_ns = 0;
+    return __builtin_sub_overflow(time_ns, now_ns_, &left_ns) ? kNeverNs : left_ns;
+  }
+
   std::int64_t now_ns_ = 0;
+  ExpiryMode mode_ = ExpiryMode::Bounded;
   mutable Bytes part_;
   mutable std::uint64_t horizon_ = 0;
   mutable std::int64_t retention_ns_ = kRetentionForever;

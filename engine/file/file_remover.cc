@@ -1,6 +1,7 @@
 #include "file/file_remover.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace edgecase::engine {
@@ -8,45 +9,155 @@ namespace {
 
 constexpr std::uint64_t kZerosBytes = 256u << 10;
 
+Status write_zeros(LogFile& file, std::span<const FilePart> parts) {
+  std::uint64_t longest = 0;
+  for (const FilePart& part : parts) longest = std::max(longest, part.bytes);
+  const Bytes zeros(std::min(kZerosBytes, longest), '\0');
+  for (const FilePart& part : parts) {
+    for (std::uint64_t done = 0; done < part.bytes; done += zeros.size()) {
+      const std::uint64_t size = std::min<std::uint64_t>(zeros.size(), part.bytes - done);
+      EC_TRY(file.write(part.offset + done, ByteView(zeros).substr(0, size)));
+    }
+  }
+  return file.sync();
+}
+
 }  // namespace
+
+Status overwrite_parts(FileSystem& file_system, const std::string& path,
+                       std::span<const FilePart> parts) {
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogFile> file, file_system.open_log_file(path));
+  return write_zeros(*file, parts);
+}
 
 Result<std::uint64_t> overwrite_file(FileSystem& file_system, const std::string& path) {
   EC_ASSIGN_OR_RETURN(const std::uint64_t size, file_system.file_size(path));
-  EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogFile> file, file_system.open_log_file(path));
-  const Bytes zeros(std::min(kZerosBytes, size), '\0');
-  for (std::uint64_t offset = 0; offset < size; offset += zeros.size()) {
-    const std::uint64_t part = std::min<std::uint64_t>(zeros.size(), size - offset);
-    EC_TRY(file->write(offset, ByteView(zeros).substr(0, part)));
-  }
-  EC_TRY(file->sync());
+  const FilePart all{0, size};
+  EC_TRY(overwrite_parts(file_system, path, {&all, 1}));
   return size;
 }
 
-Status FileRemover::remove(const std::string& path) {
-  return remove(path, overwrites_());
-}
-
-Status FileRemover::remove_overwritten(const std::string& path) {
-  return remove(path, true);
-}
-
-Status FileRemover::remove(const std::string& path, bool overwritten) {
-  Status status;
-  if (overwritten) {
-    const Result<std::uint64_t> bytes = overwrite_file(file_system_, path);
-    if (bytes.ok()) overwritten_bytes_.fetch_add(*bytes);
-    status = bytes.status();
+Status FileRemover::remove(const std::string& path, NamespaceId of, Urgency urgency) {
+  if (overwrites_()) {
+    remove_overwritten(path, of, urgency);
+    return ok();
   }
-  if (status.ok()) status = file_system_.remove_file(path);
-  if (status.ok()) removed_files_.fetch_add(1);
-  if (status.code() == StatusCode::NotFound) status = ok();
+  const Status removed = unlink(path);
+  note(path, removed);
+  return removed;
+}
+
+void FileRemover::remove_new(std::span<const std::string> paths) {
+  std::set<std::string> directories;
+  for (const std::string& path : paths) directories.insert(path.substr(0, path.rfind('/')));
+  const bool durable =
+      overwrites_() &&
+      std::all_of(directories.begin(), directories.end(), [&](const std::string& directory) {
+        return file_system_.sync_directory(directory).ok();
+      });
+  for (const std::string& path : paths) {
+    const Status removed = durable || !overwrites_() ? remove(path) : remove_now(path);
+    static_cast<void>(removed.ok());  // what resists is remembered
+  }
+}
+
+void FileRemover::remove_overwritten(const std::string& path, NamespaceId of, Urgency urgency) {
   MutexLock lock(mutex_);
-  if (status.ok()) {
+  waiting_.push_back({path, of, urgency});
+}
+
+Status FileRemover::remove_now(const std::string& path) {
+  const Result<std::uint64_t> bytes = overwrite_file(file_system_, path);
+  if (bytes.ok()) overwritten_bytes_.fetch_add(*bytes);
+  Status removed = bytes.ok() ? unlink(path) : bytes.status();
+  if (removed.code() == StatusCode::NotFound) removed = ok();
+  note(path, removed);
+  return removed;
+}
+
+Status FileRemover::unlink(const std::string& path) {
+  Status removed = file_system_.remove_file(path);
+  if (removed.ok()) removed_files_.fetch_add(1);
+  return removed.code() == StatusCode::NotFound ? ok() : removed;
+}
+
+void FileRemover::note(const std::string& path, const Status& removed) {
+  MutexLock lock(mutex_);
+  if (removed.ok()) {
     left_.erase(path);
   } else {
     left_.insert(path);
   }
-  return status;
+}
+
+bool FileRemover::has_waiting(Urgency urgency) const {
+  MutexLock lock(mutex_);
+  return std::any_of(waiting_.begin(), waiting_.end(),
+                     [&](const Waiting& each) { return each.urgency <= urgency; });
+}
+
+Result<bool> FileRemover::overwrite_some(Waiting& file, std::uint64_t bytes) {
+  if (file.file == nullptr) {
+    EC_ASSIGN_OR_RETURN(file.size, file_system_.file_size(file.path));
+    EC_ASSIGN_OR_RETURN(file.file, file_system_.open_log_file(file.path));
+  }
+  const FilePart part{file.done, std::min(bytes, file.size - file.done)};
+  EC_TRY(write_zeros(*file.file, {&part, 1}));
+  file.done += part.bytes;
+  overwritten_bytes_.fetch_add(part.bytes);
+  return file.done == file.size;
+}
+
+void FileRemover::work_on(Waiting file, std::uint64_t bytes) {
+  const Result<bool> done = overwrite_some(file, bytes);
+  if (done.ok() && !*done) {
+    MutexLock lock(mutex_);
+    waiting_.push_front(std::move(file));
+    return;
+  }
+  Status removed = done.ok() ? unlink(file.path) : done.status();
+  if (removed.code() == StatusCode::NotFound) removed = ok();
+  note(file.path, removed);
+}
+
+void FileRemover::step(std::uint64_t bytes, Urgency urgency) {
+  MutexLock stepping(step_mutex_);
+  std::optional<Waiting> next;
+  {
+    MutexLock lock(mutex_);
+    auto chosen = waiting_.end();
+    for (auto it = waiting_.begin(); it != waiting_.end(); ++it)
+      if (it->urgency <= urgency && (chosen == waiting_.end() || it->urgency < chosen->urgency))
+        chosen = it;
+    if (chosen == waiting_.end()) return;
+    next = std::move(*chosen);
+    waiting_.erase(chosen);
+  }
+  work_on(*std::move(next), bytes);
+}
+
+void FileRemover::finish(std::span<const NamespaceId> namespaces) {
+  MutexLock stepping(step_mutex_);
+  for (;;) {
+    std::optional<Waiting> next;
+    {
+      MutexLock lock(mutex_);
+      const auto chosen = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& each) {
+        return each.of == kAnyNamespace ||
+               std::find(namespaces.begin(), namespaces.end(), each.of) != namespaces.end();
+      });
+      if (chosen == waiting_.end()) return;
+      next = std::move(*chosen);
+      waiting_.erase(chosen);
+    }
+    work_on(*std::move(next), UINT64_MAX);
+  }
+}
+
+Status FileRemover::blank(const std::string& path, std::span<const FilePart> parts) {
+  EC_TRY(overwrite_parts(file_system_, path, parts));
+  for (const FilePart& part : parts) overwritten_bytes_.fetch_add(part.bytes);
+  return ok();
 }
 
 Status FileRemover::retry() {
@@ -57,7 +168,7 @@ Status FileRemover::retry() {
   }
   Status first;
   for (const std::string& path : left) {
-    Status removed = remove(path, true);
+    Status removed = remove_now(path);
     if (first.ok()) first = std::move(removed);
   }
   return first;

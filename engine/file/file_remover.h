@@ -1,20 +1,35 @@
 // Removes files that nobody needs any more, and what lies in them: zeros are written over all of a
 // file and synced before its name goes, where that is asked for, so that freed blocks hold nothing
-// of what was erased. A file that resists keeps its name and is remembered. Thread-safe.
+// of what was erased. That takes as long as the drive takes to write as much, so such files wait in
+// a queue for step(); those that wait when the process ends are nobody's at the next open. A file
+// that resists keeps its name and is remembered. Thread-safe.
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
+#include <memory>
 #include <set>
+#include <span>
 #include <string>
 
 #include "base/mutex.h"
 #include "edgecase/file_system.h"
+#include "edgecase/write_batch.h"
 
 namespace edgecase::engine {
 
 // Zeros over all of it, synced. Answers how many; NotFound when there is no such file.
 Result<std::uint64_t> overwrite_file(FileSystem& file_system, const std::string& path);
+
+// A stretch of a file.
+struct FilePart {
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+// Zeros over these alone, synced. They lie within the file.
+Status overwrite_parts(FileSystem& file_system, const std::string& path,
+                       std::span<const FilePart> parts);
 
 class FileRemover {
  public:
@@ -22,10 +37,30 @@ class FileRemover {
   FileRemover(FileSystem& file_system, std::function<bool()> overwrites)
       : file_system_(file_system), overwrites_(std::move(overwrites)) {}
 
-  // One that is not there is removed already.
-  Status remove(const std::string& path);
-  // The same, overwritten whatever is asked for.
-  Status remove_overwritten(const std::string& path);
+  // Whose entries a file may hold: one namespace, or any.
+  static constexpr NamespaceId kAnyNamespace = 0;
+  // Much may wait that is not urgent: what was dropped, what an earlier process left behind.
+  enum class Urgency : unsigned char { Soon, Whenever };
+
+  // At once, unless it is to be overwritten: then it waits for its turn. One that is not there is
+  // removed already.
+  Status remove(const std::string& path, NamespaceId of = kAnyNamespace,
+                Urgency urgency = Urgency::Soon);
+  // As remove(), of files whose names may not be durable yet: one whose name goes before its bytes
+  // were overwritten nobody would find again.
+  void remove_new(std::span<const std::string> paths);
+  // Waits for its turn, and is overwritten whatever is asked for.
+  void remove_overwritten(const std::string& path, NamespaceId of, Urgency urgency);
+  // At once, overwritten.
+  Status remove_now(const std::string& path);
+  bool has_waiting(Urgency urgency) const;
+  // Overwrites and syncs up to so many bytes of those that wait, the urgent ones first, and
+  // `urgency` at least; no more than one file.
+  void step(std::uint64_t bytes, Urgency urgency);
+  // All that wait and may hold something of these.
+  void finish(std::span<const NamespaceId> namespaces);
+  // The file stays, these parts of it do not.
+  Status blank(const std::string& path, std::span<const FilePart> parts);
   // Those that resisted, once more, overwritten: Ok when none is left.
   Status retry();
 
@@ -33,13 +68,29 @@ class FileRemover {
   std::uint64_t overwritten_bytes() const { return overwritten_bytes_.load(); }
 
  private:
-  Status remove(const std::string& path, bool overwritten);
+  struct Waiting {
+    std::string path;
+    NamespaceId of = kAnyNamespace;
+    Urgency urgency = Urgency::Soon;
+    // Once it was begun.
+    std::shared_ptr<LogFile> file = nullptr;
+    std::uint64_t size = 0;
+    std::uint64_t done = 0;
+  };
+
+  Status unlink(const std::string& path);
+  void note(const std::string& path, const Status& removed);
+  // Whether that was the last of it.
+  Result<bool> overwrite_some(Waiting& file, std::uint64_t bytes);
+  void work_on(Waiting file, std::uint64_t bytes);
 
   FileSystem& file_system_;
   const std::function<bool()> overwrites_;
   std::atomic<std::uint64_t> removed_files_{0};
   std::atomic<std::uint64_t> overwritten_bytes_{0};
-  Mutex mutex_;
+  Mutex step_mutex_;  // held across I/O; taken before mutex_
+  mutable Mutex mutex_;
+  std::deque<Waiting> waiting_ EC_GUARDED_BY(mutex_);
   std::set<std::string> left_ EC_GUARDED_BY(mutex_);
 };
 

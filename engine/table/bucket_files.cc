@@ -13,7 +13,7 @@ ItemExpiry expiry_of_entry(const ExpiryView& expiry, GroupCodec codec, ByteView 
   item.time_min_ns = time_of_ordinal(ordinal_in(full_key));
   if (expiry.empty()) return item;
   const std::int64_t retention_ns = expiry.retention_ns(scope_part(full_key));
-  item.bucket = bucket_of(item.time_min_ns, retention_ns);
+  item.bucket = expiry.bucket_of(item.time_min_ns, retention_ns);
   item.expiry_min_ns = expiry_of(item.time_min_ns, retention_ns);
   item.expiry_max_ns = item.expiry_min_ns;
   return item;

@@ -78,6 +78,10 @@ void TableCache::forget(FileNumber number) {
   files_->forget(number);
 }
 
+void TableCache::forget_items(FileNumber number) {
+  files_->forget_items(number);
+}
+
 const ReadCounters& TableCache::counters() const {
   return files_->counters();
 }

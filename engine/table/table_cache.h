@@ -76,6 +76,8 @@ class TableCache {
   void add_value_file(const ValueFileMetadata& file);
   // Drops everything held of a deleted file (either kind).
   void forget(FileNumber number);
+  // Drops what is cached of a file that stays.
+  void forget_items(FileNumber number);
 
   const ReadCounters& counters() const;
   std::uint64_t used_bytes() const;

@@ -274,6 +274,10 @@ void TableFiles::forget(FileNumber number) {
   value_files_.erase(number);
 }
 
+void TableFiles::forget_items(FileNumber number) {
+  cache_.erase_file(number);
+}
+
 std::uint64_t TableFiles::used_bytes() const {
   return cache_.used_bytes() + tables_.used_bytes();
 }

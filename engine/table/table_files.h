@@ -66,6 +66,7 @@ class TableFiles {
 
   void add_value_file(const ValueFileMetadata& file);
   void forget(FileNumber number);
+  void forget_items(FileNumber number);
 
   ReadCounters& counters() { return counters_; }
   std::uint64_t used_bytes() const;

@@ -20,7 +20,7 @@ struct ValueFileMetadata {
   Placement placement = Placement::Values;
   std::uint64_t size_bytes = 0;
   std::uint64_t item_count = 0;
-  std::uint32_t checksum = 0;    // crc32c of the whole file
+  std::uint32_t checksum = 0;    // crc32c of the whole file, when it was written
   std::uint64_t item_bytes = 0;  // of its items, when it was written
   // By the rules of `rule_epoch` everything in it has expired by `expiry_max_ns`, which lies before
   // `bucket.end_ns`, and nothing has before `expiry_min_ns`.
@@ -29,6 +29,8 @@ struct ValueFileMetadata {
   std::int64_t expiry_max_ns = kNeverNs;
   std::int64_t time_min_ns = kNeverNs;  // of its keys, where they have times
   RuleEpoch rule_epoch = 0;
+  // Items that nothing points to may have been overwritten: `checksum` no longer holds.
+  bool has_blanks = false;
 };
 
 // Level 0 is what flushes wrote, of all namespaces; from level 1 down a table holds one namespace.

@@ -147,7 +147,7 @@ Status TablesBuilder::add(const SeriesRun& run) {
   std::span<const SeriesEntry> rest =
       run.entries.subspan(first_at(run.entries, expiry_.horizon(run.prefix)));
   while (!rest.empty()) {
-    const Bucket bucket = bucket_of(time_of_ordinal(rest.front().ordinal), retention_ns);
+    const Bucket bucket = expiry_.bucket_of(time_of_ordinal(rest.front().ordinal), retention_ns);
     std::int64_t end_ns = 0;
     const bool bounded =
         bucket.expires() && !__builtin_sub_overflow(bucket.end_ns, retention_ns, &end_ns);
@@ -166,7 +166,7 @@ Status TablesBuilder::add_piece(const SeriesRun& run) {
     item.time_min_ns = time_of_ordinal(rest.entries.front().ordinal);
     if (!expiry_.empty()) {
       const std::int64_t retention_ns = expiry_.retention_ns(rest.prefix);
-      item.bucket = bucket_of(item.time_min_ns, retention_ns);
+      item.bucket = expiry_.bucket_of(item.time_min_ns, retention_ns);
       item.expiry_min_ns = expiry_of(item.time_min_ns, retention_ns);
       item.expiry_max_ns = expiry_of(time_of_ordinal(rest.entries.back().ordinal), retention_ns);
     }
@@ -319,11 +319,9 @@ void TablesBuilder::discard() {
 }  // namespace
 
 void remove_created(const TableWriterContext& context, const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) {
-    const Status removed = context.remover != nullptr ? context.remover->remove(path)
-                                                      : context.file_system.remove_file(path);
-    static_cast<void>(removed.ok());
-  }
+  if (context.remover != nullptr) return context.remover->remove_new(paths);
+  for (const std::string& path : paths)
+    static_cast<void>(context.file_system.remove_file(path).ok());
 }
 
 std::size_t group_bytes_of(const Options& options) {

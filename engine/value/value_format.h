@@ -50,7 +50,8 @@
 //   index        (section 0)  varint: items; integers block (group_format.h) of their sizes
 //   summary      (section 1)  varints: entries, deletes, smallest sequence, largest sequence;
 //                             length-prefixed: smallest and largest full key;
-//                             varint: latest expiry; 0
+//                             varint: 1 when all keys of each item lie behind those of the items
+//                             before it, 0 when that is not known
 //   namespace    (section 2)  empty, or varint: scope_bytes; length-prefixed: name of the namespace
 //
 //   A namespace's name stands in each of its tables, so that a store whose manifest is lost can be

@@ -36,6 +36,10 @@ Result<ValueTableHead> read_value_table_head(const RandomAccessFile& file, std::
 
 }  // namespace
 
+bool is_blank(ByteView item) {
+  return item.find_first_not_of('\0') == ByteView::npos;
+}
+
 std::optional<EntryView> parse_single(ByteView contents) {
   if (contents.empty()) return std::nullopt;
   EntryView entry;
@@ -106,6 +110,11 @@ Status ValueTableReader::explain(const SealProblem& problem, const ValuePointer&
   return engine::explain(problem.opened, file_->path(), pointer.offset_bytes, "item");
 }
 
+bool ValueTableReader::reads_blank(const ValuePointer& pointer) const {
+  const auto bytes = read_exactly(*file_, pointer.offset_bytes, pointer.size_bytes);
+  return bytes.ok() && is_blank(*bytes);
+}
+
 Result<Item> ValueTableReader::read_page(const ValuePointer& page) const {
   EC_TRY(check_size(page));
   EC_ASSIGN_OR_RETURN(Bytes bytes, read_exactly(*file_, page.offset_bytes, page.size_bytes));
@@ -166,14 +175,15 @@ Result<ValueTableSummary> ValueTableReader::summary() const {
   ByteView rest = sections.section(1);
   ByteView smallest;
   ByteView largest;
-  std::uint64_t expiry = 0;
+  std::uint64_t ascending = 0;
   if (!take_varint64(rest, summary.entries) || !take_varint64(rest, summary.deletes) ||
       !take_varint64(rest, summary.sequence_min) || !take_varint64(rest, summary.sequence_max) ||
       !take_length_prefixed(rest, kFullKeyMaxBytes, smallest) ||
-      !take_length_prefixed(rest, kFullKeyMaxBytes, largest) || !take_varint64(rest, expiry))
+      !take_length_prefixed(rest, kFullKeyMaxBytes, largest) || !take_varint64(rest, ascending))
     return malformed(1, "summary is malformed");
   summary.smallest = smallest;
   summary.largest = largest;
+  summary.ascending = ascending == 1;
   ByteView owner = sections.section(2);
   ByteView name;
   if (!owner.empty()) {

@@ -20,6 +20,9 @@ struct Item {
   ByteView contents() const { return ByteView(bytes).substr(kItemHeadBytes); }
 };
 
+// Whether an item was overwritten, since what it held was erased: it has no byte but zeros.
+bool is_blank(ByteView item);
+
 // The one entry of a Single; nullopt when malformed. Views `contents`.
 std::optional<EntryView> parse_single(ByteView contents);
 
@@ -31,7 +34,8 @@ struct ValueTableSummary {
   SequenceNumber sequence_max = 0;
   Bytes smallest;
   Bytes largest;
-  Bytes namespace_name;  // empty: not told
+  bool ascending = false;  // all keys of each item lie behind those of the items before it
+  Bytes namespace_name;    // empty: not told
   std::uint32_t scope_bytes = 0;
 };
 
@@ -62,6 +66,8 @@ class ValueTableReader {
   Result<ByteView> read_page(const ValuePointer& page, char* buffer) const;
   Result<Item> take_page(const ValuePointer& page, Bytes bytes) const;
   Status damaged(const ValuePointer& pointer, std::string_view what) const;
+  // Of what cannot be read: whether that is since it was overwritten.
+  bool reads_blank(const ValuePointer& pointer) const;
 
   SealOverhead seal_overhead() const;
   // What the sections at its end say.

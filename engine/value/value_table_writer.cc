@@ -104,6 +104,7 @@ Result<ValuePointer> ValueTableWriter::append_item(const ItemSummary& summary) {
   sequence_min_ = std::min(sequence_min_, summary.sequence_min);
   sequence_max_ = std::max(sequence_max_, summary.sequence_max);
   // Large items and groups may each be in order and still interleave.
+  if (item_sizes_.size() > 1 && summary.first <= ByteView(largest_)) ascending_ = false;
   if (item_sizes_.size() == 1 || summary.first < smallest_) smallest_ = summary.first;
   if (summary.last > largest_) largest_ = summary.last;
   return ValuePointer{head_.identity.file_number, offset,
@@ -122,7 +123,7 @@ Status ValueTableWriter::finish() {
   append_varint64(end, sequence_max_);
   append_length_prefixed(end, smallest_);
   append_length_prefixed(end, largest_);
-  append_varint64(end, 0);
+  append_varint64(end, ascending_ ? 1 : 0);
   const std::uint64_t namespace_offset = index_offset + end.size();
   if (!head_.namespace_name.empty()) {
     append_varint32(end, head_.scope_bytes);

@@ -84,6 +84,7 @@ class ValueTableWriter {
   SequenceNumber sequence_max_ = 0;
   Bytes smallest_;
   Bytes largest_;
+  bool ascending_ = true;  // each item lies behind all before it
 };
 
 }  // namespace edgecase::engine

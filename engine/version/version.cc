@@ -99,6 +99,11 @@ Status apply_files(Version& version, const VersionEdit& edit) {
     if (!version.value_files.emplace(file.number, file).second)
       return misfit("adds value file twice:", file.number);
   }
+  for (const FileNumber number : edit.blanked_value_files) {
+    const auto found = version.value_files.find(number);
+    if (found == version.value_files.end()) return misfit("blanks unknown value file", number);
+    found->second.has_blanks = true;
+  }
   for (const TableMetadata& table : edit.added_tables) {
     const bool one_namespace = namespace_of(table.smallest) == table.namespace_id &&
                                namespace_of(table.largest) == table.namespace_id;
@@ -181,8 +186,9 @@ std::vector<ObsoleteFile> withdraw_dropped(const VersionState& state, VersionEdi
                        [id](const NamespaceInfo& info) { return info.id == id; });
   };
   const Version& version = *state.version;
-  std::erase_if(edit.removed_value_files,
-                [&](FileNumber number) { return !version.value_files.contains(number); });
+  for (auto* numbers : {&edit.removed_value_files, &edit.blanked_value_files})
+    std::erase_if(*numbers,
+                  [&](FileNumber number) { return !version.value_files.contains(number); });
   std::erase_if(edit.removed_tables, [&](FileNumber number) {
     return std::none_of(version.tables.begin(), version.tables.end(),
                         [&](const TablePointer& table) { return table->number == number; });
@@ -190,7 +196,8 @@ std::vector<ObsoleteFile> withdraw_dropped(const VersionState& state, VersionEdi
   std::set<FileNumber> gone;
   std::erase_if(edit.added_value_files, [&](const ValueFileMetadata& file) {
     if (is_live(file.namespace_id)) return false;
-    withdrawn.push_back({ObsoleteFile::Kind::Values, file.placement, file.number});
+    withdrawn.push_back(
+        {ObsoleteFile::Kind::Values, file.placement, file.number, file.namespace_id});
     gone.insert(file.number);
     return true;
   });
@@ -201,7 +208,8 @@ std::vector<ObsoleteFile> withdraw_dropped(const VersionState& state, VersionEdi
                     [&](const ValueFileUse& use) { return gone.contains(use.file_number); });
     }
     if (!of_dropped && !table.value_files.empty()) return false;
-    withdrawn.push_back({ObsoleteFile::Kind::Table, Placement::Metadata, table.number});
+    withdrawn.push_back({ObsoleteFile::Kind::Table, Placement::Metadata, table.number, 0,
+                         table.smallest, table.largest});
     return true;
   });
   return withdrawn;
@@ -230,7 +238,8 @@ Status VersionState::apply(const VersionEdit& edit) {
   }
   const bool files_change = !edit.added_tables.empty() || !edit.removed_tables.empty() ||
                             !edit.added_value_files.empty() || !edit.removed_value_files.empty() ||
-                            !edit.dropped_namespaces.empty() || !edit.range_deletes.empty();
+                            !edit.blanked_value_files.empty() || !edit.dropped_namespaces.empty() ||
+                            !edit.range_deletes.empty();
   if (files_change) {
     Version next = *version;
     EC_TRY(apply_files(next, edit));
@@ -264,7 +273,10 @@ VersionEdit VersionState::snapshot() const {
   edit.file_number_limit = file_number_limit;
   edit.namespace_id_limit = namespace_id_limit;
   edit.namespaces = namespaces;
-  for (const auto& [number, file] : version->value_files) edit.added_value_files.push_back(file);
+  for (const auto& [number, file] : version->value_files) {
+    edit.added_value_files.push_back(file);
+    if (file.has_blanks) edit.blanked_value_files.push_back(number);
+  }
   for (const auto& table : version->tables) edit.added_tables.push_back(*table);
   edit.range_deletes = version->range_delete_list;
   edit.erasures = erasures;

@@ -81,6 +81,9 @@ struct ObsoleteFile {
   Kind kind = Kind::Table;
   Placement placement = Placement::Metadata;  // of value files
   FileNumber number = 0;
+  NamespaceId namespace_id = 0;  // of value files
+  Bytes smallest = {};           // full keys of a table
+  Bytes largest = {};
 };
 
 // A flush or a merge that ran beside the drop of a namespace: takes out of its edit what is of a

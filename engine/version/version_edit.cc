@@ -25,6 +25,7 @@ enum class Tag : unsigned char {
   Scope = 15,
   Erasure = 16,
   ErasedSequence = 17,
+  BlankedValueFile = 18,
 };
 
 constexpr std::size_t kFullKeyMaxBytes = kKeySizeMaxBytes + kNamespacePrefixBytes;
@@ -133,6 +134,7 @@ class Decoder {
       case Tag::RuleChange: return take_rule(edit.rule_changes.emplace_back());
       case Tag::Erasure: return take_range_delete(edit.erasures.emplace_back());
       case Tag::ErasedSequence: return take_number(edit.erased_sequence.emplace());
+      case Tag::BlankedValueFile: return take_number(edit.blanked_value_files.emplace_back());
       case Tag::Scope: return take_scope(edit.scopes.emplace_back());
     }
     return newer("field", tag);
@@ -310,6 +312,8 @@ Bytes VersionEdit::encode() const {
   for (const ValueFileMetadata& file : added_value_files) append_value_file(out, file);
   for (const FileNumber number : removed_value_files)
     append_number(out, Tag::RemovedValueFile, number);
+  for (const FileNumber number : blanked_value_files)
+    append_number(out, Tag::BlankedValueFile, number);
   for (const TableMetadata& table : added_tables) append_table(out, table);
   for (const FileNumber number : removed_tables) append_number(out, Tag::RemovedTable, number);
   if (flushed_sequence) append_number(out, Tag::FlushedSequence, *flushed_sequence);

@@ -35,6 +35,7 @@
 //        manifest's first edit alone
 //    16  one erased range whose bytes may still be somewhere: as 12, which hides it
 //    17  of erased ranges up to this sequence nothing is left
+//    18  one value file in which items that nothing points to may be overwritten: number
 //
 // An unknown tag, level, kind, placement or codec comes from a newer version and is refused.
 // Limits: names kNamespaceNameMaxBytes, keys kKeySizeMaxBytes and the prefix.
@@ -61,6 +62,7 @@ struct VersionEdit {
   std::vector<NamespaceId> dropped_namespaces;
   std::vector<ValueFileMetadata> added_value_files;
   std::vector<FileNumber> removed_value_files;
+  std::vector<FileNumber> blanked_value_files;
   std::vector<TableMetadata> added_tables;
   std::vector<FileNumber> removed_tables;
   std::vector<RangeDelete> range_deletes;

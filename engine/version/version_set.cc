@@ -181,11 +181,17 @@ void VersionSet::retire(const VersionEdit& edit, const VersionState& next) {
   while (!retired_.empty() && retired_.front().files.empty() && retired_.front().version.expired())
     retired_.pop_front();
   std::vector<ObsoleteFile> files;
-  for (const FileNumber number : edit.removed_tables)
-    files.push_back({ObsoleteFile::Kind::Table, Placement::Metadata, number});
+  const Version& before = *state_.version;
+  for (const TablePointer& table : before.tables) {
+    const bool removed = std::find(edit.removed_tables.begin(), edit.removed_tables.end(),
+                                   table->number) != edit.removed_tables.end();
+    if (removed)
+      files.push_back({ObsoleteFile::Kind::Table, Placement::Metadata, table->number, 0,
+                       table->smallest, table->largest});
+  }
   for (const FileNumber number : edit.removed_value_files) {
-    const Placement placement = state_.version->value_files.at(number).placement;
-    files.push_back({ObsoleteFile::Kind::Values, placement, number});
+    const ValueFileMetadata& file = before.value_files.at(number);
+    files.push_back({ObsoleteFile::Kind::Values, file.placement, number, file.namespace_id});
   }
   retired_.push_back({state_.version, std::move(files)});
 }
@@ -208,6 +214,14 @@ std::vector<ObsoleteFile> VersionSet::take_obsolete_files() {
     return retired.files.empty() && retired.version.expired();
   });
   lock.unlock();
+  return files;
+}
+
+std::vector<ObsoleteFile> VersionSet::obsolete_files() const {
+  MutexLock lock(mutex_);
+  std::vector<ObsoleteFile> files;
+  for (const Retired& retired : retired_)
+    files.insert(files.end(), retired.files.begin(), retired.files.end());
   return files;
 }
 
@@ -320,6 +334,14 @@ Status VersionSet::finish_erasures(SequenceNumber through) {
   install(std::move(next));
   if (!manifest_is_left_) return ok();
   return io_error(metadata_directory_ + ": an old manifest cannot be overwritten");
+}
+
+Status VersionSet::forget_past() {
+  MutexLock lock(edit_mutex_);
+  EC_TRY(renew_manifest(state()));
+  EC_TRY(remove_other_manifests(manifest_number_.load()));
+  manifest_is_left_ = false;
+  return ok();
 }
 
 Result<FileNumber> VersionSet::take_file_numbers(std::uint64_t count) {

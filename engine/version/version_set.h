@@ -52,6 +52,10 @@ class VersionSet {
   // has_erasures() says that an old manifest is left.
   Status finish_erasures(SequenceNumber through);
 
+  // Begins a new manifest, which does not name the keys of files that were, and overwrites all
+  // others.
+  Status forget_past();
+
   std::shared_ptr<const Version> current() const;
   VersionState state() const;
 
@@ -62,7 +66,8 @@ class VersionSet {
   // The files that edits removed and that nobody can read any more, since every version that named
   // them is gone: the caller unlinks them. Each is handed out once.
   std::vector<ObsoleteFile> take_obsolete_files();
-  // Whether there are removed files that somebody may still read.
+  // Removed files that somebody may still read; whether there are any.
+  std::vector<ObsoleteFile> obsolete_files() const;
   bool has_obsolete_files() const;
 
   // The first of `count` numbers in a row that are the caller's alone. Noted in the manifest if

@@ -7,6 +7,7 @@ import unittest
 import urllib.request
 
 from daemon_process import Daemon, Place, until
+from residue import Image, canary, search, seeded
 
 
 class RetentionFlow(unittest.TestCase):
@@ -139,6 +140,50 @@ class Exact(RetentionFlow):
             f"http://127.0.0.1:{self.daemon.port()}/api/v1/blob/default/blob/{sensor}", body, method="PUT")
         with urllib.request.urlopen(request, timeout=60) as answer:
             self.assertEqual(answer.status, 201)
+
+
+class Residue(RetentionFlow):
+    storage = Exact.storage
+
+    def setUp(self):
+        self.image = Image()
+        self.place = Place()
+        if self.image.reason:
+            self.place.remove()
+            self.image.remove()
+            self.skipTest(self.image.reason)
+        for name in ("meta", "values"):
+            os.mkdir(os.path.join(self.image.mount, name), 0o750)
+            os.symlink(os.path.join(self.image.mount, name), os.path.join(self.place.path, name))
+        self.place.write_config(storage=self.storage)
+        self.daemon = Daemon(self.place)
+
+    def tearDown(self):
+        super().tearDown()
+        self.image.remove()
+
+    def hits(self, canaries):
+        self.image.settle()
+        return {each for _, each in search([self.image.image], canaries)}
+
+    def test_no_block_of_the_drive_holds_what_has_expired(self):
+        source = seeded()
+        logged, flushed = canary(source), canary(source)
+        expires_ns = time.time_ns() + 12 * 10**9
+        # One comes into tables, since a start writes what the log holds, the other stays in the log.
+        for text in (flushed, logged):
+            self.post([f'm,device=d{i % 7} text="{text}-{i}" {expires_ns - 3600 * 10**9 - i}'
+                       for i in range(2_000)] +
+                      [f"m,device=d{i % 7} value={i} {time.time_ns() + i}" for i in range(2_000)])
+            if text == flushed:
+                self.daemon.stop()
+                self.daemon = Daemon(self.place)
+        self.assertEqual(self.hits([logged, flushed]), {logged, flushed})
+        self.assertLess(time.time_ns(), expires_ns, "too slow to see anything")
+        until(lambda: time.time_ns() > expires_ns, "the instant")
+        gone = until(lambda: not self.hits([logged, flushed]) and time.time_ns(), "no block holds it")
+        print(f"no block holds it {(gone - expires_ns) / 1e9:.2f} s after the instant, the search included")
+        self.assertEqual(self.count("*/*"), 4_000)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,8 @@ enum class ExpiryMode : unsigned char {
   // With their bucket, a sixteenth of the retention at most: whole files, nothing is rewritten.
   // Within kExpiryCheckNs of its end and the merge that runs.
   Bounded,
-  // At once: what lies in one file with them is written again each time.
+  // Within a second. Files are cut finer as their time comes near: everything is written some more
+  // times.
   Exact,
 };
 inline constexpr std::int64_t kExpiryCheckNs = 10'000'000'000;

@@ -361,6 +361,7 @@ TEST_CASE("compaction that fails at any operation leaves the store as it was, an
       CHECK(store.compaction().runs <= 2);
       store.reopen();
       CHECK(store.contents() == expected);
+      store.executor.run_all();
       CHECK(store.files_in("/v/store") == store.engine->stats().values.files);
     }
   }

@@ -216,5 +216,48 @@ TEST_CASE("what a flush was writing of a namespace when it was dropped is left o
   CHECK(edit.removed_value_files.empty());
 }
 
+TEST_CASE("nobody waits for the overwriting of what was dropped") {
+  TwoNamespaces store;
+  store.options.removal = Removal::Overwrite;
+  store.options.wal_limit_bytes = 64u << 20;
+  store.options.wal_segment_bytes = 4u << 20;
+  store.reopen();
+  store.disk.keep_freed();
+  const Bytes needle = "nobody wants this any more";
+  constexpr std::uint64_t kLargeBytes = 2u << 20;
+  for (int i = 0; i < 20; ++i)
+    REQUIRE(
+        store.put(store.doomed, "k" + std::to_string(i), needle + Bytes(kLargeBytes, 'x')).ok());
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 50; ++i)
+      REQUIRE(store.put(store.kept, "k" + std::to_string(7 * i % 50), Bytes(1000, 'y')).ok());
+    REQUIRE(store.engine->flush().ok());
+  }
+  store.run_background();
+  REQUIRE(store.engine->drop_namespace(store.doomed).ok());
+  const std::uint64_t before = store.engine->stats().erasure.overwritten_bytes;
+  const auto overwritten = [&] { return store.engine->stats().erasure.overwritten_bytes - before; };
+  REQUIRE(store.engine->compact({store.kept}, {}).ok());
+  CHECK(overwritten() < 16 * kLargeBytes);
+  CHECK(store.value_files() > 1);
+  SUBCASE("nor does an erasure elsewhere") {
+    WriteBatch batch;
+    batch.erase_range(store.kept, "k1", "k2");
+    REQUIRE(store.engine->write(batch, Durability::Sync).ok());
+    REQUIRE(store.engine->erase().ok());
+    CHECK(store.value_files() > 1);
+  }
+  SUBCASE("nor does the next start") {
+    store.reopen();
+    CHECK(store.value_files() > 1);
+    CHECK(store.get(store.kept, "k1") == Bytes(1000, 'y'));
+  }
+  store.run_background();
+  CHECK(store.value_files() == 1);
+  // The log is not what was dropped.
+  const std::string left = store.disk.find_bytes({needle});
+  CHECK((left.empty() || left.find("/wal/") != std::string::npos));
+}
+
 }  // namespace
 }  // namespace edgecase::engine

@@ -8,11 +8,14 @@
 #include <string>
 
 #include "engine/core/engine_fixture.h"
+#include "engine/core/secrets.h"
 #include "support/temp_directory.h"
 #include "support/test_share.h"
 
 namespace edgecase::engine {
 namespace {
+
+using test::secret;
 
 struct ErasingStore : test::EngineFixture {
   ErasingStore() {
@@ -112,15 +115,6 @@ TEST_CASE("a range is found in the log, then in tables of both layers") {
   CHECK(store.disk.exists((*files)[0].path));
   CHECK(store.disk.exists((*files)[1].path));
   CHECK(store.engine->locate(store.id, {"x", {}})->empty());
-}
-
-// A secret of the entry `i`, in its key and in its value; nothing else has these bytes.
-std::string secret(const char* kind, int i) {
-  std::uint64_t state = static_cast<std::uint64_t>(i) * 2 + (kind[0] == 'k' ? 1 : 0);
-  SeededRandom random(0x5ec4e7 + state);
-  std::string bytes = kind;
-  for (int n = 0; n < 16; ++n) bytes.push_back(static_cast<char>('A' + random.below(26)));
-  return bytes;
 }
 
 std::string in_hex(ByteView bytes) {

@@ -1,5 +1,6 @@
 // Retention rules through a whole engine: what reads see, and what survives.
 #include "engine/core/expiring_store.h"
+#include "engine/core/secrets.h"
 
 namespace edgecase::engine {
 
@@ -139,6 +140,43 @@ TEST_CASE("rules outlive the process and go with their namespace") {
   CHECK(store.engine->retention_rules().empty());
   store.reopen();
   CHECK(store.engine->retention_rules().empty());
+}
+
+TEST_CASE("exact expiry leaves no byte on either drive, in no file and in no log") {
+  for (const bool flushed : {true, false}) {
+    CAPTURE(flushed);
+    ExpiringStore store;
+    store.disk.keep_freed();
+    store.options.expiry = ExpiryMode::Exact;
+    store.options.removal = Removal::Overwrite;
+    store.reopen();
+    store.set("", kHour);
+    store.set("t", 10 * kHour);
+    std::vector<Bytes> needles;
+    for (int i = 0; i < 300; ++i) {
+      const std::string part = "s" + test::secret("k", i);
+      needles.push_back(test::secret("k", i));
+      needles.push_back(test::secret("v", i));
+      REQUIRE(store.put(store.id, key_at(part, kStartNs + i % 3), test::secret("v", i)).ok());
+      REQUIRE(store.put(store.id, key_at("t" + std::to_string(i), kStartNs), "stays").ok());
+      if (flushed && i % 100 == 50) REQUIRE(store.engine->flush().ok());
+    }
+    store.executor.run_all();
+    store.reopen();
+    CHECK_FALSE(store.disk.find_bytes(needles).empty());
+    store.clock.advance(kHour + 3);
+    CHECK(store.count() == 300);
+    // Within the second.
+    for (int i = 0; i < 4; ++i) {
+      store.executor.advance(kExactExpiryCheckNs);
+      store.clock.advance(kExactExpiryCheckNs);
+      store.executor.run_all();
+    }
+    CHECK(store.disk.find_bytes(needles) == "");
+    CHECK(store.count() == 300);
+    store.expect_sound();
+    CHECK(store.disk.find_bytes(needles) == "");
+  }
 }
 
 }  // namespace edgecase::engine
