@@ -70,6 +70,7 @@ Result<std::string> inspect_store(FileSystem& file_system, const std::string& me
   add_fact(out, "largest sequence in tables", state.flushed_sequence);
   add_fact(out, "WAL segments needed", wal.chain.size());
   layer_lines(out, state);
+  engine::erasure_lines(out, state);
   return out;
 }
 
