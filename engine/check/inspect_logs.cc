@@ -65,6 +65,7 @@ Result<std::string> inspect_manifest(FileSystem& file_system, const std::string&
   add_fact(out, "largest sequence in tables", state.flushed_sequence);
   add_fact(out, "oldest WAL segment needed", state.oldest_wal_segment);
   add_fact(out, "range deletes", state.version->range_delete_list.size());
+  erasure_lines(out, state);
   for (const NamespaceInfo& info : state.namespaces)
     add_fact(out, "namespace " + std::to_string(info.id), describe(info));
   note_lines(out, look.log);

@@ -76,6 +76,7 @@ Result<std::string> inspect_store(FileSystem& file_system, const Options& option
   add_fact(out, "largest sequence in tables", state.flushed_sequence);
   add_fact(out, "WAL segments needed", wal.chain.size());
   layer_lines(out, state);
+  engine::erasure_lines(out, state);
   return out;
 }
 

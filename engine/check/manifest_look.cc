@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "check/facts.h"
 #include "file/file_names.h"
 #include "file/table_file.h"
 #include "file/whole_file.h"
@@ -10,6 +11,7 @@ namespace edgecase::engine {
 namespace {
 
 constexpr std::size_t kCurrentMaxBytes = 64;
+constexpr std::size_t kShownRangesMax = 32;
 
 void note_namespaces(const VersionEdit& edit, std::vector<NamespaceInfo>& known) {
   for (const NamespaceInfo& info : edit.namespaces) {
@@ -53,6 +55,21 @@ Result<std::uint64_t> read_current(FileSystem& file_system, const std::string& p
   if (!terminated || !parsed || parsed->type != FileType::Manifest)
     return corruption(path + ": does not name a manifest");
   return parsed->number;
+}
+
+void erasure_lines(std::string& out, const VersionState& state) {
+  std::size_t blanked = 0;
+  for (const auto& [number, file] : state.version->value_files) blanked += file.has_blanks ? 1 : 0;
+  add_fact(out, "value tables with overwritten items", blanked);
+  add_fact(out, "erased ranges that are pending", state.erasures.size());
+  for (std::size_t i = 0; i < state.erasures.size() && i < kShownRangesMax; ++i) {
+    const RangeDelete& each = state.erasures[i];
+    add_fact(out, "  erased",
+             shown_key(each.lower) + " to before " + shown_key(each.upper) + ", sequences below " +
+                 std::to_string(each.sequence));
+  }
+  if (state.erasures.size() > kShownRangesMax)
+    add_fact(out, "  and more", state.erasures.size() - kShownRangesMax);
 }
 
 }  // namespace edgecase::engine

@@ -21,4 +21,8 @@ ManifestLook look_at_manifest(FileSystem& file_system, const std::string& path, 
 // The name of the manifest in CURRENT, or Corruption, or NotFound.
 Result<std::uint64_t> read_current(FileSystem& file_system, const std::string& path);
 
+// Lines on ranges that were erased and whose bytes may still be somewhere, and on value files in
+// which items are overwritten.
+void erasure_lines(std::string& out, const VersionState& state);
+
 }  // namespace edgecase::engine

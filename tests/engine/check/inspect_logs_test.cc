@@ -153,5 +153,31 @@ TEST_CASE("inspect_store tells the whole at a glance and refuses what is no stor
         StatusCode::Unavailable);
 }
 
+TEST_CASE("a manifest and a whole store tell which erased ranges are pending") {
+  test::EngineFixture store;
+  REQUIRE(store.open().ok());
+  const NamespaceId id = store.make_namespace("plant");
+  REQUIRE(store.put(id, "k2", "v").ok());
+  WriteBatch batch;
+  batch.erase_range(id, "k1", "k3");
+  REQUIRE(store.engine->write(batch, Durability::Sync).ok());
+  store.executor.drop_all();
+  const auto words = [&] {
+    store.close();
+    const auto facts = inspect_store(store.disk, "/m/store", "/v/store");
+    REQUIRE(facts.ok());
+    REQUIRE(store.open().ok());
+    return *facts;
+  };
+  // Of what is in the log alone no manifest knows.
+  CHECK(has_line(words(), "erased ranges that are pending: 0"));
+  REQUIRE(store.engine->flush().ok());
+  const std::string pending = words();
+  CHECK(has_line(pending, "erased ranges that are pending: 1"));
+  CHECK(pending.find("6b31 to before ") != std::string::npos);
+  REQUIRE(store.engine->erase().ok());
+  CHECK(has_line(words(), "erased ranges that are pending: 0"));
+}
+
 }  // namespace
 }  // namespace edgecase::engine
