@@ -164,7 +164,7 @@ TEST_CASE("a manifest and a whole store tell which erased ranges are pending") {
   store.executor.drop_all();
   const auto words = [&] {
     store.close();
-    const auto facts = inspect_store(store.disk, "/m/store", "/v/store");
+    const auto facts = inspect_store(store.disk, directories("/m/store", "/v/store"));
     REQUIRE(facts.ok());
     REQUIRE(store.open().ok());
     return *facts;
