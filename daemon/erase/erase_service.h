@@ -7,8 +7,8 @@
 // remove the bytes, and completes certificates; it is called until it succeeds (erase_worker.h),
 // and after a restart again. Requests that wait share one drain().
 //
-// Records, in the engine's namespace `_erasures` (Placement::Metadata): 'K' -> the key of
-// pseudonyms; 'C' number (8, big-endian) -> a certificate; 'F' fences.h; 'J' erase_jobs.h.
+// Records, in the engine's namespace `_erasures` (Placement::Metadata): 'C' number (8, big-endian)
+// -> a certificate; 'F' fences.h; 'J' erase_jobs.h.
 //
 // Thread-safe. `erase_mutex_` has erasures begin one after another and is held while the engine
 // makes the batch durable; `drain_mutex_` while the engine removes bytes; `mutex_` guards what is
@@ -106,7 +106,6 @@ class EraseService {
 
   explicit EraseService(const Parts& parts) : parts_(parts) {}
   Status load();
-  Result<Bytes> pseudonym_key();
   Amount amount_of(const catalog::SeriesEntry& entry, TimeRange range);
   Status plan_fences(const EraseRequest& request, const EraseTarget& target, std::int64_t now_ns,
                      std::optional<std::int64_t> newest_ns, Plan& plan) const;

@@ -95,8 +95,7 @@ void add_detail(const std::string& text, audit::Record& record) {
 }
 
 // /api/v1/blob/NAMESPACE/DEVICE/SENSOR
-void describe_blob(const audit::Pseudonyms& pseudonyms, std::string_view path,
-                   audit::Record& record) {
+void describe_blob(const audit::RecordNames& names, std::string_view path, audit::Record& record) {
   path.remove_prefix(std::min(path.size(), std::string_view(routes::kBlob).size() + 1));
   const std::size_t first = path.find('/');
   const std::size_t second = first == std::string_view::npos ? first : path.find('/', first + 1);
@@ -104,7 +103,7 @@ void describe_blob(const audit::Pseudonyms& pseudonyms, std::string_view path,
   if (second == std::string_view::npos) return;
   const wire::Selector one{wire::escape_name(path.substr(first + 1, second - first - 1)),
                            wire::escape_name(path.substr(second + 1))};
-  pseudonyms.describe(record.namespace_name, one, record);
+  names.describe(record.namespace_name, one, record);
 }
 
 // What a parameter may hold, and how that stands in a record.
@@ -123,18 +122,18 @@ constexpr std::array kParameters = {
     ParameterRow{"from", Holds::Plain},       ParameterRow{"to", Holds::Plain},
     ParameterRow{"expires", Holds::Plain},    ParameterRow{"after", Holds::Plain}};
 
-void describe(const audit::Pseudonyms& pseudonyms, std::string_view wanted, const ParameterRow& row,
+void describe(const audit::RecordNames& names, std::string_view wanted, const ParameterRow& row,
               const std::string& text, audit::Record& record) {
   switch (row.holds) {
     case Holds::Namespace: record.namespace_name = text; return;
     case Holds::Selector: {
       const auto selector = wire::parse_selector(text);
-      if (selector.ok()) pseudonyms.describe(wanted, *selector, record);
+      if (selector.ok()) names.describe(wanted, *selector, record);
       return;
     }
-    case Holds::Device: return pseudonyms.describe(wanted, {wire::escape_name(text), "*"}, record);
+    case Holds::Device: return names.describe(wanted, {wire::escape_name(text), "*"}, record);
     case Holds::Personal:
-      return add_detail(std::string(row.name) + " " + pseudonyms.of_text(row.name, text), record);
+      return add_detail(std::string(row.name) + " " + names.of_text(row.name, text), record);
     case Holds::Plain:
       if (text.empty() || text.size() > kPlainMaxBytes) return;
       if (text.find_first_not_of(kPlain) != std::string::npos) return;
@@ -144,9 +143,9 @@ void describe(const audit::Pseudonyms& pseudonyms, std::string_view wanted, cons
 
 // Names become pseudonyms, what is no name stays; values, and parameters that are not known here,
 // are left out.
-void describe(const audit::Pseudonyms& pseudonyms, const Call& call, audit::Record& record) {
+void describe(const audit::RecordNames& names, const Call& call, audit::Record& record) {
   if (call.request.path.starts_with(routes::kBlob)) {
-    return describe_blob(pseudonyms, call.request.path, record);
+    return describe_blob(names, call.request.path, record);
   }
   const std::string wanted = namespace_parameter(call);
   record.namespace_name = wanted.empty() ? "*" : wanted;
@@ -154,7 +153,7 @@ void describe(const audit::Pseudonyms& pseudonyms, const Call& call, audit::Reco
   for (const auto& [name, text] : call.request.params) {
     for (const ParameterRow& row : kParameters) {
       if (row.name != name) continue;
-      describe(pseudonyms, wanted, row, text, record);
+      describe(names, wanted, row, text, record);
       is_filtered = is_filtered || row.holds == Holds::Personal;
     }
   }
@@ -164,7 +163,7 @@ void describe(const audit::Pseudonyms& pseudonyms, const Call& call, audit::Reco
 
 audit::Record record_of_call(audit::AuditLog& log, const Call& call, const Audited& what) {
   audit::Record record = audit::record_of(what.operation, call.principal());
-  describe(log.pseudonyms(), call, record);
+  describe(log.names(), call, record);
   return record;
 }
 

@@ -1,21 +1,16 @@
-#include "audit/pseudonyms.h"
+#include "audit/record_names.h"
 
 #include <algorithm>
-
-#include "auth/sha256.h"
+#include <utility>
 
 namespace edgecase::audit {
 namespace {
 
 constexpr char kMark = '~';
 
-std::uint64_t keyed(std::string_view key, std::string_view kind, std::string_view first,
-                    std::string_view second) {
-  std::string text(kind);
-  text.append(1, '\0').append(first).append(1, '\0').append(second);
-  const auth::Digest digest = auth::hmac_sha256(key, text);
+std::uint64_t first_64_bits(const auth::Pseudonym& pseudonym) {
   std::uint64_t number = 0;
-  for (int i = 0; i < 8; ++i) number = number << 8 | digest[static_cast<std::size_t>(i)];
+  for (std::size_t i = 0; i < 8; ++i) number = number << 8 | pseudonym[i];
   return number;
 }
 
@@ -25,23 +20,38 @@ bool holds_no_name(std::string_view glob) {
 
 }  // namespace
 
-std::uint64_t Pseudonyms::of_device(std::string_view namespace_name,
-                                    std::string_view device) const {
-  return keyed(key_, "device", namespace_name, device);
+std::uint64_t RecordNames::of(std::string_view kind, std::string_view namespace_name,
+                              std::string_view name) const {
+  std::string text(kind);
+  text.append(1, '\0').append(namespace_name).append(1, '\0').append(name);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = known_.find(text); known != known_.end()) return known->second;
+  }
+  const std::uint64_t made = first_64_bits(pseudonyms_.of_text(kind, namespace_name, name));
+  const std::lock_guard lock(mutex_);
+  if (known_.size() >= kRememberedMax) known_.clear();
+  known_.emplace(std::move(text), made);
+  return made;
 }
 
-std::string Pseudonyms::of_text(std::string_view kind, std::string_view text) const {
-  return kMark + pseudonym_text(keyed(key_, kind, "", text));
+std::uint64_t RecordNames::of_device(std::string_view namespace_name,
+                                     std::string_view device) const {
+  return of("device", namespace_name, device);
 }
 
-std::string Pseudonyms::part(std::string_view kind, std::string_view namespace_name,
-                             std::string_view glob) const {
+std::string RecordNames::of_text(std::string_view kind, std::string_view text) const {
+  return kMark + pseudonym_text(of(kind, "", text));
+}
+
+std::string RecordNames::part(std::string_view kind, std::string_view namespace_name,
+                              std::string_view glob) const {
   if (holds_no_name(glob)) return std::string(glob);
-  return kMark + pseudonym_text(keyed(key_, kind, namespace_name, glob));
+  return kMark + pseudonym_text(of(kind, namespace_name, glob));
 }
 
-void Pseudonyms::describe(std::string_view namespace_name, const wire::Selector& selector,
-                          Record& record) const {
+void RecordNames::describe(std::string_view namespace_name, const wire::Selector& selector,
+                           Record& record) const {
   const bool is_one = wire::is_literal(selector.device) && !namespace_name.empty();
   if (is_one) {
     const std::string name = wire::unescape_name(selector.device);
