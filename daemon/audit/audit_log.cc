@@ -92,9 +92,9 @@ std::uint64_t AuditLog::device_pseudonym(NamespaceId namespace_id, std::uint32_t
 }
 
 Result<Ticket> AuditLog::append(Record record) {
-  std::vector<Record> records;
-  records.push_back(std::move(record));
-  return append(std::move(records));
+  if (!is_on()) return Ticket();
+  Draft draft = draft_of(record);
+  return append_drafts({&draft, 1});
 }
 
 Result<Ticket> AuditLog::append(std::vector<Record> records) {
@@ -102,6 +102,10 @@ Result<Ticket> AuditLog::append(std::vector<Record> records) {
   std::vector<Draft> drafts;
   drafts.reserve(records.size());
   for (const Record& record : records) drafts.push_back(draft_of(record));
+  return append_drafts(drafts);
+}
+
+Result<Ticket> AuditLog::append_drafts(std::span<Draft> drafts) {
   std::unique_lock lock(mutex_);
   if (is_full() && !make_room(lock)) {
     if (mode() == Mode::Strict) return busy("the queue of the audit log is full");

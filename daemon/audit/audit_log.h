@@ -22,6 +22,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -155,6 +156,7 @@ class AuditLog final : public CommitCompanion {
   bool is_full() const;
   bool is_due() const;
   std::uint64_t last_sequence() const { return durable_.sequence + queue_.size(); }
+  Result<Ticket> append_drafts(std::span<Draft> drafts);
   void push(Draft draft);
   std::size_t take_waiting();
   void append_page(std::size_t begin, std::size_t end, WriteBatch& batch);

@@ -82,7 +82,8 @@ bool concerns(const Record& record, std::uint64_t pseudonym, std::string_view na
   if (record.namespace_name != namespace_name && record.namespace_name != "*") return false;
   const std::string_view glob =
       std::string_view(record.selector).substr(0, record.selector.find('/'));
-  return glob.starts_with(kMark) || wire::glob_matches(glob, device);
+  // Without a selector it was asked by owner or label.
+  return glob.empty() || glob.starts_with(kMark) || wire::glob_matches(glob, device);
 }
 
 }  // namespace edgecase::audit

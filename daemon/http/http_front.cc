@@ -405,22 +405,75 @@ void Front::work() {
 }
 
 void Front::serve(Connection& connection) {
+  if (std::exchange(connection.answered, false)) return finish(connection);
   bool complete = false;
+  HeldAnswer held{&connection, {}, {}};
   {
     ReceivedRequest request = connection.reader.take();
     try {
-      complete = answer(connection, request);
+      complete = answer(connection, request, held.settle);
     } catch (const std::exception&) {
       complete = false;  // out of memory outside the router: the client sees a cut connection
     }
+    if (held.settle) held.target = std::move(request.head.target);
   }
-  net::Channel& channel = *connection.channel;
   if (!complete) {
     // A reset, so that no client takes half an answer for a whole one.
     const linger reset{1, 0};
-    setsockopt(channel.descriptor(), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    setsockopt(connection.channel->descriptor(), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     return await(connection, Stage::Cut);
   }
+  if (held.settle) return hold(std::move(held));
+  finish(connection);
+}
+
+// Has the answer wait. Where no worker settles what is held, this one does, until nothing is.
+void Front::hold(HeldAnswer answer) {
+  std::vector<HeldAnswer> group;
+  {
+    const std::lock_guard lock(held_mutex_);
+    held_.push_back(std::move(answer));
+    if (std::exchange(settling_, true)) return;
+    group.swap(held_);
+  }
+  while (true) {
+    settle_all(group);
+    std::vector<HeldAnswer> next;
+    {
+      const std::lock_guard lock(held_mutex_);
+      next.swap(held_);
+      settling_ = !next.empty();
+    }
+    if (next.empty()) break;
+    // The next sync begins now; the others send what this one made durable.
+    {
+      const std::lock_guard lock(mutex_);
+      for (const HeldAnswer& each : group) {
+        each.connection->answered = true;
+        queue_.push_front(each.connection);
+      }
+    }
+    queued_.notify_all();
+    group = std::move(next);
+  }
+  for (const HeldAnswer& each : group) finish(*each.connection);
+}
+
+void Front::settle_all(std::vector<HeldAnswer>& group) {
+  // The newest first: the others have nothing left to wait for.
+  for (auto each = group.rbegin(); each != group.rend(); ++each) {
+    const Status settled = each->settle();
+    if (settled.ok()) continue;
+    Connection& connection = *each->connection;
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    connection.output = refusal_text(each->target, {503, settled});
+    connection.close_after_output = true;
+  }
+}
+
+// Sends the answer, and goes on with the connection.
+void Front::finish(Connection& connection) {
+  net::Channel& channel = *connection.channel;
   switch (send_output(channel, connection.output)) {
     case net::Outcome::Closed:
     case net::Outcome::Failed: return await(connection, Stage::Cut);
@@ -443,7 +496,8 @@ void Front::serve(Connection& connection) {
 }
 
 // False: cut the connection.
-bool Front::answer(Connection& connection, ReceivedRequest& request) {
+bool Front::answer(Connection& connection, ReceivedRequest& request,
+                   std::function<Status()>& settle) {
   connection.close_after_output = !request.head.keep_alive || stopping_;
   if (request.head.coding != ContentCoding::Identity) {
     std::string decoded;
@@ -468,7 +522,11 @@ bool Front::answer(Connection& connection, ReceivedRequest& request) {
                     net::BudgetShare(long_answers_),
                     !connection.close_after_output,
                     {}};
-  return router_.answer(exchange);
+  // Of what is held nothing may be sent: head and body must fit into what is kept.
+  if (connection.output.empty()) exchange.held_max_bytes = kOutputKeptBytes / 2;
+  const bool complete = router_.answer(exchange);
+  settle = std::move(exchange.settle);
+  return complete;
 }
 
 }  // namespace edgecase::http
