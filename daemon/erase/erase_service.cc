@@ -176,10 +176,14 @@ void EraseService::give_way(WriteBatch& batch) {
 }
 
 Result<Certificate> EraseService::erase(const auth::Principal& principal,
-                                        const EraseRequest& request) {
+                                        const EraseRequest& request, Everything everything) {
   const std::int64_t asked_ns = parts_.clock.wall_ns();
   // Counting takes long and is done while readings go on coming.
   EC_ASSIGN_OR_RETURN(const ErasePreview counted, preview(principal, request));
+  if (counted.is_everything && everything == Everything::Refused) {
+    return invalid_argument("this would erase all " + std::to_string(counted.series) +
+                            " series there are; if that is meant, say yes=true");
+  }
   const std::lock_guard erasing(erase_mutex_);
   {
     const std::lock_guard lock(mutex_);

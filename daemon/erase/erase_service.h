@@ -60,6 +60,9 @@ struct ErasePreview {
   std::vector<Series> matched;
 };
 
+// Whether a glob may take everything there is.
+enum class Everything : unsigned char { Refused, Allowed };
+
 class EraseService {
  public:
   struct Parts {
@@ -76,9 +79,11 @@ class EraseService {
   // What erase() would take. Errors as of resolve_target().
   Result<ErasePreview> preview(const auth::Principal& principal, const EraseRequest& request);
   // The pending certificate, durable; nothing of what it is about can be read any more. Errors: as
-  // of resolve_target(); Busy (kPendingMax, kRangesPerFenceMax); the engine's: then nothing has
+  // of resolve_target(); InvalidArgument (everything there is, by a glob, unless that is allowed);
+  // Busy (kPendingMax, kRangesPerFenceMax); the engine's: then nothing has
   // changed, unless it is of the metadata drive (IoError, OutOfSpace), when it may have.
-  Result<Certificate> erase(const auth::Principal& principal, const EraseRequest& request);
+  Result<Certificate> erase(const auth::Principal& principal, const EraseRequest& request,
+                            Everything everything = Everything::Allowed);
 
   // Has the engine remove the bytes of what is pending. Errors: the engine's; it stays pending.
   Status drain();
