@@ -1,6 +1,8 @@
 #include "bench/audit_cost.h"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <map>
 
 #include "bench/daemon_process.h"
@@ -17,6 +19,7 @@ constexpr std::array kModes = {"off", "batched", "strict"};
 constexpr std::uint64_t kUsualRequests = 200'000;  // at most; kSeconds ends a run
 constexpr std::uint64_t kSmokeRequests = 50;
 constexpr double kSeconds = 2;
+constexpr std::size_t kReadingsRead = 2'000;
 constexpr const char* kDatabase = "bench";
 
 class AuditCost {
@@ -56,6 +59,8 @@ class AuditCost {
           const double rate = median(rates_[name]);
           report_.more.emplace_back(name + "_per_second", rate);
           if (mode != kModes[0]) report_.more.emplace_back(name + "_ratio", rate / off);
+          // Of the daemon: what else the machine does changes it less than the rate.
+          report_.more.emplace_back(name + "_cpu_us", median(cpu_us_[name]));
         }
       }
     }
@@ -77,14 +82,17 @@ class AuditCost {
     EC_ASSIGN_OR_RETURN(const auto daemon, DaemonProcess::create(wanted));
     EC_TRY(daemon->start());
     EC_TRY(create_database(daemon->endpoint(), kDatabase));
-    const double seconds = options_.seconds > 0 ? options_.seconds : kSeconds;
+    // Every mode reads the same: few readings, which no flush has reached yet.
+    const std::vector<std::string> first(
+        writes_.begin(),
+        writes_.begin() + static_cast<std::ptrdiff_t>(std::min(writes_.size(), kReadingsRead)));
+    EC_TRY(send_all(daemon->endpoint(), first, clients_.back(), 0).status());
+    for (const std::uint32_t clients : clients_) {
+      EC_TRY(load(*daemon, name_of("read", mode, clients), reads_, clients).status());
+    }
     for (const std::uint32_t clients : clients_) {
       EC_ASSIGN_OR_RETURN(const LoadResult stored,
-                          send_all(daemon->endpoint(), writes_, clients, seconds));
-      note(name_of("ingest", mode, clients), stored);
-      EC_ASSIGN_OR_RETURN(const LoadResult read,
-                          send_all(daemon->endpoint(), reads_, clients, seconds));
-      note(name_of("read", mode, clients), read);
+                          load(*daemon, name_of("ingest", mode, clients), writes_, clients));
       if (mode != kModes.back() || clients != clients_.back()) continue;
       report_.num = stored.requests;
       report_.seconds = stored.seconds;
@@ -95,14 +103,22 @@ class AuditCost {
     return ok();
   }
 
-  void note(const std::string& name, const LoadResult& load) {
-    rates_[name].push_back(static_cast<double>(load.requests) / load.seconds);
+  Result<LoadResult> load(const DaemonProcess& daemon, const std::string& name,
+                          const std::vector<std::string>& requests, std::uint32_t clients) {
+    const double seconds = options_.seconds > 0 ? options_.seconds : kSeconds;
+    const std::uint64_t cpu_before_ns = usage_of(daemon.id()).cpu_ns;
+    EC_ASSIGN_OR_RETURN(LoadResult load, send_all(daemon.endpoint(), requests, clients, seconds));
+    const auto done = static_cast<double>(load.requests);
+    rates_[name].push_back(done / load.seconds);
+    const std::uint64_t cpu_ns = usage_of(daemon.id()).cpu_ns - cpu_before_ns;
+    cpu_us_[name].push_back(static_cast<double>(cpu_ns) / 1'000 / done);
+    return load;
   }
 
   const BenchOptions options_;
   std::vector<std::string> writes_, reads_;
   std::vector<std::uint32_t> clients_;
-  std::map<std::string, std::vector<double>> rates_;
+  std::map<std::string, std::vector<double>> rates_, cpu_us_;
   Report report_;
 };
 

@@ -88,7 +88,8 @@ class RecordTable {
     if (const std::size_t slash = selector.find('/'); slash != std::string::npos) {
       text += selector.substr(slash);
     }
-    if (devices->size() > 1) text += " and " + std::to_string(devices->size() - 1) + " more";
+    const std::uint64_t more = devices->size() - 1 + count_field(record, "more_devices");
+    if (more > 0) text += " and " + std::to_string(more) + " more";
     return text;
   }
 

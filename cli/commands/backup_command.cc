@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "commands/commands.h"
+#include "commands/subcommand.h"
 #include "help_text.h"
 
 namespace edgecase::cli {
@@ -11,12 +12,11 @@ namespace {
 
 void add(CLI::App& app, Action& action, const char* name, const char* purpose,
          const char* directory, const char* example, int (*run)(const BackupRequest&)) {
-  auto request = std::make_shared<BackupRequest>();
-  CLI::App* command = app.add_subcommand(name, purpose);
-  command->add_option("directory", request->directory, directory)->type_name("DIR")->required();
-  add_connection_options(*command, request->connection);
-  command->footer(help_footer({example}));
-  command->callback([request, run, &action] { action = [request, run] { return run(*request); }; });
+  const auto request = std::make_shared<BackupRequest>();
+  add_subcommand(app, action, name, purpose, example, request, run)
+      ->add_option("directory", request->directory, directory)
+      ->type_name("DIR")
+      ->required();
 }
 
 }  // namespace

@@ -45,9 +45,6 @@ int run_check(const SettingArguments& arguments) {
   if (!configuration.ok()) return report_configuration(configuration.status());
   const Status rules = app::check_parts(*configuration);
   if (!rules.ok()) return report_configuration(rules);
-  for (const std::string& note : configuration->idle) {
-    std::fprintf(stderr, "note: %s\n", note.c_str());
-  }
   const std::string what = configuration->file.empty()
                                ? "there is no " + sources.file + ", the defaults are used"
                                : configuration->file + " is right";

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "commands/commands.h"
+#include "commands/subcommand.h"
 #include "daemon_client.h"
 #include "help_text.h"
 #include "json_text.h"
@@ -90,14 +91,10 @@ int run_set(const DeviceArguments& arguments) {
 CLI::App* add(CLI::App& parent, Action& action, const char* name, const char* purpose,
               const char* example, const std::shared_ptr<DeviceArguments>& arguments,
               int (*run)(const DeviceArguments&)) {
-  CLI::App* command = parent.add_subcommand(name, purpose);
+  CLI::App* command = add_subcommand(parent, action, name, purpose, example, arguments, run);
   command->add_option("device", arguments->device, "Its name")->required();
   command->add_flag("--json", arguments->json, "One JSON document");
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::NotAllowed);
-  add_connection_options(*command, arguments->connection);
-  command->footer(help_footer({example}));
-  command->callback(
-      [arguments, run, &action] { action = [arguments, run] { return run(*arguments); }; });
   return command;
 }
 

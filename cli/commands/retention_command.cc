@@ -4,6 +4,7 @@
 #include <string>
 
 #include "commands/commands.h"
+#include "commands/subcommand.h"
 #include "daemon_client.h"
 #include "help_text.h"
 #include "json_text.h"
@@ -151,16 +152,11 @@ int run_preview(const RetentionArguments& arguments) {
   return finish_stdout();
 }
 
-using Run = int (*)(const RetentionArguments&);
-
 CLI::App* add(CLI::App& parent, Action& action, const char* name, const char* purpose,
-              const char* example, const std::shared_ptr<RetentionArguments>& arguments, Run run) {
-  CLI::App* command = parent.add_subcommand(name, purpose);
+              const char* example, const std::shared_ptr<RetentionArguments>& arguments,
+              int (*run)(const RetentionArguments&)) {
+  CLI::App* command = add_subcommand(parent, action, name, purpose, example, arguments, run);
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
-  add_connection_options(*command, arguments->connection);
-  command->footer(help_footer({example}));
-  command->callback(
-      [arguments, run, &action] { action = [arguments, run] { return run(*arguments); }; });
   return command;
 }
 

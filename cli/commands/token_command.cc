@@ -4,6 +4,7 @@
 #include <string>
 
 #include "commands/commands.h"
+#include "commands/subcommand.h"
 #include "daemon_client.h"
 #include "help_text.h"
 #include "json_text.h"
@@ -100,17 +101,6 @@ int run_revoke(const TokenArguments& arguments) {
   return body.ok() ? 0 : report_failure(body.status());
 }
 
-CLI::App* add(CLI::App& parent, Action& action, const char* name, const char* purpose,
-              const char* example, const std::shared_ptr<TokenArguments>& arguments,
-              int (*run)(const TokenArguments&)) {
-  CLI::App* command = parent.add_subcommand(name, purpose);
-  add_connection_options(*command, arguments->connection);
-  command->footer(help_footer({example}));
-  command->callback(
-      [arguments, run, &action] { action = [arguments, run] { return run(*arguments); }; });
-  return command;
-}
-
 }  // namespace
 
 void add_token_command(CLI::App& app, Action& action) {
@@ -120,9 +110,9 @@ void add_token_command(CLI::App& app, Action& action) {
   command->footer(help_footer({"edgecase token create --write 'kitchen/*' --expires 365d"}));
 
   const auto made = std::make_shared<TokenArguments>();
-  CLI::App* create = add(*command, action, "create", "Make a token and print it, this once",
-                         "edgecase token create --read '*/*' --write 'kitchen/*' --expires 365d",
-                         made, run_create);
+  CLI::App* create = add_subcommand(
+      *command, action, "create", "Make a token and print it, this once",
+      "edgecase token create --read '*/*' --write 'kitchen/*' --expires 365d", made, run_create);
   create->add_option("--read", made->read, "Selector of what it may read")->type_name("SELECTOR");
   create->add_option("--write", made->write, "Of what it may write")->type_name("SELECTOR");
   create->add_option("--export", made->export_all, "Of what it may export")->type_name("SELECTOR");
@@ -135,13 +125,15 @@ void add_token_command(CLI::App& app, Action& action) {
   create->add_flag("--json", made->json, "One JSON document");
 
   const auto listed = std::make_shared<TokenArguments>();
-  add(*command, action, "list", "List tokens: what each may do, until when, when it was last used",
-      "edgecase token list", listed, run_list)
+  add_subcommand(*command, action, "list",
+                 "List tokens: what each may do, until when, when it was last used",
+                 "edgecase token list", listed, run_list)
       ->add_flag("--json", listed->json, "One JSON document");
 
   const auto revoked = std::make_shared<TokenArguments>();
-  CLI::App* revoke = add(*command, action, "revoke", "End a token at once, or after a while",
-                         "edgecase token revoke 1a2b3c4d5e", revoked, run_revoke);
+  CLI::App* revoke =
+      add_subcommand(*command, action, "revoke", "End a token at once, or after a while",
+                     "edgecase token revoke 1a2b3c4d5e", revoked, run_revoke);
   revoke->add_option("id", revoked->id, "As in `token list`")->required();
   revoke
       ->add_option("--after", revoked->after,

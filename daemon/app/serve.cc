@@ -95,7 +95,6 @@ int serve(const config::Configuration& configuration) {
   logger.info("start", "edgecase " + std::string(wire::version()) + ", " +
                            (configuration.file.empty() ? "without a configuration file"
                                                        : configuration.file));
-  for (const std::string& idle : configuration.idle) logger.warning("config", idle);
 
   Result<std::unique_ptr<Daemon>> daemon = Daemon::start(configuration, logger, metrics);
   if (!daemon.ok()) return report_start(logger, daemon.status());

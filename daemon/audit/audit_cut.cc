@@ -27,7 +27,7 @@ void AuditLog::cut() {
   if (!status.ok()) report("cut", status);
 }
 
-// The last record always stays.
+// Whole pages; the last one always stays.
 Result<Mark> AuditLog::find_cut(const Mark& anchor, std::uint64_t last, std::int64_t keep_from_ns,
                                 std::uint64_t excess_bytes) {
   Mark to = anchor;
@@ -36,15 +36,15 @@ Result<Mark> AuditLog::find_cut(const Mark& anchor, std::uint64_t last, std::int
   const std::uint64_t end = std::min(last, anchor.sequence + kCutRecordsMax);
   EC_ASSIGN_OR_RETURN(
       const auto at,
-      parts_.engine.scan(records_, {record_key(anchor.sequence), record_key(end)}, once));
+      parts_.engine.scan(records_, {page_key(anchor.sequence), page_key(end)}, once));
   for (; at->valid(); at->next()) {
     const Bytes value(at->value());
     EC_TRY(at->status());
-    EC_ASSIGN_OR_RETURN(const Record record, decode_record(sequence_of(at->key()), value));
+    EC_ASSIGN_OR_RETURN(const PageHead page, decode_page_head(sequence_of(at->key()), value));
     const bool too_many = to.bytes - anchor.bytes < excess_bytes;
-    if (record.time_ns >= keep_from_ns && !too_many) break;
-    to.sequence = record.sequence + 1;
-    to.hash = record.hash;
+    if (page.last_ns >= keep_from_ns && !too_many) break;
+    to.sequence = page.last + 1;
+    to.hash = page.hash;
     to.bytes += value.size();
   }
   EC_TRY(at->status());
@@ -60,7 +60,7 @@ Status AuditLog::cut_to(const Mark& from, const Mark& to) {
   EC_ASSIGN_OR_RETURN(const Ticket ticket, append(std::move(record)));
   EC_TRY(write_until(ticket.last));
   WriteBatch batch;
-  batch.remove_range(records_, record_key(from.sequence), record_key(to.sequence));
+  batch.remove_range(records_, page_key(from.sequence), page_key(to.sequence));
   batch.remove_range(records_, step_key(from.sequence), step_key(to.sequence));
   batch.put(records_, kAnchorKey, encode_mark(to));
   EC_TRY(parts_.engine.write(batch, Durability::Sync));

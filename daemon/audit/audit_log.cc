@@ -84,7 +84,7 @@ std::uint64_t AuditLog::device_pseudonym(NamespaceId namespace_id, std::uint32_t
       return known->second;
     }
   }
-  const std::uint64_t pseudonym = pseudonyms_->of_device(namespace_name, device);
+  const std::uint64_t pseudonym = names_->of_device(namespace_name, device);
   const std::lock_guard lock(pseudonyms_mutex_);
   if (known_pseudonyms_.size() >= kPseudonymsMax) known_pseudonyms_.clear();
   known_pseudonyms_.emplace(key, pseudonym);
@@ -92,25 +92,32 @@ std::uint64_t AuditLog::device_pseudonym(NamespaceId namespace_id, std::uint32_t
 }
 
 Result<Ticket> AuditLog::append(Record record) {
-  std::vector<Record> records;
-  records.push_back(std::move(record));
-  return append(std::move(records));
+  if (!is_on()) return Ticket();
+  Draft draft = draft_of(record);
+  return append_drafts({&draft, 1});
 }
 
 Result<Ticket> AuditLog::append(std::vector<Record> records) {
   if (!is_on() || records.empty()) return Ticket();
+  std::vector<Draft> drafts;
+  drafts.reserve(records.size());
+  for (const Record& record : records) drafts.push_back(draft_of(record));
+  return append_drafts(drafts);
+}
+
+Result<Ticket> AuditLog::append_drafts(std::span<Draft> drafts) {
   std::unique_lock lock(mutex_);
   if (is_full() && !make_room(lock)) {
     if (mode() == Mode::Strict) return busy("the queue of the audit log is full");
-    lost_ += records.size();
+    lost_ += drafts.size();
     return Ticket();
   }
-  for (Record& record : records) push(record);
-  if (is_due()) {
+  for (Draft& draft : drafts) push(std::move(draft));
+  if (is_due() && !due_) {
     due_ = true;
     changed_.notify_all();
   }
-  return Ticket{last_sequence(), records.size()};
+  return Ticket{last_sequence(), drafts.size()};
 }
 
 void AuditLog::amend(Ticket ticket, Record record, const Status& failure) {
@@ -121,7 +128,7 @@ void AuditLog::amend(Ticket ticket, Record record, const Status& failure) {
     const std::uint64_t first = ticket.last - ticket.count + 1;
     if (first > durable_.sequence + in_flight_) {
       for (std::uint64_t i = 0; i < ticket.count; ++i) {
-        set_outcome(queue_[first + i - durable_.sequence - 1].body, outcome);
+        queue_[first + i - durable_.sequence - 1].draft.outcome = outcome;
       }
       return;
     }
@@ -155,7 +162,7 @@ void AuditLog::note_denied(std::string_view operation, const auth::Principal& pr
   Record record = record_of(operation, principal);
   record.outcome = Outcome::Denied;
   record.namespace_name = namespace_name;
-  if (!device.empty()) record.targets = {{pseudonyms_->of_device(namespace_name, device), 1}};
+  if (!device.empty()) record.targets = {{names_->of_device(namespace_name, device), 1}};
   // A full queue is counted: as lost, or in strict mode by refusing everything else.
   static_cast<void>(append(std::move(record)).ok());
 }
@@ -198,14 +205,17 @@ bool AuditLog::make_room(std::unique_lock<std::mutex>& lock) {
                            [this] { return !is_full(); });
 }
 
-void AuditLog::push(Record& record) {
-  record.time_ns = parts_.clock.wall_ns();
-  record.trust = parts_.clock.trust();
-  Waiting& waiting = queue_.emplace_back();
-  waiting.body = encode_body(record);
-  waiting.went_back = record.time_ns < last_time_ns_ - kClockStepNs;
-  last_time_ns_ = waiting.went_back ? record.time_ns : std::max(last_time_ns_, record.time_ns);
-  queue_bytes_ += waiting.body.size();
+void AuditLog::push(Draft draft) {
+  draft.time_ns = parts_.clock.wall_ns();
+  if (draft.time_ns < trust_at_ns_ || draft.time_ns - trust_at_ns_ >= kTrustNs) {
+    trust_at_ns_ = draft.time_ns;
+    trust_ = parts_.clock.trust();
+  }
+  draft.trust = trust_;
+  const bool went_back = draft.time_ns < last_time_ns_ - kClockStepNs;
+  last_time_ns_ = went_back ? draft.time_ns : std::max(last_time_ns_, draft.time_ns);
+  queue_bytes_ += draft.memory_bytes();
+  queue_.push_back({std::move(draft), went_back});
   ++appended_;
 }
 
@@ -237,23 +247,50 @@ Status AuditLog::write_until(std::uint64_t sequence) {
   return ok();
 }
 
-void AuditLog::add_to(WriteBatch& batch) {
+// How many of the queue the commit takes along.
+std::size_t AuditLog::take_waiting() {
   const std::lock_guard lock(mutex_);
-  if (queue_.empty() || (mode() == Mode::Batched && !due_)) return;
+  taken_.clear();
+  if (queue_.empty() || (mode() == Mode::Batched && !due_)) return 0;
   due_ = false;
   in_flight_head_ = durable_;
+  std::size_t bytes = 0;
   for (const Waiting& waiting : queue_) {
-    if (batch.size_bytes() > kCommitBytesMax) break;
-    const std::uint64_t sequence = ++in_flight_head_.sequence;
-    in_flight_head_.hash = chain_hash(in_flight_head_.hash, sequence, waiting.body);
-    const Bytes value = record_value(in_flight_head_.hash, waiting.body);
-    batch.put(records_, record_key(sequence), value);
-    if (waiting.went_back) batch.put(records_, step_key(sequence), {});
-    in_flight_head_.bytes += value.size();
-    ++in_flight_;
+    if (bytes > kCommitBytesMax) break;
+    bytes += waiting.draft.memory_bytes();
+    taken_.push_back(&waiting);
   }
-  in_flight_has_head_ = in_flight_head_.sequence >= head_written_ + kHeadSpacing;
+  in_flight_ = taken_.size();
+  return in_flight_;
+}
+
+// What is in flight stays as and where it is until committed(): no lock is needed to read it.
+void AuditLog::add_to(WriteBatch& batch) {
+  const std::size_t taken = take_waiting();
+  for (std::size_t begin = 0; begin < taken;) {
+    std::size_t bytes = 0, end = begin;
+    do {
+      bytes += taken_[end++]->draft.memory_bytes();
+    } while (end < taken && end - begin < kPageRecordsMax && bytes < kPageBytesMax &&
+             !taken_[end]->went_back);
+    append_page(begin, end, batch);
+    begin = end;
+  }
+  in_flight_has_head_ = taken > 0 && in_flight_head_.sequence >= head_written_ + kHeadSpacing;
   if (in_flight_has_head_) batch.put(records_, kHeadKey, encode_mark(in_flight_head_));
+}
+
+void AuditLog::append_page(std::size_t begin, std::size_t end, WriteBatch& batch) {
+  std::vector<const Draft*> drafts;
+  drafts.reserve(end - begin);
+  for (std::size_t i = begin; i < end; ++i) drafts.push_back(&taken_[i]->draft);
+  if (taken_[begin]->went_back) batch.put(records_, step_key(in_flight_head_.sequence + 1), {});
+  in_flight_head_.sequence += end - begin;
+  const Bytes body = encode_page(drafts);
+  in_flight_head_.hash = chain_hash(in_flight_head_.hash, in_flight_head_.sequence, body);
+  const Bytes value = page_value(in_flight_head_.hash, body);
+  batch.put(records_, page_key(in_flight_head_.sequence), value);
+  in_flight_head_.bytes += value.size();
 }
 
 void AuditLog::committed(const Status& status) {
@@ -265,7 +302,7 @@ void AuditLog::committed(const Status& status) {
     return;
   }
   for (std::size_t i = 0; i < taken; ++i) {
-    queue_bytes_ -= queue_.front().body.size();
+    queue_bytes_ -= queue_.front().draft.memory_bytes();
     queue_.pop_front();
   }
   durable_ = in_flight_head_;
@@ -313,13 +350,13 @@ void AuditLog::note_unrecorded() {
     Record record = own_record("login.throttled", "");
     record.outcome = Outcome::Denied;
     record.count = std::exchange(throttled_, 0);
-    push(record);
+    push(draft_of(record));
   }
   if (lost_ > lost_told_) {
     Record record = own_record("audit.lost", "records that found the queue full");
     record.outcome = Outcome::Failed;
     record.count = lost_ - std::exchange(lost_told_, lost_);
-    push(record);
+    push(draft_of(record));
   }
 }
 

@@ -1,5 +1,5 @@
 // The audit log: who did what to which data, when, and what became of it. Records form a chain of
-// SHA-256 in the engine's namespace `_audit` (record.h); what is in one: daemon/README.md.
+// SHA-256, by pages, in the engine's namespace `_audit` (page.h); what is in one: daemon/README.md.
 //
 //   Result<Ticket> ticket = log.append(record);   // before the write that it describes
 //   Status status = engine.write(batch, Durability::Sync);
@@ -22,13 +22,15 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
-#include "audit/pseudonyms.h"
+#include "audit/page.h"
 #include "audit/record.h"
+#include "audit/record_names.h"
 #include "auth/authorize.h"
 #include "edgecase/commit_companion.h"
 #include "edgecase/engine.h"
@@ -76,6 +78,7 @@ class AuditLog final : public CommitCompanion {
   static constexpr std::int64_t kCutSpacingNs = 60'000'000'000;  // between two looks
   static constexpr std::uint64_t kCutRecordsMax = 65'536;        // at once
   static constexpr std::int64_t kClockStepNs = 1'000'000'000;    // a smaller one is no event
+  static constexpr std::int64_t kTrustNs = 100'000'000;          // asked of the clock so often
   static constexpr std::size_t kPseudonymsMax = 65'536;          // remembered
 
   // Reads where the log ends. What does not fit the checkpoints is logged, and recorded. Errors:
@@ -89,8 +92,8 @@ class AuditLog final : public CommitCompanion {
 
   Mode mode() const { return options_.mode; }
   bool is_on() const { return options_.mode != Mode::Off; }
-  const Pseudonyms& pseudonyms() const { return *pseudonyms_; }
-  // The same as pseudonyms().of_device(), remembered by the numbers that the catalog gives.
+  const RecordNames& names() const { return *names_; }
+  // The same as names().of_device(), remembered by the numbers that the catalog gives.
   std::uint64_t device_pseudonym(NamespaceId namespace_id, std::uint32_t device_id,
                                  std::string_view namespace_name, std::string_view device);
 
@@ -140,13 +143,12 @@ class AuditLog final : public CommitCompanion {
 
  private:
   struct Waiting {
-    Bytes body;
+    Draft draft;
     bool went_back = false;  // the clock
   };
 
   AuditLog(const AuditOptions& options, const AuditParts& parts);
   Status load();
-  Status load_key();
   Status load_end();
   void compare_heads(const std::optional<Mark>& head);
   void distrust(const std::string& what);
@@ -154,7 +156,10 @@ class AuditLog final : public CommitCompanion {
   bool is_full() const;
   bool is_due() const;
   std::uint64_t last_sequence() const { return durable_.sequence + queue_.size(); }
-  void push(Record& record);
+  Result<Ticket> append_drafts(std::span<Draft> drafts);
+  void push(Draft draft);
+  std::size_t take_waiting();
+  void append_page(std::size_t begin, std::size_t end, WriteBatch& batch);
   Status write_until(std::uint64_t sequence);
   void run();
   void watch_clock();
@@ -172,7 +177,7 @@ class AuditLog final : public CommitCompanion {
   const AuditOptions options_;
   const AuditParts parts_;
   NamespaceId records_ = 0;
-  std::unique_ptr<const Pseudonyms> pseudonyms_;
+  std::unique_ptr<const RecordNames> names_;
 
   std::mutex pseudonyms_mutex_;
   std::unordered_map<std::uint64_t, std::uint64_t> known_pseudonyms_;
@@ -181,17 +186,21 @@ class AuditLog final : public CommitCompanion {
   std::condition_variable changed_;
   std::deque<Waiting> queue_;  // sequences begin at durable_.sequence + 1
   std::size_t queue_bytes_ = 0;
-  std::size_t in_flight_ = 0;  // the first of the queue: with a commit
+  std::size_t in_flight_ = 0;  // the first of the queue: with a commit, and not changed
   Mark in_flight_head_;
   bool in_flight_has_head_ = false;
   Mark durable_;
   Mark anchor_;  // sequence: the first one kept; hash: of the one before
   std::uint64_t head_written_ = 0;
   std::int64_t last_time_ns_ = 0;
+  std::int64_t trust_at_ns_ = INT64_MAX;  // when trust_ was asked for
+  ClockTrust trust_ = ClockTrust::Untrusted;
   bool due_ = false;  // batched: the next commit takes the queue along
   bool stopping_ = false;
   std::uint64_t appended_ = 0, failures_ = 0, lost_ = 0, lost_told_ = 0, throttled_ = 0;
   Status failure_, head_failure_;
+
+  std::vector<const Waiting*> taken_;  // whose commit it is
 
   // The thread's (or tick()'s).
   std::int64_t clock_offset_ns_ = 0;

@@ -5,8 +5,6 @@
 namespace edgecase::audit {
 namespace {
 
-constexpr int kKeyWords = 4;  // of 8 bytes
-
 Result<std::optional<Mark>> read_mark(Engine& engine, NamespaceId records, ByteView key) {
   const auto value = engine.get(records, key, {});
   if (value.status().code() == StatusCode::NotFound) return std::optional<Mark>();
@@ -28,32 +26,15 @@ Status AuditLog::load() {
   } else {
     return found.status();
   }
-  EC_TRY(load_key());
+  EC_ASSIGN_OR_RETURN(auth::Pseudonyms pseudonyms,
+                      auth::Pseudonyms::load(parts_.engine, parts_.random));
+  names_ = std::make_unique<const RecordNames>(std::move(pseudonyms));
   EC_TRY(load_end());
   if (!is_on()) return ok();
   EC_ASSIGN_OR_RETURN(const auto head, read_mark(parts_.engine, records_, kHeadKey));
   if (head) head_written_ = head->sequence;
   compare_heads(head);
   write_head(HeadFile::Now);
-  return ok();
-}
-
-Status AuditLog::load_key() {
-  auto key = parts_.engine.get(records_, kSecretKey, {});
-  if (key.status().code() == StatusCode::NotFound) {
-    Bytes fresh;
-    for (int i = 0; i < kKeyWords; ++i) {
-      const std::uint64_t word = parts_.random.next();
-      for (int shift = 0; shift < 64; shift += 8) fresh.push_back(static_cast<char>(word >> shift));
-    }
-    WriteBatch batch;
-    batch.put(records_, kSecretKey, fresh);
-    EC_TRY(parts_.engine.write(batch, Durability::Sync));
-    key = fresh;
-  }
-  if (!key.ok()) return key.status();
-  if (key->size() != kKeyWords * 8) return corruption("the key of the audit log has a wrong size");
-  pseudonyms_ = std::make_unique<const Pseudonyms>(std::move(key).value());
   return ok();
 }
 
@@ -70,18 +51,18 @@ Status AuditLog::load_end() {
   newest_first.direction = Direction::Reverse;
   EC_ASSIGN_OR_RETURN(
       const auto last,
-      parts_.engine.scan(records_, {record_key(0), record_key(UINT64_MAX)}, newest_first));
+      parts_.engine.scan(records_, {page_key(0), page_key(UINT64_MAX)}, newest_first));
   EC_TRY(last->status());
   if (!last->valid()) return ok();
   const std::uint64_t sequence = sequence_of(last->key());
   const Bytes value(last->value());
   EC_TRY(last->status());
-  // A damaged record is for verify to tell; the chain goes on behind what is there.
+  // A damaged page is for verify to tell; the chain goes on behind what is there.
   durable_.sequence = sequence;
-  const auto record = decode_record(sequence, value);
-  if (record.ok()) {
-    durable_.hash = record->hash;
-    last_time_ns_ = record->time_ns;
+  const auto page = decode_page_head(sequence, value);
+  if (page.ok()) {
+    durable_.hash = page->hash;
+    last_time_ns_ = page->last_ns;
   } else {
     durable_.hash = auth::sha256(value);
   }
@@ -92,10 +73,10 @@ Status AuditLog::load_end() {
 void AuditLog::compare_heads(const std::optional<Mark>& head) {
   const auto differs = [this](const Mark& mark) {
     if (mark.sequence == 0 || mark.sequence < anchor_.sequence) return false;
-    const auto value = parts_.engine.get(records_, record_key(mark.sequence), {});
+    const auto value = parts_.engine.get(records_, page_key(mark.sequence), {});
     if (!value.ok()) return value.status().code() == StatusCode::NotFound;
-    const auto record = decode_record(mark.sequence, *value);
-    return !record.ok() || record->hash != mark.hash;
+    const auto page = decode_page_head(mark.sequence, *value);
+    return !page.ok() || page->hash != mark.hash;
   };
   const auto words = [](const char* which, const Mark& mark) {
     return std::string(which) + " says record " + std::to_string(mark.sequence) + " is " +
@@ -124,7 +105,7 @@ void AuditLog::distrust(const std::string& what) {
   record.outcome = Outcome::Corruption;
   record.detail = what;
   const std::lock_guard lock(mutex_);
-  push(record);
+  push(draft_of(record));
 }
 
 }  // namespace edgecase::audit

@@ -15,7 +15,7 @@ Result<std::unique_ptr<RecordCursor>> RecordCursor::open(AuditLog& log,
 
 RecordCursor::RecordCursor(AuditLog& log, const ListRequest& request)
     : request_(request),
-      pseudonym_(log.pseudonyms().of_device(request.namespace_name, request.device)),
+      pseudonym_(log.names().of_device(request.namespace_name, request.device)),
       engine_(log.engine()),
       records_(log.records()) {
   read_.snapshot = engine_.snapshot();
@@ -23,11 +23,14 @@ RecordCursor::RecordCursor(AuditLog& log, const ListRequest& request)
 }
 
 Status RecordCursor::find_stretches() {
-  const KeyRange all{record_key(0), record_key(UINT64_MAX)};
+  const KeyRange all{page_key(0), page_key(UINT64_MAX)};
   EC_ASSIGN_OR_RETURN(at_, engine_.scan(records_, all, read_));
   EC_TRY(at_->status());
   if (!at_->valid()) return ok();
-  const std::uint64_t first = sequence_of(at_->key());
+  const std::uint64_t first_end = sequence_of(at_->key());
+  const auto first_page = decode_page_head(first_end, at_->value());
+  // One that is damaged is told of when it is read.
+  const std::uint64_t first = first_page.ok() ? first_page->first : first_end;
   ReadOptions newest_first = read_;
   newest_first.direction = Direction::Reverse;
   EC_ASSIGN_OR_RETURN(const auto last, engine_.scan(records_, all, newest_first));
@@ -46,11 +49,11 @@ Status RecordCursor::find_stretches() {
   for (const Stretch& each : stretches) {
     Stretch narrowed = each;
     if (request_.from_ns) {
-      EC_ASSIGN_OR_RETURN(narrowed.first, first_at(each, *request_.from_ns));
+      EC_ASSIGN_OR_RETURN(narrowed.first, first_at(each, *request_.from_ns, Edge::Last));
     }
     if (request_.to_ns && *request_.to_ns < INT64_MAX - 2 * AuditLog::kClockStepNs) {
-      EC_ASSIGN_OR_RETURN(narrowed.end,
-                          first_at(each, *request_.to_ns + 2 * AuditLog::kClockStepNs));
+      EC_ASSIGN_OR_RETURN(
+          narrowed.end, first_at(each, *request_.to_ns + 2 * AuditLog::kClockStepNs, Edge::First));
     }
     if (narrowed.first < narrowed.end) stretches_.push_back(narrowed);
   }
@@ -59,29 +62,34 @@ Status RecordCursor::find_stretches() {
   if (request_.descending) {
     EC_ASSIGN_OR_RETURN(at_, engine_.scan(records_, all, newest_first));
   }
-  if (!stretches_.empty()) {
-    const Stretch& next = stretches_.back();
-    at_->seek(record_key(request_.descending ? next.end - 1 : next.first));
-  }
+  if (!stretches_.empty()) seek(stretches_.back());
   return at_->status();
 }
 
-// The first sequence of the stretch whose time is not more than kClockStepNs before `time_ns`.
-Result<std::uint64_t> RecordCursor::first_at(const Stretch& stretch, std::int64_t time_ns) {
+void RecordCursor::seek(const Stretch& stretch) {
+  at_->seek(page_key(request_.descending ? stretch.end - 1 : stretch.first));
+}
+
+// Where the first page begins whose first (or last) record is not more than kClockStepNs before
+// `time_ns`.
+Result<std::uint64_t> RecordCursor::first_at(const Stretch& stretch, std::int64_t time_ns,
+                                             Edge edge) {
   std::uint64_t low = stretch.first, high = stretch.end;
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
-    at_->seek(record_key(middle));
+    at_->seek(page_key(middle));
     EC_TRY(at_->status());
-    // Where records are missing, the next one answers.
+    // Where records are missing, the next ones answer.
     if (!at_->valid()) {
       high = middle;
       continue;
     }
-    const std::int64_t found_ns = time_of(body_of(at_->value()));
+    const std::uint64_t last = sequence_of(at_->key());
+    EC_ASSIGN_OR_RETURN(const PageHead page, decode_page_head(last, at_->value()));
     EC_TRY(at_->status());
+    const std::int64_t found_ns = edge == Edge::First ? page.first_ns : page.last_ns;
     if (found_ns < time_ns - AuditLog::kClockStepNs) {
-      low = middle + 1;
+      low = std::min(last + 1, high);
     } else {
       high = middle;
     }
@@ -96,22 +104,37 @@ bool RecordCursor::wanted(const Record& record) const {
          concerns(record, pseudonym_, request_.namespace_name, request_.device);
 }
 
-Result<bool> RecordCursor::next(Record& record) {
-  while (!stretches_.empty() && listed_ < request_.limit) {
+// Into page_. False: the end.
+Result<bool> RecordCursor::next_page() {
+  while (!stretches_.empty()) {
     EC_TRY(at_->status());
     const Stretch& now = stretches_.back();
-    const std::uint64_t sequence = at_->valid() ? sequence_of(at_->key()) : 0;
-    if (sequence < now.first || sequence >= now.end) {
-      stretches_.pop_back();
-      if (stretches_.empty()) break;
-      const Stretch& then = stretches_.back();
-      at_->seek(record_key(request_.descending ? then.end - 1 : then.first));
-      continue;
+    if (at_->valid()) {
+      const std::uint64_t last = sequence_of(at_->key());
+      const Bytes value(at_->value());
+      EC_TRY(at_->status());
+      EC_ASSIGN_OR_RETURN(Page page, decode_page(last, value));
+      if (page.head.first < now.end && last >= now.first) {
+        page_ = std::move(page.records);
+        if (!request_.descending) std::reverse(page_.begin(), page_.end());
+        at_->next();
+        return true;
+      }
     }
-    const Bytes value(at_->value());
-    EC_TRY(at_->status());
-    EC_ASSIGN_OR_RETURN(record, decode_record(sequence, value));
-    at_->next();
+    stretches_.pop_back();
+    if (!stretches_.empty()) seek(stretches_.back());
+  }
+  return false;
+}
+
+Result<bool> RecordCursor::next(Record& record) {
+  while (listed_ < request_.limit) {
+    if (page_.empty()) {
+      EC_ASSIGN_OR_RETURN(const bool more, next_page());
+      if (!more) return false;
+    }
+    record = std::move(page_.back());
+    page_.pop_back();
     if (!wanted(record)) continue;
     ++listed_;
     return true;

@@ -38,7 +38,10 @@ class RecordCursor {
 
   RecordCursor(AuditLog& log, const ListRequest& request);
   Status find_stretches();
-  Result<std::uint64_t> first_at(const Stretch& stretch, std::int64_t time_ns);
+  enum class Edge : unsigned char { First, Last };  // of a page: which of its records is compared
+  Result<std::uint64_t> first_at(const Stretch& stretch, std::int64_t time_ns, Edge edge);
+  void seek(const Stretch& stretch);
+  Result<bool> next_page();
   bool wanted(const Record& record) const;
 
   const ListRequest request_;
@@ -47,6 +50,7 @@ class RecordCursor {
   const NamespaceId records_;
   ReadOptions read_;
   std::unique_ptr<Iterator> at_;
+  std::vector<Record> page_;        // the next record last
   std::vector<Stretch> stretches_;  // the next one last
   std::uint64_t listed_ = 0;
 };

@@ -1,17 +1,14 @@
-// One record of the audit log, as bytes and as values. Pure functions; any thread.
+// One record of the audit log as values, the keys of the log, and its checkpoints. Pure functions;
+// any thread.
 //
 // In the engine's namespace `_audit` (Placement::Metadata), numbers big-endian:
-//   'R' sequence (8)  ->  hash (32) body
-//   'S' sequence (8)  ->  nothing: with that record the clock went back
-//   'H'               ->  version 1, sequence (8), its hash (32), bytes of all records so far (8)
-//   'A'               ->  version 1, first sequence kept (8), hash of the one before (32), bytes
+//   'R' sequence (8)  ->  page.h: that record and those before it, back to the page before
+//   'S' sequence (8)  ->  nothing: with that record the clock went back; it begins a page
+//   'H'               ->  version 1, sequence (8) of the last record of a page, the page's hash
+//   (32),
+//                         bytes of all pages so far (8)
+//   'A'               ->  version 1, first sequence kept (8), hash of the page before (32), bytes
 //                         cut (8)
-//   'K'               ->  the key of pseudonyms (32)
-// hash = SHA-256 of the hash of the record before (32 zero bytes for the first), the sequence (8),
-// and the body:
-//   version 1, flags (1: bit 0 clock trusted, bit 1 reaches more than is named), outcome (1),
-//   time (8); operation, actor, token, namespace, selector, detail, each a varint length and bytes;
-//   count (varint); how many devices (varint), each a pseudonym (8) and a count (varint)
 #pragma once
 
 #include <cstdint>
@@ -28,7 +25,7 @@ namespace edgecase::audit {
 
 inline constexpr std::string_view kAuditNamespace = "_audit";
 
-// More devices of one batch go into further records.
+// More devices of one batch go into further records; of a read, they are counted.
 inline constexpr std::size_t kTargetsMax = 64;
 // Longer texts are cut.
 inline constexpr std::size_t kTextMaxBytes = 256;
@@ -71,25 +68,16 @@ struct Record {
   std::string detail;
   std::uint64_t count = 0;  // readings
   std::vector<Target> targets;
-  bool reaches_more = false;  // devices beside the targets: a glob
-  auth::Digest hash{};
+  // Devices beside the targets: how many, where that is known, ...
+  std::uint64_t more_devices = 0;
+  bool reaches_more = false;  // ... and whether there are, or may be any: a glob
+  auth::Digest hash{};        // of its page
 };
 
-// At most kTargetsMax targets are kept.
-Bytes encode_body(const Record& record);
-// In a body that was encoded: known only once its record's work has ended.
-void set_outcome(Bytes& body, Outcome outcome);
-auth::Digest chain_hash(const auth::Digest& previous, std::uint64_t sequence, ByteView body);
-
-Bytes record_key(std::uint64_t sequence);
+Bytes page_key(std::uint64_t last_sequence);
 Bytes step_key(std::uint64_t sequence);
-// Of a record or step.
+// Of a page (its last record's) or step.
 std::uint64_t sequence_of(ByteView key);
-Bytes record_value(const auth::Digest& hash, ByteView body);
-// Fills hash and body's fields; Corruption says what is wrong.
-Result<Record> decode_record(std::uint64_t sequence, ByteView value);
-ByteView body_of(ByteView value);
-std::int64_t time_of(ByteView body);
 
 // What the log reached ('H'), and what it was cut back to ('A').
 struct Mark {
@@ -99,7 +87,6 @@ struct Mark {
 };
 inline constexpr char kHeadKey[] = "H";
 inline constexpr char kAnchorKey[] = "A";
-inline constexpr char kSecretKey[] = "K";
 Bytes encode_mark(const Mark& mark);
 Result<Mark> decode_mark(ByteView value);
 

@@ -22,7 +22,7 @@ class Walk {
     EC_TRY(begin());
     EC_ASSIGN_OR_RETURN(
         const auto at,
-        log_.engine().scan(log_.records(), {record_key(0), record_key(UINT64_MAX)}, read_));
+        log_.engine().scan(log_.records(), {page_key(0), page_key(UINT64_MAX)}, read_));
     for (; at->valid(); at->next()) {
       const std::uint64_t sequence = sequence_of(at->key());
       const Bytes value(at->value());
@@ -64,39 +64,48 @@ class Walk {
     return ok();
   }
 
-  void look_at(std::uint64_t sequence, ByteView value) {
-    ++found_.records;
+  void look_at(std::uint64_t last, ByteView value) {
+    const auto page = decode_page(last, value);
     const std::uint64_t expected = found_.last + 1;
-    const bool follows = sequence == expected;
-    if (!follows) {
-      fault(expected, sequence > expected + 1
-                          ? "records " + std::to_string(expected) + " to " +
-                                std::to_string(sequence - 1) + " are missing"
-                          : "record " + std::to_string(expected) + " is missing");
+    // Where a page can not be read, what it should hold is what was expected up to its number.
+    const std::uint64_t first = page.ok() ? page->head.first : std::min(expected, last);
+    if (first > expected) {
+      fault(expected, first > expected + 1 ? "records " + std::to_string(expected) + " to " +
+                                                 std::to_string(first - 1) + " are missing"
+                                           : "record " + std::to_string(expected) + " is missing");
     }
-    const auto record = decode_record(sequence, value);
-    if (!record.ok()) {
-      fault(sequence, record.status().message());
+    if (page.ok()) {
+      look_at(*page, value, first <= expected);
+      previous_ = page->head.hash;
     } else {
-      look_at(*record, value, follows);
-      previous_ = record->hash;
+      fault(first, page.status().message());
     }
-    found_.last = sequence;
+    found_.records += last - first + 1;
+    found_.last = last;
   }
 
-  void look_at(const Record& record, ByteView value, bool follows) {
-    const std::uint64_t sequence = record.sequence;
-    if (follows && chain_hash(previous_, sequence, body_of(value)) != record.hash) {
-      fault(sequence, "record " + std::to_string(sequence) +
-                          " was changed, or does not follow the one before it");
+  void look_at(const Page& page, ByteView value, bool follows) {
+    const PageHead& head = page.head;
+    const bool is_next = head.first == found_.last + 1;
+    if (follows && (!is_next || chain_hash(previous_, head.last, body_of(value)) != head.hash)) {
+      fault(head.first, words_for(head) + " changed, or moved");
     }
     for (const Claim& claim : claims_) {
-      if (claim.mark.sequence != sequence || claim.mark.hash == record.hash) continue;
-      fault(sequence,
-            "record " + std::to_string(sequence) + " is not the one that " + claim.of + " names");
+      const std::uint64_t claimed = claim.mark.sequence;
+      if (claimed < head.first || claimed > head.last) continue;
+      if (claimed == head.last && claim.mark.hash == head.hash) continue;
+      fault(claimed,
+            "record " + std::to_string(claimed) + " is not the one that " + claim.of + " names");
     }
-    if (record.operation == kMismatchOperation) fault(sequence, record.detail);
-    if (record.operation == kCutOperation && record.detail == anchor_detail_) cut_told_ = true;
+    for (const Record& record : page.records) {
+      if (record.operation == kMismatchOperation) fault(record.sequence, record.detail);
+      if (record.operation == kCutOperation && record.detail == anchor_detail_) cut_told_ = true;
+    }
+  }
+
+  static std::string words_for(const PageHead& head) {
+    if (head.first == head.last) return "record " + std::to_string(head.first) + " was";
+    return "records " + std::to_string(head.first) + " to " + std::to_string(head.last) + " were";
   }
 
   void end() {

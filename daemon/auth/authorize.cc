@@ -101,6 +101,13 @@ bool allows_namespace(const Principal& principal, std::string_view namespace_nam
   return !principal.grant || holds_in(principal.grant->scopes, namespace_name);
 }
 
+Status authorize_status(const Principal& principal) {
+  if (!principal.grant) return ok();
+  const Scopes& scopes = principal.grant->scopes;
+  if (scopes.admin || scopes.read || scopes.export_all) return ok();
+  return outside_scope(*principal.grant, Operation::Read, "anything");
+}
+
 Status authorize_creation(const Principal& principal, std::string_view namespace_name) {
   if (!principal.grant) return ok();
   const Scopes& scopes = principal.grant->scopes;

@@ -87,6 +87,8 @@ Result<std::string> purpose_of(const Principal& principal, std::string_view stat
 bool allows_namespace(const Principal& principal, std::string_view namespace_name);
 // Making one: who administers, and who may write into it.
 Status authorize_creation(const Principal& principal, std::string_view namespace_name);
+// Health and figures of the whole store: who may read anything of it.
+Status authorize_status(const Principal& principal);
 // Tokens, rules, metadata of devices, whole namespaces: an admin token, or who may reach the daemon
 // on its own machine without one.
 Status authorize_administration(const Principal& principal);

@@ -46,8 +46,6 @@ struct Configuration {
   Settings settings;
   std::map<std::string, Origin, std::less<>> origins;  // of keys that are not defaults
   std::string file;                                    // what was read; empty when none
-  // What was set but does nothing in this version, each in words.
-  std::vector<std::string> idle;
 
   Origin origin_of(std::string_view key) const;
   // "where: key: what": for errors found later, when a value meets the machine.

@@ -168,7 +168,6 @@ class FileReader {
       } else {
         EC_TRY(apply_rule_text(*found, node, key, rule));
       }
-      if (found->support == Support::Accepted) note_idle(*found);
     }
     if (rule.topic.empty() && rule.preset.empty()) {  // presets bring topics of their own
       return invalid_argument(rule.where +
@@ -212,15 +211,6 @@ class FileReader {
                    "\"" + target + "\" is not a duration, use 30d, 12h, 90m or forever");
     }
     return ok();
-  }
-
-  void note_idle(const RuleKey& key) {
-    const std::string note =
-        "mqtt.rule." + std::string(key.name) + ": this version does not use it";
-    for (const std::string& known : configuration_.idle) {
-      if (known == note) return;
-    }
-    configuration_.idle.push_back(note);
   }
 
   const std::string& name_;

@@ -28,8 +28,7 @@ enum class SettingKind : unsigned char {
 // How far this version honours a setting.
 enum class Support : unsigned char {
   Full,
-  Accepted,  // harmless to ignore: taken, and named in one line at start
-  Refused,   // unsafe to ignore: anything but the default is an error
+  Refused,  // unsafe to ignore: anything but the default is an error
 };
 
 // The member of Settings that holds the value.
@@ -72,7 +71,6 @@ struct RuleKey {
   std::string_view name;
   std::string MqttRuleSettings::*text;  // null for qos
   std::string_view help;
-  Support support = Support::Full;
 };
 std::span<const RuleKey> rule_keys();
 

@@ -138,7 +138,6 @@ std::string effective_json(const Configuration& configuration) {
     if (!rule.where.empty()) row["where"] = rule.where;
     document["rules"].push_back(std::move(row));
   }
-  document["idle"] = configuration.idle;
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

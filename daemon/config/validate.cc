@@ -131,17 +131,13 @@ Status validate_mqtt(const Configuration& configuration) {
   return ok();
 }
 
-// What this version does not have yet: unsafe to ignore is refused, the rest is noted.
-Status validate_support(Configuration& configuration) {
+// What this version does not have yet, and would be unsafe to ignore, is refused.
+Status validate_support(const Configuration& configuration) {
   const Settings defaults;
   for (const Setting& setting : settings_table()) {
     if (setting.support == Support::Full) continue;
     if (value_text(setting, configuration.settings) == value_text(setting, defaults)) continue;
-    if (setting.support == Support::Refused) {
-      return configuration.error(setting.key, setting.support_note);
-    }
-    configuration.idle.push_back(std::string(setting.key) + ": " +
-                                 std::string(setting.support_note));
+    return configuration.error(setting.key, setting.support_note);
   }
   return ok();
 }

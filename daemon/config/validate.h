@@ -18,7 +18,7 @@ Result<ListenAddress> parse_listen_address(std::string_view text);
 // Whether only this machine can reach it: 127.0.0.0/8, ::1, localhost.
 bool is_loopback(std::string_view host);
 
-// Also fills `configuration.idle`. Looks at no drive: that is the daemon's, when it starts.
+// Looks at no drive: that is the daemon's, when it starts.
 Status validate(Configuration& configuration);
 
 }  // namespace edgecase::config

@@ -7,7 +7,6 @@
 
 namespace edgecase::erase {
 
-inline constexpr char kKeyRecord = 'K';
 inline constexpr char kCertificateRecord = 'C';
 
 inline void append_number(std::uint64_t number, Bytes& out) {

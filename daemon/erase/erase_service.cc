@@ -61,8 +61,8 @@ Status EraseService::load() {
     EC_ASSIGN_OR_RETURN(records_, parts_.engine.create_namespace(
                                       kErasuresNamespace, {.placement = Placement::Metadata}));
   }
-  EC_ASSIGN_OR_RETURN(Bytes key, pseudonym_key());
-  fences_ = std::make_unique<Fences>(records_, Pseudonyms(std::move(key)));
+  EC_ASSIGN_OR_RETURN(Pseudonyms pseudonyms, Pseudonyms::load(parts_.engine, parts_.random));
+  fences_ = std::make_unique<Fences>(records_, std::move(pseudonyms));
   EC_ASSIGN_OR_RETURN(const auto iterator, parts_.engine.scan(records_, {"C", "G"}, {}));
   bool is_first = true;
   for (; iterator->valid(); iterator->next()) {
@@ -78,20 +78,6 @@ Status EraseService::load() {
   }
   if (is_first) oldest_number_ = next_number_;
   return iterator->status();
-}
-
-Result<Bytes> EraseService::pseudonym_key() {
-  const Bytes key(1, kKeyRecord);
-  auto found = parts_.engine.get(records_, key, {});
-  if (found.ok() && found->size() != kPseudonymKeyBytes)
-    return corruption("the key of pseudonyms is cut");
-  if (found.status().code() != StatusCode::NotFound) return found;
-  Bytes made;
-  while (made.size() < kPseudonymKeyBytes) append_number(parts_.random.next(), made);
-  WriteBatch batch;
-  batch.put(records_, key, made);
-  EC_TRY(parts_.engine.write(batch, Durability::Sync));
-  return made;
 }
 
 // What cannot be read, since a drive is away or damaged, stays unknown: it can be erased all the
@@ -190,10 +176,14 @@ void EraseService::give_way(WriteBatch& batch) {
 }
 
 Result<Certificate> EraseService::erase(const auth::Principal& principal,
-                                        const EraseRequest& request) {
+                                        const EraseRequest& request, Everything everything) {
   const std::int64_t asked_ns = parts_.clock.wall_ns();
   // Counting takes long and is done while readings go on coming.
   EC_ASSIGN_OR_RETURN(const ErasePreview counted, preview(principal, request));
+  if (counted.is_everything && everything == Everything::Refused) {
+    return invalid_argument("this would erase all " + std::to_string(counted.series) +
+                            " series there are; if that is meant, say yes=true");
+  }
   const std::lock_guard erasing(erase_mutex_);
   {
     const std::lock_guard lock(mutex_);

@@ -7,8 +7,8 @@
 // remove the bytes, and completes certificates; it is called until it succeeds (erase_worker.h),
 // and after a restart again. Requests that wait share one drain().
 //
-// Records, in the engine's namespace `_erasures` (Placement::Metadata): 'K' -> the key of
-// pseudonyms; 'C' number (8, big-endian) -> a certificate; 'F' fences.h; 'J' erase_jobs.h.
+// Records, in the engine's namespace `_erasures` (Placement::Metadata): 'C' number (8, big-endian)
+// -> a certificate; 'F' fences.h; 'J' erase_jobs.h.
 //
 // Thread-safe. `erase_mutex_` has erasures begin one after another and is held while the engine
 // makes the batch durable; `drain_mutex_` while the engine removes bytes; `mutex_` guards what is
@@ -60,6 +60,9 @@ struct ErasePreview {
   std::vector<Series> matched;
 };
 
+// Whether a glob may take everything there is.
+enum class Everything : unsigned char { Refused, Allowed };
+
 class EraseService {
  public:
   struct Parts {
@@ -76,9 +79,11 @@ class EraseService {
   // What erase() would take. Errors as of resolve_target().
   Result<ErasePreview> preview(const auth::Principal& principal, const EraseRequest& request);
   // The pending certificate, durable; nothing of what it is about can be read any more. Errors: as
-  // of resolve_target(); Busy (kPendingMax, kRangesPerFenceMax); the engine's: then nothing has
+  // of resolve_target(); InvalidArgument (everything there is, by a glob, unless that is allowed);
+  // Busy (kPendingMax, kRangesPerFenceMax); the engine's: then nothing has
   // changed, unless it is of the metadata drive (IoError, OutOfSpace), when it may have.
-  Result<Certificate> erase(const auth::Principal& principal, const EraseRequest& request);
+  Result<Certificate> erase(const auth::Principal& principal, const EraseRequest& request,
+                            Everything everything = Everything::Allowed);
 
   // Has the engine remove the bytes of what is pending. Errors: the engine's; it stays pending.
   Status drain();
@@ -106,7 +111,6 @@ class EraseService {
 
   explicit EraseService(const Parts& parts) : parts_(parts) {}
   Status load();
-  Result<Bytes> pseudonym_key();
   Amount amount_of(const catalog::SeriesEntry& entry, TimeRange range);
   Status plan_fences(const EraseRequest& request, const EraseTarget& target, std::int64_t now_ns,
                      std::optional<std::int64_t> newest_ns, Plan& plan) const;

@@ -21,12 +21,15 @@
 #include <span>
 #include <vector>
 
+#include "auth/pseudonyms.h"
 #include "edgecase/result.h"
 #include "edgecase/write_batch.h"
-#include "erase/pseudonyms.h"
 #include "wire/reading.h"
 
 namespace edgecase::erase {
+
+using auth::Pseudonym;
+using auth::Pseudonyms;
 
 inline constexpr std::size_t kFencesMax = 50'000;  // the one set longest ago gives way
 inline constexpr std::size_t kRangesPerFenceMax = 256;

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
 
 #include "audit/audit_log.h"
 #include "wire/names.h"
@@ -95,8 +99,7 @@ void add_detail(const std::string& text, audit::Record& record) {
 }
 
 // /api/v1/blob/NAMESPACE/DEVICE/SENSOR
-void describe_blob(const audit::Pseudonyms& pseudonyms, std::string_view path,
-                   audit::Record& record) {
+void describe_blob(const audit::RecordNames& names, std::string_view path, audit::Record& record) {
   path.remove_prefix(std::min(path.size(), std::string_view(routes::kBlob).size() + 1));
   const std::size_t first = path.find('/');
   const std::size_t second = first == std::string_view::npos ? first : path.find('/', first + 1);
@@ -104,7 +107,7 @@ void describe_blob(const audit::Pseudonyms& pseudonyms, std::string_view path,
   if (second == std::string_view::npos) return;
   const wire::Selector one{wire::escape_name(path.substr(first + 1, second - first - 1)),
                            wire::escape_name(path.substr(second + 1))};
-  pseudonyms.describe(record.namespace_name, one, record);
+  names.describe(record.namespace_name, one, record);
 }
 
 // What a parameter may hold, and how that stands in a record.
@@ -123,18 +126,18 @@ constexpr std::array kParameters = {
     ParameterRow{"from", Holds::Plain},       ParameterRow{"to", Holds::Plain},
     ParameterRow{"expires", Holds::Plain},    ParameterRow{"after", Holds::Plain}};
 
-void describe(const audit::Pseudonyms& pseudonyms, std::string_view wanted, const ParameterRow& row,
+void describe(const audit::RecordNames& names, std::string_view wanted, const ParameterRow& row,
               const std::string& text, audit::Record& record) {
   switch (row.holds) {
     case Holds::Namespace: record.namespace_name = text; return;
     case Holds::Selector: {
       const auto selector = wire::parse_selector(text);
-      if (selector.ok()) pseudonyms.describe(wanted, *selector, record);
+      if (selector.ok()) names.describe(wanted, *selector, record);
       return;
     }
-    case Holds::Device: return pseudonyms.describe(wanted, {wire::escape_name(text), "*"}, record);
+    case Holds::Device: return names.describe(wanted, {wire::escape_name(text), "*"}, record);
     case Holds::Personal:
-      return add_detail(std::string(row.name) + " " + pseudonyms.of_text(row.name, text), record);
+      return add_detail(std::string(row.name) + " " + names.of_text(row.name, text), record);
     case Holds::Plain:
       if (text.empty() || text.size() > kPlainMaxBytes) return;
       if (text.find_first_not_of(kPlain) != std::string::npos) return;
@@ -144,9 +147,9 @@ void describe(const audit::Pseudonyms& pseudonyms, std::string_view wanted, cons
 
 // Names become pseudonyms, what is no name stays; values, and parameters that are not known here,
 // are left out.
-void describe(const audit::Pseudonyms& pseudonyms, const Call& call, audit::Record& record) {
+void describe(const audit::RecordNames& names, const Call& call, audit::Record& record) {
   if (call.request.path.starts_with(routes::kBlob)) {
-    return describe_blob(pseudonyms, call.request.path, record);
+    return describe_blob(names, call.request.path, record);
   }
   const std::string wanted = namespace_parameter(call);
   record.namespace_name = wanted.empty() ? "*" : wanted;
@@ -154,7 +157,7 @@ void describe(const audit::Pseudonyms& pseudonyms, const Call& call, audit::Reco
   for (const auto& [name, text] : call.request.params) {
     for (const ParameterRow& row : kParameters) {
       if (row.name != name) continue;
-      describe(pseudonyms, wanted, row, text, record);
+      describe(names, wanted, row, text, record);
       is_filtered = is_filtered || row.holds == Holds::Personal;
     }
   }
@@ -162,11 +165,57 @@ void describe(const audit::Pseudonyms& pseudonyms, const Call& call, audit::Reco
   if (is_filtered && record.targets.empty()) record.reaches_more = true;
 }
 
-audit::Record record_of_call(audit::AuditLog& log, const Call& call, const Audited& what) {
-  audit::Record record = audit::record_of(what.operation, call.principal());
-  describe(log.pseudonyms(), call, record);
-  return record;
-}
+// What a record says of a request whatever becomes of it.
+struct Prepared {
+  Audited what;
+  audit::Record record;
+};
+
+// Requests are asked again and again: what was prepared last is remembered. Thread-safe.
+class Preparation {
+ public:
+  static constexpr std::size_t kRememberedMax = 1'024;
+  static constexpr std::size_t kTargetMaxBytes = 512;  // longer ones are not remembered
+
+  explicit Preparation(audit::AuditLog& log) : log_(log) {}
+
+  // Null: nothing is recorded of it, unless it was denied.
+  std::shared_ptr<const Prepared> of(const Call& call, Effect effect, int http_status) {
+    std::string key;
+    const auth::Principal& principal = call.principal();
+    const RequestHead& head = call.exchange.head;
+    key.reserve(principal.name.size() + head.method.size() + head.target.size() + 16);
+    key.append(principal.name).append(1, '\0');
+    if (principal.grant) key.append(principal.grant->token_id);
+    key.append(1, '\0').append(head.method).append(1, '\0').append(head.target);
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto known = known_.find(key); known != known_.end()) return known->second;
+    }
+    auto made = std::make_shared<Prepared>();
+    made->what = audited(call, effect);
+    const bool is_recorded = made->what.kind == Kind::Read || made->what.kind == Kind::Change;
+    if (!is_recorded && !is_denied(http_status)) return nullptr;
+    made->record = audit::record_of(made->what.operation, principal);
+    describe(log_.names(), call, made->record);
+    if (!is_recorded || head.target.size() > kTargetMaxBytes) return made;
+    const std::lock_guard lock(mutex_);
+    if (known_.size() >= kRememberedMax) known_.clear();
+    return known_.emplace(std::move(key), std::move(made)).first->second;
+  }
+
+ private:
+  audit::AuditLog& log_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<const Prepared>> known_;
+};
+
+struct Recorder {
+  explicit Recorder(audit::AuditLog& audit_log) : log(audit_log), preparation(audit_log) {}
+
+  audit::AuditLog& log;
+  Preparation preparation;
+};
 
 void give_up(Call& call, const Status& status) {
   call.response.content_provider_ = nullptr;
@@ -174,29 +223,59 @@ void give_up(Call& call, const Status& status) {
   call.answer_error(status);
 }
 
-Status before_change(audit::AuditLog& log, const Call& call, Effect effect) {
-  const Audited what = audited(call, effect);
-  if (what.kind != Kind::Change) return ok();
-  EC_TRY(log.ready());
-  audit::Record record = record_of_call(log, call, what);
-  record.outcome = audit::Outcome::Begun;
-  return log.note(std::move(record));
+bool may_be_held(const Call& call) {
+  return !call.response.content_provider_ &&
+         call.response.body.size() < call.exchange.held_max_bytes;
 }
 
-void after_answer(audit::AuditLog& log, Call& call, Effect effect) {
+// A selector that reaches over devices is told by those that it reached, as far as they are known.
+void name_reached(const audit::RecordNames& names, const query::Reach& reach,
+                  audit::Record& record) {
+  static_assert(query::Reach::kDevicesMax == audit::kTargetsMax);
+  if (!record.reaches_more) return;
+  for (const auto& [namespace_name, device] : reach.devices) {
+    record.targets.push_back({names.of_device(namespace_name, device), 0});
+  }
+  record.more_devices = reach.more;
+  record.reaches_more = reach.more > 0;
+}
+
+Status before_change(Recorder& recorder, const Call& call, Effect effect) {
+  if (effect == Effect::Reads) return ok();
+  const auto prepared = recorder.preparation.of(call, effect, 0);
+  if (prepared == nullptr || prepared->what.kind != Kind::Change) return ok();
+  EC_TRY(recorder.log.ready());
+  audit::Record record = prepared->record;
+  record.outcome = audit::Outcome::Begun;
+  return recorder.log.note(std::move(record));
+}
+
+void after_answer(Recorder& recorder, Call& call, Effect effect) {
+  audit::AuditLog& log = recorder.log;
   const int http_status = call.response.status;
   if (http_status == 429) return log.note_throttled();
-  const Audited what = audited(call, effect);
+  const auto prepared = recorder.preparation.of(call, effect, http_status);
+  if (prepared == nullptr) return;
+  const Kind kind = prepared->what.kind;
   // Followers ask again and again; what they were told of counts.
-  const bool is_told = what.kind == Kind::Change ||
-                       (what.kind == Kind::Read &&
-                        (call.request.path != routes::kTail || call.exchange.audit.count > 0));
+  const bool is_told =
+      kind == Kind::Change ||
+      (kind == Kind::Read && (call.request.path != routes::kTail || call.exchange.audit.count > 0));
   if (!is_told && !is_denied(http_status)) return;
-  audit::Record record = record_of_call(log, call, what);
+  audit::Record record = prepared->record;
   record.outcome = audit::outcome_of_http(http_status);
   record.count = call.exchange.audit.count;
   if (!call.exchange.audit.detail.empty()) add_detail(call.exchange.audit.detail, record);
-  const Status noted = log.note(std::move(record));
+  if (call.exchange.audit.reach) name_reached(log.names(), *call.exchange.audit.reach, record);
+  const auto ticket = log.append(std::move(record));
+  Status noted = ticket.status();
+  if (noted.ok() && log.mode() == audit::Mode::Strict) {
+    if (may_be_held(call)) {
+      call.exchange.settle = [&log, last = *ticket] { return log.settle(last); };
+    } else {
+      noted = log.settle(*ticket);
+    }
+  }
   if (!noted.ok()) give_up(call, noted);
 }
 
@@ -205,9 +284,11 @@ void after_answer(audit::AuditLog& log, Call& call, Effect effect) {
 void record_requests(Router& router, HttpContext& context) {
   audit::AuditLog* const log = context.parts.audit;
   if (log == nullptr || !log->is_on()) return;
-  router.on_run(
-      {[log](const Call& call, Effect effect) { return before_change(*log, call, effect); },
-       [log](Call& call, Effect effect) { after_answer(*log, call, effect); }});
+  const auto recorder = std::make_shared<Recorder>(*log);
+  router.on_run({[recorder](const Call& call, Effect effect) {
+                   return before_change(*recorder, call, effect);
+                 },
+                 [recorder](Call& call, Effect effect) { after_answer(*recorder, call, effect); }});
 }
 
 }  // namespace edgecase::http

@@ -62,6 +62,7 @@ Json record_json(const audit::Record& record, const DeviceNames& names) {
           {"namespace", record.namespace_name},
           {"select", record.selector},
           {"devices", std::move(devices)},
+          {"more_devices", record.more_devices},
           {"count", record.count},
           {"detail", record.detail},
           {"hash", auth::hex_text(auth::view_of(record.hash))}};

@@ -129,15 +129,10 @@ Result<erase::Certificate> begin(HttpContext& context, const Call& call) {
   EC_TRY(check_parameters(call, {"ns", "select", "owner", "from", "to", "yes", "wait"}));
   EC_ASSIGN_OR_RETURN(const erase::EraseRequest request, request_of(context, call));
   EC_ASSIGN_OR_RETURN(const std::int64_t wait_ns, wait_parameter(call));
-  if (call.parameter("yes") != "true") {
-    EC_ASSIGN_OR_RETURN(const erase::ErasePreview found,
-                        context.parts.erase.preview(call.principal(), request));
-    if (found.is_everything)
-      return invalid_argument("this would erase all " + std::to_string(found.series) +
-                              " series there are; if that is meant, say yes=true");
-  }
+  const auto everything =
+      call.parameter("yes") == "true" ? erase::Everything::Allowed : erase::Everything::Refused;
   EC_ASSIGN_OR_RETURN(const erase::Certificate begun,
-                      context.parts.erase.erase(call.principal(), request));
+                      context.parts.erase.erase(call.principal(), request, everything));
   // What followers wait for and backups hold would keep its bytes.
   context.parts.ingest.feed().clear();
   context.moments.release_all();

@@ -5,14 +5,19 @@
 // when it is complete, undoes its compression, and has the router answer it. A request that cannot
 // be served is refused with its error and the connection closed.
 //
+// An answer that must not leave before something is durable (Exchange::settle) is held, and its
+// worker goes on: one worker settles all that are held, again and again while there are any, so
+// that what one sync makes durable leaves together.
+//
 // A connection belongs to the poller, except from the queue until its worker is done with it
-// (Stage::Serving). Stages change under the mutex; each epoll registration fires once.
+// (Stage::Serving), held or not. Stages change under the mutex; each epoll registration fires once.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -99,7 +104,14 @@ class Front {
     std::int64_t deadline_ns = 0;
     std::string output;
     bool close_after_output = false;
+    bool answered = false;  // in the queue to be sent, not to be served
     std::uint64_t drained_bytes = 0;
+  };
+
+  struct HeldAnswer {
+    Connection* connection = nullptr;
+    std::function<Status()> settle;
+    std::string target;  // of the request
   };
 
   Front(const FrontOptions& options, std::vector<FrontListener> listeners, Router& router);
@@ -133,7 +145,10 @@ class Front {
   // Workers.
   void work();
   void serve(Connection& connection);
-  bool answer(Connection& connection, ReceivedRequest& request);
+  bool answer(Connection& connection, ReceivedRequest& request, std::function<Status()>& settle);
+  void hold(HeldAnswer answer);
+  void settle_all(std::vector<HeldAnswer>& group);
+  void finish(Connection& connection);
 
   const FrontOptions options_;
   std::vector<FrontListener> listeners_;
@@ -147,6 +162,10 @@ class Front {
   std::condition_variable queued_;
   std::deque<Connection*> queue_;
   bool workers_end_ = false;
+
+  std::mutex held_mutex_;
+  std::vector<HeldAnswer> held_;  // oldest first
+  bool settling_ = false;         // a worker does it
 
   // The poller's own.
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;

@@ -85,7 +85,14 @@ class ReadingPieces {
   bool begun_ = false;
 };
 
-void answer_readings(Call& call, Result<std::unique_ptr<query::ReadingCursor>> cursor) {
+void tell_withheld(Call& call, std::uint64_t devices) {
+  if (devices > 0) call.response.set_header(wire::routes::kWithheldHeader, std::to_string(devices));
+}
+
+void answer_readings(Call& call, Result<std::unique_ptr<query::ReadingCursor>> cursor,
+                     query::Reach reach) {
+  tell_withheld(call, reach.withheld);
+  if (cursor.ok()) call.exchange.audit.reach = std::move(reach);
   auto format = call.has("format") ? wire::parse_reading_format(call.parameter("format"))
                                    : Result<wire::ReadingFormat>(wire::ReadingFormat::Ndjson);
   if (!format.ok()) return call.answer_error(format.status());
@@ -96,8 +103,11 @@ void answer_readings(Call& call, Result<std::unique_ptr<query::ReadingCursor>> c
                    [pieces](std::string& piece) { return pieces->fill(piece); });
 }
 
-void tell_withheld(Call& call, std::uint64_t devices) {
-  if (devices > 0) call.response.set_header(wire::routes::kWithheldHeader, std::to_string(devices));
+template <typename Info>
+void note_reach(Call& call, const Result<std::vector<Info>>& found) {
+  if (!found.ok()) return;
+  query::Reach& reach = call.exchange.audit.reach.emplace();
+  for (const Info& each : *found) reach.add(each.namespace_name, each.device);
 }
 
 void get_query(HttpContext& context, Call& call) {
@@ -105,14 +115,11 @@ void get_query(HttpContext& context, Call& call) {
   if (!request.ok()) return call.answer_error(request.status());
   auto moment = moment_parameter(context, call);
   if (!moment.ok()) return call.answer_error(moment.status());
-  if (*moment) {
-    return answer_readings(
-        call, context.parts.query.query_at(call.principal(), *request, std::move(*moment)));
-  }
-  std::uint64_t withheld = 0;
-  auto cursor = context.parts.query.query(call.principal(), *request, &withheld);
-  tell_withheld(call, withheld);
-  answer_readings(call, std::move(cursor));
+  query::Reach reach;
+  auto cursor =
+      *moment ? context.parts.query.query_at(call.principal(), *request, std::move(*moment), &reach)
+              : context.parts.query.query(call.principal(), *request, &reach);
+  answer_readings(call, std::move(cursor), std::move(reach));
 }
 
 void get_last(HttpContext& context, Call& call) {
@@ -120,11 +127,10 @@ void get_last(HttpContext& context, Call& call) {
   const auto selector = selector_parameter(call);
   if (status.ok()) status = selector.status();
   if (!status.ok()) return call.answer_error(status);
-  std::uint64_t withheld = 0;
+  query::Reach reach;
   auto cursor = context.parts.query.last(call.principal(), namespace_parameter(call), *selector,
-                                         call.parameter("purpose"), &withheld);
-  tell_withheld(call, withheld);
-  answer_readings(call, std::move(cursor));
+                                         call.parameter("purpose"), &reach);
+  answer_readings(call, std::move(cursor), std::move(reach));
 }
 
 void append_time_member(const char* name, const std::optional<std::int64_t>& time_ns,
@@ -199,9 +205,10 @@ void get_series(HttpContext& context, Call& call) {
   if (status.ok()) status = moment.status();
   if (!status.ok()) return call.answer_error(status);
   if (*moment) {
-    return answer_list(call, "series",
-                       context.parts.query.series_at(call.principal(), namespace_parameter(call),
-                                                     *selector, std::move(*moment)));
+    auto found = context.parts.query.series_at(call.principal(), namespace_parameter(call),
+                                               *selector, std::move(*moment));
+    note_reach(call, found);
+    return answer_list(call, "series", std::move(found));
   }
   std::optional<std::string> purpose;
   if (call.has("purpose")) purpose = call.parameter("purpose");
@@ -210,6 +217,7 @@ void get_series(HttpContext& context, Call& call) {
       call.principal(), namespace_parameter(call), *selector,
       *exports ? auth::Operation::Export : auth::Operation::Read, purpose, &withheld);
   tell_withheld(call, withheld);
+  note_reach(call, found);
   answer_list(call, "series", std::move(found));
 }
 
@@ -222,9 +230,10 @@ void get_devices(HttpContext& context, Call& call) {
   if (!status.ok()) return call.answer_error(status);
   const catalog::DeviceFilter filter{call.parameter("owner"), call.parameter("purpose"),
                                      call.parameter("object"), *labels};
-  answer_list(
-      call, "devices",
-      context.parts.query.devices(call.principal(), namespace_parameter(call), *selector, filter));
+  auto found =
+      context.parts.query.devices(call.principal(), namespace_parameter(call), *selector, filter);
+  note_reach(call, found);
+  answer_list(call, "devices", std::move(found));
 }
 
 void get_namespaces(HttpContext& context, Call& call) {

@@ -26,6 +26,13 @@ void add_report_route(Router& router, HttpContext& context) {
   router.add("GET", wire::routes::kReport, Effect::Reads, [&context](Call& call) {
     const Result<wire::Json> answer = answer_report(context, call);
     if (!answer.ok()) return call.answer_error(answer.status());
+    if (const auto devices = answer->find("devices");
+        call.has("owner") && devices != answer->end()) {
+      query::Reach& reach = call.exchange.audit.reach.emplace();
+      for (const wire::Json& each : *devices) {
+        reach.add(each.value("namespace", ""), each.value("device", ""));
+      }
+    }
     call.answer_json(200, wire::dump(*answer));
   });
 }

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,13 +19,16 @@
 #include "http/request_head.h"
 #include "http/site_check.h"
 #include "net/byte_budget.h"
+#include "query/query_service.h"
 
 namespace edgecase::http {
 
-// What a handler has to say for the audit log beside what the parameters do. No values, no names.
+// What a handler has to say for the audit log beside what the parameters do. No values.
 struct AuditNote {
-  std::string detail;
+  std::string detail;       // no names
   std::uint64_t count = 0;  // readings
+  // The devices that the answer is about, where the handler knows better than the selector.
+  std::optional<query::Reach> reach = {};
 };
 
 // One request that is complete, and the way its answer takes. Lives while it is answered.
@@ -37,6 +41,11 @@ struct Exchange {
   bool keep_alive = true;          // in: what the client asked for; out: what it gets
   auth::Principal principal = {};  // who asks, once the router has found out
   AuditNote audit = {};
+  // In: an answer of this size may wait until `settle` was called, without its worker.
+  std::size_t held_max_bytes = 0;
+  // Out: what must be Ok before anything of the answer leaves; it may take a sync. One that was
+  // given later settles those before it, too.
+  std::function<Status()> settle = {};
 };
 
 // Whether a route is there for whoever can connect.

@@ -277,18 +277,25 @@ void register_metrics(HttpContext& context) {
 }  // namespace
 
 void add_status_routes(Router& router, HttpContext& context) {
+  // Their figures are of the whole store: a token that reads nothing of it learns nothing of it.
+  const auto for_readers = [](auto answer) {
+    return [answer](Call& call) {
+      const Status status = auth::authorize_status(call.principal());
+      return status.ok() ? answer(call) : call.answer_error(status);
+    };
+  };
   router.add("GET", wire::routes::kStatus, Effect::Reads,
-             [&context](Call& call) { get_status(context, call); });
+             for_readers([&context](Call& call) { get_status(context, call); }));
   router.add(
       "GET", wire::routes::kHealthz, Effect::Reads,
       [](Call& call) { call.answer_text(200, "text/plain; charset=utf-8", "ok\n"); }, Access::Open);
   router.add(
       "GET", wire::routes::kReadyz, Effect::Reads,
       [&context](Call& call) { get_readyz(context, call); }, Access::Open);
-  router.add("GET", wire::routes::kMetrics, Effect::Reads, [&context](Call& call) {
-    call.answer_text(200, "text/plain; version=0.0.4; charset=utf-8",
-                     context.parts.metrics.render());
-  });
+  router.add("GET", wire::routes::kMetrics, Effect::Reads, for_readers([&context](Call& call) {
+               call.answer_text(200, "text/plain; version=0.0.4; charset=utf-8",
+                                context.parts.metrics.render());
+             }));
   router.add("POST", wire::routes::kMqttTest, Effect::Changes,
              [&context](Call& call) { post_mqtt_test(context, call); });
   register_metrics(context);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,16 +65,20 @@ Status answer_tail(HttpContext& context, Call& call) {
   wire::ReadingFormatter formatter(format);
   std::string text;
   std::uint64_t count = 0;
+  std::set<std::pair<std::string, std::string>> devices;
   if (!position) formatter.begin(text);
   const auto page = context.parts.ingest.feed().read(position, [&](const wire::Reading& reading) {
     if (!is_meant(reading)) return true;
     if (text.size() >= kTailPageBytes || count == limit) return false;
     formatter.reading(reading, text);
+    devices.emplace(reading.namespace_name, reading.device);
     ++count;
     return true;
   });
   call.response.set_header(wire::routes::kCursorHeader, cursor_text(page.next));
   call.exchange.audit.count = count;
+  query::Reach& reach = call.exchange.audit.reach.emplace();
+  for (const auto& [namespace_name, device] : devices) reach.add(namespace_name, device);
   call.response.set_header(wire::routes::kReadingsHeader, std::to_string(count));
   if (page.gap || page.missed > 0) {
     call.response.set_header(wire::routes::kMissedHeader,

@@ -34,7 +34,7 @@ MqttSource::Connection::Connection(ConnectionPlan plan, const MqttSourceParts& p
       clock_(parts.clock),
       logger_(parts.logger),
       sink_(plan_.rules, plan_.limits, parts.pipeline, parts.rejected, parts.clock, parts.logger,
-            parts.hold_ns),
+            parts.hold_ns, "mqtt " + plan_.address.text() + " as " + plan_.settings.client_id),
       backoff_(parts.random),
       filters_(std::move(filters)),
       tunnel_(std::move(tunnel)) {

@@ -11,9 +11,14 @@ namespace {
 constexpr std::int64_t kFirstPauseNs = 20'000'000;
 constexpr std::int64_t kLongestPauseNs = 1'000'000'000;
 
-const auth::Principal& broker_principal() {
-  static const auth::Principal principal{auth::PrincipalKind::Mqtt, "mqtt"};
-  return principal;
+// By their number. A topic may hold the names of devices, so it is not told.
+std::vector<std::string> actors_of(const std::vector<TopicRule>& rules, const std::string& source) {
+  std::vector<std::string> actors(1, source);
+  for (const TopicRule& rule : rules) {
+    actors.resize(std::max(actors.size(), rule.number + 1));
+    actors[rule.number] = source + " rule " + std::to_string(rule.number);
+  }
+  return actors;
 }
 
 }  // namespace
@@ -35,7 +40,7 @@ bool may_succeed_later(const Status& status) {
 
 MessageSink::MessageSink(const std::vector<TopicRule>& rules, const config::LimitSettings& limits,
                          ingest::IngestPipeline& pipeline, RejectedMessages& rejected, Clock& clock,
-                         observe::Logger* logger, std::int64_t hold_ns)
+                         observe::Logger* logger, std::int64_t hold_ns, const std::string& source)
     : rules_(rules),
       limits_(limits),
       pipeline_(pipeline),
@@ -43,6 +48,8 @@ MessageSink::MessageSink(const std::vector<TopicRule>& rules, const config::Limi
       clock_(clock),
       logger_(logger),
       hold_ns_(hold_ns),
+      source_{auth::PrincipalKind::Mqtt, source},
+      actors_(actors_of(rules, source)),
       gathered_(std::make_unique<Gathered>()),
       gatherer_([this] { store_gathered(); }) {
   pthread_setname_np(gatherer_.native_handle(), "mqtt-store");
@@ -110,7 +117,8 @@ Delivery MessageSink::deliver(const IncomingMessage& message) {
 Delivery MessageSink::store(const IncomingMessage& message, const DecodeResult& decoded,
                             const wire::ReadingBatch& batch) {
   if (decoded.outcome == DecodeOutcome::Rejected) return reject(message, decoded.reason);
-  const Status status = persist([&] { return ingest(batch); });
+  const ingest::Author author = author_of(decoded, 0);
+  const Status status = persist([&] { return ingest(batch, {&author, 1}); });
   if (status.ok()) {
     count(&SinkCounters::readings, batch.readings.size());
     return Delivery::Acknowledge;
@@ -131,10 +139,17 @@ Delivery MessageSink::reject(const IncomingMessage& message, const std::string& 
   return Delivery::Acknowledge;
 }
 
-Status MessageSink::ingest(const wire::ReadingBatch& batch) {
+Status MessageSink::ingest(const wire::ReadingBatch& batch,
+                           std::span<const ingest::Author> authors) {
   EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
-                      auth::authorize_write(broker_principal(), batch));
-  return pipeline_.ingest(authorized);
+                      auth::authorize_write(source_, batch));
+  return pipeline_.ingest(authorized, nullptr, authors);
+}
+
+ingest::Author MessageSink::author_of(const DecodeResult& decoded,
+                                      std::size_t first_reading) const {
+  const std::size_t number = decoded.rule == nullptr ? 0 : decoded.rule->number;
+  return {first_reading, actors_[std::min(number, actors_.size() - 1)], {}};
 }
 
 // Tries until it works, cannot work, or the time is up.
@@ -183,9 +198,15 @@ void MessageSink::gather(const IncomingMessage& message) {
   // Readings borrow from the message, which does not outlive this call.
   wire::ReadingBatch& batch = gathered_->batch;
   const std::string_view payload = batch.keep(message.payload);
+  const std::size_t first_reading = batch.readings.size();
   const DecodeResult decoded = decode_message(rules_, limits_, message.topic, payload, batch);
   counters_.skipped_values += decoded.skipped;
   if (decoded.outcome == DecodeOutcome::Ignored) ++counters_.ignored;
+  if (batch.readings.size() > first_reading) {
+    const ingest::Author author = author_of(decoded, first_reading);
+    std::vector<ingest::Author>& authors = gathered_->authors;
+    if (authors.empty() || authors.back().name != author.name) authors.push_back(author);
+  }
   gathered_->bytes += payload.size() + message.topic.size();
   changed_.notify_all();
   lock.unlock();
@@ -203,7 +224,7 @@ void MessageSink::store_gathered() {
     gathered_ = std::make_unique<Gathered>();
     changed_.notify_all();
     lock.unlock();
-    Status status = persist([&] { return ingest(taken->batch); });
+    Status status = persist([&] { return ingest(taken->batch, taken->authors); });
     std::uint64_t stored = status.ok() ? taken->batch.readings.size() : 0;
     std::uint64_t lost = status.ok() ? 0 : taken->batch.readings.size();
     if (!status.ok() && !may_succeed_later(status)) {
@@ -211,7 +232,7 @@ void MessageSink::store_gathered() {
       for (const wire::Reading& reading : taken->batch.readings) {
         wire::ReadingBatch one;
         one.readings.push_back(reading);
-        status = persist([&] { return ingest(one); });
+        status = persist([&] { return ingest(one, {}); });
         if (!status.ok()) continue;
         ++stored;
         --lost;

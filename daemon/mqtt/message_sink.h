@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -60,10 +61,12 @@ class MessageSink {
   static constexpr std::size_t kGatheredBytesMax = 4u << 20;
   static constexpr std::size_t kGatheredReadingsMax = 20'000;
 
-  // All borrowed for the sink's life; `logger` may be null. `hold_ns` is for tests.
+  // All borrowed for the sink's life; `logger` may be null. `hold_ns` is for tests. `source` says
+  // in the audit log where messages come from: broker and client, with the rule's number behind it.
   MessageSink(const std::vector<TopicRule>& rules, const config::LimitSettings& limits,
               ingest::IngestPipeline& pipeline, RejectedMessages& rejected, Clock& clock,
-              observe::Logger* logger, std::int64_t hold_ns = kHoldNs);
+              observe::Logger* logger, std::int64_t hold_ns = kHoldNs,
+              const std::string& source = "mqtt");
   // Stores what was gathered, if the drive takes it at once.
   ~MessageSink();
 
@@ -78,13 +81,15 @@ class MessageSink {
  private:
   struct Gathered {
     wire::ReadingBatch batch;
+    std::vector<ingest::Author> authors;
     std::size_t bytes = 0;
   };
 
   Delivery store(const IncomingMessage& message, const DecodeResult& decoded,
                  const wire::ReadingBatch& batch);
   Delivery reject(const IncomingMessage& message, const std::string& reason);
-  Status ingest(const wire::ReadingBatch& batch);
+  Status ingest(const wire::ReadingBatch& batch, std::span<const ingest::Author> authors);
+  ingest::Author author_of(const DecodeResult& decoded, std::size_t first_reading) const;
   template <typename Attempt>
   Status persist(Attempt attempt);
   bool wait_before_retry(const Status& status, std::int64_t since_ns, std::int64_t pause_ns);
@@ -99,7 +104,9 @@ class MessageSink {
   Clock& clock_;
   observe::Logger* const logger_;
   const std::int64_t hold_ns_;
-  RepeatFilter repeats_;  // of the delivering thread
+  const auth::Principal source_;
+  std::vector<std::string> actors_;  // by number of a rule; 0: none
+  RepeatFilter repeats_;             // of the delivering thread
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

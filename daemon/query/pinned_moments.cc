@@ -2,13 +2,10 @@
 
 #include <pthread.h>
 
-#include <chrono>
 #include <vector>
 
 namespace edgecase::query {
 namespace {
-
-constexpr std::chrono::seconds kSweepPause{10};
 
 Status unknown(const std::string& name) {
   return not_found("the moment " + name + " is not held any more");
@@ -94,7 +91,7 @@ std::size_t PinnedMoments::count() const {
 void PinnedMoments::watch() {
   std::unique_lock lock(mutex_);
   while (!ending_ && !moments_.empty()) {
-    ends_.wait_for(lock, kSweepPause);
+    ends_.wait_for(lock, sweep_pause_);
     lock.unlock();
     sweep();
     lock.lock();

@@ -5,6 +5,7 @@
 // Thread-safe; a thread of its own lets go of what was left behind, while there is any.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -23,8 +24,11 @@ class PinnedMoments {
   static constexpr std::size_t kMomentsMax = 2;
   static constexpr std::int64_t kLeaseNs = 600'000'000'000;
 
-  // Both outlive it.
-  PinnedMoments(Engine& engine, Clock& clock) : engine_(engine), clock_(clock) {}
+  static constexpr std::chrono::milliseconds kSweepPause{10'000};
+
+  // Both outlive it. `sweep_pause` is for tests: how often the thread looks.
+  PinnedMoments(Engine& engine, Clock& clock, std::chrono::milliseconds sweep_pause = kSweepPause)
+      : engine_(engine), clock_(clock), sweep_pause_(sweep_pause) {}
   ~PinnedMoments();
 
   // Its name. Busy: kMomentsMax.
@@ -48,6 +52,7 @@ class PinnedMoments {
 
   Engine& engine_;
   Clock& clock_;
+  const std::chrono::milliseconds sweep_pause_;
   mutable std::mutex mutex_;
   std::condition_variable ends_;
   std::map<std::string, Moment> moments_;

@@ -35,7 +35,22 @@ void include_times(const std::optional<std::int64_t>& first,
   if (last.has_value()) device.last_ns = std::max(device.last_ns.value_or(*last), *last);
 }
 
+void add_to(Reach* reach, const std::vector<catalog::SeriesEntry>& series) {
+  if (reach == nullptr) return;
+  for (const catalog::SeriesEntry& each : series) reach->add(each.namespace_name, each.device);
+}
+
 }  // namespace
+
+void Reach::add(const std::string& namespace_name, const std::string& device) {
+  if (last_.second == device && last_.first == namespace_name) return;
+  last_ = {namespace_name, device};
+  if (devices.size() < kDevicesMax) {
+    devices.push_back(last_);
+  } else {
+    ++more;
+  }
+}
 
 QueryService::QueryService(Engine& engine, const catalog::Catalog& catalog,
                            const catalog::DeviceIndex* devices)
@@ -145,7 +160,7 @@ Result<std::vector<catalog::SeriesEntry>> QueryService::select(
 
 Result<std::unique_ptr<ReadingCursor>> QueryService::query(const auth::Principal& principal,
                                                            const wire::QueryRequest& request,
-                                                           std::uint64_t* withheld) {
+                                                           Reach* reach) {
   EC_TRY(check_request(request));
   const bool is_owned = !request.owner.empty();
   EC_ASSIGN_OR_RETURN(
@@ -154,19 +169,22 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::query(const auth::Principal
                : select(request.exports ? auth::Operation::Export : auth::Operation::Read,
                         principal, request.namespace_name, request.selector));
   if (!is_owned) {
-    EC_TRY(withhold(principal, request.purpose, request.selector, series, withheld));
+    EC_TRY(withhold(principal, request.purpose, request.selector, series,
+                    reach == nullptr ? nullptr : &reach->withheld));
   }
+  add_to(reach, series);
   return run(request, std::move(series), engine_.snapshot());
 }
 
 Result<std::unique_ptr<ReadingCursor>> QueryService::query_at(
     const auth::Principal& principal, const wire::QueryRequest& request,
-    std::shared_ptr<const Snapshot> moment) {
+    std::shared_ptr<const Snapshot> moment, Reach* reach) {
   EC_TRY(auth::authorize_administration(principal));
   EC_TRY(check_request(request));
   EC_ASSIGN_OR_RETURN(
       std::vector<catalog::SeriesEntry> series,
       select(auth::Operation::Export, principal, request.namespace_name, request.selector));
+  add_to(reach, series);
   return run(request, std::move(series), std::move(moment));
 }
 
@@ -196,11 +214,12 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryReques
 Result<std::unique_ptr<ReadingCursor>> QueryService::last(const auth::Principal& principal,
                                                           const std::string& namespace_name,
                                                           const wire::Selector& selector,
-                                                          std::string_view purpose,
-                                                          std::uint64_t* withheld) {
+                                                          std::string_view purpose, Reach* reach) {
   EC_ASSIGN_OR_RETURN(std::vector<catalog::SeriesEntry> series,
                       select(auth::Operation::Read, principal, namespace_name, selector));
-  EC_TRY(withhold(principal, purpose, selector, series, withheld));
+  EC_TRY(withhold(principal, purpose, selector, series,
+                  reach == nullptr ? nullptr : &reach->withheld));
+  add_to(reach, series);
   ReadOptions options;
   options.snapshot = engine_.snapshot();
   options.direction = Direction::Reverse;

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "auth/authorize.h"
@@ -50,6 +51,22 @@ struct DeviceInfo {
   double readings_per_second = 0;  // of all its series together
 };
 
+// What an answer is about, for whoever keeps an account of it.
+struct Reach {
+  static constexpr std::size_t kDevicesMax = 64;
+
+  std::uint64_t withheld = 0;  // devices that may not be read for the purpose
+  // Namespace and device, of the first kDevicesMax that are read, ...
+  std::vector<std::pair<std::string, std::string>> devices;
+  std::uint64_t more = 0;  // ... and how many others
+
+  // Devices come in order; one that comes several times in a row is one.
+  void add(const std::string& namespace_name, const std::string& device);
+
+ private:
+  std::pair<std::string, std::string> last_;
+};
+
 using ReadingFilter = std::function<bool(const wire::Reading&)>;
 
 class QueryService {
@@ -66,14 +83,15 @@ class QueryService {
   // is named. `every_ns` without an aggregate gives means.
   // With an owner: administrators only.
   // Devices that may not be read for the purpose (DeviceIndex::check_purpose) are left out and
-  // counted in `withheld`, which may be null; NotAllowed where one device is named and left out.
+  // counted in `reach`, which may be null; NotAllowed where one device is named and left out.
   Result<std::unique_ptr<ReadingCursor>> query(const auth::Principal& principal,
                                                const wire::QueryRequest& request,
-                                               std::uint64_t* withheld = nullptr);
+                                               Reach* reach = nullptr);
   // Of a moment that a backup reads: everything that the request selects, for administrators.
   Result<std::unique_ptr<ReadingCursor>> query_at(const auth::Principal& principal,
                                                   const wire::QueryRequest& request,
-                                                  std::shared_ptr<const Snapshot> moment);
+                                                  std::shared_ptr<const Snapshot> moment,
+                                                  Reach* reach = nullptr);
   // Series with readings at that moment.
   Result<std::vector<SeriesInfo>> series_at(const auth::Principal& principal,
                                             const std::string& namespace_name,
@@ -84,7 +102,7 @@ class QueryService {
                                               const std::string& namespace_name,
                                               const wire::Selector& selector,
                                               std::string_view purpose = {},
-                                              std::uint64_t* withheld = nullptr);
+                                              Reach* reach = nullptr);
   // Whether a reading is one of those that query() would answer: for who follows what is stored.
   // Errors as of query(), but that a series need not be there yet. The filter asks purposes each
   // time; it must not outlive the service, nor the principal.

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 import unittest
@@ -155,6 +156,37 @@ class Residue(EraseFlow):
                 self.daemon.stop()
             image.remove()
 
+    def test_blocks_that_merges_freed_long_before_hold_nothing(self):
+        image = Image(megabytes=256)
+        try:
+            if image.reason:
+                self.skipTest(image.reason)
+            for name in ("meta", "values"):
+                os.mkdir(os.path.join(image.mount, name), 0o750)
+                os.symlink(os.path.join(image.mount, name), os.path.join(self.place.path, name))
+            self.start(storage='memory-limit = "32MiB"')
+            device, sensor = canary(self.source), canary(self.source)
+            now_ns = time.time_ns() - 10**12
+            texts = []
+            merges = 0
+            while merges < 2:
+                self.assertLess(len(texts), 60, "merges free files")
+                # The same readings again: what they replace goes with the files of a merge.
+                texts.append(canary(self.source))
+                self.assertEqual(self.post([f'm,device={device} {sensor}="{texts[-1] * 4}-{i}" {now_ns + i}'
+                                            for i in range(15_000)]), 204)
+                image.settle()
+                done = json.loads(self.ok("status", "--json"))["compaction"]
+                merges = done["merges"] + done["relocations"]
+            print(f"{len(texts)} rounds, {merges} merges")
+            self.ok("erase", device, "--yes")
+            image.settle()
+            self.assertEqual({each for _, each in search([image.image], texts + [device])}, set())
+        finally:
+            if self.daemon:
+                self.daemon.stop()
+            image.remove()
+
 
 class Crash(EraseFlow):
     def test_an_erasure_that_is_killed_goes_on_by_itself(self):
@@ -179,6 +211,31 @@ class Crash(EraseFlow):
             self.assertEqual(search(self.directories(), [device, text]), set(), round_number)
             self.assertEqual(len(self.devices()), 50)
         print(f"{cut_short} of 8 erasures were cut short")
+
+
+class Interrupted(EraseFlow):
+    def test_ctrl_c_leaves_the_erasure_to_the_daemon(self):
+        self.start()
+        device, text = canary(self.source), canary(self.source)
+        self.fill(device, "s", text, others=60_000)
+        self.restart()
+        # Who reads slowly holds a snapshot, and with it the bytes.
+        with socket.create_connection(("127.0.0.1", self.daemon.port()), timeout=60) as reader:
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            reader.sendall(b"GET /api/v1/query?select=*/* HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertTrue(reader.recv(1))
+            with subprocess.Popen([PROGRAM, "erase", device, "--yes"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True,
+                                  env=clean_environment(
+                                      {"EDGECASE_HTTP_SOCKET": self.place.socket})) as erasing:
+                until(lambda: json.loads(self.ok("erase", "--list", "--json"))["erasures"], "it has begun")
+                erasing.send_signal(signal.SIGINT)
+                out, err = erasing.communicate(timeout=60)
+            self.assertEqual((erasing.returncode, out), (6, ""), err)
+            self.assertIn("the erasure goes on in the daemon", err)
+            self.assertNotIn(device, self.devices())
+        until(self.all_done, "the erasure is done")
+        self.assertEqual(search(self.directories(), [device, text]), set())
 
 
 class Away(EraseFlow):

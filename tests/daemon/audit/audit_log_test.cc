@@ -158,6 +158,27 @@ TEST_CASE("audit: lists by time, device and number, also over a clock that was s
   CHECK(room.list({.namespace_name = "other", .device = "device-0"}).empty());
 }
 
+TEST_CASE("audit: lists from the middle of pages, and none spans a clock that was set back") {
+  AuditRoom room(Mode::Batched);
+  const std::int64_t begin_ns = room.clock.wall_ns();
+  room.fill(6);  // begin + 1 s to + 6 s
+  room.clock.set_wall_ns(begin_ns - 1'000 * kSecondNs);
+  room.fill(6);  // 7 to 12: begin - 999 s to - 994 s
+  room.log->tick();
+  room.clock.set_wall_ns(begin_ns + 6 * kSecondNs);
+  room.fill(4);  // 14 to 17, behind the step's own record, 13: begin + 7 s to + 10 s
+  room.log->tick();
+  using Numbers = std::vector<std::uint64_t>;
+  CHECK(sequences(room.list({.from_ns = begin_ns + 5 * kSecondNs,
+                             .to_ns = begin_ns + 9 * kSecondNs})) == Numbers{5, 6, 14, 15});
+  CHECK(sequences(room.list({.from_ns = begin_ns + 5 * kSecondNs,
+                             .to_ns = begin_ns + 9 * kSecondNs,
+                             .limit = 3,
+                             .descending = true})) == Numbers{15, 14, 6});
+  CHECK(sequences(room.list({.to_ns = begin_ns - 997 * kSecondNs})) == Numbers{7, 8});
+  CHECK(room.first_fault() == 0);
+}
+
 TEST_CASE("audit: a step of the clock is recorded, with what the clock is worth") {
   AuditRoom room;
   room.clock.set_trust(ClockTrust::Untrusted);

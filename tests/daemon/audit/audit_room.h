@@ -58,7 +58,7 @@ struct AuditRoom {
     record.detail = "purpose billing";
     record.count = 7;
     const std::string device = "device-" + std::to_string(i % 3);
-    record.targets = {{log->pseudonyms().of_device("default", device), 7}};
+    record.targets = {{log->names().of_device("default", device), 7}};
     return record;
   }
 
@@ -85,7 +85,18 @@ struct AuditRoom {
   }
 
   Bytes value(std::uint64_t sequence) {
-    return engine.get(log->records(), record_key(sequence), {}).value();
+    return engine.get(log->records(), page_key(sequence), {}).value();
+  }
+  // Of a page of one record.
+  Record record(std::uint64_t sequence) {
+    return decode_page(sequence, value(sequence)).value().records.back();
+  }
+  static Bytes body_with(const Record& record) {
+    Draft draft = draft_of(record);
+    draft.time_ns = record.time_ns;
+    draft.trust = record.trust;
+    const Draft* const only = &draft;
+    return encode_page({&only, 1});
   }
   void put(ByteView key, ByteView bytes) {
     WriteBatch batch;

@@ -33,10 +33,10 @@ TEST_CASE("audit: one changed byte of a record is found, wherever it is") {
     CAPTURE(i);
     Bytes bad = good;
     bad[i] = static_cast<char>(bad[i] ^ 1);
-    room.put(record_key(3), bad);
+    room.put(page_key(3), bad);
     CHECK(room.first_fault() == 3);
   }
-  room.put(record_key(3), good);
+  room.put(page_key(3), good);
   CHECK(room.first_fault() == 0);
 }
 
@@ -57,20 +57,66 @@ TEST_CASE("audit: a changed field is found, also when its hash was made anew") {
       [](Record& r) { ++r.targets[0].pseudonym; },
       [](Record& r) { ++r.targets[0].count; },
       [](Record& r) { r.reaches_more = true; },
+      [](Record& r) { r.more_devices = 1; },
   };
   AuditRoom room;
   room.fill(5);
   const Bytes good = room.value(3);
-  const auth::Digest previous = decode_record(2, room.value(2)).value().hash;
+  const auth::Digest previous = room.record(2).hash;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     CAPTURE(i);
-    Record record = decode_record(3, good).value();
+    Record record = decode_page(3, good).value().records.front();
     changes[i](record);
-    const Bytes body = encode_body(record);
-    room.put(record_key(3), record_value(record.hash, body));
+    const Bytes body = AuditRoom::body_with(record);
+    room.put(page_key(3), page_value(record.hash, body));
     CHECK(room.first_fault() == 3);
-    room.put(record_key(3), record_value(chain_hash(previous, 3, body), body));
+    room.put(page_key(3), page_value(chain_hash(previous, 3, body), body));
     CHECK(room.first_fault() == 4);
+  }
+}
+
+TEST_CASE("audit: pages of several records verify, and whatever is done to one is found") {
+  AuditRoom room(Mode::Batched);
+  for (int page = 0; page < 3; ++page) {
+    room.fill(4);
+    room.log->tick();
+  }
+  Verification found = room.verified();
+  CHECK(found.fault_count == 0);
+  CHECK(found.records == 12);
+  CHECK(found.last == 12);
+  const Bytes good = room.value(8);
+  SUBCASE("a byte changed") {
+    for (std::size_t i = 0; i < good.size(); ++i) {
+      CAPTURE(i);
+      Bytes bad = good;
+      bad[i] = static_cast<char>(bad[i] ^ 1);
+      room.put(page_key(8), bad);
+      CHECK(room.first_fault() == 5);
+    }
+  }
+  SUBCASE("removed") {
+    room.remove(page_key(8));
+    found = room.verified();
+    REQUIRE(found.faults.size() == 1);
+    CHECK(found.faults[0].what == "records 5 to 8 are missing");
+    CHECK(found.records == 8);
+  }
+  SUBCASE("put in twice") {
+    room.put(page_key(10), good);
+    CHECK(room.first_fault() == 7);
+  }
+  SUBCASE("exchanged") {
+    room.put(page_key(8), room.value(12));
+    room.put(page_key(12), good);
+    CHECK(room.first_fault() == 5);
+  }
+  SUBCASE("a restart goes on behind it") {
+    room.log.reset();
+    room.open();
+    room.fill(1);
+    CHECK(room.first_fault() == 0);
+    CHECK(room.verified().last == 13);
   }
 }
 
@@ -79,14 +125,14 @@ TEST_CASE("audit: removed and reordered records are found") {
     CAPTURE(gone);
     AuditRoom room;
     room.fill(5);
-    room.remove(record_key(gone));
+    room.remove(page_key(gone));
     CHECK(room.first_fault() == gone);
   }
   AuditRoom room;
   room.fill(5);
   const Bytes two = room.value(2), three = room.value(3);
-  room.put(record_key(2), three);
-  room.put(record_key(3), two);
+  room.put(page_key(2), three);
+  room.put(page_key(3), two);
   CHECK(room.first_fault() == 2);
 }
 
@@ -95,8 +141,8 @@ TEST_CASE("audit: an end that was cut off is found by the heads, and never forgo
   room.fill(300);
   room.log.reset();
   room.open();
-  const Mark long_ago{100, decode_record(100, room.value(100)).value().hash, 0};
-  for (std::uint64_t gone = 300; gone > 250; --gone) room.remove(record_key(gone));
+  const Mark long_ago{100, room.record(100).hash, 0};
+  for (std::uint64_t gone = 300; gone > 250; --gone) room.remove(page_key(gone));
   SUBCASE("by the checkpoint in the log") {
     room.kill();
     REQUIRE(write_head_file(posix_file_system(), room.directory.path(), long_ago).ok());
@@ -119,7 +165,7 @@ TEST_CASE("audit: while the daemon runs it knows its head itself") {
   AuditRoom room;
   room.fill(20);
   room.remove(kHeadKey);
-  room.remove(record_key(20));
+  room.remove(page_key(20));
   CHECK(room.first_fault() == 20);
 }
 
@@ -168,8 +214,8 @@ TEST_CASE("audit: old records go, the rest verifies, and a cut that nobody made 
     CHECK(room.first_fault() == 0);
     CHECK(room.verified().first == 51);
     // Further than the daemon cut.
-    const Record last_gone = decode_record(60, room.value(60)).value();
-    for (std::uint64_t gone = 51; gone <= 60; ++gone) room.remove(record_key(gone));
+    const Record last_gone = room.record(60);
+    for (std::uint64_t gone = 51; gone <= 60; ++gone) room.remove(page_key(gone));
     CHECK(room.first_fault() == 51);
     room.put(kAnchorKey, encode_mark({61, last_gone.hash, 0}));
     CHECK(room.first_fault() == 61);

@@ -60,7 +60,6 @@ mode = "batched"                        # off | batched (1 s) | strict (durable 
   CHECK(configuration.settings.mqtt.rules[1].preset == "zigbee2mqtt");
   CHECK(configuration.settings.mqtt.rules[1].retention == "30d");
   CHECK(configuration.settings.mqtt.rules[1].where == "edgecase.toml:28:1");
-  CHECK(configuration.idle.empty());
 }
 
 TEST_CASE("a rule takes every key of the contract") {
@@ -92,7 +91,6 @@ preset = "tasmota"
   CHECK(rule.owner == "me");
   CHECK(rule.purpose == "heating,billing");
   CHECK(rule.qos == 0);
-  CHECK(configuration.idle.empty());
 }
 
 TEST_CASE("each mistake in a file is one line: where, key, what is wrong, what would be right") {

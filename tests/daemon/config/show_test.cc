@@ -27,7 +27,6 @@ TEST_CASE("the example loads as the defaults") {
   }
   REQUIRE(configuration.settings.mqtt.rules.size() == 1);
   CHECK(configuration.settings.mqtt.rules[0].topic == defaults().settings.mqtt.rules[0].topic);
-  CHECK(configuration.idle.empty());
 }
 
 TEST_CASE("what is shown says where it is from and loads as the same") {

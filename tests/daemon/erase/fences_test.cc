@@ -11,7 +11,7 @@ namespace edgecase::erase {
 namespace {
 
 Pseudonyms pseudonyms() {
-  return Pseudonyms(Bytes(kPseudonymKeyBytes, 'k'));
+  return Pseudonyms(Bytes(auth::kPseudonymKeyBytes, 'k'));
 }
 
 void add(Fences& fences, const Pseudonym& pseudonym, TimeRange range) {
@@ -72,15 +72,6 @@ TEST_CASE("a fence reads back from its record, and what is no record is refused"
     CHECK(fences.load(key, Bytes(size, '\1')).code() == StatusCode::Corruption);
   }
   CHECK(fences.load(key, Bytes(25, '\2')).code() == StatusCode::Unsupported);
-}
-
-TEST_CASE("a pseudonym tells kinds, namespaces, names and stores apart") {
-  const Pseudonyms here = pseudonyms();
-  CHECK(here.of_device("a", "bc") == here.of_device("a", "bc"));
-  CHECK(here.of_device("a", "bc") != here.of_device("ab", "c"));
-  CHECK(here.of_device("a", "b") != here.of_series("a", "b", ""));
-  CHECK(here.of_series("a", "b", "cd") != here.of_series("a", "bc", "d"));
-  CHECK(here.of_device("a", "b") != Pseudonyms(Bytes(32, 'x')).of_device("a", "b"));
 }
 
 TEST_CASE("the gate closes when everybody is out, and nobody enters meanwhile") {

@@ -173,6 +173,78 @@ TEST_CASE("audit over HTTP: a batch of many devices is in several records") {
   CHECK(readings == 300);
 }
 
+TEST_CASE("audit over HTTP: a read by glob names the devices that it reached") {
+  Room f;
+  std::string lines = "m,device=kitchen a=1 5\nm,device=shed a=1 5\n";
+  for (int i = 0; i < 70; ++i) lines += "m,device=d" + std::to_string(10 + i) + " a=1 5\n";
+  REQUIRE(f.ask("POST", "/write", lines).status == 204);
+  const auto reads_of = [&f](const char* device) {
+    std::vector<std::string> selectors;
+    for (const nlohmann::json& record : f.records("?device=" + std::string(device))) {
+      // What asks here is recorded, too.
+      if (record["operation"] == "ingest" || record["operation"] == "audit.read") continue;
+      selectors.push_back(record["operation"].get<std::string>());
+    }
+    return selectors;
+  };
+  using Operations = std::vector<std::string>;
+  CHECK(f.ask("GET", "/api/v1/query?select=kit*/*").status == 200);
+  const nlohmann::json one = f.last_record();
+  REQUIRE(one["devices"].size() == 1);
+  CHECK(one["devices"][0]["device"] == "kitchen");
+  CHECK(one["more_devices"] == 0);
+  CHECK(reads_of("kitchen") == Operations{"query"});
+  CHECK(reads_of("shed").empty());
+  CHECK(reads_of("kitten").empty());
+
+  CHECK(f.ask("GET", "/api/v1/series?select=s*/*").status == 200);
+  CHECK(f.ask("GET", "/api/v1/devices?select=sh?d/*").status == 200);
+  CHECK(f.ask("GET", "/api/v1/last?select=nothing*/*").status == 200);
+  CHECK(reads_of("shed") == Operations{"series", "devices"});
+  CHECK(reads_of("kitchen") == Operations{"query"});
+
+  CHECK(f.ask("GET", "/api/v1/last?select=d*/*").status == 200);
+  const nlohmann::json many = f.records("?desc=true&limit=1&device=d10")[0];
+  CHECK(many["devices"].size() == 64);
+  CHECK(many["more_devices"] == 6);
+  // The last ones are in no record by name, but may be among those that were reached.
+  CHECK(reads_of("d79") == Operations{"last"});
+  CHECK(reads_of("shed") == Operations{"series", "devices", "last"});
+}
+
+TEST_CASE("audit over HTTP: who follows is told with the devices that were followed") {
+  Room f;
+  const Answer first = f.ask("GET", "/api/v1/tail?select=*/*");
+  REQUIRE(first.status == 200);
+  CHECK(f.ask("POST", "/api/v1/readings", kReading).status == 200);
+  CHECK(
+      f.ask("GET", "/api/v1/tail?select=*/*&cursor=" + first.header("x-edgecase-cursor")).status ==
+      200);
+  const nlohmann::json told = f.last_record();
+  CHECK(told["operation"] == "tail");
+  CHECK(told["count"] == 1);
+  REQUIRE(told["devices"].size() == 1);
+  CHECK(told["devices"][0]["device"] == "kitchen");
+}
+
+TEST_CASE(
+    "audit over HTTP: what is asked again is told again, by whom and with what became of it") {
+  Room f;
+  for (int i = 0; i < 3; ++i)
+    CHECK(f.ask("GET", "/api/v1/query?select=kitchen/temp").status == 404);
+  CHECK(f.ask("POST", "/api/v1/readings", kReading).status == 200);
+  CHECK(f.ask("GET", "/api/v1/query?select=kitchen/temp").status == 200);
+  CHECK(f.administer("GET", "/api/v1/query?select=kitchen/temp").status == 200);
+  std::vector<std::string> told;
+  for (const nlohmann::json& record : f.records()) {
+    if (record["operation"] != "query") continue;
+    told.push_back(record["result"].get<std::string>() + " " +
+                   record["actor"].get<std::string>().substr(0, 3));
+  }
+  CHECK(told == std::vector<std::string>{"not_found 127", "not_found 127", "not_found 127",
+                                         "ok 127", "ok uid"});
+}
+
 TEST_CASE("audit over HTTP: bad parameters are told") {
   Room f;
   for (const char* target :

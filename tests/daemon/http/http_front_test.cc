@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -227,6 +230,59 @@ TEST_CASE("front: slow connections take no worker") {
     slow[static_cast<std::size_t>(i)].send(i % 2 == 0 ? "TP/1.1\r\nHost: x\r\n\r\n" : "alue=1");
     CHECK(slow[static_cast<std::size_t>(i)].receive().status == (i % 2 == 0 ? 200 : 204));
   }
+}
+
+TEST_CASE("front: answers that wait for something durable keep no worker, and leave together") {
+  FrontOptions options;
+  options.threads = 2;
+  FrontFixture f(options);
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<int> settled;
+  bool open = false;
+  int arrived = 0;
+  f.router.add("GET", "/held", Effect::Reads, [&](Call& call) {
+    CHECK(call.exchange.held_max_bytes > 0);
+    call.answer_text(200, "text/plain", "held");
+    const std::lock_guard lock(mutex);
+    ++arrived;
+    changed.notify_all();
+    call.exchange.settle = [&, number = arrived]() -> Status {
+      std::unique_lock waiting(mutex);
+      settled.push_back(number);
+      changed.wait(waiting, [&] { return open; });
+      return number == 3 ? unavailable("the third can not be recorded") : ok();
+    };
+  });
+  // One settles, and the only other worker takes all that come meanwhile.
+  std::vector<Client> clients;
+  for (int i = 1; i <= 6; ++i) {
+    clients.push_back(f.connect());
+    REQUIRE(clients.back().send("GET /held HTTP/1.1\r\nHost: x\r\n\r\n"));
+    std::unique_lock lock(mutex);
+    REQUIRE(changed.wait_for(lock, std::chrono::seconds(60), [&] { return arrived == i; }));
+  }
+  Client other = f.connect();
+  CHECK(other.ask("GET", "/").status == 200);
+  {
+    const std::lock_guard lock(mutex);
+    CHECK(settled == std::vector<int>{1});
+    open = true;
+    changed.notify_all();
+  }
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    CAPTURE(i);
+    const Answer answer = clients[i].receive();
+    CHECK(answer.status == (i == 2 ? 503 : 200));
+    CHECK((answer.body == "held") == (i != 2));
+    if (i == 2) {
+      CHECK(clients[i].closed());
+    } else {
+      CHECK(clients[i].ask("GET", "/").status == 200);
+    }
+  }
+  // The newest first: the others need no sync of their own.
+  CHECK(settled == std::vector<int>{1, 6, 5, 4, 3, 2});
 }
 
 TEST_CASE("front: deadlines") {

@@ -47,6 +47,23 @@ TEST_CASE("tokens over HTTP: loopback is open until the first one is made, and n
   CHECK(f.ask("GET", "/api/v1/series").status == 401);
 }
 
+TEST_CASE("tokens over HTTP: figures of the whole store are for tokens that read something") {
+  Room f;
+  struct Case {
+    const char* scopes;
+    int status;
+  };
+  for (const Case& c : {Case{"read=kitchen/*", 200}, Case{"export=kitchen/*", 200},
+                        Case{"admin=true", 200}, Case{"write=*/*", 403}, Case{"erase=*/*", 403}}) {
+    CAPTURE(c.scopes);
+    const std::string token = f.create(c.scopes);
+    for (const char* path : {"/metrics", "/api/v1/status"}) {
+      CHECK(f.ask("GET", path, {}, bearer(token)).status == c.status);
+    }
+    CHECK(f.ask("GET", "/healthz", {}, bearer(token)).status == 200);
+  }
+}
+
 TEST_CASE("tokens over HTTP: Bearer, Token, and the password of Basic") {
   Room f;
   const std::string token = f.create("write=kitchen/*");

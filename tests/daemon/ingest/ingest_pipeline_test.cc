@@ -268,7 +268,7 @@ TEST_CASE("the audit log tells each author's devices, however they take turns") 
     std::string text = record.actor + " " + record.token;
     for (const audit::Target& target : record.targets) {
       for (const char* device : {"a", "b", "c"}) {
-        if (log->pseudonyms().of_device("default", device) == target.pseudonym) {
+        if (log->names().of_device("default", device) == target.pseudonym) {
           text += std::string(" ") + device + std::to_string(target.count);
         }
       }

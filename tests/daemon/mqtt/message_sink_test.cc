@@ -2,8 +2,10 @@
 
 #include <thread>
 
+#include "audit/audit_reader.h"
 #include "daemon/mqtt/mqtt_fixture.h"
 #include "support/mosquitto_broker.h"
+#include "support/temp_directory.h"
 
 using namespace edgecase;
 using mqtt::Delivery;
@@ -49,6 +51,35 @@ TEST_CASE("message sink: stores, ignores and rejects, and acknowledges all three
   CHECK(counters.readings == 1);
   CHECK(counters.ignored == 1);
   CHECK(counters.rejected == 2);
+}
+
+TEST_CASE("message sink: the audit log tells connection and rule, of messages of either kind") {
+  test::TempDirectory directory;
+  SinkFixture fixture;
+  SeededRandom random(1);
+  auto log = audit::AuditLog::open(
+      {.mode = audit::Mode::Batched, .head_directory = directory.path(), .runs_thread = false},
+      {fixture.engine, posix_file_system(), system_clock(), random});
+  REQUIRE(log.ok());
+  ingest::IngestPipeline pipeline(fixture.engine, *fixture.catalog, system_clock(), nullptr,
+                                  nullptr, log->get());
+  fixture.rules = mqtt::compile_rules({test::mqtt_rule("s/{device}/{sensor}"),
+                                       test::mqtt_rule("home/secret/{device}/{sensor}")})
+                      .value();
+  fixture.sink = std::make_unique<mqtt::MessageSink>(fixture.rules, config::LimitSettings{},
+                                                     pipeline, *fixture.rejected, system_clock(),
+                                                     nullptr, 0, "mqtt broker:1883 as edgecase");
+  CHECK(fixture.deliver("home/secret/k/t", "1") == Delivery::Acknowledge);
+  CHECK(fixture.deliver("s/k/t", "2", 0) == Delivery::Acknowledge);  // QoS 0: gathered
+  fixture.sink.reset();                                              // and stored
+  auto cursor = audit::RecordCursor::open(**log, {});
+  REQUIRE(cursor.ok());
+  std::vector<std::string> actors;
+  for (audit::Record record; (*cursor)->next(record).value();) actors.push_back(record.actor);
+  CHECK(actors == std::vector<std::string>{"mqtt broker:1883 as edgecase rule 2",
+                                           "mqtt broker:1883 as edgecase rule 1"});
+  cursor->reset();
+  log->reset();
 }
 
 TEST_CASE("message sink: withholds while the drive refuses, also a rejection") {

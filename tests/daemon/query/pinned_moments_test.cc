@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
 #include "support/manual_clock.h"
 #include "support/model_engine.h"
 
@@ -47,6 +51,47 @@ TEST_CASE("moments: one that nobody uses is let go of, one that is read is not")
   CHECK(f.moments.count() == 1);
   f.clock.advance(PinnedMoments::kLeaseNs);
   CHECK(f.moments.use(read).ok());
+}
+
+TEST_CASE("moments: the thread lets go of what nobody has used, without being asked") {
+  // Stands still too, and tells how often it was looked at.
+  class WatchedClock final : public Clock {
+   public:
+    std::int64_t wall_ns() const override { return inner.wall_ns(); }
+    std::int64_t boot_ns() const override {
+      const std::lock_guard lock(mutex_);
+      ++looks_;
+      changed_.notify_all();
+      return inner.boot_ns();
+    }
+    ClockTrust trust() const override { return inner.trust(); }
+    // Two: whoever looked first is done with what it looked for.
+    bool wait_for_two_looks() {
+      std::unique_lock lock(mutex_);
+      return changed_.wait_for(lock, std::chrono::seconds(60),
+                               [this, enough = looks_ + 2] { return looks_ >= enough; });
+    }
+
+    edgecase::test::ManualClock inner;
+
+   private:
+    mutable std::mutex mutex_;
+    mutable std::condition_variable changed_;
+    mutable int looks_ = 0;
+  };
+  WatchedClock clock;
+  edgecase::test::ModelEngine engine;
+  PinnedMoments moments(engine, clock, std::chrono::milliseconds(1));
+  REQUIRE(moments.pin().ok());
+  // One that is being read stays, and has the thread go on looking.
+  const auto read = moments.use(moments.pin().value());
+  REQUIRE(read.ok());
+  clock.inner.advance(PinnedMoments::kLeaseNs);
+  REQUIRE(clock.wait_for_two_looks());
+  CHECK(moments.count() == 2);
+  clock.inner.advance(1);
+  REQUIRE(clock.wait_for_two_looks());
+  CHECK(moments.count() == 1);
 }
 
 }  // namespace edgecase::query

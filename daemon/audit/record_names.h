@@ -1,20 +1,25 @@
-// How devices, owners and other names stand in the audit log: as HMAC-SHA-256 under a key of the
-// store, its first 64 bits. Whoever knows a name (and may ask the daemon) finds its records; the
-// log tells no names. Immutable; any thread.
+// How devices, owners and other names stand in the audit log: as pseudonyms (auth/pseudonyms.h), of
+// which the first 64 bits are kept: what a certificate of an erasure says begins with the same 16
+// digits. Thread-safe: those made last are remembered.
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "audit/record.h"
+#include "auth/pseudonyms.h"
 #include "wire/selector.h"
 
 namespace edgecase::audit {
 
-class Pseudonyms {
+class RecordNames {
  public:
-  explicit Pseudonyms(std::string key) : key_(std::move(key)) {}
+  static constexpr std::size_t kRememberedMax = 4'096;
+
+  explicit RecordNames(auth::Pseudonyms pseudonyms) : pseudonyms_(std::move(pseudonyms)) {}
 
   std::uint64_t of_device(std::string_view namespace_name, std::string_view device) const;
   // Of any other text; one of another kind never looks the same. "~" and 16 hex digits.
@@ -26,10 +31,14 @@ class Pseudonyms {
                 Record& record) const;
 
  private:
+  std::uint64_t of(std::string_view kind, std::string_view namespace_name,
+                   std::string_view name) const;
   std::string part(std::string_view kind, std::string_view namespace_name,
                    std::string_view glob) const;
 
-  const std::string key_;
+  const auth::Pseudonyms pseudonyms_;
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<std::string, std::uint64_t> known_;
 };
 
 std::string pseudonym_text(std::uint64_t pseudonym);  // 16 hex digits

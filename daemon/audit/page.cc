@@ -1,0 +1,217 @@
+#include "audit/page.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "audit/record_bytes.h"
+
+namespace edgecase::audit {
+namespace {
+
+constexpr char kVersion = 1;
+constexpr char kReachesMoreFlag = 1;
+
+std::uint64_t zigzag(std::int64_t value) {
+  return static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63);
+}
+
+std::int64_t unzigzag(std::uint64_t value) {
+  return static_cast<std::int64_t>(value >> 1 ^ (~(value & 1) + 1));
+}
+
+// Times of a page lie where int64 does, their differences may not: they wrap, both ways.
+std::int64_t later_by(std::int64_t time_ns, std::int64_t than_ns) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(time_ns) -
+                                   static_cast<std::uint64_t>(than_ns));
+}
+
+std::int64_t plus(std::int64_t time_ns, std::int64_t later_ns) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(time_ns) +
+                                   static_cast<std::uint64_t>(later_ns));
+}
+
+void append_text(Bytes& out, std::string_view text) {
+  text = text.substr(0, kTextMaxBytes);
+  append_varint(out, text.size());
+  out += text;
+}
+
+Status damaged(std::uint64_t sequence, const char* what) {
+  return corruption("audit record " + std::to_string(sequence) + " " + what);
+}
+
+void append_record(Bytes& out, const Draft& draft, std::uint64_t description,
+                   std::int64_t later_ns) {
+  append_varint(out, description);
+  out.push_back(static_cast<char>(2 * static_cast<int>(draft.outcome) +
+                                  (draft.trust == ClockTrust::Trusted ? 1 : 0)));
+  append_varint(out, zigzag(later_ns));
+  append_varint(out, draft.count);
+  append_varint(out, draft.more_devices);
+  for (const std::uint64_t count : draft.target_counts) append_varint(out, count);
+}
+
+// False: malformed.
+bool take_description(ByteView bytes, Record& record) {
+  Reader reader(bytes);
+  record.reaches_more = (reader.byte() & kReachesMoreFlag) != 0;
+  for (std::string* text : {&record.operation, &record.actor, &record.token, &record.namespace_name,
+                            &record.selector, &record.detail}) {
+    *text = reader.text();
+  }
+  const std::uint64_t targets = reader.varint();
+  if (targets > kTargetsMax) return false;
+  for (std::uint64_t i = 0; i < targets && !reader.failed(); ++i) {
+    record.targets.push_back({reader.number(), 0});
+  }
+  return !reader.failed() && reader.at_end();
+}
+
+// The fields that differ from record to record.
+void take_record(Reader& reader, Record& record) {
+  const unsigned char how = reader.byte();
+  record.outcome = static_cast<Outcome>(how / 2);
+  record.trust = how % 2 != 0 ? ClockTrust::Trusted : ClockTrust::Untrusted;
+  record.time_ns = unzigzag(reader.varint());
+  record.count = reader.varint();
+  record.more_devices = reader.varint();
+  for (Target& target : record.targets) target.count = reader.varint();
+}
+
+struct Opened {
+  PageHead head;
+  std::uint64_t records = 0;
+  Reader rest;
+};
+
+Result<Opened> open_page(std::uint64_t last_sequence, ByteView value) {
+  if (value.size() <= kHashBytes) return damaged(last_sequence, "is cut short");
+  Opened page{{}, 0, Reader(body_of(value))};
+  if (page.rest.byte() != kVersion) {
+    return damaged(last_sequence, "is of a version that is not known");
+  }
+  page.records = page.rest.varint();
+  page.head.first_ns = static_cast<std::int64_t>(page.rest.number());
+  page.head.last_ns = plus(page.head.first_ns, unzigzag(page.rest.varint()));
+  if (page.rest.failed()) return damaged(last_sequence, "is cut short");
+  if (page.records == 0 || page.records > std::min<std::uint64_t>(kPageRecordsMax, last_sequence)) {
+    return damaged(last_sequence, "is on a page of a wrong length");
+  }
+  page.head.first = last_sequence - page.records + 1;
+  page.head.last = last_sequence;
+  page.head.hash = digest_of(value);
+  return page;
+}
+
+}  // namespace
+
+Draft draft_of(const Record& record) {
+  Draft draft;
+  draft.outcome = record.outcome;
+  draft.count = record.count;
+  draft.more_devices = record.more_devices;
+  const std::size_t targets = std::min(record.targets.size(), kTargetsMax);
+  Bytes& out = draft.description;
+  out.reserve(96 + 8 * targets);
+  out.push_back(record.reaches_more ? kReachesMoreFlag : '\0');
+  for (const std::string* text : {&record.operation, &record.actor, &record.token,
+                                  &record.namespace_name, &record.selector, &record.detail}) {
+    append_text(out, *text);
+  }
+  append_varint(out, targets);
+  draft.target_counts.reserve(targets);
+  for (std::size_t i = 0; i < targets; ++i) {
+    append_number(out, record.targets[i].pseudonym);
+    draft.target_counts.push_back(record.targets[i].count);
+  }
+  return draft;
+}
+
+Bytes encode_page(std::span<const Draft* const> drafts) {
+  std::unordered_map<std::string_view, std::uint64_t> numbers;
+  Bytes descriptions, records;
+  records.reserve(drafts.size() * 10);
+  std::int64_t previous_ns = drafts.front()->time_ns;
+  std::string_view last_description;
+  std::uint64_t last_number = 0;
+  for (const Draft* draft : drafts) {
+    if (numbers.empty() || last_description != draft->description) {
+      last_description = draft->description;
+      const auto [found, is_new] = numbers.try_emplace(last_description, numbers.size());
+      last_number = found->second;
+      if (is_new) {
+        append_varint(descriptions, last_description.size());
+        descriptions += last_description;
+      }
+    }
+    append_record(records, *draft, last_number, later_by(draft->time_ns, previous_ns));
+    previous_ns = draft->time_ns;
+  }
+  Bytes body(1, kVersion);
+  body.reserve(32 + descriptions.size() + records.size());
+  append_varint(body, drafts.size());
+  append_number(body, static_cast<std::uint64_t>(drafts.front()->time_ns));
+  append_varint(body, zigzag(later_by(previous_ns, drafts.front()->time_ns)));
+  append_varint(body, numbers.size());
+  body += descriptions;
+  body += records;
+  return body;
+}
+
+auth::Digest chain_hash(const auth::Digest& previous, std::uint64_t last_sequence, ByteView body) {
+  Bytes hashed;
+  hashed.reserve(kHashBytes + 8 + body.size());
+  hashed += auth::view_of(previous);
+  append_number(hashed, last_sequence);
+  hashed += body;
+  return auth::sha256(hashed);
+}
+
+Bytes page_value(const auth::Digest& hash, ByteView body) {
+  Bytes value(auth::view_of(hash));
+  value += body;
+  return value;
+}
+
+ByteView body_of(ByteView value) {
+  return value.substr(std::min(value.size(), kHashBytes));
+}
+
+Result<PageHead> decode_page_head(std::uint64_t last_sequence, ByteView value) {
+  EC_ASSIGN_OR_RETURN(const Opened page, open_page(last_sequence, value));
+  return page.head;
+}
+
+Result<Page> decode_page(std::uint64_t last_sequence, ByteView value) {
+  EC_ASSIGN_OR_RETURN(Opened opened, open_page(last_sequence, value));
+  Reader& rest = opened.rest;
+  std::vector<Record> descriptions;
+  const std::uint64_t described = rest.varint();
+  if (described > opened.records) return damaged(last_sequence, "is malformed");
+  for (std::uint64_t i = 0; i < described; ++i) {
+    if (!take_description(rest.take(rest.varint()), descriptions.emplace_back())) {
+      return damaged(last_sequence, "is malformed");
+    }
+  }
+  Page page{opened.head, {}};
+  std::int64_t time_ns = page.head.first_ns;
+  for (std::uint64_t sequence = page.head.first; sequence <= page.head.last; ++sequence) {
+    const std::uint64_t description = rest.varint();
+    if (rest.failed() || description >= described) return damaged(sequence, "is malformed");
+    Record& record = page.records.emplace_back(descriptions[description]);
+    take_record(rest, record);
+    time_ns = plus(time_ns, record.time_ns);
+    record.time_ns = time_ns;
+    record.sequence = sequence;
+    record.hash = page.head.hash;
+  }
+  if (rest.failed() || !rest.at_end() || time_ns != page.head.last_ns) {
+    return damaged(last_sequence, "is malformed");
+  }
+  return page;
+}
+
+}  // namespace edgecase::audit

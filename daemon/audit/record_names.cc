@@ -1,0 +1,89 @@
+#include "audit/record_names.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace edgecase::audit {
+namespace {
+
+constexpr char kMark = '~';
+
+std::uint64_t first_64_bits(const auth::Pseudonym& pseudonym) {
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < 8; ++i) number = number << 8 | pseudonym[i];
+  return number;
+}
+
+bool holds_no_name(std::string_view glob) {
+  return glob.find_first_not_of("*?") == std::string_view::npos;
+}
+
+}  // namespace
+
+std::uint64_t RecordNames::of(std::string_view kind, std::string_view namespace_name,
+                              std::string_view name) const {
+  std::string text(kind);
+  text.append(1, '\0').append(namespace_name).append(1, '\0').append(name);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = known_.find(text); known != known_.end()) return known->second;
+  }
+  const std::uint64_t made = first_64_bits(pseudonyms_.of_text(kind, namespace_name, name));
+  const std::lock_guard lock(mutex_);
+  if (known_.size() >= kRememberedMax) known_.clear();
+  known_.emplace(std::move(text), made);
+  return made;
+}
+
+std::uint64_t RecordNames::of_device(std::string_view namespace_name,
+                                     std::string_view device) const {
+  return of("device", namespace_name, device);
+}
+
+std::string RecordNames::of_text(std::string_view kind, std::string_view text) const {
+  return kMark + pseudonym_text(of(kind, "", text));
+}
+
+std::string RecordNames::part(std::string_view kind, std::string_view namespace_name,
+                              std::string_view glob) const {
+  if (holds_no_name(glob)) return std::string(glob);
+  return kMark + pseudonym_text(of(kind, namespace_name, glob));
+}
+
+void RecordNames::describe(std::string_view namespace_name, const wire::Selector& selector,
+                           Record& record) const {
+  const bool is_one = wire::is_literal(selector.device) && !namespace_name.empty();
+  if (is_one) {
+    const std::string name = wire::unescape_name(selector.device);
+    record.targets.push_back({of_device(namespace_name, name), 0});
+    record.selector = kMark + pseudonym_text(record.targets.back().pseudonym);
+  } else {
+    record.selector = part("pattern", namespace_name, selector.device);
+    record.reaches_more = true;
+  }
+  record.selector += "/" + part("sensor", namespace_name, selector.sensor);
+}
+
+std::string pseudonym_text(std::uint64_t pseudonym) {
+  std::string text;
+  for (int shift = 60; shift >= 0; shift -= 4) {
+    text += "0123456789abcdef"[pseudonym >> shift & 15];
+  }
+  return text;
+}
+
+bool concerns(const Record& record, std::uint64_t pseudonym, std::string_view namespace_name,
+              std::string_view device) {
+  if (std::any_of(record.targets.begin(), record.targets.end(),
+                  [pseudonym](const Target& each) { return each.pseudonym == pseudonym; })) {
+    return true;
+  }
+  if (!record.reaches_more) return false;
+  if (record.namespace_name != namespace_name && record.namespace_name != "*") return false;
+  const std::string_view glob =
+      std::string_view(record.selector).substr(0, record.selector.find('/'));
+  // Without a selector it was asked by owner or label.
+  return glob.empty() || glob.starts_with(kMark) || wire::glob_matches(glob, device);
+}
+
+}  // namespace edgecase::audit
