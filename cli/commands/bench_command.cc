@@ -144,6 +144,7 @@ void add_bench(std::shared_ptr<BenchOptions> options, CLI::App& app, Action& act
                    "Directory on the drive for values; default: beside the metadata")
       ->check(CLI::ExistingDirectory);
   add_store_options(*command, *options);
+  command->add_flag("--slope", options->slope, "gdprbench: again on ten times the records");
   command->add_flag("--smoke", options->smoke, "A second's worth, to see that it runs");
   command->add_flag("--json", options->json, "One JSON object");
   command->footer(workload_list() +

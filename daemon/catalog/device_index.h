@@ -21,7 +21,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,7 +39,7 @@ struct KeySpan;  // erased.h
 inline constexpr std::string_view kDevicesNamespace = "_devices";
 inline constexpr std::size_t kTermsMax = 16;        // purposes, and objections, of a device
 inline constexpr std::size_t kLabelsMax = 16;       // of a device
-inline constexpr std::size_t kDevicesMax = 20'000;  // that something is said of
+inline constexpr std::size_t kDevicesMax = 20'000;  // that something is said of; unless told else
 
 struct DeviceMetadata {
   std::string owner;
@@ -68,6 +70,18 @@ struct DeviceFilter {
   }
 };
 
+// Of a long list of devices: those behind `after`, at most `limit`.
+struct DevicePage {
+  std::optional<DeviceName> after;
+  std::size_t limit = SIZE_MAX;
+};
+
+// What becomes of what is said of one device.
+struct DeviceChange {
+  DeviceName name;
+  std::function<void(DeviceMetadata&)> change;
+};
+
 inline DeviceFilter owned_by(std::string_view owner) {
   DeviceFilter filter;
   filter.owner = owner;
@@ -76,21 +90,29 @@ inline DeviceFilter owned_by(std::string_view owner) {
 
 class DeviceIndex {
  public:
-  static Result<std::unique_ptr<DeviceIndex>> open(Engine& engine);
+  // `devices_max`: that something is said of.
+  static Result<std::unique_ptr<DeviceIndex>> open(Engine& engine,
+                                                   std::size_t devices_max = kDevicesMax);
 
   // Empty metadata where nothing is said of it. Errors: the engine's.
   Result<DeviceMetadata> metadata(const DeviceName& name) const;
   // Replaces all that is said; empty metadata removes it. Holds for the next read, durable on
-  // return. InvalidArgument: a name or a limit; Busy: kDevicesMax; the engine's.
+  // return. InvalidArgument: a name or a limit; Busy: `devices_max`; the engine's.
   Status set(const DeviceName& name, const DeviceMetadata& metadata);
   // As set(), of what `change` makes of what is said by now; returns that.
   Result<DeviceMetadata> update(const DeviceName& name,
                                 const std::function<void(DeviceMetadata&)>& change);
 
+  // The same of many devices. All is checked before anything is changed; then it is made durable in
+  // batches, so that an error of the engine may find some changed. Of a device that comes twice
+  // both changes are made, one after the other.
+  Status update_all(std::span<const DeviceChange> changes);
+
   // By namespace and device; `namespace_name` empty: all. Reads as much of each range that the
-  // filter names as the shortest one holds. InvalidArgument: an empty filter.
-  Result<std::vector<DeviceName>> find(std::string_view namespace_name,
-                                       const DeviceFilter& filter) const;
+  // filter names as the shortest one holds; of a single range no more than the page.
+  // InvalidArgument: an empty filter.
+  Result<std::vector<DeviceName>> find(std::string_view namespace_name, const DeviceFilter& filter,
+                                       const DevicePage& page = {}) const;
 
   // Every device that something is said of, by namespace and name.
   std::vector<DeviceName> all() const;
@@ -125,15 +147,26 @@ class DeviceIndex {
     std::vector<std::string> purposes, objections;
   };
 
-  explicit DeviceIndex(Engine& engine) : engine_(engine) {}
+  struct Planned {
+    DeviceName name;
+    DeviceMetadata before, after;
+  };
+
+  DeviceIndex(Engine& engine, std::size_t devices_max)
+      : engine_(engine), devices_max_(devices_max) {}
   Status load();
-  Status replace(const DeviceName& name, const DeviceMetadata& after);
+  bool is_known(const DeviceName& name) const;
+  Result<DeviceMetadata> changed(const DeviceChange& change, const DeviceMetadata& before) const;
+  Status replace(std::span<const DeviceChange> changes,
+                 std::map<DeviceName, DeviceMetadata>& after);
+  std::size_t append_change(const Planned& planned, WriteBatch& batch) const;
+  Status write(const std::vector<Planned>& planned);
   void append(const DeviceName& name, const DeviceMetadata& before, const DeviceMetadata& after,
               WriteBatch& batch) const;
   void remember(const DeviceName& name, const DeviceMetadata& metadata);
-  Result<std::vector<DeviceName>> shortest(const std::vector<Bytes>& prefixes) const;
 
   Engine& engine_;
+  const std::size_t devices_max_;
   NamespaceId records_ = 0;
   std::mutex change_mutex_;
   mutable std::shared_mutex mutex_;

@@ -49,6 +49,7 @@ class MemoryCatalog final : public Catalog {
     std::string name;
     NamespaceId id = 0;
     std::uint32_t next_device = 1;
+    std::uint32_t last_device = kNoRow;  // the row added last
     bool is_marked = false;  // next_device is kept on the drive, since a device was erased
   };
   struct DeviceRow {
@@ -58,6 +59,7 @@ class MemoryCatalog final : public Catalog {
     std::uint32_t next_sensor = 1;
     bool durable = false;
     std::uint32_t last_series = kNoRow;  // the row added last
+    std::uint32_t before = kNoRow;       // the row of the same namespace that was added before
   };
   struct SeriesRow {
     std::string name;
