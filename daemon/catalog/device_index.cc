@@ -11,9 +11,6 @@ namespace edgecase::catalog {
 namespace {
 
 constexpr std::size_t kDevicesPerBatch = 500;
-// Record and terms of one device.
-constexpr std::size_t kRangesPerDeviceMax = 2 + 2 * kTermsMax + kLabelsMax;
-static_assert(kRangesPerDeviceMax <= kRangeDeletesPerBatchMax);
 
 bool holds(const std::vector<std::string>& terms, std::string_view term) {
   return std::find(terms.begin(), terms.end(), term) != terms.end();
@@ -39,7 +36,10 @@ Status DeviceIndex::load() {
     EC_ASSIGN_OR_RETURN(const DeviceMetadata metadata, decode_metadata(iterator->value()));
     remember(parse_name(iterator->key().substr(1)), metadata);
   }
-  return iterator->status();
+  EC_TRY(iterator->status());
+  EC_ASSIGN_OR_RETURN(const RangeStats notes, engine_.range_stats(records_, {"S", "T"}, {}));
+  notes_ = notes.entries;
+  return ok();
 }
 
 Result<DeviceMetadata> DeviceIndex::metadata(const DeviceName& name) const {
@@ -87,27 +87,36 @@ Result<DeviceMetadata> DeviceIndex::changed(const DeviceChange& change,
   return after;
 }
 
-// What is taken back goes for good: an erasure of the device later on would not know of it.
-// Returns how many ranges were added.
-std::size_t DeviceIndex::append_change(const Planned& planned, WriteBatch& batch) const {
-  const std::vector<Bytes> kept = index_prefixes(planned.after);
-  std::vector<Bytes> gone = index_prefixes(planned.before);
-  if (planned.after.empty()) gone.push_back("D");
-  std::erase_if(gone, [&kept](const Bytes& prefix) {
-    return std::find(kept.begin(), kept.end(), prefix) != kept.end();
-  });
-  for (const Bytes& prefix : gone) {
-    const KeySpan span = span_of_key(records_, prefix + name_bytes(planned.name));
-    batch.erase_range(span.namespace_id, span.lower, span.upper);
-  }
-  const std::vector<Bytes> known = index_prefixes(planned.before);
+// What is taken back is noted, so that an erasure of the device later on knows of it. Where nothing is
+// left that is said of it, all goes for good at once: nobody may ever erase it. Returns how many
+// ranges and notes were added.
+Result<DeviceIndex::Added> DeviceIndex::append_change(const Planned& planned,
+                                                      WriteBatch& batch) const {
   const Bytes suffix = name_bytes(planned.name);
-  for (const Bytes& prefix : kept) {
-    if (std::find(known.begin(), known.end(), prefix) == known.end())
-      batch.put(records_, prefix + suffix, {});
+  const std::vector<Bytes> known = index_prefixes(planned.before);
+  const std::vector<Bytes> kept = index_prefixes(planned.after);
+  const auto holds = [](const std::vector<Bytes>& prefixes, const Bytes& prefix) {
+    return std::find(prefixes.begin(), prefixes.end(), prefix) != prefixes.end();
+  };
+  Added added;
+  if (planned.after.empty()) {
+    std::vector<KeySpan> spans;
+    EC_TRY(append_spans(planned.name, planned.before, spans));
+    for (const KeySpan& span : spans) batch.erase_range(records_, span.lower, span.upper);
+    added.ranges = spans.size();
+    return added;
   }
-  if (!planned.after.empty()) batch.put(records_, 'D' + suffix, encode_metadata(planned.after));
-  return gone.size();
+  for (const Bytes& prefix : known) {
+    if (holds(kept, prefix)) continue;
+    batch.remove(records_, prefix + suffix);
+    batch.put(records_, taken_back_key(planned.name, prefix), {});
+    ++added.notes;
+  }
+  for (const Bytes& prefix : kept) {
+    if (!holds(known, prefix)) batch.put(records_, prefix + suffix, {});
+  }
+  batch.put(records_, 'D' + suffix, encode_metadata(planned.after));
+  return added;
 }
 
 // With change_mutex_ held. In batches of bounded size; all of them are planned by now.
@@ -115,15 +124,21 @@ Status DeviceIndex::write(const std::vector<Planned>& planned) {
   std::size_t first = 0;
   while (first < planned.size()) {
     WriteBatch batch;
-    std::size_t ranges = 0, next = first;
-    while (next < planned.size() && next - first < kDevicesPerBatch &&
-           ranges + kRangesPerDeviceMax <= kRangeDeletesPerBatchMax) {
-      ranges += append_change(planned[next++], batch);
+    Added added;
+    std::size_t next = first;
+    while (next < planned.size() && next - first < kDevicesPerBatch && added.ranges == 0) {
+      EC_ASSIGN_OR_RETURN(const Added more, append_change(planned[next], batch));
+      if (more.ranges > kRangeDeletesPerBatchMax)
+        return busy("what was taken back of a device waits for its bytes to go");
+      added.ranges += more.ranges;
+      added.notes += more.notes;
+      ++next;
     }
     EC_TRY(engine_.write(batch, Durability::Sync));
     for (; first < next; ++first) remember(planned[first].name, planned[first].after);
+    notes_ += added.notes;
   }
-  return ok();
+  return notes_ > kNotesMax ? remove_taken_back() : ok();
 }
 
 Status DeviceIndex::set(const DeviceName& name, const DeviceMetadata& metadata) {
@@ -209,7 +224,10 @@ Status DeviceIndex::forget_namespace(const std::string& namespace_name) {
     EC_TRY(engine_.write(batch, Durability::Sync));
     for (std::size_t i = first; i < end; ++i) remember(names[i], {});
   }
-  return ok();
+  WriteBatch notes;
+  const KeySpan span = span_of_prefix(records_, 'S' + Bytes(namespace_name) + '\0');
+  notes.remove_range(records_, span.lower, span.upper);
+  return engine_.write(notes, Durability::Sync);
 }
 
 std::vector<DeviceName> DeviceIndex::select(std::string_view namespace_name,
@@ -227,25 +245,6 @@ std::vector<DeviceName> DeviceIndex::select(std::string_view namespace_name,
     if (in_scope && wire::glob_matches(device_glob, name.device)) names.push_back(name);
   }
   return names;
-}
-
-Result<std::unique_lock<std::mutex>> DeviceIndex::plan_erasure(const Erased& erased,
-                                                               std::vector<KeySpan>& spans) {
-  std::unique_lock lock(change_mutex_);
-  for (const DeviceEntry& device : erased.devices) {
-    const DeviceName name{device.namespace_name, device.device};
-    EC_ASSIGN_OR_RETURN(const DeviceMetadata said, metadata(name));
-    const Bytes suffix = name_bytes(name);
-    for (const Bytes& prefix : index_prefixes(said))
-      spans.push_back(span_of_key(records_, prefix + suffix));
-    spans.push_back(span_of_key(records_, 'D' + suffix));
-  }
-  return lock;
-}
-
-void DeviceIndex::forget(const Erased& erased) {
-  for (const DeviceEntry& device : erased.devices)
-    remember({device.namespace_name, device.device}, {});
 }
 
 // All ranges are gone through side by side: the first one to end is the shortest. Or, where a page

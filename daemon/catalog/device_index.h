@@ -9,7 +9,10 @@
 //   'O' owner 0 namespace 0 device           ->  nothing
 //   'P' purpose 0 namespace 0 device         ->  nothing; 'X' the same of objections
 //   'L' label '=' value 0 namespace 0 device ->  nothing
-// A record and its index entries change in one batch.
+//   'S' namespace 0 device 0 term, as the key of its entry begins -> nothing: it was taken back
+// A record and its index entries change in one batch. Terms that were taken back are noted until
+// their bytes are asked to go, too: with the device's erasure, by forget_taken_back(), or when there
+// are more than kNotesMax.
 //
 // Purposes and objections are in memory too, since every read asks for them: kTermsMax of each and
 // device. Thread-safe. `mutex_` guards them and is never held across I/O; `change_mutex_` makes
@@ -141,6 +144,11 @@ class DeviceIndex {
   Result<std::unique_lock<std::mutex>> plan_erasure(const Erased& erased,
                                                     std::vector<KeySpan>& spans);
   void forget(const Erased& erased);
+  // Has the bytes of terms that were taken back go with the next Engine::erase(): of up to
+  // kNotesPerBatch. Durable.
+  Status forget_taken_back();
+  static constexpr std::uint64_t kNotesMax = 10'000;
+  static constexpr std::uint64_t kNotesPerBatch = 64;
 
  private:
   struct Terms {
@@ -159,7 +167,13 @@ class DeviceIndex {
   Result<DeviceMetadata> changed(const DeviceChange& change, const DeviceMetadata& before) const;
   Status replace(std::span<const DeviceChange> changes,
                  std::map<DeviceName, DeviceMetadata>& after);
-  std::size_t append_change(const Planned& planned, WriteBatch& batch) const;
+  struct Added {
+    std::size_t ranges = 0, notes = 0;
+  };
+  Result<Added> append_change(const Planned& planned, WriteBatch& batch) const;
+  Status append_spans(const DeviceName& name, const DeviceMetadata& said,
+                      std::vector<KeySpan>& spans) const;
+  Status remove_taken_back();
   Status write(const std::vector<Planned>& planned);
   void append(const DeviceName& name, const DeviceMetadata& before, const DeviceMetadata& after,
               WriteBatch& batch) const;
@@ -169,6 +183,7 @@ class DeviceIndex {
   const std::size_t devices_max_;
   NamespaceId records_ = 0;
   std::mutex change_mutex_;
+  std::uint64_t notes_ = 0;  // under change_mutex_; at least as many as there are
   mutable std::shared_mutex mutex_;
   std::map<DeviceName, Terms> terms_;  // of every device that something is said of
 };

@@ -66,6 +66,17 @@ std::vector<Bytes> prefixes_of(const DeviceFilter& filter) {
   return prefixes;
 }
 
+Bytes taken_back_key(const DeviceName& name, const Bytes& prefix) {
+  return 'S' + name_bytes(name) + '\0' + prefix;
+}
+
+std::pair<DeviceName, Bytes> parse_taken_back(ByteView key) {
+  key.remove_prefix(std::min<std::size_t>(key.size(), 1));
+  const std::size_t first = std::min(key.find('\0'), key.size());
+  const std::size_t end = std::min(key.find('\0', first + 1), key.size());
+  return {parse_name(key.substr(0, end)), Bytes(key.substr(std::min(end + 1, key.size())))};
+}
+
 Bytes encode_metadata(const DeviceMetadata& metadata) {
   Json json = {{"version", kRecordVersion}};
   if (!metadata.owner.empty()) json["owner"] = metadata.owner;

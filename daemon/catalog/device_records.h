@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "catalog/device_index.h"
@@ -20,6 +21,10 @@ Bytes end_of(Bytes prefix);
 // Of every term by which a device can be found.
 std::vector<Bytes> index_prefixes(const DeviceMetadata& metadata);
 std::vector<Bytes> prefixes_of(const DeviceFilter& filter);
+
+// The key of the note that a term was taken back from a device, and back: device, term_prefix().
+Bytes taken_back_key(const DeviceName& name, const Bytes& prefix);
+std::pair<DeviceName, Bytes> parse_taken_back(ByteView key);
 
 Bytes encode_metadata(const DeviceMetadata& metadata);
 // Corruption; Unsupported: written by a newer version.
