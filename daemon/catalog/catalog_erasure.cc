@@ -41,6 +41,20 @@ std::vector<DeviceEntry> MemoryCatalog::devices(std::string_view namespace_name,
   return entries;
 }
 
+std::uint32_t MemoryCatalog::device_rows() const {
+  const std::shared_lock lock(mutex_);
+  return static_cast<std::uint32_t>(devices_.size());
+}
+
+Result<DeviceEntry> MemoryCatalog::device_at(std::uint32_t row) const {
+  const std::shared_lock lock(mutex_);
+  if (row >= devices_.size()) return not_found("no device has this row");
+  const DeviceRow& device = devices_[row];
+  const NamespaceRow& owner = namespaces_[device.namespace_row];
+  if (device.name.empty() || owner.name.empty()) return not_found("the device is gone");
+  return DeviceEntry{owner.name, device.name, owner.id, device.id};
+}
+
 Status MemoryCatalog::plan_erasure(const Erased& erased, std::vector<KeySpan>& spans,
                                    WriteBatch& batch) const {
   const std::shared_lock lock(mutex_);

@@ -37,6 +37,8 @@ class MemoryCatalog final : public Catalog {
                                   const wire::Selector& selector) const override;
   std::vector<DeviceEntry> devices(std::string_view namespace_name,
                                    std::string_view device_glob) const override;
+  std::uint32_t device_rows() const override;
+  Result<DeviceEntry> device_at(std::uint32_t row) const override;
   bool has_namespace(std::string_view name) const override;
   Status plan_erasure(const Erased& erased, std::vector<KeySpan>& spans,
                       WriteBatch& batch) const override;
