@@ -86,6 +86,7 @@ void add_store_options(CLI::App& command, BenchOptions& options) {
       ->capture_default_str()
       ->check(CLI::IsMember(names));
   names.front() = "influxdb";
+  names.emplace_back("redis");
   command.add_option("--peer", options.peers, "Also measured, taking turns: a name or a list")
       ->delimiter(',')
       ->check(CLI::IsMember(names));

@@ -87,8 +87,8 @@ Result<DeviceMetadata> DeviceIndex::changed(const DeviceChange& change,
   return after;
 }
 
-// What is taken back is noted, so that an erasure of the device later on knows of it. Where nothing is
-// left that is said of it, all goes for good at once: nobody may ever erase it. Returns how many
+// What is taken back is noted, so that an erasure of the device later on knows of it. Where nothing
+// is left that is said of it, all goes for good at once: nobody may ever erase it. Returns how many
 // ranges and notes were added.
 Result<DeviceIndex::Added> DeviceIndex::append_change(const Planned& planned,
                                                       WriteBatch& batch) const {

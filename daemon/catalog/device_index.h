@@ -11,8 +11,8 @@
 //   'L' label '=' value 0 namespace 0 device ->  nothing
 //   'S' namespace 0 device 0 term, as the key of its entry begins -> nothing: it was taken back
 // A record and its index entries change in one batch. Terms that were taken back are noted until
-// their bytes are asked to go, too: with the device's erasure, by forget_taken_back(), or when there
-// are more than kNotesMax.
+// their bytes are asked to go, too: with the device's erasure, by forget_taken_back(), or when
+// there are more than kNotesMax.
 //
 // Purposes and objections are in memory too, since every read asks for them: kTermsMax of each and
 // device. Thread-safe. `mutex_` guards them and is never held across I/O; `change_mutex_` makes

@@ -35,9 +35,8 @@ class DeviceNames {
     for (const std::uint32_t rows = context_.parts.catalog.device_rows(); known_ < rows; ++known_) {
       const auto device = context_.parts.catalog.device_at(known_);
       if (!device.ok()) continue;
-      rows_[context_.parts.audit->device_pseudonym(device->namespace_id, device->id,
-                                                   device->namespace_name, device->device)] =
-          known_;
+      rows_[context_.parts.audit->device_pseudonym(
+          device->namespace_id, device->id, device->namespace_name, device->device)] = known_;
     }
   }
   // Empty: it stands for nothing that is there.
