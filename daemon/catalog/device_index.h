@@ -4,8 +4,11 @@
 //
 // Records, in the engine's namespace `_devices` (Placement::Metadata); a name ends in a zero byte,
 // which no name holds:
-//   'D' namespace 0 device                   ->  JSON {"version":1,"owner"?,"purposes"?,
-//                                                "objections"?,"location"?,"labels"?}
+//   'D' namespace 0 device                   ->  version (2), owner, location, purposes,
+//                                                objections, labels; a text is its length and its
+//                                                bytes, a list its length and its texts, a label
+//                                                two texts; all lengths are one byte. Version 1
+//                                                was JSON
 //   'O' owner 0 namespace 0 device           ->  nothing
 //   'P' purpose 0 namespace 0 device         ->  nothing; 'X' the same of objections
 //   'L' label '=' value 0 namespace 0 device ->  nothing

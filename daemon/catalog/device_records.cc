@@ -4,13 +4,64 @@
 #include <nlohmann/json.hpp>
 
 #include "wire/names.h"
+#include "wire/reading.h"
 
 namespace edgecase::catalog {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kRecordVersion = 1;
+constexpr int kJsonVersion = 1;
+constexpr char kRecordVersion = 2;
+// What a byte can tell.
+static_assert(wire::kNameMaxBytes < 256 && kTermsMax < 256 && kLabelsMax < 256);
+
+Status is_newer() {
+  return unsupported("metadata of a device was written by a newer version of EdgeCase");
+}
+Status is_malformed() {
+  return corruption("the record of a device's metadata is malformed");
+}
+
+// Takes a record apart; `good` ends where it is too short.
+struct Reader {
+  ByteView rest;
+  bool good = true;
+
+  std::size_t number() {
+    good = good && !rest.empty();
+    if (!good) return 0;
+    const auto value = static_cast<unsigned char>(rest.front());
+    rest.remove_prefix(1);
+    return value;
+  }
+  std::string text() {
+    const std::size_t size = number();
+    good = good && size <= rest.size();
+    if (!good) return {};
+    std::string taken(rest.substr(0, size));
+    rest.remove_prefix(size);
+    return taken;
+  }
+};
+
+// Of stores that were written to before version 2.
+Result<DeviceMetadata> decode_json(ByteView record) {
+  // A field of another kind than it should be is what the library throws at.
+  try {
+    const Json json = Json::parse(record);
+    if (json.at("version") != kJsonVersion) return is_newer();
+    DeviceMetadata metadata;
+    metadata.owner = json.value("owner", "");
+    metadata.purposes = json.value("purposes", metadata.purposes);
+    metadata.objections = json.value("objections", metadata.objections);
+    metadata.location = json.value("location", "");
+    metadata.labels = json.value("labels", metadata.labels);
+    return metadata;
+  } catch (const Json::exception&) {
+    return is_malformed();
+  }
+}
 
 Status check_terms(const char* what, const std::vector<std::string>& terms) {
   if (terms.size() > kTermsMax) {
@@ -78,32 +129,45 @@ std::pair<DeviceName, Bytes> parse_taken_back(ByteView key) {
 }
 
 Bytes encode_metadata(const DeviceMetadata& metadata) {
-  Json json = {{"version", kRecordVersion}};
-  if (!metadata.owner.empty()) json["owner"] = metadata.owner;
-  if (!metadata.purposes.empty()) json["purposes"] = metadata.purposes;
-  if (!metadata.objections.empty()) json["objections"] = metadata.objections;
-  if (!metadata.location.empty()) json["location"] = metadata.location;
-  if (!metadata.labels.empty()) json["labels"] = metadata.labels;
-  return json.dump();
+  Bytes record(1, kRecordVersion);
+  const auto append_text = [&record](const std::string& text) {
+    record += static_cast<char>(text.size());
+    record += text;
+  };
+  const auto append_list = [&](const std::vector<std::string>& terms) {
+    record += static_cast<char>(terms.size());
+    for (const std::string& each : terms) append_text(each);
+  };
+  append_text(metadata.owner);
+  append_text(metadata.location);
+  append_list(metadata.purposes);
+  append_list(metadata.objections);
+  record += static_cast<char>(metadata.labels.size());
+  for (const auto& [label, value] : metadata.labels) {
+    append_text(label);
+    append_text(value);
+  }
+  return record;
 }
 
 Result<DeviceMetadata> decode_metadata(ByteView record) {
-  // A field of another kind than it should be is what the library throws at.
-  try {
-    const Json json = Json::parse(record);
-    if (json.at("version") != kRecordVersion) {
-      return unsupported("metadata of a device was written by a newer version of EdgeCase");
-    }
-    DeviceMetadata metadata;
-    metadata.owner = json.value("owner", "");
-    metadata.purposes = json.value("purposes", metadata.purposes);
-    metadata.objections = json.value("objections", metadata.objections);
-    metadata.location = json.value("location", "");
-    metadata.labels = json.value("labels", metadata.labels);
-    return metadata;
-  } catch (const Json::exception&) {
-    return corruption("the record of a device's metadata is malformed");
+  if (record.starts_with('{')) return decode_json(record);
+  if (!record.empty() && record.front() > kRecordVersion) return is_newer();
+  Reader reader{record};
+  if (reader.number() != kRecordVersion) return is_malformed();
+  DeviceMetadata metadata;
+  metadata.owner = reader.text();
+  metadata.location = reader.text();
+  for (std::vector<std::string>* terms : {&metadata.purposes, &metadata.objections}) {
+    for (std::size_t left = reader.number(); left > 0 && reader.good; --left)
+      terms->push_back(reader.text());
   }
+  for (std::size_t left = reader.number(); left > 0 && reader.good; --left) {
+    std::string label = reader.text();
+    metadata.labels[std::move(label)] = reader.text();
+  }
+  if (!reader.good || !reader.rest.empty()) return is_malformed();
+  return metadata;
 }
 
 Status check_metadata(const DeviceName& name, const DeviceMetadata& metadata) {

@@ -82,6 +82,8 @@ class EraseService {
 
   // Has the engine remove the bytes of what is pending. Errors: the engine's; it stays pending.
   Status drain();
+  // DeviceIndex::forget_taken_back().
+  Status forget_taken_back() { return parts_.devices.forget_taken_back(); }
   bool has_pending() const { return pending_count() > 0; }
   std::size_t pending_count() const;
   // What the last drain() failed with, while something is pending.
