@@ -138,7 +138,7 @@ Status DeviceIndex::write(const std::vector<Planned>& planned) {
     for (; first < next; ++first) remember(planned[first].name, planned[first].after);
     notes_ += added.notes;
   }
-  return notes_ > kNotesMax ? remove_taken_back() : ok();
+  return ok();
 }
 
 Status DeviceIndex::set(const DeviceName& name, const DeviceMetadata& metadata) {
@@ -193,6 +193,8 @@ Status DeviceIndex::replace(std::span<const DeviceChange> changes,
                   " there may be (limits.devices)");
     }
   }
+  // Where the engine cannot keep up, whoever changes things waits.
+  while (notes_ > kNotesMax) EC_TRY(remove_taken_back());
   return write(planned);
 }
 

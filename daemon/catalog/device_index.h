@@ -151,7 +151,7 @@ class DeviceIndex {
   // kNotesPerBatch. Durable.
   Status forget_taken_back();
   static constexpr std::uint64_t kNotesMax = 10'000;
-  static constexpr std::uint64_t kNotesPerBatch = 64;
+  static constexpr std::uint64_t kNotesPerBatch = 200;
 
  private:
   struct Terms {

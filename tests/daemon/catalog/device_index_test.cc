@@ -371,3 +371,20 @@ TEST_CASE("devices: terms that were taken back go with the device, or before it"
     }
   }
 }
+
+TEST_CASE("devices: notes of what was taken back are bounded, however often terms change") {
+  Room room;
+  constexpr int kDevices = 300;
+  for (int round = 0; round < 60; ++round) {
+    std::vector<catalog::DeviceChange> changes;
+    for (int i = 0; i < kDevices; ++i) {
+      changes.push_back({{"home", std::to_string(i)}, [round](DeviceMetadata& said) {
+                           said.labels["round"] = std::to_string(round);
+                         }});
+    }
+    REQUIRE(room.index->update_all(changes).ok());
+  }
+  CHECK(room.records() <= 2 * kDevices + DeviceIndex::kNotesMax + kDevices);
+  CHECK(room.found({"", "", "", {{"round", "58"}}}).empty());
+  CHECK(room.index->find("", {"", "", "", {{"round", "59"}}})->size() == kDevices);
+}
