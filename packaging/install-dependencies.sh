@@ -10,7 +10,7 @@
 #   format   the formatter
 #   cross    cross compiler and emulator for 64-bit ARM
 #   package  making and judging the .deb
-#   peers    what "edgecase bench --peer" measures beside EdgeCase's engine; nothing else needs them
+#   peers    what "edgecase bench --peer" measures beside EdgeCase; nothing else needs them
 #   system   booting a Debian in a container with its own systemd
 #
 # Exit codes: 0 everything is there, 1 a package could not be installed, 2 wrong usage
@@ -25,7 +25,7 @@ packages_of() {
     format) echo clang-format ;;
     cross) echo g++-aarch64-linux-gnu qemu-user-static ;;
     package) echo dpkg-dev fakeroot lintian systemd ;;
-    peers) echo libleveldb-dev librocksdb-dev ;;
+    peers) echo libleveldb-dev librocksdb-dev redis-server ;;
     system) echo debootstrap systemd-container systemd util-linux ;;
     *) return 1 ;;
   esac

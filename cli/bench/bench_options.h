@@ -34,6 +34,7 @@ struct BenchOptions {
   bool random_fill = false;        // what is read was written in random order
   bool at_once = false;            // read without waiting for flushes and compactions
   bool cold = false;               // page cache dropped before reading
+  bool slope = false;              // again on ten times the data
   bool smoke = false;
   bool json = false;
   // What edgecase-bench-peers brings along; null: only EdgeCase's own engine can be measured.

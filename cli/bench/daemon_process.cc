@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <climits>
@@ -29,6 +30,10 @@ std::string configuration(const StoreDirectories& directories, const std::string
   text += "values = \"" + directories.values + "\"\n";
   text += "[http]\nsocket = \"" + socket + "\"\nlisten = \"\"\n";
   if (!options.audit_mode.empty()) text += "[audit]\nmode = \"" + options.audit_mode + "\"\n";
+  if (options.devices != 0) {
+    const std::string most = std::to_string(std::max<std::uint64_t>(options.devices, 1000));
+    text += "[limits]\ndevices = " + most + "\nseries = " + most + "\n";
+  }
   text += "[mqtt]\nbroker = \"" + options.broker + "\"\n";
   if (options.listens_for_mqtt) text += "listen = \"127.0.0.1:0\"\n";
   text += "[[mqtt.rule]]\ntopic = \"sensors/{device}/{sensor}\"\n";

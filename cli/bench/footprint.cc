@@ -7,7 +7,7 @@
 #include "bench/median.h"
 #include "bench/process_usage.h"
 #include "bench/sensor_lines.h"
-#include "edgecase/engine.h"
+#include "bench/table_bytes.h"
 
 namespace edgecase::cli::bench {
 namespace {
@@ -42,22 +42,6 @@ Result<LoadResult> send_lines(const Endpoint& endpoint, SensorLineOptions shape,
     ++shape.seed;
   }
   return total;
-}
-
-// What the tables of a stopped daemon's store take once everything is in them, WAL aside.
-Result<std::uint64_t> table_bytes(const StoreDirectories& directories) {
-  Options options;
-  options.metadata_directory = directories.metadata;
-  options.values_directory = directories.values;
-  options.create_if_missing = false;
-  EventListener listener;
-  const auto executor = make_thread_executor();
-  const Environment environment{posix_file_system(), system_clock(), system_random(), *executor,
-                                listener};
-  EC_ASSIGN_OR_RETURN(const auto engine, Engine::open(options, environment));
-  EC_TRY(engine->flush());
-  const Stats stats = engine->stats();
-  return stats.metadata.live_bytes + stats.values.live_bytes;
 }
 
 Result<double> bytes_per_regular_reading(const BenchOptions& options, std::uint64_t readings) {

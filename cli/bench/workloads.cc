@@ -2,10 +2,12 @@
 
 #include "bench/audit_cost.h"
 #include "bench/daemon_figures.h"
+#include "bench/gdprbench.h"
 #include "bench/ingest_http.h"
 #include "bench/ingest_listener.h"
 #include "bench/ingest_mqtt.h"
 #include "bench/store_workloads.h"
+#include "bench/ttl.h"
 #include "bench/ycsb.h"
 
 namespace edgecase::cli::bench {
@@ -31,6 +33,8 @@ std::span<const Workload> workloads() {
       {"ingest-mqtt", "messages", "QoS 1 through a private mosquitto", run_ingest_mqtt},
       {"ingest-listener", "messages", "QoS 1 straight into a private daemon", run_ingest_listener},
       {"audit", "requests", "what the audit log costs, off, batched and strict", run_audit_cost},
+      {"ttl", "keys", "keys that expire: unreadable when, and gone when", run_ttl},
+      {"gdprbench", "operations", "GDPRbench's roles, every answer checked", run_gdprbench},
       {"query", "readings", "aggregate, list, and last, through a daemon", run_query_figures},
       {"footprint", "readings", "memory, start time, bytes a reading", run_footprint},
       {"recovery", "entries", "open a store whose log is full", run_recovery},

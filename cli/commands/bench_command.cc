@@ -86,6 +86,7 @@ void add_store_options(CLI::App& command, BenchOptions& options) {
       ->capture_default_str()
       ->check(CLI::IsMember(names));
   names.front() = "influxdb";
+  names.emplace_back("redis");
   command.add_option("--peer", options.peers, "Also measured, taking turns: a name or a list")
       ->delimiter(',')
       ->check(CLI::IsMember(names));
@@ -144,6 +145,7 @@ void add_bench(std::shared_ptr<BenchOptions> options, CLI::App& app, Action& act
                    "Directory on the drive for values; default: beside the metadata")
       ->check(CLI::ExistingDirectory);
   add_store_options(*command, *options);
+  command->add_flag("--slope", options->slope, "gdprbench: again on ten times the records");
   command->add_flag("--smoke", options->smoke, "A second's worth, to see that it runs");
   command->add_flag("--json", options->json, "One JSON object");
   command->footer(workload_list() +

@@ -221,7 +221,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                       catalog::Catalog::open(*state.engine, {.namespaces = limits.namespaces,
                                                              .devices = limits.devices,
                                                              .series = limits.series}));
-  EC_ASSIGN_OR_RETURN(state.devices, catalog::DeviceIndex::open(*state.engine));
+  EC_ASSIGN_OR_RETURN(state.devices, catalog::DeviceIndex::open(*state.engine, limits.devices));
   std::int64_t retention_ns = kRetentionForever;
   if (state.settings.storage.retention != "forever") {
     EC_ASSIGN_OR_RETURN(retention_ns, wire::parse_duration_ns(state.settings.storage.retention));

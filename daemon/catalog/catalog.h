@@ -109,6 +109,10 @@ class Catalog {
   // Devices, also those without a series left, in the same order and of the same namespaces.
   virtual std::vector<DeviceEntry> devices(std::string_view namespace_name,
                                            std::string_view device_glob) const = 0;
+  // Devices in the order in which they came, by row: 0 to before device_rows(), which only grows.
+  // NotFound: the device is gone.
+  virtual std::uint32_t device_rows() const = 0;
+  virtual Result<DeviceEntry> device_at(std::uint32_t row) const = 0;
   // Whether there is such a namespace, user-visible or `_rejected`.
   virtual bool has_namespace(std::string_view name) const = 0;
 

@@ -15,19 +15,44 @@ std::vector<DeviceEntry> MemoryCatalog::devices(std::string_view namespace_name,
   std::vector<DeviceEntry> entries;
   {
     const std::shared_lock lock(mutex_);
-    for (const DeviceRow& row : devices_) {
-      const NamespaceRow& owner = namespaces_[row.namespace_row];
+    if (!namespace_name.empty() && wire::is_literal(device_glob)) {
+      const std::uint32_t namespace_row = find_namespace_row(namespace_name);
+      if (namespace_row == kNoRow) return entries;
+      const std::uint32_t found = find_device_row(namespace_row, wire::unescape_name(device_glob));
+      if (found == kNoRow || !devices_[found].durable) return entries;
+      const NamespaceRow& owner = namespaces_[namespace_row];
+      return {{owner.name, devices_[found].name, owner.id, devices_[found].id}};
+    }
+    for (const NamespaceRow& owner : namespaces_) {
       const bool in_scope = namespace_name.empty()
                                 ? !owner.name.empty() && !owner.name.starts_with('_')
                                 : owner.name == namespace_name;
-      if (row.durable && in_scope && wire::glob_matches(device_glob, row.name))
-        entries.push_back({owner.name, row.name, owner.id, row.id});
+      if (!in_scope) continue;
+      for (std::uint32_t at = owner.last_device; at != kNoRow; at = devices_[at].before) {
+        const DeviceRow& row = devices_[at];
+        if (row.durable && wire::glob_matches(device_glob, row.name))
+          entries.push_back({owner.name, row.name, owner.id, row.id});
+      }
     }
   }
   std::sort(entries.begin(), entries.end(), [](const DeviceEntry& a, const DeviceEntry& b) {
     return std::tie(a.namespace_name, a.device) < std::tie(b.namespace_name, b.device);
   });
   return entries;
+}
+
+std::uint32_t MemoryCatalog::device_rows() const {
+  const std::shared_lock lock(mutex_);
+  return static_cast<std::uint32_t>(devices_.size());
+}
+
+Result<DeviceEntry> MemoryCatalog::device_at(std::uint32_t row) const {
+  const std::shared_lock lock(mutex_);
+  if (row >= devices_.size()) return not_found("no device has this row");
+  const DeviceRow& device = devices_[row];
+  const NamespaceRow& owner = namespaces_[device.namespace_row];
+  if (device.name.empty() || owner.name.empty()) return not_found("the device is gone");
+  return DeviceEntry{owner.name, device.name, owner.id, device.id};
 }
 
 Status MemoryCatalog::plan_erasure(const Erased& erased, std::vector<KeySpan>& spans,

@@ -1,111 +1,16 @@
 #include "catalog/device_index.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "catalog/device_records.h"
 #include "catalog/erased.h"
-#include "wire/names.h"
+#include "edgecase/options.h"
 #include "wire/selector.h"
 
 namespace edgecase::catalog {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr int kRecordVersion = 1;
 constexpr std::size_t kDevicesPerBatch = 500;
-
-Bytes name_bytes(const DeviceName& name) {
-  return name.namespace_name + '\0' + name.device;
-}
-
-Bytes term_prefix(char kind, std::string_view term) {
-  return Bytes(1, kind) + Bytes(term) + '\0';
-}
-
-// Of the key behind a prefix: "namespace 0 device".
-DeviceName parse_name(ByteView bytes) {
-  const std::size_t end = std::min(bytes.find('\0'), bytes.size());
-  return {std::string(bytes.substr(0, end)),
-          std::string(bytes.substr(std::min(end + 1, bytes.size())))};
-}
-
-// The first key behind all that begin so.
-Bytes end_of(Bytes prefix) {
-  prefix.back() = static_cast<char>(prefix.back() + 1);  // a zero byte, always
-  return prefix;
-}
-
-std::vector<Bytes> index_prefixes(const DeviceMetadata& metadata) {
-  std::vector<Bytes> prefixes;
-  if (!metadata.owner.empty()) prefixes.push_back(term_prefix('O', metadata.owner));
-  for (const std::string& each : metadata.purposes) prefixes.push_back(term_prefix('P', each));
-  for (const std::string& each : metadata.objections) prefixes.push_back(term_prefix('X', each));
-  for (const auto& [label, value] : metadata.labels) {
-    prefixes.push_back(term_prefix('L', label + "=" + value));
-  }
-  return prefixes;
-}
-
-std::string encode(const DeviceMetadata& metadata) {
-  Json json = {{"version", kRecordVersion}};
-  if (!metadata.owner.empty()) json["owner"] = metadata.owner;
-  if (!metadata.purposes.empty()) json["purposes"] = metadata.purposes;
-  if (!metadata.objections.empty()) json["objections"] = metadata.objections;
-  if (!metadata.location.empty()) json["location"] = metadata.location;
-  if (!metadata.labels.empty()) json["labels"] = metadata.labels;
-  return json.dump();
-}
-
-Result<DeviceMetadata> decode(ByteView record) {
-  // A field of another kind than it should be is what the library throws at.
-  try {
-    const Json json = Json::parse(record);
-    if (json.at("version") != kRecordVersion) {
-      return unsupported("metadata of a device was written by a newer version of EdgeCase");
-    }
-    DeviceMetadata metadata;
-    metadata.owner = json.value("owner", "");
-    metadata.purposes = json.value("purposes", metadata.purposes);
-    metadata.objections = json.value("objections", metadata.objections);
-    metadata.location = json.value("location", "");
-    metadata.labels = json.value("labels", metadata.labels);
-    return metadata;
-  } catch (const Json::exception&) {
-    return corruption("the record of a device's metadata is malformed");
-  }
-}
-
-Status check_terms(const char* what, const std::vector<std::string>& terms) {
-  if (terms.size() > kTermsMax) {
-    return invalid_argument("a device has at most " + std::to_string(kTermsMax) + " " + what + "s");
-  }
-  for (const std::string& term : terms) EC_TRY(wire::check_name(what, term));
-  return ok();
-}
-
-Status check(const DeviceName& name, const DeviceMetadata& metadata) {
-  EC_TRY(wire::check_name("namespace", name.namespace_name));
-  EC_TRY(wire::check_name("device", name.device));
-  if (!metadata.owner.empty()) EC_TRY(wire::check_name("owner", metadata.owner));
-  if (!metadata.location.empty()) EC_TRY(wire::check_name("location", metadata.location));
-  EC_TRY(check_terms("purpose", metadata.purposes));
-  EC_TRY(check_terms("objection", metadata.objections));
-  if (metadata.labels.size() > kLabelsMax) {
-    return invalid_argument("a device has at most " + std::to_string(kLabelsMax) + " labels");
-  }
-  for (const auto& [label, value] : metadata.labels) {
-    EC_TRY(wire::check_name("label", label));
-    EC_TRY(wire::check_name("label's value", value));
-    if (label.find('=') != std::string::npos) return invalid_argument("a label's name holds a =");
-  }
-  return ok();
-}
-
-void tidy(std::vector<std::string>& terms) {
-  std::sort(terms.begin(), terms.end());
-  terms.erase(std::unique(terms.begin(), terms.end()), terms.end());
-}
 
 bool holds(const std::vector<std::string>& terms, std::string_view term) {
   return std::find(terms.begin(), terms.end(), term) != terms.end();
@@ -113,8 +18,8 @@ bool holds(const std::vector<std::string>& terms, std::string_view term) {
 
 }  // namespace
 
-Result<std::unique_ptr<DeviceIndex>> DeviceIndex::open(Engine& engine) {
-  std::unique_ptr<DeviceIndex> index(new DeviceIndex(engine));
+Result<std::unique_ptr<DeviceIndex>> DeviceIndex::open(Engine& engine, std::size_t devices_max) {
+  std::unique_ptr<DeviceIndex> index(new DeviceIndex(engine, devices_max));
   EC_TRY(index->load());
   return index;
 }
@@ -128,17 +33,21 @@ Status DeviceIndex::load() {
   }
   EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(records_, {"D", "E"}, {}));
   for (; iterator->valid(); iterator->next()) {
-    EC_ASSIGN_OR_RETURN(const DeviceMetadata metadata, decode(iterator->value()));
+    EC_ASSIGN_OR_RETURN(const DeviceMetadata metadata, decode_metadata(iterator->value()));
     remember(parse_name(iterator->key().substr(1)), metadata);
   }
-  return iterator->status();
+  EC_TRY(iterator->status());
+  EC_ASSIGN_OR_RETURN(const RangeStats notes, engine_.range_stats(records_, {"S", "T"}, {}));
+  notes_ = notes.entries;
+  return ok();
 }
 
 Result<DeviceMetadata> DeviceIndex::metadata(const DeviceName& name) const {
+  if (!is_known(name)) return DeviceMetadata{};
   const auto record = engine_.get(records_, 'D' + name_bytes(name), {});
   if (record.status().code() == StatusCode::NotFound) return DeviceMetadata{};
   EC_TRY(record.status());
-  return decode(*record);
+  return decode_metadata(*record);
 }
 
 void DeviceIndex::remember(const DeviceName& name, const DeviceMetadata& metadata) {
@@ -158,34 +67,77 @@ void DeviceIndex::append(const DeviceName& name, const DeviceMetadata& before,
   if (after.empty()) {
     batch.remove(records_, 'D' + suffix);
   } else {
-    batch.put(records_, 'D' + suffix, encode(after));
+    batch.put(records_, 'D' + suffix, encode_metadata(after));
   }
 }
 
+bool DeviceIndex::is_known(const DeviceName& name) const {
+  const std::shared_lock lock(mutex_);
+  return terms_.contains(name);
+}
+
 // With change_mutex_ held.
-Status DeviceIndex::replace(const DeviceName& name, const DeviceMetadata& after) {
-  EC_TRY(check(name, after));
-  EC_ASSIGN_OR_RETURN(const DeviceMetadata before, metadata(name));
-  if (before == after) return ok();
-  if (before.empty()) {
-    const std::shared_lock lock(mutex_);
-    if (terms_.size() >= kDevicesMax) {
-      return busy("something is said of " + std::to_string(kDevicesMax) + " devices already");
+Result<DeviceMetadata> DeviceIndex::changed(const DeviceChange& change,
+                                            const DeviceMetadata& before) const {
+  DeviceMetadata after = before;
+  change.change(after);
+  tidy(after.purposes);
+  tidy(after.objections);
+  EC_TRY(check_metadata(change.name, after));
+  return after;
+}
+
+// What is taken back is noted, so that an erasure of the device later on knows of it. Where nothing
+// is left that is said of it, all goes for good at once: nobody may ever erase it. Returns how many
+// ranges and notes were added.
+Result<DeviceIndex::Added> DeviceIndex::append_change(const Planned& planned,
+                                                      WriteBatch& batch) const {
+  const Bytes suffix = name_bytes(planned.name);
+  const std::vector<Bytes> known = index_prefixes(planned.before);
+  const std::vector<Bytes> kept = index_prefixes(planned.after);
+  const auto holds = [](const std::vector<Bytes>& prefixes, const Bytes& prefix) {
+    return std::find(prefixes.begin(), prefixes.end(), prefix) != prefixes.end();
+  };
+  Added added;
+  if (planned.after.empty()) {
+    std::vector<KeySpan> spans;
+    EC_TRY(append_spans(planned.name, planned.before, spans));
+    for (const KeySpan& span : spans) batch.erase_range(records_, span.lower, span.upper);
+    added.ranges = spans.size();
+    return added;
+  }
+  for (const Bytes& prefix : known) {
+    if (holds(kept, prefix)) continue;
+    batch.remove(records_, prefix + suffix);
+    batch.put(records_, taken_back_key(planned.name, prefix), {});
+    ++added.notes;
+  }
+  for (const Bytes& prefix : kept) {
+    if (!holds(known, prefix)) batch.put(records_, prefix + suffix, {});
+  }
+  batch.put(records_, 'D' + suffix, encode_metadata(planned.after));
+  return added;
+}
+
+// With change_mutex_ held. In batches of bounded size; all of them are planned by now.
+Status DeviceIndex::write(const std::vector<Planned>& planned) {
+  std::size_t first = 0;
+  while (first < planned.size()) {
+    WriteBatch batch;
+    Added added;
+    std::size_t next = first;
+    while (next < planned.size() && next - first < kDevicesPerBatch && added.ranges == 0) {
+      EC_ASSIGN_OR_RETURN(const Added more, append_change(planned[next], batch));
+      if (more.ranges > kRangeDeletesPerBatchMax)
+        return busy("what was taken back of a device waits for its bytes to go");
+      added.ranges += more.ranges;
+      added.notes += more.notes;
+      ++next;
     }
+    EC_TRY(engine_.write(batch, Durability::Sync));
+    for (; first < next; ++first) remember(planned[first].name, planned[first].after);
+    notes_ += added.notes;
   }
-  // What is taken back goes for good: an erasure of the device later on would not know of it.
-  WriteBatch batch;
-  const std::vector<Bytes> kept = index_prefixes(after);
-  std::vector<Bytes> gone = index_prefixes(before);
-  if (after.empty()) gone.push_back("D");
-  for (const Bytes& prefix : gone) {
-    if (std::find(kept.begin(), kept.end(), prefix) != kept.end()) continue;
-    const KeySpan span = span_of_key(records_, prefix + name_bytes(name));
-    batch.erase_range(span.namespace_id, span.lower, span.upper);
-  }
-  append(name, {}, after, batch);
-  EC_TRY(engine_.write(batch, Durability::Sync));
-  remember(name, after);
   return ok();
 }
 
@@ -195,24 +147,63 @@ Status DeviceIndex::set(const DeviceName& name, const DeviceMetadata& metadata) 
 
 Result<DeviceMetadata> DeviceIndex::update(const DeviceName& name,
                                            const std::function<void(DeviceMetadata&)>& change) {
+  const DeviceChange one{name, change};
   const std::lock_guard lock(change_mutex_);
-  EC_ASSIGN_OR_RETURN(DeviceMetadata all, metadata(name));
-  change(all);
-  tidy(all.purposes);
-  tidy(all.objections);
-  EC_TRY(replace(name, all));
-  return all;
+  std::map<DeviceName, DeviceMetadata> after;
+  EC_TRY(replace({&one, 1}, after));
+  return std::move(after.begin()->second);
+}
+
+Status DeviceIndex::update_all(std::span<const DeviceChange> changes) {
+  const std::lock_guard lock(change_mutex_);
+  std::map<DeviceName, DeviceMetadata> after;
+  return replace(changes, after);
+}
+
+// With change_mutex_ held.
+Status DeviceIndex::replace(std::span<const DeviceChange> changes,
+                            std::map<DeviceName, DeviceMetadata>& after) {
+  std::map<DeviceName, DeviceMetadata> before;
+  for (const DeviceChange& change : changes) {
+    const auto [at, is_first] = before.try_emplace(change.name);
+    if (is_first) {
+      EC_ASSIGN_OR_RETURN(at->second, metadata(change.name));
+      after[change.name] = at->second;
+    }
+    DeviceMetadata& said = after[change.name];
+    auto next = changed(change, said);
+    if (!next.ok()) {
+      if (changes.size() == 1) return next.status();
+      return invalid_argument("device " + change.name.device + ": " + next.status().message());
+    }
+    said = std::move(next).value();
+  }
+  std::vector<Planned> planned;
+  std::size_t added = 0;
+  for (const auto& [name, said] : after) {
+    if (before[name] == said) continue;
+    if (before[name].empty()) ++added;
+    planned.push_back({name, before[name], said});
+  }
+  if (added > 0) {
+    const std::shared_lock lock(mutex_);
+    if (terms_.size() + added > devices_max_) {
+      return busy("something is said of " + std::to_string(terms_.size()) +
+                  " devices already, at most " + std::to_string(devices_max_) +
+                  " there may be (limits.devices)");
+    }
+  }
+  // Where the engine cannot keep up, whoever changes things waits.
+  while (notes_ > kNotesMax) EC_TRY(remove_taken_back());
+  return write(planned);
 }
 
 Status DeviceIndex::introduce(const DeviceName& name, const DeviceMetadata& metadata) {
   const std::lock_guard lock(change_mutex_);
-  {
-    const std::shared_lock terms_lock(mutex_);
-    if (terms_.contains(name)) return ok();
-  }
-  DeviceMetadata all = metadata;
-  tidy(all.purposes);
-  return replace(name, all);
+  if (is_known(name)) return ok();
+  const DeviceChange said{name, [&metadata](DeviceMetadata& all) { all = metadata; }};
+  std::map<DeviceName, DeviceMetadata> after;
+  return replace({&said, 1}, after);
 }
 
 Status DeviceIndex::forget_namespace(const std::string& namespace_name) {
@@ -235,13 +226,21 @@ Status DeviceIndex::forget_namespace(const std::string& namespace_name) {
     EC_TRY(engine_.write(batch, Durability::Sync));
     for (std::size_t i = first; i < end; ++i) remember(names[i], {});
   }
-  return ok();
+  WriteBatch notes;
+  const KeySpan span = span_of_prefix(records_, 'S' + Bytes(namespace_name) + '\0');
+  notes.remove_range(records_, span.lower, span.upper);
+  return engine_.write(notes, Durability::Sync);
 }
 
 std::vector<DeviceName> DeviceIndex::select(std::string_view namespace_name,
                                             std::string_view device_glob) const {
   const std::shared_lock lock(mutex_);
   std::vector<DeviceName> names;
+  if (!namespace_name.empty() && wire::is_literal(device_glob)) {
+    DeviceName only{std::string(namespace_name), wire::unescape_name(device_glob)};
+    if (terms_.contains(only)) names.push_back(std::move(only));
+    return names;
+  }
   for (const auto& [name, terms] : terms_) {
     const bool in_scope = namespace_name.empty() ? !name.namespace_name.starts_with('_')
                                                  : name.namespace_name == namespace_name;
@@ -250,70 +249,48 @@ std::vector<DeviceName> DeviceIndex::select(std::string_view namespace_name,
   return names;
 }
 
-Result<std::unique_lock<std::mutex>> DeviceIndex::plan_erasure(const Erased& erased,
-                                                               std::vector<KeySpan>& spans) {
-  std::unique_lock lock(change_mutex_);
-  for (const DeviceEntry& device : erased.devices) {
-    const DeviceName name{device.namespace_name, device.device};
-    EC_ASSIGN_OR_RETURN(const DeviceMetadata said, metadata(name));
-    const Bytes suffix = name_bytes(name);
-    for (const Bytes& prefix : index_prefixes(said))
-      spans.push_back(span_of_key(records_, prefix + suffix));
-    spans.push_back(span_of_key(records_, 'D' + suffix));
-  }
-  return lock;
-}
-
-void DeviceIndex::forget(const Erased& erased) {
-  for (const DeviceEntry& device : erased.devices)
-    remember({device.namespace_name, device.device}, {});
-}
-
-// All ranges are gone through side by side: the first one to end is the shortest.
-Result<std::vector<DeviceName>> DeviceIndex::shortest(const std::vector<Bytes>& prefixes) const {
+// All ranges are gone through side by side: the first one to end is the shortest. Or, where a page
+// is full before, as many as it needs.
+Result<std::vector<DeviceName>> DeviceIndex::find(std::string_view namespace_name,
+                                                  const DeviceFilter& filter,
+                                                  const DevicePage& page) const {
+  if (filter.empty()) return invalid_argument("an owner, a purpose or a label is looked for");
   struct Range {
+    Bytes prefix;
     std::unique_ptr<Iterator> iterator;
-    std::size_t prefix_bytes;
     std::vector<DeviceName> names;
   };
+  const Bytes scope = namespace_name.empty() ? Bytes() : Bytes(namespace_name) + '\0';
   std::vector<Range> ranges;
-  for (const Bytes& prefix : prefixes) {
-    EC_ASSIGN_OR_RETURN(auto iterator, engine_.scan(records_, {prefix, end_of(prefix)}, {}));
-    ranges.push_back({std::move(iterator), prefix.find('\0') + 1, {}});
+  for (Bytes& prefix : prefixes_of(filter)) {
+    const Bytes all = prefix + scope;
+    Bytes first = all;
+    if (page.after) first = std::max(first, prefix + name_bytes(*page.after) + '\0');
+    EC_ASSIGN_OR_RETURN(auto iterator,
+                        engine_.scan(records_, {std::min(first, end_of(all)), end_of(all)}, {}));
+    ranges.push_back({std::move(prefix), std::move(iterator), {}});
   }
-  while (true) {
+  const bool is_single = ranges.size() == 1;
+  const std::vector<DeviceName>* candidates = nullptr;
+  while (candidates == nullptr) {
     for (Range& range : ranges) {
-      if (!range.iterator->valid()) {
+      const bool is_full = is_single && range.names.size() >= page.limit;
+      if (is_full || !range.iterator->valid()) {
         EC_TRY(range.iterator->status());
-        return std::move(range.names);
+        candidates = &range.names;
+        break;
       }
-      range.names.push_back(parse_name(range.iterator->key().substr(range.prefix_bytes)));
+      range.names.push_back(parse_name(range.iterator->key().substr(range.prefix.size())));
       range.iterator->next();
     }
   }
-}
-
-Result<std::vector<DeviceName>> DeviceIndex::find(std::string_view namespace_name,
-                                                  const DeviceFilter& filter) const {
-  if (filter.empty()) return invalid_argument("an owner, a purpose or a label is looked for");
-  DeviceMetadata terms;
-  terms.owner = filter.owner;
-  if (!filter.purpose.empty()) terms.purposes = {filter.purpose};
-  if (!filter.objection.empty()) terms.objections = {filter.objection};
-  std::vector<Bytes> prefixes = index_prefixes(terms);
-  for (const auto& [label, value] : filter.labels) {
-    prefixes.push_back(term_prefix('L', label + "=" + value));
-  }
-  std::vector<Bytes> ranges = prefixes;
-  if (!namespace_name.empty()) {
-    for (Bytes& range : ranges) range += Bytes(namespace_name) + '\0';
-  }
-  EC_ASSIGN_OR_RETURN(const std::vector<DeviceName> candidates, shortest(ranges));
+  if (is_single) return *candidates;
   std::vector<DeviceName> names;
-  for (const DeviceName& name : candidates) {
+  for (const DeviceName& name : *candidates) {
+    if (names.size() >= page.limit) break;
     bool has_all = true;
-    for (std::size_t i = 0; i < prefixes.size() && has_all; ++i) {
-      const Status found = engine_.get(records_, prefixes[i] + name_bytes(name), {}).status();
+    for (std::size_t i = 0; i < ranges.size() && has_all; ++i) {
+      const Status found = engine_.get(records_, ranges[i].prefix + name_bytes(name), {}).status();
       if (!found.ok() && found.code() != StatusCode::NotFound) return found;
       has_all = found.ok();
     }

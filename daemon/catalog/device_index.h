@@ -4,12 +4,18 @@
 //
 // Records, in the engine's namespace `_devices` (Placement::Metadata); a name ends in a zero byte,
 // which no name holds:
-//   'D' namespace 0 device                   ->  JSON {"version":1,"owner"?,"purposes"?,
-//                                                "objections"?,"location"?,"labels"?}
+//   'D' namespace 0 device                   ->  version (2), owner, location, purposes,
+//                                                objections, labels; a text is its length and its
+//                                                bytes, a list its length and its texts, a label
+//                                                two texts; all lengths are one byte. Version 1
+//                                                was JSON
 //   'O' owner 0 namespace 0 device           ->  nothing
 //   'P' purpose 0 namespace 0 device         ->  nothing; 'X' the same of objections
 //   'L' label '=' value 0 namespace 0 device ->  nothing
-// A record and its index entries change in one batch.
+//   'S' namespace 0 device 0 term, as the key of its entry begins -> nothing: it was taken back
+// A record and its index entries change in one batch. Terms that were taken back are noted until
+// their bytes are asked to go, too: with the device's erasure, by forget_taken_back(), or when
+// there are more than kNotesMax.
 //
 // Purposes and objections are in memory too, since every read asks for them: kTermsMax of each and
 // device. Thread-safe. `mutex_` guards them and is never held across I/O; `change_mutex_` makes
@@ -21,7 +27,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,7 +45,7 @@ struct KeySpan;  // erased.h
 inline constexpr std::string_view kDevicesNamespace = "_devices";
 inline constexpr std::size_t kTermsMax = 16;        // purposes, and objections, of a device
 inline constexpr std::size_t kLabelsMax = 16;       // of a device
-inline constexpr std::size_t kDevicesMax = 20'000;  // that something is said of
+inline constexpr std::size_t kDevicesMax = 20'000;  // that something is said of; unless told else
 
 struct DeviceMetadata {
   std::string owner;
@@ -68,6 +76,18 @@ struct DeviceFilter {
   }
 };
 
+// Of a long list of devices: those behind `after`, at most `limit`.
+struct DevicePage {
+  std::optional<DeviceName> after;
+  std::size_t limit = SIZE_MAX;
+};
+
+// What becomes of what is said of one device.
+struct DeviceChange {
+  DeviceName name;
+  std::function<void(DeviceMetadata&)> change;
+};
+
 inline DeviceFilter owned_by(std::string_view owner) {
   DeviceFilter filter;
   filter.owner = owner;
@@ -76,21 +96,29 @@ inline DeviceFilter owned_by(std::string_view owner) {
 
 class DeviceIndex {
  public:
-  static Result<std::unique_ptr<DeviceIndex>> open(Engine& engine);
+  // `devices_max`: that something is said of.
+  static Result<std::unique_ptr<DeviceIndex>> open(Engine& engine,
+                                                   std::size_t devices_max = kDevicesMax);
 
   // Empty metadata where nothing is said of it. Errors: the engine's.
   Result<DeviceMetadata> metadata(const DeviceName& name) const;
   // Replaces all that is said; empty metadata removes it. Holds for the next read, durable on
-  // return. InvalidArgument: a name or a limit; Busy: kDevicesMax; the engine's.
+  // return. InvalidArgument: a name or a limit; Busy: `devices_max`; the engine's.
   Status set(const DeviceName& name, const DeviceMetadata& metadata);
   // As set(), of what `change` makes of what is said by now; returns that.
   Result<DeviceMetadata> update(const DeviceName& name,
                                 const std::function<void(DeviceMetadata&)>& change);
 
+  // The same of many devices. All is checked before anything is changed; then it is made durable in
+  // batches, so that an error of the engine may find some changed. Of a device that comes twice
+  // both changes are made, one after the other.
+  Status update_all(std::span<const DeviceChange> changes);
+
   // By namespace and device; `namespace_name` empty: all. Reads as much of each range that the
-  // filter names as the shortest one holds. InvalidArgument: an empty filter.
-  Result<std::vector<DeviceName>> find(std::string_view namespace_name,
-                                       const DeviceFilter& filter) const;
+  // filter names as the shortest one holds; of a single range no more than the page.
+  // InvalidArgument: an empty filter.
+  Result<std::vector<DeviceName>> find(std::string_view namespace_name, const DeviceFilter& filter,
+                                       const DevicePage& page = {}) const;
 
   // Every device that something is said of, by namespace and name.
   std::vector<DeviceName> all() const;
@@ -119,23 +147,46 @@ class DeviceIndex {
   Result<std::unique_lock<std::mutex>> plan_erasure(const Erased& erased,
                                                     std::vector<KeySpan>& spans);
   void forget(const Erased& erased);
+  // Has the bytes of terms that were taken back go with the next Engine::erase(): of up to
+  // kNotesPerBatch. Durable.
+  Status forget_taken_back();
+  static constexpr std::uint64_t kNotesMax = 10'000;
+  static constexpr std::uint64_t kNotesPerBatch = 200;
 
  private:
   struct Terms {
     std::vector<std::string> purposes, objections;
   };
 
-  explicit DeviceIndex(Engine& engine) : engine_(engine) {}
+  struct Planned {
+    DeviceName name;
+    DeviceMetadata before, after;
+  };
+
+  DeviceIndex(Engine& engine, std::size_t devices_max)
+      : engine_(engine), devices_max_(devices_max) {}
   Status load();
-  Status replace(const DeviceName& name, const DeviceMetadata& after);
+  bool is_known(const DeviceName& name) const;
+  Result<DeviceMetadata> changed(const DeviceChange& change, const DeviceMetadata& before) const;
+  Status replace(std::span<const DeviceChange> changes,
+                 std::map<DeviceName, DeviceMetadata>& after);
+  struct Added {
+    std::size_t ranges = 0, notes = 0;
+  };
+  Result<Added> append_change(const Planned& planned, WriteBatch& batch) const;
+  Status append_spans(const DeviceName& name, const DeviceMetadata& said,
+                      std::vector<KeySpan>& spans) const;
+  Status remove_taken_back();
+  Status write(const std::vector<Planned>& planned);
   void append(const DeviceName& name, const DeviceMetadata& before, const DeviceMetadata& after,
               WriteBatch& batch) const;
   void remember(const DeviceName& name, const DeviceMetadata& metadata);
-  Result<std::vector<DeviceName>> shortest(const std::vector<Bytes>& prefixes) const;
 
   Engine& engine_;
+  const std::size_t devices_max_;
   NamespaceId records_ = 0;
   std::mutex change_mutex_;
+  std::uint64_t notes_ = 0;  // under change_mutex_; at least as many as there are
   mutable std::shared_mutex mutex_;
   std::map<DeviceName, Terms> terms_;  // of every device that something is said of
 };

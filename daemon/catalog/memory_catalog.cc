@@ -114,6 +114,7 @@ std::uint32_t MemoryCatalog::add_device(std::uint32_t namespace_row, std::string
   device_index_.insert(hash_name(seed_, namespace_row, name), row);
   NamespaceRow& owner = namespaces_[namespace_row];
   owner.next_device = std::max(owner.next_device, id + 1);
+  devices_.back().before = std::exchange(owner.last_device, row);
   return row;
 }
 
@@ -412,19 +413,15 @@ std::vector<SeriesEntry> MemoryCatalog::select(std::string_view namespace_name,
     if (device_row != kNoRow) append_series_of(device_row, selector.sensor, entries);
   } else {
     const std::shared_lock lock(mutex_);
-    std::vector<bool> wanted(devices_.size());
-    for (std::size_t row = 0; row < devices_.size(); ++row) {
-      const std::string& owner = namespaces_[devices_[row].namespace_row].name;
-      const bool in_scope = namespace_name.empty() ? !owner.empty() && !owner.starts_with('_')
-                                                   : owner == namespace_name;
-      wanted[row] = in_scope && wire::glob_matches(selector.device, devices_[row].name);
-    }
-    for (const SeriesRow& series : series_) {
-      if (!series.durable || !wanted[series.device_row]) continue;
-      if (!wire::glob_matches(selector.sensor, series.name)) continue;
-      const DeviceRow& device = devices_[series.device_row];
-      entries.push_back(
-          {namespaces_[device.namespace_row].name, device.name, series.name, id_of(series)});
+    for (const NamespaceRow& owner : namespaces_) {
+      const bool in_scope = namespace_name.empty()
+                                ? !owner.name.empty() && !owner.name.starts_with('_')
+                                : owner.name == namespace_name;
+      if (!in_scope) continue;
+      for (std::uint32_t row = owner.last_device; row != kNoRow; row = devices_[row].before) {
+        if (wire::glob_matches(selector.device, devices_[row].name))
+          append_series_of(row, selector.sensor, entries);
+      }
     }
   }
   std::sort(entries.begin(), entries.end(), [](const SeriesEntry& a, const SeriesEntry& b) {

@@ -37,6 +37,8 @@ class MemoryCatalog final : public Catalog {
                                   const wire::Selector& selector) const override;
   std::vector<DeviceEntry> devices(std::string_view namespace_name,
                                    std::string_view device_glob) const override;
+  std::uint32_t device_rows() const override;
+  Result<DeviceEntry> device_at(std::uint32_t row) const override;
   bool has_namespace(std::string_view name) const override;
   Status plan_erasure(const Erased& erased, std::vector<KeySpan>& spans,
                       WriteBatch& batch) const override;
@@ -49,6 +51,7 @@ class MemoryCatalog final : public Catalog {
     std::string name;
     NamespaceId id = 0;
     std::uint32_t next_device = 1;
+    std::uint32_t last_device = kNoRow;  // the row added last
     bool is_marked = false;  // next_device is kept on the drive, since a device was erased
   };
   struct DeviceRow {
@@ -58,6 +61,7 @@ class MemoryCatalog final : public Catalog {
     std::uint32_t next_sensor = 1;
     bool durable = false;
     std::uint32_t last_series = kNoRow;  // the row added last
+    std::uint32_t before = kNoRow;       // the row of the same namespace that was added before
   };
   struct SeriesRow {
     std::string name;

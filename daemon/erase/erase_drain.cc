@@ -1,6 +1,7 @@
 // EraseService after an erasure is invisible: bytes that go, certificates that tell.
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include "erase/erase_jobs.h"
 #include "erase/erase_records.h"
@@ -37,6 +38,7 @@ Status EraseService::drain() {
     const std::lock_guard erasing(erase_mutex_);
     status = run_jobs(parts_.engine, records_);
   }
+  if (status.ok()) status = parts_.devices.forget_taken_back();
   if (status.ok() && with_names) status = merge_rejected();
   if (status.ok()) {
     const auto report = parts_.engine.erase();
@@ -103,6 +105,39 @@ Result<Certificate> EraseService::certificate(std::uint64_t number) const {
   return decode_certificate(*record);
 }
 
+void EraseService::index(const Certificate& certificate) {
+  const std::hash<std::string> hash;
+  const std::lock_guard lock(mutex_);
+  for (const std::string& each : certificate.device_pseudonyms)
+    by_pseudonym_.emplace(hash(each), certificate.number);
+  if (!certificate.owner_pseudonym.empty())
+    by_pseudonym_.emplace(hash(certificate.owner_pseudonym), certificate.number);
+}
+
+void EraseService::forget_index(const Certificate& certificate) {
+  std::vector<std::string> all = certificate.device_pseudonyms;
+  all.push_back(certificate.owner_pseudonym);
+  const std::lock_guard lock(mutex_);
+  for (const std::string& each : all) {
+    const auto [first, end] = by_pseudonym_.equal_range(std::hash<std::string>()(each));
+    const auto found = std::find_if(
+        first, end, [&](const auto& entry) { return entry.second == certificate.number; });
+    if (found != end) by_pseudonym_.erase(found);
+  }
+}
+
+// Newest first.
+std::vector<std::uint64_t> EraseService::numbers_of(const std::string& pseudonym) const {
+  std::vector<std::uint64_t> numbers;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [first, end] = by_pseudonym_.equal_range(std::hash<std::string>()(pseudonym));
+    for (auto at = first; at != end; ++at) numbers.push_back(at->second);
+  }
+  std::sort(numbers.rbegin(), numbers.rend());
+  return numbers;
+}
+
 Result<std::vector<Certificate>> EraseService::certificates(
     const std::optional<catalog::DeviceName>& device, const std::string& owner,
     std::size_t limit) const {
@@ -113,18 +148,29 @@ Result<std::vector<Certificate>> EraseService::certificates(
         auth::hex_text(auth::view_of(pseudonyms.of_device(device->namespace_name, device->device)));
   }
   if (!owner.empty()) of_owner = auth::hex_text(auth::view_of(pseudonyms.of_owner(owner)));
+  const auto is_meant = [&](const Certificate& each) {
+    const auto& devices = each.device_pseudonyms;
+    return (of_device.empty() ||
+            std::find(devices.begin(), devices.end(), of_device) != devices.end()) &&
+           (of_owner.empty() || each.owner_pseudonym == of_owner);
+  };
   std::vector<Certificate> found;
+  if (!of_device.empty() || !of_owner.empty()) {
+    for (const std::uint64_t number : numbers_of(of_device.empty() ? of_owner : of_device)) {
+      if (found.size() == limit) break;
+      auto each = certificate(number);
+      if (each.status().code() == StatusCode::NotFound) continue;  // it gave way meanwhile
+      EC_TRY(each.status());
+      if (is_meant(*each)) found.push_back(std::move(each).value());
+    }
+    return found;
+  }
   ReadOptions options;
   options.direction = Direction::Reverse;
   options.fill_cache = false;
   EC_ASSIGN_OR_RETURN(const auto iterator, parts_.engine.scan(records_, {"C", "D"}, options));
   for (; iterator->valid() && found.size() < limit; iterator->next()) {
-    EC_ASSIGN_OR_RETURN(Certificate each, decode_certificate(iterator->value()));
-    const auto& devices = each.device_pseudonyms;
-    if (!of_device.empty() && std::find(devices.begin(), devices.end(), of_device) == devices.end())
-      continue;
-    if (!of_owner.empty() && each.owner_pseudonym != of_owner) continue;
-    found.push_back(std::move(each));
+    EC_ASSIGN_OR_RETURN(found.emplace_back(), decode_certificate(iterator->value()));
   }
   EC_TRY(iterator->status());
   return found;

@@ -70,6 +70,7 @@ Status EraseService::load() {
       EC_ASSIGN_OR_RETURN(const Certificate certificate, decode_certificate(iterator->value()));
       if (std::exchange(is_first, false)) oldest_number_ = certificate.number;
       next_number_ = certificate.number + 1;
+      index(certificate);
       if (certificate.state == ErasureState::Pending) pending_[certificate.number] = certificate;
     } else {
       const Bytes fence_key(iterator->key());
@@ -169,10 +170,21 @@ void EraseService::append_certificate(const Certificate& certificate, WriteBatch
 }
 
 // The oldest certificates, as far as there are too many.
-void EraseService::give_way(WriteBatch& batch) {
-  const std::lock_guard lock(mutex_);
-  while (next_number_ - oldest_number_ > kCertificatesMax && !pending_.contains(oldest_number_))
+Status EraseService::give_way(WriteBatch& batch) {
+  while (next_number_ - oldest_number_ > kCertificatesMax) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (pending_.contains(oldest_number_)) return ok();
+    }
+    const auto oldest = certificate(oldest_number_);
+    if (oldest.ok()) {
+      forget_index(*oldest);
+    } else if (oldest.status().code() != StatusCode::NotFound) {
+      return oldest.status();
+    }
     batch.remove(records_, certificate_key(oldest_number_++));
+  }
+  return ok();
 }
 
 Result<Certificate> EraseService::erase(const auth::Principal& principal,
@@ -229,7 +241,7 @@ Result<Certificate> EraseService::make_invisible(const catalog::Erased& erased, 
   const std::vector<Pseudonym> gone = fences_->oldest_beyond(plan.fences.size());
   for (const Pseudonym& pseudonym : gone) fences_->append_remove(pseudonym, batch);
   append_certificate(certificate, batch);
-  give_way(batch);
+  EC_TRY(give_way(batch));
   EC_TRY(parts_.engine.write(batch, Durability::Sync));
   ++next_number_;
   for (const Pseudonym& pseudonym : gone) fences_->remove(pseudonym);
@@ -241,6 +253,7 @@ Result<Certificate> EraseService::make_invisible(const catalog::Erased& erased, 
     pending_[certificate.number] = certificate;
     obstacle_ = ok();
   }
+  index(certificate);
   // Neither undoes what is durable: a start, or the next drain(), brings both in line.
   if (!erased.devices.empty() || !erased.series.empty())
     static_cast<void>(parts_.retention.forget(erased, rules).ok());

@@ -87,6 +87,8 @@ class EraseService {
 
   // Has the engine remove the bytes of what is pending. Errors: the engine's; it stays pending.
   Status drain();
+  // DeviceIndex::forget_taken_back().
+  Status forget_taken_back() { return parts_.devices.forget_taken_back(); }
   bool has_pending() const { return pending_count() > 0; }
   std::size_t pending_count() const;
   // What the last drain() failed with, while something is pending.
@@ -100,7 +102,8 @@ class EraseService {
   // From now on nobody waits: the daemon stops.
   void end_waiting();
   Result<Certificate> certificate(std::uint64_t number) const;
-  // Newest first; those of a device or an owner, where one is named. `limit` at most.
+  // Newest first; those of a device or an owner, where one is named: work grows with the result.
+  // `limit` at most.
   Result<std::vector<Certificate>> certificates(const std::optional<catalog::DeviceName>& device,
                                                 const std::string& owner, std::size_t limit) const;
 
@@ -118,7 +121,10 @@ class EraseService {
                 Certificate& certificate) const;
   Result<Certificate> make_invisible(const catalog::Erased& erased, Plan& plan);
   void append_certificate(const Certificate& certificate, WriteBatch& batch) const;
-  void give_way(WriteBatch& batch);
+  Status give_way(WriteBatch& batch);
+  void index(const Certificate& certificate);
+  void forget_index(const Certificate& certificate);
+  std::vector<std::uint64_t> numbers_of(const std::string& pseudonym) const;
   Status merge_rejected();
   Status complete(const std::vector<std::uint64_t>& numbers, const ErasureReport& report);
 
@@ -136,6 +142,8 @@ class EraseService {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::uint64_t, Certificate> pending_;
+  // Hash of a device's or an owner's pseudonym to the number of a certificate that may name it.
+  std::multimap<std::uint64_t, std::uint64_t> by_pseudonym_;
   Status obstacle_;
   bool waits_ended_ = false;
 };

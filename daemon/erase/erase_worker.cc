@@ -32,8 +32,16 @@ void EraseWorker::run() {
   std::unique_lock lock(mutex_);
   std::int64_t pause_ns = kFirstPauseNs;
   while (!is_stopping_) {
-    changed_.wait(lock, [this] { return is_asked_ || is_stopping_; });
+    const bool is_woken = changed_.wait_for(lock, std::chrono::nanoseconds(kTakenBackPauseNs),
+                                            [this] { return is_asked_ || is_stopping_; });
     if (is_stopping_) return;
+    if (!is_woken) {
+      lock.unlock();
+      // What fails is tried again by the next one.
+      static_cast<void>(service_.forget_taken_back().ok());
+      lock.lock();
+      continue;
+    }
     is_asked_ = false;
     lock.unlock();
     const Status status = service_.drain();

@@ -42,6 +42,7 @@ constexpr std::array kRows = {
     RouteRow{"DELETE", routes::kBackups, "backup.end", Kind::Change},
     RouteRow{"GET", routes::kSeries, "series", Kind::Read},
     RouteRow{"GET", routes::kDevices, "devices", Kind::Read},
+    RouteRow{"POST", routes::kDevices, "device.set", Kind::Change},
     RouteRow{"GET", routes::kDevice, "device.show", Kind::Read},
     RouteRow{"POST", routes::kDevice, "device.set", Kind::Change},
     RouteRow{"GET", routes::kTokens, "token.list", Kind::Read},
@@ -163,6 +164,9 @@ void describe(const audit::RecordNames& names, const Call& call, audit::Record& 
   }
   // Who asks by owner or label reaches devices that are not named.
   if (is_filtered && record.targets.empty()) record.reaches_more = true;
+  // Names stand in the body.
+  if (call.request.path == routes::kDevices && call.request.method == "POST")
+    record.reaches_more = true;
 }
 
 // What a record says of a request whatever becomes of it.

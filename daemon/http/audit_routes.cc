@@ -1,7 +1,9 @@
 // The audit log: /api/v1/audit and /api/v1/audit/verify, for administrators.
 #include <charconv>
-#include <map>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "audit/audit_reader.h"
 #include "http/http_routes.h"
@@ -14,8 +16,6 @@ namespace edgecase::http {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using DeviceNames = std::map<std::uint64_t, std::string>;
-
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -24,21 +24,36 @@ Status no_log() {
   return unsupported("there is no audit log here");
 }
 
-// What pseudonyms stand for, as long as the devices are there.
-DeviceNames device_names(HttpContext& context) {
-  DeviceNames names;
-  std::uint64_t last_device = UINT64_MAX;
-  for (const std::string& space : context.parts.catalog.namespaces()) {
-    for (const catalog::SeriesEntry& each : context.parts.catalog.select(space, {})) {
-      const std::uint64_t device = std::uint64_t{each.id.namespace_id} << 32 | each.id.device;
-      if (device == last_device) continue;
-      last_device = device;
-      names[context.parts.audit->device_pseudonym(each.id.namespace_id, each.id.device,
-                                                  each.namespace_name, each.device)] = each.device;
+// What pseudonyms stand for, as long as the devices are there. It remembers no names, only where
+// the catalog has them, and learns of new devices when it is asked. Thread-safe.
+class DeviceNames {
+ public:
+  explicit DeviceNames(HttpContext& context) : context_(context) {}
+
+  void learn() {
+    const std::lock_guard lock(mutex_);
+    for (const std::uint32_t rows = context_.parts.catalog.device_rows(); known_ < rows; ++known_) {
+      const auto device = context_.parts.catalog.device_at(known_);
+      if (!device.ok()) continue;
+      rows_[context_.parts.audit->device_pseudonym(
+          device->namespace_id, device->id, device->namespace_name, device->device)] = known_;
     }
   }
-  return names;
-}
+  // Empty: it stands for nothing that is there.
+  std::string name_of(std::uint64_t pseudonym) const {
+    const std::lock_guard lock(mutex_);
+    const auto known = rows_.find(pseudonym);
+    if (known == rows_.end()) return {};
+    auto device = context_.parts.catalog.device_at(known->second);
+    return device.ok() ? std::move(device->device) : std::string();
+  }
+
+ private:
+  HttpContext& context_;
+  mutable std::mutex mutex_;
+  std::uint32_t known_ = 0;  // rows that were looked at
+  std::unordered_map<std::uint64_t, std::uint32_t> rows_;
+};
 
 Json record_json(const audit::Record& record, const DeviceNames& names) {
   std::string time;
@@ -46,9 +61,8 @@ Json record_json(const audit::Record& record, const DeviceNames& names) {
   Json devices = Json::array();
   for (const audit::Target& target : record.targets) {
     Json device = {{"pseudonym", audit::pseudonym_text(target.pseudonym)}};
-    if (const auto known = names.find(target.pseudonym); known != names.end()) {
-      device["device"] = known->second;
-    }
+    if (std::string name = names.name_of(target.pseudonym); !name.empty())
+      device["device"] = std::move(name);
     device["count"] = target.count;
     devices.push_back(std::move(device));
   }
@@ -102,13 +116,13 @@ Result<audit::ListRequest> list_request(const HttpContext& context, const Call& 
   return request;
 }
 
-void get_audit(HttpContext& context, Call& call) {
+void get_audit(HttpContext& context, const std::shared_ptr<DeviceNames>& names, Call& call) {
   const auto request = list_request(context, call);
   if (!request.ok()) return call.answer_error(request.status());
   auto opened = audit::RecordCursor::open(*context.parts.audit, *request);
   if (!opened.ok()) return call.answer_error(opened.status());
   const std::shared_ptr<audit::RecordCursor> cursor = std::move(opened).value();
-  const auto names = std::make_shared<const DeviceNames>(device_names(context));
+  names->learn();
   answer_in_pieces(call, "application/json",
                    [cursor, names, first = true](std::string& piece) mutable -> Result<bool> {
                      if (first) piece += "{\"records\":[";
@@ -191,7 +205,9 @@ std::string audit_status_json(const HttpContext& context) {
 
 void add_audit_routes(Router& router, HttpContext& context) {
   router.add("GET", wire::routes::kAudit, Effect::Reads,
-             [&context](Call& call) { get_audit(context, call); });
+             [&context, names = std::make_shared<DeviceNames>(context)](Call& call) {
+               get_audit(context, names, call);
+             });
   router.add("GET", wire::routes::kAuditVerify, Effect::Reads,
              [&context](Call& call) { get_verify(context, call); });
   if (context.parts.audit != nullptr) register_metrics(context);

@@ -1,7 +1,8 @@
-// What is said of one device: /api/v1/device.
+// What is said of devices: /api/v1/device, and of many at once POST /api/v1/devices.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "http/device_batch.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
 #include "wire/routes.h"
@@ -12,9 +13,7 @@ namespace {
 
 using wire::Json;
 
-Result<catalog::DeviceName> device_parameter(const HttpContext& context, const Call& call) {
-  catalog::DeviceName name{namespace_parameter(call), call.parameter("device")};
-  if (name.device.empty()) return invalid_argument("the parameter device is missing");
+Status check_namespace(const HttpContext& context, const catalog::DeviceName& name) {
   if (name.namespace_name.empty()) return invalid_argument("a device is in one namespace");
   if (name.namespace_name.starts_with('_')) {
     return not_allowed("names that begin with _ are the store's own");
@@ -24,6 +23,13 @@ Result<catalog::DeviceName> device_parameter(const HttpContext& context, const C
       !context.parts.catalog.has_namespace(name.namespace_name)) {
     return not_found("no namespace " + name.namespace_name);
   }
+  return ok();
+}
+
+Result<catalog::DeviceName> device_parameter(const HttpContext& context, const Call& call) {
+  catalog::DeviceName name{namespace_parameter(call), call.parameter("device")};
+  if (name.device.empty()) return invalid_argument("the parameter device is missing");
+  EC_TRY(check_namespace(context, name));
   return name;
 }
 
@@ -84,6 +90,23 @@ Result<Json> set(HttpContext& context, const Call& call) {
   return device_json(name, metadata);
 }
 
+// As set(), of many devices: all of them or, where anything is wrong, none.
+Result<Json> set_all(HttpContext& context, const Call& call) {
+  EC_TRY(check_parameters(call, {"ns", "as_of"}));
+  EC_TRY(auth::authorize_administration(call.principal()));
+  EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceChange> changes,
+                      decode_descriptions(call.body(), namespace_parameter(call)));
+  for (const catalog::DeviceChange& change : changes) {
+    EC_TRY(check_namespace(context, change.name));
+  }
+  const erase::Fences::Pass pass = context.parts.erase.fences().enter();
+  for (const catalog::DeviceChange& change : changes) {
+    EC_TRY(check_as_of(context, call, change.name));
+  }
+  EC_TRY(context.parts.devices.update_all(changes));
+  return Json{{"described", changes.size()}};
+}
+
 }  // namespace
 
 wire::Json device_json(const catalog::DeviceName& name, const catalog::DeviceMetadata& metadata) {
@@ -110,15 +133,16 @@ Result<std::vector<std::pair<std::string, std::string>>> label_parameters(const 
 
 void add_device_routes(Router& router, HttpContext& context) {
   using Function = Result<Json> (*)(HttpContext&, const Call&);
-  const auto add = [&](const char* method, Effect effect, Function function) {
-    router.add(method, wire::routes::kDevice, effect, [&context, function](Call& call) {
+  const auto add = [&](const char* method, const char* path, Effect effect, Function function) {
+    router.add(method, path, effect, [&context, function](Call& call) {
       const auto answer = function(context, call);
       if (!answer.ok()) return call.answer_error(answer.status());
       call.answer_json(200, answer->dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
     });
   };
-  add("GET", Effect::Reads, show);
-  add("POST", Effect::Changes, set);
+  add("GET", wire::routes::kDevice, Effect::Reads, show);
+  add("POST", wire::routes::kDevice, Effect::Changes, set);
+  add("POST", wire::routes::kDevices, Effect::Changes, set_all);
 }
 
 }  // namespace edgecase::http

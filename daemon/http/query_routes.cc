@@ -221,17 +221,38 @@ void get_series(HttpContext& context, Call& call) {
   answer_list(call, "series", std::move(found));
 }
 
+// `after`: a device, as NAMESPACE/DEVICE where all namespaces are asked for.
+Result<catalog::DevicePage> page_parameters(const Call& call) {
+  catalog::DevicePage page;
+  EC_ASSIGN_OR_RETURN(const auto limit, limit_parameter(call));
+  if (limit) page.limit = *limit;
+  if (!call.has("after")) return page;
+  const std::string after = call.parameter("after");
+  const std::size_t slash = after.find('/');
+  if (slash != std::string::npos) {
+    page.after = {after.substr(0, slash), after.substr(slash + 1)};
+  } else if (namespace_parameter(call).empty()) {
+    return invalid_argument("with all namespaces after is written NAMESPACE/DEVICE");
+  } else {
+    page.after = {namespace_parameter(call), after};
+  }
+  return page;
+}
+
 void get_devices(HttpContext& context, Call& call) {
-  Status status = check_parameters(call, {"ns", "select", "owner", "purpose", "object", "label"});
+  Status status = check_parameters(
+      call, {"ns", "select", "owner", "purpose", "object", "label", "limit", "after"});
   const auto selector = selector_parameter(call);
   const auto labels = label_parameters(call);
+  const auto page = page_parameters(call);
   if (status.ok()) status = selector.status();
   if (status.ok()) status = labels.status();
+  if (status.ok()) status = page.status();
   if (!status.ok()) return call.answer_error(status);
   const catalog::DeviceFilter filter{call.parameter("owner"), call.parameter("purpose"),
                                      call.parameter("object"), *labels};
-  auto found =
-      context.parts.query.devices(call.principal(), namespace_parameter(call), *selector, filter);
+  auto found = context.parts.query.devices(call.principal(), namespace_parameter(call), *selector,
+                                           filter, *page);
   note_reach(call, found);
   answer_list(call, "devices", std::move(found));
 }

@@ -82,21 +82,30 @@ Status QueryService::withhold(const auth::Principal& principal, std::string_view
 
 Result<std::vector<catalog::SeriesEntry>> QueryService::select_filtered(
     auth::Operation operation, const auth::Principal& principal, const std::string& namespace_name,
-    const wire::Selector& selector, const catalog::DeviceFilter& filter) const {
+    const wire::Selector& selector, const catalog::DeviceFilter& filter,
+    const catalog::DevicePage& page) const {
   EC_TRY(auth::authorize(operation, principal, namespace_name, selector));
   std::vector<catalog::SeriesEntry> series;
   if (devices_ == nullptr) return series;
-  EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceName> names,
-                      devices_->find(namespace_name, filter));
-  for (const catalog::DeviceName& name : names) {
-    if (!wire::glob_matches(selector.device, name.device)) continue;
-    for (catalog::SeriesEntry& entry :
-         catalog_.select(name.namespace_name, {wire::escape_name(name.device), selector.sensor})) {
-      if (!auth::allows(operation, principal, entry.namespace_name, entry.device, entry.sensor)) {
-        continue;
+  catalog::DevicePage next = page;
+  std::size_t found = 0;
+  // Some may be left out, so that one page of names does not make one of devices.
+  while (found < page.limit) {
+    EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceName> names,
+                        devices_->find(namespace_name, filter, next));
+    for (const catalog::DeviceName& name : names) {
+      if (found == page.limit) break;
+      if (!wire::glob_matches(selector.device, name.device)) continue;
+      const std::size_t before = series.size();
+      for (catalog::SeriesEntry& entry : catalog_.select(
+               name.namespace_name, {wire::escape_name(name.device), selector.sensor})) {
+        if (auth::allows(operation, principal, entry.namespace_name, entry.device, entry.sensor))
+          series.push_back(std::move(entry));
       }
-      series.push_back(std::move(entry));
+      if (series.size() > before) ++found;
     }
+    if (names.size() < page.limit) break;
+    next.after = names.back();
   }
   return series;
 }
@@ -300,19 +309,23 @@ Result<std::vector<SeriesInfo>> QueryService::describe(
 Result<std::vector<DeviceInfo>> QueryService::devices(const auth::Principal& principal,
                                                       const std::string& namespace_name,
                                                       const wire::Selector& selector,
-                                                      const catalog::DeviceFilter& filter) {
-  EC_ASSIGN_OR_RETURN(
-      const std::vector<catalog::SeriesEntry> entries,
-      filter.empty()
-          ? select(auth::Operation::Read, principal, namespace_name, selector)
-          : select_filtered(auth::Operation::Read, principal, namespace_name, selector, filter));
+                                                      const catalog::DeviceFilter& filter,
+                                                      const catalog::DevicePage& page) {
+  EC_ASSIGN_OR_RETURN(const std::vector<catalog::SeriesEntry> entries,
+                      filter.empty()
+                          ? select(auth::Operation::Read, principal, namespace_name, selector)
+                          : select_filtered(auth::Operation::Read, principal, namespace_name,
+                                            selector, filter, page));
   ReadOptions options;
   options.snapshot = engine_.snapshot();
   std::vector<DeviceInfo> devices;
   // A device's series follow one another.
   for (const catalog::SeriesEntry& entry : entries) {
+    if (page.after && catalog::DeviceName{entry.namespace_name, entry.device} <= *page.after)
+      continue;
     if (devices.empty() || devices.back().namespace_name != entry.namespace_name ||
         devices.back().device != entry.device) {
+      if (devices.size() == page.limit) break;
       devices.emplace_back();
       devices.back().namespace_name = entry.namespace_name;
       devices.back().device = entry.device;

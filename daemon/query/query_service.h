@@ -118,11 +118,13 @@ class QueryService {
                                          std::uint64_t* withheld = nullptr);
   // All of the devices of an owner; work grows with the result.
   Result<std::vector<SeriesInfo>> series_of(std::string_view owner);
-  // `filter`: of all devices, or of what is said of them; work grows with the result.
+  // `filter`: of all devices, or of what is said of them; work grows with the result, which with a
+  // filter of one condition is the page.
   Result<std::vector<DeviceInfo>> devices(const auth::Principal& principal,
                                           const std::string& namespace_name,
                                           const wire::Selector& selector,
-                                          const catalog::DeviceFilter& filter = {});
+                                          const catalog::DeviceFilter& filter = {},
+                                          const catalog::DevicePage& page = {});
 
  private:
   Result<std::vector<catalog::SeriesEntry>> select(auth::Operation operation,
@@ -135,7 +137,7 @@ class QueryService {
   Result<std::vector<catalog::SeriesEntry>> select_filtered(
       auth::Operation operation, const auth::Principal& principal,
       const std::string& namespace_name, const wire::Selector& selector,
-      const catalog::DeviceFilter& filter) const;
+      const catalog::DeviceFilter& filter, const catalog::DevicePage& page = {}) const;
   Result<std::vector<catalog::SeriesEntry>> select_owned(const auth::Principal& principal,
                                                          const wire::QueryRequest& request) const;
   Result<std::unique_ptr<ReadingCursor>> run(const wire::QueryRequest& request,

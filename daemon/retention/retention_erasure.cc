@@ -55,14 +55,27 @@ std::vector<Rule> RetentionService::plan_erasure(const catalog::Erased& erased,
   return gone;
 }
 
-// With the lock of plan_erasure().
+// With the lock of plan_erasure(). Where no rule goes, only what the engine has for the erased
+// does: all the rest is as it was.
 Status RetentionService::forget(const catalog::Erased& erased, const std::vector<Rule>& rules) {
+  std::vector<RetentionRule> changes;
+  const auto drop = [&](NamespaceId id, const Bytes& lower, const Bytes& upper) {
+    const Prefixes& applied = applied_[id];
+    for (auto at = applied.lower_bound(lower); at != applied.end() && at->first < upper; ++at)
+      changes.push_back({id, at->first, std::nullopt});
+  };
   for (const catalog::DeviceEntry& device : erased.devices) {
     if (device.id == 0) continue;
     const auto first = topics_.lower_bound(topic_key({device.namespace_id, device.id, 0}));
     topics_.erase(first, topics_.lower_bound(topic_key({device.namespace_id, device.id + 1, 0})));
+    drop(device.namespace_id, device_prefix(device.id), device_prefix(device.id + 1));
   }
-  for (const catalog::SeriesEntry& series : erased.series) topics_.erase(topic_key(series.id));
+  for (const catalog::SeriesEntry& series : erased.series) {
+    topics_.erase(topic_key(series.id));
+    const Bytes prefix = series_prefix(series.id);
+    drop(series.id.namespace_id, prefix, prefix + '\0');
+  }
+  if (rules.empty()) return apply(changes);
   for (const Rule& rule : rules) {
     std::erase_if(rules_, [&](const Rule& each) {
       return same_rule(each, rule.namespace_name, rule.selector);

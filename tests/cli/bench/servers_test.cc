@@ -12,6 +12,7 @@
 #include "bench/mosquitto_process.h"
 #include "bench/mqtt_load.h"
 #include "bench/process_usage.h"
+#include "bench/redis_process.h"
 #include "bench/sensor_lines.h"
 #include "support/temp_directory.h"
 
@@ -78,6 +79,31 @@ TEST_CASE("bench: a private InfluxDB takes the lines") {
     CHECK(count->find(",2000]") != std::string::npos);
     CHECK_FALSE(
         send_all((*influx)->endpoint(), make_write_requests({"no line"}, "bench"), 1, 0).ok());
+  }
+  CHECK(std::filesystem::is_empty(directory.path()));
+}
+
+TEST_CASE("bench: a private Redis keeps and forgets keys") {
+  if (!RedisProcess::is_installed()) {
+    MESSAGE("skipped: no redis-server here");
+    return;
+  }
+  const test::TempDirectory directory;
+  {
+    const auto redis = RedisProcess::start(directory.path());
+    REQUIRE_MESSAGE(redis.ok(), redis.status().to_string());
+    auto client = RedisClient::connect((*redis)->endpoint());
+    REQUIRE(client.ok());
+    REQUIRE(client->call({{"SET", "a", "1"}, {"SET", "b", "2"}}).ok());
+    CHECK(client->call({{"DBSIZE"}}).value() == 2);
+    CHECK(client->call({{"DEL", "a"}, {"PEXPIRE", "b", "1"}}).value() == 1);
+    std::uint64_t left = 1;
+    for (int i = 0; i < 10'000 && left > 0; ++i) {
+      left = client->call({{"EXISTS", "b"}}).value();
+      if (left > 0) sleep_ms(1);
+    }
+    CHECK(left == 0);
+    CHECK_FALSE(client->call({{"NOSUCHCOMMAND"}}).ok());
   }
   CHECK(std::filesystem::is_empty(directory.path()));
 }

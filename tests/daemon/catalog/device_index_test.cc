@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "catalog/device_records.h"
+#include "catalog/erased.h"
 #include "edgecase/random.h"
 #include "support/model_engine.h"
 #include "support/test_seed.h"
@@ -228,9 +230,36 @@ TEST_CASE("devices: the index agrees with what is said, whatever changes") {
   }
 }
 
+TEST_CASE("devices: the bytes of a record, for ever, and how they were before") {
+  using namespace std::string_literals;
+  const Bytes golden =
+      "\2\5alice\6cellar\2\7billing\7heating\1\11marketing\2\5floor\2-1\4kind\5meter"s;
+  const Bytes json =
+      R"({"version":1,"owner":"alice","purposes":["billing","heating"],"objections":["marketing"],)"
+      R"("location":"cellar","labels":{"floor":"-1","kind":"meter"}})";
+  CHECK(catalog::encode_metadata(meter()) == golden);
+  CHECK(catalog::decode_metadata(golden).value() == meter());
+  CHECK(catalog::decode_metadata(json).value() == meter());
+  for (std::size_t size = 0; size < golden.size(); ++size) {
+    CAPTURE(size);
+    CHECK(catalog::decode_metadata(golden.substr(0, size)).status().code() ==
+          StatusCode::Corruption);
+  }
+  CHECK(catalog::decode_metadata(golden + "x").status().code() == StatusCode::Corruption);
+  for (std::size_t at = 0; at < golden.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      Bytes flipped = golden;
+      flipped[at] = static_cast<char>(flipped[at] ^ 1 << bit);
+      const auto decoded = catalog::decode_metadata(flipped);
+      CHECK((!decoded.ok() || *decoded != meter()));
+    }
+  }
+}
+
 TEST_CASE("devices: a damaged record stops the start, a newer one too") {
   for (const auto& [record, want] :
        {std::pair("{}", StatusCode::Corruption), std::pair("", StatusCode::Corruption),
+        std::pair("\1", StatusCode::Corruption), std::pair("\3", StatusCode::Unsupported),
         std::pair(R"({"version":2})", StatusCode::Unsupported),
         std::pair(R"({"version":1,"owner":5})", StatusCode::Corruption),
         std::pair(R"({"version":1,"purposes":"x"})", StatusCode::Corruption)}) {
@@ -241,4 +270,121 @@ TEST_CASE("devices: a damaged record stops the start, a newer one too") {
     REQUIRE(room.engine.write(batch, Durability::Sync).ok());
     CHECK(DeviceIndex::open(room.engine).status().code() == want);
   }
+}
+
+TEST_CASE("devices: many are described at once, or where one is wrong none") {
+  Room room;
+  room.set("m1", meter());
+  std::vector<catalog::DeviceChange> changes;
+  for (int i = 0; i < 1'234; ++i) {
+    changes.push_back({{"home", "m" + std::to_string(i)},
+                       [](DeviceMetadata& said) { said.purposes.emplace_back("lighting"); }});
+  }
+  // Of a device that comes twice the later change sees the earlier one.
+  changes.push_back({{"home", "m7"}, [](DeviceMetadata& said) { said.purposes.clear(); }});
+  REQUIRE(room.index->update_all(changes).ok());
+  for (int round = 0; round < 2; ++round, room.reopen()) {
+    CHECK(room.index->find("", {"", "lighting", "", {}})->size() == 1'233);
+    CHECK(room.index->metadata({"home", "m1"})->purposes ==
+          std::vector<std::string>{"billing", "heating", "lighting"});
+    CHECK(room.index->metadata({"home", "m7"})->empty());
+  }
+  changes = {{{"home", "m2"}, [](DeviceMetadata& said) { said.owner = "carol"; }},
+             {{"home", "m3"}, [](DeviceMetadata& said) { said.owner = "a/b"; }}};
+  const Status refused = room.index->update_all(changes);
+  CHECK(refused.code() == StatusCode::InvalidArgument);
+  CHECK(refused.message().find("m3") != std::string::npos);
+  CHECK(room.found({"carol", "", "", {}}).empty());
+}
+
+TEST_CASE("devices: as many as there may be, and no more") {
+  Room room;
+  room.index = DeviceIndex::open(room.engine, 3).value();
+  for (const char* device : {"a", "b", "c", "a"}) room.set(device, meter());
+  CHECK(room.index->set({"home", "d"}, meter()).code() == StatusCode::Busy);
+  REQUIRE(room.index->set({"home", "a"}, {}).ok());
+  room.set("d", meter());
+}
+
+TEST_CASE("devices: a long list comes by pages") {
+  Room room;
+  for (int i = 0; i < 25; ++i) room.set(std::to_string(i), meter());
+  REQUIRE(room.index->set({"shop", "1"}, meter()).ok());
+  for (const DeviceFilter& filter :
+       {DeviceFilter{"alice", "", "", {}}, DeviceFilter{"alice", "billing", "", {}}}) {
+    for (const char* space : {"", "home", "shop", "none"}) {
+      const auto all = room.index->find(space, filter).value();
+      for (const std::size_t limit : {1u, 7u, 26u, 100u}) {
+        std::vector<DeviceName> paged;
+        catalog::DevicePage page{std::nullopt, limit};
+        while (true) {
+          const auto names = room.index->find(space, filter, page).value();
+          CHECK(names.size() <= limit);
+          paged.insert(paged.end(), names.begin(), names.end());
+          if (names.size() < limit) break;
+          page.after = names.back();
+        }
+        CHECK(paged == all);
+      }
+    }
+  }
+}
+
+TEST_CASE("devices: terms that were taken back go with the device, or before it") {
+  for (const bool is_erased : {true, false}) {
+    CAPTURE(is_erased);
+    Room room;
+    room.set("m1", meter());
+    for (const char* owner : {"bob", "carol", "alice", "dora"}) {
+      DeviceMetadata other = meter();
+      other.owner = owner;
+      room.set("m1", other);
+    }
+    CHECK(room.found({"bob", "", "", {}}).empty());
+    room.reopen();
+    if (is_erased) {
+      const catalog::Erased erased{{{"home", "m1", 1, 1}}, {}};
+      std::vector<catalog::KeySpan> spans;
+      WriteBatch batch;
+      {
+        const auto lock = room.index->plan_erasure(erased, spans);
+        REQUIRE(lock.ok());
+        for (const catalog::KeySpan& span : spans)
+          batch.erase_range(span.namespace_id, span.lower, span.upper);
+        REQUIRE(room.engine.write(batch, Durability::Sync).ok());
+        room.index->forget(erased);
+      }
+      for (const char* owner : {"alice", "bob", "carol", "dora"}) {
+        const Bytes key = std::string("O") + owner + '\0' + "home" + '\0' + "m1";
+        CAPTURE(owner);
+        CHECK(std::any_of(spans.begin(), spans.end(),
+                          [&](const auto& span) { return span.lower == key; }));
+      }
+      CHECK(room.records() == 0);
+    } else {
+      // Said again meanwhile: it stays.
+      room.set("m1", meter());
+      REQUIRE(room.index->forget_taken_back().ok());
+      CHECK(room.found({"alice", "", "", {}}) == "home/m1 ");
+      CHECK(room.records() == 1 + 1 + 2 + 1 + 2);
+      REQUIRE(room.index->forget_taken_back().ok());
+    }
+  }
+}
+
+TEST_CASE("devices: notes of what was taken back are bounded, however often terms change") {
+  Room room;
+  constexpr int kDevices = 300;
+  for (int round = 0; round < 60; ++round) {
+    std::vector<catalog::DeviceChange> changes;
+    for (int i = 0; i < kDevices; ++i) {
+      changes.push_back({{"home", std::to_string(i)}, [round](DeviceMetadata& said) {
+                           said.labels["round"] = std::to_string(round);
+                         }});
+    }
+    REQUIRE(room.index->update_all(changes).ok());
+  }
+  CHECK(room.records() <= 2 * kDevices + DeviceIndex::kNotesMax + kDevices);
+  CHECK(room.found({"", "", "", {{"round", "58"}}}).empty());
+  CHECK(room.index->find("", {"", "", "", {{"round", "59"}}})->size() == kDevices);
 }

@@ -125,6 +125,78 @@ TEST_CASE("devices over HTTP: devices are found by what is said of them") {
   CHECK(found("label=kind") == "400");
 }
 
+TEST_CASE("devices over HTTP: a long list comes by pages") {
+  Room f;
+  const auto found = [&f](const std::string& parameters) {
+    return f.readings("/api/v1/devices?" + parameters);
+  };
+  for (const char* owned : {"owner=alice&", ""}) {
+    CAPTURE(owned);
+    const std::string all = *owned == 0 ? "lamp meter " : "meter tv ";
+    CHECK(found(std::string(owned) + "limit=2") == all);
+    CHECK(found(std::string(owned) + "limit=0").empty());
+    CHECK(found(std::string(owned) + "after=meter&limit=1") == "tv ");
+    CHECK(found(std::string(owned) + "ns=*&after=default/meter") == "tv ");
+    CHECK(found(std::string(owned) + "after=tv").empty());
+    CHECK(found(std::string(owned) + "ns=*&after=meter") == "400");
+    CHECK(found(std::string(owned) + "limit=x") == "400");
+  }
+}
+
+TEST_CASE("devices over HTTP: many are described in one request") {
+  Room f;
+  const auto describe = [&f](const std::string& body, const std::string& parameters = "") {
+    return f.ask("POST", "/api/v1/devices" + parameters, body);
+  };
+  const std::string lamp = R"({"device":"lamp","owner":"bob","purposes":["light","heat"],)"
+                           R"("objections":["ads"],"location":"hall","labels":{"floor":"2"}})";
+  const std::string tv = R"({"namespace":"default","device":"tv","owner":"","labels":{"a":"b"}})";
+  for (const std::string& body : {lamp + "\n" + tv + "\n", "[" + lamp + "," + tv + "]",
+                                  "[\n" + lamp + ",\n" + tv + "\n]\n"}) {
+    const Answer answer = describe(body);
+    REQUIRE(answer.status == 200);
+    CHECK(json_of(answer)["described"] == 2);
+    CHECK(json_of(f.ask("GET", "/api/v1/device?device=lamp")) ==
+          nlohmann::json{{"namespace", "default"},
+                         {"device", "lamp"},
+                         {"owner", "bob"},
+                         {"purposes", {"heat", "light"}},
+                         {"objections", {"ads"}},
+                         {"location", "hall"},
+                         {"labels", {{"floor", "2"}}}});
+    const nlohmann::json of_tv = json_of(f.ask("GET", "/api/v1/device?device=tv"));
+    CHECK(of_tv["owner"] == "");
+    CHECK(of_tv["purposes"] == nlohmann::json{"viewing"});  // not given: as it was
+    CHECK(of_tv["labels"] == nlohmann::json{{"a", "b"}});
+    CHECK(describe(R"({"device":"tv","labels":{"a":""}})").status == 200);
+    CHECK(describe(R"({"device":"lamp","owner":"x","purposes":[],"labels":{"floor":""}})").status ==
+          200);
+  }
+  // What is answered of a device is taken.
+  CHECK(describe(f.ask("GET", "/api/v1/device?device=meter").body).status == 200);
+  CHECK(describe("{\n\"device\": \"tv\"\n}").status == 200);
+  for (const char* wrong :
+       {"", " \n", "{", "[]x", "5", R"(["tv"])", R"({"owner":"x"})", R"({"device":"tv","owner":5})",
+        R"({"device":"tv","colour":"red"})", R"({"device":"tv","purposes":"x"})",
+        R"({"device":"tv","purposes":[5]})", R"({"device":"tv","labels":["x"]})",
+        R"({"device":"tv","labels":{"a=b":"c"}})",
+        R"({"device":"tv","labels":{"a":{"b":{"c":1}}}})", R"({"device":"a/b","owner":"x"})",
+        R"({"namespace":"","device":"tv"})"}) {
+    CAPTURE(wrong);
+    const Answer answer =
+        describe(std::string(R"({"device":"meter","owner":"eve"})") + "\n" + wrong);
+    if (std::string(wrong).find_first_not_of(" \n") != std::string::npos)
+      CHECK(answer.status == 400);
+    CHECK(describe(wrong).status == 400);
+    if (answer.status == 400)
+      CHECK(json_of(f.ask("GET", "/api/v1/device?device=meter"))["owner"] == "alice");
+    CHECK(describe(R"({"device":"meter","owner":"alice"})").status == 200);
+  }
+  CHECK(describe(R"({"namespace":"none","device":"x"})").status == 404);
+  CHECK(describe(R"({"namespace":"_tokens","device":"x"})").status == 403);
+  CHECK(describe(std::string(5u << 20, ' ') + lamp).status == 400);
+}
+
 TEST_CASE("devices over HTTP: a namespace that is dropped takes what is said with it") {
   Room f;
   CHECK(f.ask("POST", "/write?db=n", "m,device=meter value=1 1").status == 204);

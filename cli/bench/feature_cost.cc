@@ -1,0 +1,148 @@
+#include "bench/feature_cost.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/daemon_process.h"
+#include "bench/gdpr_records.h"
+#include "bench/line_load.h"
+#include "bench/median.h"
+#include "bench/ycsb_numbers.h"
+#include "edgecase/clock.h"
+#include "edgecase/random.h"
+#include "wire/routes.h"
+
+namespace edgecase::cli::bench {
+namespace {
+
+namespace routes = wire::routes;
+
+constexpr std::uint64_t kRecordsPerRequest = 1'000;
+constexpr double kSeconds = 5;  // at most, of a run
+
+enum class Protection : unsigned char { Plain, Full };
+
+class FeatureRun {
+ public:
+  FeatureRun(const BenchOptions& options, std::uint64_t records, Protection protection)
+      : options_(options),
+        records_(records),
+        protection_(protection),
+        layout_(records),
+        start_ns_(system_clock().wall_ns()) {}
+
+  // Requests a second.
+  Result<double> run(std::uint64_t operations, std::uint32_t clients) {
+    DaemonOptions wanted;
+    wanted.metadata_parent = options_.metadata;
+    wanted.values_parent = options_.values;
+    wanted.devices = records_;
+    wanted.audit_mode = is_full() ? "strict" : "off";
+    EC_ASSIGN_OR_RETURN(const auto daemon, DaemonProcess::create(wanted));
+    EC_TRY(daemon->start());
+    if (is_full()) EC_TRY(take_token(daemon->endpoint()));
+    EC_TRY(send_all(daemon->endpoint(), namespaces(), 1, 0).status());
+    EC_TRY(send_all(daemon->endpoint(), loads(), 1, 0).status());
+    EC_ASSIGN_OR_RETURN(const LoadResult load,
+                        send_all(daemon->endpoint(), mix(operations), clients, kSeconds));
+    return static_cast<double>(load.requests) / load.seconds;
+  }
+
+ private:
+  bool is_full() const { return protection_ == Protection::Full; }
+
+  // From then on every request shows it.
+  Status take_token(const Endpoint& endpoint) {
+    HttpClient client(endpoint);
+    std::string body;
+    EC_TRY(client
+               .exchange(
+                   http_request("POST", std::string(routes::kTokens) + "?ns=*&admin=true", "", ""),
+                   [&body](std::string_view piece) { body.append(piece); })
+               .status());
+    const auto json = nlohmann::json::parse(body, nullptr, false);
+    if (!json.is_object() || !json.contains("token")) return io_error("no token: " + body);
+    headers_ = "Authorization: Bearer " + json.value("token", "") + "\r\n";
+    return ok();
+  }
+
+  GdprRecord record(std::uint64_t number) const {
+    GdprRecord record = layout_.record(number);
+    record.time_ns = start_ns_ + static_cast<std::int64_t>(number);
+    return record;
+  }
+
+  std::vector<std::string> namespaces() const {
+    std::vector<std::string> requests;
+    for (std::uint32_t i = 0; i < kGdprTtlSeconds.size(); ++i) {
+      requests.push_back(http_request(
+          "POST", std::string(routes::kNamespaces) + "?name=" + gdpr_namespace(i), headers_, ""));
+    }
+    return requests;
+  }
+
+  std::vector<std::string> loads() const {
+    std::vector<std::string> requests;
+    for (std::uint64_t first = 0; first < records_; first += kRecordsPerRequest) {
+      std::string said, measured;
+      for (std::uint64_t i = first; i < std::min(first + kRecordsPerRequest, records_); ++i) {
+        said += gdpr_description(i, record(i)) + "\n";
+        measured += gdpr_reading(i, record(i)) + "\n";
+      }
+      if (is_full()) requests.push_back(http_request("POST", routes::kDevices, headers_, said));
+      requests.push_back(http_request("POST", routes::kReadings, headers_, measured));
+    }
+    return requests;
+  }
+
+  std::vector<std::string> mix(std::uint64_t operations) const {
+    SeededRandom random(options_.seed);
+    ScrambledZipfian zipfian(records_);
+    std::vector<std::string> requests;
+    for (std::uint64_t i = 0; i < operations; ++i) {
+      const std::uint64_t number = zipfian.next(random);
+      if (random.below(2) == 0) {
+        GdprRecord updated = record(number);
+        updated.version = static_cast<std::uint16_t>(random.below(0xffff));
+        requests.push_back(
+            http_request("POST", routes::kReadings, headers_, gdpr_reading(number, updated)));
+        continue;
+      }
+      std::string path = std::string(routes::kLast) +
+                         "?ns=" + gdpr_namespace(gdpr_ttl_class(number)) +
+                         "&select=" + gdpr_key(number) + "/" + kGdprSensor;
+      if (is_full()) path += "&purpose=" + gdpr_purpose(gdpr_purpose_of(number));
+      requests.push_back(http_request("GET", path, headers_, ""));
+    }
+    return requests;
+  }
+
+  const BenchOptions& options_;
+  const std::uint64_t records_;
+  const Protection protection_;
+  const GdprLayout layout_;
+  const std::int64_t start_ns_;
+  std::string headers_;
+};
+
+}  // namespace
+
+Result<FeatureCost> measure_feature_cost(const BenchOptions& options, std::uint64_t records,
+                                         std::uint64_t operations, std::uint32_t clients) {
+  std::array<std::vector<double>, 2> rates;
+  for (std::uint32_t round = 0; round < options.rounds_or(3); ++round) {
+    // Each comes first once in a while: what else the machine does costs neither of them more.
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      const std::uint32_t which = (i + round) % 2;
+      const auto protection = static_cast<Protection>(which);
+      EC_ASSIGN_OR_RETURN(const double rate,
+                          FeatureRun(options, records, protection).run(operations, clients));
+      rates[which].push_back(rate);
+    }
+  }
+  return FeatureCost{median(rates[0]), median(rates[1])};
+}
+
+}  // namespace edgecase::cli::bench

@@ -1,0 +1,196 @@
+#include "catalog/device_records.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "wire/names.h"
+#include "wire/reading.h"
+
+namespace edgecase::catalog {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kJsonVersion = 1;
+constexpr char kRecordVersion = 2;
+// What a byte can tell.
+static_assert(wire::kNameMaxBytes < 256 && kTermsMax < 256 && kLabelsMax < 256);
+
+Status is_newer() {
+  return unsupported("metadata of a device was written by a newer version of EdgeCase");
+}
+Status is_malformed() {
+  return corruption("the record of a device's metadata is malformed");
+}
+
+// Takes a record apart; `good` ends where it is too short.
+struct Reader {
+  ByteView rest;
+  bool good = true;
+
+  std::size_t number() {
+    good = good && !rest.empty();
+    if (!good) return 0;
+    const auto value = static_cast<unsigned char>(rest.front());
+    rest.remove_prefix(1);
+    return value;
+  }
+  std::string text() {
+    const std::size_t size = number();
+    good = good && size <= rest.size();
+    if (!good) return {};
+    std::string taken(rest.substr(0, size));
+    rest.remove_prefix(size);
+    return taken;
+  }
+};
+
+// Of stores that were written to before version 2.
+Result<DeviceMetadata> decode_json(ByteView record) {
+  // A field of another kind than it should be is what the library throws at.
+  try {
+    const Json json = Json::parse(record);
+    if (json.at("version") != kJsonVersion) return is_newer();
+    DeviceMetadata metadata;
+    metadata.owner = json.value("owner", "");
+    metadata.purposes = json.value("purposes", metadata.purposes);
+    metadata.objections = json.value("objections", metadata.objections);
+    metadata.location = json.value("location", "");
+    metadata.labels = json.value("labels", metadata.labels);
+    return metadata;
+  } catch (const Json::exception&) {
+    return is_malformed();
+  }
+}
+
+Status check_terms(const char* what, const std::vector<std::string>& terms) {
+  if (terms.size() > kTermsMax) {
+    return invalid_argument("a device has at most " + std::to_string(kTermsMax) + " " + what + "s");
+  }
+  for (const std::string& term : terms) EC_TRY(wire::check_name(what, term));
+  return ok();
+}
+
+}  // namespace
+
+Bytes name_bytes(const DeviceName& name) {
+  return name.namespace_name + '\0' + name.device;
+}
+
+Bytes term_prefix(char kind, std::string_view term) {
+  return Bytes(1, kind) + Bytes(term) + '\0';
+}
+
+// Of the key behind a prefix: "namespace 0 device".
+DeviceName parse_name(ByteView bytes) {
+  const std::size_t end = std::min(bytes.find('\0'), bytes.size());
+  return {std::string(bytes.substr(0, end)),
+          std::string(bytes.substr(std::min(end + 1, bytes.size())))};
+}
+
+// The first key behind all that begin so.
+Bytes end_of(Bytes prefix) {
+  prefix.back() = static_cast<char>(prefix.back() + 1);  // a zero byte, always
+  return prefix;
+}
+
+std::vector<Bytes> index_prefixes(const DeviceMetadata& metadata) {
+  std::vector<Bytes> prefixes;
+  if (!metadata.owner.empty()) prefixes.push_back(term_prefix('O', metadata.owner));
+  for (const std::string& each : metadata.purposes) prefixes.push_back(term_prefix('P', each));
+  for (const std::string& each : metadata.objections) prefixes.push_back(term_prefix('X', each));
+  for (const auto& [label, value] : metadata.labels) {
+    prefixes.push_back(term_prefix('L', label + "=" + value));
+  }
+  return prefixes;
+}
+
+std::vector<Bytes> prefixes_of(const DeviceFilter& filter) {
+  DeviceMetadata terms;
+  terms.owner = filter.owner;
+  if (!filter.purpose.empty()) terms.purposes = {filter.purpose};
+  if (!filter.objection.empty()) terms.objections = {filter.objection};
+  std::vector<Bytes> prefixes = index_prefixes(terms);
+  for (const auto& [label, value] : filter.labels) {
+    prefixes.push_back(term_prefix('L', label + "=" + value));
+  }
+  return prefixes;
+}
+
+Bytes taken_back_key(const DeviceName& name, const Bytes& prefix) {
+  return 'S' + name_bytes(name) + '\0' + prefix;
+}
+
+std::pair<DeviceName, Bytes> parse_taken_back(ByteView key) {
+  key.remove_prefix(std::min<std::size_t>(key.size(), 1));
+  const std::size_t first = std::min(key.find('\0'), key.size());
+  const std::size_t end = std::min(key.find('\0', first + 1), key.size());
+  return {parse_name(key.substr(0, end)), Bytes(key.substr(std::min(end + 1, key.size())))};
+}
+
+Bytes encode_metadata(const DeviceMetadata& metadata) {
+  Bytes record(1, kRecordVersion);
+  const auto append_text = [&record](const std::string& text) {
+    record += static_cast<char>(text.size());
+    record += text;
+  };
+  const auto append_list = [&](const std::vector<std::string>& terms) {
+    record += static_cast<char>(terms.size());
+    for (const std::string& each : terms) append_text(each);
+  };
+  append_text(metadata.owner);
+  append_text(metadata.location);
+  append_list(metadata.purposes);
+  append_list(metadata.objections);
+  record += static_cast<char>(metadata.labels.size());
+  for (const auto& [label, value] : metadata.labels) {
+    append_text(label);
+    append_text(value);
+  }
+  return record;
+}
+
+Result<DeviceMetadata> decode_metadata(ByteView record) {
+  if (record.starts_with('{')) return decode_json(record);
+  if (!record.empty() && record.front() > kRecordVersion) return is_newer();
+  Reader reader{record};
+  if (reader.number() != kRecordVersion) return is_malformed();
+  DeviceMetadata metadata;
+  metadata.owner = reader.text();
+  metadata.location = reader.text();
+  for (std::vector<std::string>* terms : {&metadata.purposes, &metadata.objections}) {
+    for (std::size_t left = reader.number(); left > 0 && reader.good; --left)
+      terms->push_back(reader.text());
+  }
+  for (std::size_t left = reader.number(); left > 0 && reader.good; --left) {
+    std::string label = reader.text();
+    metadata.labels[std::move(label)] = reader.text();
+  }
+  if (!reader.good || !reader.rest.empty()) return is_malformed();
+  return metadata;
+}
+
+Status check_metadata(const DeviceName& name, const DeviceMetadata& metadata) {
+  EC_TRY(wire::check_name("namespace", name.namespace_name));
+  EC_TRY(wire::check_name("device", name.device));
+  if (!metadata.owner.empty()) EC_TRY(wire::check_name("owner", metadata.owner));
+  if (!metadata.location.empty()) EC_TRY(wire::check_name("location", metadata.location));
+  EC_TRY(check_terms("purpose", metadata.purposes));
+  EC_TRY(check_terms("objection", metadata.objections));
+  if (metadata.labels.size() > kLabelsMax) {
+    return invalid_argument("a device has at most " + std::to_string(kLabelsMax) + " labels");
+  }
+  for (const auto& [label, value] : metadata.labels) {
+    EC_TRY(wire::check_name("label", label));
+    EC_TRY(wire::check_name("label's value", value));
+    if (label.find('=') != std::string::npos) return invalid_argument("a label's name holds a =");
+  }
+  return ok();
+}
+
+void tidy(std::vector<std::string>& terms) {
+  std::sort(terms.begin(), terms.end());
+  terms.erase(std::unique(terms.begin(), terms.end()), terms.end());
+}
+
+}  // namespace edgecase::catalog
