@@ -10,6 +10,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "edgecase/random.h"
 #include "wire/routes.h"
 
 namespace edgecase::cli::bench {
@@ -23,12 +24,33 @@ std::string own_executable() {
   return size > 0 ? std::string(path, static_cast<std::size_t>(size)) : "edgecase";
 }
 
+std::string key_path(const std::string& socket) {
+  return socket + ".key";
+}
+
+std::string key_setting(const std::string& socket) {
+  return "encryption-key-file = \"" + key_path(socket) + "\"\n";
+}
+
+Status write_key(const std::string& path) {
+  std::ofstream file(path, std::ios::binary);
+  for (int i = 0; i < 4; ++i) {
+    const std::uint64_t number = system_random().next();
+    file.write(reinterpret_cast<const char*>(&number), sizeof number);
+  }
+  file.close();
+  std::error_code error;
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read, error);
+  return file && !error ? ok() : io_error("cannot write " + path);
+}
+
 std::string configuration(const StoreDirectories& directories, const std::string& socket,
                           const DaemonOptions& options) {
   std::string text;
   text += "[storage]\nmetadata = \"" + directories.metadata + "\"\n";
   text += "values = \"" + directories.values + "\"\n";
   text += "[http]\nsocket = \"" + socket + "\"\nlisten = \"\"\n";
+  if (options.encrypted) text.insert(text.find("[http]"), key_setting(socket));
   if (!options.audit_mode.empty()) text += "[audit]\nmode = \"" + options.audit_mode + "\"\n";
   if (options.devices != 0) {
     const std::string most = std::to_string(std::max<std::uint64_t>(options.devices, 1000));
@@ -52,6 +74,7 @@ Result<std::unique_ptr<DaemonProcess>> DaemonProcess::create(const DaemonOptions
   daemon->socket_path_ = daemon->run_directory_->path() + "/socket";
   daemon->config_path_ = daemon->run_directory_->path() + "/edgecase.toml";
   daemon->log_path_ = daemon->run_directory_->path() + "/log";
+  if (options.encrypted) EC_TRY(write_key(key_path(daemon->socket_path_)));
   std::ofstream file(daemon->config_path_);
   file << configuration(daemon->directories_, daemon->socket_path_, options);
   file.close();

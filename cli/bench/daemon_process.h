@@ -17,6 +17,7 @@ struct DaemonOptions {
   std::string broker;             // "mqtt://127.0.0.1:PORT"; empty: none
   bool listens_for_mqtt = false;  // on a port of the system's choice, see mqtt_endpoint()
   std::string audit_mode = {};    // empty: the daemon's own
+  bool encrypted = false;         // with a key of its own
   std::uint64_t devices = 0;      // that there will be, of a series each; 0: as many as usual
 };
 

@@ -40,6 +40,7 @@ class FeatureRun {
     wanted.values_parent = options_.values;
     wanted.devices = records_;
     wanted.audit_mode = is_full() ? "strict" : "off";
+    wanted.encrypted = is_full();
     EC_ASSIGN_OR_RETURN(const auto daemon, DaemonProcess::create(wanted));
     EC_TRY(daemon->start());
     if (is_full()) EC_TRY(take_token(daemon->endpoint()));

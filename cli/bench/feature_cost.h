@@ -10,8 +10,9 @@
 namespace edgecase::cli::bench {
 
 struct FeatureCost {
-  double plain_per_second = 0;     // no audit log, no token, nothing said of devices
-  double features_per_second = 0;  // audit.mode strict, a token, purposes said and stated
+  double plain_per_second = 0;  // no audit log, no token, nothing said of devices
+  double features_per_second =
+      0;  // encrypted, audit.mode strict, a token, purposes said and stated
   double ratio() const { return features_per_second / plain_per_second; }
 };
 

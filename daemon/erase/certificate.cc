@@ -37,6 +37,7 @@ std::string encode_certificate(const Certificate& certificate) {
                {"removed_files", certificate.removed_files},
                {"overwritten_bytes", certificate.overwritten_bytes},
                {"rewritten_bytes", certificate.rewritten_bytes}};
+  if (certificate.destroyed_keys != 0) json["destroyed_keys"] = certificate.destroyed_keys;
   if (certificate.from_ns) json["from"] = *certificate.from_ns;
   if (certificate.to_ns) json["to"] = *certificate.to_ns;
   if (certificate.readings) json["readings"] = *certificate.readings;
@@ -68,6 +69,7 @@ Result<Certificate> decode_certificate(ByteView record) {
     certificate.removed_files = json.at("removed_files");
     certificate.overwritten_bytes = json.at("overwritten_bytes");
     certificate.rewritten_bytes = json.at("rewritten_bytes");
+    certificate.destroyed_keys = json.value("destroyed_keys", std::uint64_t{0});
     certificate.from_ns = optional_number<std::int64_t>(json, "from");
     certificate.to_ns = optional_number<std::int64_t>(json, "to");
     certificate.readings = optional_number<std::uint64_t>(json, "readings");

@@ -37,6 +37,8 @@ struct Certificate {
   std::vector<std::string> device_pseudonyms, series_pseudonyms;
   std::string owner_pseudonym;  // empty: not asked for by owner
 
+  // Of scopes whose values can be read by nobody since, whatever became of the bytes.
+  std::uint64_t destroyed_keys = 0;
   // Once done.
   std::uint64_t removed_files = 0, overwritten_bytes = 0, rewritten_bytes = 0;
 };

@@ -41,8 +41,11 @@ Status EraseService::drain() {
   if (status.ok()) status = parts_.devices.forget_taken_back();
   if (status.ok() && with_names) status = merge_rejected();
   if (status.ok()) {
+    const std::uint64_t before = parts_.engine.stats().encryption.destroyed_keys;
     const auto report = parts_.engine.erase();
-    status = report.ok() ? complete(numbers, *report) : report.status();
+    const std::uint64_t destroyed = parts_.engine.stats().encryption.destroyed_keys - before;
+    if (destroyed != 0) status = note_destroyed(numbers, destroyed);
+    if (status.ok()) status = report.ok() ? complete(numbers, *report) : report.status();
   }
   const std::lock_guard lock(mutex_);
   obstacle_ = status;
@@ -55,6 +58,21 @@ Status EraseService::drain() {
 Status EraseService::merge_rejected() {
   const auto found = parts_.engine.find_namespace(wire::kRejectedNamespace);
   return found.ok() ? parts_.engine.compact({found->id}, {}) : ok();
+}
+
+// While bytes remain it is what the certificate can say.
+Status EraseService::note_destroyed(const std::vector<std::uint64_t>& numbers,
+                                    std::uint64_t destroyed_keys) {
+  WriteBatch batch;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::uint64_t number : numbers) {
+      Certificate& certificate = pending_.at(number);
+      certificate.destroyed_keys += destroyed_keys;
+      append_certificate(certificate, batch);
+    }
+  }
+  return parts_.engine.write(batch, Durability::Sync);
 }
 
 Status EraseService::complete(const std::vector<std::uint64_t>& numbers,

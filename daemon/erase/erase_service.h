@@ -126,6 +126,7 @@ class EraseService {
   void forget_index(const Certificate& certificate);
   std::vector<std::uint64_t> numbers_of(const std::string& pseudonym) const;
   Status merge_rejected();
+  Status note_destroyed(const std::vector<std::uint64_t>& numbers, std::uint64_t destroyed_keys);
   Status complete(const std::vector<std::uint64_t>& numbers, const ErasureReport& report);
 
   const Parts parts_;

@@ -65,11 +65,17 @@ Result<erase::Certificate> wait_for(HttpContext& context, std::uint64_t number,
   return certificate;
 }
 
+// What protects it now: nobody is shown it; its key is destroyed; its bytes are gone.
+const char* level_of(const erase::Certificate& certificate) {
+  if (certificate.state == erase::ErasureState::Done) return "physical";
+  return certificate.destroyed_keys != 0 ? "cryptographic" : "logical";
+}
+
 Json certificate_json(const HttpContext& context, const erase::Certificate& certificate) {
   const bool is_done = certificate.state == erase::ErasureState::Done;
   Json json = {{"id", certificate.number},
                {"state", is_done ? "done" : "pending"},
-               {"level", is_done ? "physical" : "logical"},
+               {"level", level_of(certificate)},
                {"asked", time_or_null(certificate.asked_ns)},
                {"asked_by", certificate.asked_by},
                {"invisible", time_or_null(certificate.invisible_ns)},
@@ -83,6 +89,7 @@ Json certificate_json(const HttpContext& context, const erase::Certificate& cert
                {"bytes", number_or_null(certificate.bytes)},
                {"retention_rules", certificate.rules},
                {"rejected_messages", certificate.messages},
+               {"destroyed_keys", certificate.destroyed_keys},
                {"removed_files", certificate.removed_files},
                {"overwritten_bytes", certificate.overwritten_bytes},
                {"rewritten_bytes", certificate.rewritten_bytes},

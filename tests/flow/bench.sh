@@ -30,7 +30,7 @@ mkdir "$work/m" "$work/v"
 # A daemon the user has told the shell of is not ours to measure.
 export EDGECASE_HTTP_SOCKET=$work/nobody/s EDGECASE_STORAGE_METADATA=$work/nobody/m
 for workload in fillseq fillrandom overwrite deleterandom readrandom readmissing readseq \
-  seekrandom tenants recovery ingest-http audit query ttl gdprbench; do
+  seekrandom tenants recovery ingest-http audit encryption query ttl gdprbench; do
   expect_code 0 "$edgecase" bench "$workload" --smoke --json --rounds 1 --dir "$work/m" --values "$work/v"
   python3 - "$workload" "$work/out" << 'PY'
 import json

@@ -240,22 +240,35 @@ class Interrupted(EraseFlow):
 
 class Away(EraseFlow):
     def test_a_values_drive_that_is_away_is_finished_when_it_is_back(self):
+        self.erase_while_away("", "logical")
+
+    def test_the_key_of_what_lies_on_a_drive_that_is_away_is_destroyed_at_once(self):
+        key = os.path.join(self.place.path, "key")
+        with open(key, "wb") as file:
+            file.write(os.urandom(32))
+        os.chmod(key, 0o400)
+        self.erase_while_away(f'encryption-key-file = "{key}"', "cryptographic")
+
+    def erase_while_away(self, storage, level):
         image = Image()
         try:
             if image.reason:
                 self.skipTest(image.reason)
             os.mkdir(os.path.join(image.mount, "values"), 0o750)
             os.symlink(os.path.join(image.mount, "values"), os.path.join(self.place.path, "values"))
-            self.start()
+            self.start(storage=storage)
             device, text = canary(self.source), canary(self.source)
             self.fill(device, "s", text)
             self.ok("erase", "other49")  # brings what was in memory to the drive
-            self.assertTrue(any("/values/" in path for path, _ in
-                                search(self.directories(), [text])))
+            if storage:
+                self.assertEqual(search([*self.directories(), image.image], [device, text]), set())
+            else:
+                self.assertTrue(any("/values/" in path for path, _ in
+                                    search(self.directories(), [text])))
             subprocess.run(["umount", "-l", image.mount], check=True)
             pending = json.loads(self.cli(6, "erase", device, "--json"))
             self.assertEqual((pending["state"], pending["level"], pending["drive_away"]),
-                             ("pending", "logical", True))
+                             ("pending", level, True))
             self.cli(3, "device", "show", device)
             self.assertEqual(self.ok("query", device, "--format", "ndjson"), "")
             subprocess.run(["mount", "-o", "loop", image.image, image.mount], check=True)
