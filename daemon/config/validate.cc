@@ -179,12 +179,6 @@ bool is_loopback(std::string_view host) {
 
 Status validate(Configuration& configuration) {
   EC_TRY(validate_directories(configuration));
-  const StorageSettings& storage = configuration.settings.storage;
-  if (storage.encryption_key_file.empty() && !storage.encryption_previous_key_file.empty()) {
-    return configuration.error(
-        "storage.encryption-previous-key-file",
-        "is set but storage.encryption-key-file is not, set both or neither");
-  }
   EC_TRY(validate_http(configuration));
   EC_TRY(validate_mqtt(configuration));
   return validate_support(configuration);

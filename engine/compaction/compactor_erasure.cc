@@ -28,16 +28,19 @@ constexpr std::uint64_t kDiscardedPart = 4;
 }  // namespace
 
 // A round is of the ranges that are pending when it begins; those that come meanwhile have the
-// next.
+// next. A flush may make one pending at any time: they and the version are of one moment, or the
+// round would look for them in tables that know nothing of them, and find nothing.
 Result<bool> Compactor::pick_erasure(const Version& version) {
   if (!erasure_) {
+    const VersionState state = context_.versions.state();
     Erasure fresh;
-    fresh.ranges = context_.versions.state().erasures;
+    fresh.ranges = state.erasures;
     for (const RangeDelete& each : fresh.ranges)
       fresh.through = std::max(fresh.through, each.sequence);
-    for (const auto& [number, file] : version.value_files) fresh.to_look_at.insert(number);
+    for (const auto& [number, file] : state.version->value_files) fresh.to_look_at.insert(number);
     fresh.written_bytes = stats().value_bytes;
     erasure_ = std::move(fresh);
+    return pick_erasure(*state.version);
   }
   const std::vector<RangeDelete>& ranges = erasure_->ranges;
   PurgeContext purge;

@@ -67,7 +67,8 @@ class EncryptionFlow(unittest.TestCase):
                 lines = os.path.join(self.place.path, "in.ndjson")
                 with open(lines, "w", encoding="utf-8") as file:
                     for i in range(3_000):
-                        file.write(json.dumps({"device": device, "sensor": sensor, "value": f"{text}-{round_number}-{i}",
+                        file.write(json.dumps({"device": device, "sensor": sensor,
+                                               "value": f"{text}-{round_number}-{i}",
                                                "time": 1_763_600_000_000_000_000 + i}) + "\n")
                 self.ok("import", lines)
                 os.unlink(lines)

@@ -110,7 +110,7 @@ class StartFlow(unittest.TestCase):
             ("--storage.values", f"{path}/file"): "is no directory",
             ("--storage.memory-limit", "1MiB"): "is out of range, use 32MiB to 64GiB",
             ("--storage.on-full", "evict-oldest"): "this version never deletes readings",
-            ("--storage.encryption-key-file", "/k"): "this version does not encrypt",
+            ("--storage.encryption-key-file", "/k"): "No such file or directory",
             ("--http.listen", "everywhere"): "is not an address",
             ("--http.threads", "none"): "is not a whole number",
         }

@@ -2,21 +2,21 @@
 import re
 
 # What a folder of the engine may include beside itself and the face.
-_BELOW_BUFFER = ["base", "file", "log"]
+_BELOW_BUFFER = ["base", "file", "crypto", "log"]
 ENGINE = {
     "base": [],
-    "crypto": ["base"],
+    "crypto": ["base", "file"],
     "expiry": ["base"],
     "file": ["base"],
-    "log": ["base", "file"],
+    "log": ["base", "file", "crypto"],
     "buffer": _BELOW_BUFFER,
     "metadata": _BELOW_BUFFER,
-    "value": _BELOW_BUFFER + ["crypto"],
+    "value": _BELOW_BUFFER,
     "table": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value"],
     "version": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value", "table"],
     "compaction": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value", "table", "version"],
-    "core": _BELOW_BUFFER + ["crypto", "expiry", "buffer", "metadata", "value", "table", "version", "compaction"],
-    "check": ["base", "expiry", "file", "log", "buffer", "metadata", "value", "table", "version", "core"],
+    "core": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value", "table", "version", "compaction"],
+    "check": ["base", "expiry", "file", "crypto", "log", "buffer", "metadata", "value", "table", "version", "core"],
 }
 
 # The same for the daemon; every folder sees the face.

@@ -68,7 +68,7 @@ TEST_CASE("planted: bugs in the engine are found") {
         Case{PlantedSource::ErasureLostByFlush, "erasure-lost-by-flush",
              "a flush takes an erased range for a range delete", 100},
         Case{PlantedSource::ErasureLostByManifest, "erasure-lost-by-manifest",
-             "a new manifest forgets which erased ranges are pending", 400},
+             "a new manifest forgets which erased ranges are pending", 3000},
         Case{PlantedSource::ErasedShownBySnapshots, "erased-shown-by-snapshots",
              "a snapshot shows what was erased after it was taken", 100},
         Case{PlantedSource::OutputRemovedAfterFailure, "output-removed-after-failure",
