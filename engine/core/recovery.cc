@@ -201,8 +201,9 @@ void EngineImpl::remove_orphans_in(const std::string& directory, const Version& 
       case FileType::IdentityNew:
       case FileType::CurrentNew: static_cast<void>(remover_.remove_now(path).ok()); break;
       case FileType::Manifest:
-        // Its name may be needed again.
-        if (parsed->number != versions_->manifest_number())
+        // Its name may be needed again. CURRENT may name a newer one, whose start failed at its
+        // last step; the next start takes that along.
+        if (parsed->number < versions_->manifest_number())
           static_cast<void>(remover_.remove_now(path).ok());
         break;
       case FileType::MetadataTable:
