@@ -63,8 +63,9 @@ Result<std::optional<MasterKeys>> load_master_keys(const Configuration& configur
   const StorageSettings& storage = configuration.settings.storage;
   if (storage.encryption_key_file.empty()) {
     if (storage.encryption_previous_key_file.empty()) return std::optional<MasterKeys>();
-    return configuration.error("storage.encryption-previous-key-file",
-                               "is set but storage.encryption-key-file is not, set both or neither");
+    return configuration.error(
+        "storage.encryption-previous-key-file",
+        "is set but storage.encryption-key-file is not, set both or neither");
   }
   MasterKeys keys;
   EC_ASSIGN_OR_RETURN(keys.current, load_key(configuration, "storage.encryption-key-file",
