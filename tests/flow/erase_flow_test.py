@@ -134,9 +134,7 @@ class Residue(EraseFlow):
         try:
             if image.reason:
                 self.skipTest(image.reason)
-            for name in ("meta", "values"):
-                os.mkdir(os.path.join(image.mount, name), 0o750)
-                os.symlink(os.path.join(image.mount, name), os.path.join(self.place.path, name))
+            image.hold(self.place)
             self.start()
             device, sensor, text, owner = (canary(self.source) for _ in range(4))
             canaries = [device, sensor, text, owner]
@@ -161,9 +159,7 @@ class Residue(EraseFlow):
         try:
             if image.reason:
                 self.skipTest(image.reason)
-            for name in ("meta", "values"):
-                os.mkdir(os.path.join(image.mount, name), 0o750)
-                os.symlink(os.path.join(image.mount, name), os.path.join(self.place.path, name))
+            image.hold(self.place)
             self.start(storage='memory-limit = "32MiB"')
             device, sensor = canary(self.source), canary(self.source)
             now_ns = time.time_ns() - 10**12

@@ -86,6 +86,12 @@ class Image:
                 return f"{command[0]}: {made.stderr.strip()}"
         return ""
 
+    def hold(self, place):
+        """Both directories of the place's store lie on it."""
+        for name in ("meta", "values"):
+            os.mkdir(os.path.join(self.mount, name), 0o750)
+            os.symlink(os.path.join(self.mount, name), os.path.join(place.path, name))
+
     def settle(self):
         """What the file system holds back reaches the image."""
         descriptor = os.open(self.mount, os.O_RDONLY)

@@ -152,9 +152,7 @@ class Residue(RetentionFlow):
             self.place.remove()
             self.image.remove()
             self.skipTest(self.image.reason)
-        for name in ("meta", "values"):
-            os.mkdir(os.path.join(self.image.mount, name), 0o750)
-            os.symlink(os.path.join(self.image.mount, name), os.path.join(self.place.path, name))
+        self.image.hold(self.place)
         self.place.write_config(storage=self.storage)
         self.daemon = Daemon(self.place)
 
