@@ -4,10 +4,20 @@
 
 namespace edgecase::engine {
 
-FileCipher::FileCipher(KeyRing& ring, const KeySalt& salt, std::string_view purpose)
+namespace {
+
+Bytes purpose_of(const FileRole& role) {
+  Bytes purpose(role.purpose);
+  append_fixed64(purpose, role.number);
+  return purpose;
+}
+
+}  // namespace
+
+FileCipher::FileCipher(KeyRing& ring, const KeySalt& salt, const FileRole& role)
     : ring_(ring),
       salt_(salt),
-      purpose_(purpose),
+      purpose_(purpose_of(role)),
       database_key_(ring.derive_from_database(bytes_of(salt_), purpose_)) {}
 
 GcmNonce FileCipher::nonce_of(std::uint64_t place) {
@@ -54,16 +64,16 @@ Opened FileCipher::open(KeyId key, std::uint64_t place, ByteView sealed, char* o
 }
 
 Result<std::unique_ptr<FileCipher>> cipher_for(KeyRing* keys, const std::optional<KeySalt>& salt,
-                                               std::string_view purpose, const std::string& path) {
+                                               const FileRole& role, const std::string& path) {
   if (salt && keys == nullptr) return without_key(path);
   if (!salt && keys != nullptr) return not_sealed(path);
   if (!salt) return std::unique_ptr<FileCipher>();
-  return std::make_unique<FileCipher>(*keys, *salt, purpose);
+  return std::make_unique<FileCipher>(*keys, *salt, role);
 }
 
-std::unique_ptr<FileCipher> new_cipher(KeyRing* keys, std::string_view purpose) {
+std::unique_ptr<FileCipher> new_cipher(KeyRing* keys, const FileRole& role) {
   if (keys == nullptr) return nullptr;
-  return std::make_unique<FileCipher>(*keys, keys->random().salt(), purpose);
+  return std::make_unique<FileCipher>(*keys, keys->random().salt(), role);
 }
 
 std::optional<KeySalt> salt_of(const FileCipher* cipher) {

@@ -24,10 +24,16 @@ enum class Opened : unsigned char {
   Changed,    // by other hands, or it belongs elsewhere
 };
 
+// Which kind of file it is, and which of them: what takes another's place does not open.
+struct FileRole {
+  std::string_view purpose;
+  std::uint64_t number = 0;
+};
+
 class FileCipher {
  public:
-  // `purpose` names the kind of file; `salt` is what its head says.
-  FileCipher(KeyRing& ring, const KeySalt& salt, std::string_view purpose);
+  // `salt` is what the file's head says.
+  FileCipher(KeyRing& ring, const KeySalt& salt, const FileRole& role);
 
   KeyRing& ring() const { return ring_; }
   const KeySalt& salt() const { return salt_; }
@@ -64,9 +70,9 @@ class FileCipher {
 // The cipher that a file's salt asks for; null for a file that is not encrypted. Errors:
 // without_key(), not_sealed().
 Result<std::unique_ptr<FileCipher>> cipher_for(KeyRing* keys, const std::optional<KeySalt>& salt,
-                                               std::string_view purpose, const std::string& path);
+                                               const FileRole& role, const std::string& path);
 // Of a new file: null without keys.
-std::unique_ptr<FileCipher> new_cipher(KeyRing* keys, std::string_view purpose);
+std::unique_ptr<FileCipher> new_cipher(KeyRing* keys, const FileRole& role);
 std::optional<KeySalt> salt_of(const FileCipher* cipher);
 
 // What tells of a part that did not open. `what` names the part.

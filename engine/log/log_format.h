@@ -76,8 +76,8 @@ constexpr std::uint64_t log_record_bytes(std::uint64_t payload_bytes) {
          (payload_bytes + kLogAlignmentBytes - 1) / kLogAlignmentBytes * kLogAlignmentBytes;
 }
 
-constexpr std::string_view purpose_of(LogType type) {
-  return type == LogType::Manifest ? kManifestPurpose : kWalPurpose;
+inline FileRole role_of(const LogIdentity& identity) {
+  return {identity.type == LogType::Manifest ? kManifestPurpose : kWalPurpose, identity.number};
 }
 
 // The part of the salt that one log's records share.

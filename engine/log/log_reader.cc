@@ -186,7 +186,7 @@ Result<std::unique_ptr<LogReader>> LogReader::open(std::unique_ptr<RandomAccessF
   if (newer) return unsupported(file->path() + " is a log of a newer format");
   if (!best) return not_found(file->path() + " holds no log: its head was never written whole");
   EC_ASSIGN_OR_RETURN(auto cipher,
-                      cipher_for(keys, best->salt, purpose_of(best->identity.type), file->path()));
+                      cipher_for(keys, best->salt, role_of(best->identity), file->path()));
   const LogIdentity identity = best->identity;
   auto inside = std::make_unique<Inside>(std::move(file), identity, std::move(cipher));
   return std::unique_ptr<LogReader>(new LogReader(std::move(inside), identity));

@@ -45,7 +45,7 @@ Result<std::unique_ptr<LogWriter>> LogWriter::create(std::unique_ptr<LogFile> fi
   if (file->capacity_bytes() < log_file_bytes_for(0, keys != nullptr)) {
     return invalid_argument(file->path() + " is too small for a log");
   }
-  std::unique_ptr<FileCipher> cipher = new_cipher(keys, purpose_of(identity.type));
+  std::unique_ptr<FileCipher> cipher = new_cipher(keys, role_of(identity));
   EC_TRY(file->write(0, encode_head(identity, cipher.get())));
   return std::unique_ptr<LogWriter>(new LogWriter(std::move(file), identity, std::move(cipher)));
 }

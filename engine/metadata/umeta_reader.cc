@@ -22,7 +22,8 @@ Result<std::unique_ptr<UMetaReader>> UMetaReader::open(std::unique_ptr<RandomAcc
                                                        std::uint64_t file_number, KeyRing* keys) {
   const TableIdentity identity{store_id, file_number};
   EC_ASSIGN_OR_RETURN(const TableHead head, check_table_head(*file, kUMetaFormat, identity));
-  EC_ASSIGN_OR_RETURN(auto cipher, cipher_for(keys, head.salt, kUMetaPurpose, file->path()));
+  EC_ASSIGN_OR_RETURN(auto cipher,
+                      cipher_for(keys, head.salt, {kUMetaPurpose, file_number}, file->path()));
   std::unique_ptr<UMetaReader> reader(
       new UMetaReader(std::move(file), identity, std::move(cipher)));
   EC_TRY(reader->load());

@@ -39,8 +39,8 @@ Result<std::unique_ptr<UMetaWriter>> UMetaWriter::create(FileSystem& file_system
                                                          const TableIdentity& identity,
                                                          KeyRing* keys) {
   EC_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system.create_file(path));
-  std::unique_ptr<UMetaWriter> writer(
-      new UMetaWriter(std::move(file), identity, new_cipher(keys, kUMetaPurpose)));
+  std::unique_ptr<UMetaWriter> writer(new UMetaWriter(
+      std::move(file), identity, new_cipher(keys, {kUMetaPurpose, identity.file_number})));
   Bytes head;
   append_table_head(head, kUMetaFormat, {identity, salt_of(writer->cipher_.get())});
   EC_TRY(writer->append(head));

@@ -67,7 +67,9 @@ Result<std::unique_ptr<ValueTableReader>> ValueTableReader::open_any(
   EC_ASSIGN_OR_RETURN(const TableHead table, read_table_head(*file, kValueTableFormat));
   EC_ASSIGN_OR_RETURN(ValueTableHead head, read_value_table_head(*file, table.size_bytes()));
   head.identity = table.identity;
-  EC_ASSIGN_OR_RETURN(auto cipher, cipher_for(keys, table.salt, kValueTablePurpose, file->path()));
+  EC_ASSIGN_OR_RETURN(
+      auto cipher,
+      cipher_for(keys, table.salt, {kValueTablePurpose, table.identity.file_number}, file->path()));
   return std::unique_ptr<ValueTableReader>(
       new ValueTableReader(std::move(file), head, std::move(cipher)));
 }

@@ -33,8 +33,8 @@ Result<std::unique_ptr<ValueTableWriter>> ValueTableWriter::create(FileSystem& f
                                                                    const ValueTableHead& head,
                                                                    KeyRing* keys) {
   EC_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system.create_file(path));
-  std::unique_ptr<ValueTableWriter> writer(
-      new ValueTableWriter(std::move(file), head, new_cipher(keys, kValueTablePurpose)));
+  std::unique_ptr<ValueTableWriter> writer(new ValueTableWriter(
+      std::move(file), head, new_cipher(keys, {kValueTablePurpose, head.identity.file_number})));
   Bytes encoded;
   append_value_table_head(encoded, head, writer->cipher_.get());
   EC_TRY(writer->append(encoded));

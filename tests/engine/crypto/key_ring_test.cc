@@ -186,7 +186,7 @@ TEST_CASE("keys of erased scopes go, from the drive too, and newer items get oth
   // What a merge writes that began before is for nobody.
   const KeyId late = ring->key_for(key_in(1, "d1x"), kScopeBytes, 15);
   CHECK_FALSE(ring->find(late).has_value());
-  const FileCipher cipher(*ring, {}, "test");
+  const FileCipher cipher(*ring, {}, {"test", 1});
   Bytes bytes(5 + kSealBytes, '\0');
   cipher.seal(late, 0, "never", bytes.data());
   CHECK(cipher.open(late, 0, bytes, bytes.data()) == Opened::Destroyed);
@@ -263,7 +263,7 @@ TEST_CASE("what a file's cipher seals opens in its place in its file alone") {
   Rings rings;
   auto ring = rings.create();
   const KeyId id = ring->key_for(key_in(1, "d1"), kScopeBytes, 1);
-  const FileCipher cipher(*ring, {1}, "table");
+  const FileCipher cipher(*ring, {1}, {"table", 5});
   Bytes sealed(6 + kSealBytes, '\0');
   cipher.seal(id, 77, "secret", sealed.data());
   const auto opens = [&](const FileCipher& with, KeyId key, std::uint64_t place) {
@@ -273,8 +273,10 @@ TEST_CASE("what a file's cipher seals opens in its place in its file alone") {
   CHECK(opens(cipher, id, 77));
   CHECK_FALSE(opens(cipher, id, 78));
   CHECK_FALSE(opens(cipher, kDatabaseKey, 77));
-  CHECK_FALSE(opens(FileCipher(*ring, {2}, "table"), id, 77));
-  CHECK_FALSE(opens(FileCipher(*ring, {1}, "log"), id, 77));
+  CHECK_FALSE(opens(FileCipher(*ring, {2}, {"table", 5}), id, 77));
+  CHECK_FALSE(opens(FileCipher(*ring, {1}, {"table", 6}), id, 77));
+  CHECK_FALSE(opens(FileCipher(*ring, {1}, {"log", 5}), id, 77));
+  CHECK(opens(FileCipher(*ring, {1}, {"table", 5}), id, 77));
 }
 
 }  // namespace edgecase::engine
