@@ -112,6 +112,7 @@ Status MergeOutput::write_record(std::size_t slot_index, const UMetaRecord& reco
     created_.push_back(path);
     EC_ASSIGN_OR_RETURN(slot.table,
                         UMetaWriter::create(context_.file_system, path, identity, context_.keys));
+    EC_TRY(name_durably(context_, path));
     slot.item_bytes = 0;
     if (slot.run == 0) slot.run = identity.file_number;
   }

@@ -275,6 +275,7 @@ Result<std::unique_ptr<UMetaWriter>> TablesBuilder::create_table() {
 template <typename Writer>
 Result<Writer> TablesBuilder::begun(const std::string& path, Result<Writer> created) {
   if (created.status().code() != StatusCode::AlreadyExists) created_.push_back(path);
+  if (created.ok()) EC_TRY(name_durably(context_, path));
   return created;
 }
 
@@ -322,6 +323,11 @@ void remove_created(const TableWriterContext& context, const std::vector<std::st
   if (context.remover != nullptr) return context.remover->remove_new(paths);
   for (const std::string& path : paths)
     static_cast<void>(context.file_system.remove_file(path).ok());
+}
+
+Status name_durably(const TableWriterContext& context, const std::string& path) {
+  if (context.options.removal != Removal::Overwrite) return ok();
+  return context.file_system.sync_directory(path.substr(0, path.rfind('/')));
 }
 
 std::size_t group_bytes_of(const Options& options) {

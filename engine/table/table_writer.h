@@ -53,6 +53,9 @@ std::size_t group_bytes_of(const Options& options);
 UMetaRecord describe_item(ItemType type, const ValuePointer& pointer, const ItemSummary& summary);
 // Files that no manifest will name. What cannot be removed now is removed by the next recovery.
 void remove_created(const TableWriterContext& context, const std::vector<std::string>& paths);
+// Before anything is written into a file that was just made, where files are overwritten when they
+// go: one whose name a power cut takes would keep what it held, and nobody could find it.
+Status name_durably(const TableWriterContext& context, const std::string& path);
 // What the manifest is to say of finished files; of a table, as one of level 0.
 ValueFileMetadata describe_values(const ValueTableWriter& values);
 TableMetadata describe_table(const UMetaWriter& table, TableKind kind);
