@@ -385,11 +385,11 @@ Status KeyRing::write_again(const std::function<bool(NamespaceId)>& has_namespac
   MutexLock writing(write_mutex_);
   {
     MutexLock lock(mutex_);
-    std::erase_if(scopes_, [&](const auto& each) {
-      if (has_namespace(namespace_of(each.first.first))) return false;
-      by_id_.erase(each.second.id);
-      return true;
-    });
+    for (auto at = scopes_.begin(); at != scopes_.end();) {
+      const bool stays = has_namespace(namespace_of(at->first.first));
+      if (!stays) by_id_.erase(at->second.id);
+      at = stays ? std::next(at) : scopes_.erase(at);
+    }
   }
   return write();
 }
