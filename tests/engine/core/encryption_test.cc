@@ -64,7 +64,9 @@ struct EncryptedStore : test::EngineFixture {
   }
 
   void check_contents() {
-    for (const auto& [id, expected] : model) {
+    for (const auto& each : model) {
+      const NamespaceId id = each.first;
+      const std::map<Bytes, Bytes>& expected = each.second;
       CAPTURE(id);
       std::map<Bytes, Bytes> found;
       auto scan = engine->scan(id, {}, {});
@@ -78,9 +80,9 @@ struct EncryptedStore : test::EngineFixture {
   }
 
   void check_no_needles() {
-    for (const auto& [path, bytes] : disk.durable_contents()) {
-      CAPTURE(path);
-      CHECK(bytes.find("needle") == Bytes::npos);
+    for (const auto& file : disk.durable_contents()) {
+      CAPTURE(file.first);
+      CHECK(file.second.find("needle") == Bytes::npos);
     }
     const auto entries = disk.list_directory("/v/store");
     REQUIRE(entries.ok());
