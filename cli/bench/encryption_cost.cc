@@ -23,7 +23,6 @@ constexpr std::uint64_t kUsualBatches = 400;
 constexpr std::uint64_t kSmokeBatches = 3;
 constexpr std::uint32_t kClients = 16;
 constexpr std::size_t kBlobBytes = 256u << 10;
-constexpr std::uint64_t kBlobsPerBatch = 1;
 constexpr const char* kDatabase = "bench";
 
 enum class Drives : unsigned char { Clear, Encrypted };
@@ -48,7 +47,7 @@ class EncryptionCost {
     lines.lines_per_body = 1;
     lines.start_ns += 1'000'000'000'000;
     singles_ = make_write_requests(make_sensor_bodies(lines), kDatabase);
-    blobs_ = make_blobs(batches * kBlobsPerBatch);
+    blobs_ = make_blobs(batches);
     // All of it, once; the answer is small.
     reads_ = {http_request("GET",
                            std::string(wire::routes::kQuery) + "?ns=" + kDatabase +

@@ -1,5 +1,4 @@
-// The keys of encryption at rest, as the settings name them: files of 32 bytes each. A systemd
-// credential is such a file.
+// The keys of encryption at rest, as the settings name them: files of 32 bytes each.
 #pragma once
 
 #include <optional>

@@ -223,7 +223,7 @@ void EngineImpl::remove_orphans_in(const std::string& directory, const Version& 
 NamespaceId EngineImpl::owner_of(const std::string& path) const {
   auto file = file_system_.open_file(path);
   if (!file.ok()) return FileRemover::kAnyNamespace;
-  const auto values = ValueTableReader::open_any(std::move(file).value());
+  const auto values = ValueTableReader::open_any(std::move(file).value(), keys_.get());
   return values.ok() ? (*values)->head().namespace_id : FileRemover::kAnyNamespace;
 }
 

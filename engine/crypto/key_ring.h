@@ -42,7 +42,7 @@ using KeyId = std::uint64_t;
 inline constexpr KeyId kDatabaseKey = 0;
 
 // Scopes beyond share the key of their namespace, which is destroyed with that alone. A scope takes
-// about 150 bytes of memory.
+// some 170 bytes of memory.
 inline constexpr std::size_t kScopeKeysMax = 65'536;
 
 class KeyRing {
