@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t kReceiveBufferBytes = 256u << 10;
 constexpr int kSendBufferBytes = 256 << 10;
 constexpr int kReceivesPerTurn = 8;  // then others get theirs
+constexpr int kAcceptsPerTurn = 8;   // less than are turned away at once
 constexpr std::uint64_t kDrainMaxBytes = 64u << 20;
 // Connections over the limit that are open only to be told so.
 constexpr std::size_t kTurnedAwayMax = 16;
@@ -110,12 +111,13 @@ void Front::poll_loop() {
     const int count = epoll_wait(poll_.descriptor(), events, 64, poll_timeout_ms());
     if (stopping_ && stop_poller()) return;
     for (int i = 0; i < count; ++i) {
+      const auto found = connections_.find(events[i].data.u64);
+      if (found != connections_.end()) on_ready(*found->second);
+    }
+    // What has ended has made room by now.
+    for (int i = 0; i < count; ++i) {
       const std::uint64_t id = events[i].data.u64;
-      if (id < listeners_.size()) {
-        accept_all(static_cast<std::size_t>(id));
-      } else if (const auto found = connections_.find(id); found != connections_.end()) {
-        on_ready(*found->second);
-      }
+      if (id < listeners_.size()) accept_some(static_cast<std::size_t>(id));
     }
     if (now_ns() >= next_sweep_ns_) sweep();
   }
@@ -158,9 +160,10 @@ bool Front::stop_poller() {
   return true;
 }
 
-void Front::accept_all(std::size_t listener) {
+// Clients that come as fast as they are answered must not keep the poller from all others.
+void Front::accept_some(std::size_t listener) {
   if (stopping_) return;
-  while (true) {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
     net::Socket accepted(accept4(listeners_[listener].socket.descriptor(), nullptr, nullptr,
                                  SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (accepted) {

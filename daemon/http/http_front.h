@@ -121,7 +121,7 @@ class Front {
   // Poller.
   void poll_loop();
   int poll_timeout_ms() const;
-  void accept_all(std::size_t listener);
+  void accept_some(std::size_t listener);
   void admit(net::Socket accepted, const FrontListener& listener);
   bool take_channel_bytes(Connection& connection, std::uint64_t bytes);
   bool evict_idle();

@@ -23,6 +23,7 @@ constexpr int kSendBufferBytes = 128 << 10;
 // Connections over the limit that are open only to be told so.
 constexpr std::size_t kTurnedAwayMax = 16;
 constexpr int kEventsAtOnce = 64;
+constexpr int kAcceptsPerTurn = 8;  // less than are turned away at once; others get their turn
 constexpr std::int64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kListenerId = 0;
 constexpr std::uint64_t kWakeId = 1;
@@ -104,10 +105,11 @@ void MqttListener::Poller::run() {
   while (!stopping_) {
     const int count = epoll_wait(poll_.descriptor(), events, kEventsAtOnce, timeout_ms());
     now_ns_ = parts_.clock.boot_ns();
+    bool knocked = false;
     for (int i = 0; i < count; ++i) {
       const std::uint64_t id = events[i].data.u64;
       if (id == kListenerId) {
-        accept_all();
+        knocked = true;  // let in when those who have left made room
       } else if (id == kWakeId) {
         eventfd_t ignored = 0;
         eventfd_read(wake_.descriptor(), &ignored);
@@ -117,6 +119,7 @@ void MqttListener::Poller::run() {
         on_ready(*connection, events[i].events);
       }
     }
+    if (knocked) accept_some();
     send_touched();
     if (now_ns_ >= next_sweep_ns_) sweep();
   }
@@ -143,8 +146,8 @@ MqttListener::Poller::Connection* MqttListener::Poller::find(std::uint64_t id) {
 
 // ---- Coming and going
 
-void MqttListener::Poller::accept_all() {
-  while (true) {
+void MqttListener::Poller::accept_some() {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
     net::Socket accepted(
         accept4(listener_.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (accepted) {

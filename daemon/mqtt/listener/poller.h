@@ -58,7 +58,7 @@ class MqttListener::Poller {
 
   void run();
   int timeout_ms() const;
-  void accept_all();
+  void accept_some();
   void admit(net::Socket accepted);
   bool close_oldest_stranger();
   void on_ready(Connection& connection, std::uint32_t events);

@@ -2,11 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "daemon/http/http_fixture.h"
@@ -338,6 +340,15 @@ TEST_CASE("front: connections over the limit are told so, idle ones make room") 
   const Answer answer = turned_away.receive();
   CHECK(answer.status == 503);
   CHECK(answer.header("retry-after") == "1");
+  // Clients that come again as fast as they are turned away do not keep the front from closing.
+  std::atomic<int> told = 0;
+  const auto knock = [&] {
+    for (int i = 0; i < 1'000; ++i) told += f.connect().receive().status == 503 ? 1 : 0;
+  };
+  std::vector<std::thread> knocking;
+  for (int i = 0; i < 3; ++i) knocking.emplace_back(knock);
+  for (std::thread& each : knocking) each.join();
+  CHECK(told.load() == 3'000);
   busy[0].send("TP/1.1\r\nHost: x\r\n\r\n");
   REQUIRE(busy[0].receive().status == 200);
   REQUIRE(turned_away.closed());
