@@ -27,6 +27,8 @@ expect_empty() {
 }
 
 mkdir "$work/m" "$work/v"
+# Under the address sanitizer a look for leaks takes longer than most runs.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0}
 # A daemon the user has told the shell of is not ours to measure.
 export EDGECASE_HTTP_SOCKET=$work/nobody/s EDGECASE_STORAGE_METADATA=$work/nobody/m
 for workload in fillseq fillrandom overwrite deleterandom readrandom readmissing readseq \
