@@ -10,6 +10,7 @@
 
 #include "bench/child_process.h"
 #include "bench/interrupt.h"
+#include "bench/naive_store.h"
 
 namespace edgecase::cli::bench {
 namespace {
@@ -51,12 +52,17 @@ void drop_page_cache(const std::string& path) {
 
 }  // namespace
 
+Result<std::unique_ptr<BenchStore>> open_store(const BenchOptions& options, const std::string& name,
+                                               const StoreSettings& settings) {
+  if (name == kOwnStore) return make_own_store(settings);
+  if (is_naive_store(name)) return make_naive_store(name, settings);
+  if (options.make_peer == nullptr) return unsupported(name + " is not built in");
+  return options.make_peer(name, settings);
+}
+
 Result<std::unique_ptr<StoreSession>> StoreSession::create(const BenchOptions& options,
                                                            std::uint32_t spaces,
                                                            std::uint64_t memory_bytes) {
-  if (options.engine != kOwnStore && options.make_peer == nullptr) {
-    return unsupported(options.engine + " is not built in");
-  }
   EC_ASSIGN_OR_RETURN(StoreDirectories directories,
                       create_store_directories(options.metadata, options.values));
   StoreSettings settings;
@@ -73,8 +79,7 @@ Result<std::unique_ptr<StoreSession>> StoreSession::create(const BenchOptions& o
 
 StoreSession::StoreSession(const BenchOptions& options, StoreDirectories directories,
                            StoreSettings settings)
-    : name_(options.engine),
-      make_(options.make_peer),
+    : options_(options),
       quiet_ms_(options.smoke ? kQuietSmokeMs : kQuietMs),
       directories_(std::move(directories)),
       settings_(std::move(settings)) {}
@@ -84,9 +89,7 @@ StoreSession::~StoreSession() {
 }
 
 Status StoreSession::open() {
-  auto store = name_ == kOwnStore ? make_own_store(settings_) : make_(name_, settings_);
-  if (!store.ok()) return store.status();
-  store_ = *std::move(store);
+  EC_ASSIGN_OR_RETURN(store_, open_store(options_, options_.engine, settings_));
   return ok();
 }
 

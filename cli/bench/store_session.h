@@ -12,6 +12,10 @@
 
 namespace edgecase::cli::bench {
 
+// A store by its name: EdgeCase's engine, NaiveKV, or a peer if options.make_peer brings it along.
+Result<std::unique_ptr<BenchStore>> open_store(const BenchOptions& options, const std::string& name,
+                                               const StoreSettings& settings);
+
 // Not thread-safe; the store is.
 class StoreSession {
  public:
@@ -43,8 +47,7 @@ class StoreSession {
   StoreSession(const BenchOptions& options, StoreDirectories directories, StoreSettings settings);
   Status open();
 
-  const std::string name_;
-  MakeStore* const make_;
+  const BenchOptions options_;
   const int quiet_ms_;
   StoreDirectories directories_;
   StoreSettings settings_;

@@ -26,6 +26,8 @@ constexpr std::uint32_t kFillBatch = 1'000;           // of a fill that is not w
 constexpr std::uint32_t kFillBatchBytes = 256 << 10;  // the same, of large values
 constexpr std::uint32_t kKeySizeMinBytes = 8;
 constexpr std::uint64_t kSeekEntries = 100;   // read from each place that seekrandom seeks
+constexpr std::uint64_t kKeysPerHotKey = 20;  // hotkeys: one key in twenty is hot,
+constexpr std::uint64_t kHotPercent = 80;     // and so many gets in a hundred mean one
 constexpr std::uint64_t kScanStride = 1'000;  // one reading of the clock a thousand entries
 constexpr std::uint32_t kSampleStride = 16;   // operations of which one is timed
 
@@ -88,6 +90,8 @@ class StoreWorkload {
  private:
   // What becomes of one number: a put, or a delete.
   enum class Change : unsigned char { Put, Delete };
+  // Where the hot keys lie: nowhere, among the others, or next to each other.
+  enum class Hot : unsigned char { None, Scattered, Together };
 
   bool is(const char* workload) const { return options_.workload == workload; }
   bool late() const {
@@ -104,7 +108,8 @@ class StoreWorkload {
     report_.sync = options_.sync;
     report_.seed = options_.seed;
     const bool fills = is("fillseq") || is("fillrandom");
-    const bool reads = is("readrandom") || is("readmissing") || is("readseq") || is("seekrandom");
+    const bool reads =
+        is("readrandom") || is("readmissing") || is("readseq") || is("seekrandom") || is("hotkeys");
     if (!fills) EC_TRY(fill_first());
     if (reads && options_.cold) EC_TRY(session_->reopen_cold());
     reset_own_peak();
@@ -115,7 +120,8 @@ class StoreWorkload {
     if (is("fillseq")) EC_TRY(fill_in_order());
     if (is("fillrandom") || is("overwrite")) EC_TRY(change_at_random(Change::Put));
     if (is("deleterandom")) EC_TRY(change_at_random(Change::Delete));
-    if (is("readrandom") || is("readmissing")) EC_TRY(read_at_random());
+    if (is("readrandom") || is("readmissing")) EC_TRY(read_at_random(Hot::None));
+    if (is("hotkeys")) EC_TRY(read_hot_keys());
     if (is("readseq")) EC_TRY(read_in_order());
     if (is("seekrandom")) EC_TRY(seek_at_random());
     report_.seconds = static_cast<double>(ns_since(start_)) / 1e9;
@@ -250,7 +256,41 @@ class StoreWorkload {
     return ok();
   }
 
-  Status read_at_random() {
+  std::uint64_t draw(SeededRandom& random, Hot hot) const {
+    if (hot == Hot::None) return random.below(num_);
+    const std::uint64_t hot_keys = std::max<std::uint64_t>(num_ / kKeysPerHotKey, 1);
+    const bool is_hot = random.below(100) < kHotPercent;
+    if (hot == Hot::Together) {
+      return is_hot ? random.below(hot_keys) : hot_keys + random.below(num_ - hot_keys);
+    }
+    if (is_hot) return random.below(hot_keys) * kKeysPerHotKey;
+    const std::uint64_t number = random.below(num_);
+    return number % kKeysPerHotKey != 0 ? number : std::min(number + 1, num_ - 1);
+  }
+
+  // All keys alike, then hot ones next to each other, then hot ones among the others: the last is
+  // what the report is of.
+  Status read_hot_keys() {
+    double rates[3] = {};
+    for (const Hot hot : {Hot::None, Hot::Together, Hot::Scattered}) {
+      done_ = 0;
+      bytes_ = 0;
+      cpu_ns_ = 0;
+      report_.latency = Histogram();
+      start_ = SteadyClock::now();
+      EC_TRY(read_at_random(hot));
+      rates[static_cast<int>(hot)] =
+          static_cast<double>(done_) / (static_cast<double>(ns_since(start_)) / 1e9);
+    }
+    const auto rate = [&rates](Hot hot) { return rates[static_cast<int>(hot)]; };
+    report_.more.emplace_back("all_alike_per_second", rate(Hot::None));
+    report_.more.emplace_back("hot_together_per_second", rate(Hot::Together));
+    report_.more.emplace_back("ratio_to_all_alike", rate(Hot::Scattered) / rate(Hot::None));
+    report_.more.emplace_back("together_ratio_to_all_alike", rate(Hot::Together) / rate(Hot::None));
+    return ok();
+  }
+
+  Status read_at_random(Hot hot) {
     const bool missing = is("readmissing");
     Crew crew(cpu_ns_);
     return crew.run(threads_, report_.latency, [&](std::uint32_t thread, Histogram& latency) {
@@ -260,7 +300,7 @@ class StoreWorkload {
       const std::uint64_t count = operations_ / threads_;
       std::uint64_t read = 0;
       for (; read < count && !interrupted() && !late(); ++read) {
-        const std::uint64_t number = random.below(num_);
+        const std::uint64_t number = draw(random, hot);
         const ByteView key = missing ? keys.missing(number) : keys.of(number);
         sampler.begin();
         const auto value = store().get(0, key);

@@ -1,5 +1,5 @@
 // The workloads on a store itself, whichever engine it is: fillseq fillrandom overwrite
-// deleterandom readrandom readmissing readseq seekrandom, and tenants (tenants.cc).
+// deleterandom readrandom hotkeys readmissing readseq seekrandom, and tenants (tenants.cc).
 #pragma once
 
 #include "bench/bench_options.h"

@@ -7,6 +7,7 @@
 #include "bench/ingest_http.h"
 #include "bench/ingest_listener.h"
 #include "bench/ingest_mqtt.h"
+#include "bench/logkv.h"
 #include "bench/store_workloads.h"
 #include "bench/ttl.h"
 #include "bench/ycsb.h"
@@ -20,6 +21,8 @@ std::span<const Workload> workloads() {
       {"overwrite", "puts", "write keys that are there, at random", run_store_workload},
       {"deleterandom", "deletes", "delete keys drawn at random", run_store_workload},
       {"readrandom", "gets", "read keys drawn at random", run_store_workload},
+      {"hotkeys", "gets", "80 % of the gets mean 5 % of the keys, beside all alike",
+       run_store_workload},
       {"readmissing", "gets", "read keys that are not there", run_store_workload},
       {"seekrandom", "entries", "read 100 in order from keys drawn at random", run_store_workload},
       {"readseq", "entries", "read everything in order", run_store_workload},
@@ -30,6 +33,8 @@ std::span<const Workload> workloads() {
       {"ycsb-e", "operations", "95 % short scans, 5 % inserts", run_ycsb},
       {"ycsb-f", "operations", "half reads, half read-modify-writes, hot keys", run_ycsb},
       {"tenants", "gets", "eight tenants, apart and in one namespace", run_tenants},
+      {"logkv", "commands", "140 mixes of gets and puts, beside NaiveKV", run_logkv},
+      {"logkv-recovery", "commands", "kill -9 while writing: what is left", run_logkv_recovery},
       {"ingest-http", "lines", "durable line protocol into a private daemon", run_ingest_http},
       {"ingest-mqtt", "messages", "QoS 1 through a private mosquitto", run_ingest_mqtt},
       {"ingest-listener", "messages", "QoS 1 straight into a private daemon", run_ingest_listener},

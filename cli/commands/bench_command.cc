@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/interrupt.h"
+#include "bench/naive_store.h"
 #include "bench/workloads.h"
 #include "commands/commands.h"
 #include "help_text.h"
@@ -21,7 +22,7 @@ using bench::BenchOptions;
 using bench::Workload;
 
 bool wants_store_peer(const BenchOptions& options) {
-  if (options.engine != bench::kOwnStore) return true;
+  if (options.engine != bench::kOwnStore && !bench::is_naive_store(options.engine)) return true;
   return std::any_of(std::begin(bench::kStorePeers), std::end(bench::kStorePeers),
                      [&](const char* peer) { return options.has_peer(peer); });
 }
@@ -82,6 +83,7 @@ std::string workload_list() {
 void add_store_options(CLI::App& command, BenchOptions& options) {
   std::vector<std::string> names{bench::kOwnStore};
   names.insert(names.end(), std::begin(bench::kStorePeers), std::end(bench::kStorePeers));
+  names.insert(names.end(), std::begin(bench::kNaiveStores), std::end(bench::kNaiveStores));
   command.add_option("--engine", options.engine, "What is measured (workloads on a store)")
       ->capture_default_str()
       ->check(CLI::IsMember(names));

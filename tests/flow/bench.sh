@@ -32,7 +32,7 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0}
 # A daemon the user has told the shell of is not ours to measure.
 export EDGECASE_HTTP_SOCKET=$work/nobody/s EDGECASE_STORAGE_METADATA=$work/nobody/m
 for workload in fillseq fillrandom overwrite deleterandom readrandom readmissing readseq \
-  seekrandom tenants recovery ingest-http audit encryption query ttl gdprbench; do
+  seekrandom tenants recovery hotkeys logkv logkv-recovery ingest-http audit encryption query ttl gdprbench; do
   expect_code 0 "$edgecase" bench "$workload" --smoke --json --rounds 1 --dir "$work/m" --values "$work/v"
   python3 - "$workload" "$work/out" << 'PY'
 import json
@@ -50,6 +50,12 @@ for field, value in report.items():
 # Every answer that a model knows is right; a fifth of the keys is gone.
 if sys.argv[1] in ("ttl", "gdprbench"):
     assert report["correct_percent"] == 100, report
+# Nothing that EdgeCase acknowledged is wrong or missing after a kill; a table without a log forgets.
+if sys.argv[1] == "logkv-recovery":
+    assert report["n2000_edgecase_error_percent"] == 0, report
+    assert report["n2000_naive_32m_error_percent"] == 100, report
+if sys.argv[1] == "logkv":
+    assert report["mixes"] == 4 and report["ratio_to_naive_2m"] > 0, report
 assert report["num"] > 0 and report["ops_per_second"] > 0
 assert set(report["latency_us"]) == {"p50", "p95", "p99", "p999", "max"}
 PY
