@@ -21,7 +21,7 @@ struct BenchOptions {
   std::uint32_t threads = 0;  // 0: the workload's own
   bool sync = false;
   double seconds = 0;  // 0: until num is done
-  double rate = 0;     // operations a second, of ycsb-*; 0: as fast as it goes
+  double rate = 0;     // operations a second, of ycsb-* and neighbour; 0: as fast as it goes
   std::uint64_t seed = 1;
   std::uint32_t rounds = 0;        // runs of which the median counts; 0: the workload's own
   std::string metadata;            // where the private directories are made; empty: here

@@ -136,18 +136,8 @@ Result<Report> run_all(const BenchOptions& options) {
 
 }  // namespace
 
-Status check_logkv_sizes(const BenchOptions& options) {
-  if (options.key_size < 10 || options.key_size > kKeySizeMaxBytes) {
-    return invalid_argument("--key-size is 10 to " + std::to_string(kKeySizeMaxBytes));
-  }
-  if (options.value_size > kValueSizeMaxBytes) {
-    return invalid_argument("--value-size is at most " + std::to_string(kValueSizeMaxBytes));
-  }
-  return ok();
-}
-
 Result<Report> run_logkv(const BenchOptions& options) {
-  EC_TRY(check_logkv_sizes(options));
+  EC_TRY(check_store_sizes(options, kLogkvKeyMinBytes));
   BenchOptions all = options;
   if (all.peers.empty()) all.peers.assign(std::begin(kBaselines), std::end(kBaselines));
   all.rounds = options.rounds_or(1);

@@ -12,7 +12,4 @@ namespace edgecase::cli::bench {
 Result<Report> run_logkv(const BenchOptions& options);
 Result<Report> run_logkv_recovery(const BenchOptions& options);
 
-// Whether keys and values can be as large as is asked for.
-Status check_logkv_sizes(const BenchOptions& options);
-
 }  // namespace edgecase::cli::bench

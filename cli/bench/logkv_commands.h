@@ -27,6 +27,9 @@ struct LogkvCommand {
   bool hits() const { return key < kAbsentFrom; }
 };
 
+// Digits of the largest key.
+inline constexpr std::uint32_t kLogkvKeyMinBytes = 10;
+
 // The same for the same seed.
 std::vector<LogkvCommand> make_logkv_commands(const LogkvMix& mix, std::uint64_t count,
                                               std::uint64_t seed);

@@ -207,7 +207,7 @@ Status measure(const BenchOptions& options, std::uint64_t count, Report& report)
 }  // namespace
 
 Result<Report> run_logkv_recovery(const BenchOptions& options) {
-  EC_TRY(check_logkv_sizes(options));
+  EC_TRY(check_store_sizes(options));
   Report report;
   report.workload = options.workload;
   report.value_size = options.value_size_or(kUsualValueBytes);

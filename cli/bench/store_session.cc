@@ -11,6 +11,7 @@
 #include "bench/child_process.h"
 #include "bench/interrupt.h"
 #include "bench/naive_store.h"
+#include "edgecase/options.h"
 
 namespace edgecase::cli::bench {
 namespace {
@@ -51,6 +52,17 @@ void drop_page_cache(const std::string& path) {
 }
 
 }  // namespace
+
+Status check_store_sizes(const BenchOptions& options, std::uint32_t key_size_min_bytes) {
+  if (options.key_size < key_size_min_bytes || options.key_size > kKeySizeMaxBytes) {
+    return invalid_argument("--key-size is " + std::to_string(key_size_min_bytes) + " to " +
+                            std::to_string(kKeySizeMaxBytes));
+  }
+  if (options.value_size > kValueSizeMaxBytes) {
+    return invalid_argument("--value-size is at most " + std::to_string(kValueSizeMaxBytes));
+  }
+  return ok();
+}
 
 Result<std::unique_ptr<BenchStore>> open_store(const BenchOptions& options, const std::string& name,
                                                const StoreSettings& settings) {

@@ -12,6 +12,12 @@
 
 namespace edgecase::cli::bench {
 
+inline constexpr std::uint32_t kKeySizeMinBytes = 8;  // digits enough for what is usual
+
+// Whether keys and values can be as large as is asked for.
+Status check_store_sizes(const BenchOptions& options,
+                         std::uint32_t key_size_min_bytes = kKeySizeMinBytes);
+
 // A store by its name: EdgeCase's engine, NaiveKV, or a peer if options.make_peer brings it along.
 Result<std::unique_ptr<BenchStore>> open_store(const BenchOptions& options, const std::string& name,
                                                const StoreSettings& settings);

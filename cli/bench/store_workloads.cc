@@ -24,12 +24,11 @@ constexpr std::uint64_t kSmokeNum = 2'000;
 constexpr std::uint32_t kUsualValueBytes = 50;
 constexpr std::uint32_t kFillBatch = 1'000;           // of a fill that is not what is measured
 constexpr std::uint32_t kFillBatchBytes = 256 << 10;  // the same, of large values
-constexpr std::uint32_t kKeySizeMinBytes = 8;
-constexpr std::uint64_t kSeekEntries = 100;   // read from each place that seekrandom seeks
-constexpr std::uint64_t kKeysPerHotKey = 20;  // hotkeys: one key in twenty is hot,
-constexpr std::uint64_t kHotPercent = 80;     // and so many gets in a hundred mean one
-constexpr std::uint64_t kScanStride = 1'000;  // one reading of the clock a thousand entries
-constexpr std::uint32_t kSampleStride = 16;   // operations of which one is timed
+constexpr std::uint64_t kSeekEntries = 100;           // read from each place that seekrandom seeks
+constexpr std::uint64_t kKeysPerHotKey = 20;          // hotkeys: one key in twenty is hot,
+constexpr std::uint64_t kHotPercent = 80;             // and so many gets in a hundred mean one
+constexpr std::uint64_t kScanStride = 1'000;          // one reading of the clock a thousand entries
+constexpr std::uint32_t kSampleStride = 16;           // operations of which one is timed
 
 // Runs `work(thread, histogram)` on every thread and adds up what they measured.
 class Crew {
@@ -73,12 +72,7 @@ class StoreWorkload {
                 options.compression_ratio) {}
 
   Result<Report> run() {
-    if (options_.key_size < kKeySizeMinBytes || options_.key_size > kKeySizeMaxBytes) {
-      return invalid_argument("--key-size is 8 to " + std::to_string(kKeySizeMaxBytes));
-    }
-    if (value_size_ > kValueSizeMaxBytes) {
-      return invalid_argument("--value-size is at most " + std::to_string(kValueSizeMaxBytes));
-    }
+    EC_TRY(check_store_sizes(options_));
     EC_ASSIGN_OR_RETURN(session_,
                         StoreSession::create(options_, 1, StoreSession::kUsualMemoryBytes));
     Status status = measure();

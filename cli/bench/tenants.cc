@@ -41,7 +41,7 @@ class Tenants {
   explicit Tenants(const BenchOptions& options)
       : options_(options),
         num_(options.num_or(kUsualNum, kSmokeNum)),
-        value_size_(std::min(options.value_size_or(kUsualValueBytes), kValueSizeMaxBytes)),
+        value_size_(options.value_size_or(kUsualValueBytes)),
         values_(options.seed, value_size_, options.compression_ratio) {}
 
   Result<Measured> measure(bool shared) {
@@ -128,9 +128,7 @@ class Tenants {
 };
 
 Result<Report> run_once(const BenchOptions& options) {
-  if (options.key_size < 8 || options.key_size > kKeySizeMaxBytes) {
-    return invalid_argument("--key-size is 8 to " + std::to_string(kKeySizeMaxBytes));
-  }
+  EC_TRY(check_store_sizes(options));
   Tenants tenants(options);
   const bool own = options.engine == kOwnStore;
   EC_ASSIGN_OR_RETURN(const Measured first, tenants.measure(!own));

@@ -7,6 +7,7 @@
 #include "bench/ingest_http.h"
 #include "bench/ingest_listener.h"
 #include "bench/ingest_mqtt.h"
+#include "bench/interference.h"
 #include "bench/logkv.h"
 #include "bench/store_workloads.h"
 #include "bench/ttl.h"
@@ -35,6 +36,8 @@ std::span<const Workload> workloads() {
       {"tenants", "gets", "eight tenants, apart and in one namespace", run_tenants},
       {"logkv", "commands", "140 mixes of gets and puts, beside NaiveKV", run_logkv},
       {"logkv-recovery", "commands", "kill -9 while writing: what is left", run_logkv_recovery},
+      {"stall", "puts", "every put timed while compactions run", run_stall},
+      {"neighbour", "operations", "a tenant beside one that writes all it can", run_neighbour},
       {"ingest-http", "lines", "durable line protocol into a private daemon", run_ingest_http},
       {"ingest-mqtt", "messages", "QoS 1 through a private mosquitto", run_ingest_mqtt},
       {"ingest-listener", "messages", "QoS 1 straight into a private daemon", run_ingest_listener},

@@ -26,7 +26,7 @@ constexpr std::uint64_t kUsualNum = 1'000'000;
 constexpr std::uint64_t kSmokeNum = 2'000;
 constexpr std::uint32_t kUsualValueBytes = 50;
 constexpr std::uint32_t kLoadBatchBytes = 64u << 10;
-constexpr std::uint32_t kKeySizeMinBytes = 16;
+constexpr std::uint32_t kYcsbKeyMinBytes = 16;
 constexpr std::uint64_t kScanMax = 100;  // records of one scan, 1 to so many
 
 enum class Kind : unsigned char { Read, Update, Insert, Scan, ReadModifyWrite };
@@ -87,13 +87,7 @@ class Ycsb {
         inserts_(num_) {}
 
   Result<Report> run() {
-    if (options_.key_size < kKeySizeMinBytes || options_.key_size > kKeySizeMaxBytes) {
-      return invalid_argument("--key-size is 16 to " + std::to_string(kKeySizeMaxBytes) +
-                              "; YCSB's own is 24");
-    }
-    if (value_size_ > kValueSizeMaxBytes) {
-      return invalid_argument("--value-size is at most " + std::to_string(kValueSizeMaxBytes));
-    }
+    EC_TRY(check_store_sizes(options_, kYcsbKeyMinBytes));
     EC_ASSIGN_OR_RETURN(session_,
                         StoreSession::create(options_, 1, StoreSession::kUsualMemoryBytes));
     const Status status = measure();

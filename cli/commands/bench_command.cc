@@ -129,8 +129,9 @@ void add_bench(std::shared_ptr<BenchOptions> options, CLI::App& app, Action& act
   command->add_flag("--sync", options->sync, "Every write survives a power cut (fill workloads)");
   command->add_option("--seconds", options->seconds, "Stop after so many; 0: when num is done");
   command
-      ->add_option("--rate", options->rate,
-                   "Operations a second, of ycsb-*; latencies count from when each was due")
+      ->add_option(
+          "--rate", options->rate,
+          "Operations a second, of ycsb-* and neighbour; latencies count from when each was due")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--seed", options->seed, "Of keys, values and readings")
       ->capture_default_str();
