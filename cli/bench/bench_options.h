@@ -35,6 +35,7 @@ struct BenchOptions {
   bool at_once = false;            // read without waiting for flushes and compactions
   bool cold = false;               // page cache dropped before reading
   bool slope = false;              // again on ten times the data
+  bool coalesce = true;            // of EdgeCase: small values in groups
   bool smoke = false;
   bool json = false;
   // What edgecase-bench-peers brings along; null: only EdgeCase's own engine can be measured.

@@ -24,6 +24,7 @@ struct StoreSettings {
   // An eighth of it is a write buffer, a fifth a cache.
   std::uint64_t memory_bytes = 64u << 20;
   bool compression = false;
+  bool coalesce = true;      // of EdgeCase
   std::uint32_t spaces = 1;  // namespaces; a peer has one
 };
 

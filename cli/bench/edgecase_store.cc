@@ -27,6 +27,7 @@ class EdgecaseStore final : public BenchStore {
     options.metadata_directory = settings.metadata_directory;
     options.values_directory = settings.values_directory;
     options.memory_limit_bytes = settings.memory_bytes;
+    options.coalesce = settings.coalesce;
     const Environment environment{posix_file_system(), system_clock(), system_random(), *executor_,
                                   listener_};
     EC_ASSIGN_OR_RETURN(engine_, Engine::open(options, environment));

@@ -82,6 +82,7 @@ Result<std::unique_ptr<StoreSession>> StoreSession::create(const BenchOptions& o
   settings.values_directory = directories.values;
   settings.memory_bytes = options.memory_bytes != 0 ? options.memory_bytes : memory_bytes;
   settings.compression = options.compression;
+  settings.coalesce = options.coalesce;
   settings.spaces = spaces;
   std::unique_ptr<StoreSession> session(
       new StoreSession(options, std::move(directories), std::move(settings)));

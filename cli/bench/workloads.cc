@@ -1,6 +1,7 @@
 #include "bench/workloads.h"
 
 #include "bench/audit_cost.h"
+#include "bench/casedb.h"
 #include "bench/daemon_figures.h"
 #include "bench/encryption_cost.h"
 #include "bench/gdprbench.h"
@@ -34,6 +35,11 @@ std::span<const Workload> workloads() {
       {"ycsb-e", "operations", "95 % short scans, 5 % inserts", run_ycsb},
       {"ycsb-f", "operations", "half reads, half read-modify-writes, hot keys", run_ycsb},
       {"tenants", "gets", "eight tenants, apart and in one namespace", run_tenants},
+      {"casedb-writes", "puts", "CaseDB paper: writes at every size", run_casedb},
+      {"casedb-reads", "gets", "CaseDB paper: reads at every size, warm and cold", run_casedb},
+      {"casedb-metadata", "puts", "CaseDB paper: bytes of metadata to bytes of values", run_casedb},
+      {"casedb-coalescing", "puts", "CaseDB paper: small values in groups, and not", run_casedb},
+      {"casedb-amplification", "puts", "CaseDB paper: 90 % updates", run_casedb},
       {"logkv", "commands", "140 mixes of gets and puts, beside NaiveKV", run_logkv},
       {"logkv-recovery", "commands", "kill -9 while writing: what is left", run_logkv_recovery},
       {"stall", "puts", "every put timed while compactions run", run_stall},

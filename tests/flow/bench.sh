@@ -32,7 +32,8 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0}
 # A daemon the user has told the shell of is not ours to measure.
 export EDGECASE_HTTP_SOCKET=$work/nobody/s EDGECASE_STORAGE_METADATA=$work/nobody/m
 for workload in fillseq fillrandom overwrite deleterandom readrandom readmissing readseq seekrandom tenants \
-  recovery hotkeys logkv logkv-recovery stall neighbour ingest-http audit encryption query ttl gdprbench; do
+  recovery casedb-writes casedb-reads casedb-metadata casedb-coalescing casedb-amplification \
+  hotkeys logkv logkv-recovery stall neighbour ingest-http audit encryption query ttl gdprbench; do
   expect_code 0 "$edgecase" bench "$workload" --smoke --json --rounds 1 --dir "$work/m" --values "$work/v"
   python3 - "$workload" "$work/out" << 'PY'
 import json
