@@ -26,6 +26,7 @@ struct BenchOptions {
   std::uint32_t rounds = 0;        // runs of which the median counts; 0: the workload's own
   std::string metadata;            // where the private directories are made; empty: here
   std::string values;              // empty: inside the metadata one
+  std::string out;                 // where `papers` puts its report
   std::string engine = kOwnStore;  // of workloads on a store
   std::vector<std::string> peers;  // measured too, taking turns
   std::uint64_t memory_bytes = 0;  // 0: the workload's own

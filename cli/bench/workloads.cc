@@ -10,6 +10,7 @@
 #include "bench/ingest_mqtt.h"
 #include "bench/interference.h"
 #include "bench/logkv.h"
+#include "bench/papers.h"
 #include "bench/store_workloads.h"
 #include "bench/ttl.h"
 #include "bench/ycsb.h"
@@ -53,6 +54,7 @@ std::span<const Workload> workloads() {
       {"gdprbench", "operations", "GDPRbench's roles, every answer checked", run_gdprbench},
       {"query", "readings", "aggregate, list, and last, through a daemon", run_query_figures},
       {"footprint", "readings", "memory, start time, bytes a reading", run_footprint},
+      {"papers", "experiments", "every experiment of the papers, and a report", run_papers},
       {"recovery", "entries", "open a store whose log is full", run_recovery},
   };
   return kWorkloads;

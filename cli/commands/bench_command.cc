@@ -149,13 +149,15 @@ void add_bench(std::shared_ptr<BenchOptions> options, CLI::App& app, Action& act
                    "Directory on the drive for values; default: beside the metadata")
       ->check(CLI::ExistingDirectory);
   add_store_options(*command, *options);
+  command->add_option("--out", options->out, "papers: a new or empty directory for the report");
   command->add_flag("--slope", options->slope, "gdprbench: again on ten times the records");
   command->add_flag("--smoke", options->smoke, "A second's worth, to see that it runs");
   command->add_flag("--json", options->json, "One JSON object");
   command->footer(workload_list() +
                   help_footer({"edgecase bench fillrandom --value-size 100 --sync",
                                "edgecase bench readrandom --peer leveldb,rocksdb-blob",
-                               "edgecase bench ingest-http --peer influxdb --json"}));
+                               "edgecase bench ingest-http --peer influxdb --json",
+                               "edgecase bench papers --out report --peer leveldb,redis"}));
   command->callback([options, &action] { action = [options] { return run_bench(*options); }; });
 }
 

@@ -31,38 +31,81 @@ mkdir "$work/m" "$work/v"
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0}
 # A daemon the user has told the shell of is not ours to measure.
 export EDGECASE_HTTP_SOCKET=$work/nobody/s EDGECASE_STORAGE_METADATA=$work/nobody/m
-for workload in fillseq fillrandom overwrite deleterandom readrandom readmissing readseq seekrandom tenants \
-  recovery casedb-writes casedb-reads casedb-metadata casedb-coalescing casedb-amplification \
-  hotkeys logkv logkv-recovery stall neighbour ingest-http audit encryption query ttl gdprbench; do
-  expect_code 0 "$edgecase" bench "$workload" --smoke --json --rounds 1 --dir "$work/m" --values "$work/v"
-  python3 - "$workload" "$work/out" << 'PY'
+# Of a file with a report a line: what every report says, and what some must.
+cat > "$work/check.py" << 'PY'
 import json
 import math
 import sys
 
-report = json.load(open(sys.argv[2], encoding="utf-8"))
-for field in ("workload", "engine", "num", "value_size", "threads", "sync", "seed", "seconds",
-              "ops_per_second", "mb_per_second", "latency_us", "write_amplification",
-              "space_amplification", "peak_memory_bytes", "version"):
-    assert field in report, field
-assert report["workload"] == sys.argv[1]
-for field, value in report.items():
-    assert not isinstance(value, (int, float)) or math.isfinite(value), (field, value)
-# Every answer that a model knows is right; a fifth of the keys is gone.
-if sys.argv[1] in ("ttl", "gdprbench"):
-    assert report["correct_percent"] == 100, report
-# Nothing that EdgeCase acknowledged is wrong or missing after a kill; a table without a log forgets.
-if sys.argv[1] == "logkv-recovery":
-    assert report["n2000_edgecase_error_percent"] == 0, report
-    assert report["n2000_naive_32m_error_percent"] == 100, report
-if sys.argv[1] == "logkv":
-    assert report["mixes"] == 4 and report["ratio_to_naive_2m"] > 0, report
-assert report["num"] > 0 and report["ops_per_second"] > 0
-assert set(report["latency_us"]) == {"p50", "p95", "p99", "p999", "max"}
+
+def check(workload, report):
+    for field in ("workload", "engine", "num", "value_size", "threads", "sync", "seed", "seconds",
+                  "ops_per_second", "mb_per_second", "latency_us", "write_amplification",
+                  "space_amplification", "peak_memory_bytes", "version"):
+        assert field in report, field
+    assert report["workload"] == workload
+    for field, value in report.items():
+        assert not isinstance(value, (int, float)) or math.isfinite(value), (field, value)
+    # Every answer that a model knows is right; a fifth of the keys is gone.
+    if workload in ("ttl", "gdprbench"):
+        assert report["correct_percent"] == 100, report
+    # Nothing that EdgeCase acknowledged is wrong or missing after a kill; a table without a log forgets.
+    if workload == "logkv-recovery":
+        assert report["n2000_edgecase_error_percent"] == 0, report
+        assert report["n2000_naive_32m_error_percent"] == 100, report
+    if workload == "logkv":
+        assert report["mixes"] == 4 and report["ratio_to_naive_2m"] > 0, report
+    assert report["num"] > 0 and report["ops_per_second"] > 0
+    assert set(report["latency_us"]) == {"p50", "p95", "p99", "p999", "max"}
+
+
+for line in open(sys.argv[1], encoding="utf-8"):
+    report = json.loads(line)
+    check(report["workload"] if len(sys.argv) < 3 else sys.argv[2], report)
 PY
+for workload in fillseq fillrandom overwrite deleterandom readrandom readmissing readseq seekrandom query footprint; do
+  expect_code 0 "$edgecase" bench "$workload" --smoke --json --rounds 1 --dir "$work/m" --values "$work/v"
+  python3 "$work/check.py" "$work/out" "$workload"
   expect_empty "$work/m"
   expect_empty "$work/v"
 done
+
+# The report of all experiments of the papers, and what keeps it from being written over.
+expect_code 0 "$edgecase" bench papers --smoke --rounds 1 --out "$work/report" --dir "$work/m" --values "$work/v"
+! grep -q "did not run" "$work/report/papers.md" || fail "$(grep -B 6 "did not run" "$work/report/papers.md")"
+python3 "$work/check.py" "$work/report/papers.json"
+python3 - "$work/report" << 'PY'
+import html.parser
+import json
+import sys
+
+runs = [json.loads(line) for line in open(sys.argv[1] + "/papers.json", encoding="utf-8")]
+page = open(sys.argv[1] + "/papers.html", encoding="utf-8").read()
+words = open(sys.argv[1] + "/papers.md", encoding="utf-8").read()
+assert len(runs) >= 25, len(runs)
+for run in runs:
+    assert f"<h2>{run['workload']}</h2>" in page and f"### {run['workload']}\n" in words, run["workload"]
+assert "<script" not in page and "http:" not in page and "https:" not in page
+open_tags = []
+
+
+class Balance(html.parser.HTMLParser):
+    def handle_starttag(self, tag, attrs):
+        if tag not in ("meta", "rect"):
+            open_tags.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag != "rect":
+            assert open_tags.pop() == tag, tag
+
+
+Balance().feed(page)
+assert not open_tags, open_tags
+PY
+expect_code 2 "$edgecase" bench papers --smoke --out "$work/report" --dir "$work/m"
+expect_code 2 "$edgecase" bench papers --smoke --dir "$work/m"
+expect_empty "$work/m"
+expect_empty "$work/v"
 
 # Beside the peers that this build found; without any the command says so.
 if [ -x "$(dirname "$edgecase")/edgecase-bench-peers" ]; then
