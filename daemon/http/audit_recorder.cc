@@ -173,6 +173,7 @@ void describe(const audit::RecordNames& names, const Call& call, audit::Record& 
 struct Prepared {
   Audited what;
   audit::Record record;
+  audit::Draft draft = {};  // the same
 };
 
 // Requests are asked again and again: what was prepared last is remembered. Thread-safe.
@@ -202,6 +203,7 @@ class Preparation {
     if (!is_recorded && !is_denied(http_status)) return nullptr;
     made->record = audit::record_of(made->what.operation, principal);
     describe(log_.names(), call, made->record);
+    made->draft = audit::draft_of(made->record);
     if (!is_recorded || head.target.size() > kTargetMaxBytes) return made;
     const std::lock_guard lock(mutex_);
     if (known_.size() >= kRememberedMax) known_.clear();
@@ -236,12 +238,28 @@ bool may_be_held(const Call& call) {
 void name_reached(const audit::RecordNames& names, const query::Reach& reach,
                   audit::Record& record) {
   static_assert(query::Reach::kDevicesMax == audit::kTargetsMax);
-  if (!record.reaches_more) return;
   for (const auto& [namespace_name, device] : reach.devices) {
     record.targets.push_back({names.of_device(namespace_name, device), 0});
   }
   record.more_devices = reach.more;
   record.reaches_more = reach.more > 0;
+}
+
+audit::Draft draft_of(const audit::RecordNames& names, const Prepared& prepared, const Call& call) {
+  const AuditNote& note = call.exchange.audit;
+  const bool is_reached = note.reach && prepared.record.reaches_more;
+  audit::Draft draft;
+  if (note.detail.empty() && !is_reached) {
+    draft = prepared.draft;
+  } else {
+    audit::Record record = prepared.record;
+    if (!note.detail.empty()) add_detail(note.detail, record);
+    if (is_reached) name_reached(names, *note.reach, record);
+    draft = audit::draft_of(record);
+  }
+  draft.outcome = audit::outcome_of_http(call.response.status);
+  draft.count = note.count;
+  return draft;
 }
 
 Status before_change(Recorder& recorder, const Call& call, Effect effect) {
@@ -266,16 +284,12 @@ void after_answer(Recorder& recorder, Call& call, Effect effect) {
       kind == Kind::Change ||
       (kind == Kind::Read && (call.request.path != routes::kTail || call.exchange.audit.count > 0));
   if (!is_told && !is_denied(http_status)) return;
-  audit::Record record = prepared->record;
-  record.outcome = audit::outcome_of_http(http_status);
-  record.count = call.exchange.audit.count;
-  if (!call.exchange.audit.detail.empty()) add_detail(call.exchange.audit.detail, record);
-  if (call.exchange.audit.reach) name_reached(log.names(), *call.exchange.audit.reach, record);
-  const auto ticket = log.append(std::move(record));
+  const auto ticket = log.append(draft_of(log.names(), *prepared, call));
   Status noted = ticket.status();
   if (noted.ok() && log.mode() == audit::Mode::Strict) {
     if (may_be_held(call)) {
-      call.exchange.settle = [&log, last = *ticket] { return log.settle(last); };
+      call.exchange.settlement = {[&log, last = *ticket] { return log.is_settled(last); },
+                                  [&log, last = *ticket] { return log.settle(last); }};
     } else {
       noted = log.settle(*ticket);
     }

@@ -83,7 +83,7 @@ Status Front::open_poll() {
 void Front::start_threads() {
   poller_ = std::thread([this] { poll_loop(); });
   pthread_setname_np(poller_.native_handle(), "http-poll");
-  for (std::uint32_t i = 0; i < options_.threads; ++i) {
+  for (std::uint32_t i = 0; i < options_.threads + 1; ++i) {
     workers_.emplace_back([this] { work(); });
     pthread_setname_np(workers_.back().native_handle(), "http-worker");
   }
@@ -382,12 +382,22 @@ std::int64_t Front::reading_deadline(Connection& connection) const {
 }
 
 void Front::enqueue(Connection& connection) {
-  {
-    const std::lock_guard lock(mutex_);
-    connection.stage = Stage::Serving;
-    queue_.push_back(&connection);
+  const std::lock_guard lock(mutex_);
+  connection.stage = Stage::Serving;
+  queue_.push_back(&connection);
+  wake_worker();
+}
+
+// Has one more worker look at the queue, where there is one that could: whoever is done serving
+// looks by itself, and whoever was told tells the next.
+void Front::wake_worker() {
+  if (is_waking_ || queue_.empty() || serving_ >= options_.threads) return;
+  if (resting_ > 0) {
+    is_waking_ = true;
+    queued_.notify_one();
+  } else if (is_timed_) {
+    held_due_.notify_one();
   }
-  queued_.notify_one();
 }
 
 }  // namespace edgecase::http
