@@ -34,7 +34,7 @@ std::span<const Workload> workloads() {
       {"ingest-mqtt", "messages", "QoS 1 through a private mosquitto", run_ingest_mqtt},
       {"ingest-listener", "messages", "QoS 1 straight into a private daemon", run_ingest_listener},
       {"audit", "requests", "what the audit log costs, off, batched and strict", run_audit_cost},
-      {"encryption", "requests", "what encryption at rest costs", run_encryption_cost},
+      {"encryption", "requests", "what encryption costs, at rest, on the way, and both", run_encryption_cost},
       {"ttl", "keys", "keys that expire: unreadable when, and gone when", run_ttl},
       {"gdprbench", "operations", "GDPRbench's roles, every answer checked", run_gdprbench},
       {"query", "readings", "aggregate, list, and last, through a daemon", run_query_figures},

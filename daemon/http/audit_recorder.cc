@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "audit/audit_log.h"
+#include "http/device_batch.h"
 #include "wire/names.h"
 #include "wire/routes.h"
 
@@ -164,7 +165,7 @@ void describe(const audit::RecordNames& names, const Call& call, audit::Record& 
   }
   // Who asks by owner or label reaches devices that are not named.
   if (is_filtered && record.targets.empty()) record.reaches_more = true;
-  // Names stand in the body.
+  // Names stand in the body: see note_described().
   if (call.request.path == routes::kDevices && call.request.method == "POST")
     record.reaches_more = true;
 }
@@ -262,12 +263,26 @@ audit::Draft draft_of(const audit::RecordNames& names, const Prepared& prepared,
   return draft;
 }
 
+// The devices that a body names, for the record that it begins as for that of its result.
+void note_described(const Call& call) {
+  if (call.request.path != routes::kDevices || call.request.method != "POST") return;
+  if (!auth::authorize_administration(call.principal()).ok()) return;
+  const auto described = decode_descriptions(call.body(), namespace_parameter(call));
+  if (!described.ok()) return;
+  query::Reach& reach = call.exchange.audit.reach.emplace();
+  for (const catalog::DeviceChange& change : *described)
+    reach.add(change.name.namespace_name, change.name.device);
+}
+
 Status before_change(Recorder& recorder, const Call& call, Effect effect) {
   if (effect == Effect::Reads) return ok();
   const auto prepared = recorder.preparation.of(call, effect, 0);
   if (prepared == nullptr || prepared->what.kind != Kind::Change) return ok();
   EC_TRY(recorder.log.ready());
+  note_described(call);
   audit::Record record = prepared->record;
+  if (call.exchange.audit.reach)
+    name_reached(recorder.log.names(), *call.exchange.audit.reach, record);
   record.outcome = audit::Outcome::Begun;
   return recorder.log.note(std::move(record));
 }
