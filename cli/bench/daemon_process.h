@@ -55,6 +55,8 @@ class DaemonProcess {
   std::string socket_path_;
   std::string config_path_;
   std::string log_path_;
+  std::uintmax_t log_start_ = 0;  // where what the process says begins
+  bool has_tcp_ = false;
   std::shared_ptr<const tls::TlsClient> tls_;  // that trusts the daemon
   std::unique_ptr<ChildProcess> child_;
   std::int64_t start_ns_ = 0;

@@ -9,8 +9,10 @@
 #include <string_view>
 
 #include "edgecase/result.h"
-#include "net/channel.h"
 
+namespace edgecase::net {
+class Channel;
+}
 namespace edgecase::tls {
 class TlsClient;
 }
@@ -27,8 +29,8 @@ struct Endpoint {
 
 class RawConnection {
  public:
-  RawConnection() = default;
-  ~RawConnection() { close(); }
+  RawConnection();
+  ~RawConnection();
   RawConnection(RawConnection&& other) noexcept;
   RawConnection& operator=(RawConnection&& other) noexcept;
 

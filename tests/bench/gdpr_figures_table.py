@@ -143,8 +143,8 @@ def page(reports, runs):
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     busy = f"The load of the last fifteen minutes was {load:.1f}"
     busy += ": other work took a share of the machine." if load > os.cpu_count() * 1.5 else "."
-    head = (f"Measured on {today} at commit {commit()}, version {reports[0]['version']}, on {machine()}, seed 1, medians of "
-            f"{runs} rounds where daemons are compared. {busy}")
+    head = (f"Measured on {today} at commit {commit()}, version {reports[0]['version']}, on {machine()}, seed 1, "
+            f"medians of {runs} rounds where daemons are compared. {busy}")
     return "\n".join([BEGIN, head, ""] + table.lines + [END]), table.missed
 
 

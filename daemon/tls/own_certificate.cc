@@ -1,4 +1,4 @@
-#include "bench/own_certificate.h"
+#include "tls/own_certificate.h"
 
 #include <mbedtls/ctr_drbg.h>
 #include <mbedtls/ecp.h>
@@ -9,7 +9,7 @@
 
 #include <fstream>
 
-namespace edgecase::cli::bench {
+namespace edgecase::tls {
 namespace {
 
 constexpr const char* kSubject = "CN=localhost";
@@ -88,4 +88,4 @@ Status write_own_certificate(const std::string& certificate_path, const std::str
   return write_text(key_path, maker.key_pem());
 }
 
-}  // namespace edgecase::cli::bench
+}  // namespace edgecase::tls
