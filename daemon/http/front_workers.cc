@@ -108,6 +108,7 @@ bool Front::release_held(std::unique_lock<std::mutex>& lock) {
     lock.lock();
     is_settling_ = false;
   }
+  wake_worker();
   lock.unlock();
   for (const HeldAnswer& each : group) finish(*each.connection);
   lock.lock();

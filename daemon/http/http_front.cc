@@ -388,10 +388,12 @@ void Front::enqueue(Connection& connection) {
   wake_worker();
 }
 
-// Has one more worker look at the queue, where there is one that could: whoever is done serving
-// looks by itself, and whoever was told tells the next.
+// Has one more worker look at the queue and at what is held, where nobody else will soon: whoever
+// is done serving looks by itself, and whoever was told tells the next.
 void Front::wake_worker() {
-  if (is_waking_ || queue_.empty() || serving_ >= options_.threads) return;
+  const bool can_serve = !queue_.empty() && serving_ < options_.threads;
+  const bool is_unattended = !held_.empty() && !is_settling_ && !is_timed_;
+  if (is_waking_ || (!can_serve && !is_unattended)) return;
   if (resting_ > 0) {
     is_waking_ = true;
     queued_.notify_one();

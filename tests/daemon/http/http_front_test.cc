@@ -341,6 +341,45 @@ TEST_CASE("front: what others made durable leaves without a settlement") {
   CHECK(first.receive().body == "held");
 }
 
+TEST_CASE("front: what is held does not wait for a request that takes long") {
+  FrontOptions options;
+  options.threads = 1;
+  FrontFixture f(options);
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool has_arrived = false, goes_on = false, ends = false;
+  const auto wait_for = [&](const bool& what) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, std::chrono::seconds(60), [&what] { return what; });
+  };
+  const auto say = [&](bool& what) {
+    const std::lock_guard lock(mutex);
+    what = true;
+    changed.notify_all();
+  };
+  f.router.add("GET", "/held", Effect::Reads, [&](Call& call) {
+    say(has_arrived);
+    CHECK(wait_for(goes_on));
+    call.answer_text(200, "text/plain", "held");
+    call.exchange.settlement = {[] { return false; }, [] { return ok(); }};
+  });
+  f.router.add("GET", "/long", Effect::Reads, [&](Call& call) {
+    CHECK(wait_for(ends));
+    call.answer_text(200, "text/plain", "long");
+  });
+  Client held = f.connect(), slow = f.connect(), wrong = f.connect();
+  REQUIRE(held.send("GET /held HTTP/1.1\r\nHost: x\r\n\r\n"));
+  REQUIRE(wait_for(has_arrived));
+  // It is in the queue before the poller refuses what came after it.
+  REQUIRE(slow.send("GET /long HTTP/1.1\r\nHost: x\r\n\r\n"));
+  REQUIRE(wrong.send("no request\r\n\r\n"));
+  REQUIRE(wrong.receive().status == 400);
+  say(goes_on);
+  CHECK(held.receive().body == "held");
+  say(ends);
+  CHECK(slow.receive().body == "long");
+}
+
 TEST_CASE("front: deadlines") {
   FrontFixture f(quick());
   Client idle = f.connect();
