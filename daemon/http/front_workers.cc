@@ -94,9 +94,8 @@ bool Front::are_together() const {
 bool Front::release_held(std::unique_lock<std::mutex>& lock) {
   std::size_t settled = 0;
   while (settled < held_.size() && held_[settled].settlement.is_settled()) ++settled;
-  const bool is_due =
-      settled == 0 && !held_.empty() && !is_settling_ &&
-      (held_.size() >= expected_held_ || workers_end_ || now_ns() >= held_until_ns_);
+  const bool is_due = settled == 0 && !held_.empty() && !is_settling_ &&
+                      (are_together() || workers_end_ || now_ns() >= held_until_ns_);
   if (settled == 0 && !is_due) return false;
   std::vector<HeldAnswer> group = take_held(is_due ? held_.size() : settled);
   if (is_due) {
