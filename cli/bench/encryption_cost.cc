@@ -17,6 +17,8 @@ namespace {
 constexpr std::uint32_t kLinesPerBatch = 1'000;
 constexpr std::uint32_t kFields = 10;
 constexpr std::uint64_t kUsualBatches = 200;
+constexpr std::uint64_t kSinglesPerBatch = 32;
+constexpr std::uint64_t kReadsPerSingle = 4;
 constexpr std::uint64_t kSmokeBatches = 3;
 constexpr std::uint32_t kClients = 16;
 constexpr std::size_t kBlobBytes = 256u << 10;
@@ -47,7 +49,7 @@ class EncryptionCost {
     lines.seed = options.seed;
     batches_ = make_write_requests(make_sensor_bodies(lines), kDatabase);
     readings_ = lines.lines * kFields;
-    lines.lines = batches * kClients;
+    lines.lines = batches * kSinglesPerBatch;
     lines.lines_per_body = 1;
     lines.start_ns += 1'000'000'000'000;
     singles_ = make_write_requests(make_sensor_bodies(lines), kDatabase);
@@ -57,10 +59,11 @@ class EncryptionCost {
                            std::string(wire::routes::kQuery) + "?ns=" + kDatabase +
                                "&select=node-*/*&every=1d&agg=mean&format=csv",
                            "", "")};
-    small_reads_.assign(singles_.size(), http_request("GET",
-                                                      std::string(wire::routes::kLast) +
-                                                          "?ns=" + kDatabase + "&select=node-0/*",
-                                                      "", ""));
+    small_reads_.assign(
+        singles_.size() * kReadsPerSingle,
+        http_request("GET",
+                     std::string(wire::routes::kLast) + "?ns=" + kDatabase + "&select=node-0/*", "",
+                     ""));
   }
 
   Result<Report> run() {
