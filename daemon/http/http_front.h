@@ -7,9 +7,9 @@
 //
 // An answer that must not leave before something is durable (Exchange::settlement) is held, and its
 // worker goes on. One worker at a time settles all that are held: once they are as many as the last
-// time, or the oldest has been held for a fraction of a millisecond, so that few syncs do for many.
-// What others made durable leaves as soon as a worker sees it. There is a worker more than may
-// serve: whoever settles takes the place of none.
+// time and nobody is served, or the oldest has been held for a fraction of a millisecond, so that
+// few syncs do for many. What others made durable leaves as soon as a worker sees it. There is a
+// worker more than may serve: whoever settles takes the place of none.
 //
 // A connection belongs to the poller, except from the queue until its worker is done with it
 // (Stage::Serving), held or not. Stages change under the mutex; each epoll registration fires once.
