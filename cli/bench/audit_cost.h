@@ -1,6 +1,6 @@
-// audit: what the audit log costs a durable daemon. Line protocol, ten readings a request, and
-// reads of a newest reading, by 1, 16 and 64 clients, with audit.mode off, batched and strict,
-// taking turns on daemons of their own.
+// audit: what the audit log costs a durable daemon. Line protocol, one line a request, reads of the
+// newest readings of a device, and both mixed half and half on hot devices (YCSB's workload A), by
+// 1, 16 and 64 clients, with audit.mode off, batched and strict, taking turns.
 #pragma once
 
 #include "bench/bench_options.h"
@@ -9,8 +9,8 @@
 
 namespace edgecase::cli::bench {
 
-// Operations are requests that store, in strict mode, by the most clients. The other figures are
-// medians over the rounds, by mode and clients, and ratios to the mode off.
+// Operations are requests of the mix, in strict mode, by the most clients. The other figures are
+// medians over the rounds, by load and clients, and ratios to the mode off.
 Result<Report> run_audit_cost(const BenchOptions& options);
 
 }  // namespace edgecase::cli::bench

@@ -8,9 +8,14 @@
 #include <climits>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <system_error>
 
 #include "edgecase/random.h"
+// tidy: allow include: HTTP over TLS is measured with what the daemon has itself
+#include "tls/own_certificate.h"
+// tidy: allow include: the same
+#include "tls/tls_client.h"
 #include "wire/routes.h"
 
 namespace edgecase::cli::bench {
@@ -44,13 +49,32 @@ Status write_key(const std::string& path) {
   return file && !error ? ok() : io_error("cannot write " + path);
 }
 
+std::string certificate_path(const std::string& socket) {
+  return socket + ".crt";
+}
+
+std::string certificate_key_path(const std::string& socket) {
+  return socket + ".crt.key";
+}
+
+std::string http_settings(const std::string& socket, Transport transport) {
+  std::string text = "[http]\nsocket = \"" + socket + "\"\nlisten = \"";
+  if (transport != Transport::UnixSocket) text += "127.0.0.1:0";
+  text += "\"\n";
+  if (transport == Transport::Tls) {
+    text += "tls-cert = \"" + certificate_path(socket) + "\"\n";
+    text += "tls-key = \"" + certificate_key_path(socket) + "\"\n";
+  }
+  return text;
+}
+
 std::string configuration(const StoreDirectories& directories, const std::string& socket,
                           const DaemonOptions& options) {
   std::string text;
   text += "[storage]\nmetadata = \"" + directories.metadata + "\"\n";
   text += "values = \"" + directories.values + "\"\n";
-  text += "[http]\nsocket = \"" + socket + "\"\nlisten = \"\"\n";
-  if (options.encrypted) text.insert(text.find("[http]"), key_setting(socket));
+  if (options.encrypted) text += key_setting(socket);
+  text += http_settings(socket, options.transport);
   if (!options.audit_mode.empty()) text += "[audit]\nmode = \"" + options.audit_mode + "\"\n";
   if (options.devices != 0) {
     const std::string most = std::to_string(std::max<std::uint64_t>(options.devices, 1000));
@@ -74,7 +98,13 @@ Result<std::unique_ptr<DaemonProcess>> DaemonProcess::create(const DaemonOptions
   daemon->socket_path_ = daemon->run_directory_->path() + "/socket";
   daemon->config_path_ = daemon->run_directory_->path() + "/edgecase.toml";
   daemon->log_path_ = daemon->run_directory_->path() + "/log";
-  if (options.encrypted) EC_TRY(write_key(key_path(daemon->socket_path_)));
+  const std::string& socket = daemon->socket_path_;
+  daemon->has_tcp_ = options.transport != Transport::UnixSocket;
+  if (options.encrypted) EC_TRY(write_key(key_path(socket)));
+  if (options.transport == Transport::Tls) {
+    EC_TRY(tls::write_own_certificate(certificate_path(socket), certificate_key_path(socket)));
+    EC_ASSIGN_OR_RETURN(daemon->tls_, tls::TlsClient::load(certificate_path(socket), {}));
+  }
   std::ofstream file(daemon->config_path_);
   file << configuration(daemon->directories_, daemon->socket_path_, options);
   file.close();
@@ -83,16 +113,37 @@ Result<std::unique_ptr<DaemonProcess>> DaemonProcess::create(const DaemonOptions
 }
 
 Status DaemonProcess::start() {
+  std::error_code error;
+  log_start_ = std::filesystem::file_size(log_path_, error);
+  if (error) log_start_ = 0;
   const auto begun = std::chrono::steady_clock::now();
   EC_ASSIGN_OR_RETURN(
       child_,
       ChildProcess::start({own_executable(), "serve", "--config", config_path_}, log_path_));
   EC_TRY(wait_until_ready(*child_, kStartSeconds, [this] {
     HttpClient client(endpoint());
-    return client.get(wire::routes::kReadyz).ok();
+    return client.get(wire::routes::kReadyz).ok() && (!has_tcp_ || tcp_endpoint().ok());
   }));
   start_ns_ = (std::chrono::steady_clock::now() - begun).count();
   return ok();
+}
+
+// The log says it.
+Result<Endpoint> DaemonProcess::tcp_endpoint() const {
+  std::ifstream file(log_path_);
+  file.seekg(static_cast<std::streamoff>(log_start_));
+  const std::string log{std::istreambuf_iterator<char>(file), {}};
+  constexpr std::string_view kAddress = "127.0.0.1:";
+  const std::size_t line = log.find("listening on ");
+  const std::size_t at = line == std::string::npos ? line : log.find(kAddress, line);
+  Endpoint found;
+  found.tls = tls_;
+  if (at != std::string::npos) {
+    const char* const port = log.data() + at + kAddress.size();
+    std::from_chars(port, log.data() + log.size(), found.port);
+  }
+  if (found.port == 0) return unavailable("the daemon takes no TCP connections");
+  return found;
 }
 
 Result<Endpoint> DaemonProcess::mqtt_endpoint() const {

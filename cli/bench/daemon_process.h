@@ -11,6 +11,9 @@
 
 namespace edgecase::cli::bench {
 
+// Beside its Unix socket: HTTP on a port of the system's choice, see tcp_endpoint().
+enum class Transport : unsigned char { UnixSocket, Tcp, Tls };
+
 struct DaemonOptions {
   std::string metadata_parent;  // as --metadata and --values
   std::string values_parent;
@@ -18,7 +21,8 @@ struct DaemonOptions {
   bool listens_for_mqtt = false;  // on a port of the system's choice, see mqtt_endpoint()
   std::string audit_mode = {};    // empty: the daemon's own
   bool encrypted = false;         // with a key of its own
-  std::uint64_t devices = 0;      // that there will be, of a series each; 0: as many as usual
+  Transport transport = Transport::UnixSocket;
+  std::uint64_t devices = 0;  // that there will be, of a series each; 0: as many as usual
 };
 
 class DaemonProcess {
@@ -35,6 +39,8 @@ class DaemonProcess {
   }
 
   Endpoint endpoint() const { return {socket_path_, 0}; }
+  // Where HTTP is spoken over TCP, by TLS if that was wanted.
+  Result<Endpoint> tcp_endpoint() const;
   // Where MQTT publishers connect; asks the daemon.
   Result<Endpoint> mqtt_endpoint() const;
   pid_t id() const { return child_->id(); }
@@ -49,6 +55,9 @@ class DaemonProcess {
   std::string socket_path_;
   std::string config_path_;
   std::string log_path_;
+  std::uintmax_t log_start_ = 0;  // where what the process says begins
+  bool has_tcp_ = false;
+  std::shared_ptr<const tls::TlsClient> tls_;  // that trusts the daemon
   std::unique_ptr<ChildProcess> child_;
   std::int64_t start_ns_ = 0;
 };

@@ -2,13 +2,10 @@
 
 #include <array>
 #include <cstddef>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "bench/daemon_process.h"
-#include "bench/line_load.h"
-#include "bench/median.h"
+#include "bench/daemon_comparison.h"
 #include "bench/process_usage.h"
 #include "bench/sensor_lines.h"
 #include "edgecase/random.h"
@@ -19,17 +16,26 @@ namespace {
 
 constexpr std::uint32_t kLinesPerBatch = 1'000;
 constexpr std::uint32_t kFields = 10;
-constexpr std::uint64_t kUsualBatches = 400;
+constexpr std::uint64_t kUsualBatches = 200;
+constexpr std::uint64_t kSinglesPerBatch = 32;
+constexpr std::uint64_t kReadsPerSingle = 4;
 constexpr std::uint64_t kSmokeBatches = 3;
 constexpr std::uint32_t kClients = 16;
 constexpr std::size_t kBlobBytes = 256u << 10;
 constexpr const char* kDatabase = "bench";
 
-enum class Drives : unsigned char { Clear, Encrypted };
-constexpr std::array kDrives = {Drives::Clear, Drives::Encrypted};
+struct Variant {
+  const char* name;
+  bool at_rest;
+  bool on_the_way;  // HTTP over TLS
+};
+constexpr std::array kVariants = {Variant{"clear", false, false}, Variant{"at_rest", true, false},
+                                  Variant{"tls", false, true}, Variant{"both", true, true}};
 
-const char* name_of(Drives drives) {
-  return drives == Drives::Clear ? "clear" : "encrypted";
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const Variant& variant : kVariants) all.emplace_back(variant.name);
+  return all;
 }
 
 class EncryptionCost {
@@ -43,7 +49,7 @@ class EncryptionCost {
     lines.seed = options.seed;
     batches_ = make_write_requests(make_sensor_bodies(lines), kDatabase);
     readings_ = lines.lines * kFields;
-    lines.lines = batches * kClients;
+    lines.lines = batches * kSinglesPerBatch;
     lines.lines_per_body = 1;
     lines.start_ns += 1'000'000'000'000;
     singles_ = make_write_requests(make_sensor_bodies(lines), kDatabase);
@@ -53,29 +59,24 @@ class EncryptionCost {
                            std::string(wire::routes::kQuery) + "?ns=" + kDatabase +
                                "&select=node-*/*&every=1d&agg=mean&format=csv",
                            "", "")};
+    small_reads_.assign(
+        singles_.size() * kReadsPerSingle,
+        http_request("GET",
+                     std::string(wire::routes::kLast) + "?ns=" + kDatabase + "&select=node-0/*", "",
+                     ""));
   }
 
   Result<Report> run() {
     const std::uint32_t rounds = options_.rounds_or(3);
     for (std::uint32_t round = 0; round < rounds; ++round) {
-      for (std::size_t i = 0; i < kDrives.size(); ++i)
-        EC_TRY(measure(kDrives[(i + round) % kDrives.size()]));
+      EC_TRY(comparison_.take_turns([this](std::size_t variant) { return measure(variant); }));
     }
     report_.workload = options_.workload;
     report_.value_size = 8;
     report_.threads = kClients;
     report_.sync = true;
     report_.seed = options_.seed;
-    for (const char* kind : {"batch_readings", "single_requests", "blob_mb", "read_readings"}) {
-      const double clear = median(rates_[kind][Drives::Clear]);
-      const double encrypted = median(rates_[kind][Drives::Encrypted]);
-      report_.more.emplace_back(std::string(kind) + "_clear_per_second", clear);
-      report_.more.emplace_back(std::string(kind) + "_encrypted_per_second", encrypted);
-      report_.more.emplace_back(std::string(kind) + "_ratio", encrypted / clear);
-    }
-    for (const Drives drives : kDrives)
-      report_.more.emplace_back(std::string("batch_cpu_us_a_request_") + name_of(drives),
-                                median(cpu_us_[drives]));
+    comparison_.add_figures(report_);
     report_.more.emplace_back("rounds", rounds);
     return report_;
   }
@@ -97,31 +98,29 @@ class EncryptionCost {
     return requests;
   }
 
-  Status measure(Drives drives) {
+  Status measure(std::size_t variant) {
     DaemonOptions wanted;
     wanted.metadata_parent = options_.metadata;
     wanted.values_parent = options_.values;
-    wanted.encrypted = drives == Drives::Encrypted;
+    wanted.encrypted = kVariants[variant].at_rest;
+    wanted.transport = kVariants[variant].on_the_way ? Transport::Tls : Transport::Tcp;
     EC_ASSIGN_OR_RETURN(const auto daemon, DaemonProcess::create(wanted));
     EC_TRY(daemon->start());
     EC_TRY(create_database(daemon->endpoint(), kDatabase));
-    const std::uint64_t cpu_before_ns = usage_of(daemon->id()).cpu_ns;
-    EC_ASSIGN_OR_RETURN(const LoadResult batches, send_all(daemon->endpoint(), batches_, 2, 0));
-    cpu_us_[drives].push_back(static_cast<double>(usage_of(daemon->id()).cpu_ns - cpu_before_ns) /
-                              1'000 / static_cast<double>(batches.requests));
-    note("batch_readings", drives, static_cast<double>(readings_), batches);
-    EC_ASSIGN_OR_RETURN(const LoadResult singles,
-                        send_all(daemon->endpoint(), singles_, kClients, 0));
-    note("single_requests", drives, static_cast<double>(singles.requests), singles);
-    EC_ASSIGN_OR_RETURN(const LoadResult blobs, send_all(daemon->endpoint(), blobs_, 2, 0));
-    note("blob_mb", drives, static_cast<double>(blobs_.size() * kBlobBytes) / 1e6, blobs);
+    const auto batch_readings =
+        static_cast<double>(readings_) / static_cast<double>(batches_.size());
+    EC_ASSIGN_OR_RETURN(
+        const LoadResult batches,
+        load(variant, *daemon, {"batch_readings", &batches_, 2, 0, batch_readings}));
+    EC_TRY(load(variant, *daemon, {"single_requests", &singles_, kClients, 0, 1}).status());
+    EC_TRY(load(variant, *daemon, {"blob_mb", &blobs_, 2, 0, kBlobBytes / 1e6}).status());
     // What was in memory goes into tables, and caches are empty.
     daemon->stop();
     EC_TRY(daemon->start());
-    EC_ASSIGN_OR_RETURN(const LoadResult reads, send_all(daemon->endpoint(), reads_, 1, 0));
-    note("read_readings", drives, static_cast<double>(readings_ + singles_.size() * kFields),
-         reads);
-    if (drives != Drives::Encrypted) return ok();
+    const auto all_readings = static_cast<double>(readings_ + singles_.size() * kFields);
+    EC_TRY(load(variant, *daemon, {"read_readings", &reads_, 1, 0, all_readings}).status());
+    EC_TRY(load(variant, *daemon, {"read_small", &small_reads_, kClients, 0, 1}).status());
+    if (variant != kVariants.size() - 1) return ok();
     report_.num = batches.requests;
     report_.seconds = batches.seconds;
     report_.user_bytes = batches.bytes;
@@ -130,15 +129,16 @@ class EncryptionCost {
     return ok();
   }
 
-  void note(const char* kind, Drives drives, double amount, const LoadResult& load) {
-    rates_[kind][drives].push_back(amount / load.seconds);
+  Result<LoadResult> load(std::size_t variant, const DaemonProcess& daemon,
+                          const DaemonLoad& load) {
+    EC_ASSIGN_OR_RETURN(const Endpoint endpoint, daemon.tcp_endpoint());
+    return comparison_.measure(variant, daemon, endpoint, load);
   }
 
   const BenchOptions options_;
-  std::vector<std::string> batches_, singles_, blobs_, reads_;
+  std::vector<std::string> batches_, singles_, blobs_, reads_, small_reads_;
   std::uint64_t readings_ = 0;
-  std::map<std::string, std::map<Drives, std::vector<double>>> rates_;
-  std::map<Drives, std::vector<double>> cpu_us_;
+  DaemonComparison comparison_{names()};
   Report report_;
 };
 

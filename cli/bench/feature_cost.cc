@@ -1,14 +1,11 @@
 #include "bench/feature_cost.h"
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "bench/daemon_process.h"
+#include "bench/daemon_comparison.h"
 #include "bench/gdpr_records.h"
-#include "bench/line_load.h"
-#include "bench/median.h"
 #include "bench/ycsb_numbers.h"
 #include "edgecase/clock.h"
 #include "edgecase/random.h"
@@ -20,6 +17,7 @@ namespace {
 namespace routes = wire::routes;
 
 constexpr std::uint64_t kRecordsPerRequest = 1'000;
+constexpr const char* kMix = "mix";
 constexpr double kSeconds = 5;  // at most, of a run
 
 enum class Protection : unsigned char { Plain, Full };
@@ -33,8 +31,7 @@ class FeatureRun {
         layout_(records),
         start_ns_(system_clock().wall_ns()) {}
 
-  // Requests a second.
-  Result<double> run(std::uint64_t operations, std::uint32_t clients) {
+  Status run(std::uint64_t operations, std::uint32_t clients, DaemonComparison& comparison) {
     DaemonOptions wanted;
     wanted.metadata_parent = options_.metadata;
     wanted.values_parent = options_.values;
@@ -46,9 +43,11 @@ class FeatureRun {
     if (is_full()) EC_TRY(take_token(daemon->endpoint()));
     EC_TRY(send_all(daemon->endpoint(), namespaces(), 1, 0).status());
     EC_TRY(send_all(daemon->endpoint(), loads(), 1, 0).status());
-    EC_ASSIGN_OR_RETURN(const LoadResult load,
-                        send_all(daemon->endpoint(), mix(operations), clients, kSeconds));
-    return static_cast<double>(load.requests) / load.seconds;
+    const std::vector<std::string> requests = mix(operations);
+    return comparison
+        .measure(static_cast<std::size_t>(protection_), *daemon, daemon->endpoint(),
+                 {kMix, &requests, clients, kSeconds})
+        .status();
   }
 
  private:
@@ -132,18 +131,14 @@ class FeatureRun {
 
 Result<FeatureCost> measure_feature_cost(const BenchOptions& options, std::uint64_t records,
                                          std::uint64_t operations, std::uint32_t clients) {
-  std::array<std::vector<double>, 2> rates;
+  DaemonComparison comparison({"plain", "full"});
   for (std::uint32_t round = 0; round < options.rounds_or(3); ++round) {
-    // Each comes first once in a while: what else the machine does costs neither of them more.
-    for (std::uint32_t i = 0; i < 2; ++i) {
-      const std::uint32_t which = (i + round) % 2;
-      const auto protection = static_cast<Protection>(which);
-      EC_ASSIGN_OR_RETURN(const double rate,
-                          FeatureRun(options, records, protection).run(operations, clients));
-      rates[which].push_back(rate);
-    }
+    EC_TRY(comparison.take_turns([&](std::size_t variant) {
+      const auto protection = static_cast<Protection>(variant);
+      return FeatureRun(options, records, protection).run(operations, clients, comparison);
+    }));
   }
-  return FeatureCost{median(rates[0]), median(rates[1])};
+  return FeatureCost{comparison.rate(kMix, 0), comparison.rate(kMix, 1), comparison.ratio(kMix, 1)};
 }
 
 }  // namespace edgecase::cli::bench

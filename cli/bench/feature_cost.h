@@ -13,7 +13,7 @@ struct FeatureCost {
   double plain_per_second = 0;  // no audit log, no token, nothing said of devices
   double features_per_second =
       0;  // encrypted, audit.mode strict, a token, purposes said and stated
-  double ratio() const { return features_per_second / plain_per_second; }
+  double ratio = 0;
 };
 
 // Medians over the rounds.

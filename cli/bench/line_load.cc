@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "bench/interrupt.h"
+#include "wire/routes.h"
 
 namespace edgecase::cli::bench {
 namespace {
@@ -18,10 +19,9 @@ double seconds_since(SteadyClock::time_point start) {
 }
 
 // One connection's work: takes requests until there are none.
-Status send_some(const Endpoint& endpoint, const std::vector<std::string>& requests,
+Status send_some(HttpClient& client, const std::vector<std::string>& requests,
                  std::atomic<std::size_t>& next, SteadyClock::time_point start, double seconds,
                  LoadResult& own) {
-  HttpClient client(endpoint);
   for (;;) {
     EC_TRY(check_interrupt());
     if (seconds > 0 && seconds_since(start) >= seconds) return ok();
@@ -61,12 +61,19 @@ Result<LoadResult> send_all(const Endpoint& endpoint, const std::vector<std::str
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
   Status first;
+  std::vector<HttpClient> clients;
+  clients.reserve(connections);
+  for (std::uint32_t i = 0; i < connections; ++i) clients.emplace_back(endpoint);
+  // Keys are agreed on once a connection, before the clock runs.
+  for (HttpClient& client : clients) {
+    if (endpoint.tls) EC_TRY(client.get(wire::routes::kReadyz).status());
+  }
   std::vector<std::thread> threads;
   const auto start = SteadyClock::now();
-  for (std::uint32_t i = 0; i < connections; ++i) {
+  for (HttpClient& client : clients) {
     threads.emplace_back([&] {
       const auto own = std::make_unique<LoadResult>();
-      Status status = send_some(endpoint, requests, next, start, seconds, *own);
+      Status status = send_some(client, requests, next, start, seconds, *own);
       const std::lock_guard lock(mutex);
       if (!status.ok()) next = requests.size();  // the others need not go on
       if (first.ok()) first = std::move(status);

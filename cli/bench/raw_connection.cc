@@ -1,6 +1,7 @@
 #include "bench/raw_connection.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -14,6 +15,9 @@
 #include <cstring>
 #include <system_error>
 #include <utility>
+
+// tidy: allow include: HTTP over TLS is measured with the end that the daemon has itself
+#include "tls/tls_client.h"
 
 namespace edgecase::cli::bench {
 namespace {
@@ -37,11 +41,18 @@ bool equals_ignoring_case(std::string_view a, std::string_view b) {
 
 // --- RawConnection ---
 
+RawConnection::RawConnection() = default;
+
+RawConnection::~RawConnection() {
+  close();
+}
+
 RawConnection::RawConnection(RawConnection&& other) noexcept
-    : socket_(std::exchange(other.socket_, -1)) {}
+    : socket_(std::exchange(other.socket_, -1)), channel_(std::move(other.channel_)) {}
 
 RawConnection& RawConnection::operator=(RawConnection&& other) noexcept {
   std::swap(socket_, other.socket_);
+  std::swap(channel_, other.channel_);
   return *this;
 }
 
@@ -68,18 +79,49 @@ Status RawConnection::open(const Endpoint& endpoint) {
     const int on = 1;
     setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
-  if (result == 0) return ok();
+  if (result == 0) return endpoint.tls ? open_tls(endpoint) : ok();
   const Status status = socket_error("cannot connect");
   close();
   return status;
 }
 
 void RawConnection::close() {
-  if (socket_ >= 0) ::close(socket_);
+  if (!channel_ && socket_ >= 0) ::close(socket_);
+  channel_.reset();
   socket_ = -1;
 }
 
+Status RawConnection::open_tls(const Endpoint& endpoint) {
+  fcntl(socket_, F_SETFL, fcntl(socket_, F_GETFL) | O_NONBLOCK);
+  channel_ = tls::TlsClient::open(endpoint.tls, net::Socket(socket_), "localhost", true);
+  if (channel_) return ok();
+  socket_ = -1;
+  return unavailable("no memory for TLS");
+}
+
+bool RawConnection::wait_for(bool sending) const {
+  pollfd wait{socket_, static_cast<short>(sending ? POLLOUT : POLLIN), 0};
+  return poll(&wait, 1, -1) > 0 || errno == EINTR;
+}
+
+Result<std::size_t> RawConnection::receive_tls(char* buffer, std::size_t size) {
+  while (true) {
+    const net::Transfer got = channel_->receive(buffer, size);
+    if (got.outcome == net::Outcome::Done) return got.bytes;
+    if (got.outcome == net::Outcome::Closed) return std::size_t{0};
+    if (got.outcome == net::Outcome::Failed || !wait_for(channel_->receive_awaits_send()))
+      return unavailable("cannot receive over TLS: " + channel_->failure());
+  }
+}
+
 Status RawConnection::send(std::string_view bytes) {
+  while (channel_ && !bytes.empty()) {
+    const net::Transfer sent = channel_->send(bytes);
+    bytes.remove_prefix(sent.bytes);
+    if (sent.outcome == net::Outcome::Done) continue;
+    if (sent.outcome != net::Outcome::Blocked || !wait_for(!channel_->send_awaits_receive()))
+      return unavailable("cannot send over TLS: " + channel_->failure());
+  }
   while (!bytes.empty()) {
     const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0) {
@@ -94,6 +136,11 @@ Status RawConnection::send(std::string_view bytes) {
 Result<std::size_t> RawConnection::receive(std::string& buffer, std::size_t size_max) {
   const std::size_t before = buffer.size();
   buffer.resize(before + size_max);
+  if (channel_) {
+    const auto received = receive_tls(buffer.data() + before, size_max);
+    buffer.resize(before + (received.ok() ? *received : 0));
+    return received;
+  }
   ssize_t got = -1;
   do {
     got = ::recv(socket_, buffer.data() + before, size_max, 0);
@@ -104,6 +151,7 @@ Result<std::size_t> RawConnection::receive(std::string& buffer, std::size_t size
 }
 
 bool RawConnection::readable(int milliseconds) const {
+  if (channel_ && channel_->holds_received()) return true;
   pollfd wait{socket_, POLLIN, 0};
   return poll(&wait, 1, milliseconds) > 0;
 }

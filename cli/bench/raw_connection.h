@@ -4,23 +4,33 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "edgecase/result.h"
 
+namespace edgecase::net {
+class Channel;
+}
+namespace edgecase::tls {
+class TlsClient;
+}
+
 namespace edgecase::cli::bench {
 
-// Where a server listens: a path (it has a '/') or a port of the loopback interface.
+// Where a server listens: a path (it has a '/') or a port of the loopback interface, in clear or,
+// with `tls`, as "localhost".
 struct Endpoint {
-  std::string socket_path;
+  std::string socket_path = {};
   std::uint16_t port = 0;
+  std::shared_ptr<const tls::TlsClient> tls = nullptr;
 };
 
 class RawConnection {
  public:
-  RawConnection() = default;
-  ~RawConnection() { close(); }
+  RawConnection();
+  ~RawConnection();
   RawConnection(RawConnection&& other) noexcept;
   RawConnection& operator=(RawConnection&& other) noexcept;
 
@@ -35,7 +45,12 @@ class RawConnection {
   bool readable(int milliseconds) const;
 
  private:
+  Status open_tls(const Endpoint& endpoint);
+  Result<std::size_t> receive_tls(char* buffer, std::size_t size);
+  bool wait_for(bool sending) const;
+
   int socket_ = -1;
+  std::unique_ptr<net::Channel> channel_;  // over TLS; has the socket
 };
 
 struct HttpAnswer {

@@ -92,8 +92,11 @@ std::uint64_t AuditLog::device_pseudonym(NamespaceId namespace_id, std::uint32_t
 }
 
 Result<Ticket> AuditLog::append(Record record) {
+  return append(is_on() ? draft_of(record) : Draft());
+}
+
+Result<Ticket> AuditLog::append(Draft draft) {
   if (!is_on()) return Ticket();
-  Draft draft = draft_of(record);
   return append_drafts({&draft, 1});
 }
 
@@ -201,8 +204,8 @@ bool AuditLog::make_room(std::unique_lock<std::mutex>& lock) {
   if (mode() == Mode::Strict || !failure_.ok() || stopping_) return false;
   due_ = true;
   changed_.notify_all();
-  return changed_.wait_for(lock, std::chrono::nanoseconds(kBackPressureNs),
-                           [this] { return !is_full(); });
+  return room_.wait_for(lock, std::chrono::nanoseconds(kBackPressureNs),
+                        [this] { return !is_full(); });
 }
 
 void AuditLog::push(Draft draft) {
@@ -306,8 +309,9 @@ void AuditLog::committed(const Status& status) {
     queue_.pop_front();
   }
   durable_ = in_flight_head_;
+  durable_sequence_.store(durable_.sequence, std::memory_order_release);
   if (in_flight_has_head_) head_written_ = durable_.sequence;
-  changed_.notify_all();
+  if (mode() == Mode::Batched) room_.notify_all();
 }
 
 void AuditLog::run() {

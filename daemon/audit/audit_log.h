@@ -17,6 +17,7 @@
 // the engine.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -100,11 +101,17 @@ class AuditLog final : public CommitCompanion {
   // Time and sequence are set here.
   Result<Ticket> append(Record record);
   Result<Ticket> append(std::vector<Record> records);
+  Result<Ticket> append(Draft draft);
   // What the records tell of has failed: they say so, or where they are written by now, another one
   // like `record` does.
   void amend(Ticket ticket, Record record, const Status& failure);
   // Strict: returns when it is durable, or with why it is not. Otherwise Ok.
   Status settle(Ticket ticket);
+  // Whether settle() would have nothing to wait for.
+  bool is_settled(Ticket ticket) const {
+    return mode() != Mode::Strict ||
+           durable_sequence_.load(std::memory_order_acquire) >= ticket.last;
+  }
   // append() and settle().
   Status note(Record record);
   // Strict: whether records can be written; asked before what cannot be taken back.
@@ -182,14 +189,16 @@ class AuditLog final : public CommitCompanion {
   std::mutex pseudonyms_mutex_;
   std::unordered_map<std::uint64_t, std::uint64_t> known_pseudonyms_;
 
-  mutable std::mutex mutex_;  // held for no I/O
-  std::condition_variable changed_;
-  std::deque<Waiting> queue_;  // sequences begin at durable_.sequence + 1
+  mutable std::mutex mutex_;         // held for no I/O
+  std::condition_variable changed_;  // the thread's
+  std::condition_variable room_;     // batched: of those that wait for some in the queue
+  std::deque<Waiting> queue_;        // sequences begin at durable_.sequence + 1
   std::size_t queue_bytes_ = 0;
   std::size_t in_flight_ = 0;  // the first of the queue: with a commit, and not changed
   Mark in_flight_head_;
   bool in_flight_has_head_ = false;
   Mark durable_;
+  std::atomic<std::uint64_t> durable_sequence_{0};  // the same, for who does not wait
   Mark anchor_;  // sequence: the first one kept; hash: of the one before
   std::uint64_t head_written_ = 0;
   std::int64_t last_time_ns_ = 0;

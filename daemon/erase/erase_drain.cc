@@ -60,7 +60,8 @@ Status EraseService::merge_rejected() {
   return found.ok() ? parts_.engine.compact({found->id}, {}) : ok();
 }
 
-// While bytes remain it is what the certificate can say.
+// While bytes remain it is what the certificate can say. Keys are those of whole devices; of
+// several such erasures that were pending together they are counted together.
 Status EraseService::note_destroyed(const std::vector<std::uint64_t>& numbers,
                                     std::uint64_t destroyed_keys) {
   WriteBatch batch;
@@ -68,6 +69,8 @@ Status EraseService::note_destroyed(const std::vector<std::uint64_t>& numbers,
     const std::lock_guard lock(mutex_);
     for (const std::uint64_t number : numbers) {
       Certificate& certificate = pending_.at(number);
+      const bool has_keys = certificate.with_names && certificate.devices > 0;
+      if (!has_keys) continue;
       certificate.destroyed_keys += destroyed_keys;
       append_certificate(certificate, batch);
     }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "audit/audit_log.h"
+#include "http/device_batch.h"
 #include "wire/names.h"
 #include "wire/routes.h"
 
@@ -164,7 +165,7 @@ void describe(const audit::RecordNames& names, const Call& call, audit::Record& 
   }
   // Who asks by owner or label reaches devices that are not named.
   if (is_filtered && record.targets.empty()) record.reaches_more = true;
-  // Names stand in the body.
+  // Names stand in the body: see note_described().
   if (call.request.path == routes::kDevices && call.request.method == "POST")
     record.reaches_more = true;
 }
@@ -173,6 +174,7 @@ void describe(const audit::RecordNames& names, const Call& call, audit::Record& 
 struct Prepared {
   Audited what;
   audit::Record record;
+  audit::Draft draft = {};  // the same
 };
 
 // Requests are asked again and again: what was prepared last is remembered. Thread-safe.
@@ -202,6 +204,7 @@ class Preparation {
     if (!is_recorded && !is_denied(http_status)) return nullptr;
     made->record = audit::record_of(made->what.operation, principal);
     describe(log_.names(), call, made->record);
+    made->draft = audit::draft_of(made->record);
     if (!is_recorded || head.target.size() > kTargetMaxBytes) return made;
     const std::lock_guard lock(mutex_);
     if (known_.size() >= kRememberedMax) known_.clear();
@@ -236,7 +239,6 @@ bool may_be_held(const Call& call) {
 void name_reached(const audit::RecordNames& names, const query::Reach& reach,
                   audit::Record& record) {
   static_assert(query::Reach::kDevicesMax == audit::kTargetsMax);
-  if (!record.reaches_more) return;
   for (const auto& [namespace_name, device] : reach.devices) {
     record.targets.push_back({names.of_device(namespace_name, device), 0});
   }
@@ -244,12 +246,43 @@ void name_reached(const audit::RecordNames& names, const query::Reach& reach,
   record.reaches_more = reach.more > 0;
 }
 
+audit::Draft draft_of(const audit::RecordNames& names, const Prepared& prepared, const Call& call) {
+  const AuditNote& note = call.exchange.audit;
+  const bool is_reached = note.reach && prepared.record.reaches_more;
+  audit::Draft draft;
+  if (note.detail.empty() && !is_reached) {
+    draft = prepared.draft;
+  } else {
+    audit::Record record = prepared.record;
+    if (!note.detail.empty()) add_detail(note.detail, record);
+    if (is_reached) name_reached(names, *note.reach, record);
+    draft = audit::draft_of(record);
+  }
+  draft.outcome = audit::outcome_of_http(call.response.status);
+  draft.count = note.count;
+  return draft;
+}
+
+// The devices that a body names, for the record that it begins as for that of its result.
+void note_described(const Call& call) {
+  if (call.request.path != routes::kDevices || call.request.method != "POST") return;
+  if (!auth::authorize_administration(call.principal()).ok()) return;
+  const auto described = decode_descriptions(call.body(), namespace_parameter(call));
+  if (!described.ok()) return;
+  query::Reach& reach = call.exchange.audit.reach.emplace();
+  for (const catalog::DeviceChange& change : *described)
+    reach.add(change.name.namespace_name, change.name.device);
+}
+
 Status before_change(Recorder& recorder, const Call& call, Effect effect) {
   if (effect == Effect::Reads) return ok();
   const auto prepared = recorder.preparation.of(call, effect, 0);
   if (prepared == nullptr || prepared->what.kind != Kind::Change) return ok();
   EC_TRY(recorder.log.ready());
+  note_described(call);
   audit::Record record = prepared->record;
+  if (call.exchange.audit.reach)
+    name_reached(recorder.log.names(), *call.exchange.audit.reach, record);
   record.outcome = audit::Outcome::Begun;
   return recorder.log.note(std::move(record));
 }
@@ -266,16 +299,12 @@ void after_answer(Recorder& recorder, Call& call, Effect effect) {
       kind == Kind::Change ||
       (kind == Kind::Read && (call.request.path != routes::kTail || call.exchange.audit.count > 0));
   if (!is_told && !is_denied(http_status)) return;
-  audit::Record record = prepared->record;
-  record.outcome = audit::outcome_of_http(http_status);
-  record.count = call.exchange.audit.count;
-  if (!call.exchange.audit.detail.empty()) add_detail(call.exchange.audit.detail, record);
-  if (call.exchange.audit.reach) name_reached(log.names(), *call.exchange.audit.reach, record);
-  const auto ticket = log.append(std::move(record));
+  const auto ticket = log.append(draft_of(log.names(), *prepared, call));
   Status noted = ticket.status();
   if (noted.ok() && log.mode() == audit::Mode::Strict) {
     if (may_be_held(call)) {
-      call.exchange.settle = [&log, last = *ticket] { return log.settle(last); };
+      call.exchange.settlement = {[&log, last = *ticket] { return log.is_settled(last); },
+                                  [&log, last = *ticket] { return log.settle(last); }};
     } else {
       noted = log.settle(*ticket);
     }

@@ -2,39 +2,72 @@
 // poller.
 #include <sys/socket.h>
 
+#include <chrono>
 #include <exception>
+#include <iterator>
 #include <utility>
 
+#include "edgecase/clock.h"
 #include "http/http_front.h"
 
 namespace edgecase::http {
+namespace {
+
+// At most, while others are served: about as long as a sync takes.
+constexpr std::int64_t kHeldNs = 200'000;
+
+std::int64_t now_ns() {
+  return system_clock().boot_ns();
+}
+
+}  // namespace
 
 void Front::work() {
+  std::unique_lock lock(mutex_);
   while (true) {
-    Connection* connection = nullptr;
-    {
-      std::unique_lock lock(mutex_);
-      queued_.wait(lock, [this] { return !queue_.empty() || workers_end_; });
-      if (queue_.empty()) return;
-      connection = queue_.front();
+    if (release_held(lock)) continue;
+    if (!queue_.empty() && serving_ < options_.threads) {
+      Connection& connection = *queue_.front();
       queue_.pop_front();
+      ++serving_;
+      wake_worker();
+      lock.unlock();
+      serve(connection);
+      lock.lock();
+      --serving_;
+    } else if (workers_end_) {
+      return;
+    } else {
+      rest(lock);
     }
-    serve(*connection);
   }
 }
 
+// Of those that have nothing to do one looks after what is held.
+void Front::rest(std::unique_lock<std::mutex>& lock) {
+  if (held_.empty() || is_settling_ || is_timed_) {
+    ++resting_;
+    queued_.wait(lock);
+    --resting_;
+    is_waking_ = false;
+    return;
+  }
+  is_timed_ = true;
+  held_due_.wait_for(lock, std::chrono::nanoseconds(held_until_ns_ - now_ns()));
+  is_timed_ = false;
+}
+
 void Front::serve(Connection& connection) {
-  if (std::exchange(connection.answered, false)) return finish(connection);
   bool complete = false;
   HeldAnswer held{&connection, {}, {}};
   {
     ReceivedRequest request = connection.reader.take();
     try {
-      complete = answer(connection, request, held.settle);
+      complete = answer(connection, request, held.settlement);
     } catch (const std::exception&) {
       complete = false;  // out of memory outside the router: the client sees a cut connection
     }
-    if (held.settle) held.target = std::move(request.head.target);
+    if (held.settlement) held.target = std::move(request.head.target);
   }
   if (!complete) {
     // A reset, so that no client takes half an answer for a whole one.
@@ -42,51 +75,63 @@ void Front::serve(Connection& connection) {
     setsockopt(connection.channel->descriptor(), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     return await(connection, Stage::Cut);
   }
-  if (held.settle) return hold(std::move(held));
+  if (held.settlement) return hold(std::move(held));
   finish(connection);
 }
 
-// Has the answer wait. Where no worker settles what is held, this one does, until nothing is.
 void Front::hold(HeldAnswer answer) {
-  std::vector<HeldAnswer> group;
-  {
-    const std::lock_guard lock(held_mutex_);
-    held_.push_back(std::move(answer));
-    if (std::exchange(settling_, true)) return;
-    group.swap(held_);
-  }
-  while (true) {
+  const std::lock_guard lock(mutex_);
+  if (held_.empty()) held_until_ns_ = now_ns() + kHeldNs;
+  held_.push_back(std::move(answer));
+}
+
+// Whoever is served may make durable what is held, or add to it.
+bool Front::are_together() const {
+  return held_.size() >= expected_held_ && serving_ == 0 && queue_.empty();
+}
+
+// Sends what is settled, or settles what is due. False: nothing is to be done yet.
+bool Front::release_held(std::unique_lock<std::mutex>& lock) {
+  std::size_t settled = 0;
+  while (settled < held_.size() && held_[settled].settlement.is_settled()) ++settled;
+  const bool is_due = settled == 0 && !held_.empty() && !is_settling_ &&
+                      (are_together() || workers_end_ || now_ns() >= held_until_ns_);
+  if (settled == 0 && !is_due) return false;
+  std::vector<HeldAnswer> group = take_held(is_due ? held_.size() : settled);
+  if (is_due) {
+    expected_held_ = group.size();
+    is_settling_ = true;
+    wake_worker();
+    lock.unlock();
     settle_all(group);
-    std::vector<HeldAnswer> next;
-    {
-      const std::lock_guard lock(held_mutex_);
-      next.swap(held_);
-      settling_ = !next.empty();
-    }
-    if (next.empty()) break;
-    // The next sync begins now; the others send what this one made durable.
-    {
-      const std::lock_guard lock(mutex_);
-      for (const HeldAnswer& each : group) {
-        each.connection->answered = true;
-        queue_.push_front(each.connection);
-      }
-    }
-    queued_.notify_all();
-    group = std::move(next);
+    lock.lock();
+    is_settling_ = false;
   }
+  wake_worker();
+  lock.unlock();
   for (const HeldAnswer& each : group) finish(*each.connection);
+  lock.lock();
+  return true;
+}
+
+std::vector<Front::HeldAnswer> Front::take_held(std::size_t count) {
+  const auto end = held_.begin() + static_cast<std::ptrdiff_t>(count);
+  std::vector<HeldAnswer> group(std::make_move_iterator(held_.begin()),
+                                std::make_move_iterator(end));
+  held_.erase(held_.begin(), end);
+  if (!held_.empty()) held_until_ns_ = now_ns() + kHeldNs;
+  return group;
 }
 
 void Front::settle_all(std::vector<HeldAnswer>& group) {
-  // The newest first: the others have nothing left to wait for.
-  for (auto each = group.rbegin(); each != group.rend(); ++each) {
-    const Status settled = each->settle();
-    if (settled.ok()) continue;
-    Connection& connection = *each->connection;
+  // The newest: the others have nothing left to wait for then.
+  const Status status = group.back().settlement.settle();
+  if (status.ok()) return;
+  for (const HeldAnswer& each : group) {
+    if (each.settlement.is_settled()) continue;
     refused_.fetch_add(1, std::memory_order_relaxed);
-    connection.output = refusal_text(each->target, {503, settled});
-    connection.close_after_output = true;
+    each.connection->output = refusal_text(each.target, {503, status});
+    each.connection->close_after_output = true;
   }
 }
 
@@ -115,8 +160,7 @@ void Front::finish(Connection& connection) {
 }
 
 // False: cut the connection.
-bool Front::answer(Connection& connection, ReceivedRequest& request,
-                   std::function<Status()>& settle) {
+bool Front::answer(Connection& connection, ReceivedRequest& request, Settlement& settlement) {
   connection.close_after_output = !request.head.keep_alive || stopping_;
   if (request.head.coding != ContentCoding::Identity) {
     std::string decoded;
@@ -144,7 +188,7 @@ bool Front::answer(Connection& connection, ReceivedRequest& request,
   // Of what is held nothing may be sent: head and body must fit into what is kept.
   if (connection.output.empty()) exchange.held_max_bytes = kOutputKeptBytes / 2;
   const bool complete = router_.answer(exchange);
-  settle = std::move(exchange.settle);
+  settlement = std::move(exchange.settlement);
   return complete;
 }
 

@@ -84,7 +84,7 @@ Status Front::open_poll() {
 void Front::start_threads() {
   poller_ = std::thread([this] { poll_loop(); });
   pthread_setname_np(poller_.native_handle(), "http-poll");
-  for (std::uint32_t i = 0; i < options_.threads; ++i) {
+  for (std::uint32_t i = 0; i < options_.threads + 1; ++i) {
     workers_.emplace_back([this] { work(); });
     pthread_setname_np(workers_.back().native_handle(), "http-worker");
   }
@@ -385,12 +385,24 @@ std::int64_t Front::reading_deadline(Connection& connection) const {
 }
 
 void Front::enqueue(Connection& connection) {
-  {
-    const std::lock_guard lock(mutex_);
-    connection.stage = Stage::Serving;
-    queue_.push_back(&connection);
+  const std::lock_guard lock(mutex_);
+  connection.stage = Stage::Serving;
+  queue_.push_back(&connection);
+  wake_worker();
+}
+
+// Has one more worker look at the queue and at what is held, where nobody else will soon: whoever
+// is done serving looks by itself, and whoever was told tells the next.
+void Front::wake_worker() {
+  const bool can_serve = !queue_.empty() && serving_ < options_.threads;
+  const bool is_unattended = !held_.empty() && !is_settling_ && !is_timed_;
+  if (is_waking_ || (!can_serve && !is_unattended)) return;
+  if (resting_ > 0) {
+    is_waking_ = true;
+    queued_.notify_one();
+  } else if (is_timed_) {
+    held_due_.notify_one();
   }
-  queued_.notify_one();
 }
 
 }  // namespace edgecase::http

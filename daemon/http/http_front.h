@@ -5,9 +5,11 @@
 // when it is complete, undoes its compression, and has the router answer it. A request that cannot
 // be served is refused with its error and the connection closed.
 //
-// An answer that must not leave before something is durable (Exchange::settle) is held, and its
-// worker goes on: one worker settles all that are held, again and again while there are any, so
-// that what one sync makes durable leaves together.
+// An answer that must not leave before something is durable (Exchange::settlement) is held, and its
+// worker goes on. One worker at a time settles all that are held: once they are as many as the last
+// time and nobody is served, or the oldest has been held for a fraction of a millisecond, so that
+// few syncs do for many. What others made durable leaves as soon as a worker sees it. There is a
+// worker more than may serve: whoever settles takes the place of none.
 //
 // A connection belongs to the poller, except from the queue until its worker is done with it
 // (Stage::Serving), held or not. Stages change under the mutex; each epoll registration fires once.
@@ -104,13 +106,12 @@ class Front {
     std::int64_t deadline_ns = 0;
     std::string output;
     bool close_after_output = false;
-    bool answered = false;  // in the queue to be sent, not to be served
     std::uint64_t drained_bytes = 0;
   };
 
   struct HeldAnswer {
     Connection* connection = nullptr;
-    std::function<Status()> settle;
+    Settlement settlement;
     std::string target;  // of the request
   };
 
@@ -144,9 +145,14 @@ class Front {
 
   // Workers.
   void work();
+  void rest(std::unique_lock<std::mutex>& lock);
+  void wake_worker();
   void serve(Connection& connection);
-  bool answer(Connection& connection, ReceivedRequest& request, std::function<Status()>& settle);
+  bool answer(Connection& connection, ReceivedRequest& request, Settlement& settlement);
   void hold(HeldAnswer answer);
+  bool are_together() const;
+  bool release_held(std::unique_lock<std::mutex>& lock);
+  std::vector<HeldAnswer> take_held(std::size_t count);
   void settle_all(std::vector<HeldAnswer>& group);
   void finish(Connection& connection);
 
@@ -158,14 +164,19 @@ class Front {
   net::Socket poll_;
   net::Socket wake_;
 
-  std::mutex mutex_;  // stages, the queue
+  std::mutex mutex_;  // stages, the queue, what is held
   std::condition_variable queued_;
   std::deque<Connection*> queue_;
+  std::uint32_t serving_ = 0;  // workers
+  std::uint32_t resting_ = 0;  // workers that wait for the queue
+  bool is_waking_ = false;     // one of them was told, and has not looked yet
   bool workers_end_ = false;
-
-  std::mutex held_mutex_;
-  std::vector<HeldAnswer> held_;  // oldest first
-  bool settling_ = false;         // a worker does it
+  std::vector<HeldAnswer> held_;    // oldest first
+  std::int64_t held_until_ns_ = 0;  // then they are settled in any case
+  std::size_t expected_held_ = 1;   // as many as the last time
+  bool is_settling_ = false;        // a worker does it
+  bool is_timed_ = false;           // a worker waits for held_until_ns_
+  std::condition_variable held_due_;
 
   // The poller's own.
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;

@@ -31,6 +31,15 @@ struct AuditNote {
   std::optional<query::Reach> reach = {};
 };
 
+// Something that must be durable before an answer leaves. One that was begun later and is settled
+// settles those before it, too.
+struct Settlement {
+  std::function<bool()> is_settled;  // does not wait
+  std::function<Status()> settle;    // may take a sync
+
+  explicit operator bool() const { return settle != nullptr; }
+};
+
 // One request that is complete, and the way its answer takes. Lives while it is answered.
 struct Exchange {
   const RequestHead& head;
@@ -41,11 +50,10 @@ struct Exchange {
   bool keep_alive = true;          // in: what the client asked for; out: what it gets
   auth::Principal principal = {};  // who asks, once the router has found out
   AuditNote audit = {};
-  // In: an answer of this size may wait until `settle` was called, without its worker.
+  // In: an answer of this size may wait for a settlement, without its worker.
   std::size_t held_max_bytes = 0;
-  // Out: what must be Ok before anything of the answer leaves; it may take a sync. One that was
-  // given later settles those before it, too.
-  std::function<Status()> settle = {};
+  // Out: what must be settled before anything of the answer leaves.
+  Settlement settlement = {};
 };
 
 // Whether a route is there for whoever can connect.

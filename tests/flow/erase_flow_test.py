@@ -262,9 +262,14 @@ class Away(EraseFlow):
                 self.assertTrue(any("/values/" in path for path, _ in
                                     search(self.directories(), [text])))
             subprocess.run(["umount", "-l", image.mount], check=True)
+            # No key is destroyed with a range of time, whatever else is pending beside it.
+            ranged = json.loads(self.cli(6, "erase", "other48", "--to", "now", "--json"))
             pending = json.loads(self.cli(6, "erase", device, "--json"))
             self.assertEqual((pending["state"], pending["level"], pending["drive_away"]),
                              ("pending", level, True))
+            levels = {each["id"]: each["level"]
+                      for each in json.loads(self.ok("erase", "--list", "--json"))["erasures"]}
+            self.assertEqual((levels[pending["id"]], levels[ranged["id"]]), (level, "logical"))
             self.cli(3, "device", "show", device)
             self.assertEqual(self.ok("query", device, "--format", "ndjson"), "")
             subprocess.run(["mount", "-o", "loop", image.image, image.mount], check=True)

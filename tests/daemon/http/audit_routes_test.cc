@@ -212,6 +212,34 @@ TEST_CASE("audit over HTTP: a read by glob names the devices that it reached") {
   CHECK(reads_of("shed") == Operations{"series", "devices", "last"});
 }
 
+TEST_CASE("audit over HTTP: a batch of descriptions names its devices, in both records") {
+  Room f;
+  const auto changes_of = [&f](const char* device) {
+    std::size_t changes = 0;
+    for (const nlohmann::json& record : f.records("?device=" + std::string(device)))
+      changes += record["operation"] == "device.set" ? 1u : 0u;
+    return changes;
+  };
+  const auto described = [](int from, int to) {
+    std::string body;
+    for (int i = from; i < to; ++i)
+      body += R"({"device":"d)" + std::to_string(i) + R"(","owner":"alice"})" + "\n";
+    return body;
+  };
+  REQUIRE(f.ask("POST", "/api/v1/devices", described(10, 12)).status == 200);
+  CHECK(changes_of("d10") == 2);
+  CHECK(changes_of("d11") == 2);
+  CHECK(changes_of("d12") == 0);
+  // Beyond the limit they may be anybody.
+  REQUIRE(f.ask("POST", "/api/v1/devices", described(100, 170)).status == 200);
+  CHECK(changes_of("d100") == 2);
+  CHECK(changes_of("d169") == 2);
+  CHECK(changes_of("d12") == 2);
+  // Nobody knows whom a body meant that is no description.
+  REQUIRE(f.ask("POST", "/api/v1/devices", "{\"device\":").status == 400);
+  CHECK(changes_of("d12") == 4);
+}
+
 TEST_CASE("audit over HTTP: who follows is told with the devices that were followed") {
   Room f;
   const Answer first = f.ask("GET", "/api/v1/tail?select=*/*");
