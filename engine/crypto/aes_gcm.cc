@@ -1,90 +1,72 @@
 #include "crypto/aes_gcm.h"
 
-#include <mbedtls/gcm.h>
-#include <mbedtls/version.h>
+#include <nettle/gcm.h>
+#include <nettle/memops.h>
 
 #include <cstring>
-#include <string_view>
-
-#include "base/check.h"
 
 namespace edgecase::engine {
 namespace {
 
-const unsigned char* as_input(const char* bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes);
+const std::uint8_t* as_input(const char* bytes) {
+  return reinterpret_cast<const std::uint8_t*>(bytes);
 }
-unsigned char* as_output(char* bytes) {
-  return reinterpret_cast<unsigned char*>(bytes);
+std::uint8_t* as_output(char* bytes) {
+  return reinterpret_cast<std::uint8_t*>(bytes);
 }
 
 }  // namespace
 
 struct AesGcm::Context {
-  Context() { mbedtls_gcm_init(&gcm); }
-  ~Context() { mbedtls_gcm_free(&gcm); }  // wipes the key
+  Context() = default;
+  ~Context() { explicit_bzero(&gcm, sizeof gcm); }
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  mbedtls_gcm_context gcm;
+  gcm_aes256_ctx gcm;
 };
 
-AesGcm::AesGcm(const SecretKey& key) : context_(std::make_unique<Context>()) {
-  EC_CHECK(mbedtls_gcm_setkey(&context_->gcm, MBEDTLS_CIPHER_ID_AES, key.data(), 256) == 0);
+AesGcm::AesGcm(const SecretKey& key) : context_(std::make_unique_for_overwrite<Context>()) {
+  static_assert(kSecretKeyBytes == AES256_KEY_SIZE);
+  static_assert(kGcmNonceBytes == GCM_IV_SIZE && kGcmTagBytes == GCM_DIGEST_SIZE);
+  gcm_aes256_set_key(&context_->gcm, key.data());
 }
 AesGcm::~AesGcm() = default;
 AesGcm::AesGcm(AesGcm&&) noexcept = default;
 AesGcm& AesGcm::operator=(AesGcm&&) noexcept = default;
 
+void AesGcm::begin(const GcmNonce& nonce, ByteView associated) {
+  gcm_aes256_set_iv(&context_->gcm, nonce.size(), nonce.data());
+  gcm_aes256_update(&context_->gcm, associated.size(), as_input(associated.data()));
+}
+
 void AesGcm::seal(const GcmNonce& nonce, ByteView associated, ByteView plain, char* out) {
-  // The library fails for sizes alone, of which ours are far from the limits.
-  EC_CHECK(mbedtls_gcm_crypt_and_tag(&context_->gcm, MBEDTLS_GCM_ENCRYPT, plain.size(),
-                                     nonce.data(), nonce.size(), as_input(associated.data()),
-                                     associated.size(), as_input(plain.data()), as_output(out),
-                                     kGcmTagBytes, as_output(out + plain.size())) == 0);
+  begin(nonce, associated);
+  gcm_aes256_encrypt(&context_->gcm, plain.size(), as_output(out), as_input(plain.data()));
+  gcm_aes256_digest(&context_->gcm, kGcmTagBytes, as_output(out + plain.size()));
 }
 
 bool AesGcm::open(const GcmNonce& nonce, ByteView associated, ByteView sealed, char* out) {
   if (sealed.size() < kGcmTagBytes) return false;
   const std::size_t size = sealed.size() - kGcmTagBytes;
-  unsigned char tag[kGcmTagBytes];
-  std::memcpy(tag, sealed.data() + size, sizeof tag);
-  return mbedtls_gcm_auth_decrypt(&context_->gcm, size, nonce.data(), nonce.size(),
-                                  as_input(associated.data()), associated.size(), tag, sizeof tag,
-                                  as_input(sealed.data()), as_output(out)) == 0;
+  begin(nonce, associated);
+  gcm_aes256_decrypt(&context_->gcm, size, as_output(out), as_input(sealed.data()));
+  std::uint8_t tag[kGcmTagBytes];
+  gcm_aes256_digest(&context_->gcm, sizeof tag, tag);
+  return memeql_sec(tag, sealed.data() + size, sizeof tag) != 0;  // in constant time
 }
 
 void AesGcm::begin_sealing(const GcmNonce& nonce, ByteView associated) {
-  mbedtls_gcm_context* gcm = &context_->gcm;
-#if MBEDTLS_VERSION_MAJOR >= 3
-  EC_CHECK(mbedtls_gcm_starts(gcm, MBEDTLS_GCM_ENCRYPT, nonce.data(), nonce.size()) == 0);
-  EC_CHECK(mbedtls_gcm_update_ad(gcm, as_input(associated.data()), associated.size()) == 0);
-#else
-  EC_CHECK(mbedtls_gcm_starts(gcm, MBEDTLS_GCM_ENCRYPT, nonce.data(), nonce.size(),
-                              as_input(associated.data()), associated.size()) == 0);
-#endif
+  begin(nonce, associated);
 }
 
 void AesGcm::seal_piece(char* piece, std::size_t size) {
-#if MBEDTLS_VERSION_MAJOR >= 3
-  std::size_t written = 0;
-  EC_CHECK(mbedtls_gcm_update(&context_->gcm, as_input(piece), size, as_output(piece), size,
-                              &written) == 0 &&
-           written == size);
-#else
-  EC_CHECK(mbedtls_gcm_update(&context_->gcm, size, as_input(piece), as_output(piece)) == 0);
-#endif
+  gcm_aes256_encrypt(&context_->gcm, size, as_output(piece), as_input(piece));
 }
 
 std::array<char, kGcmTagBytes> AesGcm::finish_sealing() {
   std::array<char, kGcmTagBytes> tag{};
-#if MBEDTLS_VERSION_MAJOR >= 3
-  std::size_t written = 0;
-  EC_CHECK(mbedtls_gcm_finish(&context_->gcm, nullptr, 0, &written, as_output(tag.data()),
-                              tag.size()) == 0);
-#else
-  EC_CHECK(mbedtls_gcm_finish(&context_->gcm, as_output(tag.data()), tag.size()) == 0);
-#endif
+  gcm_aes256_digest(&context_->gcm, tag.size(), as_output(tag.data()));
   return tag;
 }
 
