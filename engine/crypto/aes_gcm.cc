@@ -4,6 +4,7 @@
 #include <nettle/memops.h>
 
 #include <cstring>
+#include <new>
 
 namespace edgecase::engine {
 namespace {
@@ -15,44 +16,44 @@ std::uint8_t* as_output(char* bytes) {
   return reinterpret_cast<std::uint8_t*>(bytes);
 }
 
+gcm_aes256_ctx* context_of(std::byte* bytes) {
+  return std::launder(reinterpret_cast<gcm_aes256_ctx*>(bytes));
+}
+
 }  // namespace
 
-struct AesGcm::Context {
-  Context() = default;
-  ~Context() { explicit_bzero(&gcm, sizeof gcm); }
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-
-  gcm_aes256_ctx gcm;
-};
-
-AesGcm::AesGcm(const SecretKey& key) : context_(std::make_unique_for_overwrite<Context>()) {
-  static_assert(kSecretKeyBytes == AES256_KEY_SIZE);
+AesGcm::AesGcm(const SecretKey& key) {
+  static_assert(sizeof(gcm_aes256_ctx) <= kContextBytes && alignof(gcm_aes256_ctx) <= 16);
+  static_assert(kSecretKeyBytes == AES256_KEY_SIZE && kGcmBlockBytes == GCM_BLOCK_SIZE);
   static_assert(kGcmNonceBytes == GCM_IV_SIZE && kGcmTagBytes == GCM_DIGEST_SIZE);
-  gcm_aes256_set_key(&context_->gcm, key.data());
+  gcm_aes256_set_key(new (context_) gcm_aes256_ctx, key.data());
 }
-AesGcm::~AesGcm() = default;
-AesGcm::AesGcm(AesGcm&&) noexcept = default;
-AesGcm& AesGcm::operator=(AesGcm&&) noexcept = default;
+
+AesGcm::~AesGcm() {
+  explicit_bzero(context_, sizeof context_);
+}
 
 void AesGcm::begin(const GcmNonce& nonce, ByteView associated) {
-  gcm_aes256_set_iv(&context_->gcm, nonce.size(), nonce.data());
-  gcm_aes256_update(&context_->gcm, associated.size(), as_input(associated.data()));
+  gcm_aes256_ctx* const gcm = context_of(context_);
+  gcm_aes256_set_iv(gcm, nonce.size(), nonce.data());
+  gcm_aes256_update(gcm, associated.size(), as_input(associated.data()));
 }
 
 void AesGcm::seal(const GcmNonce& nonce, ByteView associated, ByteView plain, char* out) {
   begin(nonce, associated);
-  gcm_aes256_encrypt(&context_->gcm, plain.size(), as_output(out), as_input(plain.data()));
-  gcm_aes256_digest(&context_->gcm, kGcmTagBytes, as_output(out + plain.size()));
+  gcm_aes256_ctx* const gcm = context_of(context_);
+  gcm_aes256_encrypt(gcm, plain.size(), as_output(out), as_input(plain.data()));
+  gcm_aes256_digest(gcm, kGcmTagBytes, as_output(out + plain.size()));
 }
 
 bool AesGcm::open(const GcmNonce& nonce, ByteView associated, ByteView sealed, char* out) {
   if (sealed.size() < kGcmTagBytes) return false;
   const std::size_t size = sealed.size() - kGcmTagBytes;
   begin(nonce, associated);
-  gcm_aes256_decrypt(&context_->gcm, size, as_output(out), as_input(sealed.data()));
+  gcm_aes256_ctx* const gcm = context_of(context_);
+  gcm_aes256_decrypt(gcm, size, as_output(out), as_input(sealed.data()));
   std::uint8_t tag[kGcmTagBytes];
-  gcm_aes256_digest(&context_->gcm, sizeof tag, tag);
+  gcm_aes256_digest(gcm, sizeof tag, tag);
   return memeql_sec(tag, sealed.data() + size, sizeof tag) != 0;  // in constant time
 }
 
@@ -60,13 +61,13 @@ void AesGcm::begin_sealing(const GcmNonce& nonce, ByteView associated) {
   begin(nonce, associated);
 }
 
-void AesGcm::seal_piece(char* piece, std::size_t size) {
-  gcm_aes256_encrypt(&context_->gcm, size, as_output(piece), as_input(piece));
+void AesGcm::seal_piece(ByteView plain, char* out) {
+  gcm_aes256_encrypt(context_of(context_), plain.size(), as_output(out), as_input(plain.data()));
 }
 
 std::array<char, kGcmTagBytes> AesGcm::finish_sealing() {
   std::array<char, kGcmTagBytes> tag{};
-  gcm_aes256_digest(&context_->gcm, tag.size(), as_output(tag.data()));
+  gcm_aes256_digest(context_of(context_), tag.size(), as_output(tag.data()));
   return tag;
 }
 

@@ -87,9 +87,8 @@ ByteView ValueTableWriter::stored_item(const ItemSummary& summary, std::uint64_t
     return item_;
   }
   const KeyId key = cipher_->ring().key_for(summary.first, head_.scope_bytes, summary.sequence_max);
-  sealed_.clear();
-  append_sealed_item(sealed_, item_, *cipher_, key, number, offset);
-  return sealed_;
+  PartCipher cipher = cipher_->sealer(key);
+  return seal_item(sealed_, item_, cipher, number, offset);
 }
 
 Result<ValuePointer> ValueTableWriter::append_item(const ItemSummary& summary) {

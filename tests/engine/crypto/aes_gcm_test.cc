@@ -8,6 +8,7 @@
 
 #include "crypto/key_derivation.h"
 #include "edgecase/random.h"
+#include "support/test_seed.h"
 
 namespace edgecase::engine {
 namespace {
@@ -114,7 +115,7 @@ TEST_CASE("AES-GCM computes what its specification says") {
 }
 
 TEST_CASE("two libraries open what the other sealed") {
-  const std::uint64_t seed = 20'261'122;
+  const std::uint64_t seed = test::test_seed(20'261'122);
   CAPTURE(seed);
   SeededRandom random(seed);
   // Each length around the first blocks, then some at random.
@@ -174,10 +175,11 @@ TEST_CASE("what was sealed opens whole, in place, and in no other way") {
 TEST_CASE("in pieces comes out what comes out at once") {
   AesGcm gcm(key_of('p'));
   const Bytes plain = some_bytes(1000);
-  Bytes pieces = plain;
+  Bytes pieces(plain.size(), '\0');
   gcm.begin_sealing({7}, "a");
-  gcm.seal_piece(pieces.data(), 512);
-  gcm.seal_piece(pieces.data() + 512, 488);
+  gcm.seal_piece(ByteView(plain).substr(0, 512), pieces.data());
+  pieces.replace(512, 488, plain, 512, 488);  // in place too
+  gcm.seal_piece(ByteView(pieces).substr(512), pieces.data() + 512);
   const auto tag = gcm.finish_sealing();
   pieces.append(tag.data(), tag.size());
   CHECK(pieces == sealed(gcm, {7}, "a", plain));
