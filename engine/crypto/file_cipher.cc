@@ -114,6 +114,12 @@ Status open_sealed(const FileCipher& cipher, std::uint64_t place, Bytes& bytes,
   return ok();
 }
 
+Status judge_read_back(const Status& opened, const std::string& path) {
+  if (opened.ok() || opened.code() == StatusCode::NotFound) return ok();
+  if (opened.code() != StatusCode::Corruption) return opened;
+  return io_error(path + ": what was sealed does not open: " + opened.message());
+}
+
 Status without_key(const std::string& path) {
   return not_allowed(path + " is encrypted, and no key was given");
 }

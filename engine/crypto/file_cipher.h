@@ -103,6 +103,10 @@ Status explain(Opened opened, const std::string& path, std::uint64_t place, std:
 Status open_sealed(const FileCipher& cipher, std::uint64_t place, Bytes& bytes,
                    const std::string& path, std::string_view what);
 
+// Of a part of a file that was just written, read again: an IoError where it did not open. That its
+// key was destroyed meanwhile is none.
+Status judge_read_back(const Status& opened, const std::string& path);
+
 // A file that is encrypted and no key was given; one that is not, in a store that is.
 Status without_key(const std::string& path);
 Status not_sealed(const std::string& path);

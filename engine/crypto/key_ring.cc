@@ -203,6 +203,7 @@ Status KeyRing::read_copy(ByteView copy, const MasterKeys& master) {
   const SecretKey key = derive_from_database(copy.substr(kSaltAt, kSaltBytes), kEntriesPurpose);
   const ByteView sealed = copy.substr(kEntriesAt, copy.size() - kEntriesAt - kChecksumBytes);
   Bytes entries(sealed.size() - kGcmTagBytes, '\0');
+  const WipeAtEnd wipe(entries);
   if (!AesGcm(key).open(GcmNonce{}, copy.substr(0, kFingerprintAt), sealed, entries.data()))
     return corruption("the key ring was changed by other hands");
   if (!take_entries(entries)) return corruption("the key ring is malformed");
@@ -313,6 +314,11 @@ std::size_t KeyRing::size() const {
   return scopes_.size();
 }
 
+std::uint64_t KeyRing::memory_bytes() const {
+  MutexLock lock(mutex_);
+  return scopes_.size() * kScopeKeyMemoryBytes;
+}
+
 std::string KeyRing::path() const {
   MutexLock writing(write_mutex_);
   return key_ring_path(metadata_directory_, generation_);
@@ -395,7 +401,11 @@ Status KeyRing::write_again(const std::function<bool(NamespaceId)>& has_namespac
 }
 
 Bytes KeyRing::encode() {
+  std::size_t most = kVarint64MaxBytes;
+  for (const auto& [place, entry] : scopes_)
+    most += kVarint64MaxBytes + place.first.size() + 16 + kSecretKeyBytes;
   Bytes entries;
+  entries.reserve(most);  // what it outgrew would not be wiped
   append_varint64(entries, scopes_.size());
   for (const auto& [place, entry] : scopes_) {
     append_length_prefixed(entries, place.first);
@@ -408,6 +418,7 @@ Bytes KeyRing::encode() {
 
 Status KeyRing::write() {
   Bytes entries;
+  const WipeAtEnd wipe(entries);
   std::uint64_t changes = 0;
   {
     MutexLock lock(mutex_);

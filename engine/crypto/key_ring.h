@@ -41,9 +41,10 @@ namespace edgecase::engine {
 using KeyId = std::uint64_t;
 inline constexpr KeyId kDatabaseKey = 0;
 
-// Scopes beyond share the key of their namespace, which is destroyed with that alone. A scope takes
-// some 170 bytes of memory.
+// Scopes beyond share the key of their namespace, which is destroyed with that alone.
 inline constexpr std::size_t kScopeKeysMax = 65'536;
+// What one takes: its key and name, and what finds them by name and by id.
+inline constexpr std::size_t kScopeKeyMemoryBytes = 170;
 
 class KeyRing {
  public:
@@ -104,6 +105,7 @@ class KeyRing {
   Status destroy_dropped();
 
   std::size_t size() const;
+  std::uint64_t memory_bytes() const;                  // of its scope keys
   std::string path() const EC_EXCLUDES(write_mutex_);  // of its file
 
  private:
