@@ -163,7 +163,7 @@ bool KeyRing::take_entries(ByteView entries) {
   });
   if (!whole) return false;
   for (auto& [place, entry] : taken) {
-    if (by_id_.contains(entry.id)) return false;
+    if (by_id_.contains(entry.id) || scopes_.contains(place)) return false;
     insert(std::move(place), entry);
   }
   return true;
