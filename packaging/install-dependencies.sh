@@ -19,7 +19,7 @@ set -euo pipefail
 packages_of() {
   case $1 in
     build) echo g++ cmake ninja-build pkg-config git libcpp-httplib-dev libpaho-mqtt-dev libmbedtls-dev \
-      libcli11-dev nlohmann-json3-dev doctest-dev libtomlplusplus-dev zlib1g-dev ;;
+      nettle-dev libcli11-dev nlohmann-json3-dev doctest-dev libtomlplusplus-dev zlib1g-dev ;;
     tests) echo mosquitto mosquitto-clients curl openssl python3 python3-paho-mqtt ;;
     clang) echo clang ;;
     format) echo clang-format ;;

@@ -22,13 +22,21 @@ foreach(part mbedtls mbedx509 mbedcrypto)  # as they depend on each other
   find_library(${part}_LIBRARY NAMES ${part} REQUIRED)
   target_link_libraries(edgecase_third_party_mbedtls INTERFACE ${${part}_LIBRARY})
 endforeach()
-# Digests alone.
+# Digests and keys alone.
 add_library(edgecase_third_party_mbedcrypto INTERFACE)
 target_include_directories(edgecase_third_party_mbedcrypto SYSTEM
   INTERFACE ${MBEDTLS_INCLUDE_DIRECTORY})
 target_link_libraries(edgecase_third_party_mbedcrypto INTERFACE ${mbedcrypto_LIBRARY})
 add_library(edgecase::third_party_mbedcrypto ALIAS edgecase_third_party_mbedcrypto)
 add_library(edgecase::third_party_mbedtls ALIAS edgecase_third_party_mbedtls)
+
+# libnettle alone: AES-GCM needs no numbers larger than a word, so neither libhogweed nor GMP.
+find_path(NETTLE_INCLUDE_DIRECTORY nettle/gcm.h REQUIRED)
+find_library(NETTLE_LIBRARY NAMES nettle REQUIRED)
+add_library(edgecase_third_party_nettle INTERFACE)
+target_include_directories(edgecase_third_party_nettle SYSTEM INTERFACE ${NETTLE_INCLUDE_DIRECTORY})
+target_link_libraries(edgecase_third_party_nettle INTERFACE ${NETTLE_LIBRARY})
+add_library(edgecase::third_party_nettle ALIAS edgecase_third_party_nettle)
 
 find_package(ZLIB REQUIRED)
 find_package(nlohmann_json REQUIRED)

@@ -14,7 +14,9 @@ namespace {
 
 // One byte more than a key, to tell a longer file.
 struct Contents {
-  std::array<std::uint8_t, std::tuple_size_v<SecretKey> + 1> bytes{};
+  ~Contents() { ::explicit_bzero(bytes.data(), bytes.size()); }
+
+  std::array<std::uint8_t, sizeof(SecretKey) + 1> bytes{};
   std::size_t size = 0;
 };
 

@@ -246,6 +246,7 @@ Status EngineImpl::commit_tables(const TableOutput& output, const Memtable& memt
   wal_->release_before(oldest_wal_segment);
   for (const TableOutput& abandoned : given_up_) remove_tables(abandoned);
   given_up_.clear();
+  if (keys_ != nullptr) tables_->set_aside(keys_->memory_bytes());
   set_pace();
   compactor_->wake();
   return ok();

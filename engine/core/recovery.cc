@@ -45,6 +45,7 @@ Status EngineImpl::recover_store() {
   limits.cache_bytes = options_.memory_limit_bytes / kCacheShare;
   tables_ = std::make_unique<TableCache>(file_system_, options_.metadata_directory,
                                          options_.values_directory, store_id_, limits, keys_.get());
+  if (keys_ != nullptr) tables_->set_aside(keys_->memory_bytes());
   for (const auto& [number, file] : state.version->value_files) tables_->add_value_file(file);
   wal_ = std::make_unique<Wal>(
       file_system_, environment_.random,

@@ -1,98 +1,81 @@
 #include "crypto/aes_gcm.h"
 
-#include <mbedtls/gcm.h>
-#include <mbedtls/version.h>
+#include <nettle/gcm.h>
+#include <nettle/memops.h>
 
 #include <cstring>
-#include <string_view>
-
-#include "base/check.h"
+#include <new>
 
 namespace edgecase::engine {
 namespace {
 
-const unsigned char* as_input(const char* bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes);
+const std::uint8_t* as_input(const char* bytes) {
+  return reinterpret_cast<const std::uint8_t*>(bytes);
 }
-unsigned char* as_output(char* bytes) {
-  return reinterpret_cast<unsigned char*>(bytes);
+std::uint8_t* as_output(char* bytes) {
+  return reinterpret_cast<std::uint8_t*>(bytes);
+}
+
+gcm_aes256_ctx* context_of(std::byte* bytes) {
+  return std::launder(reinterpret_cast<gcm_aes256_ctx*>(bytes));
 }
 
 }  // namespace
 
-struct AesGcm::Context {
-  Context() { mbedtls_gcm_init(&gcm); }
-  ~Context() { mbedtls_gcm_free(&gcm); }  // wipes the key
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-
-  mbedtls_gcm_context gcm;
-};
-
-AesGcm::AesGcm(const SecretKey& key) : context_(std::make_unique<Context>()) {
-  EC_CHECK(mbedtls_gcm_setkey(&context_->gcm, MBEDTLS_CIPHER_ID_AES, key.data(), 256) == 0);
+AesGcm::AesGcm(const SecretKey& key) {
+  static_assert(sizeof(gcm_aes256_ctx) <= kContextBytes && alignof(gcm_aes256_ctx) <= 16);
+  static_assert(kSecretKeyBytes == AES256_KEY_SIZE && kGcmBlockBytes == GCM_BLOCK_SIZE);
+  static_assert(kGcmNonceBytes == GCM_IV_SIZE && kGcmTagBytes == GCM_DIGEST_SIZE);
+  gcm_aes256_set_key(new (context_) gcm_aes256_ctx, key.data());
 }
-AesGcm::~AesGcm() = default;
-AesGcm::AesGcm(AesGcm&&) noexcept = default;
-AesGcm& AesGcm::operator=(AesGcm&&) noexcept = default;
+
+AesGcm::~AesGcm() {
+  explicit_bzero(context_, sizeof context_);
+}
+
+void AesGcm::begin(const GcmNonce& nonce, ByteView associated) {
+  gcm_aes256_ctx* const gcm = context_of(context_);
+  gcm_aes256_set_iv(gcm, nonce.size(), nonce.data());
+  gcm_aes256_update(gcm, associated.size(), as_input(associated.data()));
+}
 
 void AesGcm::seal(const GcmNonce& nonce, ByteView associated, ByteView plain, char* out) {
-  // The library fails for sizes alone, of which ours are far from the limits.
-  EC_CHECK(mbedtls_gcm_crypt_and_tag(&context_->gcm, MBEDTLS_GCM_ENCRYPT, plain.size(),
-                                     nonce.data(), nonce.size(), as_input(associated.data()),
-                                     associated.size(), as_input(plain.data()), as_output(out),
-                                     kGcmTagBytes, as_output(out + plain.size())) == 0);
+  begin(nonce, associated);
+  gcm_aes256_ctx* const gcm = context_of(context_);
+  gcm_aes256_encrypt(gcm, plain.size(), as_output(out), as_input(plain.data()));
+  gcm_aes256_digest(gcm, kGcmTagBytes, as_output(out + plain.size()));
 }
 
 bool AesGcm::open(const GcmNonce& nonce, ByteView associated, ByteView sealed, char* out) {
   if (sealed.size() < kGcmTagBytes) return false;
   const std::size_t size = sealed.size() - kGcmTagBytes;
-  unsigned char tag[kGcmTagBytes];
-  std::memcpy(tag, sealed.data() + size, sizeof tag);
-  return mbedtls_gcm_auth_decrypt(&context_->gcm, size, nonce.data(), nonce.size(),
-                                  as_input(associated.data()), associated.size(), tag, sizeof tag,
-                                  as_input(sealed.data()), as_output(out)) == 0;
+  begin(nonce, associated);
+  gcm_aes256_ctx* const gcm = context_of(context_);
+  gcm_aes256_decrypt(gcm, size, as_output(out), as_input(sealed.data()));
+  std::uint8_t tag[kGcmTagBytes];
+  gcm_aes256_digest(gcm, sizeof tag, tag);
+  return memeql_sec(tag, sealed.data() + size, sizeof tag) != 0;  // in constant time
 }
 
 void AesGcm::begin_sealing(const GcmNonce& nonce, ByteView associated) {
-  mbedtls_gcm_context* gcm = &context_->gcm;
-#if MBEDTLS_VERSION_MAJOR >= 3
-  EC_CHECK(mbedtls_gcm_starts(gcm, MBEDTLS_GCM_ENCRYPT, nonce.data(), nonce.size()) == 0);
-  EC_CHECK(mbedtls_gcm_update_ad(gcm, as_input(associated.data()), associated.size()) == 0);
-#else
-  EC_CHECK(mbedtls_gcm_starts(gcm, MBEDTLS_GCM_ENCRYPT, nonce.data(), nonce.size(),
-                              as_input(associated.data()), associated.size()) == 0);
-#endif
+  begin(nonce, associated);
 }
 
-void AesGcm::seal_piece(char* piece, std::size_t size) {
-#if MBEDTLS_VERSION_MAJOR >= 3
-  std::size_t written = 0;
-  EC_CHECK(mbedtls_gcm_update(&context_->gcm, as_input(piece), size, as_output(piece), size,
-                              &written) == 0 &&
-           written == size);
-#else
-  EC_CHECK(mbedtls_gcm_update(&context_->gcm, size, as_input(piece), as_output(piece)) == 0);
-#endif
+void AesGcm::seal_piece(ByteView plain, char* out) {
+  gcm_aes256_encrypt(context_of(context_), plain.size(), as_output(out), as_input(plain.data()));
 }
 
 std::array<char, kGcmTagBytes> AesGcm::finish_sealing() {
   std::array<char, kGcmTagBytes> tag{};
-#if MBEDTLS_VERSION_MAJOR >= 3
-  std::size_t written = 0;
-  EC_CHECK(mbedtls_gcm_finish(&context_->gcm, nullptr, 0, &written, as_output(tag.data()),
-                              tag.size()) == 0);
-#else
-  EC_CHECK(mbedtls_gcm_finish(&context_->gcm, as_output(tag.data()), tag.size()) == 0);
-#endif
+  gcm_aes256_digest(context_of(context_), tag.size(), as_output(tag.data()));
   return tag;
 }
 
 // Test case 15 of the mode's specification: a key, a nonce, 64 bytes, no associated data.
 Status test_aes_gcm() {
-  constexpr SecretKey kKey = {0xfe, 0xff, 0xe9, 0x92, 0x86, 0x65, 0x73, 0x1c, 0x6d, 0x6a, 0x8f,
-                              0x94, 0x67, 0x30, 0x83, 0x08, 0xfe, 0xff, 0xe9, 0x92, 0x86, 0x65,
-                              0x73, 0x1c, 0x6d, 0x6a, 0x8f, 0x94, 0x67, 0x30, 0x83, 0x08};
+  const SecretKey key = {0xfe, 0xff, 0xe9, 0x92, 0x86, 0x65, 0x73, 0x1c, 0x6d, 0x6a, 0x8f,
+                         0x94, 0x67, 0x30, 0x83, 0x08, 0xfe, 0xff, 0xe9, 0x92, 0x86, 0x65,
+                         0x73, 0x1c, 0x6d, 0x6a, 0x8f, 0x94, 0x67, 0x30, 0x83, 0x08};
   constexpr GcmNonce kNonce = {0xca, 0xfe, 0xba, 0xbe, 0xfa, 0xce,
                                0xdb, 0xad, 0xde, 0xca, 0xf8, 0x88};
   constexpr std::array<std::uint8_t, 64> kPlain = {
@@ -103,7 +86,7 @@ Status test_aes_gcm() {
       0xaa, 0x0d, 0xe6, 0x57, 0xba, 0x63, 0x7b, 0x39, 0x1a, 0xaf, 0xd2, 0x55};
   constexpr std::array<std::uint8_t, 16> kTag = {0xb0, 0x94, 0xda, 0xc5, 0xd9, 0x34, 0x71, 0xbd,
                                                  0xec, 0x1a, 0x50, 0x22, 0x70, 0xe3, 0xcc, 0x6c};
-  AesGcm gcm(kKey);
+  AesGcm gcm(key);
   const ByteView plain(reinterpret_cast<const char*>(kPlain.data()), kPlain.size());
   Bytes sealed(plain.size() + kGcmTagBytes, '\0');
   gcm.seal(kNonce, {}, plain, sealed.data());

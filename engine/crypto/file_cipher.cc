@@ -14,6 +14,18 @@ Bytes purpose_of(const FileRole& role) {
 
 }  // namespace
 
+PartCipher::PartCipher(const SecretKey& key, KeyId id)
+    : id_(id), associated_(FileCipher::associated_of(id)), gcm_(key) {}
+
+void PartCipher::seal(std::uint64_t place, ByteView plain, char* out) {
+  gcm_.seal(FileCipher::nonce_of(place), associated_, plain, out);
+}
+
+Opened PartCipher::open(std::uint64_t place, ByteView sealed, char* out) {
+  return gcm_.open(FileCipher::nonce_of(place), associated_, sealed, out) ? Opened::Yes
+                                                                          : Opened::Changed;
+}
+
 FileCipher::FileCipher(KeyRing& ring, const KeySalt& salt, const FileRole& role)
     : ring_(ring),
       salt_(salt),
@@ -40,27 +52,34 @@ std::optional<SecretKey> FileCipher::key_of(KeyId id) const {
   if (!scope_key) return std::nullopt;
   {
     MutexLock lock(mutex_);
-    for (const Kept& kept : kept_)
-      if (kept.id == id) return kept.key;
+    if (kept_.empty()) kept_.resize(kKeptKeys);
+    const Kept& kept = kept_[id % kKeptKeys];
+    if (kept.id == id) return kept.key;
   }
   const SecretKey derived = derive_key(*scope_key, bytes_of(salt_), purpose_);
   MutexLock lock(mutex_);
-  kept_[next_kept_] = {id, derived};
-  next_kept_ = (next_kept_ + 1) % kept_.size();
+  kept_[id % kKeptKeys] = {id, derived};
   return derived;
 }
 
-void FileCipher::seal(KeyId key, std::uint64_t place, ByteView plain, char* out) const {
+PartCipher FileCipher::sealer(KeyId key) const {
   const std::optional<SecretKey> found = key_of(key);
-  AesGcm(found ? *found : ring_.random().key())
-      .seal(nonce_of(place), associated_of(key), plain, out);
+  return PartCipher(found ? *found : ring_.random().key(), key);
+}
+
+std::optional<PartCipher> FileCipher::opener(KeyId key) const {
+  const std::optional<SecretKey> found = key_of(key);
+  if (!found) return std::nullopt;
+  return std::optional<PartCipher>(std::in_place, *found, key);
+}
+
+void FileCipher::seal(KeyId key, std::uint64_t place, ByteView plain, char* out) const {
+  sealer(key).seal(place, plain, out);
 }
 
 Opened FileCipher::open(KeyId key, std::uint64_t place, ByteView sealed, char* out) const {
-  const std::optional<SecretKey> found = key_of(key);
-  if (!found) return Opened::Destroyed;
-  return AesGcm(*found).open(nonce_of(place), associated_of(key), sealed, out) ? Opened::Yes
-                                                                               : Opened::Changed;
+  std::optional<PartCipher> part = opener(key);
+  return part ? part->open(place, sealed, out) : Opened::Destroyed;
 }
 
 Result<std::unique_ptr<FileCipher>> cipher_for(KeyRing* keys, const std::optional<KeySalt>& salt,
@@ -93,6 +112,12 @@ Status open_sealed(const FileCipher& cipher, std::uint64_t place, Bytes& bytes,
   if (opened != Opened::Yes) return explain(opened, path, place, what);
   bytes.resize(bytes.size() - kSealBytes);
   return ok();
+}
+
+Status judge_read_back(const Status& opened, const std::string& path) {
+  if (opened.ok() || opened.code() == StatusCode::NotFound) return ok();
+  if (opened.code() != StatusCode::Corruption) return opened;
+  return io_error(path + ": what was sealed does not open: " + opened.message());
 }
 
 Status without_key(const std::string& path) {

@@ -3,12 +3,12 @@
 // opens in its own file and place alone. Thread-safe.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/mutex.h"
 #include "crypto/aes_gcm.h"
@@ -30,6 +30,23 @@ struct FileRole {
   std::uint64_t number = 0;
 };
 
+// Seals and opens parts of a file under one of its keys: for who has several in a row. Used by one
+// thread.
+class PartCipher {
+ public:
+  PartCipher(const SecretKey& key, KeyId id);
+
+  KeyId id() const { return id_; }
+  // As those of FileCipher.
+  void seal(std::uint64_t place, ByteView plain, char* out);
+  [[nodiscard]] Opened open(std::uint64_t place, ByteView sealed, char* out);
+
+ private:
+  const KeyId id_;
+  const Bytes associated_;
+  AesGcm gcm_;
+};
+
 class FileCipher {
  public:
   // `salt` is what the file's head says.
@@ -44,13 +61,17 @@ class FileCipher {
   // Writes sealed.size() - kSealBytes, in place too.
   [[nodiscard]] Opened open(KeyId key, std::uint64_t place, ByteView sealed, char* out) const;
 
+  PartCipher sealer(KeyId key) const;
+  // Nothing: the key is destroyed.
+  std::optional<PartCipher> opener(KeyId key) const;
+
   // For a part that is sealed piece by piece, with nonce and associated data of its place.
-  AesGcm database_cipher() const { return AesGcm(database_key_); }
+  const SecretKey& database_key() const { return database_key_; }
   static GcmNonce nonce_of(std::uint64_t place);
   static Bytes associated_of(KeyId key);
 
  private:
-  static constexpr std::size_t kKeptKeys = 8;
+  static constexpr std::size_t kKeptKeys = 32;
   struct Kept {
     KeyId id = kDatabaseKey;
     SecretKey key{};
@@ -63,8 +84,8 @@ class FileCipher {
   const Bytes purpose_;
   SecretKey database_key_;
   mutable Mutex mutex_;
-  mutable std::array<Kept, kKeptKeys> kept_ EC_GUARDED_BY(mutex_);
-  mutable std::size_t next_kept_ EC_GUARDED_BY(mutex_) = 0;
+  // Each at its id's place; none until a scope's key is asked for.
+  mutable std::vector<Kept> kept_ EC_GUARDED_BY(mutex_);
 };
 
 // The cipher that a file's salt asks for; null for a file that is not encrypted. Errors:
@@ -81,6 +102,10 @@ Status explain(Opened opened, const std::string& path, std::uint64_t place, std:
 // Opens what is sealed under the database's key, in place, and drops the tag. Errors: explain().
 Status open_sealed(const FileCipher& cipher, std::uint64_t place, Bytes& bytes,
                    const std::string& path, std::string_view what);
+
+// Of a part of a file that was just written, read again: an IoError where it did not open. That its
+// key was destroyed meanwhile is none.
+Status judge_read_back(const Status& opened, const std::string& path);
 
 // A file that is encrypted and no key was given; one that is not, in a store that is.
 Status without_key(const std::string& path);

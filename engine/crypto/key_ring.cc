@@ -1,66 +1,15 @@
-// Bytes of KEYS-<n>, version 1, little-endian. The file is the same copy twice, each padded with
-// zeros to half of the file.
-//
-//   copy    offset  size  field
-//                0     8  magic "ECKEYS\r\n"
-//                8     4  format version, 1
-//               12     4  bytes of the copy, its checksum included
-//               16    16  store id
-//               32     8  generation, the number in the file's name
-//               40     8  which master key: 8 bytes derived from it
-//               48    12  nonce, random
-//               60    48  the database key, sealed under the master key with that nonce
-//              108    24  salt: the entries' key is derived from the database key with it
-//              132     n  entries, sealed; then their tag (16)
-//          132 + n     4  crc32c of all before it
-//
-//   entries  varint: how many; of each:
-//            length-prefixed: scope
-//            8 bytes: the sequence of the item it was made for; 8 bytes: key id; 32 bytes: the key
 #include "crypto/key_ring.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/coding.h"
-#include "base/crc32c.h"
-#include "crypto/aes_gcm.h"
 #include "file/file_names.h"
 #include "file/file_remover.h"
 #include "file/whole_file.h"
 
 namespace edgecase::engine {
 namespace {
-
-constexpr char kMagic[] = {'E', 'C', 'K', 'E', 'Y', 'S', '\r', '\n'};
-constexpr std::uint32_t kFormatVersion = 1;
-constexpr std::size_t kSizeAt = 12;
-constexpr std::size_t kStoreIdAt = 16;
-constexpr std::size_t kGenerationAt = 32;
-constexpr std::size_t kFingerprintAt = 40;
-constexpr std::size_t kFingerprintBytes = 8;
-constexpr std::size_t kNonceAt = 48;
-constexpr std::size_t kWrappedAt = 60;
-constexpr std::size_t kWrappedBytes = kSecretKeyBytes + kGcmTagBytes;
-constexpr std::size_t kSaltAt = kWrappedAt + kWrappedBytes;
-constexpr std::size_t kEntriesAt = kSaltAt + kSaltBytes;
-constexpr std::size_t kChecksumBytes = 4;
-constexpr std::size_t kCopyAlignment = 4096;
-constexpr std::size_t kFileMaxBytes = 64u << 20;
-constexpr std::size_t kScopeMaxBytes = kNamespacePrefixBytes + kKeySizeMaxBytes;
-constexpr std::string_view kWrappingPurpose = "edgecase wrapping key";
-constexpr std::string_view kFingerprintPurpose = "edgecase which master key";
-constexpr std::string_view kEntriesPurpose = "edgecase key ring";
-
-Bytes fingerprint_of(const SecretKey& master) {
-  return Bytes(bytes_of(derive_key(master, {}, kFingerprintPurpose)).substr(0, kFingerprintBytes));
-}
-
-GcmNonce nonce_in(ByteView bytes) {
-  GcmNonce nonce{};
-  std::memcpy(nonce.data(), bytes.data(), nonce.size());
-  return nonce;
-}
 
 // The first key behind all that begin with `prefix`; empty: there is none.
 Bytes end_of_prefix(ByteView prefix) {
@@ -89,19 +38,6 @@ Result<std::vector<std::uint64_t>> find_generations(FileSystem& file_system,
   }
   std::sort(numbers.rbegin(), numbers.rend());
   return numbers;
-}
-
-// Whole by its checksum. Nothing: not written to its end, or damaged.
-std::optional<ByteView> whole_copy(ByteView half) {
-  if (half.size() < kEntriesAt + kGcmTagBytes + kChecksumBytes) return std::nullopt;
-  if (std::memcmp(half.data(), kMagic, sizeof kMagic) != 0) return std::nullopt;
-  const std::uint32_t size = decode_fixed32(half.data() + kSizeAt);
-  if (size < kEntriesAt + kGcmTagBytes + kChecksumBytes || size > half.size()) return std::nullopt;
-  const ByteView copy = half.substr(0, size);
-  const std::size_t checksum_at = size - kChecksumBytes;
-  if (decode_fixed32(copy.data() + checksum_at) != crc32c(copy.substr(0, checksum_at)))
-    return std::nullopt;
-  return copy;
 }
 
 }  // namespace
@@ -176,41 +112,26 @@ Result<std::unique_ptr<KeyRing>> KeyRing::open_if_encrypted(FileSystem& file_sys
 
 Status KeyRing::read(std::uint64_t generation, const MasterKeys& master) {
   const std::string path = key_ring_path(metadata_directory_, generation);
-  EC_ASSIGN_OR_RETURN(const Bytes file, read_whole_file(file_system_, path, kFileMaxBytes));
+  EC_ASSIGN_OR_RETURN(const Bytes file, read_whole_file(file_system_, path, kKeyRingFileMaxBytes));
   const auto with_path = [&](const Status& status) {
     return status.ok() ? status : Status(status.code(), path + ": " + status.message());
   };
-  const ByteView view = file;
   Status status = corruption("the key ring is damaged, in both of its copies");
-  for (const ByteView half : {view.substr(0, view.size() / 2), view.substr(view.size() / 2)}) {
-    const auto copy = whole_copy(half);
-    if (!copy) continue;
-    if (decode_fixed64(copy->data() + kGenerationAt) != generation) continue;
+  for (const ByteView half : key_ring_halves(file)) {
+    const auto copy = KeyRingCopy::find(half);
+    if (!copy || copy->generation() != generation) continue;
     status = read_copy(*copy, master);
     if (status.code() != StatusCode::Corruption) break;
   }
   return with_path(status);
 }
 
-Status KeyRing::read_copy(ByteView copy, const MasterKeys& master) {
-  const std::uint32_t version = decode_fixed32(copy.data() + sizeof kMagic);
-  if (version != kFormatVersion)
-    return unsupported("written by a newer version of EdgeCase (format " + std::to_string(version) +
-                       ")");
-  if (std::memcmp(copy.data() + kStoreIdAt, store_id_.data(), store_id_.size()) != 0)
-    return unavailable("the key ring belongs to another store");
-  EC_TRY(unwrap(copy, master));
-  const SecretKey key = derive_from_database(copy.substr(kSaltAt, kSaltBytes), kEntriesPurpose);
-  const ByteView sealed = copy.substr(kEntriesAt, copy.size() - kEntriesAt - kChecksumBytes);
-  Bytes entries(sealed.size() - kGcmTagBytes, '\0');
-  if (!AesGcm(key).open(GcmNonce{}, copy.substr(0, kFingerprintAt), sealed, entries.data()))
-    return corruption("the key ring was changed by other hands");
-  if (!take_entries(entries)) return corruption("the key ring is malformed");
-  return ok();
-}
-
-Status KeyRing::unwrap(ByteView copy, const MasterKeys& master) {
-  const ByteView fingerprint = copy.substr(kFingerprintAt, kFingerprintBytes);
+Status KeyRing::read_copy(const KeyRingCopy& copy, const MasterKeys& master) {
+  if (copy.version() != kKeyRingVersion)
+    return unsupported("written by a newer version of EdgeCase (format " +
+                       std::to_string(copy.version()) + ")");
+  if (copy.store_id() != store_id_) return unavailable("the key ring belongs to another store");
+  const ByteView fingerprint = copy.master_fingerprint();
   const SecretKey* fits = nullptr;
   if (fingerprint == fingerprint_of(master.current)) fits = &master.current;
   if (fits == nullptr && master.previous && fingerprint == fingerprint_of(*master.previous))
@@ -218,11 +139,12 @@ Status KeyRing::unwrap(ByteView copy, const MasterKeys& master) {
   is_outdated_ = fits != nullptr && fits != &master.current;
   if (fits == nullptr)
     return not_allowed("the store was encrypted with another key than the one given");
-  const SecretKey wrapping = derive_key(*fits, {}, kWrappingPurpose);
-  char* const out = reinterpret_cast<char*>(database_key_.data());
-  if (!AesGcm(wrapping).open(nonce_in(copy.substr(kNonceAt)), copy.substr(kStoreIdAt, 16),
-                             copy.substr(kWrappedAt, kWrappedBytes), out))
+  if (!copy.unwrap(*fits, database_key_))
     return corruption("the store's key was changed by other hands");
+  std::optional<Bytes> entries = copy.open_entries(database_key_);
+  if (!entries) return corruption("the key ring was changed by other hands");
+  const WipeAtEnd wipe(*entries);
+  if (!take_entries(*entries)) return corruption("the key ring is malformed");
   return ok();
 }
 
@@ -230,23 +152,21 @@ bool KeyRing::take_entries(ByteView entries) {
   MutexLock lock(mutex_);
   scopes_.clear();
   by_id_.clear();
-  std::uint64_t count = 0;
-  if (!take_varint64(entries, count) || count > entries.size()) return false;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    ByteView scope;
-    ByteView numbers;
-    ByteView key;
-    if (!take_length_prefixed(entries, kScopeMaxBytes, scope) ||
-        scope.size() < kNamespacePrefixBytes || !take_bytes(entries, 16, numbers) ||
-        !take_bytes(entries, kSecretKeyBytes, key))
-      return false;
+  // The analysis of locks does not look into a closure.
+  std::vector<std::pair<Place, Entry>> taken;
+  const bool whole = take_key_entries(entries, [&](const KeyEntry& each) {
     Entry entry;
-    entry.id = decode_fixed64(numbers.data() + 8);
-    std::memcpy(entry.key.data(), key.data(), entry.key.size());
-    if (entry.id == kDatabaseKey || by_id_.contains(entry.id)) return false;
-    insert({Bytes(scope), decode_fixed64(numbers.data())}, entry);
+    entry.id = each.id;
+    std::memcpy(entry.key.data(), each.key.data(), entry.key.size());
+    taken.push_back({{Bytes(each.scope), each.sequence}, entry});
+    return true;
+  });
+  if (!whole) return false;
+  for (auto& [place, entry] : taken) {
+    if (by_id_.contains(entry.id) || scopes_.contains(place)) return false;
+    insert(std::move(place), entry);
   }
-  return entries.empty();
+  return true;
 }
 
 void KeyRing::insert(Place place, const Entry& entry) {
@@ -311,6 +231,11 @@ std::optional<SecretKey> KeyRing::find(KeyId id) const {
 std::size_t KeyRing::size() const {
   MutexLock lock(mutex_);
   return scopes_.size();
+}
+
+std::uint64_t KeyRing::memory_bytes() const {
+  MutexLock lock(mutex_);
+  return scopes_.size() * kScopeKeyMemoryBytes;
 }
 
 std::string KeyRing::path() const {
@@ -395,19 +320,19 @@ Status KeyRing::write_again(const std::function<bool(NamespaceId)>& has_namespac
 }
 
 Bytes KeyRing::encode() {
+  std::size_t most = kVarint64MaxBytes;
+  for (const auto& [place, entry] : scopes_) most += place.first.size() + kKeyEntryOverheadMaxBytes;
   Bytes entries;
+  entries.reserve(most);  // what it outgrew would not be wiped
   append_varint64(entries, scopes_.size());
-  for (const auto& [place, entry] : scopes_) {
-    append_length_prefixed(entries, place.first);
-    append_fixed64(entries, place.second);
-    append_fixed64(entries, entry.id);
-    entries.append(bytes_of(entry.key));
-  }
+  for (const auto& [place, entry] : scopes_)
+    append_key_entry(entries, {place.first, place.second, entry.id, bytes_of(entry.key)});
   return entries;
 }
 
 Status KeyRing::write() {
   Bytes entries;
+  const WipeAtEnd wipe(entries);
   std::uint64_t changes = 0;
   {
     MutexLock lock(mutex_);
@@ -415,31 +340,8 @@ Status KeyRing::write() {
     changes = changes_;
   }
   const std::uint64_t generation = ++generation_;
-  Bytes copy(kMagic, sizeof kMagic);
-  append_fixed32(copy, kFormatVersion);
-  append_fixed32(copy, static_cast<std::uint32_t>(kEntriesAt + entries.size() + kGcmTagBytes +
-                                                  kChecksumBytes));
-  copy.append(reinterpret_cast<const char*>(store_id_.data()), store_id_.size());
-  append_fixed64(copy, generation);
-  copy.append(fingerprint_of(master_));
-  const KeySalt random = random_.salt();
-  copy.append(bytes_of(random).substr(0, kGcmNonceBytes));
-  copy.resize(kEntriesAt);
-  AesGcm(derive_key(master_, {}, kWrappingPurpose))
-      .seal(nonce_in(ByteView(copy).substr(kNonceAt)), ByteView(copy).substr(kStoreIdAt, 16),
-            bytes_of(database_key_), copy.data() + kWrappedAt);
-  const KeySalt salt = random_.salt();
-  std::memcpy(copy.data() + kSaltAt, salt.data(), salt.size());
-  copy.resize(kEntriesAt + entries.size() + kGcmTagBytes);
-  AesGcm(derive_from_database(bytes_of(salt), kEntriesPurpose))
-      .seal(GcmNonce{}, ByteView(copy).substr(0, kFingerprintAt), entries,
-            copy.data() + kEntriesAt);
-  append_fixed32(copy, crc32c(copy));
-  const std::size_t half = (copy.size() + kCopyAlignment - 1) / kCopyAlignment * kCopyAlignment;
-  Bytes file(2 * half, '\0');
-  file.replace(0, copy.size(), copy);
-  file.replace(half, copy.size(), copy);
-
+  const Bytes file =
+      encode_key_ring_file({store_id_, generation}, master_, database_key_, entries, random_);
   const std::string path = key_ring_path(metadata_directory_, generation);
   if (const Status removed = file_system_.remove_file(path);
       !removed.ok() && removed.code() != StatusCode::NotFound)
@@ -450,7 +352,7 @@ Status KeyRing::write() {
     EC_TRY(written->sync());
   }
   EC_TRY(file_system_.sync_directory(metadata_directory_));
-  EC_ASSIGN_OR_RETURN(const Bytes read, read_whole_file(file_system_, path, kFileMaxBytes));
+  EC_ASSIGN_OR_RETURN(const Bytes read, read_whole_file(file_system_, path, kKeyRingFileMaxBytes));
   if (read != file) return io_error(path + ": reads otherwise than it was written");
   const Status removed = remove_others(generation);
   others_left_ = !removed.ok();
@@ -474,18 +376,17 @@ Status KeyRing::remove_others(std::uint64_t kept) {
 }
 
 Result<KeyRingLook> look_at_key_ring(FileSystem& file_system, const std::string& path) {
-  EC_ASSIGN_OR_RETURN(const Bytes file, read_whole_file(file_system, path, kFileMaxBytes));
-  const ByteView view = file;
+  EC_ASSIGN_OR_RETURN(const Bytes file, read_whole_file(file_system, path, kKeyRingFileMaxBytes));
   KeyRingLook look;
   look.bytes = file.size();
-  for (const ByteView half : {view.substr(0, view.size() / 2), view.substr(view.size() / 2)}) {
-    const auto copy = whole_copy(half);
+  for (const ByteView half : key_ring_halves(file)) {
+    const auto copy = KeyRingCopy::find(half);
     if (!copy) continue;
     ++look.whole_copies;
-    std::memcpy(look.store_id.data(), copy->data() + kStoreIdAt, look.store_id.size());
-    look.generation = decode_fixed64(copy->data() + kGenerationAt);
+    look.store_id = copy->store_id();
+    look.generation = copy->generation();
     look.master_key.clear();
-    for (const char byte : copy->substr(kFingerprintAt, kFingerprintBytes)) {
+    for (const char byte : copy->master_fingerprint()) {
       look.master_key += "0123456789abcdef"[static_cast<unsigned char>(byte) >> 4];
       look.master_key += "0123456789abcdef"[static_cast<unsigned char>(byte) & 15];
     }

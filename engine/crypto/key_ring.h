@@ -12,8 +12,8 @@
 //
 // They lie in KEYS-<n> in the metadata directory, nowhere else; each change writes <n + 1>, whole
 // and twice (two sectors' worth of bad luck apart), syncs it, then overwrites and removes the
-// older ones. Layout: key_ring.cc. Where the drive keeps what was overwritten (flash does), old
-// keys can be had by whoever has the drive's raw cells and the master key.
+// older ones. Layout: key_ring_format.h. Where the drive keeps what was overwritten (flash does),
+// old keys can be had by whoever has the drive's raw cells and the master key.
 //
 // Thread-safe.
 #pragma once
@@ -31,19 +31,17 @@
 #include "base/mutex.h"
 #include "base/store_id.h"
 #include "crypto/key_derivation.h"
+#include "crypto/key_ring_format.h"
 #include "edgecase/file_system.h"
 #include "edgecase/options.h"
 #include "edgecase/result.h"
 
 namespace edgecase::engine {
 
-// 0: the database key.
-using KeyId = std::uint64_t;
-inline constexpr KeyId kDatabaseKey = 0;
-
-// Scopes beyond share the key of their namespace, which is destroyed with that alone. A scope takes
-// some 170 bytes of memory.
+// Scopes beyond share the key of their namespace, which is destroyed with that alone.
 inline constexpr std::size_t kScopeKeysMax = 65'536;
+// What one takes: its key and name, and what finds them by name and by id.
+inline constexpr std::size_t kScopeKeyMemoryBytes = 170;
 
 class KeyRing {
  public:
@@ -104,6 +102,7 @@ class KeyRing {
   Status destroy_dropped();
 
   std::size_t size() const;
+  std::uint64_t memory_bytes() const;                  // of its scope keys
   std::string path() const EC_EXCLUDES(write_mutex_);  // of its file
 
  private:
@@ -124,8 +123,7 @@ class KeyRing {
           const SecretKey& master, Random& random);
 
   Status read(std::uint64_t generation, const MasterKeys& master);
-  Status read_copy(ByteView copy, const MasterKeys& master);
-  Status unwrap(ByteView copy, const MasterKeys& master);
+  Status read_copy(const KeyRingCopy& copy, const MasterKeys& master);
   [[nodiscard]] bool take_entries(ByteView entries);
   Bytes encode() EC_REQUIRES(mutex_);
   Status write() EC_REQUIRES(write_mutex_);

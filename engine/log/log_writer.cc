@@ -13,8 +13,62 @@ namespace {
 // written where they lie, sooner than copied.
 constexpr std::uint64_t kScratchMaxBytes = 64u << 10;
 
-constexpr std::uint64_t kSealedPieceBytes = 64u << 10;  // at a time, of a large record
-static_assert(kSealedPieceBytes % 16 == 0);
+// Of a large sealed record, at a time.
+constexpr std::size_t kPieceBytes = kScratchMaxBytes;
+static_assert(kPieceBytes % kGcmBlockBytes == 0);
+// A header, a piece, and the tag behind a last one.
+constexpr std::size_t kSealedRoomBytes = kLogRecordHeaderBytes + kPieceBytes + kSealBytes;
+
+// Seals a record from where its parts lie into a room of a piece and a tag. What is less than a
+// block waits for more.
+class PieceSealer {
+ public:
+  PieceSealer(AesGcm& gcm, char* room) : gcm_(gcm), room_(room) {}
+
+  // Takes what has room off the front of `part`. Answers whether the room is full.
+  bool take(ByteView& part) {
+    while (!part.empty() && sealed_ < kPieceBytes) {
+      if (end_ == sealed_ && part.size() >= kGcmBlockBytes) {
+        const std::size_t most = std::min(part.size(), kPieceBytes - sealed_);
+        const std::size_t size = most - most % kGcmBlockBytes;
+        seal(part.substr(0, size));
+        part.remove_prefix(size);
+        continue;
+      }
+      const std::size_t size = std::min(part.size(), sealed_ + kGcmBlockBytes - end_);
+      std::memcpy(room_ + end_, part.data(), size);
+      end_ += size;
+      part.remove_prefix(size);
+      if (end_ == sealed_ + kGcmBlockBytes) seal({room_ + sealed_, kGcmBlockBytes});
+    }
+    return sealed_ == kPieceBytes;
+  }
+
+  // A full one.
+  ByteView empty_room() {
+    sealed_ = end_ = 0;
+    return {room_, kPieceBytes};
+  }
+
+  // The rest, with the tag.
+  ByteView finish() {
+    seal({room_ + sealed_, end_ - sealed_});
+    const auto tag = gcm_.finish_sealing();
+    std::memcpy(room_ + end_, tag.data(), tag.size());
+    return {room_, end_ + tag.size()};
+  }
+
+ private:
+  void seal(ByteView plain) {
+    gcm_.seal_piece(plain, room_ + sealed_);
+    end_ = sealed_ += plain.size();
+  }
+
+  AesGcm& gcm_;
+  char* const room_;
+  std::size_t sealed_ = 0;  // up to here
+  std::size_t end_ = 0;     // of what is there
+};
 
 Bytes encode_head(const LogIdentity& identity, const FileCipher* cipher) {
   Bytes copy(kLogMagic, sizeof kLogMagic);
@@ -56,7 +110,9 @@ LogWriter::LogWriter(std::unique_ptr<LogFile> file, const LogIdentity& identity,
       identity_(identity),
       cipher_(std::move(cipher)),
       salt_(log_salt(identity)) {
-  if (cipher_ != nullptr) gcm_ = cipher_->database_cipher();
+  if (cipher_ == nullptr) return;
+  gcm_.emplace(cipher_->database_key());
+  sealed_.resize(kSealedRoomBytes);
 }
 
 bool LogWriter::fits(std::uint64_t payload_bytes) const {
@@ -109,47 +165,37 @@ Status LogWriter::write_record(LogRecordHeader& header, std::uint64_t position,
   return file_->write(offset, ByteView(encoded, sizeof encoded));
 }
 
-// A piece at a time, as many as fit into the scratch; the header last, as above.
+// From where the parts lie into `sealed_`: all of a small record, of a large one a piece at a time
+// and the header last, as above.
 Status LogWriter::write_sealed(LogRecordHeader& header, std::uint64_t position,
                                std::span<const ByteView> parts) {
+  const std::uint64_t record_bytes = log_record_bytes(header.payload_bytes);
+  const bool at_once = record_bytes <= kScratchMaxBytes;
+  const std::uint64_t record_offset = kLogHeadBytes + position;
+  std::uint64_t offset = record_offset + kLogRecordHeaderBytes;
+  char* const room = sealed_.data() + (at_once ? kLogRecordHeaderBytes : 0);
   gcm_->begin_sealing(FileCipher::nonce_of(position), FileCipher::associated_of(kDatabaseKey));
-  const std::uint64_t offset = kLogHeadBytes + position;
-  std::uint64_t written = kLogRecordHeaderBytes;
-  scratch_.assign(kLogRecordHeaderBytes, '\0');
-  std::size_t piece = scratch_.size();  // where what is not sealed yet begins
-  const bool at_once = log_record_bytes(header.payload_bytes) <= kScratchMaxBytes;
-  const auto seal = [&] {
-    gcm_->seal_piece(scratch_.data() + piece, scratch_.size() - piece);
-    header.payload_checksum =
-        crc32c_extend(header.payload_checksum, ByteView(scratch_).substr(piece));
-  };
-  if (!at_once) {
-    scratch_.clear();
-    piece = 0;
-  }
+  PieceSealer pieces(*gcm_, room);
   for (ByteView part : parts) {
-    while (!part.empty()) {
-      const std::size_t room = at_once ? part.size() : kSealedPieceBytes - scratch_.size();
-      const std::size_t taken = std::min(room, part.size());
-      scratch_.append(part.substr(0, taken));
-      part.remove_prefix(taken);
-      if (at_once || scratch_.size() < kSealedPieceBytes) continue;
-      seal();
-      EC_TRY(file_->write(offset + written, scratch_));
-      written += scratch_.size();
-      scratch_.clear();
+    while (pieces.take(part)) {
+      const ByteView piece = pieces.empty_room();
+      header.payload_checksum = crc32c_extend(header.payload_checksum, piece);
+      EC_TRY(file_->write(offset, piece));
+      offset += piece.size();
     }
   }
-  seal();
-  const auto tag = gcm_->finish_sealing();
-  const ByteView tag_view(tag.data(), tag.size());
-  header.payload_checksum = crc32c_extend(header.payload_checksum, tag_view);
-  scratch_.append(tag_view);
-  if (at_once) return write_end(header, position);
-  EC_TRY(write_parts(offset + written, {{ByteView(scratch_)}}));
+  const ByteView last = pieces.finish();
+  header.payload_checksum = crc32c_extend(header.payload_checksum, last);
   char encoded[kLogRecordHeaderBytes];
   encode_log_record_header(encoded, header, log_record_salt(salt_, position));
-  return file_->write(offset, ByteView(encoded, sizeof encoded));
+  if (!at_once) {
+    EC_TRY(write_parts(offset, {{last}}));
+    return file_->write(record_offset, ByteView(encoded, sizeof encoded));
+  }
+  std::memcpy(sealed_.data(), encoded, sizeof encoded);
+  const std::size_t end = kLogRecordHeaderBytes + last.size();
+  std::memset(sealed_.data() + end, 0, record_bytes - end);
+  return file_->write(record_offset, ByteView(sealed_).substr(0, record_bytes));
 }
 
 // And zeros to the end of the record.

@@ -78,6 +78,7 @@ class LogWriter {
   std::optional<AesGcm> gcm_;           // the appending thread's
   std::uint32_t salt_;
   Bytes scratch_;  // a record on its way; the appending thread's
+  Bytes sealed_;   // of a sealed log, instead
   std::atomic<std::uint64_t> appended_{0};
   std::atomic<std::uint64_t> durable_{0};
   std::atomic<bool> failed_{false};

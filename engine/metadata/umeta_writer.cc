@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/coding.h"
 #include "base/crc32c.h"
+#include "metadata/umeta_reader.h"
 
 namespace edgecase::engine {
 namespace {
@@ -30,17 +31,23 @@ void seal_rest(const FileCipher& cipher, std::uint64_t place, std::size_t clear,
 
 }  // namespace
 
-UMetaWriter::UMetaWriter(std::unique_ptr<WritableFile> file, const TableIdentity& identity,
+UMetaWriter::UMetaWriter(FileSystem& file_system, std::string path,
+                         std::unique_ptr<WritableFile> file, const TableIdentity& identity,
                          std::unique_ptr<FileCipher> cipher)
-    : file_(std::move(file)), identity_(identity), cipher_(std::move(cipher)) {}
+    : file_system_(file_system),
+      path_(std::move(path)),
+      file_(std::move(file)),
+      identity_(identity),
+      cipher_(std::move(cipher)) {}
 
 Result<std::unique_ptr<UMetaWriter>> UMetaWriter::create(FileSystem& file_system,
                                                          const std::string& path,
                                                          const TableIdentity& identity,
                                                          KeyRing* keys) {
   EC_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system.create_file(path));
-  std::unique_ptr<UMetaWriter> writer(new UMetaWriter(
-      std::move(file), identity, new_cipher(keys, {kUMetaPurpose, identity.file_number})));
+  std::unique_ptr<UMetaWriter> writer(
+      new UMetaWriter(file_system, path, std::move(file), identity,
+                      new_cipher(keys, {kUMetaPurpose, identity.file_number})));
   Bytes head;
   append_table_head(head, kUMetaFormat, {identity, salt_of(writer->cipher_.get())});
   EC_TRY(writer->append(head));
@@ -143,7 +150,16 @@ Status UMetaWriter::finish() {
   append_table_tail(tail, kUMetaFormat, identity_.file_number, offsets, sections);
   EC_TRY(append(sections));
   EC_TRY(append(tail));
-  return file_->sync();
+  EC_TRY(file_->sync());
+  return cipher_ == nullptr ? ok() : read_back();
+}
+
+Status UMetaWriter::read_back() const {
+  EC_ASSIGN_OR_RETURN(auto file, file_system_.open_file(path_));
+  const auto reader = UMetaReader::open(std::move(file), identity_.store_id, identity_.file_number,
+                                        &cipher_->ring());
+  const Status opened = reader.ok() ? (*reader)->read_block(0).status() : reader.status();
+  return judge_read_back(opened, path_);
 }
 
 }  // namespace edgecase::engine

@@ -33,7 +33,8 @@ class UMetaWriter {
   Status add(const UMetaRecord& record);
 
   // Writes the last block, index, namespaces, properties, tail, and syncs the file; its directory
-  // is the caller's. At least one item was added.
+  // is the caller's. Reads index and first block of an encrypted file back, to see that they open.
+  // At least one item was added.
   Status finish();
 
   const TableIdentity& identity() const { return identity_; }
@@ -48,13 +49,16 @@ class UMetaWriter {
   std::uint32_t checksum() const { return checksum_; }
 
  private:
-  UMetaWriter(std::unique_ptr<WritableFile> file, const TableIdentity& identity,
-              std::unique_ptr<FileCipher> cipher);
+  UMetaWriter(FileSystem& file_system, std::string path, std::unique_ptr<WritableFile> file,
+              const TableIdentity& identity, std::unique_ptr<FileCipher> cipher);
 
   Status append(ByteView bytes);
   Status close_block();
   void close_namespace();
+  Status read_back() const;
 
+  FileSystem& file_system_;
+  const std::string path_;
   std::unique_ptr<WritableFile> file_;
   TableIdentity identity_;
   std::unique_ptr<FileCipher> cipher_;  // null: not encrypted

@@ -118,10 +118,10 @@ class BlockCache::Shard {
   void insert(const Key& key, std::shared_ptr<const void> object, std::uint64_t bytes,
               CacheClass cache_class) EC_EXCLUDES(mutex_) {
     bytes += kEntryOverheadBytes;
-    if (bytes > capacity_bytes_ / kObjectShareMax) return;
     // Evicted objects are destroyed after the lock is gone.
     std::vector<std::shared_ptr<const void>> evicted;
     MutexLock lock(mutex_);
+    if (bytes > capacity_bytes_ / kObjectShareMax) return;
     if (find_slot(key) != SlotIndex::kNone) return;
     while (used_bytes_ + bytes > capacity_bytes_) evicted.push_back(evict_one());
     std::size_t index = slots_.size();
@@ -143,6 +143,14 @@ class BlockCache::Shard {
     MutexLock lock(mutex_);
     for (std::size_t i = 0; i < slots_.size(); ++i)
       if (slots_[i].object && slots_[i].key.file_number == file_number) release(i);
+  }
+
+  void set_capacity(std::uint64_t capacity_bytes) EC_EXCLUDES(mutex_) {
+    std::vector<std::shared_ptr<const void>> evicted;  // destroyed after the lock is gone
+    MutexLock lock(mutex_);
+    capacity_bytes_ = capacity_bytes;
+    while (used_bytes_ > capacity_bytes_) evicted.push_back(evict_one());
+    lock.unlock();
   }
 
   std::uint64_t used_bytes() const EC_EXCLUDES(mutex_) {
@@ -187,8 +195,8 @@ class BlockCache::Shard {
     return std::move(slot.object);
   }
 
-  const std::uint64_t capacity_bytes_;
   mutable Mutex mutex_;
+  std::uint64_t capacity_bytes_ EC_GUARDED_BY(mutex_);
   SlotIndex index_ EC_GUARDED_BY(mutex_);
   std::vector<Slot> slots_ EC_GUARDED_BY(mutex_);
   std::vector<std::size_t> free_ EC_GUARDED_BY(mutex_);
@@ -229,6 +237,10 @@ void BlockCache::insert(std::uint64_t file_number, std::uint64_t offset,
 
 void BlockCache::erase_file(std::uint64_t file_number) {
   for (const auto& shard : shards_) shard->erase_file(file_number);
+}
+
+void BlockCache::set_capacity(std::uint64_t capacity_bytes) {
+  for (const auto& shard : shards_) shard->set_capacity(capacity_bytes / shards_.size());
 }
 
 std::uint64_t BlockCache::used_bytes() const {

@@ -30,6 +30,8 @@ class BlockCache {
   void insert(std::uint64_t file_number, std::uint64_t offset, std::shared_ptr<const void> object,
               std::uint64_t bytes, CacheClass cache_class);
   void erase_file(std::uint64_t file_number);
+  // What does not fit any more goes at once.
+  void set_capacity(std::uint64_t capacity_bytes);
   std::uint64_t used_bytes() const;
 
  private:

@@ -86,6 +86,10 @@ const ReadCounters& TableCache::counters() const {
   return files_->counters();
 }
 
+void TableCache::set_aside(std::uint64_t bytes) {
+  files_->set_aside(bytes);
+}
+
 std::uint64_t TableCache::used_bytes() const {
   return files_->used_bytes();
 }

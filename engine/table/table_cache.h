@@ -81,6 +81,8 @@ class TableCache {
 
   const ReadCounters& counters() const;
   std::uint64_t used_bytes() const;
+  // Memory that others took of what the cache was given; half of it stays the cache's.
+  void set_aside(std::uint64_t bytes);
 
  private:
   std::shared_ptr<TableFiles> files_;  // shared with the cursors

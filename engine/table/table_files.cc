@@ -29,7 +29,8 @@ TableFiles::TableFiles(FileSystem& file_system, std::string metadata_directory,
       values_directory_(std::move(values_directory)),
       store_id_(store_id),
       keys_(keys),
-      cache_(block_capacity(limits)),
+      cache_bytes_(block_capacity(limits)),
+      cache_(cache_bytes_),
       tables_(half_of_files(limits), limits.cache_bytes / kIndexShare),
       values_(half_of_files(limits), UINT64_MAX) {}
 
@@ -276,6 +277,11 @@ void TableFiles::forget(FileNumber number) {
 
 void TableFiles::forget_items(FileNumber number) {
   cache_.erase_file(number);
+}
+
+void TableFiles::set_aside(std::uint64_t bytes) {
+  const std::uint64_t least = cache_bytes_ / 2;
+  cache_.set_capacity(cache_bytes_ - std::min(bytes, cache_bytes_ - least));
 }
 
 std::uint64_t TableFiles::used_bytes() const {

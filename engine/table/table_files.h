@@ -68,6 +68,8 @@ class TableFiles {
   void forget(FileNumber number);
   void forget_items(FileNumber number);
 
+  void set_aside(std::uint64_t bytes);
+
   ReadCounters& counters() { return counters_; }
   std::uint64_t used_bytes() const;
   std::size_t open_count() const { return tables_.count() + values_.count(); }
@@ -103,6 +105,7 @@ class TableFiles {
   const std::string values_directory_;
   const StoreId store_id_;
   KeyRing* const keys_;  // null: not encrypted
+  const std::uint64_t cache_bytes_;
   BlockCache cache_;
   OpenFiles<UMetaReader> tables_;
   OpenFiles<ValueTableReader> values_;

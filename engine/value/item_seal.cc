@@ -1,5 +1,7 @@
 #include "value/item_seal.h"
 
+#include <cstring>
+#include <optional>
 #include <vector>
 
 #include "base/check.h"
@@ -27,20 +29,57 @@ bool matches(ByteView part, std::uint64_t file_number, std::uint64_t offset) {
          placed_crc32c(file_number, offset, part.substr(kItemChecksumBytes));
 }
 
-void append_sealed_page(Bytes& out, ByteView page, const FileCipher& cipher, KeyId key,
-                        std::uint64_t file_number, std::uint64_t offset) {
-  const std::size_t start = out.size();
-  out.append(kPageChecksumBytes, '\0');
-  append_fixed64(out, key);
-  out.resize(start + page.size() + kPageSealBytes);
-  cipher.seal(key, offset, page.substr(kPageChecksumBytes), out.data() + start + kSealedPageAt);
-  place_checksum(out.data() + start, out.size() - start, file_number, offset);
+// Answers where it ends. `out` has room for it.
+char* seal_page(char* out, ByteView page, PartCipher& cipher, std::uint64_t file_number,
+                std::uint64_t offset) {
+  const std::size_t size = page.size() + kPageSealBytes;
+  encode_fixed64(out + kPageChecksumBytes, cipher.id());
+  cipher.seal(offset, page.substr(kPageChecksumBytes), out + kSealedPageAt);
+  place_checksum(out, size, file_number, offset);
+  return out + size;
+}
+
+// In place; `page` becomes a view of it.
+SealProblem open_page(char* bytes, ByteView& page, PartCipher& cipher, std::uint64_t offset) {
+  const Opened opened = cipher.open(offset, page.substr(kSealedPageAt), bytes + kSealedPageAt);
+  if (opened != Opened::Yes) return {nullptr, opened};
+  page = ByteView(bytes + kSealedPageAt - kPageChecksumBytes, page.size() - kPageSealBytes);
+  return {};
+}
+
+// Whether it is what was written there. `page` says how large it is.
+bool is_page(ByteView page, std::uint64_t file_number, std::uint64_t offset) {
+  return page.size() > kPageChecksumBytes + kPageSealBytes && matches(page, file_number, offset);
+}
+
+// The pages of a plain group, from `at` on in `bytes`, which end with the last one; they move to
+// `end`, and `end` to their end.
+SealProblem open_pages(Bytes& bytes, std::size_t at, std::size_t& end, PartCipher& cipher,
+                       std::uint64_t file_number, std::uint64_t offset) {
+  const auto sizes = plain_page_sizes(ByteView(bytes).substr(kItemHeadBytes, end - kItemHeadBytes));
+  if (!sizes) return {"item is malformed"};
+  for (const std::size_t size : *sizes) {
+    const std::size_t sealed_size = size + kPageSealBytes;
+    if (sealed_size > bytes.size() - at) return {"item is malformed"};
+    ByteView page(bytes.data() + at, sealed_size);
+    if (!is_page(page, file_number, offset + at)) return {"wrong checksum of a page"};
+    const bool same_key = decode_fixed64(page.data() + kPageChecksumBytes) == cipher.id();
+    if (!same_key) return {nullptr, Opened::Changed};
+    if (SealProblem problem = open_page(bytes.data() + at, page, cipher, offset + at);
+        !problem.none())
+      return problem;
+    std::memmove(bytes.data() + end, page.data(), page.size());
+    end += page.size();
+    at += sealed_size;
+  }
+  if (at != bytes.size()) return {"item is malformed"};
+  return {};
 }
 
 }  // namespace
 
-void append_sealed_item(Bytes& out, ByteView item, const FileCipher& cipher, KeyId key,
-                        std::uint64_t file_number, std::uint64_t offset) {
+ByteView seal_item(Bytes& room, ByteView item, PartCipher& cipher, std::uint64_t file_number,
+                   std::uint64_t offset) {
   std::vector<PlainPage> pages;
   std::size_t head_end = item.size();
   if (item[kItemChecksumBytes] == static_cast<char>(ItemType::PlainGroup)) {
@@ -49,18 +88,21 @@ void append_sealed_item(Bytes& out, ByteView item, const FileCipher& cipher, Key
     pages = *std::move(found);
     head_end = kItemHeadBytes + pages.front().offset;
   }
-  const std::size_t start = out.size();
+  const std::size_t size = item.size() + kItemSealBytes + pages.size() * kPageSealBytes;
+  if (room.size() < size) room.resize(size);
+  char* const out = room.data();
   const std::size_t head_bytes = head_end - kItemHeadBytes;
-  out.append(item.substr(0, kItemHeadBytes));
-  append_fixed64(out, key);
-  append_fixed32(out, static_cast<std::uint32_t>(head_bytes));
-  out.resize(start + head_end + kItemSealBytes);
-  cipher.seal(key, offset, item.substr(kItemHeadBytes, head_bytes),
-              out.data() + start + kSealedHeadAt);
-  place_checksum(out.data() + start, out.size() - start, file_number, offset);
+  std::memcpy(out, item.data(), kItemHeadBytes);
+  encode_fixed64(out + kKeyIdAt, cipher.id());
+  encode_fixed32(out + kHeadSizeAt, static_cast<std::uint32_t>(head_bytes));
+  cipher.seal(offset, item.substr(kItemHeadBytes, head_bytes), out + kSealedHeadAt);
+  place_checksum(out, head_end + kItemSealBytes, file_number, offset);
+  char* end = out + head_end + kItemSealBytes;
   for (const PlainPage& page : pages)
-    append_sealed_page(out, item.substr(kItemHeadBytes + page.offset, page.size), cipher, key,
-                       file_number, offset + (out.size() - start));
+    end = seal_page(end, item.substr(kItemHeadBytes + page.offset, page.size), cipher, file_number,
+                    offset + static_cast<std::size_t>(end - out));
+  EC_CHECK(end == out + size);
+  return {out, size};
 }
 
 SealProblem open_sealed_item(Bytes& bytes, const FileCipher& cipher, std::uint64_t file_number,
@@ -71,45 +113,31 @@ SealProblem open_sealed_item(Bytes& bytes, const FileCipher& cipher, std::uint64
   if (head_bytes > bytes.size() - kSealedHeadAt - kSealBytes) return kWrongChecksum;
   const std::size_t head_end = kSealedHeadAt + head_bytes + kSealBytes;
   if (!matches(ByteView(bytes).substr(0, head_end), file_number, offset)) return kWrongChecksum;
-  const KeyId key = decode_fixed64(bytes.data() + kKeyIdAt);
   const bool is_plain = bytes[kItemChecksumBytes] == static_cast<char>(ItemType::PlainGroup);
   if (!is_plain && head_end != bytes.size()) return kWrongChecksum;
 
-  Bytes item(bytes, 0, kItemHeadBytes);
-  item.resize(kItemHeadBytes + head_bytes);
-  const Opened opened =
-      cipher.open(key, offset, ByteView(bytes).substr(kSealedHeadAt, head_bytes + kSealBytes),
-                  item.data() + kItemHeadBytes);
+  std::optional<PartCipher> part = cipher.opener(decode_fixed64(bytes.data() + kKeyIdAt));
+  if (!part) return {nullptr, Opened::Destroyed};
+  char* const head = bytes.data() + kSealedHeadAt;
+  const Opened opened = part->open(offset, {head, head_bytes + kSealBytes}, head);
   if (opened != Opened::Yes) return {nullptr, opened};
+  std::memmove(bytes.data() + kItemHeadBytes, head, head_bytes);
+  std::size_t end = kItemHeadBytes + head_bytes;
   if (is_plain) {
-    const auto sizes = plain_page_sizes(ByteView(item).substr(kItemHeadBytes));
-    if (!sizes) return {"item is malformed"};
-    std::size_t at = head_end;
-    for (const std::size_t size : *sizes) {
-      const std::size_t sealed_size = size + kPageSealBytes;
-      if (sealed_size > bytes.size() - at) return {"item is malformed"};
-      ByteView page(bytes.data() + at, sealed_size);
-      const SealProblem problem =
-          open_sealed_page(bytes.data() + at, page, cipher, file_number, offset + at);
-      if (!problem.none()) return problem;
-      item.append(page);
-      at += sealed_size;
-    }
-    if (at != bytes.size()) return {"item is malformed"};
+    if (SealProblem problem = open_pages(bytes, head_end, end, *part, file_number, offset);
+        !problem.none())
+      return problem;
   }
-  bytes = std::move(item);
+  bytes.resize(end);
   return {};
 }
 
 SealProblem open_sealed_page(char* bytes, ByteView& page, const FileCipher& cipher,
                              std::uint64_t file_number, std::uint64_t offset) {
-  if (page.size() <= kPageChecksumBytes + kPageSealBytes || !matches(page, file_number, offset))
-    return {"wrong checksum of a page"};
-  const KeyId key = decode_fixed64(bytes + kPageChecksumBytes);
-  const Opened opened = cipher.open(key, offset, page.substr(kSealedPageAt), bytes + kSealedPageAt);
-  if (opened != Opened::Yes) return {nullptr, opened};
-  page = ByteView(bytes + kSealedPageAt - kPageChecksumBytes, page.size() - kPageSealBytes);
-  return {};
+  if (!is_page(page, file_number, offset)) return {"wrong checksum of a page"};
+  std::optional<PartCipher> part = cipher.opener(decode_fixed64(bytes + kPageChecksumBytes));
+  if (!part) return {nullptr, Opened::Destroyed};
+  return open_page(bytes, page, *part, offset);
 }
 
 }  // namespace edgecase::engine

@@ -19,9 +19,10 @@ inline SealOverhead overhead_of(const FileCipher* cipher) {
   return cipher == nullptr ? SealOverhead{} : SealOverhead{kItemSealBytes, kPageSealBytes};
 }
 
-// Appends `item`, which is whole but for its checksums, as it belongs at `offset` of the file.
-void append_sealed_item(Bytes& out, ByteView item, const FileCipher& cipher, KeyId key,
-                        std::uint64_t file_number, std::uint64_t offset);
+// `item`, which is whole but for its checksums, as it belongs at `offset` of the file. It lies in
+// `room`, which grows as needed and never shrinks: memory for many of them in turn.
+ByteView seal_item(Bytes& room, ByteView item, PartCipher& cipher, std::uint64_t file_number,
+                   std::uint64_t offset);
 
 // Why something cannot be opened; nullptr: it was.
 struct SealProblem {

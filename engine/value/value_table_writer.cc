@@ -8,6 +8,7 @@
 #include "value/integers_block.h"
 #include "value/item_checksums.h"
 #include "value/item_seal.h"
+#include "value/value_table_reader.h"
 
 namespace edgecase::engine {
 namespace {
@@ -24,17 +25,23 @@ void append_value_table_head(Bytes& out, const ValueTableHead& head, const FileC
 
 }  // namespace
 
-ValueTableWriter::ValueTableWriter(std::unique_ptr<WritableFile> file, const ValueTableHead& head,
+ValueTableWriter::ValueTableWriter(FileSystem& file_system, std::string path,
+                                   std::unique_ptr<WritableFile> file, const ValueTableHead& head,
                                    std::unique_ptr<FileCipher> cipher)
-    : file_(std::move(file)), head_(head), cipher_(std::move(cipher)) {}
+    : file_system_(file_system),
+      path_(std::move(path)),
+      file_(std::move(file)),
+      head_(head),
+      cipher_(std::move(cipher)) {}
 
 Result<std::unique_ptr<ValueTableWriter>> ValueTableWriter::create(FileSystem& file_system,
                                                                    const std::string& path,
                                                                    const ValueTableHead& head,
                                                                    KeyRing* keys) {
   EC_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system.create_file(path));
-  std::unique_ptr<ValueTableWriter> writer(new ValueTableWriter(
-      std::move(file), head, new_cipher(keys, {kValueTablePurpose, head.identity.file_number})));
+  std::unique_ptr<ValueTableWriter> writer(
+      new ValueTableWriter(file_system, path, std::move(file), head,
+                           new_cipher(keys, {kValueTablePurpose, head.identity.file_number})));
   Bytes encoded;
   append_value_table_head(encoded, head, writer->cipher_.get());
   EC_TRY(writer->append(encoded));
@@ -87,9 +94,8 @@ ByteView ValueTableWriter::stored_item(const ItemSummary& summary, std::uint64_t
     return item_;
   }
   const KeyId key = cipher_->ring().key_for(summary.first, head_.scope_bytes, summary.sequence_max);
-  sealed_.clear();
-  append_sealed_item(sealed_, item_, *cipher_, key, number, offset);
-  return sealed_;
+  PartCipher cipher = cipher_->sealer(key);
+  return seal_item(sealed_, item_, cipher, number, offset);
 }
 
 Result<ValuePointer> ValueTableWriter::append_item(const ItemSummary& summary) {
@@ -97,6 +103,7 @@ Result<ValuePointer> ValueTableWriter::append_item(const ItemSummary& summary) {
   const ByteView stored = stored_item(summary, offset);
   EC_CHECK(stored.size() <= kItemMaxBytes);
   EC_TRY(append(stored));
+  if (item_sizes_.empty()) first_offset_ = offset;
   item_sizes_.push_back(stored.size());
   item_bytes_ += stored.size();
   entries_ += summary.entries;
@@ -140,7 +147,19 @@ Status ValueTableWriter::finish() {
   EC_TRY(append(end));
   EC_TRY(append(tail));
   if (cipher_ != nullptr) EC_TRY(cipher_->ring().persist());
-  return file_->sync();
+  EC_TRY(file_->sync());
+  return cipher_ == nullptr ? ok() : read_back();
+}
+
+Status ValueTableWriter::read_back() const {
+  if (item_sizes_.empty()) return ok();
+  EC_ASSIGN_OR_RETURN(auto file, file_system_.open_file(path_));
+  const auto reader = ValueTableReader::open(std::move(file), head_.identity.store_id,
+                                             head_.identity.file_number, &cipher_->ring());
+  if (!reader.ok()) return judge_read_back(reader.status(), path_);
+  const ValuePointer first{head_.identity.file_number, first_offset_,
+                           static_cast<std::uint32_t>(item_sizes_.front())};
+  return judge_read_back((*reader)->read(first).status(), path_);
 }
 
 }  // namespace edgecase::engine

@@ -51,7 +51,8 @@ class ValueTableWriter {
   Result<ValuePointer> append_copy(ByteView item, const ItemSummary& summary);
 
   // Writes index, summary and tail, and syncs the file; its directory is the caller's. Makes the
-  // keys of its items durable.
+  // keys of its items durable. Reads the first item of an encrypted file back, to see that it
+  // opens.
   Status finish();
 
   const ValueTableHead& head() const { return head_; }
@@ -62,13 +63,16 @@ class ValueTableWriter {
   std::uint32_t checksum() const { return checksum_; }
 
  private:
-  ValueTableWriter(std::unique_ptr<WritableFile> file, const ValueTableHead& head,
-                   std::unique_ptr<FileCipher> cipher);
+  ValueTableWriter(FileSystem& file_system, std::string path, std::unique_ptr<WritableFile> file,
+                   const ValueTableHead& head, std::unique_ptr<FileCipher> cipher);
 
   Status append(ByteView bytes);
   Result<ValuePointer> append_item(const ItemSummary& summary);
   ByteView stored_item(const ItemSummary& summary, std::uint64_t offset);
+  Status read_back() const;
 
+  FileSystem& file_system_;
+  const std::string path_;
   std::unique_ptr<WritableFile> file_;
   ValueTableHead head_;
   std::unique_ptr<FileCipher> cipher_;  // null: not encrypted
@@ -77,6 +81,7 @@ class ValueTableWriter {
   Bytes sealed_;  // and as it lies in the file, if that is encrypted
   Bytes page_index_;
   std::vector<std::uint64_t> item_sizes_;
+  std::uint64_t first_offset_ = 0;  // of the first item
   std::uint64_t item_bytes_ = 0;
   std::uint64_t entries_ = 0;
   std::uint64_t deletes_ = 0;

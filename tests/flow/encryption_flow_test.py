@@ -2,7 +2,9 @@
 """Encryption at rest on a real daemon: nothing readable on the drives, at no time, and clear words about keys."""
 import json
 import os
+import shutil
 import signal
+import tempfile
 import unittest
 
 from daemon_process import Daemon, Place, run
@@ -114,6 +116,26 @@ class EncryptionFlow(unittest.TestCase):
         self.start(second)
         self.assertIn("21.5", self.ok("query", "kitchen"))
         self.daemon.stop()
+
+    def test_a_key_on_the_drive_that_it_protects_is_warned_of(self):
+        key = self.key("key")
+        self.start(key)
+        warning = f"{key} lies on the drive that it protects"
+        self.assertIn(warning, self.daemon.log())
+        self.ok("write", "kitchen/temp", "21.5")
+        self.daemon.stop()
+        elsewhere = "/dev/shm"
+        if not os.path.isdir(elsewhere) or os.stat(elsewhere).st_dev == os.stat(self.place.path).st_dev:
+            self.skipTest("there is no other file system")
+        moved = tempfile.mkdtemp(dir=elsewhere)
+        try:
+            other = shutil.move(key, os.path.join(moved, "key"))
+            self.start(other)
+            self.assertIn("encrypted at rest", self.daemon.log())
+            self.assertNotIn("lies on the drive", self.daemon.log())
+            self.assertIn("21.5", self.ok("query", "kitchen"))
+        finally:
+            shutil.rmtree(moved)
 
     def test_a_store_in_clear_takes_no_key(self):
         self.start()

@@ -1,7 +1,6 @@
 // Every knob of the engine: unit, default, limits. And what the engine is given from outside.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include "edgecase/executor.h"
 #include "edgecase/file_system.h"
 #include "edgecase/random.h"
+#include "edgecase/secret_key.h"
 #include "edgecase/status.h"
 
 namespace edgecase {
@@ -42,8 +42,6 @@ enum class Removal : unsigned char {
   // Always overwritten: every byte is written once more.
   Overwrite,
 };
-
-using SecretKey = std::array<std::uint8_t, 32>;
 
 // Keys from outside: they open the key of the store, which opens all others.
 struct MasterKeys {

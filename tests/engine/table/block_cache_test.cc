@@ -32,6 +32,21 @@ TEST_CASE("the cache gives back what was put in and stays within its bytes") {
   CHECK(cache.find<int>(1, 5000) == nullptr);
 }
 
+TEST_CASE("a smaller capacity holds at once, and a larger one again later") {
+  BlockCache cache(100'000);
+  for (std::uint64_t i = 0; i < 80; ++i) cache.insert(1, i, object(1), 1000, CacheClass::Item);
+  CHECK(cache.used_bytes() > 80'000);
+  cache.set_capacity(50'000);
+  CHECK(cache.used_bytes() <= 50'000);
+  CHECK(cache.used_bytes() > 40'000);
+  for (std::uint64_t i = 100; i < 200; ++i) cache.insert(1, i, object(1), 1000, CacheClass::Item);
+  CHECK(cache.used_bytes() <= 50'000);
+  CHECK(cache.find<int>(1, 199) != nullptr);
+  cache.set_capacity(100'000);
+  for (std::uint64_t i = 200; i < 300; ++i) cache.insert(1, i, object(1), 1000, CacheClass::Item);
+  CHECK(cache.used_bytes() > 80'000);
+}
+
 TEST_CASE("what came first goes first, where nothing is asked for") {
   BlockCache cache(100'000);  // 88 of these, with what the cache needs for each
   for (std::uint64_t i = 0; i < 1000; ++i) cache.insert(1, i, object(1), 1000, CacheClass::Item);
