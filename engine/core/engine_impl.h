@@ -136,6 +136,7 @@ class EngineImpl final : public Engine {
 
   // flush.cc
   Status rotate_memtable();
+  bool try_flush_again() EC_REQUIRES(mutex_);
   Status wait_for_flush(std::uint64_t flushes_before) EC_REQUIRES(mutex_);
   void schedule_flush();
   void run_flush();
@@ -242,6 +243,9 @@ class EngineImpl final : public Engine {
   std::uint64_t failed_flushes_ EC_GUARDED_BY(mutex_) = 0;
   SequenceNumber flushed_sequence_ EC_GUARDED_BY(mutex_) = 0;
   std::int64_t flush_delay_ns_ EC_GUARDED_BY(mutex_) = 0;
+  // While flushes fail: whether a writer has had one tried, and from when on one may.
+  bool flush_asked_ EC_GUARDED_BY(mutex_) = false;
+  std::int64_t flush_again_not_before_ns_ EC_GUARDED_BY(mutex_) = 0;
   Status flush_failure_ EC_GUARDED_BY(mutex_);
   Layer flush_failure_layer_ EC_GUARDED_BY(mutex_) = Layer::Values;
   std::int64_t flush_failed_since_ns_ EC_GUARDED_BY(mutex_) = 0;
