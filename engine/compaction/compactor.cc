@@ -149,6 +149,7 @@ Result<bool> Compactor::pick() {
   }
   // Something may expire at any time: they take turns.
   if (!std::exchange(expired_last_, false) || !is_asked()) {
+    expired_last_ = true;  // if it fails, too
     EC_ASSIGN_OR_RETURN(expired_last_, pick_expired(*version));
     if (expired_last_) return true;
   }

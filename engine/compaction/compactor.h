@@ -138,6 +138,7 @@ class Compactor {
   void schedule_run(std::int64_t delay_ns);
   void remove_obsolete_files();
   void remove_some();
+  void retry_removals();
   // One slice. True when there is more to do at once.
   Result<bool> work();
   Result<bool> pick();
@@ -195,7 +196,8 @@ class Compactor {
   bool log_is_behind_ = false;           // it holds what has expired
   bool works_ = false;                   // the last slice left more to do
   std::uint32_t slices_since_removal_ = 0;
-  std::uint64_t discarded_bytes_ = 0;  // of merges that made way for an erasure
+  std::int64_t removals_not_before_ns_ = 0;  // those that resisted
+  std::uint64_t discarded_bytes_ = 0;        // of merges that made way for an erasure
   std::optional<Erasure> erasure_;
   std::atomic<bool> erasure_is_held_{false};
   std::atomic<bool> erasure_asked_{false};  // and nothing has come of it yet

@@ -217,6 +217,7 @@ class EngineImpl final : public Engine {
   NamespaceId last_logged_id_ = 0;
   Bytes last_logged_part_;  // of a key without its time
   std::int64_t last_logged_retention_ns_ = kRetentionForever;
+  std::uint64_t last_logged_floor_ = 0;  // what lies below has expired
   SequenceNumber last_sequence_ = 0;
   std::int64_t heal_not_before_ns_ = 0;  // boot time
   std::int64_t heal_delay_ns_ = 0;

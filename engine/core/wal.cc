@@ -68,7 +68,7 @@ bool Wal::fits(std::uint64_t payload_bytes) const {
 Status Wal::append(SequenceNumber first, SequenceNumber last, ByteView payload) {
   const std::uint64_t before = writer_->appended_bytes();
   if (Status appended = writer_->append(first, {&payload, 1}); !appended.ok()) {
-    failed_ = true;
+    note_failure();
     return appended;
   }
   const std::uint64_t after = writer_->appended_bytes();
@@ -78,11 +78,17 @@ Status Wal::append(SequenceNumber first, SequenceNumber last, ByteView payload) 
   return ok();
 }
 
+// What was to be appended may lie in the file, and nobody says when it expires.
+void Wal::note_failure() {
+  failed_ = true;
+  note_expiry(WalSlot::kNotKnown);
+}
+
 Status Wal::sync() {
   if (writer_ == nullptr) return ok();
   const SequenceNumber through = current_last_;
   if (Status synced = writer_->sync(); !synced.ok()) {
-    failed_ = true;
+    note_failure();
     return synced;
   }
   syncs_.fetch_add(1, std::memory_order_relaxed);
@@ -130,6 +136,7 @@ Status Wal::start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledg
   if (!started.ok()) {
     WalSlot written = slot;  // in part, perhaps
     written.oldest = std::min(slot.oldest, durable_sequence_ + 1);
+    written.expires_ns = WalSlot::kNotKnown;
     static_cast<void>(delete_slot(written).ok());
   }
   return started;
