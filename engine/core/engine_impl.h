@@ -82,6 +82,8 @@ class EngineImpl final : public Engine {
   // what a flush sorts and gathers.
   static constexpr std::uint64_t kMemtableShare = 8;
   static constexpr std::uint64_t kCacheShare = 5;
+  // So many ranges that are hidden for good are not made disjoint before somebody asks.
+  static constexpr std::size_t kErasedListMin = 512;
   // How far the durable mark of expiry time may lie behind.
   static constexpr std::int64_t kExpiryMarkNs = 60'000'000'000;
 
@@ -169,6 +171,8 @@ class EngineImpl final : public Engine {
 
   // erasure.cc
   void hide_for_good(const RangeDelete& erased);
+  void merge_erased() const EC_REQUIRES(mutex_);
+  std::shared_ptr<const RangeDeletes> erased() const EC_REQUIRES(mutex_);
   void forget_erased(SequenceNumber through);
   std::uint64_t pending_erasures() const;
   std::uint64_t overwritten_bytes() const;
@@ -231,9 +235,10 @@ class EngineImpl final : public Engine {
   SequenceNumber visible_ EC_GUARDED_BY(mutex_) = 0;
   CondVar pace_;           // nobody notifies it
   CondVar flush_changed_;  // a flush ended, well or not, or a merge
-  // Snapshots that are held do not know of these; null for none.
-  std::vector<RangeDelete> erased_list_ EC_GUARDED_BY(mutex_);
-  std::shared_ptr<const RangeDeletes> erased_ EC_GUARDED_BY(mutex_);
+  // Snapshots that are held do not know of these. The list as one: null until somebody asks.
+  mutable std::vector<RangeDelete> erased_list_ EC_GUARDED_BY(mutex_);
+  mutable std::shared_ptr<const RangeDeletes> erased_ EC_GUARDED_BY(mutex_);
+  mutable std::size_t erased_list_min_ EC_GUARDED_BY(mutex_) = kErasedListMin;
   std::atomic<bool> has_erased_{false};  // stored under mutex_
   // That were flushed; while a snapshot or an iterator holds one, what it shows is not gone.
   std::vector<std::weak_ptr<const Memtable>> retired_memtables_ EC_GUARDED_BY(mutex_);

@@ -38,9 +38,7 @@ Status EngineImpl::check_batch(const WriteBatch& batch) const {
 }
 
 Status EngineImpl::check_range_deletes(const WriteBatch& batch) const {
-  const VersionState state = versions_->state();
-  const std::size_t waiting =
-      std::max(state.version->range_delete_list.size(), state.erasures.size());
+  const std::size_t waiting = versions_->waiting_range_deletes();
   if (batch.range_deletes() <= kRangeDeletesPerBatchMax && waiting < kRangeDeletesMax) return ok();
   if (batch.range_deletes() > kRangeDeletesPerBatchMax)
     return invalid_argument("a batch has at most " + std::to_string(kRangeDeletesPerBatchMax) +

@@ -32,8 +32,8 @@ BUGS = {
         "  if (!planted(PlantedSource::ErasureLostByManifest)) edit.erasures = erasures;\n"),
     "ErasedShownBySnapshots": (
         "read_path.cc",
-        "  at.erased = erased_;\n",
-        "  if (!planted(PlantedSource::ErasedShownBySnapshots)) at.erased = erased_;\n"),
+        "  at.erased = erased();\n",
+        "  if (!planted(PlantedSource::ErasedShownBySnapshots)) at.erased = erased();\n"),
     "ExpiredReturns": (
         "retention_rules.cc",
         "  return std::max(scope->second.floor, horizon_at(now_ns, retention_ns(part)));\n",
