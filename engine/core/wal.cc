@@ -193,7 +193,8 @@ Status Wal::continue_chain(const WalSlot& slot, SequenceNumber acknowledged) {
                       open_segment(slot, before.number, before.bytes));
   EC_TRY(writer->sync());
   become_current(slot, std::move(writer), acknowledged + 1, before.last_sequence);
-  durable_sequence_ = before.last_sequence;
+  // A power cut may have taken the end of the log, of what tables hold: then that is earlier.
+  durable_sequence_ = acknowledged;
   return ok();
 }
 
