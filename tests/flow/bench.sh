@@ -30,7 +30,7 @@ mkdir "$work/m" "$work/v"
 # A daemon the user has told the shell of is not ours to measure.
 export EDGECASE_HTTP_SOCKET=$work/nobody/s EDGECASE_STORAGE_METADATA=$work/nobody/m
 for workload in fillseq fillrandom overwrite deleterandom readrandom readmissing readseq \
-  seekrandom tenants recovery ingest-http audit encryption query ttl gdprbench; do
+  seekrandom tenants recovery ingest-http audit encryption query erase ttl gdprbench; do
   expect_code 0 "$edgecase" bench "$workload" --smoke --json --rounds 1 --dir "$work/m" --values "$work/v"
   python3 - "$workload" "$work/out" << 'PY'
 import json
@@ -46,8 +46,10 @@ assert report["workload"] == sys.argv[1]
 for field, value in report.items():
     assert not isinstance(value, (int, float)) or math.isfinite(value), (field, value)
 # Every answer that a model knows is right; a fifth of the keys is gone.
-if sys.argv[1] in ("ttl", "gdprbench"):
+if sys.argv[1] in ("erase", "ttl", "gdprbench"):
     assert report["correct_percent"] == 100, report
+if sys.argv[1] == "erase":
+    assert report["files_with_bytes"] == 0 and report["devices"] == 20, report
 assert report["num"] > 0 and report["ops_per_second"] > 0
 assert set(report["latency_us"]) == {"p50", "p95", "p99", "p999", "max"}
 PY
