@@ -32,6 +32,8 @@
 
 namespace edgecase::engine {
 
+inline constexpr std::uint64_t kDiscardedBytesMin = 256u << 20;
+
 struct CompactorContext {
   const Options& options;
   const Environment& environment;
@@ -65,6 +67,9 @@ struct CompactorContext {
   // A drive is full: whether there is room now that was kept for this.
   std::function<bool()> release_reserve;
   KeyRing* keys = nullptr;  // null: not encrypted
+  // Merges that stop for an erasure begin again later: as much work may be lost to that, and a part
+  // of all that merges ever wrote.
+  std::uint64_t discarded_bytes_min = kDiscardedBytesMin;
 };
 
 // Bytes of garbage a useful byte, in value files; `suspected_bytes` of what tables point to count

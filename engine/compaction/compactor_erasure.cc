@@ -20,9 +20,7 @@ constexpr std::size_t kFilesOfOneLook = 64;
 constexpr std::size_t kFilesOfOneBlanking = 16;
 // One part in so many of a file is overwritten where it lies; of a file with more, the rest moves.
 constexpr std::uint64_t kBlankedShareMax = 4;
-// Merges that stop for an erasure and begin again later: as much work may be lost to that, and a
-// part of all that merges ever wrote.
-constexpr std::uint64_t kDiscardedBytesMin = 256u << 20;
+// Of all that merges ever wrote may be lost to erasures, besides discarded_bytes_min.
 constexpr std::uint64_t kDiscardedPart = 4;
 
 }  // namespace
@@ -229,8 +227,8 @@ void Compactor::make_way_for_erasure() {
   if (job_erases_ && job_ != nullptr) return;
   if (!erasure_asked_ || !may_erase()) return;
   const std::uint64_t lost_bytes = job_ == nullptr ? 0 : job_->bytes_written();
-  if (discarded_bytes_ + lost_bytes > kDiscardedBytesMin + stats().value_bytes / kDiscardedPart)
-    return;
+  const std::uint64_t most = context_.discarded_bytes_min + stats().value_bytes / kDiscardedPart;
+  if (discarded_bytes_ + lost_bytes > most) return;
   discarded_bytes_ += lost_bytes;
   discard_job();
   survey_.reset();
