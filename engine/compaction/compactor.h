@@ -67,8 +67,8 @@ struct CompactorContext {
   // A drive is full: whether there is room now that was kept for this.
   std::function<bool()> release_reserve;
   KeyRing* keys = nullptr;  // null: not encrypted
-  // Merges that stop for an erasure begin again later: as much work may be lost to that, and a part
-  // of all that merges ever wrote.
+  // Merges that stop for an erasure, or for what has expired, begin again later: as much work may
+  // be lost to that, and a part of all that merges ever wrote.
   std::uint64_t discarded_bytes_min = kDiscardedBytesMin;
 };
 
@@ -164,6 +164,8 @@ class Compactor {
   Status blank_items();
   Result<bool> finish_erasure(std::span<const RangeDelete> ranges);
   void make_way_for_erasure();
+  void make_way_for_expiry();
+  bool may_discard(std::uint64_t lost_bytes) const;
   void fail_erasure(const Status& failure);
   void schedule_erasure(std::int64_t delay_ns);
   void discard_job();
@@ -197,12 +199,14 @@ class Compactor {
   // What job_ and survey_ read: its files are not overwritten before they are done.
   std::shared_ptr<const Version> read_version_;
   bool job_erases_ = false;
+  bool job_expires_ = false;
+  std::int64_t way_not_before_ns_ = 0;   // what has expired does not interrupt merges sooner
   bool manifest_names_expired_ = false;  // keys of files that have expired
   bool log_is_behind_ = false;           // it holds what has expired
   bool works_ = false;                   // the last slice left more to do
   std::uint32_t slices_since_removal_ = 0;
   std::int64_t removals_not_before_ns_ = 0;  // those that resisted
-  std::uint64_t discarded_bytes_ = 0;        // of merges that made way for an erasure
+  std::uint64_t discarded_bytes_ = 0;        // of merges that made way for erasures and expiry
   std::optional<Erasure> erasure_;
   std::atomic<bool> erasure_is_held_{false};
   std::atomic<bool> erasure_asked_{false};  // and nothing has come of it yet

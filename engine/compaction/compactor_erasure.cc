@@ -220,6 +220,11 @@ Result<bool> Compactor::finish_erasure(std::span<const RangeDelete> ranges) {
   return true;
 }
 
+bool Compactor::may_discard(std::uint64_t lost_bytes) const {
+  return discarded_bytes_ + lost_bytes <=
+         context_.discarded_bytes_min + stats().value_bytes / kDiscardedPart;
+}
+
 // Who waits for an erasure does not wait for a merge: that begins again, within limits, so that one
 // erasure after another does not keep merges from ever coming to an end.
 void Compactor::make_way_for_erasure() {
@@ -227,8 +232,7 @@ void Compactor::make_way_for_erasure() {
   if (job_erases_ && job_ != nullptr) return;
   if (!erasure_asked_ || !may_erase()) return;
   const std::uint64_t lost_bytes = job_ == nullptr ? 0 : job_->bytes_written();
-  const std::uint64_t most = context_.discarded_bytes_min + stats().value_bytes / kDiscardedPart;
-  if (discarded_bytes_ + lost_bytes > most) return;
+  if (!may_discard(lost_bytes)) return;
   discarded_bytes_ += lost_bytes;
   discard_job();
   survey_.reset();

@@ -15,6 +15,8 @@ constexpr std::size_t kRangeDeletesSoon = 256;
 constexpr std::uint64_t kRemovalSliceBytes = 4u << 20;
 constexpr std::uint64_t kQuietRemovalSliceBytes = 16u << 20;
 constexpr std::uint32_t kSlicesBetweenRemovals = 4;
+// Between two merges that are interrupted for what has expired.
+constexpr std::int64_t kWayNs = 1'000'000'000;
 constexpr std::int64_t kRemovalRetryNs = 1'000'000'000;
 
 }  // namespace
@@ -123,7 +125,25 @@ Result<bool> Compactor::pick_expired(const Version& version) {
     ++expiry_stats_.purges;
   }
   manifest_names_expired_ = true;
-  return start(*std::move(plan));
+  EC_ASSIGN_OR_RETURN(const bool started, start(*std::move(plan)));
+  job_expires_ = started;
+  return started;
+}
+
+// Bytes that are to go within a second do not wait for a merge that would be done later: it begins
+// again, when less was written for it than has expired, and within the limits of erasures.
+void Compactor::make_way_for_expiry() {
+  if (!is_exact() || job_ == nullptr || job_erases_ || job_expires_) return;
+  const std::int64_t now_ns = context_.environment.clock.boot_ns();
+  const std::uint64_t lost_bytes = job_->bytes_written();
+  if (now_ns < way_not_before_ns_ || !may_discard(lost_bytes)) return;
+  const ExpiryView expiry = context_.expiry();
+  if (expiry.empty() || due_bytes(*context_.versions.current(), expiry, true) <= lost_bytes) return;
+  way_not_before_ns_ = now_ns + kWayNs;
+  discarded_bytes_ += lost_bytes;
+  discard_job();
+  if (current_ != nullptr) current_step_ = 0;
+  expired_last_ = false;
 }
 
 // The manifest tells of tables that are gone by their first and last keys.
