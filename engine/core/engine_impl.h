@@ -131,6 +131,7 @@ class EngineImpl final : public Engine {
   Result<bool> release_flushed_wal();
   Status start_segment(std::uint64_t payload_bytes);
   Status heal_wal(std::uint64_t payload_bytes);
+  Status make_slot_free();
   void note_wal_failure(const Status& failure);
   void schedule_slot();
   void schedule_heal(std::int64_t delay_ns);

@@ -74,7 +74,9 @@ Status EngineImpl::turn_log(SequenceNumber through) {
     MutexLock lock(mutex_);
     if (!view_->immutables.empty()) return ok();
   }
-  return release_flushed_wal().status();
+  EC_ASSIGN_OR_RETURN(const bool released, release_flushed_wal());
+  // What earlier segments hold and no table does is in the active memtable.
+  return released || !wal_->has_closed() ? ok() : rotate_memtable();
 }
 
 Status EngineImpl::overwrite_free_log(SequenceNumber through) {

@@ -218,7 +218,7 @@ Status Wal::replace_failed(const WalSlot& slot, SequenceNumber acknowledged) {
   add_alone(bytes_written_, writer->appended_bytes());
   const std::int64_t expires_ns = current_expires_ns_.load();
   become_current(slot, std::move(writer), durable_sequence_ + 1, acknowledged);
-  note_expiry(expires_ns);
+  if (acknowledged > durable_sequence_) note_expiry(expires_ns);
   durable_sequence_ = acknowledged;
   failed_ = false;
   return ok();
@@ -285,6 +285,11 @@ std::vector<Wal::File> Wal::files() const {
     files.push_back({slot_path(current_.slot.index), current_bytes_.load(std::memory_order_relaxed),
                      UINT64_MAX});
   return files;
+}
+
+bool Wal::has_closed() const {
+  MutexLock lock(mutex_);
+  return !closed_.empty();
 }
 
 std::uint64_t Wal::record_bytes() const {

@@ -122,6 +122,7 @@ class Wal {
   };
   std::vector<File> files() const;
 
+  bool has_closed() const;             // segments before the current one
   std::uint64_t record_bytes() const;  // in segments that are still needed
   std::uint64_t bytes_written() const { return bytes_written_.load(); }
   std::uint64_t syncs() const { return syncs_.load(); }
