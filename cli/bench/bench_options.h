@@ -19,6 +19,7 @@ struct BenchOptions {
   std::uint32_t key_size = 16;
   std::uint32_t batch = 0;    // 0: the workload's own
   std::uint32_t threads = 0;  // 0: the workload's own
+  std::uint32_t devices = 0;  // of erase; 0: its own number
   bool sync = false;
   double seconds = 0;  // 0: until num is done
   double rate = 0;     // operations a second, of ycsb-* and neighbour; 0: as fast as it goes

@@ -45,6 +45,7 @@ constexpr Experiment kExperiments[] = {
     {kLogkv, "stall"},
     {kLogkv, "hotkeys"},
     {kGdpr, "ttl"},
+    {kGdpr, "erase"},
     {kGdpr, "audit"},
     {kGdpr, "encryption"},
     {kGdpr, "gdprbench"},

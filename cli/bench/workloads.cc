@@ -4,6 +4,7 @@
 #include "bench/casedb.h"
 #include "bench/daemon_figures.h"
 #include "bench/encryption_cost.h"
+#include "bench/erase_devices.h"
 #include "bench/gdprbench.h"
 #include "bench/ingest_http.h"
 #include "bench/ingest_listener.h"
@@ -51,6 +52,8 @@ std::span<const Workload> workloads() {
       {"audit", "requests", "what the audit log costs, off, batched and strict", run_audit_cost},
       {"encryption", "requests", "what encryption costs, at rest and on the way",
        run_encryption_cost},
+      {"erase", "devices", "erase single devices: unreadable when, and gone when",
+       run_erase_devices},
       {"ttl", "keys", "keys that expire: unreadable when, and gone when", run_ttl},
       {"gdprbench", "operations", "GDPRbench's roles, every answer checked", run_gdprbench},
       {"query", "readings", "aggregate, list, and last, through a daemon", run_query_figures},

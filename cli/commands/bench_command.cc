@@ -127,6 +127,8 @@ void add_bench(std::shared_ptr<BenchOptions> options, CLI::App& app, Action& act
                       "Puts, lines or messages on their way together; 0: the workload's own");
   command->add_option("--threads", options->threads,
                       "Threads, connections or publishers; 0: the workload's own number");
+  command->add_option("--devices", options->devices,
+                      "Of erase; 0: its own number, of which it erases --operations");
   command->add_flag("--sync", options->sync, "Every write survives a power cut (fill workloads)");
   command->add_option("--seconds", options->seconds, "Stop after so many; 0: when num is done");
   command

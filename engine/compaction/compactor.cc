@@ -125,6 +125,7 @@ void Compactor::run() {
 
 Result<bool> Compactor::work() {
   make_way_for_erasure();
+  make_way_for_expiry();
   if (job_ != nullptr) {
     const bool erases = job_erases_;
     auto done = job_->step(kSliceBytes, kSliceTurns);
@@ -149,6 +150,7 @@ Result<bool> Compactor::pick() {
   }
   // Something may expire at any time: they take turns.
   if (!std::exchange(expired_last_, false) || !is_asked()) {
+    expired_last_ = true;  // if it fails, too
     EC_ASSIGN_OR_RETURN(expired_last_, pick_expired(*version));
     if (expired_last_) return true;
   }
@@ -263,6 +265,7 @@ Result<bool> Compactor::start(MergePlan plan) {
   writer.keys = context_.keys;
   read_version_ = context_.versions.current();
   job_erases_ = false;
+  job_expires_ = false;
   job_ =
       std::make_unique<MergeJob>(context_.tables, std::move(writer), std::move(plan), rule_.load());
   return true;

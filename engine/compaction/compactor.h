@@ -32,6 +32,8 @@
 
 namespace edgecase::engine {
 
+inline constexpr std::uint64_t kDiscardedBytesMin = 256u << 20;
+
 struct CompactorContext {
   const Options& options;
   const Environment& environment;
@@ -65,6 +67,9 @@ struct CompactorContext {
   // A drive is full: whether there is room now that was kept for this.
   std::function<bool()> release_reserve;
   KeyRing* keys = nullptr;  // null: not encrypted
+  // Merges that stop for an erasure, or for what has expired, begin again later: as much work may
+  // be lost to that, and a part of all that merges ever wrote.
+  std::uint64_t discarded_bytes_min = kDiscardedBytesMin;
 };
 
 // Bytes of garbage a useful byte, in value files; `suspected_bytes` of what tables point to count
@@ -138,6 +143,7 @@ class Compactor {
   void schedule_run(std::int64_t delay_ns);
   void remove_obsolete_files();
   void remove_some();
+  void retry_removals();
   // One slice. True when there is more to do at once.
   Result<bool> work();
   Result<bool> pick();
@@ -158,6 +164,8 @@ class Compactor {
   Status blank_items();
   Result<bool> finish_erasure(std::span<const RangeDelete> ranges);
   void make_way_for_erasure();
+  void make_way_for_expiry();
+  bool may_discard(std::uint64_t lost_bytes) const;
   void fail_erasure(const Status& failure);
   void schedule_erasure(std::int64_t delay_ns);
   void discard_job();
@@ -191,11 +199,14 @@ class Compactor {
   // What job_ and survey_ read: its files are not overwritten before they are done.
   std::shared_ptr<const Version> read_version_;
   bool job_erases_ = false;
+  bool job_expires_ = false;
+  std::int64_t way_not_before_ns_ = 0;   // what has expired does not interrupt merges sooner
   bool manifest_names_expired_ = false;  // keys of files that have expired
   bool log_is_behind_ = false;           // it holds what has expired
   bool works_ = false;                   // the last slice left more to do
   std::uint32_t slices_since_removal_ = 0;
-  std::uint64_t discarded_bytes_ = 0;  // of merges that made way for an erasure
+  std::int64_t removals_not_before_ns_ = 0;  // those that resisted
+  std::uint64_t discarded_bytes_ = 0;        // of merges that made way for erasures and expiry
   std::optional<Erasure> erasure_;
   std::atomic<bool> erasure_is_held_{false};
   std::atomic<bool> erasure_asked_{false};  // and nothing has come of it yet

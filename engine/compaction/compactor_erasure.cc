@@ -20,9 +20,7 @@ constexpr std::size_t kFilesOfOneLook = 64;
 constexpr std::size_t kFilesOfOneBlanking = 16;
 // One part in so many of a file is overwritten where it lies; of a file with more, the rest moves.
 constexpr std::uint64_t kBlankedShareMax = 4;
-// Merges that stop for an erasure and begin again later: as much work may be lost to that, and a
-// part of all that merges ever wrote.
-constexpr std::uint64_t kDiscardedBytesMin = 256u << 20;
+// Of all that merges ever wrote may be lost to erasures, besides discarded_bytes_min.
 constexpr std::uint64_t kDiscardedPart = 4;
 
 }  // namespace
@@ -222,6 +220,11 @@ Result<bool> Compactor::finish_erasure(std::span<const RangeDelete> ranges) {
   return true;
 }
 
+bool Compactor::may_discard(std::uint64_t lost_bytes) const {
+  return discarded_bytes_ + lost_bytes <=
+         context_.discarded_bytes_min + stats().value_bytes / kDiscardedPart;
+}
+
 // Who waits for an erasure does not wait for a merge: that begins again, within limits, so that one
 // erasure after another does not keep merges from ever coming to an end.
 void Compactor::make_way_for_erasure() {
@@ -229,8 +232,7 @@ void Compactor::make_way_for_erasure() {
   if (job_erases_ && job_ != nullptr) return;
   if (!erasure_asked_ || !may_erase()) return;
   const std::uint64_t lost_bytes = job_ == nullptr ? 0 : job_->bytes_written();
-  if (discarded_bytes_ + lost_bytes > kDiscardedBytesMin + stats().value_bytes / kDiscardedPart)
-    return;
+  if (!may_discard(lost_bytes)) return;
   discarded_bytes_ += lost_bytes;
   discard_job();
   survey_.reset();

@@ -15,6 +15,9 @@ constexpr std::size_t kRangeDeletesSoon = 256;
 constexpr std::uint64_t kRemovalSliceBytes = 4u << 20;
 constexpr std::uint64_t kQuietRemovalSliceBytes = 16u << 20;
 constexpr std::uint32_t kSlicesBetweenRemovals = 4;
+// Between two merges that are interrupted for what has expired.
+constexpr std::int64_t kWayNs = 1'000'000'000;
+constexpr std::int64_t kRemovalRetryNs = 1'000'000'000;
 
 }  // namespace
 
@@ -30,7 +33,8 @@ void Compactor::remove_obsolete_files() {
                  : value_table_path(options.metadata_directory, options.values_directory,
                                     file.placement, file.number);
     const bool dropped = !is_table && !context_.versions.has_namespace(file.namespace_id);
-    // What resists is removed at the next open, like everything no manifest names.
+    // What resists is tried again while there are rules of retention, at the next erasure, and at
+    // the next open, like everything no manifest names.
     static_cast<void>(context_.remover
                           .remove(path, is_table ? FileRemover::kAnyNamespace : file.namespace_id,
                                   dropped ? Urgency::Whenever : Urgency::Soon)
@@ -51,6 +55,14 @@ void Compactor::remove_some() {
                         may_wait ? Urgency::Soon : Urgency::Whenever);
 }
 
+// What has expired may be in files that resisted: of a drive that was away.
+void Compactor::retry_removals() {
+  const std::int64_t now_ns = context_.environment.clock.boot_ns();
+  if (now_ns < removals_not_before_ns_) return;
+  removals_not_before_ns_ = now_ns + kRemovalRetryNs;
+  context_.remover.queue_left();
+}
+
 // While there are rules the lane looks for what has expired, whatever else happens.
 void Compactor::schedule_expiry() {
   if (context_.versions.retention() == nullptr) return;
@@ -64,6 +76,7 @@ void Compactor::schedule_expiry() {
       MutexLock lock(mutex_);
       expiry_scheduled_ = false;
     }
+    retry_removals();
     if (const Status noted = context_.note_expiry(); !noted.ok()) return give_up(noted);
     const Result<bool> cleared = context_.clear_expired_log();
     log_is_behind_ = !cleared.ok() || !*cleared;
@@ -112,7 +125,25 @@ Result<bool> Compactor::pick_expired(const Version& version) {
     ++expiry_stats_.purges;
   }
   manifest_names_expired_ = true;
-  return start(*std::move(plan));
+  EC_ASSIGN_OR_RETURN(const bool started, start(*std::move(plan)));
+  job_expires_ = started;
+  return started;
+}
+
+// Bytes that are to go within a second do not wait for a merge that would be done later: it begins
+// again, when less was written for it than has expired, and within the limits of erasures.
+void Compactor::make_way_for_expiry() {
+  if (!is_exact() || job_ == nullptr || job_erases_ || job_expires_) return;
+  const std::int64_t now_ns = context_.environment.clock.boot_ns();
+  const std::uint64_t lost_bytes = job_->bytes_written();
+  if (now_ns < way_not_before_ns_ || !may_discard(lost_bytes)) return;
+  const ExpiryView expiry = context_.expiry();
+  if (expiry.empty() || due_bytes(*context_.versions.current(), expiry, true) <= lost_bytes) return;
+  way_not_before_ns_ = now_ns + kWayNs;
+  discarded_bytes_ += lost_bytes;
+  discard_job();
+  if (current_ != nullptr) current_step_ = 0;
+  expired_last_ = false;
 }
 
 // The manifest tells of tables that are gone by their first and last keys.

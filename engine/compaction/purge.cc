@@ -127,6 +127,13 @@ std::optional<MergePlan> pick_purge(const Version& version, const PurgeContext& 
   return std::nullopt;
 }
 
+std::uint64_t due_bytes(const Version& version, const ExpiryView& expiry, bool exact) {
+  std::uint64_t bytes = 0;
+  for (const auto& [number, file] : version.value_files)
+    if (is_used(version, number) && due_ns(file, exact) < expiry.now_ns()) bytes += file.size_bytes;
+  return bytes;
+}
+
 std::int64_t next_expiry_ns(const Version& version, bool exact) {
   std::int64_t next_ns = kNeverNs;
   for (const auto& [number, file] : version.value_files)

@@ -43,6 +43,8 @@ bool is_over(const ValueFileMetadata& file, ByteView first, ByteView last,
 std::optional<VersionEdit> pick_drop(const Version& version, const ExpiryView& expiry);
 // Merges tables of one run, or of level 0, so that what is to go goes.
 std::optional<MergePlan> pick_purge(const Version& version, const PurgeContext& context);
+// Of files that should be gone by now, or of which some should be.
+std::uint64_t due_bytes(const Version& version, const ExpiryView& expiry, bool exact);
 // When the next bucket ends, or, `exact`, the next entry expires; kNeverNs: not before a rule
 // changes.
 std::int64_t next_expiry_ns(const Version& version, bool exact);

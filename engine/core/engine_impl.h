@@ -82,6 +82,8 @@ class EngineImpl final : public Engine {
   // what a flush sorts and gathers.
   static constexpr std::uint64_t kMemtableShare = 8;
   static constexpr std::uint64_t kCacheShare = 5;
+  // So many ranges that are hidden for good are not made disjoint before somebody asks.
+  static constexpr std::size_t kErasedListMin = 512;
   // How far the durable mark of expiry time may lie behind.
   static constexpr std::int64_t kExpiryMarkNs = 60'000'000'000;
 
@@ -129,6 +131,7 @@ class EngineImpl final : public Engine {
   Result<bool> release_flushed_wal();
   Status start_segment(std::uint64_t payload_bytes);
   Status heal_wal(std::uint64_t payload_bytes);
+  Status make_slot_free();
   void note_wal_failure(const Status& failure);
   void schedule_slot();
   void schedule_heal(std::int64_t delay_ns);
@@ -136,6 +139,7 @@ class EngineImpl final : public Engine {
 
   // flush.cc
   Status rotate_memtable();
+  bool try_flush_again() EC_REQUIRES(mutex_);
   Status wait_for_flush(std::uint64_t flushes_before) EC_REQUIRES(mutex_);
   void schedule_flush();
   void run_flush();
@@ -168,6 +172,8 @@ class EngineImpl final : public Engine {
 
   // erasure.cc
   void hide_for_good(const RangeDelete& erased);
+  void merge_erased() const EC_REQUIRES(mutex_);
+  std::shared_ptr<const RangeDeletes> erased() const EC_REQUIRES(mutex_);
   void forget_erased(SequenceNumber through);
   std::uint64_t pending_erasures() const;
   std::uint64_t overwritten_bytes() const;
@@ -216,6 +222,7 @@ class EngineImpl final : public Engine {
   NamespaceId last_logged_id_ = 0;
   Bytes last_logged_part_;  // of a key without its time
   std::int64_t last_logged_retention_ns_ = kRetentionForever;
+  std::uint64_t last_logged_floor_ = 0;  // what lies below has expired
   SequenceNumber last_sequence_ = 0;
   std::int64_t heal_not_before_ns_ = 0;  // boot time
   std::int64_t heal_delay_ns_ = 0;
@@ -229,9 +236,10 @@ class EngineImpl final : public Engine {
   SequenceNumber visible_ EC_GUARDED_BY(mutex_) = 0;
   CondVar pace_;           // nobody notifies it
   CondVar flush_changed_;  // a flush ended, well or not, or a merge
-  // Snapshots that are held do not know of these; null for none.
-  std::vector<RangeDelete> erased_list_ EC_GUARDED_BY(mutex_);
-  std::shared_ptr<const RangeDeletes> erased_ EC_GUARDED_BY(mutex_);
+  // Snapshots that are held do not know of these. The list as one: null until somebody asks.
+  mutable std::vector<RangeDelete> erased_list_ EC_GUARDED_BY(mutex_);
+  mutable std::shared_ptr<const RangeDeletes> erased_ EC_GUARDED_BY(mutex_);
+  mutable std::size_t erased_list_min_ EC_GUARDED_BY(mutex_) = kErasedListMin;
   std::atomic<bool> has_erased_{false};  // stored under mutex_
   // That were flushed; while a snapshot or an iterator holds one, what it shows is not gone.
   std::vector<std::weak_ptr<const Memtable>> retired_memtables_ EC_GUARDED_BY(mutex_);
@@ -242,6 +250,9 @@ class EngineImpl final : public Engine {
   std::uint64_t failed_flushes_ EC_GUARDED_BY(mutex_) = 0;
   SequenceNumber flushed_sequence_ EC_GUARDED_BY(mutex_) = 0;
   std::int64_t flush_delay_ns_ EC_GUARDED_BY(mutex_) = 0;
+  // While flushes fail: whether a writer has had one tried, and from when on one may.
+  bool flush_asked_ EC_GUARDED_BY(mutex_) = false;
+  std::int64_t flush_again_not_before_ns_ EC_GUARDED_BY(mutex_) = 0;
   Status flush_failure_ EC_GUARDED_BY(mutex_);
   Layer flush_failure_layer_ EC_GUARDED_BY(mutex_) = Layer::Values;
   std::int64_t flush_failed_since_ns_ EC_GUARDED_BY(mutex_) = 0;

@@ -21,16 +21,29 @@ constexpr int kLogTurnsMax = 3;
 void EngineImpl::hide_for_good(const RangeDelete& erased) {
   MutexLock lock(mutex_);
   erased_list_.push_back(erased);
-  erased_ = std::make_shared<const RangeDeletes>(erased_list_);
-  erased_list_ = erased_->newest();
+  erased_ = nullptr;
+  // The same ranges may be erased again and again while they are pending.
+  if (erased_list_.size() >= 2 * erased_list_min_) merge_erased();
   has_erased_.store(true, std::memory_order_release);
   if (keys_ != nullptr) keys_->retire(erased.lower, erased.upper, erased.sequence);
+}
+
+void EngineImpl::merge_erased() const {
+  erased_ = std::make_shared<const RangeDeletes>(erased_list_);
+  erased_list_ = erased_->newest();
+  erased_list_min_ = std::max(kErasedListMin, erased_list_.size());
+}
+
+// Made when it is asked for: many ranges may be erased before anybody does.
+std::shared_ptr<const RangeDeletes> EngineImpl::erased() const {
+  if (erased_ == nullptr && !erased_list_.empty()) merge_erased();
+  return erased_;
 }
 
 void EngineImpl::forget_erased(SequenceNumber through) {
   MutexLock lock(mutex_);
   std::erase_if(erased_list_, [&](const RangeDelete& each) { return each.sequence <= through; });
-  erased_ = erased_list_.empty() ? nullptr : std::make_shared<const RangeDeletes>(erased_list_);
+  erased_ = nullptr;
   has_erased_.store(!erased_list_.empty(), std::memory_order_release);
   if (keys_ != nullptr) keys_->forget(through);
 }
@@ -61,7 +74,9 @@ Status EngineImpl::turn_log(SequenceNumber through) {
     MutexLock lock(mutex_);
     if (!view_->immutables.empty()) return ok();
   }
-  return release_flushed_wal().status();
+  EC_ASSIGN_OR_RETURN(const bool released, release_flushed_wal());
+  // What earlier segments hold and no table does is in the active memtable.
+  return released || !wal_->has_closed() ? ok() : rotate_memtable();
 }
 
 Status EngineImpl::overwrite_free_log(SequenceNumber through) {

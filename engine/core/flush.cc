@@ -105,6 +105,22 @@ void EngineImpl::keep_pace(std::uint64_t bytes) {
   owed_ns_ = std::clamp<std::int64_t>(owed_ns_ - paused_ns, -kPauseMaxNs, kOwedMaxNs);
 }
 
+// Who waits for a flush does not wait for the delay of its retry: the first failure may be over
+// already, later ones are tried again as often as the shortest delay allows. False: not now.
+bool EngineImpl::try_flush_again() {
+  if (flush_asked_) return true;
+  if (environment_.clock.boot_ns() < flush_again_not_before_ns_) return false;
+  flush_asked_ = true;
+  mutex_.unlock();
+  environment_.executor.schedule(Lane::Flush, [this, gate = gate_] {
+    if (!gate->enter()) return;
+    run_flush();
+    gate->leave();
+  });
+  mutex_.lock();
+  return true;
+}
+
 // Returns when a flush has succeeded since `flushes_before`. Busy when flushes fail or hang. The
 // mutex is free while it waits.
 Status EngineImpl::wait_for_flush(std::uint64_t flushes_before) {
@@ -112,7 +128,7 @@ Status EngineImpl::wait_for_flush(std::uint64_t flushes_before) {
   std::int64_t waited_ns = 0;
   Status status;
   while (flushes_ == flushes_before) {
-    if (!flush_failure_.ok()) {
+    if (!flush_failure_.ok() && !try_flush_again()) {
       status = busy("writes wait for a flush, and flushes fail: " + flush_failure_.to_string());
       break;
     }
@@ -303,6 +319,8 @@ void EngineImpl::note_flush_failure(const Status& failure) {
     if (first) flush_failed_since_ns_ = environment_.clock.wall_ns();
     flush_failure_ = failure;
     flush_failure_layer_ = layer;
+    flush_asked_ = false;
+    flush_again_not_before_ns_ = environment_.clock.boot_ns() + (first ? 0 : kRetryDelayMinNs);
     ++failed_flushes_;
     flush_delay_ns_ = std::clamp(2 * flush_delay_ns_, kRetryDelayMinNs, kRetryDelayMaxNs);
     delay_ns = flush_delay_ns_;
@@ -331,6 +349,7 @@ void EngineImpl::note_flush_success() {
     resumed = !flush_failure_.ok();
     layer = flush_failure_layer_;
     flush_failure_ = ok();
+    flush_asked_ = false;
     flush_delay_ns_ = 0;
     ++flushes_;
     flush_changed_.notify_all();

@@ -13,7 +13,7 @@ VisibleView EngineImpl::view_for(const ReadOptions& options) const {
   if (options.snapshot == nullptr) return visible_view();
   VisibleView at = static_cast<const EngineSnapshot&>(*options.snapshot).at();
   MutexLock lock(mutex_);
-  at.erased = erased_;
+  at.erased = erased();
   return at;
 }
 

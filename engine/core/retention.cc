@@ -1,4 +1,5 @@
 // Retention rules, and what reads need to know of them.
+#include <limits>
 #include <utility>
 
 #include "base/ordinal.h"
@@ -6,6 +7,8 @@
 
 namespace edgecase::engine {
 namespace {
+
+constexpr std::int64_t kLongAgoNs = std::numeric_limits<std::int64_t>::min();
 
 Status check_rule(const RetentionRule& rule, const NamespaceInfo& info) {
   if (info.options.codec != GroupCodec::Series)
@@ -65,7 +68,8 @@ ExpiryView EngineImpl::expiry_of_all() const {
 const ExpiryView& EngineImpl::log_expiry() {
   auto rules = versions_->retention();
   if (rules.get() != log_expiry_.rules()) {
-    log_expiry_ = ExpiryView(std::move(rules), 0);
+    // At the beginning of time nothing has expired but what earlier rules had let expire.
+    log_expiry_ = ExpiryView(std::move(rules), kLongAgoNs);
     last_logged_id_ = 0;
     // What was said of records before may no longer be so.
     wal_->forget_expiries();
@@ -79,9 +83,12 @@ std::int64_t EngineImpl::log_expiry_of(NamespaceId id, ByteView key) {
   if (id != last_logged_id_ || part != ByteView(last_logged_part_)) {
     last_logged_id_ = id;
     last_logged_part_.assign(part);
-    last_logged_retention_ns_ = log_expiry_.retention_ns(make_full_key(id, part));
+    const Bytes full_part = make_full_key(id, part);
+    last_logged_retention_ns_ = log_expiry_.retention_ns(full_part);
+    last_logged_floor_ = log_expiry_.horizon(full_part);
   }
   const std::uint64_t ordinal = load_ordinal(key.data() + part.size());
+  if (ordinal < last_logged_floor_) return kLongAgoNs;
   return expiry_of(time_of_ordinal(ordinal), last_logged_retention_ns_);
 }
 

@@ -68,7 +68,7 @@ bool Wal::fits(std::uint64_t payload_bytes) const {
 Status Wal::append(SequenceNumber first, SequenceNumber last, ByteView payload) {
   const std::uint64_t before = writer_->appended_bytes();
   if (Status appended = writer_->append(first, {&payload, 1}); !appended.ok()) {
-    failed_ = true;
+    note_failure();
     return appended;
   }
   const std::uint64_t after = writer_->appended_bytes();
@@ -78,11 +78,17 @@ Status Wal::append(SequenceNumber first, SequenceNumber last, ByteView payload) 
   return ok();
 }
 
+// What was to be appended may lie in the file, and nobody says when it expires.
+void Wal::note_failure() {
+  failed_ = true;
+  note_expiry(WalSlot::kNotKnown);
+}
+
 Status Wal::sync() {
   if (writer_ == nullptr) return ok();
   const SequenceNumber through = current_last_;
   if (Status synced = writer_->sync(); !synced.ok()) {
-    failed_ = true;
+    note_failure();
     return synced;
   }
   syncs_.fetch_add(1, std::memory_order_relaxed);
@@ -130,6 +136,7 @@ Status Wal::start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledg
   if (!started.ok()) {
     WalSlot written = slot;  // in part, perhaps
     written.oldest = std::min(slot.oldest, durable_sequence_ + 1);
+    written.expires_ns = WalSlot::kNotKnown;
     static_cast<void>(delete_slot(written).ok());
   }
   return started;
@@ -186,7 +193,8 @@ Status Wal::continue_chain(const WalSlot& slot, SequenceNumber acknowledged) {
                       open_segment(slot, before.number, before.bytes));
   EC_TRY(writer->sync());
   become_current(slot, std::move(writer), acknowledged + 1, before.last_sequence);
-  durable_sequence_ = before.last_sequence;
+  // A power cut may have taken the end of the log, of what tables hold: then that is earlier.
+  durable_sequence_ = acknowledged;
   return ok();
 }
 
@@ -210,7 +218,7 @@ Status Wal::replace_failed(const WalSlot& slot, SequenceNumber acknowledged) {
   add_alone(bytes_written_, writer->appended_bytes());
   const std::int64_t expires_ns = current_expires_ns_.load();
   become_current(slot, std::move(writer), durable_sequence_ + 1, acknowledged);
-  note_expiry(expires_ns);
+  if (acknowledged > durable_sequence_) note_expiry(expires_ns);
   durable_sequence_ = acknowledged;
   failed_ = false;
   return ok();
@@ -277,6 +285,11 @@ std::vector<Wal::File> Wal::files() const {
     files.push_back({slot_path(current_.slot.index), current_bytes_.load(std::memory_order_relaxed),
                      UINT64_MAX});
   return files;
+}
+
+bool Wal::has_closed() const {
+  MutexLock lock(mutex_);
+  return !closed_.empty();
 }
 
 std::uint64_t Wal::record_bytes() const {

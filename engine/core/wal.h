@@ -42,8 +42,9 @@ struct WalSlot {
   std::uint64_t capacity_bytes = 0;
   // Its file holds nothing of older records, of no use that was made of it.
   SequenceNumber oldest = 0;
+  static constexpr std::int64_t kNotKnown = std::numeric_limits<std::int64_t>::min();
   // Nothing in its file expires before; not known of slots that were there at the start.
-  std::int64_t expires_ns = std::numeric_limits<std::int64_t>::min();
+  std::int64_t expires_ns = kNotKnown;
   // Behind these it holds nothing but zeros.
   std::uint64_t dirty_bytes = std::numeric_limits<std::uint64_t>::max();
 };
@@ -121,6 +122,7 @@ class Wal {
   };
   std::vector<File> files() const;
 
+  bool has_closed() const;             // segments before the current one
   std::uint64_t record_bytes() const;  // in segments that are still needed
   std::uint64_t bytes_written() const { return bytes_written_.load(); }
   std::uint64_t syncs() const { return syncs_.load(); }
@@ -131,6 +133,8 @@ class Wal {
   Result<WalSlot> create_slot(std::uint64_t capacity_bytes) EC_REQUIRES(create_mutex_);
   bool reserve_space(std::uint64_t capacity_bytes) EC_REQUIRES(create_mutex_);
   Status delete_slot(const WalSlot& slot);
+  Status delete_resisting() EC_REQUIRES(create_mutex_);
+  void note_failure();
   void give_back(const WalSlot& slot);
   Status name_again(std::vector<WalSlot>& free);
   std::uint64_t take_index() EC_REQUIRES(mutex_);

@@ -48,12 +48,12 @@ void Wal::note_expiry(std::int64_t expires_ns) {
 }
 
 void Wal::forget_expiries() {
-  constexpr std::int64_t kNotKnown = std::numeric_limits<std::int64_t>::min();
   MutexLock lock(mutex_);
   for (WalSlot& slot : free_)
-    if (slot.dirty_bytes > 0) slot.expires_ns = kNotKnown;
-  for (WalSegment& segment : closed_) segment.slot.expires_ns = kNotKnown;
-  if (current_.number != 0) current_expires_ns_.store(kNotKnown);
+    if (slot.dirty_bytes > 0) slot.expires_ns = WalSlot::kNotKnown;
+  for (WalSlot& slot : resisting_) slot.expires_ns = WalSlot::kNotKnown;
+  for (WalSegment& segment : closed_) segment.slot.expires_ns = WalSlot::kNotKnown;
+  if (current_.number != 0) current_expires_ns_.store(WalSlot::kNotKnown);
 }
 
 bool Wal::needs_expired(std::int64_t now_ns) const {
@@ -66,14 +66,33 @@ bool Wal::needs_expired(std::int64_t now_ns) const {
 bool Wal::holds_expired(std::int64_t now_ns) const {
   if (needs_expired(now_ns)) return true;
   MutexLock lock(mutex_);
-  return std::any_of(free_.begin(), free_.end(),
-                     [&](const WalSlot& slot) { return slot.expires_ns < now_ns; });
+  const auto has_expired = [&](const WalSlot& slot) { return slot.expires_ns < now_ns; };
+  return std::any_of(free_.begin(), free_.end(), has_expired) ||
+         std::any_of(resisting_.begin(), resisting_.end(), has_expired);
 }
 
 Result<std::uint64_t> Wal::overwrite_expired(std::int64_t now_ns) {
   MutexLock creating(create_mutex_);
-  return overwrite_slots(
+  const Result<std::uint64_t> bytes = overwrite_slots(
       take_slots_to_overwrite([&](const WalSlot& slot) { return slot.expires_ns < now_ns; }));
+  const Status deleted = delete_resisting();
+  EC_TRY(bytes.status());
+  EC_TRY(deleted);
+  return bytes;
+}
+
+Status Wal::delete_resisting() {
+  std::vector<WalSlot> resisting;
+  {
+    MutexLock lock(mutex_);
+    resisting.swap(resisting_);
+    for (const WalSlot& slot : resisting) total_bytes_ += slot.capacity_bytes;
+  }
+  Status first;
+  for (const WalSlot& slot : resisting) {
+    if (const Status deleted = delete_slot(slot); first.ok()) first = deleted;
+  }
+  return first;
 }
 
 std::vector<WalSlot> Wal::take_slots_to_overwrite(
@@ -111,17 +130,9 @@ Result<std::uint64_t> Wal::overwrite_free(SequenceNumber through) {
   MutexLock creating(create_mutex_);
   const Result<std::uint64_t> bytes = overwrite_slots(
       take_slots_to_overwrite([&](const WalSlot& slot) { return slot.oldest <= through; }));
-  Status first = bytes.status();
-  std::vector<WalSlot> resisting;
-  {
-    MutexLock lock(mutex_);
-    resisting.swap(resisting_);
-    for (const WalSlot& slot : resisting) total_bytes_ += slot.capacity_bytes;
-  }
-  for (const WalSlot& slot : resisting) {
-    if (const Status deleted = delete_slot(slot); first.ok()) first = deleted;
-  }
-  EC_TRY(first);
+  const Status deleted = delete_resisting();
+  EC_TRY(bytes.status());
+  EC_TRY(deleted);
   return bytes;
 }
 

@@ -38,9 +38,7 @@ Status EngineImpl::check_batch(const WriteBatch& batch) const {
 }
 
 Status EngineImpl::check_range_deletes(const WriteBatch& batch) const {
-  const VersionState state = versions_->state();
-  const std::size_t waiting =
-      std::max(state.version->range_delete_list.size(), state.erasures.size());
+  const std::size_t waiting = versions_->waiting_range_deletes();
   if (batch.range_deletes() <= kRangeDeletesPerBatchMax && waiting < kRangeDeletesMax) return ok();
   if (batch.range_deletes() > kRangeDeletesPerBatchMax)
     return invalid_argument("a batch has at most " + std::to_string(kRangeDeletesPerBatchMax) +
@@ -362,6 +360,8 @@ Status EngineImpl::heal_wal(std::uint64_t payload_bytes) {
   }
   if (failure.ok() || environment_.clock.boot_ns() < heal_not_before_ns_) return failure;
   if (Status started = start_segment(payload_bytes); !started.ok()) {
+    // If that fails, the next attempt tries it again.
+    if (started.code() == StatusCode::Busy) static_cast<void>(make_slot_free().ok());
     note_wal_failure(started);
     return started;
   }
@@ -373,6 +373,17 @@ Status EngineImpl::heal_wal(std::uint64_t payload_bytes) {
   }
   environment_.listener.on_resumed("metadata");
   return ok();
+}
+
+// A log at its limit whose last segment is given up takes another only when a flush has freed one.
+// Does not wait for it.
+Status EngineImpl::make_slot_free() {
+  {
+    MutexLock lock(mutex_);
+    if (!view_->immutables.empty()) return ok();
+  }
+  if (active_->entry_count() > 0) return rotate_memtable();
+  return release_flushed_wal().status();
 }
 
 void EngineImpl::schedule_heal(std::int64_t delay_ns) {

@@ -160,6 +160,11 @@ Status FileRemover::blank(const std::string& path, std::span<const FilePart> par
   return ok();
 }
 
+void FileRemover::queue_left() {
+  MutexLock lock(mutex_);
+  for (const std::string& path : std::exchange(left_, {})) waiting_.push_back({path});
+}
+
 Status FileRemover::retry() {
   std::set<std::string> left;
   {

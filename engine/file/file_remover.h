@@ -63,6 +63,8 @@ class FileRemover {
   Status blank(const std::string& path, std::span<const FilePart> parts);
   // Those that resisted, once more, overwritten: Ok when none is left.
   Status retry();
+  // They wait for their turn again.
+  void queue_left();
 
   std::uint64_t removed_files() const { return removed_files_.load(); }
   std::uint64_t overwritten_bytes() const { return overwritten_bytes_.load(); }

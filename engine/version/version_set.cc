@@ -132,6 +132,11 @@ VersionState VersionSet::state() const {
   return state_;
 }
 
+std::size_t VersionSet::waiting_range_deletes() const {
+  MutexLock lock(mutex_);
+  return std::max(state_.version->range_delete_list.size(), state_.erasures.size());
+}
+
 Status VersionSet::apply(const VersionEdit& edit) {
   MutexLock lock(edit_mutex_);
   if (dropped_.empty()) return apply_locked(edit);

@@ -58,6 +58,8 @@ class VersionSet {
 
   std::shared_ptr<const Version> current() const;
   VersionState state() const;
+  // That merges have not applied everywhere, or that are pending as erased.
+  std::size_t waiting_range_deletes() const;
 
   // Durable and current on return. After an error neither holds for certain; see above. What is of
   // a namespace that was dropped meanwhile is left out, and its files become obsolete.

@@ -21,6 +21,14 @@ void History::forget_place(std::size_t place) {
     std::erase_if(changes, [&](const Change& change) { return change.place == place; });
 }
 
+void History::hide(std::size_t place, std::size_t key) {
+  for (State& state : states_) state.places[place][key] = 0;
+  for (Changes& changes : refused_)
+    std::erase_if(changes, [&](const Change& change) {
+      return change.kind == Change::Kind::Put && change.place == place && change.key == key;
+    });
+}
+
 bool History::is_refused(const State& found) const {
   return std::any_of(refused_.begin(), refused_.end(), [&](const Changes& changes) {
     State state = now();

@@ -21,6 +21,9 @@ class History {
   // The namespace is gone, or a new one: it holds nothing, whatever batches say.
   void forget_place(std::size_t place);
 
+  // The key has expired: it is not there and does not return, whatever batches say.
+  void hide(std::size_t place, std::size_t key);
+
   // Empty, or why `found` may not be what a crash left. From then on it is what the store holds.
   std::string settle_after_power_cut(const State& found);
   // The same where all that was acknowledged must be there. The power may still go.

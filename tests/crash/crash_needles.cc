@@ -28,6 +28,12 @@ void Needles::note_erased(const Change& range) {
   }
 }
 
+void Needles::note_expired(std::size_t place, const std::vector<ValueNumber>& values) {
+  for (const ValueNumber number : values) {
+    if (auto needle = needle_of(place, number)) gone_.push_back(*std::move(needle));
+  }
+}
+
 void Needles::note_gone() {
   gone_.insert(gone_.end(), erased_.begin(), erased_.end());
   erased_.clear();
@@ -35,7 +41,8 @@ void Needles::note_gone() {
 
 Status Needles::find(const MemoryFileSystem& disk) const {
   const std::string found = gone_.empty() ? "" : disk.find_bytes(gone_);
-  return found.empty() ? ok() : corruption(found + " holds what was erased or is secret");
+  return found.empty() ? ok()
+                       : corruption(found + " holds what was erased, has expired or is secret");
 }
 
 }  // namespace edgecase::test

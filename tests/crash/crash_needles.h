@@ -21,6 +21,8 @@ class Needles {
   // The range was acknowledged, or the crash may have taken all those that were.
   void note_erased(const Change& range);
   void forget_erased() { erased_.clear(); }
+  // Values of a place that have expired, whose bound is over.
+  void note_expired(std::size_t place, const std::vector<ValueNumber>& values);
   // erase() answers for all that is erased.
   void note_gone();
   // Corruption: one is still there.

@@ -12,9 +12,9 @@ namespace edgecase::test {
 namespace {
 
 constexpr std::string_view kStepNames[kStepKinds] = {
-    "write", "ingest", "forget", "read", "snapshot", "release", "flush",    "compact",
-    "work",  "rest",   "create", "drop", "fail",     "full",    "readonly", "unplug",
-    "heal",  "stop",   "reopen", "cut",  "kill",     "erase"};
+    "write",  "ingest", "forget", "read",  "snapshot", "release",  "flush",  "compact", "work",
+    "rest",   "create", "drop",   "fail",  "full",     "readonly", "unplug", "heal",    "stop",
+    "reopen", "cut",    "kill",   "erase", "stamp",    "retain",   "pass",   "clock"};
 
 constexpr Operation kFailing[] = {
     Operation::Any,           Operation::CreateFile,  Operation::OpenFile,      Operation::Append,
@@ -40,7 +40,7 @@ class Planner {
   }
 
   Plan take() {
-    for (std::size_t place = 0; place < kPlaces; ++place) {
+    for (std::size_t place = 0; place < kTimedPlace; ++place) {
       if (random_.below(4) != 0) add(StepKind::Create, {place});
     }
     for (std::uint64_t crashes = 1 + random_.below(3); crashes > 0; --crashes) {
@@ -91,7 +91,7 @@ class Planner {
       case StepKind::Work: return add(kind, {1 + random_.below(8)});
       case StepKind::Rest: return add(kind, {1 + random_.below(4)});
       case StepKind::Create:
-      case StepKind::Drop: return add(kind, {random_.below(kPlaces)});
+      case StepKind::Drop: return add(kind, {random_.below(kTimedPlace)});
       case StepKind::Fail: return add_failure();
       case StepKind::Full: return add(kind, {1 + random_.below(2), random_.below(100'000)});
       case StepKind::ReadOnly: return add(kind, {1 + random_.below(2)});
@@ -135,11 +135,44 @@ void add_erasures(Plan& plan) {
   plan.steps = std::move(steps);
 }
 
+// The same: what has a time, rules by which it expires, and time that passes.
+Step draw_expiry(SeededRandom& random, bool sets_clock) {
+  const auto detail = [&] { return random.below(1'000'000); };
+  const std::uint64_t drawn = random.below(20);
+  if (drawn < 9) return {StepKind::Stamp, {detail(), random.below(2)}};
+  if (drawn < 11) return {StepKind::Retain, {detail()}};
+  if (drawn < 15) return {StepKind::Pass, {1 + random.below(8)}};
+  if (drawn < 17) return {StepKind::Rest, {1 + random.below(random.below(4) == 0 ? 20 : 4)}};
+  if (drawn < 18) return {StepKind::Flush, {detail()}};
+  if (drawn < 19 && sets_clock) return {StepKind::Clock, {random.below(4), random.below(30)}};
+  return {StepKind::Work, {1 + random.below(8)}};
+}
+
+void add_expiry(Plan& plan) {
+  SeededRandom random(plan.seed ^ 0xe8b19e);
+  if (random.below(2) == 0) return;
+  const std::uint64_t rarity = 1 + random.below(4);
+  const bool sets_clock = random.below(3) == 0;
+  std::vector<Step> steps{{StepKind::Create, {kTimedPlace}},
+                          {StepKind::Retain, {random.below(1'000'000)}}};
+  for (const Step& step : plan.steps) {
+    steps.push_back(step);
+    if (random.below(rarity) == 0) steps.push_back(draw_expiry(random, sets_clock));
+  }
+  plan.steps = std::move(steps);
+}
+
 }  // namespace
+
+bool has_step(const Plan& plan, StepKind kind) {
+  return std::any_of(plan.steps.begin(), plan.steps.end(),
+                     [kind](const Step& step) { return step.kind == kind; });
+}
 
 Plan make_plan(std::uint64_t seed) {
   Plan plan = Planner(seed).take();
   add_erasures(plan);
+  add_expiry(plan);
   return plan;
 }
 

@@ -44,9 +44,13 @@ enum class StepKind : unsigned char {
   Reopen,    // closed and opened as on any day
   Cut,       // [seed, CutPolicy, again] power cut; again: another, so many operations after it
   Kill,      // [seed, 0, again] kill -9
-  Erase,  // [detail, how] 0: erases a range of keys; 1: and waits until it is gone; 2: waits only
+  Erase,   // [detail, how] 0: erases a range of keys; 1: and waits until it is gone; 2: waits only
+  Stamp,   // [detail, sync] a batch in the place with times
+  Retain,  // [detail] sets or clears a rule of retention there
+  Pass,    // [half seconds] time passes, and no background work is done
+  Clock,   // [setting, seconds] 0: right; 1: not trusted; 2: two hours ahead; 3: behind
 };
-inline constexpr std::size_t kStepKinds = static_cast<std::size_t>(StepKind::Erase) + 1;
+inline constexpr std::size_t kStepKinds = static_cast<std::size_t>(StepKind::Clock) + 1;
 
 struct Step {
   StepKind kind = StepKind::Read;
@@ -62,6 +66,9 @@ struct Plan {
 
 // Which faults a seed draws from, which steps are frequent: drawn too, for each seed anew.
 Plan make_plan(std::uint64_t seed);
+
+// Whether it has a step of that kind.
+bool has_step(const Plan& plan, StepKind kind);
 
 std::string to_text(const Plan& plan);
 // Nothing when it is no plan's text. Lines that begin with # say something to people.

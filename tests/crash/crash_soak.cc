@@ -102,17 +102,22 @@ struct Totals {
     store.relocations += report.store.relocations;
     store.dropped_deletes += report.store.dropped_deletes;
     store.removed_files += report.store.removed_files;
+    store.erasures += report.store.erasures;
+    store.drops += report.store.drops;
+    store.purges += report.store.purges;
   }
   void print(double seconds, std::uint64_t next) const {
     const auto number = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
     std::printf(
         "%llu seeds in %.0f s (%.1f a second), next %llu: %llu broken; %llu crashes, %llu torn "
         "tails, %llu acknowledged, %llu refused, %llu faults, %llu operations; %llu flushes, %llu "
-        "merges, %llu relocations, %llu deletes and %llu files removed\n",
+        "merges, %llu relocations, %llu deletes and %llu files removed; %llu erasures, %llu drops "
+        "and %llu purges of what had expired\n",
         number(lives), seconds, static_cast<double>(lives) / seconds, number(next), number(broken),
         number(crashes), number(store.torn_tails), number(acknowledged), number(refused),
         number(faults), number(operations), number(store.flushes), number(store.merges),
-        number(store.relocations), number(store.dropped_deletes), number(store.removed_files));
+        number(store.relocations), number(store.dropped_deletes), number(store.removed_files),
+        number(store.erasures), number(store.drops), number(store.purges));
     std::fflush(stdout);
   }
 };

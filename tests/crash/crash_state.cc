@@ -1,7 +1,9 @@
 #include "crash/crash_state.h"
 
 #include <charconv>
+#include <iterator>
 
+#include "support/manual_clock.h"
 #include "wire/reading_key.h"
 
 namespace edgecase::test {
@@ -9,6 +11,9 @@ namespace {
 
 constexpr std::size_t kTimesPerSeries = 6;
 constexpr std::int64_t kTimeStepNs = 1'000'000'000;
+// From the beginning of a life on; some in one bucket, others far apart.
+constexpr std::int64_t kTimesMs[] = {-20'000, -9'000, -8'800, -4'000, 0, 200, 1'900, 9'000};
+constexpr std::uint64_t kSignBit = std::uint64_t{1} << 63;
 constexpr std::string_view kDevices[] = {"pump", "tank"};
 constexpr std::string_view kSensors[] = {"level", "temp"};
 static_assert(std::size(kDevices) * std::size(kSensors) * kTimesPerSeries == kKeysPerPlace);
@@ -76,14 +81,15 @@ std::string difference(const State& expected, const State& found) {
 }
 
 std::string_view place_name(std::size_t place) {
-  constexpr std::string_view kNames[kPlaces] = {"plain", "series", "onboard",
-                                                "large", "north",  "south"};
+  constexpr std::string_view kNames[kPlaces] = {"plain", "series", "onboard", "large",
+                                                "north", "south",  "timed"};
   return kNames[place];
 }
 
 NamespaceOptions place_options(std::size_t place) {
   switch (place) {
     case 1: return {Placement::Values, GroupCodec::Series, 2};
+    case kTimedPlace: return {Placement::Values, GroupCodec::Series, 2};
     case 2: return {Placement::Metadata, GroupCodec::Plain, 0};
     default: return {Placement::Values, GroupCodec::Plain, 0};
   }
@@ -92,7 +98,9 @@ NamespaceOptions place_options(std::size_t place) {
 // Two bytes of scope and a big-endian ordinal, as series have them; that suits any codec.
 Bytes engine_key(std::size_t place, std::size_t key) {
   Bytes bytes{'s', static_cast<char>('0' + key / 8)};
-  const std::uint64_t ordinal = (key % 8) * (place + 1) * 1000;
+  const std::uint64_t ordinal = place == kTimedPlace
+                                    ? static_cast<std::uint64_t>(timed_time_ns(key)) ^ kSignBit
+                                    : (key % 8) * (place + 1) * 1000;
   for (int shift = 56; shift >= 0; shift -= 8) bytes.push_back(static_cast<char>(ordinal >> shift));
   return bytes;
 }
@@ -102,6 +110,10 @@ std::optional<std::size_t> parse_engine_key(std::size_t place, ByteView bytes) {
     if (engine_key(place, key) == bytes) return key;
   }
   return std::nullopt;
+}
+
+std::int64_t timed_time_ns(std::size_t key) {
+  return ManualClock::kStartWallNs + kTimesMs[key % std::size(kTimesMs)] * 1'000'000;
 }
 
 std::string_view site_device(std::size_t key) {

@@ -1,10 +1,11 @@
-// What a store of the crash harness may hold: six places (namespaces) of a few keys each, and for
+// What a store of the crash harness may hold: seven places (namespaces) of a few keys each, and for
 // every key the number of the value it has. A state is small and compared as a whole, so that a
 // history of them costs little; keys and values are computed from their numbers, and a value's
 // bytes tell its number again.
 //
-// The first four places belong to the engine alone; the last two, the sites, are namespaces of the
-// catalog, and their keys are readings.
+// The first four places belong to the engine alone; the next two, the sites, are namespaces of the
+// catalog, and their keys are readings. In the last one, the engine's too, keys have times around
+// the beginning of a life, and may expire.
 #pragma once
 
 #include <array>
@@ -20,7 +21,9 @@
 namespace edgecase::test {
 
 inline constexpr std::size_t kEnginePlaces = 4;
-inline constexpr std::size_t kPlaces = 6;
+inline constexpr std::size_t kSites = 2;
+inline constexpr std::size_t kTimedPlace = kEnginePlaces + kSites;
+inline constexpr std::size_t kPlaces = kTimedPlace + 1;
 inline constexpr std::size_t kKeysPerPlace = 24;
 // Values from here on are items of their own.
 inline constexpr std::uint32_t kThresholdBytes = 512;
@@ -49,7 +52,7 @@ void apply(const Changes& changes, State& state);
 std::string difference(const State& expected, const State& found);
 
 inline bool is_site(std::size_t place) {
-  return place >= kEnginePlaces;
+  return place >= kEnginePlaces && place < kTimedPlace;
 }
 std::string_view place_name(std::size_t place);
 NamespaceOptions place_options(std::size_t place);  // of an engine place
@@ -57,6 +60,9 @@ NamespaceOptions place_options(std::size_t place);  // of an engine place
 // Keys of an engine place; their order is that of their numbers.
 Bytes engine_key(std::size_t place, std::size_t key);
 std::optional<std::size_t> parse_engine_key(std::size_t place, ByteView bytes);
+
+// Of a key in the place with times.
+std::int64_t timed_time_ns(std::size_t key);
 
 // A site's key is a series and a time.
 std::string_view site_device(std::size_t key);

@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kRoots[] = {"", "/m", "/v"};
 // A store this small has done all there is to do long before.
 constexpr std::size_t kTasksMax = 20'000;
+constexpr std::int64_t kFarAheadNs = 7'200'000'000'000;
 
 Bytes end_of(const Change& range) {
   return range.key_end < kKeysPerPlace ? engine_key(range.place, range.key_end) : Bytes();
@@ -52,6 +53,11 @@ bool is_encrypted(const Plan& plan) {
   return plan.seed % 3 == 1;
 }
 
+ExpiryMode expiry_mode(const Plan& plan) {
+  const bool exact = plan.seed % 2 == 1 && has_step(plan, StepKind::Retain);
+  return exact ? ExpiryMode::Exact : ExpiryMode::Bounded;
+}
+
 CrashStore::CrashStore(const Plan& plan, const WrapDrives& wrap)
     : random_(plan.seed), executor_(plan.seed), listener_(std::make_unique<Listener>(counters_)) {
   if (wrap) wrapped_ = wrap(disk_);
@@ -65,9 +71,8 @@ CrashStore::CrashStore(const Plan& plan, const WrapDrives& wrap)
   options_.group_bytes = 1024;
   options_.erasure_wait_ms = 0;
   if (is_encrypted(plan)) options_.encryption = MasterKeys{SecretKey{1}};
-  const bool erases = std::any_of(plan.steps.begin(), plan.steps.end(),
-                                  [](const Step& step) { return step.kind == StepKind::Erase; });
-  if (!erases) return;
+  options_.expiry = expiry_mode(plan);
+  if (!has_step(plan, StepKind::Erase) && !has_step(plan, StepKind::Retain)) return;
   options_.removal = Removal::Overwrite;
   disk_.keep_freed();
 }
@@ -105,6 +110,8 @@ void CrashStore::count() {
   counters_.dropped_deletes += stats.dropped_deletes;
   counters_.removed_files += stats.removed_files;
   counters_.erasures += engine_->stats().erasure.erasures;
+  counters_.drops += engine_->stats().expiry.drops;
+  counters_.purges += engine_->stats().expiry.purges;
 }
 
 void CrashStore::ail(const Step& step) {
@@ -137,15 +144,43 @@ void CrashStore::cure() {
 }
 
 Status CrashStore::rest(std::int64_t seconds) {
-  for (; seconds > 0; --seconds) {
-    clock_.advance(1'100'000'000);
-    executor_.advance(1'100'000'000);
+  // Where bytes go within a second, looks are four in one.
+  const std::int64_t parts = options_.expiry == ExpiryMode::Exact ? 4 : 1;
+  for (seconds *= parts; seconds > 0; --seconds) {
+    pass(kRestedSecondNs / parts);
     std::size_t tasks = 0;
     while (executor_.run_one()) {
       if (++tasks > kTasksMax) return corruption("background work does not come to an end");
     }
   }
   return ok();
+}
+
+void CrashStore::pass(std::int64_t ns) {
+  clock_.advance(ns);
+  executor_.advance(ns);
+  true_ns_ += ns;
+  // A clock that was set far ahead is not followed for an hour, which no life lasts.
+  if (clock_.trust() == ClockTrust::Trusted)
+    trusted_ns_ = std::max(trusted_ns_, true_ns_ - clock_behind_ns_);
+}
+
+void CrashStore::set_clock(std::uint64_t setting, std::int64_t seconds) {
+  clock_behind_ns_ = 0;
+  clock_.set_trust(ClockTrust::Trusted);
+  clock_.set_wall_ns(true_ns_);
+  pass(0);
+  // The engine knows what was right before it is told something else.
+  if (is_open()) static_cast<void>(engine_->expiry_now_ns());
+  switch (setting % 4) {
+    case 1: clock_.set_trust(ClockTrust::Untrusted); break;
+    case 2: clock_.set_wall_ns(true_ns_ + kFarAheadNs); break;
+    case 3:
+      clock_behind_ns_ = seconds * 1'000'000'000;
+      clock_.set_wall_ns(true_ns_ - clock_behind_ns_);
+      break;
+    default: break;
+  }
 }
 
 NamespaceId CrashStore::find_place(std::size_t place) const {

@@ -33,12 +33,19 @@ struct CrashCounters {
   std::uint64_t dropped_deletes = 0;
   std::uint64_t removed_files = 0;
   std::uint64_t erasures = 0;
+  std::uint64_t drops = 0;  // of files that had expired whole
+  std::uint64_t purges = 0;
 };
 
 using PlaceIds = std::array<NamespaceId, kPlaces>;  // 0: there is no such namespace
 
 // Every third seed has a key: then nothing of what it writes is ever to be found on its drives.
 bool is_encrypted(const Plan& plan);
+// Every other one of those in which something expires.
+ExpiryMode expiry_mode(const Plan& plan);
+
+// What a rest takes for each of its seconds.
+inline constexpr std::int64_t kRestedSecondNs = 1'100'000'000;
 
 class CrashStore {
  public:
@@ -61,6 +68,12 @@ class CrashStore {
 
   // Time passes, and background work is done until none is left.
   Status rest(std::int64_t seconds);
+  // Time passes, and nothing is done.
+  void pass(std::int64_t ns);
+  // As a Clock step says.
+  void set_clock(std::uint64_t setting, std::int64_t seconds);
+  // What time has been reached by the clock that decides what is old.
+  std::int64_t trusted_ns() const { return trusted_ns_; }
 
   NamespaceId find_place(std::size_t place) const;
   Status create_place(std::size_t place);
@@ -91,6 +104,9 @@ class CrashStore {
   MemoryFileSystem disk_{{"/m", "/v"}};
   std::unique_ptr<FileSystem> wrapped_;  // null: the engine works on disk_
   ManualClock clock_;
+  std::int64_t clock_behind_ns_ = 0;
+  std::int64_t true_ns_ = ManualClock::kStartWallNs;
+  std::int64_t trusted_ns_ = ManualClock::kStartWallNs;
   SeededRandom random_;
   ManualExecutor executor_;
   CrashCounters counters_;

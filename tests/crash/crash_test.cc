@@ -89,6 +89,8 @@ TEST_CASE("crash: every promise holds over lives of random faults and crashes") 
     store.dropped_deletes += life->store.dropped_deletes;
     store.removed_files += life->store.removed_files;
     store.erasures += life->store.erasures;
+    store.drops += life->store.drops;
+    store.purges += life->store.purges;
   }
   if (seeds < 100) return;
   CHECK(store.torn_tails > 0);
@@ -97,6 +99,8 @@ TEST_CASE("crash: every promise holds over lives of random faults and crashes") 
   CHECK(store.dropped_deletes > 0);
   CHECK(store.removed_files > 0);
   CHECK(store.erasures > 0);
+  CHECK(store.drops > 0);
+  CHECK(store.purges > 0);
 }
 
 TEST_CASE("crash: every promise holds wherever in a short life the power fails") {

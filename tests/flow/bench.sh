@@ -47,8 +47,10 @@ def check(workload, report):
     for field, value in report.items():
         assert not isinstance(value, (int, float)) or math.isfinite(value), (field, value)
     # Every answer that a model knows is right; a fifth of the keys is gone.
-    if workload in ("ttl", "gdprbench"):
+    if workload in ("erase", "ttl", "gdprbench"):
         assert report["correct_percent"] == 100, report
+    if workload == "erase":
+        assert report["files_with_bytes"] == 0 and report["devices"] == 20, report
     # Nothing that EdgeCase acknowledged is wrong or missing after a kill; a table without a log forgets.
     if workload == "logkv-recovery":
         assert report["n2000_edgecase_error_percent"] == 0, report

@@ -10,6 +10,11 @@ enum class PlantedSource : unsigned char {
   ErasureLostByFlush,         // erased ranges become ordinary range deletes in tables
   ErasureLostByManifest,      // a new manifest does not name what is pending
   ErasedShownBySnapshots,     // a snapshot shows what was erased after it
+  ExpiredReturns,             // a longer rule brings back what a shorter one had let expire
+  ExpiredStaysInFiles,        // nobody looks for files that have expired
+  DroppedByOldRules,          // a file goes when it would have, had no rule changed since
+  ExpiredStaysInLog,          // nobody overwrites records of the log that have expired
+  ExpiryFollowsJump,          // a clock that was set far ahead is believed at once
   OutputRemovedAfterFailure,  // tables go that a failed edit of the manifest may have named
 };
 

@@ -90,6 +90,16 @@ TEST_CASE("planted: bugs in the engine are found") {
              "a new manifest forgets which erased ranges are pending", 20, erasure_over_restarts},
         Case{PlantedSource::ErasedShownBySnapshots, "erased-shown-by-snapshots",
              "a snapshot shows what was erased after it was taken", 100},
+        Case{PlantedSource::ExpiredReturns, "expired-returns",
+             "a longer rule brings back what a shorter one had let expire", 100},
+        Case{PlantedSource::ExpiredStaysInFiles, "expired-stays-in-files",
+             "does not look for files that have expired", 100},
+        Case{PlantedSource::DroppedByOldRules, "dropped-by-old-rules",
+             "drops a file by a time that rules have changed since", 400},
+        Case{PlantedSource::ExpiredStaysInLog, "expired-stays-in-log",
+             "does not overwrite what has expired in the log", 100},
+        Case{PlantedSource::ExpiryFollowsJump, "expiry-follows-jump",
+             "believes a clock that was set far ahead", 100},
         Case{PlantedSource::OutputRemovedAfterFailure, "output-removed-after-failure",
              "removes tables that a failed edit may have named", 1500}}) {
     plant(each.bug);

@@ -32,8 +32,30 @@ BUGS = {
         "  if (!planted(PlantedSource::ErasureLostByManifest)) edit.erasures = erasures;\n"),
     "ErasedShownBySnapshots": (
         "read_path.cc",
-        "  at.erased = erased_;\n",
-        "  if (!planted(PlantedSource::ErasedShownBySnapshots)) at.erased = erased_;\n"),
+        "  at.erased = erased();\n",
+        "  if (!planted(PlantedSource::ErasedShownBySnapshots)) at.erased = erased();\n"),
+    "ExpiredReturns": (
+        "retention_rules.cc",
+        "  return std::max(scope->second.floor, horizon_at(now_ns, retention_ns(part)));\n",
+        "  if (planted(PlantedSource::ExpiredReturns)) return horizon_at(now_ns, retention_ns(part));\n"
+        "  return std::max(scope->second.floor, horizon_at(now_ns, retention_ns(part)));\n"),
+    "ExpiredStaysInFiles": (
+        "compactor_purge.cc",
+        "  if (purge.expiry.empty()) return false;\n",
+        "  if (planted(PlantedSource::ExpiredStaysInFiles) || purge.expiry.empty()) return false;\n"),
+    "DroppedByOldRules": (
+        "purge.cc",
+        "         !expiry.rules()->changed_since(first, last, file.rule_epoch);\n",
+        "         (planted(PlantedSource::DroppedByOldRules) ||\n"
+        "          !expiry.rules()->changed_since(first, last, file.rule_epoch));\n"),
+    "ExpiredStaysInLog": (
+        "retention.cc",
+        "  if (!wal_->holds_expired(now_ns)) return true;\n",
+        "  if (planted(PlantedSource::ExpiredStaysInLog) || !wal_->holds_expired(now_ns)) return true;\n"),
+    "ExpiryFollowsJump": (
+        "expiry_clock.cc",
+        "  if (wall_ns - expected_ns <= kJumpMaxNs) {\n",
+        "  if (planted(PlantedSource::ExpiryFollowsJump) || wall_ns - expected_ns <= kJumpMaxNs) {\n"),
 }
 
 

@@ -1,0 +1,255 @@
+#include "bench/erase_devices.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "bench/child_process.h"
+#include "bench/interrupt.h"
+#include "bench/marked_files.h"
+#include "bench/median.h"
+#include "bench/private_directory.h"
+#include "bench/process_usage.h"
+#include "edgecase/engine.h"
+#include "wire/reading_key.h"
+
+namespace edgecase::cli::bench {
+namespace {
+
+constexpr std::uint64_t kUsualReadings = 1'000'000;
+constexpr std::uint64_t kSmokeReadings = 4'000;
+constexpr std::uint64_t kReadingsMax = 1'000'000'000;
+constexpr std::uint32_t kUsualDevices = 10'000;
+constexpr std::uint32_t kSmokeDevices = 20;
+constexpr std::uint64_t kUsualErasures = 5;
+constexpr std::uint64_t kSmokeErasures = 2;
+constexpr std::uint64_t kReadingsPerBatch = 1'000;
+constexpr std::uint32_t kNumberSensor = 1;
+constexpr std::uint32_t kTextSensor = 2;  // of devices that are erased, one reading
+constexpr std::int64_t kFirstTimeNs = 1'700'000'000'000'000'000;
+constexpr std::int64_t kStepNs = 1'000'000;
+constexpr std::uint32_t kCountedDevices = 100;
+constexpr int kQuietLooks = 10;
+constexpr int kLookMs = 200;
+constexpr std::string_view kMarker = "of-an-erased-device.";  // in no other bytes
+
+using SteadyClock = std::chrono::steady_clock;
+
+double ms_since(SteadyClock::time_point start) {
+  return std::chrono::duration<double, std::milli>(SteadyClock::now() - start).count();
+}
+
+class EraseRun {
+ public:
+  explicit EraseRun(const BenchOptions& options)
+      : options_(options),
+        readings_(options.num_or(kUsualReadings, kSmokeReadings)),
+        devices_(options.devices != 0 ? options.devices
+                 : options.smoke      ? kSmokeDevices
+                                      : kUsualDevices),
+        erasures_(options.operations != 0 ? options.operations
+                  : options.smoke         ? kSmokeErasures
+                                          : kUsualErasures),
+        random_(options.seed) {}
+
+  Result<Report> run() {
+    report_.workload = options_.workload;
+    report_.value_size = options_.value_size_or(wire::kNumberValueBytes);
+    report_.seed = options_.seed;
+    if (readings_ > kReadingsMax || readings_ < devices_)
+      return invalid_argument("erase takes from one reading a device to 1000000000 in all");
+    if (erasures_ > devices_)
+      return invalid_argument("--operations is at most the number of devices");
+    reset_own_peak();
+    EC_TRY(open());
+    EC_TRY(fill());
+    EC_TRY(erase_all());
+    EC_TRY(count_what_is_left());
+    add("devices", devices_);
+    add("readings", static_cast<double>(readings_));
+    report_.peak_memory_bytes = own_usage().peak_resident_bytes;
+    engine_.reset();
+    return std::move(report_);
+  }
+
+ private:
+  void add(const char* name, double value) { report_.more.emplace_back(name, value); }
+
+  Status open() {
+    EC_ASSIGN_OR_RETURN(directories_, create_store_directories(options_.metadata, options_.values));
+    Options options;
+    options.metadata_directory = directories_.metadata;
+    options.values_directory = directories_.values;
+    options.removal = Removal::Overwrite;
+    if (options_.memory_bytes != 0) options.memory_limit_bytes = options_.memory_bytes;
+    const Environment environment{posix_file_system(), system_clock(), system_random(), *executor_,
+                                  listener_};
+    EC_ASSIGN_OR_RETURN(engine_, Engine::open(options, environment));
+    EC_ASSIGN_OR_RETURN(space_, engine_->create_namespace(
+                                    "bench", {.codec = GroupCodec::Series,
+                                              .scope_bytes = sizeof(wire::ReadingKey::device)}));
+    return ok();
+  }
+
+  // Those that are erased lie evenly among the others, none first or last of all: files begin and
+  // end with those, which costs more (engine/README.md, "Erasure").
+  std::uint32_t victim(std::uint64_t erasure) const {
+    return static_cast<std::uint32_t>((2 * erasure + 1) * devices_ / (2 * erasures_));
+  }
+
+  Bytes value() {
+    if (report_.value_size == wire::kNumberValueBytes) {
+      Bytes bytes;
+      wire::append_value(wire::Value::of_float64(static_cast<double>(random_.below(4'000)) / 100),
+                         bytes);
+      return bytes;
+    }
+    Bytes bytes(1, static_cast<char>(wire::ValueTag::Text));
+    while (bytes.size() < report_.value_size)
+      bytes.push_back(static_cast<char>('a' + random_.below(26)));
+    return bytes;
+  }
+
+  Status fill() {
+    const auto start = SteadyClock::now();
+    WriteBatch batch;
+    for (std::uint64_t i = 0; i < readings_; ++i) {
+      const std::uint64_t device = options_.random_fill ? random_.below(devices_) : i % devices_;
+      const auto time_ns = kFirstTimeNs + static_cast<std::int64_t>(i) * kStepNs;
+      batch.put(
+          space_,
+          wire::make_reading_key({static_cast<std::uint32_t>(device), kNumberSensor, time_ns}),
+          value());
+      if (batch.count() < kReadingsPerBatch && i + 1 != readings_) continue;
+      EC_TRY(check_interrupt());
+      EC_TRY(engine_->write(batch, Durability::Async));
+      batch.clear();
+    }
+    for (std::uint64_t i = 0; i < erasures_; ++i)
+      batch.put(space_, wire::make_reading_key({victim(i), kTextSensor, kFirstTimeNs}),
+                Bytes(1, static_cast<char>(wire::ValueTag::Text)) + std::string(kMarker));
+    EC_TRY(engine_->write(batch, Durability::Sync));
+    EC_TRY(engine_->flush());
+    add("fill_seconds", ms_since(start) / 1e3);
+    if (!options_.at_once) {
+      const auto merging = SteadyClock::now();
+      EC_TRY(engine_->compact({space_}, {}));
+      EC_TRY(wait_for_rest());
+      add("settle_seconds", ms_since(merging) / 1e3);
+    }
+    // What cannot be found now would not be missed later.
+    if (files_with_marker() == 0) return corruption("no file holds what was put");
+    EC_ASSIGN_OR_RETURN(entries_, count_all());
+    const Stats stats = engine_->stats();
+    add("bytes_on_drives",
+        static_cast<double>(stats.metadata.live_bytes + stats.values.live_bytes));
+    add("runs", static_cast<double>(stats.compaction.runs + stats.compaction.level0_tables));
+    return ok();
+  }
+
+  // What merges have replaced is overwritten beside everything else.
+  Status wait_for_rest() {
+    const auto overwritten = [&] { return engine_->stats().erasure.overwritten_bytes; };
+    std::uint64_t before = overwritten();
+    for (int quiet = 0; quiet < kQuietLooks; sleep_ms(kLookMs)) {
+      EC_TRY(check_interrupt());
+      quiet = overwritten() == before ? quiet + 1 : 0;
+      before = overwritten();
+    }
+    return ok();
+  }
+
+  std::uint64_t files_with_marker() const {
+    return files_with(directories_.metadata, kMarker).size() +
+           files_with(directories_.values, kMarker).size();
+  }
+
+  Status erase_all() {
+    std::vector<double> hidden_ms;
+    std::vector<double> gone_ms;
+    std::uint64_t rewritten_bytes = 0;
+    std::uint64_t overwritten_bytes = 0;
+    for (std::uint64_t i = 0; i < erasures_; ++i) {
+      EC_TRY(check_interrupt());
+      const KeyRange range{device_prefix(victim(i)), device_prefix(victim(i) + 1)};
+      EC_ASSIGN_OR_RETURN(const RangeStats own, engine_->range_stats(space_, range, {}));
+      entries_ -= own.entries;
+      report_.user_bytes += own.entries * (wire::kReadingKeyBytes + report_.value_size);
+      WriteBatch batch;
+      batch.erase_range(space_, range.lower, range.upper);
+      const auto start = SteadyClock::now();
+      EC_TRY(engine_->write(batch, Durability::Sync));
+      EC_TRY(check_hidden(range));
+      hidden_ms.push_back(ms_since(start));
+      EC_ASSIGN_OR_RETURN(const ErasureReport erased, engine_->erase());
+      gone_ms.push_back(ms_since(start));
+      report_.latency.add(static_cast<std::uint64_t>(gone_ms.back() * 1e6));
+      report_.seconds += gone_ms.back() / 1e3;
+      rewritten_bytes += erased.rewritten_bytes;
+      overwritten_bytes += erased.overwritten_bytes;
+      ++report_.num;
+    }
+    const auto each = static_cast<double>(erasures_);
+    add("hidden_ms", median(hidden_ms));
+    add("hidden_ms_max", *std::max_element(hidden_ms.begin(), hidden_ms.end()));
+    add("gone_ms", median(gone_ms));
+    add("gone_ms_max", *std::max_element(gone_ms.begin(), gone_ms.end()));
+    add("rewritten_bytes", static_cast<double>(rewritten_bytes) / each);
+    add("overwritten_bytes", static_cast<double>(overwritten_bytes) / each);
+    return ok();
+  }
+
+  // Some devices at a time: what is counted together is in memory together.
+  Result<std::uint64_t> count_all() {
+    std::uint64_t entries = 0;
+    for (std::uint32_t first = 0; first < devices_; first += kCountedDevices) {
+      const std::uint32_t behind = std::min(first + kCountedDevices, devices_);
+      EC_ASSIGN_OR_RETURN(
+          const RangeStats some,
+          engine_->range_stats(space_, {device_prefix(first), device_prefix(behind)}, {}));
+      entries += some.entries;
+    }
+    return entries;
+  }
+
+  static Bytes device_prefix(std::uint32_t device) {
+    return wire::make_reading_key({device, 0, INT64_MIN}).substr(0, sizeof device);
+  }
+
+  Status check_hidden(const KeyRange& range) {
+    EC_ASSIGN_OR_RETURN(const auto iterator, engine_->scan(space_, range, {}));
+    if (iterator->valid()) return corruption("a reading of an erased device was read");
+    return iterator->status();
+  }
+
+  Status count_what_is_left() {
+    EC_ASSIGN_OR_RETURN(const std::uint64_t left, count_all());
+    const std::uint64_t wrong = left > entries_ ? left - entries_ : entries_ - left;
+    add("correct_percent",
+        100 * (1 - static_cast<double>(wrong) / static_cast<double>(readings_ + erasures_)));
+    add("files_with_bytes", static_cast<double>(files_with_marker()));
+    return ok();
+  }
+
+  const BenchOptions options_;
+  const std::uint64_t readings_;
+  const std::uint32_t devices_;
+  const std::uint64_t erasures_;
+  SeededRandom random_;
+  StoreDirectories directories_;
+  EventListener listener_;
+  std::unique_ptr<Executor> executor_ = make_thread_executor();
+  std::unique_ptr<Engine> engine_;
+  NamespaceId space_ = 0;
+  std::uint64_t entries_ = 0;  // that should be there
+  Report report_;
+};
+
+}  // namespace
+
+Result<Report> run_erase_devices(const BenchOptions& options) {
+  return EraseRun(options).run();
+}
+
+}  // namespace edgecase::cli::bench

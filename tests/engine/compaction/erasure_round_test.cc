@@ -1,0 +1,197 @@
+// Rounds of erasing, by a compactor alone: what one is of, and what it may cost the merges beside.
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compaction/compactor.h"
+#include "engine/table/table_test_store.h"
+#include "support/manual_clock.h"
+#include "support/manual_executor.h"
+
+namespace edgecase::engine {
+namespace {
+
+using test::OwnedEntry;
+
+Bytes key_of(int i) {
+  Bytes key = std::to_string(i);
+  return Bytes(6 - key.size(), '0') + key;
+}
+
+// What the range deletes of the current version cover.
+class CoveredRule final : public DropRule {
+ public:
+  explicit CoveredRule(const std::unique_ptr<VersionSet>& versions) : versions_(versions) {}
+  Verdict judge_item(const UMetaRecord& record) const override {
+    const auto deletes = versions_->current()->range_deletes;
+    if (deletes == nullptr) return Verdict::Keep;
+    if (deletes->covers(record.first, record.last, record.sequence_max)) return Verdict::Drop;
+    return deletes->touches(record.first, record.last, record.sequence_min) ? Verdict::Inspect
+                                                                            : Verdict::Keep;
+  }
+  bool drops_entry(ByteView full_key, SequenceNumber sequence) const override {
+    const auto deletes = versions_->current()->range_deletes;
+    return deletes != nullptr && deletes->covering(full_key, UINT64_MAX) > sequence;
+  }
+
+ private:
+  const std::unique_ptr<VersionSet>& versions_;
+};
+
+struct RoundFixture : test::TableTestStore {
+  RoundFixture() {
+    options.group_bytes = 4096;
+    auto created = VersionSet::create(disk, "/m", store_id, nullptr);
+    REQUIRE(created.ok());
+    versions = std::move(created).value();
+    REQUIRE(versions->create_namespace("plant", {}).ok());
+  }
+
+  void make_compactor(std::uint64_t discarded_bytes_min) {
+    CompactorContext made{
+        options,
+        environment,
+        store_id,
+        *versions,
+        *cache,
+        [this](std::int64_t delay_ns, std::function<void()> task) {
+          executor.schedule_after(Lane::Compaction, delay_ns, std::move(task));
+        },
+        [] {},
+        [] { return ok(); },
+        [] { return std::uint64_t{0}; },
+        [] { return std::uint64_t{0}; },
+        [this](const Status& failure) { failures.push_back(failure.to_string()); },
+        [] {},
+        [this] {
+          if (const auto now = std::exchange(at_a_pick, nullptr)) now();
+          return ExpiryView();
+        },
+        [] { return ok(); },
+        []() -> Result<bool> { return true; },
+        remover,
+        [this](SequenceNumber through) -> Result<bool> {
+          left_when_done = entries_of_erased();
+          EC_TRY(versions->finish_erasures(through));
+          return true;
+        },
+        [] { return false; }};
+    made.discarded_bytes_min = discarded_bytes_min;
+    compactor = std::make_unique<Compactor>(std::move(made));
+    compactor->set_drop_rule(&rule);
+  }
+
+  // One edit, as a flush makes it: entries [from, to) of every `step`th key, and perhaps a range
+  // that is erased.
+  void flush(int from, int to, int step, std::optional<RangeDelete> erased = std::nullopt) {
+    std::vector<OwnedEntry> entries;
+    for (int i = from; i < to; i += step)
+      entries.push_back(
+          {make_full_key(1, key_of(i)), ++sequence, EntryKind::Put, Bytes(1000, 'v')});
+    VersionEdit edit;
+    if (!entries.empty()) {
+      const auto numbers = versions->take_file_numbers(64);
+      REQUIRE(numbers.ok());
+      next_number = *numbers;
+      REQUIRE(write(std::move(entries)).ok());
+      edit.added_value_files = output.value_files;
+      edit.added_tables = output.tables;
+    }
+    if (erased) {
+      erased->sequence = ++sequence;
+      erased->erases = true;
+      edit.range_deletes = {*erased};
+      edit.erasures = {*erased};
+    }
+    edit.flushed_sequence = sequence;
+    REQUIRE(versions->apply(edit).ok());
+  }
+
+  // Of what is pending, in any table.
+  std::size_t entries_of_erased() {
+    std::size_t found = 0;
+    const VersionState state = versions->state();
+    for (const RangeDelete& each : state.erasures) {
+      for (const TablePointer& table : state.version->tables) {
+        const auto cursor = cache->cursor(table, each.lower, each.upper, Direction::Forward, false);
+        for (; cursor->valid(); cursor->next())
+          if (cursor->sequence() < each.sequence) ++found;
+      }
+    }
+    return found;
+  }
+
+  test::ManualClock clock;
+  test::ManualExecutor executor;
+  SeededRandom random{1};
+  EventListener listener;
+  Environment environment{disk, clock, random, executor, listener};
+  FileRemover remover{disk, [] { return true; }};
+  std::unique_ptr<VersionSet> versions;
+  CoveredRule rule{versions};
+  std::unique_ptr<Compactor> compactor;
+  std::function<void()> at_a_pick;  // once, after the compactor has looked at the version
+  std::optional<std::size_t> left_when_done;
+  std::vector<std::string> failures;
+  SequenceNumber sequence = 0;
+};
+
+TEST_CASE("a round is of the ranges of its version, though a flush comes in between") {
+  RoundFixture store;
+  store.make_compactor(256u << 20);
+  // When the compactor looks, there is nothing; before it begins a round there are a table and a
+  // range that is pending in it.
+  store.at_a_pick = [&] {
+    store.flush(0, 100, 1, make_range_delete(1, key_of(10), key_of(20), 0));
+  };
+  store.compactor->wake();
+  store.executor.run_all();
+  REQUIRE(store.left_when_done);
+  CHECK(*store.left_when_done == 0);
+  CHECK(store.failures.empty());
+  CHECK(store.compactor->erasure_stats().erasures == 1);
+}
+
+TEST_CASE("what merges lose to erasures is bounded, and beyond it erasures wait for the merge") {
+  constexpr int kKeys = 12'000;
+  constexpr std::uint64_t kDiscardedMin = 5u << 20;
+  RoundFixture store;
+  store.make_compactor(kDiscardedMin);
+  for (int part = 0; part < 4; ++part) store.flush(part, kKeys, 4);
+  store.compactor->wake();
+  const auto written = [&] { return store.disk.used_bytes("/v"); };
+  const std::uint64_t flushed = written();
+  std::uint64_t lost_bytes = 0;
+  int discarded = 0;
+  for (int round = 0; round < 50 && store.compactor->stats().relocations == 0; ++round) {
+    CAPTURE(round);
+    // Into the middle of the merge that puts all of it into one order.
+    const std::uint64_t before = written();
+    for (int turn = 0; turn < 1000 && written() < before + (2u << 20); ++turn) {
+      if (store.executor.run_one()) continue;
+      store.clock.advance(1'000'000'000);
+      store.executor.advance(1'000'000'000);
+    }
+    if (store.compactor->stats().relocations > 0) break;
+    const std::uint64_t in_merge = written() - flushed;
+    REQUIRE(in_merge >= 2u << 20);
+    const std::uint64_t erasures = store.compactor->erasure_stats().erasures;
+    store.flush(0, 0, 1, make_range_delete(1, "x" + key_of(round), "x" + key_of(round + 1), 0));
+    store.compactor->erase_now();
+    while (store.compactor->erasure_stats().erasures == erasures) REQUIRE(store.executor.run_one());
+    if (store.compactor->stats().relocations > 0) break;
+    ++discarded;
+    lost_bytes += in_merge;
+  }
+  CHECK(discarded >= 1);
+  CHECK(store.compactor->stats().relocations > 0);
+  CHECK(lost_bytes <= kDiscardedMin + store.compactor->stats().value_bytes / 4);
+}
+
+}  // namespace
+}  // namespace edgecase::engine

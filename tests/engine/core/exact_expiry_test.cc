@@ -1,0 +1,61 @@
+// Exact expiry while merges run.
+#include "engine/core/expiring_store.h"
+
+namespace edgecase::engine {
+namespace {
+
+using test::ExpiringStore;
+using test::key_at;
+using test::kHour;
+using test::kSecond;
+using test::kStartNs;
+
+TEST_CASE("what has expired does not wait for a merge that runs, and that is done afterwards") {
+  ExpiringStore store;
+  store.options.expiry = ExpiryMode::Exact;
+  store.options.removal = Removal::Overwrite;
+  store.options.group_bytes = 1u << 14;
+  store.reopen();
+  store.set("", 10 * kHour);
+  // Each key a series of its own, in any order; every fourth expires in two hours.
+  constexpr int kCount = 8'000;
+  const auto key = [](int i) {
+    const bool early = i % 4 == 0;
+    return key_at("p" + std::to_string(10'000 + i), kStartNs - (early ? 8 : 0) * kHour);
+  };
+  for (int n = 0; n < kCount; ++n) {
+    const int i = n * 7919 % kCount;
+    REQUIRE(store.put(store.id, key(i), Bytes(1000, 'v'), Durability::Async).ok());
+    if (n % 1000 == 999) REQUIRE(store.engine->flush().ok());
+  }
+  const auto relocations = [&] { return store.engine->stats().compaction.relocations; };
+  const auto waiting = [&] { return store.engine->stats().expiry.waiting_bytes; };
+  store.executor.run_all();
+  REQUIRE(relocations() == 0);
+  const std::uint64_t flushed = store.disk.used_bytes("/v");
+  const auto in_its_middle = [&] { return store.disk.used_bytes("/v") >= flushed + (1u << 20); };
+  for (int turn = 0; turn < 100'000 && !in_its_middle(); ++turn) {
+    if (store.executor.run_one()) continue;
+    store.clock.advance(kSecond);
+    store.executor.advance(kSecond);
+  }
+  REQUIRE(in_its_middle());
+  store.clock.advance(2 * kHour);
+  store.executor.advance(2 * kHour);
+  REQUIRE(waiting() > 1u << 20);
+  const std::uint64_t before = store.engine->stats().values.bytes_written;
+  while (waiting() > 0) REQUIRE(store.executor.run_one());
+  // The merge that made way was of everything.
+  CHECK(store.engine->stats().values.bytes_written - before < 3u << 20);
+  for (int turn = 0; turn < 60; ++turn) {
+    store.executor.run_all();
+    store.clock.advance(kSecond);
+    store.executor.advance(kSecond);
+  }
+  CHECK(store.engine->stats().compaction.runs_max <= 4);
+  for (int i = 0; i < kCount; ++i)
+    REQUIRE(store.engine->get(store.id, key(i), {}).ok() == (i % 4 != 0));
+}
+
+}  // namespace
+}  // namespace edgecase::engine
