@@ -5,6 +5,7 @@
 
 #include "core/hidden.h"
 #include "core/reader.h"
+#include "table/record_cursor.h"
 
 namespace edgecase::engine {
 namespace {
@@ -20,25 +21,88 @@ struct Cluster {
   std::uint64_t stored_bytes = 0;
 };
 
-std::vector<Cluster> cluster_items(std::vector<TableCache::ItemSpan> spans) {
-  std::sort(spans.begin(), spans.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<Cluster> clusters;
-  for (TableCache::ItemSpan& span : spans) {
-    if (clusters.empty() || clusters.back().last < span.first) {
-      clusters.push_back({std::move(span.first), std::move(span.last), 1, span.entries,
-                          span.deletes, span.stored_bytes});
+// The tables that may hold items of the range, by their smallest key.
+std::vector<TablePointer> tables_of(const Version& version, const FullKeyRange& range) {
+  std::vector<TablePointer> found;
+  for (const TablePointer& table : version.tables) {
+    if (table->largest < range.lower || (!range.upper.empty() && table->smallest >= range.upper))
       continue;
-    }
-    Cluster& cluster = clusters.back();
-    cluster.last = std::max(cluster.last, span.last);
-    ++cluster.items;
-    cluster.entries += span.entries;
-    cluster.deletes += span.deletes;
-    cluster.stored_bytes += span.stored_bytes;
+    found.push_back(table);
   }
-  return clusters;
+  std::sort(found.begin(), found.end(),
+            [](const TablePointer& a, const TablePointer& b) { return a->smallest < b->smallest; });
+  return found;
 }
+
+// The clusters of a range in key order. Holds a block of records of each table that it stands in,
+// however many items there are.
+class ClusterStream {
+ public:
+  ClusterStream(const Version& version, TableCache& tables, const FullKeyRange& range)
+      : tables_(tables), range_(range), waiting_(tables_of(version, range)) {
+    std::reverse(waiting_.begin(), waiting_.end());
+  }
+
+  // False: there are no more.
+  Result<bool> next(Cluster& cluster) {
+    while (open_.empty() && !waiting_.empty()) EC_TRY(open_until(waiting_.back()->smallest));
+    if (open_.empty()) return false;
+    EC_TRY(open_until(first_key()));
+    cluster = Cluster{Bytes(first_key()), {}};
+    while (!open_.empty() && (cluster.items == 0 || first_key() <= cluster.last)) {
+      EC_TRY(take_first(cluster));
+      EC_TRY(open_until(cluster.last));
+    }
+    return true;
+  }
+
+ private:
+  using Cursor = std::unique_ptr<RecordCursor>;
+
+  static bool is_later(const Cursor& a, const Cursor& b) {
+    return a->record().first > b->record().first;
+  }
+  ByteView first_key() const { return open_.front()->record().first; }
+
+  // Tables that begin at or before `key` take part.
+  Status open_until(ByteView key) {
+    const Bytes last(key);  // which may be of what is open
+    while (!waiting_.empty() && waiting_.back()->smallest <= last) {
+      auto cursor =
+          std::make_unique<RecordCursor>(tables_.records({waiting_.back()}, range_.lower));
+      waiting_.pop_back();
+      EC_TRY(push(std::move(cursor)));
+    }
+    return ok();
+  }
+
+  Status push(Cursor cursor) {
+    if (!cursor->valid()) return cursor->status();
+    if (!range_.upper.empty() && cursor->record().first >= range_.upper) return ok();
+    open_.push_back(std::move(cursor));
+    std::push_heap(open_.begin(), open_.end(), is_later);
+    return ok();
+  }
+
+  Status take_first(Cluster& cluster) {
+    std::pop_heap(open_.begin(), open_.end(), is_later);
+    Cursor cursor = std::move(open_.back());
+    open_.pop_back();
+    const UMetaRecord& record = cursor->record();
+    if (cluster.items == 0 || cluster.last < record.last) cluster.last = record.last;
+    ++cluster.items;
+    cluster.entries += record.entries;
+    cluster.deletes += record.deletes;
+    cluster.stored_bytes += record.pointer.size_bytes;
+    cursor->next_record();
+    return push(std::move(cursor));
+  }
+
+  TableCache& tables_;
+  const FullKeyRange& range_;
+  std::vector<TablePointer> waiting_;  // not begun, the first of them at the end
+  std::vector<Cursor> open_;           // a heap, on top the smallest key
+};
 
 class Counter {
  public:
@@ -55,8 +119,10 @@ class Counter {
     memory_ = merge_view(memory, tables, range, Direction::Forward, false);
   }
 
-  Result<RangeStats> count(const std::vector<Cluster>& clusters) {
-    for (const Cluster& cluster : clusters) {
+  Result<RangeStats> count(ClusterStream clusters) {
+    for (Cluster cluster; true;) {
+      EC_ASSIGN_OR_RETURN(const bool more, clusters.next(cluster));
+      if (!more) break;
       EC_TRY(count_memory_before(cluster.first));
       const bool inside =
           cluster.first >= range_.lower && (range_.upper.empty() || cluster.last < range_.upper);
@@ -137,33 +203,40 @@ class Counter {
 Result<RangeStats> count_range(const VisibleView& at, TableCache& tables, ExpiryView expiry,
                                const FullKeyRange& range) {
   if (range.empty()) return RangeStats{};
-  std::vector<TableCache::ItemSpan> spans;
-  for (const auto& table : at.view->version->tables) {
-    if (table->largest < range.lower || (!range.upper.empty() && table->smallest >= range.upper))
-      continue;
-    EC_ASSIGN_OR_RETURN(auto found, tables.items(table, range.lower, range.upper));
-    std::move(found.begin(), found.end(), std::back_inserter(spans));
-  }
-  return Counter(at, tables, std::move(expiry), range).count(cluster_items(std::move(spans)));
+  return Counter(at, tables, std::move(expiry), range)
+      .count(ClusterStream(*at.view->version, tables, range));
 }
 
 namespace {
 
+// `visit(record)` of each item of `table` that meets the range.
+template <typename Visit>
+Status for_each_item(TableCache& tables, const TablePointer& table, const FullKeyRange& range,
+                     const Visit& visit) {
+  RecordCursor at = tables.records({table}, range.lower);
+  for (; at.valid(); at.next_record()) {
+    if (!range.upper.empty() && at.record().first >= range.upper) return ok();
+    visit(at.record());
+  }
+  return at.status();
+}
+
 // Of an item that a bound cuts, or that lies around the range: the share of its entries, or half
 // of it where it cannot be read.
-std::uint64_t share_of_item(TableCache& tables, const TablePointer& table,
-                            const TableCache::ItemSpan& item, const FullKeyRange& range) {
+std::uint64_t share_of_item(TableCache& tables, const TablePointer& table, const UMetaRecord& item,
+                            const FullKeyRange& range) {
+  const std::uint64_t stored_bytes = item.pointer.size_bytes;
   const bool inside = item.first >= range.lower && (range.upper.empty() || item.last < range.upper);
-  if (inside) return item.stored_bytes;
-  Bytes behind = item.last;
+  if (inside) return stored_bytes;
+  Bytes behind(item.last);
   behind.push_back('\0');
   const Bytes upper = range.upper.empty() ? behind : std::min(behind, range.upper);
-  const auto entries =
-      tables.cursor(table, std::max(item.first, range.lower), upper, Direction::Forward, false);
+  const auto entries = tables.cursor(table, std::max(item.first, ByteView(range.lower)), upper,
+                                     Direction::Forward, false);
   std::uint64_t count = 0;
   for (; entries->valid() && entries->load().ok(); entries->next()) ++count;
-  if (!entries->status().ok()) return item.stored_bytes / 2;
-  return item.stored_bytes * count / std::max<std::uint64_t>(item.entries, 1);
+  if (!entries->status().ok()) return stored_bytes / 2;
+  return stored_bytes * count / std::max<std::uint64_t>(item.entries, 1);
 }
 
 }  // namespace
@@ -172,16 +245,13 @@ Result<RangeShares> shares_of_range(const Version& version, TableCache& tables,
                                     const FullKeyRange& range) {
   RangeShares shares;
   if (range.empty()) return shares;
-  for (const TablePointer& table : version.tables) {
-    if (table->largest < range.lower || (!range.upper.empty() && table->smallest >= range.upper))
-      continue;
-    EC_ASSIGN_OR_RETURN(const auto items, tables.items(table, range.lower, range.upper));
-    for (const TableCache::ItemSpan& item : items) {
+  for (const TablePointer& table : tables_of(version, range)) {
+    EC_TRY(for_each_item(tables, table, range, [&](const UMetaRecord& item) {
       const std::uint64_t bytes = share_of_item(tables, table, item, range);
-      if (bytes == 0) continue;
-      shares.values[item.file_number] += bytes;
+      if (bytes == 0) return;
+      shares.values[item.pointer.file_number] += bytes;
       shares.metadata[table->number] += table->size_bytes / table->item_count;
-    }
+    }));
   }
   return shares;
 }
@@ -199,10 +269,10 @@ Result<std::uint64_t> size_of_range(const Version& version, TableCache& tables, 
       bytes += table->item_bytes();
       return ok();
     }
-    EC_ASSIGN_OR_RETURN(const auto items, tables.items(table, range.lower, range.upper));
-    for (const TableCache::ItemSpan& item : items)
-      bytes += lies_inside(item.first, item.last) ? item.stored_bytes : item.stored_bytes / 2;
-    return ok();
+    return for_each_item(tables, table, range, [&](const UMetaRecord& item) {
+      const std::uint64_t stored_bytes = item.pointer.size_bytes;
+      bytes += lies_inside(item.first, item.last) ? stored_bytes : stored_bytes / 2;
+    });
   };
   if (range.empty()) return bytes;
   for (const TablePointer& table : version.level0) EC_TRY(add(table));

@@ -53,23 +53,6 @@ RecordCursor TableCache::records(std::vector<std::shared_ptr<const TableMetadata
   return RecordCursor(files_, std::move(tables), from);
 }
 
-Result<std::vector<TableCache::ItemSpan>> TableCache::items(
-    const std::shared_ptr<const TableMetadata>& table, ByteView lower, ByteView upper) {
-  EC_ASSIGN_OR_RETURN(const std::shared_ptr<const UMetaReader> reader, files_->table(*table));
-  std::vector<ItemSpan> spans;
-  for (std::size_t b = reader->find_block(lower); b < reader->blocks().size(); ++b) {
-    EC_ASSIGN_OR_RETURN(const std::shared_ptr<const UMetaBlock> block,
-                        files_->block(*reader, b, true));
-    for (std::size_t r = block->find(lower); r < block->size(); ++r) {
-      const UMetaRecord record = block->record(r);
-      if (!upper.empty() && record.first >= upper) return spans;
-      spans.push_back({Bytes(record.first), Bytes(record.last), record.entries, record.deletes,
-                       record.pointer.size_bytes, record.pointer.file_number});
-    }
-  }
-  return spans;
-}
-
 void TableCache::add_value_file(const ValueFileMetadata& file) {
   files_->add_value_file(file);
 }

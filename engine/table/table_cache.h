@@ -58,19 +58,6 @@ class TableCache {
   RecordCursor records(std::vector<std::shared_ptr<const TableMetadata>> tables,
                        ByteView from = {});
 
-  // One step a whole item, for counting without reading values.
-  struct ItemSpan {
-    Bytes first;  // full keys, both included
-    Bytes last;
-    std::uint64_t entries = 0;
-    std::uint64_t deletes = 0;
-    std::uint64_t stored_bytes = 0;
-    FileNumber file_number = 0;  // of the value file it lies in
-  };
-  // Items that intersect [lower, upper), in key order.
-  Result<std::vector<ItemSpan>> items(const std::shared_ptr<const TableMetadata>& table,
-                                      ByteView lower, ByteView upper);
-
   // Registers where the value files of a version lie; without it a file number cannot be resolved.
   // Idempotent.
   void add_value_file(const ValueFileMetadata& file);

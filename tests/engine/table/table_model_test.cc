@@ -8,6 +8,7 @@
 #include "edgecase/random.h"
 #include "engine/table/table_test_store.h"
 #include "support/test_share.h"
+#include "table/record_cursor.h"
 
 namespace edgecase::engine {
 namespace {
@@ -159,10 +160,11 @@ void check_cursor(TableTestStore& store, const TableModel& part, SeededRandom& r
 void check_items(TableTestStore& store, const TableModel& part, SeededRandom& random) {
   const Bytes lower = random_bound(random, part.entries);
   const Bytes upper = random_bound(random, part.entries);
-  const auto spans = store.cache->items(part.table, lower, upper);
-  REQUIRE(spans.ok());
+  RecordCursor at = store.cache->records({part.table}, lower);
   std::size_t covered = 0;
-  for (const auto& span : *spans) {
+  for (; at.valid(); at.next_record()) {
+    const UMetaRecord& span = at.record();
+    if (!upper.empty() && span.first >= upper) break;
     std::uint64_t entries = 0;
     std::uint64_t deletes = 0;
     for (const auto& [key, entry] : part.entries) {
@@ -173,9 +175,10 @@ void check_items(TableTestStore& store, const TableModel& part, SeededRandom& ra
     }
     CHECK(span.entries == entries);
     CHECK(span.deletes == deletes);
-    CHECK(part.entries.contains(span.first));
-    CHECK(part.entries.contains(span.last));
+    CHECK(part.entries.contains(Bytes(span.first)));
+    CHECK(part.entries.contains(Bytes(span.last)));
   }
+  REQUIRE(at.status().ok());
   CHECK(covered == expected_range(part.entries, lower, upper, Direction::Forward).size());
 }
 
