@@ -29,7 +29,6 @@ constexpr std::uint32_t kNumberSensor = 1;
 constexpr std::uint32_t kTextSensor = 2;  // of devices that are erased, one reading
 constexpr std::int64_t kFirstTimeNs = 1'700'000'000'000'000'000;
 constexpr std::int64_t kStepNs = 1'000'000;
-constexpr std::uint32_t kCountedDevices = 100;
 constexpr int kQuietLooks = 10;
 constexpr int kLookMs = 200;
 constexpr std::string_view kMarker = "of-an-erased-device.";  // in no other bytes
@@ -200,17 +199,9 @@ class EraseRun {
     return ok();
   }
 
-  // Some devices at a time: what is counted together is in memory together.
   Result<std::uint64_t> count_all() {
-    std::uint64_t entries = 0;
-    for (std::uint32_t first = 0; first < devices_; first += kCountedDevices) {
-      const std::uint32_t behind = std::min(first + kCountedDevices, devices_);
-      EC_ASSIGN_OR_RETURN(
-          const RangeStats some,
-          engine_->range_stats(space_, {device_prefix(first), device_prefix(behind)}, {}));
-      entries += some.entries;
-    }
-    return entries;
+    EC_ASSIGN_OR_RETURN(const RangeStats all, engine_->range_stats(space_, {}, {}));
+    return all.entries;
   }
 
   static Bytes device_prefix(std::uint32_t device) {
