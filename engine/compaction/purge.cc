@@ -31,16 +31,14 @@ std::set<FileNumber> files_to_leave(const Version& version, const PurgeContext& 
   return files;
 }
 
-// Since what `table` was last merged with.
+// `since`: what `table` was last merged with.
 bool may_hold_dead(const Version& version, const TableMetadata& table, const KeyBounds& within,
-                   SequenceNumber upto) {
+                   SequenceNumber since) {
   const ByteView first = std::max(ByteView(table.smallest), ByteView(within.lower));
   const ByteView last = within.upper.empty()
                             ? ByteView(table.largest)
                             : std::min(ByteView(table.largest), ByteView(within.upper));
   if (last < first) return false;
-  const SequenceNumber since = std::max(table.sequence_min, table.purged_sequence);
-  if (since >= upto) return false;
   if (version.range_deletes != nullptr && version.range_deletes->touches(first, last, since))
     return true;
   if (table.kind != TableKind::Singles) return false;
@@ -59,9 +57,12 @@ bool must_purge(const Version& version, const TableMetadata& table, const PurgeC
   if (!context.expiry.empty() &&
       context.expiry.rules()->changed_since(table.smallest, table.largest, table.rule_epoch))
     return true;
-  return std::any_of(context.within.begin(), context.within.end(), [&](const KeyBounds& within) {
-    return may_hold_dead(version, table, within, context.upto);
-  });
+  // Asked once: there may be thousands of ranges.
+  const SequenceNumber since = std::max(table.sequence_min, table.purged_sequence);
+  return since < context.upto &&
+         std::any_of(context.within.begin(), context.within.end(), [&](const KeyBounds& within) {
+           return may_hold_dead(version, table, within, since);
+         });
 }
 
 }  // namespace

@@ -69,7 +69,8 @@ if [ $smoke = yes ]; then slope=(); fi
 
 measure ttl-128k ttl "${redis[@]}"
 measure ttl-1m ttl $(count 1000000)
-if "$edgecase" bench --help | grep -q '^  erase '; then measure erase erase; fi
+measure ttl-10m ttl $(count 10000000)
+measure erase erase $(count 100000000)
 measure audit audit --rounds "$runs"
 measure encryption encryption --rounds "$runs"
 measure gdprbench gdprbench --rounds "$runs" "${slope[@]}"
