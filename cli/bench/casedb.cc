@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "bench/comparison.h"
 #include "bench/store_session.h"
 #include "bench/store_workloads.h"
 
@@ -75,7 +76,8 @@ BenchOptions options_of(const Sweep& sweep, const BenchOptions& given, std::uint
 }
 
 // Which figures of a row matter to its experiment.
-void add_row(Report& report, const Sweep& sweep, const Report& row) {
+void add_row(Report& report, const Sweep& sweep, const std::vector<std::string>& peers,
+             const Report& row) {
   const std::string name = std::string(sweep.name) + "_" + std::to_string(row.value_size) + "_";
   const auto add = [&](const std::string& figure, double value) {
     report.more.emplace_back(name + figure, value);
@@ -100,11 +102,12 @@ void add_row(Report& report, const Sweep& sweep, const Report& row) {
     if (each.value_size == row.value_size) add("published_mb_per_second", each.figure);
   }
   for (const auto& [figure, value] : row.more) {
-    const bool amplification =
-        figure.ends_with("_write_amplification") || figure.ends_with("_space_amplification");
-    const bool of_peer = figure.find("db_") != std::string::npos || figure.starts_with("naive") ||
-                         figure.find("blob_") != std::string::npos;
     if (figure.starts_with("ratio_to_")) add(figure, value);
+    const bool of_peer = std::any_of(peers.begin(), peers.end(), [&](const std::string& peer) {
+      return figure.starts_with(figure_prefix_of(peer));
+    });
+    const bool amplification =
+        figure.ends_with("write_amplification") || figure.ends_with("space_amplification");
     if (experiment == "casedb-amplification" && of_peer && amplification) add(figure, value);
   }
 }
@@ -142,7 +145,7 @@ Result<Report> run_casedb(const BenchOptions& options) {
       report.value_size = row.value_size;
       report.latency.merge(row.latency);
       report.peak_memory_bytes = std::max(report.peak_memory_bytes, row.peak_memory_bytes);
-      add_row(report, sweep, row);
+      add_row(report, sweep, options.peers, row);
     }
   }
   if (report.num == 0) {

@@ -140,8 +140,7 @@ double microseconds(std::uint64_t ns) {
 }
 
 void add_peer(Report& report, const std::string& peer, const Rounds& rounds) {
-  std::string prefix = peer + "_";
-  std::replace(prefix.begin(), prefix.end(), '-', '_');
+  const std::string prefix = figure_prefix_of(peer);
   const auto add = [&](const std::string& name, double value) {
     report.more.emplace_back(prefix + name, value);
   };
@@ -170,6 +169,11 @@ void add_peer(Report& report, const std::string& peer, const Rounds& rounds) {
 }
 
 }  // namespace
+
+std::string figure_prefix_of(std::string peer) {
+  std::replace(peer.begin(), peer.end(), '-', '_');
+  return peer + "_";
+}
 
 Result<Report> compare(const BenchOptions& options, const Run& run) {
   const std::uint32_t rounds = options.rounds_or(options.peers.empty() ? 1 : kUsualRounds);

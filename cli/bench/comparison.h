@@ -2,12 +2,16 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "bench/bench_options.h"
 #include "bench/report.h"
 #include "edgecase/result.h"
 
 namespace edgecase::cli::bench {
+
+// What the figures of a peer begin with, among `more`: "rocksdb_blob_" of "rocksdb-blob".
+std::string figure_prefix_of(std::string peer);
 
 // The report of the median round of options.engine, with the medians of each peer and the ratio to
 // it among `more`. `run` measures options.engine once; without peers and for one round it is called

@@ -63,9 +63,11 @@ Result<Report> run_mix(const BenchOptions& options, const std::vector<LogkvComma
   return report;
 }
 
-std::string prefix_of(std::string engine) {
-  std::replace(engine.begin(), engine.end(), '-', '_');
-  return engine;
+// As the figures of a comparison name it.
+std::string engine_name(const std::string& peer) {
+  std::string name = figure_prefix_of(peer);
+  name.pop_back();
+  return name;
 }
 
 std::string name_of(const LogkvMix& mix) {
@@ -112,7 +114,7 @@ Result<Report> run_all(const BenchOptions& options) {
     const std::string name = name_of(mixes[i]);
     rows.emplace_back(name + "_per_second", row.ops_per_second());
     for (std::size_t peer = 0; peer < against.size(); ++peer) {
-      const std::string engine = prefix_of(options.peers[peer]);
+      const std::string engine = engine_name(options.peers[peer]);
       against[peer].add(row, engine);
       rows.emplace_back(name + "_ratio_to_" + engine, against[peer].ratios.back());
     }
@@ -120,7 +122,7 @@ Result<Report> run_all(const BenchOptions& options) {
   report.more.emplace_back(
       "mixes", static_cast<double>(rows.size()) / static_cast<double>(1 + against.size()));
   for (std::size_t peer = 0; peer < against.size(); ++peer) {
-    const std::string engine = prefix_of(options.peers[peer]);
+    const std::string engine = engine_name(options.peers[peer]);
     const Against& rates = against[peer];
     report.more.emplace_back("mixes_ahead_of_" + engine, static_cast<double>(rates.ahead));
     report.more.emplace_back("ratio_to_" + engine, median(rates.ratios));
