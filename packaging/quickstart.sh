@@ -82,7 +82,9 @@ if [ $install = yes ]; then
 fi
 if [ -z "$program" ]; then
   say "Building"
-  (cd "$top" && cmake --preset release --log-level=WARNING >/dev/null &&
+  launcher=()
+  if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+  (cd "$top" && cmake --preset release --log-level=WARNING "${launcher[@]}" >/dev/null &&
     cmake --build --preset release --parallel "$(nproc)" --target edgecase) || fail "the build failed"
   program=$top/build/release/cli/edgecase
 fi

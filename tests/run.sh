@@ -59,9 +59,12 @@ case $preset in
 esac
 [ $install = no ] || "$top/packaging/install-dependencies.sh" "${groups[@]}"
 
+launcher=()
+if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+
 cd "$top"
 [ "$preset" != aarch64 ] || toolchains/debian-sysroot.sh arm64 build/sysroot-arm64
-cmake --preset "$preset" --log-level=WARNING
+cmake --preset "$preset" --log-level=WARNING "${launcher[@]}"
 # The thread sanitizer of GCC 12 cannot place its memory when addresses are too random.
 steady=()
 if [ "$preset" = tsan ] && setarch --addr-no-randomize true 2>/dev/null; then steady=(setarch --addr-no-randomize); fi
