@@ -101,14 +101,15 @@ void add_row(Report& report, const Sweep& sweep, const std::vector<std::string>&
   for (const Published& each : sweep.published) {
     if (each.value_size == row.value_size) add("published_mb_per_second", each.figure);
   }
-  for (const auto& [figure, value] : row.more) {
-    if (figure.starts_with("ratio_to_")) add(figure, value);
+  for (const auto& named : row.more) {
+    const std::string& figure = named.first;
+    if (figure.starts_with("ratio_to_")) add(figure, named.second);
     const bool of_peer = std::any_of(peers.begin(), peers.end(), [&](const std::string& peer) {
       return figure.starts_with(figure_prefix_of(peer));
     });
     const bool amplification =
         figure.ends_with("write_amplification") || figure.ends_with("space_amplification");
-    if (experiment == "casedb-amplification" && of_peer && amplification) add(figure, value);
+    if (experiment == "casedb-amplification" && of_peer && amplification) add(figure, named.second);
   }
 }
 
