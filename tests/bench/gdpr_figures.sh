@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures what expiry, erasure, audit, encryption and all of them together cost, beside what they aim at, and
-# writes the table of daemon/README.md, with the date, commit and machine it belongs to. Takes less than 10
+# writes the table of daemon/README.md, with the date, commit and machine it belongs to. Takes about 20
 # minutes; the machine should have nothing else to do, and how busy it was is written down. Benches that the
 # executable does not know, and peers that are not installed, are left out.
 #
