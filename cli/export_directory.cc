@@ -50,16 +50,6 @@ bool exists(const std::string& path) {
   return stat(path.c_str(), &status) == 0;
 }
 
-// Relative times mean something else on every run: the export keeps what they meant first.
-Result<std::string> absolute_time(const std::string& text) {
-  if (text.empty()) return std::string();
-  EC_ASSIGN_OR_RETURN(const std::int64_t time_ns,
-                      wire::parse_time_ns(text, system_clock().wall_ns()));
-  std::string absolute;
-  wire::append_time(time_ns, absolute);
-  return absolute;
-}
-
 class Exporter {
  public:
   explicit Exporter(const DirectoryExport& request)

@@ -21,6 +21,17 @@ inline std::optional<double> number_field(const nlohmann::json& object, const ch
   return found->get<double>();
 }
 
+// The texts of a list, with commas between them.
+inline std::string words_field(const nlohmann::json& object, const char* name) {
+  std::string words;
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_array()) return words;
+  for (const nlohmann::json& each : *found) {
+    if (each.is_string()) words += (words.empty() ? "" : ", ") + each.get<std::string>();
+  }
+  return words;
+}
+
 inline std::uint64_t count_field(const nlohmann::json& object, const char* name) {
   const auto found = object.find(name);
   if (found == object.end() || !found->is_number_integer()) return 0;

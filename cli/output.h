@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace edgecase::cli {
@@ -50,6 +51,10 @@ class Table {
   std::uint64_t rows_ = 0;
   bool header_printed_ = false;
 };
+
+inline std::string or_dash(std::string text) {
+  return text.empty() ? "-" : std::move(text);
+}
 
 // Writes all of `text`; false when nobody reads it any more (a closed pipe, a full drive).
 bool write_out(std::FILE* out, std::string_view text);

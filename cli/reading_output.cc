@@ -85,4 +85,10 @@ int finish_stdout() {
   return wire::kExitFailed;
 }
 
+int print_document(std::string_view body) {
+  write_out(stdout, body);
+  if (!body.ends_with('\n')) write_out(stdout, "\n");
+  return finish_stdout();
+}
+
 }  // namespace edgecase::cli

@@ -37,5 +37,7 @@ int print_readings(DaemonClient& client, std::string_view path, Parameters param
 // Hands what was printed to the system: the exit code of what was lost. A reader that went away
 // (`| head`) is told nothing.
 int finish_stdout();
+// A JSON document of the daemon as it came, on a line of its own; returns the exit code.
+int print_document(std::string_view body);
 
 }  // namespace edgecase::cli

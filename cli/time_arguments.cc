@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "edgecase/clock.h"
+#include "wire/reading_format.h"
 #include "wire/time_text.h"
 
 namespace edgecase::cli {
@@ -42,6 +43,15 @@ void append_range(const RangeArguments& range, Parameters& parameters) {
     parameters.emplace_back("from", std::move(start));
   }
   if (!range.to.empty()) parameters.emplace_back("to", range.to);
+}
+
+Result<std::string> absolute_time(const std::string& text) {
+  if (text.empty()) return std::string();
+  EC_ASSIGN_OR_RETURN(const std::int64_t time_ns,
+                      wire::parse_time_ns(text, system_clock().wall_ns()));
+  std::string absolute;
+  wire::append_time(time_ns, absolute);
+  return absolute;
 }
 
 }  // namespace edgecase::cli

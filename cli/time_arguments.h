@@ -24,4 +24,7 @@ Status check_range(const RangeArguments& range);
 // As the daemon's parameters; relative times go as they are, the daemon's clock counts.
 void append_range(const RangeArguments& range, Parameters& parameters);
 
+// Relative times mean something else whenever they are looked at: as they are now, "" as "".
+Result<std::string> absolute_time(const std::string& text);
+
 }  // namespace edgecase::cli

@@ -16,11 +16,11 @@ namespace edgecase::cli::bench {
 namespace {
 
 constexpr std::array kModes = {"off", "batched", "strict"};
-constexpr std::uint64_t kUsualRequests = 200'000;  // at most; kSeconds ends a load
+constexpr std::uint64_t kUsualRequests = 200'000;  // at most; kAuditSeconds ends a load
 constexpr std::uint64_t kSmokeRequests = 50;
-constexpr double kSeconds = 1;
+constexpr double kAuditSeconds = 1;
 constexpr std::uint32_t kRounds = 5;
-constexpr std::uint32_t kDevices = 100;
+constexpr std::uint32_t kAuditDevices = 100;
 constexpr std::size_t kReadingsRead = 2'000;
 constexpr const char* kDatabase = "bench";
 
@@ -31,7 +31,7 @@ class AuditCost {
     SensorLineOptions lines;
     lines.lines_per_body = options.batch_or(1);
     lines.lines = options.num_or(kUsualRequests, kSmokeRequests) * lines.lines_per_body;
-    lines.devices = kDevices;
+    lines.devices = kAuditDevices;
     lines.seed = options.seed;
     writes_ = make_write_requests(make_sensor_bodies(lines), kDatabase);
     reads_.assign(writes_.size(), read_of(0));
@@ -63,7 +63,7 @@ class AuditCost {
 
   void make_mix() {
     SeededRandom random(options_.seed);
-    ScrambledZipfian zipfian(kDevices);
+    ScrambledZipfian zipfian(kAuditDevices);
     for (std::size_t i = 0; i < writes_.size(); ++i) {
       if (random.below(2) == 0) {
         mix_.push_back(read_of(zipfian.next(random)));
@@ -71,7 +71,7 @@ class AuditCost {
       }
       // Lines go round the devices.
       const std::size_t device = zipfian.next(random);
-      const std::size_t at = i / kDevices * kDevices + device;
+      const std::size_t at = i / kAuditDevices * kAuditDevices + device;
       mix_.push_back(writes_[at < writes_.size() ? at : i]);
     }
   }
@@ -86,7 +86,7 @@ class AuditCost {
          {std::pair("read", &reads_), std::pair("mix", &mix_), std::pair("ingest", &writes_)}) {
       for (const std::uint32_t clients : clients_) {
         DaemonLoad load{std::string(kind) + "_" + std::to_string(clients), requests, clients};
-        load.seconds = options_.seconds > 0 ? options_.seconds : kSeconds;
+        load.seconds = options_.seconds > 0 ? options_.seconds : kAuditSeconds;
         const bool is_told = requests == &mix_ && clients == clients_.back();
         EC_TRY(comparison_.take_turns([&](std::size_t mode) -> Status {
           const DaemonProcess& daemon = *daemons[mode];

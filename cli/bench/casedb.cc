@@ -11,9 +11,9 @@ namespace edgecase::cli::bench {
 namespace {
 
 constexpr std::uint64_t kBytesMax =
-    200'000'000;  // keys and values of a size, at most kKeysMax keys
-constexpr std::uint64_t kKeysMax = 1'000'000;
-constexpr std::uint64_t kSmokeKeys = 500;
+    200'000'000;  // keys and values of a size, at most kCaseKeysMax keys
+constexpr std::uint64_t kCaseKeysMax = 1'000'000;
+constexpr std::uint64_t kCaseSmokeKeys = 500;
 constexpr std::uint64_t kUpdatesPerKey = 9;  // casedb-amplification: 90 % of all puts
 // The paper's metadata of an entry: key, 20 bytes of offset, ten bits of filter (section 3.1).
 constexpr double kPaperOffsetBytes = 20;
@@ -69,8 +69,8 @@ BenchOptions options_of(const Sweep& sweep, const BenchOptions& given, std::uint
   one.workload = sweep.workload;
   one.value_size = value_size;
   one.num = given.num_or(
-      std::clamp<std::uint64_t>(kBytesMax / (value_size + given.key_size), 1, kKeysMax),
-      kSmokeKeys);
+      std::clamp<std::uint64_t>(kBytesMax / (value_size + given.key_size), 1, kCaseKeysMax),
+      kCaseSmokeKeys);
   sweep.adjust(one);
   return one;
 }

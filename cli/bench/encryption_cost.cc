@@ -15,14 +15,14 @@ namespace edgecase::cli::bench {
 namespace {
 
 constexpr std::uint32_t kLinesPerBatch = 1'000;
-constexpr std::uint32_t kFields = 10;
+constexpr std::uint32_t kEncryptionFields = 10;
 constexpr std::uint64_t kUsualBatches = 200;
 constexpr std::uint64_t kSinglesPerBatch = 32;
 constexpr std::uint64_t kReadsPerSingle = 4;
 constexpr std::uint64_t kSmokeBatches = 3;
-constexpr std::uint32_t kClients = 16;
+constexpr std::uint32_t kEncryptionClients = 16;
 constexpr std::size_t kBlobBytes = 256u << 10;
-constexpr const char* kDatabase = "bench";
+constexpr const char* kEncryptionDatabase = "bench";
 
 struct Variant {
   const char* name;
@@ -45,25 +45,25 @@ class EncryptionCost {
     lines.lines_per_body = options.batch_or(kLinesPerBatch);
     const std::uint64_t batches = options.num_or(kUsualBatches, kSmokeBatches);
     lines.lines = batches * lines.lines_per_body;
-    lines.fields = kFields;
+    lines.fields = kEncryptionFields;
     lines.seed = options.seed;
-    batches_ = make_write_requests(make_sensor_bodies(lines), kDatabase);
-    readings_ = lines.lines * kFields;
+    batches_ = make_write_requests(make_sensor_bodies(lines), kEncryptionDatabase);
+    readings_ = lines.lines * kEncryptionFields;
     lines.lines = batches * kSinglesPerBatch;
     lines.lines_per_body = 1;
     lines.start_ns += 1'000'000'000'000;
-    singles_ = make_write_requests(make_sensor_bodies(lines), kDatabase);
+    singles_ = make_write_requests(make_sensor_bodies(lines), kEncryptionDatabase);
     blobs_ = make_blobs(batches);
     // All of it, once; the answer is small.
     reads_ = {http_request("GET",
-                           std::string(wire::routes::kQuery) + "?ns=" + kDatabase +
+                           std::string(wire::routes::kQuery) + "?ns=" + kEncryptionDatabase +
                                "&select=node-*/*&every=1d&agg=mean&format=csv",
                            "", "")};
-    small_reads_.assign(
-        singles_.size() * kReadsPerSingle,
-        http_request("GET",
-                     std::string(wire::routes::kLast) + "?ns=" + kDatabase + "&select=node-0/*", "",
-                     ""));
+    small_reads_.assign(singles_.size() * kReadsPerSingle,
+                        http_request("GET",
+                                     std::string(wire::routes::kLast) +
+                                         "?ns=" + kEncryptionDatabase + "&select=node-0/*",
+                                     "", ""));
   }
 
   Result<Report> run() {
@@ -73,7 +73,7 @@ class EncryptionCost {
     }
     report_.workload = options_.workload;
     report_.value_size = 8;
-    report_.threads = kClients;
+    report_.threads = kEncryptionClients;
     report_.sync = true;
     report_.seed = options_.seed;
     comparison_.add_figures(report_);
@@ -90,7 +90,7 @@ class EncryptionCost {
       std::string body(kBlobBytes, '\0');
       for (char& byte : body) byte = static_cast<char>(random.next());
       requests.push_back(http_request("PUT",
-                                      std::string(wire::routes::kBlob) + "/" + kDatabase +
+                                      std::string(wire::routes::kBlob) + "/" + kEncryptionDatabase +
                                           "/camera/frame?time=@" +
                                           std::to_string(1'763'600'000 + i),
                                       "Content-Type: image/jpeg\r\n", body));
@@ -106,20 +106,22 @@ class EncryptionCost {
     wanted.transport = kVariants[variant].on_the_way ? Transport::Tls : Transport::Tcp;
     EC_ASSIGN_OR_RETURN(const auto daemon, DaemonProcess::create(wanted));
     EC_TRY(daemon->start());
-    EC_TRY(create_database(daemon->endpoint(), kDatabase));
+    EC_TRY(create_database(daemon->endpoint(), kEncryptionDatabase));
     const auto batch_readings =
         static_cast<double>(readings_) / static_cast<double>(batches_.size());
     EC_ASSIGN_OR_RETURN(
         const LoadResult batches,
         load(variant, *daemon, {"batch_readings", &batches_, 2, 0, batch_readings}));
-    EC_TRY(load(variant, *daemon, {"single_requests", &singles_, kClients, 0, 1}).status());
+    EC_TRY(
+        load(variant, *daemon, {"single_requests", &singles_, kEncryptionClients, 0, 1}).status());
     EC_TRY(load(variant, *daemon, {"blob_mb", &blobs_, 2, 0, kBlobBytes / 1e6}).status());
     // What was in memory goes into tables, and caches are empty.
     daemon->stop();
     EC_TRY(daemon->start());
-    const auto all_readings = static_cast<double>(readings_ + singles_.size() * kFields);
+    const auto all_readings = static_cast<double>(readings_ + singles_.size() * kEncryptionFields);
     EC_TRY(load(variant, *daemon, {"read_readings", &reads_, 1, 0, all_readings}).status());
-    EC_TRY(load(variant, *daemon, {"read_small", &small_reads_, kClients, 0, 1}).status());
+    EC_TRY(
+        load(variant, *daemon, {"read_small", &small_reads_, kEncryptionClients, 0, 1}).status());
     if (variant != kVariants.size() - 1) return ok();
     report_.num = batches.requests;
     report_.seconds = batches.seconds;

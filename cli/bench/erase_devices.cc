@@ -17,8 +17,8 @@
 namespace edgecase::cli::bench {
 namespace {
 
-constexpr std::uint64_t kUsualReadings = 1'000'000;
-constexpr std::uint64_t kSmokeReadings = 4'000;
+constexpr std::uint64_t kUsualErasedReadings = 1'000'000;
+constexpr std::uint64_t kSmokeErasedReadings = 4'000;
 constexpr std::uint64_t kReadingsMax = 1'000'000'000;
 constexpr std::uint32_t kUsualDevices = 10'000;
 constexpr std::uint32_t kSmokeDevices = 20;
@@ -31,7 +31,7 @@ constexpr std::int64_t kFirstTimeNs = 1'700'000'000'000'000'000;
 constexpr std::int64_t kStepNs = 1'000'000;
 constexpr int kQuietLooks = 10;
 constexpr int kLookMs = 200;
-constexpr std::string_view kMarker = "of-an-erased-device.";  // in no other bytes
+constexpr std::string_view kErasedMarker = "of-an-erased-device.";  // in no other bytes
 
 using SteadyClock = std::chrono::steady_clock;
 
@@ -43,7 +43,7 @@ class EraseRun {
  public:
   explicit EraseRun(const BenchOptions& options)
       : options_(options),
-        readings_(options.num_or(kUsualReadings, kSmokeReadings)),
+        readings_(options.num_or(kUsualErasedReadings, kSmokeErasedReadings)),
         devices_(options.devices != 0 ? options.devices
                  : options.smoke      ? kSmokeDevices
                                       : kUsualDevices),
@@ -127,7 +127,7 @@ class EraseRun {
     }
     for (std::uint64_t i = 0; i < erasures_; ++i)
       batch.put(space_, wire::make_reading_key({victim(i), kTextSensor, kFirstTimeNs}),
-                Bytes(1, static_cast<char>(wire::ValueTag::Text)) + std::string(kMarker));
+                Bytes(1, static_cast<char>(wire::ValueTag::Text)) + std::string(kErasedMarker));
     EC_TRY(engine_->write(batch, Durability::Sync));
     EC_TRY(engine_->flush());
     add("fill_seconds", ms_since(start) / 1e3);
@@ -160,8 +160,8 @@ class EraseRun {
   }
 
   std::uint64_t files_with_marker() const {
-    return files_with(directories_.metadata, kMarker).size() +
-           files_with(directories_.values, kMarker).size();
+    return files_with(directories_.metadata, kErasedMarker).size() +
+           files_with(directories_.values, kErasedMarker).size();
   }
 
   Status erase_all() {

@@ -58,7 +58,7 @@ std::map<std::string, std::string> rows_of(const std::string& body) {
   return rows;
 }
 
-std::int64_t now_ns() {
+std::int64_t client_now_ns() {
   return system_clock().wall_ns();
 }
 
@@ -110,7 +110,7 @@ Result<bool> GdprClient::create_record() {
   const std::shared_lock world(locks_.world);
   const std::uint64_t number = model_.take_number();
   GdprRecord record = model_.layout().record(number);
-  record.time_ns = now_ns();
+  record.time_ns = client_now_ns();
   EC_ASSIGN_OR_RETURN(Answer answer,
                       ask("POST", routes::kDevices, gdpr_description(number, record)));
   if (!judged(answer.status == 200, "describe " + gdpr_key(number), answer)) return false;
@@ -156,12 +156,13 @@ Result<bool> GdprClient::update_data(std::uint64_t number) {
   const std::lock_guard own(locks_.stripe(number));
   GdprRecord record = model_.record(number);
   ++record.version;
-  const std::int64_t from_ns = now_ns();
+  const std::int64_t from_ns = client_now_ns();
   EC_ASSIGN_OR_RETURN(const Answer answer,
                       ask("POST", routes::kReadings, gdpr_reading(number, record)));
   const std::string what = "update data of " + gdpr_key(number);
   if (record.is_erased) return judged(answer.status == 400, what + ", erased", answer);
-  const bool is_there = GdprModel::presence(number, record, from_ns, now_ns()) == Presence::There;
+  const bool is_there =
+      GdprModel::presence(number, record, from_ns, client_now_ns()) == Presence::There;
   if (answer.status == 200) model_.set_version(number, record.version);
   return judged(answer.status == 200 || !is_there, what, answer);
 }
@@ -261,14 +262,14 @@ Result<bool> GdprClient::read_data(std::uint64_t number) {
   const std::shared_lock world(locks_.world);
   const std::lock_guard own(locks_.stripe(number));
   const GdprRecord record = model_.record(number);
-  const std::int64_t from_ns = now_ns();
+  const std::int64_t from_ns = client_now_ns();
   EC_ASSIGN_OR_RETURN(const Answer answer,
                       ask("GET", routes::kLast + selector_of(number, kGdprSensor) +
                                      "&purpose=" + purpose_of(number)));
   const std::string what = "read " + gdpr_key(number);
   if (record.is_erased) return judged(answer.status == 404, what + ", erased", answer);
   const auto rows = rows_of(answer.body);
-  const Presence presence = GdprModel::presence(number, record, from_ns, now_ns());
+  const Presence presence = GdprModel::presence(number, record, from_ns, client_now_ns());
   const bool is_data =
       rows.size() == 1 && rows.begin()->second == gdpr_data(number, record.version);
   const bool is_right = presence == Presence::There  ? is_data
@@ -306,7 +307,7 @@ Result<bool> GdprClient::read_data_of_purpose(std::uint64_t number) {
 Result<bool> GdprClient::read_data_of_user(std::uint64_t number) {
   const std::vector<std::uint64_t> group = group_of_user(number);
   const std::string query = query_of_user(number);
-  const std::int64_t from_ns = now_ns();
+  const std::int64_t from_ns = client_now_ns();
   EC_ASSIGN_OR_RETURN(const Answer answer, ask("GET", routes::kQuery + query));
   const std::string what = "read data, " + query;
   if (group.empty()) return judged(answer.status == 404, what, answer);
@@ -314,7 +315,7 @@ Result<bool> GdprClient::read_data_of_user(std::uint64_t number) {
   bool is_right = answer.status == 200;
   for (const std::uint64_t each : group) {
     const GdprRecord record = model_.record(each);
-    const Presence presence = GdprModel::presence(each, record, from_ns, now_ns());
+    const Presence presence = GdprModel::presence(each, record, from_ns, client_now_ns());
     const auto row = rows.extract(gdpr_key(each));
     if (row.empty()) {
       is_right = is_right && presence != Presence::There;

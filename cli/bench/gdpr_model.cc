@@ -10,7 +10,7 @@ namespace {
 
 // What expires this close to a question may be answered either way.
 constexpr std::int64_t kDoubtNs = 100'000'000;
-constexpr std::int64_t kSecondNs = 1'000'000'000;
+constexpr std::int64_t kModelSecondNs = 1'000'000'000;
 
 struct Digits {
   explicit Digits(std::uint32_t number) {
@@ -111,7 +111,8 @@ std::vector<std::uint64_t> GdprModel::of_purpose(std::uint32_t ttl_class, std::u
 Presence GdprModel::presence(std::uint64_t number, const GdprRecord& record, std::int64_t from_ns,
                              std::int64_t to_ns) {
   if (record.is_erased) return Presence::Gone;
-  const std::int64_t end_ns = record.time_ns + kGdprTtlSeconds[gdpr_ttl_class(number)] * kSecondNs;
+  const std::int64_t end_ns =
+      record.time_ns + kGdprTtlSeconds[gdpr_ttl_class(number)] * kModelSecondNs;
   if (end_ns > to_ns + kDoubtNs) return Presence::There;
   return end_ns < from_ns - kDoubtNs ? Presence::Gone : Presence::Either;
 }

@@ -10,16 +10,16 @@ struct FieldRow {
   const char* text;
   std::uint32_t values;  // 0: one a user
 };
-constexpr std::array<FieldRow, kGdprFields> kFields = {{{"USR", "usr", 0},
-                                                        {"OBJ", "obj", 100},
-                                                        {"DEC", "dec", 2},
-                                                        {"ACL", "acl", 10},
-                                                        {"SHR", "shr", 10},
-                                                        {"SRC", "src", 10},
-                                                        {"CAT", "cat", 10}}};
+constexpr std::array<FieldRow, kGdprFields> kRecordFields = {{{"USR", "usr", 0},
+                                                              {"OBJ", "obj", 100},
+                                                              {"DEC", "dec", 2},
+                                                              {"ACL", "acl", 10},
+                                                              {"SHR", "shr", 10},
+                                                              {"SRC", "src", 10},
+                                                              {"CAT", "cat", 10}}};
 
 const FieldRow& row_of(GdprField field) {
-  return kFields[static_cast<std::size_t>(field)];
+  return kRecordFields[static_cast<std::size_t>(field)];
 }
 
 std::string quoted(const std::string& text) {

@@ -24,15 +24,15 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 namespace routes = wire::routes;
 
-constexpr std::uint64_t kRecordsPerRequest = 1'000;
+constexpr std::uint64_t kRunRecordsPerRequest = 1'000;
 constexpr std::uint64_t kRecordsPerPart = 20'000;  // made and sent at a time: they take memory here
 constexpr std::uint32_t kLoadConnections = 2;
-constexpr std::int64_t kSecondNs = 1'000'000'000;
+constexpr std::int64_t kRunSecondNs = 1'000'000'000;
 // How old the shortest-lived records are when they are loaded in a smoke test.
-constexpr std::int64_t kSmokeAgeNs = 28 * kSecondNs;
+constexpr std::int64_t kSmokeAgeNs = 28 * kRunSecondNs;
 constexpr double kExpiredWithinSeconds = 60;
 
-double seconds_since(SteadyClock::time_point start) {
+double run_seconds(SteadyClock::time_point start) {
   return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
 
@@ -87,7 +87,7 @@ class GdprRun {
       const std::uint64_t end = std::min(size_.records, model_.size() + kRecordsPerPart);
       while (model_.size() < end) {
         std::string said, measured;
-        for (std::uint64_t i = 0; i < kRecordsPerRequest && model_.size() < end; ++i) {
+        for (std::uint64_t i = 0; i < kRunRecordsPerRequest && model_.size() < end; ++i) {
           const std::uint64_t number = model_.take_number();
           GdprRecord record = model_.layout().record(number);
           record.time_ns = system_clock().wall_ns();
@@ -103,7 +103,7 @@ class GdprRun {
       for (const auto* requests : {&descriptions, &readings})
         EC_TRY(send_all(daemon_->endpoint(), *requests, kLoadConnections, 0).status());
     }
-    figures_.load_seconds = seconds_since(start);
+    figures_.load_seconds = run_seconds(start);
     return ok();
   }
 
@@ -111,7 +111,8 @@ class GdprRun {
   Status verify_expiry() {
     const std::uint64_t last =
         (size_.records - 1) / kGdprTtlSeconds.size() * kGdprTtlSeconds.size();
-    const std::int64_t end_ns = model_.record(last).time_ns + kGdprTtlSeconds.front() * kSecondNs;
+    const std::int64_t end_ns =
+        model_.record(last).time_ns + kGdprTtlSeconds.front() * kRunSecondNs;
     while (system_clock().wall_ns() < end_ns) {
       EC_TRY(check_interrupt());
       sleep_ms(1);
@@ -119,7 +120,7 @@ class GdprRun {
     const std::string path =
         std::string(routes::kRetentionPreview) + "?ns=" + gdpr_namespace(0) + "&select=*/*";
     const auto start = SteadyClock::now();
-    while (seconds_since(start) < kExpiredWithinSeconds) {
+    while (run_seconds(start) < kExpiredWithinSeconds) {
       EC_TRY(check_interrupt());
       GdprClient client(target_, model_, locks_);
       EC_ASSIGN_OR_RETURN(const GdprClient::Answer answer, client.ask("GET", path));
@@ -172,10 +173,10 @@ class GdprRun {
     }
     for (std::thread& thread : threads) thread.join();
     EC_TRY(failed);
-    GdprFigures::Role played{role.name, seconds_since(start), 0};
+    GdprFigures::Role played{role.name, run_seconds(start), 0};
     const auto answered = SteadyClock::now();
     EC_TRY(GdprClient(target_, model_, locks_).wait_until_gone(last_erasure));
-    if (last_erasure != 0) played.gone_seconds = seconds_since(answered);
+    if (last_erasure != 0) played.gone_seconds = run_seconds(answered);
     figures_.roles.push_back(std::move(played));
     figures_.operations += operations.size();
     return ok();

@@ -5,7 +5,7 @@
 namespace edgecase::cli::bench {
 namespace {
 
-constexpr double kStartSeconds = 60;
+constexpr double kInfluxStartSeconds = 60;
 
 std::string configuration(const std::string& directory, std::uint16_t port,
                           std::uint16_t backup_port) {
@@ -37,7 +37,7 @@ Result<std::unique_ptr<InfluxProcess>> InfluxProcess::start(const std::string& p
   if (!file) return io_error("cannot write " + config_path);
   EC_ASSIGN_OR_RETURN(influx->child_,
                       ChildProcess::start({"influxd", "-config", config_path}, directory + "/log"));
-  EC_TRY(wait_until_ready(*influx->child_, kStartSeconds, [&influx] {
+  EC_TRY(wait_until_ready(*influx->child_, kInfluxStartSeconds, [&influx] {
     HttpClient client(influx->endpoint());
     return client.get("/ping").ok();
   }));

@@ -15,51 +15,53 @@ namespace {
 
 constexpr std::uint64_t kUsualLines = 200'000;
 constexpr std::uint64_t kSmokeLines = 2'000;
-constexpr std::uint32_t kLinesPerRequest = 1'000;
+constexpr std::uint32_t kHttpLinesPerRequest = 1'000;
 constexpr std::uint32_t kConnections = 2;
-constexpr std::uint32_t kFields = 10;
-constexpr const char* kDatabase = "bench";
+constexpr std::uint32_t kHttpFields = 10;
+constexpr const char* kHttpDatabase = "bench";
 
-struct Run {
+struct HttpRun {
   LoadResult load;
   std::uint64_t lines = 0;
   ProcessUsage usage;
 };
 
-double lines_per_second(const Run& run) {
+double lines_per_second(const HttpRun& run) {
   return static_cast<double>(run.lines) / run.load.seconds;
 }
 
 // Of the server, kernel included: a figure that other work on the machine disturbs little.
-double cpu_us_per_reading(const Run& run) {
-  return static_cast<double>(run.usage.cpu_ns) / 1000 / static_cast<double>(run.lines * kFields);
+double cpu_us_per_reading(const HttpRun& run) {
+  return static_cast<double>(run.usage.cpu_ns) / 1000 /
+         static_cast<double>(run.lines * kHttpFields);
 }
 
 class IngestHttp {
  public:
   explicit IngestHttp(const BenchOptions& options) : options_(options) {
     lines_.lines = options.num_or(kUsualLines, kSmokeLines);
-    lines_.lines_per_body = options.batch_or(kLinesPerRequest);
-    lines_.fields = kFields;
+    lines_.lines_per_body = options.batch_or(kHttpLinesPerRequest);
+    lines_.fields = kHttpFields;
     lines_.seed = options.seed;
-    requests_ = make_write_requests(make_sensor_bodies(lines_), kDatabase);
+    requests_ = make_write_requests(make_sensor_bodies(lines_), kHttpDatabase);
   }
 
   Result<Report> run() {
     const bool beside_influx = options_.has_peer("influxdb");
     const std::uint32_t rounds = options_.rounds_or(3);
-    std::vector<Run> own;
+    std::vector<HttpRun> own;
     std::vector<double> influx, influx_cpu_us;
     for (std::uint32_t round = 0; round < rounds; ++round) {
-      EC_ASSIGN_OR_RETURN(Run run, into_edgecase());
+      EC_ASSIGN_OR_RETURN(HttpRun run, into_edgecase());
       own.push_back(std::move(run));
       if (!beside_influx) continue;
       EC_ASSIGN_OR_RETURN(run, into_influx());
       influx.push_back(lines_per_second(run));
       influx_cpu_us.push_back(cpu_us_per_reading(run));
     }
-    std::sort(own.begin(), own.end(),
-              [](const Run& a, const Run& b) { return lines_per_second(a) < lines_per_second(b); });
+    std::sort(own.begin(), own.end(), [](const HttpRun& a, const HttpRun& b) {
+      return lines_per_second(a) < lines_per_second(b);
+    });
     Report report = report_of(own[(own.size() - 1) / 2]);
     report.more.emplace_back("rounds", rounds);
     if (beside_influx) {
@@ -71,10 +73,10 @@ class IngestHttp {
   }
 
  private:
-  Result<Run> into(const Endpoint& endpoint, pid_t server) {
-    EC_TRY(create_database(endpoint, kDatabase));
+  Result<HttpRun> into(const Endpoint& endpoint, pid_t server) {
+    EC_TRY(create_database(endpoint, kHttpDatabase));
     const ProcessUsage before = usage_of(server);
-    Run run;
+    HttpRun run;
     EC_ASSIGN_OR_RETURN(run.load, send_all(endpoint, requests_, options_.threads_or(kConnections),
                                            options_.seconds));
     run.lines = std::min<std::uint64_t>(run.load.requests * lines_.lines_per_body, lines_.lines);
@@ -84,19 +86,19 @@ class IngestHttp {
     return run;
   }
 
-  Result<Run> into_edgecase() {
+  Result<HttpRun> into_edgecase() {
     EC_ASSIGN_OR_RETURN(const auto daemon,
                         DaemonProcess::create({options_.metadata, options_.values, ""}));
     EC_TRY(daemon->start());
     return into(daemon->endpoint(), daemon->id());
   }
 
-  Result<Run> into_influx() {
+  Result<HttpRun> into_influx() {
     EC_ASSIGN_OR_RETURN(const auto influx, InfluxProcess::start(options_.metadata));
     return into(influx->endpoint(), influx->id());
   }
 
-  Report report_of(Run& run) const {
+  Report report_of(HttpRun& run) const {
     Report report;
     report.workload = options_.workload;
     report.num = run.lines;
@@ -110,7 +112,7 @@ class IngestHttp {
     report.peak_memory_bytes = run.usage.peak_resident_bytes;
     const auto bytes = static_cast<double>(run.load.bytes);
     report.write_amplification = static_cast<double>(run.usage.written_bytes) / bytes;
-    report.more.emplace_back("readings_per_second", report.ops_per_second() * kFields);
+    report.more.emplace_back("readings_per_second", report.ops_per_second() * kHttpFields);
     report.more.emplace_back("server_cpu_us_per_reading", cpu_us_per_reading(run));
     return report;
   }

@@ -17,14 +17,14 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kUsualMessages = 20'000;
-constexpr std::uint64_t kSmokeMessages = 500;
-constexpr std::uint32_t kPublishers = 4;
-constexpr double kStartSeconds = 20;
+constexpr std::uint64_t kUsualMqttMessages = 20'000;
+constexpr std::uint64_t kSmokeMqttMessages = 500;
+constexpr std::uint32_t kMqttPublishers = 4;
+constexpr double kMqttStartSeconds = 20;
 constexpr double kStallSeconds = 60;  // without progress: something is lost
 constexpr int kPollMs = 5;
 
-double seconds_since(SteadyClock::time_point start) {
+double elapsed_seconds(SteadyClock::time_point start) {
   return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
 
@@ -55,8 +55,8 @@ class IngestMqtt {
  public:
   explicit IngestMqtt(const BenchOptions& options)
       : options_(options),
-        messages_(options.num_or(kUsualMessages, kSmokeMessages)),
-        publishers_(options.threads_or(kPublishers)) {}
+        messages_(options.num_or(kUsualMqttMessages, kSmokeMqttMessages)),
+        publishers_(options.threads_or(kMqttPublishers)) {}
 
   Result<Report> run() {
     std::vector<double> own, published, qos0, qos1;
@@ -106,7 +106,7 @@ class IngestMqtt {
     EC_ASSIGN_OR_RETURN(const double publishing, publish_all(broker->endpoint(), load()));
     published.push_back(publishing);
     EC_TRY(wait_for(start, [&]() { return stored(client, "node-*"); }));
-    const double seconds = seconds_since(start);
+    const double seconds = elapsed_seconds(start);
     peak_ = std::max(peak_, usage_of(daemon->id()).peak_resident_bytes);
     return seconds;
   }
@@ -121,7 +121,7 @@ class IngestMqtt {
       EC_TRY(probe.finish());
       EC_ASSIGN_OR_RETURN(const std::uint64_t arrived, stored(client, "probe"));
       if (arrived > 0) return ok();
-      if (seconds_since(start) > kStartSeconds) {
+      if (elapsed_seconds(start) > kMqttStartSeconds) {
         return unavailable("the daemon does not subscribe at the broker");
       }
       EC_TRY(check_interrupt());
@@ -136,7 +136,7 @@ class IngestMqtt {
     EC_ASSIGN_OR_RETURN(const double publishing, publish_all(broker->endpoint(), load()));
     (void)publishing;
     EC_TRY(wait_for(start, [&] { return Result<std::uint64_t>(counter->messages()); }));
-    return seconds_since(start);
+    return elapsed_seconds(start);
   }
 
   MqttLoad load() const {
@@ -147,14 +147,14 @@ class IngestMqtt {
   template <typename Count>
   Status wait_for(SteadyClock::time_point start, const Count& count) {
     std::uint64_t before = 0;
-    double progress = seconds_since(start);
+    double progress = elapsed_seconds(start);
     for (;;) {
       EC_TRY(check_interrupt());
       EC_ASSIGN_OR_RETURN(const std::uint64_t now, count());
       if (now >= messages_) return ok();
-      if (now > before) progress = seconds_since(start);
+      if (now > before) progress = elapsed_seconds(start);
       before = now;
-      if (seconds_since(start) - progress > kStallSeconds) {
+      if (elapsed_seconds(start) - progress > kStallSeconds) {
         return io_error("only " + std::to_string(now) + " of " + std::to_string(messages_) +
                         " messages arrived");
       }

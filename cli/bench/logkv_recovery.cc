@@ -27,7 +27,7 @@ namespace {
 constexpr std::uint64_t kUsualCounts[] = {100'000, 400'000, 700'000, 1'000'000};
 constexpr std::uint64_t kSmokeCounts[] = {1'000, 2'000};
 constexpr const char* kEngines[] = {kOwnStore, "naive-32k", "naive-1m", "naive-32m"};
-constexpr std::uint32_t kUsualValueBytes = 50;
+constexpr std::uint32_t kUsualRecoveredValueBytes = 50;
 constexpr std::uint32_t kUsualBatch = 100;
 constexpr std::uint32_t kCommandsPerKey = 4;
 constexpr std::uint32_t kPutPercent = 75;  // the others are deletes
@@ -59,7 +59,8 @@ class KilledWriter {
         engine_(std::move(engine)),
         count_(count),
         keys_(std::max<std::uint64_t>(count / kCommandsPerKey, 1)),
-        values_(options.seed, options.value_size_or(kUsualValueBytes), options.compression_ratio) {}
+        values_(options.seed, options.value_size_or(kUsualRecoveredValueBytes),
+                options.compression_ratio) {}
 
   Result<Outcome> run() {
     EC_ASSIGN_OR_RETURN(const StoreDirectories directories,
@@ -210,7 +211,7 @@ Result<Report> run_logkv_recovery(const BenchOptions& options) {
   EC_TRY(check_store_sizes(options));
   Report report;
   report.workload = options.workload;
-  report.value_size = options.value_size_or(kUsualValueBytes);
+  report.value_size = options.value_size_or(kUsualRecoveredValueBytes);
   report.sync = true;
   report.seed = options.seed;
   std::vector<std::uint64_t> counts(std::begin(kUsualCounts), std::end(kUsualCounts));

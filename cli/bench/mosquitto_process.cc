@@ -9,7 +9,7 @@
 namespace edgecase::cli::bench {
 namespace {
 
-constexpr double kStartSeconds = 20;
+constexpr double kMosquittoStartSeconds = 20;
 
 // Debian puts it where a user's PATH does not lead.
 std::string find_mosquitto() {
@@ -33,7 +33,7 @@ Result<std::unique_ptr<MosquittoProcess>> MosquittoProcess::start(const std::str
   if (!file) return io_error("cannot write " + config_path);
   EC_ASSIGN_OR_RETURN(broker->child_, ChildProcess::start({find_mosquitto(), "-c", config_path},
                                                           broker->directory_->path() + "/log"));
-  EC_TRY(wait_until_ready(*broker->child_, kStartSeconds, [&broker] {
+  EC_TRY(wait_until_ready(*broker->child_, kMosquittoStartSeconds, [&broker] {
     return MqttPublisher::connect(broker->endpoint(), "edgecase-bench-probe").ok();
   }));
   return broker;

@@ -19,9 +19,9 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kUsualKeys = 100'000;  // of each of the two
-constexpr std::uint64_t kSmokeKeys = 500;
-constexpr std::uint32_t kUsualValueBytes = 1024;
+constexpr std::uint64_t kUsualNeighbourKeys = 100'000;  // of each of the two
+constexpr std::uint64_t kSmokeNeighbourKeys = 500;
+constexpr std::uint32_t kUsualNeighbourValueBytes = 1024;
 constexpr double kUsualRate = 2'000;  // operations a second
 constexpr std::uint64_t kGetPercent = 90;
 constexpr double kUsualSeconds = 5;  // alone, and the same beside the other
@@ -39,8 +39,8 @@ class Neighbour {
  public:
   explicit Neighbour(const BenchOptions& options)
       : options_(options),
-        num_(options.num_or(kUsualKeys, kSmokeKeys)),
-        value_size_(options.value_size_or(kUsualValueBytes)),
+        num_(options.num_or(kUsualNeighbourKeys, kSmokeNeighbourKeys)),
+        value_size_(options.value_size_or(kUsualNeighbourValueBytes)),
         rate_(options.rate > 0 ? options.rate : kUsualRate),
         seconds_(options.seconds > 0 ? options.seconds
                  : options.smoke     ? kSmokeSeconds

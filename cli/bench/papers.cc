@@ -25,7 +25,7 @@ constexpr const char* kCaseDb = "CaseDB";
 constexpr const char* kIsoKvssd = "Iso-KVSSD";
 constexpr const char* kLogkv = "LogKV";
 constexpr const char* kGdpr = "GDPR on storage";
-constexpr const char* kSensors = "Sensor readings through the daemon";
+constexpr const char* kPapersSensors = "Sensor readings through the daemon";
 constexpr Experiment kExperiments[] = {
     {kCaseDb, "casedb-writes"},
     {kCaseDb, "casedb-coalescing"},
@@ -49,10 +49,10 @@ constexpr Experiment kExperiments[] = {
     {kGdpr, "audit"},
     {kGdpr, "encryption"},
     {kGdpr, "gdprbench"},
-    {kSensors, "ingest-http"},
-    {kSensors, "ingest-mqtt"},
-    {kSensors, "ingest-listener"},
-    {kSensors, "recovery"},
+    {kPapersSensors, "ingest-http"},
+    {kPapersSensors, "ingest-mqtt"},
+    {kPapersSensors, "ingest-listener"},
+    {kPapersSensors, "recovery"},
 };
 
 // The first value of `field` in a file of lines "field : value".

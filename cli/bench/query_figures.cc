@@ -15,9 +15,9 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kUsualReadings = 1'000'000;
-constexpr std::uint64_t kSmokeReadings = 10'000;
-constexpr std::uint32_t kLinesPerRequest = 5'000;
+constexpr std::uint64_t kUsualQueryReadings = 1'000'000;
+constexpr std::uint64_t kSmokeQueryReadings = 10'000;
+constexpr std::uint32_t kQueryLinesPerRequest = 5'000;
 constexpr int kLastRequests = 1'000;
 constexpr const char* kSelector = "ns=bench&select=node-0/node.temperature";
 
@@ -67,14 +67,14 @@ Result<Timed> median_get(HttpClient& client, const std::string& path_and_query,
 }  // namespace
 
 Result<Report> run_query_figures(const BenchOptions& options) {
-  const std::uint64_t readings = options.num_or(kUsualReadings, kSmokeReadings);
+  const std::uint64_t readings = options.num_or(kUsualQueryReadings, kSmokeQueryReadings);
   EC_ASSIGN_OR_RETURN(const auto daemon,
                       DaemonProcess::create({options.metadata, options.values, ""}));
   EC_TRY(daemon->start());
   EC_TRY(create_database(daemon->endpoint(), "bench"));
   SensorLineOptions lines;
   lines.lines = readings;
-  lines.lines_per_body = kLinesPerRequest;
+  lines.lines_per_body = kQueryLinesPerRequest;
   lines.devices = 1;
   lines.fields = 1;
   lines.seed = options.seed;

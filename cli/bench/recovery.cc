@@ -13,7 +13,7 @@
 namespace edgecase::cli::bench {
 namespace {
 
-constexpr std::uint32_t kUsualValueBytes = 50;
+constexpr std::uint32_t kUsualRecoveryValueBytes = 50;
 constexpr std::uint32_t kSeries = 1'000;
 constexpr std::uint64_t kEntriesPerBatchMax = 1'000;
 constexpr std::uint64_t kBatchBytes = 1u << 20;
@@ -109,11 +109,12 @@ Result<std::uint64_t> fill_log(const Options& options, const BenchOptions& bench
   files.shut();
   SeededRandom random(bench.seed);
   const std::uint64_t per_batch = std::clamp<std::uint64_t>(
-      kBatchBytes / (kKeyBytes + bench.value_size_or(kUsualValueBytes)), 1, kEntriesPerBatchMax);
+      kBatchBytes / (kKeyBytes + bench.value_size_or(kUsualRecoveryValueBytes)), 1,
+      kEntriesPerBatchMax);
   WriteBatch batch;
   for (std::uint64_t written = 0;; written += per_batch) {
     EC_TRY(check_interrupt());
-    add_batch(batch, id, written, per_batch, bench.value_size_or(kUsualValueBytes), random);
+    add_batch(batch, id, written, per_batch, bench.value_size_or(kUsualRecoveryValueBytes), random);
     const Status status = engine->write(batch, Durability::Async);
     if (status.code() == StatusCode::Busy && written > 0) return written;
     EC_TRY(status);
@@ -125,7 +126,7 @@ Result<std::uint64_t> fill_log(const Options& options, const BenchOptions& bench
 Result<Report> run_recovery(const BenchOptions& options) {
   Report report;
   report.workload = options.workload;
-  report.value_size = options.value_size_or(kUsualValueBytes);
+  report.value_size = options.value_size_or(kUsualRecoveryValueBytes);
   report.seed = options.seed;
   std::vector<double> seconds;
   RecoveryEvent event;
@@ -152,7 +153,7 @@ Result<Report> run_recovery(const BenchOptions& options) {
     event = listener.last();
   }
   report.seconds = median(seconds);
-  report.user_bytes = report.num * (kKeyBytes + options.value_size_or(kUsualValueBytes));
+  report.user_bytes = report.num * (kKeyBytes + options.value_size_or(kUsualRecoveryValueBytes));
   report.peak_memory_bytes = own_usage().peak_resident_bytes;
   report.more = {{"rounds", static_cast<double>(seconds.size())},
                  {"recovery_ms", report.seconds * 1e3},

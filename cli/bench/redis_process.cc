@@ -8,7 +8,7 @@
 namespace edgecase::cli::bench {
 namespace {
 
-constexpr double kStartSeconds = 20;
+constexpr double kRedisStartSeconds = 20;
 constexpr const char* kServer = "/usr/bin/redis-server";
 
 }  // namespace
@@ -29,7 +29,7 @@ Result<std::unique_ptr<RedisProcess>> RedisProcess::start(const std::string& par
   if (!file) return io_error("cannot write " + config_path);
   EC_ASSIGN_OR_RETURN(redis->child_,
                       ChildProcess::start({kServer, config_path}, directory + "/log"));
-  EC_TRY(wait_until_ready(*redis->child_, kStartSeconds, [&redis] {
+  EC_TRY(wait_until_ready(*redis->child_, kRedisStartSeconds, [&redis] {
     auto client = RedisClient::connect(redis->endpoint());
     return client.ok() && client->call({{"PING"}}).ok();
   }));

@@ -10,7 +10,7 @@
 namespace edgecase::cli::bench {
 namespace {
 
-double microseconds(std::uint64_t ns) {
+double in_microseconds(std::uint64_t ns) {
   return static_cast<double>(ns) / 1000.0;
 }
 
@@ -43,11 +43,11 @@ std::string report_json(const Report& report) {
   json["seconds"] = rounded(report.seconds);
   json["ops_per_second"] = rounded(report.ops_per_second());
   json["mb_per_second"] = rounded(report.mb_per_second());
-  json["latency_us"] = {{"p50", microseconds(report.latency.percentile_ns(0.5))},
-                        {"p95", microseconds(report.latency.percentile_ns(0.95))},
-                        {"p99", microseconds(report.latency.percentile_ns(0.99))},
-                        {"p999", microseconds(report.latency.percentile_ns(0.999))},
-                        {"max", microseconds(report.latency.max_ns())}};
+  json["latency_us"] = {{"p50", in_microseconds(report.latency.percentile_ns(0.5))},
+                        {"p95", in_microseconds(report.latency.percentile_ns(0.95))},
+                        {"p99", in_microseconds(report.latency.percentile_ns(0.99))},
+                        {"p999", in_microseconds(report.latency.percentile_ns(0.999))},
+                        {"max", in_microseconds(report.latency.max_ns())}};
   json["write_amplification"] = rounded(report.write_amplification);
   json["space_amplification"] = rounded(report.space_amplification);
   json["peak_memory_bytes"] = report.peak_memory_bytes;
@@ -65,11 +65,11 @@ std::string report_text(const Report& report, const std::string& operation) {
            report.sync ? "synced" : "not synced", static_cast<unsigned long long>(report.seed));
   if (report.latency.count() > 0) {
     add_line(text, "  latency us: p50 %.1f  p95 %.1f  p99 %.1f  p99.9 %.1f  max %.1f",
-             microseconds(report.latency.percentile_ns(0.5)),
-             microseconds(report.latency.percentile_ns(0.95)),
-             microseconds(report.latency.percentile_ns(0.99)),
-             microseconds(report.latency.percentile_ns(0.999)),
-             microseconds(report.latency.max_ns()));
+             in_microseconds(report.latency.percentile_ns(0.5)),
+             in_microseconds(report.latency.percentile_ns(0.95)),
+             in_microseconds(report.latency.percentile_ns(0.99)),
+             in_microseconds(report.latency.percentile_ns(0.999)),
+             in_microseconds(report.latency.max_ns()));
   }
   if (report.write_amplification > 0) {
     add_line(text, "  write amplification %.2f, space amplification %.2f",

@@ -17,13 +17,13 @@ struct Field {
 };
 
 // What a weather and energy node reports.
-constexpr Field kFields[] = {
+constexpr Field kLineFields[] = {
     {"temperature", 215, 1, 2}, {"humidity", 482, 1, 4}, {"pressure", 10132, 1, 1},
     {"co2", 640, 0, 9},         {"light", 3100, 0, 120}, {"voltage", 23010, 2, 25},
     {"current", 145, 2, 12},    {"power", 3330, 1, 60},  {"battery", 987, 1, 1},
     {"signal", 67, 0, 3},
 };
-constexpr std::size_t kFieldCount = sizeof kFields / sizeof kFields[0];
+constexpr std::size_t kFieldCount = sizeof kLineFields / sizeof kLineFields[0];
 
 void append_number(std::string& out, std::int64_t number) {
   char text[24];
@@ -51,7 +51,7 @@ std::vector<std::string> make_sensor_bodies(const SensorLineOptions& options) {
   std::vector<std::int64_t> walks;
   for (std::uint32_t device = 0; device < options.devices; ++device) {
     for (std::uint32_t i = 0; i < options.fields; ++i) {
-      const Field& field = kFields[i % kFieldCount];
+      const Field& field = kLineFields[i % kFieldCount];
       const auto spread = static_cast<std::uint64_t>(field.start / 5 + 1);
       walks.push_back(field.start + static_cast<std::int64_t>(random.below(spread)));
     }
@@ -64,7 +64,7 @@ std::vector<std::string> make_sensor_bodies(const SensorLineOptions& options) {
     body += "node,device=node-";
     append_number(body, static_cast<std::int64_t>(device));
     for (std::uint32_t i = 0; i < options.fields; ++i) {
-      const Field& field = kFields[i % kFieldCount];
+      const Field& field = kLineFields[i % kFieldCount];
       std::int64_t& walk = walks[device * options.fields + i];
       walk += static_cast<std::int64_t>(random.below(2 * field.step + 1)) -
               static_cast<std::int64_t>(field.step);

@@ -16,20 +16,20 @@
 namespace edgecase::cli::bench {
 namespace {
 
-constexpr std::uint64_t kUsualKeys = 200'000;
-constexpr std::uint64_t kSmokeKeys = 1'000;
-constexpr std::uint32_t kUsualValueBytes = 1024;
-constexpr double kUsualSeconds = 10;
-constexpr double kSmokeSeconds = 0.1;
-constexpr std::uint32_t kFillBatch = 100;
+constexpr std::uint64_t kUsualStallKeys = 200'000;
+constexpr std::uint64_t kSmokeStallKeys = 1'000;
+constexpr std::uint32_t kUsualStallValueBytes = 1024;
+constexpr double kUsualStallSeconds = 10;
+constexpr double kSmokeStallSeconds = 0.1;
+constexpr std::uint32_t kStallFillBatch = 100;
 constexpr std::uint64_t kWindowNs = 100'000'000;
 
 class Stall {
  public:
   explicit Stall(const BenchOptions& options)
       : options_(options),
-        num_(options.num_or(kUsualKeys, kSmokeKeys)),
-        value_size_(options.value_size_or(kUsualValueBytes)),
+        num_(options.num_or(kUsualStallKeys, kSmokeStallKeys)),
+        value_size_(options.value_size_or(kUsualStallValueBytes)),
         values_(options.seed, value_size_, options.compression_ratio) {}
 
   Result<Report> run() {
@@ -64,7 +64,8 @@ class Stall {
     const auto batch = session_->store().make_batch();
     for (std::uint64_t done = 0; done < num_;) {
       batch->clear();
-      for (const std::uint64_t until = std::min(done + kFillBatch, num_); done < until; ++done) {
+      for (const std::uint64_t until = std::min(done + kStallFillBatch, num_); done < until;
+           ++done) {
         batch->put(0, keys_.of(done), values_.of(done));
       }
       EC_TRY(session_->store().write(*batch, false));
@@ -75,8 +76,8 @@ class Stall {
 
   Status overwrite() {
     const auto limit_ns = static_cast<std::uint64_t>((options_.seconds > 0 ? options_.seconds
-                                                      : options_.smoke     ? kSmokeSeconds
-                                                                           : kUsualSeconds) *
+                                                      : options_.smoke     ? kSmokeStallSeconds
+                                                                           : kUsualStallSeconds) *
                                                      1e9);
     SeededRandom random(options_.seed);
     const auto batch = session_->store().make_batch();

@@ -21,8 +21,8 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kUsualNum = 1'000'000;
 constexpr std::uint64_t kSmokeNum = 2'000;
-constexpr std::uint32_t kUsualValueBytes = 50;
-constexpr std::uint32_t kFillBatch = 1'000;           // of a fill that is not what is measured
+constexpr std::uint32_t kUsualStoreValueBytes = 50;
+constexpr std::uint32_t kStoreFillBatch = 1'000;      // of a fill that is not what is measured
 constexpr std::uint32_t kFillBatchBytes = 256 << 10;  // the same, of large values
 constexpr std::uint64_t kSeekEntries = 100;           // read from each place that seekrandom seeks
 constexpr std::uint64_t kKeysPerHotKey = 20;          // hotkeys: one key in twenty is hot,
@@ -64,7 +64,7 @@ class StoreWorkload {
       : options_(options),
         num_(options.num_or(kUsualNum, kSmokeNum)),
         operations_(options.operations != 0 ? options.operations : num_),
-        value_size_(options.value_size_or(kUsualValueBytes)),
+        value_size_(options.value_size_or(kUsualStoreValueBytes)),
         batch_(options.batch_or(1)),
         threads_(options.threads_or(1)),
         stride_(batch_ == 1 && !options.sync && num_ > kSmokeNum ? kSampleStride : 1),
@@ -219,7 +219,7 @@ class StoreWorkload {
     start_ = SteadyClock::now();
     const double seconds = std::exchange(options_.seconds, 0);
     const auto batch_size = static_cast<std::uint32_t>(
-        std::clamp<std::uint64_t>(kFillBatchBytes / entry_bytes(), 1, kFillBatch));
+        std::clamp<std::uint64_t>(kFillBatchBytes / entry_bytes(), 1, kStoreFillBatch));
     Histogram ignored;
     if (options_.random_fill) {
       EC_TRY(fill_shuffled(batch_size));

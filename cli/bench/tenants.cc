@@ -16,15 +16,15 @@ namespace edgecase::cli::bench {
 namespace {
 
 constexpr std::uint32_t kTenants = 8;
-constexpr std::uint64_t kUsualNum = 60'000;  // of each tenant
-constexpr std::uint64_t kSmokeNum = 250;
-constexpr std::uint32_t kUsualValueBytes = 1024;
+constexpr std::uint64_t kUsualTenantsNum = 60'000;  // of each tenant
+constexpr std::uint64_t kSmokeTenantsNum = 250;
+constexpr std::uint32_t kUsualTenantsValueBytes = 1024;
 constexpr std::uint64_t kUsualMemoryBytes = 16u << 20;  // metadata must not all fit
 // A prime: a tenant puts each of its numbers once, in an order that jumps about.
 constexpr std::uint64_t kJump = 48'271;
-constexpr std::uint32_t kStride = 4;  // operations of which one is timed
+constexpr std::uint32_t kTenantsStride = 4;  // operations of which one is timed
 
-struct Measured {
+struct MeasuredTenants {
   double puts_per_second = 0;
   double put_cpu_us = 0;  // the caller's, of one put and of one get
   double get_cpu_us = 0;
@@ -40,11 +40,11 @@ class Tenants {
  public:
   explicit Tenants(const BenchOptions& options)
       : options_(options),
-        num_(options.num_or(kUsualNum, kSmokeNum)),
-        value_size_(options.value_size_or(kUsualValueBytes)),
+        num_(options.num_or(kUsualTenantsNum, kSmokeTenantsNum)),
+        value_size_(options.value_size_or(kUsualTenantsValueBytes)),
         values_(options.seed, value_size_, options.compression_ratio) {}
 
-  Result<Measured> measure(bool shared) {
+  Result<MeasuredTenants> measure(bool shared) {
     shared_ = shared;
     EC_ASSIGN_OR_RETURN(session_,
                         StoreSession::create(options_, shared ? 1 : kTenants, kUsualMemoryBytes));
@@ -65,8 +65,8 @@ class Tenants {
     return key_;
   }
 
-  Result<Measured> put_and_get() {
-    Measured measured;
+  Result<MeasuredTenants> put_and_get() {
+    MeasuredTenants measured;
     EC_TRY(put_all(measured));
     if (options_.cold) EC_TRY(session_->reopen_cold());
     EC_TRY(get_all(measured));
@@ -74,7 +74,7 @@ class Tenants {
     return measured;
   }
 
-  Status put_all(Measured& measured) {
+  Status put_all(MeasuredTenants& measured) {
     const std::uint64_t total = num_ * kTenants;
     const auto batch = session_->store().make_batch();
     const std::uint64_t cpu_ns = thread_cpu_ns();
@@ -96,10 +96,10 @@ class Tenants {
     return check_interrupt();
   }
 
-  Status get_all(Measured& measured) {
+  Status get_all(MeasuredTenants& measured) {
     const std::uint64_t total = options_.operations != 0 ? options_.operations : num_ * kTenants;
     SeededRandom random(options_.seed);
-    LatencySampler sampler(measured.latency, options_.smoke ? 1 : kStride);
+    LatencySampler sampler(measured.latency, options_.smoke ? 1 : kTenantsStride);
     const std::uint64_t cpu_ns = thread_cpu_ns();
     const auto start = std::chrono::steady_clock::now();
     for (; measured.gets < total && !interrupted(); ++measured.gets) {
@@ -127,11 +127,11 @@ class Tenants {
   std::unique_ptr<StoreSession> session_;
 };
 
-Result<Report> run_once(const BenchOptions& options) {
+Result<Report> run_tenants_once(const BenchOptions& options) {
   EC_TRY(check_store_sizes(options));
   Tenants tenants(options);
   const bool own = options.engine == kOwnStore;
-  EC_ASSIGN_OR_RETURN(const Measured first, tenants.measure(!own));
+  EC_ASSIGN_OR_RETURN(const MeasuredTenants first, tenants.measure(!own));
   Report report;
   report.workload = options.workload;
   report.engine = options.engine;
@@ -151,7 +151,7 @@ Result<Report> run_once(const BenchOptions& options) {
                  {"get_caller_cpu_us", first.get_cpu_us}};
   report.more.insert(report.more.end(), first.figures.begin(), first.figures.end());
   if (!own) return report;
-  EC_ASSIGN_OR_RETURN(const Measured shared, tenants.measure(true));
+  EC_ASSIGN_OR_RETURN(const MeasuredTenants shared, tenants.measure(true));
   const double rate = static_cast<double>(shared.gets) / shared.seconds;
   report.more.emplace_back("shared_ops_per_second", rate);
   report.more.emplace_back("shared_puts_per_second", shared.puts_per_second);
@@ -167,7 +167,7 @@ Result<Report> run_once(const BenchOptions& options) {
 }  // namespace
 
 Result<Report> run_tenants(const BenchOptions& options) {
-  return compare(options, run_once);
+  return compare(options, run_tenants_once);
 }
 
 }  // namespace edgecase::cli::bench

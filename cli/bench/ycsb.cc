@@ -22,9 +22,9 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kUsualNum = 1'000'000;
-constexpr std::uint64_t kSmokeNum = 2'000;
-constexpr std::uint32_t kUsualValueBytes = 50;
+constexpr std::uint64_t kUsualYcsbNum = 1'000'000;
+constexpr std::uint64_t kSmokeYcsbNum = 2'000;
+constexpr std::uint32_t kUsualYcsbValueBytes = 50;
 constexpr std::uint32_t kLoadBatchBytes = 64u << 10;
 constexpr std::uint32_t kYcsbKeyMinBytes = 16;
 constexpr std::uint64_t kScanMax = 100;  // records of one scan, 1 to so many
@@ -79,9 +79,9 @@ class Ycsb {
   explicit Ycsb(const BenchOptions& options)
       : options_(options),
         mix_(mix_of(options.workload)),
-        num_(options.num_or(kUsualNum, kSmokeNum)),
+        num_(options.num_or(kUsualYcsbNum, kSmokeYcsbNum)),
         operations_(options.operations != 0 ? options.operations : num_),
-        value_size_(options.value_size_or(kUsualValueBytes)),
+        value_size_(options.value_size_or(kUsualYcsbValueBytes)),
         threads_(options.threads_or(1)),
         values_(options.seed, std::min(value_size_, kValueSizeMaxBytes), options.compression_ratio),
         inserts_(num_) {}

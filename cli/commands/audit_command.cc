@@ -75,8 +75,6 @@ class RecordTable {
                 std::to_string(count_field(record, "count")), text_field(record, "detail")});
   }
 
-  static std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
-
   // A device by its name while there is one, else by its pseudonym.
   static std::string target_of(const nlohmann::json& record) {
     const std::string selector = text_field(record, "select");
@@ -97,11 +95,6 @@ class RecordTable {
   std::string input_;
   std::size_t rows_ = 0;
 };
-
-int print_document(const std::string& body) {
-  write_out(stdout, body + (body.ends_with('\n') ? "" : "\n"));
-  return finish_stdout();
-}
 
 int run_verify(const AuditArguments& arguments) {
   DaemonClient client(arguments.connection);

@@ -27,18 +27,9 @@ struct DeviceArguments {
   bool json = false;
 };
 
-std::string joined(const nlohmann::json& list) {
-  std::string text;
-  for (const nlohmann::json& each : list) {
-    if (each.is_string()) text += (text.empty() ? "" : ", ") + each.get<std::string>();
-  }
-  return text;
-}
-
 int print_device(const std::string& body, bool json) {
   if (json) {
-    write_out(stdout, body + (body.ends_with('\n') ? "" : "\n"));
-    return finish_stdout();
+    return print_document(body);
   }
   const nlohmann::json document = nlohmann::json::parse(body, nullptr, false);
   if (!document.is_object()) return report_failure(io_error("the daemon's answer is no object"));
@@ -54,8 +45,8 @@ int print_device(const std::string& body, bool json) {
   line("device      ", text_field(document, "device"));
   line("namespace   ", text_field(document, "namespace"));
   line("owner       ", text_field(document, "owner"));
-  line("purposes    ", joined(document.value("purposes", nlohmann::json::array())));
-  line("objections  ", joined(document.value("objections", nlohmann::json::array())));
+  line("purposes    ", words_field(document, "purposes"));
+  line("objections  ", words_field(document, "objections"));
   line("location    ", text_field(document, "location"));
   line("labels      ", labels);
   return finish_stdout();

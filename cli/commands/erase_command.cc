@@ -55,11 +55,6 @@ Parameters parameters_of(const EraseArguments& arguments) {
   return parameters;
 }
 
-int print_document(const std::string& body) {
-  write_out(stdout, body + (body.ends_with('\n') ? "" : "\n"));
-  return finish_stdout();
-}
-
 Result<Json> object_of(const Result<std::string>& body) {
   if (!body.ok()) return body.status();
   Json document = Json::parse(*body, nullptr, false);
@@ -74,10 +69,6 @@ bool is_set(const Json& document, const char* flag) {
 
 std::string count_or_unknown(const Json& document, const char* name) {
   return number_field(document, name) ? count_text(count_field(document, name)) : "?";
-}
-
-std::string or_dash(const std::string& text) {
-  return text.empty() ? "-" : text;
 }
 
 std::string summary_of(const Json& document) {

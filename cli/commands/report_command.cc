@@ -34,18 +34,6 @@ Json list_of(const Json& object, const char* name) {
   return found != object.end() && found->is_array() ? *found : Json::array();
 }
 
-std::string or_dash(const std::string& text) {
-  return text.empty() ? "-" : text;
-}
-
-std::string joined(const Json& list) {
-  std::string text;
-  for (const Json& each : list) {
-    if (each.is_string()) text += (text.empty() ? "" : ", ") + each.get<std::string>();
-  }
-  return or_dash(text);
-}
-
 // "12 devices, 40 series, 1,000 readings, 12 KiB, from ... to ...".
 std::string amounts_text(const Json& stored) {
   std::string text = count_text(count_field(stored, "devices")) + " devices, " +
@@ -135,8 +123,9 @@ void print_owner(const Json& report) {
                stdout);
   for (const Json& device : list_of(report, "devices")) {
     const std::string name = text_field(device, "device");
-    devices.row({text_field(device, "namespace"), name, joined(list_of(device, "purposes")),
-                 joined(list_of(device, "objections")), or_dash(text_field(device, "location"))});
+    devices.row({text_field(device, "namespace"), name, or_dash(words_field(device, "purposes")),
+                 or_dash(words_field(device, "objections")),
+                 or_dash(text_field(device, "location"))});
     for (const Json& row : list_of(device, "series")) {
       series.row({name + "/" + text_field(row, "sensor"), count_text(count_field(row, "readings")),
                   wire::format_size(count_field(row, "bytes")), or_dash(text_field(row, "oldest")),

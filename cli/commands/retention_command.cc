@@ -41,11 +41,6 @@ Parameters parameters_of(const RetentionArguments& arguments) {
   return parameters;
 }
 
-int print_document(const std::string& body) {
-  write_out(stdout, body + (body.ends_with('\n') ? "" : "\n"));
-  return finish_stdout();
-}
-
 int run_list(const RetentionArguments& arguments) {
   DaemonClient client(arguments.connection);
   const Result<std::string> body = client.get_small(
@@ -107,10 +102,6 @@ int run_clear(const RetentionArguments& arguments) {
   const Result<std::string> body =
       client.remove(path_with(wire::routes::kRetention, parameters_of(arguments)));
   return body.ok() ? 0 : report_failure(body.status());
-}
-
-std::string or_dash(const std::string& text) {
-  return text.empty() ? "-" : text;
 }
 
 int run_preview(const RetentionArguments& arguments) {

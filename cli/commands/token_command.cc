@@ -26,11 +26,6 @@ struct TokenArguments {
   bool json = false;
 };
 
-int print_document(const std::string& body) {
-  write_out(stdout, body + (body.ends_with('\n') ? "" : "\n"));
-  return finish_stdout();
-}
-
 int run_create(const TokenArguments& arguments) {
   Parameters parameters{{"ns", arguments.namespaces.parameter()}};
   for (const auto& [name, selector] :
@@ -82,12 +77,9 @@ int run_list(const TokenArguments& arguments) {
       if (!selector.empty()) may += (may.empty() ? "" : ", ") + (scope + (" " + selector));
     }
     if (token.value("admin", false)) may = "everything";
-    const auto or_dash = [&token](const char* name) {
-      const std::string text = text_field(token, name);
-      return text.empty() ? std::string("-") : text;
-    };
     table.row({text_field(token, "id"), text_field(token, "state"), text_field(token, "namespace"),
-               may, or_dash("purpose"), or_dash("ends"), or_dash("last_used")});
+               may, or_dash(text_field(token, "purpose")), or_dash(text_field(token, "ends")),
+               or_dash(text_field(token, "last_used"))});
   }
   table.flush();
   return finish_stdout();

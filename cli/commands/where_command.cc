@@ -22,14 +22,6 @@ struct WhereArguments {
   bool json = false;
 };
 
-std::string joined(const nlohmann::json& list) {
-  std::string text;
-  for (const nlohmann::json& each : list) {
-    if (each.is_string()) text += (text.empty() ? "" : ", ") + each.get<std::string>();
-  }
-  return text.empty() ? "-" : text;
-}
-
 int run_where(const WhereArguments& arguments) {
   if (const Status checked = wire::parse_selector(arguments.selector).status(); !checked.ok())
     return report_failure(checked);
@@ -57,7 +49,7 @@ int run_where(const WhereArguments& arguments) {
                text_field(file, "directory") + "/" + text_field(file, "file"),
                wire::format_size(count_field(file, "bytes")),
                wire::format_size(count_field(file, "file_bytes")),
-               joined(file.value("locations", nlohmann::json::array()))});
+               or_dash(words_field(file, "locations"))});
   }
   table.flush();
   write_out(stdout, count_text(count_field(document, "series")) + " series hold " +

@@ -68,19 +68,10 @@ Status check(const WriteArguments& arguments) {
   return ok();
 }
 
-// The time as the daemon is told it: absolute, so that "now" means the moment of the command.
-Result<std::string> absolute_time(const std::string& text) {
-  if (text.empty()) return std::string();
-  EC_ASSIGN_OR_RETURN(const std::int64_t time_ns,
-                      wire::parse_time_ns(text, system_clock().wall_ns()));
-  std::string absolute;
-  wire::append_time(time_ns, absolute);
-  return absolute;
-}
-
 Status write_value(const WriteArguments& arguments) {
   EC_TRY(check(arguments));
   EC_ASSIGN_OR_RETURN(const wire::SeriesName series, wire::parse_series_name(arguments.series));
+  // Absolute, so that "now" means the moment of the command.
   EC_ASSIGN_OR_RETURN(const std::string time, absolute_time(arguments.time));
 
   std::string text = arguments.value;

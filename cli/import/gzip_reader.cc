@@ -7,16 +7,14 @@
 #include <cstring>
 #include <vector>
 
+#include "import/file_closer.h"
+
 namespace edgecase::cli {
 namespace {
 
 constexpr std::size_t kInputBytes = 64u << 10;
 constexpr std::size_t kOutputBytes = 256u << 10;
 constexpr int kGzipOnly = 15 + 16;
-
-struct FileCloser {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
 
 }  // namespace
 
@@ -26,7 +24,7 @@ struct GzipReader::State {
   }
 
   std::string path;
-  std::unique_ptr<std::FILE, FileCloser> file;
+  File file;
   std::vector<Bytef> input = std::vector<Bytef>(kInputBytes);
   z_stream stream{};
   bool begun = false;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "import/csv_decoder.h"
+#include "import/file_closer.h"
 #include "import/gzip_reader.h"
 #include "wire/line_protocol.h"
 #include "wire/reading_json.h"
@@ -26,11 +27,6 @@ Status file_error(const std::string& path) {
   if (errno == EACCES || errno == EPERM) return not_allowed(message);
   return io_error(message);
 }
-
-struct FileCloser {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, FileCloser>;
 
 // What cannot be mapped, a pipe say, in a file without a name.
 Result<File> spool(std::FILE* from, const std::string& path) {

@@ -19,7 +19,7 @@ std::string joined(const std::vector<std::string>& words, std::string_view separ
 }
 
 // 'text' for any of the shells: none of them sees anything inside but the quote itself.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'') {
@@ -35,7 +35,7 @@ std::string quoted(std::string_view text) {
 std::string fish_quoted(std::string_view text) {
   std::string doubled;
   for (const char c : text) doubled += c == '\\' ? "\\\\" : std::string(1, c);
-  return quoted(doubled);
+  return in_quotes(doubled);
 }
 
 std::string first_line(std::string_view help) {
@@ -49,7 +49,7 @@ std::vector<std::string> options_with_values(const Command& root) {
     for (const CommandOption& option : command->options) {
       if (option.positional || option.value.empty()) continue;
       for (const std::string& name : option.names)
-        patterns.push_back(quoted(command->path + ":" + name));
+        patterns.push_back(in_quotes(command->path + ":" + name));
     }
   }
   return patterns;
@@ -63,7 +63,7 @@ void append_value_cases(const Command& root, const std::string& words, const std
       if (option.positional || option.value.empty()) continue;
       std::vector<std::string> patterns;
       for (const std::string& name : option.names)
-        patterns.push_back(quoted(command->path + ":" + name));
+        patterns.push_back(in_quotes(command->path + ":" + name));
       std::string offer = option.is_path() ? files : nothing;
       if (!option.choices.empty()) offer = words + " " + joined(option.choices, " ");
       out += "    " + joined(patterns, " | ") + ") " + offer + "; return ;;\n";
@@ -76,7 +76,7 @@ void append_value_cases(const Command& root, const std::string& words, const std
 std::string walk(const Command& root, std::string_view program, std::string_view loop,
                  std::string_view word) {
   std::string out = "  local place=edgecase skip= i\n  case \"" + std::string(program) +
-                    "\" in *edgecased) place=" + quoted(kServe) + " ;; esac\n  for " +
+                    "\" in *edgecased) place=" + in_quotes(kServe) + " ;; esac\n  for " +
                     std::string(loop) +
                     "; do\n"
                     "    if [ -n \"$skip\" ]; then skip=; continue; fi\n"
@@ -84,8 +84,8 @@ std::string walk(const Command& root, std::string_view program, std::string_view
                     std::string(word) + "\" in\n";
   for (const Command* command : all_commands(root)) {
     for (const Command& inside : command->commands) {
-      out += "      " + quoted(command->path + ":" + inside.name()) +
-             ") place=" + quoted(inside.path) + " ;;\n";
+      out += "      " + in_quotes(command->path + ":" + inside.name()) +
+             ") place=" + in_quotes(inside.path) + " ;;\n";
     }
   }
   return out + "      " + joined(options_with_values(root), " | ") +
@@ -139,8 +139,8 @@ std::string bash_completion(const Command& root) {
     }
     std::vector<std::string> words = positional_choices(*command);
     for (const Command& inside : command->commands) words.push_back(inside.name());
-    out += "    " + quoted(command->path + ":-") + "*) _edgecase_words " + options + " ;;\n";
-    out += "    " + quoted(command->path + ":") + "*) ";
+    out += "    " + in_quotes(command->path + ":-") + "*) _edgecase_words " + options + " ;;\n";
+    out += "    " + in_quotes(command->path + ":") + "*) ";
     out += takes_paths(*command) ? "_edgecase_files" : "_edgecase_words " + joined(words, " ");
     out += " ;;\n";
   }
@@ -163,26 +163,26 @@ std::string zsh_completion(const Command& root) {
   append_value_cases(root, "compadd --", "_files", "_message value", out);
   out += "  esac\n  case \"$place:${words[CURRENT]}\" in\n";
   for (const Command* command : all_commands(root)) {
-    out += "    " + quoted(command->path + ":-") + "*) offered=(\n      " +
-           quoted(std::string(kHelp) + ":" + std::string(kHelpText)) + "\n";
+    out += "    " + in_quotes(command->path + ":-") + "*) offered=(\n      " +
+           in_quotes(std::string(kHelp) + ":" + std::string(kHelpText)) + "\n";
     for (const CommandOption& option : command->options) {
       if (option.positional) continue;
       for (const std::string& name : option.names) {
-        out += "      " + quoted(name + ":" + zsh_escaped(first_line(option.help))) + "\n";
+        out += "      " + in_quotes(name + ":" + zsh_escaped(first_line(option.help))) + "\n";
       }
     }
     out += "      ); _describe -o option offered ;;\n";
-    out += "    " + quoted(command->path + ":") + "*) ";
+    out += "    " + in_quotes(command->path + ":") + "*) ";
     if (takes_paths(*command)) {
       out += "_files ;;\n";
       continue;
     }
     out += "offered=(\n";
     for (const std::string& choice : positional_choices(*command)) {
-      out += "      " + quoted(zsh_escaped(choice)) + "\n";
+      out += "      " + in_quotes(zsh_escaped(choice)) + "\n";
     }
     for (const Command& inside : command->commands) {
-      out += "      " + quoted(inside.name() + ":" + zsh_escaped(inside.summary)) + "\n";
+      out += "      " + in_quotes(inside.name() + ":" + zsh_escaped(inside.summary)) + "\n";
     }
     out += "      ); _describe command offered ;;\n";
   }
@@ -210,8 +210,8 @@ std::string fish_completion(const Command& root) {
       "    switch \"$place:$word\"\n";
   for (const Command* command : all_commands(root)) {
     for (const Command& inside : command->commands) {
-      out += "      case " + quoted(command->path + ":" + inside.name()) + "\n        set place " +
-             quoted(inside.path) + "\n";
+      out += "      case " + in_quotes(command->path + ":" + inside.name()) +
+             "\n        set place " + in_quotes(inside.path) + "\n";
     }
   }
   out += "      case";
@@ -228,14 +228,16 @@ std::string fish_completion(const Command& root) {
       "complete -c edgecase -f\n"
       "complete -c edgecased -w 'edgecase serve'\n";
   for (const Command* command : all_commands(root)) {
-    const std::string start = "complete -c edgecase -n " + quoted("__edgecase_at " + command->path);
-    out += start + " -l help -d " + quoted(kHelpText) + "\n";
+    const std::string start =
+        "complete -c edgecase -n " + in_quotes("__edgecase_at " + command->path);
+    out += start + " -l help -d " + in_quotes(kHelpText) + "\n";
     for (const Command& inside : command->commands) {
-      out += start + " -a " + quoted(inside.name()) + " -d " + fish_quoted(inside.summary) + "\n";
+      out +=
+          start + " -a " + in_quotes(inside.name()) + " -d " + fish_quoted(inside.summary) + "\n";
     }
     for (const CommandOption& option : command->options) {
       const std::string choices =
-          option.choices.empty() ? "" : " -a " + quoted(joined(option.choices, " "));
+          option.choices.empty() ? "" : " -a " + in_quotes(joined(option.choices, " "));
       if (option.positional) {
         if (option.is_path()) out += start + " -F\n";
         if (!choices.empty()) out += start + choices + "\n";

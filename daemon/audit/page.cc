@@ -11,7 +11,7 @@
 namespace edgecase::audit {
 namespace {
 
-constexpr char kVersion = 1;
+constexpr char kPageVersion = 1;
 constexpr char kReachesMoreFlag = 1;
 
 std::uint64_t zigzag(std::int64_t value) {
@@ -90,7 +90,7 @@ struct Opened {
 Result<Opened> open_page(std::uint64_t last_sequence, ByteView value) {
   if (value.size() <= kHashBytes) return damaged(last_sequence, "is cut short");
   Opened page{{}, 0, Reader(body_of(value))};
-  if (page.rest.byte() != kVersion) {
+  if (page.rest.byte() != kPageVersion) {
     return damaged(last_sequence, "is of a version that is not known");
   }
   page.records = page.rest.varint();
@@ -150,7 +150,7 @@ Bytes encode_page(std::span<const Draft* const> drafts) {
     append_record(records, *draft, last_number, later_by(draft->time_ns, previous_ns));
     previous_ns = draft->time_ns;
   }
-  Bytes body(1, kVersion);
+  Bytes body(1, kPageVersion);
   body.reserve(32 + descriptions.size() + records.size());
   append_varint(body, drafts.size());
   append_number(body, static_cast<std::uint64_t>(drafts.front()->time_ns));

@@ -8,7 +8,7 @@
 namespace edgecase::audit {
 namespace {
 
-constexpr char kVersion = 1;
+constexpr char kMarkVersion = 1;
 constexpr char kPageKey = 'R';
 constexpr char kStepKey = 'S';
 constexpr std::size_t kMarkBytes = 1 + 8 + kHashBytes + 8;
@@ -70,7 +70,7 @@ std::uint64_t sequence_of(ByteView key) {
 }
 
 Bytes encode_mark(const Mark& mark) {
-  Bytes value(1, kVersion);
+  Bytes value(1, kMarkVersion);
   append_number(value, mark.sequence);
   value += auth::view_of(mark.hash);
   append_number(value, mark.bytes);
@@ -78,7 +78,7 @@ Bytes encode_mark(const Mark& mark) {
 }
 
 Result<Mark> decode_mark(ByteView value) {
-  if (value.size() != kMarkBytes || value[0] != kVersion) {
+  if (value.size() != kMarkBytes || value[0] != kMarkVersion) {
     return corruption("a checkpoint of the audit log is malformed");
   }
   Mark mark;

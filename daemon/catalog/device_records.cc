@@ -12,7 +12,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kJsonVersion = 1;
-constexpr char kRecordVersion = 2;
+constexpr char kDeviceRecordVersion = 2;
 // What a byte can tell.
 static_assert(wire::kNameMaxBytes < 256 && kTermsMax < 256 && kLabelsMax < 256);
 
@@ -129,7 +129,7 @@ std::pair<DeviceName, Bytes> parse_taken_back(ByteView key) {
 }
 
 Bytes encode_metadata(const DeviceMetadata& metadata) {
-  Bytes record(1, kRecordVersion);
+  Bytes record(1, kDeviceRecordVersion);
   const auto append_text = [&record](const std::string& text) {
     record += static_cast<char>(text.size());
     record += text;
@@ -152,9 +152,9 @@ Bytes encode_metadata(const DeviceMetadata& metadata) {
 
 Result<DeviceMetadata> decode_metadata(ByteView record) {
   if (record.starts_with('{')) return decode_json(record);
-  if (!record.empty() && record.front() > kRecordVersion) return is_newer();
+  if (!record.empty() && record.front() > kDeviceRecordVersion) return is_newer();
   Reader reader{record};
-  if (reader.number() != kRecordVersion) return is_malformed();
+  if (reader.number() != kDeviceRecordVersion) return is_malformed();
   DeviceMetadata metadata;
   metadata.owner = reader.text();
   metadata.location = reader.text();

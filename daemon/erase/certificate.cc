@@ -7,7 +7,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kRecordVersion = 1;
+constexpr int kCertificateVersion = 1;
 
 template <typename Number>
 std::optional<Number> optional_number(const Json& json, const char* name) {
@@ -19,7 +19,7 @@ std::optional<Number> optional_number(const Json& json, const char* name) {
 }  // namespace
 
 std::string encode_certificate(const Certificate& certificate) {
-  Json json = {{"version", kRecordVersion},
+  Json json = {{"version", kCertificateVersion},
                {"number", certificate.number},
                {"done", certificate.state == ErasureState::Done},
                {"asked", certificate.asked_ns},
@@ -49,7 +49,7 @@ Result<Certificate> decode_certificate(ByteView record) {
   // A field that is missing or of another kind is what the library throws at.
   try {
     const Json json = Json::parse(record);
-    if (json.at("version") != kRecordVersion)
+    if (json.at("version") != kCertificateVersion)
       return unsupported("a certificate of erasure was written by a newer version of EdgeCase");
     Certificate certificate;
     certificate.number = json.at("number");

@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "erase/erase_records.h"
+
 namespace edgecase::erase {
 namespace {
 
 constexpr char kJobRecord = 'J';
-constexpr char kRecordVersion = 1;
-
-void append_number(std::uint64_t number, int bytes, Bytes& out) {
-  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8)
-    out.push_back(static_cast<char>(number >> shift));
-}
+constexpr char kJobVersion = 1;
 
 bool take_number(ByteView& bytes, std::uint32_t& number) {
   if (bytes.size() < 4) return false;
@@ -33,11 +30,11 @@ bool take_bytes(ByteView& bytes, Bytes& taken) {
 
 // version (1), then of each range: namespace id (4), and lower and upper, each with its length (4).
 Bytes encode(const std::vector<catalog::KeySpan>& spans, std::size_t first, std::size_t end) {
-  Bytes value(1, kRecordVersion);
+  Bytes value(1, kJobVersion);
   for (std::size_t i = first; i < end; ++i) {
-    append_number(spans[i].namespace_id, 4, value);
+    append_number(spans[i].namespace_id, value, 4);
     for (const Bytes* bound : {&spans[i].lower, &spans[i].upper}) {
-      append_number(bound->size(), 4, value);
+      append_number(bound->size(), value, 4);
       value += *bound;
     }
   }
@@ -46,7 +43,7 @@ Bytes encode(const std::vector<catalog::KeySpan>& spans, std::size_t first, std:
 
 Result<std::vector<catalog::KeySpan>> decode(ByteView value) {
   if (value.empty()) return corruption("the record of an erasure is cut");
-  if (value.front() != kRecordVersion)
+  if (value.front() != kJobVersion)
     return unsupported("an erasure was written by a newer version of EdgeCase");
   value.remove_prefix(1);
   std::vector<catalog::KeySpan> spans;
@@ -83,8 +80,8 @@ void append_erasure(const std::vector<catalog::KeySpan>& spans, NamespaceId reco
   for (std::uint32_t count = 0; first < spans.size(); ++count) {
     const std::size_t end = std::min(first + kRangesPerJob, spans.size());
     Bytes key(1, kJobRecord);
-    append_number(number, 8, key);
-    append_number(count, 4, key);
+    append_number(number, key, 8);
+    append_number(count, key, 4);
     batch.put(records, key, encode(spans, first, end));
     first = end;
   }

@@ -9,8 +9,10 @@ namespace edgecase::erase {
 
 inline constexpr char kCertificateRecord = 'C';
 
-inline void append_number(std::uint64_t number, Bytes& out) {
-  for (int shift = 56; shift >= 0; shift -= 8) out.push_back(static_cast<char>(number >> shift));
+// Big-endian, in so many bytes.
+inline void append_number(std::uint64_t number, Bytes& out, int bytes = 8) {
+  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8)
+    out.push_back(static_cast<char>(number >> shift));
 }
 
 inline Bytes certificate_key(std::uint64_t number) {

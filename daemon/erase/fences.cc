@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <tuple>
 
+#include "erase/erase_records.h"
+
 namespace edgecase::erase {
 namespace {
 
 constexpr char kFenceRecord = 'F';
-constexpr char kRecordVersion = 1;
+constexpr char kFenceVersion = 1;
 constexpr std::size_t kHeadBytes = 1 + 8;
-
-void append_number(std::uint64_t number, Bytes& out) {
-  for (int shift = 56; shift >= 0; shift -= 8) out.push_back(static_cast<char>(number >> shift));
-}
 
 std::uint64_t take_number(ByteView& bytes) {
   std::uint64_t number = 0;
@@ -36,7 +34,7 @@ Status Fences::load(ByteView key, ByteView value) {
       (value.size() - kHeadBytes) % 16 != 0) {
     return corruption("the record of a fence is cut");
   }
-  if (value.front() != kRecordVersion)
+  if (value.front() != kFenceVersion)
     return unsupported("a fence was written by a newer version of EdgeCase");
   std::copy(key.begin() + 1, key.end(), pseudonym.begin());
   value.remove_prefix(1);
@@ -147,7 +145,7 @@ Result<Fence> Fences::with(const Pseudonym& pseudonym, std::uint64_t erasure,
 }
 
 void Fences::append_put(const Pseudonym& pseudonym, const Fence& fence, WriteBatch& batch) const {
-  Bytes value(1, kRecordVersion);
+  Bytes value(1, kFenceVersion);
   append_number(fence.erasure, value);
   for (const TimeRange& range : fence.ranges) {
     append_number(static_cast<std::uint64_t>(range.from_ns), value);

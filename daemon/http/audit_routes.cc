@@ -164,7 +164,7 @@ void get_verify(HttpContext& context, Call& call) {
   call.answer_json(200, dump(*found) + "\n");
 }
 
-void register_metrics(HttpContext& context) {
+void register_audit_metrics(HttpContext& context) {
   using observe::MetricKind;
   const auto add = [&context](MetricKind kind, const char* name, const char* help, auto value) {
     context.parts.metrics.callback(kind, name, help, {}, [&context, value] {
@@ -210,7 +210,7 @@ void add_audit_routes(Router& router, HttpContext& context) {
              });
   router.add("GET", wire::routes::kAuditVerify, Effect::Reads,
              [&context](Call& call) { get_verify(context, call); });
-  if (context.parts.audit != nullptr) register_metrics(context);
+  if (context.parts.audit != nullptr) register_audit_metrics(context);
 }
 
 }  // namespace edgecase::http

@@ -17,9 +17,8 @@ namespace {
 using wire::Json;
 using wire::time_or_null;
 
-constexpr std::int64_t kSecondNs = 1'000'000'000;
-constexpr std::int64_t kWaitNs = 10 * kSecondNs;  // unless `wait` says otherwise
-constexpr std::int64_t kWaitMaxNs = 60 * kSecondNs;
+constexpr std::int64_t kWaitNs = 10'000'000'000;  // unless `wait` says otherwise
+constexpr std::int64_t kWaitMaxNs = 60'000'000'000;
 constexpr std::size_t kListedMax = 1000;
 
 template <typename Number>

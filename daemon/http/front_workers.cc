@@ -16,10 +16,6 @@ namespace {
 // At most, while others are served: about as long as a sync takes.
 constexpr std::int64_t kHeldNs = 200'000;
 
-std::int64_t now_ns() {
-  return system_clock().boot_ns();
-}
-
 }  // namespace
 
 void Front::work() {

@@ -29,10 +29,6 @@ constexpr std::int64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kListenersMax = 8;
 constexpr std::uint64_t kWakeId = kListenersMax;
 
-std::int64_t now_ns() {
-  return system_clock().boot_ns();
-}
-
 bool poll_control(const net::Socket& poll, int operation, int descriptor, std::uint32_t events,
                   std::uint64_t id) {
   epoll_event event{};

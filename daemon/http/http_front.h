@@ -27,6 +27,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "edgecase/clock.h"
 #include "edgecase/result.h"
 #include "http/request_reader.h"
 #include "http/router.h"
@@ -77,6 +78,8 @@ class Front {
   std::uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
  private:
+  static std::int64_t now_ns() { return system_clock().boot_ns(); }
+
   enum class Stage : unsigned char {
     Reading,   // a request, or idle
     Serving,   // in the queue or with a worker

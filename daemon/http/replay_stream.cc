@@ -11,8 +11,8 @@
 namespace edgecase::http {
 namespace {
 
-constexpr std::int64_t kNsPerMs = 1'000'000;
-constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+constexpr std::int64_t kMillisecondNs = 1'000'000;
+constexpr std::int64_t kWholeSecondNs = 1'000'000'000;
 
 }  // namespace
 
@@ -54,13 +54,13 @@ bool ReplayStream::wait_for_reader() {
   const std::uint64_t sent_bytes =
       written_bytes_ - std::min<std::uint64_t>(written_bytes_, output_.size());
   const std::int64_t allowed_ns =
-      grace_ns_ + static_cast<std::int64_t>(sent_bytes / kReadBytesPerSecondMin) * kNsPerSecond;
+      grace_ns_ + static_cast<std::int64_t>(sent_bytes / kReadBytesPerSecondMin) * kWholeSecondNs;
   const std::int64_t left_ns = std::min(grace_ns_, allowed_ns - waited_ns_);
   if (left_ns <= 0) return false;
   const short awaited = channel_.send_awaits_receive() ? POLLIN : POLLOUT;
   pollfd ready{channel_.descriptor(), awaited, 0};
   const std::int64_t begin_ns = system_clock().boot_ns();
-  const int outcome = poll(&ready, 1, static_cast<int>(left_ns / kNsPerMs + 1));
+  const int outcome = poll(&ready, 1, static_cast<int>(left_ns / kMillisecondNs + 1));
   waited_ns_ += system_clock().boot_ns() - begin_ns;
   return outcome > 0 || (outcome < 0 && errno == EINTR);
 }

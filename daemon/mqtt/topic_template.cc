@@ -31,7 +31,7 @@ std::string& member_of(TopicMatch& match, TopicField field) {
   return field == TopicField::Device ? match.device : match.sensor;
 }
 
-Status bad(std::string_view level, std::string_view what) {
+Status bad_level(std::string_view level, std::string_view what) {
   return invalid_argument("level \"" + std::string(level) + "\": " + std::string(what));
 }
 
@@ -44,32 +44,32 @@ Result<TopicTemplate::Level> TopicTemplate::parse_level(std::string_view text) {
     return level;
   }
   if (text.find_first_of("+#") != std::string_view::npos && text.find('{') == text.npos) {
-    return bad(text, "`+` and `#` stand alone in a level");
+    return bad_level(text, "`+` and `#` stand alone in a level");
   }
   const std::size_t open = text.find('{');
   if (open == std::string_view::npos) {
-    if (text.find('}') != text.npos) return bad(text, "`}` without `{`");
+    if (text.find('}') != text.npos) return bad_level(text, "`}` without `{`");
     level.prefix = text;
     return level;
   }
   const std::size_t close = text.find('}', open);
-  if (close == std::string_view::npos) return bad(text, "`{` without `}`");
+  if (close == std::string_view::npos) return bad_level(text, "`{` without `}`");
   level.prefix = text.substr(0, open);
   level.suffix = text.substr(close + 1);
   std::string_view name = text.substr(open + 1, close - open - 1);
   const bool many = !name.empty() && name.back() == '+';
   if (many) name.remove_suffix(1);
   const auto field = field_of(name);
-  if (!field) return bad(text, "only {namespace}, {device}, {device+}, {sensor}, {sensor+}");
-  if (many && *field == TopicField::Namespace) return bad(text, "{namespace} is one level");
+  if (!field) return bad_level(text, "only {namespace}, {device}, {device+}, {sensor}, {sensor+}");
+  if (many && *field == TopicField::Namespace) return bad_level(text, "{namespace} is one level");
   if (level.suffix.find_first_of("{}") != level.suffix.npos) {
-    return bad(text, "one placeholder a level");
+    return bad_level(text, "one placeholder a level");
   }
   if ((level.prefix + level.suffix).find_first_of("+#") != std::string::npos) {
-    return bad(text, "`+` and `#` stand alone in a level");
+    return bad_level(text, "`+` and `#` stand alone in a level");
   }
   if (many && !(level.prefix.empty() && level.suffix.empty())) {
-    return bad(text, "a placeholder of several levels stands alone");
+    return bad_level(text, "a placeholder of several levels stands alone");
   }
   level.kind = many ? Kind::CaptureMany : Kind::Capture;
   level.field = *field;

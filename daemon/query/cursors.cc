@@ -6,7 +6,6 @@
 namespace edgecase::query {
 namespace {
 
-constexpr std::int64_t kFirstTime = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kLastTime = std::numeric_limits<std::int64_t>::max();
 
 void name_reading(const catalog::SeriesEntry& series, std::int64_t time_ns,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "query/aggregator.h"
@@ -10,6 +11,7 @@
 
 namespace edgecase::query {
 
+inline constexpr std::int64_t kFirstTime = std::numeric_limits<std::int64_t>::min();
 inline constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 
 class StoredCursor final : public ReadingCursor {

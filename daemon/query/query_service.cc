@@ -9,8 +9,6 @@
 namespace edgecase::query {
 namespace {
 
-constexpr std::int64_t kFirstTime = std::numeric_limits<std::int64_t>::min();
-
 const auth::Principal kItself{auth::PrincipalKind::LocalSocket, "daemon", nullptr};
 
 double rate_of(std::uint64_t steps, std::int64_t first_ns, std::int64_t last_ns) {

@@ -19,10 +19,6 @@ constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7
 constexpr int kExactPowerMax = 22;
 constexpr int kDigitsMax = 19;  // that many never overflow 64 bits
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 // Any length, any exponent. from_chars does not tell overflow from underflow: strtod does.
 DecimalOutcome parse_slowly(const char* begin, const char* number_end, double& value) {
   const auto [stop, error] = std::from_chars(begin, number_end, value);

@@ -13,4 +13,8 @@ enum class DecimalOutcome : unsigned char {
 // both) from `position`, which is left behind the number. Too small a number is zero.
 DecimalOutcome parse_decimal(const char*& position, const char* end, double& value);
 
+inline bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
 }  // namespace edgecase::wire

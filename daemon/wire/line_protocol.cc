@@ -37,10 +37,6 @@ constexpr Precision kPrecisions[] = {
     {"h", 3'600'000'000'000, false},
 };
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 bool is_ascii(std::string_view text) {
   const char* p = text.data();
   std::size_t left = text.size();

@@ -3,6 +3,8 @@
 #include <array>
 #include <limits>
 
+#include "wire/decimal.h"
+
 namespace edgecase::wire {
 namespace {
 
@@ -23,10 +25,6 @@ constexpr std::array kUnits = {
     Unit{"d", 86'400 * kNanosecondsPerSecond},
     Unit{"w", 7 * 86'400 * kNanosecondsPerSecond},
 };
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 std::string quoted(std::string_view text) {
   constexpr std::size_t kShownBytes = 64;  // a message repeats input, but not all of it

@@ -17,7 +17,7 @@
 namespace edgecase::engine {
 namespace {
 
-constexpr std::size_t kZerosBytes = 256u << 10;
+constexpr std::size_t kZerosAtOnceBytes = 256u << 10;
 constexpr std::uint64_t kPageMaxBytes = 64u << 10;  // of any machine this runs on
 
 // Every block allocated (so that a full drive shows now) and written (so that it is no longer
@@ -38,7 +38,7 @@ Status write_every_block(const Descriptor& file, std::uint64_t capacity_bytes,
   if (error != 0 && error != EOPNOTSUPP && error != ENOSYS) {
     return errno_status(error, "allocate", path);
   }
-  const Bytes zeros(std::min<std::uint64_t>(kZerosBytes, capacity_bytes), '\0');
+  const Bytes zeros(std::min<std::uint64_t>(kZerosAtOnceBytes, capacity_bytes), '\0');
   for (std::uint64_t offset = 0; offset < capacity_bytes; offset += zeros.size()) {
     const std::uint64_t size = std::min<std::uint64_t>(zeros.size(), capacity_bytes - offset);
     EC_TRY(write_whole(file, offset, ByteView(zeros).substr(0, size), path));

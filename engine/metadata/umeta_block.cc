@@ -5,13 +5,11 @@
 
 #include "base/coding.h"
 #include "base/hash.h"
-#include "edgecase/options.h"
 #include "metadata/bloom_filter.h"
 
 namespace edgecase::engine {
 namespace {
 
-constexpr std::size_t kFullKeyMax = kKeySizeMaxBytes + kNamespacePrefixBytes;
 constexpr std::size_t kFilteredOrdinalBytes = 8;  // what series filters leave off
 
 void append_shared(Bytes& out, ByteView key, ByteView shared_with) {

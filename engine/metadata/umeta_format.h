@@ -61,6 +61,7 @@
 
 #include <cstdint>
 
+#include "edgecase/options.h"
 #include "file/table_file.h"
 
 namespace edgecase::engine {
@@ -73,6 +74,8 @@ inline constexpr std::size_t kUMetaBlockHeadBytes = 8;
 inline constexpr std::size_t kUMetaChecksumBytes = 4;
 // One record more than a full block, with the longest keys, and the filter of one more group.
 inline constexpr std::size_t kUMetaBlockMaxBytes = 1u << 20;
+
+inline constexpr std::size_t kFullKeyMax = kKeySizeMaxBytes + kNamespacePrefixBytes;
 
 inline constexpr unsigned char kRecordTypeMask = 15;
 inline constexpr unsigned char kRecordOtherFile = 16;

@@ -3,12 +3,9 @@
 #include <algorithm>
 
 #include "base/coding.h"
-#include "edgecase/options.h"
 
 namespace edgecase::engine {
 namespace {
-
-constexpr std::size_t kFullKeyMax = kKeySizeMaxBytes + kNamespacePrefixBytes;
 
 bool take_totals(ByteView& input, UMetaTotals& totals) {
   return take_varint64(input, totals.items) && take_varint64(input, totals.entries) &&

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/coding.h"
 #include "base/value_pointer.h"
+#include "value/item_checksums.h"
 #include "value/plain_group.h"
 
 namespace edgecase::engine {
@@ -22,11 +23,6 @@ constexpr std::size_t kSealedPageAt = kPageChecksumBytes + kKeyIdBytes;
 void place_checksum(char* part, std::size_t size, std::uint64_t file_number, std::uint64_t offset) {
   encode_fixed32(
       part, placed_crc32c(file_number, offset, ByteView(part, size).substr(kItemChecksumBytes)));
-}
-
-bool matches(ByteView part, std::uint64_t file_number, std::uint64_t offset) {
-  return decode_fixed32(part.data()) ==
-         placed_crc32c(file_number, offset, part.substr(kItemChecksumBytes));
 }
 
 // Answers where it ends. `out` has room for it.
@@ -49,7 +45,8 @@ SealProblem open_page(char* bytes, ByteView& page, PartCipher& cipher, std::uint
 
 // Whether it is what was written there. `page` says how large it is.
 bool is_page(ByteView page, std::uint64_t file_number, std::uint64_t offset) {
-  return page.size() > kPageChecksumBytes + kPageSealBytes && matches(page, file_number, offset);
+  return page.size() > kPageChecksumBytes + kPageSealBytes &&
+         page_checksum_matches(page, file_number, offset);
 }
 
 // The pages of a plain group, from `at` on in `bytes`, which end with the last one; they move to
@@ -112,7 +109,8 @@ SealProblem open_sealed_item(Bytes& bytes, const FileCipher& cipher, std::uint64
   const std::size_t head_bytes = decode_fixed32(bytes.data() + kHeadSizeAt);
   if (head_bytes > bytes.size() - kSealedHeadAt - kSealBytes) return kWrongChecksum;
   const std::size_t head_end = kSealedHeadAt + head_bytes + kSealBytes;
-  if (!matches(ByteView(bytes).substr(0, head_end), file_number, offset)) return kWrongChecksum;
+  if (!page_checksum_matches(ByteView(bytes).substr(0, head_end), file_number, offset))
+    return kWrongChecksum;
   const bool is_plain = bytes[kItemChecksumBytes] == static_cast<char>(ItemType::PlainGroup);
   if (!is_plain && head_end != bytes.size()) return kWrongChecksum;
 

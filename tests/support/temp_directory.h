@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace edgecase::test {
 
@@ -20,5 +21,7 @@ class TempDirectory {
  private:
   std::string path_;
 };
+
+void write_file(const std::string& path, std::string_view bytes);
 
 }  // namespace edgecase::test

@@ -12,11 +12,11 @@
 namespace edgecase::cli::bench {
 namespace {
 
-constexpr double kBloomBits = 10;
+constexpr double kFilterBits = 10;
 constexpr std::uint64_t kBlobMinBytes = 256;
 constexpr int kWriteBuffersMax = 3;  // as many memtables as ours has
 
-rocksdb::Slice slice(ByteView bytes) {
+rocksdb::Slice rocks_slice(ByteView bytes) {
   return {bytes.data(), bytes.size()};
 }
 ByteView view(const rocksdb::Slice& slice) {
@@ -31,10 +31,10 @@ Status status_of(const rocksdb::Status& status) {
 class RocksdbBatch final : public BenchBatch {
  public:
   void put(std::uint32_t, ByteView key, ByteView value) override {
-    failed_ = failed_ || !batch_.Put(slice(key), slice(value)).ok();
+    failed_ = failed_ || !batch_.Put(rocks_slice(key), rocks_slice(value)).ok();
   }
   void remove(std::uint32_t, ByteView key) override {
-    failed_ = failed_ || !batch_.Delete(slice(key)).ok();
+    failed_ = failed_ || !batch_.Delete(rocks_slice(key)).ok();
   }
   void clear() override { batch_.Clear(); }
   bool failed() const { return failed_; }
@@ -50,7 +50,7 @@ class RocksdbStore final : public BenchStore {
   Status open(const StoreSettings& settings, bool blobs) {
     rocksdb::BlockBasedTableOptions table;
     table.block_cache = rocksdb::NewLRUCache(settings.memory_bytes / 5);
-    table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kBloomBits));
+    table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kFilterBits));
     rocksdb::Options options;
     options.create_if_missing = true;
     options.write_buffer_size = settings.memory_bytes / 8;
@@ -79,14 +79,14 @@ class RocksdbStore final : public BenchStore {
   }
   Result<Bytes> get(std::uint32_t, ByteView key) override {
     Bytes value;
-    EC_TRY(status_of(db_->Get(rocksdb::ReadOptions(), slice(key), &value)));
+    EC_TRY(status_of(db_->Get(rocksdb::ReadOptions(), rocks_slice(key), &value)));
     return value;
   }
   Status scan(ByteView lower, const Visit& visit) override {
     rocksdb::ReadOptions options;
     options.fill_cache = !lower.empty();
     const std::unique_ptr<rocksdb::Iterator> at(db_->NewIterator(options));
-    for (at->Seek(slice(lower)); at->Valid(); at->Next()) {
+    for (at->Seek(rocks_slice(lower)); at->Valid(); at->Next()) {
       if (!visit(view(at->key()), view(at->value()))) break;
     }
     return status_of(at->status());

@@ -18,10 +18,6 @@ BackupIndex example() {
   return index;
 }
 
-void write_file(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
 }  // namespace
 
 TEST_CASE("backup index: written and read back") {
@@ -42,7 +38,7 @@ TEST_CASE("backup index: what is none, newer, or leads out of the directory is r
   const edgecase::test::TempDirectory directory;
   const std::string path = index_path(directory.path());
   const auto code_of = [&](const std::string& text) {
-    write_file(path, text);
+    test::write_file(path, text);
     return read_index(directory.path()).status().code();
   };
   CHECK(code_of("") == StatusCode::Corruption);
@@ -65,15 +61,15 @@ TEST_CASE("backup index: of one that was broken off, whole lines count") {
   const std::string first = progress_line(index.files[0]);
   const std::string second = progress_line(index.files[1]);
   CHECK(read_progress(directory.path()).status().code() == StatusCode::NotFound);
-  write_file(path, head + first + second.substr(0, second.size() - 3));
+  test::write_file(path, head + first + second.substr(0, second.size() - 3));
   const BackupIndex read = read_progress(directory.path()).value();
   CHECK(read.moment == index.moment);
   CHECK(read.state == index.state);
   REQUIRE(read.files.size() == 1);
   CHECK(read.files[0].path == index.files[0].path);
-  write_file(path, head + first + second);
+  test::write_file(path, head + first + second);
   CHECK(read_progress(directory.path()).value().files.size() == 2);
-  write_file(path, head.substr(0, 5));
+  test::write_file(path, head.substr(0, 5));
   CHECK(read_progress(directory.path()).status().code() == StatusCode::Corruption);
 }
 

@@ -20,10 +20,6 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-void write_file(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
 Status unpack(const std::string& path, std::string& out) {
   EC_ASSIGN_OR_RETURN(const std::unique_ptr<GzipReader> reader, GzipReader::open(path));
   while (true) {
@@ -57,7 +53,7 @@ TEST_CASE("gzip: what was written is read back, and damage is found wherever it 
   for (const std::size_t cut :
        {std::size_t{0}, std::size_t{5}, bytes.size() / 2, bytes.size() - 1}) {
     CAPTURE(cut);
-    write_file(path, bytes.substr(0, cut));
+    test::write_file(path, bytes.substr(0, cut));
     out.clear();
     CHECK(unpack(path, out).code() == StatusCode::Corruption);
   }
@@ -67,12 +63,12 @@ TEST_CASE("gzip: what was written is read back, and damage is found wherever it 
     const std::size_t at = 10 + random.next() % (bytes.size() - 10);
     damaged[at] = static_cast<char>(damaged[at] ^ (1 << (random.next() % 8)));
     CAPTURE(at);
-    write_file(path, damaged);
+    test::write_file(path, damaged);
     out.clear();
     CHECK_FALSE((unpack(path, out).ok() && out == text));
   }
   // Two, one behind the other, are one.
-  write_file(path, bytes + bytes);
+  test::write_file(path, bytes + bytes);
   out.clear();
   CHECK(unpack(path, out).ok());
   CHECK(out == text + text);

@@ -54,8 +54,4 @@ inline bool has_program(const std::string& name) {
   return run_shell("command -v " + name).exit_code == 0;
 }
 
-inline void write_file(const std::string& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
-
 }  // namespace edgecase::test

@@ -14,8 +14,8 @@ using auth::PrincipalKind;
 
 namespace {
 
-struct Room {
-  explicit Room(InsecureAccess insecure = InsecureAccess::Refused)
+struct AuthRoom {
+  explicit AuthRoom(InsecureAccess insecure = InsecureAccess::Refused)
       : authenticator(*tokens, clock, insecure) {}
   auth::TokenStore::Created create() {
     auth::Scopes scopes;
@@ -47,7 +47,7 @@ TEST_CASE("authenticator: who needs a token, before the first is made and after"
                         Case{InsecureAccess::Allowed, PrincipalKind::LocalSocket, true, true},
                         Case{InsecureAccess::Allowed, PrincipalKind::Loopback, true, false},
                         Case{InsecureAccess::Allowed, PrincipalKind::Remote, true, false}}) {
-    Room room(c.insecure);
+    AuthRoom room(c.insecure);
     const Principal peer{c.kind, "10.0.0.7"};
     CHECK(room.authenticator.authenticate(peer, {}).ok() == c.before);
     CHECK(room.authenticator.is_current(peer) == c.before);
@@ -69,7 +69,7 @@ TEST_CASE("authenticator: who needs a token, before the first is made and after"
 }
 
 TEST_CASE("authenticator: failures are limited by address, good tokens never") {
-  Room room;
+  AuthRoom room;
   const auto made = room.create();
   for (int i = 0; i < Authenticator::kBurst; ++i) {
     CHECK(room.ask(PrincipalKind::Remote, "nonsense") == StatusCode::NotAllowed);
@@ -86,7 +86,7 @@ TEST_CASE("authenticator: failures are limited by address, good tokens never") {
 }
 
 TEST_CASE("authenticator: addresses of one IPv6 network count as one, others as their own") {
-  Room room;
+  AuthRoom room;
   const char* const kNeighbours[] = {"2001:db8:1:2::1", "2001:db8:1:2:ffff::9%eth0"};
   for (int i = 0; i < Authenticator::kBurst; ++i) {
     CHECK(room.ask(PrincipalKind::Remote, "x", kNeighbours[i % 2]) == StatusCode::NotAllowed);
@@ -96,7 +96,7 @@ TEST_CASE("authenticator: addresses of one IPv6 network count as one, others as 
 }
 
 TEST_CASE("authenticator: the table of addresses is bounded, and forgets who failed longest ago") {
-  Room room;
+  AuthRoom room;
   const auto fail = [&room](std::size_t n) {
     return room.ask(PrincipalKind::Remote, "x", ("10.1." + std::to_string(n)).c_str());
   };

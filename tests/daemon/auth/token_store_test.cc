@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::int64_t kDayNs = 86'400'000'000'000;
 
-struct Room {
-  Room() { reopen(); }
+struct TokenRoom {
+  TokenRoom() { reopen(); }
   void reopen() { tokens = TokenStore::open(engine, clock, random).value(); }
   TokenStore::Created create(std::optional<std::int64_t> ends_ns = std::nullopt) {
     auth::Scopes scopes;
@@ -47,7 +47,7 @@ StatusCode code_of(TokenStore& tokens, std::string_view text) {
 }  // namespace
 
 TEST_CASE("tokens: one that is made is good, here and after a restart; its secret is not stored") {
-  Room room;
+  TokenRoom room;
   CHECK(!room.tokens->any());
   const TokenStore::Created made = room.create();
   CHECK(auth::looks_like_token(made.text));
@@ -69,7 +69,7 @@ TEST_CASE("tokens: one that is made is good, here and after a restart; its secre
 }
 
 TEST_CASE("tokens: one digit that differs, anywhere, and it is none") {
-  Room room;
+  TokenRoom room;
   const std::string text = room.create().text;
   for (std::size_t i = 0; i < text.size(); ++i) {
     std::string other = text;
@@ -82,7 +82,7 @@ TEST_CASE("tokens: one digit that differs, anywhere, and it is none") {
 }
 
 TEST_CASE("tokens: expired at the nanosecond, and for good") {
-  Room room;
+  TokenRoom room;
   const std::int64_t end = room.clock.wall_ns() + kDayNs;
   const std::string text = room.create(end).text;
   const auto grant = room.tokens->check(text).value();
@@ -103,7 +103,7 @@ TEST_CASE("tokens: expired at the nanosecond, and for good") {
 }
 
 TEST_CASE("tokens: revoked ends what is held of it at once, or when it is said") {
-  Room room;
+  TokenRoom room;
   const TokenStore::Created made = room.create();
   const auto grant = room.tokens->check(made.text).value();
   const std::int64_t later = room.clock.wall_ns() + kDayNs;
@@ -122,7 +122,7 @@ TEST_CASE("tokens: revoked ends what is held of it at once, or when it is said")
 }
 
 TEST_CASE("tokens: a drive that refuses makes none and ends none") {
-  Room room;
+  TokenRoom room;
   const TokenStore::Created made = room.create();
   room.engine.fail_next_write(out_of_space("full"));
   auth::Scopes admin;
@@ -137,7 +137,7 @@ TEST_CASE("tokens: a drive that refuses makes none and ends none") {
 }
 
 TEST_CASE("tokens: when it was last used is known, and after a restart to the minute") {
-  Room room;
+  TokenRoom room;
   const std::string text = room.create().text;
   CHECK(!room.tokens->list()[0].last_used_ns);
   CHECK(room.tokens->check(text).ok());
@@ -155,7 +155,7 @@ TEST_CASE("tokens: when it was last used is known, and after a restart to the mi
 }
 
 TEST_CASE("tokens: one without any scope or already expired is refused") {
-  Room room;
+  TokenRoom room;
   CHECK(room.tokens->create({}, std::nullopt).status().code() == StatusCode::InvalidArgument);
   auth::Scopes admin;
   admin.admin = true;
@@ -165,7 +165,7 @@ TEST_CASE("tokens: one without any scope or already expired is refused") {
 }
 
 TEST_CASE("tokens: at the limit the one that ended first makes room; without one it is busy") {
-  Room room;
+  TokenRoom room;
   auth::Scopes admin;
   admin.admin = true;
   const TokenStore::Created first = room.create();
@@ -191,7 +191,7 @@ TEST_CASE("tokens: at the limit the one that ended first makes room; without one
 
 TEST_CASE("tokens: a damaged record stops the start, a newer one too") {
   const auto open_with = [](std::string_view key, std::string_view value) {
-    Room room;
+    TokenRoom room;
     room.create();
     WriteBatch batch;
     batch.put(room.engine.find_namespace(auth::kTokensNamespace)->id, key, value);

@@ -8,8 +8,8 @@
 namespace edgecase::http::test {
 namespace {
 
-struct Room : ServerFixture {
-  Room() : ServerFixture([](config::Settings& s) { s.audit.mode = "strict"; }) {}
+struct AuditRoom : ServerFixture {
+  AuditRoom() : ServerFixture([](config::Settings& s) { s.audit.mode = "strict"; }) {}
 
   Answer administer(std::string_view method, std::string_view target) const {
     return Client::over_unix(settings.http.socket).ask(method, target);
@@ -27,7 +27,7 @@ constexpr char kReading[] = R"({"device":"kitchen","sensor":"temp","value":71717
 }  // namespace
 
 TEST_CASE("audit over HTTP: who stored, read and changed what, and what became of it") {
-  Room f;
+  AuditRoom f;
   CHECK(f.ask("POST", "/api/v1/readings", kReading).status == 200);
   nlohmann::json last = f.last_record();
   CHECK(last["operation"] == "ingest");
@@ -75,7 +75,7 @@ TEST_CASE("audit over HTTP: who stored, read and changed what, and what became o
 }
 
 TEST_CASE("audit over HTTP: a change is recorded before it is made, and again with its result") {
-  Room f;
+  AuditRoom f;
   CHECK(f.administer("POST", "/api/v1/namespaces?name=other").status == 201);
   const nlohmann::json records = f.records();
   REQUIRE(records.size() == 2);
@@ -84,7 +84,7 @@ TEST_CASE("audit over HTTP: a change is recorded before it is made, and again wi
 }
 
 TEST_CASE("audit over HTTP: denials say who was denied what") {
-  Room f;
+  AuditRoom f;
   const nlohmann::json made = json_of(f.administer("POST", "/api/v1/tokens?read=kitchen/*"));
   const std::string token = made["token"], id = made["id"];
   CHECK(f.ask("GET", "/api/v1/last").status == 401);
@@ -105,7 +105,7 @@ TEST_CASE("audit over HTTP: denials say who was denied what") {
 }
 
 TEST_CASE("audit over HTTP: no value, name of a device, owner, or secret is in the log") {
-  Room f;
+  AuditRoom f;
   const nlohmann::json made = json_of(f.administer("POST", "/api/v1/tokens?admin=true"));
   const std::string token = made["token"];
   const std::string header = bearer(token);
@@ -143,7 +143,7 @@ TEST_CASE("audit over HTTP: no value, name of a device, owner, or secret is in t
 }
 
 TEST_CASE("audit over HTTP: strict, nothing is answered that was not recorded") {
-  Room f;
+  AuditRoom f;
   CHECK(f.ask("POST", "/api/v1/readings", kReading).status == 200);
   f.engine.fail_writes(io_error("gone"));
   CHECK(f.ask("GET", "/api/v1/last").status == 503);
@@ -156,7 +156,7 @@ TEST_CASE("audit over HTTP: strict, nothing is answered that was not recorded") 
 }
 
 TEST_CASE("audit over HTTP: a batch of many devices is in several records") {
-  Room f;
+  AuditRoom f;
   std::string lines;
   for (int i = 0; i < 150; ++i) {
     lines += "m,device=d" + std::to_string(i) + " a=1,b=2 5\n";
@@ -174,7 +174,7 @@ TEST_CASE("audit over HTTP: a batch of many devices is in several records") {
 }
 
 TEST_CASE("audit over HTTP: a read by glob names the devices that it reached") {
-  Room f;
+  AuditRoom f;
   std::string lines = "m,device=kitchen a=1 5\nm,device=shed a=1 5\n";
   for (int i = 0; i < 70; ++i) lines += "m,device=d" + std::to_string(10 + i) + " a=1 5\n";
   REQUIRE(f.ask("POST", "/write", lines).status == 204);
@@ -213,7 +213,7 @@ TEST_CASE("audit over HTTP: a read by glob names the devices that it reached") {
 }
 
 TEST_CASE("audit over HTTP: a batch of descriptions names its devices, in both records") {
-  Room f;
+  AuditRoom f;
   const auto changes_of = [&f](const char* device) {
     std::size_t changes = 0;
     for (const nlohmann::json& record : f.records("?device=" + std::string(device)))
@@ -241,7 +241,7 @@ TEST_CASE("audit over HTTP: a batch of descriptions names its devices, in both r
 }
 
 TEST_CASE("audit over HTTP: who follows is told with the devices that were followed") {
-  Room f;
+  AuditRoom f;
   const Answer first = f.ask("GET", "/api/v1/tail?select=*/*");
   REQUIRE(first.status == 200);
   CHECK(f.ask("POST", "/api/v1/readings", kReading).status == 200);
@@ -257,7 +257,7 @@ TEST_CASE("audit over HTTP: who follows is told with the devices that were follo
 
 TEST_CASE(
     "audit over HTTP: what is asked again is told again, by whom and with what became of it") {
-  Room f;
+  AuditRoom f;
   for (int i = 0; i < 3; ++i)
     CHECK(f.ask("GET", "/api/v1/query?select=kitchen/temp").status == 404);
   CHECK(f.ask("POST", "/api/v1/readings", kReading).status == 200);
@@ -274,7 +274,7 @@ TEST_CASE(
 }
 
 TEST_CASE("audit over HTTP: bad parameters are told") {
-  Room f;
+  AuditRoom f;
   for (const char* target :
        {"/api/v1/audit?limit=x", "/api/v1/audit?from=yesterdayish", "/api/v1/audit?desc=maybe",
         "/api/v1/audit?select=x", "/api/v1/audit?ns=*&device=x", "/api/v1/audit/verify?from=now"}) {

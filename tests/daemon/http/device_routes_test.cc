@@ -7,8 +7,8 @@
 namespace edgecase::http::test {
 namespace {
 
-struct Room : ServerFixture {
-  Room() {
+struct DeviceRoom : ServerFixture {
+  DeviceRoom() {
     CHECK(ask("POST", "/write",
               "m,device=meter value=1 1\nm,device=lamp value=2 1\nm,device=tv value=3 1")
               .status == 204);
@@ -35,7 +35,7 @@ struct Room : ServerFixture {
 }  // namespace
 
 TEST_CASE("devices over HTTP: what is given replaces what was said, empty takes it back") {
-  Room f;
+  DeviceRoom f;
   const Answer shown = f.ask("GET", "/api/v1/device?device=meter");
   REQUIRE(shown.status == 200);
   CHECK(json_of(shown) == nlohmann::json{{"namespace", "default"},
@@ -65,7 +65,7 @@ TEST_CASE("devices over HTTP: what is given replaces what was said, empty takes 
 
 TEST_CASE(
     "devices over HTTP: a device with purposes is read for one of them, and no objected one") {
-  Room f;
+  DeviceRoom f;
   for (const char* path : {"/api/v1/query?", "/api/v1/last?"}) {
     const auto ask = [&](const std::string& rest) { return f.readings(path + rest); };
     CHECK(ask("") == "lamp 2");
@@ -93,7 +93,7 @@ TEST_CASE(
 }
 
 TEST_CASE("devices over HTTP: a token's purpose is what it reads for") {
-  Room f;
+  DeviceRoom f;
   const auto create = [&f](const std::string& parameters) {
     const Answer answer =
         Client::over_unix(f.settings.http.socket).ask("POST", "/api/v1/tokens?" + parameters);
@@ -110,7 +110,7 @@ TEST_CASE("devices over HTTP: a token's purpose is what it reads for") {
 }
 
 TEST_CASE("devices over HTTP: devices are found by what is said of them") {
-  Room f;
+  DeviceRoom f;
   const auto found = [&f](const std::string& parameters) {
     return f.readings("/api/v1/devices?" + parameters);
   };
@@ -126,7 +126,7 @@ TEST_CASE("devices over HTTP: devices are found by what is said of them") {
 }
 
 TEST_CASE("devices over HTTP: a long list comes by pages") {
-  Room f;
+  DeviceRoom f;
   const auto found = [&f](const std::string& parameters) {
     return f.readings("/api/v1/devices?" + parameters);
   };
@@ -144,7 +144,7 @@ TEST_CASE("devices over HTTP: a long list comes by pages") {
 }
 
 TEST_CASE("devices over HTTP: many are described in one request") {
-  Room f;
+  DeviceRoom f;
   const auto describe = [&f](const std::string& body, const std::string& parameters = "") {
     return f.ask("POST", "/api/v1/devices" + parameters, body);
   };
@@ -198,7 +198,7 @@ TEST_CASE("devices over HTTP: many are described in one request") {
 }
 
 TEST_CASE("devices over HTTP: a namespace that is dropped takes what is said with it") {
-  Room f;
+  DeviceRoom f;
   CHECK(f.ask("POST", "/write?db=n", "m,device=meter value=1 1").status == 204);
   CHECK(f.ask("POST", "/api/v1/device?ns=n&device=meter&owner=alice").status == 200);
   CHECK(f.ask("DELETE", "/api/v1/namespaces?name=n").status == 200);

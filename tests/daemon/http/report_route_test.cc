@@ -10,8 +10,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-struct Room : ServerFixture {
-  explicit Room(void (*adjust)(config::Settings&) = nullptr) : ServerFixture(adjust) {
+struct ReportRoom : ServerFixture {
+  explicit ReportRoom(void (*adjust)(config::Settings&) = nullptr) : ServerFixture(adjust) {
     CHECK(ask("POST", "/write",
               "m,device=meter value=1 1\nm,device=meter value=2 5\nm,device=lamp value=2 1\n"
               "m,device=tv value=3 1")
@@ -44,7 +44,7 @@ Json feature_of(const Json& report, const std::string& name) {
 }  // namespace
 
 TEST_CASE("report: what is stored of whom") {
-  Room f;
+  ReportRoom f;
   const Json report = f.report();
   CHECK(report["stored"]["devices"] == 3);
   CHECK(report["stored"]["readings"] == 4);
@@ -66,7 +66,7 @@ TEST_CASE("report: what is stored of whom") {
 }
 
 TEST_CASE("report: degrees follow what is configured and said") {
-  Room f;
+  ReportRoom f;
   CHECK(feature_of(f.report(), "timely deletion")["capability"] == "partial");
   CHECK(feature_of(f.report(), "timely deletion")["response"] == "eventual");
   CHECK(f.ask("POST", "/api/v1/retention?ns=*&select=*/*&keep=36500d&yes=true").status == 200);
@@ -88,7 +88,7 @@ TEST_CASE("report: degrees follow what is configured and said") {
 }
 
 TEST_CASE("report: exact expiry is real-time; a network without TLS is no encryption") {
-  Room f([](config::Settings& settings) {
+  ReportRoom f([](config::Settings& settings) {
     settings.storage.expiry = "exact";
     settings.mqtt.broker = "mqtt://192.0.2.1:1883";
   });
@@ -99,7 +99,7 @@ TEST_CASE("report: exact expiry is real-time; a network without TLS is no encryp
 }
 
 TEST_CASE("report of an owner: devices, purposes, retention, and who may read it") {
-  Room f;
+  ReportRoom f;
   CHECK(f.administer("POST", "/api/v1/retention?select=meter/*&keep=36500d").status == 200);
   const Answer made = f.administer("POST", "/api/v1/tokens?read=meter/*&purpose=billing");
   CHECK(f.administer("POST", "/api/v1/tokens?read=lamp/*").status == 201);
@@ -126,7 +126,7 @@ TEST_CASE("report of an owner: devices, purposes, retention, and who may read it
 }
 
 TEST_CASE("export of an owner: all of it whatever the purposes, for administrators alone") {
-  Room f;
+  ReportRoom f;
   const std::string path = "/api/v1/query?ns=*&format=line&owner=alice";
   CHECK(f.administer("GET", path).body ==
         "m,device=meter value=1 1\nm,device=meter value=2 5\nm,device=tv value=3 1\n");

@@ -8,7 +8,7 @@
 namespace edgecase::http::test {
 namespace {
 
-struct Room : ServerFixture {
+struct TokenRoom : ServerFixture {
   // Over the Unix socket, as whoever administers does.
   Answer administer(std::string_view method, std::string_view target) const {
     return Client::over_unix(settings.http.socket).ask(method, target);
@@ -21,12 +21,12 @@ struct Room : ServerFixture {
   }
 };
 
-constexpr char kReading[] = R"({"device":"kitchen","sensor":"temp","value":1,"time":5})";
+constexpr char kKitchenReading[] = R"({"device":"kitchen","sensor":"temp","value":1,"time":5})";
 
 }  // namespace
 
 TEST_CASE("tokens over HTTP: loopback is open until the first one is made, and never again") {
-  Room f;
+  TokenRoom f;
   CHECK(f.ask("GET", "/api/v1/series").status == 200);
   const std::string token = f.create("read=*/*");
   const Answer refused = f.ask("GET", "/api/v1/series");
@@ -48,7 +48,7 @@ TEST_CASE("tokens over HTTP: loopback is open until the first one is made, and n
 }
 
 TEST_CASE("tokens over HTTP: figures of the whole store are for tokens that read something") {
-  Room f;
+  TokenRoom f;
   struct Case {
     const char* scopes;
     int status;
@@ -65,7 +65,7 @@ TEST_CASE("tokens over HTTP: figures of the whole store are for tokens that read
 }
 
 TEST_CASE("tokens over HTTP: Bearer, Token, and the password of Basic") {
-  Room f;
+  TokenRoom f;
   const std::string token = f.create("write=kitchen/*");
   std::string basic, wrong;
   wire::append_base64("telegraf:" + token, basic);
@@ -74,24 +74,25 @@ TEST_CASE("tokens over HTTP: Bearer, Token, and the password of Basic") {
        {"Bearer " + token, "bearer  " + token, "Token " + token, "Basic " + basic}) {
     CAPTURE(good);
     const std::string header = "Authorization: " + good + "\r\n";
-    CHECK(f.ask("POST", "/api/v1/readings", kReading, header).status == 200);
+    CHECK(f.ask("POST", "/api/v1/readings", kKitchenReading, header).status == 200);
   }
   for (const std::string& bad :
        {std::string("Bearer"), "Bearer " + token + "0", "Basic " + token, "Basic " + wrong,
         "Digest " + token, token, std::string("Basic !")}) {
     CAPTURE(bad);
     const std::string header = "Authorization: " + bad + "\r\n";
-    CHECK(f.ask("POST", "/api/v1/readings", kReading, header).status == 401);
+    CHECK(f.ask("POST", "/api/v1/readings", kKitchenReading, header).status == 401);
   }
-  CHECK(f.ask("POST", "/api/v1/readings", kReading, bearer(token) + bearer(token)).status == 400);
+  CHECK(f.ask("POST", "/api/v1/readings", kKitchenReading, bearer(token) + bearer(token)).status ==
+        400);
 }
 
 TEST_CASE("tokens over HTTP: outside its scope is 403, on every way in and out") {
-  Room f;
+  TokenRoom f;
   const std::string reader = f.create("read=kitchen/*");
   const std::string writer = f.create("write=kitchen/*");
-  CHECK(f.ask("POST", "/api/v1/readings", kReading, bearer(writer)).status == 200);
-  CHECK(f.ask("POST", "/api/v1/readings", kReading, bearer(reader)).status == 403);
+  CHECK(f.ask("POST", "/api/v1/readings", kKitchenReading, bearer(writer)).status == 200);
+  CHECK(f.ask("POST", "/api/v1/readings", kKitchenReading, bearer(reader)).status == 403);
   const Answer line = f.ask("POST", "/write", "m,device=shed value=1", bearer(writer));
   CHECK(line.status == 403);
   CHECK(json_of(line)["error"].is_string());
@@ -128,7 +129,7 @@ TEST_CASE("tokens over HTTP: outside its scope is 403, on every way in and out")
 }
 
 TEST_CASE("tokens over HTTP: what a selector matches beyond the scope is left out") {
-  Room f;
+  TokenRoom f;
   CHECK(f.ask("POST", "/write", "m,device=kitchen value=1 1\nm,device=shed value=2 1").status ==
         204);
   CHECK(f.ask("POST", "/write?db=other", "m,device=kitchen value=3 1").status == 204);
@@ -144,7 +145,7 @@ TEST_CASE("tokens over HTTP: what a selector matches beyond the scope is left ou
 }
 
 TEST_CASE("tokens over HTTP: an admin token administers") {
-  Room f;
+  TokenRoom f;
   const std::string admin = f.create("admin=true&expires=1d");
   CHECK(f.ask("POST", "/api/v1/namespaces?name=n", {}, bearer(admin)).status == 201);
   CHECK(f.ask("DELETE", "/api/v1/namespaces?name=n", {}, bearer(admin)).status == 200);
@@ -161,7 +162,7 @@ TEST_CASE("tokens over HTTP: an admin token administers") {
 }
 
 TEST_CASE("tokens over HTTP: one in a URL is refused with words; u and p mean nothing") {
-  Room f;
+  TokenRoom f;
   const std::string token = f.create("write=*/*");
   const Answer answer = f.ask("POST", "/write?u=x&p=" + token, "m value=1", bearer(token));
   CHECK(answer.status == 400);
@@ -171,7 +172,7 @@ TEST_CASE("tokens over HTTP: one in a URL is refused with words; u and p mean no
 }
 
 TEST_CASE("tokens over HTTP: too many failures are answered with 429, a good token still served") {
-  Room f;
+  TokenRoom f;
   const std::string token = f.create("read=*/*");
   for (int i = 0; i < auth::Authenticator::kBurst; ++i) {
     CHECK(f.ask("GET", "/api/v1/series", {}, bearer("x")).status == 401);
@@ -184,7 +185,7 @@ TEST_CASE("tokens over HTTP: too many failures are answered with 429, a good tok
 }
 
 TEST_CASE("tokens over HTTP: what cannot be made is refused with words") {
-  Room f;
+  TokenRoom f;
   for (const char* parameters :
        {"", "read=", "read=a/b/c", "admin=maybe", "read=*/*&expires=yesterday",
         "read=*/*&expires=2001-01-01", "read=*/*&expires=9999999d", "read=*/*&colour=red",

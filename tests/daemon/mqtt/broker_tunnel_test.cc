@@ -64,12 +64,6 @@ bool connects(const mqtt::MqttSource& source) {
   return eventually([&] { return source.status().connected; });
 }
 
-std::vector<std::string> numbers(int from, int to) {
-  std::vector<std::string> all;
-  for (int i = from; i < to; ++i) all.push_back(std::to_string(i));
-  return all;
-}
-
 std::size_t distinct(MqttFixture& fixture) {
   std::set<std::string> all;
   for (const auto& reading : fixture.readings("default", "k", "t")) all.insert(reading.text);

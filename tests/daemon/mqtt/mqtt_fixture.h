@@ -75,4 +75,11 @@ inline config::MqttRuleSettings mqtt_rule(const char* topic) {
   return rule;
 }
 
+// "3", "4", ... up to the one before `to`.
+inline std::vector<std::string> numbers(int from, int to) {
+  std::vector<std::string> all;
+  for (int i = from; i < to; ++i) all.push_back(std::to_string(i));
+  return all;
+}
+
 }  // namespace edgecase::test

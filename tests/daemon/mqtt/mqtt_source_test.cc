@@ -44,12 +44,6 @@ std::unique_ptr<mqtt::MqttSource> connected_source(MqttFixture& fixture,
   return source;
 }
 
-std::vector<std::string> numbers(int from, int to) {
-  std::vector<std::string> all;
-  for (int i = from; i < to; ++i) all.push_back(std::to_string(i));
-  return all;
-}
-
 std::set<int> stored_numbers(MqttFixture& fixture) {
   std::set<int> all;
   for (const auto& reading : fixture.readings("default", "k", "t")) {

@@ -11,19 +11,19 @@ using test::decoded_text;
 
 namespace {
 
-struct Case {
+struct Message {
   const char* topic;
   const char* payload;
   const char* want;
 };
 
-void check_preset(const char* preset, const std::vector<Case>& cases, const char* topic = "") {
+void check_preset(const char* preset, const std::vector<Message>& cases, const char* topic = "") {
   config::MqttRuleSettings rule;
   rule.preset = preset;
   rule.topic = topic;
   const auto compiled = mqtt::compile_rules({rule});
   REQUIRE(compiled.ok());
-  for (const Case& c : cases) {
+  for (const Message& c : cases) {
     CAPTURE(c.topic);
     CAPTURE(c.payload);
     CHECK(decoded_text(*compiled, c.topic, c.payload) == c.want);

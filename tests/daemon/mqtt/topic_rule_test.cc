@@ -6,7 +6,7 @@ using namespace edgecase;
 
 namespace {
 
-config::MqttRuleSettings rule_of(const char* topic, const char* preset = "") {
+config::MqttRuleSettings rule_with(const char* topic, const char* preset = "") {
   config::MqttRuleSettings rule;
   rule.topic = topic;
   rule.preset = preset;
@@ -24,20 +24,20 @@ TEST_CASE("topic rule: errors name the rule, its line and the key") {
   const auto add = [&cases](config::MqttRuleSettings rule, const char* want) {
     cases.push_back({std::move(rule), want});
   };
-  add(rule_of("a/{device"), "topic: level \"{device\"");
-  add(rule_of(""), "topic: is empty");
-  add(rule_of("a/{sensor}"), "no device: ");
-  add(rule_of("a/{device}", "tasmotta"), "preset: \"tasmotta\": one of zigbee2mqtt, tasmota");
-  add(rule_of("a/{", "tasmota"), "topic: level");
-  auto rule = rule_of("a/{device}");
+  add(rule_with("a/{device"), "topic: level \"{device\"");
+  add(rule_with(""), "topic: is empty");
+  add(rule_with("a/{sensor}"), "no device: ");
+  add(rule_with("a/{device}", "tasmotta"), "preset: \"tasmotta\": one of zigbee2mqtt, tasmota");
+  add(rule_with("a/{", "tasmota"), "topic: level");
+  auto rule = rule_with("a/{device}");
   rule.payload = "xml";
   add(rule, "payload: \"xml\": one of auto, ");
-  rule = rule_of("a/{device}");
+  rule = rule_with("a/{device}");
   rule.qos = 2;
   add(rule, "qos: 2 would be acknowledged before");
   rule.qos = 3;
   add(rule, "qos: 0 or 1");
-  rule = rule_of("a/{device}");
+  rule = rule_with("a/{device}");
   rule.time = "ts";
   add(rule, "time: a JSON pointer looks like");
   rule.time = "/a~2";
@@ -45,7 +45,7 @@ TEST_CASE("topic rule: errors name the rule, its line and the key") {
   rule.time = "/ts";
   rule.time_format = "iso";
   add(rule, "time-format \"iso\": one of auto, rfc3339");
-  rule = rule_of("a/+");
+  rule = rule_with("a/+");
   rule.device = "{device}";
   add(rule, "device: {device} is not in the topic");
   rule.device = "a\nb";
@@ -53,7 +53,7 @@ TEST_CASE("topic rule: errors name the rule, its line and the key") {
   rule.device = "/id";
   rule.payload = "number";
   add(rule, "device: a JSON pointer needs payload auto or json");
-  rule = rule_of("a/{device}");
+  rule = rule_with("a/{device}");
   rule.namespace_name = "_catalog";
   add(rule, "namespace: names beginning with `_`");
   rule.namespace_name = "/ns";
@@ -61,7 +61,7 @@ TEST_CASE("topic rule: errors name the rule, its line and the key") {
   for (Case& c : cases) {
     CAPTURE(c.want);
     c.rule.line = 14;
-    const auto compiled = mqtt::compile_rules({rule_of("ok/{device}"), c.rule});
+    const auto compiled = mqtt::compile_rules({rule_with("ok/{device}"), c.rule});
     REQUIRE(!compiled.ok());
     CHECK(compiled.status().code() == StatusCode::InvalidArgument);
     const std::string want = std::string("mqtt.rule 2 (line 14): ") + c.want;
@@ -71,7 +71,7 @@ TEST_CASE("topic rule: errors name the rule, its line and the key") {
 
 TEST_CASE("topic rule: the first that matches is used") {
   const auto rules = mqtt::compile_rules(
-      {rule_of("a/{device}/temp"), rule_of("a/{device}/{sensor}"), rule_of("a/{device+}")});
+      {rule_with("a/{device}/temp"), rule_with("a/{device}/{sensor}"), rule_with("a/{device+}")});
   REQUIRE(rules.ok());
   struct Case {
     const char* topic;
@@ -87,10 +87,10 @@ TEST_CASE("topic rule: the first that matches is used") {
 }
 
 TEST_CASE("topic rule: subscriptions leave out what another one brings") {
-  auto zero = rule_of("a/{device}");
+  auto zero = rule_with("a/{device}");
   zero.qos = 0;
-  const auto rules = mqtt::compile_rules(
-      {zero, rule_of("b/{device}/{sensor}"), rule_of("a/{device+}"), rule_of("b/{device}/temp")});
+  const auto rules = mqtt::compile_rules({zero, rule_with("b/{device}/{sensor}"),
+                                          rule_with("a/{device+}"), rule_with("b/{device}/temp")});
   REQUIRE(rules.ok());
   const auto subscriptions = mqtt::subscriptions_of(*rules);
   REQUIRE(subscriptions.size() == 2);

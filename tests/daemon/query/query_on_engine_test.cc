@@ -24,7 +24,7 @@ using wire::Value;
 
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kEngineSecond = 1'000'000'000;
 constexpr std::uint64_t kTelemetryMessages = 25'335;  // in the file
 
 std::unique_ptr<catalog::Catalog> open_catalog(Engine& engine) {
@@ -100,7 +100,7 @@ std::vector<wire::ReadingBatch> make_batches() {
   for (int i = 0; i < 6'000; ++i) {
     if (batches.back().readings.size() > 500) batches.emplace_back();
     wire::ReadingBatch& batch = batches.back();
-    const auto time = (static_cast<std::int64_t>(random.below(4'000)) - 2'000) * kSecond;
+    const auto time = (static_cast<std::int64_t>(random.below(4'000)) - 2'000) * kEngineSecond;
     const std::string device = "device " + std::to_string(random.below(5));
     const std::string text(random.below(3) == 0 ? 6'000 : random.below(40), 'x');
     const Value values[] = {Value::of_float64(static_cast<double>(random.below(1'000)) / 10),
@@ -137,13 +137,13 @@ std::vector<wire::QueryRequest> make_requests() {
     request.descending = descending;
     requests.push_back(request);
     request.namespace_name = "default";
-    request.from_ns = -300 * kSecond;
-    request.to_ns = 700 * kSecond;
+    request.from_ns = -300 * kEngineSecond;
+    request.to_ns = 700 * kEngineSecond;
     requests.push_back(request);
     request.limit = 321;
     requests.push_back(request);
     request.limit.reset();
-    request.every_ns = 60 * kSecond;
+    request.every_ns = 60 * kEngineSecond;
     for (const Aggregate aggregate : {Aggregate::First, Aggregate::Max, Aggregate::Count}) {
       request.aggregate = aggregate;
       requests.push_back(request);

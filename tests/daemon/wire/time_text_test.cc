@@ -13,8 +13,8 @@ using namespace edgecase;
 using wire::parse_time_ns;
 
 namespace {
-constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kFirstTime = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kLastTime = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kNow = 1'763'647'200'000'000'000;  // 2025-11-20T14:00:00Z
 constexpr std::int64_t kSecond = 1'000'000'000;
 }  // namespace
@@ -34,7 +34,7 @@ TEST_CASE("time: durations are numbers with units") {
            Case{"7d", 604'800 * kSecond},
            Case{"1w", 604'800 * kSecond},
            Case{"1d2h3m4s5ms6us7ns", 93'784'005'006'007},
-           Case{"9223372036854775807ns", kMax},
+           Case{"9223372036854775807ns", kLastTime},
        }) {
     CAPTURE(c.text);
     const auto got = wire::parse_duration_ns(c.text);
@@ -93,15 +93,15 @@ TEST_CASE("time: every way of writing a time") {
            Case{"2024-02-29", 1'709'164'800 * kSecond},
            Case{"2016-12-31T23:59:60Z", 1'483'228'800 * kSecond},
            Case{"2017-01-01T00:59:60.25+01:00", 1'483'228'800 * kSecond + kSecond / 4},
-           Case{"1677-09-21T00:12:43.145224192Z", kMin},
-           Case{"2262-04-11T23:47:16.854775807Z", kMax},
+           Case{"1677-09-21T00:12:43.145224192Z", kFirstTime},
+           Case{"2262-04-11T23:47:16.854775807Z", kLastTime},
            Case{"@1763647200", kNow},
            Case{"@1763647200.5", kNow + kSecond / 2},
            Case{"@0.000000001", 1},
            Case{"@-1", -kSecond},
            Case{"@-0.5", -kSecond / 2},
-           Case{"@-9223372036.854775808", kMin},
-           Case{"@9223372036.854775807", kMax},
+           Case{"@-9223372036.854775808", kFirstTime},
+           Case{"@9223372036.854775807", kLastTime},
            Case{"now", kNow},
            Case{"-15m", kNow - 900 * kSecond},
            Case{"-1h30m", kNow - 5'400 * kSecond},
@@ -167,8 +167,8 @@ TEST_CASE("time: what is no time, or none that 64 bits hold") {
     CAPTURE(std::string(text));
     CHECK(parse_time_ns(text, kNow).status().code() == StatusCode::InvalidArgument);
   }
-  CHECK_FALSE(parse_time_ns("-1ns", kMin).ok());
-  CHECK_FALSE(parse_time_ns("+1ns", kMax).ok());
+  CHECK_FALSE(parse_time_ns("-1ns", kFirstTime).ok());
+  CHECK_FALSE(parse_time_ns("+1ns", kLastTime).ok());
 }
 
 TEST_CASE("time: a formatted time reads back equal") {
@@ -181,8 +181,8 @@ TEST_CASE("time: a formatted time reads back equal") {
     REQUIRE(got.ok());
     CHECK(*got == time_ns);
   };
-  for (const std::int64_t time_ns :
-       {kMin, kMin + 1, std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}, kNow, kMax - 1, kMax}) {
+  for (const std::int64_t time_ns : {kFirstTime, kFirstTime + 1, std::int64_t{-1}, std::int64_t{0},
+                                     std::int64_t{1}, kNow, kLastTime - 1, kLastTime}) {
     check(time_ns);
   }
   // Every day for four centuries around the epoch, where the calendar's rules repeat.

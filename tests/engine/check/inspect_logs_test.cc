@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "edgecase/inspect.h"
+#include "engine/check/inspected_text.h"
 #include "engine/core/engine_fixture.h"
 #include "file/file_names.h"
 #include "log/log_format.h"
@@ -8,15 +9,13 @@
 namespace edgecase::engine {
 namespace {
 
+using test::has_line;
+
 Options directories(const std::string& metadata, const std::string& values) {
   Options options;
   options.metadata_directory = metadata;
   options.values_directory = values;
   return options;
-}
-
-bool has_line(const std::string& text, const std::string& line) {
-  return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
 }
 
 // A store with one namespace, one flush and something in the log; closed.

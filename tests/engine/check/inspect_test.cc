@@ -2,10 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include "engine/check/inspected_text.h"
 #include "engine/table/table_test_store.h"
 
 namespace edgecase::engine {
 namespace {
+
+using test::has_line;
 
 using test::OwnedEntry;
 using test::TableTestStore;
@@ -17,10 +20,6 @@ void fill(TableTestStore& store) {
                       {make_full_key(5, "b"), 4, EntryKind::Delete, ""},
                       {make_full_key(5, "c"), 2, EntryKind::Put, Bytes(100, 'c')}})
               .ok());
-}
-
-bool has_line(const std::string& text, const std::string& line) {
-  return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
 }
 
 TEST_CASE("inspect_file tells what tables hold") {

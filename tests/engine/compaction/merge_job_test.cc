@@ -15,7 +15,7 @@ namespace {
 using test::OwnedEntry;
 using test::TableTestStore;
 
-Bytes key_of(int i) {
+Bytes full_key_of(int i) {
   Bytes key = std::to_string(i);
   return make_full_key(1, Bytes(6 - key.size(), '0') + key);
 }
@@ -118,7 +118,7 @@ TEST_CASE("what is merged of a run does not reach over tables of it that stay") 
     std::vector<OwnedEntry> made;
     for (int i = from; i < from + 100; ++i)
       made.push_back(
-          {key_of(i), static_cast<SequenceNumber>(i + 1), EntryKind::Put, Bytes(200, 'v')});
+          {full_key_of(i), static_cast<SequenceNumber>(i + 1), EntryKind::Put, Bytes(200, 'v')});
     return made;
   };
   const TablePointer first = store.add_run(entries(0));
@@ -163,19 +163,20 @@ TEST_CASE("cleaning keeps a delete for what other runs hold, and makes one run o
   MergeFixture store;
   std::vector<OwnedEntry> old_entries;
   for (int i = 0; i < 100; ++i)
-    old_entries.push_back({key_of(i), static_cast<SequenceNumber>(i + 1), EntryKind::Put, "old"});
+    old_entries.push_back(
+        {full_key_of(i), static_cast<SequenceNumber>(i + 1), EntryKind::Put, "old"});
   // Deletes a few of the old ones, too few to write their group anew; half of it is dead itself.
   std::vector<OwnedEntry> newer_entries;
   for (int i = 0; i < 5; ++i)
     newer_entries.push_back(
-        {key_of(i), static_cast<SequenceNumber>(201 + i), EntryKind::Delete, ""});
+        {full_key_of(i), static_cast<SequenceNumber>(201 + i), EntryKind::Delete, ""});
   for (int i = 0; i < 5; ++i)
     newer_entries.push_back(
-        {key_of(200 + i), static_cast<SequenceNumber>(211 + i), EntryKind::Put, "newer"});
+        {full_key_of(200 + i), static_cast<SequenceNumber>(211 + i), EntryKind::Put, "newer"});
   std::vector<OwnedEntry> newest_entries;
   for (int i = 0; i < 5; ++i)
     newest_entries.push_back(
-        {key_of(200 + i), static_cast<SequenceNumber>(301 + i), EntryKind::Put, "newest"});
+        {full_key_of(200 + i), static_cast<SequenceNumber>(301 + i), EntryKind::Put, "newest"});
   const TablePointer old_run = store.add_run(old_entries);
   const TablePointer newer = store.add_run(newer_entries);
   const TablePointer newest = store.add_run(newest_entries);
@@ -208,11 +209,11 @@ TEST_CASE("cleaning frees the files of what it cleans, also of groups that all l
   std::vector<OwnedEntry> old_entries;
   for (int i = 0; i < 400; ++i)
     old_entries.push_back(
-        {key_of(i), static_cast<SequenceNumber>(i + 1), EntryKind::Put, Bytes(20, 'o')});
+        {full_key_of(i), static_cast<SequenceNumber>(i + 1), EntryKind::Put, Bytes(20, 'o')});
   std::vector<OwnedEntry> newer_entries;
   for (int i = 0; i < 200; ++i)
     newer_entries.push_back(
-        {key_of(i), static_cast<SequenceNumber>(i + 1001), EntryKind::Put, "n"});
+        {full_key_of(i), static_cast<SequenceNumber>(i + 1001), EntryKind::Put, "n"});
   const TablePointer old_run = store.add_run(old_entries);
   const TablePointer newer = store.add_run(newer_entries);
   const auto before = store.contents({old_run, newer});
@@ -241,20 +242,21 @@ TEST_CASE("relocation carries an item around a range delete, and writes it anew 
   MergeFixture store;
   std::vector<OwnedEntry> entries;
   for (int i = 0; i < 20; ++i)
-    entries.push_back({key_of(2 * i), static_cast<SequenceNumber>(i + 1), EntryKind::Put, "v"});
+    entries.push_back(
+        {full_key_of(2 * i), static_cast<SequenceNumber>(i + 1), EntryKind::Put, "v"});
   const TablePointer table = store.add_run(entries);
   MergePlan plan;
   plan.mode = MergeMode::Relocate;
   plan.groups = {{table}};
   plan.set_surroundings(*store.state.version);
 
-  const CoveredKey between(key_of(7));
+  const CoveredKey between(full_key_of(7));
   const MergeCounters carried = store.merge(plan, &between);
   CHECK(carried.carried_items == 1);
   CHECK(carried.rewritten_items == 0);
   CHECK(store.contents(store.tables).size() == 20);
 
-  const CoveredKey within(key_of(8));
+  const CoveredKey within(full_key_of(8));
   const MergeCounters cut = store.merge(plan, &within);
   CHECK(cut.carried_items == 0);
   CHECK(cut.rewritten_items == 1);
@@ -266,7 +268,7 @@ TEST_CASE("emptying a file moves what lies in it, and no other file becomes empt
   const auto entries = [](int from) {
     std::vector<OwnedEntry> made;
     for (int i = from; i < from + 20; ++i)
-      made.push_back({key_of(2 * i), static_cast<SequenceNumber>(i + 1), EntryKind::Put, "v"});
+      made.push_back({full_key_of(2 * i), static_cast<SequenceNumber>(i + 1), EntryKind::Put, "v"});
     return made;
   };
   MergePlan both;
@@ -284,7 +286,7 @@ TEST_CASE("emptying a file moves what lies in it, and no other file becomes empt
   plan.evacuated = {table->value_files.front().file_number};
   plan.groups = {{table}};
   plan.set_surroundings(*store.state.version);
-  const CoveredKey between(key_of(7));
+  const CoveredKey between(full_key_of(7));
   const MergeCounters counters = store.merge(plan, &between);
   CHECK(counters.copied_items == 1);
   CHECK(counters.carried_items == 1);

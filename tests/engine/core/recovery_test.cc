@@ -20,7 +20,7 @@ struct Life {
   bool has_namespace = false;
 };
 
-constexpr int kBatches = 24;
+constexpr int kRecoveredBatches = 24;
 
 WriteBatch batch_number(NamespaceId id, int i) {
   WriteBatch batch;
@@ -38,7 +38,7 @@ Life live(EngineFixture& store) {
     if (!made.ok()) return life;
   }
   life.has_namespace = true;
-  for (int i = 1; i <= kBatches; ++i) {
+  for (int i = 1; i <= kRecoveredBatches; ++i) {
     ++life.issued;
     const bool sync = i % 3 != 0;
     const Status written =
@@ -60,7 +60,7 @@ void check_survivors(EngineFixture& store, const Life& life) {
   if (life.has_namespace) REQUIRE(id.ok());
   if (!id.ok()) return;
   int present = 0;
-  for (int i = 1; i <= kBatches; ++i) {
+  for (int i = 1; i <= kRecoveredBatches; ++i) {
     if (store.engine->get(1, "first" + std::to_string(i), {}).ok()) present = i;
   }
   CHECK(present >= life.acknowledged);
@@ -81,7 +81,7 @@ void check_survivors(EngineFixture& store, const Life& life) {
 std::uint64_t operations_of_a_life() {
   EngineFixture store;
   const Life life = live(store);
-  REQUIRE(life.issued == kBatches);
+  REQUIRE(life.issued == kRecoveredBatches);
   return store.disk.operations();
 }
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kScopeBytes = 2;
 const std::string kDirectory = "/m/store";
 
-SecretKey key_of(char byte) {
+SecretKey key_full_of(char byte) {
   SecretKey key;
   key.fill(static_cast<std::uint8_t>(byte));
   return key;
@@ -26,7 +26,7 @@ struct Rings {
   Rings() { REQUIRE(disk.create_directory(kDirectory).ok()); }
 
   std::unique_ptr<KeyRing> create(char master = 'm') {
-    auto ring = KeyRing::create(disk, kDirectory, store_id, {key_of(master)}, random);
+    auto ring = KeyRing::create(disk, kDirectory, store_id, {key_full_of(master)}, random);
     REQUIRE(ring.ok());
     return *std::move(ring);
   }
@@ -77,7 +77,7 @@ TEST_CASE("a key ring opens with its master key and gives the same keys") {
   REQUIRE(key.has_value());
   const SecretKey derived = ring->derive_from_database("salt", "purpose");
 
-  const auto again = rings.opened({key_of('m')});
+  const auto again = rings.opened({key_full_of('m')});
   CHECK(again->size() == 3);
   CHECK(again->find(id) == key);
   CHECK(again->derive_from_database("salt", "purpose") == derived);
@@ -87,12 +87,12 @@ TEST_CASE("a key ring opens with its master key and gives the same keys") {
 
 TEST_CASE("another master key, another store and no ring are told apart") {
   Rings rings;
-  CHECK(rings.open({key_of('m')}).status().code() == StatusCode::Corruption);
+  CHECK(rings.open({key_full_of('m')}).status().code() == StatusCode::Corruption);
   rings.create();
-  CHECK(rings.open({key_of('n')}).status().code() == StatusCode::NotAllowed);
-  CHECK(rings.open({key_of('n'), key_of('o')}).status().code() == StatusCode::NotAllowed);
+  CHECK(rings.open({key_full_of('n')}).status().code() == StatusCode::NotAllowed);
+  CHECK(rings.open({key_full_of('n'), key_full_of('o')}).status().code() == StatusCode::NotAllowed);
   rings.store_id[0] = 9;
-  CHECK(rings.open({key_of('m')}).status().code() == StatusCode::Unavailable);
+  CHECK(rings.open({key_full_of('m')}).status().code() == StatusCode::Unavailable);
 }
 
 TEST_CASE("a new master key takes the place of the one before") {
@@ -101,14 +101,14 @@ TEST_CASE("a new master key takes the place of the one before") {
   const KeyId id = ring->key_for(key_in(1, "d1"), kScopeBytes, 1);
   REQUIRE(ring->persist().ok());
   const auto key = ring->find(id);
-  ring = rings.opened({key_of('b'), key_of('a')});
+  ring = rings.opened({key_full_of('b'), key_full_of('a')});
   CHECK(ring->find(id) == key);
   // Opening alone changes nothing.
-  CHECK(rings.open({key_of('a')}).ok());
+  CHECK(rings.open({key_full_of('a')}).ok());
   REQUIRE(ring->write_again(everything).ok());
-  CHECK(rings.open({key_of('a')}).status().code() == StatusCode::NotAllowed);
-  CHECK(rings.opened({key_of('b')})->find(id) == key);
-  CHECK(rings.opened({key_of('b'), key_of('a')})->find(id) == key);
+  CHECK(rings.open({key_full_of('a')}).status().code() == StatusCode::NotAllowed);
+  CHECK(rings.opened({key_full_of('b')})->find(id) == key);
+  CHECK(rings.opened({key_full_of('b'), key_full_of('a')})->find(id) == key);
 }
 
 TEST_CASE("any one byte of the ring's file may be lost") {
@@ -126,19 +126,19 @@ TEST_CASE("any one byte of the ring's file may be lost") {
     Bytes damaged = whole;
     damaged[byte] = static_cast<char>(damaged[byte] ^ 16);
     rings.disk.set_contents(path, damaged);
-    const auto again = rings.open({key_of('m')});
+    const auto again = rings.open({key_full_of('m')});
     REQUIRE(again.ok());
     CHECK((*again)->find(id) == ring->find(id));
     // Both of them.
     const std::size_t twin = byte < half ? byte + half : byte - half;
     damaged[twin] = static_cast<char>(damaged[twin] ^ 16);
     rings.disk.set_contents(path, damaged);
-    CHECK_FALSE(rings.open({key_of('m')}).ok());
+    CHECK_FALSE(rings.open({key_full_of('m')}).ok());
   }
   for (const std::size_t size : {0u, 50u, 200u}) {
     CAPTURE(size);
     rings.disk.set_contents(path, whole.substr(0, size));
-    CHECK(rings.open({key_of('m')}).status().code() == StatusCode::Corruption);
+    CHECK(rings.open({key_full_of('m')}).status().code() == StatusCode::Corruption);
   }
 }
 
@@ -155,10 +155,10 @@ TEST_CASE("a change that was not finished leaves the ring before it, one that wa
   const Bytes after = rings.disk.contents(next);
   rings.disk.set_contents(path, before);
   rings.disk.set_contents(next, after.substr(0, 100));
-  ring = rings.opened({key_of('m')});
+  ring = rings.opened({key_full_of('m')});
   CHECK(ring->find(id).has_value());
   REQUIRE(ring->write_again(everything).ok());
-  CHECK(rings.opened({key_of('m')})->find(id).has_value());
+  CHECK(rings.opened({key_full_of('m')})->find(id).has_value());
   CHECK(rings.path() > next);
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("keys of erased scopes go, from the drive too, and newer items get oth
   cipher.seal(late, 0, "never", bytes.data());
   CHECK(cipher.open(late, 0, bytes, bytes.data()) == Opened::Destroyed);
 
-  const auto again = rings.opened({key_of('m')});
+  const auto again = rings.opened({key_full_of('m')});
   CHECK_FALSE(again->find(erased).has_value());
   CHECK(again->find(newer).has_value());
   // The erasure is pending when the store is opened again: it does not reach what came after it.
@@ -210,7 +210,7 @@ TEST_CASE("a scope that had no key when it was erased gets one that the erasure 
   ring->retire(key_in(1, "d1"), key_in(1, "d2"), 20);
   const KeyId newer = ring->key_for(key_in(1, "d1"), kScopeBytes, 25);
   REQUIRE(ring->persist().ok());
-  const auto again = rings.opened({key_of('m')});
+  const auto again = rings.opened({key_full_of('m')});
   again->retire(key_in(1, "d1"), key_in(1, "d2"), 20);
   CHECK(*again->destroy_retired(20) == 0);
   CHECK(again->find(newer).has_value());
@@ -226,7 +226,7 @@ TEST_CASE("the keys of a dropped namespace go") {
   REQUIRE(ring->destroy_dropped().ok());
   CHECK_FALSE(ring->find(dropped).has_value());
   CHECK(ring->find(kept).has_value());
-  CHECK_FALSE(rings.opened({key_of('m')})->find(dropped).has_value());
+  CHECK_FALSE(rings.opened({key_full_of('m')})->find(dropped).has_value());
   // A flush that ran may have asked once more.
   ring->key_for(key_in(1, "d1"), kScopeBytes, 3);
   REQUIRE(ring->write_again([](NamespaceId id) { return id == 2; }).ok());
@@ -245,7 +245,7 @@ TEST_CASE("scopes beyond the limit share the key of their namespace") {
   CHECK(ring->key_for(key_in(2, "d2"), kScopeBytes, kScopeKeysMax + 2) == first);
   CHECK(ring->size() == kScopeKeysMax + 1);
   REQUIRE(ring->persist().ok());
-  CHECK(rings.opened({key_of('m')})->size() == kScopeKeysMax + 1);
+  CHECK(rings.opened({key_full_of('m')})->size() == kScopeKeysMax + 1);
 }
 
 TEST_CASE("a ring that the drive refuses is written by the next change") {
@@ -256,7 +256,7 @@ TEST_CASE("a ring that the drive refuses is written by the next change") {
   CHECK(ring->persist().code() == StatusCode::OutOfSpace);
   rings.disk.set_capacity("/m", UINT64_MAX);
   REQUIRE(ring->persist().ok());
-  CHECK(rings.opened({key_of('m')})->find(id).has_value());
+  CHECK(rings.opened({key_full_of('m')})->find(id).has_value());
 }
 
 TEST_CASE("what a file's cipher seals opens in its place in its file alone") {

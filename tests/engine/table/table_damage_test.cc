@@ -16,7 +16,7 @@ namespace {
 using test::OwnedEntry;
 using test::TableTestStore;
 
-Bytes real(double value) {
+Bytes real_number(double value) {
   Bytes bytes(1, kFloatTag);
   append_fixed64(bytes, std::bit_cast<std::uint64_t>(value));
   return bytes;
@@ -29,7 +29,8 @@ std::vector<OwnedEntry> few_entries() {
     for (const char* series : {"a", "b"})
       for (char i = 0; i < 6; ++i) {
         const Bytes key = Bytes(series) + Bytes(7, '\0') + Bytes(1, i);
-        OwnedEntry entry{make_full_key(id, key), ++sequence, EntryKind::Put, real(20 + i * 0.1)};
+        OwnedEntry entry{make_full_key(id, key), ++sequence, EntryKind::Put,
+                         real_number(20 + i * 0.1)};
         if (i == 2) entry.value = "text";
         if (i == 3) entry.kind = EntryKind::Delete, entry.value.clear();
         if (i == 4) entry.value = Bytes(70, 'L');
@@ -38,7 +39,7 @@ std::vector<OwnedEntry> few_entries() {
   return entries;
 }
 
-void fill(TableTestStore& store) {
+void fill_few(TableTestStore& store) {
   store.options.coalesce_threshold_bytes = 64;
   store.options.group_bytes = 80;
   store.namespaces[1] = {Placement::Values, GroupCodec::Series, 1};
@@ -56,7 +57,7 @@ std::vector<OwnedEntry> paged_entries() {
   return entries;
 }
 
-std::vector<OwnedEntry> fill_pages(TableTestStore& store) {
+std::vector<OwnedEntry> fill_few_pages(TableTestStore& store) {
   store.options.group_bytes = 3100;
   auto entries = paged_entries();
   REQUIRE(store.write(entries).ok());
@@ -164,7 +165,7 @@ void check_cuts(TableTestStore& store, const std::vector<OwnedEntry>& entries) {
 
 TEST_CASE("a bit flipped anywhere in a table is an error or does no harm") {
   TableTestStore store;
-  fill(store);
+  fill_few(store);
   REQUIRE(store.output.tables.size() == 2);
   REQUIRE(store.output.value_files.size() == 2);
   check_flips(store, few_entries());
@@ -172,23 +173,23 @@ TEST_CASE("a bit flipped anywhere in a table is an error or does no harm") {
 
 TEST_CASE("a bit flipped anywhere in groups of pages is an error or does no harm") {
   TableTestStore store;
-  check_flips(store, fill_pages(store));
+  check_flips(store, fill_few_pages(store));
 }
 
 TEST_CASE("a table cut at any length is an error") {
   TableTestStore store;
-  fill(store);
+  fill_few(store);
   check_cuts(store, few_entries());
 }
 
 TEST_CASE("groups of pages cut at any length are an error") {
   TableTestStore store;
-  check_cuts(store, fill_pages(store));
+  check_cuts(store, fill_few_pages(store));
 }
 
 TEST_CASE("a page is told from another one, also from the same place in another group") {
   TableTestStore store;
-  const auto entries = fill_pages(store);
+  const auto entries = fill_few_pages(store);
   const auto& file = store.output.value_files[0];
   const std::string path = store.path_of(file);
   const Bytes original = store.disk.contents(path);
@@ -221,7 +222,7 @@ TEST_CASE("a page is told from another one, also from the same place in another 
 
 TEST_CASE("errors name the file and the byte") {
   TableTestStore store;
-  fill(store);
+  fill_few(store);
   const auto& file = store.output.value_files[0];
   const std::string path = store.path_of(file);
   store.disk.flip_bit(path, 100, 3);
@@ -234,7 +235,7 @@ TEST_CASE("errors name the file and the byte") {
 
 TEST_CASE("a missing value file is a missing drive, another store's is told apart") {
   TableTestStore store;
-  fill(store);
+  fill_few(store);
   const Bytes key = few_entries()[0].full_key;
   const std::string path = store.path_of(store.output.value_files[0]);
   const Bytes original = store.disk.contents(path);
@@ -251,7 +252,7 @@ TEST_CASE("a missing value file is a missing drive, another store's is told apar
 
 TEST_CASE("items of another file in a value file's place are found out") {
   TableTestStore store;
-  fill(store);
+  fill_few(store);
   const Bytes first = store.disk.contents(store.path_of(store.output.value_files[0]));
   const auto old_tables = store.tables;
   const auto old_file = store.output.value_files[0];

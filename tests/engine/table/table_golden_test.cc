@@ -23,7 +23,7 @@ Bytes tagged(char tag, std::uint64_t bits) {
   return value;
 }
 
-Bytes real(double value) {
+Bytes golden_real(double value) {
   return tagged(kFloatTag, std::bit_cast<std::uint64_t>(value));
 }
 
@@ -48,9 +48,11 @@ std::vector<OwnedEntry> golden_entries() {
       const double full = 20 + static_cast<double>(i * i) / 7;
       const double few = static_cast<double>(i % 4) / 3;
       switch (series) {
-        case 'a': add(1, key, EntryKind::Put, real(static_cast<double>(200 + i % 9) / 10)); break;
-        case 'b': add(1, key, EntryKind::Put, real(full)); break;
-        case 'c': add(1, key, EntryKind::Put, real(few)); break;
+        case 'a':
+          add(1, key, EntryKind::Put, golden_real(static_cast<double>(200 + i % 9) / 10));
+          break;
+        case 'b': add(1, key, EntryKind::Put, golden_real(full)); break;
+        case 'c': add(1, key, EntryKind::Put, golden_real(few)); break;
         case 'd': add(1, key, EntryKind::Put, tagged(kIntegerTag, i * i * i)); break;
         case 'e': add(1, key, EntryKind::Put, Bytes(i % 2 == 0 ? "on" : "off")); break;
         default:
@@ -58,7 +60,7 @@ std::vector<OwnedEntry> golden_entries() {
               i % 7 == 6   ? Bytes()
               : i % 7 == 3 ? tagged(kIntegerTag, 0 - i)
               : i % 7 == 5 ? Bytes(i, 't')
-                           : real(i == 14 ? -0.0 : 1.5));
+                           : golden_real(i == 14 ? -0.0 : 1.5));
       }
     }
   for (char c = 'a'; c < 'z'; ++c) {

@@ -13,14 +13,14 @@ namespace {
 
 using Column = std::vector<std::uint64_t>;
 
-Bytes encoded(const Column& column) {
+Bytes encoded_integers(const Column& column) {
   Bytes out;
   append_integers(out, column);
   return out;
 }
 
-void check_round_trip(const Column& column) {
-  const Bytes bytes = encoded(column);
+void check_integers(const Column& column) {
+  const Bytes bytes = encoded_integers(column);
   CHECK(bytes.size() == integers_bytes(column));
   // With and without bytes behind it: packed columns look ahead.
   for (const unsigned behind : {0u, 3u, 40u}) {
@@ -46,7 +46,7 @@ TEST_CASE("integer columns come back as they were") {
         Column(1000, 7), Column{1, 1, 1, 2, 2, 2, 2, 9, 9, 9},
         Column{UINT64_MAX, 0, UINT64_MAX / 2, UINT64_MAX / 2 + 1}}) {
     CAPTURE(column.size());
-    check_round_trip(column);
+    check_integers(column);
   }
 }
 
@@ -60,31 +60,31 @@ TEST_CASE("integer columns of every width and length come back as they were") {
       CAPTURE(count);
       Column column(count);
       for (std::uint64_t& value : column) value = width == 0 ? 5 : random.next() >> (64 - width);
-      check_round_trip(column);
+      check_integers(column);
       std::uint64_t sum = 0;
       for (std::uint64_t& value : column) value = sum += value;
-      check_round_trip(column);
+      check_integers(column);
     }
 }
 
 TEST_CASE("regular integer columns take next to nothing") {
   Column same(1000, 123456);
-  CHECK(encoded(same).size() <= 6);
+  CHECK(encoded_integers(same).size() <= 6);
   Column stride;
   for (std::uint64_t i = 0; i < 1000; ++i) stride.push_back(i * 1'000'000'000);
-  CHECK(encoded(stride).size() <= 10);
+  CHECK(encoded_integers(stride).size() <= 10);
   Column steps;
   for (std::uint64_t i = 0; i < 1000; ++i) steps.push_back(i / 250);
-  CHECK(encoded(steps).size() <= 24);
+  CHECK(encoded_integers(steps).size() <= 24);
   Column small;
   for (std::uint64_t i = 0; i < 640; ++i) small.push_back(1'000'000 + i * i % 15);
-  CHECK(encoded(small).size() <= 640 / 2 + 20);
+  CHECK(encoded_integers(small).size() <= 640 / 2 + 20);
 }
 
 TEST_CASE("damaged integer columns are refused or read within their bounds") {
   Column column;
   for (std::uint64_t i = 0; i < 100; ++i) column.push_back(i * i * 77 % 1000);
-  const Bytes bytes = encoded(column);
+  const Bytes bytes = encoded_integers(column);
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     const Bytes cut = bytes.substr(0, size);
     ByteView input = cut;

@@ -18,7 +18,7 @@ namespace {
 using test::OwnedEntry;
 using test::views_of;
 
-constexpr NamespaceId kNamespace = 0x01020304;
+constexpr NamespaceId kPagedNamespace = 0x01020304;
 
 struct Written {
   std::vector<OwnedEntry> entries;
@@ -42,7 +42,7 @@ Bytes random_key(SeededRandom& random) {
   Bytes key(random.below(3) == 0 ? "a prefix that many keys share " : "");
   for (std::uint64_t n = random.below(6); n > 0; --n)
     key.push_back(static_cast<char>(random.below(4) * 85));
-  return make_full_key(kNamespace, key);
+  return make_full_key(kPagedNamespace, key);
 }
 
 Written random_group(SeededRandom& random, SequenceColumn sequences) {
@@ -115,7 +115,7 @@ TEST_CASE("a page index leads to each key's page and to no other key") {
 TEST_CASE("pages are of one size, as far as entries let them") {
   std::vector<OwnedEntry> entries;
   for (int i = 0; i < 200; ++i) {
-    entries.push_back({make_full_key(kNamespace, "key" + std::to_string(1000 + i)), 1,
+    entries.push_back({make_full_key(kPagedNamespace, "key" + std::to_string(1000 + i)), 1,
                        EntryKind::Put, Bytes(50, 'v')});
   }
   const Written group = written(entries, SequenceColumn::None);
@@ -132,7 +132,7 @@ TEST_CASE("the largest group has a page index within its limit") {
   std::vector<OwnedEntry> entries;
   for (int i = 0; i < 2000; ++i) {
     const Bytes number = std::to_string(10'000 + i);
-    entries.push_back({make_full_key(kNamespace, Bytes(1024 - number.size(), 'k') + number), 1,
+    entries.push_back({make_full_key(kPagedNamespace, Bytes(1024 - number.size(), 'k') + number), 1,
                        EntryKind::Put, Bytes(50, 'v')});
     entries.back().full_key[kNamespacePrefixBytes] = static_cast<char>(i / 1000);
   }

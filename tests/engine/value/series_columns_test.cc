@@ -18,7 +18,7 @@ namespace {
 
 using test::OwnedEntry;
 
-constexpr NamespaceId kNamespace = 7;
+constexpr NamespaceId kSeriesNamespace = 7;
 
 struct Series {
   Bytes prefix;  // of the full keys
@@ -30,7 +30,7 @@ std::vector<Series> some_series(SeededRandom& random) {
   SequenceNumber sequence = random.below(1000) + 1;
   for (char device = 0; device < 3; ++device) {
     for (char sensor = 0; sensor < 4; ++sensor) {
-      Series series{make_full_key(kNamespace, Bytes{device, sensor}), {}};
+      Series series{make_full_key(kSeriesNamespace, Bytes{device, sensor}), {}};
       std::uint64_t ordinal = random.next() / 2;
       for (std::uint64_t n = random.below(60); n > 0; --n) {
         const std::uint64_t value_class = random.below(10) == 0 ? random.below(3) : 1;
@@ -58,18 +58,18 @@ OwnedEntry owned(const Series& series, const SeriesEntry& entry) {
   return result;
 }
 
-struct Written {
+struct WrittenColumns {
   Bytes group;
   Bytes first, last;
   std::uint64_t entries = 0, deletes = 0;
   SequenceNumber sequence_min = 0, sequence_max = 0;
   std::size_t heads = 0;
 
-  bool operator==(const Written&) const = default;
+  bool operator==(const WrittenColumns&) const = default;
 };
 
-void write(SeriesColumns& columns, std::vector<Written>& out) {
-  Written written;
+void write(SeriesColumns& columns, std::vector<WrittenColumns>& out) {
+  WrittenColumns written;
   append_group(written.group, columns);
   const ItemSummary& summary = columns.summary();
   written.first = summary.first;
@@ -95,7 +95,7 @@ TEST_CASE("series columns: runs make the groups that single entries make") {
     SeriesColumns columns(group_bytes, entries_max);
     columns.set_scope_bytes(1);
 
-    std::vector<Written> by_entry;
+    std::vector<WrittenColumns> by_entry;
     for (const Series& series : all) {
       for (const SeriesEntry& entry : series.entries) {
         const OwnedEntry one = owned(series, entry);
@@ -106,7 +106,7 @@ TEST_CASE("series columns: runs make the groups that single entries make") {
     }
     write(columns, by_entry);
 
-    std::vector<Written> by_run;
+    std::vector<WrittenColumns> by_run;
     for (const Series& series : all) {
       std::span<const SeriesEntry> rest = series.entries;
       while (!rest.empty()) {
