@@ -31,7 +31,15 @@ std::set<FileNumber> files_to_leave(const Version& version, const PurgeContext& 
   return files;
 }
 
-// `since`: what `table` was last merged with.
+// What an entry of a group may supersede of `table`: `since` is what it was last merged with.
+bool may_be_superseded(const Version& version, const TableMetadata& table, SequenceNumber since) {
+  return table.kind == TableKind::Singles &&
+         std::any_of(version.tables.begin(), version.tables.end(), [&](const TablePointer& other) {
+           return other->kind == TableKind::Groups && other->sequence_max > since &&
+                  other->smallest <= table.largest && other->largest >= table.smallest;
+         });
+}
+
 bool may_hold_dead(const Version& version, const TableMetadata& table, const KeyBounds& within,
                    SequenceNumber since) {
   const ByteView first = std::max(ByteView(table.smallest), ByteView(within.lower));
@@ -48,6 +56,22 @@ bool may_hold_dead(const Version& version, const TableMetadata& table, const Key
   });
 }
 
+// There may be thousands of bounds: only those that meet the table are looked at, and none where
+// nothing in the table can be dead.
+bool holds_dead(const Version& version, const TableMetadata& table,
+                const std::vector<KeyBounds>& within, SequenceNumber since) {
+  const bool deleted = version.range_deletes != nullptr &&
+                       version.range_deletes->touches(table.smallest, table.largest, since);
+  if (!deleted && !may_be_superseded(version, table, since)) return false;
+  auto each = std::partition_point(within.begin(), within.end(), [&](const KeyBounds& bounds) {
+    return !bounds.upper.empty() && bounds.upper <= table.smallest;
+  });
+  for (; each != within.end() && each->lower <= table.largest; ++each) {
+    if (may_hold_dead(version, table, *each, since)) return true;
+  }
+  return false;
+}
+
 bool must_purge(const Version& version, const TableMetadata& table, const PurgeContext& context,
                 const std::set<FileNumber>& files) {
   const bool left =
@@ -57,12 +81,8 @@ bool must_purge(const Version& version, const TableMetadata& table, const PurgeC
   if (!context.expiry.empty() &&
       context.expiry.rules()->changed_since(table.smallest, table.largest, table.rule_epoch))
     return true;
-  // Asked once: there may be thousands of ranges.
   const SequenceNumber since = std::max(table.sequence_min, table.purged_sequence);
-  return since < context.upto &&
-         std::any_of(context.within.begin(), context.within.end(), [&](const KeyBounds& within) {
-           return may_hold_dead(version, table, within, since);
-         });
+  return since < context.upto && holds_dead(version, table, context.within, since);
 }
 
 }  // namespace
