@@ -1,6 +1,7 @@
 #include "compaction/purge.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -8,6 +9,8 @@
 
 namespace edgecase::engine {
 namespace {
+
+constexpr std::uint64_t kSmallRunBytes = 4u << 20;
 
 bool is_used(const Version& version, FileNumber number) {
   const auto live = version.live_bytes.find(number);
@@ -85,6 +88,24 @@ bool must_purge(const Version& version, const TableMetadata& table, const PurgeC
   return since < context.upto && holds_dead(version, table, context.within, since);
 }
 
+// Runs that are small cost less when they are merged into one than one after another: what comes
+// after, too. Of a namespace; nothing when fewer than two of them hold something that is to go.
+std::optional<MergePlan> purge_together(const Version& version, NamespaceId id, const Tree& tree,
+                                        const std::function<bool(const TablePointer&)>& matters) {
+  Window window;
+  window.namespace_id = id;
+  for (const Run& run : tree) {
+    const bool is_small = run.kind == TableKind::Groups && run.item_bytes <= kSmallRunBytes &&
+                          window.item_bytes + run.item_bytes <= kPurgeBytesMax;
+    if (!is_small || std::none_of(run.tables.begin(), run.tables.end(), matters)) continue;
+    window.runs.push_back(run.number);
+    window.item_bytes += run.item_bytes;
+  }
+  if (window.runs.size() < 2) return std::nullopt;
+  std::sort(window.runs.begin(), window.runs.end());
+  return plan_window(version, window, MergeMode::Relocate);
+}
+
 }  // namespace
 
 std::int64_t due_ns(const ValueFileMetadata& file, bool exact) {
@@ -126,6 +147,9 @@ std::optional<MergePlan> pick_purge(const Version& version, const PurgeContext& 
   if (std::any_of(version.level0.begin(), version.level0.end(), matters))
     return pick_level0(version, 1);
   for (const auto& [id, tree] : version.trees) {
+    if (files.empty()) {
+      if (auto plan = purge_together(version, id, tree, matters)) return plan;
+    }
     for (const Run& run : tree) {
       MergePlan plan;
       MergeInput input;
