@@ -91,10 +91,11 @@ class EraseRun {
     return ok();
   }
 
-  // Those that are erased lie evenly among the others, none first or last of all: files begin and
-  // end with those, which costs more (engine/README.md, "Erasure").
+  // Those that are erased lie evenly among the others, the first and the last of all with them:
+  // files begin and end with those.
   std::uint32_t victim(std::uint64_t erasure) const {
-    return static_cast<std::uint32_t>((2 * erasure + 1) * devices_ / (2 * erasures_));
+    return static_cast<std::uint32_t>(erasure * (devices_ - 1) /
+                                      std::max<std::uint64_t>(1, erasures_ - 1));
   }
 
   Bytes value() {

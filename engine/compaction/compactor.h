@@ -139,8 +139,8 @@ class Compactor {
     std::set<FileNumber> to_look_at;
     LiveItems live;                 // of some of these
     std::set<FileNumber> to_empty;  // those that hold much of the ranges
-    // Items of the ranges in other files, that nothing points to.
-    std::map<FileNumber, std::vector<ValuePointer>> to_blank;
+    // What is in other files: items of the ranges that nothing points to, keys in summaries.
+    std::map<FileNumber, ErasedItems> to_blank;
     std::uint64_t written_bytes = 0;  // by merges, before
   };
 
@@ -169,6 +169,7 @@ class Compactor {
   ValueFilePlace place_of(FileNumber number, Placement placement) const;
   Result<bool> readers_hold(std::span<const RangeDelete> ranges);
   Status blank_items();
+  Status blank_items_of(const ValueFilePlace& place, const ErasedItems& erased);
   Result<bool> finish_erasure(std::span<const RangeDelete> ranges);
   void make_way_for_erasure();
   void make_way_for_expiry();

@@ -101,10 +101,13 @@ Status Compactor::look_at(const Version& version, FileNumber number,
   const bool damaged = found.status().code() == StatusCode::Corruption;
   if (!found.ok() && !damaged) return found.status();
   const std::uint64_t file_bytes = version.value_files.at(number).size_bytes;
-  if (damaged || found->summary_names_range || found->bytes * kBlankedShareMax > file_bytes) {
+  // A sealed summary is never written twice: its place tells its nonce.
+  const bool stays = !damaged && found->bytes * kBlankedShareMax <= file_bytes &&
+                     (context_.keys == nullptr || !found->summary_names_range);
+  if (!stays) {
     round.to_empty.insert(number);
-  } else if (!found->items.empty()) {
-    round.to_blank[number] = std::move(found->items);
+  } else if (!found->items.empty() || found->summary_names_range) {
+    round.to_blank[number] = std::move(*found);
   }
   return ok();
 }
@@ -147,21 +150,28 @@ Status Compactor::blank_items() {
   }
   if (!edit.blanked_value_files.empty()) EC_TRY(context_.versions.apply(edit));
   for (std::size_t i = 0; i < kFilesOfOneBlanking && !to_blank.empty(); ++i) {
-    const auto& [number, items] = *to_blank.begin();
-    std::vector<FilePart> parts;
-    for (const ValuePointer& item : items) {
-      if (!parts.empty() && parts.back().offset + parts.back().bytes == item.offset_bytes) {
-        parts.back().bytes += item.size_bytes;
-      } else {
-        parts.push_back({item.offset_bytes, item.size_bytes});
-      }
-    }
-    context_.tables.forget_items(number);
-    const ValueFilePlace place = place_of(number, version->value_files.at(number).placement);
-    EC_TRY(context_.remover.blank(place.path, parts));
+    const auto& [number, erased] = *to_blank.begin();
+    EC_TRY(blank_items_of(place_of(number, version->value_files.at(number).placement), erased));
     to_blank.erase(to_blank.begin());
   }
   return ok();
+}
+
+Status Compactor::blank_items_of(const ValueFilePlace& place, const ErasedItems& erased) {
+  std::vector<FilePart> parts;
+  for (const ValuePointer& item : erased.items) {
+    if (!parts.empty() && parts.back().offset + parts.back().bytes == item.offset_bytes) {
+      parts.back().bytes += item.size_bytes;
+    } else {
+      parts.push_back({item.offset_bytes, item.size_bytes});
+    }
+  }
+  FileBytes end;
+  if (erased.summary_names_range) {
+    EC_ASSIGN_OR_RETURN(end, end_without_keys(context_.environment.file_system, place));
+  }
+  context_.tables.forget_items(place.number);
+  return context_.remover.blank(place.path, parts, end);
 }
 
 // Files that edits removed and that somebody may still read, with something of the ranges in them.

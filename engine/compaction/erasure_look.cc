@@ -266,6 +266,14 @@ Result<std::optional<ErasedItems>> search_erased_items(FileSystem& file_system,
   return OrderedSearch(*values, summary, tables, version, inside).run();
 }
 
+Result<FileBytes> end_without_keys(FileSystem& file_system, const ValueFilePlace& place) {
+  EC_ASSIGN_OR_RETURN(const auto values, open_values(file_system, place));
+  FileBytes end;
+  EC_ASSIGN_OR_RETURN(end.bytes, values->end_without_keys());
+  end.offset = values->file().size_bytes() - end.bytes.size();
+  return end;
+}
+
 Result<bool> lies_beside(FileSystem& file_system, const ValueFilePlace& place,
                          std::span<const RangeDelete> ranges) {
   EC_ASSIGN_OR_RETURN(const auto values, open_values(file_system, place));

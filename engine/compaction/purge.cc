@@ -11,6 +11,8 @@ namespace edgecase::engine {
 namespace {
 
 constexpr std::uint64_t kSmallRunBytes = 4u << 20;
+// What is written anew of a run for each of many bounds: an item or two, and as much again.
+constexpr std::uint64_t kWorthOfBoundBytes = 16u << 10;
 
 bool is_used(const Version& version, FileNumber number) {
   const auto live = version.live_bytes.find(number);
@@ -88,14 +90,27 @@ bool must_purge(const Version& version, const TableMetadata& table, const PurgeC
   return since < context.upto && holds_dead(version, table, context.within, since);
 }
 
-// Runs that are small cost less when they are merged into one than one after another: what comes
-// after, too. Of a namespace; nothing when fewer than two of them hold something that is to go.
+std::size_t count_in(const std::vector<KeyBounds>& within, NamespaceId id) {
+  const auto first = std::partition_point(within.begin(), within.end(), [&](const KeyBounds& each) {
+    return each.lower.empty() || namespace_of(each.lower) < id;
+  });
+  const auto end = std::partition_point(
+      first, within.end(), [&](const KeyBounds& each) { return namespace_of(each.lower) == id; });
+  return static_cast<std::size_t>(end - first);
+}
+
+// Small runs of a namespace are merged into one where bounds are so many that most of them would be
+// written anew anyway: that takes fewer merges, in what comes after, too. Nothing when fewer than
+// two of them hold something that is to go.
 std::optional<MergePlan> purge_together(const Version& version, NamespaceId id, const Tree& tree,
+                                        const PurgeContext& context,
                                         const std::function<bool(const TablePointer&)>& matters) {
+  const std::uint64_t worth_bytes = count_in(context.within, id) * kWorthOfBoundBytes;
   Window window;
   window.namespace_id = id;
   for (const Run& run : tree) {
-    const bool is_small = run.kind == TableKind::Groups && run.item_bytes <= kSmallRunBytes &&
+    const bool is_small = run.kind == TableKind::Groups &&
+                          run.item_bytes <= std::min(kSmallRunBytes, worth_bytes) &&
                           window.item_bytes + run.item_bytes <= kPurgeBytesMax;
     if (!is_small || std::none_of(run.tables.begin(), run.tables.end(), matters)) continue;
     window.runs.push_back(run.number);
@@ -148,7 +163,7 @@ std::optional<MergePlan> pick_purge(const Version& version, const PurgeContext& 
     return pick_level0(version, 1);
   for (const auto& [id, tree] : version.trees) {
     if (files.empty()) {
-      if (auto plan = purge_together(version, id, tree, matters)) return plan;
+      if (auto plan = purge_together(version, id, tree, context, matters)) return plan;
     }
     for (const Run& run : tree) {
       MergePlan plan;
