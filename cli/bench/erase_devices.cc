@@ -7,9 +7,8 @@
 
 #include "bench/child_process.h"
 #include "bench/interrupt.h"
-#include "bench/marked_files.h"
 #include "bench/median.h"
-#include "bench/private_directory.h"
+#include "bench/overwriting_store.h"
 #include "bench/process_usage.h"
 #include "edgecase/engine.h"
 #include "wire/reading_key.h"
@@ -68,7 +67,7 @@ class EraseRun {
     add("devices", devices_);
     add("readings", static_cast<double>(readings_));
     report_.peak_memory_bytes = own_usage().peak_resident_bytes;
-    engine_.reset();
+    store_.reset();
     return std::move(report_);
   }
 
@@ -76,25 +75,18 @@ class EraseRun {
   void add(const char* name, double value) { report_.more.emplace_back(name, value); }
 
   Status open() {
-    EC_ASSIGN_OR_RETURN(directories_, create_store_directories(options_.metadata, options_.values));
-    Options options;
-    options.metadata_directory = directories_.metadata;
-    options.values_directory = directories_.values;
-    options.removal = Removal::Overwrite;
-    if (options_.memory_bytes != 0) options.memory_limit_bytes = options_.memory_bytes;
-    const Environment environment{posix_file_system(), system_clock(), system_random(), *executor_,
-                                  listener_};
-    EC_ASSIGN_OR_RETURN(engine_, Engine::open(options, environment));
-    EC_ASSIGN_OR_RETURN(space_, engine_->create_namespace(
-                                    "bench", {.codec = GroupCodec::Series,
-                                              .scope_bytes = sizeof(wire::ReadingKey::device)}));
+    EC_ASSIGN_OR_RETURN(store_,
+                        OverwritingStore::open(options_, ExpiryMode::Bounded,
+                                               {.codec = GroupCodec::Series,
+                                                .scope_bytes = sizeof(wire::ReadingKey::device)}));
     return ok();
   }
 
-  // Those that are erased lie evenly among the others, none first or last of all: files begin and
-  // end with those, which costs more (engine/README.md, "Erasure").
+  // Those that are erased lie evenly among the others, the first and the last of all with them:
+  // files begin and end with those.
   std::uint32_t victim(std::uint64_t erasure) const {
-    return static_cast<std::uint32_t>((2 * erasure + 1) * devices_ / (2 * erasures_));
+    return static_cast<std::uint32_t>(erasure * (devices_ - 1) /
+                                      std::max<std::uint64_t>(1, erasures_ - 1));
   }
 
   Bytes value() {
@@ -117,30 +109,30 @@ class EraseRun {
       const std::uint64_t device = options_.random_fill ? random_.below(devices_) : i % devices_;
       const auto time_ns = kFirstTimeNs + static_cast<std::int64_t>(i) * kStepNs;
       batch.put(
-          space_,
+          store_->space(),
           wire::make_reading_key({static_cast<std::uint32_t>(device), kNumberSensor, time_ns}),
           value());
       if (batch.count() < kReadingsPerBatch && i + 1 != readings_) continue;
       EC_TRY(check_interrupt());
-      EC_TRY(engine_->write(batch, Durability::Async));
+      EC_TRY(store_->engine().write(batch, Durability::Async));
       batch.clear();
     }
     for (std::uint64_t i = 0; i < erasures_; ++i)
-      batch.put(space_, wire::make_reading_key({victim(i), kTextSensor, kFirstTimeNs}),
+      batch.put(store_->space(), wire::make_reading_key({victim(i), kTextSensor, kFirstTimeNs}),
                 Bytes(1, static_cast<char>(wire::ValueTag::Text)) + std::string(kErasedMarker));
-    EC_TRY(engine_->write(batch, Durability::Sync));
-    EC_TRY(engine_->flush());
+    EC_TRY(store_->engine().write(batch, Durability::Sync));
+    EC_TRY(store_->engine().flush());
     add("fill_seconds", ms_since(start) / 1e3);
     if (!options_.at_once) {
       const auto merging = SteadyClock::now();
-      EC_TRY(engine_->compact({space_}, {}));
+      EC_TRY(store_->engine().compact({store_->space()}, {}));
       EC_TRY(wait_for_rest());
       add("settle_seconds", ms_since(merging) / 1e3);
     }
     // What cannot be found now would not be missed later.
-    if (files_with_marker() == 0) return corruption("no file holds what was put");
+    if (store_->files_with(kErasedMarker).empty()) return corruption("no file holds what was put");
     EC_ASSIGN_OR_RETURN(entries_, count_all());
-    const Stats stats = engine_->stats();
+    const Stats stats = store_->engine().stats();
     add("bytes_on_drives",
         static_cast<double>(stats.metadata.live_bytes + stats.values.live_bytes));
     add("runs", static_cast<double>(stats.compaction.runs + stats.compaction.level0_tables));
@@ -149,7 +141,7 @@ class EraseRun {
 
   // What merges have replaced is overwritten beside everything else.
   Status wait_for_rest() {
-    const auto overwritten = [&] { return engine_->stats().erasure.overwritten_bytes; };
+    const auto overwritten = [&] { return store_->engine().stats().erasure.overwritten_bytes; };
     std::uint64_t before = overwritten();
     for (int quiet = 0; quiet < kQuietLooks; sleep_ms(kLookMs)) {
       EC_TRY(check_interrupt());
@@ -157,11 +149,6 @@ class EraseRun {
       before = overwritten();
     }
     return ok();
-  }
-
-  std::uint64_t files_with_marker() const {
-    return files_with(directories_.metadata, kErasedMarker).size() +
-           files_with(directories_.values, kErasedMarker).size();
   }
 
   Status erase_all() {
@@ -172,16 +159,17 @@ class EraseRun {
     for (std::uint64_t i = 0; i < erasures_; ++i) {
       EC_TRY(check_interrupt());
       const KeyRange range{device_prefix(victim(i)), device_prefix(victim(i) + 1)};
-      EC_ASSIGN_OR_RETURN(const RangeStats own, engine_->range_stats(space_, range, {}));
+      EC_ASSIGN_OR_RETURN(const RangeStats own,
+                          store_->engine().range_stats(store_->space(), range, {}));
       entries_ -= own.entries;
       report_.user_bytes += own.entries * (wire::kReadingKeyBytes + report_.value_size);
       WriteBatch batch;
-      batch.erase_range(space_, range.lower, range.upper);
+      batch.erase_range(store_->space(), range.lower, range.upper);
       const auto start = SteadyClock::now();
-      EC_TRY(engine_->write(batch, Durability::Sync));
+      EC_TRY(store_->engine().write(batch, Durability::Sync));
       EC_TRY(check_hidden(range));
       hidden_ms.push_back(ms_since(start));
-      EC_ASSIGN_OR_RETURN(const ErasureReport erased, engine_->erase());
+      EC_ASSIGN_OR_RETURN(const ErasureReport erased, store_->engine().erase());
       gone_ms.push_back(ms_since(start));
       report_.latency.add(static_cast<std::uint64_t>(gone_ms.back() * 1e6));
       report_.seconds += gone_ms.back() / 1e3;
@@ -200,7 +188,8 @@ class EraseRun {
   }
 
   Result<std::uint64_t> count_all() {
-    EC_ASSIGN_OR_RETURN(const RangeStats all, engine_->range_stats(space_, {}, {}));
+    EC_ASSIGN_OR_RETURN(const RangeStats all,
+                        store_->engine().range_stats(store_->space(), {}, {}));
     return all.entries;
   }
 
@@ -209,7 +198,7 @@ class EraseRun {
   }
 
   Status check_hidden(const KeyRange& range) {
-    EC_ASSIGN_OR_RETURN(const auto iterator, engine_->scan(space_, range, {}));
+    EC_ASSIGN_OR_RETURN(const auto iterator, store_->engine().scan(store_->space(), range, {}));
     if (iterator->valid()) return corruption("a reading of an erased device was read");
     return iterator->status();
   }
@@ -219,7 +208,7 @@ class EraseRun {
     const std::uint64_t wrong = left > entries_ ? left - entries_ : entries_ - left;
     add("correct_percent",
         100 * (1 - static_cast<double>(wrong) / static_cast<double>(readings_ + erasures_)));
-    add("files_with_bytes", static_cast<double>(files_with_marker()));
+    add("files_with_bytes", static_cast<double>(store_->files_with(kErasedMarker).size()));
     return ok();
   }
 
@@ -228,11 +217,7 @@ class EraseRun {
   const std::uint32_t devices_;
   const std::uint64_t erasures_;
   SeededRandom random_;
-  StoreDirectories directories_;
-  EventListener listener_;
-  std::unique_ptr<Executor> executor_ = make_thread_executor();
-  std::unique_ptr<Engine> engine_;
-  NamespaceId space_ = 0;
+  std::unique_ptr<OverwritingStore> store_;
   std::uint64_t entries_ = 0;  // that should be there
   Report report_;
 };

@@ -7,7 +7,7 @@
 
 #include "bench/interrupt.h"
 #include "bench/marked_files.h"
-#include "bench/private_directory.h"
+#include "bench/overwriting_store.h"
 #include "bench/process_usage.h"
 #include "bench/redis_process.h"
 #include "edgecase/engine.h"
@@ -98,7 +98,7 @@ class TtlRun {
     EC_TRY(wait_until_gone());
     EC_TRY(count_what_is_left());
     report_.peak_memory_bytes = own_usage().peak_resident_bytes;
-    engine_.reset();
+    store_.reset();
     if (options_.has_peer("redis")) EC_TRY(run_redis());
     return report_;
   }
@@ -107,19 +107,10 @@ class TtlRun {
   void add(const char* name, double value) { report_.more.emplace_back(name, value); }
 
   Status open() {
-    EC_ASSIGN_OR_RETURN(directories_, create_store_directories(options_.metadata, options_.values));
-    Options options;
-    options.metadata_directory = directories_.metadata;
-    options.values_directory = directories_.values;
-    options.expiry = ExpiryMode::Exact;
-    options.removal = Removal::Overwrite;
-    if (options_.memory_bytes != 0) options.memory_limit_bytes = options_.memory_bytes;
-    const Environment environment{posix_file_system(), system_clock(), system_random(), *executor_,
-                                  listener_};
-    EC_ASSIGN_OR_RETURN(engine_, Engine::open(options, environment));
-    EC_ASSIGN_OR_RETURN(space_, engine_->create_namespace("bench", {.codec = GroupCodec::Series}));
-    const RetentionRule rule{space_, {}, kLateNs};
-    return engine_->set_retention({&rule, 1});
+    EC_ASSIGN_OR_RETURN(
+        store_, OverwritingStore::open(options_, ExpiryMode::Exact, {.codec = GroupCodec::Series}));
+    const RetentionRule rule{store_->space(), {}, kLateNs};
+    return store_->engine().set_retention({&rule, 1});
   }
 
   // A series each; by its time, and the one rule, a key expires at the instant or kLateNs later.
@@ -133,13 +124,13 @@ class TtlRun {
     Values values(options_.seed, static_cast<std::uint32_t>(report_.value_size));
     WriteBatch batch;
     for (std::uint64_t i = 0; i < keys_; ++i) {
-      batch.put(space_, key(i), values.next(is_early(i)));
+      batch.put(store_->space(), key(i), values.next(is_early(i)));
       if ((i + 1) % kKeysPerBatch != 0 && i + 1 != keys_) continue;
       EC_TRY(check_interrupt());
-      EC_TRY(engine_->write(batch, Durability::Async));
+      EC_TRY(store_->engine().write(batch, Durability::Async));
       batch.clear();
     }
-    EC_TRY(engine_->flush());
+    EC_TRY(store_->engine().flush());
     report_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     report_.user_bytes = keys_ * (report_.value_size + wire::kReadingKeyBytes);
@@ -150,17 +141,11 @@ class TtlRun {
     return ok();
   }
 
-  std::vector<MarkedFile> files_with_marker() const {
-    std::vector<MarkedFile> files = files_with(directories_.metadata, kMarker);
-    for (MarkedFile& each : files_with(directories_.values, kMarker))
-      files.push_back(std::move(each));
-    return files;
-  }
   static bool is_log(const MarkedFile& file) {
     return file.path.find("/wal/") != std::string::npos;
   }
   std::vector<MarkedFile> files_in_tables() const {
-    std::vector<MarkedFile> files = files_with_marker();
+    std::vector<MarkedFile> files = store_->files_with(kMarker);
     std::erase_if(files, is_log);
     return files;
   }
@@ -175,7 +160,7 @@ class TtlRun {
     while (now_ns() < instant_ns_ + kReadBehindNs) {
       const std::uint64_t number = random.below(early_keys(keys_)) * kEarlyOneIn;
       const std::int64_t before_ns = now_ns();
-      const auto got = engine_->get(space_, key(number), {});
+      const auto got = store_->engine().get(store_->space(), key(number), {});
       if (!got.ok() && got.status().code() != StatusCode::NotFound) return got.status();
       ++reads;
       if (!got.ok()) continue;
@@ -193,12 +178,12 @@ class TtlRun {
     while (now_ns() < instant_ns_ + kGoneWithinNs) {
       EC_TRY(check_interrupt());
       const std::int64_t begun_ns = now_ns();
-      if (engine_->stats().expiry.waiting_bytes == 0 && files_in_tables().empty()) {
+      if (store_->engine().stats().expiry.waiting_bytes == 0 && files_in_tables().empty()) {
         add("gone_ms", ms_since(instant_ns_, begun_ns));
-        const Stats stats = engine_->stats();
+        const Stats stats = store_->engine().stats();
         add("dropped_files", static_cast<double>(stats.expiry.dropped_files));
         add("purges", static_cast<double>(stats.expiry.purges));
-        add("logs_with_bytes", static_cast<double>(files_with_marker().size()));
+        add("logs_with_bytes", static_cast<double>(store_->files_with(kMarker).size()));
         return ok();
       }
       sleep_ms(1);
@@ -207,7 +192,7 @@ class TtlRun {
   }
 
   Status count_what_is_left() {
-    EC_ASSIGN_OR_RETURN(const auto iterator, engine_->scan(space_, {}, {}));
+    EC_ASSIGN_OR_RETURN(const auto iterator, store_->engine().scan(store_->space(), {}, {}));
     std::uint64_t early = 0, late = 0;
     for (; iterator->valid(); iterator->next())
       ++(iterator->value().starts_with(kMarker) ? early : late);
@@ -262,11 +247,7 @@ class TtlRun {
 
   const BenchOptions options_;
   const std::uint64_t keys_;
-  StoreDirectories directories_;
-  EventListener listener_;
-  std::unique_ptr<Executor> executor_ = make_thread_executor();
-  std::unique_ptr<Engine> engine_;
-  NamespaceId space_ = 0;
+  std::unique_ptr<OverwritingStore> store_;
   std::int64_t instant_ns_ = 0;
   Report report_;
 };

@@ -27,6 +27,16 @@ std::vector<RangeDelete> erasures_among(std::span<const RangeDelete> deletes) {
   return erasures;
 }
 
+std::span<const RangeDelete> meeting(std::span<const RangeDelete> deletes, ByteView first,
+                                     ByteView last) {
+  const auto begin =
+      std::partition_point(deletes.begin(), deletes.end(),
+                           [&](const RangeDelete& each) { return ByteView(each.upper) <= first; });
+  const auto end = std::partition_point(
+      begin, deletes.end(), [&](const RangeDelete& each) { return ByteView(each.lower) <= last; });
+  return {begin, end};
+}
+
 // A sweep over all bounds: between two of them the same deletes cover.
 RangeDeletes::RangeDeletes(std::span<const RangeDelete> deletes) {
   struct Bound {

@@ -28,6 +28,10 @@ RangeDelete make_range_delete(NamespaceId id, ByteView lower, ByteView upper,
 // Those that erase.
 std::vector<RangeDelete> erasures_among(std::span<const RangeDelete> deletes);
 
+// Those of disjoint `deletes`, in key order, that meet [first, last].
+std::span<const RangeDelete> meeting(std::span<const RangeDelete> deletes, ByteView first,
+                                     ByteView last);
+
 class RangeDeletes {
  public:
   RangeDeletes() = default;

@@ -112,7 +112,12 @@ Status TableCheck::look_at_value_table(const ValueFileMetadata& expected, bool& 
     return differs(path, "namespace", table->head().namespace_id, expected.namespace_id);
   if (table->head().placement != expected.placement)
     return corruption(path + ": lies on another drive than its head says");
-  EC_ASSIGN_OR_RETURN(const ValueTableSummary summary, table->summary());
+  const auto said = table->summary();
+  // An erasure that is pending may have stopped while it wrote a new one: it empties the file.
+  if (expected.has_blanks && !state_.erasures.empty() &&
+      said.status().code() == StatusCode::Corruption)
+    return ok();
+  EC_ASSIGN_OR_RETURN(const ValueTableSummary summary, said);
   if (summary.items.size() != expected.item_count)
     return differs(path, "count of items", summary.items.size(), expected.item_count);
   return ok();

@@ -143,9 +143,9 @@ Result<bool> Compactor::pick() {
   waits_for_quiet_ = false;
   const std::shared_ptr<const Version> version = context_.versions.current();
   follow_garbage(*version);
-  if (paused_) return pick_pending(*version);
+  if (paused_) return pick_pending(version);
   if (erasure_asked_) {
-    EC_ASSIGN_OR_RETURN(const bool asked, pick_pending(*version));
+    EC_ASSIGN_OR_RETURN(const bool asked, pick_pending(version));
     if (asked) return true;
   }
   // Something may expire at any time: they take turns.
@@ -156,7 +156,7 @@ Result<bool> Compactor::pick() {
   }
   EC_ASSIGN_OR_RETURN(const bool requested, pick_requested(*version));
   if (requested) return true;
-  EC_ASSIGN_OR_RETURN(const bool erases, pick_pending(*version));
+  EC_ASSIGN_OR_RETURN(const bool erases, pick_pending(version));
   if (erases) return true;
   if (auto plan = pick_level0(*version, kLevel0TablesMax)) return start(*std::move(plan));
   if (auto plan = pick_singles(*version, kSingleRunsMax)) return start(*std::move(plan));

@@ -25,6 +25,7 @@
 #include "compaction/garbage_ledger.h"
 #include "compaction/merge_job.h"
 #include "compaction/picker.h"
+#include "compaction/purge.h"
 #include "edgecase/options.h"
 #include "edgecase/stats.h"
 #include "file/file_remover.h"
@@ -117,7 +118,7 @@ class Compactor {
   static constexpr EvacuationLimits kQuietEvacuation{0.08, 0.1, nullptr};
 
   struct Request {
-    std::vector<NamespaceId> ids;
+    std::vector<NamespaceId> ids;  // ascending
     Bytes lower;
     Bytes upper;
     SequenceNumber upto = 0;  // newest that was in tables when it was made
@@ -129,13 +130,17 @@ class Compactor {
   struct Erasure {
     // As they were then: a range that is erased once more meanwhile still counts here, since
     // readers may hold what the first time was found of it.
-    std::vector<RangeDelete> ranges;
+    std::vector<RangeDelete> ranges;  // disjoint, in key order
+    PurgeContext purge;               // the same, as merges want it
     SequenceNumber through = 0;
-    std::set<FileNumber> to_look_at;  // value files that were there when it began
-    LiveItems live;                   // of some of these
-    std::set<FileNumber> to_empty;    // those that hold much of the ranges
-    // Items of the ranges in other files, that nothing points to.
-    std::map<FileNumber, std::vector<ValuePointer>> to_blank;
+    // Of tables: none holds anything of the ranges.
+    std::weak_ptr<const Version> purged;
+    // Value files of the ranges' namespaces that were there when it began.
+    std::set<FileNumber> to_look_at;
+    LiveItems live;                 // of some of these
+    std::set<FileNumber> to_empty;  // those that hold much of the ranges
+    // What is in other files: items of the ranges that nothing points to, keys in summaries.
+    std::map<FileNumber, ErasedItems> to_blank;
     std::uint64_t written_bytes = 0;  // by merges, before
   };
 
@@ -152,16 +157,19 @@ class Compactor {
   Result<bool> forget_expired_keys();
   Result<bool> pick_covered(const Version& version);
   bool may_erase();
-  Result<bool> pick_pending(const Version& version);
-  Result<bool> pick_erasure(const Version& version);
+  Result<bool> pick_pending(const std::shared_ptr<const Version>& version);
+  void begin_erasure();
+  Result<bool> pick_erasure(const std::shared_ptr<const Version>& version);
   Result<bool> start_erasing(MergePlan plan);
   Result<bool> look_at_values(const Version& version, std::span<const RangeDelete> ranges);
+  Status look_at(const Version& version, FileNumber number, std::span<const RangeDelete> ranges);
   Result<bool> empty_values(const Version& version);
   Result<ErasedItems> find_erased(const Version& version, FileNumber number,
                                   std::span<const RangeDelete> ranges);
   ValueFilePlace place_of(FileNumber number, Placement placement) const;
   Result<bool> readers_hold(std::span<const RangeDelete> ranges);
   Status blank_items();
+  Status blank_items_of(const ValueFilePlace& place, const ErasedItems& erased);
   Result<bool> finish_erasure(std::span<const RangeDelete> ranges);
   void make_way_for_erasure();
   void make_way_for_expiry();

@@ -15,8 +15,10 @@ namespace {
 
 // While readers hold old files, or a flush is on its way.
 constexpr std::int64_t kErasureCheckNs = 20'000'000;
-// Value files whose live items are listed at once; whose items are overwritten in one slice.
-constexpr std::size_t kFilesOfOneLook = 64;
+// Of value files that are looked at in one slice; files whose live items are listed at once; whose
+// items are overwritten in one slice.
+constexpr std::uint64_t kBytesOfOneLook = 8u << 20;
+constexpr std::size_t kFilesOfOneLook = 512;
 constexpr std::size_t kFilesOfOneBlanking = 16;
 // One part in so many of a file is overwritten where it lies; of a file with more, the rest moves.
 constexpr std::uint64_t kBlankedShareMax = 4;
@@ -28,28 +30,37 @@ constexpr std::uint64_t kDiscardedPart = 4;
 // A round is of the ranges that are pending when it begins; those that come meanwhile have the
 // next. A flush may make one pending at any time: they and the version are of one moment, or the
 // round would look for them in tables that know nothing of them, and find nothing.
-Result<bool> Compactor::pick_erasure(const Version& version) {
-  if (!erasure_) {
-    const VersionState state = context_.versions.state();
-    Erasure fresh;
-    fresh.ranges = state.erasures;
-    for (const RangeDelete& each : fresh.ranges)
-      fresh.through = std::max(fresh.through, each.sequence);
-    for (const auto& [number, file] : state.version->value_files) fresh.to_look_at.insert(number);
-    fresh.written_bytes = stats().value_bytes;
-    erasure_ = std::move(fresh);
-    return pick_erasure(*state.version);
+void Compactor::begin_erasure() {
+  const VersionState state = context_.versions.state();
+  Erasure fresh;
+  fresh.ranges = state.erasures;
+  std::set<NamespaceId> namespaces;
+  for (const RangeDelete& each : fresh.ranges) {
+    fresh.through = std::max(fresh.through, each.sequence);
+    fresh.purge.within.push_back({each.lower, each.upper});
+    namespaces.insert(namespace_of(each.lower));
   }
-  const std::vector<RangeDelete>& ranges = erasure_->ranges;
-  PurgeContext purge;
-  purge.upto = erasure_->through;
-  for (const RangeDelete& each : ranges) purge.within.push_back({each.lower, each.upper});
-  if (auto plan = pick_purge(version, purge)) return start_erasing(*std::move(plan));
-  EC_ASSIGN_OR_RETURN(const bool looked, look_at_values(version, ranges));
+  fresh.purge.upto = fresh.through;
+  for (const auto& [number, file] : state.version->value_files)
+    if (namespaces.contains(file.namespace_id)) fresh.to_look_at.insert(number);
+  fresh.written_bytes = stats().value_bytes;
+  erasure_ = std::move(fresh);
+}
+
+Result<bool> Compactor::pick_erasure(const std::shared_ptr<const Version>& seen) {
+  const bool begins = !erasure_;
+  if (begins) begin_erasure();
+  const std::shared_ptr<const Version> version = begins ? context_.versions.current() : seen;
+  Erasure& round = *erasure_;
+  if (round.purged.lock() != version) {
+    if (auto plan = pick_purge(*version, round.purge)) return start_erasing(*std::move(plan));
+    round.purged = version;
+  }
+  EC_ASSIGN_OR_RETURN(const bool looked, look_at_values(*version, round.ranges));
   if (looked) return true;
-  EC_ASSIGN_OR_RETURN(const bool empties, empty_values(version));
+  EC_ASSIGN_OR_RETURN(const bool empties, empty_values(*version));
   if (empties) return true;
-  return finish_erasure(ranges);
+  return finish_erasure(round.ranges);
 }
 
 Result<bool> Compactor::start_erasing(MergePlan plan) {
@@ -58,8 +69,8 @@ Result<bool> Compactor::start_erasing(MergePlan plan) {
   return started;
 }
 
-// One file at a time. What merges wrote since the round began holds nothing of the ranges, nor does
-// a file of which all lives.
+// Some files at a time. What merges wrote since the round began holds nothing of the ranges, nor
+// does a file of which all lives.
 Result<bool> Compactor::look_at_values(const Version& version,
                                        std::span<const RangeDelete> ranges) {
   Erasure& round = *erasure_;
@@ -67,27 +78,38 @@ Result<bool> Compactor::look_at_values(const Version& version,
     const auto file = version.value_files.find(number);
     if (file == version.value_files.end()) return false;
     const auto live = version.live_bytes.find(number);
-    return (live == version.live_bytes.end() || live->second < file->second.item_bytes) &&
-           std::any_of(ranges.begin(), ranges.end(), [&](const RangeDelete& each) {
-             return namespace_of(each.lower) == file->second.namespace_id;
-           });
+    return live == version.live_bytes.end() || live->second < file->second.item_bytes;
   };
-  std::erase_if(round.to_look_at, [&](FileNumber number) { return !may_hold(number); });
-  if (round.to_look_at.empty()) return false;
-  const FileNumber number = *round.to_look_at.begin();
+  std::uint64_t bytes = 0;
+  while (!round.to_look_at.empty() && bytes < kBytesOfOneLook) {
+    const FileNumber number = *round.to_look_at.begin();
+    if (may_hold(number)) {
+      EC_TRY(look_at(version, number, ranges));
+      bytes += version.value_files.at(number).size_bytes;
+    }
+    round.to_look_at.erase(number);
+    round.live.erase(number);
+  }
+  return bytes > 0;
+}
+
+Status Compactor::look_at(const Version& version, FileNumber number,
+                          std::span<const RangeDelete> ranges) {
+  Erasure& round = *erasure_;
   auto found = find_erased(version, number, ranges);
   // What cannot be told of is emptied of what lives in it.
   const bool damaged = found.status().code() == StatusCode::Corruption;
   if (!found.ok() && !damaged) return found.status();
-  round.to_look_at.erase(number);
-  round.live.erase(number);
   const std::uint64_t file_bytes = version.value_files.at(number).size_bytes;
-  if (damaged || found->summary_names_range || found->bytes * kBlankedShareMax > file_bytes) {
+  // A sealed summary is never written twice: its place tells its nonce.
+  const bool stays = !damaged && found->bytes * kBlankedShareMax <= file_bytes &&
+                     (context_.keys == nullptr || !found->summary_names_range);
+  if (!stays) {
     round.to_empty.insert(number);
-  } else if (!found->items.empty()) {
-    round.to_blank[number] = std::move(found->items);
+  } else if (!found->items.empty() || found->summary_names_range) {
+    round.to_blank[number] = std::move(*found);
   }
-  return true;
+  return ok();
 }
 
 Result<ErasedItems> Compactor::find_erased(const Version& version, FileNumber number,
@@ -128,34 +150,38 @@ Status Compactor::blank_items() {
   }
   if (!edit.blanked_value_files.empty()) EC_TRY(context_.versions.apply(edit));
   for (std::size_t i = 0; i < kFilesOfOneBlanking && !to_blank.empty(); ++i) {
-    const auto& [number, items] = *to_blank.begin();
-    std::vector<FilePart> parts;
-    for (const ValuePointer& item : items) {
-      if (!parts.empty() && parts.back().offset + parts.back().bytes == item.offset_bytes) {
-        parts.back().bytes += item.size_bytes;
-      } else {
-        parts.push_back({item.offset_bytes, item.size_bytes});
-      }
-    }
-    context_.tables.forget_items(number);
-    const ValueFilePlace place = place_of(number, version->value_files.at(number).placement);
-    EC_TRY(context_.remover.blank(place.path, parts));
+    const auto& [number, erased] = *to_blank.begin();
+    EC_TRY(blank_items_of(place_of(number, version->value_files.at(number).placement), erased));
     to_blank.erase(to_blank.begin());
   }
   return ok();
+}
+
+Status Compactor::blank_items_of(const ValueFilePlace& place, const ErasedItems& erased) {
+  std::vector<FilePart> parts;
+  for (const ValuePointer& item : erased.items) {
+    if (!parts.empty() && parts.back().offset + parts.back().bytes == item.offset_bytes) {
+      parts.back().bytes += item.size_bytes;
+    } else {
+      parts.push_back({item.offset_bytes, item.size_bytes});
+    }
+  }
+  FileBytes end;
+  if (erased.summary_names_range) {
+    EC_ASSIGN_OR_RETURN(end, end_without_keys(context_.environment.file_system, place));
+  }
+  context_.tables.forget_items(place.number);
+  return context_.remover.blank(place.path, parts, end);
 }
 
 // Files that edits removed and that somebody may still read, with something of the ranges in them.
 // Whoever reads another one is no hindrance.
 Result<bool> Compactor::readers_hold(std::span<const RangeDelete> ranges) {
   for (const ObsoleteFile& file : context_.versions.obsolete_files()) {
-    const bool concerns = std::any_of(ranges.begin(), ranges.end(), [&](const RangeDelete& each) {
-      return file.kind == ObsoleteFile::Kind::Table
-                 ? each.lower <= file.largest && file.smallest < each.upper
-                 : namespace_of(each.lower) == file.namespace_id;
-    });
-    if (!concerns) continue;
-    if (file.kind == ObsoleteFile::Kind::Table) return true;
+    if (file.kind == ObsoleteFile::Kind::Table) {
+      if (!meeting(ranges, file.smallest, file.largest).empty()) return true;
+      continue;
+    }
     const auto beside = lies_beside(context_.environment.file_system,
                                     place_of(file.number, file.placement), ranges);
     if (!beside.ok() || !*beside) return true;
@@ -260,7 +286,7 @@ void Compactor::fail_erasure(const Status& failure) {
 }
 
 // A failure is the erasure's alone.
-Result<bool> Compactor::pick_pending(const Version& version) {
+Result<bool> Compactor::pick_pending(const std::shared_ptr<const Version>& version) {
   if (!may_erase()) return false;
   const Result<bool> erases = pick_erasure(version);
   if (erases.ok()) return erases;

@@ -10,6 +10,8 @@ namespace edgecase::engine {
 Status Compactor::compact(const std::vector<NamespaceId>& ids, ByteView lower, ByteView upper) {
   auto request = std::make_shared<Request>();
   request->ids = ids;
+  std::sort(request->ids.begin(), request->ids.end());
+  request->ids.erase(std::unique(request->ids.begin(), request->ids.end()), request->ids.end());
   request->lower = lower;
   request->upper = upper;
   request->upto = context_.versions.state().flushed_sequence;

@@ -43,17 +43,20 @@ Result<std::unique_ptr<ValueTableReader>> open_values(FileSystem& file_system,
   return ValueTableReader::open(std::move(file), place.store_id, place.number, place.keys);
 }
 
-bool touches(const ValueTableSummary& summary, const RangeDelete& range) {
-  return range.lower <= summary.largest && summary.smallest < range.upper &&
-         summary.sequence_min < range.sequence;
+// Those that the file may hold something of, as far as its summary tells.
+std::vector<RangeDelete> ranges_in(const ValueTableSummary& summary,
+                                   std::span<const RangeDelete> ranges) {
+  std::vector<RangeDelete> found;
+  for (const RangeDelete& each : meeting(ranges, summary.smallest, summary.largest)) {
+    if (summary.sequence_min < each.sequence) found.push_back(each);
+  }
+  return found;
 }
 
+// `ranges` are those in the file.
 bool names_range(const ValueTableSummary& summary, std::span<const RangeDelete> ranges) {
-  return std::any_of(ranges.begin(), ranges.end(), [&](const RangeDelete& each) {
-    const auto names = [&](const Bytes& key) { return key >= each.lower && key < each.upper; };
-    return summary.sequence_min < each.sequence &&
-           (names(summary.smallest) || names(summary.largest));
-  });
+  if (ranges.empty()) return false;
+  return ranges.front().lower <= summary.smallest || ranges.back().upper > summary.largest;
 }
 
 // First and last key of an item; nothing when it is malformed.
@@ -74,14 +77,19 @@ std::optional<std::pair<Bytes, Bytes>> bounds_of(const Item& item) {
 // Looks for items of ranges in a file whose items lie in key order.
 class OrderedSearch {
  public:
+  // `ranges` are those in the file.
   OrderedSearch(const ValueTableReader& values, const ValueTableSummary& summary,
                 TableCache& tables, const Version& version, std::span<const RangeDelete> ranges)
-      : values_(values), summary_(summary), tables_(tables), version_(version), ranges_(ranges) {}
+      : values_(values),
+        summary_(summary),
+        tables_(tables),
+        version_(version),
+        ranges_(ranges),
+        seen_(summary.items.size()) {}
 
   Result<std::optional<ErasedItems>> run() {
     found_.summary_names_range = names_range(summary_, ranges_);
     for (const RangeDelete& range : ranges_) {
-      if (!touches(summary_, range)) continue;
       EC_TRY(search(range));
       if (unclear_) return {std::nullopt};
     }
@@ -89,31 +97,42 @@ class OrderedSearch {
   }
 
  private:
-  // Of the first item from `index` on that is not blank; `index` moves there. Nothing when there is
+  using Bounds = std::pair<Bytes, Bytes>;
+  // Each item is read once to know its bounds, however many ranges are looked for.
+  struct Seen {
+    bool known = false;
+    std::optional<Bounds> bounds;  // none: it is blank
+  };
+
+  // Of the first item from `index` on that is not blank; `index` moves there. Null when there is
   // none, or when it cannot be told.
-  Result<std::optional<std::pair<Bytes, Bytes>>> bounds_from(std::size_t& index) {
+  Result<const Bounds*> bounds_from(std::size_t& index) {
     for (; index < summary_.items.size(); ++index) {
-      const Result<Item> item = values_.read(summary_.items[index]);
-      if (item.ok()) {
-        auto bounds = bounds_of(*item);
-        unclear_ = unclear_ || !bounds;
-        return bounds;
-      }
-      if (item.status().code() == StatusCode::NotFound) {
-        unclear_ = true;
-        break;
-      }
-      if (item.status().code() != StatusCode::Corruption) return item.status();
-      if (values_.reads_blank(summary_.items[index])) continue;
-      unclear_ = true;
-      break;
+      Seen& seen = seen_[index];
+      if (!seen.known) EC_TRY(see(summary_.items[index], seen));
+      if (unclear_) return {nullptr};
+      if (seen.bounds) return {&*seen.bounds};
     }
-    return {std::nullopt};
+    return {nullptr};
+  }
+
+  Status see(const ValuePointer& pointer, Seen& seen) {
+    const Result<Item> item = values_.read(pointer);
+    seen.known = true;
+    if (item.ok()) {
+      seen.bounds = bounds_of(*item);
+      unclear_ = !seen.bounds;
+      return ok();
+    }
+    const StatusCode code = item.status().code();
+    if (code != StatusCode::NotFound && code != StatusCode::Corruption) return item.status();
+    unclear_ = code == StatusCode::NotFound || !values_.reads_blank(pointer);
+    return ok();
   }
 
   Status search(const RangeDelete& range) {
     // The first item that ends at or behind the begin of the range lies in [low, high].
-    std::size_t low = 0;
+    std::size_t low = first_;
     std::size_t high = summary_.items.size();
     while (low < high) {
       std::size_t middle = low + (high - low) / 2;
@@ -126,6 +145,7 @@ class OrderedSearch {
         low = middle + 1;
       }
     }
+    first_ = low;  // the ranges are in order, too
     for (std::size_t at = low; at < summary_.items.size(); ++at) {
       EC_ASSIGN_OR_RETURN(const auto bounds, bounds_from(at));
       if (unclear_ || !bounds || bounds->first >= range.upper) return ok();
@@ -134,7 +154,7 @@ class OrderedSearch {
     return ok();
   }
 
-  Status take(const ValuePointer& pointer, const std::pair<Bytes, Bytes>& bounds) {
+  Status take(const ValuePointer& pointer, const Bounds& bounds) {
     const bool again =
         !found_.items.empty() && found_.items.back().offset_bytes == pointer.offset_bytes;
     if (again) return ok();  // it reaches over two ranges
@@ -148,19 +168,31 @@ class OrderedSearch {
   }
 
   Result<bool> is_live(const ValuePointer& pointer, ByteView first) {
-    for (const TablePointer& table : version_.tables) {
-      if (ByteView(table->smallest) > first || ByteView(table->largest) < first) continue;
-      if (std::none_of(
-              table->value_files.begin(), table->value_files.end(),
-              [&](const ValueFileUse& use) { return use.file_number == pointer.file_number; }))
-        continue;
-      RecordCursor records = tables_.records({table}, first);
-      EC_TRY(records.status());
-      if (records.valid() && records.record().pointer.file_number == pointer.file_number &&
-          records.record().pointer.offset_bytes == pointer.offset_bytes)
-        return true;
+    for (const TablePointer& table : version_.level0) {
+      EC_ASSIGN_OR_RETURN(const bool leads, leads_to(table, pointer, first));
+      if (leads) return true;
+    }
+    const auto tree = version_.trees.find(namespace_of(first));
+    if (tree == version_.trees.end()) return false;
+    for (const Run& run : tree->second) {
+      const TablePointer* const table = run.find(first);
+      if (table == nullptr) continue;
+      EC_ASSIGN_OR_RETURN(const bool leads, leads_to(*table, pointer, first));
+      if (leads) return true;
     }
     return false;
+  }
+
+  Result<bool> leads_to(const TablePointer& table, const ValuePointer& pointer, ByteView first) {
+    if (ByteView(table->smallest) > first || ByteView(table->largest) < first) return false;
+    if (std::none_of(
+            table->value_files.begin(), table->value_files.end(),
+            [&](const ValueFileUse& use) { return use.file_number == pointer.file_number; }))
+      return false;
+    RecordCursor records = tables_.records({table}, first);
+    EC_TRY(records.status());
+    return records.valid() && records.record().pointer.file_number == pointer.file_number &&
+           records.record().pointer.offset_bytes == pointer.offset_bytes;
   }
 
   const ValueTableReader& values_;
@@ -169,6 +201,8 @@ class OrderedSearch {
   const Version& version_;
   const std::span<const RangeDelete> ranges_;
   ErasedItems found_;
+  std::vector<Seen> seen_;  // by item
+  std::size_t first_ = 0;   // no item before it reaches to the range that is looked for
   bool unclear_ = false;
 };
 
@@ -201,10 +235,9 @@ Result<ErasedItems> find_erased_items(FileSystem& file_system, const ValueFilePl
   EC_ASSIGN_OR_RETURN(const auto values, open_values(file_system, place));
   EC_ASSIGN_OR_RETURN(const ValueTableSummary summary, values->summary());
   ErasedItems erased;
-  erased.summary_names_range = names_range(summary, ranges);
-  const bool touched = std::any_of(ranges.begin(), ranges.end(),
-                                   [&](const RangeDelete& each) { return touches(summary, each); });
-  if (!touched) return erased;
+  const std::vector<RangeDelete> inside = ranges_in(summary, ranges);
+  if (inside.empty()) return erased;
+  erased.summary_names_range = names_range(summary, inside);
   for (const ValuePointer& pointer : summary.items) {
     if (std::binary_search(live.begin(), live.end(), pointer.offset_bytes)) continue;
     const Result<Item> item = values->read(pointer);
@@ -214,7 +247,7 @@ Result<ErasedItems> find_erased_items(FileSystem& file_system, const ValueFilePl
     if (!item.ok() && !lost) return item.status();
     if (!item.ok() && values->reads_blank(pointer)) continue;
     // What cannot be read nobody will miss.
-    if (item.ok() && item_holds(*item, ranges) == false) continue;
+    if (item.ok() && item_holds(*item, inside) == false) continue;
     erased.items.push_back(pointer);
     erased.bytes += pointer.size_bytes;
   }
@@ -227,16 +260,25 @@ Result<std::optional<ErasedItems>> search_erased_items(FileSystem& file_system,
                                                        std::span<const RangeDelete> ranges) {
   EC_ASSIGN_OR_RETURN(const auto values, open_values(file_system, place));
   EC_ASSIGN_OR_RETURN(const ValueTableSummary summary, values->summary());
+  const std::vector<RangeDelete> inside = ranges_in(summary, ranges);
+  if (inside.empty()) return {ErasedItems()};
   if (!summary.ascending) return {std::nullopt};
-  return OrderedSearch(*values, summary, tables, version, ranges).run();
+  return OrderedSearch(*values, summary, tables, version, inside).run();
+}
+
+Result<FileBytes> end_without_keys(FileSystem& file_system, const ValueFilePlace& place) {
+  EC_ASSIGN_OR_RETURN(const auto values, open_values(file_system, place));
+  FileBytes end;
+  EC_ASSIGN_OR_RETURN(end.bytes, values->end_without_keys());
+  end.offset = values->file().size_bytes() - end.bytes.size();
+  return end;
 }
 
 Result<bool> lies_beside(FileSystem& file_system, const ValueFilePlace& place,
                          std::span<const RangeDelete> ranges) {
   EC_ASSIGN_OR_RETURN(const auto values, open_values(file_system, place));
   EC_ASSIGN_OR_RETURN(const ValueTableSummary summary, values->summary());
-  return std::none_of(ranges.begin(), ranges.end(),
-                      [&](const RangeDelete& each) { return touches(summary, each); });
+  return ranges_in(summary, ranges).empty();
 }
 
 }  // namespace edgecase::engine

@@ -13,6 +13,7 @@
 #include "base/store_id.h"
 #include "base/value_pointer.h"
 #include "edgecase/file_system.h"
+#include "file/file_remover.h"
 #include "table/table_cache.h"
 #include "version/version.h"
 
@@ -51,6 +52,10 @@ Result<std::optional<ErasedItems>> search_erased_items(FileSystem& file_system,
                                                        const ValueFilePlace& place,
                                                        TableCache& tables, const Version& version,
                                                        std::span<const RangeDelete> ranges);
+
+// The end of a file that is not sealed, with a summary that names no key: to be written over the
+// one it has. Torn, it is no summary any more, and the file is emptied.
+Result<FileBytes> end_without_keys(FileSystem& file_system, const ValueFilePlace& place);
 
 // Whether the summary of a value file rules out that it holds anything of the ranges.
 Result<bool> lies_beside(FileSystem& file_system, const ValueFilePlace& place,

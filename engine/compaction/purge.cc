@@ -1,6 +1,7 @@
 #include "compaction/purge.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -8,6 +9,10 @@
 
 namespace edgecase::engine {
 namespace {
+
+constexpr std::uint64_t kSmallRunBytes = 4u << 20;
+// What is written anew of a run for each of many bounds: an item or two, and as much again.
+constexpr std::uint64_t kWorthOfBoundBytes = 16u << 10;
 
 bool is_used(const Version& version, FileNumber number) {
   const auto live = version.live_bytes.find(number);
@@ -31,7 +36,15 @@ std::set<FileNumber> files_to_leave(const Version& version, const PurgeContext& 
   return files;
 }
 
-// `since`: what `table` was last merged with.
+// What an entry of a group may supersede of `table`: `since` is what it was last merged with.
+bool may_be_superseded(const Version& version, const TableMetadata& table, SequenceNumber since) {
+  return table.kind == TableKind::Singles &&
+         std::any_of(version.tables.begin(), version.tables.end(), [&](const TablePointer& other) {
+           return other->kind == TableKind::Groups && other->sequence_max > since &&
+                  other->smallest <= table.largest && other->largest >= table.smallest;
+         });
+}
+
 bool may_hold_dead(const Version& version, const TableMetadata& table, const KeyBounds& within,
                    SequenceNumber since) {
   const ByteView first = std::max(ByteView(table.smallest), ByteView(within.lower));
@@ -48,6 +61,22 @@ bool may_hold_dead(const Version& version, const TableMetadata& table, const Key
   });
 }
 
+// There may be thousands of bounds: only those that meet the table are looked at, and none where
+// nothing in the table can be dead.
+bool holds_dead(const Version& version, const TableMetadata& table,
+                const std::vector<KeyBounds>& within, SequenceNumber since) {
+  const bool deleted = version.range_deletes != nullptr &&
+                       version.range_deletes->touches(table.smallest, table.largest, since);
+  if (!deleted && !may_be_superseded(version, table, since)) return false;
+  auto each = std::partition_point(within.begin(), within.end(), [&](const KeyBounds& bounds) {
+    return !bounds.upper.empty() && bounds.upper <= table.smallest;
+  });
+  for (; each != within.end() && each->lower <= table.largest; ++each) {
+    if (may_hold_dead(version, table, *each, since)) return true;
+  }
+  return false;
+}
+
 bool must_purge(const Version& version, const TableMetadata& table, const PurgeContext& context,
                 const std::set<FileNumber>& files) {
   const bool left =
@@ -57,12 +86,39 @@ bool must_purge(const Version& version, const TableMetadata& table, const PurgeC
   if (!context.expiry.empty() &&
       context.expiry.rules()->changed_since(table.smallest, table.largest, table.rule_epoch))
     return true;
-  // Asked once: there may be thousands of ranges.
   const SequenceNumber since = std::max(table.sequence_min, table.purged_sequence);
-  return since < context.upto &&
-         std::any_of(context.within.begin(), context.within.end(), [&](const KeyBounds& within) {
-           return may_hold_dead(version, table, within, since);
-         });
+  return since < context.upto && holds_dead(version, table, context.within, since);
+}
+
+std::size_t count_in(const std::vector<KeyBounds>& within, NamespaceId id) {
+  const auto first = std::partition_point(within.begin(), within.end(), [&](const KeyBounds& each) {
+    return each.lower.empty() || namespace_of(each.lower) < id;
+  });
+  const auto end = std::partition_point(
+      first, within.end(), [&](const KeyBounds& each) { return namespace_of(each.lower) == id; });
+  return static_cast<std::size_t>(end - first);
+}
+
+// Small runs of a namespace are merged into one where bounds are so many that most of them would be
+// written anew anyway: that takes fewer merges, in what comes after, too. Nothing when fewer than
+// two of them hold something that is to go.
+std::optional<MergePlan> purge_together(const Version& version, NamespaceId id, const Tree& tree,
+                                        const PurgeContext& context,
+                                        const std::function<bool(const TablePointer&)>& matters) {
+  const std::uint64_t worth_bytes = count_in(context.within, id) * kWorthOfBoundBytes;
+  Window window;
+  window.namespace_id = id;
+  for (const Run& run : tree) {
+    const bool is_small = run.kind == TableKind::Groups &&
+                          run.item_bytes <= std::min(kSmallRunBytes, worth_bytes) &&
+                          window.item_bytes + run.item_bytes <= kPurgeBytesMax;
+    if (!is_small || std::none_of(run.tables.begin(), run.tables.end(), matters)) continue;
+    window.runs.push_back(run.number);
+    window.item_bytes += run.item_bytes;
+  }
+  if (window.runs.size() < 2) return std::nullopt;
+  std::sort(window.runs.begin(), window.runs.end());
+  return plan_window(version, window, MergeMode::Relocate);
 }
 
 }  // namespace
@@ -106,6 +162,9 @@ std::optional<MergePlan> pick_purge(const Version& version, const PurgeContext& 
   if (std::any_of(version.level0.begin(), version.level0.end(), matters))
     return pick_level0(version, 1);
   for (const auto& [id, tree] : version.trees) {
+    if (files.empty()) {
+      if (auto plan = purge_together(version, id, tree, context, matters)) return plan;
+    }
     for (const Run& run : tree) {
       MergePlan plan;
       MergeInput input;

@@ -23,7 +23,8 @@ struct KeyBounds {
 struct PurgeContext {
   ExpiryView expiry;   // empty: there are no rules
   bool exact = false;  // entries go when they expire; else when their bucket has ended
-  // Where what range deletes cover goes too, and single values that an entry of a group supersedes.
+  // Where what range deletes cover goes too, and single values that an entry of a group supersedes:
+  // disjoint, in key order.
   std::vector<KeyBounds> within = {};
   // Of that, what is newer need not go.
   SequenceNumber upto = UINT64_MAX;

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kGroupMaxBytes = 1u << 20;
 
 // Reads search them, and each changes what is searched.
-constexpr std::uint32_t kRangeDeletesPerMemtable = 256;
+constexpr std::uint32_t kRangeDeletesPerMemtable = 1024;
 
 constexpr std::int64_t kHealDelayMinNs = 500'000'000;
 constexpr std::int64_t kHealDelayMaxNs = 10'000'000'000;

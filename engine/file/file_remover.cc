@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::uint64_t kZerosBytes = 256u << 10;
 
+// Not synced.
 Status write_zeros(LogFile& file, std::span<const FilePart> parts) {
   std::uint64_t longest = 0;
   for (const FilePart& part : parts) longest = std::max(longest, part.bytes);
@@ -19,7 +20,7 @@ Status write_zeros(LogFile& file, std::span<const FilePart> parts) {
       EC_TRY(file.write(part.offset + done, ByteView(zeros).substr(0, size)));
     }
   }
-  return file.sync();
+  return ok();
 }
 
 }  // namespace
@@ -27,7 +28,8 @@ Status write_zeros(LogFile& file, std::span<const FilePart> parts) {
 Status overwrite_parts(FileSystem& file_system, const std::string& path,
                        std::span<const FilePart> parts) {
   EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogFile> file, file_system.open_log_file(path));
-  return write_zeros(*file, parts);
+  EC_TRY(write_zeros(*file, parts));
+  return file->sync();
 }
 
 Result<std::uint64_t> overwrite_file(FileSystem& file_system, const std::string& path) {
@@ -103,6 +105,7 @@ Result<bool> FileRemover::overwrite_some(Waiting& file, std::uint64_t bytes) {
   }
   const FilePart part{file.done, std::min(bytes, file.size - file.done)};
   EC_TRY(write_zeros(*file.file, {&part, 1}));
+  EC_TRY(file.file->sync());
   file.done += part.bytes;
   overwritten_bytes_.fetch_add(part.bytes);
   return file.done == file.size;
@@ -154,8 +157,13 @@ void FileRemover::finish(std::span<const NamespaceId> namespaces) {
   }
 }
 
-Status FileRemover::blank(const std::string& path, std::span<const FilePart> parts) {
-  EC_TRY(overwrite_parts(file_system_, path, parts));
+Status FileRemover::blank(const std::string& path, std::span<const FilePart> parts,
+                          const FileBytes& written) {
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogFile> file, file_system_.open_log_file(path));
+  EC_TRY(write_zeros(*file, parts));
+  if (!written.bytes.empty()) EC_TRY(file->write(written.offset, written.bytes));
+  EC_TRY(file->sync());
+  overwritten_bytes_.fetch_add(written.bytes.size());
   for (const FilePart& part : parts) overwritten_bytes_.fetch_add(part.bytes);
   return ok();
 }

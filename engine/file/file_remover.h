@@ -31,6 +31,12 @@ struct FilePart {
 Status overwrite_parts(FileSystem& file_system, const std::string& path,
                        std::span<const FilePart> parts);
 
+// What is to stand at a place of a file.
+struct FileBytes {
+  std::uint64_t offset = 0;
+  Bytes bytes = {};
+};
+
 class FileRemover {
  public:
   // `overwrites` is asked for each file.
@@ -59,8 +65,8 @@ class FileRemover {
   void step(std::uint64_t bytes, Urgency urgency);
   // All that wait and may hold something of these.
   void finish(std::span<const NamespaceId> namespaces);
-  // The file stays, these parts of it do not.
-  Status blank(const std::string& path, std::span<const FilePart> parts);
+  // The file stays, these parts of it do not; and `written`, if it has bytes, is put in its place.
+  Status blank(const std::string& path, std::span<const FilePart> parts, const FileBytes& written);
   // Those that resisted, once more, overwritten: Ok when none is left.
   Status retry();
   // They wait for their turn again.

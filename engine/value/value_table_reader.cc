@@ -1,5 +1,8 @@
 #include "value/value_table_reader.h"
 
+#include <algorithm>
+
+#include "base/check.h"
 #include "base/coding.h"
 #include "base/crc32c.h"
 #include "edgecase/options.h"
@@ -32,6 +35,25 @@ Result<ValueTableHead> read_value_table_head(const RandomAccessFile& file, std::
   head.placement = static_cast<Placement>(placement);
   head.codec = static_cast<GroupCodec>(codec);
   return head;
+}
+
+// Where the bounds of a summary lie.
+struct KeyPlaces {
+  ByteView smallest;
+  ByteView largest;
+};
+
+bool take_summary(ByteView section, ValueTableSummary& summary, KeyPlaces& keys) {
+  std::uint64_t ascending = 0;
+  if (!take_varint64(section, summary.entries) || !take_varint64(section, summary.deletes) ||
+      !take_varint64(section, summary.sequence_min) ||
+      !take_varint64(section, summary.sequence_max) ||
+      !take_length_prefixed(section, kFullKeyMaxBytes, keys.smallest) ||
+      !take_length_prefixed(section, kFullKeyMaxBytes, keys.largest) ||
+      !take_varint64(section, ascending))
+    return false;
+  summary.ascending = ascending == 1;
+  return true;
 }
 
 }  // namespace
@@ -174,18 +196,11 @@ Result<ValueTableSummary> ValueTableReader::summary() const {
   }
   if (offset != sections.offsets[0]) return malformed(0, "items do not fill the file");
 
-  ByteView rest = sections.section(1);
-  ByteView smallest;
-  ByteView largest;
-  std::uint64_t ascending = 0;
-  if (!take_varint64(rest, summary.entries) || !take_varint64(rest, summary.deletes) ||
-      !take_varint64(rest, summary.sequence_min) || !take_varint64(rest, summary.sequence_max) ||
-      !take_length_prefixed(rest, kFullKeyMaxBytes, smallest) ||
-      !take_length_prefixed(rest, kFullKeyMaxBytes, largest) || !take_varint64(rest, ascending))
+  KeyPlaces keys;
+  if (!take_summary(sections.section(1), summary, keys))
     return malformed(1, "summary is malformed");
-  summary.smallest = smallest;
-  summary.largest = largest;
-  summary.ascending = ascending == 1;
+  summary.smallest = keys.smallest;
+  summary.largest = keys.largest;
   ByteView owner = sections.section(2);
   ByteView name;
   if (!owner.empty()) {
@@ -195,6 +210,28 @@ Result<ValueTableSummary> ValueTableReader::summary() const {
     summary.namespace_name = name;
   }
   return summary;
+}
+
+Result<Bytes> ValueTableReader::end_without_keys() const {
+  EC_CHECK(cipher_ == nullptr);
+  EC_ASSIGN_OR_RETURN(TableSections sections,
+                      read_table_sections(*file_, kValueTableFormat, head_.identity.file_number));
+  ValueTableSummary summary;
+  KeyPlaces keys;
+  if (!take_summary(sections.section(1), summary, keys) ||
+      std::min(keys.smallest.size(), keys.largest.size()) < kNamespacePrefixBytes)
+    return corruption_at(file_->path(), sections.offsets[1], "summary is malformed");
+  const auto fill = [&](ByteView key, char byte) {
+    const auto at = static_cast<std::size_t>(key.data() - sections.bytes.data());
+    const std::size_t size = key.size() - kNamespacePrefixBytes;
+    sections.bytes.replace(at + kNamespacePrefixBytes, size, size, byte);
+  };
+  fill(keys.smallest, '\0');
+  fill(keys.largest, '\xff');
+  Bytes end = sections.bytes.substr(sections.offsets[1] - sections.offsets[0]);
+  append_table_tail(end, kValueTableFormat, head_.identity.file_number, sections.offsets,
+                    sections.bytes);
+  return end;
 }
 
 }  // namespace edgecase::engine

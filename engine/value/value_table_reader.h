@@ -72,6 +72,9 @@ class ValueTableReader {
   SealOverhead seal_overhead() const;
   // What the sections at its end say.
   Result<ValueTableSummary> summary() const;
+  // The last bytes of the file as they would be if its summary named no key: it has bounds of the
+  // same sizes between which all keys lie. Of files that are not sealed.
+  Result<Bytes> end_without_keys() const;
 
  private:
   ValueTableReader(std::unique_ptr<RandomAccessFile> file, const ValueTableHead& head,

@@ -136,18 +136,44 @@ Status apply_retention(VersionState& state, const VersionEdit& edit) {
   return ok();
 }
 
-// A range delete goes when no table holds anything older in its range.
+bool holds_older(const TableMetadata& table, const RangeDelete& range) {
+  return table.sequence_min < range.sequence && table.purged_sequence < range.sequence &&
+         table.largest >= range.lower && table.smallest < range.upper;
+}
+
+// Of a run only the tables that the range meets are asked: there may be thousands of ranges.
+bool holds_older(const Run& run, const RangeDelete& range) {
+  auto table =
+      std::partition_point(run.tables.begin(), run.tables.end(),
+                           [&](const TablePointer& each) { return each->largest < range.lower; });
+  for (; table != run.tables.end() && (*table)->smallest < range.upper; ++table) {
+    if (holds_older(**table, range)) return true;
+  }
+  return false;
+}
+
+bool holds_older(const Version& version, const RangeDelete& range) {
+  if (std::any_of(version.level0.begin(), version.level0.end(),
+                  [&](const TablePointer& table) { return holds_older(*table, range); }))
+    return true;
+  const auto first = version.trees.lower_bound(namespace_of(range.lower));
+  const auto end = version.trees.upper_bound(namespace_of(range.upper));
+  return std::any_of(first, end, [&](const auto& tree) {
+    return std::any_of(tree.second.begin(), tree.second.end(),
+                       [&](const Run& run) { return holds_older(run, range); });
+  });
+}
+
+// A range delete goes when no table holds anything older in its range. The tables are arranged.
 void take_range_deletes(Version& version, const VersionEdit& edit) {
   std::vector<RangeDelete>& all = version.range_delete_list;
-  all.insert(all.end(), edit.range_deletes.begin(), edit.range_deletes.end());
-  if (all.empty()) return;
-  all = RangeDeletes(all).newest();
-  std::erase_if(all, [&](const RangeDelete& each) {
-    return std::none_of(version.tables.begin(), version.tables.end(), [&](const auto& table) {
-      return table->sequence_min < each.sequence && table->purged_sequence < each.sequence &&
-             table->largest >= each.lower && table->smallest < each.upper;
-    });
-  });
+  if (!edit.range_deletes.empty()) {
+    all.insert(all.end(), edit.range_deletes.begin(), edit.range_deletes.end());
+    all = RangeDeletes(all).newest();
+  }
+  const std::size_t gone =
+      std::erase_if(all, [&](const RangeDelete& each) { return !holds_older(version, each); });
+  if (gone == 0 && edit.range_deletes.empty()) return;
   version.range_deletes = all.empty() ? nullptr : std::make_shared<const RangeDeletes>(all);
 }
 

@@ -53,7 +53,7 @@ struct Version {
 };
 
 // More range deletes than these wait for merges: no others are taken.
-inline constexpr std::size_t kRangeDeletesMax = 4096;
+inline constexpr std::size_t kRangeDeletesMax = 8192;
 
 // Everything the manifest knows. A copy is cheap enough to be made for each edit.
 struct VersionState {

@@ -96,6 +96,59 @@ TEST_CASE("what is erased of files that hold much else is overwritten where it l
   CHECK(store.check() == "");
 }
 
+TEST_CASE("the device that files begin or end with is overwritten where it lies, too") {
+  constexpr int kLast = DeviceStore::kDevices - 1;
+  DeviceStore store;
+  store.fill();
+  REQUIRE(store.hide(0).ok());
+  REQUIRE(store.hide(kLast).ok());
+  const auto report = store.engine->erase();
+  INFO(report.status().to_string());
+  REQUIRE(report.ok());
+  CHECK(store.find_residue({0, kLast}) == "");
+  const std::uint64_t all_bytes = std::uint64_t{DeviceStore::kEntries} * 100;
+  CHECK(report->rewritten_bytes < all_bytes / 10);
+  CHECK(store.check() == "");
+  // Bounds that name no key lead to what is erased later.
+  REQUIRE(store.hide(1).ok());
+  REQUIRE(store.hide(20).ok());
+  REQUIRE(store.engine->erase().ok());
+  CHECK(store.find_residue({0, 1, 20, kLast}) == "");
+  CHECK(store.check() == "");
+}
+
+TEST_CASE(
+    "a crash while the device that files begin with is erased leaves nothing of it, no damage") {
+  constexpr int kCuts = 40;
+  const auto life = [](std::uint64_t cut_at) {
+    DeviceStore store;
+    store.fill();
+    REQUIRE(store.hide(0).ok());
+    const std::uint64_t before = store.disk.operations();
+    if (cut_at != 0) store.disk.stop_at(cut_at);
+    const bool erased = store.engine->erase().ok();
+    const std::uint64_t operations = store.disk.operations() - before;
+    if (cut_at == 0) return operations;
+    CAPTURE(cut_at);
+    store.close();
+    store.disk.power_cut(cut_at, test::CutPolicy::Any);
+    CHECK_FALSE(erased);
+    test::RecordingObserver observer;
+    const auto report = check_store(store.disk, store.options, observer);
+    REQUIRE(report.ok());
+    INFO(observer.all());
+    CHECK(report->problems == 0);
+    REQUIRE(store.open().ok());
+    REQUIRE(store.engine->erase().ok());
+    CHECK(store.find_residue({0}) == "");
+    CHECK(store.check() == "");
+    return operations;
+  };
+  const std::uint64_t operations = life(0);
+  REQUIRE(operations > kCuts);
+  for (std::uint64_t i = 1; i <= kCuts; ++i) life(i * operations / (kCuts + 1));
+}
+
 TEST_CASE("a file with overwritten items can be looked into, and repaired without its manifest") {
   DeviceStore store;
   store.fill();
