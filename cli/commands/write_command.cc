@@ -10,6 +10,7 @@
 #include "edgecase/clock.h"
 #include "edgecase/options.h"
 #include "help_text.h"
+#include "time_arguments.h"
 #include "value_argument.h"
 #include "wire/errors.h"
 #include "wire/reading_format.h"
