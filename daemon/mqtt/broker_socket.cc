@@ -107,11 +107,6 @@ Result<std::vector<ResolvedAddress>> resolve_broker(const BrokerAddress& address
   return found;
 }
 
-int shut_down_connections_to(const ResolvedAddress& address) {
-  return for_each_connection_to(
-      address, [](int file_descriptor) { return ::shutdown(file_descriptor, SHUT_RDWR) == 0; });
-}
-
 bool is_end_of_own_connection(int file_descriptor) {
   ResolvedAddress here;
   sockaddr_storage there{};

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <limits>
 
+#include "mqtt/rejected_messages.h"
+
 namespace edgecase::mqtt {
 namespace {
 

@@ -15,8 +15,8 @@
 #include "auth/authenticator.h"
 #include "config/settings.h"
 #include "ingest/ingest_pipeline.h"
-#include "mqtt/listener/message_group.h"
 #include "mqtt/listener/session_table.h"
+#include "mqtt/message_group.h"
 #include "mqtt/packet_codec.h"
 #include "net/byte_budget.h"
 

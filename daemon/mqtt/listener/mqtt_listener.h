@@ -2,10 +2,10 @@
 // stored, and acknowledged once it is durable. Nothing is routed.
 //
 // Two threads: "mqtt-poll" accepts, receives, decodes and answers; "mqtt-commit"
-// (message_committer.h) stores. A connection that is idle or slow costs no more than its memory:
-// half a packet has a deadline, an answer that is not read has one, and both are bounded in bytes.
-// While the drive refuses, acknowledgements wait, and once the group that fills is full nothing is
-// read either.
+// (mqtt/message_committer.h) stores. A connection that is idle or slow costs no more than its
+// memory: half a packet has a deadline, an answer that is not read has one, and both are bounded in
+// bytes. While the drive refuses, acknowledgements wait, and once the group that fills is full
+// nothing is read either.
 //
 // Use: start(); stop() or the destructor. status() and port() are thread-safe.
 #pragma once
@@ -18,8 +18,9 @@
 #include "config/settings.h"
 #include "edgecase/clock.h"
 #include "ingest/ingest_pipeline.h"
-#include "mqtt/message_sink.h"
 #include "mqtt/rejected_messages.h"
+#include "mqtt/sink_counters.h"
+#include "mqtt/topic_rule.h"
 #include "net/channel.h"
 #include "observe/logger.h"
 #include "observe/metrics.h"

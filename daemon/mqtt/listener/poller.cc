@@ -79,8 +79,13 @@ Status MqttListener::Poller::start() {
       poll_control(poll_, EPOLL_CTL_ADD, listener_.descriptor(), EPOLLIN, kListenerId);
   if (!ready) return io_error("cannot poll: " + std::generic_category().message(errno));
   try {
-    committer_ = std::make_unique<MessageCommitter>(parts_.pipeline, parts_.rejected, parts_.clock,
-                                                    parts_.logger, [this] { wake(); });
+    committer_ = std::make_unique<MessageCommitter>(
+        CommitterParts{.pipeline = parts_.pipeline,
+                       .rejected = parts_.rejected,
+                       .clock = parts_.clock,
+                       .logger = parts_.logger,
+                       .source = {auth::PrincipalKind::Mqtt, "mqtt listener"}},
+        [this] { wake(); });
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
     return unavailable(std::string("cannot start MQTT threads: ") + error.what());

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "mqtt/listener/conversation.h"
-#include "mqtt/listener/message_committer.h"
 #include "mqtt/listener/mqtt_listener.h"
 #include "mqtt/listener/session_table.h"
+#include "mqtt/message_committer.h"
 #include "net/byte_budget.h"
 #include "net/channel.h"
 #include "net/socket.h"
