@@ -315,6 +315,7 @@ void AckGate::note_end(const Passage& passage) {
   ending_ = {.was_open = true,
              .answered = in.was_connected(),
              .version_refused = in.version_refused(),
+             .said_why = in.was_ended(),
              .taken_over = in.taken_over()};
   if (!in.reason().empty()) failure_ = in.reason();
   changed_.notify_all();

@@ -66,7 +66,8 @@ class AckGate {
     bool was_open = false;         // the broker was reached
     bool answered = false;         // CONNACK came
     bool version_refused = false;  // in it
-    bool taken_over = false;       // the session is another client's now
+    bool said_why = false;         // DISCONNECT came
+    bool taken_over = false;       // in it: the session is another client's now
   };
   Ending take_ending();
 

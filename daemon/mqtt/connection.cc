@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 
@@ -14,6 +15,8 @@ namespace {
 constexpr std::chrono::seconds kAnswerTimeout{15};
 // A connection that held this long was a good one: the next loss starts over with short pauses.
 constexpr std::int64_t kStableNs = 10'000'000'000;
+// For a broker that ended the connection to show that it is there.
+constexpr int kProbeMs = 200;
 // How often the age of what is held is looked at.
 constexpr std::chrono::seconds kWatchdogSpacing{1};
 // At the end, for what is on its way, and again for its acknowledgements.
@@ -165,9 +168,9 @@ void MqttSource::Connection::watch() {
     if (connect_once()) {
       pause_ns = stay_connected();
     } else {
-      takeovers_.connect_failed();
+      takeovers_.broker_is_away();
       choose_version();
-      pause_ns = backoff_.next_ns();
+      pause_ns = backoff_.next_ns(pause_max_ns_);
     }
     {
       const std::lock_guard lock(mutex_);
@@ -215,6 +218,9 @@ bool MqttSource::Connection::connect_once() {
     note_error(addresses.status().message());
     return false;
   }
+  // One that is started again is wanted soon, and nobody else is kept from it.
+  const bool local = std::all_of(addresses->begin(), addresses->end(), is_loopback);
+  pause_max_ns_ = local ? Backoff::kLocalMaxNs : Backoff::kMaxNs;
   const auto password = read_password(plan_.settings.password_file);  // may have been replaced
   if (!password.ok()) {
     note_error(password.status().message());
@@ -234,6 +240,7 @@ bool MqttSource::Connection::connect_once() {
 }
 
 bool MqttSource::Connection::connect_to(const ResolvedAddress& broker, const PahoLogin& login) {
+  broker_ = broker;
   gate_->aim(broker);
   const ResolvedAddress& address = gate_->address();
   {
@@ -242,15 +249,14 @@ bool MqttSource::Connection::connect_to(const ResolvedAddress& broker, const Pah
     answer_ = Answer::Pending;
     lost_ = false;
   }
-  if (client_ != nullptr && client_->version() != version_) client_.reset();
-  if (client_ == nullptr) {
-    auto created = PahoClient::create(address.text, plan_.settings.client_id, version_, *this);
-    if (!created.ok()) {
-      note_error(created.status().message());
-      return false;
-    }
-    client_ = std::move(created).value();
+  // One that has lost its connection takes over a second to make another; a new one does not.
+  client_.reset();
+  auto created = PahoClient::create(address.text, plan_.settings.client_id, version_, *this);
+  if (!created.ok()) {
+    note_error(created.status().message());
+    return false;
   }
+  client_ = std::move(created).value();
   if (const Status status = client_->connect(address.text, login); !status.ok()) {
     note_error(status.message());
     client_.reset();
@@ -404,12 +410,14 @@ std::int64_t MqttSource::Connection::after_loss(std::int64_t held_ns, bool by_us
   std::int64_t long_pause_ns = 0;
   if (ending.taken_over) {
     long_pause_ns = takeovers_.taken_over();
+  } else if (ending.said_why || !is_reachable(broker_, kProbeMs)) {
+    takeovers_.broker_is_away();
   } else if (!by_us) {
     long_pause_ns = takeovers_.connection_lost(held_ns);
   }
   if (long_pause_ns == 0) {
     note_error(why);
-    return backoff_.next_ns();
+    return backoff_.next_ns(pause_max_ns_);
   }
   (void)gate_->take_failure();  // what follows says more
   note_error(

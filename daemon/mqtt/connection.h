@@ -89,6 +89,8 @@ class MqttSource::Connection final : public PahoEvents {
   std::unique_ptr<PahoClient> client_;
   ProtocolVersion version_ = ProtocolVersion::V5;  // of the next connection
   bool is_version_known_ = false;                  // the broker has refused MQTT 5
+  ResolvedAddress broker_;                         // of the connection at hand
+  std::int64_t pause_max_ns_ = Backoff::kMaxNs;
   std::set<ProtocolVersion> tested_versions_;
   bool had_session_;         // an earlier process has subscribed, and nothing was heard of it yet
   bool subscribed_ = false;  // in this process, in the session the broker has

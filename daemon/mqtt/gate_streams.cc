@@ -164,6 +164,7 @@ void InwardStream::look_at(PacketType type, std::string_view body) {
     version_refused_ = code == kVersionRefused311 || code == unsupported;
     reason_ = refusal_text(code);
   } else if (type == PacketType::Disconnect) {
+    was_ended_ = true;
     taken_over_ = code == static_cast<std::uint8_t>(ReasonCode::SessionTakenOver);
     reason_ = taken_over_ ? "the broker gave the session to another client of this id"
                           : "the broker ended the connection, reason " + std::to_string(code);

@@ -79,6 +79,8 @@ class InwardStream {
   bool was_connected() const { return was_connected_; }
   bool version_refused() const { return version_refused_; }
   bool taken_over() const { return taken_over_; }
+  // The broker has said goodbye, whatever the reason.
+  bool was_ended() const { return was_ended_; }
 
  private:
   enum class Step : unsigned char { NeedMore, Moved, Stopped, Malformed };
@@ -96,6 +98,7 @@ class InwardStream {
   bool was_connected_ = false;
   bool version_refused_ = false;
   bool taken_over_ = false;
+  bool was_ended_ = false;
   std::string reason_;
 };
 

@@ -53,7 +53,6 @@ class PahoClient {
   PahoClient(const PahoClient&) = delete;
   PahoClient& operator=(const PahoClient&) = delete;
 
-  ProtocolVersion version() const { return version_; }
   // Ok: on_connected() or on_connect_failed() follows.
   Status connect(const std::string& address, const PahoLogin& login);
   // Ok: on_subscribed() or on_subscribe_failed() follows. One at a time, unsubscribe() included.

@@ -16,8 +16,8 @@ class TakeoverWatch {
   static constexpr std::int64_t kFirstPauseNs = 300'000'000'000;
   static constexpr std::int64_t kMaxPauseNs = 3'600'000'000'000;
 
-  // No connection came about: the broker is away, which explains the loss before.
-  void connect_failed() { reset(); }
+  // It was stopped, or nobody listens there, which explains the loss.
+  void broker_is_away() { reset(); }
 
   // The other side ended a connection that had held for `duration_ns`. How long to stay away; 0
   // when nothing is suspicious.

@@ -9,7 +9,7 @@ import mosquitto
 from daemon_process import TIME_LIMIT_SECONDS, Place, until
 from kill_rounds import LOSES_ON_PURPOSE, KillRounds, Verdict, check_that_loss_is_noticed
 
-MESSAGES_AT_ONCE = 100  # of each sender, when no daemon runs and again when one does
+MESSAGES_AT_ONCE = 1_000  # of each sender, when no daemon runs and again when one does
 BEGIN_S = 1_763_647_200
 QOS = 0 if LOSES_ON_PURPOSE else 1
 RULES = f"""
