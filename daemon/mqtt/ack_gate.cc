@@ -94,6 +94,13 @@ void AckGate::cut() {
   wake();
 }
 
+void AckGate::end(std::int64_t timeout_ns) {
+  cut();
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
+                    [this] { return !status_.connected; });
+}
+
 bool AckGate::close_inlet(std::int64_t timeout_ns) {
   inlet_closed_ = true;
   wake();

@@ -75,6 +75,8 @@ class AckGate {
   void wake();
   // Ends the connection at hand: nothing that is held leaves.
   void cut();
+  // The same, and waits until it has ended, `timeout_ns` at most.
+  void end(std::int64_t timeout_ns);
   // For the end: no message is let in any more, and those that paho was given are waited for. False
   // when that takes longer than `timeout_ns`.
   bool close_inlet(std::int64_t timeout_ns);

@@ -81,9 +81,9 @@ void MqttSource::Connection::stop() {
   }
   if (thread_.joinable()) thread_.join();
   // So that the broker need not send again what is stored. What the drive refuses, it must.
-  (void)gate_->close_inlet(kFarewellNs);
+  if (gate_) (void)gate_->close_inlet(kFarewellNs);
   sink_.stop();
-  (void)gate_->flush(kFarewellNs);
+  if (gate_) (void)gate_->flush(kFarewellNs);
   client_.reset();
   const std::lock_guard lock(mutex_);
   status_.connected = false;
@@ -201,6 +201,7 @@ bool MqttSource::Connection::is_gate_tested() {
 
 // After a failure. A broker of 3.1.1 says that it knows no MQTT 5, or just hangs up.
 void MqttSource::Connection::choose_version() {
+  gate_->end(kFarewellNs);  // paho may have given up before the broker did
   const AckGate::Ending ending = gate_->take_ending();
   if (ending.version_refused) {
     if (version_ == ProtocolVersion::V5) is_version_known_ = true;

@@ -31,6 +31,7 @@ struct ListenerOptions {
   std::string host;
   std::uint16_t port = 0;  // 0: the system chooses
   std::uint32_t connections = 256;
+  std::uint32_t connections_per_address = 65'536;
   std::uint64_t in_flight_limit_bytes = 4u << 20;  // packets that are not whole yet
 
   std::int64_t connect_ns = 10'000'000'000;              // from a connection to its CONNECT
