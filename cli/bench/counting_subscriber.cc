@@ -22,17 +22,25 @@ struct CountingSubscriber::Callbacks {
     MQTTAsync_free(topic);
     return 1;
   }
-  static void subscribed(void* context, MQTTAsync_successData*) {
+  template <typename Success>
+  static void subscribed(void* context, Success*) {
     static_cast<CountingSubscriber*>(context)->subscribed_ = 1;
   }
-  static void failed(void* context, MQTTAsync_failureData*) {
+  template <typename Failure>
+  static void failed(void* context, Failure*) {
     static_cast<CountingSubscriber*>(context)->subscribed_ = -1;
   }
-  static void connected(void* context, MQTTAsync_successData*) {
+  template <typename Success>
+  static void connected(void* context, Success*) {
     auto* self = static_cast<CountingSubscriber*>(context);
     MQTTAsync_responseOptions options = MQTTAsync_responseOptions_initializer;
-    options.onSuccess = subscribed;
-    options.onFailure = failed;
+    if (self->window_ == Window::Wide) {
+      options.onSuccess5 = subscribed<MQTTAsync_successData5>;
+      options.onFailure5 = failed<MQTTAsync_failureData5>;
+    } else {
+      options.onSuccess = subscribed<MQTTAsync_successData>;
+      options.onFailure = failed<MQTTAsync_failureData>;
+    }
     options.context = context;
     if (MQTTAsync_subscribe(self->client_, kFilter, self->qos_, &options) != MQTTASYNC_SUCCESS) {
       self->subscribed_ = -1;
@@ -40,29 +48,51 @@ struct CountingSubscriber::Callbacks {
   }
 };
 
-Result<std::unique_ptr<CountingSubscriber>> CountingSubscriber::connect(std::uint16_t port,
-                                                                        int qos) {
+Result<std::unique_ptr<CountingSubscriber>> CountingSubscriber::connect(std::uint16_t port, int qos,
+                                                                        Window window) {
   std::unique_ptr<CountingSubscriber> self(new CountingSubscriber());
   self->qos_ = qos;
+  self->window_ = window;
   const std::string address = "tcp://127.0.0.1:" + std::to_string(port);
-  if (MQTTAsync_create(&self->client_, address.c_str(), "edgecase-bench-counter",
-                       MQTTCLIENT_PERSISTENCE_NONE, nullptr) != MQTTASYNC_SUCCESS ||
+  MQTTAsync_createOptions creation = MQTTAsync_createOptions_initializer;
+  creation.MQTTVersion = window == Window::Wide ? MQTTVERSION_5 : MQTTVERSION_3_1_1;
+  if (MQTTAsync_createWithOptions(&self->client_, address.c_str(), "edgecase-bench-counter",
+                                  MQTTCLIENT_PERSISTENCE_NONE, nullptr,
+                                  &creation) != MQTTASYNC_SUCCESS ||
       MQTTAsync_setCallbacks(self->client_, self.get(), nullptr, Callbacks::arrived, nullptr) !=
           MQTTASYNC_SUCCESS) {
     return io_error("cannot create an MQTT client");
   }
-  MQTTAsync_connectOptions options = MQTTAsync_connectOptions_initializer;
-  options.cleansession = 1;
-  options.onSuccess = Callbacks::connected;
-  options.onFailure = Callbacks::failed;
-  options.context = self.get();
-  if (MQTTAsync_connect(self->client_, &options) != MQTTASYNC_SUCCESS) self->subscribed_ = -1;
+  self->begin_to_connect();
   for (int waited_ms = 0; self->subscribed_ == 0 && waited_ms < kConnectTimeoutMs; ++waited_ms) {
     EC_TRY(check_interrupt());
     sleep_ms(1);
   }
   if (self->subscribed_ != 1) return unavailable("cannot subscribe at the broker");
   return self;
+}
+
+void CountingSubscriber::begin_to_connect() {
+  MQTTAsync_connectOptions options = MQTTAsync_connectOptions_initializer;
+  const MQTTAsync_connectOptions of_five = MQTTAsync_connectOptions_initializer5;
+  MQTTProperties properties = MQTTProperties_initializer;
+  if (window_ == Window::Wide) {
+    options = of_five;
+    MQTTProperty maximum;
+    maximum.identifier = MQTTPROPERTY_CODE_RECEIVE_MAXIMUM;
+    maximum.value.integer2 = kWideWindow;
+    MQTTProperties_add(&properties, &maximum);
+    options.connectProperties = &properties;
+    options.onSuccess5 = Callbacks::connected<MQTTAsync_successData5>;
+    options.onFailure5 = Callbacks::failed<MQTTAsync_failureData5>;
+  } else {
+    options.cleansession = 1;
+    options.onSuccess = Callbacks::connected<MQTTAsync_successData>;
+    options.onFailure = Callbacks::failed<MQTTAsync_failureData>;
+  }
+  options.context = this;
+  if (MQTTAsync_connect(client_, &options) != MQTTASYNC_SUCCESS) subscribed_ = -1;
+  MQTTProperties_free(&properties);
 }
 
 CountingSubscriber::~CountingSubscriber() {

@@ -11,8 +11,14 @@ namespace edgecase::cli::bench {
 
 class CountingSubscriber {
  public:
+  // MQTT 3.1.1 with as many messages on their way as the broker likes, or MQTT 5 with as many as
+  // the daemon asks for.
+  enum class Window : unsigned char { Usual, Wide };
+  static constexpr std::uint16_t kWideWindow = 1'024;
+
   // Subscribed to sensors/# when it returns.
-  static Result<std::unique_ptr<CountingSubscriber>> connect(std::uint16_t port, int qos);
+  static Result<std::unique_ptr<CountingSubscriber>> connect(std::uint16_t port, int qos,
+                                                             Window window = Window::Usual);
   ~CountingSubscriber();
   CountingSubscriber(const CountingSubscriber&) = delete;
   CountingSubscriber& operator=(const CountingSubscriber&) = delete;
@@ -22,9 +28,11 @@ class CountingSubscriber {
  private:
   CountingSubscriber() = default;
   struct Callbacks;
+  void begin_to_connect();
 
   void* client_ = nullptr;
   int qos_ = 0;
+  Window window_ = Window::Usual;
   std::atomic<int> subscribed_{0};  // 1 yes, -1 refused
   std::atomic<std::uint64_t> messages_{0};
 };

@@ -1,5 +1,6 @@
 // ingest-mqtt: QoS 1 publishers through a private mosquitto into a private daemon, until the daemon
-// has stored every message; beside it a paho subscriber that stores nothing, at QoS 0 and 1.
+// has stored every message; beside it a paho subscriber that stores nothing, at QoS 0 and 1,
+// and at 1 with the window that the daemon has.
 #pragma once
 
 #include "bench/bench_options.h"

@@ -6,9 +6,7 @@
 #include <algorithm>
 
 namespace edgecase::auth {
-namespace {
 
-// Whoever has one address of IPv6 has the 2^64 of its network.
 std::string network_of(const std::string& address) {
   in6_addr six{};
   const std::string plain = address.substr(0, address.find('%'));
@@ -17,8 +15,6 @@ std::string network_of(const std::string& address) {
   char text[INET6_ADDRSTRLEN] = {};
   return inet_ntop(AF_INET6, &six, text, sizeof text) == nullptr ? address : text;
 }
-
-}  // namespace
 
 Result<Principal> Authenticator::authenticate(const Principal& connection, std::string_view token) {
   if (token.empty()) {

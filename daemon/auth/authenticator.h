@@ -23,6 +23,9 @@
 
 namespace edgecase::auth {
 
+// What counts as one address: whoever has one of IPv6 has the 2^64 of its network.
+std::string network_of(const std::string& address);
+
 enum class InsecureAccess : unsigned char { Refused, Allowed };  // http.allow-insecure
 
 class Authenticator {

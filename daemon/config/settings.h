@@ -29,6 +29,7 @@ struct HttpSettings {
   bool allow_insecure = false;
   std::uint32_t threads = 4;                        // requests served side by side
   std::uint32_t connections = 256;                  // open at once
+  std::uint32_t connections_per_address = 256;      // of them, over TCP
   std::uint64_t body_limit_bytes = 16u << 20;       // of one request, after decompression
   std::uint64_t in_flight_limit_bytes = 24u << 20;  // of all request bodies together
 };
@@ -57,6 +58,7 @@ struct MqttSettings {
   std::string listen;               // where devices publish straight to the daemon; "" turns it off
   std::string tls_cert, tls_key;    // of `listen`
   std::uint32_t connections = 256;  // of `listen`, open at once
+  std::uint32_t connections_per_address = 256;
   std::uint64_t in_flight_limit_bytes = 4u << 20;  // of `listen`: packets not whole yet, together
   std::string client_id = "edgecase";  // persistent session: keep it stable, one daemon each
   std::vector<MqttRuleSettings> rules;

@@ -57,6 +57,7 @@ Front::Front(const FrontOptions& options, std::vector<FrontListener> listeners, 
       listeners_(std::move(listeners)),
       router_(router),
       budget_(options.in_flight_limit_bytes),
+      addresses_(options.connections_per_address),
       long_answers_(options.threads > 1 ? options.threads - 1 : 1),
       next_id_(kWakeId + 1),
       buffer_(kReceiveBufferBytes) {}
@@ -181,18 +182,26 @@ void Front::admit(net::Socket accepted, const FrontListener& listener) {
     const int yes = 1;
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   }
+  auth::Principal from = net::principal_of(descriptor, listener.kind);
+  const bool over_tcp = listener.kind == net::ListenerKind::Tcp;
+  const bool address_full = over_tcp && is_address_full(from.name);
+  if (address_full && addresses_.open(from.name) >= addresses_.most() + kTurnedAwayMax) return;
   const bool full = connections_.size() >= options_.connections && !evict_idle();
   if (full && connections_.size() >= options_.connections + kTurnedAwayMax) return;
   const std::uint64_t id = next_id_++;
   std::unique_ptr<net::Channel> channel = listener.channels.open(std::move(accepted));
   if (!channel) return;
-  auto connection = std::make_unique<Connection>(
-      id, std::move(channel), net::principal_of(descriptor, listener.kind), *this);
+  auto connection =
+      std::make_unique<Connection>(id, std::move(channel), std::move(from), over_tcp, *this);
   if (!take_channel_bytes(*connection, listener.channels.channel_bytes)) return;
   if (!poll_control(poll_, EPOLL_CTL_ADD, descriptor, 0, id)) return;
   Connection& admitted = *connections_.emplace(id, std::move(connection)).first->second;
   connection_count_ = connections_.size();
   if (full) return refuse(admitted, overloaded("too many connections are open"));
+  if (address_full) {
+    return refuse(admitted, overloaded("this address has as many connections open as "
+                                       "http.connections-per-address allows"));
+  }
   await(admitted, Stage::Reading);
 }
 
@@ -204,14 +213,22 @@ bool Front::take_channel_bytes(Connection& connection, std::uint64_t bytes) {
   return true;
 }
 
-// Closes the connection that has been idle longest. Clients expect that of any server.
-bool Front::evict_idle() {
+// Its idle connections give way.
+bool Front::is_address_full(const std::string& address) {
+  return addresses_.open(address) >= addresses_.most() && !evict_idle(auth::network_of(address));
+}
+
+// Closes the connection that has been idle longest, of this network or of all. Clients expect that
+// of any server.
+bool Front::evict_idle(const std::string& network) {
   std::uint64_t victim = 0;
   std::int64_t since_ns = 0;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, connection] : connections_) {
       if (connection->stage != Stage::Reading || connection->phase != Phase::Idle) continue;
+      const net::AddressShare* const share = connection->address_share.get();
+      if (!network.empty() && (share == nullptr || share->network() != network)) continue;
       if (victim != 0 && connection->phase_began_ns >= since_ns) continue;
       victim = id;
       since_ns = connection->phase_began_ns;

@@ -31,6 +31,7 @@
 #include "edgecase/result.h"
 #include "http/request_reader.h"
 #include "http/router.h"
+#include "net/address_limit.h"
 #include "net/byte_budget.h"
 #include "net/channel.h"
 #include "net/socket.h"
@@ -42,6 +43,7 @@ inline constexpr std::int64_t kSecondNs = 1'000'000'000;
 struct FrontOptions {
   std::uint32_t threads = 4;
   std::uint32_t connections = 256;
+  std::uint32_t connections_per_address = 65'536;  // over TCP
   std::uint64_t body_limit_bytes = 16u << 20;
   std::uint64_t in_flight_limit_bytes = 24u << 20;
 
@@ -91,17 +93,21 @@ class Front {
 
   struct Connection {
     Connection(std::uint64_t number, std::unique_ptr<net::Channel> accepted, auth::Principal who,
-               Front& front)
+               bool over_tcp, Front& front)
         : id(number),
           channel(std::move(accepted)),
           channel_share(front.budget_),
           principal(std::move(who)),
+          address_share(over_tcp
+                            ? std::make_unique<net::AddressShare>(front.addresses_, principal.name)
+                            : nullptr),
           reader(front.budget_, static_cast<std::size_t>(front.options_.body_limit_bytes)) {}
 
     const std::uint64_t id;
     const std::unique_ptr<net::Channel> channel;
     net::BudgetShare channel_share;
     auth::Principal principal;
+    const std::unique_ptr<net::AddressShare> address_share;  // null: not over TCP
     RequestReader reader;
     Stage stage = Stage::Reading;
     Phase phase = Phase::Idle;
@@ -128,7 +134,8 @@ class Front {
   void accept_some(std::size_t listener);
   void admit(net::Socket accepted, const FrontListener& listener);
   bool take_channel_bytes(Connection& connection, std::uint64_t bytes);
-  bool evict_idle();
+  bool evict_idle(const std::string& network = {});
+  bool is_address_full(const std::string& address);
   void pause_accepting();
   void on_ready(Connection& connection);
   void receive(Connection& connection);
@@ -163,6 +170,7 @@ class Front {
   std::vector<FrontListener> listeners_;
   Router& router_;
   net::ByteBudget budget_;
+  net::AddressLimit addresses_;
   net::ByteBudget long_answers_;
   net::Socket poll_;
   net::Socket wake_;

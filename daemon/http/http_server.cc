@@ -29,6 +29,7 @@ FrontOptions front_options(const config::HttpSettings& settings) {
   FrontOptions options;
   options.threads = std::max<std::uint32_t>(settings.threads, 1);
   options.connections = settings.connections;
+  options.connections_per_address = settings.connections_per_address;
   options.body_limit_bytes = settings.body_limit_bytes;
   options.in_flight_limit_bytes = settings.in_flight_limit_bytes;
   return options;

@@ -13,14 +13,16 @@ class Backoff {
  public:
   static constexpr std::int64_t kFirstNs = 500'000'000;
   static constexpr std::int64_t kMaxNs = 60'000'000'000;
-  static constexpr std::int64_t kLeastNs = 20'000'000;  // never a busy loop
+  static constexpr std::int64_t kLocalMaxNs = 1'000'000'000;  // of a broker of this machine
+  static constexpr std::int64_t kLeastNs = 20'000'000;        // never a busy loop
 
   explicit Backoff(Random& random) : random_(random) {}
 
-  // Uniform between kLeastNs and a bound that starts at kFirstNs and doubles up to kMaxNs.
-  std::int64_t next_ns() {
-    const std::int64_t bound = bound_ns_;
-    bound_ns_ = std::min(bound * 2, kMaxNs);
+  // Uniform between kLeastNs and a bound that starts at kFirstNs and doubles up to kMaxNs, and is
+  // never over `max_ns`.
+  std::int64_t next_ns(std::int64_t max_ns = kMaxNs) {
+    const std::int64_t bound = std::min(bound_ns_, max_ns);
+    bound_ns_ = std::min(bound_ns_ * 2, kMaxNs);
     const auto span = static_cast<std::uint64_t>(bound - kLeastNs);
     return kLeastNs + static_cast<std::int64_t>(random_.next() % (span + 1));
   }

@@ -4,10 +4,14 @@
 #include <dirent.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <string_view>
+
+#include "net/socket.h"
 
 namespace edgecase::mqtt {
 namespace {
@@ -107,9 +111,30 @@ Result<std::vector<ResolvedAddress>> resolve_broker(const BrokerAddress& address
   return found;
 }
 
-int shut_down_connections_to(const ResolvedAddress& address) {
-  return for_each_connection_to(
-      address, [](int file_descriptor) { return ::shutdown(file_descriptor, SHUT_RDWR) == 0; });
+bool is_loopback(const ResolvedAddress& address) {
+  if (address.bytes.ss_family == AF_INET6) {
+    sockaddr_in6 v6{};
+    std::memcpy(&v6, &address.bytes, sizeof v6);
+    return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) != 0;
+  }
+  sockaddr_in v4{};
+  std::memcpy(&v4, &address.bytes, sizeof v4);
+  constexpr std::uint32_t kLoopbackNetwork = 127;
+  return address.bytes.ss_family == AF_INET && ntohl(v4.sin_addr.s_addr) >> 24 == kLoopbackNetwork;
+}
+
+bool is_reachable(const ResolvedAddress& address, int timeout_ms) {
+  const net::Socket socket(
+      ::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return false;
+  const auto* const to = reinterpret_cast<const sockaddr*>(&address.bytes);
+  if (::connect(socket.descriptor(), to, address.size) == 0) return true;
+  if (errno != EINPROGRESS) return false;
+  pollfd ready{socket.descriptor(), POLLOUT, 0};
+  int error = 0;
+  socklen_t size = sizeof error;
+  return ::poll(&ready, 1, timeout_ms) == 1 &&
+         ::getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
 }
 
 bool is_end_of_own_connection(int file_descriptor) {

@@ -2,8 +2,11 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
+
+#include "mqtt/gate_self_test.h"
 
 namespace edgecase::mqtt {
 namespace {
@@ -12,6 +15,12 @@ namespace {
 constexpr std::chrono::seconds kAnswerTimeout{15};
 // A connection that held this long was a good one: the next loss starts over with short pauses.
 constexpr std::int64_t kStableNs = 10'000'000'000;
+// For a broker that ended the connection to show that it is there.
+constexpr int kProbeMs = 200;
+// How often the age of what is held is looked at.
+constexpr std::chrono::seconds kWatchdogSpacing{1};
+// At the end, for what is on its way, and again for its acknowledgements.
+constexpr std::int64_t kFarewellNs = 1'000'000'000;
 
 }  // namespace
 
@@ -28,22 +37,34 @@ Result<std::string> read_password(const std::string& path) {
 }
 
 MqttSource::Connection::Connection(ConnectionPlan plan, const MqttSourceParts& parts,
-                                   std::unique_ptr<SubscribedFilters> filters,
-                                   std::unique_ptr<BrokerTunnel> tunnel)
+                                   std::unique_ptr<SubscribedFilters> filters)
     : plan_(std::move(plan)),
       clock_(parts.clock),
       logger_(parts.logger),
-      sink_(plan_.rules, plan_.limits, parts.pipeline, parts.rejected, parts.clock, parts.logger,
-            parts.hold_ns, "mqtt " + plan_.address.text() + " as " + plan_.settings.client_id),
+      ack_patience_ns_(parts.ack_patience_ns),
+      pipeline_(parts.pipeline),
+      sink_({.rules = plan_.rules,
+             .limits = plan_.limits,
+             .pipeline = parts.pipeline,
+             .rejected = parts.rejected,
+             .clock = parts.clock,
+             .logger = parts.logger,
+             .source = "mqtt " + plan_.address.text() + " as " + plan_.settings.client_id,
+             .wake = [this] { gate_->wake(); }}),
       backoff_(parts.random),
       filters_(std::move(filters)),
-      tunnel_(std::move(tunnel)) {
+      had_session_(!filters_->filters().empty()) {
   status_.broker = plan_.address.url();
   status_.since_ns = clock_.wall_ns();
 }
 
 MqttSource::Connection::~Connection() {
   stop();
+}
+
+Status MqttSource::Connection::open_gate() {
+  EC_ASSIGN_OR_RETURN(gate_, AckGate::open(plan_.tls, plan_.address.host, clock_, sink_));
+  return ok();
 }
 
 void MqttSource::Connection::start() {
@@ -58,8 +79,11 @@ void MqttSource::Connection::stop() {
     stopping_ = true;
     changed_.notify_all();
   }
-  sink_.interrupt();
   if (thread_.joinable()) thread_.join();
+  // So that the broker need not send again what is stored. What the drive refuses, it must.
+  if (gate_) (void)gate_->close_inlet(kFarewellNs);
+  sink_.stop();
+  if (gate_) (void)gate_->flush(kFarewellNs);
   client_.reset();
   const std::lock_guard lock(mutex_);
   status_.connected = false;
@@ -71,39 +95,28 @@ MqttStatus MqttSource::Connection::status() const {
     const std::lock_guard lock(mutex_);
     status = status_;
   }
+  status.last_message_ns = last_message_ns_.load(std::memory_order_relaxed);
+  const GateStatus gate = gate_->status();
+  status.unacknowledged = gate.held;
   status.counters = sink_.counters();
+  status.counters.withheld = gate.dropped;
   if (status.counters.waiting_since_ns != 0) {
     status.lag_ns = clock_.boot_ns() - status.counters.waiting_since_ns;
   }
   return status;
 }
 
-// Under paho's lock. When it returns, paho acknowledges, unless the connection is cut.
+// Under paho's lock. When it returns, paho acknowledges, and the gate holds that back; for good,
+// where the sink has refused the message.
 void MqttSource::Connection::on_message(const IncomingMessage& message) {
-  bool withhold = false;
-  {
-    const std::lock_guard lock(mutex_);
-    status_.last_message_ns = clock_.wall_ns();
-    withhold = withheld_ || stopping_;
-  }
-  if (!withhold) withhold = sink_.deliver(message) == Delivery::Withhold;
-  if (withhold && message.qos > 0) cut_connection();
-}
-
-void MqttSource::Connection::cut_connection() {
-  ResolvedAddress address;
-  {
-    const std::lock_guard lock(mutex_);
-    withheld_ = true;
-    address = address_;
-  }
-  shut_down_connections_to(address);
+  last_message_ns_.store(clock_.wall_ns(), std::memory_order_relaxed);
+  sink_.deliver(message);
 }
 
 void MqttSource::Connection::on_connected(bool session_present) {
   const std::lock_guard lock(mutex_);
   session_present_ = session_present;
-  withheld_ = false;
+  cut_ = false;
   lost_ = false;
   // Here and not in the watching thread: messages of the session may follow at once.
   if (!session_present) sink_.new_session();
@@ -138,9 +151,7 @@ void MqttSource::Connection::on_subscribe_failed(const std::string& why) {
 void MqttSource::Connection::note_error(const std::string& message, const char* key) {
   std::string what = message;
   // paho sees only that its connection ended.
-  if (const std::string why = tunnel_ ? tunnel_->take_failure() : std::string(); !why.empty()) {
-    what = why;
-  }
+  if (const std::string why = gate_->take_failure(); !why.empty()) what = why;
   {
     const std::lock_guard lock(mutex_);
     status_.last_error = what;
@@ -157,8 +168,9 @@ void MqttSource::Connection::watch() {
     if (connect_once()) {
       pause_ns = stay_connected();
     } else {
-      takeovers_.connect_failed();
-      pause_ns = backoff_.next_ns();
+      takeovers_.broker_is_away();
+      choose_version();
+      pause_ns = backoff_.next_ns(pause_max_ns_);
     }
     {
       const std::lock_guard lock(mutex_);
@@ -175,13 +187,41 @@ void MqttSource::Connection::pause(std::int64_t duration_ns) {
                       [this] { return stopping_; });
 }
 
+// Before a connection. False: not tested, and no connection may be made.
+bool MqttSource::Connection::is_gate_tested() {
+  if (tested_versions_.contains(version_)) return true;
+  const Status status = test_ack_gate(clock_, version_);
+  if (status.ok()) {
+    tested_versions_.insert(version_);
+    return true;
+  }
+  note_error(status.message(), "self-test");
+  return false;
+}
+
+// After a failure. A broker of 3.1.1 says that it knows no MQTT 5, or just hangs up.
+void MqttSource::Connection::choose_version() {
+  gate_->end(kFarewellNs);  // paho may have given up before the broker did
+  const AckGate::Ending ending = gate_->take_ending();
+  if (ending.version_refused) {
+    if (version_ == ProtocolVersion::V5) is_version_known_ = true;
+    version_ = ProtocolVersion::V311;
+  } else if (ending.was_open && !ending.answered && !is_version_known_) {
+    version_ = version_ == ProtocolVersion::V5 ? ProtocolVersion::V311 : ProtocolVersion::V5;
+  }
+}
+
 bool MqttSource::Connection::connect_once() {
+  if (!is_gate_tested()) return false;
   // Resolved here, since paho would do it under its lock; and the address tells its socket.
   const auto addresses = resolve_broker(plan_.address);
   if (!addresses.ok()) {
     note_error(addresses.status().message());
     return false;
   }
+  // One that is started again is wanted soon, and nobody else is kept from it.
+  const bool local = std::all_of(addresses->begin(), addresses->end(), is_loopback);
+  pause_max_ns_ = local ? Backoff::kLocalMaxNs : Backoff::kMaxNs;
   const auto password = read_password(plan_.settings.password_file);  // may have been replaced
   if (!password.ok()) {
     note_error(password.status().message());
@@ -201,23 +241,23 @@ bool MqttSource::Connection::connect_once() {
 }
 
 bool MqttSource::Connection::connect_to(const ResolvedAddress& broker, const PahoLogin& login) {
-  if (tunnel_) tunnel_->aim(broker);
-  const ResolvedAddress& address = tunnel_ ? tunnel_->address() : broker;
+  broker_ = broker;
+  gate_->aim(broker);
+  const ResolvedAddress& address = gate_->address();
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return false;
-    address_ = address;
     answer_ = Answer::Pending;
     lost_ = false;
   }
-  if (client_ == nullptr) {
-    auto created = PahoClient::create(address.text, plan_.settings.client_id, *this);
-    if (!created.ok()) {
-      note_error(created.status().message());
-      return false;
-    }
-    client_ = std::move(created).value();
+  // One that has lost its connection takes over a second to make another; a new one does not.
+  client_.reset();
+  auto created = PahoClient::create(address.text, plan_.settings.client_id, version_, *this);
+  if (!created.ok()) {
+    note_error(created.status().message());
+    return false;
   }
+  client_ = std::move(created).value();
   if (const Status status = client_->connect(address.text, login); !status.ok()) {
     note_error(status.message());
     client_.reset();
@@ -256,10 +296,11 @@ bool MqttSource::Connection::subscribe_all() {
   {
     const std::lock_guard lock(mutex_);
     fresh = !session_present_ || !subscribed_;
-    forgotten = !session_present_ && subscribed_;
+    forgotten = !session_present_ && (subscribed_ || had_session_);
+    had_session_ = false;
     status_.sessions_lost += forgotten ? 1 : 0;
   }
-  if (forgotten) note_error("the broker forgot the session: messages may be missing");
+  if (forgotten) note_lost_session();
   if (fresh) {
     subscribed_ = false;
     // In this order: what a new filter and a removed one both take is not missed in between.
@@ -268,6 +309,7 @@ bool MqttSource::Connection::subscribe_all() {
   }
   const std::lock_guard lock(mutex_);
   status_.connected = true;
+  status_.protocol = version_ == ProtocolVersion::V5 ? "5" : "3.1.1";
   status_.since_ns = clock_.wall_ns();
   ++status_.connects;
   if (logger_ != nullptr) {
@@ -275,6 +317,19 @@ bool MqttSource::Connection::subscribe_all() {
                               (session_present_ ? ", session resumed" : ", new session"));
   }
   return true;
+}
+
+void MqttSource::Connection::note_lost_session() {
+  const std::string what = "the broker forgot the session: messages may be missing";
+  note_error(what);
+  if (pipeline_.audit() == nullptr) return;
+  audit::Record record = audit::record_of(
+      "mqtt.session-lost", {auth::PrincipalKind::Mqtt,
+                            "mqtt " + plan_.address.text() + " as " + plan_.settings.client_id});
+  record.outcome = audit::Outcome::Failed;
+  record.detail = "possible gap";
+  const Status noted = pipeline_.audit()->note(std::move(record));
+  if (!noted.ok()) note_error("not in the audit log: " + noted.message());
 }
 
 // False: the connection is gone, or the daemon stops.
@@ -323,9 +378,17 @@ std::int64_t MqttSource::Connection::stay_connected() {
   std::string why;
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return stopping_ || lost_; });
-    by_us = withheld_;
-    why = by_us ? "cut by us: a message could not be stored" : answer_text_;
+    while (!changed_.wait_for(lock, kWatchdogSpacing, [this] { return stopping_ || lost_; })) {
+      lock.unlock();
+      const bool overdue = is_overdue();
+      lock.lock();
+      if (!overdue || cut_) continue;
+      cut_ = true;
+      ++status_.overdue;
+      gate_->cut();
+    }
+    by_us = cut_;
+    why = by_us ? "cut by us: acknowledgements were held for too long" : answer_text_;
     status_.connected = false;
     status_.since_ns = clock_.wall_ns();
     if (!lost_) return 0;
@@ -333,17 +396,36 @@ std::int64_t MqttSource::Connection::stay_connected() {
   return after_loss(clock_.boot_ns() - begin_ns, by_us, why);
 }
 
+// The watchdog. A drive that says why it refuses is waited for; anything else is a failure of ours.
+bool MqttSource::Connection::is_overdue() const {
+  const std::int64_t since_ns = gate_->status().held_since_ns;
+  return since_ns != 0 && clock_.boot_ns() - since_ns > ack_patience_ns_ &&
+         sink_.counters().waiting_since_ns == 0;
+}
+
 std::int64_t MqttSource::Connection::after_loss(std::int64_t held_ns, bool by_us,
                                                 const std::string& why) {
   if (by_us || held_ns >= kStableNs) backoff_.reset();
-  const std::int64_t long_pause_ns = by_us ? 0 : takeovers_.connection_lost(held_ns);
+  const AckGate::Ending ending = gate_->take_ending();
+  if (!is_version_known_) version_ = ProtocolVersion::V5;
+  std::int64_t long_pause_ns = 0;
+  if (ending.taken_over) {
+    long_pause_ns = takeovers_.taken_over();
+  } else if (ending.said_why || !is_reachable(broker_, kProbeMs)) {
+    takeovers_.broker_is_away();
+  } else if (!by_us) {
+    long_pause_ns = takeovers_.connection_lost(held_ns);
+  }
   if (long_pause_ns == 0) {
     note_error(why);
-    return backoff_.next_ns();
+    return backoff_.next_ns(pause_max_ns_);
   }
+  (void)gate_->take_failure();  // what follows says more
   note_error(
-      "the broker takes every connection and ends it soon after: most likely another client "
-      "uses mqtt.client-id \"" +
+      std::string(ending.taken_over
+                      ? "the broker says that another client uses mqtt.client-id \""
+                      : "the broker takes every connection and ends it soon after: most likely "
+                        "another client uses mqtt.client-id \"") +
           plan_.settings.client_id + "\" too, and each daemon needs one of its own; next " +
           "attempt in " + std::to_string(long_pause_ns / 60'000'000'000) + " minutes",
       "client-id");

@@ -1,17 +1,19 @@
 // The state machine behind MqttSource: connects, subscribes, watches, reconnects.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "mqtt/ack_gate.h"
 #include "mqtt/backoff.h"
 #include "mqtt/broker_address.h"
 #include "mqtt/broker_socket.h"
-#include "mqtt/broker_tunnel.h"
 #include "mqtt/mqtt_source.h"
 #include "mqtt/paho_client.h"
 #include "mqtt/subscribed_filters.h"
@@ -35,8 +37,11 @@ Result<std::string> read_password(const std::string& path);
 class MqttSource::Connection final : public PahoEvents {
  public:
   Connection(ConnectionPlan plan, const MqttSourceParts& parts,
-             std::unique_ptr<SubscribedFilters> filters, std::unique_ptr<BrokerTunnel> tunnel);
+             std::unique_ptr<SubscribedFilters> filters);
   ~Connection() override;
+
+  // Before start().
+  Status open_gate();
 
   void start();
   void stop();
@@ -63,33 +68,43 @@ class MqttSource::Connection final : public PahoEvents {
   void expect_answer();
   bool wait_for_answer(const char* what);
   std::int64_t stay_connected();
+  bool is_overdue() const;
+  bool is_gate_tested();
   std::int64_t after_loss(std::int64_t held_ns, bool by_us, const std::string& why);
+  void choose_version();
+  void note_lost_session();
   void pause(std::int64_t duration_ns);
   void note_error(const std::string& message, const char* key = "connection");
-
-  void cut_connection();
 
   const ConnectionPlan plan_;
   Clock& clock_;
   observe::Logger* const logger_;
+  const std::int64_t ack_patience_ns_;
+  ingest::IngestPipeline& pipeline_;
   MessageSink sink_;
   Backoff backoff_;
   TakeoverWatch takeovers_;
   std::unique_ptr<SubscribedFilters> filters_;  // of the watching thread
-  const std::unique_ptr<BrokerTunnel> tunnel_;  // null: in clear
+  std::unique_ptr<AckGate> gate_;
   std::unique_ptr<PahoClient> client_;
+  ProtocolVersion version_ = ProtocolVersion::V5;  // of the next connection
+  bool is_version_known_ = false;                  // the broker has refused MQTT 5
+  ResolvedAddress broker_;                         // of the connection at hand
+  std::int64_t pause_max_ns_ = Backoff::kMaxNs;
+  std::set<ProtocolVersion> tested_versions_;
+  bool had_session_;         // an earlier process has subscribed, and nothing was heard of it yet
   bool subscribed_ = false;  // in this process, in the session the broker has
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
-  bool lost_ = false;      // since the last connect
-  bool withheld_ = false;  // the connection was cut by us; nothing of it may be acknowledged
+  bool lost_ = false;  // since the last connect
+  bool cut_ = false;   // by us: acknowledgements were held for too long
   bool session_present_ = false;
   Answer answer_ = Answer::Pending;
   std::string answer_text_;
-  ResolvedAddress address_;  // of the connection at hand: where paho connects
   MqttStatus status_;
+  std::atomic<std::int64_t> last_message_ns_{0};
 
   std::thread thread_;
 };

@@ -56,12 +56,9 @@ Result<std::unique_ptr<MqttSource>> MqttSource::create(const config::MqttSetting
   EC_ASSIGN_OR_RETURN(
       std::unique_ptr<SubscribedFilters> filters,
       SubscribedFilters::open(parts.engine, settings.client_id, plan.address.text()));
-  std::unique_ptr<BrokerTunnel> tunnel;
-  if (plan.tls) {
-    EC_ASSIGN_OR_RETURN(tunnel, BrokerTunnel::open(plan.tls, plan.address.host, parts.clock));
-  }
-  return std::unique_ptr<MqttSource>(new MqttSource(
-      std::make_unique<Connection>(std::move(plan), parts, std::move(filters), std::move(tunnel))));
+  auto connection = std::make_unique<Connection>(std::move(plan), parts, std::move(filters));
+  EC_TRY(connection->open_gate());
+  return std::unique_ptr<MqttSource>(new MqttSource(std::move(connection)));
 }
 
 void MqttSource::start() {
@@ -94,8 +91,11 @@ std::string status_json(const MqttStatus& status) {
     json["last_error_time"] = time_text(status.last_error_ns);
   }
   if (status.last_message_ns != 0) json["last_message_time"] = time_text(status.last_message_ns);
+  if (!status.protocol.empty()) json["protocol"] = status.protocol;
   json["connects"] = status.connects;
   json["sessions_lost"] = status.sessions_lost;
+  json["overdue"] = status.overdue;
+  json["unacknowledged"] = status.unacknowledged;
   json["lag_seconds"] = static_cast<double>(status.lag_ns) / 1e9;
   const SinkCounters& counters = status.counters;
   if (!counters.waiting_for.empty()) json["waiting_for"] = counters.waiting_for;
@@ -117,8 +117,11 @@ void register_metrics(const MqttSource& source, observe::Metrics& metrics) {
   metrics.callback(MetricKind::Gauge, "edgecase_mqtt_connected", "1 while the broker is there.", {},
                    [&source] { return source.status().connected ? 1.0 : 0.0; });
   metrics.callback(MetricKind::Gauge, "edgecase_mqtt_lag_seconds",
-                   "How long the message at hand has waited for the drive.", {},
+                   "How long the messages at hand have waited for the drive.", {},
                    [&source] { return static_cast<double>(source.status().lag_ns) / 1e9; });
+  metrics.callback(MetricKind::Gauge, "edgecase_mqtt_unacknowledged",
+                   "Messages whose acknowledgement is held back until they are durable.", {},
+                   [&source] { return static_cast<double>(source.status().unacknowledged); });
   struct Row {
     const char* name;
     const char* help;
@@ -132,8 +135,9 @@ void register_metrics(const MqttSource& source, observe::Metrics& metrics) {
         Row{"ignored", "Messages with nothing to store.", &SinkCounters::ignored},
         Row{"redelivered", "Messages with the DUP flag.", &SinkCounters::redelivered},
         Row{"repeats_dropped", "Messages stored before.", &SinkCounters::repeats_dropped},
-        Row{"withheld", "Messages left with the broker.", &SinkCounters::withheld},
-        Row{"lost_at_qos0", "QoS 0 losses while nothing could be stored.",
+        Row{"withheld", "Acknowledgements dropped, so that the broker sends again.",
+            &SinkCounters::withheld},
+        Row{"lost_at_qos0", "QoS 0 messages that came while the daemon stopped.",
             &SinkCounters::lost_at_qos0}}) {
     metrics.callback(MetricKind::Counter, "edgecase_mqtt_" + std::string(row.name) + "_total",
                      row.help, {}, [&source, member = row.member] {

@@ -1,10 +1,15 @@
 // The daemon's subscription to a broker: messages in, readings to the pipeline.
 //
-// - MQTT 3.1.1, QoS 1, a persistent session under mqtt.client-id: what arrives while the daemon is
+// - MQTT 5, or 3.1.1 where the broker knows no other, QoS 1, a persistent session under
+// mqtt.client-id: what arrives while the daemon is
 //   down waits at the broker, within the broker's own limits.
-// - A message is acknowledged when its readings are durable (message_sink.h). When they cannot be
-//   stored, the connection is cut before an acknowledgement can leave, and the broker sends the
-//   message again.
+// - Messages are stored in groups (message_sink.h), and acknowledged when their readings are
+// durable:
+//   acknowledgements wait in a gate (ack_gate.h). Before the first connection it is tested that
+//   they do (gate_self_test.h); without that no connection is made.
+// - A watchdog cuts the connection when an acknowledgement has been held for kAckPatienceNs though
+// the
+//   drive does not refuse; the broker then sends again what was not acknowledged.
 // - A thread of its own ("mqtt-watch", monotonic clock) connects, subscribes and, after a loss,
 //   reconnects with full-jitter back-off, 0.5 to 60 s; after minutes when another client seems to
 //   use the same id (takeover_watch.h). It subscribes once when the daemon starts
@@ -35,14 +40,19 @@ struct MqttStatus {
   std::string broker;  // "mqtt://127.0.0.1:1883"
   bool connected = false;
   std::int64_t since_ns = 0;  // wall clock: connected, or disconnected, since
+  std::string protocol;       // of the last connection: "5" or "3.1.1"; "" before there was one
   std::string last_error;     // of the connection; kept after a reconnect
   std::int64_t last_error_ns = 0;
   std::int64_t last_message_ns = 0;  // wall clock; 0: none yet
   std::uint64_t connects = 0;
-  std::uint64_t sessions_lost = 0;  // the broker forgot us: a possible gap
-  std::int64_t lag_ns = 0;          // how long the message at hand has waited for the drive
+  std::uint64_t sessions_lost = 0;   // the broker forgot us: a possible gap
+  std::uint64_t overdue = 0;         // connections that the watchdog cut
+  std::uint64_t unacknowledged = 0;  // stored or being stored, with their acknowledgement held back
+  std::int64_t lag_ns = 0;           // how long the messages at hand have waited for the drive
   SinkCounters counters;
 };
+
+inline constexpr std::int64_t kAckPatienceNs = 30'000'000'000;
 
 // Borrowed for the source's life.
 struct MqttSourceParts {
@@ -52,7 +62,7 @@ struct MqttSourceParts {
   Clock& clock;
   Random& random;                     // used by the source's thread only
   observe::Logger* logger = nullptr;  // may be null
-  std::int64_t hold_ns = MessageSink::kHoldNs;
+  std::int64_t ack_patience_ns = kAckPatienceNs;
 };
 
 class MqttSource {

@@ -15,24 +15,30 @@ std::string url_of(const std::string& address) {
   return "tcp://" + address;
 }
 
-std::string failure_text(const MQTTAsync_failureData* data) {
+// Why a broker refuses is told by the gate, which sees what it says.
+template <typename Failure>
+std::string failure_text(const Failure* data) {
   if (data == nullptr) return "no reason given";
-  switch (data->code) {  // of CONNACK
-    case 1: return "the broker does not speak MQTT 3.1.1";
-    case 2: return "the broker does not accept mqtt.client-id";
-    case 3: return "the broker is not available yet";
-    case 4: return "wrong mqtt.username or password";
-    case 5: return "not authorised";
-    default: break;
-  }
   if (data->message != nullptr) return data->message;
-  return "cannot connect (code " + std::to_string(data->code) + ")";
+  return "the MQTT client gives no reason but " + std::to_string(data->code);
 }
 
 Status failed(const char* what, int code) {
   const char* text = MQTTAsync_strerror(code);
   return unavailable(std::string(what) + ": " +
                      (text != nullptr ? std::string(text) : "code " + std::to_string(code)));
+}
+
+// A session that never expires, and how much may be on its way.
+void add_session_properties(MQTTProperties& properties) {
+  MQTTProperty expiry;
+  expiry.identifier = MQTTPROPERTY_CODE_SESSION_EXPIRY_INTERVAL;
+  expiry.value.integer4 = 0xFFFF'FFFF;
+  MQTTProperties_add(&properties, &expiry);
+  MQTTProperty maximum;
+  maximum.identifier = MQTTPROPERTY_CODE_RECEIVE_MAXIMUM;
+  maximum.value.integer2 = PahoClient::kReceiveMaximum;
+  MQTTProperties_add(&properties, &maximum);
 }
 
 }  // namespace
@@ -65,11 +71,33 @@ struct PahoClient::Callbacks {
   static void connected(void* context, MQTTAsync_successData* data) {
     events_of(context).on_connected(data != nullptr && data->alt.connect.sessionPresent != 0);
   }
-  static void connect_failed(void* context, MQTTAsync_failureData* data) {
+  static void connected5(void* context, MQTTAsync_successData5* data) {
+    events_of(context).on_connected(data != nullptr && data->alt.connect.sessionPresent != 0);
+  }
+  template <typename Failure>
+  static void connect_failed(void* context, Failure* data) {
     events_of(context).on_connect_failed(failure_text(data));
   }
-  static void subscribed(void* context, MQTTAsync_successData*) {
+  template <typename Success>
+  static void subscribed(void* context, Success*) {
     events_of(context).on_subscribed();
+  }
+  static void subscribe_failed5(void* context, MQTTAsync_failureData5* data) {
+    const bool refused = data != nullptr && data->reasonCode >= MQTTREASONCODE_UNSPECIFIED_ERROR;
+    events_of(context).on_subscribe_failed(refused ? "the broker refuses the subscription"
+                                                   : failure_text(data));
+  }
+  static MQTTAsync_responseOptions response_options(PahoClient& client) {
+    MQTTAsync_responseOptions options = MQTTAsync_responseOptions_initializer;
+    if (client.version_ == ProtocolVersion::V5) {
+      options.onSuccess5 = &subscribed<MQTTAsync_successData5>;
+      options.onFailure5 = &subscribe_failed5;
+    } else {
+      options.onSuccess = &subscribed<MQTTAsync_successData>;
+      options.onFailure = &subscribe_failed;
+    }
+    options.context = &client;
+    return options;
   }
   static void subscribe_failed(void* context, MQTTAsync_failureData* data) {
     events_of(context).on_subscribe_failed(data != nullptr && data->code == 0x80
@@ -101,10 +129,11 @@ Status PahoClient::check_version() {
 
 Result<std::unique_ptr<PahoClient>> PahoClient::create(const std::string& address,
                                                        const std::string& client_id,
+                                                       ProtocolVersion version,
                                                        PahoEvents& events) {
-  std::unique_ptr<PahoClient> client(new PahoClient(events));
+  std::unique_ptr<PahoClient> client(new PahoClient(version, events));
   MQTTAsync_createOptions options = MQTTAsync_createOptions_initializer;
-  options.MQTTVersion = MQTTVERSION_3_1_1;
+  options.MQTTVersion = version == ProtocolVersion::V5 ? MQTTVERSION_5 : MQTTVERSION_3_1_1;
   MQTTAsync handle = nullptr;
   // No persistence: paho's never syncs, and we publish nothing.
   const int code = MQTTAsync_createWithOptions(&handle, url_of(address).c_str(), client_id.c_str(),
@@ -124,14 +153,26 @@ PahoClient::~PahoClient() {
 }
 
 Status PahoClient::connect(const std::string& address, const PahoLogin& login) {
+  const bool five = version_ == ProtocolVersion::V5;
   MQTTAsync_connectOptions options = MQTTAsync_connectOptions_initializer;
+  const MQTTAsync_connectOptions of_five = MQTTAsync_connectOptions_initializer5;
+  MQTTProperties properties = MQTTProperties_initializer;
+  if (five) {
+    options = of_five;
+    options.cleanstart = 0;
+    add_session_properties(properties);
+    options.connectProperties = &properties;
+    options.onSuccess5 = &Callbacks::connected5;
+    options.onFailure5 = &Callbacks::connect_failed<MQTTAsync_failureData5>;
+  } else {
+    options.cleansession = 0;
+    options.MQTTVersion = MQTTVERSION_3_1_1;
+    options.onSuccess = &Callbacks::connected;
+    options.onFailure = &Callbacks::connect_failed<MQTTAsync_failureData>;
+  }
   options.keepAliveInterval = kKeepAliveSeconds;
   options.connectTimeout = kConnectTimeoutSeconds;
-  options.cleansession = 0;
-  options.MQTTVersion = MQTTVERSION_3_1_1;
   options.automaticReconnect = 0;
-  options.onSuccess = &Callbacks::connected;
-  options.onFailure = &Callbacks::connect_failed;
   options.context = this;
   if (!login.username.empty()) {
     options.username = login.username.c_str();
@@ -142,15 +183,13 @@ Status PahoClient::connect(const std::string& address, const PahoLogin& login) {
   options.serverURIs = urls;
   options.serverURIcount = 1;
   const int code = MQTTAsync_connect(handle_, &options);
+  MQTTProperties_free(&properties);
   if (code != MQTTASYNC_SUCCESS) return failed("cannot connect", code);
   return ok();
 }
 
 Status PahoClient::subscribe(const Subscription& subscription) {
-  MQTTAsync_responseOptions options = MQTTAsync_responseOptions_initializer;
-  options.onSuccess = &Callbacks::subscribed;
-  options.onFailure = &Callbacks::subscribe_failed;
-  options.context = this;
+  MQTTAsync_responseOptions options = Callbacks::response_options(*this);
   const int code =
       MQTTAsync_subscribe(handle_, subscription.filter.c_str(), subscription.qos, &options);
   if (code != MQTTASYNC_SUCCESS) return failed("cannot subscribe", code);
@@ -158,10 +197,7 @@ Status PahoClient::subscribe(const Subscription& subscription) {
 }
 
 Status PahoClient::unsubscribe(const std::string& filter) {
-  MQTTAsync_responseOptions options = MQTTAsync_responseOptions_initializer;
-  options.onSuccess = &Callbacks::subscribed;
-  options.onFailure = &Callbacks::subscribe_failed;
-  options.context = this;
+  MQTTAsync_responseOptions options = Callbacks::response_options(*this);
   const int code = MQTTAsync_unsubscribe(handle_, filter.c_str(), &options);
   if (code != MQTTASYNC_SUCCESS) return failed("cannot unsubscribe", code);
   return ok();

@@ -1,10 +1,10 @@
-// paho's MQTTAsync client, as far as a subscriber needs it: MQTT 3.1.1, a persistent session, no
-// reconnect of its own. Everything that comes from paho arrives at PahoEvents, on paho's threads
-// and under its global lock: handlers must not call the client, except that on_message() may take
-// long.
+// paho's MQTTAsync client, as far as a subscriber needs it: MQTT 5 or 3.1.1, a persistent session,
+// no reconnect of its own. Everything that comes from paho arrives at PahoEvents, on paho's threads
+// and under its global lock: handlers must not call the client, nor take long, since keep-alive
+// stands still meanwhile.
 //
-// paho acknowledges a QoS 1 message when on_message() has returned, whatever happened in it; while
-// it runs, keep-alive stands still.
+// paho acknowledges a QoS 1 message when on_message() has returned, whatever happened in it: it
+// must reach the broker through an AckGate.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,7 @@
 
 #include "edgecase/result.h"
 #include "mqtt/message_sink.h"
+#include "mqtt/packet_codec.h"
 #include "mqtt/topic_rule.h"
 
 namespace edgecase::mqtt {
@@ -37,6 +38,8 @@ class PahoClient {
  public:
   static constexpr int kKeepAliveSeconds = 30;
   static constexpr int kConnectTimeoutSeconds = 10;
+  // How many messages a broker of MQTT 5 may have on their way to us; one of 3.1.1 decides itself.
+  static constexpr int kReceiveMaximum = 1'024;
 
   // Unsupported: paho is older than 1.3.10, whose callbacks cannot be relied on.
   static Status check_version();
@@ -44,9 +47,8 @@ class PahoClient {
   // `address` is "127.0.0.1:1883"; `events` is borrowed for the client's life.
   static Result<std::unique_ptr<PahoClient>> create(const std::string& address,
                                                     const std::string& client_id,
-                                                    PahoEvents& events);
-  // Says goodbye to the broker, which keeps the session. Waits for a running on_message(). May take
-  // a second.
+                                                    ProtocolVersion version, PahoEvents& events);
+  // Waits for a running on_message(). The broker keeps the session. May take a second.
   ~PahoClient();
   PahoClient(const PahoClient&) = delete;
   PahoClient& operator=(const PahoClient&) = delete;
@@ -59,9 +61,10 @@ class PahoClient {
   Status unsubscribe(const std::string& filter);
 
  private:
-  explicit PahoClient(PahoEvents& events) : events_(events) {}
+  PahoClient(ProtocolVersion version, PahoEvents& events) : version_(version), events_(events) {}
   struct Callbacks;
 
+  const ProtocolVersion version_;
   PahoEvents& events_;
   void* handle_ = nullptr;  // MQTTAsync
 };

@@ -19,8 +19,11 @@ class RedeliveryFilter {
  public:
   static constexpr std::size_t kIdsBeforeTrust = 64;
 
-  // Remembers this many messages, at ten bytes each once they came.
-  explicit RedeliveryFilter(std::size_t messages_max) : messages_max_(messages_max) {}
+  // Remembers this many messages, at ten bytes each once they came; from kBitsFrom on it takes 8
+  // KiB more, and stored() takes the same time however many they are.
+  static constexpr std::size_t kBitsFrom = 512;
+  explicit RedeliveryFilter(std::size_t messages_max)
+      : messages_max_(messages_max), is_kept_(messages_max >= kBitsFrom ? kPacketIds : 0) {}
 
   void new_session();
   bool is_redelivery(std::uint16_t packet_id, std::uint64_t hash) const;
@@ -28,9 +31,13 @@ class RedeliveryFilter {
   void stored(std::uint16_t packet_id, std::uint64_t hash);
 
  private:
+  static constexpr std::size_t kPacketIds = 65'536;
   std::size_t find(std::uint16_t packet_id) const;
+  bool keeps(std::uint16_t packet_id) const;
+  void mark(std::uint16_t packet_id, bool kept);
 
   std::size_t messages_max_;
+  std::vector<bool> is_kept_;  // by packet id; empty: not told
   // A ring: `next_` is the oldest once it is full.
   std::vector<std::uint16_t> packet_ids_;
   std::vector<std::uint64_t> hashes_;

@@ -1,7 +1,7 @@
 // Notices that another client connects with our id again and again. MQTT 3.1.1 gives no reason when
-// a broker closes a connection; but a broker that takes every connection and ends it soon after has
-// most likely given the session to somebody else. Two that always reconnect at once would take it
-// from each other for ever, so the one that notices first waits long. Not thread-safe.
+// a broker closes a connection (5 does); but a broker that takes every connection and ends it soon
+// after has most likely given the session to somebody else. Two that always reconnect at once would
+// take it from each other for ever, so the one that notices first waits long. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ class TakeoverWatch {
   static constexpr std::int64_t kFirstPauseNs = 300'000'000'000;
   static constexpr std::int64_t kMaxPauseNs = 3'600'000'000'000;
 
-  // No connection came about: the broker is away, which explains the loss before.
-  void connect_failed() { reset(); }
+  // It was stopped, or nobody listens there, which explains the loss.
+  void broker_is_away() { reset(); }
 
   // The other side ended a connection that had held for `duration_ns`. How long to stay away; 0
   // when nothing is suspicious.
@@ -27,6 +27,11 @@ class TakeoverWatch {
       return 0;
     }
     if (++losses_ < kLosses) return 0;
+    return taken_over();
+  }
+
+  // The broker has said so, as MQTT 5 does. How long to stay away.
+  std::int64_t taken_over() {
     const std::int64_t pause_ns = pause_ns_;
     pause_ns_ = std::min(pause_ns * 2, kMaxPauseNs);
     return pause_ns;

@@ -28,6 +28,7 @@ FIGURES = [
     ("paho that stores nothing, QoS 1", "", "mqtt", "paho_qos1_per_second", "messages/s", thousands),
     ("ratio to QoS 0", "stated", "mqtt", "ratio_to_paho_qos0", "", decimals(2)),
     ("ratio to QoS 1", "stated", "mqtt", "ratio_to_paho_qos1", "", decimals(2)),
+    ("ratio to QoS 1 with MQTT 5 and the same window", "stated", "mqtt", "ratio_to_paho_qos1_wide", "", decimals(2)),
     ("1 M readings, --every 1h --agg mean", "≥ 5 M", "query", "ops_per_second", "readings/s", thousands),
     ("its first row", "≤ 10", "query", "mean_first_row_ms", "ms", decimals(2)),
     ("1 M readings as CSV", "", "query", "csv_readings_per_second", "readings/s", thousands),

@@ -9,7 +9,7 @@ import mosquitto
 from daemon_process import TIME_LIMIT_SECONDS, Place, until
 from kill_rounds import LOSES_ON_PURPOSE, KillRounds, Verdict, check_that_loss_is_noticed
 
-MESSAGES_AT_ONCE = 100  # of each sender, when no daemon runs and again when one does
+MESSAGES_AT_ONCE = 1_000  # of each sender, when no daemon runs and again when one does
 BEGIN_S = 1_763_647_200
 QOS = 0 if LOSES_ON_PURPOSE else 1
 RULES = f"""
@@ -23,7 +23,7 @@ qos = {QOS}
 time = "/ts"
 time-format = "unix"
 """
-LINE = re.compile(r"([ab]|n),device=(?:plain|timed) value=(-?\d+) (\d+)")
+LINE = re.compile(r"([ab]|n),device=(?:plain|timed) value=(-?\d+|-?\de\+\d+) (\d+)")  # 100000 prints as 1e+05
 
 
 class Sender(threading.Thread):
@@ -99,7 +99,7 @@ def stored_by(sender, place):
     if result.returncode != 0:
         raise AssertionError(result.stderr)
     found = [LINE.fullmatch(line) for line in result.stdout.splitlines()]
-    return [each and sender.part_of(each[1], int(each[2]), int(each[3])) for each in found]
+    return [each and sender.part_of(each[1], int(float(each[2])), int(each[3])) for each in found]
 
 
 def is_connected(place):
@@ -133,7 +133,11 @@ class KillMqttFlow(unittest.TestCase):
         last.publish("plain/end/n", "1")
         last.settle()
         last.close()
-        until(lambda: place.cli("query", "end/n").returncode == 0, "the last message")
+        try:
+            until(lambda: place.cli("query", "end/n").returncode == 0, "the last message")
+        except AssertionError:
+            print(place.cli("status", "--json").stdout, rounds.daemon.log(), flush=True)
+            raise
         verdict = Verdict()
         everything = [stored_by(sender, place) for sender in senders]
         for sender, stored in zip(senders, everything):

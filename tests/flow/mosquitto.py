@@ -1,6 +1,7 @@
 """A real mosquitto, and a publisher that knows which of its messages the broker has taken."""
 import os
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -58,6 +59,30 @@ class Broker:
         if self.process.poll() is None:
             self.process.terminate()
         self.process.wait(TIME_LIMIT_SECONDS)
+
+    def save(self):
+        """Returns when what the broker has taken by now is on its drive."""
+        path = os.path.join(self.path, "mosquitto.db")
+
+        def version():
+            return os.stat(path).st_ino if os.path.exists(path) else None
+        before = version()
+        self.process.send_signal(signal.SIGUSR1)
+        deadline = time.monotonic() + TIME_LIMIT_SECONDS
+        while version() in (before, None):  # written beside it, then renamed
+            if time.monotonic() > deadline:
+                raise AssertionError("mosquitto does not save")
+            threading.Event().wait(0.002)
+
+    def kill(self):
+        """SIGKILL: it comes back with what it saved last."""
+        self.process.kill()
+        self.process.wait(TIME_LIMIT_SECONDS)
+
+    def start(self):
+        """Again, on the same port."""
+        if not self._start():
+            raise AssertionError(f"mosquitto does not start again, see {self.path}/log")
 
     def remove(self):
         self.stop()

@@ -1,5 +1,6 @@
 #include "support/model_engine.h"
 
+#include <condition_variable>
 #include <iterator>
 #include <utility>
 
@@ -16,6 +17,8 @@ struct ModelEngine::State {
   Status next_write, every_write, next_read, every_erasure;
   std::uint64_t writes_left = 0;  // before `later_writes`, where that is not Ok
   Status later_writes;
+  bool writes_held = false;
+  std::condition_variable released;
   Stats stats;
   engine::RetentionRules rules;
   std::int64_t now_ns = 0;
@@ -133,6 +136,17 @@ void ModelEngine::fail_writes(Status status) {
   state_->every_write = std::move(status);
   state_->later_writes = ok();
 }
+void ModelEngine::hold_writes() {
+  const std::lock_guard lock(state_->mutex);
+  state_->writes_held = true;
+}
+
+void ModelEngine::release_writes() {
+  const std::lock_guard lock(state_->mutex);
+  state_->writes_held = false;
+  state_->released.notify_all();
+}
+
 void ModelEngine::fail_writes_after(std::uint64_t count, Status status) {
   const std::lock_guard lock(state_->mutex);
   state_->writes_left = count;
@@ -192,7 +206,8 @@ std::vector<NamespaceInfo> ModelEngine::namespaces() const {
 }
 
 Status ModelEngine::write(const WriteBatch& batch, Durability durability) {
-  const std::lock_guard lock(state_->mutex);
+  std::unique_lock lock(state_->mutex);
+  state_->released.wait(lock, [this] { return !state_->writes_held; });
   Status failure = next_failure();
   if (state_->companion != nullptr) {
     WriteBatch added;

@@ -28,6 +28,9 @@ class ModelEngine final : public Engine {
   void fail_writes(Status status);
   // `count` writes succeed, and every one after them fails, until fail_writes(ok()).
   void fail_writes_after(std::uint64_t count, Status status);
+  // Every write waits, as for a drive that hangs, until release_writes().
+  void hold_writes();
+  void release_writes();
   // Every erase() returns `status`, until called with Ok.
   void fail_erasures(Status status);
   // The next get(), scan() or range_stats() returns `status`.

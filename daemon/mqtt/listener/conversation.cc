@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <limits>
 
+#include "mqtt/rejected_messages.h"
+
 namespace edgecase::mqtt {
 namespace {
 
@@ -236,6 +238,9 @@ void Conversation::on_connect(std::string_view body) {
     if (standing_ == Standing::TurnedAway) {
       reason = ReasonCode::ServerBusy;
       why = "too many connections are open (mqtt.connections)";
+    } else if (standing_ == Standing::AddressTurnedAway) {
+      reason = ReasonCode::ServerBusy;
+      why = "too many connections of this address (mqtt.connections-per-address)";
     } else if (packet.wants_authentication) {
       reason = ReasonCode::BadAuthenticationMethod;
       why = "no authentication method is known here";

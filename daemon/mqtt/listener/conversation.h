@@ -15,8 +15,8 @@
 #include "auth/authenticator.h"
 #include "config/settings.h"
 #include "ingest/ingest_pipeline.h"
-#include "mqtt/listener/message_group.h"
 #include "mqtt/listener/session_table.h"
+#include "mqtt/message_group.h"
 #include "mqtt/packet_codec.h"
 #include "net/byte_budget.h"
 
@@ -52,7 +52,7 @@ class Conversation {
   static constexpr std::size_t kFiltersMax = 1'024;  // of one SUBSCRIBE
   static constexpr std::uint32_t kSessionExpiryMaxSeconds = 7 * 24 * 3600;
 
-  enum class Standing : std::uint8_t { Welcome, TurnedAway };
+  enum class Standing : std::uint8_t { Welcome, TurnedAway, AddressTurnedAway };
 
   // `connection` is a number never given twice. Whoever is turned away gets that for an answer.
   // `peer`: as net::principal_of() says.

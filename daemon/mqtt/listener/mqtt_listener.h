@@ -2,10 +2,10 @@
 // stored, and acknowledged once it is durable. Nothing is routed.
 //
 // Two threads: "mqtt-poll" accepts, receives, decodes and answers; "mqtt-commit"
-// (message_committer.h) stores. A connection that is idle or slow costs no more than its memory:
-// half a packet has a deadline, an answer that is not read has one, and both are bounded in bytes.
-// While the drive refuses, acknowledgements wait, and once the group that fills is full nothing is
-// read either.
+// (mqtt/message_committer.h) stores. A connection that is idle or slow costs no more than its
+// memory: half a packet has a deadline, an answer that is not read has one, and both are bounded in
+// bytes. While the drive refuses, acknowledgements wait, and once the group that fills is full
+// nothing is read either.
 //
 // Use: start(); stop() or the destructor. status() and port() are thread-safe.
 #pragma once
@@ -18,8 +18,9 @@
 #include "config/settings.h"
 #include "edgecase/clock.h"
 #include "ingest/ingest_pipeline.h"
-#include "mqtt/message_sink.h"
 #include "mqtt/rejected_messages.h"
+#include "mqtt/sink_counters.h"
+#include "mqtt/topic_rule.h"
 #include "net/channel.h"
 #include "observe/logger.h"
 #include "observe/metrics.h"
@@ -30,6 +31,7 @@ struct ListenerOptions {
   std::string host;
   std::uint16_t port = 0;  // 0: the system chooses
   std::uint32_t connections = 256;
+  std::uint32_t connections_per_address = 65'536;
   std::uint64_t in_flight_limit_bytes = 4u << 20;  // packets that are not whole yet
 
   std::int64_t connect_ns = 10'000'000'000;              // from a connection to its CONNECT

@@ -21,7 +21,7 @@ constexpr std::size_t kReceiveBytes = 64u << 10;
 constexpr std::size_t kOutputMaxBytes = 64u << 10;
 constexpr int kSendBufferBytes = 128 << 10;
 // Connections over the limit that are open only to be told so.
-constexpr std::size_t kTurnedAwayMax = 16;
+constexpr std::uint32_t kTurnedAwayMax = 16;
 constexpr int kEventsAtOnce = 64;
 constexpr int kAcceptsPerTurn = 8;  // less than are turned away at once; others get their turn
 constexpr std::int64_t kNsPerMs = 1'000'000;
@@ -51,6 +51,7 @@ MqttListener::Poller::Poller(const ListenerOptions& options, const ListenerParts
     : options_(options),
       parts_(parts),
       budget_(options.in_flight_limit_bytes),
+      addresses_(options.connections_per_address),
       conversation_parts_{
           .rules = parts.rules,
           .limits = parts.limits,
@@ -79,8 +80,13 @@ Status MqttListener::Poller::start() {
       poll_control(poll_, EPOLL_CTL_ADD, listener_.descriptor(), EPOLLIN, kListenerId);
   if (!ready) return io_error("cannot poll: " + std::generic_category().message(errno));
   try {
-    committer_ = std::make_unique<MessageCommitter>(parts_.pipeline, parts_.rejected, parts_.clock,
-                                                    parts_.logger, [this] { wake(); });
+    committer_ = std::make_unique<MessageCommitter>(
+        CommitterParts{.pipeline = parts_.pipeline,
+                       .rejected = parts_.rejected,
+                       .clock = parts_.clock,
+                       .logger = parts_.logger,
+                       .source = {auth::PrincipalKind::Mqtt, "mqtt listener"}},
+        [this] { wake(); });
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
     return unavailable(std::string("cannot start MQTT threads: ") + error.what());
@@ -166,19 +172,26 @@ void MqttListener::Poller::accept_some() {
 void MqttListener::Poller::admit(net::Socket accepted) {
   const int descriptor = accepted.descriptor();
   set_options(descriptor);
+  auth::Principal from = net::principal_of(descriptor, net::ListenerKind::Tcp);
+  const std::uint32_t of_address = addresses_.open(from.name);
+  const bool address_full =
+      of_address >= addresses_.most() && !close_oldest_stranger(auth::network_of(from.name));
   const bool full = connections_.size() >= options_.connections && !close_oldest_stranger();
-  if (full && connections_.size() >= options_.connections + kTurnedAwayMax) {
+  if ((full && connections_.size() >= options_.connections + kTurnedAwayMax) ||
+      (address_full && of_address >= addresses_.most() + kTurnedAwayMax)) {
     const std::lock_guard lock(mutex_);
     ++status_.refused;
     return;
   }
   const std::uint64_t id = next_id_++;
-  auth::Principal from = net::principal_of(descriptor, net::ListenerKind::Tcp);
   std::unique_ptr<net::Channel> channel = parts_.channels.open(std::move(accepted));
   if (!channel) return;
-  auto connection = std::make_unique<Connection>(
-      id, std::move(channel), std::move(from), conversation_parts_,
-      full ? Conversation::Standing::TurnedAway : Conversation::Standing::Welcome);
+  auto connection =
+      std::make_unique<Connection>(id, std::move(channel), std::move(from), conversation_parts_,
+                                   full           ? Conversation::Standing::TurnedAway
+                                   : address_full ? Conversation::Standing::AddressTurnedAway
+                                                  : Conversation::Standing::Welcome,
+                                   addresses_);
   while (!connection->channel_share.grow(parts_.channels.channel_bytes)) {
     if (close_oldest_stranger()) continue;
     const std::lock_guard lock(mutex_);
@@ -193,11 +206,12 @@ void MqttListener::Poller::admit(net::Socket accepted) {
   status_.connections = connections_.size();
 }
 
-// Whoever has not said yet who it is gives way to those who come.
-bool MqttListener::Poller::close_oldest_stranger() {
+// Whoever has not said yet who it is, of this network or of all, gives way to those who come.
+bool MqttListener::Poller::close_oldest_stranger(const std::string& network) {
   std::uint64_t oldest = 0;
   for (const auto& [id, connection] : connections_) {
     if (connection->conversation.is_connected() || connection->conversation.has_ended()) continue;
+    if (!network.empty() && connection->address_share.network() != network) continue;
     if (oldest == 0 || id < oldest) oldest = id;
   }
   if (oldest == 0) return false;

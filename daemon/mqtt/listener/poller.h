@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "mqtt/listener/conversation.h"
-#include "mqtt/listener/message_committer.h"
 #include "mqtt/listener/mqtt_listener.h"
 #include "mqtt/listener/session_table.h"
+#include "mqtt/message_committer.h"
+#include "net/address_limit.h"
 #include "net/byte_budget.h"
 #include "net/channel.h"
 #include "net/socket.h"
@@ -33,17 +34,20 @@ class MqttListener::Poller {
  private:
   struct Connection {
     Connection(std::uint64_t number, std::unique_ptr<net::Channel> accepted, auth::Principal peer,
-               const ConversationParts& parts, Conversation::Standing standing)
+               const ConversationParts& parts, Conversation::Standing standing,
+               net::AddressLimit& addresses)
         : id(number),
           channel(std::move(accepted)),
           channel_share(parts.budget),
           address(peer.name),
+          address_share(addresses, peer.name),
           conversation(parts, number, standing, std::move(peer)) {}
 
     const std::uint64_t id;
     const std::unique_ptr<net::Channel> channel;
     net::BudgetShare channel_share;
     const std::string address;
+    const net::AddressShare address_share;
     Conversation conversation;
     std::uint32_t events = 0;  // what epoll watches
     std::int64_t opened_ns = 0;
@@ -60,7 +64,7 @@ class MqttListener::Poller {
   int timeout_ms() const;
   void accept_some();
   void admit(net::Socket accepted);
-  bool close_oldest_stranger();
+  bool close_oldest_stranger(const std::string& network = {});
   void on_ready(Connection& connection, std::uint32_t events);
   void receive(Connection& connection);
   void after_receive(Connection& connection);
@@ -85,6 +89,7 @@ class MqttListener::Poller {
   const ListenerParts parts_;
   SessionTable sessions_;
   net::ByteBudget budget_;
+  net::AddressLimit addresses_;
   const ConversationParts conversation_parts_;
   net::Socket listener_;
   const std::uint16_t port_;

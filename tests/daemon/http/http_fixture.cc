@@ -20,8 +20,13 @@ namespace {
 // Long enough for a sanitizer build on a busy machine.
 constexpr int kPatienceSeconds = 60;
 
-net::Socket connect_to(int family, const void* address, socklen_t size) {
+net::Socket connect_to(int family, const void* address, socklen_t size,
+                       const sockaddr_in* own = nullptr) {
   net::Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (own != nullptr &&
+      bind(socket.descriptor(), reinterpret_cast<const sockaddr*>(own), sizeof(*own)) != 0) {
+    return {};
+  }
   const timeval patience{kPatienceSeconds, 0};
   setsockopt(socket.descriptor(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   setsockopt(socket.descriptor(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
@@ -37,12 +42,15 @@ std::string lower(std::string text) {
 
 }  // namespace
 
-Client Client::over_tcp(std::uint16_t port) {
+Client Client::over_tcp(std::uint16_t port, std::uint32_t from) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return Client(connect_to(AF_INET, &address, sizeof(address)));
+  sockaddr_in own{};
+  own.sin_family = AF_INET;
+  own.sin_addr.s_addr = htonl(from);
+  return Client(connect_to(AF_INET, &address, sizeof(address), &own));
 }
 
 Client Client::over_unix(const std::string& path) {

@@ -2,6 +2,8 @@
 // client that sends exactly the bytes it is given.
 #pragma once
 
+#include <netinet/in.h>
+
 #include <zlib.h>
 
 #include <cstdint>
@@ -45,7 +47,8 @@ struct Answer {
 // One connection. Every wait is bounded; tests fail instead of hanging.
 class Client {
  public:
-  static Client over_tcp(std::uint16_t port);
+  // `from` is an address of this machine, in host order.
+  static Client over_tcp(std::uint16_t port, std::uint32_t from = INADDR_LOOPBACK);
   static Client over_unix(const std::string& path);
 
   bool connected() const { return static_cast<bool>(socket_); }

@@ -17,6 +17,9 @@ TEST_CASE("backoff: bounds double from half a second to a minute, and jitter fil
   std::int64_t longest = 0;
   for (int i = 0; i < 200; ++i) longest = std::max(longest, backoff.next_ns());
   CHECK(longest > mqtt::Backoff::kMaxNs * 9 / 10);
+  for (int i = 0; i < 200; ++i) {
+    CHECK(backoff.next_ns(mqtt::Backoff::kLocalMaxNs) <= mqtt::Backoff::kLocalMaxNs);
+  }
   backoff.reset();
   CHECK(backoff.next_ns() <= mqtt::Backoff::kFirstNs);
 }

@@ -30,7 +30,7 @@ class MqttFixture {
 
   mqtt::MqttSourceParts parts() {
     mqtt::MqttSourceParts all{engine, *pipeline, *rejected, system_clock(), system_random()};
-    all.hold_ns = hold_ns;
+    all.ack_patience_ns = ack_patience_ns;
     return all;
   }
 
@@ -66,7 +66,7 @@ class MqttFixture {
   std::unique_ptr<catalog::Catalog> catalog;
   std::unique_ptr<ingest::IngestPipeline> pipeline;
   std::unique_ptr<mqtt::RejectedMessages> rejected;
-  std::int64_t hold_ns = mqtt::MessageSink::kHoldNs;
+  std::int64_t ack_patience_ns = mqtt::kAckPatienceNs;
 };
 
 inline config::MqttRuleSettings mqtt_rule(const char* topic) {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "daemon/mqtt/mqtt_fixture.h"
-#include "mqtt/broker_socket.h"
+#include "mqtt/paho_client.h"
 #include "support/mosquitto_broker.h"
 
 using namespace edgecase;
@@ -12,6 +12,7 @@ using test::eventually;
 using test::MosquittoBroker;
 using test::mqtt_rule;
 using test::MqttFixture;
+using test::numbers;
 
 #define SKIP_WITHOUT_MOSQUITTO()                    \
   if (!MosquittoBroker::is_installed()) {           \
@@ -146,25 +147,49 @@ TEST_CASE("mqtt source: a broker that is not there yet is waited for") {
   CHECK(eventually([&source] { return source->status().connected; }));
 }
 
-TEST_CASE("mqtt source: a message that cannot be stored is not acknowledged and comes again") {
+TEST_CASE("mqtt source: what cannot be stored is not acknowledged, and the connection lives on") {
   SKIP_WITHOUT_MOSQUITTO();
   MosquittoBroker broker;
   REQUIRE(broker.start());
   MqttFixture fixture;
-  fixture.hold_ns = 50'000'000;
   auto source = connected_source(fixture, settings_for(broker));
   REQUIRE(broker.publish("s/k/t", numbers(0, 10)));
   REQUIRE(eventually([&fixture] { return stored_numbers(fixture).size() == 10; }));
   fixture.engine.fail_writes(out_of_space("drive is full"));
   REQUIRE(broker.publish("s/k/t", numbers(10, 100)));
-  REQUIRE(eventually([&source] { return source->status().counters.withheld >= 2; }));
+  REQUIRE(eventually([&source] { return source->status().unacknowledged == 90; }));
+  CHECK(source->status().counters.waiting_for == "out of space: drive is full");
+  CHECK(source->status().lag_ns > 0);
   CHECK(stored_numbers(fixture).size() == 10);
   fixture.engine.fail_writes(ok());
-  CHECK(eventually([&fixture] { return stored_numbers(fixture).size() == 100; }));
-  CHECK(source->status().counters.redelivered > 0);
+  CHECK(eventually([&source] { return source->status().unacknowledged == 0; }));
+  CHECK(stored_numbers(fixture).size() == 100);
+  CHECK(source->status().counters.redelivered == 0);
+  CHECK(source->status().connects == 1);
 }
 
-TEST_CASE("mqtt source: stopping while the drive refuses leaves the message with the broker") {
+TEST_CASE("mqtt source: what was not acknowledged comes again after a loss, and is stored once") {
+  SKIP_WITHOUT_MOSQUITTO();
+  MosquittoBroker broker;
+  REQUIRE(broker.start());
+  MqttFixture fixture;
+  auto source = connected_source(fixture, settings_for(broker));
+  REQUIRE(broker.publish("s/k/t", numbers(0, 100)));
+  REQUIRE(eventually([&fixture] { return stored_numbers(fixture).size() == 100; }));
+  fixture.engine.fail_writes(out_of_space("drive is full"));
+  REQUIRE(broker.publish("s/k/t", numbers(100, 150)));
+  REQUIRE(eventually([&source] { return source->status().unacknowledged == 50; }));
+  broker.stop();
+  REQUIRE(eventually([&source] { return source->status().counters.withheld == 50; }));
+  REQUIRE(broker.start());
+  REQUIRE(eventually([&source] { return source->status().unacknowledged == 50; }));
+  fixture.engine.fail_writes(ok());
+  CHECK(eventually([&source] { return source->status().unacknowledged == 0; }));
+  CHECK(fixture.readings("default", "k", "t").size() == 150);
+  CHECK(source->status().counters.redelivered == 50);
+}
+
+TEST_CASE("mqtt source: stopping while the drive refuses leaves the messages with the broker") {
   SKIP_WITHOUT_MOSQUITTO();
   MosquittoBroker broker;
   REQUIRE(broker.start());
@@ -178,6 +203,65 @@ TEST_CASE("mqtt source: stopping while the drive refuses leaves the message with
   fixture.engine.fail_writes(ok());
   source = connected_source(fixture, settings_for(broker));
   CHECK(eventually([&fixture] { return stored_numbers(fixture).size() == 100; }));
+}
+
+TEST_CASE("mqtt source: stopping acknowledges what is stored, and nothing comes again") {
+  SKIP_WITHOUT_MOSQUITTO();
+  MosquittoBroker broker;
+  REQUIRE(broker.start());
+  MqttFixture fixture;
+  auto source = connected_source(fixture, settings_for(broker));
+  std::uint64_t redelivered = 0;
+  for (int round = 0; round < 5; ++round) {
+    // Stopped while messages come.
+    REQUIRE(broker.publish("s/k/t", numbers(round * 2'000, (round + 1) * 2'000)));
+    source->stop();
+    source = connected_source(fixture, settings_for(broker));
+    REQUIRE(eventually(
+        [&] { return stored_numbers(fixture).size() == std::size_t(round + 1) * 2'000; }));
+    redelivered += source->status().counters.redelivered;
+  }
+  CHECK(redelivered == 0);
+  CHECK(fixture.readings("default", "k", "t").size() == 10'000);
+}
+
+TEST_CASE("mqtt source: an acknowledgement that is held for too long costs the connection") {
+  SKIP_WITHOUT_MOSQUITTO();
+  MosquittoBroker broker;
+  REQUIRE(broker.start());
+  MqttFixture fixture;
+  fixture.ack_patience_ns = 100'000'000;
+  auto source = connected_source(fixture, settings_for(broker));
+  // A drive that neither takes nor refuses.
+  fixture.engine.hold_writes();
+  REQUIRE(broker.publish_one("s/k/t", "1", false));
+  CHECK(eventually([&source] { return source->status().overdue > 0; }));
+  CHECK(eventually([&source] {
+    return source->status().last_error.find("held for too long") != std::string::npos;
+  }));
+  fixture.engine.release_writes();
+  CHECK(eventually([&source] {
+    return source->status().counters.repeats_dropped > 0 ||
+           source->status().counters.redelivered > 0;
+  }));
+  CHECK(eventually([&source] { return source->status().connected; }));
+  CHECK(stored_numbers(fixture).size() == 1);
+}
+
+TEST_CASE(
+    "mqtt source: speaks MQTT 5 where the broker does, and lets it send a window of messages") {
+  SKIP_WITHOUT_MOSQUITTO();
+  MosquittoBroker broker;
+  REQUIRE(broker.start());
+  MqttFixture fixture;
+  auto source = connected_source(fixture, settings_for(broker));
+  CHECK(source->status().protocol == "5");
+  fixture.engine.fail_writes(out_of_space("full"));
+  REQUIRE(broker.publish("s/k/t", numbers(0, 3'000)));
+  CHECK(eventually(
+      [&source] { return source->status().unacknowledged == mqtt::PahoClient::kReceiveMaximum; }));
+  fixture.engine.fail_writes(ok());
+  CHECK(eventually([&fixture] { return stored_numbers(fixture).size() == 3'000; }));
 }
 
 TEST_CASE("mqtt source: retained messages come once, not at every reconnect") {

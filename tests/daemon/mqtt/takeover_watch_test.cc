@@ -27,7 +27,7 @@ TEST_CASE("takeover watch: several short connections in a row are one, and the p
 TEST_CASE("takeover watch: a broker that was away, or a connection that held, starts it over") {
   TakeoverWatch watch;
   lose_all_but_one(watch);
-  watch.connect_failed();
+  watch.broker_is_away();
   lose_all_but_one(watch);
   CHECK(watch.connection_lost(TakeoverWatch::kShortNs) == 0);
   lose_all_but_one(watch);

@@ -235,6 +235,23 @@ TEST_CASE("mqtt listener: at its limit it says so, and strangers give way to new
   }));
 }
 
+TEST_CASE("mqtt listener: one address does not take every connection") {
+  mqtt::ListenerOptions options = patient();
+  options.connections_per_address = 2;
+  ListenerFixture room(options);
+  std::deque<RawClient> clients;
+  for (int i = 0; i < 2; ++i) clients.push_back(room.client(mqtt_connect("c" + std::to_string(i))));
+  RawClient refused = room.client();
+  refused.send(mqtt_connect("late", {.version = 5}));
+  CHECK(refused.receive_all().find("mqtt.connections-per-address") != std::string::npos);
+  clients.front().close();
+  CHECK(eventually([&] {
+    RawClient again = room.client();
+    again.send(mqtt_connect("late"));
+    return again.receive(4) == kMqttAccepted;
+  }));
+}
+
 TEST_CASE("mqtt listener: clients are told when it stops") {
   ListenerFixture room;
   RawClient client = room.client();

@@ -1,6 +1,5 @@
-// Messages that are stored together, with one sync: what every connection brought since the last
-// one. Filled by the listener's poller, stored by the committer, then acknowledged by the poller.
-// One thread at a time.
+// Messages that are stored together, with one sync: what came since the last one. Filled by who
+// receives them, stored by the committer, then acknowledged. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +8,9 @@
 #include <vector>
 
 #include "ingest/ingest_pipeline.h"
-#include "mqtt/message_sink.h"
 #include "mqtt/packet_codec.h"
 #include "mqtt/payload_decoder.h"
+#include "mqtt/sink_counters.h"
 
 namespace edgecase::mqtt {
 
@@ -46,8 +45,8 @@ struct IncomingPublish {
 
 class MessageGroup {
  public:
-  // Then the poller stops reading until the committer has taken the group. What was received by
-  // then is still added.
+  // Then nothing more is read until the committer has taken the group. What was received by then is
+  // still added.
   static constexpr std::size_t kMessagesMax = 16'384;
   static constexpr std::size_t kBytesMax = 2u << 20;
 
@@ -56,9 +55,9 @@ class MessageGroup {
 
   // Decodes it by the rules. Readings without a time get that of their arrival. `remember_hash` is
   // noted where the message had no time of its own.
-  void add(const IncomingPublish& message, const std::vector<TopicRule>& rules,
-           const config::LimitSettings& limits, ingest::IngestPipeline& pipeline,
-           std::uint64_t remember_hash);
+  DecodeResult add(const IncomingPublish& message, const std::vector<TopicRule>& rules,
+                   const config::LimitSettings& limits, ingest::IngestPipeline& pipeline,
+                   std::uint64_t remember_hash);
   // What is only acknowledged: it was stored before.
   void add_repeat(const IncomingPublish& message);
   // What is kept as rejected without decoding it.

@@ -1,4 +1,4 @@
-#include "mqtt/listener/message_committer.h"
+#include "mqtt/message_committer.h"
 
 #include <pthread.h>
 
@@ -11,11 +11,6 @@ namespace {
 constexpr std::int64_t kFirstPauseNs = 20'000'000;
 constexpr std::int64_t kLongestPauseNs = 1'000'000'000;
 constexpr int kSiftRoundsMax = 3;
-
-const auth::Principal& listener_principal() {
-  static const auth::Principal principal{auth::PrincipalKind::Mqtt, "mqtt listener"};
-  return principal;
-}
 
 ReasonCode reason_of(const Status& status) {
   switch (status.code()) {
@@ -35,16 +30,24 @@ void add_author(const GroupMessage& message, std::size_t first_reading,
 
 }  // namespace
 
-MessageCommitter::MessageCommitter(ingest::IngestPipeline& pipeline, RejectedMessages& rejected,
-                                   Clock& clock, observe::Logger* logger,
-                                   std::function<void()> wake)
-    : pipeline_(pipeline),
-      rejected_(rejected),
-      clock_(clock),
-      logger_(logger),
-      wake_(std::move(wake)),
-      thread_([this] { run(); }) {
-  pthread_setname_np(thread_.native_handle(), "mqtt-commit");
+bool may_succeed_later(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::Busy:
+      // The catalog's limits stay reached: waiting would stop every other message.
+      return status.message().find("limits.") == std::string::npos;
+    case StatusCode::OutOfSpace:
+    case StatusCode::IoError:
+    case StatusCode::Unavailable:
+    case StatusCode::Locked:
+    case StatusCode::Cancelled:
+    case StatusCode::Corruption: return true;
+    default: return false;
+  }
+}
+
+MessageCommitter::MessageCommitter(CommitterParts parts, std::function<void()> wake)
+    : parts_(std::move(parts)), wake_(std::move(wake)), thread_([this] { run(); }) {
+  pthread_setname_np(thread_.native_handle(), parts_.thread_name);
 }
 
 MessageCommitter::~MessageCommitter() {
@@ -104,10 +107,12 @@ void MessageCommitter::run() {
     lock.unlock();
     if (was_full) wake_();
     const bool stored = commit(*group);
+    // Groups are done in their order and without a gap: whoever counts them relies on it.
+    if (!stored) return;
     lock.lock();
-    if (stored) done_.push_back(std::move(group));
+    done_.push_back(std::move(group));
     lock.unlock();
-    if (stored) wake_();
+    wake_();
     lock.lock();
   }
 }
@@ -187,13 +192,13 @@ bool MessageCommitter::keep_rejected(MessageGroup& group) {
     rejected.push_back({message.topic, message.reason_text, message.payload});
   }
   if (rejected.empty()) return true;
-  if (logger_ != nullptr) {
+  if (parts_.logger != nullptr) {
     const RejectedMessage& first = rejected.front();
-    logger_->log_keyed(observe::LogLevel::Warning, "mqtt", "rejected",
-                       "rejected a message of topic " + std::string(first.topic) + ": " +
-                           std::string(first.reason));
+    parts_.logger->log_keyed(observe::LogLevel::Warning, "mqtt", "rejected",
+                             "rejected a message of topic " + std::string(first.topic) + ": " +
+                                 std::string(first.reason));
   }
-  const Status status = persist([&] { return rejected_.keep(rejected); });
+  const Status status = persist([&] { return parts_.rejected.keep(rejected); });
   if (!status.ok() && may_succeed_later(status)) return false;
   const std::lock_guard lock(mutex_);
   (status.ok() ? counters_.rejected : counters_.rejected_lost) += rejected.size();
@@ -203,9 +208,9 @@ bool MessageCommitter::keep_rejected(MessageGroup& group) {
 Status MessageCommitter::hand_over(Step step, const wire::ReadingBatch& batch,
                                    std::span<const ingest::Author> authors) {
   EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
-                      auth::authorize_write(listener_principal(), batch));
-  return step == Step::Check ? pipeline_.check(authorized)
-                             : pipeline_.ingest(authorized, nullptr, authors);
+                      auth::authorize_write(parts_.source, batch));
+  return step == Step::Check ? parts_.pipeline.check(authorized)
+                             : parts_.pipeline.ingest(authorized, nullptr, authors);
 }
 
 // Tries until it works, cannot work, or the committer stops.
@@ -213,7 +218,7 @@ template <typename Attempt>
 Status MessageCommitter::persist(Attempt attempt) {
   Status status = attempt();
   if (status.ok() || !may_succeed_later(status)) return status;
-  const std::int64_t since_ns = clock_.boot_ns();
+  const std::int64_t since_ns = parts_.clock.boot_ns();
   std::int64_t pause_ns = kFirstPauseNs;
   while (!status.ok() && may_succeed_later(status) &&
          wait_before_retry(status, since_ns, pause_ns)) {
@@ -228,9 +233,10 @@ Status MessageCommitter::persist(Attempt attempt) {
 
 bool MessageCommitter::wait_before_retry(const Status& status, std::int64_t since_ns,
                                          std::int64_t pause_ns) {
-  if (logger_ != nullptr) {
-    logger_->log_keyed(observe::LogLevel::Warning, "mqtt", "waiting",
-                       "not acknowledged, since nothing can be stored: " + status.to_string());
+  if (parts_.logger != nullptr) {
+    parts_.logger->log_keyed(
+        observe::LogLevel::Warning, "mqtt", "waiting",
+        "not acknowledged, since nothing can be stored: " + status.to_string());
   }
   std::unique_lock lock(mutex_);
   counters_.waiting_since_ns = since_ns;

@@ -1,13 +1,13 @@
-// Stores groups of messages, one after another, in a thread of its own ("mqtt-commit"), and hands
-// them back to be acknowledged. While one is stored the next one fills.
+// Stores groups of messages, one after another, in a thread of its own, and hands them back to be
+// acknowledged. While one is stored the next one fills.
 //
 // While the drive refuses (full, failing, missing, WAL limit) the group is tried again, at the
 // latest a second apart, until it is stored: nothing is acknowledged meanwhile, and once the next
-// group is full the poller reads no more. A message that can never be stored, or that a limit of
+// group is full nothing more should be read. A message that can never be stored, or that a limit of
 // the catalog refuses, is found by halving the group without writing anything, and kept as
 // rejected: the rest is still stored with one sync, however many such messages a client mixes in.
 //
-// take() and offer() are the poller's; the rest is thread-safe.
+// take() and offer() are for the one thread that brings messages; the rest is thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -18,18 +18,30 @@
 #include <thread>
 #include <vector>
 
-#include "mqtt/listener/message_group.h"
+#include "mqtt/message_group.h"
 #include "mqtt/rejected_messages.h"
 #include "observe/logger.h"
 
 namespace edgecase::mqtt {
 
+// References are borrowed for the committer's life; `logger` may be null.
+struct CommitterParts {
+  ingest::IngestPipeline& pipeline;
+  RejectedMessages& rejected;
+  Clock& clock;
+  observe::Logger* logger = nullptr;
+  const char* thread_name = "mqtt-commit";
+  auth::Principal source;  // who brings what no author is named of
+};
+
+// Whether the same batch can succeed later: a drive, not the batch or a limit of the catalog.
+bool may_succeed_later(const Status& status);
+
 class MessageCommitter {
  public:
-  // All borrowed for the committer's life; `logger` may be null. `wake` is called, from the
-  // committer's thread, when a group is done, and when the one that was full has been taken.
-  MessageCommitter(ingest::IngestPipeline& pipeline, RejectedMessages& rejected, Clock& clock,
-                   observe::Logger* logger, std::function<void()> wake);
+  // `wake` is called, from the committer's thread, when a group is done, and when the one that was
+  // full has been taken.
+  MessageCommitter(CommitterParts parts, std::function<void()> wake);
   ~MessageCommitter();
   MessageCommitter(const MessageCommitter&) = delete;
   MessageCommitter& operator=(const MessageCommitter&) = delete;
@@ -60,16 +72,13 @@ class MessageCommitter {
   Status persist(Attempt attempt);
   bool wait_before_retry(const Status& status, std::int64_t since_ns, std::int64_t pause_ns);
 
-  ingest::IngestPipeline& pipeline_;
-  RejectedMessages& rejected_;
-  Clock& clock_;
-  observe::Logger* const logger_;
+  const CommitterParts parts_;
   const std::function<void()> wake_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
-  bool full_ = false;  // the poller waits for the group at hand to be taken
+  bool full_ = false;  // whoever brings messages waits for the group at hand to be taken
   std::unique_ptr<MessageGroup> ready_;
   std::vector<std::unique_ptr<MessageGroup>> done_;
   std::unique_ptr<MessageGroup> spare_;

@@ -1,4 +1,4 @@
-#include "mqtt/listener/message_group.h"
+#include "mqtt/message_group.h"
 
 namespace edgecase::mqtt {
 namespace {
@@ -31,9 +31,9 @@ GroupMessage& MessageGroup::append(const IncomingPublish& message) {
   return added;
 }
 
-void MessageGroup::add(const IncomingPublish& message, const std::vector<TopicRule>& rules,
-                       const config::LimitSettings& limits, ingest::IngestPipeline& pipeline,
-                       std::uint64_t remember_hash) {
+DecodeResult MessageGroup::add(const IncomingPublish& message, const std::vector<TopicRule>& rules,
+                               const config::LimitSettings& limits,
+                               ingest::IngestPipeline& pipeline, std::uint64_t remember_hash) {
   GroupMessage& added = append(message);
   added.topic = batch_.keep(message.topic);
   added.payload = batch_.keep(message.payload);
@@ -43,21 +43,24 @@ void MessageGroup::add(const IncomingPublish& message, const std::vector<TopicRu
     added.reason_text = batch_.keep(decoded.reason);
     added.reason =
         decoded.rule == nullptr ? ReasonCode::TopicNameInvalid : ReasonCode::PayloadFormatInvalid;
-    return;
+    return decoded;
   }
   if (decoded.outcome == DecodeOutcome::Ignored) {
     ++counters_.ignored;
-    return;
+    return decoded;
   }
-  if (message.principal != nullptr && !check_scope(*message.principal, pipeline, added)) return;
+  if (message.principal != nullptr && !check_scope(*message.principal, pipeline, added)) {
+    return decoded;
+  }
   added.readings = static_cast<std::uint32_t>(batch_.readings.size()) - added.first_reading;
   bytes_ += added.readings * kReadingBytes;
-  if (decoded.has_time) return;
+  if (decoded.has_time) return decoded;
   added.content_hash = remember_hash;
   const std::int64_t now_ns = pipeline.take_arrival_time();
   for (std::size_t i = added.first_reading; i < batch_.readings.size(); ++i) {
     batch_.readings[i].time_ns = now_ns;
   }
+  return decoded;
 }
 
 // A message is stored whole or not at all: one reading outside the scope, and none is.

@@ -1,0 +1,331 @@
+#include "mqtt/ack_gate.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace edgecase::mqtt {
+namespace {
+
+constexpr std::int64_t kNsPerMs = 1'000'000;
+
+void send_at_once(int descriptor) {
+  const int yes = 1;
+  setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+}
+
+std::string error_text(int error) {
+  return std::generic_category().message(error);
+}
+
+}  // namespace
+
+AckGate::AckGate(std::shared_ptr<const tls::TlsClient> client, std::string host, Clock& clock,
+                 const AckLedger& ledger)
+    : client_(std::move(client)),
+      host_(std::move(host)),
+      clock_(clock),
+      ledger_(ledger),
+      buffer_(kBufferBytes, '\0') {}
+
+Result<std::unique_ptr<AckGate>> AckGate::open(std::shared_ptr<const tls::TlsClient> client,
+                                               std::string host, Clock& clock,
+                                               const AckLedger& ledger) {
+  std::unique_ptr<AckGate> gate(new AckGate(std::move(client), std::move(host), clock, ledger));
+  EC_TRY(gate->listen());
+  try {
+    gate->thread_ = std::thread([self = gate.get()] { self->run(); });
+  } catch (const std::system_error& error) {
+    return unavailable(std::string("cannot start the thread of the gate to the broker: ") +
+                       error.what());
+  }
+  pthread_setname_np(gate->thread_.native_handle(), "mqtt-gate");
+  return gate;
+}
+
+Status AckGate::listen() {
+  wake_ = net::Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_) return io_error("no event for the gate to the broker: " + error_text(errno));
+  EC_ASSIGN_OR_RETURN(listener_, net::listen_on_tcp("127.0.0.1", 0));
+  EC_ASSIGN_OR_RETURN(const std::vector<ResolvedAddress> found,
+                      resolve_broker({"127.0.0.1", net::tcp_port_of(listener_)}));
+  address_ = found.front();
+  return ok();
+}
+
+AckGate::~AckGate() {
+  stopping_ = true;
+  if (wake_) wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+void AckGate::aim(const ResolvedAddress& broker) {
+  const std::lock_guard lock(mutex_);
+  broker_ = broker;
+  failure_.clear();
+  ending_ = {};
+}
+
+std::string AckGate::take_failure() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(failure_, {});
+}
+
+AckGate::Ending AckGate::take_ending() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(ending_, {});
+}
+
+void AckGate::wake() {
+  eventfd_write(wake_.descriptor(), 1);
+}
+
+void AckGate::cut() {
+  cut_ = true;
+  wake();
+}
+
+void AckGate::end(std::int64_t timeout_ns) {
+  cut();
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
+                    [this] { return !status_.connected; });
+}
+
+bool AckGate::close_inlet(std::int64_t timeout_ns) {
+  inlet_closed_ = true;
+  wake();
+  std::unique_lock lock(mutex_);
+  const std::uint64_t request = ++request_;
+  return changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] {
+    return !status_.connected || (answered_request_ >= request && status_.underway == 0);
+  });
+}
+
+bool AckGate::flush(std::int64_t timeout_ns) {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t request = ++request_;
+  wake();
+  return changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] {
+    return !status_.connected || (answered_request_ >= request && is_flushed_);
+  });
+}
+
+GateStatus AckGate::status() const {
+  const std::lock_guard lock(mutex_);
+  return status_;
+}
+
+void AckGate::fail(std::string why) {
+  const std::lock_guard lock(mutex_);
+  failure_ = std::move(why);
+}
+
+void AckGate::run() {
+  while (!stopping_) {
+    pollfd ready[] = {{listener_.descriptor(), POLLIN, 0}, {wake_.descriptor(), POLLIN, 0}};
+    if (poll(ready, 2, -1) < 0 && errno != EINTR) return;
+    if (stopping_) return;
+    take_wake();
+    net::Socket accepted(
+        accept4(listener_.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (accepted && is_end_of_own_connection(accepted.descriptor())) serve(std::move(accepted));
+  }
+}
+
+void AckGate::serve(net::Socket accepted) {
+  send_at_once(accepted.descriptor());
+  const std::unique_ptr<net::Channel> broker = connect_broker();
+  if (!broker) return;
+  net::Channel inside(std::move(accepted));
+  cut_ = false;
+  forward(inside, *broker);
+}
+
+std::unique_ptr<net::Channel> AckGate::connect_broker() {
+  ResolvedAddress to;
+  {
+    const std::lock_guard lock(mutex_);
+    to = broker_;
+  }
+  const std::int64_t until_ns = clock_.boot_ns() + kConnectNs;
+  net::Socket socket(::socket(to.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const int descriptor = socket.descriptor();
+  const auto* const address = static_cast<const sockaddr*>(static_cast<const void*>(&to.bytes));
+  int error = 0;
+  if (!socket) {
+    error = errno;
+  } else if (::connect(descriptor, address, to.size) != 0 && (error = errno) == EINPROGRESS) {
+    socklen_t size = sizeof error;
+    if (!wait_for(descriptor, POLLOUT, until_ns)) {
+      error = ETIMEDOUT;
+    } else if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size) != 0) {
+      error = errno;
+    }
+  }
+  if (error != 0) {
+    fail("cannot connect: " + error_text(error));
+    return nullptr;
+  }
+  send_at_once(descriptor);
+  const bool any_time = clock_.trust() == ClockTrust::Untrusted;
+  if (!client_) return net::open_plain(std::move(socket));
+  auto channel = tls::TlsClient::open(client_, std::move(socket), host_, any_time);
+  if (!channel) fail("no memory for TLS");
+  return channel;
+}
+
+bool AckGate::wait_for(int descriptor, short events, std::int64_t until_ns) {
+  while (!stopping_) {
+    const std::int64_t left_ns = until_ns - clock_.boot_ns();
+    if (left_ns <= 0) return false;
+    pollfd ready[] = {{descriptor, events, 0}, {wake_.descriptor(), POLLIN, 0}};
+    if (poll(ready, 2, static_cast<int>(left_ns / kNsPerMs + 1)) < 0 && errno != EINTR)
+      return false;
+    if (ready[0].revents != 0) return true;
+    take_wake();
+  }
+  return false;
+}
+
+void AckGate::forward(net::Channel& inside, net::Channel& broker) {
+  Passage passage{.inside = inside, .broker = broker, .out = {}, .in = {}};
+  while (!stopping_ && !cut_) {
+    std::uint64_t request = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      request = request_;
+    }
+    const Progress sent = move_out(passage);
+    const Progress got = move_in(passage);
+    note(passage, request);
+    if (sent == Progress::Over || got == Progress::Over) break;
+    if (sent == Progress::Moved || got == Progress::Moved) continue;
+    if (!wait(passage)) break;
+    take_wake();
+  }
+  note_end(passage);
+  if (const std::string why = broker.failure(); !why.empty()) fail("TLS: " + why);
+  broker.finish();
+}
+
+AckGate::Progress AckGate::move_out(Passage& passage) {
+  OutwardStream& out = passage.out;
+  bool moved = false;
+  if (!passage.inside_ended && out.output().size() < kBufferBytes) {
+    const net::Transfer got = passage.inside.receive(buffer_.data(), buffer_.size());
+    if (got.outcome == net::Outcome::Failed) return Progress::Over;
+    passage.inside_ended = got.outcome == net::Outcome::Closed;
+    moved = got.bytes > 0;
+    // Asked after the bytes were received: whatever they acknowledge was taken before.
+    const std::uint64_t stamp = ledger_.appended();
+    if (!out.feed({buffer_.data(), got.bytes}, stamp, clock_.boot_ns())) {
+      fail("the MQTT client sent what is no packet");
+      return Progress::Over;
+    }
+    passage.in.expect_answers(out.take_pings());
+  }
+  out.release(ledger_.durable());
+  if (!out.output().empty()) {
+    const std::size_t before = out.output().size();
+    if (net::send_some(passage.broker, out.output()) == net::Outcome::Failed) return Progress::Over;
+    moved = moved || out.output().size() < before;
+  }
+  // MQTT knows no half-closed connections.
+  if (passage.inside_ended && out.output().empty()) return Progress::Over;
+  return moved ? Progress::Moved : Progress::Blocked;
+}
+
+AckGate::Progress AckGate::move_in(Passage& passage) {
+  InwardStream& in = passage.in;
+  bool moved = false;
+  if (!passage.broker_ended && in.waiting_bytes() < kBufferBytes) {
+    const net::Transfer got = passage.broker.receive(buffer_.data(), buffer_.size());
+    if (got.outcome == net::Outcome::Failed) return Progress::Over;
+    passage.broker_ended = got.outcome == net::Outcome::Closed;
+    moved = got.bytes > 0;
+    in.feed({buffer_.data(), got.bytes});
+  }
+  const std::size_t waited = in.waiting_bytes();
+  const bool stop = inlet_closed_ || ledger_.full();
+  if (!in.advance(stop ? InwardStream::Publishes::Wait : InwardStream::Publishes::Pass,
+                  kBufferBytes)) {
+    fail("the broker sent what is no packet");
+    return Progress::Over;
+  }
+  moved = moved || in.waiting_bytes() < waited;
+  if (!in.output().empty()) {
+    const std::size_t before = in.output().size();
+    if (net::send_some(passage.inside, in.output()) == net::Outcome::Failed) return Progress::Over;
+    moved = moved || in.output().size() < before;
+  }
+  if (passage.broker_ended && in.output().empty() && !in.is_stopped()) return Progress::Over;
+  return moved ? Progress::Moved : Progress::Blocked;
+}
+
+// False: nothing can be waited for.
+bool AckGate::wait(const Passage& passage) {
+  const auto awaited = [](const net::Channel& channel, bool reads, bool sends) {
+    int events = 0;
+    if (reads) events |= channel.receive_awaits_send() ? POLLOUT : POLLIN;
+    if (sends) events |= channel.send_awaits_receive() ? POLLIN : POLLOUT;
+    // Of one that nothing is wanted from, an end would wake poll() for ever.
+    const int descriptor = events == 0 ? -1 : channel.descriptor();
+    return pollfd{descriptor, static_cast<short>(events), 0};
+  };
+  const bool reads_inside = !passage.inside_ended && passage.out.output().size() < kBufferBytes;
+  const bool reads_broker = !passage.broker_ended && passage.in.waiting_bytes() < kBufferBytes;
+  pollfd ready[] = {awaited(passage.inside, reads_inside, !passage.in.output().empty()),
+                    awaited(passage.broker, reads_broker, !passage.out.output().empty()),
+                    pollfd{wake_.descriptor(), POLLIN, 0}};
+  return poll(ready, 3, -1) >= 0 || errno == EINTR;
+}
+
+void AckGate::take_wake() {
+  eventfd_t ignored = 0;
+  eventfd_read(wake_.descriptor(), &ignored);
+}
+
+void AckGate::note(const Passage& passage, std::uint64_t request) {
+  const OutwardStream& out = passage.out;
+  const std::lock_guard lock(mutex_);
+  status_.connected = true;
+  status_.held = out.held();
+  status_.held_since_ns = out.held_since_ns();
+  status_.released = released_before_ + out.acks_released();
+  const std::uint64_t passed = passage.in.publishes_passed();
+  status_.underway = passed > out.acks_seen() ? passed - out.acks_seen() : 0;
+  is_flushed_ = passage.out.output().empty() && !out.holds_up_to(ledger_.durable());
+  answered_request_ = request;
+  changed_.notify_all();
+}
+
+void AckGate::note_end(const Passage& passage) {
+  const InwardStream& in = passage.in;
+  const std::lock_guard lock(mutex_);
+  released_before_ += passage.out.acks_released();
+  status_.released = released_before_;
+  status_.dropped += passage.out.held();
+  status_.held = 0;
+  status_.held_since_ns = 0;
+  status_.underway = 0;
+  status_.connected = false;
+  ending_ = {.was_open = true,
+             .answered = in.was_connected(),
+             .version_refused = in.version_refused(),
+             .said_why = in.was_ended(),
+             .taken_over = in.taken_over()};
+  if (!in.reason().empty()) failure_ = in.reason();
+  changed_.notify_all();
+}
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,142 @@
+// The gate between paho and the broker. paho acknowledges a message whatever its callback says, and
+// long before it could be durable; so paho connects to a socket of this process on loopback, and
+// what passes there goes to the broker, through TLS where it speaks that. Everything passes
+// unchanged and in order, but acknowledgements wait until the messages they are for are durable
+// (ack_ledger.h). So many messages share one sync, as many as the broker has on their way.
+//
+// While the drive refuses, nothing is acknowledged, and the broker stops at the end of its window;
+// where that is wider than what may wait here, messages are left unread. The connection lives on.
+// When it ends, what is held is dropped: the broker has those messages and sends them again.
+//
+// One connection at a time, and only from this process: another one that finds the port is closed.
+// One thread, "mqtt-gate"; the public functions are thread-safe.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "edgecase/clock.h"
+#include "edgecase/result.h"
+#include "mqtt/ack_ledger.h"
+#include "mqtt/broker_socket.h"
+#include "mqtt/gate_streams.h"
+#include "net/channel.h"
+#include "net/socket.h"
+#include "tls/tls_client.h"
+
+namespace edgecase::mqtt {
+
+struct GateStatus {
+  bool connected = false;          // paho to the gate, and the gate to the broker
+  std::size_t held = 0;            // acknowledgements
+  std::int64_t held_since_ns = 0;  // the oldest one; boot clock; 0: none is held
+  std::uint64_t underway = 0;      // messages that paho has been given and not acknowledged
+  std::uint64_t released = 0;      // acknowledgements, of all connections
+  std::uint64_t dropped = 0;       // that were held when their connection ended
+};
+
+class AckGate {
+ public:
+  static constexpr std::int64_t kConnectNs = 10'000'000'000;  // TCP; paho's limit is that of TLS
+  static constexpr std::size_t kBufferBytes = 64u << 10;      // each way
+
+  // `client` null: in clear. `host` is what the broker's certificate must name. `ledger` and
+  // `clock` are borrowed for the gate's life.
+  static Result<std::unique_ptr<AckGate>> open(std::shared_ptr<const tls::TlsClient> client,
+                                               std::string host, Clock& clock,
+                                               const AckLedger& ledger);
+  ~AckGate();
+  AckGate(const AckGate&) = delete;
+  AckGate& operator=(const AckGate&) = delete;
+
+  // Where the next connection leads to.
+  void aim(const ResolvedAddress& broker);
+  // Where to connect instead.
+  const ResolvedAddress& address() const { return address_; }
+
+  // Why the last connection did not come about, or broke; "" when nobody knows. Asked for once.
+  std::string take_failure();
+  // What the broker has said at the end of the last connection. Asked for once.
+  struct Ending {
+    bool was_open = false;         // the broker was reached
+    bool answered = false;         // CONNACK came
+    bool version_refused = false;  // in it
+    bool said_why = false;         // DISCONNECT came
+    bool taken_over = false;       // in it: the session is another client's now
+  };
+  Ending take_ending();
+
+  // The ledger has moved.
+  void wake();
+  // Ends the connection at hand: nothing that is held leaves.
+  void cut();
+  // The same, and waits until it has ended, `timeout_ns` at most.
+  void end(std::int64_t timeout_ns);
+  // For the end: no message is let in any more, and those that paho was given are waited for. False
+  // when that takes longer than `timeout_ns`.
+  bool close_inlet(std::int64_t timeout_ns);
+  // Waits until everything that is durable by now is acknowledged. False as above.
+  bool flush(std::int64_t timeout_ns);
+
+  GateStatus status() const;
+
+ private:
+  enum class Progress : unsigned char { Blocked, Moved, Over };
+  // A connection and what is on its way in it.
+  struct Passage {
+    net::Channel& inside;
+    net::Channel& broker;
+    OutwardStream out;
+    InwardStream in;
+    bool inside_ended = false;
+    bool broker_ended = false;
+  };
+
+  AckGate(std::shared_ptr<const tls::TlsClient> client, std::string host, Clock& clock,
+          const AckLedger& ledger);
+  Status listen();
+  void run();
+  void serve(net::Socket accepted);
+  std::unique_ptr<net::Channel> connect_broker();
+  void forward(net::Channel& inside, net::Channel& broker);
+  Progress move_out(Passage& passage);
+  Progress move_in(Passage& passage);
+  bool wait(const Passage& passage);
+  bool wait_for(int descriptor, short events, std::int64_t until_ns);
+  void take_wake();
+  void note(const Passage& passage, std::uint64_t request);
+  void note_end(const Passage& passage);
+  void fail(std::string why);
+
+  const std::shared_ptr<const tls::TlsClient> client_;
+  const std::string host_;
+  Clock& clock_;
+  const AckLedger& ledger_;
+  net::Socket listener_;
+  net::Socket wake_;
+  ResolvedAddress address_;
+  std::string buffer_;  // of the thread
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> cut_{false};
+  std::atomic<bool> inlet_closed_{false};
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  ResolvedAddress broker_;
+  std::string failure_;
+  Ending ending_;
+  GateStatus status_;
+  std::uint64_t released_before_ = 0;  // by connections that have ended
+  bool is_flushed_ = true;             // nothing durable is held, or on its way to the broker
+  std::uint64_t request_ = 0;          // of flush()
+  std::uint64_t answered_request_ = 0;
+
+  std::thread thread_;
+};
+
+}  // namespace edgecase::mqtt

@@ -1,0 +1,24 @@
+// What became of the messages of one way in.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace edgecase::mqtt {
+
+struct SinkCounters {
+  std::uint64_t messages = 0;         // all that came and were stored, kept or passed over
+  std::uint64_t readings = 0;         // durable
+  std::uint64_t rejected = 0;         // kept in `_rejected`
+  std::uint64_t rejected_lost = 0;    // could not be kept there: a limit of the catalog
+  std::uint64_t ignored = 0;          // nothing to store, on purpose
+  std::uint64_t skipped_values = 0;   // JSON nulls and the like
+  std::uint64_t redelivered = 0;      // with the DUP flag
+  std::uint64_t repeats_dropped = 0;  // redelivered or retained ones recognised as stored before
+  std::uint64_t withheld = 0;         // of the broker's client: acknowledgements that were dropped
+  std::uint64_t lost_at_qos0 = 0;     // the same: came while it stopped
+  std::int64_t waiting_since_ns = 0;  // boot clock; 0: no message waits for the drive
+  std::string waiting_for;            // why, while it waits
+};
+
+}  // namespace edgecase::mqtt

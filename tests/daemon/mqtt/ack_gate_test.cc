@@ -1,0 +1,236 @@
+#include "mqtt/ack_gate.h"
+
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "daemon/mqtt/mqtt_fixture.h"
+#include "support/mosquitto_broker.h"
+#include "support/temp_directory.h"
+#include "support/test_certificate.h"
+
+using namespace edgecase;
+using namespace edgecase::test;
+
+namespace {
+
+class Ledger final : public mqtt::AckLedger {
+ public:
+  std::uint64_t appended() const override { return appended_; }
+  std::uint64_t durable() const override { return durable_; }
+  bool full() const override { return full_; }
+
+  std::atomic<std::uint64_t> appended_{0}, durable_{0};
+  std::atomic<bool> full_{false};
+};
+
+std::string bytes_of(std::initializer_list<int> bytes) {
+  std::string text;
+  for (const int byte : bytes) text += static_cast<char>(byte);
+  return text;
+}
+
+const std::string kPublish = bytes_of({0x32, 6, 0, 1, 't', 0, 7, 'x'});  // QoS 1, id 7
+const std::string kPuback = bytes_of({0x40, 2, 0, 7});
+const std::string kPingreq = bytes_of({0xC0, 0});
+const std::string kPingresp = bytes_of({0xD0, 0});
+
+// A gate with both ends in this process: plain sockets in place of paho and of the broker.
+struct GateFixture {
+  GateFixture() : broker_listener(net::listen_on_tcp("127.0.0.1", 0).value()) {
+    auto opened = mqtt::AckGate::open(nullptr, "127.0.0.1", system_clock(), ledger);
+    REQUIRE(opened.ok());
+    gate = std::move(opened).value();
+    connect();
+  }
+  void connect() {
+    const auto port = net::tcp_port_of(broker_listener);
+    gate->aim(mqtt::resolve_broker({"127.0.0.1", port}).value().front());
+    inside = net::Socket(socket(AF_INET, SOCK_STREAM, 0));
+    REQUIRE(::connect(inside.descriptor(),
+                      reinterpret_cast<const sockaddr*>(&gate->address().bytes),
+                      gate->address().size) == 0);
+    int accepted = -1;
+    REQUIRE(eventually(
+        [&] { return (accepted = accept(broker_listener.descriptor(), nullptr, nullptr)) >= 0; }));
+    broker = net::Socket(accepted);
+  }
+  static void send_to(const net::Socket& socket, const std::string& bytes) {
+    REQUIRE(send(socket.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(bytes.size()));
+  }
+  // Waits until so much has come.
+  static std::string receive(const net::Socket& socket, std::size_t size) {
+    std::string all(size, '\0');
+    std::size_t got = 0;
+    eventually([&] {
+      const ssize_t more = recv(socket.descriptor(), all.data() + got, size - got, MSG_DONTWAIT);
+      if (more > 0) got += static_cast<std::size_t>(more);
+      return got == size || more == 0;
+    });
+    return all.substr(0, got);
+  }
+  // Whether the other end is gone, with nothing left to read.
+  static bool is_ended(const net::Socket& socket) {
+    char byte = 0;
+    return eventually([&] {
+      const ssize_t got = recv(socket.descriptor(), &byte, 1, MSG_DONTWAIT);
+      REQUIRE(got <= 0);
+      return got == 0 || errno == ECONNRESET;
+    });
+  }
+  bool holds(std::size_t count) const {
+    return eventually([&] { return gate->status().held == count; });
+  }
+
+  Ledger ledger;
+  net::Socket broker_listener;
+  std::unique_ptr<mqtt::AckGate> gate;
+  net::Socket inside;
+  net::Socket broker;
+};
+
+}  // namespace
+
+TEST_CASE("ack gate: an acknowledgement waits until its message is durable") {
+  GateFixture fixture;
+  fixture.send_to(fixture.broker, kPublish);
+  CHECK(fixture.receive(fixture.inside, kPublish.size()) == kPublish);
+  fixture.ledger.appended_ = 1;
+  // What is no acknowledgement overtakes it.
+  fixture.send_to(fixture.inside, kPuback + kPingreq);
+  CHECK(fixture.receive(fixture.broker, 2) == kPingreq);
+  REQUIRE(fixture.holds(1));
+  CHECK(fixture.gate->status().held_since_ns > 0);
+  fixture.ledger.durable_ = 1;
+  fixture.gate->wake();
+  CHECK(fixture.receive(fixture.broker, 4) == kPuback);
+  REQUIRE(fixture.holds(0));
+  CHECK(fixture.gate->status().released == 1);
+  CHECK(fixture.gate->status().dropped == 0);
+}
+
+TEST_CASE("ack gate: what is held is dropped with its connection, and no later one sends it") {
+  GateFixture fixture;
+  fixture.ledger.appended_ = 1;
+  for (const bool by_us : {true, false}) {
+    CAPTURE(by_us);
+    fixture.send_to(fixture.inside, kPuback);
+    REQUIRE(fixture.holds(1));
+    if (by_us) {
+      fixture.gate->cut();
+    } else {
+      fixture.inside = net::Socket();
+    }
+    CHECK(fixture.is_ended(fixture.broker));
+    if (by_us) CHECK(fixture.is_ended(fixture.inside));
+    CHECK(eventually([&] { return !fixture.gate->status().connected; }));
+    fixture.connect();
+  }
+  CHECK(fixture.gate->status().dropped == 2);
+  fixture.ledger.durable_ = 1;
+  fixture.gate->wake();
+  fixture.send_to(fixture.inside, kPingreq);
+  CHECK(fixture.receive(fixture.broker, 2) == kPingreq);
+  CHECK(fixture.gate->status().released == 0);
+}
+
+TEST_CASE("ack gate: a store that is full is brought no messages, and the connection lives on") {
+  GateFixture fixture;
+  fixture.ledger.full_ = true;
+  fixture.send_to(fixture.broker, kPublish);
+  // The broker's answer to this one stands behind the message.
+  fixture.send_to(fixture.inside, kPingreq);
+  CHECK(fixture.receive(fixture.broker, 2) == kPingreq);
+  fixture.send_to(fixture.broker, kPingresp);
+  CHECK(fixture.receive(fixture.inside, 2) == kPingresp);
+  fixture.ledger.full_ = false;
+  fixture.gate->wake();
+  fixture.send_to(fixture.broker, kPuback);
+  // And is not passed on a second time.
+  CHECK(fixture.receive(fixture.inside, kPublish.size() + 4) == kPublish + kPuback);
+}
+
+TEST_CASE("ack gate: at the end what is on its way is waited for, then what is durable") {
+  GateFixture fixture;
+  fixture.send_to(fixture.broker, kPublish);
+  CHECK(fixture.receive(fixture.inside, kPublish.size()) == kPublish);
+  constexpr std::int64_t kSoon = 1'000'000;
+  CHECK_FALSE(fixture.gate->close_inlet(kSoon));
+  fixture.ledger.appended_ = 1;
+  fixture.send_to(fixture.inside, kPuback);
+  constexpr std::int64_t kLong = 60'000'000'000;
+  CHECK(fixture.gate->close_inlet(kLong));
+  fixture.send_to(fixture.broker, kPublish + kPublish);
+  CHECK(fixture.gate->flush(kLong));  // nothing is durable, so there is nothing to wait for
+  CHECK(fixture.gate->status().held == 1);
+  fixture.ledger.durable_ = 1;
+  CHECK(fixture.gate->flush(kLong));
+  CHECK(fixture.gate->status().held == 0);
+  CHECK(fixture.receive(fixture.broker, 4) == kPuback);
+  char byte = 0;
+  CHECK(recv(fixture.inside.descriptor(), &byte, 1, MSG_DONTWAIT) < 0);  // none was let in
+}
+
+TEST_CASE("ack gate: tells how the broker has ended it") {
+  struct Case {
+    std::string packet;
+    bool answered, refused, taken_over;
+    const char* reason;
+  };
+  for (const Case& c :
+       {Case{"", false, false, false, ""},
+        Case{bytes_of({0x20, 2, 0, 1}), true, true, false,
+             "the broker does not speak this version of MQTT"},
+        Case{bytes_of({0x20, 3, 0, 0x84, 0}), true, true, false,
+             "the broker does not speak this version of MQTT"},
+        Case{bytes_of({0x20, 2, 0, 4}), true, false, false, "wrong mqtt.username or password"},
+        Case{bytes_of({0x20, 2, 0, 0}), true, false, false, ""},
+        Case{bytes_of({0x20, 3, 0, 0, 0, 0xE0, 2, 0x8E, 0}), true, false, true,
+             "the broker gave the session to another client of this id"},
+        Case{bytes_of({0x20, 3, 0, 0, 0, 0xE0, 1, 0x8B}), true, false, false,
+             "the broker ended the connection, reason 139"},
+        Case{bytes_of({0x00, 0}), false, false, false, "the broker sent what is no packet"}}) {
+    CAPTURE(c.packet);
+    GateFixture fixture;
+    fixture.send_to(fixture.broker, c.packet);
+    shutdown(fixture.broker.descriptor(), SHUT_WR);
+    CHECK(eventually([&] { return !fixture.gate->status().connected; }));
+    const auto ending = fixture.gate->take_ending();
+    CHECK(ending.was_open);
+    CHECK(ending.answered == c.answered);
+    CHECK(ending.version_refused == c.refused);
+    CHECK(ending.taken_over == c.taken_over);
+    CHECK(fixture.gate->take_failure() == c.reason);
+    CHECK(fixture.gate->take_failure().empty());
+  }
+}
+
+TEST_CASE("ack gate: nobody else comes through") {
+  const TempDirectory directory;
+  const TestCertificate files = make_test_certificate(directory.path(), "broker");
+  const auto client = tls::TlsClient::load(files.certificate, {}).value();
+  const Ledger ledger;
+  const auto gate = mqtt::AckGate::open(client, "localhost", system_clock(), ledger).value();
+  net::Socket broker = net::listen_on_tcp("127.0.0.1", 0).value();
+  gate->aim(mqtt::resolve_broker({"127.0.0.1", net::tcp_port_of(broker)}).value().front());
+  const std::string port = gate->address().text.substr(gate->address().text.find(':') + 1);
+  // Reads until it is closed; exit code 0 then.
+  CHECK(run_process(
+            {"bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/" + port + "; read -t 60 -u 3; test $? = 1"},
+            "") == 0);
+  // One of this process is let through: TLS begins at the other end.
+  net::Socket own(socket(AF_INET, SOCK_STREAM, 0));
+  REQUIRE(connect(own.descriptor(), reinterpret_cast<const sockaddr*>(&gate->address().bytes),
+                  gate->address().size) == 0);
+  CHECK(send(own.descriptor(), "x", 1, MSG_NOSIGNAL) == 1);
+  int accepted = -1;
+  CHECK(
+      eventually([&] { return (accepted = accept(broker.descriptor(), nullptr, nullptr)) >= 0; }));
+  net::Socket end(accepted);
+  char byte = 0;
+  CHECK(eventually([&] { return recv(end.descriptor(), &byte, 1, 0) == 1; }));
+  CHECK(byte == 0x16);  // a handshake, not the x
+}
