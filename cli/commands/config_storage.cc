@@ -1,6 +1,7 @@
 #include "commands/config_storage.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <mbedtls/net_sockets.h>
+#include <mbedtls/version.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -153,8 +154,12 @@ bool TlsChannel::holds_received() const {
   return !failed_ && mbedtls_ssl_get_bytes_avail(&context_) > 0;
 }
 
-bool TlsChannel::is_agreed() const {
+bool TlsChannel::is_agreed() {
+#if MBEDTLS_VERSION_MAJOR >= 3
+  return mbedtls_ssl_is_handshake_over(&context_) != 0;
+#else
   return context_.state == MBEDTLS_SSL_HANDSHAKE_OVER;
+#endif
 }
 
 }  // namespace edgecase::tls
