@@ -64,7 +64,9 @@ bool TlsChannel::expect(const std::string& host, bool any_time) {
     address_.assign(reinterpret_cast<const char*>(&four), sizeof four);
   } else if (inet_pton(AF_INET6, host.c_str(), &six) == 1) {
     address_.assign(reinterpret_cast<const char*>(&six), sizeof six);
-  } else if (mbedtls_ssl_set_hostname(&context_, host.c_str()) != 0) {
+  }
+  // Of an address judge() compares it; that no name is meant must be said to newer libraries.
+  if (mbedtls_ssl_set_hostname(&context_, address_.empty() ? host.c_str() : nullptr) != 0) {
     return false;
   }
   mbedtls_ssl_set_verify(
