@@ -6,17 +6,14 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "secure/tls_door.h"
 #include "wire/errors.h"
 #include "wire/routes.h"
 
 namespace edgecase::cli {
 namespace {
 
-#ifdef CPPHTTPLIB_OPENSSL_SUPPORT
 constexpr std::string_view kSecureScheme = "https://";
-#else
-constexpr std::string_view kSecureScheme = "http://";
-#endif
 constexpr time_t kConnectTimeoutSeconds = 10;
 // A query may read for a while before its first row.
 constexpr time_t kReadTimeoutSeconds = 300;
@@ -101,12 +98,13 @@ struct DaemonClient::State {
       // An address without a scheme is HTTP.
       const bool bare = connection.host.find("://") == std::string::npos;
       place = bare ? "http://" + connection.host : connection.host;
-      // The library throws at schemes it does not know.
-      if (!place.starts_with("http://") && !place.starts_with(kSecureScheme)) return;
-      client = std::make_unique<httplib::Client>(place);
-#ifdef CPPHTTPLIB_OPENSSL_SUPPORT
-      if (!connection.tls_ca.empty()) client->set_ca_cert_path(connection.tls_ca);
-#endif
+      if (place.starts_with(kSecureScheme)) {
+        if (!open_door(connection.tls_ca)) return;
+      } else if (place.starts_with("http://")) {
+        client = std::make_unique<httplib::Client>(place);
+      } else {
+        return;  // the library throws at schemes it does not know
+      }
     } else {
       place = connection.socket;
       client = std::make_unique<httplib::Client>(connection.socket, 80);
@@ -123,12 +121,32 @@ struct DaemonClient::State {
     if (!connection.token.empty()) headers.emplace("Authorization", "Bearer " + connection.token);
   }
 
+  // The library of some builds knows no TLS, that of others another one than the daemon.
+  bool open_door(const std::string& authorities) {
+    std::string address = place.substr(kSecureScheme.size());
+    while (address.ends_with('/')) address.pop_back();
+    auto opened = TlsDoor::open(address, authorities);
+    if (!opened.ok()) {
+      door_status = opened.status();
+      return false;
+    }
+    door = *std::move(opened);
+    client = std::make_unique<httplib::Client>(door->path(), 80);
+    client->set_address_family(AF_UNIX);
+    headers.emplace("Host", address);
+    return true;
+  }
+
   Status check_address() const {
+    EC_TRY(door_status);
     if (client && client->is_valid()) return ok();
     return invalid_argument("\"" + place + "\" is no address, use http://127.0.0.1:8650");
   }
 
   Status transport_error(httplib::Error error, bool answered) const {
+    const DoorFailure failure = door ? door->take_failure() : DoorFailure::None;
+    if (failure == DoorFailure::NotReached) error = httplib::Error::Connection;
+    if (failure == DoorFailure::NotTrusted && !answered) error = httplib::Error::SSLConnection;
     switch (error) {
       case httplib::Error::Connection:
       case httplib::Error::ConnectionTimeout:
@@ -147,6 +165,8 @@ struct DaemonClient::State {
   }
 
   std::string place;  // for messages
+  std::unique_ptr<TlsDoor> door;
+  Status door_status;
   std::unique_ptr<httplib::Client> client;
   httplib::Headers headers;
   httplib::Headers answer_headers;

@@ -10,6 +10,7 @@
 #   format   the formatter
 #   cross    cross compiler and emulator for 64-bit ARM
 #   package  making and judging the .deb
+#   portable the portable builds of toolchains/; cargo, if it is not there, as a program of your own
 #   peers    what "edgecase bench --peer" measures beside EdgeCase; nothing else needs them
 #   system   booting a Debian in a container with its own systemd
 #
@@ -25,6 +26,8 @@ packages_of() {
     format) echo clang-format ;;
     cross) echo g++-aarch64-linux-gnu qemu-user-static ;;
     package) echo dpkg-dev fakeroot lintian systemd ;;
+    portable) echo cmake ninja-build gcc libc6-dev make m4 patch python3 python3-pip dpkg-dev binutils git \
+      fakeroot lintian qemu-user-static ;;
     peers) echo libleveldb-dev librocksdb-dev redis-server ;;
     system) echo debootstrap systemd-container systemd util-linux ;;
     *) return 1 ;;

@@ -1,4 +1,10 @@
 # Everything that is not ours, found once, each as an imported target under `edgecase::third_party_*`.
+# The portable builds bring everything themselves.
+if(EDGECASE_BUNDLED)
+  include(bundled)
+  return()
+endif()
+
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 

@@ -5,6 +5,7 @@
 
 #include "app/serve.h"
 #include "commands/commands.h"
+#include "commands/config_storage.h"
 #include "config/show.h"
 #include "help_text.h"
 #include "output.h"
@@ -87,6 +88,8 @@ void add_config_command(CLI::App& app, Action& action) {
       return finish_stdout();
     };
   });
+
+  add_config_storage(*command, action);
 }
 
 }  // namespace edgecase::cli

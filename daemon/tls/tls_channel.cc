@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <mbedtls/net_sockets.h>
+#include <mbedtls/version.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -63,7 +64,9 @@ bool TlsChannel::expect(const std::string& host, bool any_time) {
     address_.assign(reinterpret_cast<const char*>(&four), sizeof four);
   } else if (inet_pton(AF_INET6, host.c_str(), &six) == 1) {
     address_.assign(reinterpret_cast<const char*>(&six), sizeof six);
-  } else if (mbedtls_ssl_set_hostname(&context_, host.c_str()) != 0) {
+  }
+  // Of an address judge() compares it; that no name is meant must be said to newer libraries.
+  if (mbedtls_ssl_set_hostname(&context_, address_.empty() ? host.c_str() : nullptr) != 0) {
     return false;
   }
   mbedtls_ssl_set_verify(
@@ -153,8 +156,12 @@ bool TlsChannel::holds_received() const {
   return !failed_ && mbedtls_ssl_get_bytes_avail(&context_) > 0;
 }
 
-bool TlsChannel::is_agreed() const {
+bool TlsChannel::is_agreed() {
+#if MBEDTLS_VERSION_MAJOR >= 3
+  return mbedtls_ssl_is_handshake_over(&context_) != 0;
+#else
   return context_.state == MBEDTLS_SSL_HANDSHAKE_OVER;
+#endif
 }
 
 }  // namespace edgecase::tls

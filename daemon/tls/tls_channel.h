@@ -35,7 +35,7 @@ class TlsChannel final : public net::Channel {
  private:
   TlsChannel(net::Socket socket, std::shared_ptr<const void> owner);
   net::Transfer fail(int error);
-  bool is_agreed() const;
+  bool is_agreed();
   int judge(const mbedtls_x509_crt& certificate, int depth, std::uint32_t& flags) const;
 
   std::shared_ptr<const void> owner_;

@@ -2,6 +2,7 @@
 
 #include <mbedtls/error.h>
 #include <mbedtls/ssl_ciphersuites.h>
+#include <mbedtls/version.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 
@@ -52,6 +53,23 @@ Status check_key_mode(const std::string& path) {
   return not_allowed(path + ": everybody may read or change this key; chmod 0640 it");
 }
 
+// From version 3 on the library wants random numbers for what it does with a key.
+int parse_key(mbedtls_pk_context& key, const std::vector<unsigned char>& bytes) {
+#if MBEDTLS_VERSION_MAJOR >= 3
+  return mbedtls_pk_parse_key(&key, bytes.data(), bytes.size(), nullptr, 0, random_bytes, nullptr);
+#else
+  return mbedtls_pk_parse_key(&key, bytes.data(), bytes.size(), nullptr, 0);
+#endif
+}
+
+int check_pair(const mbedtls_pk_context& open, const mbedtls_pk_context& secret) {
+#if MBEDTLS_VERSION_MAJOR >= 3
+  return mbedtls_pk_check_pair(&open, &secret, random_bytes, nullptr);
+#else
+  return mbedtls_pk_check_pair(&open, &secret);
+#endif
+}
+
 }  // namespace
 
 // The system's generator, which any thread may ask.
@@ -75,6 +93,8 @@ std::string error_text(int error) {
 void restrict_to_safe(mbedtls_ssl_config& configuration) {
   mbedtls_ssl_conf_min_version(&configuration, MBEDTLS_SSL_MAJOR_VERSION_3,
                                MBEDTLS_SSL_MINOR_VERSION_3);
+  mbedtls_ssl_conf_max_version(&configuration, MBEDTLS_SSL_MAJOR_VERSION_3,
+                               MBEDTLS_SSL_MINOR_VERSION_3);
   mbedtls_ssl_conf_ciphersuites(&configuration, kCiphers);
   mbedtls_ssl_conf_rng(&configuration, random_bytes, nullptr);
 }
@@ -93,13 +113,13 @@ Status read_key(const std::string& path, const std::string& certificate_path,
                 const mbedtls_x509_crt& chain, mbedtls_pk_context& key) {
   EC_TRY(check_key_mode(path));
   EC_ASSIGN_OR_RETURN(std::vector<unsigned char> bytes, read_file(path));
-  const int error = mbedtls_pk_parse_key(&key, bytes.data(), bytes.size(), nullptr, 0);
+  const int error = parse_key(key, bytes);
   std::fill(bytes.begin(), bytes.end(), static_cast<unsigned char>(0));
   if (error == MBEDTLS_ERR_PK_PASSWORD_REQUIRED) {
     return invalid_argument(path + ": needs a password; keep it without");
   }
   if (error != 0) return invalid_argument(path + ": is no key: " + error_text(error));
-  if (mbedtls_pk_check_pair(&chain.pk, &key) != 0) {
+  if (check_pair(chain.pk, key) != 0) {
     return invalid_argument(path + ": is not the key of the certificate in " + certificate_path);
   }
   return ok();

@@ -7,6 +7,7 @@
 #include "base/coding.h"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <nmmintrin.h>
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
@@ -87,17 +88,21 @@ std::uint32_t crc32c_extend_software(std::uint32_t crc, ByteView bytes) {
 #if defined(__x86_64__)
 
 bool crc32c_has_hardware() {
-  return __builtin_cpu_supports("sse4.2") != 0;
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_SSE4_2) != 0;
 }
 
 namespace {
 
-__attribute__((target("sse4.2"))) inline std::uint32_t step8(std::uint32_t crc,
-                                                             std::uint64_t word) {
+__attribute__((target("sse4.2,crc32"))) inline std::uint32_t step8(std::uint32_t crc,
+                                                                   std::uint64_t word) {
   return static_cast<std::uint32_t>(_mm_crc32_u64(crc, word));
 }
-__attribute__((target("sse4.2"))) inline std::uint32_t step1(std::uint32_t crc,
-                                                             unsigned char byte) {
+__attribute__((target("sse4.2,crc32"))) inline std::uint32_t step1(std::uint32_t crc,
+                                                                   unsigned char byte) {
   return _mm_crc32_u8(crc, byte);
 }
 
@@ -141,7 +146,7 @@ std::uint32_t crc32c_extend_hardware(std::uint32_t, ByteView) {
 #if defined(__x86_64__) || defined(__aarch64__)
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2")))
+__attribute__((target("sse4.2,crc32")))
 #endif
 std::uint32_t
 crc32c_extend_hardware(std::uint32_t crc, ByteView bytes) {

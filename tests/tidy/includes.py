@@ -43,7 +43,8 @@ DAEMON = {
 # The CLI sees wire, the table of settings (flags of `serve`, `config show`), and of the rest of the
 # daemon only the door to it.
 CLI_DAEMON_FOLDERS = ["wire", "config"]
-CLI_DAEMON_HEADERS = ["app/serve.h"]
+# With net/ and tls/ the command line connects to a daemon through the daemon's own TLS.
+CLI_DAEMON_HEADERS = ["app/serve.h", "net/channel.h", "net/socket.h", "tls/tls_client.h"]
 
 # Third-party headers and the places that may name them.
 THIRD_PARTY = {

@@ -34,7 +34,7 @@ struct Case {
 // What begins with the word under the cursor is asked for, as a user would type it.
 const std::vector<Case> kCases = {
     {{"edgecase", "qu"}, {"query"}},
-    {{"edgecase", "config", ""}, {"show", "check", "example"}},
+    {{"edgecase", "config", ""}, {"show", "check", "example", "storage"}},
     {{"edgecase", "query", "--format", ""}, {"table", "csv", "ndjson", "json", "line"}},
     {{"edgecase", "query", "--format", "n"}, {"ndjson"}},
     {{"edgecase", "query", "kitchen/*", "--de"}, {"--desc"}},

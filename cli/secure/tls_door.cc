@@ -1,0 +1,177 @@
+#include "secure/tls_door.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace edgecase::cli {
+namespace {
+
+constexpr std::size_t kBufferBytes = 64u << 10;  // each way
+constexpr int kConnectMs = 10'000;
+
+// What goes one way.
+struct Stream {
+  std::string bytes;
+  bool ended = false;
+};
+enum class Progress : unsigned char { Blocked, Moved, Over };
+
+Progress move(net::Channel& from, net::Channel& to, Stream& stream) {
+  bool moved = false;
+  if (!stream.ended && stream.bytes.size() < kBufferBytes) {
+    const std::size_t held = stream.bytes.size();
+    stream.bytes.resize(kBufferBytes);
+    const net::Transfer transfer = from.receive(stream.bytes.data() + held, kBufferBytes - held);
+    stream.bytes.resize(held + transfer.bytes);
+    // What came before the connection broke still reaches the other side.
+    stream.ended =
+        transfer.outcome == net::Outcome::Closed || transfer.outcome == net::Outcome::Failed;
+    moved = transfer.bytes > 0;
+  }
+  if (!stream.bytes.empty()) {
+    const std::size_t held = stream.bytes.size();
+    if (net::send_some(to, stream.bytes) == net::Outcome::Failed) return Progress::Over;
+    moved = moved || stream.bytes.size() < held;
+  }
+  if (stream.ended && stream.bytes.empty()) return Progress::Over;
+  return moved ? Progress::Moved : Progress::Blocked;
+}
+
+pollfd awaited(const net::Channel& channel, const Stream& from, const Stream& to) {
+  int events = 0;
+  if (!from.ended && from.bytes.size() < kBufferBytes) {
+    events |= channel.receive_awaits_send() ? POLLOUT : POLLIN;
+  }
+  if (!to.bytes.empty()) events |= channel.send_awaits_receive() ? POLLIN : POLLOUT;
+  // Of one that nothing is wanted from, an end would wake poll() for ever.
+  return {events == 0 ? -1 : channel.descriptor(), static_cast<short>(events), 0};
+}
+
+bool connect_within_limit(int descriptor, const addrinfo& to) {
+  if (::connect(descriptor, to.ai_addr, to.ai_addrlen) == 0) return true;
+  if (errno != EINPROGRESS) return false;
+  pollfd ready = {descriptor, POLLOUT, 0};
+  int error = 0;
+  socklen_t size = sizeof error;
+  return poll(&ready, 1, kConnectMs) > 0 &&
+         getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+}
+
+}  // namespace
+
+TlsDoor::TlsDoor(std::shared_ptr<const tls::TlsClient> client, std::string host, std::string port)
+    : client_(std::move(client)), host_(std::move(host)), port_(std::move(port)) {}
+
+Result<std::unique_ptr<TlsDoor>> TlsDoor::open(const std::string& place,
+                                               const std::string& authorities) {
+  const bool bracketed = place.starts_with('[');
+  const std::size_t end = bracketed ? place.find(']') : place.find(':');
+  std::string host = place.substr(bracketed ? 1 : 0, bracketed ? end - 1 : end);
+  const std::size_t colon = end == std::string::npos ? end : place.find(':', end);
+  std::string port = colon == std::string::npos ? "443" : place.substr(colon + 1);
+  if (host.empty() || port.find_first_not_of("0123456789") != std::string::npos) {
+    return invalid_argument("\"https://" + place + "\" is no address, use https://HOST:PORT");
+  }
+  EC_ASSIGN_OR_RETURN(auto client, tls::TlsClient::load(authorities, {}));
+  std::unique_ptr<TlsDoor> door(new TlsDoor(std::move(client), std::move(host), std::move(port)));
+  EC_TRY(door->listen());
+  try {
+    door->thread_ = std::thread([self = door.get()] { self->run(); });
+  } catch (const std::system_error& error) {
+    return io_error(std::string("cannot start a thread: ") + error.what());
+  }
+  pthread_setname_np(door->thread_.native_handle(), "tls-door");
+  return door;
+}
+
+Status TlsDoor::listen() {
+  std::error_code error;
+  std::string name = std::filesystem::temp_directory_path(error) / "edgecase-XXXXXX";
+  if (error || mkdtemp(name.data()) == nullptr) {
+    return io_error("cannot make " + name + ": " + std::strerror(errno));
+  }
+  directory_ = name;
+  path_ = name + "/s";
+  wake_ = net::Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_) return io_error(std::string("no event: ") + std::strerror(errno));
+  EC_ASSIGN_OR_RETURN(listener_, net::listen_on_unix_socket(path_));
+  return ok();
+}
+
+TlsDoor::~TlsDoor() {
+  stopping_ = true;
+  if (wake_) eventfd_write(wake_.descriptor(), 1);
+  if (thread_.joinable()) thread_.join();
+  std::error_code error;
+  if (!directory_.empty()) std::filesystem::remove_all(directory_, error);
+}
+
+void TlsDoor::run() {
+  while (!stopping_) {
+    pollfd ready[] = {{listener_.descriptor(), POLLIN, 0}, {wake_.descriptor(), POLLIN, 0}};
+    if (poll(ready, 2, -1) < 0 && errno != EINTR) return;
+    if (stopping_) return;
+    net::Socket accepted(
+        accept4(listener_.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!accepted) continue;
+    net::Socket socket = connect_daemon();
+    if (!socket) {
+      failure_ = DoorFailure::NotReached;
+      continue;
+    }
+    const auto daemon = tls::TlsClient::open(client_, std::move(socket), host_, false);
+    if (!daemon) continue;
+    net::Channel inside(std::move(accepted));
+    forward(inside, *daemon);
+  }
+}
+
+net::Socket TlsDoor::connect_daemon() const {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host_.c_str(), port_.c_str(), &hints, &found) != 0) return {};
+  net::Socket connected;
+  for (const addrinfo* each = found; each != nullptr && !connected; each = each->ai_next) {
+    net::Socket socket(::socket(each->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!socket || !connect_within_limit(socket.descriptor(), *each)) continue;
+    const int yes = 1;
+    setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    connected = std::move(socket);
+  }
+  freeaddrinfo(found);
+  return connected;
+}
+
+void TlsDoor::forward(net::Channel& inside, net::Channel& daemon) {
+  Stream out;
+  Stream in;
+  while (!stopping_) {
+    const Progress sent = move(inside, daemon, out);
+    const Progress got = move(daemon, inside, in);
+    if (sent == Progress::Over || got == Progress::Over) break;
+    if (sent == Progress::Moved || got == Progress::Moved) continue;
+    pollfd ready[] = {awaited(inside, out, in), awaited(daemon, in, out),
+                      pollfd{wake_.descriptor(), POLLIN, 0}};
+    if (poll(ready, 3, -1) < 0 && errno != EINTR) break;
+  }
+  // Said before our end goes: who asks because of that finds it.
+  if (!daemon.failure().empty()) failure_ = DoorFailure::NotTrusted;
+  daemon.finish();
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,59 @@
+// The way to a daemon that speaks HTTPS: the HTTP library connects in clear to a Unix socket in a
+// private directory of this process, and what passes there goes to the daemon through TLS, as
+// daemon/tls has it. An end of either side ends the other.
+//
+// One connection at a time; one thread, "tls-door".
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "edgecase/result.h"
+#include "net/channel.h"
+#include "net/socket.h"
+#include "tls/tls_client.h"
+
+namespace edgecase::cli {
+
+// Why a connection came to nothing.
+enum class DoorFailure : unsigned char { None, NotReached, NotTrusted };
+
+class TlsDoor {
+ public:
+  // `place` is "host:port", "[::1]:port", or without a port, which is then 443. `authorities`: a
+  // file of certificates; "": what this machine trusts. InvalidArgument, NotAllowed: the file, the
+  // place.
+  static Result<std::unique_ptr<TlsDoor>> open(const std::string& place,
+                                               const std::string& authorities);
+  ~TlsDoor();
+  TlsDoor(const TlsDoor&) = delete;
+  TlsDoor& operator=(const TlsDoor&) = delete;
+
+  // Where to connect instead.
+  const std::string& path() const { return path_; }
+  // Of the last connection; asked for once.
+  DoorFailure take_failure() { return failure_.exchange(DoorFailure::None); }
+
+ private:
+  TlsDoor(std::shared_ptr<const tls::TlsClient> client, std::string host, std::string port);
+  Status listen();
+  void run();
+  net::Socket connect_daemon() const;
+  void forward(net::Channel& inside, net::Channel& daemon);
+
+  const std::shared_ptr<const tls::TlsClient> client_;
+  const std::string host_;
+  const std::string port_;
+  std::string directory_;
+  std::string path_;
+  net::Socket listener_;
+  net::Socket wake_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<DoorFailure> failure_{DoorFailure::None};
+  std::thread thread_;
+};
+
+}  // namespace edgecase::cli

@@ -1,0 +1,53 @@
+// Moves the values of a store to another directory while no daemon runs. At every moment the store
+// is whole in the directory that the configuration names:
+//
+//   1. note in the new directory (MOVED-FROM) where the values come from; copy each value table
+//      there, under its name once it is complete and synced;
+//   2. write its IDENTITY, which makes it the values directory of this store;
+//   3. the caller has the configuration name the new directory;
+//   4. overwrite and delete what is in the old directory, then the note.
+//
+// Ended at any point, by whatever, it is done again and goes on from there. What a daemon changed
+// in the old directory in between is noticed: tables never change, they come and go. One thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "edgecase/result.h"
+
+namespace edgecase::cli::storage {
+
+struct MovePlan {
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;  // that are still to be copied
+};
+
+// Told what has been copied, now and then. False: stop, to go on another time.
+using Moved = std::function<bool(std::uint64_t bytes)>;
+
+class ValuesMove {
+ public:
+  ValuesMove(std::string from, std::string to) : from_(std::move(from)), to_(std::move(to)) {}
+
+  // What copy() would do. NotFound: `from` is the values directory of no store.
+  Result<MovePlan> plan() const;
+  // Steps 1 and 2. `to` exists. Errors: AlreadyExists (values of another store lie there),
+  // Cancelled, OutOfSpace, IoError, NotAllowed.
+  Status copy(const Moved& moved) const;
+  // Step 4: NotAllowed unless both directories say that they are of one store.
+  Status remove_old() const;
+
+  // Where the values in `directory` came from, while the move is not over; "" else.
+  static std::string moved_from(const std::string& directory);
+
+ private:
+  Status copy_file(const std::string& name, const Moved& moved) const;
+  Status remove_foreign() const;
+
+  const std::string from_;
+  const std::string to_;
+};
+
+}  // namespace edgecase::cli::storage

@@ -1,0 +1,164 @@
+# What dependencies.cmake finds in a distribution, built from the pinned sources of sources.txt instead, under the
+# same names. The sources are unpacked into the build tree. All of it is linked statically.
+set(third_party ${CMAKE_BINARY_DIR}/third_party)
+
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/sources.txt pins REGEX "^[^#]")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/sources.txt)
+
+# Unpacks the pinned file `name` and sets `directory` to the one directory, or the directory with all, it held.
+function(edgecase_unpack name directory)
+  while(pins)
+    list(POP_FRONT pins head file sum)
+    if(NOT head MATCHES "^${name} ")
+      continue()
+    endif()
+    string(STRIP "${file}" file)
+    string(STRIP "${sum}" sum)
+    set(into ${third_party}/${name})
+    set(archive ${EDGECASE_SOURCES}/${file})
+    if(EDGECASE_SOURCES MATCHES "^[a-z]+://")
+      set(archive ${third_party}/${file})
+      file(DOWNLOAD ${EDGECASE_SOURCES}/${file} ${archive} EXPECTED_HASH SHA256=${sum})
+    endif()
+    if(NOT EXISTS ${archive})
+      message(FATAL_ERROR "No ${archive}: toolchains/fetch-sources.sh fetches it")
+    endif()
+    set(stamp "")
+    if(EXISTS ${into}.sha256)
+      file(READ ${into}.sha256 stamp)
+    endif()
+    if(NOT stamp STREQUAL sum)
+      file(SHA256 ${archive} found)
+      if(NOT found STREQUAL sum)
+        message(FATAL_ERROR "${archive} has SHA-256 ${found}, not ${sum}")
+      endif()
+      file(REMOVE_RECURSE ${into})
+      file(ARCHIVE_EXTRACT INPUT ${archive} DESTINATION ${into})
+      file(WRITE ${into}.sha256 ${sum})
+    endif()
+    file(GLOB inside LIST_DIRECTORIES true ${into}/*)
+    list(LENGTH inside count)
+    if(NOT count EQUAL 1)
+      set(inside ${into})
+    endif()
+    set(${directory} ${inside} PARENT_SCOPE)
+    return()
+  endwhile()
+  message(FATAL_ERROR "toolchains/sources.txt has no ${name}")
+endfunction()
+
+# A static library of others' C or C++: no warnings of ours, the same protections.
+function(edgecase_third_party name)
+  add_library(edgecase_third_party_${name} STATIC ${ARGN})
+  set_target_properties(edgecase_third_party_${name} PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
+  target_compile_options(edgecase_third_party_${name} PRIVATE -w)
+  add_library(edgecase::third_party_${name} ALIAS edgecase_third_party_${name})
+endfunction()
+
+find_package(Threads REQUIRED)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+# Headers alone.
+edgecase_unpack(cli11 cli11)
+add_library(CLI11::CLI11 INTERFACE IMPORTED)
+target_include_directories(CLI11::CLI11 SYSTEM INTERFACE ${cli11}/include)
+edgecase_unpack(nlohmann-json nlohmann_json)
+add_library(nlohmann_json::nlohmann_json INTERFACE IMPORTED)
+target_include_directories(nlohmann_json::nlohmann_json SYSTEM INTERFACE ${nlohmann_json}/single_include)
+edgecase_unpack(doctest doctest)
+add_library(doctest::doctest INTERFACE IMPORTED)
+target_include_directories(doctest::doctest SYSTEM INTERFACE ${doctest})
+list(APPEND CMAKE_MODULE_PATH ${doctest}/scripts/cmake)
+# A Debian package: an archive in an archive.
+edgecase_unpack(tomlplusplus tomlplusplus)
+if(NOT EXISTS ${tomlplusplus}/usr)
+  file(ARCHIVE_EXTRACT INPUT ${tomlplusplus}/data.tar.xz DESTINATION ${tomlplusplus} PATTERNS "*/include/*")
+endif()
+add_library(edgecase_third_party_toml INTERFACE)
+target_include_directories(edgecase_third_party_toml SYSTEM INTERFACE ${tomlplusplus}/usr/include)
+add_library(edgecase::third_party_toml ALIAS edgecase_third_party_toml)
+
+edgecase_unpack(zlib zlib)
+edgecase_third_party(zlib ${zlib}/adler32.c ${zlib}/compress.c ${zlib}/crc32.c ${zlib}/deflate.c ${zlib}/inffast.c
+  ${zlib}/inflate.c ${zlib}/inftrees.c ${zlib}/trees.c ${zlib}/uncompr.c ${zlib}/zutil.c)
+target_include_directories(edgecase_third_party_zlib SYSTEM PUBLIC ${zlib})
+add_library(ZLIB::ZLIB ALIAS edgecase_third_party_zlib)
+
+# Split as Debian does, with Debian's security patches; without OpenSSL.
+edgecase_unpack(cpp-httplib httplib)
+edgecase_unpack(cpp-httplib-patches httplib_patches)
+if(NOT EXISTS ${httplib}/out/httplib.cc)
+  file(STRINGS ${httplib_patches}/patches/series series)
+  foreach(patch IN LISTS series)
+    execute_process(COMMAND patch --silent --strip=1 --input ${httplib_patches}/patches/${patch}
+      WORKING_DIRECTORY ${httplib} COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()
+  execute_process(COMMAND ${Python3_EXECUTABLE} ${httplib}/split.py -o ${httplib}/out
+    OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+endif()
+edgecase_third_party(httplib ${httplib}/out/httplib.cc)
+target_compile_features(edgecase_third_party_httplib PUBLIC cxx_std_20)
+target_include_directories(edgecase_third_party_httplib SYSTEM PUBLIC ${httplib}/out)
+target_compile_definitions(edgecase_third_party_httplib PUBLIC CPPHTTPLIB_ZLIB_SUPPORT)
+target_link_libraries(edgecase_third_party_httplib PUBLIC Threads::Threads ZLIB::ZLIB)
+
+edgecase_unpack(paho-mqtt-c paho)
+set(paho ${paho}/paho.mqtt.c/src)
+function(edgecase_configure_paho)
+  set(BUILD_TIMESTAMP "")
+  set(PROJECT_VERSION 1.3.16)
+  set(PROJECT_VERSION_MAJOR 1)
+  set(PROJECT_VERSION_MINOR 3)
+  set(PROJECT_VERSION_PATCH 16)
+  configure_file(${paho}/VersionInfo.h.in ${third_party}/paho/VersionInfo.h @ONLY)
+endfunction()
+edgecase_configure_paho()
+set(paho_sources MQTTTime MQTTProtocolClient Clients utf-8 MQTTPacket MQTTPacketOut Messages Tree Socket Log
+  MQTTPersistence Thread MQTTProtocolOut MQTTPersistenceDefault SocketBuffer LinkedList MQTTProperties
+  MQTTReasonCodes Base64 SHA1 WebSocket Proxy MQTTAsync MQTTAsyncUtils)
+list(TRANSFORM paho_sources PREPEND ${paho}/)
+list(TRANSFORM paho_sources APPEND .c)
+edgecase_third_party(paho ${paho_sources})
+# Without tracing and counting of its memory; what it says goes nowhere here.
+target_compile_definitions(edgecase_third_party_paho
+  PUBLIC PAHO_MQTT_STATIC=1 PRIVATE _GNU_SOURCE HIGH_PERFORMANCE=1)
+target_include_directories(edgecase_third_party_paho SYSTEM PUBLIC ${paho} PRIVATE ${third_party}/paho)
+target_link_libraries(edgecase_third_party_paho PUBLIC Threads::Threads)
+
+# Cipher code of the library has been compiled wrongly at -O3.
+edgecase_unpack(mbedtls mbedtls)
+file(GLOB mbedtls_sources ${mbedtls}/library/*.c)
+edgecase_third_party(mbedtls ${mbedtls_sources})
+target_compile_definitions(edgecase_third_party_mbedtls
+  PUBLIC "MBEDTLS_USER_CONFIG_FILE=\"${CMAKE_CURRENT_LIST_DIR}/mbedtls_config.h\"")
+target_include_directories(edgecase_third_party_mbedtls SYSTEM PUBLIC ${mbedtls}/include)
+target_compile_options(edgecase_third_party_mbedtls PRIVATE -O2)
+target_link_libraries(edgecase_third_party_mbedtls PUBLIC Threads::Threads)
+add_library(edgecase::third_party_mbedcrypto ALIAS edgecase_third_party_mbedtls)
+
+# Nettle's own build makes its assembler files; "fat" chooses among them by what the processor has.
+edgecase_unpack(nettle nettle)
+include(ExternalProject)
+set(nettle_library ${third_party}/nettle-build/libnettle.a)
+list(JOIN CMAKE_C_COMPILER_LAUNCHER " " launcher)
+set(nettle_flags "-O2 -fPIC -ffile-prefix-map=${CMAKE_BINARY_DIR}/=")
+ExternalProject_Add(edgecase_nettle
+  SOURCE_DIR ${nettle}
+  BINARY_DIR ${third_party}/nettle-build
+  CONFIGURE_COMMAND ${CMAKE_COMMAND} -E env "CC=${launcher} ${CMAKE_C_COMPILER}" CC_FOR_BUILD=cc
+    "CFLAGS=${nettle_flags}" "ASM_FLAGS=" AR=${CMAKE_AR} RANLIB=${CMAKE_RANLIB}
+    ${nettle}/configure --quiet --host=${CMAKE_SYSTEM_PROCESSOR}-linux --enable-fat --disable-shared
+    --disable-public-key --disable-openssl --disable-documentation
+  BUILD_COMMAND make --silent libnettle.a
+  INSTALL_COMMAND ""
+  BUILD_BYPRODUCTS ${nettle_library}
+  LOG_CONFIGURE ON LOG_BUILD ON LOG_OUTPUT_ON_FAILURE ON)
+# Its sources say <nettle/gcm.h> of files that lie beside each other.
+file(MAKE_DIRECTORY ${third_party}/include)
+file(CREATE_LINK ${nettle} ${third_party}/include/nettle SYMBOLIC)
+add_library(edgecase_third_party_nettle INTERFACE)
+add_dependencies(edgecase_third_party_nettle edgecase_nettle)
+target_include_directories(edgecase_third_party_nettle SYSTEM INTERFACE ${third_party}/include
+  ${third_party}/nettle-build)
+target_link_libraries(edgecase_third_party_nettle INTERFACE ${nettle_library})
+add_library(edgecase::third_party_nettle ALIAS edgecase_third_party_nettle)
