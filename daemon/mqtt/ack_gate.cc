@@ -102,10 +102,10 @@ void AckGate::end(std::int64_t timeout_ns) {
 }
 
 bool AckGate::close_inlet(std::int64_t timeout_ns) {
-  inlet_closed_ = true;
-  wake();
   std::unique_lock lock(mutex_);
+  inlet_closed_ = true;
   const std::uint64_t request = ++request_;
+  wake();
   return changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] {
     return !status_.connected || (answered_request_ >= request && status_.underway == 0);
   });
@@ -143,11 +143,11 @@ void AckGate::run() {
 }
 
 void AckGate::serve(net::Socket accepted) {
+  cut_ = false;
   send_at_once(accepted.descriptor());
   const std::unique_ptr<net::Channel> broker = connect_broker();
   if (!broker) return;
   net::Channel inside(std::move(accepted));
-  cut_ = false;
   forward(inside, *broker);
 }
 

@@ -133,7 +133,7 @@ class AckGate {
   GateStatus status_;
   std::uint64_t released_before_ = 0;  // by connections that have ended
   bool is_flushed_ = true;             // nothing durable is held, or on its way to the broker
-  std::uint64_t request_ = 0;          // of flush()
+  std::uint64_t request_ = 0;          // of flush() and close_inlet(): made before the wake-up
   std::uint64_t answered_request_ = 0;
 
   std::thread thread_;
