@@ -34,14 +34,6 @@ void remember(const std::string& path) {
   interrupted_path_set = 1;
 }
 
-Status failure(const std::string& path, int error) {
-  const std::string message = path + ": " + std::strerror(error);
-  if (error == ENOSPC || error == EDQUOT) return out_of_space(message);
-  if (error == EACCES || error == EPERM) return not_allowed(message);
-  if (error == ENOENT || error == ENOTDIR) return not_found(message);
-  return io_error(message);
-}
-
 std::string directory_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
@@ -49,6 +41,14 @@ std::string directory_of(const std::string& path) {
 }
 
 }  // namespace
+
+Status file_failure(const std::string& path, int error) {
+  const std::string message = path + ": " + std::strerror(error);
+  if (error == ENOSPC || error == EDQUOT) return out_of_space(message);
+  if (error == EACCES || error == EPERM || error == EROFS) return not_allowed(message);
+  if (error == ENOENT || error == ENOTDIR) return not_found(message);
+  return io_error(message);
+}
 
 TargetFile::TargetFile(std::string path, std::string temporary_path, int file_descriptor)
     : path_(std::move(path)),
@@ -75,7 +75,7 @@ Result<TargetFile> TargetFile::create(const std::string& path) {
   unlink(temporary.c_str());
   const int fd =
       open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (fd < 0) return failure(path, errno);
+  if (fd < 0) return file_failure(path, errno);
   remember(temporary);
   return TargetFile(path, std::move(temporary), fd);
 }
@@ -84,25 +84,25 @@ Status TargetFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file_descriptor_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return failure(path_, errno);
+    if (written < 0) return file_failure(path_, errno);
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return ok();
 }
 
 Status TargetFile::commit() {
-  if (fsync(file_descriptor_) != 0) return failure(path_, errno);
-  if (close(std::exchange(file_descriptor_, -1)) != 0) return failure(path_, errno);
-  if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) return failure(path_, errno);
+  if (fsync(file_descriptor_) != 0) return file_failure(path_, errno);
+  if (close(std::exchange(file_descriptor_, -1)) != 0) return file_failure(path_, errno);
+  if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) return file_failure(path_, errno);
   temporary_path_.clear();
   remember("");
   const int directory = open(directory_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return failure(path_, errno);
+  if (directory < 0) return file_failure(path_, errno);
   const int synced = fsync(directory);
   const int error = errno;
   close(directory);
   // Some file systems cannot sync a directory; the rename stands all the same.
-  if (synced != 0 && error != EINVAL) return failure(path_, error);
+  if (synced != 0 && error != EINVAL) return file_failure(path_, error);
   return ok();
 }
 

@@ -32,6 +32,9 @@ class TargetFile {
   int file_descriptor_;
 };
 
+// What the errno of a call on a file means, with its path.
+Status file_failure(const std::string& path, int error);
+
 // From now on SIGINT and SIGTERM remove the file being written, say `message` on stderr and end the
 // process with `exit_code`. May be called again to change either.
 void stop_on_interrupt(std::string_view message, int exit_code);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "import/file_closer.h"
+#include "target_file.h"
 
 namespace edgecase::cli {
 namespace {
@@ -39,10 +40,7 @@ Result<std::unique_ptr<GzipReader>> GzipReader::open(const std::string& path) {
   state->path = path;
   state->file.reset(std::fopen(path.c_str(), "rbe"));
   if (!state->file) {
-    const std::string message = path + ": " + std::strerror(errno);
-    if (errno == ENOENT || errno == ENOTDIR) return not_found(message);
-    if (errno == EACCES || errno == EPERM) return not_allowed(message);
-    return io_error(message);
+    return file_failure(path, errno);
   }
   state->begun = inflateInit2(&state->stream, kGzipOnly) == Z_OK;
   if (!state->begun) return busy("no memory to read " + path);

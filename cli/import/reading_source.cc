@@ -12,6 +12,7 @@
 #include "import/csv_decoder.h"
 #include "import/file_closer.h"
 #include "import/gzip_reader.h"
+#include "target_file.h"
 #include "wire/line_protocol.h"
 #include "wire/reading_json.h"
 
@@ -21,24 +22,18 @@ namespace {
 // NDJSON is decoded in pieces of about this size.
 constexpr std::size_t kPieceBytes = 1u << 20;
 
-Status file_error(const std::string& path) {
-  const std::string message = path + ": " + std::strerror(errno);
-  if (errno == ENOENT || errno == ENOTDIR) return not_found(message);
-  if (errno == EACCES || errno == EPERM) return not_allowed(message);
-  return io_error(message);
-}
-
 // What cannot be mapped, a pipe say, in a file without a name.
 Result<File> spool(std::FILE* from, const std::string& path) {
   File copy(std::tmpfile());
-  if (!copy) return file_error("a temporary file");
+  if (!copy) return file_failure("a temporary file", errno);
   char buffer[65536];
   std::size_t got = 0;
   while ((got = std::fread(buffer, 1, sizeof buffer, from)) > 0) {
-    if (std::fwrite(buffer, 1, got, copy.get()) != got) return file_error("a temporary file");
+    if (std::fwrite(buffer, 1, got, copy.get()) != got)
+      return file_failure("a temporary file", errno);
   }
-  if (std::ferror(from) != 0) return file_error(path);
-  if (std::fflush(copy.get()) != 0) return file_error("a temporary file");
+  if (std::ferror(from) != 0) return file_failure(path, errno);
+  if (std::fflush(copy.get()) != 0) return file_failure("a temporary file", errno);
   return copy;
 }
 
@@ -48,13 +43,14 @@ class MappedFile {
   static Result<MappedFile> open(const std::string& path) {
     const bool standard_input = path == "-";
     File file(standard_input ? nullptr : std::fopen(path.c_str(), "rbe"));
-    if (!standard_input && !file) return file_error(path);
+    if (!standard_input && !file) return file_failure(path, errno);
     struct stat status {};
-    if (fstat(fileno(standard_input ? stdin : file.get()), &status) != 0) return file_error(path);
+    if (fstat(fileno(standard_input ? stdin : file.get()), &status) != 0)
+      return file_failure(path, errno);
     if (S_ISDIR(status.st_mode)) return invalid_argument(path + ": is a directory");
     if (!S_ISREG(status.st_mode) || standard_input) {
       EC_ASSIGN_OR_RETURN(file, spool(standard_input ? stdin : file.get(), path));
-      if (fstat(fileno(file.get()), &status) != 0) return file_error(path);
+      if (fstat(fileno(file.get()), &status) != 0) return file_failure(path, errno);
     }
     MappedFile mapped;
     if (status.st_size == 0) return mapped;
@@ -62,7 +58,7 @@ class MappedFile {
     mapped.bytes_ = mmap(nullptr, mapped.size_, PROT_READ, MAP_PRIVATE, fileno(file.get()), 0);
     if (mapped.bytes_ == MAP_FAILED) {
       mapped.bytes_ = nullptr;
-      return file_error(path);
+      return file_failure(path, errno);
     }
     madvise(mapped.bytes_, mapped.size_, MADV_SEQUENTIAL);
     return mapped;

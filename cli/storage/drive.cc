@@ -17,20 +17,14 @@
 #include <iterator>
 #include <sstream>
 
+#include "target_file.h"
+
 namespace edgecase::cli::storage {
 namespace {
 
-constexpr std::size_t kPieceBytes = 1u << 20;
+constexpr std::size_t kProbePieceBytes = 1u << 20;
 constexpr std::size_t kSmallBytes = 4096;
 constexpr double kSpeedTestSeconds = 3;
-
-Status failure(const std::string& what, int error) {
-  const std::string message = what + ": " + std::strerror(error);
-  if (error == ENOSPC || error == EDQUOT) return out_of_space(message);
-  if (error == EACCES || error == EPERM || error == EROFS) return not_allowed(message);
-  if (error == ENOENT || error == ENOTDIR) return not_found(message);
-  return io_error(message);
-}
 
 // Spaces and the like stand there as three octal digits.
 std::string unescaped(const std::string& text) {
@@ -67,7 +61,7 @@ double seconds_since(std::chrono::steady_clock::time_point started) {
 }
 
 Result<Speed> measure(int file, const std::string& path) {
-  const std::string piece(kPieceBytes, 'e');
+  const std::string piece(kProbePieceBytes, 'e');
   Speed speed;
   std::uint64_t written = 0;
   const auto started = std::chrono::steady_clock::now();
@@ -75,7 +69,7 @@ Result<Speed> measure(int file, const std::string& path) {
     if (pwrite(file, piece.data(), piece.size(), static_cast<off_t>(written)) !=
             static_cast<ssize_t>(piece.size()) ||
         fdatasync(file) != 0) {
-      return failure(path, errno);
+      return file_failure(path, errno);
     }
     written += piece.size();
   }
@@ -85,7 +79,7 @@ Result<Speed> measure(int file, const std::string& path) {
     const auto begun = std::chrono::steady_clock::now();
     if (pwrite(file, piece.data(), kSmallBytes, static_cast<off_t>(written)) < 0 ||
         fdatasync(file) != 0) {
-      return failure(path, errno);
+      return file_failure(path, errno);
     }
     written += kSmallBytes;
     time_ms = seconds_since(begun) * 1e3;
@@ -152,9 +146,9 @@ Result<Drive> look_at_drive(const std::string& directory) {
   struct statvfs space {};
   std::error_code error;
   const std::string path = std::filesystem::canonical(directory, error);
-  if (error) return failure(directory, error.value());
+  if (error) return file_failure(directory, error.value());
   if (stat(path.c_str(), &found) != 0 || statvfs(path.c_str(), &space) != 0) {
-    return failure(directory, errno);
+    return file_failure(directory, errno);
   }
   if (!S_ISDIR(found.st_mode)) return invalid_argument(directory + " is no directory");
   const std::vector<Mount> mounts = parse_mounts(read_text("/proc/self/mountinfo"));
@@ -173,7 +167,7 @@ Result<Drive> look_at_drive(const std::string& directory) {
 Result<Speed> measure_speed(const std::string& directory) {
   std::string path = directory + "/.edgecase-speed-XXXXXX";
   const int file = mkostemp(path.data(), O_CLOEXEC);
-  if (file < 0) return failure(directory, errno);
+  if (file < 0) return file_failure(directory, errno);
   unlink(path.c_str());
   Result<Speed> speed = measure(file, directory);
   close(file);

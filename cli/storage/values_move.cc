@@ -12,6 +12,8 @@
 #include <iterator>
 #include <vector>
 
+#include "target_file.h"
+
 namespace edgecase::cli::storage {
 namespace {
 
@@ -22,14 +24,6 @@ constexpr char kTableSuffix[] = ".val";
 constexpr char kUnfinishedSuffix[] = ".moving";
 constexpr std::size_t kPieceBytes = 1u << 20;
 constexpr std::size_t kNoteMaxBytes = 4096;
-
-Status failure(const std::string& what, int error) {
-  const std::string message = what + ": " + std::strerror(error);
-  if (error == ENOSPC || error == EDQUOT) return out_of_space(message);
-  if (error == EACCES || error == EPERM || error == EROFS) return not_allowed(message);
-  if (error == ENOENT || error == ENOTDIR) return not_found(message);
-  return io_error(message);
-}
 
 class File {
  public:
@@ -49,7 +43,7 @@ class File {
 
 Status sync_directory(const std::string& path) {
   const File directory(path, O_RDONLY | O_DIRECTORY);
-  if (!directory || ::fsync(directory.descriptor()) != 0) return failure(path, errno);
+  if (!directory || ::fsync(directory.descriptor()) != 0) return file_failure(path, errno);
   return ok();
 }
 
@@ -60,7 +54,7 @@ Result<std::vector<std::string>> names_in(const std::string& directory) {
        !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     names.push_back(entry->path().filename());
   }
-  if (error) return failure(directory, error.value());
+  if (error) return file_failure(directory, error.value());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -96,15 +90,15 @@ Status write_whole(const std::string& directory, const std::string& name, const 
     const File file(unfinished, O_WRONLY | O_CREAT | O_TRUNC, like.st_mode & 07777);
     if (!file ||
         ::write(file.descriptor(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-      return failure(path, errno);
+      return file_failure(path, errno);
     }
     // Root alone can give it away; whoever else moves owns both.
     if (::geteuid() == 0 && ::fchown(file.descriptor(), like.st_uid, like.st_gid) != 0) {
-      return failure(path, errno);
+      return file_failure(path, errno);
     }
-    if (::fsync(file.descriptor()) != 0) return failure(path, errno);
+    if (::fsync(file.descriptor()) != 0) return file_failure(path, errno);
   }
-  if (::rename(unfinished.c_str(), path.c_str()) != 0) return failure(path, errno);
+  if (::rename(unfinished.c_str(), path.c_str()) != 0) return file_failure(path, errno);
   return sync_directory(directory);
 }
 
@@ -113,12 +107,12 @@ Status copy_bytes(const File& in, const File& out, const std::string& path, cons
   while (true) {
     const ssize_t size = ::read(in.descriptor(), piece.data(), piece.size());
     if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return failure(path, errno);
+    if (size < 0) return file_failure(path, errno);
     if (size == 0) return ok();
     for (ssize_t done = 0; done < size;) {
       const ssize_t n =
           ::write(out.descriptor(), piece.data() + done, static_cast<std::size_t>(size - done));
-      if (n < 0 && errno != EINTR) return failure(path, errno);
+      if (n < 0 && errno != EINTR) return file_failure(path, errno);
       if (n > 0) done += n;
     }
     if (!moved(static_cast<std::uint64_t>(size))) return cancelled("stopped");
@@ -130,17 +124,17 @@ Status overwrite_and_unlink(const std::string& path) {
   {
     const File file(path, O_WRONLY);
     struct stat found {};
-    if (!file || ::fstat(file.descriptor(), &found) != 0) return failure(path, errno);
+    if (!file || ::fstat(file.descriptor(), &found) != 0) return file_failure(path, errno);
     const std::vector<char> zeros(kPieceBytes);
     for (off_t at = 0; at < found.st_size;) {
       const auto left = static_cast<std::size_t>(found.st_size - at);
       const ssize_t n = ::pwrite(file.descriptor(), zeros.data(), std::min(left, zeros.size()), at);
-      if (n < 0 && errno != EINTR) return failure(path, errno);
+      if (n < 0 && errno != EINTR) return file_failure(path, errno);
       if (n > 0) at += n;
     }
-    if (::fdatasync(file.descriptor()) != 0) return failure(path, errno);
+    if (::fdatasync(file.descriptor()) != 0) return file_failure(path, errno);
   }
-  if (::unlink(path.c_str()) != 0) return failure(path, errno);
+  if (::unlink(path.c_str()) != 0) return file_failure(path, errno);
   return ok();
 }
 
@@ -177,17 +171,17 @@ Status ValuesMove::copy_file(const std::string& name, const Moved& moved) const 
   const std::string unfinished = target + kUnfinishedSuffix;
   struct stat found {};
   const File in(source, O_RDONLY);
-  if (!in || ::fstat(in.descriptor(), &found) != 0) return failure(source, errno);
+  if (!in || ::fstat(in.descriptor(), &found) != 0) return file_failure(source, errno);
   {
     const File out(unfinished, O_WRONLY | O_CREAT | O_TRUNC, found.st_mode & 07777);
-    if (!out) return failure(unfinished, errno);
+    if (!out) return file_failure(unfinished, errno);
     EC_TRY(copy_bytes(in, out, target, moved));
     if (::geteuid() == 0 && ::fchown(out.descriptor(), found.st_uid, found.st_gid) != 0) {
-      return failure(target, errno);
+      return file_failure(target, errno);
     }
-    if (::fsync(out.descriptor()) != 0) return failure(target, errno);
+    if (::fsync(out.descriptor()) != 0) return file_failure(target, errno);
   }
-  if (::rename(unfinished.c_str(), target.c_str()) != 0) return failure(target, errno);
+  if (::rename(unfinished.c_str(), target.c_str()) != 0) return file_failure(target, errno);
   return ok();
 }
 
@@ -207,7 +201,7 @@ Status ValuesMove::copy(const Moved& moved) const {
   }
   struct stat like {};
   const std::string identity_path = from_ + "/" + kIdentity;
-  if (stat(identity_path.c_str(), &like) != 0) return failure(identity_path, errno);
+  if (stat(identity_path.c_str(), &like) != 0) return file_failure(identity_path, errno);
   // Before the first table, so that whoever goes on knows them to be ours.
   EC_TRY(write_whole(to_, kNote, from_, like));
   EC_TRY(remove_foreign());
@@ -239,14 +233,14 @@ Status ValuesMove::remove_old() const {
     EC_TRY(sync_directory(from_));
     for (const char* name : {"LOCK", kIdentity}) {
       const std::string path = from_ + "/" + name;
-      if (::unlink(path.c_str()) != 0 && errno != ENOENT) return failure(path, errno);
+      if (::unlink(path.c_str()) != 0 && errno != ENOENT) return file_failure(path, errno);
     }
     EC_TRY(sync_directory(from_));
   }
   // A mount point, or one that holds something else, stays.
   ::rmdir(from_.c_str());
   const std::string note = to_ + "/" + kNote;
-  if (::unlink(note.c_str()) != 0 && errno != ENOENT) return failure(note, errno);
+  if (::unlink(note.c_str()) != 0 && errno != ENOENT) return file_failure(note, errno);
   return sync_directory(to_);
 }
 

@@ -50,7 +50,7 @@ void EngineImpl::forget_erased(SequenceNumber through) {
 
 // What memtables hold counts from the moment it was written.
 std::uint64_t EngineImpl::pending_erasures() const {
-  std::vector<RangeDelete> all = versions_->state().erasures;
+  std::vector<RangeDelete> all = versions_->pending_erasures();
   MutexLock lock(mutex_);
   all.insert(all.end(), erased_list_.begin(), erased_list_.end());
   return RangeDeletes(all).newest().size();
@@ -144,7 +144,7 @@ bool EngineImpl::memtables_hold_erased(SequenceNumber through) const {
       if (auto memtable = retired.lock()) held.push_back(std::move(memtable));
   }
   if (held.empty()) return false;
-  const std::vector<RangeDelete> pending = versions_->state().erasures;
+  const std::vector<RangeDelete> pending = versions_->pending_erasures();
   return std::any_of(held.begin(), held.end(), [&](const auto& memtable) {
     return std::any_of(pending.begin(), pending.end(), [&](const RangeDelete& each) {
       const auto entries =
@@ -210,18 +210,11 @@ Result<ErasureReport> EngineImpl::erase() {
 Status EngineImpl::wait_for_erasure(SequenceNumber through, std::uint64_t failures_before) {
   const std::int64_t wait_max_ns = std::int64_t{options_.erasure_wait_ms} * 1'000'000;
   std::int64_t waited_ns = 0;
-  const auto is_pending = [&] {
-    const std::vector<RangeDelete> pending = versions_->state().erasures;
-    return versions_->has_erasures() &&
-           (pending.empty() || std::any_of(pending.begin(), pending.end(), [&](const auto& each) {
-              return each.sequence <= through;
-            }));
-  };
-  while (is_pending()) {
+  while (versions_->has_erasures(through)) {
     if (environment_.executor.run_one()) continue;
     if (compactor_->erasure_stats().failures != failures_before)
       return compactor_->erasure_failure();
-    if (!is_pending()) break;
+    if (!versions_->has_erasures(through)) break;
     if (compactor_->erasure_is_held() && waited_ns >= wait_max_ns)
       return busy("a snapshot or an iterator holds what was erased; it is removed when that goes");
     MutexLock lock(mutex_);

@@ -127,6 +127,19 @@ std::shared_ptr<const Version> VersionSet::current() const {
   return state_.version;
 }
 
+bool VersionSet::has_erasures(SequenceNumber through) const {
+  if (!has_erasures()) return false;
+  MutexLock lock(mutex_);
+  if (state_.erasures.empty()) return has_erasures();
+  return std::any_of(state_.erasures.begin(), state_.erasures.end(),
+                     [through](const RangeDelete& each) { return each.sequence <= through; });
+}
+
+std::vector<RangeDelete> VersionSet::pending_erasures() const {
+  MutexLock lock(mutex_);
+  return state_.erasures;
+}
+
 VersionState VersionSet::state() const {
   MutexLock lock(mutex_);
   return state_;

@@ -47,6 +47,9 @@ class VersionSet {
 
   // Whether erased ranges are pending, or an old manifest resists that may name their keys.
   bool has_erasures() const { return has_erasures_.load(std::memory_order_acquire); }
+  // Whether some of them were erased up to this sequence, or none are pending but an old manifest.
+  bool has_erasures(SequenceNumber through) const;
+  std::vector<RangeDelete> pending_erasures() const;
   // Nothing is left of erased ranges up to this sequence but what manifests say: begins a new one
   // that does not name them, and overwrites all others. After an error they are pending still, or
   // has_erasures() says that an old manifest is left.

@@ -26,12 +26,6 @@ class Ledger final : public mqtt::AckLedger {
   std::atomic<bool> full_{false};
 };
 
-std::string bytes_of(std::initializer_list<int> bytes) {
-  std::string text;
-  for (const int byte : bytes) text += static_cast<char>(byte);
-  return text;
-}
-
 const std::string kPublish = bytes_of({0x32, 6, 0, 1, 't', 0, 7, 'x'});  // QoS 1, id 7
 const std::string kPuback = bytes_of({0x40, 2, 0, 7});
 const std::string kPingreq = bytes_of({0xC0, 0});

@@ -4,20 +4,16 @@
 
 #include <vector>
 
+#include "daemon/mqtt/mqtt_fixture.h"
 #include "edgecase/random.h"
 #include "support/test_seed.h"
 
 using namespace edgecase;
 using mqtt::InwardStream;
 using mqtt::OutwardStream;
+using test::bytes_of;
 
 namespace {
-
-std::string bytes_of(std::initializer_list<int> bytes) {
-  std::string text;
-  for (const int byte : bytes) text += static_cast<char>(byte);
-  return text;
-}
 
 std::string ack(int id) {
   return bytes_of({0x40, 2, id >> 8, id & 0xff});

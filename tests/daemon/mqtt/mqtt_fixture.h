@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -73,6 +74,12 @@ inline config::MqttRuleSettings mqtt_rule(const char* topic) {
   config::MqttRuleSettings rule;
   rule.topic = topic;
   return rule;
+}
+
+inline std::string bytes_of(std::initializer_list<int> bytes) {
+  std::string text;
+  for (const int byte : bytes) text += static_cast<char>(byte);
+  return text;
 }
 
 // "3", "4", ... up to the one before `to`.
