@@ -74,11 +74,14 @@ std::uint64_t size_of(const std::string& path) {
   return stat(path.c_str(), &found) == 0 ? static_cast<std::uint64_t>(found.st_size) : 0;
 }
 
+// An erasure overwrites tables in place, so the size alone says nothing.
 bool is_copied(const std::string& from, const std::string& to) {
   struct stat old_file {};
   struct stat new_file {};
   return stat(from.c_str(), &old_file) == 0 && stat(to.c_str(), &new_file) == 0 &&
-         old_file.st_size == new_file.st_size;
+         old_file.st_size == new_file.st_size &&
+         old_file.st_mtim.tv_sec == new_file.st_mtim.tv_sec &&
+         old_file.st_mtim.tv_nsec == new_file.st_mtim.tv_nsec;
 }
 
 // A file that is there whole, after a power cut too, or not at all.
@@ -179,7 +182,9 @@ Status ValuesMove::copy_file(const std::string& name, const Moved& moved) const 
     if (::geteuid() == 0 && ::fchown(out.descriptor(), found.st_uid, found.st_gid) != 0) {
       return file_failure(target, errno);
     }
-    if (::fsync(out.descriptor()) != 0) return file_failure(target, errno);
+    const timespec times[] = {found.st_atim, found.st_mtim};
+    if (::futimens(out.descriptor(), times) != 0 || ::fsync(out.descriptor()) != 0)
+      return file_failure(target, errno);
   }
   if (::rename(unfinished.c_str(), target.c_str()) != 0) return file_failure(target, errno);
   return ok();

@@ -8,7 +8,7 @@
 //   4. overwrite and delete what is in the old directory, then the note.
 //
 // Ended at any point, by whatever, it is done again and goes on from there. What a daemon changed
-// in the old directory in between is noticed: tables never change, they come and go. One thread.
+// in the old directory in between is noticed by the tables' sizes and times. One thread.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -109,6 +110,11 @@ TEST_CASE("values: what the store changed after a stop is noticed") {
   REQUIRE(place.move.copy(go_on).ok());
   fs::remove(place.from + "/000000000002.val");
   put(place.from + "/000000000009.val", "new");
+  // As an erasure does: in place, of the same size.
+  const std::string erased = place.from + "/000000000003.val";
+  const auto written = fs::last_write_time(erased);
+  put(erased, std::string(fs::file_size(erased), '\0'));
+  fs::last_write_time(erased, written + std::chrono::milliseconds(4));
   put(place.to + "/000000000004.val.moving", "torn");
   REQUIRE(place.move.copy(go_on).ok());
   CHECK(tables_in(place.to) == tables_in(place.from));
