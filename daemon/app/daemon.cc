@@ -11,6 +11,7 @@
 #include "config/key_file.h"
 #include "config/validate.h"
 #include "edgecase/engine.h"
+#include "edgecase/processor.h"
 #include "erase/erase_jobs.h"
 #include "erase/erase_service.h"
 #include "erase/erase_worker.h"
@@ -55,7 +56,10 @@ Result<std::unique_ptr<Engine>> open_engine(const config::Configuration& configu
   if (opened.status().code() == StatusCode::NotAllowed)
     return configuration.error(kKeyFile, opened.status().message());
   if (!opened.ok() || !options.encryption) return opened;
-  logger.info("start", "encrypted at rest (AES-256-GCM)");
+  logger.info("start", has_aes_instructions()
+                           ? "encrypted at rest (AES-256-GCM, by the processor's instructions)"
+                           : "encrypted at rest (AES-256-GCM in software, and slower for it: this "
+                             "processor has no instructions for it)");
   for (const std::string& drive : {storage.metadata, storage.values}) {
     if (!config::on_one_file_system(storage.encryption_key_file, drive)) continue;
     logger.warning("start", std::string(kKeyFile) + ": " + storage.encryption_key_file +

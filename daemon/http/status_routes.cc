@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "edgecase/processor.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
 #include "wire/json_values.h"
@@ -173,7 +174,8 @@ void get_status(HttpContext& context, Call& call) {
   json["expiry"] = expiry(context, stats.expiry);
   json["encryption"] = {{"at_rest", stats.encryption.is_on},
                         {"scope_keys", stats.encryption.scope_keys},
-                        {"destroyed_keys", stats.encryption.destroyed_keys}};
+                        {"destroyed_keys", stats.encryption.destroyed_keys},
+                        {"aes_instructions", has_aes_instructions()}};
   json["memory"] = {{"resident_bytes", resident_bytes()},
                     {"limit_bytes", settings.storage.memory_limit_bytes},
                     {"memtable_bytes", stats.memtable_bytes},

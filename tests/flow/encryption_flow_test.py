@@ -81,7 +81,9 @@ class EncryptionFlow(unittest.TestCase):
                 self.daemon = Daemon(self.place)
                 count = self.ok("query", device, "--agg", "count", "--format", "ndjson")
                 self.assertEqual(json.loads(count)["value"], 3_000)
-            self.assertTrue(json.loads(self.ok("status", "--json"))["encryption"]["at_rest"])
+            encryption = json.loads(self.ok("status", "--json"))["encryption"]
+            self.assertTrue(encryption["at_rest"])
+            self.assertIn(encryption["aes_instructions"], (False, True))
             self.assertIn("AES-256-GCM", self.ok("report"))
             self.assertEqual(self.daemon.stop(), 0)
             directories = ["--metadata", self.directories()[0], "--values", self.directories()[1]]
