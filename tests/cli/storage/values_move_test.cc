@@ -10,6 +10,7 @@
 #include <string>
 
 #include "support/temp_directory.h"
+#include "support/test_share.h"
 
 namespace edgecase::cli::storage {
 namespace {
@@ -80,7 +81,7 @@ TEST_CASE("values: a move takes every table and the identity along, and leaves n
 }
 
 TEST_CASE("values: a move that is stopped anywhere leaves the old ones whole, and goes on") {
-  for (int steps = 0; steps < 15; ++steps) {
+  for (int steps = 0; steps < 15; steps += static_cast<int>(test::share_step())) {
     CAPTURE(steps);
     const Place place;
     const Files before = files_in(place.from);

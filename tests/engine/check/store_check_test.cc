@@ -6,6 +6,7 @@
 #include "engine/core/engine_fixture.h"
 #include "file/file_names.h"
 #include "log/log_format.h"
+#include "support/test_share.h"
 
 namespace edgecase::engine {
 namespace {
@@ -74,7 +75,7 @@ TEST_CASE("check_store finds every flipped byte of every file") {
     std::size_t end = original.size();
     while (is_log && end > 0 && original[end - 1] == '\0') --end;
     std::size_t unseen = 0;
-    for (std::size_t byte = 0; byte < end; ++byte) {
+    for (std::size_t byte = 0; byte < end; byte += test::share_step()) {
       CAPTURE(byte);
       // The head's zeros and old records of a slot are many; each 16th stands for all.
       if (is_log && byte % 16 != 0 && byte >= kLogHeadCopyBytes) continue;

@@ -7,6 +7,7 @@
 #include "engine/check/recording_observer.h"
 #include "engine/core/engine_fixture.h"
 #include "file/file_names.h"
+#include "support/test_share.h"
 
 namespace edgecase::engine {
 namespace {
@@ -266,7 +267,7 @@ TEST_CASE("repair_store cut short anywhere is finished by a second run") {
     store.remove_all(store.files("/m/store/MANIFEST"));
     store.remove_all(store.files("/m/store/tables/", ".meta"));
   };
-  for (std::uint64_t operation = 1;; ++operation) {
+  for (std::uint64_t operation = 1;; operation += test::share_step()) {
     CAPTURE(operation);
     RepairedStore store;
     damage(store);
