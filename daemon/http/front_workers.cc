@@ -120,14 +120,16 @@ std::vector<Front::HeldAnswer> Front::take_held(std::size_t count) {
 }
 
 void Front::settle_all(std::vector<HeldAnswer>& group) {
-  // The newest: the others have nothing left to wait for then.
-  const Status status = group.back().settlement.settle();
-  if (status.ok()) return;
-  for (const HeldAnswer& each : group) {
-    if (each.settlement.is_settled()) continue;
+  // From the newest on: most often the others have nothing left to wait for then. A worker that was
+  // slow may have held an older one behind it.
+  Status status;
+  for (auto each = group.rbegin(); each != group.rend(); ++each) {
+    if (each->settlement.is_settled()) continue;
+    if (status.ok()) status = each->settlement.settle();
+    if (status.ok()) continue;
     refused_.fetch_add(1, std::memory_order_relaxed);
-    each.connection->output = refusal_text(each.target, {503, status});
-    each.connection->close_after_output = true;
+    each->connection->output = refusal_text(each->target, {503, status});
+    each->connection->close_after_output = true;
   }
 }
 
