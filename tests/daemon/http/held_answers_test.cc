@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <limits>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -10,52 +12,77 @@
 
 namespace edgecase::http::test {
 
-TEST_CASE("front: answers that wait for something durable keep no worker, and leave together") {
-  FrontOptions options;
-  options.threads = 2;
-  FrontFixture f(options);
+namespace {
+
+// Answers that are held until what they tell of is durable; they are numbered as they come.
+struct HeldAnswers {
+  // A settlement waits until `open`, and makes durable what came up to its own, `durable_max` at
+  // most.
+  int hold(Call& call) {
+    call.answer_text(200, "text/plain", "held");
+    const std::lock_guard lock(mutex);
+    const int number = ++arrived;
+    changed.notify_all();
+    call.exchange.settlement.is_settled = [this, number] {
+      const std::lock_guard waiting(mutex);
+      return number <= durable;
+    };
+    call.exchange.settlement.settle = [this, number]() -> Status {
+      std::unique_lock waiting(mutex);
+      settled.push_back(number);
+      changed.notify_all();
+      changed.wait(waiting, [this] { return open; });
+      durable = std::max(durable, std::min(number, durable_max));
+      return durable < number ? unavailable("no more can be recorded") : ok();
+    };
+    return number;
+  }
+  // So many, one after another; the first one has begun to settle before another comes.
+  std::vector<Client> ask(const FrontFixture& front, int count) {
+    std::vector<Client> clients;
+    for (int i = 1; i <= count; ++i) {
+      clients.push_back(front.connect());
+      REQUIRE(clients.back().send("GET /held HTTP/1.1\r\nHost: x\r\n\r\n"));
+      std::unique_lock lock(mutex);
+      REQUIRE(changed.wait_for(lock, std::chrono::seconds(60),
+                               [&] { return arrived == i && !settled.empty(); }));
+    }
+    return clients;
+  }
+  void say(bool& what) {
+    const std::lock_guard lock(mutex);
+    what = true;
+    changed.notify_all();
+  }
+
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<int> settled;
   bool open = false;
-  int arrived = 0, durable = 0;
+  int arrived = 0, durable = 0, durable_max = std::numeric_limits<int>::max();
+};
+
+}  // namespace
+
+TEST_CASE("front: answers that wait for something durable keep no worker, and leave together") {
+  HeldAnswers held;
+  held.durable_max = 4;
+  FrontOptions options;
+  options.threads = 2;
+  FrontFixture f(options);
   f.router.add("GET", "/held", Effect::Reads, [&](Call& call) {
     CHECK(call.exchange.held_max_bytes > 0);
-    call.answer_text(200, "text/plain", "held");
-    const std::lock_guard lock(mutex);
-    ++arrived;
-    changed.notify_all();
-    call.exchange.settlement.is_settled = [&, number = arrived] {
-      const std::lock_guard waiting(mutex);
-      return number <= durable;
-    };
-    call.exchange.settlement.settle = [&, number = arrived]() -> Status {
-      std::unique_lock waiting(mutex);
-      settled.push_back(number);
-      changed.notify_all();
-      changed.wait(waiting, [&] { return open; });
-      durable = std::max(durable, std::min(number, 4));
-      return durable < number ? unavailable("no more can be recorded") : ok();
-    };
+    held.hold(call);
   });
   // One settles, and the others serve all that come meanwhile.
-  std::vector<Client> clients;
-  for (int i = 1; i <= 6; ++i) {
-    clients.push_back(f.connect());
-    REQUIRE(clients.back().send("GET /held HTTP/1.1\r\nHost: x\r\n\r\n"));
-    std::unique_lock lock(mutex);
-    // The first one has begun to settle before another comes.
-    REQUIRE(changed.wait_for(lock, std::chrono::seconds(60),
-                             [&] { return arrived == i && !settled.empty(); }));
-  }
+  std::vector<Client> clients = held.ask(f, 6);
   Client other = f.connect();
   CHECK(other.ask("GET", "/").status == 200);
   {
-    const std::lock_guard lock(mutex);
-    CHECK(settled == std::vector<int>{1});
-    open = true;
-    changed.notify_all();
+    const std::lock_guard lock(held.mutex);
+    CHECK(held.settled == std::vector<int>{1});
   }
+  held.say(held.open);
   for (std::size_t i = 0; i < clients.size(); ++i) {
     CAPTURE(i);
     const Answer answer = clients[i].receive();
@@ -69,74 +96,44 @@ TEST_CASE("front: answers that wait for something durable keep no worker, and le
     }
   }
   // The newest, most often 6: the others need no sync of their own.
-  CHECK(settled.size() <= 4);
+  const std::lock_guard lock(held.mutex);
+  CHECK(held.settled.size() <= 4);
 }
 
 TEST_CASE("front: an answer that was held before an older one waits for its own") {
+  HeldAnswers held;
+  bool second_goes_on = false;
+  int together = 0;
   FrontOptions options;
   options.threads = 2;
   FrontFixture f(options);
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::vector<int> settled;
-  bool open = false, second_goes_on = false;
-  int arrived = 0, durable = 0, together = 0;
   f.router.add("GET", "/held", Effect::Reads, [&](Call& call) {
-    call.answer_text(200, "text/plain", "held");
-    std::unique_lock lock(mutex);
-    const int number = ++arrived;
-    changed.notify_all();
-    call.exchange.settlement.is_settled = [&, number] {
-      const std::lock_guard waiting(mutex);
-      return number <= durable;
-    };
-    call.exchange.settlement.settle = [&, number]() -> Status {
-      std::unique_lock waiting(mutex);
-      settled.push_back(number);
-      changed.notify_all();
-      changed.wait(waiting, [&] { return open; });
-      durable = std::max(durable, number);
-      return ok();
-    };
-    if (number == 2) changed.wait(lock, [&] { return second_goes_on; });
+    if (held.hold(call) != 2) return;
+    std::unique_lock lock(held.mutex);
+    held.changed.wait(lock, [&] { return second_goes_on; });
   });
   // Two of these at once take both workers.
   f.router.add("GET", "/both", Effect::Reads, [&](Call& call) {
-    std::unique_lock lock(mutex);
+    std::unique_lock lock(held.mutex);
     ++together;
-    changed.notify_all();
-    changed.wait(lock, [&] { return together == 2; });
+    held.changed.notify_all();
+    held.changed.wait(lock, [&] { return together == 2; });
     call.answer_text(200, "text/plain", "both");
   });
-  std::vector<Client> clients;
-  for (int i = 1; i <= 3; ++i) {
-    clients.push_back(f.connect());
-    REQUIRE(clients.back().send("GET /held HTTP/1.1\r\nHost: x\r\n\r\n"));
-    std::unique_lock lock(mutex);
-    REQUIRE(changed.wait_for(lock, std::chrono::seconds(60),
-                             [&] { return arrived == i && !settled.empty(); }));
-  }
+  std::vector<Client> clients = held.ask(f, 3);
   // One of the two workers stays with the second: the third is held by now.
   Client other = f.connect();
   CHECK(other.ask("GET", "/").status == 200);
-  {
-    const std::lock_guard lock(mutex);
-    second_goes_on = true;
-    changed.notify_all();
-  }
+  held.say(second_goes_on);
   // When both are free, the second is held, too, behind the third.
   REQUIRE(other.send("GET /both HTTP/1.1\r\nHost: x\r\n\r\n"));
   Client another = f.connect();
   CHECK(another.ask("GET", "/both").status == 200);
   CHECK(other.receive().status == 200);
-  {
-    const std::lock_guard lock(mutex);
-    open = true;
-    changed.notify_all();
-  }
+  held.say(held.open);
   for (Client& client : clients) CHECK(client.receive().body == "held");
-  const std::lock_guard lock(mutex);
-  CHECK(durable == 3);
+  const std::lock_guard lock(held.mutex);
+  CHECK(held.durable == 3);
 }
 
 TEST_CASE("front: what others made durable leaves without a settlement") {
