@@ -22,7 +22,7 @@ packages_of() {
     build) echo g++ cmake ninja-build pkg-config git libcpp-httplib-dev libpaho-mqtt-dev libmbedtls-dev \
       nettle-dev libcli11-dev nlohmann-json3-dev doctest-dev libtomlplusplus-dev zlib1g-dev ;;
     tests) echo mosquitto mosquitto-clients curl openssl python3 python3-paho-mqtt ;;
-    clang) echo clang ;;
+    clang) echo clang libclang-rt-dev ;;
     format) echo clang-format ;;
     cross) echo g++-aarch64-linux-gnu qemu-user-static ;;
     package) echo dpkg-dev fakeroot lintian systemd ;;

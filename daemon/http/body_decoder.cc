@@ -149,12 +149,12 @@ Refusal inflate_body(std::string_view compressed, ContentCoding coding, std::siz
   const std::uint32_t stated =
       coding == ContentCoding::Gzip ? stated_gzip_bytes(compressed) : std::uint32_t{0};
   if (compressed.size() > std::numeric_limits<uInt>::max()) return too_large(over_limit);
-  // Deflate packs at most about a thousandfold; more than eightfold is rare in honest bodies.
-  body.reserve(std::min<std::size_t>(stated, compressed.size() * 8));
   Inflater inflater(compressed, coding);
   if (!inflater.ready()) return overloaded("no memory for decompression");
   // A bomb that says so, or a body cut anywhere: either way nothing of it is kept.
   if (stated > limit_bytes) return refuse_unkept(inflater, limit_bytes, over_limit);
+  // Deflate packs at most about a thousandfold; more than eightfold is rare in honest bodies.
+  body.reserve(std::min<std::size_t>(stated, compressed.size() * 8));
 
   while (true) {
     const std::size_t before = body.size();

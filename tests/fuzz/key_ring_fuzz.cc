@@ -5,7 +5,6 @@
 // else entries, which are sealed into a file that opens.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,18 +15,17 @@
 #include "crypto/key_ring_format.h"
 #include "edgecase/random.h"
 #include "file/file_names.h"
+#include "fuzz/fuzz_targets.h"
 #include "support/memory_file_system.h"
 
 namespace edgecase::engine {
 namespace {
 
+using test::demand;
+
 constexpr const char* kDirectory = "/m";
 constexpr StoreId kStoreId{1};
 constexpr std::uint64_t kGeneration = 1;
-
-void demand(bool holds) {
-  if (!holds) std::abort();
-}
 
 SecretKey some_key(std::uint8_t byte) {
   SecretKey key;
@@ -48,7 +46,7 @@ Bytes mended(ByteView copy) {
   return twice(bytes);
 }
 
-void open(const Bytes& file) {
+void open_ring(const Bytes& file) {
   test::MemoryFileSystem disk{{kDirectory}};
   SeededRandom random(1);
   const std::string path = key_ring_path(kDirectory, kGeneration);
@@ -64,20 +62,21 @@ void open(const Bytes& file) {
   demand(again.ok() && (*again)->size() == size);
 }
 
-void fuzz(ByteView data) {
-  if (data.empty()) return;
-  const ByteView rest = data.substr(1);
-  if (data[0] == 0) return open(Bytes(rest));
-  if (data[0] == 1) return open(mended(rest));
-  SeededRandom source(1);
-  SecretRandom random(source);
-  open(encode_key_ring_file({kStoreId, kGeneration}, some_key('m'), some_key('d'), rest, random));
-}
-
 }  // namespace
 }  // namespace edgecase::engine
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  edgecase::engine::fuzz({reinterpret_cast<const char*>(data), size});
-  return 0;
+namespace edgecase::test {
+
+void take_key_ring(std::string_view data) {
+  using namespace engine;
+  if (data.empty()) return;
+  const ByteView rest = data.substr(1);
+  if (data[0] == 0) return open_ring(Bytes(rest));
+  if (data[0] == 1) return open_ring(mended(rest));
+  SeededRandom source(1);
+  SecretRandom random(source);
+  open_ring(
+      encode_key_ring_file({kStoreId, kGeneration}, some_key('m'), some_key('d'), rest, random));
 }
+
+}  // namespace edgecase::test

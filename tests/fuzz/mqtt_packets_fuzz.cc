@@ -3,29 +3,24 @@
 // nothing. The first byte chooses the version and the cuts.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "fuzz/fuzz_targets.h"
 #include "mqtt/listener/conversation.h"
 #include "mqtt/packet_codec.h"
 #include "support/model_engine.h"
 
+namespace edgecase::test {
 namespace {
-
-using namespace edgecase;
 
 constexpr std::uint64_t kBudgetBytes = 256u << 10;
 constexpr std::size_t kInputMaxBytes = 64u << 10;  // so that the budget is never what differs
 
-void demand(bool holds) {
-  if (!holds) std::abort();
-}
-
 // Everything that outlives one input; conversations write nothing here, they only take times.
 struct House {
-  test::ModelEngine engine;
+  ModelEngine engine;
   std::unique_ptr<catalog::Catalog> catalog;
   std::unique_ptr<ingest::IngestPipeline> pipeline;
   std::vector<mqtt::TopicRule> rules;
@@ -99,16 +94,18 @@ std::string outcome(House& house, std::string_view bytes, std::size_t step, int 
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+void take_mqtt_packets(std::string_view data) {
   static House house;
-  if (size == 0 || size > kInputMaxBytes) return 0;
-  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  if (data.empty() || data.size() > kInputMaxBytes) return;
+  const std::string_view bytes = data.substr(1);
   constexpr int kVersions[] = {0, 4, 5};
-  const int version = kVersions[data[0] % 3];
-  const std::size_t step = 1 + data[0] / 3;
-  const std::string whole = outcome(house, bytes, size, version);
+  const unsigned choice = static_cast<unsigned char>(data[0]);
+  const int version = kVersions[choice % 3];
+  const std::size_t step = 1 + choice / 3;
+  const std::string whole = outcome(house, bytes, data.size(), version);
   // An id that the server chose has the time in it.
   const std::string cut = outcome(house, bytes, step, version);
   demand(version == 0 || whole == cut);
-  return 0;
 }
+
+}  // namespace edgecase::test

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Gives the decoders bytes that nobody thought of: libFuzzer, with Clang's address and undefined-behaviour
+# sanitizers. Each target begins with its corpus, which so is replayed, and goes on from what it learned before.
+#
+#   tests/fuzz/run.sh [options] [TARGET...]     (without: every folder of tests/fuzz/corpus)
+#
+#   --seconds N   how long for each target (default 20)
+#   --jobs N      targets side by side (default: the processors there are)
+#   --no-install  install nothing
+#   --help        this text
+#
+# What was learned is kept in build/fuzz/learned/TARGET. An input that stops a target is in build/fuzz/found/:
+#   EDGECASE_FUZZ_TARGET=wal build/fuzz/tests/fuzz_decoders build/fuzz/found/wal-crash-...
+#
+# Exit codes: 0 nothing was found, 1 something was, 2 wrong usage
+set -euo pipefail
+
+usage() { sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; }
+wrong() { echo "tests/fuzz/run.sh: $1; see --help" >&2; exit 2; }
+
+readonly kInputMaxBytes=16384
+# Of one input, in seconds and MiB: what takes more hangs, or takes memory by what a length says.
+readonly kInputSecondsMax=20
+readonly kMemoryMaxMiB=1024
+
+top=$(cd "$(dirname "$0")/../.." && pwd)
+seconds=20
+jobs=$(nproc)
+install=yes
+targets=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --seconds | --jobs) [[ "${2:-}" =~ ^[1-9][0-9]*$ ]] || wrong "$1 needs a number" ;;
+  esac
+  case $1 in
+    --seconds) seconds=$2; shift ;;
+    --jobs) jobs=$2; shift ;;
+    --no-install) install=no ;;
+    -h | --help) usage; exit 0 ;;
+    -*) wrong "unknown option $1" ;;
+    *) [ -d "$top/tests/fuzz/corpus/$1" ] || wrong "there is no target '$1'"; targets+=("$1") ;;
+  esac
+  shift
+done
+cd "$top"
+[ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(ls tests/fuzz/corpus)
+
+[ $install = no ] || packaging/install-dependencies.sh build tests clang
+launcher=()
+if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+cmake --preset fuzz --log-level=WARNING "${launcher[@]}"
+cmake --build --preset fuzz --parallel "$jobs"
+
+run_target() {
+  local target=$1 log=build/fuzz/$1.log
+  mkdir -p "build/fuzz/learned/$target"
+  if EDGECASE_FUZZ_TARGET=$target build/fuzz/tests/fuzz_decoders -max_total_time="$seconds" \
+    -timeout=$kInputSecondsMax -rss_limit_mb=$kMemoryMaxMiB -max_len=$kInputMaxBytes -print_final_stats=1 \
+    -artifact_prefix="build/fuzz/found/$target-" "build/fuzz/learned/$target" "tests/fuzz/corpus/$target" \
+    </dev/null >"$log" 2>&1; then
+    printf '%-14s nothing found in %s inputs\n' "$target" \
+      "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")"
+  else
+    printf '%-14s FOUND: the end of %s says what\n' "$target" "$log"
+    grep -aE 'ERROR:|Test unit written|SUMMARY' "$log" || tail -n 5 "$log"
+    return 1
+  fi
+}
+export -f run_target
+export seconds kInputMaxBytes kInputSecondsMax kMemoryMaxMiB
+
+mkdir -p build/fuzz/found
+printf '%s\n' "${targets[@]}" | xargs -P "$jobs" -I{} bash -c 'run_target {}' || exit 1
