@@ -271,10 +271,14 @@ Result<std::vector<FileShare>> EngineImpl::locate(NamespaceId namespace_id, cons
                      FileLayer::Metadata, share->second, table->size_bytes});
   }
   for (const auto& [number, bytes] : shares->values) {
-    const ValueFileMetadata& file = version.value_files.at(number);
+    const auto file = version.value_files.find(number);
+    if (file == version.value_files.end()) {
+      return corruption("metadata lead to value file " + std::to_string(number) +
+                        ", which does not belong to the store");
+    }
     files.push_back({value_table_path(options_.metadata_directory, options_.values_directory,
-                                      file.placement, number),
-                     FileLayer::Values, bytes, file.size_bytes});
+                                      file->second.placement, number),
+                     FileLayer::Values, bytes, file->second.size_bytes});
   }
   add_log_shares(at, wanted, log, files);
   std::stable_sort(files.begin(), files.end(),
