@@ -1,6 +1,7 @@
 #include "target_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -86,6 +87,17 @@ Status TargetFile::write(std::string_view bytes) {
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return file_failure(path_, errno);
     bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return ok();
+}
+
+Status TargetFile::keep_permissions() {
+  struct stat replaced {};
+  if (stat(path_.c_str(), &replaced) != 0)
+    return errno == ENOENT ? ok() : file_failure(path_, errno);
+  if ((geteuid() == 0 && fchown(file_descriptor_, replaced.st_uid, replaced.st_gid) != 0) ||
+      fchmod(file_descriptor_, replaced.st_mode & 07777) != 0) {
+    return file_failure(path_, errno);
   }
   return ok();
 }

@@ -21,6 +21,9 @@ class TargetFile {
   TargetFile& operator=(TargetFile&&) = delete;
 
   Status write(std::string_view bytes);
+  // From commit() on it has the owner and the mode of what it replaces, if there is something; the
+  // owner where the process may give files away.
+  Status keep_permissions();
   // Durable, directory included, once it returns Ok.
   Status commit();
 

@@ -193,8 +193,6 @@ Status name_directory(const config::Configuration& configuration, const std::str
   }
   const std::string path =
       configuration.file.empty() ? std::string(config::kDefaultFile) : configuration.file;
-  struct stat found {};
-  const bool exists = stat(path.c_str(), &found) == 0;
   std::size_t line = 0;
   if (origin.kind == config::OriginKind::File && origin.where.starts_with(path + ":")) {
     line = std::strtoul(origin.where.c_str() + path.size() + 1, nullptr, 10);
@@ -202,15 +200,12 @@ Status name_directory(const config::Configuration& configuration, const std::str
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   std::error_code error;
-  const std::string place = exists ? std::filesystem::canonical(path, error).string() : path;
-  EC_ASSIGN_OR_RETURN(TargetFile target, TargetFile::create(place));
+  // The file itself, where the path is a link to it.
+  const std::string place = std::filesystem::canonical(path, error).string();
+  EC_ASSIGN_OR_RETURN(TargetFile target, TargetFile::create(error ? path : place));
   EC_TRY(target.write(storage::with_setting(text, "storage", "values", line, directory)));
-  EC_TRY(target.commit());
-  if (exists && (chmod(place.c_str(), found.st_mode & 07777) != 0 ||
-                 (geteuid() == 0 && chown(place.c_str(), found.st_uid, found.st_gid) != 0))) {
-    return io_error(place + ": " + std::strerror(errno));
-  }
-  return ok();
+  EC_TRY(target.keep_permissions());
+  return target.commit();
 }
 
 // Whoever runs the daemon owns the values where they are.

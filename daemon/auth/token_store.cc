@@ -73,6 +73,14 @@ Json record_json(const Grant& grant, const Digest& hash, std::int64_t created_ns
   return json;
 }
 
+// The library turns any number into an integer, those too that are none.
+bool has_whole_numbers(const Json& record) {
+  return std::all_of(record.begin(), record.end(), [](const Json& field) {
+    return !field.is_number_float() &&
+           (!field.is_number_unsigned() || field.get<std::uint64_t>() <= INT64_MAX);
+  });
+}
+
 }  // namespace
 
 bool looks_like_token(std::string_view text) {
@@ -131,6 +139,7 @@ Status TokenStore::load_token(std::string_view id, ByteView value) {
 
 Status TokenStore::load_fields(std::string_view id, const nlohmann::json& json) {
   const Status damaged = corruption("the record of token " + std::string(id) + " is malformed");
+  if (!json.is_object() || !has_whole_numbers(json)) return damaged;
   if (json.value("version", 0) != kRecordVersion) {
     return unsupported("a token was written by a newer version of EdgeCase");
   }

@@ -37,6 +37,24 @@ std::string contents(const fs::path& path) {
   return text.str();
 }
 
+TEST_CASE("a file can take on the permissions of the one it replaces") {
+  Directory directory;
+  const fs::path path = directory.path / "edgecase.toml";
+  std::ofstream(path) << "old";
+  fs::permissions(path, fs::perms(0640));
+  auto file = TargetFile::create(path.string());
+  REQUIRE(file.ok());
+  CHECK(file->write("new").ok());
+  CHECK(file->keep_permissions().ok());
+  CHECK(fs::status(path).permissions() == fs::perms(0640));
+  CHECK(file->commit().ok());
+  CHECK(contents(path) == "new");
+  CHECK(fs::status(path).permissions() == fs::perms(0640));
+  auto other = TargetFile::create((directory.path / "none").string());
+  REQUIRE(other.ok());
+  CHECK(other->keep_permissions().ok());
+}
+
 TEST_CASE("a file appears whole, and only when it is committed") {
   Directory directory;
   const std::string path = (directory.path / "x.csv").string();

@@ -166,7 +166,7 @@ TEST_CASE("each mistake in a file is one line: where, key, what is wrong, what w
 }
 
 TEST_CASE("what is not TOML is told with its place") {
-  for (const char* text : {"[storage\n", "x", "a = \"\xff\"\n", "[\x01]\n",
+  for (const char* text : {"[storage\n", "x", "a = \"\xff\"\n", "[\x01]\n", "[|storage]\n",
                            "[http]\nlisten = \"a\"\nlisten = "
                            "\"b\"\n"}) {
     Configuration configuration;
