@@ -11,6 +11,7 @@
 #include <toml++/toml.h>
 
 #include "config/settings_table.h"
+#include "config/toml_characters.h"
 #include "wire/suggest.h"
 #include "wire/time_text.h"
 
@@ -220,30 +221,10 @@ class FileReader {
   Configuration& configuration_;
 };
 
-// TOML has no control characters, and its parser stops the process at some.
-Status check_characters(std::string_view text, const std::string& name) {
-  std::size_t line = 1, column = 1;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool is_space = c == '\t' || c == '\n' || c == '\r';
-    if ((byte < 0x20 && !is_space) || byte == 0x7f) {
-      return invalid_argument(name + ":" + std::to_string(line) + ":" + std::to_string(column) +
-                              ": not TOML: a control character");
-    }
-    if (c == '\n') {
-      ++line;
-      column = 1;
-    } else if ((byte & 0xc0) != 0x80) {  // a UTF-8 character is one column
-      ++column;
-    }
-  }
-  return ok();
-}
-
 }  // namespace
 
 Status apply_file(std::string_view text, const std::string& name, Configuration& configuration) {
-  EC_TRY(check_characters(text, name));
+  EC_TRY(check_toml_characters(text, name));
   toml::parse_result parsed = toml::parse(text, name);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();

@@ -76,8 +76,8 @@ void write_part(Engine& engine, NamespaceId plain, NamespaceId series, unsigned 
     batch.put(plain, key, std::string(size, static_cast<char>('a' + i % 26)));
     // A tag and the bits of a number, as readings are.
     std::string number = {static_cast<char>(1 + i % 2), 0, 0, 0, 0, 0, 0, static_cast<char>(i), 64};
-    batch.put(series, series_key_of(i % 3, ManualClock::kStartWallNs + (part * kEntriesPerPart + i) * kSecondNs),
-              number);
+    const unsigned second = part * kEntriesPerPart + i;
+    batch.put(series, series_key_of(i % 3, ManualClock::kStartWallNs + second * kSecondNs), number);
   }
   batch.remove(plain, "key7");
   batch.remove_range(plain, "key4", "key41");
