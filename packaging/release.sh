@@ -106,7 +106,7 @@ try_program() {
     *)
       for library in ld-linux-aarch64.so.1 ld-linux-x86-64.so.2 libc.so.6 libm.so.6 libpthread.so.0 libdl.so.2; do
         found=$(find -L "$libc_root/lib" "$libc_root/lib64" "$libc_root/usr/lib" -maxdepth 2 -name "$library" \
-          -path "*$([ -n "$emulator" ] && echo aarch64 || echo 64)*" 2>/dev/null | head -n 1)
+          -path "*$([ -n "$emulator" ] && echo aarch64 || echo 64)*" 2>/dev/null | head -n 1) || true
         [ -z "$found" ] || install -D "$(readlink -f "$found")" "$root/lib/$library"
       done
       mkdir -p "$root/lib64"
