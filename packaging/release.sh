@@ -3,10 +3,11 @@
 # static), checksums, a bill of materials (SPDX 2.3), how it was built, and the sources of what is linked in. Judges
 # the packages, and starts what it made in an empty root.
 #
-#   packaging/release.sh VERSION [--only TARGET]... [--no-test]
+#   packaging/release.sh VERSION [--only TARGET]... [--no-test] [--twice]
 #
 #   --only TARGET  aarch64-portable, x86_64-portable, aarch64-musl or x86_64-musl; otherwise all four
 #   --no-test      start nothing
+#   --twice        make all of it again from a clone in another directory, without ccache, and compare every byte
 #
 #   EDGECASE_SOURCES  where the pinned sources are or shall be; otherwise build/sources
 #   EDGECASE_OLD_ROOT an arm64 root with an old libc (Debian 11: glibc 2.31) to start the arm64 program in
@@ -22,11 +23,13 @@ wrong() { echo "release.sh: $1; see --help" >&2; exit 2; }
 version=
 targets=()
 test=yes
+twice=no
 while [ $# -gt 0 ]; do
   case $1 in
     -h | --help) usage; exit 0 ;;
     --only) targets+=("${2:-}"); shift ;;
     --no-test) test=no ;;
+    --twice) twice=yes ;;
     -*) wrong "unknown option $1" ;;
     *) [ -z "$version" ] || wrong "one version, not also $1"; version=$1 ;;
   esac
@@ -41,6 +44,9 @@ grep -q "^project(edgecase VERSION $version " "$top/CMakeLists.txt" ||
   wrong "$version is not the version in CMakeLists.txt"
 
 cd "$top"
+if [ $twice = yes ] && [ -n "$(git status --porcelain)" ]; then
+  wrong "--twice builds the last commit again, and there are changes since"
+fi
 umask 022
 export LC_ALL=C TZ=UTC
 if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
@@ -100,7 +106,7 @@ try_program() {
     *)
       for library in ld-linux-aarch64.so.1 ld-linux-x86-64.so.2 libc.so.6 libm.so.6 libpthread.so.0 libdl.so.2; do
         found=$(find -L "$libc_root/lib" "$libc_root/lib64" "$libc_root/usr/lib" -maxdepth 2 -name "$library" \
-          -path "*$([ -n "$emulator" ] && echo aarch64 || echo 64)*" 2>/dev/null | head -n 1)
+          -path "*$([ -n "$emulator" ] && echo aarch64 || echo 64)*" 2>/dev/null | head -n 1) || true
         [ -z "$found" ] || install -D "$(readlink -f "$found")" "$root/lib/$library"
       done
       mkdir -p "$root/lib64"
@@ -155,6 +161,14 @@ END
   printf '  ]\n}\n'
 }
 
+# Said by install.sh where the program does not start.
+made_for() {
+  case $1 in
+    *-musl) echo "${1%-*}" ;;
+    *) echo "${1%-*} with glibc 2.27 or later" ;;
+  esac
+}
+
 archive() {
   local stage=$1 name=$2
   tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -C "$stage" -cf - "$name" |
@@ -175,6 +189,8 @@ for target in "${targets[@]}"; do
   name=edgecase-$version-linux-${target/-portable/}
   stage=$(mktemp -d)
   DESTDIR=$stage/$name cmake --install "build/$target" --prefix /usr >/dev/null
+  install -m 755 packaging/install.sh "$stage/$name"
+  made_for "$target" >"$stage/$name/made-for"
   archive "$stage" "$name"
   rm -rf "$stage"
   case $target in
@@ -207,5 +223,23 @@ if command -v lintian >/dev/null; then
   done
 fi
 (cd "$out" && find . -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS)
+
+# The sums are of everything there is.
+make_again() {
+  local scratch again target only=()
+  scratch=$(mktemp -d)
+  again=$scratch/edgecase-made-again
+  git clone --quiet "$top" "$again"
+  mkdir "$again/build"
+  [ ! -e build/sysroot-arm64 ] || ln -s "$top/build/sysroot-arm64" "$again/build/"
+  for target in "${targets[@]}"; do only+=(--only "$target"); done
+  CCACHE_DISABLE=1 EDGECASE_SOURCES=$sources "$again/packaging/release.sh" "$version" --no-test "${only[@]}" \
+    >/dev/null 2>"$scratch/log" || { tail "$scratch/log" >&2; fail "the second build failed"; }
+  diff "$out/SHA256SUMS" "$again/build/release-$version/SHA256SUMS" >&2 ||
+    fail "$again made other bytes; it is kept"
+  rm -rf "$scratch"
+  step "made twice, in two directories: the same $(wc -l <"$out/SHA256SUMS") files, byte for byte"
+}
+[ $twice = no ] || make_again
 ls -l "$out" >&2
 echo "$out"

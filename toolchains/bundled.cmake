@@ -51,7 +51,8 @@ endfunction()
 function(edgecase_third_party name)
   add_library(edgecase_third_party_${name} STATIC ${ARGN})
   set_target_properties(edgecase_third_party_${name} PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
-  target_compile_options(edgecase_third_party_${name} PRIVATE -w)
+  target_compile_options(edgecase_third_party_${name} PRIVATE -w
+    $<$<COMPILE_LANGUAGE:C>:-fno-unwind-tables;-fno-asynchronous-unwind-tables>)
   add_library(edgecase::third_party_${name} ALIAS edgecase_third_party_${name})
 endfunction()
 
@@ -141,7 +142,7 @@ edgecase_unpack(nettle nettle)
 include(ExternalProject)
 set(nettle_library ${third_party}/nettle-build/libnettle.a)
 list(JOIN CMAKE_C_COMPILER_LAUNCHER " " launcher)
-set(nettle_flags "-O2 -fPIC -ffile-prefix-map=${CMAKE_BINARY_DIR}/=")
+set(nettle_flags "-O2 -fPIC -fno-unwind-tables -fno-asynchronous-unwind-tables -ffile-prefix-map=${CMAKE_BINARY_DIR}/=")
 ExternalProject_Add(edgecase_nettle
   SOURCE_DIR ${nettle}
   BINARY_DIR ${third_party}/nettle-build

@@ -9,6 +9,8 @@
 #include <csignal>
 #include <cstdio>
 #include <ctime>
+#include <string>
+#include <string_view>
 
 #include "app/daemon.h"
 #include "app/directories.h"
@@ -42,8 +44,26 @@ int report_configuration(const Status& status) {
   return wire::kExitUsage;
 }
 
+// What whoever reads the line can do about it; empty where the message says so already.
+std::string_view remedy_of(StatusCode code) {
+  switch (code) {
+    case StatusCode::OutOfSpace: return "free space on that drive";
+    case StatusCode::Unavailable: return "mount it, or correct storage.values";
+    case StatusCode::AlreadyExists:
+      return "stop what has it, or set another http.listen or mqtt.listen";
+    case StatusCode::Locked: return "stop the other daemon, or use another storage.metadata";
+    case StatusCode::Unsupported:
+      return "install the version of EdgeCase that wrote the store, or a later one";
+    case StatusCode::Corruption: return "see what edgecase check says with the service stopped";
+    case StatusCode::IoError: return "see to the drive, or to the rights of the daemon's user";
+    default: return "";
+  }
+}
+
 int report_start(observe::Logger& logger, const Status& status) {
-  logger.error("start", status.to_string());
+  const std::string_view remedy = remedy_of(status.code());
+  logger.error("start",
+               status.to_string() + (remedy.empty() ? "" : "; to do: " + std::string(remedy)));
   if (status.code() == StatusCode::Corruption) return wire::kExitCorruption;
   if (status.code() == StatusCode::InvalidArgument) return wire::kExitUsage;
   return wire::kExitFailed;

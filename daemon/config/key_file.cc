@@ -42,7 +42,9 @@ Result<SecretKey> load_key(const Configuration& configuration, const char* setti
   Contents contents;
   struct stat facts {};
   if (const int failure = read_file(path, contents, facts); failure != 0)
-    return configuration.error(setting, path + ": " + std::strerror(failure));
+    return configuration.error(
+        setting, path + ": " + std::strerror(failure) +
+                     (failure == EACCES ? ", make it the daemon's user's (chown edgecase)" : ""));
   SecretKey key;
   if (contents.size != key.size())
     return configuration.error(

@@ -85,6 +85,71 @@ class StartFlow(unittest.TestCase):
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertIn(address, result.stderr)
 
+    def refused_with(self, *wanted, before=(), flags=()):
+        """The daemon does not start, and its last line says all of `wanted`."""
+        result = subprocess.run([*before, PROGRAM, "serve", "--config", self.place.config, *flags],
+                                capture_output=True, text=True, timeout=TIME_LIMIT_SECONDS,
+                                check=False, env=clean_environment())
+        self.assertIn(result.returncode, (1, 2), result.stderr)
+        for words in wanted:
+            self.assertIn(words, result.stderr.splitlines()[-1], result.stderr)
+
+    def test_what_ends_a_start_says_what_to_do(self):
+        self.start().stop()
+        values, kept = self.place.path + "/values", self.place.path + "/kept"
+        os.rename(values, kept)
+        # It is made anew, as empty as a mount point.
+        self.refused_with(values, "is the drive mounted?", "to do: mount it")
+        os.rmdir(values)
+        os.rename(kept, values)
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            self.refused_with("Address already in use", "to do: stop what has it, or set another",
+                              flags=("--http.listen", f"127.0.0.1:{taken.getsockname()[1]}"))
+        with open(self.place.path + "/meta/IDENTITY", "r+b") as identity:
+            older = identity.read()
+            identity.seek(8)
+            identity.write(b"\x02\0\0\0")
+            identity.seek(0, os.SEEK_END)
+            identity.write(b"more")
+            identity.flush()
+            self.refused_with("newer version of EdgeCase (format 2)", "to do: install the version")
+            identity.seek(0)
+            identity.truncate()
+            identity.write(older)
+        self.start().stop()
+
+    def test_what_may_not_be_read_is_named(self):
+        # Root may read everything, unless it is told that it may not.
+        reduced = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+        before = reduced if os.geteuid() == 0 else ()
+        key = self.place.path + "/key"
+        with open(key, "wb") as file:
+            file.write(os.urandom(32))
+        flags = ("--storage.encryption-key-file", key)
+        for mode, wanted in ((0o000, "chown edgecase"), (0o404, "run chmod 0400")):
+            os.chmod(key, mode)
+            self.refused_with(key, wanted, before=before, flags=flags)
+        os.chmod(self.place.config, 0)
+        self.refused_with(self.place.config, "let the daemon's user read it", before=before)
+
+    def test_a_full_drive_or_one_that_takes_no_writes_is_named(self):
+        drive = self.place.path + "/drive"
+        os.mkdir(drive)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", drive],
+                                 capture_output=True, check=False)
+        if mounted.returncode != 0:
+            self.skipTest("needs to mount a drive")
+        self.addCleanup(subprocess.run, ["umount", drive], check=True)
+        flags = ("--storage.metadata", drive + "/meta")
+        self.refused_with(drive + "/meta", "No space left on device",
+                          "to do: free space on that drive", flags=flags)
+        subprocess.run(["mount", "-o", "remount,ro", drive], check=True)
+        for directory in ("/meta", "/other"):
+            self.refused_with(drive + directory, "Read-only file system, use a directory that",
+                              flags=("--storage.metadata", drive + directory))
+
     def test_a_broker_that_is_down_does_not_matter(self):
         with socket.socket() as nobody:
             nobody.bind(("127.0.0.1", 0))  # not listening
