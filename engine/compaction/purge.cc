@@ -148,9 +148,9 @@ std::uint64_t given_up_permille(const ValueFileMetadata& file, const ExpiryView&
   const double span_ns =
       static_cast<double>(file.time_max_ns) - static_cast<double>(file.time_min_ns);
   const double gone_ns = static_cast<double>(before_ns) - static_cast<double>(file.time_min_ns);
-  return span_ns <= 0 ? 0
-                      : std::min<std::uint64_t>(
-                            999, static_cast<std::uint64_t>(gone_ns / span_ns * 1000));
+  return span_ns <= 0
+             ? 0
+             : std::min<std::uint64_t>(999, static_cast<std::uint64_t>(gone_ns / span_ns * 1000));
 }
 
 std::uint64_t given_up_waiting_bytes(const Version& version, const ExpiryView& expiry) {

@@ -39,8 +39,8 @@ std::int64_t due_ns(const ValueFileMetadata& file, bool exact);
 bool is_over(const ValueFileMetadata& file, ByteView first, ByteView last,
              const ExpiryView& expiry);
 
-// Of a value file's bytes about how many, of a thousand, were given up: as if its entries lay evenly
-// between its first and its last time; 0 where these are not known.
+// Of a value file's bytes about how many, of a thousand, were given up: as if its entries lay
+// evenly between its first and its last time; 0 where these are not known.
 std::uint64_t given_up_permille(const ValueFileMetadata& file, const ExpiryView& expiry);
 // From that share on what lives in the file is moved, so that the file goes.
 inline constexpr std::uint64_t kGivenUpPermille = 300;

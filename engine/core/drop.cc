@@ -26,10 +26,10 @@ DropRule::Verdict EngineDropRule::judge_expiry(const UMetaRecord& record) const 
   if (expiry.rules()->changed_since(record.first, record.last, file->second.rule_epoch) ||
       expiry.is_coarse(file->second.expiry_min_ns, file->second.expiry_max_ns))
     return Verdict::Rewrite;
-  const bool looks = is_emptied || (mode_ == ExpiryMode::Exact &&
-                                    file->second.expiry_min_ns < expiry.now_ns());
-  const bool some_expired = looks && record.type != ItemType::Single &&
-                            expiry.may_hide(record.first, record.last);
+  const bool looks =
+      is_emptied || (mode_ == ExpiryMode::Exact && file->second.expiry_min_ns < expiry.now_ns());
+  const bool some_expired =
+      looks && record.type != ItemType::Single && expiry.may_hide(record.first, record.last);
   return some_expired ? Verdict::Inspect : Verdict::Keep;
 }
 

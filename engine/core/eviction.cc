@@ -9,8 +9,8 @@
 namespace edgecase::engine {
 namespace {
 
-// What goes may be three quarters of what was asked for, or twice as much, where files go whole with
-// that: it costs nothing, and moving the rest of one does.
+// What goes may be three quarters of what was asked for, or twice as much, where files go whole
+// with that: it costs nothing, and moving the rest of one does.
 constexpr double kLeastShare = 0.75;
 constexpr double kMostShare = 2;
 
@@ -87,13 +87,12 @@ Eviction EngineImpl::plan_eviction(const EvictionRequest& request) const {
             request.namespaces.end())
       continue;
     // What went before takes no part.
-    const std::uint64_t below =
-        rules == nullptr ? 0 : rules->given_up_below(file.namespace_id);
+    const std::uint64_t below = rules == nullptr ? 0 : rules->given_up_below(file.namespace_id);
     const Spread whole{file.time_min_ns, file.time_max_ns, live->second};
     const std::uint64_t gone = whole.before(time_of_ordinal(below));
     if (gone == whole.bytes) continue;
-    files.push_back({std::max(file.time_min_ns, time_of_ordinal(below)), file.time_max_ns,
-                     whole.bytes - gone});
+    files.push_back(
+        {std::max(file.time_min_ns, time_of_ordinal(below)), file.time_max_ns, whole.bytes - gone});
   }
   if (request.value_bytes == 0) return {};
   Eviction eviction;

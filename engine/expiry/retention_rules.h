@@ -94,7 +94,7 @@ class RetentionRules {
 
   Scopes scopes_;
   std::map<NamespaceId, std::uint64_t> given_up_;  // ordinals
-  std::vector<std::size_t> sizes_;  // of prefixes, the longest first
+  std::vector<std::size_t> sizes_;                 // of prefixes, the longest first
   RuleEpoch epoch_ = 0;
 };
 

@@ -37,8 +37,8 @@
 //    17  of erased ranges up to this sequence nothing is left
 //    18  one value file in which items that nothing points to may be overwritten: number
 //    19  everything of a namespace before a time was given up: namespace id, time (varint, zigzag)
-//    20  latest time of a key in the value file that was added last (varint, zigzag); not there: not
-//        known
+//    20  latest time of a key in the value file that was added last (varint, zigzag); not there:
+//        not known
 //
 // An unknown tag, level, kind, placement or codec comes from a newer version and is refused.
 // Limits: names kNamespaceNameMaxBytes, keys kKeySizeMaxBytes and the prefix.

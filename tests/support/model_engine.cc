@@ -396,6 +396,12 @@ void ModelEngine::set_expiry_now_ns(std::int64_t now_ns) {
   state_->now_ns = now_ns;
 }
 
+void ModelEngine::set_live_bytes(std::uint64_t metadata_bytes, std::uint64_t value_bytes) {
+  const std::lock_guard lock(state_->mutex);
+  state_->stats.metadata.live_bytes = metadata_bytes;
+  state_->stats.values.live_bytes = value_bytes;
+}
+
 Stats ModelEngine::stats() const {
   const std::lock_guard lock(state_->mutex);
   return state_->stats;

@@ -119,10 +119,12 @@ TEST_CASE("a file that holds new and old is emptied once a third of it was evict
   store.expect_sound();
 }
 
-TEST_CASE("a plan leaves alone what lies behind its limit, other namespaces, and what went before") {
+TEST_CASE(
+    "a plan leaves alone what lies behind its limit, other namespaces, and what went before") {
   EvictingStore store;
   store.fill_hours(0, 4);
-  const NamespaceId other = store.make_namespace("other", {Placement::Values, GroupCodec::Series, 1});
+  const NamespaceId other =
+      store.make_namespace("other", {Placement::Values, GroupCodec::Series, 1});
   WriteBatch batch;
   for (int i = 0; i < 1000; ++i) batch.put(other, test::key_at("a1", i), "v");
   REQUIRE(store.engine->write(batch, Durability::Sync).ok());
