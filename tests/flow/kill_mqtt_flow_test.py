@@ -4,6 +4,7 @@ import http.client
 import json
 import re
 import threading
+import time
 import unittest
 
 import mosquitto
@@ -47,11 +48,15 @@ class Sender(threading.Thread):
             self.turn.notify_all()
 
     def end(self):
-        """Returns when the broker has taken everything that was allowed for."""
+        """Returns when the broker has taken everything that was allowed for, or takes nothing any more."""
         with self.turn:
             self.ended = True
             self.turn.notify_all()
-        self.join(TIME_LIMIT_SECONDS)
+        known, since = self.sent, time.monotonic()
+        while self.is_alive() and time.monotonic() - since < TIME_LIMIT_SECONDS:
+            self.join(0.1)
+            if self.sent != known:
+                known, since = self.sent, time.monotonic()
 
     def run(self):
         while True:

@@ -119,8 +119,32 @@ TEST_CASE("a file that holds new and old is emptied once a third of it was evict
   store.expect_sound();
 }
 
-TEST_CASE(
-    "a plan leaves alone what lies behind its limit, other namespaces, and what went before") {
+TEST_CASE("a repair, which reads value files, brings back nothing that was evicted") {
+  EvictingStore store;
+  store.fill_hours(0, 3);
+  const std::int64_t before_ns = kStartNs + kHour + 100 * kSecond;  // within the second file
+  store.evict(before_ns);
+  store.executor.run_all();
+  CHECK(store.count() == 2 * 1100);
+  CHECK(store.engine->stats().expiry.oldest_ns == before_ns);
+  store.close();
+  const std::string tables = store.options.metadata_directory + "/tables";
+  const auto entries = store.disk.list_directory(tables);
+  REQUIRE(entries.ok());
+  for (const DirectoryEntry& entry : *entries)
+    if (entry.name.ends_with(".meta"))
+      REQUIRE(store.disk.remove_file(tables + "/" + entry.name).ok());
+  test::RecordingObserver observer;
+  const auto repaired = repair_store(store.disk, store.options, observer);
+  CAPTURE(repaired.status().to_string());
+  REQUIRE(repaired.ok());
+  CHECK(repaired->repairs > 0);
+  REQUIRE(store.open().ok());
+  CHECK(store.count() == 2 * 1100);
+  CHECK(store.engine->evicted_before_ns(store.id) == before_ns);
+}
+
+TEST_CASE("a plan leaves alone other namespaces, what lies behind its limit, and what went") {
   EvictingStore store;
   store.fill_hours(0, 4);
   const NamespaceId other =
