@@ -1,5 +1,6 @@
 #include "mqtt/ack_gate.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <atomic>

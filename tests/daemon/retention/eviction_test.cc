@@ -173,8 +173,11 @@ TEST_CASE("eviction: what was evicted is refused and counted, whatever comes lat
   }
   // The clock is behind: what arrives now is stored all the same, and each has a time of its own.
   room.clock.set_wall_ns(room.steps.front().before_ns - 1000 * kMinute);
-  for (int i = 0; i < 3; ++i)
-    CHECK(room.ingest({{{"default", "c", "n", std::nullopt, wire::Value::of_int64(i)}}, {}}) == 0);
+  for (int i = 0; i < 3; ++i) {
+    wire::ReadingBatch batch;
+    batch.readings.push_back({"default", "c", "n", std::nullopt, wire::Value::of_int64(i)});
+    CHECK(room.ingest(batch) == 0);
+  }
   CHECK(room.left("c") == 3);
 }
 
