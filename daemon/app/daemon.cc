@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/audit_setup.h"
+#include "app/eviction_setup.h"
 #include "app/listener_tls.h"
 #include "auth/authenticator.h"
 #include "catalog/catalog.h"
@@ -151,6 +152,7 @@ struct Daemon::State {
   std::unique_ptr<catalog::DeviceIndex> devices;
   std::unique_ptr<retention::RetentionService> retention;
   std::unique_ptr<erase::EraseService> erase;
+  std::unique_ptr<retention::Eviction> eviction;
   std::unique_ptr<auth::TokenStore> tokens;
   std::unique_ptr<auth::Authenticator> authenticator;
   std::unique_ptr<ingest::IngestPipeline> ingest;
@@ -167,6 +169,7 @@ Daemon::Daemon(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Daemon::~Daemon() {
   state_->erase->end_waiting();
+  state_->eviction->stop();
   state_->http.reset();
   if (state_->mqtt_listener) state_->mqtt_listener->stop();
   if (state_->mqtt) state_->mqtt->stop();
@@ -210,6 +213,20 @@ Status Daemon::start_mqtt_listener(State& state, observe::Logger& logger) {
   return ok();
 }
 
+void Daemon::make_eviction(State& state, observe::Logger& logger) {
+  const config::StorageSettings& storage = state.settings.storage;
+  state.eviction = std::make_unique<retention::Eviction>(
+      retention::EvictionParts{.engine = *state.engine,
+                               .catalog = *state.catalog,
+                               .file_system = posix_file_system(),
+                               .clock = system_clock(),
+                               .metadata_directory = storage.metadata,
+                               .values_directory = storage.values,
+                               .events = eviction_events(*state.audit, logger)});
+  state.ingest->refuse_evicted(state.eviction.get());
+  if (storage.on_full == "evict-oldest") state.eviction->start();
+}
+
 Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& configuration,
                                               observe::Logger& logger, observe::Metrics& metrics) {
   auto owned = std::make_unique<State>(configuration.settings, logger, metrics);
@@ -249,6 +266,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   state.ingest = std::make_unique<ingest::IngestPipeline>(
       *state.engine, *state.catalog, system_clock(), state.retention.get(), state.devices.get(),
       state.audit.get(), &state.erase->fences());
+  make_eviction(state, logger);
   state.query =
       std::make_unique<query::QueryService>(*state.engine, *state.catalog, state.devices.get());
 
@@ -282,6 +300,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                               .logger = logger};
   parts.tcp_channels = std::move(channels);
   parts.audit = state.audit.get();
+  parts.eviction = state.eviction.get();
   EC_TRY(start_mqtt_listener(state, logger));
   if (state.mqtt_listener) mqtt::register_metrics(*state.mqtt_listener, metrics);
   if (state.mqtt || state.mqtt_listener) {

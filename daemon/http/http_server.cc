@@ -68,7 +68,7 @@ RateMeter::Rate RateMeter::rate(std::int64_t now_ns,
 
 std::string erased_message(std::uint64_t count) {
   return std::to_string(count) +
-         " of the readings have a time that was erased, and are not taken again";
+         " of the readings have a time that was erased or evicted, and are not taken again";
 }
 
 Status HttpContext::store(const auth::Principal& principal, const wire::ReadingBatch& batch,

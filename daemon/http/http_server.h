@@ -25,6 +25,7 @@
 #include "observe/logger.h"
 #include "observe/metrics.h"
 #include "query/query_service.h"
+#include "retention/eviction.h"
 #include "retention/retention_service.h"
 
 namespace edgecase::http {
@@ -51,8 +52,9 @@ struct HttpServerParts {
   std::function<Result<std::string>(std::string_view topic, std::string_view payload)> mqtt_test =
       {};  // a JSON object
 
-  net::ChannelMaker tcp_channels = {};  // of http.listen
-  audit::AuditLog* audit = nullptr;     // null: nothing is recorded
+  net::ChannelMaker tcp_channels = {};            // of http.listen
+  audit::AuditLog* audit = nullptr;               // null: nothing is recorded
+  const retention::Eviction* eviction = nullptr;  // null: nothing is evicted
 };
 
 class HttpServer {

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "edgecase/processor.h"
+#include "http/eviction_status.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
 #include "wire/json_values.h"
@@ -172,6 +173,7 @@ void get_status(HttpContext& context, Call& call) {
                  {"commit_groups", stats.commit_groups}};
   json["compaction"] = compaction(stats.compaction);
   json["expiry"] = expiry(context, stats.expiry);
+  json["eviction"] = eviction_status(context);
   json["encryption"] = {{"at_rest", stats.encryption.is_on},
                         {"scope_keys", stats.encryption.scope_keys},
                         {"destroyed_keys", stats.encryption.destroyed_keys},
@@ -301,6 +303,7 @@ void add_status_routes(Router& router, HttpContext& context) {
   router.add("POST", wire::routes::kMqttTest, Effect::Changes,
              [&context](Call& call) { post_mqtt_test(context, call); });
   register_metrics(context);
+  register_eviction_metrics(context);
 }
 
 }  // namespace edgecase::http

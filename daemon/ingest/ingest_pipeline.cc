@@ -1,6 +1,7 @@
 #include "ingest/ingest_pipeline.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
@@ -159,10 +160,24 @@ IngestPipeline::Counters IngestPipeline::counters() const {
 
 // No erasure begins or ends meanwhile.
 Status IngestPipeline::store_allowed(const Incoming& incoming, std::uint64_t& refused) {
-  if (fences_ == nullptr) return store(incoming);
-  const std::vector<wire::Reading>& readings = incoming.readings;
+  if (fences_ == nullptr) return store_others(incoming, {}, refused);
   const erase::Fences::Pass pass = fences_->enter();
-  const std::vector<bool> is_refused = fences_->refused(readings);
+  return store_others(incoming, fences_->refused(incoming.readings), refused);
+}
+
+// All but those that were erased, and those that were evicted.
+Status IngestPipeline::store_others(const Incoming& incoming, std::vector<bool> is_refused,
+                                    std::uint64_t& refused) {
+  const std::vector<wire::Reading>& readings = incoming.readings;
+  const auto erased =
+      static_cast<std::uint64_t>(std::count(is_refused.begin(), is_refused.end(), true));
+  const std::vector<bool> evicted =
+      eviction_ == nullptr ? std::vector<bool>() : eviction_->refused(readings);
+  if (!evicted.empty()) {
+    is_refused.resize(readings.size());
+    std::transform(evicted.begin(), evicted.end(), is_refused.begin(), is_refused.begin(),
+                   std::logical_or<>());
+  }
   if (is_refused.empty()) return store(incoming);
   EC_TRY(check_values(readings));
   std::vector<wire::Reading> allowed;
@@ -179,7 +194,8 @@ Status IngestPipeline::store_allowed(const Incoming& incoming, std::uint64_t& re
   }
   if (!allowed.empty()) EC_TRY(store({incoming.principal, allowed, authors}));
   refused = readings.size() - allowed.size();
-  fences_->count_refused(refused);
+  if (erased > 0) fences_->count_refused(erased);
+  if (refused > erased) eviction_->count_refused(refused - erased);
   return ok();
 }
 
@@ -298,7 +314,10 @@ std::int64_t IngestPipeline::take_arrival_times(std::int64_t count) {
   std::int64_t last = last_arrival_ns_.load(std::memory_order_relaxed);
   std::int64_t first = 0;
   do {
-    const std::int64_t now = clock_.wall_ns();
+    // A clock that is behind must not date what arrives back to what was evicted.
+    const std::int64_t wall = clock_.wall_ns();
+    const std::int64_t now =
+        eviction_ == nullptr ? wall : std::max(wall, eviction_->earliest_arrival_ns());
     first = now > last || last - now > kArrivalHoldNs ? now : last + 1;
   } while (
       !last_arrival_ns_.compare_exchange_weak(last, first + count - 1, std::memory_order_relaxed));

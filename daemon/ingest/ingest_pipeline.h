@@ -15,6 +15,7 @@
 #include "edgecase/engine.h"
 #include "erase/fences.h"
 #include "ingest/reading_feed.h"
+#include "retention/eviction.h"
 #include "retention/retention_service.h"
 
 namespace edgecase::ingest {
@@ -43,6 +44,9 @@ class IngestPipeline {
                  catalog::DeviceIndex* devices = nullptr, audit::AuditLog* audit = nullptr,
                  erase::Fences* fences = nullptr);
 
+  // Before anything is ingested; null: nothing is evicted. It outlives the pipeline.
+  void refuse_evicted(retention::Eviction* eviction) { eviction_ = eviction; }
+
   // Ok: every reading of the batch is durable (fsynced; concurrent callers share one fsync).
   // Otherwise none is stored, as long as the batch's encoding fits the engine's
   // (kBatchSizeMaxBytes; about 30 bytes a number). A larger one is written in pieces, in order:
@@ -53,8 +57,8 @@ class IngestPipeline {
   // InvalidArgument (a bad name or value: names reading and reason), Busy / OutOfSpace / IoError /
   // Unavailable (try again later), NotAllowed. An empty batch is Ok.
   //
-  // Readings with a time that was erased are not stored; `refused`, where given, says how many.
-  // `authors` are in order.
+  // Readings with a time that was erased or evicted are not stored; `refused`, where given, says
+  // how many. `authors` are in order.
   Status ingest(const auth::AuthorizedBatch& batch, std::uint64_t* refused = nullptr,
                 std::span<const Author> authors = {});
 
@@ -89,6 +93,8 @@ class IngestPipeline {
     const catalog::CatalogAdditions& additions;
   };
   Status store_allowed(const Incoming& incoming, std::uint64_t& refused);
+  Status store_others(const Incoming& incoming, std::vector<bool> is_refused,
+                      std::uint64_t& refused);
   Status store(const Incoming& incoming);
   Status write(const Incoming& incoming, const std::vector<std::int64_t>& times,
                const Resolved& resolved);
@@ -105,6 +111,7 @@ class IngestPipeline {
   catalog::DeviceIndex* const devices_;
   audit::AuditLog* const audit_;
   erase::Fences* const fences_;
+  retention::Eviction* eviction_ = nullptr;
   ReadingFeed feed_;
   std::atomic<std::int64_t> last_arrival_ns_{std::numeric_limits<std::int64_t>::min()};
   std::atomic<std::uint64_t> batches_{0}, readings_{0}, failed_batches_{0};

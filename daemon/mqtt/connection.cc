@@ -11,14 +11,14 @@
 namespace edgecase::mqtt {
 namespace {
 
-// Longer than paho's own time limits: after this it is taken for stuck, and made anew.
-constexpr std::chrono::seconds kAnswerTimeout{15};
 // A connection that held this long was a good one: the next loss starts over with short pauses.
 constexpr std::int64_t kStableNs = 10'000'000'000;
 // For a broker that ended the connection to show that it is there.
 constexpr int kProbeMs = 200;
 // How often the age of what is held is looked at.
 constexpr std::chrono::seconds kWatchdogSpacing{1};
+// So many looks in a row find the gate without a connection that paho has not said to be lost.
+constexpr int kUnnoticedLooks = 3;
 // At the end, for what is on its way, and again for its acknowledgements.
 constexpr std::int64_t kFarewellNs = 1'000'000'000;
 
@@ -42,6 +42,7 @@ MqttSource::Connection::Connection(ConnectionPlan plan, const MqttSourceParts& p
       clock_(parts.clock),
       logger_(parts.logger),
       ack_patience_ns_(parts.ack_patience_ns),
+      answer_patience_ns_(parts.answer_patience_ns),
       pipeline_(parts.pipeline),
       sink_({.rules = plan_.rules,
              .limits = plan_.limits,
@@ -98,6 +99,9 @@ MqttStatus MqttSource::Connection::status() const {
   status.last_message_ns = last_message_ns_.load(std::memory_order_relaxed);
   const GateStatus gate = gate_->status();
   status.unacknowledged = gate.held;
+  status.gate_connected = gate.connected;
+  status.underway = gate.underway;
+  status.released = gate.released;
   status.counters = sink_.counters();
   status.counters.withheld = gate.dropped;
   if (status.counters.waiting_since_ns != 0) {
@@ -110,6 +114,7 @@ MqttStatus MqttSource::Connection::status() const {
 // where the sink has refused the message.
 void MqttSource::Connection::on_message(const IncomingMessage& message) {
   last_message_ns_.store(clock_.wall_ns(), std::memory_order_relaxed);
+  messages_heard_.fetch_add(1, std::memory_order_relaxed);
   sink_.deliver(message);
 }
 
@@ -263,7 +268,7 @@ bool MqttSource::Connection::connect_to(const ResolvedAddress& broker, const Pah
     client_.reset();
     return false;
   }
-  return wait_for_answer("connect");
+  return wait_for_answer("connect") == Reply::Yes;
 }
 
 // Before what is asked: the answer may come before the call returns.
@@ -272,22 +277,39 @@ void MqttSource::Connection::expect_answer() {
   answer_ = Answer::Pending;
 }
 
-// False also when stopping. After a silence paho's client is thrown away.
-bool MqttSource::Connection::wait_for_answer(const char* what) {
+// After a silence paho's client is thrown away; what it says of its questions then is no answer.
+MqttSource::Connection::Reply MqttSource::Connection::wait_for_answer(const char* what) {
   std::string problem;
   bool silent = false;
+  bool over = false;
   {
     std::unique_lock lock(mutex_);
-    silent = !changed_.wait_until(lock, std::chrono::steady_clock::now() + kAnswerTimeout, [this] {
-      return stopping_ || lost_ || answer_ != Answer::Pending;
-    });
-    if (answer_ == Answer::Yes) return true;
-    if (stopping_) return false;
+    silent = !wait_while_heard(lock);
+    if (!silent && answer_ == Answer::Yes) return Reply::Yes;
+    if (stopping_) return Reply::Gone;
     problem = silent ? std::string("no answer") : answer_text_;
+    over = silent || lost_;
   }
   if (silent) client_.reset();
   note_error(std::string(what) + ": " + problem);
-  return false;
+  return over ? Reply::Gone : Reply::No;
+}
+
+// False: nothing has come for as long as a question may take. An answer may be late behind many
+// messages; and while one of them is overdue, it is for the watchdog to end.
+bool MqttSource::Connection::wait_while_heard(std::unique_lock<std::mutex>& lock) {
+  const auto patience = std::chrono::nanoseconds(answer_patience_ns_);
+  std::uint64_t heard = messages_heard_.load(std::memory_order_relaxed);
+  while (!changed_.wait_for(lock, patience,
+                            [this] { return stopping_ || lost_ || answer_ != Answer::Pending; })) {
+    const std::uint64_t now_heard = messages_heard_.load(std::memory_order_relaxed);
+    lock.unlock();
+    const bool overdue = is_overdue();
+    lock.lock();
+    if (now_heard == heard || overdue) return answer_ != Answer::Pending;
+    heard = now_heard;
+  }
+  return true;
 }
 
 bool MqttSource::Connection::subscribe_all() {
@@ -340,7 +362,8 @@ bool MqttSource::Connection::subscribe_to_rules() {
       return false;
     }
     expect_answer();
-    if (!was_answered(client_->subscribe(each), "subscribe to " + each.filter)) return false;
+    const Reply reply = reply_to(client_->subscribe(each), "subscribe to " + each.filter);
+    if (reply == Reply::Gone) return false;
   }
   return true;
 }
@@ -350,7 +373,8 @@ bool MqttSource::Connection::unsubscribe_from_removed_rules() {
   for (const Subscription& each : plan_.subscriptions) removed.erase(each.filter);
   for (const std::string& filter : removed) {
     expect_answer();
-    if (!was_answered(client_->unsubscribe(filter), "unsubscribe from " + filter)) return false;
+    const Reply reply = reply_to(client_->unsubscribe(filter), "unsubscribe from " + filter);
+    if (reply == Reply::Gone) return false;
     if (const Status status = filters_->remove(filter); !status.ok()) {
       note_error("cannot forget the filter " + filter + ": " + status.message());
     } else if (logger_ != nullptr) {
@@ -360,15 +384,12 @@ bool MqttSource::Connection::unsubscribe_from_removed_rules() {
   return true;
 }
 
-// What the broker refuses stays refused, and the next filter's turn comes: true.
-bool MqttSource::Connection::was_answered(const Status& asked, const std::string& what) {
-  if (!asked.ok()) {
-    note_error(asked.message());
-    return false;
-  }
-  if (wait_for_answer(what.c_str())) return true;
-  const std::lock_guard lock(mutex_);
-  return answer_ == Answer::No && !lost_ && !stopping_;
+// What the broker refuses stays refused, and the next filter's turn comes.
+MqttSource::Connection::Reply MqttSource::Connection::reply_to(const Status& asked,
+                                                               const std::string& what) {
+  if (asked.ok()) return wait_for_answer(what.c_str());
+  note_error(asked.message());
+  return Reply::Gone;
 }
 
 // Returns how long to wait before the next attempt.
@@ -376,12 +397,19 @@ std::int64_t MqttSource::Connection::stay_connected() {
   const std::int64_t begin_ns = clock_.boot_ns();
   bool by_us = false;
   std::string why;
+  looks_without_gate_ = 0;
   {
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, kWatchdogSpacing, [this] { return stopping_ || lost_; })) {
       lock.unlock();
       const bool overdue = is_overdue();
+      const bool unnoticed = is_unnoticed_loss();
       lock.lock();
+      if (unnoticed && !lost_) {
+        lost_ = true;
+        answer_text_ = "the connection has ended, and the MQTT client did not notice";
+        break;
+      }
       if (!overdue || cut_) continue;
       cut_ = true;
       ++status_.overdue;
@@ -401,6 +429,12 @@ bool MqttSource::Connection::is_overdue() const {
   const std::int64_t since_ns = gate_->status().held_since_ns;
   return since_ns != 0 && clock_.boot_ns() - since_ns > ack_patience_ns_ &&
          sink_.counters().waiting_since_ns == 0;
+}
+
+// There is nothing through which a message could come, and paho takes it for a connection.
+bool MqttSource::Connection::is_unnoticed_loss() {
+  looks_without_gate_ = gate_->status().connected ? 0 : looks_without_gate_ + 1;
+  return looks_without_gate_ >= kUnnoticedLooks;
 }
 
 std::int64_t MqttSource::Connection::after_loss(std::int64_t held_ns, bool by_us,

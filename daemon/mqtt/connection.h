@@ -49,6 +49,8 @@ class MqttSource::Connection final : public PahoEvents {
 
  private:
   enum class Answer : unsigned char { Pending, Yes, No };
+  // What came of a question; Gone: there is no connection any more, or the daemon stops.
+  enum class Reply : unsigned char { Yes, No, Gone };
 
   void on_message(const IncomingMessage& message) override;
   void on_connected(bool session_present) override;
@@ -64,11 +66,13 @@ class MqttSource::Connection final : public PahoEvents {
   bool subscribe_all();
   bool subscribe_to_rules();
   bool unsubscribe_from_removed_rules();
-  bool was_answered(const Status& asked, const std::string& what);
+  Reply reply_to(const Status& asked, const std::string& what);
   void expect_answer();
-  bool wait_for_answer(const char* what);
+  Reply wait_for_answer(const char* what);
+  bool wait_while_heard(std::unique_lock<std::mutex>& lock);
   std::int64_t stay_connected();
   bool is_overdue() const;
+  bool is_unnoticed_loss();
   bool is_gate_tested();
   std::int64_t after_loss(std::int64_t held_ns, bool by_us, const std::string& why);
   void choose_version();
@@ -80,6 +84,7 @@ class MqttSource::Connection final : public PahoEvents {
   Clock& clock_;
   observe::Logger* const logger_;
   const std::int64_t ack_patience_ns_;
+  const std::int64_t answer_patience_ns_;
   ingest::IngestPipeline& pipeline_;
   MessageSink sink_;
   Backoff backoff_;
@@ -92,6 +97,7 @@ class MqttSource::Connection final : public PahoEvents {
   ResolvedAddress broker_;                         // of the connection at hand
   std::int64_t pause_max_ns_ = Backoff::kMaxNs;
   std::set<ProtocolVersion> tested_versions_;
+  int looks_without_gate_ = 0;  // in a row, at a connection
   bool had_session_;         // an earlier process has subscribed, and nothing was heard of it yet
   bool subscribed_ = false;  // in this process, in the session the broker has
 
@@ -105,6 +111,7 @@ class MqttSource::Connection final : public PahoEvents {
   std::string answer_text_;
   MqttStatus status_;
   std::atomic<std::int64_t> last_message_ns_{0};
+  std::atomic<std::uint64_t> messages_heard_{0};
 
   std::thread thread_;
 };

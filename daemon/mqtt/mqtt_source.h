@@ -48,11 +48,19 @@ struct MqttStatus {
   std::uint64_t sessions_lost = 0;   // the broker forgot us: a possible gap
   std::uint64_t overdue = 0;         // connections that the watchdog cut
   std::uint64_t unacknowledged = 0;  // stored or being stored, with their acknowledgement held back
-  std::int64_t lag_ns = 0;           // how long the messages at hand have waited for the drive
+  // Of the gate (ack_gate.h): a connection goes through it; messages that paho was given and has
+  // not acknowledged; acknowledgements that have left.
+  bool gate_connected = false;
+  std::uint64_t underway = 0;
+  std::uint64_t released = 0;
+  std::int64_t lag_ns = 0;  // how long the messages at hand have waited for the drive
   SinkCounters counters;
 };
 
 inline constexpr std::int64_t kAckPatienceNs = 30'000'000'000;
+// Without an answer or a message for so long, paho's client is taken for stuck, and made anew: its
+// own time limits are shorter.
+inline constexpr std::int64_t kAnswerPatienceNs = 15'000'000'000;
 
 // Borrowed for the source's life.
 struct MqttSourceParts {
@@ -63,6 +71,7 @@ struct MqttSourceParts {
   Random& random;                     // used by the source's thread only
   observe::Logger* logger = nullptr;  // may be null
   std::int64_t ack_patience_ns = kAckPatienceNs;
+  std::int64_t answer_patience_ns = kAnswerPatienceNs;
 };
 
 class MqttSource {

@@ -70,6 +70,11 @@ void erasure_lines(std::string& out, const VersionState& state) {
   }
   if (state.erasures.size() > kShownRangesMax)
     add_fact(out, "  and more", state.erasures.size() - kShownRangesMax);
+  if (state.retention == nullptr) return;
+  for (const GivenUp& each : state.retention->given_up())
+    add_fact(out, "evicted",
+             "of namespace " + std::to_string(each.namespace_id) + " before " +
+                 std::to_string(each.before_ns) + " ns");
 }
 
 }  // namespace edgecase::engine

@@ -181,6 +181,7 @@ class StoreRepair {
     if (look_.manifest.state.retention != nullptr) {
       next_.expiry_mark_ns = look_.manifest.state.expiry_mark_ns;
       next_.scopes = look_.manifest.state.retention->scopes();
+      next_.given_up = look_.manifest.state.retention->given_up();
     }
     std::vector<TablePointer> kept;
     std::set<FileNumber> to_rebuild;

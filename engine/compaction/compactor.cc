@@ -79,6 +79,14 @@ void Compactor::wake() {
   schedule_run(0);
 }
 
+void Compactor::retry_at_once() {
+  {
+    MutexLock lock(mutex_);
+    retry_not_before_ns_ = 0;
+  }
+  schedule_run(0);
+}
+
 void Compactor::schedule_run(std::int64_t delay_ns) {
   {
     MutexLock lock(mutex_);

@@ -86,6 +86,8 @@ class Compactor {
 
   // Something changed: looks for work.
   void wake();
+  // As wake(), and without waiting for the time at which what failed would be tried again.
+  void retry_at_once();
   // Merges all of `ids` between two keys; an empty `upper` is unbounded. Waits. Only what is in
   // tables when it is called is sure to be merged, so that it ends however much others write.
   Status compact(const std::vector<NamespaceId>& ids, ByteView lower, ByteView upper);

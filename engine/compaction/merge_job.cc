@@ -296,13 +296,18 @@ ItemExpiry MergeJob::expiry_of_copy(const UMetaRecord& record, bool misplaced) c
   const auto file = plan_.evacuated_expiry.find(record.pointer.file_number);
   ItemExpiry expiry = file == plan_.evacuated_expiry.end() ? ItemExpiry() : file->second;
   const bool has_times = misplaced || expiry.time_min_ns != kNeverNs;
+  const ExpiryView of_namespace = expiry_.of_namespace(namespace_id_);
+  // Or a file that was emptied of what was given up would seem to hold some still.
+  if (expiry.time_min_ns != kNeverNs && !of_namespace.empty())
+    expiry.time_min_ns =
+        std::max(expiry.time_min_ns, of_namespace.given_up_before_ns(namespace_id_));
   const bool one_series = has_times && has_time(record.first) && has_time(record.last) &&
                           scope_part(record.first) == scope_part(record.last);
   if (!one_series) return expiry;
-  const ExpiryView of_namespace = expiry_.of_namespace(namespace_id_);
   ItemExpiry of_first = expiry_of_entry(of_namespace, GroupCodec::Series, record.first);
-  of_first.expiry_max_ns =
-      expiry_of_entry(of_namespace, GroupCodec::Series, record.last).expiry_max_ns;
+  const ItemExpiry of_last = expiry_of_entry(of_namespace, GroupCodec::Series, record.last);
+  of_first.expiry_max_ns = of_last.expiry_max_ns;
+  of_first.time_max_ns = of_last.time_max_ns;
   if (misplaced || of_first.bucket == expiry.bucket) return of_first;
   expiry.expiry_min_ns = of_first.expiry_min_ns;
   expiry.expiry_max_ns = std::max(expiry.expiry_max_ns, of_first.expiry_max_ns);

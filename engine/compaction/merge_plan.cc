@@ -86,7 +86,7 @@ void MergePlan::set_surroundings(const Version& version) {
   for (const FileNumber number : evacuated) {
     const ValueFileMetadata& file = version.value_files.at(number);
     evacuated_expiry[number] = {file.bucket, file.expiry_min_ns, file.expiry_max_ns,
-                                file.time_min_ns};
+                                file.time_min_ns, file.time_max_ns};
   }
   one_sequence.reset();
   // A large value keeps its own sequence: with some of them here, groups must keep theirs.

@@ -30,6 +30,7 @@ std::set<FileNumber> files_to_leave(const Version& version, const PurgeContext& 
                           version.live_bytes.at(number) < file.item_bytes &&
                           context.expiry.rules()->has_namespace(file.namespace_id);
     if (outdated || due_ns(file, context.exact) < context.expiry.now_ns() ||
+        given_up_permille(file, context.expiry) >= kGivenUpPermille ||
         context.expiry.is_coarse(file.expiry_min_ns, file.expiry_max_ns))
       files.insert(number);
   }
@@ -132,8 +133,31 @@ std::int64_t due_ns(const ValueFileMetadata& file, bool exact) {
 
 bool is_over(const ValueFileMetadata& file, ByteView first, ByteView last,
              const ExpiryView& expiry) {
-  return !expiry.empty() && file.expiry_max_ns < expiry.now_ns() &&
+  if (expiry.empty()) return false;
+  if (given_up_permille(file, expiry) == 1000) return true;
+  return file.expiry_max_ns < expiry.now_ns() &&
          !expiry.rules()->changed_since(first, last, file.rule_epoch);
+}
+
+std::uint64_t given_up_permille(const ValueFileMetadata& file, const ExpiryView& expiry) {
+  if (expiry.empty() || file.time_min_ns == kNeverNs || file.time_max_ns == kNeverNs) return 0;
+  const std::int64_t before_ns = expiry.given_up_before_ns(file.namespace_id);
+  if (before_ns <= file.time_min_ns) return 0;
+  if (file.time_max_ns < before_ns) return 1000;
+  // In floating point: the two may lie further apart than integers reach.
+  const double span_ns =
+      static_cast<double>(file.time_max_ns) - static_cast<double>(file.time_min_ns);
+  const double gone_ns = static_cast<double>(before_ns) - static_cast<double>(file.time_min_ns);
+  return span_ns <= 0
+             ? 0
+             : std::min<std::uint64_t>(999, static_cast<std::uint64_t>(gone_ns / span_ns * 1000));
+}
+
+std::uint64_t given_up_waiting_bytes(const Version& version, const ExpiryView& expiry) {
+  std::uint64_t bytes = 0;
+  for (const auto& [number, file] : version.value_files)
+    if (given_up_permille(file, expiry) >= kGivenUpPermille) bytes += file.size_bytes;
+  return bytes;
 }
 
 std::optional<VersionEdit> pick_drop(const Version& version, const ExpiryView& expiry) {

@@ -39,6 +39,14 @@ std::int64_t due_ns(const ValueFileMetadata& file, bool exact);
 bool is_over(const ValueFileMetadata& file, ByteView first, ByteView last,
              const ExpiryView& expiry);
 
+// Of a value file's bytes about how many, of a thousand, were given up: as if its entries lay
+// evenly between its first and its last time; 0 where these are not known.
+std::uint64_t given_up_permille(const ValueFileMetadata& file, const ExpiryView& expiry);
+// From that share on what lives in the file is moved, so that the file goes.
+inline constexpr std::uint64_t kGivenUpPermille = 300;
+// Of value files that go because of what was given up.
+std::uint64_t given_up_waiting_bytes(const Version& version, const ExpiryView& expiry);
+
 // Tables that hold nothing else than what has expired, and files to which nothing points then: no
 // drive is read. Nothing when there are none.
 std::optional<VersionEdit> pick_drop(const Version& version, const ExpiryView& expiry);

@@ -20,14 +20,16 @@ DropRule::Verdict EngineDropRule::judge_expiry(const UMetaRecord& record) const 
   if (file == version->value_files.end()) return Verdict::Keep;
   if (is_over(file->second, record.first, record.last, expiry)) return Verdict::Drop;
   if (record.type == ItemType::Single && expiry.hides(record.first)) return Verdict::Drop;
-  if (mode_ == ExpiryMode::Exact && expiry.hides_all(record.first, record.last))
+  const bool is_emptied = given_up_permille(file->second, expiry) >= kGivenUpPermille;
+  if ((mode_ == ExpiryMode::Exact || is_emptied) && expiry.hides_all(record.first, record.last))
     return Verdict::Drop;
   if (expiry.rules()->changed_since(record.first, record.last, file->second.rule_epoch) ||
       expiry.is_coarse(file->second.expiry_min_ns, file->second.expiry_max_ns))
     return Verdict::Rewrite;
-  const bool some_expired = mode_ == ExpiryMode::Exact && record.type != ItemType::Single &&
-                            file->second.expiry_min_ns < expiry.now_ns() &&
-                            expiry.may_hide(record.first, record.last);
+  const bool looks =
+      is_emptied || (mode_ == ExpiryMode::Exact && file->second.expiry_min_ns < expiry.now_ns());
+  const bool some_expired =
+      looks && record.type != ItemType::Single && expiry.may_hide(record.first, record.last);
   return some_expired ? Verdict::Inspect : Verdict::Keep;
 }
 

@@ -102,8 +102,14 @@ Stats EngineImpl::stats() const {
   const bool exact = options_.expiry == ExpiryMode::Exact;
   stats.expiry.next_ns = next_expiry_ns(*version, exact);
   const std::int64_t now_ns = expiry_clock_->now_ns();
+  stats.expiry.evicted_waiting_bytes = evicted_waiting_bytes(*version);
+  stats.expiry.removals_wait = remover_.has_waiting(FileRemover::Urgency::Whenever);
+  const auto rules = versions_->retention();
   for (const auto& [number, file] : version->value_files) {
-    stats.expiry.oldest_ns = std::min(stats.expiry.oldest_ns, file.time_min_ns);
+    const std::int64_t evicted_before_ns =
+        rules == nullptr ? kEverNs : time_of_ordinal(rules->given_up_below(file.namespace_id));
+    stats.expiry.oldest_ns =
+        std::min(stats.expiry.oldest_ns, std::max(file.time_min_ns, evicted_before_ns));
     if (due_ns(file, exact) < now_ns) stats.expiry.waiting_bytes += file.size_bytes;
     const auto live = version->live_bytes.find(number);
     if (live != version->live_bytes.end())

@@ -65,6 +65,9 @@ class EngineImpl final : public Engine {
   Status set_retention(std::span<const RetentionRule> rules) override;
   std::vector<RetentionRule> retention_rules() const override;
   std::int64_t expiry_now_ns() override;
+  Eviction plan_eviction(const EvictionRequest& request) const override;
+  Status evict(std::span<const NamespaceId> ids, std::int64_t before_ns) override;
+  std::int64_t evicted_before_ns(NamespaceId id) const override;
   Stats stats() const override;
 
  private:
@@ -167,6 +170,7 @@ class EngineImpl final : public Engine {
   // The compaction lane's. What has expired leaves the log: memtables are flushed, slots that are
   // free overwritten. False: it is to be asked again.
   Result<bool> clear_expired_log();
+  std::uint64_t evicted_waiting_bytes(const Version& version) const;
   // Makes durable what time expiry has reached, unless that is known to within `slack_ns`.
   Status note_expiry_mark(std::int64_t slack_ns);
 

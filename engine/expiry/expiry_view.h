@@ -40,6 +40,10 @@ class ExpiryView {
     look_at(part);
     return retention_ns_;
   }
+  // Everything of the namespace before that was given up; kEverNs: nothing was.
+  std::int64_t given_up_before_ns(NamespaceId id) const {
+    return rules_ == nullptr ? kEverNs : time_of_ordinal(rules_->given_up_below(id));
+  }
   // Where an entry of that time goes.
   Bucket bucket_of(std::int64_t time_ns, std::int64_t retention_ns) const {
     if (mode_ == ExpiryMode::Bounded) return engine::bucket_of(time_ns, retention_ns);

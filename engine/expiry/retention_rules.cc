@@ -56,9 +56,10 @@ std::int64_t RetentionRules::retention_ns(ByteView part) const {
 }
 
 std::uint64_t RetentionRules::horizon(ByteView part, std::int64_t now_ns) const {
+  const std::uint64_t given_up = given_up_below(namespace_of(part));
   const auto scope = innermost(part);
-  if (scope == scopes_.end()) return 0;
-  return std::max(scope->second.floor, horizon_at(now_ns, retention_ns(part)));
+  if (scope == scopes_.end()) return given_up;
+  return std::max({given_up, scope->second.floor, horizon_at(now_ns, retention_ns(part))});
 }
 
 // Everything below `prefix` that follows its retention remembers what that has let expire.
@@ -113,7 +114,25 @@ void RetentionRules::prune(std::int64_t now_ns) {
   index();
 }
 
+void RetentionRules::give_up(const GivenUp& more) {
+  std::uint64_t& below = given_up_[more.namespace_id];
+  below = std::max(below, ordinal_of_time(more.before_ns));
+}
+
+std::vector<GivenUp> RetentionRules::given_up() const {
+  std::vector<GivenUp> all;
+  all.reserve(given_up_.size());
+  for (const auto& [id, below] : given_up_) all.push_back({id, time_of_ordinal(below)});
+  return all;
+}
+
+std::uint64_t RetentionRules::given_up_below(NamespaceId id) const {
+  const auto found = given_up_.find(id);
+  return found == given_up_.end() ? 0 : found->second;
+}
+
 void RetentionRules::forget_namespace(NamespaceId id) {
+  given_up_.erase(id);
   std::erase_if(scopes_, [id](const auto& each) { return namespace_of(each.first) == id; });
   // Somebody must remember the epoch, or files would seem to know of later changes.
   const bool known = std::any_of(scopes_.begin(), scopes_.end(),
@@ -123,6 +142,7 @@ void RetentionRules::forget_namespace(NamespaceId id) {
 }
 
 bool RetentionRules::has_namespace(NamespaceId id) const {
+  if (given_up_.contains(id)) return true;
   const Bytes prefix = make_full_key(id, {});
   const auto found = scopes_.lower_bound(prefix);
   return found != scopes_.end() && found->first.starts_with(prefix);

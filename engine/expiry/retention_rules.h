@@ -4,6 +4,9 @@
 // are gone for ever. It makes a rule that is lengthened, cleared or replaced bring nothing back. A
 // scope's *epoch* counts changes: files that were cut by older rules do not tell when what they
 // hold of it expires.
+//
+// Beside the rules stands what was *given up* in a namespace to make room: everything before one
+// time, in all its scopes, whatever rules say. It changes no epoch, since buckets stay as they are.
 #pragma once
 
 #include <map>
@@ -29,6 +32,14 @@ struct ScopeState {
   friend bool operator==(const ScopeState&, const ScopeState&) = default;
 };
 
+// Everything of a namespace before that time is gone for ever.
+struct GivenUp {
+  NamespaceId namespace_id = 0;
+  std::int64_t before_ns = 0;
+
+  friend bool operator==(const GivenUp&, const GivenUp&) = default;
+};
+
 // A full key without its time. Shorter ones have none and never expire.
 inline bool has_time(ByteView full_key) {
   return full_key.size() >= kNamespacePrefixBytes + sizeof(std::uint64_t);
@@ -49,11 +60,16 @@ class RetentionRules {
   // Prefixes begin with the namespace. False: more than kRetentionRulesMax scopes.
   bool change(std::span<const ScopeState> changes, std::int64_t now_ns);
   void forget_namespace(NamespaceId id);
+  // Nothing changes where more was given up before.
+  void give_up(const GivenUp& more);
 
-  bool empty() const { return scopes_.empty(); }
+  bool empty() const { return scopes_.empty() && given_up_.empty(); }
   bool has_namespace(NamespaceId id) const;
   RuleEpoch epoch() const { return epoch_; }
   std::vector<ScopeState> scopes() const;
+  std::vector<GivenUp> given_up() const;
+  // An ordinal: what lies below was given up; 0: nothing was.
+  std::uint64_t given_up_below(NamespaceId id) const;
 
   // Of keys that begin with `part` (scope_part()).
   std::int64_t retention_ns(ByteView part) const;
@@ -77,7 +93,8 @@ class RetentionRules {
   void index();
 
   Scopes scopes_;
-  std::vector<std::size_t> sizes_;  // of prefixes, the longest first
+  std::map<NamespaceId, std::uint64_t> given_up_;  // ordinals
+  std::vector<std::size_t> sizes_;                 // of prefixes, the longest first
   RuleEpoch epoch_ = 0;
 };
 

@@ -11,6 +11,7 @@ ItemExpiry expiry_of_entry(const ExpiryView& expiry, GroupCodec codec, ByteView 
   ItemExpiry item;
   if (codec != GroupCodec::Series || !has_time(full_key)) return item;
   item.time_min_ns = time_of_ordinal(ordinal_in(full_key));
+  item.time_max_ns = item.time_min_ns;
   if (expiry.empty()) return item;
   const std::int64_t retention_ns = expiry.retention_ns(scope_part(full_key));
   item.bucket = expiry.bucket_of(item.time_min_ns, retention_ns);
@@ -74,6 +75,7 @@ Status BucketFiles::close(File& file, TableOutput& output) {
   metadata.expiry_min_ns = file.expiry.expiry_min_ns;
   metadata.expiry_max_ns = file.expiry.expiry_max_ns;
   metadata.time_min_ns = file.expiry.time_min_ns;
+  if (metadata.time_min_ns != kNeverNs) metadata.time_max_ns = file.expiry.time_max_ns;
   metadata.rule_epoch = context_.expiry.epoch();
   (metadata.placement == Placement::Values ? output.value_bytes : output.metadata_bytes) +=
       metadata.size_bytes;

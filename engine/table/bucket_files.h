@@ -24,12 +24,14 @@ struct ItemExpiry {
   std::int64_t expiry_min_ns = kNeverNs;  // nothing of it before
   std::int64_t expiry_max_ns = kNeverNs;  // all of it by then
   std::int64_t time_min_ns = kNeverNs;    // of its entries, where they have times
+  std::int64_t time_max_ns = kEverNs;
 
   void add(const ItemExpiry& more) {
     if (bucket < more.bucket) bucket = more.bucket;
     expiry_min_ns = std::min(expiry_min_ns, more.expiry_min_ns);
     expiry_max_ns = std::max(expiry_max_ns, more.expiry_max_ns);
     time_min_ns = std::min(time_min_ns, more.time_min_ns);
+    time_max_ns = std::max(time_max_ns, more.time_max_ns);
   }
 };
 // Of one entry of a namespace; `expiry` may be empty.

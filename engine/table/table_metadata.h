@@ -27,7 +27,9 @@ struct ValueFileMetadata {
   Bucket bucket = {};
   std::int64_t expiry_min_ns = kNeverNs;
   std::int64_t expiry_max_ns = kNeverNs;
-  std::int64_t time_min_ns = kNeverNs;  // of its keys, where they have times
+  // Of its keys, where they have times: nothing is earlier, nothing later; kNeverNs: not known.
+  std::int64_t time_min_ns = kNeverNs;
+  std::int64_t time_max_ns = kNeverNs;
   RuleEpoch rule_epoch = 0;
   // Items that nothing points to may have been overwritten: `checksum` no longer holds.
   bool has_blanks = false;

@@ -164,6 +164,7 @@ Status TablesBuilder::add_piece(const SeriesRun& run) {
   while (!rest.entries.empty()) {
     ItemExpiry item;
     item.time_min_ns = time_of_ordinal(rest.entries.front().ordinal);
+    item.time_max_ns = time_of_ordinal(rest.entries.back().ordinal);
     if (!expiry_.empty()) {
       const std::int64_t retention_ns = expiry_.retention_ns(rest.prefix);
       item.bucket = expiry_.bucket_of(item.time_min_ns, retention_ns);

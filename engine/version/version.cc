@@ -122,7 +122,7 @@ Status apply_retention(VersionState& state, const VersionEdit& edit) {
   if (edit.expiry_mark_ns)
     state.expiry_mark_ns = std::max(state.expiry_mark_ns, *edit.expiry_mark_ns);
   const bool known = state.retention != nullptr;
-  if (edit.rule_changes.empty() && edit.scopes.empty() &&
+  if (edit.rule_changes.empty() && edit.scopes.empty() && edit.given_up.empty() &&
       (edit.dropped_namespaces.empty() || !known))
     return ok();
   auto rules = std::make_shared<RetentionRules>();
@@ -131,6 +131,7 @@ Status apply_retention(VersionState& state, const VersionEdit& edit) {
   const bool fits =
       edit.rule_changes.empty() || rules->change(edit.rule_changes, state.expiry_mark_ns);
   if (!fits) return misfit("has more retention rules than", kRetentionRulesMax);
+  for (const GivenUp& each : edit.given_up) rules->give_up(each);
   for (const NamespaceId id : edit.dropped_namespaces) rules->forget_namespace(id);
   state.retention = std::move(rules);
   return ok();
@@ -311,6 +312,7 @@ VersionEdit VersionState::snapshot() const {
   if (retention != nullptr) {
     edit.expiry_mark_ns = expiry_mark_ns;
     edit.scopes = retention->scopes();
+    edit.given_up = retention->given_up();
   }
   return edit;
 }

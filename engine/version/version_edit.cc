@@ -26,6 +26,8 @@ enum class Tag : unsigned char {
   Erasure = 16,
   ErasedSequence = 17,
   BlankedValueFile = 18,
+  GivenUp = 19,
+  ValueFileTimeMax = 20,
 };
 
 constexpr std::size_t kFullKeyMaxBytes = kKeySizeMaxBytes + kNamespacePrefixBytes;
@@ -37,6 +39,17 @@ void append_tag(Bytes& out, Tag tag) {
 void append_number(Bytes& out, Tag tag, std::uint64_t number) {
   append_tag(out, tag);
   append_varint64(out, number);
+}
+
+void append_time(Bytes& out, Tag tag, std::int64_t time_ns) {
+  append_tag(out, tag);
+  append_varint64(out, zigzag(time_ns));
+}
+
+void append_given_up(Bytes& out, const GivenUp& each) {
+  append_tag(out, Tag::GivenUp);
+  append_varint32(out, each.namespace_id);
+  append_varint64(out, zigzag(each.before_ns));
 }
 
 void append_namespace(Bytes& out, const NamespaceInfo& info) {
@@ -60,10 +73,12 @@ void append_value_file(Bytes& out, const ValueFileMetadata& file) {
   append_varint64(out, file.rule_epoch);
   append_varint64(out, file.time_min_ns == kNeverNs ? 0 : zigzag(file.time_min_ns) + 1);
   out.push_back(static_cast<char>(file.bucket.bucket_class));
-  if (!file.bucket.expires()) return;
-  append_varint64(out, zigzag(file.bucket.end_ns));
-  append_varint64(out, zigzag(file.expiry_min_ns));
-  append_varint64(out, zigzag(file.expiry_max_ns));
+  if (file.bucket.expires()) {
+    append_varint64(out, zigzag(file.bucket.end_ns));
+    append_varint64(out, zigzag(file.expiry_min_ns));
+    append_varint64(out, zigzag(file.expiry_max_ns));
+  }
+  if (file.time_max_ns != kNeverNs) append_time(out, Tag::ValueFileTimeMax, file.time_max_ns);
 }
 
 void append_range(Bytes& out, Tag tag, const RangeDelete& each) {
@@ -135,6 +150,8 @@ class Decoder {
       case Tag::Erasure: return take_range_delete(edit.erasures.emplace_back());
       case Tag::ErasedSequence: return take_number(edit.erased_sequence.emplace());
       case Tag::BlankedValueFile: return take_number(edit.blanked_value_files.emplace_back());
+      case Tag::GivenUp: return take_given_up(edit.given_up.emplace_back());
+      case Tag::ValueFileTimeMax: return take_time_max(edit);
       case Tag::Scope: return take_scope(edit.scopes.emplace_back());
     }
     return newer("field", tag);
@@ -225,6 +242,16 @@ class Decoder {
     EC_TRY(take_number(value));
     time_ns = unzigzag(value);
     return ok();
+  }
+
+  Status take_time_max(VersionEdit& edit) {
+    if (edit.added_value_files.empty()) return damaged("a latest time of no value file");
+    return take_time(edit.added_value_files.back().time_max_ns);
+  }
+
+  Status take_given_up(GivenUp& each) {
+    EC_TRY(take_number32(each.namespace_id));
+    return take_time(each.before_ns);
   }
 
   Status take_rule(ScopeState& scope) {
@@ -325,6 +352,7 @@ Bytes VersionEdit::encode() const {
     append_varint64(out, each.floor);
     append_varint64(out, each.epoch);
   }
+  for (const GivenUp& each : given_up) append_given_up(out, each);
   return out;
 }
 

@@ -36,6 +36,9 @@
 //    16  one erased range whose bytes may still be somewhere: as 12, which hides it
 //    17  of erased ranges up to this sequence nothing is left
 //    18  one value file in which items that nothing points to may be overwritten: number
+//    19  everything of a namespace before a time was given up: namespace id, time (varint, zigzag)
+//    20  latest time of a key in the value file that was added last (varint, zigzag); not there:
+//        not known
 //
 // An unknown tag, level, kind, placement or codec comes from a newer version and is refused.
 // Limits: names kNamespaceNameMaxBytes, keys kKeySizeMaxBytes and the prefix.
@@ -73,6 +76,7 @@ struct VersionEdit {
   std::optional<std::int64_t> expiry_mark_ns;
   std::vector<ScopeState> rule_changes;  // prefix and retention alone
   std::vector<ScopeState> scopes;
+  std::vector<GivenUp> given_up;
 
   Bytes encode() const;
   // Corruption, or Unsupported for what only a newer version writes.

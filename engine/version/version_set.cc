@@ -423,6 +423,15 @@ Status VersionSet::change_retention(std::vector<ScopeState> changes, std::int64_
   return apply_locked(edit);
 }
 
+Status VersionSet::give_up(std::vector<GivenUp> given_up) {
+  MutexLock lock(edit_mutex_);
+  VersionEdit edit;
+  edit.given_up = std::move(given_up);
+  std::erase_if(edit.given_up,
+                [&](const GivenUp& each) { return !find_namespace(each.namespace_id).ok(); });
+  return edit.given_up.empty() ? ok() : apply_locked(edit);
+}
+
 std::shared_ptr<const RetentionRules> VersionSet::retention() const {
   if (!has_retention_.load(std::memory_order_acquire)) return nullptr;
   MutexLock lock(mutex_);

@@ -95,6 +95,8 @@ class VersionSet {
 
   // The changes take effect at `now_ns`, durable on return. Busy: kRetentionRulesMax.
   Status change_retention(std::vector<ScopeState> changes, std::int64_t now_ns);
+  // Namespaces that were dropped are left out.
+  Status give_up(std::vector<GivenUp> given_up);
   // Null when there was never a rule; then it costs a load.
   std::shared_ptr<const RetentionRules> retention() const;
 

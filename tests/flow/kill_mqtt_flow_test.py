@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """kill -9 while messages arrive over MQTT: what the broker took from the publisher ends in the store."""
+import http.client
 import json
 import re
 import threading
+import time
 import unittest
 
 import mosquitto
@@ -46,11 +48,15 @@ class Sender(threading.Thread):
             self.turn.notify_all()
 
     def end(self):
-        """Returns when the broker has taken everything that was allowed for."""
+        """Returns when the broker has taken everything that was allowed for, or takes nothing any more."""
         with self.turn:
             self.ended = True
             self.turn.notify_all()
-        self.join(TIME_LIMIT_SECONDS)
+        known, since = self.sent, time.monotonic()
+        while self.is_alive() and time.monotonic() - since < TIME_LIMIT_SECONDS:
+            self.join(0.1)
+            if self.sent != known:
+                known, since = self.sent, time.monotonic()
 
     def run(self):
         while True:
@@ -103,7 +109,34 @@ def stored_by(sender, place):
 
 
 def is_connected(place):
-    return json.loads(place.cli("status", "--json").stdout)["mqtt"]["connected"]
+    result = place.cli("status", "--json")
+    if result.returncode != 0:
+        raise AssertionError(result.stderr)
+    return json.loads(result.stdout)["mqtt"]["connected"]
+
+
+def where_it_stands(rounds, broker):
+    """For people, when nothing goes on: what daemon, gate and broker say."""
+    said = [rounds.place.cli("status", "--json").stdout]
+    connection = http.client.HTTPConnection("127.0.0.1", rounds.daemon.port(), timeout=10)
+    try:
+        connection.request("GET", "/metrics")
+        said += [line for line in connection.getresponse().read().decode().splitlines()
+                 if line.startswith(("edgecase_mqtt", "edgecase_engine_degraded"))]
+    except OSError as error:
+        said.append(f"no /metrics: {error}")
+    finally:
+        connection.close()
+    return "\n".join([*said, rounds.daemon.log(), broker.tell()])
+
+
+def until_told(condition, what, rounds, broker):
+    """until(), and where everything stands if that never comes."""
+    try:
+        until(condition, what)
+    except AssertionError:
+        print(where_it_stands(rounds, broker), flush=True)
+        raise
 
 
 @unittest.skipUnless(mosquitto.PROGRAM, "mosquitto is not installed")
@@ -127,17 +160,14 @@ class KillMqttFlow(unittest.TestCase):
         for sender in senders:
             sender.end()
             self.assertEqual(len(sender.acknowledged), sender.sent)
-        until(lambda: is_connected(place), "connected")
+        until_told(lambda: is_connected(place), "connected", rounds, broker)
         # The broker sends in order: once this one is there, so is everything before it.
         last = mosquitto.Publisher(broker, "last")
         last.publish("plain/end/n", "1")
         last.settle()
         last.close()
-        try:
-            until(lambda: place.cli("query", "end/n").returncode == 0, "the last message")
-        except AssertionError:
-            print(place.cli("status", "--json").stdout, rounds.daemon.log(), flush=True)
-            raise
+        until_told(lambda: place.cli("query", "end/n").returncode == 0, "the last message", rounds,
+                   broker)
         verdict = Verdict()
         everything = [stored_by(sender, place) for sender in senders]
         for sender, stored in zip(senders, everything):

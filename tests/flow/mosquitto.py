@@ -55,6 +55,18 @@ class Broker:
     def url(self):
         return f"mqtt://127.0.0.1:{self.port}"
 
+    def tell(self):
+        """What its $SYS topics say of clients and messages, and the end of its log: for people."""
+        reader = shutil.which("mosquitto_sub", path=_PATH)
+        said = ["no mosquitto_sub to ask the broker with"]
+        if reader:
+            asked = subprocess.run([reader, "-p", str(self.port), "-t", "$SYS/broker/clients/#",
+                                    "-t", "$SYS/broker/messages/#", "-t", "$SYS/broker/store/#", "-v",
+                                    "-W", "2"], capture_output=True, text=True, check=False)
+            said = asked.stdout.splitlines()
+        with open(os.path.join(self.path, "log"), encoding="utf-8", errors="replace") as log:
+            return "\n".join([*said, *log.read().splitlines()[-20:]])
+
     def stop(self):
         if self.process.poll() is None:
             self.process.terminate()

@@ -356,9 +356,50 @@ std::int64_t ModelEngine::expiry_now_ns() {
   return state_->now_ns;
 }
 
+Eviction ModelEngine::plan_eviction(const EvictionRequest& request) const {
+  const std::lock_guard lock(state_->mutex);
+  std::map<std::int64_t, std::uint64_t> bytes_at;
+  for (const NamespaceId id : request.namespaces) {
+    const auto found = state_->contents.find(id);
+    if (found == state_->contents.end()) continue;
+    for (const auto& [key, value] : *found->second) {
+      const Bytes full_key = engine::make_full_key(id, key);
+      if (!engine::has_time(full_key)) continue;
+      const std::uint64_t ordinal = engine::ordinal_in(full_key);
+      if (ordinal < state_->rules.given_up_below(id)) continue;
+      bytes_at[engine::time_of_ordinal(ordinal)] += key.size() + value.size();
+    }
+  }
+  Eviction eviction;
+  for (const auto& [time_ns, bytes] : bytes_at) {
+    if (eviction.value_bytes >= request.value_bytes || time_ns >= request.limit_ns) break;
+    eviction.value_bytes += bytes;
+    eviction.before_ns = time_ns + 1;
+  }
+  return eviction;
+}
+
+Status ModelEngine::evict(std::span<const NamespaceId> ids, std::int64_t before_ns) {
+  const std::lock_guard lock(state_->mutex);
+  if (!state_->every_write.ok()) return state_->every_write;
+  for (const NamespaceId id : ids) state_->rules.give_up({id, before_ns});
+  return ok();
+}
+
+std::int64_t ModelEngine::evicted_before_ns(NamespaceId id) const {
+  const std::lock_guard lock(state_->mutex);
+  return engine::time_of_ordinal(state_->rules.given_up_below(id));
+}
+
 void ModelEngine::set_expiry_now_ns(std::int64_t now_ns) {
   const std::lock_guard lock(state_->mutex);
   state_->now_ns = now_ns;
+}
+
+void ModelEngine::set_live_bytes(std::uint64_t metadata_bytes, std::uint64_t value_bytes) {
+  const std::lock_guard lock(state_->mutex);
+  state_->stats.metadata.live_bytes = metadata_bytes;
+  state_->stats.values.live_bytes = value_bytes;
 }
 
 Stats ModelEngine::stats() const {

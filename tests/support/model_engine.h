@@ -66,8 +66,14 @@ class ModelEngine final : public Engine {
   Status set_retention(std::span<const RetentionRule> rules) override;
   std::vector<RetentionRule> retention_rules() const override;
   std::int64_t expiry_now_ns() override;
+  // By keys and values, exactly.
+  Eviction plan_eviction(const EvictionRequest& request) const override;
+  Status evict(std::span<const NamespaceId> ids, std::int64_t before_ns) override;
+  std::int64_t evicted_before_ns(NamespaceId id) const override;
   // The time by which entries expire; 0 at first.
   void set_expiry_now_ns(std::int64_t now_ns);
+  // What stats() says that files take.
+  void set_live_bytes(std::uint64_t metadata_bytes, std::uint64_t value_bytes);
   // batches, entries_written, user_bytes_written, wal_syncs (one a Sync write), gets,
   // last_sequence.
   Stats stats() const override;

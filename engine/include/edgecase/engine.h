@@ -164,6 +164,16 @@ class Engine {
   virtual Status set_retention(std::span<const RetentionRule> rules) = 0;
   // Those that are set, by namespace and prefix.
   virtual std::vector<RetentionRule> retention_rules() const = 0;
+  // What the oldest entries are, over all namespaces alike, that take about that much. A time is
+  // found from what value files say of themselves, without reading any.
+  virtual Eviction plan_eviction(const EvictionRequest& request) const = 0;
+  // Gives up everything of these namespaces before that time. It is unreadable on return, through
+  // snapshots too, and never comes back: what is written there later is not there either. Durable
+  // on return. Files that hold nothing else go at once, those of which a third goes after what
+  // lives in them has been moved. Errors: NotFound (a namespace), IoError, OutOfSpace.
+  virtual Status evict(std::span<const NamespaceId> ids, std::int64_t before_ns) = 0;
+  // Everything of the namespace before that was evicted; INT64_MIN: nothing was.
+  virtual std::int64_t evicted_before_ns(NamespaceId id) const = 0;
   // The time by which entries expire: the wall's where it is to be trusted.
   virtual std::int64_t expiry_now_ns() = 0;
 

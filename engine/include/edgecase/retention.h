@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "edgecase/bytes.h"
 #include "edgecase/write_batch.h"
@@ -26,6 +27,19 @@ struct RetentionRule {
   Bytes prefix;
   // Positive. None: as if there were no rule, the scope around it decides; outermost: forever.
   std::optional<std::int64_t> retention_ns;
+};
+
+// What is to make room.
+struct EvictionRequest {
+  std::vector<NamespaceId> namespaces;  // with GroupCodec::Series
+  std::uint64_t value_bytes = 0;        // about so much is to go of value files
+  std::int64_t limit_ns = 0;            // nothing of that time and later goes
+};
+
+// What went, or would.
+struct Eviction {
+  std::int64_t before_ns = 0;     // everything of the namespaces before this time
+  std::uint64_t value_bytes = 0;  // about; 0: nothing goes
 };
 
 }  // namespace edgecase

@@ -60,7 +60,6 @@ TEST_CASE("settings that do not fit are refused with words") {
            Case{{{"storage.values", "/var/lib/edgecase/tables"}}, "is the engine's own"},
            Case{{{"storage.values", ""}}, "is empty, give a directory"},
            Case{{{"storage.metadata", ""}}, "is empty, give a directory"},
-           Case{{{"storage.on-full", "evict-oldest"}}, "this version never deletes readings"},
            Case{{{"http.socket", long_path}}, "is longer than 107 bytes"},
            Case{{{"http.listen", "8650"}}, "\"8650\" is not an address, use 127.0.0.1:8650"},
            Case{{{"http.body-limit", "32MiB"}}, "default: http.in-flight-limit: is less than"},

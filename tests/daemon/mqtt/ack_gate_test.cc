@@ -1,9 +1,12 @@
 #include "mqtt/ack_gate.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <vector>
 
 #include "daemon/mqtt/mqtt_fixture.h"
@@ -85,6 +88,19 @@ struct GateFixture {
   net::Socket inside;
   net::Socket broker;
 };
+
+// Whether this machine has a connection on its way to that port, not answered yet.
+bool is_connecting_to(std::uint16_t port) {
+  constexpr const char* kSynSent = " 02 ";
+  char wanted[16];
+  std::snprintf(wanted, sizeof wanted, ":%04X", static_cast<unsigned>(port));
+  std::ifstream table("/proc/net/tcp");
+  for (std::string line; std::getline(table, line);) {
+    // "  0: local:port remote:port state ..."
+    if (line.find(std::string(wanted) + kSynSent) != std::string::npos) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -227,4 +243,38 @@ TEST_CASE("ack gate: nobody else comes through") {
   char byte = 0;
   CHECK(eventually([&] { return recv(end.descriptor(), &byte, 1, 0) == 1; }));
   CHECK(byte == 0x16);  // a handshake, not the x
+}
+
+TEST_CASE("ack gate: a cut that comes while the gate connects ends that connection") {
+  GateFixture fixture;
+  fixture.gate->cut();
+  REQUIRE(fixture.is_ended(fixture.inside));
+  // A listener whose queue is full: who connects waits for an answer.
+  const net::Socket busy(socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(bind(busy.descriptor(), reinterpret_cast<const sockaddr*>(&any), sizeof any) == 0);
+  REQUIRE(listen(busy.descriptor(), 0) == 0);
+  const std::uint16_t port = net::tcp_port_of(busy);
+  const auto address = mqtt::resolve_broker({"127.0.0.1", port}).value().front();
+  const net::Socket first(socket(AF_INET, SOCK_STREAM, 0));
+  REQUIRE(::connect(first.descriptor(), reinterpret_cast<const sockaddr*>(&address.bytes),
+                    address.size) == 0);
+
+  fixture.gate->aim(address);
+  fixture.inside = net::Socket(socket(AF_INET, SOCK_STREAM, 0));
+  REQUIRE(::connect(fixture.inside.descriptor(),
+                    reinterpret_cast<const sockaddr*>(&fixture.gate->address().bytes),
+                    fixture.gate->address().size) == 0);
+  GateFixture::send_to(fixture.inside, kPingreq);
+  REQUIRE(eventually([&] { return is_connecting_to(port); }));
+  fixture.gate->cut();
+  // Now it may connect; what the broker's side sees of it is its end, and not the packet.
+  const net::Socket taken_first(accept(busy.descriptor(), nullptr, nullptr));
+  const net::Socket taken(accept(busy.descriptor(), nullptr, nullptr));
+  REQUIRE(taken.descriptor() >= 0);
+  CHECK(fixture.is_ended(taken));
+  CHECK(fixture.is_ended(fixture.inside));
+  CHECK_FALSE(fixture.gate->status().connected);
 }

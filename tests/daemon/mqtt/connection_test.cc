@@ -73,6 +73,85 @@ class OldBroker {
   std::thread thread_;
 };
 
+// A broker of MQTT 5 that answers CONNECT, and SUBSCRIBE only after so many messages, of which one
+// comes each time it is asked for.
+class SlowBroker {
+ public:
+  explicit SlowBroker(int messages_before_answer)
+      : messages_before_answer_(messages_before_answer),
+        listener_(net::listen_on_tcp("127.0.0.1", 0).value()),
+        thread_([this] { run(); }) {}
+  ~SlowBroker() {
+    stopping_ = true;
+    thread_.join();
+  }
+  SlowBroker(const SlowBroker&) = delete;
+  SlowBroker& operator=(const SlowBroker&) = delete;
+
+  std::string url() const {
+    return "mqtt://127.0.0.1:" + std::to_string(net::tcp_port_of(listener_));
+  }
+  int connects() const { return connects_; }
+
+ private:
+  static constexpr int kPollMs = 20;  // between messages, too
+
+  static bool is_ready(int descriptor) {
+    pollfd ready{descriptor, POLLIN, 0};
+    return poll(&ready, 1, kPollMs) > 0;
+  }
+  void run() {
+    while (!stopping_) {
+      if (!is_ready(listener_.descriptor())) continue;
+      const net::Socket accepted(accept(listener_.descriptor(), nullptr, nullptr));
+      if (accepted) converse(accepted.descriptor());
+    }
+  }
+  void converse(int connection) {
+    const std::string publish = bytes_of({0x30, 8, 0, 4, 's', '/', 'd', 'x', 0, '1'});
+    char bytes[512];
+    std::string suback;
+    int left = 0;
+    while (!stopping_) {
+      if (!is_ready(connection)) {
+        if (suback.empty()) continue;
+        const std::string& next = left-- > 0 ? publish : suback;
+        send(connection, next.data(), next.size(), MSG_NOSIGNAL);
+        if (&next == &suback) suback.clear();
+        continue;
+      }
+      const ssize_t got = recv(connection, bytes, sizeof bytes, 0);
+      if (got <= 0) return;
+      const auto type = static_cast<unsigned char>(bytes[0]) >> 4;
+      if (type == static_cast<unsigned>(mqtt::PacketType::Connect)) {
+        ++connects_;
+        const std::string connack = bytes_of({0x20, 3, 0, 0, 0});
+        send(connection, connack.data(), connack.size(), MSG_NOSIGNAL);
+      } else if (type == static_cast<unsigned>(mqtt::PacketType::Subscribe) &&
+                 messages_before_answer_ >= 0) {
+        left = messages_before_answer_;
+        suback = bytes_of({0x90, 4, static_cast<unsigned char>(bytes[2]),
+                           static_cast<unsigned char>(bytes[3]), 0, 1});
+      }
+    }
+  }
+
+  const int messages_before_answer_;  // below 0: it never answers
+  std::atomic<bool> stopping_{false};
+  std::atomic<int> connects_{0};
+  net::Socket listener_;
+  std::thread thread_;
+};
+
+config::MqttSettings settings_for(const std::string& url) {
+  config::MqttSettings settings;
+  settings.broker = url;
+  settings.client_id = "edgecase-test";
+  settings.rules = {mqtt_rule("s/{device}"), mqtt_rule("t/{device}/{sensor}")};
+  settings.rules.front().sensor = "n";
+  return settings;
+}
+
 }  // namespace
 
 TEST_CASE("mqtt source: speaks MQTT 3.1.1 to a broker that knows no other") {
@@ -90,4 +169,34 @@ TEST_CASE("mqtt source: speaks MQTT 3.1.1 to a broker that knows no other") {
     CHECK(eventually([&] { return (*source)->status().connected; }));
     CHECK((*source)->status().protocol == "3.1.1");
   }
+}
+
+TEST_CASE("mqtt source: a broker that leaves a SUBSCRIBE unanswered is connected to anew") {
+  const SlowBroker broker(-1);
+  MqttFixture fixture;
+  mqtt::MqttSourceParts parts = fixture.parts();
+  parts.answer_patience_ns = 100'000'000;
+  auto source = mqtt::MqttSource::create(settings_for(broker.url()), {}, parts);
+  REQUIRE(source.ok());
+  (*source)->start();
+  bool was_connected = false;
+  CHECK(eventually([&] {
+    was_connected = was_connected || (*source)->status().connected;
+    return broker.connects() >= 3;
+  }));
+  CHECK_FALSE(was_connected);
+  CHECK((*source)->status().last_error.find("no answer") != std::string::npos);
+}
+
+TEST_CASE("mqtt source: an answer may take long while messages come") {
+  const SlowBroker broker(30);  // over half a second, for each of two filters
+  MqttFixture fixture;
+  mqtt::MqttSourceParts parts = fixture.parts();
+  parts.answer_patience_ns = 200'000'000;
+  auto source = mqtt::MqttSource::create(settings_for(broker.url()), {}, parts);
+  REQUIRE(source.ok());
+  (*source)->start();
+  CHECK(eventually([&] { return (*source)->status().connected; }));
+  CHECK(broker.connects() == 1);
+  CHECK(eventually([&] { return (*source)->status().counters.messages == 60; }));
 }

@@ -124,6 +124,29 @@ TEST_CASE("rules are bounded, and scopes that hide nothing more are forgotten be
   CHECK_FALSE(rules.change(std::vector{rule("x", 5), rule("y", 5)}, 1000));
 }
 
+TEST_CASE("what was given up of a namespace is gone in all its scopes, whatever rules say") {
+  RetentionRules rules;
+  const Bytes in_two = make_full_key(2, "a1");
+  const Bytes in_three = make_full_key(3, "a1");
+  CHECK(rules.empty());
+  rules.give_up({2, 1000});
+  CHECK_FALSE(rules.empty());
+  CHECK(rules.has_namespace(2));
+  CHECK_FALSE(rules.has_namespace(3));
+  CHECK(rules.horizon(in_two, 0) == ordinal_of_time(1000));
+  CHECK(rules.horizon(in_three, 0) == 0);
+  CHECK(rules.epoch() == 0);  // no file is cut otherwise than before
+  rules.give_up({2, 999});
+  CHECK(rules.horizon(in_two, 0) == ordinal_of_time(1000));
+  const ScopeState longer{in_two, 500, 0, 0};
+  REQUIRE(rules.change({&longer, 1}, 600));
+  CHECK(rules.horizon(in_two, 600) == ordinal_of_time(1000));
+  CHECK(rules.horizon(in_two, 2000) == ordinal_of_time(1500));
+  CHECK(rules.given_up() == std::vector<GivenUp>{{2, 1000}});
+  rules.forget_namespace(2);
+  CHECK(rules.horizon(in_two, 0) == 0);
+}
+
 TEST_CASE("buckets hold what expires together, 16 to 32 of them a retention") {
   for (const std::int64_t retention_ns : {20 * kSecond, kHour, 24 * kHour, 30 * 24 * kHour}) {
     CAPTURE(retention_ns);

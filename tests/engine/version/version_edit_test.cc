@@ -105,6 +105,37 @@ TEST_CASE("an edit says which erased ranges are pending, and up to where none is
   }
 }
 
+// Of what was evicted of a namespace; and a value file with its latest time, -2.
+constexpr unsigned char kEvictionGolden[] = {0x05, 0x0c, 0x02, 0x00, 0x00, 0x00, 0x00,
+                                             0x00, 0x00, 0x00, 0x00, 0x00, 0x06, 0x00,
+                                             0x14, 0x03, 0x13, 0x02, 0xd7, 0x04};
+
+TEST_CASE("an edit says what was evicted, and what the latest time of a value file is") {
+  VersionEdit edit;
+  ValueFileMetadata file;
+  file.number = 12;
+  file.namespace_id = 2;
+  file.time_min_ns = -3;
+  file.time_max_ns = -2;
+  edit.added_value_files.push_back(file);
+  edit.given_up.push_back({2, -300});
+  const ByteView golden(reinterpret_cast<const char*>(kEvictionGolden), sizeof kEvictionGolden);
+  CHECK(edit.encode() == golden);
+  const auto decoded = VersionEdit::decode(golden);
+  REQUIRE(decoded.ok());
+  CHECK((decoded->given_up == edit.given_up));
+  REQUIRE(decoded->added_value_files.size() == 1);
+  CHECK(decoded->added_value_files[0].time_min_ns == -3);
+  CHECK(decoded->added_value_files[0].time_max_ns == -2);
+  // A time of no file, and cut short anywhere but between fields.
+  CHECK(VersionEdit::decode(golden.substr(14, 2)).status().code() == StatusCode::Corruption);
+  for (std::size_t bytes = 0; bytes < golden.size(); ++bytes) {
+    CAPTURE(bytes);
+    if (bytes != 0 && bytes != 14 && bytes != 16)
+      CHECK(VersionEdit::decode(golden.substr(0, bytes)).status().code() == StatusCode::Corruption);
+  }
+}
+
 TEST_CASE("version edit: version 1 is written and read byte for byte") {
   CHECK(full_edit().encode() == golden());
   const auto edit = VersionEdit::decode(golden());

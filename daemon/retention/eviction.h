@@ -1,0 +1,146 @@
+// storage.on-full = "evict-oldest": when a drive is nearly full, the oldest readings of all devices
+// are given up, so that new ones find room. Whole value files where that will do (engine.h,
+// plan_eviction()); oldest by their own time, so no clock decides what goes. But a time to come is
+// none that is old: what lies behind the clock is never given up, or one device with a wrong year
+// would have everybody else's readings evicted, and refused.
+//
+// A drive is nearly full below its watermark: an eighth of it free, 2 GiB at most. A step takes
+// what is missing to a quarter more than that, at least a 64th and at most a quarter of the value
+// layer; the next one waits until the bytes of the last are gone. Where the store itself takes less
+// of the drive than the watermark, it is not the readings that fill it, and nothing goes.
+//
+// What was evicted does not come back: readings of such a time are refused and counted, also once
+// the setting is "reject" again.
+//
+// Use: create() it always; start() where the setting says so. Thread-safe; one thread, "evict".
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "catalog/catalog.h"
+#include "edgecase/clock.h"
+#include "edgecase/engine.h"
+#include "edgecase/file_system.h"
+#include "wire/reading.h"
+
+namespace edgecase::retention {
+
+inline constexpr std::uint64_t kWatermarkShare = 8;
+inline constexpr std::uint64_t kWatermarkMaxBytes = std::uint64_t{2} << 30;
+inline constexpr std::uint64_t kStepShareMin = 64;
+inline constexpr std::uint64_t kStepShareMax = 4;
+inline constexpr std::int64_t kLookNs = 250'000'000;
+// For the bytes of what was evicted to be gone: a reader may hold them. Less where writes fail.
+inline constexpr std::int64_t kRoomPatienceNs = 60'000'000'000;
+inline constexpr std::int64_t kUrgentPatienceNs = 2'000'000'000;
+// Of more series the readings that go are counted in so many, and told about.
+inline constexpr std::size_t kCountedSeriesMax = 20'000;
+
+// One step, before it is done and after.
+struct EvictionStep {
+  std::int64_t before_ns = 0;  // everything older goes
+  std::uint64_t readings = 0;
+  bool is_exact = true;           // the count
+  std::uint64_t value_bytes = 0;  // about
+  std::string drive;              // that was short: its directory
+  std::uint64_t free_bytes = 0;
+  std::uint64_t watermark_bytes = 0;
+};
+
+// Called on the thread, none under a lock.
+struct EvictionEvents {
+  std::function<void(const EvictionStep&)> begun = {};
+  std::function<void(const EvictionStep&, const Status&)> done = {};
+  // Room is needed, and nothing can be given up; again only when the reason changes.
+  std::function<void(const std::string&)> blocked = {};
+};
+
+struct EvictionParts {
+  Engine& engine;
+  catalog::Catalog& catalog;
+  FileSystem& file_system;
+  Clock& clock;
+  std::string metadata_directory;
+  std::string values_directory;
+  EvictionEvents events = {};
+};
+
+struct EvictionStatus {
+  bool is_on = false;
+  bool makes_room = false;      // a drive is below its watermark
+  std::string blocked;          // why nothing goes although; "" otherwise
+  std::uint64_t evictions = 0;  // since start, as the next three
+  std::uint64_t readings = 0;
+  std::uint64_t value_bytes = 0;
+  std::uint64_t refused_readings = 0;       // came with a time that had been evicted
+  std::optional<std::int64_t> first_at_ns;  // wall; since start
+  std::optional<std::int64_t> last_at_ns;
+  std::optional<std::int64_t> before_ns;  // everything older was evicted, ever
+};
+
+class Eviction {
+ public:
+  explicit Eviction(EvictionParts parts);
+  ~Eviction();
+  Eviction(const Eviction&) = delete;
+  Eviction& operator=(const Eviction&) = delete;
+
+  void start();
+  // Nothing goes any more. Idempotent.
+  void stop();
+  // One look at the drives, as the thread does every kLookNs.
+  void look();
+
+  // Which of the readings have a time that was evicted; empty: none.
+  std::vector<bool> refused(std::span<const wire::Reading> readings) const;
+  void count_refused(std::uint64_t readings) { refused_.fetch_add(readings); }
+  // Readings that arrive get no time before this one, or a clock that is behind would lose them.
+  std::int64_t earliest_arrival_ns() const { return latest_before_ns_.load(); }
+
+  EvictionStatus status() const;
+
+ private:
+  struct Drive {
+    std::string directory;
+    std::uint64_t free_bytes = 0;
+    std::uint64_t watermark_bytes = 0;
+    std::uint64_t own_bytes = 0;  // of the store, on it
+    bool holds_values = false;
+    bool is_low() const { return free_bytes < watermark_bytes; }
+  };
+
+  void run();
+  std::vector<Drive> drives(const Stats& stats) const;
+  bool must_wait(const Stats& stats) const;
+  void make_room(const Drive& drive, const Stats& stats);
+  std::uint64_t value_bytes_for(const Drive& drive, const Stats& stats) const;
+  std::int64_t limit_ns() const;
+  std::vector<std::string> namespaces() const;
+  void count_readings(const std::vector<std::string>& names, EvictionStep& step) const;
+  void block(const std::string& why);
+
+  const EvictionParts parts_;
+  std::atomic<std::int64_t> latest_before_ns_{INT64_MIN};
+  std::atomic<std::uint64_t> refused_{0};
+
+  // Of whoever looks.
+  std::int64_t evicted_at_boot_ns_ = 0;
+  bool waits_for_room_ = false;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  EvictionStatus status_;
+  std::thread thread_;
+};
+
+}  // namespace edgecase::retention

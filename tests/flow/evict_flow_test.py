@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""storage.on-full = "evict-oldest": drives that are filled several times over, and go on taking readings."""
+import http.client
+import json
+import os
+import random
+import re
+import signal
+import struct
+import time
+import unittest
+
+from daemon_process import Daemon, Place, until
+from residue import Image
+
+IMAGE_MIB = 96
+TIMES_FILLED = 3
+DEVICES = 4
+READINGS = 200          # a batch, over all devices
+TEXT_BYTES = 1 << 10    # of each, in random digits
+LONGEST_REFUSAL_SECONDS = 20
+KEPT_NEWEST = 5         # batches that must be there whole at any time
+SECOND_NS = 1_000_000_000
+
+
+class EvictFlow(unittest.TestCase):
+    def setUp(self):
+        self.place = Place()
+        self.addCleanup(self.place.remove)
+        self.image = Image(IMAGE_MIB)
+        self.addCleanup(self.image.remove)
+        if self.image.reason:
+            self.skipTest(self.image.reason)
+        self.place.write_config(storage='on-full = "evict-oldest"\nmemory-limit = "32MiB"\nwal-limit = "16MiB"')
+        self.daemon = None
+        self.addCleanup(lambda: self.daemon and self.daemon.stop(signal.SIGKILL))
+        self.random = random.Random(int(os.environ.get("EDGECASE_TEST_SEED", "1")))
+        # Some way back, so that no reading is newer than the clock.
+        self.begin_s = int(time.time()) - 1_000_000
+
+    def post(self, body):
+        connection = http.client.HTTPConnection("127.0.0.1", self.daemon.port(), timeout=60)
+        try:
+            connection.request("POST", "/api/v1/readings", body)
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        finally:
+            connection.close()
+
+    def batch(self, number):
+        """READINGS lines; the batches follow each other in time, a second a reading of each device."""
+        lines = []
+        for i in range(READINGS):
+            second = self.begin_s + number * (READINGS // DEVICES) + i // DEVICES
+            text = self.random.getrandbits(TEXT_BYTES * 4)
+            lines.append(json.dumps({"device": f"d{i % DEVICES}", "sensor": "text",
+                                     "time": second * SECOND_NS, "value": f"{text:0{TEXT_BYTES}x}"}))
+        return "\n".join(lines)
+
+    def status(self):
+        return json.loads(self.place.cli("status", "--json").stdout)
+
+    def is_taken(self, body):
+        """Whether all of it was; else it may come again."""
+        code, answer = self.post(body)
+        self.assertIn(code, (200, 503), answer)
+        if code == 200:
+            self.assertEqual(answer["stored"], READINGS)
+        return code == 200
+
+    def fill(self, first, megabytes):
+        """Batches from `first` on, so many bytes; the number of the next, and the longest time until one was taken."""
+        longest, number = 0.0, first
+        while (number - first) * READINGS * TEXT_BYTES < megabytes << 20:
+            began, body = time.monotonic(), self.batch(number)
+            until(lambda body=body: self.is_taken(body), "a batch is taken", LONGEST_REFUSAL_SECONDS)
+            longest = max(longest, time.monotonic() - began)
+            number += 1
+        return number, longest
+
+    def check_what_is_there(self, written):
+        """The newest are whole, the oldest gone, and nothing is missing in between."""
+        evicted = self.status()["eviction"]
+        self.assertGreater(evicted["evictions"] + (evicted["before"] is not None), 0)
+        counts = []
+        for device in range(DEVICES):
+            answer = self.place.cli("query", f"d{device}/text", "--format", "ndjson")
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            times = [json.loads(line)["time"] for line in answer.stdout.splitlines()]
+            counts.append(len(times))
+            self.assertTrue(all(each >= evicted["before"] for each in times))
+            each_s = [int(time.mktime(time.strptime(t[:19], "%Y-%m-%dT%H:%M:%S"))) for t in times]
+            self.assertEqual(each_s, list(range(each_s[0], each_s[0] + len(each_s))))
+            newest = self.begin_s + written * (READINGS // DEVICES) - 1
+            self.assertEqual(each_s[-1] - each_s[0] + 1, len(each_s))
+            self.assertEqual(each_s[-1] - int(time.mktime(time.gmtime(newest))), 0)
+            self.assertGreaterEqual(len(times), KEPT_NEWEST * READINGS // DEVICES)
+            self.assertLess(len(times), written * READINGS // DEVICES)
+        return counts
+
+    def fill_and_check(self):
+        self.daemon = Daemon(self.place)
+        written, longest = self.fill(0, IMAGE_MIB * TIMES_FILLED)
+        print(f"{written} batches, each taken within {longest:.1f} s", flush=True)
+        self.check_what_is_there(written)
+        status = self.status()["eviction"]
+        self.assertGreater(status["readings"], 0)
+        self.assertGreater(status["bytes"], 0)
+        self.assertIsNone(status["blocked"])
+        self.assertRegex(self.daemon.log(), r"evict: gave up \d+ readings from before ")
+        connection = http.client.HTTPConnection("127.0.0.1", self.daemon.port(), timeout=60)
+        connection.request("GET", "/metrics")
+        metrics = connection.getresponse().read().decode()
+        connection.close()
+        told = int(float(re.search(r"^edgecase_evicted_readings_total (\S+)$", metrics, re.M).group(1)))
+        self.assertGreaterEqual(told, status["readings"])
+        self.assertGreater(len(re.findall("evict: gave up", self.daemon.log())), 1)
+        audit = json.loads(self.place.cli("audit", "--json").stdout)["records"]
+        audited = [(each["result"], each["count"]) for each in audit if each["operation"] == "evict"]
+        self.assertEqual({result for result, _ in audited}, {"begun", "ok"})
+        self.assertEqual(sum(count for result, count in audited if result == "ok"), told)
+
+        # Old readings that come again are told apart, and refused.
+        code, answer = self.post(self.batch(0))
+        self.assertEqual(code, 400, answer)
+        self.assertEqual(answer["rejected"], READINGS)
+        self.assertIn("evicted", json.dumps(answer))
+
+        # Killed and started again, nothing comes back, and it goes on.
+        before = self.check_what_is_there(written)
+        self.daemon.kill_after(0)
+        self.daemon = Daemon(self.place)
+        after = self.check_what_is_there(written)
+        for count_before, count_after in zip(before, after):
+            self.assertLessEqual(count_after, count_before)
+        written, _ = self.fill(written, 8)
+        self.check_what_is_there(written)
+        self.assertEqual(self.daemon.stop(), 0)
+        checked = self.place.cli("check", "--config", self.place.config)
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+
+    def test_a_small_values_drive_takes_readings_for_ever(self):
+        os.mkdir(os.path.join(self.image.mount, "values"), 0o750)
+        os.symlink(os.path.join(self.image.mount, "values"), os.path.join(self.place.path, "values"))
+        self.fill_and_check()
+
+    def test_so_does_one_drive_for_everything(self):
+        self.image.hold(self.place)
+        self.fill_and_check()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
