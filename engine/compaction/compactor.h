@@ -126,6 +126,16 @@ class Compactor {
     Status status;
   };
 
+  // A relocation slice by slice: what its next slice goes on with. If the process ends in between,
+  // what was relocated is a run like others, and the rest is looked at anew.
+  struct Slicing {
+    NamespaceId namespace_id = 0;
+    std::set<FileNumber> runs;
+    std::uint64_t slice_bytes = 0;
+    FileNumber output_run = 0;  // 0: the first slice makes it
+    std::uint8_t output_level = 0;
+  };
+
   // A round of erasing: the lane's.
   struct Erasure {
     // As they were then: a range that is erased once more meanwhile still counts here, since
@@ -188,6 +198,9 @@ class Compactor {
   std::optional<MergePlan> pick_cleaning(const Version& version);
   Result<bool> survey();
   Result<bool> start(MergePlan plan);
+  Result<bool> start_slices(const Version& version, MergePlan plan);
+  Result<bool> start_slice(const Version& version);
+  void note_slice(const TableOutput& output, bool leaves_rest);
   Status commit();
   void remove_output(const TableOutput& output);
   void give_up(const Status& failure);
@@ -221,6 +234,7 @@ class Compactor {
   bool paused_ = false;                     // after a failure: only what is asked for is done
   std::unique_ptr<Survey> survey_;
   Window surveyed_;
+  std::optional<Slicing> slicing_;
   std::map<std::vector<FileNumber>, Overlap> overlaps_;  // what surveys said of windows
   GarbageLedger ledger_;
   std::deque<FileNumber> to_probe_;   // tables that may hold much that is dead

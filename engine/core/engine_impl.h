@@ -144,6 +144,7 @@ class EngineImpl final : public Engine {
   void schedule_flush();
   void run_flush();
   Status write_memtable(const std::shared_ptr<Memtable>& memtable);
+  void cut_values(TableWriterContext& context);
   Status commit_tables(const TableOutput& output, const Memtable& memtable);
   void note_flush_failure(const Status& failure);
   void note_flush_success();
@@ -265,6 +266,7 @@ class EngineImpl final : public Engine {
   // The flush lane's: files that an edit named which did not succeed for certain.
   std::vector<TableOutput> given_up_;
   FileNumberBlock file_numbers_;
+  std::uint64_t flush_cuts_ = 0;  // the flush lane's
   std::atomic<double> pause_ns_per_byte_{0};
   std::atomic<Layer> compaction_failure_layer_{Layer::Values};
 

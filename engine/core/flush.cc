@@ -36,6 +36,13 @@ constexpr std::int64_t kPauseMinNs = 50'000;
 constexpr std::int64_t kPauseMaxNs = 2'000'000;
 constexpr std::int64_t kOwedMaxNs = 100'000'000;
 
+// A flush cuts its values into pieces of one part in so many of all that value tables hold, but no
+// more than so many pieces: what is relocated range by range then goes range by range.
+constexpr std::uint64_t kPiecePart = 256;
+constexpr std::uint64_t kPiecesPerFlush = 8;
+constexpr std::uint64_t kPieceBytesMin = 32u << 10;
+static_assert(2 * kPiecesPerFlush <= kPiecesPerFlushMax);
+
 constexpr SequenceNumber kEverySequence = UINT64_MAX >> 2;
 
 }  // namespace
@@ -186,6 +193,16 @@ bool EngineImpl::values_layer_is_used() const {
   });
 }
 
+// Flushes are cut in different places, so that pieces come free one after another.
+void EngineImpl::cut_values(TableWriterContext& context) {
+  std::uint64_t bytes = 0;
+  for (const auto& [number, file] : versions_->current()->value_files) bytes += file.size_bytes;
+  context.value_file_bytes =
+      std::max({kPieceBytesMin, memtable_bytes_ / kPiecesPerFlush, bytes / kPiecePart});
+  const std::uint64_t place = 1 + flush_cuts_++ % kPiecesPerFlush;
+  context.first_value_file_bytes = context.value_file_bytes * place / kPiecesPerFlush;
+}
+
 Status EngineImpl::write_memtable(const std::shared_ptr<Memtable>& memtable) {
   const std::int64_t begin_ns = environment_.clock.boot_ns();
   // An unmounted drive leaves an empty directory behind, which must not be filled.
@@ -195,8 +212,8 @@ Status EngineImpl::write_memtable(const std::shared_ptr<Memtable>& memtable) {
   // Besides the tables a value table a namespace, and a bucket where there are any.
   const std::uint64_t values_max =
       versions_->state().namespaces.size() * (expiry.empty() ? 1 : kOpenBucketsMax);
-  EC_TRY(file_numbers_.reserve(*versions_, values_max + kTablesPerFlushMax));
-  const TableWriterContext context{file_system_,
+  EC_TRY(file_numbers_.reserve(*versions_, values_max + kPiecesPerFlushMax + kTablesPerFlushMax));
+  TableWriterContext context{file_system_,
                                    options_,
                                    store_id_,
                                    [this] { return file_numbers_.take(); },
@@ -211,6 +228,7 @@ Status EngineImpl::write_memtable(const std::shared_ptr<Memtable>& memtable) {
                                    std::move(expiry),
                                    &remover_,
                                    keys_.get()};
+  cut_values(context);
   std::unique_ptr<EntryCursor> input =
       Memtable::cursor(memtable, {}, {}, Direction::Forward, kEverySequence);
   std::shared_ptr<const RangeDeletes> deletes = memtable->range_deletes();
