@@ -161,13 +161,17 @@ Result<bool> Compactor::pick() {
   if (erases) return true;
   if (auto plan = pick_level0(*version, kLevel0TablesMax)) return start(*std::move(plan));
   if (auto plan = pick_singles(*version, kSingleRunsMax)) return start(*std::move(plan));
-  if (slicing_) {
+  if (slicing_ && is_idle()) {
     EC_ASSIGN_OR_RETURN(const bool goes_on, start_slice(*version));
     if (goes_on) return true;
   }
   if (!to_probe_.empty()) return probe(*version);
   if (auto plan = pick_evacuation(*version, EvacuationLimits{})) return start(*std::move(plan));
   if (auto plan = pick_cleaning(*version)) return start(*std::move(plan));
+  if (slicing_) {
+    EC_ASSIGN_OR_RETURN(const bool goes_on, start_slice(*version));
+    if (goes_on) return true;
+  }
   EC_ASSIGN_OR_RETURN(const bool picked, pick_window(*version));
   if (picked) return true;
   EC_ASSIGN_OR_RETURN(const bool covered, pick_covered(*version));
@@ -215,7 +219,8 @@ Result<bool> Compactor::pick_window(const Version& version) {
       continue;
     }
     if (overlap.depth == 1) continue;
-    const bool affordable = overlap.overlapping_bytes <= budget_bytes();
+    // Where much is dead, cleaning frees it for less.
+    const bool affordable = overlap.overlapping_bytes <= budget_bytes() && !has_garbage(version);
     const bool wanted = runs >= (little ? kWindowMinRecords : kWindowMinLoad) && affordable;
     if (idle || wanted || window.runs_in_tree >= kRunsMax) {
       if (!idle) relocated_bytes_ += overlap.overlapping_bytes;
@@ -287,6 +292,7 @@ Status Compactor::commit() {
   remove_unused_value_files(*before, edit);
   const bool from_level0 = is_level0(job_->plan());
   const MergeCounters counters = job_->counters();
+  if (!from_level0) note_singles(job_->plan(), counters);
   const bool relocates = job_->plan().mode != MergeMode::Sink;
   const bool cleans = job_->plan().mode == MergeMode::Clean;
   const bool slices = job_->plan().slice_bytes != 0;

@@ -74,8 +74,9 @@ struct CompactorContext {
 };
 
 // Bytes of garbage a useful byte, in value files; `suspected_bytes` of what tables point to count
-// as garbage.
-double garbage_share(const Version& version, std::uint64_t suspected_bytes);
+// as garbage; `coming_bytes` are yet to be flushed.
+double garbage_share(const Version& version, std::uint64_t suspected_bytes,
+                     std::uint64_t coming_bytes = 0);
 
 class Compactor {
  public:
@@ -107,6 +108,8 @@ class Compactor {
   ExpiryStats expiry_stats() const;
   // What samples say is dead in groups.
   std::uint64_t suspected_bytes() const { return suspected_bytes_.load(); }
+  // How much more of it there is with each byte that flushes write.
+  double dying_share() const { return dying_share_.load(); }
   // Ok, or why the last merge failed.
   Status failure() const;
 
@@ -192,9 +195,12 @@ class Compactor {
   Result<bool> pick_window(const Version& version);
   Result<bool> pick_settling(const Version& version);
   void follow_garbage(const Version& version);
+  std::uint64_t suspect_singles(const Version& version);
+  void note_singles(const MergePlan& plan, const MergeCounters& counters);
   void note_commit(const std::vector<TableMetadata>& cleaned, bool from_level0);
   void list_probes(const Version& version, std::uint64_t age_bytes_min);
   Result<bool> probe(const Version& version);
+  bool has_garbage(const Version& version) const;
   std::optional<MergePlan> pick_cleaning(const Version& version);
   Result<bool> survey();
   Result<bool> start(MergePlan plan);
@@ -214,6 +220,7 @@ class Compactor {
   const TableWriterContext writer_context_;
   std::atomic<const DropRule*> rule_{nullptr};
   std::atomic<std::uint64_t> suspected_bytes_{0};  // written by the lane
+  std::atomic<double> dying_share_{0};             // the same
 
   // The lane's.
   std::unique_ptr<MergeJob> job_;
@@ -237,6 +244,8 @@ class Compactor {
   std::optional<Slicing> slicing_;
   std::map<std::vector<FileNumber>, Overlap> overlaps_;  // what surveys said of windows
   GarbageLedger ledger_;
+  std::uint64_t suspected_singles_bytes_ = 0;
+  double superseding_share_ = 0;       // by values of smaller runs, of older ones
   std::deque<FileNumber> to_probe_;   // tables that may hold much that is dead
   bool settles_garbage_ = false;      // in quiet: little that is dead makes cleaning worth it
   std::size_t fruitless_probes_ = 0;  // in a row

@@ -8,7 +8,7 @@ namespace edgecase::engine {
 namespace {
 
 constexpr std::uint64_t kValueFilesPerMerge = 8;
-constexpr std::uint64_t kValueFileBytesMin = 1u << 20;
+constexpr std::uint64_t kValueFileBytesMin = 512u << 10;
 constexpr std::uint64_t kRestTablesPerRun = 8;
 constexpr std::uint64_t kRestTableBytesMin = 1u << 20;
 

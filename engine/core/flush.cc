@@ -26,7 +26,7 @@ constexpr std::int64_t kStallSliceNs = 100'000'000;
 // grows with the square of the debt, so that writers settle at the rate that merges keep up with.
 constexpr double kLevel0SlowMin = 64;
 constexpr double kLevel0SlowMax = 256;
-constexpr double kGarbageSlowMin = 0.18;
+constexpr double kGarbageSlowMin = 0.2;
 constexpr double kGarbageSlowMax = 0.4;
 constexpr std::uint64_t kGarbageSlowMinBytes = 16u << 20;  // less is not worth a delay
 constexpr double kPauseMaxNsPerByte = 500;                 // 2 MB/s
@@ -65,6 +65,7 @@ Status EngineImpl::rotate_memtable() {
     view_ = std::move(view);
   }
   active_ = std::move(fresh);
+  set_pace();
   schedule_flush();
   return ok();
 }
@@ -78,14 +79,23 @@ double EngineImpl::compaction_debt() const {
   };
   std::uint64_t bytes = 0;
   for (const auto& [number, live_bytes] : version->live_bytes) bytes += live_bytes;
-  const double garbage =
-      bytes < kGarbageSlowMinBytes ? 0 : garbage_share(*version, compactor_->suspected_bytes());
+  // With what is in memory, and what may come there before this is asked again: flushes come in
+  // bursts.
+  std::uint64_t coming = memtable_bytes_;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& memtable : view_->immutables) coming += memtable->memory_bytes();
+  }
+  const auto dying = static_cast<std::uint64_t>(compactor_->dying_share() * static_cast<double>(coming));
+  const double garbage = bytes < kGarbageSlowMinBytes
+                             ? 0
+                             : garbage_share(*version, compactor_->suspected_bytes() + dying, coming);
   return std::max(
       between(static_cast<double>(version->level0.size()), kLevel0SlowMin, kLevel0SlowMax),
       between(garbage, kGarbageSlowMin, kGarbageSlowMax));
 }
 
-// After each flush and merge.
+// After each flush and merge, and when a memtable is full.
 void EngineImpl::set_pace() {
   const double debt = compaction_debt();
   pause_ns_per_byte_.store(debt * debt * kPauseMaxNsPerByte, std::memory_order_relaxed);
