@@ -189,7 +189,8 @@ Result<bool> Compactor::pick_settling(const Version& version) {
     return false;
   }
   if (auto plan = pick_level0(version, 1)) return start(*std::move(plan));
-  if (auto plan = pick_singles(version, kWindowMinIdle)) return start(*std::move(plan));
+  if (auto plan = pick_singles(version, kWindowMinIdle, kSinglesShareQuiet))
+    return start(*std::move(plan));
   if (auto plan = pick_evacuation(version, kQuietEvacuation)) return start(*std::move(plan));
   settled_up_to_ = newest;
   follow_garbage(version);

@@ -12,6 +12,8 @@ namespace {
 // worth its syncs.
 constexpr std::uint64_t kSlicePart = 32;
 constexpr std::uint64_t kSliceMemoryPart = 16;
+// Of each run that goes in a part of a group is written once more, which must be little beside it.
+constexpr std::uint64_t kSliceRests = 16;
 
 std::uint64_t value_bytes_of(const Version& version) {
   std::uint64_t bytes = 0;
@@ -28,9 +30,11 @@ Result<bool> Compactor::start_slices(const Version& version, MergePlan plan) {
   slicing.namespace_id = plan.groups.front().front()->namespace_id;
   for (const MergeInput& input : plan.groups) slicing.runs.insert(input.front()->run);
   const Options& options = context_.options;
-  const std::uint64_t bytes_min =
-      options.memtable_bytes != 0 ? options.memtable_bytes : options.memory_limit_bytes / kSliceMemoryPart;
-  slicing.slice_bytes = std::max(bytes_min, value_bytes_of(version) / kSlicePart);
+  const std::uint64_t of_memory = options.memtable_bytes != 0
+                                      ? options.memtable_bytes
+                                      : options.memory_limit_bytes / kSliceMemoryPart;
+  const std::uint64_t of_rests = kSliceRests * plan.groups.size() * group_bytes_of(options);
+  slicing.slice_bytes = std::max({of_memory, of_rests, value_bytes_of(version) / kSlicePart});
   slicing.output_level = plan.output_level;
   slicing_ = std::move(slicing);
   return start_slice(version);

@@ -108,7 +108,8 @@ std::optional<MergePlan> pick_level0(const Version& version, std::size_t tables_
   return plan;
 }
 
-std::optional<MergePlan> pick_singles(const Version& version, std::size_t runs_min) {
+std::optional<MergePlan> pick_singles(const Version& version, std::size_t runs_min,
+                                      std::uint64_t share) {
   for (const auto& [id, tree] : version.trees) {
     const std::vector<const Run*> runs = runs_by_size(tree, TableKind::Singles);
     if (runs.size() < runs_min) continue;
@@ -116,7 +117,7 @@ std::optional<MergePlan> pick_singles(const Version& version, std::size_t runs_m
     std::size_t count = 1;
     for (; count < runs.size(); ++count) {
       smaller += runs[count - 1]->item_bytes;
-      if (runs[count]->item_bytes > kSinglesShare * smaller) break;
+      if (runs[count]->item_bytes > share * smaller) break;
     }
     if (count < runs_min) continue;
     MergePlan plan;

@@ -27,9 +27,11 @@ inline constexpr std::size_t kRunsMax = 128;
 // largest.
 inline constexpr std::size_t kSingleRunsMax = 2;
 inline constexpr std::uint64_t kSinglesShare = 16;
+inline constexpr std::uint64_t kSinglesShareQuiet = 64;
 
 std::optional<MergePlan> pick_level0(const Version& version, std::size_t tables_max);
-std::optional<MergePlan> pick_singles(const Version& version, std::size_t runs_min);
+std::optional<MergePlan> pick_singles(const Version& version, std::size_t runs_min,
+                                      std::uint64_t share = kSinglesShare);
 
 // Runs of groups of one namespace that are alike in size.
 struct Window {
@@ -45,7 +47,7 @@ MergePlan plan_window(const Version& version, const Window& window, MergeMode mo
 // Moves what lives in the emptiest value files, so that they come free: when value files hold more
 // than `garbage_share` of garbage in all, and a file itself `file_share`.
 struct EvacuationLimits {
-  double garbage_share = 0.125;
+  double garbage_share = 0.15;
   double file_share = 0.3;
   const std::set<FileNumber>* among = nullptr;  // null: all
 };

@@ -158,6 +158,8 @@ class EngineImpl final : public Engine {
   double compaction_debt() const;
   void set_pace();
   void keep_pace(std::uint64_t bytes);
+  double pause_for_memory() const;
+  void count_waiting() EC_REQUIRES(mutex_);
 
   // retention.cc
   ExpiryView expiry_view(NamespaceId id) const;
@@ -268,6 +270,7 @@ class EngineImpl final : public Engine {
   FileNumberBlock file_numbers_;
   std::uint64_t flush_cuts_ = 0;  // the flush lane's
   std::atomic<double> pause_ns_per_byte_{0};
+  std::atomic<std::size_t> waiting_memtables_{0};  // for a flush that is not failing
   std::atomic<Layer> compaction_failure_layer_{Layer::Values};
 
   // Added to by the leader alone.

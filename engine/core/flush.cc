@@ -29,6 +29,9 @@ constexpr double kLevel0SlowMax = 256;
 constexpr double kGarbageSlowMin = 0.2;
 constexpr double kGarbageSlowMax = 0.4;
 constexpr std::uint64_t kGarbageSlowMinBytes = 16u << 20;  // less is not worth a delay
+// The same of memtables that wait for a flush, and the active one as far as it is full.
+constexpr double kMemtablesSlowMin = 1.5;
+constexpr double kMemtablesSlowMax = 3;
 constexpr double kPauseMaxNsPerByte = 500;                 // 2 MB/s
 // A pause is no shorter, or it would cost more than it brings, and no longer: what is owed beyond
 // it is for later writes, and beyond so much it is remitted.
@@ -63,6 +66,7 @@ Status EngineImpl::rotate_memtable() {
     view->immutables.insert(view->immutables.begin(), view->active);
     view->active = fresh;
     view_ = std::move(view);
+    count_waiting();
   }
   active_ = std::move(fresh);
   set_pace();
@@ -101,9 +105,26 @@ void EngineImpl::set_pace() {
   pause_ns_per_byte_.store(debt * debt * kPauseMaxNsPerByte, std::memory_order_relaxed);
 }
 
+void EngineImpl::count_waiting() {
+  waiting_memtables_.store(flush_failure_.ok() ? view_->immutables.size() : 0,
+                           std::memory_order_relaxed);
+}
+
+// The leader's: it comes to rest at the rate of flushes before it has to wait for one to end.
+double EngineImpl::pause_for_memory() const {
+  const std::size_t waiting = waiting_memtables_.load(std::memory_order_relaxed);
+  if (waiting == 0) return 0;
+  const double full = static_cast<double>(waiting) + static_cast<double>(active_->memory_bytes()) /
+                                                         static_cast<double>(memtable_bytes_);
+  const double debt =
+      std::clamp((full - kMemtablesSlowMin) / (kMemtablesSlowMax - kMemtablesSlowMin), 0.0, 1.0);
+  return debt * debt * kPauseMaxNsPerByte;
+}
+
 // The leader's, after it has written `bytes`: many short pauses, none that is long.
 void EngineImpl::keep_pace(std::uint64_t bytes) {
-  const double pause_ns_per_byte = pause_ns_per_byte_.load(std::memory_order_relaxed);
+  const double pause_ns_per_byte =
+      std::max(pause_ns_per_byte_.load(std::memory_order_relaxed), pause_for_memory());
   if (pause_ns_per_byte <= 0) {
     owed_ns_ = 0;
     return;
@@ -285,6 +306,7 @@ Status EngineImpl::commit_tables(const TableOutput& output, const Memtable& memt
     view->immutables.pop_back();
     view->version = versions_->current();
     view_ = std::move(view);
+    count_waiting();
     flushed_sequence_ = last_sequence;
   }
   wal_->release_before(oldest_wal_segment);
@@ -346,6 +368,7 @@ void EngineImpl::note_flush_failure(const Status& failure) {
     first = flush_failure_.ok();
     if (first) flush_failed_since_ns_ = environment_.clock.wall_ns();
     flush_failure_ = failure;
+    count_waiting();
     flush_failure_layer_ = layer;
     flush_asked_ = false;
     flush_again_not_before_ns_ = environment_.clock.boot_ns() + (first ? 0 : kRetryDelayMinNs);
@@ -377,6 +400,7 @@ void EngineImpl::note_flush_success() {
     resumed = !flush_failure_.ok();
     layer = flush_failure_layer_;
     flush_failure_ = ok();
+    count_waiting();
     flush_asked_ = false;
     flush_delay_ns_ = 0;
     ++flushes_;
