@@ -245,7 +245,7 @@ class Compactor {
   std::map<std::vector<FileNumber>, Overlap> overlaps_;  // what surveys said of windows
   GarbageLedger ledger_;
   std::uint64_t suspected_singles_bytes_ = 0;
-  double superseding_share_ = 0;       // by values of smaller runs, of older ones
+  double superseding_share_ = 0;      // by values of smaller runs, of older ones
   std::deque<FileNumber> to_probe_;   // tables that may hold much that is dead
   bool settles_garbage_ = false;      // in quiet: little that is dead makes cleaning worth it
   std::size_t fruitless_probes_ = 0;  // in a row

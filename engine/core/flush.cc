@@ -32,7 +32,7 @@ constexpr std::uint64_t kGarbageSlowMinBytes = 16u << 20;  // less is not worth 
 // The same of memtables that wait for a flush, and the active one as far as it is full.
 constexpr double kMemtablesSlowMin = 1.5;
 constexpr double kMemtablesSlowMax = 3;
-constexpr double kPauseMaxNsPerByte = 500;                 // 2 MB/s
+constexpr double kPauseMaxNsPerByte = 500;  // 2 MB/s
 // A pause is no shorter, or it would cost more than it brings, and no longer: what is owed beyond
 // it is for later writes, and beyond so much it is remitted.
 constexpr std::int64_t kPauseMinNs = 50'000;
@@ -90,10 +90,12 @@ double EngineImpl::compaction_debt() const {
     MutexLock lock(mutex_);
     for (const auto& memtable : view_->immutables) coming += memtable->memory_bytes();
   }
-  const auto dying = static_cast<std::uint64_t>(compactor_->dying_share() * static_cast<double>(coming));
-  const double garbage = bytes < kGarbageSlowMinBytes
-                             ? 0
-                             : garbage_share(*version, compactor_->suspected_bytes() + dying, coming);
+  const auto dying =
+      static_cast<std::uint64_t>(compactor_->dying_share() * static_cast<double>(coming));
+  const double garbage =
+      bytes < kGarbageSlowMinBytes
+          ? 0
+          : garbage_share(*version, compactor_->suspected_bytes() + dying, coming);
   return std::max(
       between(static_cast<double>(version->level0.size()), kLevel0SlowMin, kLevel0SlowMax),
       between(garbage, kGarbageSlowMin, kGarbageSlowMax));
@@ -245,20 +247,20 @@ Status EngineImpl::write_memtable(const std::shared_ptr<Memtable>& memtable) {
       versions_->state().namespaces.size() * (expiry.empty() ? 1 : kOpenBucketsMax);
   EC_TRY(file_numbers_.reserve(*versions_, values_max + kPiecesPerFlushMax + kTablesPerFlushMax));
   TableWriterContext context{file_system_,
-                                   options_,
-                                   store_id_,
-                                   [this] { return file_numbers_.take(); },
-                                   [this](NamespaceId id) {
-                                     const auto info = versions_->find_namespace(id);
-                                     return info.ok() ? info->options : NamespaceOptions{};
-                                   },
-                                   [this](NamespaceId id) {
-                                     const auto info = versions_->find_namespace(id);
-                                     return info.ok() ? info->name : Bytes();
-                                   },
-                                   std::move(expiry),
-                                   &remover_,
-                                   keys_.get()};
+                             options_,
+                             store_id_,
+                             [this] { return file_numbers_.take(); },
+                             [this](NamespaceId id) {
+                               const auto info = versions_->find_namespace(id);
+                               return info.ok() ? info->options : NamespaceOptions{};
+                             },
+                             [this](NamespaceId id) {
+                               const auto info = versions_->find_namespace(id);
+                               return info.ok() ? info->name : Bytes();
+                             },
+                             std::move(expiry),
+                             &remover_,
+                             keys_.get()};
   cut_values(context);
   std::unique_ptr<EntryCursor> input =
       Memtable::cursor(memtable, {}, {}, Direction::Forward, kEverySequence);

@@ -43,7 +43,8 @@ struct SlicesFixture : TableTestStore {
     while (chosen.size() < entry_count) {
       const Bytes key = slice_key(random.below(keys));
       const bool removes = random.below(8) == 0;
-      const Bytes value = removes ? Bytes() : std::to_string(sequence) + Bytes(random.below(150), 'v');
+      const Bytes value =
+          removes ? Bytes() : std::to_string(sequence) + Bytes(random.below(150), 'v');
       chosen.insert_or_assign(
           key, OwnedEntry{key, sequence++, removes ? EntryKind::Delete : EntryKind::Put, value});
     }
