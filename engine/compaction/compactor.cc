@@ -35,7 +35,8 @@ std::uint64_t file_numbers_for(const MergePlan& plan, bool expires) {
   const std::uint64_t namespaces = std::min<std::uint64_t>(kNamespaceCountMax, items);
   const std::uint64_t buckets = expires ? kOpenBucketsMax * namespaces : 0;
   return buckets + plan.barriers.size() + 2 * runs * namespaces + 2 * (items / kTableItemsMax + 1) +
-         3 * (plan.item_bytes() / std::min(kTableItemBytesMax, kMergedValueFileBytesMax) + 1);
+         3 * (plan.item_bytes() / std::min(kTableItemBytesMax, plan.value_file_bytes()) + 1) +
+         (plan.slice_bytes == 0 ? 0 : plan.item_bytes() / plan.rest_table_bytes() + 3 * runs);
 }
 
 bool is_level0(const MergePlan& plan) {
@@ -168,9 +169,17 @@ Result<bool> Compactor::pick() {
   if (erases) return true;
   if (auto plan = pick_level0(*version, kLevel0TablesMax)) return start(*std::move(plan));
   if (auto plan = pick_singles(*version, kSingleRunsMax)) return start(*std::move(plan));
+  if (slicing_ && is_idle()) {
+    EC_ASSIGN_OR_RETURN(const bool goes_on, start_slice(*version));
+    if (goes_on) return true;
+  }
   if (!to_probe_.empty()) return probe(*version);
   if (auto plan = pick_evacuation(*version, EvacuationLimits{})) return start(*std::move(plan));
   if (auto plan = pick_cleaning(*version)) return start(*std::move(plan));
+  if (slicing_) {
+    EC_ASSIGN_OR_RETURN(const bool goes_on, start_slice(*version));
+    if (goes_on) return true;
+  }
   EC_ASSIGN_OR_RETURN(const bool picked, pick_window(*version));
   if (picked) return true;
   EC_ASSIGN_OR_RETURN(const bool covered, pick_covered(*version));
@@ -188,7 +197,8 @@ Result<bool> Compactor::pick_settling(const Version& version) {
     return false;
   }
   if (auto plan = pick_level0(version, 1)) return start(*std::move(plan));
-  if (auto plan = pick_singles(version, kWindowMinIdle)) return start(*std::move(plan));
+  if (auto plan = pick_singles(version, kWindowMinIdle, kSinglesShareQuiet))
+    return start(*std::move(plan));
   if (auto plan = pick_evacuation(version, kQuietEvacuation)) return start(*std::move(plan));
   settled_up_to_ = newest;
   follow_garbage(version);
@@ -218,11 +228,12 @@ Result<bool> Compactor::pick_window(const Version& version) {
       continue;
     }
     if (overlap.depth == 1) continue;
-    const bool affordable = overlap.overlapping_bytes <= budget_bytes();
+    // Where much is dead, cleaning frees it for less.
+    const bool affordable = overlap.overlapping_bytes <= budget_bytes() && !has_garbage(version);
     const bool wanted = runs >= (little ? kWindowMinRecords : kWindowMinLoad) && affordable;
     if (idle || wanted || window.runs_in_tree >= kRunsMax) {
       if (!idle) relocated_bytes_ += overlap.overlapping_bytes;
-      return start(plan_window(version, window, MergeMode::Relocate));
+      return start_slices(version, plan_window(version, window, MergeMode::Relocate));
     }
     waits_for_quiet_ = true;
   }
@@ -263,6 +274,7 @@ Result<bool> Compactor::start(MergePlan plan) {
   EC_TRY(context_.check_values());
   TableWriterContext writer = writer_context_;
   writer.expiry = context_.expiry();
+  writer.value_file_bytes = plan.value_file_bytes();
   EC_TRY(numbers_.reserve(context_.versions, file_numbers_for(plan, !writer.expiry.empty())));
   if (plan.mode == MergeMode::Relocate) {
     // It asks the rule of everything.
@@ -284,15 +296,16 @@ Status Compactor::commit() {
   VersionEdit edit;
   edit.added_value_files = output.value_files;
   edit.added_tables = output.tables;
-  for (const auto* inputs : {&job_->plan().groups, &job_->plan().singles})
-    for (const MergeInput& input : *inputs)
-      for (const TablePointer& table : input) edit.removed_tables.push_back(table->number);
+  edit.removed_tables = job_->replaced_tables();
   const std::shared_ptr<const Version> before = context_.versions.current();
   remove_unused_value_files(*before, edit);
   const bool from_level0 = is_level0(job_->plan());
   const MergeCounters counters = job_->counters();
+  if (!from_level0) note_singles(job_->plan(), counters);
   const bool relocates = job_->plan().mode != MergeMode::Sink;
   const bool cleans = job_->plan().mode == MergeMode::Clean;
+  const bool slices = job_->plan().slice_bytes != 0;
+  const bool leaves_rest = job_->leaves_rest();
   const ExpiryView expiry = context_.expiry();
   const std::int64_t expired_by_ns =
       expiry.empty() ? std::numeric_limits<std::int64_t>::min() : expiry.now_ns();
@@ -322,6 +335,7 @@ Status Compactor::commit() {
     }
   }
   note_success();
+  if (slices) note_slice(output, leaves_rest);
   note_commit(cleans ? output.tables : std::vector<TableMetadata>(), from_level0);
   return ok();
 }

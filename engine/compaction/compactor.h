@@ -74,8 +74,9 @@ struct CompactorContext {
 };
 
 // Bytes of garbage a useful byte, in value files; `suspected_bytes` of what tables point to count
-// as garbage.
-double garbage_share(const Version& version, std::uint64_t suspected_bytes);
+// as garbage; `coming_bytes` are yet to be flushed.
+double garbage_share(const Version& version, std::uint64_t suspected_bytes,
+                     std::uint64_t coming_bytes = 0);
 
 class Compactor {
  public:
@@ -109,6 +110,8 @@ class Compactor {
   ExpiryStats expiry_stats() const;
   // What samples say is dead in groups.
   std::uint64_t suspected_bytes() const { return suspected_bytes_.load(); }
+  // How much more of it there is with each byte that flushes write.
+  double dying_share() const { return dying_share_.load(); }
   // Ok, or why the last merge failed.
   Status failure() const;
 
@@ -126,6 +129,16 @@ class Compactor {
     SequenceNumber upto = 0;  // newest that was in tables when it was made
     bool done = false;
     Status status;
+  };
+
+  // A relocation slice by slice: what its next slice goes on with. If the process ends in between,
+  // what was relocated is a run like others, and the rest is looked at anew.
+  struct Slicing {
+    NamespaceId namespace_id = 0;
+    std::set<FileNumber> runs;
+    std::uint64_t slice_bytes = 0;
+    FileNumber output_run = 0;  // 0: the first slice makes it
+    std::uint8_t output_level = 0;
   };
 
   // A round of erasing: the lane's.
@@ -184,12 +197,18 @@ class Compactor {
   Result<bool> pick_window(const Version& version);
   Result<bool> pick_settling(const Version& version);
   void follow_garbage(const Version& version);
+  std::uint64_t suspect_singles(const Version& version);
+  void note_singles(const MergePlan& plan, const MergeCounters& counters);
   void note_commit(const std::vector<TableMetadata>& cleaned, bool from_level0);
   void list_probes(const Version& version, std::uint64_t age_bytes_min);
   Result<bool> probe(const Version& version);
+  bool has_garbage(const Version& version) const;
   std::optional<MergePlan> pick_cleaning(const Version& version);
   Result<bool> survey();
   Result<bool> start(MergePlan plan);
+  Result<bool> start_slices(const Version& version, MergePlan plan);
+  Result<bool> start_slice(const Version& version);
+  void note_slice(const TableOutput& output, bool leaves_rest);
   Status commit();
   void remove_output(const TableOutput& output);
   void give_up(const Status& failure);
@@ -203,6 +222,7 @@ class Compactor {
   const TableWriterContext writer_context_;
   std::atomic<const DropRule*> rule_{nullptr};
   std::atomic<std::uint64_t> suspected_bytes_{0};  // written by the lane
+  std::atomic<double> dying_share_{0};             // the same
 
   // The lane's.
   std::unique_ptr<MergeJob> job_;
@@ -223,8 +243,11 @@ class Compactor {
   bool paused_ = false;                     // after a failure: only what is asked for is done
   std::unique_ptr<Survey> survey_;
   Window surveyed_;
+  std::optional<Slicing> slicing_;
   std::map<std::vector<FileNumber>, Overlap> overlaps_;  // what surveys said of windows
   GarbageLedger ledger_;
+  std::uint64_t suspected_singles_bytes_ = 0;
+  double superseding_share_ = 0;      // by values of smaller runs, of older ones
   std::deque<FileNumber> to_probe_;   // tables that may hold much that is dead
   bool settles_garbage_ = false;      // in quiet: little that is dead makes cleaning worth it
   std::size_t fruitless_probes_ = 0;  // in a row

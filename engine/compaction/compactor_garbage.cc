@@ -11,15 +11,15 @@ namespace {
 
 // The more garbage there is, the less of a table need be dead to make cleaning it worth it: from
 // `kGarbageMin` bytes a useful one on, and down to the lowest share at `kGarbageMax`.
-constexpr double kGarbageMin = 0.08;
-constexpr double kGarbageMax = 0.2;
+constexpr double kGarbageMin = 0.1;
+constexpr double kGarbageMax = 0.22;
 constexpr double kDeadShareMax = 0.45;
 constexpr double kDeadShareMin = 0.25;
 constexpr double kQuietDeadShare = 0.1;
 // Tables of one cleaning are about as dead.
 constexpr double kDeadShareSpread = 0.1;
 // One cleaning takes this part of the store: until it is done, what lives is there twice.
-constexpr std::uint64_t kCleanedPart = 16;
+constexpr std::uint64_t kCleanedPart = 32;
 constexpr std::uint64_t kCleanedBytesMin = 4u << 20;
 
 // Tables that are sampled after a merge of level 0, those first that were noted longest ago; not
@@ -33,6 +33,9 @@ constexpr std::size_t kFruitlessMax = 8;
 constexpr double kFruitlessShare = 0.1;
 constexpr std::size_t kSkippedRoundsMax = 16;
 
+// Of merges of single values; old ones fade.
+constexpr double kSharesRemembered = 4;
+
 std::uint64_t item_bytes_of_groups(const Version& version) {
   std::uint64_t bytes = 0;
   for (const TablePointer& table : version.tables)
@@ -42,10 +45,11 @@ std::uint64_t item_bytes_of_groups(const Version& version) {
 
 }  // namespace
 
-double garbage_share(const Version& version, std::uint64_t suspected_bytes) {
-  std::uint64_t total = 0;
+double garbage_share(const Version& version, std::uint64_t suspected_bytes,
+                     std::uint64_t coming_bytes) {
+  std::uint64_t total = coming_bytes;
   for (const auto& [number, file] : version.value_files) total += file.size_bytes;
-  std::uint64_t useful = 0;
+  std::uint64_t useful = coming_bytes;
   for (const auto& [number, bytes] : version.live_bytes) useful += bytes;
   useful -= std::min(useful, suspected_bytes);
   if (total <= useful) return 0;
@@ -55,7 +59,47 @@ double garbage_share(const Version& version, std::uint64_t suspected_bytes) {
 
 void Compactor::follow_garbage(const Version& version) {
   ledger_.follow(version, context_.flushed_bytes());
-  suspected_bytes_ = ledger_.dead_bytes();
+  suspected_singles_bytes_ = suspect_singles(version);
+  suspected_bytes_ = ledger_.dead_bytes() + suspected_singles_bytes_;
+}
+
+// Of single values, which their records tell of when they are merged: what runs besides the largest
+// of a namespace will supersede, as far as the last merges tell.
+std::uint64_t Compactor::suspect_singles(const Version& version) {
+  std::uint64_t all_bytes = 0;
+  std::uint64_t single_bytes = 0;
+  std::uint64_t unmerged_bytes = 0;
+  for (const TablePointer& table : version.tables) {
+    all_bytes += table->item_bytes();
+    if (table->kind == TableKind::Singles) single_bytes += table->item_bytes();
+  }
+  unmerged_bytes = single_bytes;
+  for (const auto& [id, tree] : version.trees) {
+    std::uint64_t largest = 0;
+    for (const Run& run : tree)
+      if (run.kind == TableKind::Singles) largest = std::max(largest, run.item_bytes);
+    unmerged_bytes -= largest;
+  }
+  const double of_all = static_cast<double>(single_bytes) /
+                        static_cast<double>(std::max<std::uint64_t>(1, all_bytes));
+  dying_share_ = std::min(1.0, ledger_.dying_share() + superseding_share_ * of_all);
+  return static_cast<std::uint64_t>(superseding_share_ * static_cast<double>(unmerged_bytes));
+}
+
+// How many older values the values of the smaller runs of a merge superseded.
+void Compactor::note_singles(const MergePlan& plan, const MergeCounters& counters) {
+  std::uint64_t items = 0;
+  std::uint64_t largest = 0;
+  for (const MergeInput& input : plan.singles) {
+    std::uint64_t of_run = 0;
+    for (const TablePointer& table : input) of_run += table->item_count;
+    items += of_run;
+    largest = std::max(largest, of_run);
+  }
+  if (items == largest) return;
+  const double share = std::min(
+      1.0, static_cast<double>(counters.dropped_items) / static_cast<double>(items - largest));
+  superseding_share_ += (share - superseding_share_) / kSharesRemembered;
 }
 
 void Compactor::note_commit(const std::vector<TableMetadata>& cleaned, bool from_level0) {
@@ -99,7 +143,7 @@ Result<bool> Compactor::probe(const Version& version) {
   const MergePlan plan = plan_cleaning(version, (*found)->namespace_id, {number});
   EC_ASSIGN_OR_RETURN(const double share, probe_dead_share(context_.tables, plan, random_.next()));
   ledger_.note(number, share);
-  suspected_bytes_ = ledger_.dead_bytes();
+  suspected_bytes_ = ledger_.dead_bytes() + suspected_singles_bytes_;
   if (share >= kFruitlessShare) {
     fruitless_probes_ = 0;
     rounds_to_skip_ = 0;
@@ -108,6 +152,10 @@ Result<bool> Compactor::probe(const Version& version) {
     rounds_to_skip_ = std::clamp<std::size_t>(2 * rounds_to_skip_, 1, kSkippedRoundsMax);
   }
   return true;
+}
+
+bool Compactor::has_garbage(const Version& version) const {
+  return garbage_share(version, suspected_bytes_) >= kGarbageMin;
 }
 
 std::optional<MergePlan> Compactor::pick_cleaning(const Version& version) {

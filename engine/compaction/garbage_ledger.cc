@@ -64,6 +64,14 @@ double GarbageLedger::dead_share(FileNumber table) const {
   return found == notes_.end() ? 0 : 1 - live_share(found->second);
 }
 
+double GarbageLedger::dying_share() const {
+  if (lost_ <= 0) return 0;
+  double live_bytes = 0;
+  for (const auto& [number, note] : notes_)
+    live_bytes += live_share(note) * static_cast<double>(note.item_bytes);
+  return std::min(1.0, live_bytes * lost_ / lost_over_bytes_);
+}
+
 std::uint64_t GarbageLedger::dead_bytes() const {
   double bytes = 0;
   for (const auto& [number, note] : notes_)

@@ -24,6 +24,8 @@ class GarbageLedger {
   double dead_share(FileNumber table) const;
   // Of all tables.
   std::uint64_t dead_bytes() const;
+  // How much more dies with each byte that flushes write.
+  double dying_share() const;
 
  private:
   struct Note {

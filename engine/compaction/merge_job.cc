@@ -42,9 +42,11 @@ Result<bool> MergeJob::step(std::uint64_t written_bytes, std::uint64_t turns) {
 }
 
 Status MergeJob::turn() {
+  if (phase_ == Phase::Rest) return write_rest();
   RecordMerge& merge = phase_ == Phase::Singles ? *singles_ : *groups_;
   EC_TRY(merge.status());
   if (!merge.valid()) return next_phase();
+  if (phase_ == Phase::Groups && slice_is_full()) return end_slice();
   if (phase_ == Phase::Singles) return merge_single();
   return plan_.mode == MergeMode::Sink ? sink_group() : merge_group();
 }
@@ -66,7 +68,66 @@ Status MergeJob::next_phase() {
   groups_.reset();
   newer_singles_.reset();
   phase_ = Phase::Done;
+  if (!leaves_rest_) {
+    for (const auto* inputs : {&plan_.groups, &plan_.singles})
+      for (const MergeInput& input : *inputs)
+        for (const TablePointer& table : input) replaced_tables_.push_back(table->number);
+  }
   return output_.finish();
+}
+
+bool MergeJob::slice_is_full() const {
+  return plan_.slice_bytes != 0 && entered_ && output_.bytes_written() >= plan_.slice_bytes;
+}
+
+// Everything before the key where the merge stands is written, nothing from there on.
+Status MergeJob::end_slice() {
+  counters_.runs += output_.slots();
+  EC_TRY(output_.end());
+  EC_TRY(output_.close_values());
+  leaves_rest_ = true;
+  phase_ = Phase::Rest;
+  return ok();
+}
+
+Status MergeJob::write_rest() {
+  if (rest_input_ == plan_.groups.size()) return next_phase();
+  EC_TRY(write_rest_of(rest_input_));
+  ++rest_input_;
+  return ok();
+}
+
+// Tables that the merge has come to leave the run; what it has not come to of the last of them
+// stays in it.
+Status MergeJob::write_rest_of(std::size_t input) {
+  RecordCursor& cursor = groups_->cursor(input);
+  EC_TRY(cursor.status());
+  const MergeInput& tables = plan_.groups[input];
+  const std::size_t at = cursor.valid() ? cursor.table_index() : tables.size();
+  for (std::size_t i = 0; i < at; ++i) replaced_tables_.push_back(tables[i]->number);
+  if (!cursor.valid() || cursor.at_table_begin()) return ok();
+  const TableMetadata& table = *tables[at];
+  replaced_tables_.push_back(table.number);
+  MergeOutput::Place place;
+  place.level = table.level;
+  place.run = table.run;
+  place.purged_sequence = table.purged_sequence;
+  place.rule_epoch = table.rule_epoch;
+  place.table_item_bytes = plan_.rest_table_bytes();
+  output_.begin(table.namespace_id, TableKind::Groups, place);
+  while (cursor.is_open()) {
+    const EntryView& entry = cursor.entry();
+    // What a rule hides never comes into a new file.
+    if (rule_ == nullptr || !rule_->drops_entry(entry.full_key, entry.sequence))
+      EC_TRY(output_.add(entry));
+    cursor.next_entry();
+    EC_TRY(cursor.status());
+  }
+  EC_TRY(output_.cut());
+  for (; cursor.valid() && cursor.table_index() == at; cursor.next_record())
+    EC_TRY(output_.carry(0, cursor.record()));
+  EC_TRY(cursor.status());
+  return output_.end();
 }
 
 // Tables are of one namespace: what is open is closed when another begins.

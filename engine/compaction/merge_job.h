@@ -28,16 +28,25 @@ class MergeJob {
 
   const MergePlan& plan() const { return plan_; }
   const MergeCounters& counters() const { return counters_; }
+  // Tables that the output stands for: all that went in, or, of a slice, those it came to. Once
+  // done.
+  const std::vector<FileNumber>& replaced_tables() const { return replaced_tables_; }
+  // Whether a slice ended before its inputs did.
+  bool leaves_rest() const { return leaves_rest_; }
   std::uint64_t bytes_written() const { return output_.bytes_written(); }
   TableOutput take_output() { return output_.take_output(); }
   void discard() { output_.discard(); }
 
  private:
-  enum class Phase : unsigned char { Singles, Groups, Done };
+  enum class Phase : unsigned char { Singles, Groups, Rest, Done };
 
   Status turn();
   Status enter(ByteView key, TableKind kind);
   Status next_phase();
+  bool slice_is_full() const;
+  Status end_slice();
+  Status write_rest();
+  Status write_rest_of(std::size_t input);
   void open_newer_groups();
 
   // Single values.
@@ -79,6 +88,9 @@ class MergeJob {
   NamespaceId namespace_id_ = 0;
   MergeOutput::Place place_;
   std::vector<std::size_t> slot_of_input_;  // where its last record went
+  std::size_t rest_input_ = 0;              // the next of which the rest is written
+  std::vector<FileNumber> replaced_tables_;
+  bool leaves_rest_ = false;
 };
 
 }  // namespace edgecase::engine

@@ -10,6 +10,7 @@ namespace edgecase::engine {
 
 MergeOutput::MergeOutput(TableWriterContext context)
     : context_(std::move(context)),
+      value_file_bytes_(std::min(context_.value_file_bytes, kMergedValueFileBytesMax)),
       group_(group_bytes_of(context_.options), kGroupEntriesMax),
       values_(context_) {}
 
@@ -51,7 +52,7 @@ Status MergeOutput::copy(const UMetaRecord& record, const Item& item, const Item
   EC_ASSIGN_OR_RETURN(moved.pointer, values->append_copy(item.bytes, summary));
   bytes_written_ += item.bytes.size();
   EC_TRY(write_record(0, moved));
-  return values_.close_full(kMergedValueFileBytesMax, output_);
+  return values_.close_full(value_file_bytes_, output_);
 }
 
 Status MergeOutput::add(const EntryView& entry) {
@@ -88,7 +89,7 @@ Status MergeOutput::cut() {
   EC_TRY(write_record(0, record));
   group_.clear();
   gathered_bytes_ = 0;
-  return values_.close_full(kMergedValueFileBytesMax, output_);
+  return values_.close_full(value_file_bytes_, output_);
 }
 
 // `first` is what comes next.
@@ -120,7 +121,7 @@ Status MergeOutput::write_record(std::size_t slot_index, const UMetaRecord& reco
   slot.largest = record.last;
   slot.item_bytes += record.pointer.size_bytes;
   const bool full =
-      slot.item_bytes >= kTableItemBytesMax || slot.table->totals().items >= kTableItemsMax;
+      slot.item_bytes >= place_.table_item_bytes || slot.table->totals().items >= kTableItemsMax;
   return full ? close_table(slot) : ok();
 }
 
@@ -138,7 +139,7 @@ Status MergeOutput::close_table(Slot& slot) {
   output_.tables.push_back(std::move(table));
   slot.table.reset();
   // What lies in one table is to lie in files of its own, so that they come free together.
-  return values_.close_full(kMergedValueFileBytesMax / 2, output_);
+  return values_.close_full(value_file_bytes_ / 2, output_);
 }
 
 Result<ValueTableWriter*> MergeOutput::open_values(const ItemExpiry& expiry) {

@@ -12,18 +12,13 @@
 #include <vector>
 
 #include "buffer/cbuffer.h"
+#include "compaction/merge_plan.h"
 #include "metadata/umeta_writer.h"
 #include "table/bucket_files.h"
 #include "table/table_writer.h"
 #include "value/value_table_reader.h"
 
 namespace edgecase::engine {
-
-// A metadata table is closed when its items take this many bytes in the value layer, or at this
-// many records; a value table at this size.
-inline constexpr std::uint64_t kTableItemBytesMax = 32u << 20;
-inline constexpr std::uint64_t kTableItemsMax = 1u << 16;
-inline constexpr std::uint64_t kMergedValueFileBytesMax = 32u << 20;
 
 class MergeOutput {
  public:
@@ -37,6 +32,7 @@ class MergeOutput {
     RuleEpoch rule_epoch = 0;
     // Of slot 0, ascending: no table reaches over one of these keys, where others of the run lie.
     std::vector<Bytes> barriers;
+    std::uint64_t table_item_bytes = kTableItemBytesMax;
   };
 
   explicit MergeOutput(TableWriterContext context);
@@ -60,6 +56,8 @@ class MergeOutput {
   // Closes the group that is being gathered.
   Status cut();
   std::uint64_t gathered_bytes() const { return gathered_bytes_; }
+  // What is rewritten from here on lies in other value tables. Nothing may be gathered.
+  Status close_values() { return values_.close_all(output_); }
 
   // Syncs what is not synced, directories included.
   Status finish();
@@ -84,6 +82,7 @@ class MergeOutput {
   Status sync_directories();
 
   const TableWriterContext context_;
+  const std::uint64_t value_file_bytes_;
   Place place_;
   std::size_t next_barrier_ = 0;
   NamespaceId namespace_id_ = 0;

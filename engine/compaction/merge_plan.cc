@@ -7,6 +7,11 @@
 namespace edgecase::engine {
 namespace {
 
+constexpr std::uint64_t kValueFilesPerMerge = 8;
+constexpr std::uint64_t kValueFileBytesMin = 512u << 10;
+constexpr std::uint64_t kRestTablesPerRun = 8;
+constexpr std::uint64_t kRestTableBytesMin = 1u << 20;
+
 struct Bounds {
   Bytes smallest;
   Bytes largest;
@@ -99,6 +104,17 @@ std::uint64_t MergePlan::item_bytes() const {
     for (const MergeInput& input : *inputs)
       for (const TablePointer& table : input) bytes += table->item_bytes();
   return bytes;
+}
+
+std::uint64_t MergePlan::value_file_bytes() const {
+  const std::uint64_t bytes = slice_bytes != 0 ? slice_bytes : item_bytes() / kValueFilesPerMerge;
+  return std::clamp(bytes, kValueFileBytesMin, kMergedValueFileBytesMax);
+}
+
+std::uint64_t MergePlan::rest_table_bytes() const {
+  const std::uint64_t runs = std::max<std::uint64_t>(1, groups.size());
+  return std::clamp(item_bytes() / runs / kRestTablesPerRun, kRestTableBytesMin,
+                    kTableItemBytesMax);
 }
 
 }  // namespace edgecase::engine

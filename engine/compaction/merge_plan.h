@@ -12,6 +12,12 @@
 
 namespace edgecase::engine {
 
+// A metadata table is closed when its items take this many bytes in the value layer, or at this
+// many records; a value table at this size.
+inline constexpr std::uint64_t kTableItemBytesMax = 32u << 20;
+inline constexpr std::uint64_t kTableItemsMax = 1u << 16;
+inline constexpr std::uint64_t kMergedValueFileBytesMax = 32u << 20;
+
 enum class MergeMode : unsigned char {
   // Step 1 of delayed value compaction: records change their table, no value is read. What overlaps
   // nothing comes into one run, the rest stays side by side in others.
@@ -39,6 +45,9 @@ struct MergePlan {
   std::vector<MergeInput> singles;
   // Not Sink: items in these value files move, so that the files come free.
   std::set<FileNumber> evacuated;
+  // Relocate, of groups alone: the merge ends where about so many bytes were written, and what lies
+  // behind stays in runs as it was: what it frees is free before the next slice begins. 0: all.
+  std::uint64_t slice_bytes = 0;
 
   // What set_surroundings() fills in: tables that are not merged and may share keys with these;
   std::vector<TablePointer> others;
@@ -60,6 +69,11 @@ struct MergePlan {
   void set_surroundings(const Version& version);
   bool empty() const { return groups.empty() && singles.empty(); }
   std::uint64_t item_bytes() const;
+  // Value tables that come out are closed at this size: a few of them make up the inputs.
+  std::uint64_t value_file_bytes() const;
+  // Of a slice: metadata tables of what stays are no larger, so that the next slice writes little
+  // of it again.
+  std::uint64_t rest_table_bytes() const;
 };
 
 // Decides what is dead for other reasons than a newer entry: a range delete, a dropped namespace,

@@ -45,7 +45,7 @@ bool points_into(const TablePointer& table, const std::set<FileNumber>& files) {
 }
 
 // The tables of one run that point into the first of `files`, and with it all others of them that
-// the run points into, up to kMovedBytesMax. Nothing when level 0 points there: it is merged soon.
+// the run points into, up to a bound. Nothing when level 0 points there: it is merged soon.
 std::optional<MergePlan> plan_evacuation(const Version& version,
                                          std::span<const FileNumber> files) {
   MergePlan plan;
@@ -64,11 +64,14 @@ std::optional<MergePlan> plan_evacuation(const Version& version,
         return std::any_of(candidate.tables.begin(), candidate.tables.end(), in_level0);
       });
   if (run == tree->second.end()) return std::nullopt;
+  std::uint64_t total = 0;
+  for (const auto& [number, file] : version.value_files) total += file.size_bytes;
+  const std::uint64_t moved_max = std::clamp(total / kMovedPart, kMovedBytesMin, kMovedBytesMax);
   std::uint64_t moved = version.live_bytes.at(files.front());
   for (const FileNumber file : files.subspan(1)) {
     const bool used = std::any_of(run->tables.begin(), run->tables.end(),
                                   [&](const auto& table) { return points_into(table, {file}); });
-    if (!used || moved >= kMovedBytesMax) continue;
+    if (!used || moved >= moved_max) continue;
     moved += version.live_bytes.at(file);
     plan.evacuated.insert(file);
   }
@@ -93,12 +96,20 @@ std::optional<MergePlan> pick_level0(const Version& version, std::size_t tables_
   };
   add_oldest(TableKind::Groups, plan.groups);
   add_oldest(TableKind::Singles, plan.singles);
-  if (std::max(plan.groups.size(), plan.singles.size()) < tables_max) return std::nullopt;
+  std::uint64_t waiting = 0;
+  for (const MergeInput& input : plan.singles) waiting += input.front()->item_bytes();
+  std::uint64_t singles = 0;
+  for (const TablePointer& table : version.tables)
+    if (table->kind == TableKind::Singles) singles += table->item_bytes();
+  const bool hides_much = !plan.singles.empty() && waiting >= singles / kSinglesShare;
+  if (!hides_much && std::max(plan.groups.size(), plan.singles.size()) < tables_max)
+    return std::nullopt;
   plan.set_surroundings(version);
   return plan;
 }
 
-std::optional<MergePlan> pick_singles(const Version& version, std::size_t runs_min) {
+std::optional<MergePlan> pick_singles(const Version& version, std::size_t runs_min,
+                                      std::uint64_t share) {
   for (const auto& [id, tree] : version.trees) {
     const std::vector<const Run*> runs = runs_by_size(tree, TableKind::Singles);
     if (runs.size() < runs_min) continue;
@@ -106,7 +117,7 @@ std::optional<MergePlan> pick_singles(const Version& version, std::size_t runs_m
     std::size_t count = 1;
     for (; count < runs.size(); ++count) {
       smaller += runs[count - 1]->item_bytes;
-      if (runs[count]->item_bytes > kSinglesShare * smaller) break;
+      if (runs[count]->item_bytes > share * smaller) break;
     }
     if (count < runs_min) continue;
     MergePlan plan;

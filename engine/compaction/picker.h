@@ -25,11 +25,13 @@ inline constexpr std::size_t kWindowMax = 128;
 inline constexpr std::size_t kRunsMax = 128;
 // Single values: the records of all runs are merged when the smaller ones have this share of the
 // largest.
-inline constexpr std::size_t kSingleRunsMax = 4;
-inline constexpr std::uint64_t kSinglesShare = 8;
+inline constexpr std::size_t kSingleRunsMax = 2;
+inline constexpr std::uint64_t kSinglesShare = 16;
+inline constexpr std::uint64_t kSinglesShareQuiet = 64;
 
 std::optional<MergePlan> pick_level0(const Version& version, std::size_t tables_max);
-std::optional<MergePlan> pick_singles(const Version& version, std::size_t runs_min);
+std::optional<MergePlan> pick_singles(const Version& version, std::size_t runs_min,
+                                      std::uint64_t share = kSinglesShare);
 
 // Runs of groups of one namespace that are alike in size.
 struct Window {
@@ -45,11 +47,14 @@ MergePlan plan_window(const Version& version, const Window& window, MergeMode mo
 // Moves what lives in the emptiest value files, so that they come free: when value files hold more
 // than `garbage_share` of garbage in all, and a file itself `file_share`.
 struct EvacuationLimits {
-  double garbage_share = 0.125;
+  double garbage_share = 0.15;
   double file_share = 0.3;
   const std::set<FileNumber>* among = nullptr;  // null: all
 };
-inline constexpr std::uint64_t kMovedBytesMax = 64u << 20;  // at once
+// At once: this part of what value files hold, within bounds. What moves is there twice meanwhile.
+inline constexpr std::uint64_t kMovedPart = 32;
+inline constexpr std::uint64_t kMovedBytesMin = 4u << 20;
+inline constexpr std::uint64_t kMovedBytesMax = 64u << 20;
 std::optional<MergePlan> pick_evacuation(const Version& version, const EvacuationLimits& limits);
 
 // Moves what lives in some of these files. Nothing when nothing points into any of them.

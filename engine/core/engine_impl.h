@@ -147,6 +147,7 @@ class EngineImpl final : public Engine {
   void schedule_flush();
   void run_flush();
   Status write_memtable(const std::shared_ptr<Memtable>& memtable);
+  void cut_values(TableWriterContext& context);
   Status commit_tables(const TableOutput& output, const Memtable& memtable);
   void note_flush_failure(const Status& failure);
   void note_flush_success();
@@ -160,6 +161,8 @@ class EngineImpl final : public Engine {
   double compaction_debt() const;
   void set_pace();
   void keep_pace(std::uint64_t bytes);
+  double pause_for_memory() const;
+  void count_waiting() EC_REQUIRES(mutex_);
 
   // retention.cc
   ExpiryView expiry_view(NamespaceId id) const;
@@ -269,7 +272,9 @@ class EngineImpl final : public Engine {
   // The flush lane's: files that an edit named which did not succeed for certain.
   std::vector<TableOutput> given_up_;
   FileNumberBlock file_numbers_;
+  std::uint64_t flush_cuts_ = 0;  // the flush lane's
   std::atomic<double> pause_ns_per_byte_{0};
+  std::atomic<std::size_t> waiting_memtables_{0};  // for a flush that is not failing
   std::atomic<Layer> compaction_failure_layer_{Layer::Values};
 
   // Added to by the leader alone.

@@ -26,15 +26,25 @@ constexpr std::int64_t kStallSliceNs = 100'000'000;
 // grows with the square of the debt, so that writers settle at the rate that merges keep up with.
 constexpr double kLevel0SlowMin = 64;
 constexpr double kLevel0SlowMax = 256;
-constexpr double kGarbageSlowMin = 0.18;
+constexpr double kGarbageSlowMin = 0.2;
 constexpr double kGarbageSlowMax = 0.4;
 constexpr std::uint64_t kGarbageSlowMinBytes = 16u << 20;  // less is not worth a delay
-constexpr double kPauseMaxNsPerByte = 500;                 // 2 MB/s
+// The same of memtables that wait for a flush, and the active one as far as it is full.
+constexpr double kMemtablesSlowMin = 1.5;
+constexpr double kMemtablesSlowMax = 3;
+constexpr double kPauseMaxNsPerByte = 500;  // 2 MB/s
 // A pause is no shorter, or it would cost more than it brings, and no longer: what is owed beyond
 // it is for later writes, and beyond so much it is remitted.
 constexpr std::int64_t kPauseMinNs = 50'000;
 constexpr std::int64_t kPauseMaxNs = 2'000'000;
 constexpr std::int64_t kOwedMaxNs = 100'000'000;
+
+// A flush cuts its values into pieces of one part in so many of all that value tables hold, but no
+// more than so many pieces: what is relocated range by range then goes range by range.
+constexpr std::uint64_t kPiecePart = 256;
+constexpr std::uint64_t kPiecesPerFlush = 8;
+constexpr std::uint64_t kPieceBytesMin = 32u << 10;
+static_assert(2 * kPiecesPerFlush <= kPiecesPerFlushMax);
 
 constexpr SequenceNumber kEverySequence = UINT64_MAX >> 2;
 
@@ -56,8 +66,10 @@ Status EngineImpl::rotate_memtable() {
     view->immutables.insert(view->immutables.begin(), view->active);
     view->active = fresh;
     view_ = std::move(view);
+    count_waiting();
   }
   active_ = std::move(fresh);
+  set_pace();
   schedule_flush();
   return ok();
 }
@@ -71,22 +83,50 @@ double EngineImpl::compaction_debt() const {
   };
   std::uint64_t bytes = 0;
   for (const auto& [number, live_bytes] : version->live_bytes) bytes += live_bytes;
+  // With what is in memory, and what may come there before this is asked again: flushes come in
+  // bursts.
+  std::uint64_t coming = memtable_bytes_;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& memtable : view_->immutables) coming += memtable->memory_bytes();
+  }
+  const auto dying =
+      static_cast<std::uint64_t>(compactor_->dying_share() * static_cast<double>(coming));
   const double garbage =
-      bytes < kGarbageSlowMinBytes ? 0 : garbage_share(*version, compactor_->suspected_bytes());
+      bytes < kGarbageSlowMinBytes
+          ? 0
+          : garbage_share(*version, compactor_->suspected_bytes() + dying, coming);
   return std::max(
       between(static_cast<double>(version->level0.size()), kLevel0SlowMin, kLevel0SlowMax),
       between(garbage, kGarbageSlowMin, kGarbageSlowMax));
 }
 
-// After each flush and merge.
+// After each flush and merge, and when a memtable is full.
 void EngineImpl::set_pace() {
   const double debt = compaction_debt();
   pause_ns_per_byte_.store(debt * debt * kPauseMaxNsPerByte, std::memory_order_relaxed);
 }
 
+void EngineImpl::count_waiting() {
+  waiting_memtables_.store(flush_failure_.ok() ? view_->immutables.size() : 0,
+                           std::memory_order_relaxed);
+}
+
+// The leader's: it comes to rest at the rate of flushes before it has to wait for one to end.
+double EngineImpl::pause_for_memory() const {
+  const std::size_t waiting = waiting_memtables_.load(std::memory_order_relaxed);
+  if (waiting == 0) return 0;
+  const double full = static_cast<double>(waiting) + static_cast<double>(active_->memory_bytes()) /
+                                                         static_cast<double>(memtable_bytes_);
+  const double debt =
+      std::clamp((full - kMemtablesSlowMin) / (kMemtablesSlowMax - kMemtablesSlowMin), 0.0, 1.0);
+  return debt * debt * kPauseMaxNsPerByte;
+}
+
 // The leader's, after it has written `bytes`: many short pauses, none that is long.
 void EngineImpl::keep_pace(std::uint64_t bytes) {
-  const double pause_ns_per_byte = pause_ns_per_byte_.load(std::memory_order_relaxed);
+  const double pause_ns_per_byte =
+      std::max(pause_ns_per_byte_.load(std::memory_order_relaxed), pause_for_memory());
   if (pause_ns_per_byte <= 0) {
     owed_ns_ = 0;
     return;
@@ -186,6 +226,16 @@ bool EngineImpl::values_layer_is_used() const {
   });
 }
 
+// Flushes are cut in different places, so that pieces come free one after another.
+void EngineImpl::cut_values(TableWriterContext& context) {
+  std::uint64_t bytes = 0;
+  for (const auto& [number, file] : versions_->current()->value_files) bytes += file.size_bytes;
+  context.value_file_bytes =
+      std::max({kPieceBytesMin, memtable_bytes_ / kPiecesPerFlush, bytes / kPiecePart});
+  const std::uint64_t place = 1 + flush_cuts_++ % kPiecesPerFlush;
+  context.first_value_file_bytes = context.value_file_bytes * place / kPiecesPerFlush;
+}
+
 Status EngineImpl::write_memtable(const std::shared_ptr<Memtable>& memtable) {
   const std::int64_t begin_ns = environment_.clock.boot_ns();
   // An unmounted drive leaves an empty directory behind, which must not be filled.
@@ -195,22 +245,23 @@ Status EngineImpl::write_memtable(const std::shared_ptr<Memtable>& memtable) {
   // Besides the tables a value table a namespace, and a bucket where there are any.
   const std::uint64_t values_max =
       versions_->state().namespaces.size() * (expiry.empty() ? 1 : kOpenBucketsMax);
-  EC_TRY(file_numbers_.reserve(*versions_, values_max + kTablesPerFlushMax));
-  const TableWriterContext context{file_system_,
-                                   options_,
-                                   store_id_,
-                                   [this] { return file_numbers_.take(); },
-                                   [this](NamespaceId id) {
-                                     const auto info = versions_->find_namespace(id);
-                                     return info.ok() ? info->options : NamespaceOptions{};
-                                   },
-                                   [this](NamespaceId id) {
-                                     const auto info = versions_->find_namespace(id);
-                                     return info.ok() ? info->name : Bytes();
-                                   },
-                                   std::move(expiry),
-                                   &remover_,
-                                   keys_.get()};
+  EC_TRY(file_numbers_.reserve(*versions_, values_max + kPiecesPerFlushMax + kTablesPerFlushMax));
+  TableWriterContext context{file_system_,
+                             options_,
+                             store_id_,
+                             [this] { return file_numbers_.take(); },
+                             [this](NamespaceId id) {
+                               const auto info = versions_->find_namespace(id);
+                               return info.ok() ? info->options : NamespaceOptions{};
+                             },
+                             [this](NamespaceId id) {
+                               const auto info = versions_->find_namespace(id);
+                               return info.ok() ? info->name : Bytes();
+                             },
+                             std::move(expiry),
+                             &remover_,
+                             keys_.get()};
+  cut_values(context);
   std::unique_ptr<EntryCursor> input =
       Memtable::cursor(memtable, {}, {}, Direction::Forward, kEverySequence);
   std::shared_ptr<const RangeDeletes> deletes = memtable->range_deletes();
@@ -257,6 +308,7 @@ Status EngineImpl::commit_tables(const TableOutput& output, const Memtable& memt
     view->immutables.pop_back();
     view->version = versions_->current();
     view_ = std::move(view);
+    count_waiting();
     flushed_sequence_ = last_sequence;
   }
   wal_->release_before(oldest_wal_segment);
@@ -318,6 +370,7 @@ void EngineImpl::note_flush_failure(const Status& failure) {
     first = flush_failure_.ok();
     if (first) flush_failed_since_ns_ = environment_.clock.wall_ns();
     flush_failure_ = failure;
+    count_waiting();
     flush_failure_layer_ = layer;
     flush_asked_ = false;
     flush_again_not_before_ns_ = environment_.clock.boot_ns() + (first ? 0 : kRetryDelayMinNs);
@@ -349,6 +402,7 @@ void EngineImpl::note_flush_success() {
     resumed = !flush_failure_.ok();
     layer = flush_failure_layer_;
     flush_failure_ = ok();
+    count_waiting();
     flush_asked_ = false;
     flush_delay_ns_ = 0;
     ++flushes_;

@@ -39,6 +39,9 @@ class RecordCursor {
   // False at the end, and after an error: look at status().
   bool valid() const { return valid_; }
   const Status& status() const { return status_; }
+  // Of the table it stands in, and whether nothing of that has been passed.
+  std::size_t table_index() const { return table_index_; }
+  bool at_table_begin() const { return !is_open() && block_index_ == 0 && record_index_ == 0; }
 
   // Where it stands: the key of the entry, or the first key of the record.
   ByteView key() const { return is_open() ? item_.entry().full_key : record_.first; }

@@ -61,6 +61,7 @@ class TablesBuilder {
   SeriesColumns columns_;  // of one with GroupCodec::Series
   Bytes filter_;           // of the item being written
   TableOutput output_;
+  std::uint64_t pieces_ = 0;  // value tables that were closed for their size
   std::vector<std::string> created_;
 
   bool in_namespace_ = false;
@@ -233,12 +234,18 @@ Status TablesBuilder::write_group() {
                         columns_.heads()));
     columns_.clear();
   }
-  if (group_.empty()) return ok();
-  const std::span<const EntryView> entries = group_.entries();
-  EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values->append_group(entries));
-  EC_TRY(write_record(groups_table_, ItemType::PlainGroup, pointer, summary_of(entries), entries,
-                      values->page_index()));
-  group_.clear();
+  if (!group_.empty()) {
+    const std::span<const EntryView> entries = group_.entries();
+    EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values->append_group(entries));
+    EC_TRY(write_record(groups_table_, ItemType::PlainGroup, pointer, summary_of(entries), entries,
+                        values->page_index()));
+    group_.clear();
+  }
+  if (pieces_ == kPiecesPerFlushMax) return ok();
+  const std::size_t closed = output_.value_files.size();
+  EC_TRY(values_.close_full(
+      pieces_ == 0 ? context_.first_value_file_bytes : context_.value_file_bytes, output_));
+  pieces_ += output_.value_files.size() - closed;
   return ok();
 }
 

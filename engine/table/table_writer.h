@@ -45,7 +45,13 @@ struct TableWriterContext {
   ExpiryView expiry = {};          // of all namespaces: what has expired is left out
   FileRemover* remover = nullptr;  // of files that come to nothing; null: they are just unlinked
   KeyRing* keys = nullptr;         // null: not encrypted
+  // Value tables are closed at a size, so that what lies next to each other can go without the
+  // rest: the first of a flush at another than those behind it. A flush makes kPiecesPerFlushMax
+  // besides those that it has open at its end.
+  std::uint64_t value_file_bytes = UINT64_MAX;
+  std::uint64_t first_value_file_bytes = UINT64_MAX;
 };
+inline constexpr std::uint64_t kPiecesPerFlushMax = 16;
 
 // How large groups are, within what readers accept.
 std::size_t group_bytes_of(const Options& options);

@@ -1,0 +1,77 @@
+// Relocations range by range: each slice is a merge of its own, so that what it read is free before
+// the next one writes. engine/README.md, "Compaction".
+#include <algorithm>
+#include <utility>
+
+#include "compaction/compactor.h"
+
+namespace edgecase::engine {
+namespace {
+
+// A slice writes one part in so many of the store, and of the memory limit at least: less is not
+// worth its syncs.
+constexpr std::uint64_t kSlicePart = 32;
+constexpr std::uint64_t kSliceMemoryPart = 16;
+// Of each run that goes in a part of a group is written once more, which must be little beside it.
+constexpr std::uint64_t kSliceRests = 16;
+
+std::uint64_t value_bytes_of(const Version& version) {
+  std::uint64_t bytes = 0;
+  for (const auto& [number, file] : version.value_files) bytes += file.size_bytes;
+  return bytes;
+}
+
+}  // namespace
+
+// The plan is of groups alone, of one namespace, of all tables of its runs.
+Result<bool> Compactor::start_slices(const Version& version, MergePlan plan) {
+  if (plan.empty()) return false;
+  Slicing slicing;
+  slicing.namespace_id = plan.groups.front().front()->namespace_id;
+  for (const MergeInput& input : plan.groups) slicing.runs.insert(input.front()->run);
+  const Options& options = context_.options;
+  const std::uint64_t of_memory = options.memtable_bytes != 0
+                                      ? options.memtable_bytes
+                                      : options.memory_limit_bytes / kSliceMemoryPart;
+  const std::uint64_t of_rests = kSliceRests * plan.groups.size() * group_bytes_of(options);
+  slicing.slice_bytes = std::max({of_memory, of_rests, value_bytes_of(version) / kSlicePart});
+  slicing.output_level = plan.output_level;
+  slicing_ = std::move(slicing);
+  return start_slice(version);
+}
+
+// False when nothing is left.
+Result<bool> Compactor::start_slice(const Version& version) {
+  MergePlan plan;
+  plan.mode = MergeMode::Relocate;
+  plan.slice_bytes = slicing_->slice_bytes;
+  plan.output_run = slicing_->output_run;
+  plan.output_level = slicing_->output_level;
+  const auto tree = version.trees.find(slicing_->namespace_id);
+  if (tree != version.trees.end()) {
+    for (const Run& run : tree->second) {
+      if (run.number == slicing_->output_run) plan.output_level = run.level;
+      if (slicing_->runs.contains(run.number) && run.kind == TableKind::Groups)
+        plan.groups.push_back(run.tables);
+    }
+  }
+  if (plan.empty()) {
+    slicing_.reset();
+    return false;
+  }
+  plan.set_surroundings(version);
+  return start(std::move(plan));
+}
+
+void Compactor::note_slice(const TableOutput& output, bool leaves_rest) {
+  if (!slicing_) return;
+  if (!leaves_rest) {
+    slicing_.reset();
+    return;
+  }
+  // What stays keeps its runs.
+  for (const TableMetadata& table : output.tables)
+    if (!slicing_->runs.contains(table.run)) slicing_->output_run = table.run;
+}
+
+}  // namespace edgecase::engine

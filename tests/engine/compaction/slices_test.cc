@@ -1,0 +1,231 @@
+// Relocation slice by slice: what a slice leaves reads as before, and what it frees goes before the
+// next one.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compaction/merge_job.h"
+#include "engine/core/engine_fixture.h"
+#include "engine/table/table_test_store.h"
+
+namespace edgecase::engine {
+namespace {
+
+using test::EngineFixture;
+using test::OwnedEntry;
+using test::TableTestStore;
+
+std::uint64_t slices_seed() {
+  const char* given = std::getenv("EDGECASE_TEST_SEED");
+  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 20261122;
+  MESSAGE("EDGECASE_TEST_SEED=" << seed);
+  return seed;
+}
+
+Bytes slice_key(std::uint64_t i) {
+  Bytes key = std::to_string(i);
+  return make_full_key(1, Bytes(6 - key.size(), '0') + key);
+}
+
+struct SlicesFixture : TableTestStore {
+  explicit SlicesFixture(std::uint64_t seed) : random(seed) { options.group_bytes = 1024; }
+
+  // A run of level 1 with random entries, in value files of `piece_bytes`.
+  void add_run(std::uint64_t keys, std::size_t entry_count, std::uint64_t piece_bytes) {
+    std::map<Bytes, OwnedEntry> chosen;
+    while (chosen.size() < entry_count) {
+      const Bytes key = slice_key(random.below(keys));
+      const bool removes = random.below(8) == 0;
+      const Bytes value =
+          removes ? Bytes() : std::to_string(sequence) + Bytes(random.below(150), 'v');
+      chosen.insert_or_assign(
+          key, OwnedEntry{key, sequence++, removes ? EntryKind::Delete : EntryKind::Put, value});
+    }
+    std::vector<OwnedEntry> entries;
+    for (auto& [key, entry] : chosen) entries.push_back(std::move(entry));
+    test::VectorCursor input(std::move(entries));
+    TableWriterContext writer = context();
+    writer.value_file_bytes = piece_bytes;
+    writer.first_value_file_bytes = piece_bytes / 2;
+    auto written = write_tables(input, writer);
+    REQUIRE(written.ok());
+    REQUIRE(written->tables.size() == 1);
+    written->tables.front().level = 1;
+    written->tables.front().namespace_id = 1;
+    install(*written, {});
+  }
+
+  void install(const TableOutput& made, const std::vector<FileNumber>& replaced) {
+    for (const ValueFileMetadata& file : made.value_files) cache->add_value_file(file);
+    VersionEdit edit;
+    edit.added_value_files = made.value_files;
+    edit.added_tables = made.tables;
+    edit.removed_tables = replaced;
+    edit.file_number_limit = next_number;
+    remove_unused_value_files(*state.version, edit);
+    const Status applied = state.apply(edit);
+    INFO(applied.to_string());
+    REQUIRE(applied.ok());
+  }
+
+  // The newest put of each key.
+  std::map<Bytes, Bytes> contents() {
+    std::map<Bytes, std::pair<SequenceNumber, std::optional<Bytes>>> newest;
+    for (const TablePointer& table : state.version->tables) {
+      const auto cursor = cache->cursor(table, "", "", Direction::Forward, false);
+      for (; cursor->valid(); cursor->next()) {
+        REQUIRE(cursor->load().ok());
+        auto& [seen, value] = newest[Bytes(cursor->full_key())];
+        if (cursor->sequence() < seen) continue;
+        seen = cursor->sequence();
+        value.reset();
+        if (cursor->kind() == EntryKind::Put) value = Bytes(cursor->value());
+      }
+      REQUIRE(cursor->status().ok());
+    }
+    std::map<Bytes, Bytes> seen;
+    for (const auto& [key, found] : newest)
+      if (found.second) seen.emplace(key, *found.second);
+    return seen;
+  }
+
+  std::uint64_t value_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const auto& [number, file] : state.version->value_files) bytes += file.size_bytes;
+    return bytes;
+  }
+
+  SeededRandom random;
+  SequenceNumber sequence = 1;
+  VersionState state;
+};
+
+TEST_CASE("a relocation in slices keeps every key, and frees what it has passed") {
+  SlicesFixture store(slices_seed());
+  constexpr std::uint64_t kKeys = 20'000;
+  constexpr std::uint64_t kPieceBytes = 16u << 10;
+  for (int run = 0; run < 9; ++run) store.add_run(kKeys, 2'000, kPieceBytes);
+  const auto before = store.contents();
+  const std::uint64_t bytes_before = store.value_bytes();
+  std::set<FileNumber> runs;
+  for (const Run& run : store.state.version->trees.at(1)) runs.insert(run.number);
+  constexpr std::uint64_t kSliceBytes = 64u << 10;
+  FileNumber output_run = 0;
+  std::size_t slices = 0;
+  for (bool more = true; more; ++slices) {
+    REQUIRE(slices < 200);
+    MergePlan plan;
+    plan.mode = MergeMode::Relocate;
+    plan.slice_bytes = kSliceBytes;
+    plan.output_run = output_run;
+    for (const Run& run : store.state.version->trees.at(1))
+      if (runs.contains(run.number)) plan.groups.push_back(run.tables);
+    plan.set_surroundings(*store.state.version);
+    MergeJob job(*store.cache, store.context(), plan, nullptr);
+    for (bool done = false; !done;) {
+      const auto stepped = job.step(1u << 14, 100);
+      REQUIRE(stepped.ok());
+      done = *stepped;
+    }
+    more = job.leaves_rest();
+    const TableOutput made = job.take_output();
+    store.install(made, job.replaced_tables());
+    for (const TableMetadata& table : made.tables)
+      if (!runs.contains(table.run)) output_run = table.run;
+    CAPTURE(slices);
+    CHECK(store.contents() == before);
+    // Of each run the piece that it stands in, and the slice itself.
+    CHECK(store.value_bytes() <= bytes_before + 9 * (kPieceBytes + 2048) + 2 * kSliceBytes);
+  }
+  CHECK(slices > 5);
+  CHECK(store.state.version->trees.at(1).size() == 1);
+  CHECK(store.value_bytes() < bytes_before);
+}
+
+TEST_CASE("what is less than a slice is relocated at once") {
+  SlicesFixture store(7);
+  store.add_run(100, 50, UINT64_MAX);
+  store.add_run(100, 50, UINT64_MAX);
+  MergePlan plan;
+  plan.mode = MergeMode::Relocate;
+  plan.slice_bytes = 1u << 20;
+  for (const Run& run : store.state.version->trees.at(1)) plan.groups.push_back(run.tables);
+  plan.set_surroundings(*store.state.version);
+  MergeJob job(*store.cache, store.context(), plan, nullptr);
+  const auto stepped = job.step(1u << 20, 1u << 20);
+  REQUIRE(stepped.ok());
+  REQUIRE(*stepped);
+  CHECK_FALSE(job.leaves_rest());
+  CHECK(job.replaced_tables().size() == 2);
+}
+
+struct OverwrittenStore : EngineFixture {
+  OverwrittenStore() {
+    options.memtable_bytes = 128u << 10;
+    options.group_bytes = 2048;
+    REQUIRE(open().ok());
+    make_namespace("default");
+  }
+  std::uint64_t bytes_on_drives() {
+    std::uint64_t bytes = 0;
+    for (const char* directory : {"/v/store", "/m/store/tables"}) {
+      const auto entries = disk.list_directory(directory);
+      REQUIRE(entries.ok());
+      for (const DirectoryEntry& entry : *entries) {
+        const auto size = disk.file_size(std::string(directory) + "/" + entry.name);
+        if (size.ok()) bytes += *size;
+      }
+    }
+    return bytes;
+  }
+};
+
+TEST_CASE("a store that comes to rest after updates is never on the drives twice") {
+  OverwrittenStore store;
+  SeededRandom random(slices_seed());
+  constexpr std::uint64_t kKeys = 20'000;
+  std::map<Bytes, Bytes> model;
+  const auto put = [&](std::uint64_t i) {
+    const Bytes key = "key" + std::to_string(i);
+    const Bytes value = std::to_string(random.next()) + Bytes(200, 'v');
+    model.insert_or_assign(key, value);
+    REQUIRE(store.put(1, key, value, Durability::Async).ok());
+  };
+  for (std::uint64_t i = 0; i < kKeys; ++i) put(i);
+  for (std::uint64_t i = 0; i < 3 * kKeys; ++i) put(random.below(kKeys));
+  REQUIRE(store.engine->flush().ok());
+  std::uint64_t live_bytes = 0;
+  for (const auto& [key, value] : model) live_bytes += key.size() + value.size();
+  const std::uint64_t begin_bytes = store.bytes_on_drives();
+  REQUIRE(begin_bytes > 2 * live_bytes);
+  std::uint64_t peak = begin_bytes;
+  std::uint64_t relocations = 0;
+  for (int second = 0; second < 10; ++second) {
+    store.clock.advance(1'100'000'000);
+    store.executor.advance(1'100'000'000);
+    // The process may end in the middle of it.
+    std::uint64_t turns = second < 5 ? random.below(300) : UINT64_MAX;
+    while (turns-- > 0 && store.executor.run_one()) peak = std::max(peak, store.bytes_on_drives());
+    relocations += store.engine->stats().compaction.relocations;
+    store.reopen();
+  }
+  CHECK(relocations > 5);
+  // What lives would be there twice if all of it were relocated at once.
+  CHECK(peak < begin_bytes + live_bytes / 2);
+  CHECK(store.bytes_on_drives() < live_bytes * 115 / 100);
+  auto iterator = store.engine->scan(1, {}, {});
+  REQUIRE(iterator.ok());
+  std::map<Bytes, Bytes> found;
+  for (auto& at = **iterator; at.valid(); at.next()) found.emplace(at.key(), at.value());
+  CHECK(found == model);
+}
+
+}  // namespace
+}  // namespace edgecase::engine
