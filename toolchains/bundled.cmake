@@ -150,6 +150,7 @@ ExternalProject_Add(edgecase_nettle
     "CFLAGS=${nettle_flags}" "ASM_FLAGS=" AR=${CMAKE_AR} RANLIB=${CMAKE_RANLIB}
     ${nettle}/configure --quiet --host=${CMAKE_SYSTEM_PROCESSOR}-linux --enable-fat --disable-shared
     --disable-public-key --disable-openssl --disable-documentation
+  COMMAND make --silent clean  # of what other flags have made
   BUILD_COMMAND make --silent libnettle.a
   INSTALL_COMMAND ""
   BUILD_BYPRODUCTS ${nettle_library}
