@@ -2,6 +2,12 @@
 # same names. The sources are unpacked into the build tree. All of it is linked statically.
 set(third_party ${CMAKE_BINARY_DIR}/third_party)
 
+# What Zig links by itself it does not need to be told; what it says of it depends on what its cache holds.
+foreach(language C CXX)
+  set(CMAKE_${language}_IMPLICIT_LINK_LIBRARIES "")
+  set(CMAKE_${language}_IMPLICIT_LINK_DIRECTORIES "")
+endforeach()
+
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/sources.txt pins REGEX "^[^#]")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/sources.txt)
 
