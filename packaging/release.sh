@@ -64,6 +64,7 @@ fail() { echo "release.sh: $*" >&2; exit 1; }
 pins() { grep -v '^#' toolchains/sources.txt | paste -d' ' - - -; }
 if command -v ccache >/dev/null; then
   export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_COMPILERCHECK=content
+  export CCACHE_BASEDIR=  # otherwise sources get other names, which assertions say
 fi
 
 # What every system of a kind has, and nothing else may be asked for.

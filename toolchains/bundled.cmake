@@ -2,6 +2,12 @@
 # same names. The sources are unpacked into the build tree. All of it is linked statically.
 set(third_party ${CMAKE_BINARY_DIR}/third_party)
 
+# What Zig links by itself it does not need to be told; what it says of it depends on what its cache holds.
+foreach(language C CXX)
+  set(CMAKE_${language}_IMPLICIT_LINK_LIBRARIES "")
+  set(CMAKE_${language}_IMPLICIT_LINK_DIRECTORIES "")
+endforeach()
+
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/sources.txt pins REGEX "^[^#]")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/sources.txt)
 
@@ -150,6 +156,7 @@ ExternalProject_Add(edgecase_nettle
     "CFLAGS=${nettle_flags}" "ASM_FLAGS=" AR=${CMAKE_AR} RANLIB=${CMAKE_RANLIB}
     ${nettle}/configure --quiet --host=${CMAKE_SYSTEM_PROCESSOR}-linux --enable-fat --disable-shared
     --disable-public-key --disable-openssl --disable-documentation
+  COMMAND make --silent clean  # of what other flags have made
   BUILD_COMMAND make --silent libnettle.a
   INSTALL_COMMAND ""
   BUILD_BYPRODUCTS ${nettle_library}
