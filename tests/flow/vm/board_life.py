@@ -33,7 +33,7 @@ def pull_and_plug(board, traffic):
 
 def main():
     parser = arguments_of("board.sh", __doc__)
-    return go_through(parser.parse_args(), parser, ["gate", "http", "listener"], at_the_end=pull_and_plug)
+    return go_through(parser.parse_args(), parser, ["gate", "http", "listener"], at_first=pull_and_plug)
 
 
 if __name__ == "__main__":

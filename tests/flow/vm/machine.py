@@ -107,7 +107,8 @@ class Machine:
     def resume(self):
         """Power on, in the state that save() has kept; then the data drives are plugged in."""
         self._start(["root"], "-incoming", f"exec:cat {self.path}/saved")
-        until(lambda: self.monitor.ask("query-status")["status"] == "running", "resumed")
+        until(lambda: self.monitor.ask("query-status")["status"] != "inmigrate", "resumed")
+        self.monitor.ask("cont")
         self.wait_for_ssh()
         # It believes that no time has passed.
         self.ssh(f"date --set=@{time.time():.3f}")

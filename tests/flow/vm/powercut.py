@@ -3,6 +3,7 @@ import argparse
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -42,6 +43,8 @@ def ready_for(arguments, parser):
     if os.geteuid() != 0:
         print("skipped: needs root rights to make an image")
         sys.exit(SKIPPED)
+    for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(each, lambda *_: sys.exit(1))  # by way of what switches the machine off
     os.environ["EDGECASE_FLOW_KILLS"] = str(arguments.cuts)
     os.environ["EDGECASE_TEST_TIME_LIMIT"] = "600"
     os.environ.setdefault("EDGECASE_PROGRAM", "edgecase")  # the one in the machine
@@ -63,8 +66,8 @@ def package_for(arguments):
     return str(TOP / made.stdout.split()[-1])
 
 
-def go_through(arguments, parser, chosen, saves=False, loses=False, at_the_end=lambda board, traffic: None):
-    """Installs, cuts, judges. The exit code. `at_the_end` runs after the last start, while readings arrive."""
+def go_through(arguments, parser, chosen, saves=False, loses=False, at_first=None):
+    """Installs, cuts, judges. The exit code. `at_first` runs before the first cut, while readings arrive."""
     ready_for(arguments, parser)
     import board as boards
     import image as images
@@ -83,8 +86,14 @@ def go_through(arguments, parser, chosen, saves=False, loses=False, at_the_end=l
             for name in ("metadata", "values"):
                 board.machine.drives[name].cache = "unsafe"
         traffic.begin()
-        rounds.run(at_each=traffic.allow_more)
-        at_the_end(board, traffic)
+        first = [at_first] if at_first else []
+
+        def at_each():
+            traffic.allow_more()
+            if first:
+                first.pop()(board, traffic)
+
+        rounds.run(at_each)
         verdict = traffic.verdict()
         rounds.report(verdict)
         damage = board.check()
