@@ -367,6 +367,8 @@ bool MqttSource::Connection::was_answered(const Status& asked, const std::string
     return false;
   }
   if (wait_for_answer(what.c_str())) return true;
+  // Thrown away after a silence; in going, paho calls what it still waited for refused.
+  if (client_ == nullptr) return false;
   const std::lock_guard lock(mutex_);
   return answer_ == Answer::No && !lost_ && !stopping_;
 }

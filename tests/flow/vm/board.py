@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -26,6 +27,8 @@ UDEV_RULE = "".join(
     f'SUBSYSTEM=="block", ENV{{ID_FS_LABEL}}=="{label}", TAG+="systemd", ENV{{SYSTEMD_WANTS}}+="{units}"\n'
     for label, units in (("values", "mnt-ssd.mount"),
                          ("metadata", "var-lib-edgecase.mount edgecased.service")))
+# A drive that is gone lets go of its mount point, though its files are open.
+LAZY = "[Mount]\nLazyUnmount=yes\n"
 DROP_IN = f"[Service]\nReadWritePaths=-{SSD}\n"
 # Small enough that tables are written and merged between two cuts.
 CONFIGURATION = """[storage]
@@ -47,6 +50,7 @@ topic = "timed/{{device}}"
 time = "/ts"
 time-format = "unix"
 """
+NOT_FOUND = 3
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.3, 6  # from ready to the cut
 
 
@@ -71,8 +75,11 @@ class Board:
         return self.machine.ports[MQTT_PORT]
 
     def cli(self, *arguments):
-        """The command line, in the machine."""
-        return self.machine.ssh(" ".join(f"'{each}'" for each in ("edgecase", *arguments)), check=False)
+        """The command line, in the machine. A query that finds nothing is no error."""
+        done = self.machine.ssh(" ".join(f"'{each}'" for each in ("edgecase", *arguments)), check=False)
+        if arguments[0] == "query" and done.returncode == NOT_FOUND:
+            done.returncode = 0
+        return done
 
     def status(self):
         return json.loads(self.cli("status", "--json").stdout or "{}")
@@ -104,12 +111,16 @@ class Board:
                                    "edgecase status; mount | grep ext4", check=False).stdout, flush=True)
 
     def install(self, package, broker, saves):
-        """Debian as it comes, the package, its values on the second drive; then off. `saves`: and it need not boot again."""
+        """Debian as it comes, the package, its values on the second drive; then off.
+
+        `saves`: the running machine is kept, so that it need not boot again.
+        """
         machine = self.machine
         machine.boot()
         machine.wait_for_ssh()
         machine.ssh(f"mkdir -p {SSD} /var/lib/edgecase && cat >>/etc/fstab", data=FSTAB)
         machine.ssh(f"systemctl daemon-reload && mount /var/lib/edgecase && mount {SSD}")
+        machine.write("/etc/systemd/system/mnt-ssd.mount.d/lazy.conf", LAZY)
         machine.write("/etc/udev/rules.d/99-values.rules", UDEV_RULE)
         machine.copy(package, "/var/tmp/edgecase.deb")
         machine.ssh("dpkg --install /var/tmp/edgecase.deb")
@@ -157,8 +168,8 @@ class PowerRounds(KillRounds):
 
     def start(self):
         board = self.place
-        began = time.monotonic()
         board.power_on()
+        began = time.monotonic()
         board.wait_until_ready()
         self.recovery_seconds.append(time.monotonic() - began)
         self.daemon = board
@@ -170,24 +181,20 @@ class PowerRounds(KillRounds):
         for number in range(1, KILLS + 1):
             if self.recovery_seconds and self.random.random() < KILLED_WHILE_OPENING:
                 self.place.power_on()
-                after = self._span(0, 1) * self.recovery_seconds[-1]
+                self._cut(number, self._span(0, self.recovery_seconds[-1]), "power on")
                 self.killed_while_opening += 1
-                until_what = "power on"
             else:
                 self.start()
                 at_each()
-                after = self._span(SHORTEST_SECONDS, LONGEST_SECONDS)
-                until_what = "ready"
-            self.turn_wait(after)
-            self.place.machine.cut()
-            print(f"cut {number} of {KILLS}, {after:.2f} s after {until_what}; ready {self.recovery_seconds[-1]:.0f} s after power on", flush=True)
+                self._cut(number, self._span(SHORTEST_SECONDS, LONGEST_SECONDS),
+                          f"ready, which took {self.recovery_seconds[-1]:.0f} s")
         self.start()
 
-    @staticmethod
-    def turn_wait(seconds):
-        """The moment of a cut is random: nothing else is waited for."""
-        deadline = time.monotonic() + seconds
-        until(lambda: time.monotonic() >= deadline, "the moment")
+    def _cut(self, number, seconds, what):
+        """A random moment: nothing else is waited for."""
+        threading.Event().wait(seconds)
+        self.place.machine.cut()
+        print(f"cut {number} of {KILLS}: {seconds:.2f} s after {what}", flush=True)
 
     def report(self, verdict):
         times = sorted(self.recovery_seconds)

@@ -43,7 +43,7 @@ systemctl enable address ssh
 systemctl set-default multi-user.target
 systemctl mask %s
 rm -f /etc/ssh/ssh_host_rsa_key* /etc/ssh/ssh_host_ecdsa_key*
-update-initramfs -u
+update-initramfs -c -k all
 """ % " ".join(UNWANTED)
 
 
@@ -89,7 +89,7 @@ class Image:
         _run("mmdebstrap", "--variant=minbase", f"--architectures={self.architecture}",
              "--include=" + ",".join(packages), "--aptopt=Acquire::Languages \"none\"",
              *[f"--dpkgopt=path-exclude=/usr/share/{each}/*" for each in ("doc", "man", "locale")],
-             suite, str(root), MIRROR)
+             suite, str(root), MIRROR, env={**os.environ, "INITRD": "No"})
         for path, text in FILES.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(text, encoding="utf-8")

@@ -63,7 +63,7 @@ class Traffic:
             last.publish("plain/end/n", "1")
             last.settle()
             last.close()
-            until(lambda: self.board.cli("query", "end/n").returncode == 0, "the last message", END_SECONDS)
+            until(lambda: self.board.cli("query", "end/n", "--format", "line").stdout, "the last message", END_SECONDS)
 
     def verdict(self):
         """Everything acknowledged against everything stored."""
