@@ -17,7 +17,7 @@ namespace {
 // A broker that knows MQTT 3.1.1 alone, as far as CONNECT and SUBSCRIBE.
 class OldBroker {
  public:
-  enum class Refusal : unsigned char { InWords, HangsUp };
+  enum class Refusal : unsigned char { InWords, HangsUp, FirstSubscriptionUnanswered };
 
   explicit OldBroker(Refusal refusal)
       : refusal_(refusal),
@@ -47,7 +47,7 @@ class OldBroker {
       connection_ = -1;
     }
   }
-  void converse(int connection) const {
+  void converse(int connection) {
     constexpr std::size_t kLevelAt = 8;  // behind the fixed header and "MQTT"
     constexpr char kLevel311 = 4;
     char bytes[512];
@@ -61,6 +61,8 @@ class OldBroker {
         send(connection, connack, sizeof connack, MSG_NOSIGNAL);
         if (!welcome) return;
       } else if (type == static_cast<unsigned>(mqtt::PacketType::Subscribe)) {
+        const bool first = ++subscriptions_ == 1;
+        if (first && refusal_ == Refusal::FirstSubscriptionUnanswered) continue;
         const char suback[] = {static_cast<char>(0x90), 3, bytes[2], bytes[3], 1};
         send(connection, suback, sizeof suback, MSG_NOSIGNAL);
       }
@@ -70,6 +72,7 @@ class OldBroker {
   const Refusal refusal_;
   net::Socket listener_;
   std::atomic<int> connection_{-1};
+  int subscriptions_ = 0;  // of the thread alone
   std::thread thread_;
 };
 
@@ -90,4 +93,18 @@ TEST_CASE("mqtt source: speaks MQTT 3.1.1 to a broker that knows no other") {
     CHECK(eventually([&] { return (*source)->status().connected; }));
     CHECK((*source)->status().protocol == "3.1.1");
   }
+}
+
+TEST_CASE("mqtt source: a subscription that is not answered in time is asked for again") {
+  const OldBroker broker(OldBroker::Refusal::FirstSubscriptionUnanswered);
+  MqttFixture fixture;
+  config::MqttSettings settings;
+  settings.broker = broker.url();
+  settings.client_id = "edgecase-test";
+  // Another one follows: it must not be asked of the client that was given up.
+  settings.rules = {mqtt_rule("s/{device}/{sensor}"), mqtt_rule("t/{device}/{sensor}")};
+  auto source = mqtt::MqttSource::create(settings, {}, fixture.parts());
+  REQUIRE(source.ok());
+  (*source)->start();
+  CHECK(eventually([&] { return (*source)->status().connected; }));
 }
