@@ -12,6 +12,7 @@
 #   package  making and judging the .deb
 #   portable the portable builds of toolchains/; cargo, if it is not there, as a program of your own
 #   peers    what "edgecase bench --peer" measures beside EdgeCase; nothing else needs them
+#   vm       a virtual machine whose power is cut; with --package for 64-bit ARM also "cross"
 #   system   booting a Debian in a container with its own systemd
 #
 # Exit codes: 0 everything is there, 1 a package could not be installed, 2 wrong usage
@@ -29,6 +30,8 @@ packages_of() {
     portable) echo cmake ninja-build gcc libc6-dev make m4 patch python3 python3-pip dpkg-dev binutils git \
       fakeroot lintian qemu-user-static ;;
     peers) echo libleveldb-dev librocksdb-dev redis-server ;;
+    vm) echo qemu-system-x86 qemu-system-arm ipxe-qemu nbdkit mmdebstrap e2fsprogs openssh-client dpkg-dev \
+      python3 mosquitto ;;
     system) echo debootstrap systemd-container systemd util-linux ;;
     *) return 1 ;;
   esac
