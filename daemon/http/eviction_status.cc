@@ -8,10 +8,10 @@ namespace {
 using observe::MetricKind;
 using wire::Json;
 
-constexpr double kNsPerSecond = 1e9;
+constexpr double kNsOfSecond = 1e9;
 
-double seconds(const std::optional<std::int64_t>& time_ns) {
-  return time_ns ? static_cast<double>(*time_ns) / kNsPerSecond : 0.0;
+double unix_seconds(const std::optional<std::int64_t>& time_ns) {
+  return time_ns ? static_cast<double>(*time_ns) / kNsOfSecond : 0.0;
 }
 
 }  // namespace
@@ -52,10 +52,10 @@ void register_eviction_metrics(HttpContext& context) {
       [](S s) { return static_cast<double>(s.refused_readings); });
   add(MetricKind::Gauge, "edgecase_eviction_first_seconds",
       "Unix time of the first eviction since the start; 0: none.",
-      [](S s) { return seconds(s.first_at_ns); });
+      [](S s) { return unix_seconds(s.first_at_ns); });
   add(MetricKind::Gauge, "edgecase_evicted_before_seconds",
       "Unix time: every reading older than this was evicted; 0: none.",
-      [](S s) { return seconds(s.before_ns); });
+      [](S s) { return unix_seconds(s.before_ns); });
   add(MetricKind::Gauge, "edgecase_eviction_blocked",
       "1 while room is needed and nothing can be given up.",
       [](S s) { return s.blocked.empty() ? 0.0 : 1.0; });

@@ -31,7 +31,7 @@ struct Spread {
   }
 };
 
-std::uint64_t bytes_before(const std::vector<Spread>& files, std::int64_t time_ns) {
+std::uint64_t bytes_older_than(const std::vector<Spread>& files, std::int64_t time_ns) {
   std::uint64_t bytes = 0;
   for (const Spread& each : files) bytes += each.before(time_ns);
   return bytes;
@@ -44,7 +44,7 @@ std::int64_t time_for(const std::vector<Spread>& files, std::uint64_t wanted_byt
   while (low_ns < high_ns) {
     // Half way, without going out of range.
     const std::int64_t middle_ns = (low_ns >> 1) + (high_ns >> 1) + (low_ns & high_ns & 1);
-    if (bytes_before(files, middle_ns) >= wanted_bytes) {
+    if (bytes_older_than(files, middle_ns) >= wanted_bytes) {
       high_ns = middle_ns;
     } else {
       low_ns = middle_ns + 1;
@@ -67,7 +67,7 @@ std::int64_t at_end_of_file(const std::vector<Spread>& files, const EvictionRequ
   }
   const auto wanted = static_cast<double>(request.value_bytes);
   const auto goes_before = [&](std::int64_t at_ns) {
-    return static_cast<double>(bytes_before(files, at_ns));
+    return static_cast<double>(bytes_older_than(files, at_ns));
   };
   if (earlier_ns != kEverNs && goes_before(earlier_ns) >= wanted * kLeastShare) return earlier_ns;
   if (later_ns < request.limit_ns && goes_before(later_ns) <= wanted * kMostShare) return later_ns;
@@ -98,7 +98,7 @@ Eviction EngineImpl::plan_eviction(const EvictionRequest& request) const {
   Eviction eviction;
   eviction.before_ns = time_for(files, request.value_bytes, request.limit_ns);
   eviction.before_ns = at_end_of_file(files, request, eviction.before_ns);
-  eviction.value_bytes = bytes_before(files, eviction.before_ns);
+  eviction.value_bytes = bytes_older_than(files, eviction.before_ns);
   return eviction;
 }
 

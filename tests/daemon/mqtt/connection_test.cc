@@ -143,7 +143,7 @@ class SlowBroker {
   std::thread thread_;
 };
 
-config::MqttSettings settings_for(const std::string& url) {
+config::MqttSettings settings_of_url(const std::string& url) {
   config::MqttSettings settings;
   settings.broker = url;
   settings.client_id = "edgecase-test";
@@ -176,7 +176,7 @@ TEST_CASE("mqtt source: a broker that leaves a SUBSCRIBE unanswered is connected
   MqttFixture fixture;
   mqtt::MqttSourceParts parts = fixture.parts();
   parts.answer_patience_ns = 100'000'000;
-  auto source = mqtt::MqttSource::create(settings_for(broker.url()), {}, parts);
+  auto source = mqtt::MqttSource::create(settings_of_url(broker.url()), {}, parts);
   REQUIRE(source.ok());
   (*source)->start();
   bool was_connected = false;
@@ -193,7 +193,7 @@ TEST_CASE("mqtt source: an answer may take long while messages come") {
   MqttFixture fixture;
   mqtt::MqttSourceParts parts = fixture.parts();
   parts.answer_patience_ns = 200'000'000;
-  auto source = mqtt::MqttSource::create(settings_for(broker.url()), {}, parts);
+  auto source = mqtt::MqttSource::create(settings_of_url(broker.url()), {}, parts);
   REQUIRE(source.ok());
   (*source)->start();
   CHECK(eventually([&] { return (*source)->status().connected; }));

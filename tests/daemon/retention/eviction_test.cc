@@ -11,7 +11,7 @@ namespace edgecase::retention {
 namespace {
 
 constexpr std::int64_t kMinute = 60'000'000'000;
-constexpr std::int64_t kNow = test::ManualClock::kStartWallNs;
+constexpr std::int64_t kClockNs = test::ManualClock::kStartWallNs;
 constexpr std::uint64_t kDriveBytes = 8000;  // the watermark is 1000
 constexpr std::uint64_t kReadingBytes = wire::kReadingKeyBytes + wire::kNumberValueBytes;
 
@@ -47,7 +47,7 @@ class Drives final : public FileSystem {
 
 struct FullRoom {
   FullRoom() {
-    engine.set_expiry_now_ns(kNow);
+    engine.set_expiry_now_ns(kClockNs);
     engine.set_live_bytes(4000, 4000);
     restart();
   }
@@ -116,8 +116,8 @@ struct FullRoom {
 
 TEST_CASE("eviction: the oldest of all devices goes, as much as is missing, and is told of") {
   FullRoom room;
-  room.write("a", kNow - kMinute, 100);
-  room.write("b", kNow - kMinute, 50);
+  room.write("a", kClockNs - kMinute, 100);
+  room.write("b", kClockNs - kMinute, 50);
   room.eviction->look();
   CHECK(room.steps.empty());  // there is room
 
@@ -155,7 +155,7 @@ TEST_CASE("eviction: the oldest of all devices goes, as much as is missing, and 
 
 TEST_CASE("eviction: what was evicted is refused and counted, whatever comes later is taken") {
   FullRoom room;
-  room.write("a", kNow - kMinute, 100);
+  room.write("a", kClockNs - kMinute, 100);
   room.drives.values_free_bytes = 0;
   room.eviction->look();
   REQUIRE(room.steps.size() == 1);
@@ -164,9 +164,9 @@ TEST_CASE("eviction: what was evicted is refused and counted, whatever comes lat
   for (const bool again : {false, true}) {
     CAPTURE(again);
     // Redelivered as a whole: what is there is written over, the rest is not taken.
-    CHECK(room.write("a", kNow - kMinute, 100) == 100 - left);
+    CHECK(room.write("a", kClockNs - kMinute, 100) == 100 - left);
     CHECK(room.left("a") == left);
-    CHECK(room.write("b", kNow - 1000 * kMinute, 5) == 5);
+    CHECK(room.write("b", kClockNs - 1000 * kMinute, 5) == 5);
     CHECK(room.eviction->status().refused_readings == 100 - left + 5);
     CHECK(room.eviction->status().before_ns == room.steps.front().before_ns);
     room.restart();
@@ -183,7 +183,7 @@ TEST_CASE("eviction: what was evicted is refused and counted, whatever comes lat
 
 TEST_CASE("eviction: what the clock has not reached stays, and a reason is given once") {
   FullRoom room;
-  room.write("a", kNow + 1000 * kMinute, 100);
+  room.write("a", kClockNs + 1000 * kMinute, 100);
   room.drives.values_free_bytes = 0;
   room.look_later();
   room.look_later();
@@ -192,7 +192,7 @@ TEST_CASE("eviction: what the clock has not reached stays, and a reason is given
   REQUIRE(room.blocked.size() == 1);
   CHECK(room.blocked.front().find("older than the clock") != std::string::npos);
   CHECK(room.eviction->status().blocked == room.blocked.front());
-  room.write("b", kNow - kMinute, 1);
+  room.write("b", kClockNs - kMinute, 1);
   room.look_later();
   CHECK(room.steps.size() == 1);
   CHECK(room.left("a") == 100);
@@ -203,20 +203,20 @@ TEST_CASE("eviction: what the clock has not reached stays, and a reason is given
 TEST_CASE(
     "eviction: a clock that is not trusted makes nothing older than the store knows it to be") {
   FullRoom room;
-  room.write("a", kNow + 10 * kMinute, 5);
+  room.write("a", kClockNs + 10 * kMinute, 5);
   room.drives.values_free_bytes = 0;
   room.clock.set_trust(ClockTrust::Untrusted);
   room.clock.set_wall_ns(0);
   room.look_later();
   CHECK(room.steps.empty());
-  room.engine.set_expiry_now_ns(kNow + 20 * kMinute);
+  room.engine.set_expiry_now_ns(kClockNs + 20 * kMinute);
   room.look_later();
   CHECK(room.steps.size() == 1);
 }
 
 TEST_CASE("eviction: a drive that other things fill costs no reading") {
   FullRoom room;
-  room.write("a", kNow - kMinute, 100);
+  room.write("a", kClockNs - kMinute, 100);
   room.engine.set_live_bytes(4000, 999);
   room.drives.values_free_bytes = 0;
   room.look_later();
@@ -229,7 +229,7 @@ TEST_CASE("eviction: a drive that other things fill costs no reading") {
 TEST_CASE(
     "eviction: a metadata drive that is full is relieved, too; one step takes a quarter at most") {
   FullRoom room;
-  room.write("a", kNow - kMinute, 200);
+  room.write("a", kClockNs - kMinute, 200);
   room.engine.set_live_bytes(1000, 200 * kReadingBytes);
   room.drives.metadata_free_bytes = 0;
   room.look_later();
@@ -241,7 +241,7 @@ TEST_CASE(
 
 TEST_CASE("eviction: a step that the drive refuses is tried again, and nothing is counted") {
   FullRoom room;
-  room.write("a", kNow - kMinute, 100);
+  room.write("a", kClockNs - kMinute, 100);
   room.drives.values_free_bytes = 0;
   room.engine.fail_writes(out_of_space("full"));
   room.look_later();
