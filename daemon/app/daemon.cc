@@ -34,6 +34,7 @@ Options engine_options(const config::Settings& settings) {
   Options options;
   options.metadata_directory = settings.storage.metadata;
   options.values_directory = settings.storage.values;
+  options.open_without_values = true;
   options.wal_limit_bytes = settings.storage.wal_limit_bytes;
   options.memory_limit_bytes = share_memory(settings).engine_bytes;
   options.expiry = settings.storage.expiry == "exact" ? ExpiryMode::Exact : ExpiryMode::Bounded;

@@ -45,7 +45,13 @@ Status prepare_directories(const config::Configuration& configuration) {
   struct stat metadata {};
   struct stat values {};
   EC_TRY(prepare(configuration, "storage.metadata", storage.metadata, metadata));
-  EC_TRY(prepare(configuration, "storage.values", storage.values, values));
+  // The drive of a store that is there already may come later; what it is mounted on stays empty.
+  struct stat current {};
+  if (stat((storage.metadata + "/CURRENT").c_str(), &current) != 0) {
+    EC_TRY(prepare(configuration, "storage.values", storage.values, values));
+  } else if (stat(storage.values.c_str(), &values) != 0) {
+    return ok();
+  }
   if (metadata.st_dev == values.st_dev && metadata.st_ino == values.st_ino) {
     return configuration.error("storage.values", storage.values + " and " + storage.metadata +
                                                      " are the same directory, use two");

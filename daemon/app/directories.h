@@ -1,5 +1,6 @@
 // The two directories of the store, before the engine opens them: made where their parent exists,
-// and tried, so that what is wrong is told in words of the configuration.
+// and tried, so that what is wrong is told in words of the configuration. The values directory of a
+// store that is there already is left as it is: its drive may not be mounted yet.
 #pragma once
 
 #include "config/configuration.h"

@@ -386,7 +386,9 @@ void AuditLog::write_head(HeadFile when) {
                       head.sequence - head_file_sequence_ >= kHeadFileSpacing;
   if (when == HeadFile::IfDue && (head.sequence == head_file_sequence_ || !is_due)) return;
   head_file_at_ns_ = now_ns;
-  const Status written = write_head_file(parts_.file_system, options_.head_directory, head);
+  // Not into the directory that an unmounted drive leaves behind.
+  Status written = parts_.engine.stats().values.degraded;
+  if (written.ok()) written = write_head_file(parts_.file_system, options_.head_directory, head);
   if (written.ok()) {
     head_file_sequence_ = head.sequence;
   } else {

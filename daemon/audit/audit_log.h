@@ -159,6 +159,7 @@ class AuditLog final : public CommitCompanion {
   Status load_end();
   void compare_heads(const std::optional<Mark>& head);
   void distrust(const std::string& what);
+  void note_unchecked(const Status& away);
   bool make_room(std::unique_lock<std::mutex>& lock);
   bool is_full() const;
   bool is_due() const;

@@ -85,7 +85,10 @@ void AuditLog::compare_heads(const std::optional<Mark>& head) {
   };
   if (head && differs(*head)) distrust(words("the checkpoint", *head));
   const auto file = read_head_file(parts_.file_system, options_.head_directory);
-  if (!file.ok()) {
+  if (const Status away = parts_.engine.stats().values.degraded;
+      !away.ok() && (!file.ok() || !*file)) {
+    note_unchecked(away);
+  } else if (!file.ok()) {
     distrust(file.status().code() == StatusCode::Corruption
                  ? std::string(kHeadFileName) + " is damaged"
                  : std::string(kHeadFileName) + " can not be read");
@@ -94,6 +97,19 @@ void AuditLog::compare_heads(const std::optional<Mark>& head) {
   } else if (differs(**file)) {
     distrust(words(kHeadFileName, **file));
   }
+}
+
+// Beside the values, whose drive is not there.
+void AuditLog::note_unchecked(const Status& away) {
+  const std::string what = std::string(kHeadFileName) + " could not be compared";
+  if (parts_.logger != nullptr) parts_.logger->warning("audit", what + ": " + away.to_string());
+  Record record;
+  record.operation = "audit.unchecked";
+  record.actor = "daemon";
+  record.outcome = Outcome::Unavailable;
+  record.detail = what;
+  const std::lock_guard lock(mutex_);
+  push(draft_of(record));
 }
 
 void AuditLog::distrust(const std::string& what) {

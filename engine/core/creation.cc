@@ -77,7 +77,32 @@ Status EngineImpl::check_identities() {
                       ": missing, but the directory holds a store");
   if (metadata->role != DirectoryRole::Metadata) return wrong_role(options_.metadata_directory);
   store_id_ = metadata->store_id;
-  return check_values_identity(file_system_, options_.values_directory, store_id_);
+  const Status values = check_values_identity(file_system_, options_.values_directory, store_id_);
+  // Another store's drive is a mistake to be told of; one that is not there may come yet.
+  const auto found = read_identity(file_system_, options_.values_directory);
+  const bool is_away = found.ok() ? !*found : found.status().code() == StatusCode::IoError;
+  if (!options_.open_without_values || !is_away) return values;
+  values_away_ = values;
+  return ok();
+}
+
+// Whether the values drive can be written to. One that was not there when the store was opened is
+// locked and looked through first.
+Status EngineImpl::check_values() {
+  EC_TRY(check_values_identity(file_system_, options_.values_directory, store_id_));
+  return values_admitted_.load(std::memory_order_acquire) ? ok() : admit_values();
+}
+
+Status EngineImpl::admit_values() {
+  MutexLock lock(admission_);
+  if (values_admitted_.load(std::memory_order_acquire)) return ok();
+  if (values_lock_ == nullptr) EC_TRY(lock_directory(options_.values_directory, values_lock_));
+  const std::shared_ptr<const Version> version = versions_->current();
+  EC_TRY(check_files(*version, Placement::Values));
+  remove_orphans_in(options_.values_directory, *version);
+  values_admitted_.store(true, std::memory_order_release);
+  fill_reserve();
+  return ok();
 }
 
 // Answers the id that an unfinished creation chose, if there was one.

@@ -95,6 +95,9 @@ class EngineImpl final : public Engine {
   Result<bool> store_exists();
   Status lock_directory(const std::string& directory, std::unique_ptr<FileLock>& lock);
   Status check_identities();
+  Status check_values();
+  Status admit_values();
+  void await_values();
   Status create_store();
   Status check_fit_for_creation(std::optional<StoreId>& begun);
   Status create_keys();
@@ -103,7 +106,7 @@ class EngineImpl final : public Engine {
   Status recover_store();
   void make_compactor();
   Status renew_keys();
-  Status check_files(const Version& version) const;
+  Status check_files(const Version& version, Placement placement) const;
   Status recover_wal(RecoveryEvent& event);
   Result<std::uint64_t> replay_batch(SequenceNumber first, ByteView payload);
   Status check_namespace(NamespaceId id) const;
@@ -210,6 +213,10 @@ class EngineImpl final : public Engine {
   StoreId store_id_{};
   std::unique_ptr<FileLock> metadata_lock_;
   std::unique_ptr<FileLock> values_lock_;
+  // Whether the values drive is known to be ours and whole: at the start, or when it comes later.
+  std::atomic<bool> values_admitted_{false};
+  Mutex admission_;                // held while it is looked through
+  Status values_away_;             // why the store was opened without it
   std::unique_ptr<KeyRing> keys_;  // null: not encrypted
   std::unique_ptr<VersionSet> versions_;
   std::unique_ptr<Wal> wal_;

@@ -175,7 +175,8 @@ void EngineImpl::fill_reserve() {
   if (options_.erasure_reserve_bytes == 0) return;
   environment_.executor.schedule(Lane::Compaction, [this, gate = gate_] {
     if (!gate->enter()) return;
-    reserve_.fill();
+    // Not into the directory that an unmounted drive leaves behind.
+    if (check_values().ok()) reserve_.fill();
     gate->leave();
   });
 }

@@ -200,7 +200,24 @@ void EngineImpl::schedule_flush() {
   });
 }
 
+// Of a store that was opened without its values drive: looks for that until it is there.
+void EngineImpl::await_values() {
+  {
+    MutexLock lock(mutex_);
+    flush_scheduled_ = true;
+  }
+  note_flush_failure(values_away_);
+}
+
 void EngineImpl::run_flush() {
+  if (!values_admitted_.load(std::memory_order_acquire)) {
+    if (const Status values = check_values(); !values.ok()) {
+      note_flush_failure(values);
+      return;
+    }
+    note_flush_success();
+    compactor_->wake();
+  }
   for (;;) {
     std::shared_ptr<Memtable> oldest;
     {
@@ -239,8 +256,7 @@ void EngineImpl::cut_values(TableWriterContext& context) {
 Status EngineImpl::write_memtable(const std::shared_ptr<Memtable>& memtable) {
   const std::int64_t begin_ns = environment_.clock.boot_ns();
   // An unmounted drive leaves an empty directory behind, which must not be filled.
-  if (values_layer_is_used())
-    EC_TRY(check_values_identity(file_system_, options_.values_directory, store_id_));
+  if (values_layer_is_used()) EC_TRY(check_values());
   ExpiryView expiry = expiry_of_all();
   // Besides the tables a value table a namespace, and a bucket where there are any.
   const std::uint64_t values_max =

@@ -27,7 +27,13 @@ Status EngineImpl::recover_store() {
   EC_TRY(check_identities());
   if (metadata_lock_ == nullptr)
     EC_TRY(lock_directory(options_.metadata_directory, metadata_lock_));
-  if (values_lock_ == nullptr) EC_TRY(lock_directory(options_.values_directory, values_lock_));
+  if (values_lock_ == nullptr && values_away_.ok()) {
+    const Status taken = lock_directory(options_.values_directory, values_lock_);
+    // A drive that cannot be written to can be read all the same.
+    if (!taken.ok() && (taken.code() == StatusCode::Locked || !options_.open_without_values))
+      return taken;
+    values_away_ = taken;
+  }
   if (versions_ == nullptr) {
     EC_ASSIGN_OR_RETURN(
         keys_, KeyRing::open_if_encrypted(file_system_, options_, store_id_, environment_.random));
@@ -39,7 +45,9 @@ Status EngineImpl::recover_store() {
     for (const RangeDelete& each : state.erasures)
       keys_->retire(each.lower, each.upper, each.sequence);
   }
-  EC_TRY(check_files(*state.version));
+  EC_TRY(check_files(*state.version, Placement::Metadata));
+  if (values_away_.ok()) EC_TRY(check_files(*state.version, Placement::Values));
+  values_admitted_ = values_away_.ok();
 
   TableCache::Limits limits;
   limits.cache_bytes = options_.memory_limit_bytes / kCacheShare;
@@ -65,7 +73,11 @@ Status EngineImpl::recover_store() {
   EC_TRY(recover_wal(event));
   recovered_ = true;
   schedule_slot();
-  fill_reserve();
+  if (values_away_.ok()) {
+    fill_reserve();
+  } else {
+    await_values();
+  }
   compactor_->wake();
   event.tables = state.version->tables.size();
   event.elapsed_ns = environment_.clock.boot_ns() - begin_ns;
@@ -82,13 +94,11 @@ void EngineImpl::make_compactor() {
                                            gate->leave();
                                          });
   };
-  const auto check_values = [this]() -> Status {
-    if (!values_layer_is_used()) return ok();
-    return check_values_identity(file_system_, options_.values_directory, store_id_);
-  };
+  const auto values_are_ready = [this] { return values_layer_is_used() ? check_values() : ok(); };
   compactor_ = std::make_unique<Compactor>(CompactorContext{
       options_, environment_, store_id_, *versions_, *tables_, schedule,
-      [this] { publish_version(); }, check_values, [this] { return user_bytes_written_.load(); },
+      [this] { publish_version(); }, values_are_ready,
+      [this] { return user_bytes_written_.load(); },
       [this] { return table_value_bytes_.load() + table_metadata_bytes_.load(); },
       [this](const Status& failure) {
         compaction_failure_layer_ = layer_of(failure);
@@ -115,7 +125,8 @@ Status EngineImpl::renew_keys() {
                       ": no room to change the master key; keep the one before until there is");
 }
 
-Status EngineImpl::check_files(const Version& version) const {
+// Files on one of the drives: metadata tables lie on that of the metadata.
+Status EngineImpl::check_files(const Version& version, Placement placement) const {
   const auto check = [this](const std::string& path, std::uint64_t size_bytes) -> Status {
     const auto found = file_system_.file_size(path);
     if (found.status().code() == StatusCode::NotFound)
@@ -127,10 +138,12 @@ Status EngineImpl::check_files(const Version& version) const {
     return ok();
   };
   for (const auto& table : version.tables) {
+    if (placement != Placement::Metadata) break;
     EC_TRY(
         check(metadata_table_path(options_.metadata_directory, table->number), table->size_bytes));
   }
   for (const auto& [number, file] : version.value_files) {
+    if (file.placement != placement) continue;
     EC_TRY(check(value_table_path(options_.metadata_directory, options_.values_directory,
                                   file.placement, number),
                  file.size_bytes));
@@ -181,7 +194,7 @@ Result<std::uint64_t> EngineImpl::replay_batch(SequenceNumber first, ByteView pa
 
 void EngineImpl::remove_orphans() {
   const std::shared_ptr<const Version> version = versions_->current();
-  remove_orphans_in(options_.values_directory, *version);
+  if (values_away_.ok()) remove_orphans_in(options_.values_directory, *version);
   remove_orphans_in(tables_directory(options_.metadata_directory), *version);
   remove_orphans_in(options_.metadata_directory, *version);
 }

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 import unittest
 
 from daemon_process import PROGRAM, TIME_LIMIT_SECONDS, Daemon, Place, clean_environment, run
@@ -94,14 +95,25 @@ class StartFlow(unittest.TestCase):
         for words in wanted:
             self.assertIn(words, result.stderr.splitlines()[-1], result.stderr)
 
+    def degraded(self):
+        """Why the values drive takes no writes; None: it does."""
+        return json.loads(self.place.cli("status", "--json").stdout)["drives"]["values"]["degraded"]
+
     def test_what_ends_a_start_says_what_to_do(self):
         self.start().stop()
         values, kept = self.place.path + "/values", self.place.path + "/kept"
         os.rename(values, kept)
-        # It is made anew, as empty as a mount point.
-        self.refused_with(values, "is the drive mounted?", "to do: mount it")
+        # Without it, it starts all the same, and is whole when that comes.
+        os.mkdir(values)
+        daemon = self.start()
+        self.assertIn("is the drive mounted?", self.degraded())
+        self.assertEqual(os.listdir(values), [])
         os.rmdir(values)
         os.rename(kept, values)
+        deadline = time.monotonic() + TIME_LIMIT_SECONDS
+        while self.degraded():  # each look is a process of its own
+            self.assertLess(time.monotonic(), deadline, "the drive that came is not taken")
+        daemon.stop()
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()

@@ -56,6 +56,9 @@ struct Options {
   std::string values_directory;    // external drive: values, nothing else. Not the same directory,
                                    // not inside `wal`
   bool create_if_missing = true;
+  // A store whose values directory is missing, empty or unreadable opens without it: degraded, as
+  // after the drive was pulled, until it is there. False: it does not open (Unavailable).
+  bool open_without_values = false;
 
   // All memory the engine takes for data: memtables, caches, buffers. At least 8 MiB.
   std::uint64_t memory_limit_bytes = 64u << 20;

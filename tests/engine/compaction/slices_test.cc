@@ -109,9 +109,9 @@ struct SlicesFixture : TableTestStore {
 
 TEST_CASE("a relocation in slices keeps every key, and frees what it has passed") {
   SlicesFixture store(slices_seed());
-  constexpr std::uint64_t kKeys = 20'000;
+  constexpr std::uint64_t kStoreKeys = 20'000;
   constexpr std::uint64_t kPieceBytes = 16u << 10;
-  for (int run = 0; run < 9; ++run) store.add_run(kKeys, 2'000, kPieceBytes);
+  for (int run = 0; run < 9; ++run) store.add_run(kStoreKeys, 2'000, kPieceBytes);
   const auto before = store.contents();
   const std::uint64_t bytes_before = store.value_bytes();
   std::set<FileNumber> runs;
@@ -190,7 +190,7 @@ struct OverwrittenStore : EngineFixture {
 TEST_CASE("a store that comes to rest after updates is never on the drives twice") {
   OverwrittenStore store;
   SeededRandom random(slices_seed());
-  constexpr std::uint64_t kKeys = 20'000;
+  constexpr std::uint64_t kStoreKeys = 20'000;
   std::map<Bytes, Bytes> model;
   const auto put = [&](std::uint64_t i) {
     const Bytes key = "key" + std::to_string(i);
@@ -198,8 +198,8 @@ TEST_CASE("a store that comes to rest after updates is never on the drives twice
     model.insert_or_assign(key, value);
     REQUIRE(store.put(1, key, value, Durability::Async).ok());
   };
-  for (std::uint64_t i = 0; i < kKeys; ++i) put(i);
-  for (std::uint64_t i = 0; i < 3 * kKeys; ++i) put(random.below(kKeys));
+  for (std::uint64_t i = 0; i < kStoreKeys; ++i) put(i);
+  for (std::uint64_t i = 0; i < 3 * kStoreKeys; ++i) put(random.below(kStoreKeys));
   REQUIRE(store.engine->flush().ok());
   std::uint64_t live_bytes = 0;
   for (const auto& [key, value] : model) live_bytes += key.size() + value.size();
