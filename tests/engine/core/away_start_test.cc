@@ -96,6 +96,28 @@ TEST_CASE("a store opens without its values drive, takes writes, and heals when 
   store.check_healed();
 }
 
+TEST_CASE("what was taken without the values drive is there after a start without it") {
+  AwayStore store;
+  store.disk.set_gone("/v", true);
+  store.reopen();
+  int taken = 0;
+  for (; taken < 10'000; ++taken) {
+    const Durability durability = taken % 3 == 0 ? Durability::Sync : Durability::Async;
+    if (!store.put(store.id, "k" + std::to_string(taken), Bytes(1000, 'v'), durability).ok()) break;
+    store.executor.run_all();
+  }
+  CHECK(taken > 500);
+  CHECK(taken < 10'000);
+  store.reopen();
+  for (const int key : {0, taken / 2, taken - 1})
+    CHECK(store.get(store.id, "k" + std::to_string(key)) == Bytes(1000, 'v'));
+  CHECK(store.put(store.id, "new", "n").code() == StatusCode::Busy);
+  store.disk.set_gone("/v", false);
+  store.pass_time();
+  CHECK(store.put(store.id, "new", "n").ok());
+  store.check_healed();
+}
+
 TEST_CASE("a store opens on a values drive that cannot be written to, and reads it") {
   AwayStore store;
   store.disk.set_read_only("/v", true);
