@@ -125,7 +125,7 @@ TEST_CASE("eviction: the oldest of all devices goes, as much as is missing, and 
   room.eviction->look();
   REQUIRE(room.steps.size() == 1);
   CHECK(room.begun == 1);
-  const EvictionStep& step = room.steps.front();
+  const EvictionStep step = room.steps.front();
   const std::uint64_t gone = room.steps.front().readings;
   CHECK(step.is_exact);
   CHECK(step.drive == "/values");
