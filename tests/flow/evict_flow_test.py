@@ -101,7 +101,7 @@ class EvictFlow(unittest.TestCase):
 
     def fill_and_check(self):
         self.daemon = Daemon(self.place)
-        written, longest = self.fill(0, IMAGE_MIB * TIMES_FILLED)
+        written, longest = self.fill(0, int(IMAGE_MIB * TIMES_FILLED))
         print(f"{written} batches, each taken within {longest:.1f} s", flush=True)
         self.check_what_is_there(written)
         status = self.status()["eviction"]
