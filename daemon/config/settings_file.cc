@@ -1,5 +1,6 @@
 #include "config/settings_file.h"
 
+#include <algorithm>
 #include <vector>
 
 // What the parser asserts of its input it finds wrong by itself, too; a misspelt file ends nothing.
@@ -228,9 +229,13 @@ Status apply_file(std::string_view text, const std::string& name, Configuration&
   toml::parse_result parsed = toml::parse(text, name);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
+    // In one line, whatever it quotes.
+    std::string words(error.description());
+    std::replace_if(
+        words.begin(), words.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t'; },
+        ' ');
     return invalid_argument(name + ":" + std::to_string(error.source().begin.line) + ":" +
-                            std::to_string(error.source().begin.column) +
-                            ": not TOML: " + std::string(error.description()));
+                            std::to_string(error.source().begin.column) + ": not TOML: " + words);
   }
   return FileReader(name, configuration).apply(parsed.table());
 }
