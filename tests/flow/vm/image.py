@@ -7,7 +7,8 @@ import shutil
 import subprocess
 
 SUITES = {"amd64": "bookworm", "arm64": "bullseye"}
-MIRROR = os.environ.get("EDGECASE_DEBIAN_MIRROR", "http://deb.debian.org/debian")
+# Where packages come from; what mmdebstrap takes by itself where nothing is said.
+MIRROR = os.environ.get("EDGECASE_DEBIAN_MIRROR")
 ROOT_BYTES = 3 << 30
 PACKAGES = ["systemd-sysv", "udev", "openssh-server", "initramfs-tools", "iproute2", "kmod",
             "e2fsprogs", "procps", "init-system-helpers"]
@@ -89,7 +90,7 @@ class Image:
         _run("mmdebstrap", "--variant=minbase", f"--architectures={self.architecture}",
              "--include=" + ",".join(packages), "--aptopt=Acquire::Languages \"none\"",
              *[f"--dpkgopt=path-exclude=/usr/share/{each}/*" for each in ("doc", "man", "locale")],
-             suite, str(root), MIRROR, env={**os.environ, "INITRD": "No"})
+             suite, str(root), *([MIRROR] if MIRROR else []), env={**os.environ, "INITRD": "No"})
         for path, text in FILES.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(text, encoding="utf-8")
