@@ -160,6 +160,7 @@ class AuditLog final : public CommitCompanion {
   void compare_heads(const std::optional<Mark>& head);
   void distrust(const std::string& what);
   void note_unchecked(const Status& away);
+  void note_finding(const char* operation, Outcome outcome, const std::string& what);
   bool make_room(std::unique_lock<std::mutex>& lock);
   bool is_full() const;
   bool is_due() const;

@@ -103,23 +103,21 @@ void AuditLog::compare_heads(const std::optional<Mark>& head) {
 void AuditLog::note_unchecked(const Status& away) {
   const std::string what = std::string(kHeadFileName) + " could not be compared";
   if (parts_.logger != nullptr) parts_.logger->warning("audit", what + ": " + away.to_string());
-  Record record;
-  record.operation = "audit.unchecked";
-  record.actor = "daemon";
-  record.outcome = Outcome::Unavailable;
-  record.detail = what;
-  const std::lock_guard lock(mutex_);
-  push(draft_of(record));
+  note_finding("audit.unchecked", Outcome::Unavailable, what);
 }
 
 void AuditLog::distrust(const std::string& what) {
   if (parts_.logger != nullptr) {
     parts_.logger->warning("audit", "the audit log was changed, or lost something: " + what);
   }
+  note_finding("audit.mismatch", Outcome::Corruption, what);
+}
+
+void AuditLog::note_finding(const char* operation, Outcome outcome, const std::string& what) {
   Record record;
-  record.operation = "audit.mismatch";
+  record.operation = operation;
   record.actor = "daemon";
-  record.outcome = Outcome::Corruption;
+  record.outcome = outcome;
   record.detail = what;
   const std::lock_guard lock(mutex_);
   push(draft_of(record));

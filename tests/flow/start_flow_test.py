@@ -107,6 +107,9 @@ class StartFlow(unittest.TestCase):
         daemon = self.start()
         self.assertIn("is the drive mounted?", self.degraded())
         self.assertEqual(os.listdir(values), [])
+        audited = self.place.cli("audit", "--json").stdout
+        self.assertIn("audit.unchecked", audited)
+        self.assertNotIn("audit.mismatch", audited)
         os.rmdir(values)
         os.rename(kept, values)
         until(lambda: self.degraded() is None, "the drive that came is taken")
