@@ -29,18 +29,10 @@ std::string error_text(int error) {
 
 }  // namespace
 
-AckGate::AckGate(std::shared_ptr<const tls::TlsClient> client, std::string host, Clock& clock,
-                 const AckLedger& ledger)
-    : client_(std::move(client)),
-      host_(std::move(host)),
-      clock_(clock),
-      ledger_(ledger),
-      buffer_(kBufferBytes, '\0') {}
+AckGate::AckGate(Parts parts) : parts_(std::move(parts)), buffer_(kBufferBytes, '\0') {}
 
-Result<std::unique_ptr<AckGate>> AckGate::open(std::shared_ptr<const tls::TlsClient> client,
-                                               std::string host, Clock& clock,
-                                               const AckLedger& ledger) {
-  std::unique_ptr<AckGate> gate(new AckGate(std::move(client), std::move(host), clock, ledger));
+Result<std::unique_ptr<AckGate>> AckGate::open(Parts parts) {
+  std::unique_ptr<AckGate> gate(new AckGate(std::move(parts)));
   EC_TRY(gate->listen());
   try {
     gate->thread_ = std::thread([self = gate.get()] { self->run(); });
@@ -68,9 +60,10 @@ AckGate::~AckGate() {
   if (thread_.joinable()) thread_.join();
 }
 
-void AckGate::aim(const ResolvedAddress& broker) {
+void AckGate::aim(const ResolvedAddress& broker, ProtocolVersion version) {
   const std::lock_guard lock(mutex_);
   broker_ = broker;
+  version_ = version;
   failure_.clear();
   ending_ = {};
 }
@@ -106,9 +99,8 @@ bool AckGate::close_inlet(std::int64_t timeout_ns) {
   inlet_closed_ = true;
   const std::uint64_t request = ++request_;
   wake();
-  return changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] {
-    return !status_.connected || (answered_request_ >= request && status_.underway == 0);
-  });
+  return changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
+                           [&] { return !status_.connected || answered_request_ >= request; });
 }
 
 bool AckGate::flush(std::int64_t timeout_ns) {
@@ -157,7 +149,7 @@ std::unique_ptr<net::Channel> AckGate::connect_broker() {
     const std::lock_guard lock(mutex_);
     to = broker_;
   }
-  const std::int64_t until_ns = clock_.boot_ns() + kConnectNs;
+  const std::int64_t until_ns = parts_.clock.boot_ns() + kConnectNs;
   net::Socket socket(::socket(to.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int descriptor = socket.descriptor();
   const auto* const address = static_cast<const sockaddr*>(static_cast<const void*>(&to.bytes));
@@ -177,16 +169,16 @@ std::unique_ptr<net::Channel> AckGate::connect_broker() {
     return nullptr;
   }
   send_at_once(descriptor);
-  const bool any_time = clock_.trust() == ClockTrust::Untrusted;
-  if (!client_) return net::open_plain(std::move(socket));
-  auto channel = tls::TlsClient::open(client_, std::move(socket), host_, any_time);
+  const bool any_time = parts_.clock.trust() == ClockTrust::Untrusted;
+  if (!parts_.tls) return net::open_plain(std::move(socket));
+  auto channel = tls::TlsClient::open(parts_.tls, std::move(socket), parts_.host, any_time);
   if (!channel) fail("no memory for TLS");
   return channel;
 }
 
 bool AckGate::wait_for(int descriptor, short events, std::int64_t until_ns) {
   while (!stopping_) {
-    const std::int64_t left_ns = until_ns - clock_.boot_ns();
+    const std::int64_t left_ns = until_ns - parts_.clock.boot_ns();
     if (left_ns <= 0) return false;
     pollfd ready[] = {{descriptor, events, 0}, {wake_.descriptor(), POLLIN, 0}};
     if (poll(ready, 2, static_cast<int>(left_ns / kNsPerMs + 1)) < 0 && errno != EINTR)
@@ -198,7 +190,16 @@ bool AckGate::wait_for(int descriptor, short events, std::int64_t until_ns) {
 }
 
 void AckGate::forward(net::Channel& inside, net::Channel& broker) {
-  Passage passage{.inside = inside, .broker = broker, .out = {}, .in = {}};
+  ProtocolVersion version = ProtocolVersion::V5;
+  {
+    const std::lock_guard lock(mutex_);
+    version = version_;
+  }
+  Passage passage{.inside = inside,
+                  .broker = broker,
+                  .out = {},
+                  .in = InwardStream(version, parts_.packet_max_bytes),
+                  .acks = HeldAcks(version)};
   while (!stopping_ && !cut_) {
     std::uint64_t request = 0;
     {
@@ -226,15 +227,13 @@ AckGate::Progress AckGate::move_out(Passage& passage) {
     if (got.outcome == net::Outcome::Failed) return Progress::Over;
     passage.inside_ended = got.outcome == net::Outcome::Closed;
     moved = got.bytes > 0;
-    // Asked after the bytes were received: whatever they acknowledge was taken before.
-    const std::uint64_t stamp = ledger_.appended();
-    if (!out.feed({buffer_.data(), got.bytes}, stamp, clock_.boot_ns())) {
-      fail("the MQTT client sent what is no packet");
+    if (!out.feed({buffer_.data(), got.bytes})) {
+      fail("the MQTT client sent what is no packet of a subscriber");
       return Progress::Over;
     }
     passage.in.expect_answers(out.take_pings());
   }
-  out.release(ledger_.durable());
+  passage.acks.release(parts_.ledger.durable(), out.output());
   if (!out.output().empty()) {
     const std::size_t before = out.output().size();
     if (net::send_some(passage.broker, out.output()) == net::Outcome::Failed) return Progress::Over;
@@ -248,7 +247,7 @@ AckGate::Progress AckGate::move_out(Passage& passage) {
 AckGate::Progress AckGate::move_in(Passage& passage) {
   InwardStream& in = passage.in;
   bool moved = false;
-  if (!passage.broker_ended && in.waiting_bytes() < kBufferBytes) {
+  if (reads_broker(passage)) {
     const net::Transfer got = passage.broker.receive(buffer_.data(), buffer_.size());
     if (got.outcome == net::Outcome::Failed) return Progress::Over;
     passage.broker_ended = got.outcome == net::Outcome::Closed;
@@ -256,12 +255,14 @@ AckGate::Progress AckGate::move_in(Passage& passage) {
     in.feed({buffer_.data(), got.bytes});
   }
   const std::size_t waited = in.waiting_bytes();
-  const bool stop = inlet_closed_ || ledger_.full();
-  if (!in.advance(stop ? InwardStream::Publishes::Wait : InwardStream::Publishes::Pass,
+  const bool stop =
+      inlet_closed_ || parts_.ledger.full() || passage.out.output().size() >= kBufferBytes;
+  if (!in.advance(stop ? InwardStream::Publishes::Wait : InwardStream::Publishes::Take,
                   kBufferBytes)) {
     fail("the broker sent what is no packet");
     return Progress::Over;
   }
+  take_messages(passage);
   moved = moved || in.waiting_bytes() < waited;
   if (!in.output().empty()) {
     const std::size_t before = in.output().size();
@@ -270,6 +271,25 @@ AckGate::Progress AckGate::move_in(Passage& passage) {
   }
   if (passage.broker_ended && in.output().empty() && !in.is_stopped()) return Progress::Over;
   return moved ? Progress::Moved : Progress::Blocked;
+}
+
+bool AckGate::reads_broker(const Passage& passage) {
+  const InwardStream& in = passage.in;
+  return !passage.broker_ended && (in.waiting_bytes() < kBufferBytes || in.is_message_partial());
+}
+
+void AckGate::take_messages(Passage& passage) {
+  InwardStream& in = passage.in;
+  if (in.take_new_session()) parts_.ledger.new_session();
+  passage.out.output() += in.take_answers();
+  if (in.messages().empty()) return;
+  parts_.ledger.take(in.messages());
+  const std::uint64_t position = parts_.ledger.appended();
+  const std::int64_t now_ns = parts_.clock.boot_ns();
+  for (const IncomingMessage& each : in.messages()) passage.acks.hold(each, position, now_ns);
+  const std::lock_guard lock(mutex_);
+  status_.taken += in.messages().size();
+  status_.taken_last_ns = parts_.clock.wall_ns();
 }
 
 // False: nothing can be waited for.
@@ -283,9 +303,8 @@ bool AckGate::wait(const Passage& passage) {
     return pollfd{descriptor, static_cast<short>(events), 0};
   };
   const bool reads_inside = !passage.inside_ended && passage.out.output().size() < kBufferBytes;
-  const bool reads_broker = !passage.broker_ended && passage.in.waiting_bytes() < kBufferBytes;
   pollfd ready[] = {awaited(passage.inside, reads_inside, !passage.in.output().empty()),
-                    awaited(passage.broker, reads_broker, !passage.out.output().empty()),
+                    awaited(passage.broker, reads_broker(passage), !passage.out.output().empty()),
                     pollfd{wake_.descriptor(), POLLIN, 0}};
   return poll(ready, 3, -1) >= 0 || errno == EINTR;
 }
@@ -296,15 +315,13 @@ void AckGate::take_wake() {
 }
 
 void AckGate::note(const Passage& passage, std::uint64_t request) {
-  const OutwardStream& out = passage.out;
+  const HeldAcks& acks = passage.acks;
   const std::lock_guard lock(mutex_);
   status_.connected = true;
-  status_.held = out.held();
-  status_.held_since_ns = out.held_since_ns();
-  status_.released = released_before_ + out.acks_released();
-  const std::uint64_t passed = passage.in.publishes_passed();
-  status_.underway = passed > out.acks_seen() ? passed - out.acks_seen() : 0;
-  is_flushed_ = passage.out.output().empty() && !out.holds_up_to(ledger_.durable());
+  status_.held = acks.held();
+  status_.held_since_ns = acks.held_since_ns();
+  status_.released = released_before_ + acks.released();
+  is_flushed_ = passage.out.output().empty() && !acks.holds_up_to(parts_.ledger.durable());
   answered_request_ = request;
   changed_.notify_all();
 }
@@ -312,12 +329,11 @@ void AckGate::note(const Passage& passage, std::uint64_t request) {
 void AckGate::note_end(const Passage& passage) {
   const InwardStream& in = passage.in;
   const std::lock_guard lock(mutex_);
-  released_before_ += passage.out.acks_released();
+  released_before_ += passage.acks.released();
   status_.released = released_before_;
-  status_.dropped += passage.out.held();
+  status_.dropped += passage.acks.held();
   status_.held = 0;
   status_.held_since_ns = 0;
-  status_.underway = 0;
   status_.connected = false;
   ending_ = {.was_open = true,
              .answered = in.was_connected(),

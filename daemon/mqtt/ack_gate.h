@@ -1,8 +1,9 @@
 // The gate between paho and the broker. paho acknowledges a message whatever its callback says, and
 // long before it could be durable; so paho connects to a socket of this process on loopback, and
-// what passes there goes to the broker, through TLS where it speaks that. Everything passes
-// unchanged and in order, but acknowledgements wait until the messages they are for are durable
-// (ack_ledger.h). So many messages share one sync, as many as the broker has on their way.
+// what passes there goes to the broker, through TLS where it speaks that. paho makes the session,
+// subscribes and keeps it alive; messages end here: they are handed to who stores them, as many as
+// have come at once, and acknowledged from here when they are durable (message_ledger.h). So many
+// messages share one sync, as many as the broker has on their way.
 //
 // While the drive refuses, nothing is acknowledged, and the broker stops at the end of its window;
 // where that is wider than what may wait here, messages are left unread. The connection lives on.
@@ -22,9 +23,9 @@
 
 #include "edgecase/clock.h"
 #include "edgecase/result.h"
-#include "mqtt/ack_ledger.h"
 #include "mqtt/broker_socket.h"
 #include "mqtt/gate_streams.h"
+#include "mqtt/message_ledger.h"
 #include "net/channel.h"
 #include "net/socket.h"
 #include "tls/tls_client.h"
@@ -35,7 +36,8 @@ struct GateStatus {
   bool connected = false;          // paho to the gate, and the gate to the broker
   std::size_t held = 0;            // acknowledgements
   std::int64_t held_since_ns = 0;  // the oldest one; boot clock; 0: none is held
-  std::uint64_t underway = 0;      // messages that paho has been given and not acknowledged
+  std::uint64_t taken = 0;         // messages, of all connections
+  std::int64_t taken_last_ns = 0;  // wall clock; 0: none has come
   std::uint64_t released = 0;      // acknowledgements, of all connections
   std::uint64_t dropped = 0;       // that were held when their connection ended
 };
@@ -45,17 +47,22 @@ class AckGate {
   static constexpr std::int64_t kConnectNs = 10'000'000'000;  // TCP; paho's limit is that of TLS
   static constexpr std::size_t kBufferBytes = 64u << 10;      // each way
 
-  // `client` null: in clear. `host` is what the broker's certificate must name. `ledger` and
-  // `clock` are borrowed for the gate's life.
-  static Result<std::unique_ptr<AckGate>> open(std::shared_ptr<const tls::TlsClient> client,
-                                               std::string host, Clock& clock,
-                                               const AckLedger& ledger);
+  // `tls` null: in clear. `host` is what the broker's certificate must name. References are
+  // borrowed for the gate's life.
+  struct Parts {
+    std::shared_ptr<const tls::TlsClient> tls;
+    std::string host;
+    Clock& clock;
+    MessageLedger& ledger;
+    std::uint32_t packet_max_bytes;  // of a message; see packet_max_bytes()
+  };
+  static Result<std::unique_ptr<AckGate>> open(Parts parts);
   ~AckGate();
   AckGate(const AckGate&) = delete;
   AckGate& operator=(const AckGate&) = delete;
 
-  // Where the next connection leads to.
-  void aim(const ResolvedAddress& broker);
+  // Where the next connection leads to, and what is spoken there.
+  void aim(const ResolvedAddress& broker, ProtocolVersion version);
   // Where to connect instead.
   const ResolvedAddress& address() const { return address_; }
 
@@ -77,8 +84,8 @@ class AckGate {
   void cut();
   // The same, and waits until it has ended, `timeout_ns` at most.
   void end(std::int64_t timeout_ns);
-  // For the end: no message is let in any more, and those that paho was given are waited for. False
-  // when that takes longer than `timeout_ns`.
+  // For the end: when it returns no message is taken any more. False when that takes longer than
+  // `timeout_ns`.
   bool close_inlet(std::int64_t timeout_ns);
   // Waits until everything that is durable by now is acknowledged. False as above.
   bool flush(std::int64_t timeout_ns);
@@ -93,12 +100,12 @@ class AckGate {
     net::Channel& broker;
     OutwardStream out;
     InwardStream in;
+    HeldAcks acks;
     bool inside_ended = false;
     bool broker_ended = false;
   };
 
-  AckGate(std::shared_ptr<const tls::TlsClient> client, std::string host, Clock& clock,
-          const AckLedger& ledger);
+  explicit AckGate(Parts parts);
   Status listen();
   void run();
   void serve(net::Socket accepted);
@@ -106,6 +113,8 @@ class AckGate {
   void forward(net::Channel& inside, net::Channel& broker);
   Progress move_out(Passage& passage);
   Progress move_in(Passage& passage);
+  static bool reads_broker(const Passage& passage);
+  void take_messages(Passage& passage);
   bool wait(const Passage& passage);
   bool wait_for(int descriptor, short events, std::int64_t until_ns);
   void take_wake();
@@ -113,10 +122,7 @@ class AckGate {
   void note_end(const Passage& passage);
   void fail(std::string why);
 
-  const std::shared_ptr<const tls::TlsClient> client_;
-  const std::string host_;
-  Clock& clock_;
-  const AckLedger& ledger_;
+  const Parts parts_;
   net::Socket listener_;
   net::Socket wake_;
   ResolvedAddress address_;
@@ -128,6 +134,7 @@ class AckGate {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   ResolvedAddress broker_;
+  ProtocolVersion version_ = ProtocolVersion::V5;
   std::string failure_;
   Ending ending_;
   GateStatus status_;

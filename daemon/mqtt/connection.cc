@@ -64,7 +64,12 @@ MqttSource::Connection::~Connection() {
 }
 
 Status MqttSource::Connection::open_gate() {
-  EC_ASSIGN_OR_RETURN(gate_, AckGate::open(plan_.tls, plan_.address.host, clock_, sink_));
+  const std::uint32_t packet_max = packet_max_bytes(plan_.limits, kRemainingLengthMax);
+  EC_ASSIGN_OR_RETURN(gate_, AckGate::open({.tls = plan_.tls,
+                                            .host = plan_.address.host,
+                                            .clock = clock_,
+                                            .ledger = sink_,
+                                            .packet_max_bytes = packet_max}));
   return ok();
 }
 
@@ -96,11 +101,10 @@ MqttStatus MqttSource::Connection::status() const {
     const std::lock_guard lock(mutex_);
     status = status_;
   }
-  status.last_message_ns = last_message_ns_.load(std::memory_order_relaxed);
   const GateStatus gate = gate_->status();
+  status.last_message_ns = gate.taken_last_ns;
   status.unacknowledged = gate.held;
   status.gate_connected = gate.connected;
-  status.underway = gate.underway;
   status.released = gate.released;
   status.counters = sink_.counters();
   status.counters.withheld = gate.dropped;
@@ -110,21 +114,11 @@ MqttStatus MqttSource::Connection::status() const {
   return status;
 }
 
-// Under paho's lock. When it returns, paho acknowledges, and the gate holds that back; for good,
-// where the sink has refused the message.
-void MqttSource::Connection::on_message(const IncomingMessage& message) {
-  last_message_ns_.store(clock_.wall_ns(), std::memory_order_relaxed);
-  messages_heard_.fetch_add(1, std::memory_order_relaxed);
-  sink_.deliver(message);
-}
-
 void MqttSource::Connection::on_connected(bool session_present) {
   const std::lock_guard lock(mutex_);
   session_present_ = session_present;
   cut_ = false;
   lost_ = false;
-  // Here and not in the watching thread: messages of the session may follow at once.
-  if (!session_present) sink_.new_session();
   answer_ = Answer::Yes;
   changed_.notify_all();
 }
@@ -247,7 +241,7 @@ bool MqttSource::Connection::connect_once() {
 
 bool MqttSource::Connection::connect_to(const ResolvedAddress& broker, const PahoLogin& login) {
   broker_ = broker;
-  gate_->aim(broker);
+  gate_->aim(broker, version_);
   const ResolvedAddress& address = gate_->address();
   {
     const std::lock_guard lock(mutex_);
@@ -299,11 +293,11 @@ MqttSource::Connection::Reply MqttSource::Connection::wait_for_answer(const char
 // messages; and while one of them is overdue, it is for the watchdog to end.
 bool MqttSource::Connection::wait_while_heard(std::unique_lock<std::mutex>& lock) {
   const auto patience = std::chrono::nanoseconds(answer_patience_ns_);
-  std::uint64_t heard = messages_heard_.load(std::memory_order_relaxed);
+  std::uint64_t heard = gate_->status().taken;
   while (!changed_.wait_for(lock, patience,
                             [this] { return stopping_ || lost_ || answer_ != Answer::Pending; })) {
-    const std::uint64_t now_heard = messages_heard_.load(std::memory_order_relaxed);
     lock.unlock();
+    const std::uint64_t now_heard = gate_->status().taken;
     const bool overdue = is_overdue();
     lock.lock();
     if (now_heard == heard || overdue) return answer_ != Answer::Pending;

@@ -1,7 +1,6 @@
 // The state machine behind MqttSource: connects, subscribes, watches, reconnects.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -14,6 +13,7 @@
 #include "mqtt/backoff.h"
 #include "mqtt/broker_address.h"
 #include "mqtt/broker_socket.h"
+#include "mqtt/message_sink.h"
 #include "mqtt/mqtt_source.h"
 #include "mqtt/paho_client.h"
 #include "mqtt/subscribed_filters.h"
@@ -52,7 +52,6 @@ class MqttSource::Connection final : public PahoEvents {
   // What came of a question; Gone: there is no connection any more, or the daemon stops.
   enum class Reply : unsigned char { Yes, No, Gone };
 
-  void on_message(const IncomingMessage& message) override;
   void on_connected(bool session_present) override;
   void on_connect_failed(const std::string& why) override;
   void on_connection_lost(const std::string& why) override;
@@ -110,8 +109,6 @@ class MqttSource::Connection final : public PahoEvents {
   Answer answer_ = Answer::Pending;
   std::string answer_text_;
   MqttStatus status_;
-  std::atomic<std::int64_t> last_message_ns_{0};
-  std::atomic<std::uint64_t> messages_heard_{0};
 
   std::thread thread_;
 };

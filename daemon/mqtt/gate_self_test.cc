@@ -18,16 +18,19 @@ constexpr std::int64_t kPatienceNs = 5'000'000'000;  // for each step
 constexpr int kLookMs = 2;
 constexpr std::uint16_t kPacketId = 1;
 
+constexpr std::uint32_t kPacketMaxBytes = 1u << 10;
+
 // Counts the message, and has it durable when it is told to be.
-class TestLedger final : public AckLedger, public PahoEvents {
+class TestLedger final : public MessageLedger, public PahoEvents {
  public:
+  void take(std::span<const IncomingMessage> messages) override { appended_ += messages.size(); }
+  void new_session() override {}
   std::uint64_t appended() const override { return appended_; }
   std::uint64_t durable() const override { return durable_; }
   bool full() const override { return false; }
   void make_durable() { durable_ = appended_.load(); }
 
  private:
-  void on_message(const IncomingMessage&) override { ++appended_; }
   void on_connected(bool) override {}
   void on_connect_failed(const std::string&) override {}
   void on_connection_lost(const std::string&) override {}
@@ -130,8 +133,12 @@ Status test_ack_gate(Clock& clock, ProtocolVersion version) {
   TestLedger ledger;
   TestBroker broker(clock);
   EC_ASSIGN_OR_RETURN(const ResolvedAddress address, broker.listen());
-  EC_ASSIGN_OR_RETURN(const auto gate, AckGate::open(nullptr, "127.0.0.1", clock, ledger));
-  gate->aim(address);
+  EC_ASSIGN_OR_RETURN(const auto gate, AckGate::open({.tls = nullptr,
+                                                      .host = "127.0.0.1",
+                                                      .clock = clock,
+                                                      .ledger = ledger,
+                                                      .packet_max_bytes = kPacketMaxBytes}));
+  gate->aim(address, version);
   EC_ASSIGN_OR_RETURN(const auto client, PahoClient::create(gate->address().text,
                                                             "edgecase-self-test", version, ledger));
   EC_TRY(client->connect(gate->address().text, {}));

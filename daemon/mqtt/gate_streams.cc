@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "mqtt/message_group.h"
+
 namespace edgecase::mqtt {
 namespace {
 
@@ -11,8 +13,8 @@ constexpr std::size_t kLookedAtMaxBytes = 32u << 10;
 // A return code of 3.1.1; those of MQTT 5 are larger.
 constexpr std::uint8_t kVersionRefused311 = 1;
 
-bool is_held(PacketType type) {
-  return type == PacketType::Puback || type == PacketType::Pubrec;
+bool acknowledges(PacketType type) {
+  return type == PacketType::Puback || type == PacketType::Pubrec || type == PacketType::Pubcomp;
 }
 
 bool is_looked_at(PacketType type) {
@@ -43,7 +45,7 @@ std::string refusal_text(std::uint8_t code) {
   }
 }
 
-// A message of QoS 0 must not be marked as sent again; paho takes one that is.
+// A message of QoS 0 must not be marked as sent again; one that is, is taken.
 std::string without_wrong_dup(std::string_view bytes) {
   constexpr unsigned kQosBits = 0x06;
   constexpr unsigned kDupBit = 0x08;
@@ -56,9 +58,24 @@ std::string without_wrong_dup(std::string_view bytes) {
 
 }  // namespace
 
+// ---- Acknowledgements
+
+void HeldAcks::hold(const IncomingMessage& message, std::uint64_t position, std::int64_t now_ns) {
+  if (message.qos > 0) held_.push_back({position, now_ns, message.packet_id, message.qos == 2});
+}
+
+void HeldAcks::release(std::uint64_t durable, std::string& out) {
+  for (; holds_up_to(durable); held_.pop_front()) {
+    const Held& ack = held_.front();
+    append_ack(ack.is_qos2 ? PacketType::Pubrec : PacketType::Puback, ack.packet_id, version_,
+               ReasonCode::Success, {}, 0, out);
+    ++released_;
+  }
+}
+
 // ---- From paho to the broker
 
-bool OutwardStream::feed(std::string_view bytes, std::uint64_t stamp, std::int64_t now_ns) {
+bool OutwardStream::feed(std::string_view bytes) {
   const bool joined = !partial_.empty();
   if (joined) partial_.append(bytes);
   std::string_view rest = joined ? std::string_view(partial_) : bytes;
@@ -68,15 +85,10 @@ bool OutwardStream::feed(std::string_view bytes, std::uint64_t stamp, std::int64
     if (progress == HeaderProgress::Malformed) return false;
     if (progress == HeaderProgress::NeedMore) break;
     const std::size_t size = std::size_t{header.header_bytes} + header.remaining_bytes;
-    if (size > (is_held(header.type) ? kAckBytesMax : kPacketBytesMax)) return false;
+    if (size > kPacketBytesMax || acknowledges(header.type)) return false;
     if (rest.size() < size) break;
-    if (is_held(header.type)) {
-      held_.push_back({stamp, now_ns, std::string(rest.substr(0, size))});
-      ++acks_seen_;
-    } else {
-      output_.append(rest.substr(0, size));
-      if (header.type == PacketType::Pingreq) ++pings_;
-    }
+    output_.append(rest.substr(0, size));
+    if (header.type == PacketType::Pingreq) ++pings_;
     rest.remove_prefix(size);
   }
   if (joined) {
@@ -87,61 +99,118 @@ bool OutwardStream::feed(std::string_view bytes, std::uint64_t stamp, std::int64
   return true;
 }
 
-void OutwardStream::release(std::uint64_t durable) {
-  for (; holds_up_to(durable); held_.pop_front()) output_ += held_.front().packet;
-}
+// ---- From the broker
 
-// ---- From the broker to paho
+void InwardStream::feed(std::string_view bytes) {
+  messages_.clear();
+  input_.erase(0, begin_);
+  begin_ = 0;
+  input_.append(bytes);
+}
 
 bool InwardStream::advance(Publishes publishes, std::size_t output_max_bytes) {
+  messages_.clear();
   stopped_ = false;
-  std::size_t taken = 0;
-  // The front of input_ is cut off once, at the end.
-  std::string all;
-  all.swap(input_);
-  std::string_view rest = all;
-  Step step = Step::Moved;
-  while (step == Step::Moved && output_.size() < output_max_bytes && taken < all.size()) {
-    rest = std::string_view(all).substr(taken);
-    if (body_left_ > 0) {
-      const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(body_left_, rest.size()));
-      output_.append(rest.substr(0, part));
-      body_left_ -= part;
-      taken += part;
-      continue;
-    }
-    step = next_packet(publishes, rest, taken);
+  partial_ = false;
+  Step last = Step::Moved;
+  while (last == Step::Moved && output_.size() < output_max_bytes && begin_ < input_.size() &&
+         !new_session_) {
+    last = step(publishes);
   }
-  all.erase(0, taken);
-  input_.swap(all);
-  stopped_ = step == Step::Stopped;
+  stopped_ = last == Step::Stopped;
   if (stopped_) answer_pings();
-  return step != Step::Malformed;
+  return last != Step::Malformed;
 }
 
-InwardStream::Step InwardStream::next_packet(Publishes publishes, std::string_view rest,
-                                             std::size_t& taken) {
+InwardStream::Step InwardStream::step(Publishes publishes) {
+  const std::string_view rest = std::string_view(input_).substr(begin_);
+  if (pass_bytes_ > 0) {
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(pass_bytes_, rest.size()));
+    output_.append(rest.substr(0, part));
+    pass_bytes_ -= part;
+    begin_ += part;
+    return Step::Moved;
+  }
+  if (skip_bytes_ > 0) {
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(skip_bytes_, rest.size()));
+    skip_bytes_ -= part;
+    begin_ += part;
+    if (skip_bytes_ > 0) return Step::NeedMore;
+    // The next one may need the room for its own beginning.
+    return add_message(skipped_.flags, skipped_head_, skipped_.remaining_bytes) ? Step::NeedMore
+                                                                                : Step::Malformed;
+  }
   FixedHeader header;
   const HeaderProgress progress = read_fixed_header(without_wrong_dup(rest), header);
   if (progress == HeaderProgress::Malformed) return Step::Malformed;
   if (progress == HeaderProgress::NeedMore) return Step::NeedMore;
-  if (header.type == PacketType::Publish) {
-    if (publishes == Publishes::Wait) return Step::Stopped;
-    if (((header.flags >> 1) & 3) != 0) ++publishes_passed_;
-  } else if (is_looked_at(header.type) && header.remaining_bytes <= kLookedAtMaxBytes) {
+  if (header.type == PacketType::Pubrel) return answer_pubrel(header, rest);
+  if (header.type != PacketType::Publish) return pass_packet(header, rest);
+  return publishes == Publishes::Wait ? Step::Stopped : take_publish(header, rest);
+}
+
+InwardStream::Step InwardStream::pass_packet(const FixedHeader& header, std::string_view rest) {
+  if (is_looked_at(header.type) && header.remaining_bytes <= kLookedAtMaxBytes) {
     const std::size_t size = std::size_t{header.header_bytes} + header.remaining_bytes;
     if (rest.size() < size) return Step::NeedMore;
     look_at(header.type, rest.substr(header.header_bytes, header.remaining_bytes));
     if (header.type == PacketType::Pingresp && pings_answered_ > 0) {
       --pings_answered_;
-      taken += size;
+      begin_ += size;
       return Step::Moved;
     }
     if (header.type == PacketType::Pingresp && pings_open_ > 0) --pings_open_;
   }
   output_.append(rest.substr(0, header.header_bytes));
-  taken += header.header_bytes;
-  body_left_ = header.remaining_bytes;
+  begin_ += header.header_bytes;
+  pass_bytes_ = header.remaining_bytes;
+  return Step::Moved;
+}
+
+InwardStream::Step InwardStream::take_publish(const FixedHeader& header, std::string_view rest) {
+  const bool oversized = header.remaining_bytes > packet_max_bytes_;
+  const std::uint32_t body_bytes =
+      oversized ? std::min(header.remaining_bytes, kOversizedHeadBytes) : header.remaining_bytes;
+  const std::size_t size = std::size_t{header.header_bytes} + body_bytes;
+  partial_ = rest.size() < size;
+  if (partial_) return Step::NeedMore;
+  const std::string_view body = rest.substr(header.header_bytes, body_bytes);
+  begin_ += size;
+  if (!oversized) return add_message(header.flags, body, 0) ? Step::Moved : Step::Malformed;
+  skipped_ = header;
+  skipped_head_ = body;
+  skip_bytes_ = header.remaining_bytes - body_bytes;
+  if (skip_bytes_ > 0) return Step::Moved;
+  return add_message(header.flags, skipped_head_, header.remaining_bytes) ? Step::NeedMore
+                                                                          : Step::Malformed;
+}
+
+// A topic that is none is for who stores the message to judge: without its acknowledgement the
+// broker would send it for ever.
+bool InwardStream::add_message(std::uint8_t flags, std::string_view body,
+                               std::uint32_t oversized_bytes) {
+  PublishPacket packet;
+  if (read_publish(flags, body, version_, packet) != ReasonCode::Success) return false;
+  messages_.push_back({.topic = packet.topic,
+                       .payload = packet.payload,
+                       .qos = packet.qos,
+                       .packet_id = packet.packet_id,
+                       .redelivered = packet.duplicate && packet.qos > 0,
+                       .retained = packet.retain,
+                       .oversized_bytes = oversized_bytes});
+  return true;
+}
+
+// What it is about was durable when its PUBREC left.
+InwardStream::Step InwardStream::answer_pubrel(const FixedHeader& header, std::string_view rest) {
+  if (header.remaining_bytes > kLookedAtMaxBytes) return Step::Malformed;
+  const std::size_t size = std::size_t{header.header_bytes} + header.remaining_bytes;
+  if (rest.size() < size) return Step::NeedMore;
+  AckPacket packet;
+  const std::string_view body = rest.substr(header.header_bytes, header.remaining_bytes);
+  if (decode_ack(body, version_, packet) != ReasonCode::Success) return Step::Malformed;
+  append_ack(PacketType::Pubcomp, packet.packet_id, version_, ReasonCode::Success, {}, 0, answers_);
+  begin_ += size;
   return Step::Moved;
 }
 
@@ -162,6 +231,7 @@ void InwardStream::look_at(PacketType type, std::string_view body) {
     was_connected_ = true;
     const auto unsupported = static_cast<std::uint8_t>(ReasonCode::UnsupportedProtocolVersion);
     version_refused_ = code == kVersionRefused311 || code == unsupported;
+    new_session_ = code == 0 && (static_cast<unsigned char>(body[0]) & 1) == 0;
     reason_ = refusal_text(code);
   } else if (type == PacketType::Disconnect) {
     was_ended_ = true;

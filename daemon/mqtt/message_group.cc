@@ -1,12 +1,23 @@
 #include "mqtt/message_group.h"
 
+#include <algorithm>
+#include <string>
+
 namespace edgecase::mqtt {
 namespace {
 
 // What a reading takes beside its texts: itself, and its names in the batch.
 constexpr std::size_t kReadingBytes = sizeof(wire::Reading) + 32;
+// Topic, packet id, properties and their lengths, beside the payload.
+constexpr std::uint64_t kAroundPayloadBytes = kTopicMaxBytes + (4u << 10);
 
 }  // namespace
+
+std::uint32_t packet_max_bytes(const config::LimitSettings& limits, std::uint64_t budget_bytes) {
+  const std::uint64_t wanted = limits.message_limit_bytes + kAroundPayloadBytes;
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>({wanted, budget_bytes, kRemainingLengthMax}));
+}
 
 GroupMessage& MessageGroup::append(const IncomingPublish& message) {
   ++counters_.messages;
@@ -87,13 +98,15 @@ void MessageGroup::add_repeat(const IncomingPublish& message) {
   ++counters_.repeats_dropped;
 }
 
-void MessageGroup::add_rejected(const IncomingPublish& message, std::string_view reason_text,
-                                ReasonCode reason) {
+void MessageGroup::add_oversized(const IncomingPublish& message, std::uint32_t packet_bytes,
+                                 const config::LimitSettings& limits) {
   GroupMessage& added = append(message);
   added.topic = batch_.keep(message.topic);
   added.payload = batch_.keep(message.payload);
-  added.reason_text = batch_.keep(reason_text);
-  added.reason = reason;
+  added.reason_text = batch_.keep(
+      "packet of " + std::to_string(packet_bytes) +
+      " bytes is over limits.message-limit = " + std::to_string(limits.message_limit_bytes));
+  added.reason = ReasonCode::QuotaExceeded;
 }
 
 void MessageGroup::clear() {

@@ -10,6 +10,7 @@
 #include "ingest/ingest_pipeline.h"
 #include "mqtt/packet_codec.h"
 #include "mqtt/payload_decoder.h"
+#include "mqtt/rejected_messages.h"
 #include "mqtt/sink_counters.h"
 
 namespace edgecase::mqtt {
@@ -43,6 +44,13 @@ struct IncomingPublish {
   const auth::Principal* publisher = nullptr;  // who is said to have brought it; null: nobody
 };
 
+// The largest packet taken: a payload of `limits.message_limit`, the longest topic, properties; but
+// no more than `budget_bytes`. Behind the fixed header.
+std::uint32_t packet_max_bytes(const config::LimitSettings& limits, std::uint64_t budget_bytes);
+// Of a larger one: what it takes to say which one it was.
+inline constexpr std::uint32_t kOversizedHeadBytes =
+    2 + kTopicMaxBytes + 2 + static_cast<std::uint32_t>(kRejectedPayloadMaxBytes);
+
 class MessageGroup {
  public:
   // Then nothing more is read until the committer has taken the group. What was received by then is
@@ -60,9 +68,10 @@ class MessageGroup {
                    std::uint64_t remember_hash);
   // What is only acknowledged: it was stored before.
   void add_repeat(const IncomingPublish& message);
-  // What is kept as rejected without decoding it.
-  void add_rejected(const IncomingPublish& message, std::string_view reason_text,
-                    ReasonCode reason);
+  // Is kept as rejected: its packet has so many bytes, over what packet_max_bytes() allows, and its
+  // payload is the beginning.
+  void add_oversized(const IncomingPublish& message, std::uint32_t packet_bytes,
+                     const config::LimitSettings& limits);
 
   std::vector<GroupMessage>& messages() { return messages_; }
   wire::ReadingBatch& batch() { return batch_; }

@@ -34,14 +34,14 @@ MessageSink::~MessageSink() {
 
 void MessageSink::stop() {
   {
-    const std::lock_guard lock(deliver_mutex_);
+    const std::lock_guard lock(take_mutex_);
     stopped_ = true;
   }
   committer_.stop();
 }
 
 void MessageSink::new_session() {
-  const std::lock_guard lock(deliver_mutex_);
+  const std::lock_guard lock(take_mutex_);
   repeats_.new_session();
 }
 
@@ -61,19 +61,19 @@ void MessageSink::on_committer() {
   parts_.wake();
 }
 
-bool MessageSink::deliver(const IncomingMessage& message) {
-  const std::lock_guard lock(deliver_mutex_);
-  const bool taken = !stopped_;
-  if (taken) {
+void MessageSink::take(std::span<const IncomingMessage> messages) {
+  const std::lock_guard lock(take_mutex_);
+  if (stopped_) {
+    const auto lost = std::ranges::count(messages, 0, &IncomingMessage::qos);
+    lost_at_qos0_.fetch_add(static_cast<std::uint64_t>(lost), std::memory_order_relaxed);
+  } else {
     std::unique_ptr<MessageGroup> group = committer_.take();
-    add(message, *group);
+    for (const IncomingMessage& message : messages) add(message, *group);
     if (group->full()) full_.store(true, std::memory_order_relaxed);
     committer_.offer(std::move(group));
   }
-  if (!taken && message.qos == 0) lost_at_qos0_.fetch_add(1, std::memory_order_relaxed);
-  // A refused one leaves a hole that durable() never passes.
-  appended_.fetch_add(1, std::memory_order_release);
-  return taken;
+  // Refused ones leave a hole that durable() never passes.
+  appended_.fetch_add(messages.size(), std::memory_order_release);
 }
 
 void MessageSink::add(const IncomingMessage& message, MessageGroup& group) {
@@ -83,6 +83,9 @@ void MessageSink::add(const IncomingMessage& message, MessageGroup& group) {
   publish.packet_id = message.packet_id;
   publish.qos = static_cast<std::uint8_t>(message.qos);
   publish.duplicate = message.redelivered;
+  if (message.oversized_bytes != 0) {
+    return group.add_oversized(publish, message.oversized_bytes, parts_.limits);
+  }
   const bool again =
       (message.redelivered &&
        repeats_.is_redelivery(message.packet_id, message.topic, message.payload)) ||

@@ -97,7 +97,6 @@ std::string status_json(const MqttStatus& status) {
   json["overdue"] = status.overdue;
   json["unacknowledged"] = status.unacknowledged;
   json["gate_connected"] = status.gate_connected;
-  json["underway"] = status.underway;
   json["acknowledged"] = status.released;
   json["lag_seconds"] = static_cast<double>(status.lag_ns) / 1e9;
   const SinkCounters& counters = status.counters;
@@ -128,9 +127,6 @@ void register_metrics(const MqttSource& source, observe::Metrics& metrics) {
   metrics.callback(MetricKind::Gauge, "edgecase_mqtt_gate_connected",
                    "1 while a connection to the broker goes through the gate.", {},
                    [&source] { return source.status().gate_connected ? 1.0 : 0.0; });
-  metrics.callback(MetricKind::Gauge, "edgecase_mqtt_underway",
-                   "Messages that the MQTT client was given and has not acknowledged.", {},
-                   [&source] { return static_cast<double>(source.status().underway); });
   metrics.callback(MetricKind::Counter, "edgecase_mqtt_acknowledged_total",
                    "Acknowledgements that have left for the broker.", {},
                    [&source] { return static_cast<double>(source.status().released); });

@@ -270,13 +270,13 @@ ReasonCode decode_connect(std::string_view body, ConnectPacket& packet) {
   return ReasonCode::Success;
 }
 
-ReasonCode decode_publish(std::uint8_t flags, std::string_view body, ProtocolVersion version,
-                          PublishPacket& packet) {
+ReasonCode read_publish(std::uint8_t flags, std::string_view body, ProtocolVersion version,
+                        PublishPacket& packet) {
   packet.qos = flags >> 1 & 3;
   packet.duplicate = (flags & 8) != 0;
   packet.retain = (flags & 1) != 0;
   PacketReader reader(body);
-  packet.topic = reader.text();
+  packet.topic = reader.binary();
   if (packet.qos > 0) {
     packet.packet_id = reader.fixed16();
     if (reader.ok() && packet.packet_id == 0) return ReasonCode::MalformedPacket;
@@ -292,6 +292,14 @@ ReasonCode decode_publish(std::uint8_t flags, std::string_view body, ProtocolVer
     if (properties != ReasonCode::Success) return properties;
   }
   packet.payload = reader.rest();
+  return ReasonCode::Success;
+}
+
+ReasonCode decode_publish(std::uint8_t flags, std::string_view body, ProtocolVersion version,
+                          PublishPacket& packet) {
+  const ReasonCode reason = read_publish(flags, body, version, packet);
+  if (reason != ReasonCode::Success) return reason;
+  if (!is_packet_text(packet.topic)) return ReasonCode::MalformedPacket;
   if (packet.topic.empty()) {
     return packet.topic_alias != 0 ? ReasonCode::Success : ReasonCode::ProtocolError;
   }

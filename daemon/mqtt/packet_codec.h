@@ -103,7 +103,11 @@ struct PublishPacket {
   bool duplicate = false;
   bool retain = false;
 };
-// `body` may be cut short within the payload.
+// What the packet is made of, whatever bytes its topic has. `body` may be cut short within the
+// payload.
+ReasonCode read_publish(std::uint8_t flags, std::string_view body, ProtocolVersion version,
+                        PublishPacket& packet);
+// The same, and whether the topic is one, or an alias stands for it.
 ReasonCode decode_publish(std::uint8_t flags, std::string_view body, ProtocolVersion version,
                           PublishPacket& packet);
 

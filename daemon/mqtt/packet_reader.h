@@ -9,6 +9,11 @@
 
 namespace edgecase::mqtt {
 
+// UTF-8 without NUL.
+inline bool is_packet_text(std::string_view bytes) {
+  return bytes.find('\0') == std::string_view::npos && wire::is_valid_utf8(bytes);
+}
+
 class PacketReader {
  public:
   explicit PacketReader(std::string_view bytes) : rest_(bytes) {}
@@ -42,10 +47,10 @@ class PacketReader {
   }
   // Two bytes of length, then so many.
   std::string_view binary() { return take(fixed16()); }
-  // The same, which must be UTF-8 without NUL.
+  // The same, which must be a text.
   std::string_view text() {
     const std::string_view taken = binary();
-    if (taken.find('\0') != std::string_view::npos || !wire::is_valid_utf8(taken)) ok_ = false;
+    if (!is_packet_text(taken)) ok_ = false;
     return taken;
   }
   std::string_view take(std::size_t bytes) {

@@ -3,16 +3,14 @@
 // and under its global lock: handlers must not call the client, nor take long, since keep-alive
 // stands still meanwhile.
 //
-// paho acknowledges a QoS 1 message when on_message() has returned, whatever happened in it: it
-// must reach the broker through an AckGate.
+// paho acknowledges a message whatever happens to it, so it must reach the broker through an
+// AckGate, which takes the messages before they come to paho.
 #pragma once
 
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "edgecase/result.h"
-#include "mqtt/message_sink.h"
 #include "mqtt/packet_codec.h"
 #include "mqtt/topic_rule.h"
 
@@ -21,7 +19,6 @@ namespace edgecase::mqtt {
 class PahoEvents {
  public:
   virtual ~PahoEvents() = default;
-  virtual void on_message(const IncomingMessage& message) = 0;
   virtual void on_connected(bool session_present) = 0;
   virtual void on_connect_failed(const std::string& why) = 0;
   virtual void on_connection_lost(const std::string& why) = 0;
@@ -48,7 +45,7 @@ class PahoClient {
   static Result<std::unique_ptr<PahoClient>> create(const std::string& address,
                                                     const std::string& client_id,
                                                     ProtocolVersion version, PahoEvents& events);
-  // Waits for a running on_message(). The broker keeps the session. May take a second.
+  // The broker keeps the session. May take a second.
   ~PahoClient();
   PahoClient(const PahoClient&) = delete;
   PahoClient& operator=(const PahoClient&) = delete;

@@ -10,11 +10,6 @@ namespace edgecase::mqtt {
 namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
-// Topic, packet id, properties and their lengths, beside the payload.
-constexpr std::uint64_t kAroundPayloadBytes = kTopicMaxBytes + (4u << 10);
-// Of a message over the limit: what it takes to say which one it was.
-constexpr std::uint32_t kOversizedHeadBytes =
-    2 + kTopicMaxBytes + 2 + static_cast<std::uint32_t>(kRejectedPayloadMaxBytes);
 constexpr std::size_t kSmallPacketBytes = 1u << 10;  // not given back between packets
 
 std::string reason_hex(ReasonCode reason) {
@@ -35,12 +30,6 @@ std::string_view words_of(ReasonCode reason) {
 }
 
 }  // namespace
-
-std::uint32_t packet_max_bytes(const config::LimitSettings& limits, std::uint64_t budget_bytes) {
-  const std::uint64_t wanted = limits.message_limit_bytes + kAroundPayloadBytes;
-  return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>({wanted, budget_bytes, kRemainingLengthMax}));
-}
 
 void note_stored(SessionTable& sessions, const GroupMessage& message) {
   Session* const session = sessions.find(message.session);
@@ -344,11 +333,7 @@ void Conversation::on_oversized(MessageGroup& group) {
   if (packet.qos == 2) {
     its_session_->received.set(packet.packet_id, ReceivedIds::State::Storing);
   }
-  group.add_rejected(message,
-                     "packet of " + std::to_string(header.remaining_bytes) +
-                         " bytes is over limits.message-limit = " +
-                         std::to_string(parts_.limits.message_limit_bytes),
-                     ReasonCode::QuotaExceeded);
+  group.add_oversized(message, header.remaining_bytes, parts_.limits);
   forget_partial();
 }
 

@@ -33,10 +33,6 @@ struct ConversationParts {
   auth::Authenticator* authenticator = nullptr;  // null: whoever connects may publish anything
 };
 
-// The largest packet taken: a payload of `limits.message_limit`, the longest topic, properties; but
-// no more than `budget_bytes`.
-std::uint32_t packet_max_bytes(const config::LimitSettings& limits, std::uint64_t budget_bytes);
-
 // A message is stored, or kept as rejected: its session remembers that, whether its connection is
 // still there or not.
 void note_stored(SessionTable& sessions, const GroupMessage& message);
