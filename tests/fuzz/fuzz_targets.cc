@@ -4,6 +4,7 @@ namespace edgecase::test {
 namespace {
 
 constexpr FuzzTarget kFuzzTargets[] = {
+    {"broker_packets", take_broker_packets},
     {"config", take_config},
     {"csv_import", take_csv_import},
     {"http_front", take_http_front},

@@ -21,6 +21,7 @@ inline void demand(bool holds) {
   if (!holds) std::abort();
 }
 
+void take_broker_packets(std::string_view bytes);
 void take_config(std::string_view bytes);
 void take_csv_import(std::string_view bytes);
 void take_http_front(std::string_view bytes);

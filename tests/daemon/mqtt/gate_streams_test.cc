@@ -2,70 +2,99 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/mqtt/mqtt_fixture.h"
 #include "edgecase/random.h"
+#include "mqtt/message_group.h"
 #include "support/test_seed.h"
 
 using namespace edgecase;
+using mqtt::HeldAcks;
+using mqtt::IncomingMessage;
 using mqtt::InwardStream;
 using mqtt::OutwardStream;
+using mqtt::ProtocolVersion;
 using test::bytes_of;
 
 namespace {
 
-std::string ack(int id) {
-  return bytes_of({0x40, 2, id >> 8, id & 0xff});
-}
+constexpr std::size_t kNoLimit = 1u << 20;
+constexpr std::uint32_t kPacketMaxBytes = 100u << 10;
+constexpr auto kTake = InwardStream::Publishes::Take;
+constexpr auto kWait = InwardStream::Publishes::Wait;
 
-// A message of QoS 1 with a payload of `size` bytes.
-std::string publish(std::size_t size) {
-  std::string packet(1, 0x32);
-  std::size_t remaining = size + 5;
+// A message of topic "t" and packet id 1, with a payload of `size` bytes.
+std::string publish(std::size_t size, int first_byte = 0x32) {
+  const bool has_id = (first_byte & 0x06) != 0;
+  std::string packet(1, static_cast<char>(first_byte));
+  std::size_t remaining = size + (has_id ? 5 : 3);
   do {
     packet += static_cast<char>((remaining & 0x7f) | (remaining > 0x7f ? 0x80u : 0));
     remaining >>= 7;
   } while (remaining > 0);
-  return packet + bytes_of({0, 1, 't', 0, 1}) + std::string(size, 'p');
+  packet += bytes_of({0, 1, 't'});
+  if (has_id) packet += bytes_of({0, 1});
+  return packet + std::string(size, 'p');
 }
 
-constexpr std::size_t kNoLimit = 1u << 20;
+// A stream of 3.1.1, and what it took.
+struct Inward {
+  bool advance(InwardStream::Publishes publishes = kTake, std::size_t output_max = kNoLimit) {
+    const bool going = in.advance(publishes, output_max);
+    for (const IncomingMessage& each : in.messages()) {
+      payloads.emplace_back(each.payload);
+      topics.emplace_back(each.topic);
+      last = each;
+    }
+    answers += in.take_answers();
+    return going;
+  }
+  InwardStream in{ProtocolVersion::V311, kPacketMaxBytes};
+  std::vector<std::string> payloads;
+  std::vector<std::string> topics;
+  std::string answers;
+  IncomingMessage last;  // but for what it borrows
+};
 
 }  // namespace
 
-TEST_CASE("outward stream: acknowledgements leave in order, up to what is durable") {
-  OutwardStream out;
-  REQUIRE(out.feed(ack(1), 5, 100));
-  REQUIRE(out.feed(ack(2) + bytes_of({0x50, 2, 0, 9}), 7, 200));  // PUBREC waits, too
-  CHECK(out.output().empty());
-  CHECK(out.held() == 3);
-  CHECK(out.held_since_ns() == 100);
-  out.release(4);
-  CHECK(out.output().empty());
-  CHECK_FALSE(out.holds_up_to(4));
-  CHECK(out.holds_up_to(5));
-  out.release(6);
-  CHECK(out.output() == ack(1));
-  CHECK(out.held_since_ns() == 200);
-  out.release(7);
-  CHECK(out.output() == ack(1) + ack(2) + bytes_of({0x50, 2, 0, 9}));
-  CHECK(out.held() == 0);
-  CHECK(out.held_since_ns() == 0);
-  CHECK(out.acks_seen() == 3);
-  CHECK(out.acks_released() == 3);
+TEST_CASE("held acks: they leave in order, up to what is durable, PUBREC for QoS 2") {
+  for (const auto version : {ProtocolVersion::V311, ProtocolVersion::V5}) {
+    HeldAcks acks(version);
+    acks.hold({.topic = "t", .payload = "", .qos = 1, .packet_id = 7}, 5, 100);
+    acks.hold({.topic = "t", .payload = "", .qos = 0}, 6, 150);
+    acks.hold({.topic = "t", .payload = "", .qos = 2, .packet_id = 0x102}, 7, 200);
+    CHECK(acks.held() == 2);
+    CHECK(acks.held_since_ns() == 100);
+    std::string out;
+    acks.release(4, out);
+    CHECK(out.empty());
+    CHECK_FALSE(acks.holds_up_to(4));
+    CHECK(acks.holds_up_to(5));
+    acks.release(6, out);
+    CHECK(out == bytes_of({0x40, 2, 0, 7}));
+    CHECK(acks.held_since_ns() == 200);
+    acks.release(7, out);
+    CHECK(out == bytes_of({0x40, 2, 0, 7, 0x50, 2, 1, 2}));
+    CHECK(acks.held() == 0);
+    CHECK(acks.held_since_ns() == 0);
+    CHECK(acks.released() == 2);
+  }
 }
 
-TEST_CASE("outward stream: everything else passes, in whatever pieces it comes") {
+TEST_CASE("outward stream: a subscriber's packets pass, in whatever pieces they come") {
   const std::string others = bytes_of({0x82, 6, 0, 1, 0, 1, 'a', 1}) +  // SUBSCRIBE
                              bytes_of({0xC0, 0}) +                      // PINGREQ
-                             bytes_of({0x62, 2, 0, 9}) +                // PUBREL
                              bytes_of({0xE0, 0});                       // DISCONNECT
   for (std::size_t piece = 1; piece <= others.size(); ++piece) {
     CAPTURE(piece);
     OutwardStream out;
     for (std::size_t at = 0; at < others.size(); at += piece) {
-      REQUIRE(out.feed(std::string_view(others).substr(at, piece), 0, 0));
+      REQUIRE(out.feed(std::string_view(others).substr(at, piece)));
     }
     CHECK(out.output() == others);
     CHECK(out.take_pings() == 1);
@@ -73,91 +102,185 @@ TEST_CASE("outward stream: everything else passes, in whatever pieces it comes")
   }
 }
 
-TEST_CASE("outward stream: a piece of an acknowledgement takes the stamp of its last byte") {
-  OutwardStream out;
-  REQUIRE(out.feed(ack(1).substr(0, 3), 1, 0));
-  CHECK(out.held() == 0);
-  REQUIRE(out.feed(ack(1).substr(3), 2, 0));
-  out.release(1);
-  CHECK(out.output().empty());
-  out.release(2);
-  CHECK(out.output() == ack(1));
-}
-
-TEST_CASE("outward stream: refuses what is no packet") {
+TEST_CASE("outward stream: no acknowledgement passes, nor what is no packet") {
   for (const std::string& bytes :
-       {bytes_of({0x00, 0}), bytes_of({0x4f, 2, 0, 1}), bytes_of({0x40, 65}),
-        bytes_of({0x10, 0xff, 0xff, 0xff, 0xff}), bytes_of({0x10, 0xff, 0xff, 0xff, 0x7f})}) {
+       {bytes_of({0x40, 2, 0, 1}), bytes_of({0x50, 2, 0, 1}), bytes_of({0x70, 2, 0, 1}),
+        bytes_of({0x00, 0}), bytes_of({0x4f, 2, 0, 1}), bytes_of({0x10, 0xff, 0xff, 0xff, 0xff}),
+        bytes_of({0x10, 0xff, 0xff, 0xff, 0x7f})}) {
     OutwardStream out;
-    CHECK_FALSE(out.feed(bytes, 0, 0));
+    CHECK_FALSE(out.feed(bytes));
+    CHECK(out.output().empty());
   }
 }
 
-TEST_CASE("inward stream: passes everything unchanged, whatever the pieces") {
+TEST_CASE("inward stream: messages are taken and all else passes, whatever the pieces") {
   const std::uint64_t seed = test::test_seed(1);
   MESSAGE("seed " << seed);
   SeededRandom random(seed);
-  std::string all = bytes_of({0x20, 2, 0, 0, 0x90, 3, 0, 1, 1});  // CONNACK, SUBACK
-  std::uint64_t messages = 0;
+  std::string all = bytes_of({0x20, 2, 1, 0, 0x90, 3, 0, 1, 1});  // CONNACK, SUBACK
+  std::string others = all;
+  std::vector<std::string> payloads;
   for (int i = 0; i < 200; ++i) {
     if (random.below(4) == 0) {
       all += bytes_of({0xD0, 0});
+      others += bytes_of({0xD0, 0});
     } else {
-      all += publish(random.below(3) == 0 ? random.below(40'000) : random.below(200));
-      ++messages;
+      const std::size_t size = random.below(3) == 0 ? random.below(40'000) : random.below(200);
+      all += publish(size);
+      payloads.emplace_back(size, 'p');
     }
   }
-  all += bytes_of({0x38, 4, 0, 1, 't', 'x'});  // QoS 0, wrongly marked as sent again
-  InwardStream in;
+  all += publish(1, 0x38);  // QoS 0, wrongly marked as sent again
+  payloads.emplace_back("p");
+  Inward inward;
   std::string passed;
   for (std::size_t at = 0; at < all.size();) {
     const std::size_t piece = 1 + random.below(random.below(2) == 0 ? 7 : 30'000);
-    in.feed(std::string_view(all).substr(at, piece));
+    inward.in.feed(std::string_view(all).substr(at, piece));
     at += piece;
-    REQUIRE(in.advance(InwardStream::Publishes::Pass, kNoLimit));
-    passed += in.output();
-    in.output().clear();
+    REQUIRE(inward.advance());
+    passed += std::exchange(inward.in.output(), {});
   }
-  CHECK(passed == all);
-  CHECK(in.publishes_passed() == messages);
-  CHECK(in.was_connected());
+  CHECK(passed == others);
+  CHECK(inward.payloads == payloads);
+  CHECK(inward.in.was_connected());
+  CHECK(inward.last.qos == 0);
+  CHECK_FALSE(inward.last.redelivered);
+  CHECK(inward.last.oversized_bytes == 0);
+}
+
+TEST_CASE("inward stream: what a message says of itself") {
+  struct Case {
+    int first_byte, qos;
+    bool redelivered, retained;
+  };
+  for (const Case& c :
+       {Case{0x30, 0, false, false}, Case{0x31, 0, false, true}, Case{0x32, 1, false, false},
+        Case{0x3A, 1, true, false}, Case{0x3D, 2, true, true}}) {
+    CAPTURE(c.first_byte);
+    Inward inward;
+    inward.in.feed(publish(3, c.first_byte));
+    REQUIRE(inward.advance());
+    REQUIRE(inward.payloads == std::vector<std::string>{"ppp"});
+    CHECK(inward.last.qos == c.qos);
+    CHECK(inward.last.packet_id == (c.qos == 0 ? 0 : 1));
+    CHECK(inward.last.redelivered == c.redelivered);
+    CHECK(inward.last.retained == c.retained);
+  }
+}
+
+TEST_CASE("inward stream: a topic that is none is for others to judge, a broken message is not") {
+  Inward inward;
+  inward.in.feed(bytes_of({0x30, 4, 0, 2, 0xff, 0}) + bytes_of({0x30, 3, 0, 0, 'x'}));
+  REQUIRE(inward.advance());
+  CHECK(inward.topics == std::vector<std::string>{bytes_of({0xff, 0}), ""});
+  for (const std::string& bytes :
+       {bytes_of({0x30, 2, 0, 9}), bytes_of({0x32, 5, 0, 1, 't', 0, 0}), bytes_of({0x36, 0}),
+        bytes_of({0x62, 1, 0}), bytes_of({0x62, 2, 0, 0}), bytes_of({0x00, 0})}) {
+    Inward broken;
+    broken.in.feed(bytes);
+    CHECK_FALSE(broken.advance());
+  }
+  InwardStream five(ProtocolVersion::V5, kPacketMaxBytes);
+  five.feed(bytes_of({0x30, 5, 0, 1, 't', 9, 'x'}));  // properties longer than the packet
+  CHECK_FALSE(five.advance(kTake, kNoLimit));
+}
+
+TEST_CASE("inward stream: the end of an exchange of QoS 2 is answered, in either version") {
+  Inward inward;
+  inward.in.feed(bytes_of({0x62, 2, 1, 2, 0x62, 2, 0, 9}));
+  REQUIRE(inward.advance());
+  CHECK(inward.answers == bytes_of({0x70, 2, 1, 2, 0x70, 2, 0, 9}));
+  CHECK(inward.in.output().empty());
+  InwardStream five(ProtocolVersion::V5, kPacketMaxBytes);
+  five.feed(bytes_of({0x62, 4, 0, 9, 0x92, 0}));
+  REQUIRE(five.advance(kTake, kNoLimit));
+  CHECK(five.take_answers() == bytes_of({0x70, 2, 0, 9}));
+}
+
+TEST_CASE("inward stream: of a message over the limit only the beginning is kept") {
+  const std::string message = publish(kPacketMaxBytes + 1) + publish(2);
+  for (const std::size_t piece : {std::size_t{1'000}, std::size_t{65'536}, message.size()}) {
+    CAPTURE(piece);
+    Inward inward;
+    std::size_t waited_max = 0;
+    for (std::size_t at = 0; at < message.size(); at += piece) {
+      inward.in.feed(std::string_view(message).substr(at, piece));
+      REQUIRE(inward.advance());
+      if (inward.payloads.size() == 1) {
+        CHECK(inward.last.oversized_bytes == kPacketMaxBytes + 6);
+        CHECK(inward.last.qos == 1);
+        CHECK(inward.last.packet_id == 1);
+      }
+      waited_max = std::max(waited_max, inward.in.waiting_bytes());
+    }
+    REQUIRE(inward.advance());
+    REQUIRE(inward.payloads.size() == 2);
+    CHECK(inward.payloads[0].size() >= mqtt::kRejectedPayloadMaxBytes);
+    CHECK(inward.payloads[0].size() < mqtt::kOversizedHeadBytes);
+    CHECK(inward.payloads[1] == "pp");
+    CHECK(inward.last.oversized_bytes == 0);
+    if (piece == 1'000) CHECK(waited_max < mqtt::kOversizedHeadBytes + piece);
+  }
+}
+
+TEST_CASE("inward stream: a new session is told before its messages are taken") {
+  for (const bool present : {true, false}) {
+    CAPTURE(present);
+    Inward inward;
+    inward.in.feed(bytes_of({0x20, 2, present ? 1 : 0, 0}) + publish(1));
+    REQUIRE(inward.advance());
+    CHECK(inward.payloads.empty() == !present);
+    CHECK(inward.in.take_new_session() == !present);
+    REQUIRE(inward.advance());
+    CHECK(inward.payloads.size() == 1);
+    CHECK_FALSE(inward.in.take_new_session());
+  }
+  Inward refused;
+  refused.in.feed(bytes_of({0x20, 2, 0, 5}));
+  REQUIRE(refused.advance());
+  CHECK_FALSE(refused.in.take_new_session());
 }
 
 TEST_CASE("inward stream: stops before a message, never in it") {
-  InwardStream in;
+  Inward inward;
   const std::string message = publish(1'000);
-  in.feed(message.substr(0, 10));
-  REQUIRE(in.advance(InwardStream::Publishes::Pass, kNoLimit));
-  in.feed(message.substr(10) + bytes_of({0xD0, 0}) + message);
-  REQUIRE(in.advance(InwardStream::Publishes::Wait, kNoLimit));
-  CHECK(in.output() == message + bytes_of({0xD0, 0}));
-  CHECK(in.is_stopped());
-  CHECK(in.waiting_bytes() == message.size());
-  REQUIRE(in.advance(InwardStream::Publishes::Pass, kNoLimit));
-  CHECK_FALSE(in.is_stopped());
-  CHECK(in.output() == message + bytes_of({0xD0, 0}) + message);
+  inward.in.feed(message.substr(0, 10));
+  REQUIRE(inward.advance());
+  CHECK(inward.in.is_message_partial());
+  inward.in.feed(message.substr(10) + bytes_of({0xD0, 0}) + message);
+  REQUIRE(inward.advance(kWait));
+  CHECK(inward.payloads.empty());
+  CHECK(inward.in.is_stopped());
+  CHECK(inward.in.waiting_bytes() == 2 * message.size() + 2);
+  REQUIRE(inward.advance());
+  CHECK_FALSE(inward.in.is_stopped());
+  CHECK(inward.payloads.size() == 2);
+  CHECK(inward.in.output() == bytes_of({0xD0, 0}));
+  CHECK(inward.in.waiting_bytes() == 0);
 }
 
 TEST_CASE("inward stream: pings are answered while a message is stopped, each once") {
-  InwardStream in;
+  Inward inward;
   const std::string answer = bytes_of({0xD0, 0});
-  in.expect_answers(1);  // its answer stands behind the message by now
-  in.feed(publish(1) + answer + answer + answer);
-  REQUIRE(in.advance(InwardStream::Publishes::Wait, kNoLimit));
-  CHECK(in.output() == answer);
-  in.expect_answers(1);
-  REQUIRE(in.advance(InwardStream::Publishes::Wait, kNoLimit));
-  CHECK(in.output() == answer + answer);
-  in.expect_answers(1);
-  in.output().clear();
-  REQUIRE(in.advance(InwardStream::Publishes::Pass, kNoLimit));
-  CHECK(in.output() == publish(1) + answer);
+  inward.in.expect_answers(1);  // its answer stands behind the message by now
+  inward.in.feed(publish(1) + answer + answer + answer);
+  REQUIRE(inward.advance(kWait));
+  CHECK(inward.in.output() == answer);
+  inward.in.expect_answers(1);
+  REQUIRE(inward.advance(kWait));
+  CHECK(inward.in.output() == answer + answer);
+  inward.in.expect_answers(1);
+  inward.in.output().clear();
+  REQUIRE(inward.advance());
+  CHECK(inward.in.output() == answer);
+  CHECK(inward.payloads.size() == 1);
 }
 
 TEST_CASE("inward stream: what is given out is bounded") {
-  InwardStream in;
-  in.feed(publish(100) + publish(100));
-  REQUIRE(in.advance(InwardStream::Publishes::Pass, 1));
-  CHECK(in.output().size() <= 2);
-  CHECK(in.waiting_bytes() > 0);
+  Inward inward;
+  for (int i = 0; i < 100; ++i) inward.in.feed(bytes_of({0xD0, 0}));
+  REQUIRE(inward.advance(kTake, 1));
+  CHECK(inward.in.output().size() <= 2);
+  CHECK(inward.in.waiting_bytes() > 0);
 }

@@ -33,10 +33,15 @@ struct SinkFixture : test::MqttFixture {
                                                                .source = source,
                                                                .wake = [this] { ++wakes; }});
   }
-  bool deliver(std::string_view topic, std::string_view payload, std::uint16_t packet_id = 1,
+  void deliver(std::string_view topic, std::string_view payload, std::uint16_t packet_id = 1,
                bool redelivered = false, bool retained = false) {
-    return sink->deliver(
-        {topic, payload, packet_id == 0 ? 0 : 1, packet_id, redelivered, retained});
+    const mqtt::IncomingMessage message{.topic = topic,
+                                        .payload = payload,
+                                        .qos = packet_id == 0 ? 0 : 1,
+                                        .packet_id = packet_id,
+                                        .redelivered = redelivered,
+                                        .retained = retained};
+    sink->take({&message, 1});
   }
   // Everything that was delivered is durable.
   bool settles() {
@@ -53,10 +58,10 @@ struct SinkFixture : test::MqttFixture {
 
 TEST_CASE("message sink: stores, ignores and rejects, and all three become durable") {
   SinkFixture fixture;
-  CHECK(fixture.deliver("s/k/t", "21.5"));
-  CHECK(fixture.deliver("s/k/t", ""));
-  CHECK(fixture.deliver("s/k/t", "{\"a\":"));
-  CHECK(fixture.deliver("else/where", "1"));
+  fixture.deliver("s/k/t", "21.5");
+  fixture.deliver("s/k/t", "");
+  fixture.deliver("s/k/t", "{\"a\":");
+  fixture.deliver("else/where", "1");
   CHECK(fixture.sink->appended() == 4);
   REQUIRE(fixture.settles());
   CHECK(fixture.wakes > 0);
@@ -91,8 +96,8 @@ TEST_CASE("message sink: the audit log tells connection and rule, of messages of
                                        test::mqtt_rule("home/secret/{device}/{sensor}")})
                       .value();
   fixture.open_sink(pipeline, "mqtt broker:1883 as edgecase");
-  CHECK(fixture.deliver("home/secret/k/t", "1"));
-  CHECK(fixture.deliver("s/k/t", "2", 0));
+  fixture.deliver("home/secret/k/t", "1");
+  fixture.deliver("s/k/t", "2", 0);
   fixture.sink.reset();  // what waits is stored
   auto cursor = audit::RecordCursor::open(**log, {});
   REQUIRE(cursor.ok());
@@ -109,8 +114,8 @@ TEST_CASE("message sink: nothing is durable while the drive refuses, rejections 
                                busy("the log is at its limit")}) {
     SinkFixture fixture;
     fixture.engine.fail_writes(status);
-    CHECK(fixture.deliver("s/k/t", "1"));
-    CHECK(fixture.deliver("s/k/t", "{"));
+    fixture.deliver("s/k/t", "1");
+    fixture.deliver("s/k/t", "{");
     REQUIRE(eventually([&fixture] { return fixture.sink->counters().waiting_since_ns != 0; }));
     CHECK(fixture.sink->counters().waiting_for == status.to_string());
     CHECK(fixture.sink->durable() == 0);
@@ -124,17 +129,17 @@ TEST_CASE("message sink: nothing is durable while the drive refuses, rejections 
 
 TEST_CASE("message sink: what the drive refused at the end is never durable, nor what follows") {
   SinkFixture fixture;
-  CHECK(fixture.deliver("s/k/t", "1"));
+  fixture.deliver("s/k/t", "1");
   REQUIRE(fixture.settles());
   fixture.engine.fail_writes(out_of_space("full"));
-  CHECK(fixture.deliver("s/k/t", "2"));
+  fixture.deliver("s/k/t", "2");
   REQUIRE(eventually([&fixture] { return fixture.sink->counters().waiting_since_ns != 0; }));
-  CHECK(fixture.deliver("s/k/t", "3"));  // in the group that follows
+  fixture.deliver("s/k/t", "3");  // in the group that follows
   // The first attempt after the stop fails, and the drive is well again: a gap must not be hidden.
   fixture.sink->stop();
   fixture.engine.fail_writes(ok());
-  CHECK_FALSE(fixture.deliver("s/k/t", "4"));
-  CHECK_FALSE(fixture.deliver("s/k/t", "5", 0));
+  fixture.deliver("s/k/t", "4");
+  fixture.deliver("s/k/t", "5", 0);
   CHECK(fixture.sink->durable() == 1);
   CHECK(fixture.sink->appended() == 5);
   CHECK(fixture.readings("default", "k", "t").size() == 1);
@@ -145,13 +150,13 @@ TEST_CASE("message sink: says when it is full, and when no more") {
   SinkFixture fixture;
   fixture.engine.fail_writes(out_of_space("full"));
   const std::string large(mqtt::MessageGroup::kBytesMax / 2, 'x');
-  CHECK(fixture.deliver("s/k/t", "1"));
+  fixture.deliver("s/k/t", "1");
   REQUIRE(eventually([&fixture] { return fixture.sink->counters().waiting_since_ns != 0; }));
   CHECK_FALSE(fixture.sink->full());
-  CHECK(fixture.deliver("s/k/t", large));
-  CHECK(fixture.deliver("s/k/t", large));
+  fixture.deliver("s/k/t", large);
+  fixture.deliver("s/k/t", large);
   CHECK(fixture.sink->full());
-  CHECK(fixture.deliver("s/k/t", "2"));  // what was received by then is still taken
+  fixture.deliver("s/k/t", "2");  // what was received by then is still taken
   const int wakes = fixture.wakes;
   fixture.engine.fail_writes(ok());
   REQUIRE(fixture.settles());
@@ -165,7 +170,7 @@ TEST_CASE("message sink: a limit of the catalog rejects instead of blocking ever
   limits.series = 2;
   SinkFixture fixture(limits);
   for (const char* const topic : {"s/k/a", "bad", "s/k/b"}) {  // the second series is _rejected's
-    CHECK(fixture.deliver(topic, "1"));
+    fixture.deliver(topic, "1");
     REQUIRE(fixture.settles());
   }
   CHECK(fixture.sink->counters().rejected == 2);
@@ -179,15 +184,15 @@ TEST_CASE("message sink: a redelivered or retained message is stored once") {
   for (std::uint16_t id = 1; id <= 100; ++id) {
     fixture.deliver("s/k/t", std::to_string(id), id);
   }
-  CHECK(fixture.deliver("s/k/t", "100", 100, true));
-  CHECK(fixture.deliver("s/k/t", "100", 101, false, true));
+  fixture.deliver("s/k/t", "100", 100, true);
+  fixture.deliver("s/k/t", "100", 101, false, true);
   REQUIRE(fixture.settles());
   CHECK(fixture.readings("default", "k", "t").size() == 100);
   CHECK(fixture.sink->counters().repeats_dropped == 2);
   // Another value, or a flag without a memory of it, is new.
-  CHECK(fixture.deliver("s/k/t", "7", 100, true));
+  fixture.deliver("s/k/t", "7", 100, true);
   fixture.sink->new_session();
-  CHECK(fixture.deliver("s/k/t", "99", 99, true));
+  fixture.deliver("s/k/t", "99", 99, true);
   REQUIRE(fixture.settles());
   CHECK(fixture.readings("default", "k", "t").size() == 102);
 }
@@ -197,11 +202,28 @@ TEST_CASE("message sink: a repeat of what waits for the drive is not stored twic
   for (std::uint16_t id = 1; id <= 100; ++id) fixture.deliver("s/k/t", std::to_string(id), id);
   REQUIRE(fixture.settles());
   fixture.engine.fail_writes(unavailable("gone"));
-  CHECK(fixture.deliver("s/k/t", "101", 101));
+  fixture.deliver("s/k/t", "101", 101);
   REQUIRE(eventually([&fixture] { return fixture.sink->counters().waiting_since_ns != 0; }));
-  CHECK(fixture.deliver("s/k/t", "101", 101, true));
+  fixture.deliver("s/k/t", "101", 101, true);
   CHECK(fixture.sink->durable() == 100);
   fixture.engine.fail_writes(ok());
   REQUIRE(fixture.settles());
   CHECK(fixture.readings("default", "k", "t").size() == 101);
+}
+
+TEST_CASE("message sink: many at once become durable together, and each is judged alone") {
+  SinkFixture fixture;
+  const std::vector<mqtt::IncomingMessage> messages = {
+      {.topic = "s/k/t", .payload = "1", .qos = 1, .packet_id = 1},
+      {.topic = "s/k/t", .payload = "{", .qos = 1, .packet_id = 2},
+      {.topic = std::string_view("s/\xff\0/t", 6), .payload = "2", .qos = 1, .packet_id = 3},
+      {.topic = "", .payload = "3", .qos = 1, .packet_id = 4},
+      {.topic = "s/k/t", .payload = "9", .qos = 1, .packet_id = 5, .oversized_bytes = 1u << 30},
+      {.topic = "s/k/t", .payload = "4", .qos = 0}};
+  fixture.sink->take(messages);
+  CHECK(fixture.sink->appended() == messages.size());
+  REQUIRE(fixture.settles());
+  CHECK(fixture.readings("default", "k", "t").size() == 2);
+  CHECK(fixture.readings("_rejected", "mqtt", "message").size() == 4);
+  CHECK(fixture.sink->counters().rejected == 4);
 }

@@ -301,6 +301,24 @@ TEST_CASE("mqtt source: messages no rule takes are kept as rejected and acknowle
         R"({"topic":"a/b/c/hum","reason":"no rule takes this topic","payload":"2"})");
 }
 
+TEST_CASE(
+    "mqtt source: a message far over the limit is passed over, kept as rejected, acknowledged") {
+  SKIP_WITHOUT_MOSQUITTO();
+  MosquittoBroker broker;
+  REQUIRE(broker.start());
+  MqttFixture fixture;
+  const auto source = connected_source(fixture, settings_for(broker));
+  REQUIRE(broker.publish_one("s/k/t", std::string(8u << 20, 'x'), false));
+  REQUIRE(broker.publish_one("s/k/t", "1", false));
+  CHECK(eventually([&source] { return source->status().released == 2; }));
+  CHECK(stored_numbers(fixture) == std::set<int>{1});
+  const auto kept = fixture.readings("_rejected", "mqtt", "message");
+  REQUIRE(kept.size() == 1);
+  CHECK(kept[0].text.find("packet of 8388618 bytes is over limits.message-limit = 1048576") !=
+        std::string::npos);
+  CHECK(source->status().connects == 1);
+}
+
 TEST_CASE("mqtt source: the filter of a removed rule is unsubscribed at the next start") {
   SKIP_WITHOUT_MOSQUITTO();
   MosquittoBroker broker;
