@@ -188,7 +188,7 @@ class FileReader {
     const auto* number = node.as_integer();
     if (number == nullptr || (number->get() != 0 && number->get() != 1)) {
       return error(node.source(), key,
-                   "is neither 0 nor 1, use 1 (QoS 2 can lose messages in a power cut, 1 cannot)");
+                   "is neither 0 nor 1, use 1 (QoS 2 costs more messages and keeps no more)");
     }
     rule.qos = static_cast<int>(number->get());
     return ok();
