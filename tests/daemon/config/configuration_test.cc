@@ -146,8 +146,8 @@ TEST_CASE("each mistake in a file is one line: where, key, what is wrong, what w
                 "edgecase.toml:3:1: mqtt.rule.paylod: unknown key, did you mean "
                 "mqtt.rule.payload?"},
            Case{"[[mqtt.rule]]\ntopic = \"a\"\nqos = 2\n",
-                "edgecase.toml:3:7: mqtt.rule.qos: is neither 0 nor 1, use 1 (QoS 2 can lose "
-                "messages in a power cut, 1 cannot)"},
+                "edgecase.toml:3:7: mqtt.rule.qos: is neither 0 nor 1, use 1 (QoS 2 costs more "
+                "messages and keeps no more)"},
            Case{"[[mqtt.rule]]\ntopic = 1\n",
                 "edgecase.toml:2:9: mqtt.rule.topic: is a whole number, use text in quotes"},
            Case{
