@@ -77,7 +77,7 @@ class EdgecaseStore final : public BenchStore {
 
   Figures figures() const override {
     const Stats stats = engine_->stats();
-    const auto gets = static_cast<double>(stats.gets);
+    const auto gets = static_cast<double>(stats.reads.gets);
     const auto ratio = [](std::uint64_t of, double to) {
       return to > 0 ? static_cast<double>(of) / to : 0;
     };
@@ -87,11 +87,28 @@ class EdgecaseStore final : public BenchStore {
         {"metadata_share",
          ratio(stats.metadata.live_bytes, static_cast<double>(stats.values.live_bytes))},
         {"flushes", static_cast<double>(stats.flushes)},
-        {"stall_ms", static_cast<double>(stats.stall_ns) / 1e6}};
-    if (stats.gets == 0) return figures;
-    figures.emplace_back("value_reads_per_get", ratio(stats.value_reads, gets));
-    figures.emplace_back("filter_probes_per_get", ratio(stats.filter_probes, gets));
-    figures.emplace_back("cache_misses_per_get", ratio(stats.cache_misses, gets));
+        {"stall_ms", static_cast<double>(stats.stall_ns) / 1e6},
+        {"merges", static_cast<double>(stats.compaction.merges)},
+        {"relocations", static_cast<double>(stats.compaction.relocations)},
+        {"carried_items", static_cast<double>(stats.compaction.carried_items)},
+        {"level0_tables", static_cast<double>(stats.compaction.level0_tables)},
+        {"runs", static_cast<double>(stats.compaction.runs)},
+        {"garbage_share",
+         ratio(stats.compaction.garbage_bytes, static_cast<double>(stats.values.live_bytes))},
+        {"value_reads", static_cast<double>(stats.reads.value_reads)}};
+    if (stats.reads.gets == 0) return figures;
+    figures.emplace_back("value_reads_per_get", ratio(stats.reads.value_reads, gets));
+    figures.emplace_back("filter_probes_per_get", ratio(stats.reads.filter_probes, gets));
+    figures.emplace_back("cache_misses_per_get", ratio(stats.reads.cache_misses, gets));
+    figures.emplace_back("metadata_block_loads_per_get",
+                         ratio(stats.reads.metadata_block_loads, gets));
+    figures.emplace_back("level0_skips_per_get", ratio(stats.reads.level0_skips, gets));
+    figures.emplace_back("memtable_hit_share", ratio(stats.reads.memtable_hits, gets));
+    for (std::size_t level = 0; level < stats.reads.level_hits.size(); ++level) {
+      const std::uint64_t hits = stats.reads.level_hits[level];
+      if (hits == 0) continue;
+      figures.emplace_back("level" + std::to_string(level) + "_hit_share", ratio(hits, gets));
+    }
     return figures;
   }
 

@@ -32,6 +32,7 @@ constexpr Experiment kExperiments[] = {
     {kCaseDb, "casedb-metadata"},
     {kCaseDb, "casedb-reads"},
     {kCaseDb, "casedb-amplification"},
+    {kCaseDb, "table2"},
     {kCaseDb, "ycsb-a"},
     {kCaseDb, "ycsb-b"},
     {kCaseDb, "ycsb-c"},

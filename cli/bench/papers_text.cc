@@ -105,12 +105,43 @@ constexpr char kStyle[] =
     "rect.ours{fill:#2a6f97}rect.theirs{fill:#c9ada7}p.failed{color:#a00}"
     "details{margin:.5em 0}h2{margin-top:2em}";
 
+// The table in words, of which the first row names the columns; "" for none.
+std::string table_html(const std::vector<std::vector<std::string>>& table) {
+  if (table.empty()) return "";
+  std::string html = "<table>\n";
+  const char* cell = "th";
+  for (const std::vector<std::string>& row : table) {
+    html += "<tr>";
+    for (const std::string& text : row) {
+      html += std::string("<") + cell + ">" + escaped(text) + "</" + cell + ">";
+    }
+    html += "</tr>\n";
+    cell = "td";
+  }
+  return html + "</table>\n";
+}
+
+std::string table_markdown(const std::vector<std::vector<std::string>>& table) {
+  std::string text = table.empty() ? "" : "\n";
+  for (std::size_t row = 0; row < table.size(); ++row) {
+    text += "|";
+    for (const std::string& cell : table[row]) text += " " + cell + " |";
+    text += "\n";
+    if (row > 0) continue;
+    text += "|";
+    for (std::size_t i = 0; i < table.front().size(); ++i) text += "---|";
+    text += "\n";
+  }
+  return text;
+}
+
 std::string section_html(const PaperSection& section) {
   std::string html =
       "<h2>" + escaped(section.workload) + "</h2>\n<p>" + escaped(section.purpose) + "</p>\n";
   if (!section.failure.empty()) {
     return html + "<p class=\"failed\">It did not run: " + escaped(section.failure) + "</p>\n";
   }
+  html += table_html(section.report.table);
   const auto figures = figures_of(section.report);
   std::map<std::string, std::vector<std::pair<std::string, double>>> drawn;
   std::string rows;
@@ -145,6 +176,7 @@ std::string papers_markdown(const PaperFacts& facts, const std::vector<PaperSect
     for (const auto& [name, value] : figures_of(section.report)) {
       text += "| " + words_of(name) + " | " + number_text(value) + " |\n";
     }
+    text += table_markdown(section.report.table);
   }
   return text;
 }

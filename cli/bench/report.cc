@@ -1,5 +1,6 @@
 #include "bench/report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
@@ -29,6 +30,22 @@ double rounded(double value) {
   text += '\n';
 }
 
+// Columns as wide as what stands in them, the last one as it is.
+void add_table(std::string& text, const std::vector<std::vector<std::string>>& table) {
+  std::vector<std::size_t> widths;
+  for (const std::vector<std::string>& row : table) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const std::vector<std::string>& row : table) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      text += "  " + row[i];
+      if (i + 1 < row.size()) text.append(widths[i] - row[i].size(), ' ');
+    }
+    text += '\n';
+  }
+}
+
 }  // namespace
 
 std::string report_json(const Report& report) {
@@ -53,6 +70,13 @@ std::string report_json(const Report& report) {
   json["peak_memory_bytes"] = report.peak_memory_bytes;
   json["version"] = wire::version();
   for (const auto& [name, value] : report.more) json[name] = rounded(value);
+  for (std::size_t row = 1; row < report.table.size(); ++row) {
+    nlohmann::ordered_json object;
+    for (std::size_t i = 0; i < report.table[row].size(); ++i) {
+      object[report.table.front()[i]] = report.table[row][i];
+    }
+    json["table"].push_back(std::move(object));
+  }
   return json.dump();
 }
 
@@ -82,6 +106,7 @@ std::string report_text(const Report& report, const std::string& operation) {
   for (const auto& [name, value] : report.more) {
     add_line(text, "  %s %.3f", name.c_str(), value);
   }
+  add_table(text, report.table);
   return text;
 }
 

@@ -13,6 +13,7 @@
 #include "bench/logkv.h"
 #include "bench/papers.h"
 #include "bench/store_workloads.h"
+#include "bench/table2.h"
 #include "bench/ttl.h"
 #include "bench/ycsb.h"
 
@@ -42,6 +43,7 @@ std::span<const Workload> workloads() {
       {"casedb-metadata", "puts", "CaseDB paper: bytes of metadata to bytes of values", run_casedb},
       {"casedb-coalescing", "puts", "CaseDB paper: small values in groups, and not", run_casedb},
       {"casedb-amplification", "puts", "CaseDB paper: 90 % updates", run_casedb},
+      {"table2", "operations", "CaseDB paper: its table 2, a proof for each row", run_table2},
       {"logkv", "commands", "140 mixes of gets and puts, beside NaiveKV", run_logkv},
       {"logkv-recovery", "commands", "kill -9 while writing: what is left", run_logkv_recovery},
       {"stall", "puts", "every put timed while compactions run", run_stall},

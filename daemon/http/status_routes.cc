@@ -1,7 +1,9 @@
 // How the daemon is: /api/v1/status, /healthz, /readyz, /metrics, and /api/v1/mqtt/test.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <string>
 
 #include "edgecase/processor.h"
 #include "http/eviction_status.h"
@@ -118,6 +120,47 @@ constexpr ExpiryNumber kExpiryNumbers[] = {
      &ExpiryStats::waiting_bytes},
 };
 
+struct ReadNumber {
+  const char* name;
+  const char* metric;
+  const char* help;
+  std::uint64_t ReadStats::*member;
+};
+constexpr ReadNumber kReadNumbers[] = {
+    {"gets", "gets_total", "Lookups of one key.", &ReadStats::gets},
+    {"memtable_hits", "memtable_hits_total", "Lookups answered by what is in memory.",
+     &ReadStats::memtable_hits},
+    {"level0_skips", "level0_skips_total", "Tables of level 0 that their NSTable ruled out.",
+     &ReadStats::level0_skips},
+    {"filter_probes", "filter_probes_total", "Filters asked.", &ReadStats::filter_probes},
+    {"filter_negatives", "filter_negatives_total", "Filters that ended a lookup in a table.",
+     &ReadStats::filter_negatives},
+    {"metadata_block_loads", "metadata_block_loads_total",
+     "Blocks of records and filters read from the drive.", &ReadStats::metadata_block_loads},
+    {"value_reads", "value_reads_total", "Reads of the values drive.", &ReadStats::value_reads},
+    {"cache_hits", "cache_hits_total", "What the table cache had.", &ReadStats::cache_hits},
+    {"cache_misses", "cache_misses_total", "What it had not.", &ReadStats::cache_misses},
+};
+
+Json reads(const ReadStats& stats) {
+  Json json = Json::object();
+  for (const ReadNumber& each : kReadNumbers) json[each.name] = stats.*each.member;
+  json["level_hits"] = stats.level_hits;
+  return json;
+}
+
+// Bytes written to both drives a byte handed in, since the start; bytes of value files a byte of
+// them that is alive. 1 where there is nothing yet.
+Json amplification(const Stats& stats) {
+  const auto ratio = [](std::uint64_t of, std::uint64_t to) {
+    return to == 0 ? 1.0 : static_cast<double>(of) / static_cast<double>(to);
+  };
+  const std::uint64_t held = stats.values.live_bytes;
+  return {{"write", ratio(stats.metadata.bytes_written + stats.values.bytes_written,
+                          stats.user_bytes_written)},
+          {"space", ratio(held, held - std::min(held, stats.compaction.garbage_bytes))}};
+}
+
 Json compaction(const CompactionStats& stats) {
   Json json = Json::object();
   for (const CompactionNumber& each : kCompactionNumbers) json[each.name] = stats.*each.member;
@@ -171,7 +214,9 @@ void get_status(HttpContext& context, Call& call) {
                  {"limit_bytes", settings.storage.wal_limit_bytes},
                  {"syncs", stats.wal_syncs},
                  {"commit_groups", stats.commit_groups}};
+  json["amplification"] = amplification(stats);
   json["compaction"] = compaction(stats.compaction);
+  json["reads"] = reads(stats.reads);
   json["expiry"] = expiry(context, stats.expiry);
   json["eviction"] = eviction_status(context);
   json["encryption"] = {{"at_rest", stats.encryption.is_on},
@@ -231,6 +276,20 @@ void register_metrics(HttpContext& context) {
          &Stats::flushes);
   engine(MetricKind::Counter, "edgecase_engine_user_bytes_total", "Keys and values handed in.",
          &Stats::user_bytes_written);
+  for (const ReadNumber& each : kReadNumbers) {
+    metrics.callback(MetricKind::Counter, std::string("edgecase_reads_") + each.metric, each.help,
+                     {}, [&context, member = each.member] {
+                       return static_cast<double>(context.parts.engine.stats().reads.*member);
+                     });
+  }
+  for (std::size_t level = 0; level < ReadStats::kLevels; ++level) {
+    metrics.callback(
+        MetricKind::Counter, "edgecase_reads_level_hits_total",
+        "Lookups answered by a table of the level.", {{"level", std::to_string(level)}},
+        [&context, level] {
+          return static_cast<double>(context.parts.engine.stats().reads.level_hits[level]);
+        });
+  }
   for (const CompactionNumber& each : kCompactionNumbers) {
     metrics.callback(each.kind, std::string("edgecase_compaction_") + each.metric, each.help, {},
                      [&context, member = each.member] {

@@ -130,12 +130,18 @@ Stats EngineImpl::stats() const {
   stats.wal_bytes = wal_->record_bytes();
   stats.wal_syncs = wal_->syncs();
   stats.commit_groups = commit_groups_.load();
-  stats.gets = gets_.load();
-  stats.value_reads = read.value_reads.load();
-  stats.filter_probes = read.filter_probes.load();
-  stats.filter_negatives = read.filter_negatives.load();
-  stats.cache_hits = read.cache_hits.load();
-  stats.cache_misses = read.cache_misses.load();
+  stats.reads.gets = gets_.load();
+  static_assert(ReadStats::kLevels == kLevelMax + 1);
+  stats.reads.memtable_hits = hits_.memtables.load();
+  std::ranges::transform(hits_.levels, stats.reads.level_hits.begin(),
+                         [](const std::atomic<std::uint64_t>& hits) { return hits.load(); });
+  stats.reads.level0_skips = read.level0_skips.load();
+  stats.reads.filter_probes = read.filter_probes.load();
+  stats.reads.filter_negatives = read.filter_negatives.load();
+  stats.reads.metadata_block_loads = read.metadata_block_loads.load();
+  stats.reads.value_reads = read.value_reads.load();
+  stats.reads.cache_hits = read.cache_hits.load();
+  stats.reads.cache_misses = read.cache_misses.load();
   stats.cache_bytes = tables_->used_bytes();
   stats.stall_ns = stall_ns_.load();
   return stats;

@@ -23,6 +23,7 @@
 #include "core/drop.h"
 #include "core/identity.h"
 #include "core/read_view.h"
+#include "core/reader.h"
 #include "core/wal.h"
 #include "core/wal_recovery.h"
 #include "crypto/key_ring.h"
@@ -290,6 +291,7 @@ class EngineImpl final : public Engine {
   std::atomic<std::uint64_t> entries_written_{0};
   std::atomic<std::uint64_t> commit_groups_{0};
   mutable std::atomic<std::uint64_t> gets_{0};
+  HitCounters hits_;
   std::atomic<std::uint64_t> stall_ns_{0};
   std::atomic<std::uint64_t> log_overwritten_bytes_{0};
   std::atomic<std::uint64_t> destroyed_keys_{0};

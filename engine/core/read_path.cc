@@ -45,7 +45,7 @@ Result<Bytes> EngineImpl::get(NamespaceId namespace_id, ByteView key, const Read
   const Bytes full_key = make_full_key(namespace_id, key);
   if (const ExpiryView expiry = expiry_view(namespace_id); expiry.hides(full_key))
     return not_found("no such key");
-  auto found = find_entry(view_for(options), *tables_, full_key, options.fill_cache);
+  auto found = find_entry(view_for(options), *tables_, full_key, options.fill_cache, hits_);
   if (!found.ok()) return explain_read_failure(found.status());
   if (!*found || (*found)->kind == EntryKind::Delete) return not_found("no such key");
   return std::move((*found)->value);

@@ -1,6 +1,8 @@
 // Reads over one view: lookups, scans, counting. Stateless; thread-safe as TableCache is.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <map>
 #include <memory>
 
@@ -21,9 +23,15 @@ struct FullKeyRange {
 };
 FullKeyRange full_key_range(NamespaceId id, const KeyRange& range);
 
+// What answered lookups.
+struct HitCounters {
+  std::atomic<std::uint64_t> memtables{0};
+  std::array<std::atomic<std::uint64_t>, kLevelMax + 1> levels{};
+};
+
 // The newest visible entry, delete or put.
 Result<std::optional<FoundEntry>> find_entry(const VisibleView& at, TableCache& tables,
-                                             ByteView full_key, bool fill_cache);
+                                             ByteView full_key, bool fill_cache, HitCounters& hits);
 
 // Every full key of the range once, newest entry, deletes included.
 std::unique_ptr<MergeCursor> merge_view(const VisibleView& at, TableCache& tables,

@@ -91,6 +91,7 @@ bool UMetaReader::take_namespaces(ByteView section) {
         !take_length_prefixed(section, kKeySizeMaxBytes, largest))
       return false;
     ns.id = namespace_of(id);
+    if (smallest > largest || (i > 0 && namespaces_.back().id >= ns.id)) return false;
     ns.smallest = smallest;
     ns.largest = largest;
     namespaces_.push_back(std::move(ns));
@@ -110,6 +111,14 @@ bool UMetaReader::take_properties(ByteView section) {
     if (!take_varint64(section, use.file_number) || !take_varint64(section, use.bytes))
       return false;
   return section.empty();
+}
+
+bool UMetaReader::may_hold(ByteView full_key) const {
+  const NamespaceId id = namespace_of(full_key);
+  const auto line = std::ranges::lower_bound(namespaces_, id, {}, &UMetaNamespace::id);
+  if (line == namespaces_.end() || line->id != id) return false;
+  const ByteView key = user_key_of(full_key);
+  return key >= ByteView(line->smallest) && key <= ByteView(line->largest);
 }
 
 std::size_t UMetaReader::find_block(ByteView full_key) const {

@@ -54,6 +54,8 @@ class UMetaReader {
   const RandomAccessFile& file() const { return *file_; }
   std::size_t memory_bytes() const { return memory_bytes_; }
 
+  // By the NSTable: whether the key lies within what its namespace has here.
+  bool may_hold(ByteView full_key) const;
   // The first block whose last key is at or after `full_key`; blocks().size() if there is none.
   std::size_t find_block(ByteView full_key) const;
   // One read. Corruption when it is damaged.

@@ -19,6 +19,10 @@ Result<std::optional<FoundEntry>> TableCache::get(const std::shared_ptr<const Ta
                                                   ByteView full_key, bool fill_cache) {
   if (full_key < table->smallest || full_key > table->largest) return {std::nullopt};
   EC_ASSIGN_OR_RETURN(const std::shared_ptr<const UMetaReader> reader, files_->table(*table));
+  if (table->level == 0 && !reader->may_hold(full_key)) {
+    files_->counters().level0_skips.fetch_add(1, std::memory_order_relaxed);
+    return {std::nullopt};
+  }
   const std::size_t block_index = reader->find_block(full_key);
   if (block_index == reader->blocks().size()) return {std::nullopt};
   EC_ASSIGN_OR_RETURN(const std::shared_ptr<const UMetaBlock> block,

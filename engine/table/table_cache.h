@@ -26,6 +26,8 @@ struct ReadCounters {
   std::atomic<std::uint64_t> value_reads{0};
   std::atomic<std::uint64_t> value_bytes_read{0};     // from the values directory
   std::atomic<std::uint64_t> metadata_bytes_read{0};  // from the metadata directory
+  std::atomic<std::uint64_t> metadata_block_loads{0};
+  std::atomic<std::uint64_t> level0_skips{0};  // by the NSTable
   std::atomic<std::uint64_t> filter_probes{0};
   std::atomic<std::uint64_t> filter_negatives{0};
   std::atomic<std::uint64_t> cache_hits{0};

@@ -63,6 +63,7 @@ Result<std::shared_ptr<const UMetaBlock>> TableFiles::block(const UMetaReader& t
   }
   counters_.cache_misses.fetch_add(1, std::memory_order_relaxed);
   counters_.metadata_bytes_read.fetch_add(handle.size, std::memory_order_relaxed);
+  counters_.metadata_block_loads.fetch_add(1, std::memory_order_relaxed);
   EC_ASSIGN_OR_RETURN(UMetaBlock read, table.read_block(index));
   auto block = std::make_shared<const UMetaBlock>(std::move(read));
   if (fill_cache)

@@ -294,7 +294,7 @@ Result<std::shared_ptr<ModelEngine::Map>> ModelEngine::contents(NamespaceId name
 
 Result<Bytes> ModelEngine::get(NamespaceId namespace_id, ByteView key, const ReadOptions& options) {
   const std::lock_guard lock(state_->mutex);
-  ++state_->stats.gets;
+  ++state_->stats.reads.gets;
   EC_ASSIGN_OR_RETURN(const std::shared_ptr<Map> map, contents(namespace_id, options));
   const auto found = map->find(key);
   if (found == map->end()) return not_found("no such key");

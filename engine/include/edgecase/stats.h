@@ -1,6 +1,7 @@
 // Plain counters of one open engine, copied at one moment.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -62,6 +63,23 @@ struct ErasureStats {
   std::uint64_t overwritten_bytes = 0;  // of files, log and manifests, since open
 };
 
+// Of gets; what scans read is counted in `value_reads` and the blocks.
+struct ReadStats {
+  static constexpr std::size_t kLevels = 7;
+
+  std::uint64_t gets = 0;
+  // What answered them, deletes included; the others found nothing.
+  std::uint64_t memtable_hits = 0;
+  std::array<std::uint64_t, kLevels> level_hits{};
+  std::uint64_t level0_skips = 0;  // tables of level 0 that their NSTable ruled out
+  std::uint64_t filter_probes = 0;
+  std::uint64_t filter_negatives = 0;
+  std::uint64_t metadata_block_loads = 0;  // blocks of records and filters, from the drive
+  std::uint64_t value_reads = 0;           // of a page, an item, or several at once
+  std::uint64_t cache_hits = 0;
+  std::uint64_t cache_misses = 0;
+};
+
 struct EncryptionStats {
   bool is_on = false;
   std::uint64_t scope_keys = 0;
@@ -75,6 +93,7 @@ struct Stats {
   ExpiryStats expiry;
   ErasureStats erasure;
   EncryptionStats encryption;
+  ReadStats reads;
 
   std::uint64_t user_bytes_written = 0;  // keys and values as handed in
   std::uint64_t batches = 0;
@@ -85,12 +104,6 @@ struct Stats {
   std::uint64_t memtable_bytes = 0;
   std::uint64_t immutable_memtables = 0;
   std::uint64_t flushes = 0;
-  std::uint64_t gets = 0;
-  std::uint64_t value_reads = 0;  // of a page, an item, or several at once
-  std::uint64_t filter_probes = 0;
-  std::uint64_t filter_negatives = 0;
-  std::uint64_t cache_hits = 0;
-  std::uint64_t cache_misses = 0;
   std::uint64_t cache_bytes = 0;
   std::uint64_t stall_ns = 0;  // writers held back
   std::uint64_t last_sequence = 0;

@@ -43,6 +43,17 @@ TEST_CASE("bench report: the JSON has the fields of the contract") {
   CHECK(json["settle_seconds"] == 0.25);
 }
 
+TEST_CASE("bench report: a table in words is columns for people and objects for programs") {
+  Report report;
+  report.workload = "table2";
+  report.table = {{"category", "proof"}, {"LSM-tree", "4 runs"}, {"Sorting", "in order"}};
+  const auto json = nlohmann::json::parse(report_json(report));
+  CHECK(json["table"] == nlohmann::json::parse(R"([{"category":"LSM-tree","proof":"4 runs"},
+                                                   {"category":"Sorting","proof":"in order"}])"));
+  CHECK(report_text(report, "operations").find("  category  proof\n  LSM-tree  4 runs\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("bench report: a run that did nothing has no rate and no infinity") {
   const auto json = nlohmann::json::parse(report_json(Report{}));
   CHECK(json["ops_per_second"] == 0);

@@ -75,6 +75,28 @@ TEST_CASE("bench: tenants are measured apart and together") {
   CHECK(std::filesystem::is_empty(directory.path()));
 }
 
+TEST_CASE("bench: every row of the paper's table 2 holds, with a proof") {
+  const test::TempDirectory directory;
+  BenchOptions options;
+  options.workload = "table2";
+  options.smoke = true;
+  options.metadata = directory.path();
+  const auto report = find_workload("table2")->run(options);
+  INFO(report.status().to_string());
+  REQUIRE(report.ok());
+  REQUIRE(report->table.size() == 10);
+  for (const auto& row : report->table) {
+    CAPTURE(row.front());
+    REQUIRE(row.size() == report->table.front().size());
+    for (const std::string& cell : row) CHECK_FALSE(cell.empty());
+  }
+  CHECK(report->table[7][0] == "Merging");
+  CHECK(report->table[7][4] == "DVC");
+  CHECK(std::filesystem::is_empty(directory.path()));
+  options.engine = "leveldb";
+  CHECK(find_workload("table2")->run(options).status().code() == StatusCode::InvalidArgument);
+}
+
 TEST_CASE("bench: rounds run in children, and the median of them is reported") {
   const test::TempDirectory directory;
   BenchOptions options;

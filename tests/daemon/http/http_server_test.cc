@@ -257,10 +257,15 @@ TEST_CASE("http: health, status, metrics and the page") {
   CHECK(status["drives"]["metadata"]["total_bytes"].get<std::uint64_t>() > 0);
   CHECK(status["drives"]["values"]["degraded"].is_null());
   CHECK(status["rates"]["readings"] == 1);
+  CHECK(status["reads"]["gets"].is_number());
+  CHECK(status["reads"]["level_hits"].size() == 7);
+  CHECK(status["amplification"]["write"].get<double>() >= 0);
+  CHECK(status["amplification"]["space"] == 1.0);
   CHECK(status["mqtt"]["connected"] == true);
   CHECK(status["memory"]["resident_bytes"].get<std::uint64_t>() > 0);
   const std::string metrics = f.ask("GET", "/metrics").body;
   CHECK(metrics.find("edgecase_ingest_readings_total 1") != std::string::npos);
+  CHECK(metrics.find("edgecase_reads_level_hits_total{level=\"6\"} 0") != std::string::npos);
   CHECK(metrics.find("edgecase_http_answers_total{status=\"2xx\"}") != std::string::npos);
   const Answer page = f.ask("GET", "/");
   CHECK(page.status == 200);

@@ -127,14 +127,14 @@ TEST_CASE("in exact mode what has expired as a whole goes unread, before its buc
     store.pass(16 * kHour + 500 * kSecond);
     CHECK(store.value_files().empty());
     const Stats stats = store.engine->stats();
-    CHECK(stats.value_reads == 0);
+    CHECK(stats.reads.value_reads == 0);
     CHECK(stats.expiry.purges == 0);
     CHECK(stats.expiry.dropped_files > 0);
   }
   SUBCASE("but for its last reading") {
     store.pass(16 * kHour + 499 * kSecond);
     // Of the series that lives on the groups around the last reading, of some twenty.
-    CHECK(store.engine->stats().value_reads <= 2);
+    CHECK(store.engine->stats().reads.value_reads <= 2);
     CHECK(store.count() == 1);
     CHECK(store.has("a1", kStartNs + 499 * kSecond));
     store.expect_sound();

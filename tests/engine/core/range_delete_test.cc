@@ -236,7 +236,7 @@ TEST_CASE("approximate_size tells from metadata what a range takes") {
   };
   CHECK(size("", "") == 0);  // all of it is in memory
   REQUIRE(store.engine->flush().ok());
-  const std::uint64_t value_reads = store.engine->stats().value_reads;
+  const std::uint64_t value_reads = store.engine->stats().reads.value_reads;
   const std::uint64_t all = size("", "");
   CHECK(all > 64'000);
   CHECK(all < 70'000);
@@ -244,7 +244,7 @@ TEST_CASE("approximate_size tells from metadata what a range takes") {
   CHECK(size("k100", "k132") < all / 2 + 2000);
   CHECK(size("x", "") == 0);
   CHECK(size("k2", "k1") == 0);
-  CHECK(store.engine->stats().value_reads == value_reads);
+  CHECK(store.engine->stats().reads.value_reads == value_reads);
   REQUIRE(store.engine->drop_namespace(store.other).ok());
   CHECK_FALSE(store.engine->approximate_size(store.other, {}).ok());
 }
