@@ -26,7 +26,7 @@ struct ConversationRoom : MqttFixture {
     REQUIRE(compiled.ok());
     rules = std::move(compiled).value();
     limits.message_limit_bytes = 1'000;
-    parts.emplace(mqtt::ConversationParts{rules, limits, *pipeline, sessions, budget,
+    parts.emplace(mqtt::ConversationParts{rules, limits, *pipeline, sessions, *records, budget,
                                           mqtt::packet_max_bytes(limits, budget_bytes),
                                           &authenticator});
   }
@@ -46,12 +46,15 @@ struct ConversationRoom : MqttFixture {
     return conversation.receive(bytes, group, ++now_ns);
   }
   void commit() {
+    mqtt::add_ended_sessions(sessions, *records, group);
     const auth::Principal principal{auth::PrincipalKind::Mqtt, "test"};
     const auto batch = auth::authorize_write(principal, group.batch());
     REQUIRE(batch.ok());
-    REQUIRE(pipeline->ingest(*batch).ok());
+    REQUIRE(pipeline->ingest(*batch, nullptr, {}, group.stored_records()).ok());
+    REQUIRE(rejected->keep({}, group.rejected_records()).ok());
     for (const mqtt::GroupMessage& message : group.messages()) {
       mqtt::note_stored(sessions, message);
+      if (message.connection == 0) continue;
       Conversation* const its = all.at(message.connection - 1).get();
       if (its != nullptr) its->acknowledge(message);
     }
@@ -79,6 +82,8 @@ struct ConversationRoom : MqttFixture {
   config::LimitSettings limits;
   std::vector<mqtt::TopicRule> rules;
   mqtt::SessionTable sessions;
+  std::unique_ptr<mqtt::SessionRecords> records =
+      mqtt::SessionRecords::open(engine, system_random()).value();
   net::ByteBudget budget;
   std::optional<mqtt::ConversationParts> parts;
   mqtt::MessageGroup group;

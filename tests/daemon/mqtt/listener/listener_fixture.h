@@ -83,8 +83,9 @@ class ListenerFixture : public MqttFixture {
   }
 
   void start() {
-    auto started = mqtt::MqttListener::start(
-        options, {rules, limits, *pipeline, *rejected, system_clock(), nullptr, channels});
+    auto started =
+        mqtt::MqttListener::start(options, {engine, system_random(), rules, limits, *pipeline,
+                                            *rejected, system_clock(), nullptr, channels});
     REQUIRE_MESSAGE(started.ok(), started.status().to_string());
     listener = std::move(started).value();
   }

@@ -265,7 +265,8 @@ TEST_CASE("mqtt listener: a port that is taken is said so") {
   ListenerFixture room;
   mqtt::ListenerOptions same = room.options;
   same.port = room.listener->port();
-  const auto second = mqtt::MqttListener::start(
-      same, {room.rules, room.limits, *room.pipeline, *room.rejected, system_clock(), nullptr});
+  const auto second =
+      mqtt::MqttListener::start(same, {room.engine, system_random(), room.rules, room.limits,
+                                       *room.pipeline, *room.rejected, system_clock(), nullptr});
   CHECK(second.status().code() == StatusCode::AlreadyExists);
 }
