@@ -4,12 +4,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/mqtt/listener/packets.h"
 #include "daemon/mqtt/mqtt_fixture.h"
 #include "edgecase/random.h"
 #include "mqtt/listener/conversation.h"
+#include "mqtt/record_namespace.h"
 
 namespace edgecase::test {
 
@@ -59,6 +61,23 @@ struct ConversationRoom : MqttFixture {
       if (its != nullptr) its->acknowledge(message);
     }
     group.clear();
+  }
+  // As after a kill: what is durable, and nothing else.
+  mqtt::SessionRecords::Loaded restart() {
+    all.clear();
+    group.clear();
+    sessions = {};
+    return records->load(sessions, 10, now_ns).value();
+  }
+  // Every record of `_mqtt`.
+  std::vector<std::pair<Bytes, Bytes>> kept() {
+    std::vector<std::pair<Bytes, Bytes>> found;
+    const auto each = engine.scan(engine.find_namespace(mqtt::kMqttNamespace)->id, {}, {});
+    REQUIRE(each.ok());
+    for (; (*each)->valid(); (*each)->next()) {
+      found.emplace_back((*each)->key(), (*each)->value());
+    }
+    return found;
   }
   std::string answer(Conversation& conversation) {
     return std::exchange(conversation.output(), {});

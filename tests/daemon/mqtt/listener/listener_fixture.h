@@ -12,6 +12,7 @@
 #include "daemon/mqtt/listener/packets.h"
 #include "daemon/mqtt/mqtt_fixture.h"
 #include "mqtt/listener/mqtt_listener.h"
+#include "mqtt/record_namespace.h"
 #include "net/socket.h"
 #include "support/mosquitto_broker.h"
 

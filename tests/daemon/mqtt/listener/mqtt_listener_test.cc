@@ -270,3 +270,50 @@ TEST_CASE("mqtt listener: a port that is taken is said so") {
                                        *room.pipeline, *room.rejected, system_clock(), nullptr});
   CHECK(second.status().code() == StatusCode::AlreadyExists);
 }
+
+TEST_CASE(
+    "mqtt listener: a restart finds the sessions of QoS 2, and a clean start waits for the drive") {
+  ListenerFixture room;
+  const std::string connect = mqtt_connect("a", {.clean = false});
+  const std::string publish = mqtt_publish("s/d/x", "1", {.qos = 2, .packet_id = 9});
+  RawClient first = room.client(connect);
+  first.send(publish);
+  CHECK(first.gets(mqtt_pubrec(9)));
+  room.listener.reset();
+  room.start();
+  CHECK(room.listener->status().sessions == 1);
+  RawClient second = room.client();
+  second.send(connect);
+  CHECK(second.gets(kMqttAcceptedPresent));
+  second.send(publish);
+  CHECK(second.gets(mqtt_pubrec(9)));
+  CHECK(room.stored() == 1);
+  second.close();
+
+  room.engine.fail_writes(out_of_space("full"));
+  RawClient clean = room.client();
+  clean.send(mqtt_connect("a", {.clean = true, .keep_alive = 1}) + kMqttPing);
+  CHECK(eventually([&] { return room.listener->status().counters.waiting_since_ns != 0; }));
+  // Others are let in meanwhile.
+  RawClient other = room.client(mqtt_connect("b", {.clean = false}));
+  CHECK(!clean.readable(0));
+  room.engine.fail_writes(ok());
+  CHECK(clean.gets(kMqttAccepted + kMqttPong));
+  clean.send(publish);
+  CHECK(clean.gets(mqtt_pubrec(9)));
+  CHECK(room.stored() == 2);
+}
+
+TEST_CASE("mqtt listener: a session that ends while nobody is connected leaves no record") {
+  ListenerFixture room;
+  {
+    RawClient client = room.client();
+    client.send(mqtt_connect("a", {.version = 5, .properties = bytes_of({0x11, 0, 0, 0, 1})}) +
+                mqtt_publish("s/d/x", "1", {.qos = 2, .packet_id = 9, .version = 5}));
+    CHECK(eventually([&] { return room.stored() == 1; }));
+  }
+  const NamespaceId id = room.engine.find_namespace(mqtt::kMqttNamespace)->id;
+  CHECK(room.engine.range_stats(id, {}, {})->entries == 2);
+  CHECK(eventually([&] { return room.engine.range_stats(id, {}, {})->entries == 0; }));
+  CHECK(room.listener->status().sessions == 0);
+}
