@@ -177,7 +177,12 @@ class ListenerRestartFlow(unittest.TestCase):
                     self.wait_for_the_drive()
                 else:
                     self.open(device, present=True, expiry_seconds=then)
+                    short = self.device(5, "short")
+                    self.open(short, present=False, expiry_seconds=first)
+                    self.publish(short)
                 self.kill()
+                if then != 0:
+                    until(lambda: self.listener()["sessions"] == 1, "the short session has ended, alone")
                 self.open(device, present=present, expiry_seconds=3600)
 
     def test_what_is_kept_as_rejected_is_kept_once(self):

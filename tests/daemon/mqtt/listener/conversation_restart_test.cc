@@ -145,6 +145,12 @@ TEST_CASE("conversation: a rejected message is remembered where its exchange goe
     room.commit();
     CHECK(room.restart().messages == (version == 4 ? 1 : 0));
   }
+  // Not where its session has ended in the same group.
+  Room room;
+  room.send(room.open(connect_kept(4)), publish_second(4, false, "{"));
+  room.send(room.open(), mqtt_connect("client-of-alice"));
+  room.commit();
+  CHECK(room.kept().empty());
 }
 
 TEST_CASE("conversation: a clean start forgets before it is answered") {

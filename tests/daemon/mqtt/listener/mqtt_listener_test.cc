@@ -304,6 +304,30 @@ TEST_CASE(
   CHECK(room.stored() == 2);
 }
 
+TEST_CASE("mqtt listener: QoS 2 that a limit refuses is remembered too, and what came with it") {
+  ListenerFixture room({}, 2);
+  const std::string connect = mqtt_connect("a", {.clean = false});
+  const std::string publish = mqtt_publish("s/d/x", "1", {.qos = 2, .packet_id = 1}) +
+                              mqtt_publish("s/d/y", "1", {.qos = 2, .packet_id = 2}) +
+                              mqtt_publish("s/d/x", "2", {.qos = 2, .packet_id = 3});
+  RawClient filler = room.client(mqtt_connect("b"));
+  filler.send(mqtt_publish("else", "1", {.packet_id = 1}));
+  CHECK(filler.gets(mqtt_puback(1)));
+  for (const bool restarted : {false, true}) {
+    CAPTURE(restarted);
+    if (restarted) {
+      room.listener.reset();
+      room.start();
+    }
+    RawClient client = room.client();
+    client.send(connect + publish);
+    CHECK(client.gets(restarted ? kMqttAcceptedPresent : kMqttAccepted));
+    CHECK(client.gets(mqtt_pubrec(1) + mqtt_pubrec(2) + mqtt_pubrec(3)));
+    CHECK(room.stored() == 2);
+    CHECK(room.readings("_rejected", "mqtt", "message").size() == 2);
+  }
+}
+
 TEST_CASE("mqtt listener: a session that ends while nobody is connected leaves no record") {
   ListenerFixture room;
   {
