@@ -176,6 +176,8 @@ class ListenerRestartFlow(unittest.TestCase):
                     until(lambda: self.listener()["sessions"] == 0, "the session has ended")
                     self.wait_for_the_drive()
                 else:
+                    # While the first is still there, so that its session cannot have ended.
+                    device = self.device(5, device.name)
                     self.open(device, present=True, expiry_seconds=then)
                     short = self.device(5, "short")
                     self.open(short, present=False, expiry_seconds=first)
