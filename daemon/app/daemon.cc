@@ -201,7 +201,9 @@ Status Daemon::start_mqtt_listener(State& state, observe::Logger& logger) {
                       channel_maker("mqtt", {settings.tls_cert, settings.tls_key}, logger));
   EC_ASSIGN_OR_RETURN(
       state.mqtt_listener,
-      mqtt::MqttListener::start(options, {.rules = state.rules,
+      mqtt::MqttListener::start(options, {.engine = *state.engine,
+                                          .random = system_random(),
+                                          .rules = state.rules,
                                           .limits = state.settings.limits,
                                           .pipeline = *state.ingest,
                                           .rejected = *state.rejected,

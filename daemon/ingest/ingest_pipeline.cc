@@ -119,11 +119,12 @@ IngestPipeline::IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock&
       feed_(clock) {}
 
 Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch, std::uint64_t* refused,
-                              std::span<const Author> authors) {
+                              std::span<const Author> authors,
+                              std::span<const RecordChange> records) {
   const std::vector<wire::Reading>& readings = batch.batch().readings;
-  if (readings.empty()) return ok();
+  if (readings.empty()) return records.empty() ? ok() : write_records(records);
   std::uint64_t erased = 0;
-  Status status = store_allowed({batch.principal(), readings, authors}, erased);
+  Status status = store_allowed({batch.principal(), readings, authors, records}, erased);
   if (refused != nullptr) *refused = erased;
   if (status.ok()) {
     batches_.fetch_add(1, std::memory_order_relaxed);
@@ -192,7 +193,11 @@ Status IngestPipeline::store_others(const Incoming& incoming, std::vector<bool> 
     }
     if (!is_refused[i]) allowed.push_back(readings[i]);
   }
-  if (!allowed.empty()) EC_TRY(store({incoming.principal, allowed, authors}));
+  if (!allowed.empty()) {
+    EC_TRY(store({incoming.principal, allowed, authors, incoming.records}));
+  } else if (!incoming.records.empty()) {
+    EC_TRY(write_records(incoming.records));
+  }
   refused = readings.size() - allowed.size();
   if (erased > 0) fences_->count_refused(erased);
   if (refused > erased) eviction_->count_refused(refused - erased);
@@ -257,6 +262,7 @@ Status IngestPipeline::write(const Incoming& incoming, const std::vector<std::in
     wire::encode_reading_key({ids[i].device, ids[i].sensor, times[i]}, key);
     piece.put(ids[i].namespace_id, ByteView(key, sizeof key), value);
   }
+  EC_TRY(append_records(incoming.records, piece));
   if (audit_ != nullptr) {
     EC_TRY(write_recorded(incoming, resolved, piece));
   } else {
@@ -265,6 +271,29 @@ Status IngestPipeline::write(const Incoming& incoming, const std::vector<std::in
   }
   feed_.publish(readings, times);
   return ok();
+}
+
+// Behind what `piece` holds.
+Status IngestPipeline::append_records(std::span<const RecordChange> records, WriteBatch& piece) {
+  for (const RecordChange& record : records) {
+    const std::size_t bytes = record.key.size() + record.value.size() + kEntryOverheadBytes;
+    if (piece.size_bytes() + bytes > kBatchSizeMaxBytes) {
+      EC_TRY(engine_.write(piece, Durability::Async));
+      piece.clear();
+    }
+    if (record.kind == RecordChange::Kind::Put) {
+      piece.put(record.namespace_id, record.key, record.value);
+    } else {
+      piece.remove(record.namespace_id, record.key);
+    }
+  }
+  return ok();
+}
+
+Status IngestPipeline::write_records(std::span<const RecordChange> records) {
+  WriteBatch batch;
+  EC_TRY(append_records(records, batch));
+  return engine_.write(batch, Durability::Sync);
 }
 
 // The records wait when the commit begins, and are in its sync.

@@ -28,11 +28,21 @@ struct Author {
   std::string_view token;  // its id; empty: none
 };
 
+// A record of whoever brings the readings, durable with them or not at all. Borrows its bytes.
+struct RecordChange {
+  enum class Kind : std::uint8_t { Put, Remove };
+  Kind kind = Kind::Put;
+  NamespaceId namespace_id = 0;
+  ByteView key;
+  ByteView value;
+};
+
 // What is to be stored. Borrows all of it.
 struct Incoming {
   const auth::Principal& principal;
   const std::vector<wire::Reading>& readings;
   std::span<const Author> authors;
+  std::span<const RecordChange> records;
 };
 
 class IngestPipeline {
@@ -58,9 +68,10 @@ class IngestPipeline {
   // Unavailable (try again later), NotAllowed. An empty batch is Ok.
   //
   // Readings with a time that was erased or evicted are not stored; `refused`, where given, says
-  // how many. `authors` are in order.
+  // how many. `authors` are in order. `records` are written in their order, in the last piece of a
+  // batch that takes several, and also where there is no reading, or none that may be stored.
   Status ingest(const auth::AuthorizedBatch& batch, std::uint64_t* refused = nullptr,
-                std::span<const Author> authors = {});
+                std::span<const Author> authors = {}, std::span<const RecordChange> records = {});
 
   // Whether ingest() would refuse the batch for what is in it: a value, a name, a limit of the
   // catalog. Writes nothing. Errors: InvalidArgument, Busy, the engine's (a new namespace).
@@ -96,6 +107,8 @@ class IngestPipeline {
   Status store_others(const Incoming& incoming, std::vector<bool> is_refused,
                       std::uint64_t& refused);
   Status store(const Incoming& incoming);
+  Status append_records(std::span<const RecordChange> records, WriteBatch& piece);
+  Status write_records(std::span<const RecordChange> records);
   Status write(const Incoming& incoming, const std::vector<std::int64_t>& times,
                const Resolved& resolved);
   Status write_recorded(const Incoming& incoming, const Resolved& resolved,

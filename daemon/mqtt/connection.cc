@@ -42,7 +42,6 @@ MqttSource::Connection::Connection(ConnectionPlan plan, const MqttSourceParts& p
       clock_(parts.clock),
       logger_(parts.logger),
       ack_patience_ns_(parts.ack_patience_ns),
-      answer_patience_ns_(parts.answer_patience_ns),
       pipeline_(parts.pipeline),
       sink_({.rules = plan_.rules,
              .limits = plan_.limits,
@@ -53,6 +52,7 @@ MqttSource::Connection::Connection(ConnectionPlan plan, const MqttSourceParts& p
              .source = "mqtt " + plan_.address.text() + " as " + plan_.settings.client_id,
              .wake = [this] { gate_->wake(); }}),
       backoff_(parts.random),
+      answer_patience_(parts.answer_patience_ns),
       filters_(std::move(filters)),
       had_session_(!filters_->filters().empty()) {
   status_.broker = plan_.address.url();
@@ -262,7 +262,7 @@ bool MqttSource::Connection::connect_to(const ResolvedAddress& broker, const Pah
     client_.reset();
     return false;
   }
-  return wait_for_answer("connect") == Reply::Yes;
+  return wait_for_answer("connect", answer_patience_.first_ns()) == Reply::Yes;
 }
 
 // Before what is asked: the answer may come before the call returns.
@@ -272,27 +272,32 @@ void MqttSource::Connection::expect_answer() {
 }
 
 // After a silence paho's client is thrown away; what it says of its questions then is no answer.
-MqttSource::Connection::Reply MqttSource::Connection::wait_for_answer(const char* what) {
+MqttSource::Connection::Reply MqttSource::Connection::wait_for_answer(const char* what,
+                                                                      std::int64_t patience_ns) {
   std::string problem;
   bool silent = false;
   bool over = false;
   {
     std::unique_lock lock(mutex_);
-    silent = !wait_while_heard(lock);
+    silent = !wait_while_heard(lock, patience_ns);
     if (!silent && answer_ == Answer::Yes) return Reply::Yes;
     if (stopping_) return Reply::Gone;
     problem = silent ? std::string("no answer") : answer_text_;
     over = silent || lost_;
   }
-  if (silent) client_.reset();
+  if (silent) {
+    client_.reset();
+    answer_patience_.was_silent();
+  }
   note_error(std::string(what) + ": " + problem);
   return over ? Reply::Gone : Reply::No;
 }
 
 // False: nothing has come for as long as a question may take. An answer may be late behind many
 // messages; and while one of them is overdue, it is for the watchdog to end.
-bool MqttSource::Connection::wait_while_heard(std::unique_lock<std::mutex>& lock) {
-  const auto patience = std::chrono::nanoseconds(answer_patience_ns_);
+bool MqttSource::Connection::wait_while_heard(std::unique_lock<std::mutex>& lock,
+                                              std::int64_t patience_ns) {
+  const auto patience = std::chrono::nanoseconds(patience_ns);
   std::uint64_t heard = gate_->status().taken;
   while (!changed_.wait_for(lock, patience,
                             [this] { return stopping_ || lost_ || answer_ != Answer::Pending; })) {
@@ -323,6 +328,7 @@ bool MqttSource::Connection::subscribe_all() {
     if (!subscribe_to_rules() || !unsubscribe_from_removed_rules()) return false;
     subscribed_ = true;
   }
+  answer_patience_.all_answered();
   const std::lock_guard lock(mutex_);
   status_.connected = true;
   status_.protocol = version_ == ProtocolVersion::V5 ? "5" : "3.1.1";
@@ -381,7 +387,7 @@ bool MqttSource::Connection::unsubscribe_from_removed_rules() {
 // What the broker refuses stays refused, and the next filter's turn comes.
 MqttSource::Connection::Reply MqttSource::Connection::reply_to(const Status& asked,
                                                                const std::string& what) {
-  if (asked.ok()) return wait_for_answer(what.c_str());
+  if (asked.ok()) return wait_for_answer(what.c_str(), answer_patience_.now_ns());
   note_error(asked.message());
   return Reply::Gone;
 }

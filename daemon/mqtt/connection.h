@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "mqtt/ack_gate.h"
+#include "mqtt/answer_patience.h"
 #include "mqtt/backoff.h"
 #include "mqtt/broker_address.h"
 #include "mqtt/broker_socket.h"
@@ -67,8 +68,8 @@ class MqttSource::Connection final : public PahoEvents {
   bool unsubscribe_from_removed_rules();
   Reply reply_to(const Status& asked, const std::string& what);
   void expect_answer();
-  Reply wait_for_answer(const char* what);
-  bool wait_while_heard(std::unique_lock<std::mutex>& lock);
+  Reply wait_for_answer(const char* what, std::int64_t patience_ns);
+  bool wait_while_heard(std::unique_lock<std::mutex>& lock, std::int64_t patience_ns);
   std::int64_t stay_connected();
   bool is_overdue() const;
   bool is_unnoticed_loss();
@@ -83,10 +84,10 @@ class MqttSource::Connection final : public PahoEvents {
   Clock& clock_;
   observe::Logger* const logger_;
   const std::int64_t ack_patience_ns_;
-  const std::int64_t answer_patience_ns_;
   ingest::IngestPipeline& pipeline_;
   MessageSink sink_;
   Backoff backoff_;
+  AnswerPatience answer_patience_;  // of the watching thread
   TakeoverWatch takeovers_;
   std::unique_ptr<SubscribedFilters> filters_;  // of the watching thread
   std::unique_ptr<AckGate> gate_;

@@ -140,7 +140,8 @@ bool MessageCommitter::store(MessageGroup& group) {
   for (const GroupMessage& message : group.messages()) {
     if (message.readings > 0) add_author(message, message.first_reading, authors);
   }
-  Status status = persist([&] { return hand_over(Step::Ingest, group.batch(), authors); });
+  std::vector<ingest::RecordChange> records = group.stored_records();
+  Status status = persist([&] { return hand_over(group.batch(), authors, records); });
   // Once is enough, unless a namespace is dropped at that moment.
   for (int round = 0; round < kSiftRoundsMax && !status.ok(); ++round) {
     if (may_succeed_later(status)) return false;
@@ -152,14 +153,16 @@ bool MessageCommitter::store(MessageGroup& group) {
       const auto first = group.batch().readings.begin() + message.first_reading;
       good.readings.insert(good.readings.end(), first, first + message.readings);
     }
-    status = persist([&] { return hand_over(Step::Ingest, good, authors); });
+    records = group.stored_records();
+    status = persist([&] { return hand_over(good, authors, records); });
   }
   if (status.ok()) return true;
   if (may_succeed_later(status)) return false;
   for (GroupMessage& message : group.messages()) {
     if (message.readings > 0) reject(group, message, status);
   }
-  return true;
+  records = group.stored_records();
+  return persist([&] { return hand_over({}, {}, records); }).ok();
 }
 
 // Rejects what check() refuses. Messages before have their series by then, as when they are stored.
@@ -170,7 +173,8 @@ void MessageCommitter::sift(MessageGroup& group, std::span<GroupMessage> message
     const auto first = begin + message.first_reading;
     part.readings.insert(part.readings.end(), first, first + message.readings);
   }
-  const Status status = hand_over(Step::Check, part, {});
+  const auto authorized = auth::authorize_write(parts_.source, part);
+  const Status status = authorized.ok() ? parts_.pipeline.check(*authorized) : authorized.status();
   if (status.ok() || may_succeed_later(status)) return;
   if (messages.size() == 1) return reject(group, messages.front(), status);
   const std::size_t half = messages.size() / 2;
@@ -188,7 +192,7 @@ void MessageCommitter::reject(MessageGroup& group, GroupMessage& message, const 
 bool MessageCommitter::keep_rejected(MessageGroup& group) {
   std::vector<RejectedMessage> rejected;
   for (const GroupMessage& message : group.messages()) {
-    if (message.reason == ReasonCode::Success) continue;
+    if (message.reason == ReasonCode::Success || message.purpose != Purpose::Publish) continue;
     rejected.push_back({message.topic, message.reason_text, message.payload});
   }
   if (rejected.empty()) return true;
@@ -198,19 +202,20 @@ bool MessageCommitter::keep_rejected(MessageGroup& group) {
                              "rejected a message of topic " + std::string(first.topic) + ": " +
                                  std::string(first.reason));
   }
-  const Status status = persist([&] { return parts_.rejected.keep(rejected); });
+  const std::vector<ingest::RecordChange> records = group.rejected_records();
+  const Status status = persist([&] { return parts_.rejected.keep(rejected, records); });
   if (!status.ok() && may_succeed_later(status)) return false;
   const std::lock_guard lock(mutex_);
   (status.ok() ? counters_.rejected : counters_.rejected_lost) += rejected.size();
   return true;
 }
 
-Status MessageCommitter::hand_over(Step step, const wire::ReadingBatch& batch,
-                                   std::span<const ingest::Author> authors) {
+Status MessageCommitter::hand_over(const wire::ReadingBatch& batch,
+                                   std::span<const ingest::Author> authors,
+                                   std::span<const ingest::RecordChange> records) {
   EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
                       auth::authorize_write(parts_.source, batch));
-  return step == Step::Check ? parts_.pipeline.check(authorized)
-                             : parts_.pipeline.ingest(authorized, nullptr, authors);
+  return parts_.pipeline.ingest(authorized, nullptr, authors, records);
 }
 
 // Tries until it works, cannot work, or the committer stops.

@@ -65,9 +65,8 @@ class MessageCommitter {
   void sift(MessageGroup& group, std::span<GroupMessage> messages);
   static void reject(MessageGroup& group, GroupMessage& message, const Status& status);
   bool keep_rejected(MessageGroup& group);
-  enum class Step : std::uint8_t { Check, Ingest };
-  Status hand_over(Step step, const wire::ReadingBatch& batch,
-                   std::span<const ingest::Author> authors);
+  Status hand_over(const wire::ReadingBatch& batch, std::span<const ingest::Author> authors,
+                   std::span<const ingest::RecordChange> records);
   template <typename Attempt>
   Status persist(Attempt attempt);
   bool wait_before_retry(const Status& status, std::int64_t since_ns, std::int64_t pause_ns);

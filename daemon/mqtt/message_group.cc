@@ -109,9 +109,55 @@ void MessageGroup::add_oversized(const IncomingPublish& message, std::uint32_t p
   added.reason = ReasonCode::QuotaExceeded;
 }
 
+GroupMessage& MessageGroup::add_other(Purpose purpose, std::uint64_t connection,
+                                      std::uint64_t session) {
+  bytes_ += sizeof(GroupMessage);
+  GroupMessage& added = messages_.emplace_back();
+  added.connection = connection;
+  added.session = session;
+  added.first_reading = static_cast<std::uint32_t>(batch_.readings.size());
+  added.purpose = purpose;
+  if (purpose == Purpose::Ended) ended_.push_back(messages_.size() - 1);
+  return added;
+}
+
+void MessageGroup::add_record(const ingest::RecordChange& record, IfRejected if_rejected) {
+  bytes_ += sizeof(MessageRecord) + record.key.size() + record.value.size();
+  MessageRecord& added = records_.emplace_back();
+  added.change = record;
+  added.change.key = batch_.keep(record.key);
+  added.change.value = batch_.keep(record.value);
+  added.message = messages_.size() - 1;
+  added.if_rejected = if_rejected;
+}
+
+std::vector<ingest::RecordChange> MessageGroup::stored_records() const {
+  std::vector<ingest::RecordChange> changes;
+  for (const MessageRecord& record : records_) {
+    if (!is_of_rejected(record)) changes.push_back(record.change);
+  }
+  return changes;
+}
+
+// Written last, so none whose session has ended in this same group.
+std::vector<ingest::RecordChange> MessageGroup::rejected_records() const {
+  std::vector<ingest::RecordChange> changes;
+  for (const MessageRecord& record : records_) {
+    if (!is_of_rejected(record) || record.if_rejected == IfRejected::Dropped) continue;
+    const bool has_ended =
+        std::any_of(ended_.begin(), ended_.end(), [this, &record](std::size_t ended) {
+          return ended > record.message && record.change.key.starts_with(messages_[ended].topic);
+        });
+    if (!has_ended) changes.push_back(record.change);
+  }
+  return changes;
+}
+
 void MessageGroup::clear() {
   batch_.clear();
   messages_.clear();
+  records_.clear();
+  ended_.clear();
   counters_ = {};
   bytes_ = 0;
 }

@@ -15,6 +15,15 @@
 
 namespace edgecase::mqtt {
 
+// What waits for a group to be durable.
+enum class Purpose : std::uint8_t {
+  Publish,  // a message
+  Release,  // PUBREL
+  Connect,  // what its client's last session left behind goes first
+  Ended,    // a session, whose key is `topic`: nobody waits for it
+  Record,   // a change of a session's record; nobody does either
+};
+
 // Views lie in the group's batch.
 struct GroupMessage {
   std::uint64_t connection = 0;
@@ -30,6 +39,7 @@ struct GroupMessage {
   std::uint16_t packet_id = 0;
   std::uint8_t qos = 0;
   ReasonCode reason = ReasonCode::Success;
+  Purpose purpose = Purpose::Publish;
 };
 
 struct IncomingPublish {
@@ -73,6 +83,16 @@ class MessageGroup {
   void add_oversized(const IncomingPublish& message, std::uint32_t packet_bytes,
                      const config::LimitSettings& limits);
 
+  // What else waits for this group, and is no message of a publisher.
+  GroupMessage& add_other(Purpose purpose, std::uint64_t connection, std::uint64_t session);
+  // A record that is durable with the message added last, copied. Where that is kept as rejected
+  // the record is written behind it, or not at all.
+  enum class IfRejected : std::uint8_t { Kept, Dropped };
+  void add_record(const ingest::RecordChange& record, IfRejected if_rejected);
+  // Those of messages that are stored, or of those that were rejected, in order.
+  std::vector<ingest::RecordChange> stored_records() const;
+  std::vector<ingest::RecordChange> rejected_records() const;
+
   std::vector<GroupMessage>& messages() { return messages_; }
   wire::ReadingBatch& batch() { return batch_; }
   // But readings and what is rejected, which show when they are stored.
@@ -80,12 +100,24 @@ class MessageGroup {
   void clear();
 
  private:
+  struct MessageRecord {
+    ingest::RecordChange change;
+    std::size_t message = 0;
+    IfRejected if_rejected = IfRejected::Kept;
+  };
+  bool is_of_rejected(const MessageRecord& record) const {
+    return messages_[record.message].reason != ReasonCode::Success &&
+           messages_[record.message].purpose == Purpose::Publish;
+  }
+
   GroupMessage& append(const IncomingPublish& message);
   bool check_scope(const auth::Principal& principal, ingest::IngestPipeline& pipeline,
                    GroupMessage& added);
 
   wire::ReadingBatch batch_;
   std::vector<GroupMessage> messages_;
+  std::vector<MessageRecord> records_;  // in the order of their messages
+  std::vector<std::size_t> ended_;      // messages of that purpose
   SinkCounters counters_;
   std::size_t bytes_ = 0;
 };

@@ -57,7 +57,7 @@ struct MqttStatus {
 
 inline constexpr std::int64_t kAckPatienceNs = 30'000'000'000;
 // Without an answer or a message for so long, paho's client is taken for stuck, and made anew: its
-// own time limits are shorter.
+// own time limits are shorter. For questions of ours it grows: answer_patience.h.
 inline constexpr std::int64_t kAnswerPatienceNs = 15'000'000'000;
 
 // Borrowed for the source's life.

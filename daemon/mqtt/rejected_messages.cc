@@ -81,9 +81,10 @@ Status RejectedMessages::load(Engine& engine) {
   return each->status();
 }
 
-Status RejectedMessages::keep(std::span<const RejectedMessage> messages) {
+Status RejectedMessages::keep(std::span<const RejectedMessage> messages,
+                              std::span<const ingest::RecordChange> records) {
   if (messages.size() > limit_) messages = messages.last(static_cast<std::size_t>(limit_));
-  if (messages.empty()) return ok();
+  if (messages.empty() && records.empty()) return ok();
   const std::lock_guard lock(mutex_);
   wire::ReadingBatch batch;
   const std::int64_t now_ns = clock_.wall_ns();
@@ -101,7 +102,7 @@ Status RejectedMessages::keep(std::span<const RejectedMessage> messages) {
   EC_TRY(make_room(messages.size()));
   const auth::Principal daemon{auth::PrincipalKind::Internal, "mqtt"};
   EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized, auth::authorize_write(daemon, batch));
-  EC_TRY(pipeline_.ingest(authorized));
+  EC_TRY(pipeline_.ingest(authorized, nullptr, {}, records));
   for (const wire::Reading& reading : batch.readings) times_ns_.push_back(*reading.time_ns);
   return ok();
 }

@@ -39,9 +39,10 @@ class RejectedMessages {
                                                         ingest::IngestPipeline& pipeline,
                                                         Clock& clock, std::uint64_t limit);
 
-  // Durable on return, with one sync: all, or the last of them where they are more than the limit.
-  // Errors: the pipeline's; then none is kept.
-  Status keep(std::span<const RejectedMessage> messages);
+  // Durable on return, with one sync: all, or the last of them where they are more than the limit,
+  // and `records`. Errors: the pipeline's; then none is kept, and no record written.
+  Status keep(std::span<const RejectedMessage> messages,
+              std::span<const ingest::RecordChange> records = {});
 
  private:
   RejectedMessages(catalog::Catalog& catalog, ingest::IngestPipeline& pipeline, Clock& clock,

@@ -1,26 +1,19 @@
 #include "mqtt/subscribed_filters.h"
 
+#include "mqtt/record_namespace.h"
+
 namespace edgecase::mqtt {
 namespace {
 
 constexpr char kFilterRecord = 'F';
 constexpr char kRecordVersion = 1;
 
-Result<NamespaceId> open_namespace(Engine& engine) {
-  const auto found = engine.find_namespace(kMqttNamespace);
-  if (found.ok()) return found->id;
-  if (found.status().code() != StatusCode::NotFound) return found.status();
-  NamespaceOptions options;
-  options.placement = Placement::Metadata;
-  return engine.create_namespace(kMqttNamespace, options);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<SubscribedFilters>> SubscribedFilters::open(Engine& engine,
                                                                    std::string_view client_id,
                                                                    std::string_view broker) {
-  EC_ASSIGN_OR_RETURN(const NamespaceId id, open_namespace(engine));
+  EC_ASSIGN_OR_RETURN(const NamespaceId id, open_record_namespace(engine));
   std::string prefix(1, kFilterRecord);
   prefix.append(client_id).push_back('\0');
   prefix.append(broker).push_back('\0');

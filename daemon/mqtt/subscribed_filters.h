@@ -1,6 +1,6 @@
 // The filters that the broker's session holds, remembered over restarts: a session keeps a filter
 // until it is unsubscribed, also when its rule is long gone from the configuration. Records in the
-// engine's namespace `_mqtt` on the metadata drive, which no query shows:
+// namespace `_mqtt` (record_namespace.h):
 //
 //   key      'F'  client id  0  broker, "host:port"  0  filter      no part can hold a 0
 //   value    one byte, the record's version: 1
@@ -16,8 +16,6 @@
 #include "edgecase/engine.h"
 
 namespace edgecase::mqtt {
-
-inline constexpr std::string_view kMqttNamespace = "_mqtt";
 
 class SubscribedFilters {
  public:

@@ -31,23 +31,32 @@ class Device:
         self.qos = qos
         self.next_id = 1
         self.waiting = {}  # packet id to (tag, topic, payload)
+        self.releasing = {}  # QoS 2: packet ids that PUBREL was sent for, in order
+        self.session_present = False
         self.socket = None
         self.stream = None
 
     def connect(self, port):
         """In a session that is kept; what waits goes out again, with the DUP flag."""
+        self.open(port)
+        for packet_id in self.releasing:
+            self.release(packet_id)
+        for packet_id in list(self.waiting):
+            self._send(packet_id, duplicate=True)
+
+    def open(self, port, clean=False, expiry_seconds=3600):
+        """Connects and nothing more."""
         self.close()
         self.socket = socket.create_connection(("127.0.0.1", port), TIME_LIMIT_SECONDS)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.stream = self.socket.makefile("rb")
-        properties = b"\x05\x11" + struct.pack(">I", 3600) if self.version == 5 else b""
-        self.socket.sendall(packet(0x10, text("MQTT") + bytes([self.version, 0, 0, 0]) + properties
-                                   + text(self.name)))
+        properties = b"\x05\x11" + struct.pack(">I", expiry_seconds) if self.version == 5 else b""
+        self.socket.sendall(packet(0x10, text("MQTT") + bytes([self.version, 2 if clean else 0, 0, 0])
+                                   + properties + text(self.name)))
         kind, body = self.receive()
         if kind != 0x20 or body[1] != 0:
             raise AssertionError(f"not accepted: {kind:#x} {body!r}")
-        for packet_id in list(self.waiting):
-            self._send(packet_id, duplicate=True)
+        self.session_present = body[0] == 1
 
     def close(self):
         """Without a word."""
@@ -58,7 +67,7 @@ class Device:
 
     def publish(self, topic, payload, tag):
         """Sends one message."""
-        while self.next_id in self.waiting:
+        while self.next_id in self.waiting or self.next_id in self.releasing:
             self.next_id = self.next_id % 65_535 + 1
         self.waiting[self.next_id] = (tag, topic, payload)
         self._send(self.next_id, duplicate=False)
@@ -70,18 +79,28 @@ class Device:
         while len(self.waiting) > left:
             kind, body = self.receive()
             if kind == PUBCOMP:
+                self.releasing.pop(struct.unpack(">H", body[:2])[0], None)
                 continue
             if kind not in (PUBACK, PUBREC) or (len(body) > 2 and body[2] >= 0x80):
                 raise AssertionError(f"not acknowledged: {kind:#x} {body!r}")
             packet_id = struct.unpack(">H", body[:2])[0]
-            if kind == PUBREC:
-                self.socket.sendall(packet(PUBREL, body[:2]))
             if packet_id in self.waiting:
                 taken.append(self.waiting.pop(packet_id)[0])
+            if kind == PUBREC:
+                self.releasing[packet_id] = True
+                self.release(packet_id)
         return taken
+
+    def release(self, packet_id):
+        """PUBREL."""
+        self.socket.sendall(packet(PUBREL, struct.pack(">H", packet_id)))
 
     def _send(self, packet_id, duplicate):
         _, topic, payload = self.waiting[packet_id]
+        self.send(packet_id, topic, payload, duplicate)
+
+    def send(self, packet_id, topic, payload, duplicate=False):
+        """PUBLISH, of which nothing is kept."""
         properties = b"\x00" if self.version == 5 else b""
         self.socket.sendall(packet(0x30 | self.qos << 1 | (8 if duplicate else 0),
                                    text(topic) + struct.pack(">H", packet_id) + properties

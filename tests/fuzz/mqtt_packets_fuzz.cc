@@ -23,6 +23,7 @@ struct House {
   ModelEngine engine;
   std::unique_ptr<catalog::Catalog> catalog;
   std::unique_ptr<ingest::IngestPipeline> pipeline;
+  std::unique_ptr<mqtt::SessionRecords> records;
   std::vector<mqtt::TopicRule> rules;
   config::LimitSettings limits;
 
@@ -31,6 +32,9 @@ struct House {
     demand(opened.ok());
     catalog = std::move(opened).value();
     pipeline = std::make_unique<ingest::IngestPipeline>(engine, *catalog, system_clock());
+    auto keeper = mqtt::SessionRecords::open(engine, system_random());
+    demand(keeper.ok());
+    records = std::move(keeper).value();
     config::MqttRuleSettings plain, preset;
     plain.topic = "s/{device}/{sensor}";
     plain.time = "/t";
@@ -59,9 +63,13 @@ void check_answers(std::string_view answers) {
 std::string outcome(House& house, std::string_view bytes, std::size_t step, int version) {
   mqtt::SessionTable sessions;
   net::ByteBudget budget(kBudgetBytes);
-  const mqtt::ConversationParts parts{
-      house.rules, house.limits, *house.pipeline,
-      sessions,    budget,       mqtt::packet_max_bytes(house.limits, kBudgetBytes)};
+  const mqtt::ConversationParts parts{house.rules,
+                                      house.limits,
+                                      *house.pipeline,
+                                      sessions,
+                                      *house.records,
+                                      budget,
+                                      mqtt::packet_max_bytes(house.limits, kBudgetBytes)};
   mqtt::MessageGroup group;
   std::string told;
   {

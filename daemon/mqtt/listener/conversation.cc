@@ -31,18 +31,6 @@ std::string_view words_of(ReasonCode reason) {
 
 }  // namespace
 
-void note_stored(SessionTable& sessions, const GroupMessage& message) {
-  Session* const session = sessions.find(message.session);
-  if (session == nullptr) return;
-  using State = ReceivedIds::State;
-  if (message.qos == 1 && message.content_hash != 0) {
-    session->redelivery.stored(message.packet_id, message.content_hash);
-  }
-  if (message.qos == 2 && session->received.state(message.packet_id) == State::Storing) {
-    session->received.set(message.packet_id, State::Stored);
-  }
-}
-
 Conversation::Conversation(const ConversationParts& parts, std::uint64_t connection,
                            Standing standing, auth::Principal peer)
     : parts_(parts),
@@ -65,7 +53,11 @@ void Conversation::end(ReasonCode reason, std::string_view why) {
   ended_ = true;
   failure_ = std::string(why) + reason_hex(reason);
   if (!is_connected()) return;
-  append_disconnect(version_, reason, wants_texts_ ? why : "", client_packet_max_bytes_, output_);
+  append_disconnect(version_, reason, wants_texts_ ? why : "", client_packet_max_bytes_, answers());
+}
+
+void Conversation::end_for(ReasonCode reason) {
+  end(reason, words_of(reason));
 }
 
 bool Conversation::receive(std::string_view bytes, MessageGroup& group, std::int64_t now_ns) {
@@ -91,7 +83,7 @@ std::string_view Conversation::take_whole(std::string_view bytes, MessageGroup& 
   FixedHeader header;
   const HeaderProgress progress = read_fixed_header(bytes, header);
   if (progress == HeaderProgress::Malformed) {
-    end(ReasonCode::MalformedPacket, words_of(ReasonCode::MalformedPacket));
+    end_for(ReasonCode::MalformedPacket);
     return {};
   }
   const std::size_t total = std::size_t{header.header_bytes} + header.remaining_bytes;
@@ -119,7 +111,7 @@ std::string_view Conversation::take_partial(std::string_view bytes, MessageGroup
   FixedHeader header;
   const HeaderProgress progress = read_fixed_header(partial_, header);
   if (progress == HeaderProgress::Malformed) {
-    end(ReasonCode::MalformedPacket, words_of(ReasonCode::MalformedPacket));
+    end_for(ReasonCode::MalformedPacket);
     return {};
   }
   if (progress == HeaderProgress::NeedMore) {
@@ -195,19 +187,19 @@ void Conversation::handle(const FixedHeader& header, std::string_view body, Mess
   switch (header.type) {
     case PacketType::Connect:
       if (is_connected()) return end(ReasonCode::ProtocolError, "a second CONNECT");
-      return on_connect(body);
+      return on_connect(body, group);
     case PacketType::Publish: return on_publish(header.flags, body, group);
-    case PacketType::Pubrel: return on_pubrel(body);
+    case PacketType::Pubrel: return on_pubrel(body, group);
     case PacketType::Subscribe:
     case PacketType::Unsubscribe: return on_subscribe(header.type, body);
     case PacketType::Pingreq:
       if (!body.empty()) break;
-      return append_pingresp(output_);
-    case PacketType::Disconnect: return on_disconnect(body);
+      return append_pingresp(answers());
+    case PacketType::Disconnect: return on_disconnect(body, group);
     default:
       return end(ReasonCode::ProtocolError, "a packet that only servers send, or that is unasked");
   }
-  end(ReasonCode::MalformedPacket, words_of(ReasonCode::MalformedPacket));
+  end_for(ReasonCode::MalformedPacket);
 }
 
 void Conversation::refuse_connect(ProtocolVersion version, ReasonCode reason,
@@ -219,7 +211,7 @@ void Conversation::refuse_connect(ProtocolVersion version, ReasonCode reason,
   end(reason, why);
 }
 
-void Conversation::on_connect(std::string_view body) {
+void Conversation::on_connect(std::string_view body, MessageGroup& group) {
   ConnectPacket packet;
   ReasonCode reason = decode_connect(body, packet);
   std::string_view why = words_of(reason);
@@ -249,7 +241,7 @@ void Conversation::on_connect(std::string_view body) {
     if (reason != ReasonCode::Success) note_denied(reason);
   }
   if (reason != ReasonCode::Success) return refuse_connect(packet.version, reason, why);
-  welcome(packet);
+  welcome(packet, group);
 }
 
 void Conversation::note_denied(ReasonCode reason) {
@@ -281,7 +273,9 @@ ReasonCode Conversation::log_in(const ConnectPacket& packet, std::string& why) {
   return packet.password.empty() ? ReasonCode::NotAuthorized : ReasonCode::BadUserNameOrPassword;
 }
 
-void Conversation::welcome(const ConnectPacket& packet) {
+// The answer waits until nothing is left of an earlier session of this client, and until the drive
+// knows how long this one lives.
+void Conversation::welcome(const ConnectPacket& packet, MessageGroup& group) {
   version_ = packet.version;
   wants_texts_ = packet.wants_problem_information;
   client_packet_max_bytes_ = packet.maximum_packet_bytes;
@@ -292,8 +286,9 @@ void Conversation::welcome(const ConnectPacket& packet) {
     client_id_ = "edgecase-" + std::to_string(connection_) + "-" + std::to_string(now_ns_);
     answer.assigned_client_id = client_id_;
   }
-  const SessionTable::Attached attached =
-      parts_.sessions.attach(client_id_, packet.clean_start, connection_, now_ns_);
+  const SessionTable::Attached attached = parts_.sessions.attach(
+      parts_.records.key_of(client_id_), packet.clean_start, connection_, now_ns_);
+  add_ended_sessions(parts_.sessions, parts_.records, group);
   session_ = attached.session->number;
   its_session_ = attached.session;
   predecessor_ = attached.taken_from;
@@ -301,152 +296,39 @@ void Conversation::welcome(const ConnectPacket& packet) {
   if (version_ == ProtocolVersion::V5) {
     expiry = std::min(packet.session_expiry_seconds, kSessionExpiryMaxSeconds);
   }
-  attached.session->expiry_ns = expiry * kSecondNs;
+  const bool changes_record =
+      its_session_->recorded && its_session_->expiry_ns != expiry * kSecondNs;
+  its_session_->expiry_ns = expiry * kSecondNs;
+  if (changes_record) record_session(group);
+  starting_ = changes_record || parts_.sessions.is_ending(its_session_->key);
+  if (starting_) group.add_other(Purpose::Connect, connection_, session_);
   answer.session_present = attached.was_present;
   answer.tells_session_expiry = expiry != packet.session_expiry_seconds;
   answer.session_expiry_seconds = expiry;
   answer.receive_maximum = kReceiveMaximum;
   answer.topic_alias_maximum = kTopicAliasMaximum;
   answer.maximum_packet_bytes = parts_.packet_max_bytes;
-  append_connack(version_, answer, output_);
-}
-
-void Conversation::on_publish(std::uint8_t flags, std::string_view body, MessageGroup& group) {
-  PublishPacket packet;
-  const ReasonCode reason = decode_publish(flags, body, version_, packet);
-  if (reason != ReasonCode::Success) return end(reason, words_of(reason));
-  if (!resolve_alias(packet) || !within_receive_maximum(packet)) return;
-  take_message(packet, group);
-}
-
-void Conversation::on_oversized(MessageGroup& group) {
-  FixedHeader header;
-  static_cast<void>(read_fixed_header(partial_, header));
-  PublishPacket packet;
-  const ReasonCode reason = decode_publish(
-      header.flags, std::string_view(partial_).substr(header.header_bytes), version_, packet);
-  if (reason != ReasonCode::Success) return end(reason, words_of(reason));
-  if (!within_receive_maximum(packet)) return;
-  const IncomingPublish message{connection_,      session_,   packet.topic,    packet.payload,
-                                packet.packet_id, packet.qos, packet.duplicate};
-  if (packet.qos == 1) ++waiting_qos1_;
-  if (packet.qos == 2) {
-    its_session_->received.set(packet.packet_id, ReceivedIds::State::Storing);
-  }
-  group.add_oversized(message, header.remaining_bytes, parts_.limits);
-  forget_partial();
-}
-
-void Conversation::take_message(const PublishPacket& packet, MessageGroup& group) {
-  const IncomingPublish message{
-      connection_,      session_,   packet.topic,     packet.payload,
-      packet.packet_id, packet.qos, packet.duplicate, principal_.grant ? &principal_ : nullptr,
-      &principal_};
-  std::uint64_t hash = 0;
-  if (packet.qos == 1) {
-    ++waiting_qos1_;
-    // A session that ends with its connection is never come back to.
-    if (its_session_->expiry_ns != 0) hash = content_hash(packet.topic, packet.payload);
-    if (packet.duplicate && hash != 0 &&
-        its_session_->redelivery.is_redelivery(packet.packet_id, hash)) {
-      return group.add_repeat(message);
-    }
-  } else if (packet.qos == 2) {
-    ReceivedIds& received = its_session_->received;
-    if (received.state(packet.packet_id) != ReceivedIds::State::Unknown) {
-      return group.add_repeat(message);
-    }
-    received.set(packet.packet_id, ReceivedIds::State::Storing);
-  }
-  group.add(message, parts_.rules, parts_.limits, parts_.pipeline, hash);
-}
-
-bool Conversation::resolve_alias(PublishPacket& packet) {
-  if (packet.topic_alias == 0) return true;
-  if (packet.topic_alias > kTopicAliasMaximum) {
-    end(ReasonCode::TopicAliasInvalid, "topic aliases go up to 16");
-    return false;
-  }
-  if (aliases_.empty()) aliases_.resize(kTopicAliasMaximum);
-  std::string& alias = aliases_[packet.topic_alias - 1u];
-  if (packet.topic.empty()) {
-    if (alias.empty()) end(ReasonCode::ProtocolError, "this topic alias stands for no topic yet");
-    packet.topic = alias;
-    return !ended_;
-  }
-  if (packet.topic == alias) return true;
-  share_.shrink(alias.size());
-  alias = std::string();
-  if (!share_.grow(packet.topic.size())) {
-    end(ReasonCode::QuotaExceeded, "mqtt.in-flight-limit is reached, try again later");
-    return false;
-  }
-  alias = packet.topic;
-  return true;
-}
-
-bool Conversation::within_receive_maximum(const PublishPacket& packet) {
-  if (packet.qos == 0) return true;
-  const ReceivedIds& received = its_session_->received;
-  if (packet.qos == 2 && received.state(packet.packet_id) != ReceivedIds::State::Unknown) {
-    return true;
-  }
-  const bool counts_qos1 = version_ == ProtocolVersion::V5;
-  if (packet.qos == 1 && !counts_qos1) return true;
-  const std::size_t waiting = received.size() + (counts_qos1 ? waiting_qos1_ : 0);
-  if (waiting < kReceiveMaximum) return true;
-  end(ReasonCode::ReceiveMaximumExceeded, "more than 1024 messages wait for an acknowledgement");
-  return false;
-}
-
-void Conversation::acknowledge(const GroupMessage& message) {
-  if (message.qos == 0) return;
-  const bool first = message.qos == 1;
-  if (first) --waiting_qos1_;
-  if (ended_) return;
-  // A PUBREC with a failure is the end of the exchange (4.3.3).
-  if (!first && version_ == ProtocolVersion::V5 && message.reason != ReasonCode::Success) {
-    its_session_->received.set(message.packet_id, ReceivedIds::State::Unknown);
-  }
-  append_ack(first ? PacketType::Puback : PacketType::Pubrec, message.packet_id, version_,
-             message.reason, wants_texts_ ? message.reason_text : "", client_packet_max_bytes_,
-             output_);
-}
-
-void Conversation::on_pubrel(std::string_view body) {
-  AckPacket packet;
-  const ReasonCode reason = decode_ack(body, version_, packet);
-  if (reason != ReasonCode::Success) return end(reason, words_of(reason));
-  ReceivedIds& received = its_session_->received;
-  const ReceivedIds::State state = received.state(packet.packet_id);
-  if (state == ReceivedIds::State::Storing) {
-    return end(ReasonCode::ProtocolError, "PUBREL before PUBREC");
-  }
-  received.set(packet.packet_id, ReceivedIds::State::Unknown);
-  append_ack(PacketType::Pubcomp, packet.packet_id, version_,
-             state == ReceivedIds::State::Stored ? ReasonCode::Success
-                                                 : ReasonCode::PacketIdentifierNotFound,
-             "", client_packet_max_bytes_, output_);
+  append_connack(version_, answer, starting_ ? connack_ : output_);
 }
 
 // Nothing is ever delivered from here, and whoever asks for it is told so.
 void Conversation::on_subscribe(PacketType type, std::string_view body) {
   SubscribePacket packet;
   const ReasonCode reason = decode_subscribe(type, body, version_, packet);
-  if (reason != ReasonCode::Success) return end(reason, words_of(reason));
+  if (reason != ReasonCode::Success) return end_for(reason);
   if (packet.filters > kFiltersMax) {
     return end(ReasonCode::QuotaExceeded, "more than 1024 topic filters in one packet");
   }
   const bool subscribes = type == PacketType::Subscribe;
   append_suback(subscribes ? PacketType::Suback : PacketType::Unsuback, packet.packet_id, version_,
                 subscribes ? ReasonCode::ImplementationSpecific : ReasonCode::NoSubscriptionExisted,
-                packet.filters, output_);
+                packet.filters, answers());
 }
 
-void Conversation::on_disconnect(std::string_view body) {
+void Conversation::on_disconnect(std::string_view body, MessageGroup& group) {
   DisconnectPacket packet;
   const ReasonCode reason = decode_disconnect(body, version_, packet);
-  if (reason != ReasonCode::Success) return end(reason, words_of(reason));
+  if (reason != ReasonCode::Success) return end_for(reason);
   Session& session = *its_session_;
   if (packet.changes_expiry) {
     // A session that was to end with its connection cannot be kept after all (3.14.2.2.2).
@@ -455,6 +337,7 @@ void Conversation::on_disconnect(std::string_view body) {
     }
     session.expiry_ns =
         std::min(packet.session_expiry_seconds, kSessionExpiryMaxSeconds) * kSecondNs;
+    if (session.recorded) record_session(group);
   }
   ended_ = true;
 }

@@ -15,6 +15,7 @@
 #include "auth/authenticator.h"
 #include "config/settings.h"
 #include "ingest/ingest_pipeline.h"
+#include "mqtt/listener/session_records.h"
 #include "mqtt/listener/session_table.h"
 #include "mqtt/message_group.h"
 #include "mqtt/packet_codec.h"
@@ -28,14 +29,17 @@ struct ConversationParts {
   const config::LimitSettings& limits;
   ingest::IngestPipeline& pipeline;
   SessionTable& sessions;
+  const SessionRecords& records;
   net::ByteBudget& budget;
   std::uint32_t packet_max_bytes;                // behind the fixed header; see packet_max_bytes()
   auth::Authenticator* authenticator = nullptr;  // null: whoever connects may publish anything
 };
 
-// A message is stored, or kept as rejected: its session remembers that, whether its connection is
-// still there or not.
+// A message is stored, or kept as rejected, or whatever else waited for its group is done: its
+// session remembers that, whether its connection is still there or not.
 void note_stored(SessionTable& sessions, const GroupMessage& message);
+// Has the records of sessions that have ended removed with `group`.
+void add_ended_sessions(SessionTable& sessions, const SessionRecords& records, MessageGroup& group);
 
 class Conversation {
  public:
@@ -43,10 +47,9 @@ class Conversation {
   static constexpr std::size_t kClientIdMaxBytes = 256;
   // Messages of QoS 1 and 2 that wait for the end of their exchange, and MQTT 5 is told so; of
   // clients of 3.1.1 those of QoS 2.
-  static constexpr std::uint16_t kReceiveMaximum = 1'024;
+  static constexpr std::uint16_t kReceiveMaximum = ReceivedIds::kMax;
   static constexpr std::uint16_t kTopicAliasMaximum = 16;
   static constexpr std::size_t kFiltersMax = 1'024;  // of one SUBSCRIBE
-  static constexpr std::uint32_t kSessionExpiryMaxSeconds = 7 * 24 * 3600;
 
   enum class Standing : std::uint8_t { Welcome, TurnedAway, AddressTurnedAway };
 
@@ -61,7 +64,8 @@ class Conversation {
   // Takes all of `bytes`. What they complete is answered, or added to `group`. False: it has ended;
   // close once output() is sent.
   bool receive(std::string_view bytes, MessageGroup& group, std::int64_t now_ns);
-  // A message of this connection is stored, or kept as rejected.
+  // A message of this connection is stored, or kept as rejected, or what else it had wait for a
+  // group is durable.
   void acknowledge(const GroupMessage& message);
   // Its connection is gone: leaves the session, which may outlive it from now on.
   void leave(std::int64_t now_ns);
@@ -69,6 +73,8 @@ class Conversation {
   void end(ReasonCode reason, std::string_view why);
 
   std::string& output() { return output_; }
+  // The answer to its CONNECT waits for the drive: read nothing more, or what it asks is kept.
+  bool is_starting() const { return starting_; }
   bool is_connected() const { return session_ != 0; }
   bool has_ended() const { return ended_; }
   // After a CONNECT: the connection whose session it took over; 0: none. Asking clears it.
@@ -87,6 +93,7 @@ class Conversation {
   const std::string& failure() const { return failure_; }
 
  private:
+  void end_for(ReasonCode reason);
   std::string_view take_whole(std::string_view bytes, MessageGroup& group);
   std::string_view take_partial(std::string_view bytes, MessageGroup& group, std::int64_t now_ns);
   std::string_view skip(std::string_view bytes, MessageGroup& group);
@@ -95,19 +102,25 @@ class Conversation {
   bool grow_partial(std::size_t bytes);
 
   void handle(const FixedHeader& header, std::string_view body, MessageGroup& group);
-  void on_connect(std::string_view body);
+  void on_connect(std::string_view body, MessageGroup& group);
   void note_denied(ReasonCode reason);
   ReasonCode log_in(const ConnectPacket& packet, std::string& why);
-  void welcome(const ConnectPacket& packet);
+  void welcome(const ConnectPacket& packet, MessageGroup& group);
   void refuse_connect(ProtocolVersion version, ReasonCode reason, std::string_view why);
   void on_publish(std::uint8_t flags, std::string_view body, MessageGroup& group);
   void on_oversized(MessageGroup& group);
   void take_message(const PublishPacket& packet, MessageGroup& group);
   bool resolve_alias(PublishPacket& packet);
   bool within_receive_maximum(const PublishPacket& packet);
-  void on_pubrel(std::string_view body);
+  bool begin_receiving(std::uint16_t packet_id, std::uint64_t fingerprint, MessageGroup& group);
+  void record_message(std::uint16_t packet_id, std::uint64_t fingerprint, MessageGroup& group);
+  void record_session(MessageGroup& group);
+  void acknowledge_publish(const GroupMessage& message);
+  void on_pubrel(std::string_view body, MessageGroup& group);
+  void complete_release(std::uint16_t packet_id, ReasonCode reason);
   void on_subscribe(PacketType type, std::string_view body);
-  void on_disconnect(std::string_view body);
+  void on_disconnect(std::string_view body, MessageGroup& group);
+  std::string& answers() { return starting_ ? held_ : output_; }
 
   const ConversationParts& parts_;
   const std::uint64_t connection_;
@@ -126,6 +139,9 @@ class Conversation {
   std::string client_id_;
   std::string failure_;
   std::string output_;
+  bool starting_ = false;
+  std::string connack_;  // while it starts, with the answers behind it
+  std::string held_;
 
   // The packet that is not whole yet: so much is wanted of it before it is looked at again.
   std::string partial_;

@@ -9,7 +9,9 @@ namespace edgecase::mqtt {
 Result<std::unique_ptr<MqttListener>> MqttListener::start(const ListenerOptions& options,
                                                           const ListenerParts& parts) {
   EC_ASSIGN_OR_RETURN(net::Socket socket, net::listen_on_tcp(options.host, options.port));
-  auto poller = std::make_unique<Poller>(options, parts, std::move(socket));
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<SessionRecords> records,
+                      SessionRecords::open(parts.engine, parts.random));
+  auto poller = std::make_unique<Poller>(options, parts, std::move(records), std::move(socket));
   EC_TRY(poller->start());
   return std::unique_ptr<MqttListener>(new MqttListener(std::move(poller)));
 }

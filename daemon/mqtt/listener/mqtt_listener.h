@@ -17,6 +17,8 @@
 #include "auth/authenticator.h"
 #include "config/settings.h"
 #include "edgecase/clock.h"
+#include "edgecase/engine.h"
+#include "edgecase/random.h"
 #include "ingest/ingest_pipeline.h"
 #include "mqtt/rejected_messages.h"
 #include "mqtt/sink_counters.h"
@@ -56,6 +58,8 @@ struct ListenerStatus {
 
 // Borrowed for the listener's life.
 struct ListenerParts {
+  Engine& engine;
+  Random& random;  // one that nobody can predict
   const std::vector<TopicRule>& rules;
   const config::LimitSettings& limits;
   ingest::IngestPipeline& pipeline;
@@ -68,7 +72,8 @@ struct ListenerParts {
 
 class MqttListener {
  public:
-  // Listens. Errors name the address: AlreadyExists, NotAllowed, InvalidArgument, IoError.
+  // Listens, with the sessions of an earlier run. Errors name the address: AlreadyExists,
+  // NotAllowed, InvalidArgument, IoError; and the engine's.
   static Result<std::unique_ptr<MqttListener>> start(const ListenerOptions& options,
                                                      const ListenerParts& parts);
   ~MqttListener();

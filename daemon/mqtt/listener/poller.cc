@@ -25,6 +25,7 @@ constexpr std::uint32_t kTurnedAwayMax = 16;
 constexpr int kEventsAtOnce = 64;
 constexpr int kAcceptsPerTurn = 8;  // less than are turned away at once; others get their turn
 constexpr std::int64_t kNsPerMs = 1'000'000;
+constexpr std::int64_t kLongestWaitMs = 24 * 3600 * 1'000;
 constexpr std::uint64_t kListenerId = 0;
 constexpr std::uint64_t kWakeId = 1;
 
@@ -47,9 +48,10 @@ void set_options(int descriptor) {
 }  // namespace
 
 MqttListener::Poller::Poller(const ListenerOptions& options, const ListenerParts& parts,
-                             net::Socket socket)
+                             std::unique_ptr<SessionRecords> records, net::Socket socket)
     : options_(options),
       parts_(parts),
+      records_(std::move(records)),
       budget_(options.in_flight_limit_bytes),
       addresses_(options.connections_per_address),
       conversation_parts_{
@@ -57,6 +59,7 @@ MqttListener::Poller::Poller(const ListenerOptions& options, const ListenerParts
           .limits = parts.limits,
           .pipeline = parts.pipeline,
           .sessions = sessions_,
+          .records = *records_,
           .budget = budget_,
           .packet_max_bytes = packet_max_bytes(parts.limits, options.in_flight_limit_bytes),
           .authenticator = parts.authenticator},
@@ -73,6 +76,7 @@ MqttListener::Poller::~Poller() {
 }
 
 Status MqttListener::Poller::start() {
+  EC_TRY(load_sessions());
   poll_ = net::Socket(epoll_create1(EPOLL_CLOEXEC));
   wake_ = net::Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   const bool ready =
@@ -108,6 +112,8 @@ void MqttListener::Poller::wake() {
 
 void MqttListener::Poller::run() {
   epoll_event events[kEventsAtOnce];
+  now_ns_ = parts_.clock.boot_ns();
+  forget_ended();
   while (!stopping_) {
     const int count = epoll_wait(poll_.descriptor(), events, kEventsAtOnce, timeout_ms());
     now_ns_ = parts_.clock.boot_ns();
@@ -128,6 +134,7 @@ void MqttListener::Poller::run() {
     if (knocked) accept_some();
     send_touched();
     if (now_ns_ >= next_sweep_ns_) sweep();
+    forget_ended();
   }
   // What the drive still takes is acknowledged.
   committer_->stop();
@@ -141,8 +148,14 @@ void MqttListener::Poller::run() {
 }
 
 int MqttListener::Poller::timeout_ms() const {
-  if (connections_.empty() && accept_again_ns_ == 0) return -1;
-  return static_cast<int>(std::max<std::int64_t>(options_.sweep_ns / kNsPerMs, 1));
+  const std::int64_t sweep_ms = std::max<std::int64_t>(options_.sweep_ns / kNsPerMs, 1);
+  if (connections_.empty() && accept_again_ns_ == 0) {
+    const std::int64_t end_ns = sessions_.next_end_ns();
+    if (end_ns == SessionTable::kForever) return -1;
+    const std::int64_t wait_ms = (end_ns - now_ns_) / kNsPerMs + 1;
+    return static_cast<int>(std::clamp(wait_ms, sweep_ms, kLongestWaitMs));
+  }
+  return static_cast<int>(sweep_ms);
 }
 
 MqttListener::Poller::Connection* MqttListener::Poller::find(std::uint64_t id) {
@@ -307,6 +320,7 @@ void MqttListener::Poller::after_receive(Connection& connection) {
     }
   }
   if (conversation.has_ended()) note_end(connection);
+  if (conversation.is_starting()) watch(connection);
   if (conversation.has_ended() || !conversation.output().empty()) touch(connection);
 }
 
@@ -340,11 +354,12 @@ void MqttListener::Poller::collect() {
 }
 
 void MqttListener::Poller::complete(const GroupMessage& message) {
-  if (message.qos == 0) return;
+  if (message.qos == 0 && message.purpose == Purpose::Publish) return;
   note_stored(sessions_, message);
   Connection* const connection = find(message.connection);
   if (connection == nullptr) return;
   connection->conversation.acknowledge(message);
+  if (message.purpose == Purpose::Connect) connection->heard_ns = now_ns_;
   touch(*connection);
 }
 
@@ -389,7 +404,7 @@ void MqttListener::Poller::watch(Connection& connection) {
   const std::size_t waiting = connection.conversation.output().size();
   const bool reads = connection.closing_ns != 0 ||
                      (connection.paused_ns == 0 && !connection.conversation.has_ended() &&
-                      waiting < kOutputMaxBytes);
+                      !connection.conversation.is_starting() && waiting < kOutputMaxBytes);
   const net::Channel& channel = *connection.channel;
   std::uint32_t events = 0;
   if (reads) events |= channel.receive_awaits_send() ? EPOLLIN | EPOLLOUT : EPOLLIN;

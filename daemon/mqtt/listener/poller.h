@@ -12,6 +12,7 @@
 
 #include "mqtt/listener/conversation.h"
 #include "mqtt/listener/mqtt_listener.h"
+#include "mqtt/listener/session_records.h"
 #include "mqtt/listener/session_table.h"
 #include "mqtt/message_committer.h"
 #include "net/address_limit.h"
@@ -23,7 +24,8 @@ namespace edgecase::mqtt {
 
 class MqttListener::Poller {
  public:
-  Poller(const ListenerOptions& options, const ListenerParts& parts, net::Socket socket);
+  Poller(const ListenerOptions& options, const ListenerParts& parts,
+         std::unique_ptr<SessionRecords> records, net::Socket socket);
   ~Poller();
 
   Status start();
@@ -60,7 +62,9 @@ class MqttListener::Poller {
     bool touched = false;         // has answers to be sent at the end of this turn
   };
 
+  Status load_sessions();
   void run();
+  void forget_ended();
   int timeout_ms() const;
   void accept_some();
   void admit(net::Socket accepted);
@@ -88,6 +92,7 @@ class MqttListener::Poller {
   const ListenerOptions options_;
   const ListenerParts parts_;
   SessionTable sessions_;
+  const std::unique_ptr<SessionRecords> records_;
   net::ByteBudget budget_;
   net::AddressLimit addresses_;
   const ConversationParts conversation_parts_;

@@ -10,35 +10,51 @@ std::vector<ReceivedIds::Entry>::const_iterator ReceivedIds::find(std::uint16_t 
       [](const Entry& entry, std::uint16_t wanted) { return entry.packet_id < wanted; });
 }
 
-ReceivedIds::State ReceivedIds::state(std::uint16_t packet_id) const {
+ReceivedIds::Entry ReceivedIds::get(std::uint16_t packet_id) const {
   const auto found = find(packet_id);
-  return found != ids_.end() && found->packet_id == packet_id ? found->state : State::Unknown;
+  return found != ids_.end() && found->packet_id == packet_id ? *found : Entry{packet_id};
+}
+
+void ReceivedIds::begin(std::uint16_t packet_id, std::uint64_t fingerprint) {
+  const auto place = ids_.begin() + (find(packet_id) - ids_.cbegin());
+  const Entry entry{packet_id, State::Storing, fingerprint};
+  if (place != ids_.end() && place->packet_id == packet_id) {
+    *place = entry;
+  } else {
+    ids_.insert(place, entry);
+  }
 }
 
 void ReceivedIds::set(std::uint16_t packet_id, State state) {
   const auto place = ids_.begin() + (find(packet_id) - ids_.cbegin());
   const bool known = place != ids_.end() && place->packet_id == packet_id;
+  if (!known) return;
   if (state == State::Unknown) {
-    if (known) ids_.erase(place);
-  } else if (known) {
-    place->state = state;
+    ids_.erase(place);
   } else {
-    ids_.insert(place, {packet_id, state});
+    place->state = state;
   }
 }
 
-SessionTable::Attached SessionTable::attach(std::string_view client_id, bool clean,
+std::vector<std::uint16_t> ReceivedIds::all() const {
+  std::vector<std::uint16_t> packet_ids;
+  packet_ids.reserve(ids_.size());
+  for (const Entry& entry : ids_) packet_ids.push_back(entry.packet_id);
+  return packet_ids;
+}
+
+SessionTable::Attached SessionTable::attach(std::string_view key, bool clean,
                                             std::uint64_t connection, std::int64_t now_ns) {
   remove_expired(now_ns);
   Attached attached;
-  std::string name(client_id);
-  if (const auto known = by_client_id_.find(name); known != by_client_id_.end()) {
+  std::string name(key);
+  if (const auto known = by_key_.find(name); known != by_key_.end()) {
     Session& session = *by_number_.at(known->second);
     attached.taken_from = session.connection;
-    if (clean) {
+    if (clean || session.expiry_ns == 0) {
       remove(session.number);
     } else {
-      if (session.connection == 0) --kept_;
+      if (session.connection == 0) release_kept();
       attached.was_present = true;
       attached.session = &session;
     }
@@ -46,9 +62,9 @@ SessionTable::Attached SessionTable::attach(std::string_view client_id, bool cle
   if (attached.session == nullptr) {
     auto session = std::make_unique<Session>();
     session->number = next_number_++;
-    session->client_id = name;
+    session->key = name;
     attached.session = session.get();
-    by_client_id_[std::move(name)] = session->number;
+    by_key_[std::move(name)] = session->number;
     by_number_.emplace(session->number, std::move(session));
   }
   attached.session->connection = connection;
@@ -73,6 +89,24 @@ Session* SessionTable::find(std::uint64_t number) {
   return found == by_number_.end() ? nullptr : found->second.get();
 }
 
+std::int64_t SessionTable::next_end_ns() const {
+  std::int64_t next = kForever;
+  for (const auto& [number, session] : by_number_) {
+    if (session->connection == 0) next = std::min(next, session->ends_ns);
+  }
+  return next;
+}
+
+Session& SessionTable::restore(std::string_view key, std::int64_t expiry_ns, std::int64_t now_ns) {
+  Session& session = *attach(key, true, 0, now_ns).session;
+  session.recorded = true;
+  session.expiry_ns = expiry_ns;
+  session.ends_ns = expiry_ns > kForever - now_ns ? kForever : now_ns + expiry_ns;
+  ++kept_;
+  kept_max_ = std::max(kept_max_, kept_);
+  return session;
+}
+
 void SessionTable::remove_expired(std::int64_t now_ns) {
   std::vector<std::uint64_t> ended;
   for (const auto& [number, session] : by_number_) {
@@ -83,13 +117,31 @@ void SessionTable::remove_expired(std::int64_t now_ns) {
 
 void SessionTable::remove(std::uint64_t number) {
   const auto found = by_number_.find(number);
-  if (found->second->connection == 0) --kept_;
-  by_client_id_.erase(found->second->client_id);
+  const Session& session = *found->second;
+  if (session.connection == 0) release_kept();
+  if (session.recorded) add_ended({session.key, session.received.all()});
+  by_key_.erase(session.key);
   by_number_.erase(found);
 }
 
+void SessionTable::add_ended(Ended ended) {
+  ++ending_[ended.key];
+  ended_.push_back(std::move(ended));
+}
+
+void SessionTable::note_gone(std::string_view key) {
+  const auto found = ending_.find(std::string(key));
+  if (found != ending_.end() && --found->second == 0) ending_.erase(found);
+}
+
+// One less is without a connection: what came back beyond the limit has gone by and by.
+void SessionTable::release_kept() {
+  --kept_;
+  kept_max_ = std::max(kKeptMax, std::min(kept_max_, kept_));
+}
+
 void SessionTable::remove_surplus() {
-  while (kept_ > kKeptMax) {
+  while (kept_ > kept_max_) {
     const Session* oldest = nullptr;
     for (const auto& [number, session] : by_number_) {
       if (session->connection != 0) continue;

@@ -1,10 +1,14 @@
-// What the listener keeps of its clients by client id, beyond their connections: which messages of
-// QoS 2 it has taken, and which of QoS 1 without a time of their own were stored last. In memory:
-// after a restart of the daemon no session is present, and a client begins anew.
+// What the listener keeps of its clients beyond their connections: which messages of QoS 2 it has
+// taken, and which of QoS 1 without a time of their own were stored last. A client is known by the
+// key of its session (SessionRecords::key_of).
 //
-// A session belongs to at most one connection; another one that names its client id takes it over.
-// One without a connection is kept until its expiry, the kKeptMax longest kept of them. Not
-// thread-safe: the listener's poller owns the table.
+// A session belongs to at most one connection; another one of the same client takes it over, unless
+// it was to end with its connection. One without a connection is kept until its expiry, the
+// kKeptMax used last of them.
+//
+// Sessions that are `recorded` come back after a restart of the daemon (session_records.h); the
+// records of one that has ended are to be removed: take_ended(). Not thread-safe: the listener's
+// poller owns the table.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "mqtt/redelivery_filter.h"
@@ -27,15 +32,23 @@ class ReceivedIds {
     Stored,   // PUBREC was sent, or will be when it is asked for again
   };
 
-  State state(std::uint16_t packet_id) const;
+  static constexpr std::size_t kMax = 1'024;  // whoever adds keeps to it
+
+  struct Entry {
+    std::uint16_t packet_id = 0;
+    State state = State::Unknown;
+    std::uint64_t fingerprint = 0;  // of the message: SessionRecords::fingerprint()
+  };
+
+  State state(std::uint16_t packet_id) const { return get(packet_id).state; }
+  // Unknown: no such id.
+  Entry get(std::uint16_t packet_id) const;
   void set(std::uint16_t packet_id, State state);
+  void begin(std::uint16_t packet_id, std::uint64_t fingerprint);  // Storing
   std::size_t size() const { return ids_.size(); }
+  std::vector<std::uint16_t> all() const;
 
  private:
-  struct Entry {
-    std::uint16_t packet_id;
-    State state;
-  };
   std::vector<Entry>::const_iterator find(std::uint16_t packet_id) const;
 
   std::vector<Entry> ids_;  // by packet id
@@ -44,13 +57,14 @@ class ReceivedIds {
 struct Session {
   static constexpr std::size_t kRememberedMessages = 256;
 
-  std::uint64_t number = 0;  // never given twice
-  std::string client_id;
-  std::uint64_t connection = 0;                      // 0: none
-  std::int64_t expiry_ns = 0;                        // how long it outlives its connection
-  std::int64_t ends_ns = 0;                          // boot clock, while it has none
-  std::uint64_t last_used = 0;                       // counts up: which was left alone longest
-  ReceivedIds received;                              // QoS 2
+  std::uint64_t number = 0;      // never given twice
+  std::string key;               // its client
+  bool recorded = false;         // it has records, or they are on their way to the drive
+  std::uint64_t connection = 0;  // 0: none
+  std::int64_t expiry_ns = 0;    // how long it outlives its connection
+  std::int64_t ends_ns = 0;      // boot clock, while it has none
+  std::uint64_t last_used = 0;   // counts up: which was left alone longest
+  ReceivedIds received;          // QoS 2
   RedeliveryFilter redelivery{kRememberedMessages};  // QoS 1
 };
 
@@ -64,24 +78,48 @@ class SessionTable {
     bool was_present = false;
     std::uint64_t taken_from = 0;  // the connection that had it; 0: none
   };
-  // The session of `client_id`, anew if `clean` or if there is none.
-  Attached attach(std::string_view client_id, bool clean, std::uint64_t connection,
-                  std::int64_t now_ns);
+  // The session of the client, anew if `clean` or if there is none.
+  Attached attach(std::string_view key, bool clean, std::uint64_t connection, std::int64_t now_ns);
   // Its connection is gone. Does nothing when another one has taken it over.
   void detach(std::uint64_t session, std::uint64_t connection, std::int64_t now_ns);
   Session* find(std::uint64_t session);
   void remove_expired(std::int64_t now_ns);
+  // When the next of those without a connection ends; kForever: none does.
+  std::int64_t next_end_ns() const;
   std::size_t size() const { return by_number_.size(); }
+
+  // A recorded session of an earlier run, which has no connection and whose expiry begins anew.
+  // More than kKeptMax may come back, and stay until their clients have come.
+  Session& restore(std::string_view key, std::int64_t expiry_ns, std::int64_t now_ns);
+
+  struct Ended {
+    std::string key;
+    std::vector<std::uint16_t> packet_ids;
+    bool with_session = true;  // false: these messages alone, of a session that goes on
+  };
+  // Recorded sessions that have ended, whose records must go: before anything of a session that
+  // comes after them is written.
+  std::vector<Ended> take_ended() { return std::exchange(ended_, {}); }
+  bool has_ended() const { return !ended_.empty(); }
+  void add_ended(Ended ended);
+  // Whether records of an ended session of this client may still be there.
+  bool is_ending(std::string_view key) const { return ending_.contains(std::string(key)); }
+  // Those of one are gone.
+  void note_gone(std::string_view key);
 
  private:
   void remove(std::uint64_t session);
   void remove_surplus();
+  void release_kept();
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Session>> by_number_;
-  std::unordered_map<std::string, std::uint64_t> by_client_id_;
+  std::unordered_map<std::string, std::uint64_t> by_key_;
+  std::vector<Ended> ended_;
+  std::unordered_map<std::string, std::size_t> ending_;  // by key: how often it has ended
   std::uint64_t next_number_ = 1;
   std::uint64_t uses_ = 0;
   std::size_t kept_ = 0;  // without a connection
+  std::size_t kept_max_ = kKeptMax;
 };
 
 }  // namespace edgecase::mqtt

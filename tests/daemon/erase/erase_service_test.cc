@@ -190,6 +190,22 @@ TEST_CASE("a preview tells what would go and changes nothing") {
   CHECK(room.service->fences().size() == 0);
 }
 
+TEST_CASE("records are written also with readings that are refused") {
+  Room room;
+  room.fill("kitchen", "temp");
+  REQUIRE(room.erase("kitchen").ok());
+  const NamespaceId id = room.engine.create_namespace("records", {}).value();
+  wire::ReadingBatch batch;
+  batch.readings.push_back({"default", "kitchen", "temp", kNow - kHour, wire::Value::of_int64(1)});
+  const auto authorized = auth::authorize_write(local(), batch);
+  REQUIRE(authorized.ok());
+  const ingest::RecordChange record{ingest::RecordChange::Kind::Put, id, "a", "1"};
+  std::uint64_t refused = 0;
+  REQUIRE(room.pipeline->ingest(*authorized, &refused, {}, {&record, 1}).ok());
+  CHECK(refused == 1);
+  CHECK(room.engine.get(id, "a", {}).ok());
+}
+
 TEST_CASE("what was erased does not come back, and what is new does") {
   Room room;
   room.fill("kitchen", "temp");

@@ -197,6 +197,73 @@ TEST_CASE("ingest: the largest value passes") {
         StatusCode::InvalidArgument);
 }
 
+TEST_CASE("ingest: records are durable with their readings, or not at all") {
+  using Kind = ingest::RecordChange::Kind;
+  Room room;
+  const NamespaceId id = room.engine.create_namespace("records", {}).value();
+  const auto value_of = [&](const char* key) {
+    const auto found = room.engine.get(id, key, {});
+    return found.ok() ? *found : "none";
+  };
+  const auto ingest = [&](const std::vector<wire::Reading>& readings,
+                          const std::vector<ingest::RecordChange>& records) {
+    wire::ReadingBatch batch;
+    batch.readings = readings;
+    const auto authorized = auth::authorize_write(room.principal, batch);
+    REQUIRE(authorized.ok());
+    const std::uint64_t syncs = room.engine.stats().wal_syncs;
+    const Status status = room.pipeline.ingest(*authorized, nullptr, {}, records);
+    if (status.ok()) CHECK(room.engine.stats().wal_syncs == syncs + 1);
+    return status;
+  };
+  const wire::Reading one = reading("d", "s", 1, Value::of_int64(1));
+  room.engine.fail_next_write(out_of_space("full"));
+  CHECK(!ingest({one}, {{Kind::Put, id, "a", "1"}}).ok());
+  CHECK(value_of("a") == "none");
+  CHECK(room.stored("d", "s").empty());
+  REQUIRE(ingest({one}, {{Kind::Put, id, "a", "1"}, {Kind::Put, id, "b", "1"}}).ok());
+  CHECK(value_of("a") == "1");
+  CHECK(room.stored("d", "s").size() == 1);
+  // In their order, and without a reading.
+  REQUIRE(ingest({}, {{Kind::Remove, id, "b", {}},
+                      {Kind::Put, id, "b", "2"},
+                      {Kind::Put, id, "a", "2"},
+                      {Kind::Remove, id, "a", {}}})
+              .ok());
+  CHECK(value_of("a") == "none");
+  CHECK(value_of("b") == "2");
+  room.engine.fail_next_write(out_of_space("full"));
+  CHECK(!ingest({}, {{Kind::Remove, id, "b", {}}}).ok());
+  CHECK(value_of("b") == "2");
+}
+
+TEST_CASE("ingest: records are in no piece of a large batch but the last") {
+  Room room;
+  const NamespaceId id = room.engine.create_namespace("records", {}).value();
+  const std::string big(wire::kEncodedValueMaxBytes - 1, 'x');
+  wire::ReadingBatch batch;
+  for (int i = 1; i <= 3; ++i) {
+    batch.readings.push_back(reading("d", "s", i, Value::of_text(big)));
+  }
+  const auto authorized = auth::authorize_write(room.principal, batch);
+  REQUIRE(authorized.ok());
+  const ingest::RecordChange record{ingest::RecordChange::Kind::Put, id, "a", "1"};
+  const std::uint64_t before = room.engine.stats().batches;
+  REQUIRE(room.pipeline.ingest(*authorized, nullptr, {}, {&record, 1}).ok());
+  const std::uint64_t pieces = room.engine.stats().batches - before;
+  REQUIRE(pieces > 1);
+  REQUIRE(room.engine.write({}, Durability::Sync).ok());
+  for (std::uint64_t allowed = 0; allowed < pieces; ++allowed) {
+    WriteBatch away;
+    away.remove(id, "a");
+    REQUIRE(room.engine.write(away, Durability::Sync).ok());
+    room.engine.fail_writes_after(allowed, out_of_space("full"));
+    CHECK(!room.pipeline.ingest(*authorized, nullptr, {}, {&record, 1}).ok());
+    room.engine.fail_writes(ok());
+    CHECK(!room.engine.get(id, "a", {}).ok());
+  }
+}
+
 TEST_CASE("ingest: only the daemon writes to `_rejected`") {
   Room room;
   wire::Reading rejected = reading("d", "s", 1, Value::of_text("why"));

@@ -73,12 +73,14 @@ class OldBroker {
   std::thread thread_;
 };
 
-// A broker of MQTT 5 that answers CONNECT, and SUBSCRIBE only after so many messages, of which one
-// comes each time it is asked for.
+// A broker of MQTT 5 that answers CONNECT, and SUBSCRIBE only after so many messages, or so many
+// turns of silence.
 class SlowBroker {
  public:
-  explicit SlowBroker(int messages_before_answer)
-      : messages_before_answer_(messages_before_answer),
+  enum class Meanwhile : std::uint8_t { Messages, Silence };
+  explicit SlowBroker(int turns_before_answer, Meanwhile meanwhile = Meanwhile::Messages)
+      : turns_before_answer_(turns_before_answer),
+        meanwhile_(meanwhile),
         listener_(net::listen_on_tcp("127.0.0.1", 0).value()),
         thread_([this] { run(); }) {}
   ~SlowBroker() {
@@ -115,7 +117,9 @@ class SlowBroker {
     while (!stopping_) {
       if (!is_ready(connection)) {
         if (suback.empty()) continue;
-        const std::string& next = left-- > 0 ? publish : suback;
+        const bool waits = left-- > 0;
+        if (waits && meanwhile_ == Meanwhile::Silence) continue;
+        const std::string& next = waits ? publish : suback;
         send(connection, next.data(), next.size(), MSG_NOSIGNAL);
         if (&next == &suback) suback.clear();
         continue;
@@ -128,15 +132,16 @@ class SlowBroker {
         const std::string connack = bytes_of({0x20, 3, 0, 0, 0});
         send(connection, connack.data(), connack.size(), MSG_NOSIGNAL);
       } else if (type == static_cast<unsigned>(mqtt::PacketType::Subscribe) &&
-                 messages_before_answer_ >= 0) {
-        left = messages_before_answer_;
+                 turns_before_answer_ >= 0) {
+        left = turns_before_answer_;
         suback = bytes_of({0x90, 4, static_cast<unsigned char>(bytes[2]),
                            static_cast<unsigned char>(bytes[3]), 0, 1});
       }
     }
   }
 
-  const int messages_before_answer_;  // below 0: it never answers
+  const int turns_before_answer_;  // below 0: it never answers
+  const Meanwhile meanwhile_;
   std::atomic<bool> stopping_{false};
   std::atomic<int> connects_{0};
   net::Socket listener_;
@@ -186,6 +191,18 @@ TEST_CASE("mqtt source: a broker that leaves a SUBSCRIBE unanswered is connected
   }));
   CHECK_FALSE(was_connected);
   CHECK((*source)->status().last_error.find("no answer") != std::string::npos);
+}
+
+TEST_CASE("mqtt source: a broker that answers late is given more time by and by") {
+  const SlowBroker broker(10, SlowBroker::Meanwhile::Silence);  // over 200 ms, for each filter
+  MqttFixture fixture;
+  mqtt::MqttSourceParts parts = fixture.parts();
+  parts.answer_patience_ns = 50'000'000;
+  auto source = mqtt::MqttSource::create(settings_of_url(broker.url()), {}, parts);
+  REQUIRE(source.ok());
+  (*source)->start();
+  CHECK(eventually([&] { return (*source)->status().connected; }));
+  CHECK(broker.connects() >= 3);
 }
 
 TEST_CASE("mqtt source: an answer may take long while messages come") {

@@ -4,12 +4,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/mqtt/listener/packets.h"
 #include "daemon/mqtt/mqtt_fixture.h"
 #include "edgecase/random.h"
 #include "mqtt/listener/conversation.h"
+#include "mqtt/record_namespace.h"
 
 namespace edgecase::test {
 
@@ -26,7 +28,7 @@ struct ConversationRoom : MqttFixture {
     REQUIRE(compiled.ok());
     rules = std::move(compiled).value();
     limits.message_limit_bytes = 1'000;
-    parts.emplace(mqtt::ConversationParts{rules, limits, *pipeline, sessions, budget,
+    parts.emplace(mqtt::ConversationParts{rules, limits, *pipeline, sessions, *records, budget,
                                           mqtt::packet_max_bytes(limits, budget_bytes),
                                           &authenticator});
   }
@@ -46,16 +48,36 @@ struct ConversationRoom : MqttFixture {
     return conversation.receive(bytes, group, ++now_ns);
   }
   void commit() {
+    mqtt::add_ended_sessions(sessions, *records, group);
     const auth::Principal principal{auth::PrincipalKind::Mqtt, "test"};
     const auto batch = auth::authorize_write(principal, group.batch());
     REQUIRE(batch.ok());
-    REQUIRE(pipeline->ingest(*batch).ok());
+    REQUIRE(pipeline->ingest(*batch, nullptr, {}, group.stored_records()).ok());
+    REQUIRE(rejected->keep({}, group.rejected_records()).ok());
     for (const mqtt::GroupMessage& message : group.messages()) {
       mqtt::note_stored(sessions, message);
+      if (message.connection == 0) continue;
       Conversation* const its = all.at(message.connection - 1).get();
       if (its != nullptr) its->acknowledge(message);
     }
     group.clear();
+  }
+  // As after a kill: what is durable, and nothing else.
+  mqtt::SessionRecords::Loaded restart() {
+    all.clear();
+    group.clear();
+    sessions = {};
+    return records->load(sessions, 10, now_ns).value();
+  }
+  // Every record of `_mqtt`.
+  std::vector<std::pair<Bytes, Bytes>> kept() {
+    std::vector<std::pair<Bytes, Bytes>> found;
+    const auto each = engine.scan(engine.find_namespace(mqtt::kMqttNamespace)->id, {}, {});
+    REQUIRE(each.ok());
+    for (; (*each)->valid(); (*each)->next()) {
+      found.emplace_back((*each)->key(), (*each)->value());
+    }
+    return found;
   }
   std::string answer(Conversation& conversation) {
     return std::exchange(conversation.output(), {});
@@ -79,6 +101,8 @@ struct ConversationRoom : MqttFixture {
   config::LimitSettings limits;
   std::vector<mqtt::TopicRule> rules;
   mqtt::SessionTable sessions;
+  std::unique_ptr<mqtt::SessionRecords> records =
+      mqtt::SessionRecords::open(engine, system_random()).value();
   net::ByteBudget budget;
   std::optional<mqtt::ConversationParts> parts;
   mqtt::MessageGroup group;

@@ -12,6 +12,7 @@
 #include "daemon/mqtt/listener/packets.h"
 #include "daemon/mqtt/mqtt_fixture.h"
 #include "mqtt/listener/mqtt_listener.h"
+#include "mqtt/record_namespace.h"
 #include "net/socket.h"
 #include "support/mosquitto_broker.h"
 
@@ -83,8 +84,9 @@ class ListenerFixture : public MqttFixture {
   }
 
   void start() {
-    auto started = mqtt::MqttListener::start(
-        options, {rules, limits, *pipeline, *rejected, system_clock(), nullptr, channels});
+    auto started =
+        mqtt::MqttListener::start(options, {engine, system_random(), rules, limits, *pipeline,
+                                            *rejected, system_clock(), nullptr, channels});
     REQUIRE_MESSAGE(started.ok(), started.status().to_string());
     listener = std::move(started).value();
   }

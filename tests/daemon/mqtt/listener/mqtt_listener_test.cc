@@ -265,7 +265,78 @@ TEST_CASE("mqtt listener: a port that is taken is said so") {
   ListenerFixture room;
   mqtt::ListenerOptions same = room.options;
   same.port = room.listener->port();
-  const auto second = mqtt::MqttListener::start(
-      same, {room.rules, room.limits, *room.pipeline, *room.rejected, system_clock(), nullptr});
+  const auto second =
+      mqtt::MqttListener::start(same, {room.engine, system_random(), room.rules, room.limits,
+                                       *room.pipeline, *room.rejected, system_clock(), nullptr});
   CHECK(second.status().code() == StatusCode::AlreadyExists);
+}
+
+TEST_CASE(
+    "mqtt listener: a restart finds the sessions of QoS 2, and a clean start waits for the drive") {
+  ListenerFixture room;
+  const std::string connect = mqtt_connect("a", {.clean = false});
+  const std::string publish = mqtt_publish("s/d/x", "1", {.qos = 2, .packet_id = 9});
+  RawClient first = room.client(connect);
+  first.send(publish);
+  CHECK(first.gets(mqtt_pubrec(9)));
+  room.listener.reset();
+  room.start();
+  CHECK(room.listener->status().sessions == 1);
+  RawClient second = room.client();
+  second.send(connect);
+  CHECK(second.gets(kMqttAcceptedPresent));
+  second.send(publish);
+  CHECK(second.gets(mqtt_pubrec(9)));
+  CHECK(room.stored() == 1);
+  second.close();
+
+  room.engine.fail_writes(out_of_space("full"));
+  RawClient clean = room.client();
+  clean.send(mqtt_connect("a", {.clean = true, .keep_alive = 1}) + kMqttPing);
+  CHECK(eventually([&] { return room.listener->status().counters.waiting_since_ns != 0; }));
+  // Others are let in meanwhile.
+  RawClient other = room.client(mqtt_connect("b", {.clean = false}));
+  CHECK(!clean.readable(0));
+  room.engine.fail_writes(ok());
+  CHECK(clean.gets(kMqttAccepted + kMqttPong));
+  clean.send(publish);
+  CHECK(clean.gets(mqtt_pubrec(9)));
+  CHECK(room.stored() == 2);
+}
+
+TEST_CASE("mqtt listener: QoS 2 that a limit refuses is remembered too, and what came with it") {
+  ListenerFixture room({}, 2);
+  const std::string connect = mqtt_connect("a", {.clean = false});
+  const std::string publish = mqtt_publish("s/d/x", "1", {.qos = 2, .packet_id = 1}) +
+                              mqtt_publish("s/d/y", "1", {.qos = 2, .packet_id = 2}) +
+                              mqtt_publish("s/d/x", "2", {.qos = 2, .packet_id = 3});
+  RawClient filler = room.client(mqtt_connect("b"));
+  filler.send(mqtt_publish("else", "1", {.packet_id = 1}));
+  CHECK(filler.gets(mqtt_puback(1)));
+  for (const bool restarted : {false, true}) {
+    CAPTURE(restarted);
+    if (restarted) {
+      room.listener.reset();
+      room.start();
+    }
+    RawClient client = room.client();
+    client.send(connect + publish);
+    CHECK(client.gets(restarted ? kMqttAcceptedPresent : kMqttAccepted));
+    CHECK(client.gets(mqtt_pubrec(1) + mqtt_pubrec(2) + mqtt_pubrec(3)));
+    CHECK(room.stored() == 2);
+    CHECK(room.readings("_rejected", "mqtt", "message").size() == 2);
+  }
+}
+
+TEST_CASE("mqtt listener: a session that ends while nobody is connected leaves no record") {
+  ListenerFixture room;
+  const NamespaceId id = room.engine.find_namespace(mqtt::kMqttNamespace)->id;
+  {
+    RawClient client = room.client();
+    client.send(mqtt_connect("a", {.version = 5, .properties = bytes_of({0x11, 0, 0, 0, 1})}) +
+                mqtt_publish("s/d/x", "1", {.qos = 2, .packet_id = 9, .version = 5}));
+    CHECK(eventually([&] { return room.engine.range_stats(id, {}, {})->entries == 2; }));
+  }
+  CHECK(eventually([&] { return room.engine.range_stats(id, {}, {})->entries == 0; }));
+  CHECK(room.listener->status().sessions == 0);
 }

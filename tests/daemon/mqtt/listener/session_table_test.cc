@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <vector>
 
 using namespace edgecase::mqtt;
 using State = ReceivedIds::State;
@@ -12,6 +13,7 @@ TEST_CASE("session table: a kept session comes back with what it held, a clean o
   auto first = table.attach("pump", false, 1, 0);
   CHECK(!first.was_present);
   first.session->expiry_ns = 100;
+  first.session->received.begin(7, 77);
   first.session->received.set(7, State::Stored);
   const std::uint64_t number = first.session->number;
   table.detach(number, 1, 10);
@@ -44,6 +46,7 @@ TEST_CASE("session table: a session ends with its expiry") {
 TEST_CASE("session table: who lost its session to another connection does not end it") {
   SessionTable table;
   const auto first = table.attach("a", false, 1, 0);
+  first.session->expiry_ns = 100;
   const auto second = table.attach("a", false, 2, 0);
   CHECK(second.taken_from == 1);
   CHECK(second.session == first.session);
@@ -64,10 +67,69 @@ TEST_CASE("session table: keeps so many without a connection, those used last") 
   CHECK(!table.attach("client 1", false, 5'001, 0).was_present);
 }
 
+TEST_CASE("session table: a session that was to end with its connection is not taken over") {
+  SessionTable table;
+  const auto first = table.attach("a", true, 1, 0);
+  const std::uint64_t number = first.session->number;
+  const auto second = table.attach("a", false, 2, 0);
+  CHECK(second.taken_from == 1);
+  CHECK(!second.was_present);
+  CHECK(second.session->number != number);
+}
+
+TEST_CASE("session table: a recorded session that has ended is told, with what it had received") {
+  SessionTable table;
+  table.restore("a", 100, 0).received.begin(7, 1);
+  table.restore("b", 100, 0);
+  table.attach("c", true, 1, 0);
+  table.detach(table.attach("c", true, 2, 0).session->number, 2, 0);
+  CHECK(!table.has_ended());
+  CHECK(!table.attach("a", true, 3, 0).was_present);
+  CHECK(table.is_ending("a"));
+  CHECK(!table.is_ending("b"));
+  CHECK(table.next_end_ns() == 100);
+  table.remove_expired(100);
+  CHECK(table.next_end_ns() == SessionTable::kForever);
+  const auto ended = table.take_ended();
+  REQUIRE(ended.size() == 2);
+  CHECK(ended[0].key == "a");
+  CHECK(ended[0].packet_ids == std::vector<std::uint16_t>{7});
+  CHECK(ended[1].key == "b");
+  CHECK(!table.has_ended());
+  CHECK(table.is_ending("a"));
+  // It may end again before the first end is durable.
+  table.restore("a", 0, 0);
+  table.remove_expired(0);
+  table.note_gone("a");
+  CHECK(table.is_ending("a"));
+  table.note_gone("a");
+  CHECK(!table.is_ending("a"));
+}
+
+TEST_CASE("session table: sessions beyond the limit that came back stay until their clients came") {
+  SessionTable table;
+  constexpr std::uint64_t kMore = 5;
+  const auto name = [](std::uint64_t i) { return "client " + std::to_string(i); };
+  for (std::uint64_t i = 0; i < SessionTable::kKeptMax + kMore; ++i) {
+    table.restore(name(i), SessionTable::kForever, 0);
+  }
+  for (std::uint64_t i = 0; i < kMore; ++i) {
+    CHECK(table.attach(name(i), false, i + 1, 0).was_present);
+  }
+  CHECK(table.size() == SessionTable::kKeptMax + kMore);
+  // From now on the limit holds: whoever leaves takes the place of the one left alone longest.
+  for (std::uint64_t i = 0; i < kMore; ++i) {
+    const auto again = table.attach(name(i), false, i + 1, 0);
+    table.detach(again.session->number, i + 1, 0);
+  }
+  CHECK(table.size() == SessionTable::kKeptMax);
+  CHECK(table.take_ended().size() == kMore);
+}
+
 TEST_CASE("received ids: known until they are released, in any order") {
   ReceivedIds ids;
   for (const int id : {9, 3, 65'535, 1}) {
-    ids.set(static_cast<std::uint16_t>(id), State::Storing);
+    ids.begin(static_cast<std::uint16_t>(id), 1);
   }
   CHECK(ids.size() == 4);
   ids.set(3, State::Stored);
