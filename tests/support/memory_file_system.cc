@@ -227,7 +227,7 @@ bool MemoryFileSystem::exists(const std::string& path) const {
 Bytes MemoryFileSystem::contents(const std::string& path) const {
   const Guard guard(inside_->mutex);
   const SimulatedDisk::File file = inside_->disk.file(path);
-  return file ? file->live() : Bytes();
+  return file ? file->live().whole() : Bytes();
 }
 std::map<std::string, Bytes> MemoryFileSystem::durable_contents() const {
   const Guard guard(inside_->mutex);

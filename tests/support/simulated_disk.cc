@@ -66,28 +66,23 @@ class Needles {
 
 // --- SimulatedFile ---
 
-void SimulatedFile::apply(Bytes& target, std::uint64_t offset, ByteView bytes) {
-  if (target.size() < offset + bytes.size()) target.resize(offset + bytes.size(), '\0');
-  std::copy(bytes.begin(), bytes.end(), target.begin() + static_cast<std::ptrdiff_t>(offset));
-}
-
 void SimulatedFile::write(std::uint64_t offset, ByteView bytes) {
   if (bytes.empty()) return;
-  apply(live_, offset, bytes);
+  live_.write(offset, bytes);
   if (!unsynced_.empty()) {
     Write& last = unsynced_.back();
     if (!last.lost && last.offset + last.bytes.size() == offset &&
         last.bytes.size() + bytes.size() <= kMergedAppendBytes) {
-      last.bytes.append(bytes);
+      last.bytes.write(last.bytes.size(), bytes);
       return;
     }
   }
-  unsynced_.push_back({offset, Bytes(bytes), false});
+  unsynced_.push_back({offset, SparseBytes(bytes), false});
 }
 
 void SimulatedFile::sync() {
   for (const Write& write : unsynced_) {
-    if (!write.lost) apply(durable_, write.offset, write.bytes);
+    if (!write.lost) durable_.write(write.offset, write.bytes);
   }
   std::erase_if(unsynced_, [](const Write& write) { return !write.lost; });
 }
@@ -97,7 +92,8 @@ void SimulatedFile::lose_unsynced() {
 }
 
 void SimulatedFile::fill(std::uint64_t size) {
-  live_.assign(size, '\0');
+  live_ = SparseBytes();
+  live_.resize(size);
   durable_ = live_;
 }
 
@@ -110,20 +106,18 @@ void SimulatedFile::forget_behind(std::uint64_t size) {
 }
 
 void SimulatedFile::replace(Bytes bytes) {
-  live_ = bytes;
-  durable_ = std::move(bytes);
+  live_ = SparseBytes(bytes);
+  durable_ = live_;
   unsynced_.clear();
 }
 
 void SimulatedFile::keep_sectors(SeededRandom& random, const Write& write) {
-  ByteView rest = write.bytes;
-  std::uint64_t offset = write.offset;
-  while (!rest.empty()) {
-    const std::uint64_t until = (offset / kSectorBytes + 1) * kSectorBytes;
-    const std::uint64_t size = std::min<std::uint64_t>(rest.size(), until - offset);
-    if (random.below(2) == 0) apply(durable_, offset, rest.substr(0, size));
-    rest.remove_prefix(size);
-    offset += size;
+  const std::uint64_t end = write.offset + write.bytes.size();
+  for (std::uint64_t offset = write.offset; offset < end;) {
+    const std::uint64_t until = std::min((offset / kSectorBytes + 1) * kSectorBytes, end);
+    if (random.below(2) == 0)
+      durable_.write(offset, write.bytes.part(offset - write.offset, until - offset));
+    offset = until;
   }
 }
 
@@ -132,12 +126,10 @@ void SimulatedFile::leave_garbage(SeededRandom& random, std::uint64_t begin, std
   while (begin < end) {
     const std::uint64_t sector = begin / kSectorBytes * kSectorBytes;
     const std::uint64_t until = std::min(sector + kSectorBytes, end);
-    const ByteView held =
-        begin < durable_.size() ? ByteView(durable_).substr(begin, until - begin) : ByteView();
-    if (held.find_first_not_of('\0') == ByteView::npos) {
+    if (durable_.part(begin, until - begin).is_zero()) {
       Bytes garbage(until - begin, '\0');
       for (char& byte : garbage) byte = static_cast<char>(random.next());
-      apply(durable_, begin, garbage);
+      durable_.write(begin, garbage);
     }
     begin = until;
   }
@@ -154,14 +146,14 @@ void SimulatedFile::cut(SeededRandom& random, CutPolicy policy) {
                             : policy == CutPolicy::Prefix || policy == CutPolicy::Torn
                                 ? random.below(unsynced_.size() + 1)
                                 : 0;
-  for (std::size_t i = 0; i < whole; ++i) apply(durable_, unsynced_[i].offset, unsynced_[i].bytes);
+  for (std::size_t i = 0; i < whole; ++i) durable_.write(unsynced_[i].offset, unsynced_[i].bytes);
   if (policy == CutPolicy::Sectors) {
     for (const Write& write : unsynced_) keep_sectors(random, write);
   }
   if ((policy == CutPolicy::Prefix || policy == CutPolicy::Torn) && whole < unsynced_.size()) {
     Write& last = unsynced_[whole];
     const std::size_t kept = random.below(last.bytes.size() + 1);
-    apply(durable_, last.offset, ByteView(last.bytes).substr(0, kept));
+    durable_.write(last.offset, last.bytes.part(0, kept));
     if (policy == CutPolicy::Torn)
       leave_garbage(random, last.offset + kept, last.offset + last.bytes.size());
   }
@@ -296,20 +288,15 @@ std::uint64_t SimulatedDisk::used_bytes(std::string_view root) const {
 
 std::string SimulatedDisk::find_bytes(const std::vector<Bytes>& needles) {
   const Needles any(needles);
-  const auto holds = [&](const Bytes& bytes) {
-    const std::size_t end = bytes.find_last_not_of('\0');
-    return end != Bytes::npos && any.in(ByteView(bytes).substr(0, end + 1));
-  };
   for (const auto& [path, file] : durable_) {
-    if (file && holds(file->durable())) return path;
+    if (file && any.in(file->durable().written())) return path;
   }
   // Nobody can write to them any more.
   std::erase_if(kept_, [](const auto& kept) {
-    return kept.second.use_count() == 1 &&
-           kept.second->durable().find_first_not_of('\0') == Bytes::npos;
+    return kept.second.use_count() == 1 && kept.second->durable().is_zero();
   });
   for (const auto& [path, file] : kept_) {
-    if (holds(file->durable())) return path + (live_.contains(path) ? "" : ", freed");
+    if (any.in(file->durable().written())) return path + (live_.contains(path) ? "" : ", freed");
   }
   return "";
 }
@@ -317,7 +304,7 @@ std::string SimulatedDisk::find_bytes(const std::vector<Bytes>& needles) {
 std::map<std::string, Bytes> SimulatedDisk::durable_contents() const {
   std::map<std::string, Bytes> contents;
   for (const auto& [path, file] : durable_) {
-    if (file) contents[path] = file->durable();
+    if (file) contents[path] = file->durable().whole();
   }
   return contents;
 }

@@ -18,6 +18,7 @@
 
 #include "edgecase/bytes.h"
 #include "edgecase/random.h"
+#include "support/sparse_bytes.h"
 
 namespace edgecase::test {
 
@@ -37,8 +38,8 @@ inline constexpr std::uint64_t kSectorBytes = 512;
 
 class SimulatedFile {
  public:
-  const Bytes& live() const { return live_; }
-  const Bytes& durable() const { return durable_; }
+  const SparseBytes& live() const { return live_; }
+  const SparseBytes& durable() const { return durable_; }
 
   void write(std::uint64_t offset, ByteView bytes);
   void sync();
@@ -56,15 +57,14 @@ class SimulatedFile {
  private:
   struct Write {
     std::uint64_t offset;
-    Bytes bytes;
+    SparseBytes bytes;
     bool lost;
   };
-  static void apply(Bytes& target, std::uint64_t offset, ByteView bytes);
   void keep_sectors(SeededRandom& random, const Write& write);
   void leave_garbage(SeededRandom& random, std::uint64_t begin, std::uint64_t end);
 
-  Bytes live_;
-  Bytes durable_;
+  SparseBytes live_;
+  SparseBytes durable_;
   std::vector<Write> unsynced_;
 };
 
