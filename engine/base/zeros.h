@@ -2,32 +2,25 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 
 #include "edgecase/bytes.h"
 
 namespace edgecase::engine {
 
-// Where the first byte lies that is not zero; bytes.size() when there is none.
-inline std::size_t first_nonzero(ByteView bytes) {
-  constexpr std::size_t kWords = 8;
-  const char* const data = bytes.data();
-  std::size_t at = 0;
-  for (; at + kWords * sizeof(std::uint64_t) <= bytes.size();
-       at += kWords * sizeof(std::uint64_t)) {
-    std::uint64_t words[kWords];
-    std::memcpy(words, data + at, sizeof words);
-    if ((words[0] | words[1] | words[2] | words[3] | words[4] | words[5] | words[6] | words[7]) !=
-        0)
-      break;
-  }
-  while (at < bytes.size() && data[at] == '\0') ++at;
-  return at;
+inline bool all_zero(ByteView bytes) {
+  return bytes.empty() || (bytes.front() == '\0' &&
+                           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
-inline bool all_zero(ByteView bytes) {
-  return first_nonzero(bytes) == bytes.size();
+// Where the first byte lies that is not zero; bytes.size() when there is none.
+inline std::size_t first_nonzero(ByteView bytes) {
+  constexpr std::size_t kPieceBytes = 256;
+  std::size_t at = 0;
+  while (at + kPieceBytes <= bytes.size() && all_zero(bytes.substr(at, kPieceBytes)))
+    at += kPieceBytes;
+  while (at < bytes.size() && bytes[at] == '\0') ++at;
+  return at;
 }
 
 }  // namespace edgecase::engine

@@ -246,6 +246,14 @@ std::string MemoryFileSystem::find_bytes(const std::vector<Bytes>& needles) cons
   const Guard guard(inside_->mutex);
   return inside_->disk.find_bytes(needles);
 }
+void MemoryFileSystem::seek(Bytes needle) {
+  const Guard guard(inside_->mutex);
+  inside_->disk.seek(std::move(needle));
+}
+std::string MemoryFileSystem::find_sought() const {
+  const Guard guard(inside_->mutex);
+  return inside_->disk.find_sought();
+}
 
 void MemoryFileSystem::set_contents(const std::string& path, Bytes bytes) {
   const Guard guard(inside_->mutex);

@@ -2,12 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <set>
-#include <unordered_map>
 #include <vector>
-
-#include "base/check.h"
 
 namespace edgecase::test {
 namespace {
@@ -20,55 +16,14 @@ CutPolicy choose(SeededRandom& random, CutPolicy policy) {
 // Appends up to this size are one write: what a buffering file hands to the kernel.
 constexpr std::size_t kMergedAppendBytes = 4096;
 
-// Looks for many at once, in one pass: by what they begin with.
-class Needles {
- public:
-  explicit Needles(const std::vector<Bytes>& needles) {
-    for (const Bytes& needle : needles) {
-      EC_CHECK(needle.size() >= kHeadBytes);
-      by_head_.emplace(head_of(needle.data()), needle);
-      begins_[low_bits(head_of(needle.data()))] = true;
-    }
-  }
-
-  bool in(ByteView bytes) const {
-    for (std::size_t at = 0; at + kHeadBytes <= bytes.size(); ++at) {
-      const std::uint32_t head = head_of(bytes.data() + at);
-      if (begins_[low_bits(head)] && is_at(head, bytes.substr(at))) return true;
-    }
-    return false;
-  }
-
- private:
-  static constexpr std::size_t kHeadBytes = sizeof(std::uint32_t);
-  static constexpr std::uint32_t kLowBits = 0xffff;
-
-  static std::uint32_t head_of(const char* bytes) {
-    std::uint32_t head = 0;
-    std::memcpy(&head, bytes, kHeadBytes);
-    return head;
-  }
-  // Of what spreads texts that begin alike.
-  static std::size_t low_bits(std::uint32_t head) {
-    return (head * 2'654'435'761u >> 16) & kLowBits;
-  }
-  bool is_at(std::uint32_t head, ByteView bytes) const {
-    const auto [begin, end] = by_head_.equal_range(head);
-    return std::any_of(begin, end,
-                       [&](const auto& each) { return bytes.starts_with(each.second); });
-  }
-
-  std::unordered_multimap<std::uint32_t, Bytes> by_head_;
-  std::vector<bool> begins_ = std::vector<bool>(std::size_t{kLowBits} + 1);
-};
-
 }  // namespace
 
 // --- SimulatedFile ---
 
 void SimulatedFile::write(std::uint64_t offset, ByteView bytes) {
   if (bytes.empty()) return;
-  live_.write(offset, bytes);
+  SparseBytes written(bytes);
+  live_.write(offset, written);
   if (!unsynced_.empty()) {
     Write& last = unsynced_.back();
     if (!last.lost && last.offset + last.bytes.size() == offset &&
@@ -77,12 +32,12 @@ void SimulatedFile::write(std::uint64_t offset, ByteView bytes) {
       return;
     }
   }
-  unsynced_.push_back({offset, SparseBytes(bytes), false});
+  unsynced_.push_back({offset, std::move(written), false});
 }
 
 void SimulatedFile::sync() {
   for (const Write& write : unsynced_) {
-    if (!write.lost) durable_.write(write.offset, write.bytes);
+    if (!write.lost) change_durable().write(write.offset, write.bytes);
   }
   std::erase_if(unsynced_, [](const Write& write) { return !write.lost; });
 }
@@ -94,7 +49,7 @@ void SimulatedFile::lose_unsynced() {
 void SimulatedFile::fill(std::uint64_t size) {
   live_ = SparseBytes();
   live_.resize(size);
-  durable_ = live_;
+  change_durable() = live_;
 }
 
 void SimulatedFile::forget_behind(std::uint64_t size) {
@@ -107,7 +62,7 @@ void SimulatedFile::forget_behind(std::uint64_t size) {
 
 void SimulatedFile::replace(Bytes bytes) {
   live_ = SparseBytes(bytes);
-  durable_ = live_;
+  change_durable() = live_;
   unsynced_.clear();
 }
 
@@ -116,7 +71,7 @@ void SimulatedFile::keep_sectors(SeededRandom& random, const Write& write) {
   for (std::uint64_t offset = write.offset; offset < end;) {
     const std::uint64_t until = std::min((offset / kSectorBytes + 1) * kSectorBytes, end);
     if (random.below(2) == 0)
-      durable_.write(offset, write.bytes.part(offset - write.offset, until - offset));
+      change_durable().write(offset, write.bytes.part(offset - write.offset, until - offset));
     offset = until;
   }
 }
@@ -129,10 +84,24 @@ void SimulatedFile::leave_garbage(SeededRandom& random, std::uint64_t begin, std
     if (durable_.part(begin, until - begin).is_zero()) {
       Bytes garbage(until - begin, '\0');
       for (char& byte : garbage) byte = static_cast<char>(random.next());
-      durable_.write(begin, garbage);
+      change_durable().write(begin, garbage);
     }
     begin = until;
   }
+}
+
+bool SimulatedFile::holds(const NeedleSet& needles) {
+  if (durable_.written().size() < NeedleSet::kNeedleMinBytes) return false;
+  if (holds_ || needles.size() == not_held_) return holds_;
+  holds_ = needles.in(durable_.written(), not_held_);
+  not_held_ = needles.size();
+  return holds_;
+}
+
+SparseBytes& SimulatedFile::change_durable() {
+  not_held_ = 0;
+  holds_ = false;
+  return durable_;
 }
 
 void SimulatedFile::cut(SeededRandom& random, CutPolicy policy) {
@@ -146,14 +115,15 @@ void SimulatedFile::cut(SeededRandom& random, CutPolicy policy) {
                             : policy == CutPolicy::Prefix || policy == CutPolicy::Torn
                                 ? random.below(unsynced_.size() + 1)
                                 : 0;
-  for (std::size_t i = 0; i < whole; ++i) durable_.write(unsynced_[i].offset, unsynced_[i].bytes);
+  for (std::size_t i = 0; i < whole; ++i)
+    change_durable().write(unsynced_[i].offset, unsynced_[i].bytes);
   if (policy == CutPolicy::Sectors) {
     for (const Write& write : unsynced_) keep_sectors(random, write);
   }
   if ((policy == CutPolicy::Prefix || policy == CutPolicy::Torn) && whole < unsynced_.size()) {
     Write& last = unsynced_[whole];
     const std::size_t kept = random.below(last.bytes.size() + 1);
-    durable_.write(last.offset, last.bytes.part(0, kept));
+    change_durable().write(last.offset, last.bytes.part(0, kept));
     if (policy == CutPolicy::Torn)
       leave_garbage(random, last.offset + kept, last.offset + last.bytes.size());
   }
@@ -287,16 +257,26 @@ std::uint64_t SimulatedDisk::used_bytes(std::string_view root) const {
 }
 
 std::string SimulatedDisk::find_bytes(const std::vector<Bytes>& needles) {
-  const Needles any(needles);
+  NeedleSet sought;
+  for (const Bytes& needle : needles) sought.add(needle);
+  return find_where([&](const SimulatedFile& file) { return sought.in(file.durable().written()); });
+}
+
+std::string SimulatedDisk::find_sought() {
+  if (sought_.size() == 0) return "";
+  return find_where([&](SimulatedFile& file) { return file.holds(sought_); });
+}
+
+std::string SimulatedDisk::find_where(const std::function<bool(SimulatedFile&)>& holds) {
   for (const auto& [path, file] : durable_) {
-    if (file && any.in(file->durable().written())) return path;
+    if (file && holds(*file)) return path;
   }
   // Nobody can write to them any more.
   std::erase_if(kept_, [](const auto& kept) {
     return kept.second.use_count() == 1 && kept.second->durable().is_zero();
   });
   for (const auto& [path, file] : kept_) {
-    if (any.in(file->durable().written())) return path + (live_.contains(path) ? "" : ", freed");
+    if (holds(*file)) return path + (live_.contains(path) ? "" : ", freed");
   }
   return "";
 }
