@@ -6,7 +6,7 @@
 //   crash_soak --plan FILE                              the same from a plan's text
 //
 // Exit codes: 0 every promise was held, 1 one was broken, 2 wrong usage
-#include <unistd.h>
+#include <poll.h>
 
 #include <cerrno>
 #include <chrono>
@@ -31,7 +31,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kRangeSeeds = 1000;
 constexpr double kPrintEverySeconds = 60;
-constexpr useconds_t kLookEveryUs = 20'000;
+constexpr int kLookEveryMs = 20;
 
 volatile std::sig_atomic_t stopping = 0;
 char aborted_message[64] = "";
@@ -182,7 +182,7 @@ int soak(const Arguments& arguments) {
   double printed = 0;
   bool written = true;
   while (workers.look_after()) {
-    usleep(kLookEveryUs);
+    poll(nullptr, 0, kLookEveryMs);
     if (stopping != 0 || (arguments.hours > 0 && passed() >= arguments.hours * 3600))
       workers.stop();
     const std::uint64_t done = workers.done_before();
