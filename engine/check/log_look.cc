@@ -4,15 +4,12 @@
 #include <cstring>
 #include <utility>
 
+#include "base/zeros.h"
 #include "file/table_file.h"
 #include "log/log_format.h"
 
 namespace edgecase::engine {
 namespace {
-
-bool all_zero(ByteView bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](char byte) { return byte == '\0'; });
-}
 
 // The reader is content with one copy of the head: the other one tells of a torn write or of rot.
 Status look_at_head(const RandomAccessFile& file, LogLook& look) {
@@ -57,10 +54,9 @@ Status look_behind_end(const RandomAccessFile& file, LogLook& look) {
   while (at < file.size_bytes()) {
     const std::uint64_t piece = std::min(kPieceBytes, file.size_bytes() - at);
     EC_ASSIGN_OR_RETURN(const Bytes bytes, read_exactly(file, at, piece));
-    if (!all_zero(bytes)) {
-      const auto first = std::find_if(bytes.begin(), bytes.end(), [](char b) { return b != '\0'; });
-      look.notes.push_back(file.path() + " at byte " +
-                           std::to_string(at + static_cast<std::uint64_t>(first - bytes.begin())) +
+    const std::size_t first = first_nonzero(bytes);
+    if (first < bytes.size()) {
+      look.notes.push_back(file.path() + " at byte " + std::to_string(at + first) +
                            ": a last record that is not whole: a change that was never confirmed, "
                            "or damage");
       return ok();

@@ -57,7 +57,7 @@ struct TableCheck::Sums {
 
 Result<std::uint32_t> checksum_of(const RandomAccessFile& file,
                                   const std::function<Status(std::uint64_t bytes)>& read) {
-  Bytes piece(kPieceBytes, '\0');
+  Bytes piece(std::min(kPieceBytes, file.size_bytes()), '\0');
   std::uint32_t checksum = 0;
   for (std::uint64_t at = 0; at < file.size_bytes();) {
     EC_ASSIGN_OR_RETURN(const std::size_t size, file.read(at, piece.size(), piece.data()));

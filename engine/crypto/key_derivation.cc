@@ -1,33 +1,50 @@
 #include "crypto/key_derivation.h"
 
-#include <mbedtls/hkdf.h>
-#include <mbedtls/md.h>
+#include <nettle/hmac.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "base/check.h"
 #include "base/coding.h"
 
 namespace edgecase::engine {
 namespace {
 
-const unsigned char* as_input(std::string_view bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes.data());
+const std::uint8_t* as_input(std::string_view bytes) {
+  return reinterpret_cast<const std::uint8_t*>(bytes.data());
 }
 
-const mbedtls_md_info_t* sha256() {
-  return mbedtls_md_info_from_type(MBEDTLS_MD_SHA256);
-}
+// Leaves nothing of its key behind.
+class HmacSha256 {
+ public:
+  explicit HmacSha256(ByteView key) { set_key(key); }
+  ~HmacSha256() { ::explicit_bzero(&context_, sizeof context_); }
+  HmacSha256(const HmacSha256&) = delete;
+  HmacSha256& operator=(const HmacSha256&) = delete;
+
+  void set_key(ByteView key) { hmac_sha256_set_key(&context_, key.size(), as_input(key)); }
+  SecretKey of(ByteView bytes) {
+    hmac_sha256_update(&context_, bytes.size(), as_input(bytes));
+    SecretKey sum;
+    static_assert(sizeof sum == SHA256_DIGEST_SIZE);
+    hmac_sha256_digest(&context_, sum.size(), sum.data());
+    return sum;
+  }
+
+ private:
+  hmac_sha256_ctx context_;
+};
 
 }  // namespace
 
+// One block is all that a key takes: the loop of the standard is run once.
 SecretKey derive_key(const SecretKey& key, ByteView salt, std::string_view purpose) {
-  SecretKey derived;
-  // The library fails for sizes alone.
-  EC_CHECK(mbedtls_hkdf(sha256(), as_input(salt), salt.size(), key.data(), key.size(),
-                        as_input(purpose), purpose.size(), derived.data(), derived.size()) == 0);
-  return derived;
+  HmacSha256 hmac(salt);
+  const SecretKey extracted = hmac.of(bytes_of(key));
+  hmac.set_key(bytes_of(extracted));
+  Bytes block(purpose);
+  block.push_back('\x01');
+  return hmac.of(block);
 }
 
 SecretRandom::SecretRandom(Random& source) {
@@ -43,11 +60,7 @@ SecretKey SecretRandom::next() {
     MutexLock lock(mutex_);
     encode_fixed64(counter, counter_++);
   }
-  SecretKey number;
-  EC_CHECK(mbedtls_md_hmac(sha256(), seed_.data(), seed_.size(),
-                           reinterpret_cast<const unsigned char*>(counter), sizeof counter,
-                           number.data()) == 0);
-  return number;
+  return HmacSha256(bytes_of(seed_)).of({counter, sizeof counter});
 }
 
 SecretKey SecretRandom::key() {

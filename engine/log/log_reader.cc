@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/zeros.h"
 #include "log/log_format.h"
 
 namespace edgecase::engine {
@@ -60,6 +61,12 @@ bool is_unwritten(ByteView head) {
   const char* data = head.data();
   return (decode_fixed64(data) | decode_fixed64(data + 8) | decode_fixed64(data + 16) |
           decode_fixed64(data + 24)) == 0;
+}
+
+// How far behind an unwritten header the first place lies where one might be.
+std::uint64_t unwritten_bytes(ByteView bytes) {
+  const std::uint64_t reached = first_nonzero(bytes) - kLogRecordHeaderBytes;
+  return (reached / kLogAlignmentBytes + 1) * kLogAlignmentBytes;
 }
 
 }  // namespace
@@ -138,12 +145,17 @@ class LogReader::Inside {
     for (std::uint64_t position = position_ + kLogAlignmentBytes;;) {
       EC_ASSIGN_OR_RETURN(const ByteView piece, view(kLogHeadBytes + position, kSearchedBytes));
       if (piece.size() < kLogRecordHeaderBytes) break;
+      std::uint64_t step = 0;
       for (std::size_t at = 0; at + kLogRecordHeaderBytes <= piece.size();
-           at += kLogAlignmentBytes, position += kLogAlignmentBytes) {
+           at += step, position += step) {
+        step = kLogAlignmentBytes;
         const ByteView head = piece.substr(at, kLogRecordHeaderBytes);
-        LogRecordHeader header;
-        if (is_unwritten(head) || !decode_log_record_header(head, position, salt_, header))
+        if (is_unwritten(head)) {
+          step = unwritten_bytes(piece.substr(at));
           continue;
+        }
+        LogRecordHeader header;
+        if (!decode_log_record_header(head, position, salt_, header)) continue;
         torn_tail_ = true;
         if (header.durable <= position_) continue;
         return corruption(file_->path() + " at byte " + std::to_string(kLogHeadBytes + position_) +

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/coding.h"
 #include "base/crc32c.h"
+#include "base/zeros.h"
 #include "edgecase/options.h"
 #include "value/integers_block.h"
 #include "value/item_checksums.h"
@@ -59,7 +60,7 @@ bool take_summary(ByteView section, ValueTableSummary& summary, KeyPlaces& keys)
 }  // namespace
 
 bool is_blank(ByteView item) {
-  return item.find_first_not_of('\0') == ByteView::npos;
+  return all_zero(item);
 }
 
 std::optional<EntryView> parse_single(ByteView contents) {

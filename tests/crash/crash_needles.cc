@@ -39,8 +39,10 @@ void Needles::note_gone() {
   erased_.clear();
 }
 
-Status Needles::find(const MemoryFileSystem& disk) const {
-  const std::string found = gone_.empty() ? "" : disk.find_bytes(gone_);
+Status Needles::find(MemoryFileSystem& disk) {
+  for (Bytes& needle : gone_) disk.seek(std::move(needle));
+  gone_.clear();
+  const std::string found = disk.find_sought();
   return found.empty() ? ok()
                        : corruption(found + " holds what was erased, has expired or is secret");
 }

@@ -26,13 +26,13 @@ class Needles {
   // erase() answers for all that is erased.
   void note_gone();
   // Corruption: one is still there.
-  Status find(const MemoryFileSystem& disk) const;
+  Status find(MemoryFileSystem& disk);
 
  private:
   // Numbers of values by key.
   std::array<std::array<std::vector<ValueNumber>, kKeysPerPlace>, kPlaces> handed_in_;
   std::vector<Bytes> erased_;
-  std::vector<Bytes> gone_;
+  std::vector<Bytes> gone_;  // of which the drives have not been told
 };
 
 }  // namespace edgecase::test

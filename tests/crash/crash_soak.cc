@@ -1,26 +1,37 @@
 // Lives of seeds one after another, and what of them broke a promise, shrunk. See soak.sh.
 //
-//   crash_soak --seeds N | --hours H [--first SEED]     lives of SEED, SEED + 1, ...
+//   crash_soak --seeds N | --hours H [--first SEED] [--processes N] [--log FILE --commit NAME]
+//                                                       lives of SEED, SEED + 1, ...
 //   crash_soak --seed SEED                              one, with its plan and what became of it
 //   crash_soak --plan FILE                              the same from a plan's text
 //
 // Exit codes: 0 every promise was held, 1 one was broken, 2 wrong usage
+#include <poll.h>
+
+#include <cerrno>
 #include <chrono>
+#include <cinttypes>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <string>
 
 #include "crash/crash_life.h"
+#include "crash/soak_workers.h"
 
 namespace {
 
 using namespace edgecase;
 using namespace edgecase::test;
 using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::uint64_t kRangeSeeds = 1000;
+constexpr double kPrintEverySeconds = 60;
+constexpr int kLookEveryMs = 20;
 
 volatile std::sig_atomic_t stopping = 0;
 char aborted_message[64] = "";
@@ -40,6 +51,9 @@ struct Arguments {
   std::uint64_t first = 1;
   std::uint64_t seed = 0;
   const char* plan = nullptr;
+  std::uint64_t processes = 1;
+  const char* log = nullptr;
+  const char* commit = "?";
 };
 
 bool parse(int argc, char** argv, Arguments& arguments) {
@@ -56,6 +70,12 @@ bool parse(int argc, char** argv, Arguments& arguments) {
       arguments.seed = std::strtoull(value, nullptr, 10);
     } else if (name == "--plan") {
       arguments.plan = value;
+    } else if (name == "--processes") {
+      arguments.processes = std::strtoull(value, nullptr, 10);
+    } else if (name == "--log") {
+      arguments.log = value;
+    } else if (name == "--commit") {
+      arguments.commit = value;
     } else {
       return false;
     }
@@ -82,80 +102,99 @@ int run_one(const Plan& plan) {
   return 1;
 }
 
-struct Totals {
-  std::uint64_t lives = 0, broken = 0, crashes = 0, acknowledged = 0, refused = 0, faults = 0,
-                operations = 0;
-  CrashCounters store;
+// Seeds from one on, as they come; a line for every so many that are done, of which no seed is in
+// two.
+class Ranges {
+ public:
+  Ranges(const Arguments& arguments) : arguments_(arguments), begin_(arguments.first) {}
 
-  void add(const LifeReport& report) {
-    ++lives;
-    crashes += report.crashes;
-    acknowledged += report.acknowledged;
-    refused += report.refused;
-    faults += report.faults;
-    operations += report.operations;
-    store.opened += report.store.opened;
-    store.torn_tails += report.store.torn_tails;
-    store.replayed += report.store.replayed;
-    store.flushes += report.store.flushes;
-    store.merges += report.store.merges;
-    store.relocations += report.store.relocations;
-    store.dropped_deletes += report.store.dropped_deletes;
-    store.removed_files += report.store.removed_files;
-    store.erasures += report.store.erasures;
-    store.drops += report.store.drops;
-    store.purges += report.store.purges;
+  // All before `end` is done. True: there was something to say.
+  bool note(const SoakWorkers& workers, std::uint64_t end) {
+    if (end <= begin_) return false;
+    std::uint64_t broken = 0;
+    for (const std::uint64_t seed : workers.broken()) broken += seed >= begin_ && seed < end;
+    const bool written = arguments_.log == nullptr || append(end, broken);
+    begin_ = end;
+    return written;
   }
-  void print(double seconds, std::uint64_t next) const {
-    const auto number = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
-    std::printf(
-        "%llu seeds in %.0f s (%.1f a second), next %llu: %llu broken; %llu crashes, %llu torn "
-        "tails, %llu acknowledged, %llu refused, %llu faults, %llu operations; %llu flushes, %llu "
-        "merges, %llu relocations, %llu deletes and %llu files removed; %llu erasures, %llu drops "
-        "and %llu purges of what had expired\n",
-        number(lives), seconds, static_cast<double>(lives) / seconds, number(next), number(broken),
-        number(crashes), number(store.torn_tails), number(acknowledged), number(refused),
-        number(faults), number(operations), number(store.flushes), number(store.merges),
-        number(store.relocations), number(store.dropped_deletes), number(store.removed_files),
-        number(store.erasures), number(store.drops), number(store.purges));
-    std::fflush(stdout);
+  std::uint64_t begin() const { return begin_; }
+
+ private:
+  bool append(std::uint64_t end, std::uint64_t broken) const {
+    std::FILE* const file = std::fopen(arguments_.log, "a");
+    if (file == nullptr) return complain();
+    char now[32] = "";
+    const std::time_t time = std::time(nullptr);
+    std::tm utc{};
+    std::strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&time, &utc));
+    std::fprintf(file, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", now, arguments_.commit,
+                 begin_, end - begin_, broken);
+    return std::fclose(file) == 0 || complain();
   }
+  bool complain() const {
+    std::fprintf(stderr, "%s: %s\n", arguments_.log, std::strerror(errno));
+    return false;
+  }
+
+  const Arguments& arguments_;
+  std::uint64_t begin_;
 };
+
+void print(const SoakWorkers& workers, const Arguments& arguments, double seconds) {
+  const SoakTotals totals = workers.totals();
+  const std::uint64_t next = workers.done_before();
+  std::printf(
+      "%" PRIu64 " seeds in %.0f s (%.1f a second), next %" PRIu64 ": %zu broken; %" PRIu64
+      " crashes, %" PRIu64 " torn tails, %" PRIu64 " acknowledged, %" PRIu64 " refused, %" PRIu64
+      " faults, %" PRIu64 " operations; %" PRIu64 " flushes, %" PRIu64 " merges, %" PRIu64
+      " relocations, %" PRIu64 " deletes and %" PRIu64 " files removed; %" PRIu64
+      " erasures, %" PRIu64 " drops and %" PRIu64 " purges of what had expired\n",
+      next - arguments.first, seconds, static_cast<double>(next - arguments.first) / seconds, next,
+      workers.broken().size(), totals.crashes, totals.store.torn_tails, totals.acknowledged,
+      totals.refused, totals.faults, totals.operations, totals.store.flushes, totals.store.merges,
+      totals.store.relocations, totals.store.dropped_deletes, totals.store.removed_files,
+      totals.store.erasures, totals.store.drops, totals.store.purges);
+  std::fflush(stdout);
+}
+
+bool live_seed(std::uint64_t seed, SoakTotals& totals) {
+  std::snprintf(aborted_message, sizeof aborted_message, "aborted in seed %" PRIu64 "\n", seed);
+  const Plan plan = make_plan(seed);
+  const LifeReport report = live(plan);
+  totals.add(report);
+  if (report.broken.empty()) return true;
+  const Plan small = shrink(plan);
+  std::printf("# seed %" PRIu64 ", step %zu: %s\n%s# step %zu: %s\n\n", seed, report.step,
+              report.broken.c_str(), to_text(small).c_str(), live(small).step,
+              live(small).broken.c_str());
+  std::fflush(stdout);
+  return false;
+}
 
 int soak(const Arguments& arguments) {
   const auto begin = SteadyClock::now();
   const auto passed = [&] {
     return std::chrono::duration<double>(SteadyClock::now() - begin).count();
   };
-  Totals totals;
+  const std::uint64_t end = arguments.seeds != 0 ? arguments.first + arguments.seeds : UINT64_MAX;
+  SoakWorkers workers(arguments.processes, arguments.first, end, live_seed);
+  Ranges ranges(arguments);
   double printed = 0;
-  std::uint64_t seed = arguments.first;
-  const auto more = [&] {
-    if (stopping != 0) return false;
-    return arguments.seeds != 0 ? totals.lives < arguments.seeds
-                                : passed() < arguments.hours * 3600;
-  };
-  for (; more(); ++seed) {
-    std::snprintf(aborted_message, sizeof aborted_message, "aborted in seed %llu\n",
-                  static_cast<unsigned long long>(seed));
-    const Plan plan = make_plan(seed);
-    const LifeReport report = live(plan);
-    totals.add(report);
-    if (!report.broken.empty()) {
-      ++totals.broken;
-      const Plan small = shrink(plan);
-      std::printf("# seed %llu, step %zu: %s\n%s# step %zu: %s\n\n",
-                  static_cast<unsigned long long>(seed), report.step, report.broken.c_str(),
-                  to_text(small).c_str(), live(small).step, live(small).broken.c_str());
-      std::fflush(stdout);
-    }
-    if (passed() > printed + 60) {
-      printed = passed();
-      totals.print(printed, seed + 1);
-    }
+  bool written = true;
+  while (workers.look_after()) {
+    poll(nullptr, 0, kLookEveryMs);
+    if (stopping != 0 || (arguments.hours > 0 && passed() >= arguments.hours * 3600))
+      workers.stop();
+    const std::uint64_t done = workers.done_before();
+    if (done - ranges.begin() >= kRangeSeeds) written = ranges.note(workers, done) && written;
+    if (passed() < printed + kPrintEverySeconds) continue;
+    printed = passed();
+    print(workers, arguments, printed);
   }
-  totals.print(passed(), seed);
-  return totals.broken == 0 ? 0 : 1;
+  const std::uint64_t done = workers.done_before();
+  if (done > ranges.begin()) written = ranges.note(workers, done) && written;
+  print(workers, arguments, passed());
+  return workers.broken().empty() && written ? 0 : 1;
 }
 
 }  // namespace
@@ -164,8 +203,8 @@ int main(int argc, char** argv) {
   Arguments arguments;
   if (!parse(argc, argv, arguments)) {
     std::fputs(
-        "usage: crash_soak --seeds N | --hours H [--first SEED] | --seed SEED | "
-        "--plan FILE\n",
+        "usage: crash_soak --seeds N | --hours H [--first SEED] [--processes N] [--log FILE "
+        "--commit NAME] | --seed SEED | --plan FILE\n",
         stderr);
     return 2;
   }

@@ -227,7 +227,7 @@ bool MemoryFileSystem::exists(const std::string& path) const {
 Bytes MemoryFileSystem::contents(const std::string& path) const {
   const Guard guard(inside_->mutex);
   const SimulatedDisk::File file = inside_->disk.file(path);
-  return file ? file->live() : Bytes();
+  return file ? file->live().whole() : Bytes();
 }
 std::map<std::string, Bytes> MemoryFileSystem::durable_contents() const {
   const Guard guard(inside_->mutex);
@@ -245,6 +245,14 @@ void MemoryFileSystem::keep_freed() {
 std::string MemoryFileSystem::find_bytes(const std::vector<Bytes>& needles) const {
   const Guard guard(inside_->mutex);
   return inside_->disk.find_bytes(needles);
+}
+void MemoryFileSystem::seek(Bytes needle) {
+  const Guard guard(inside_->mutex);
+  inside_->disk.seek(std::move(needle));
+}
+std::string MemoryFileSystem::find_sought() const {
+  const Guard guard(inside_->mutex);
+  return inside_->disk.find_sought();
 }
 
 void MemoryFileSystem::set_contents(const std::string& path, Bytes bytes) {

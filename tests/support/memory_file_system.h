@@ -90,6 +90,8 @@ class MemoryFileSystem final : public FileSystem {
   // As SimulatedDisk's.
   void keep_freed();
   std::string find_bytes(const std::vector<Bytes>& needles) const;
+  void seek(Bytes needle);
+  std::string find_sought() const;
 
   // --- damage; durable at once ---
 

@@ -73,11 +73,7 @@ class MemoryRandomAccessFile final : public RandomAccessFile {
     if (const int error = inside_->begin(Operation::Read, handle_); error != 0) {
       return errno_status(error, "read", handle_.path);
     }
-    const Bytes& bytes = handle_.file->live();
-    if (offset >= bytes.size()) return std::size_t{0};
-    const std::size_t got = std::min<std::size_t>(size, bytes.size() - offset);
-    std::copy_n(bytes.data() + offset, got, buffer);
-    return got;
+    return handle_.file->live().read(offset, size, buffer);
   }
 
   std::uint64_t size_bytes() const override { return size_; }

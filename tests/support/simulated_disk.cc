@@ -2,12 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <set>
-#include <unordered_map>
 #include <vector>
-
-#include "base/check.h"
 
 namespace edgecase::test {
 namespace {
@@ -20,74 +16,28 @@ CutPolicy choose(SeededRandom& random, CutPolicy policy) {
 // Appends up to this size are one write: what a buffering file hands to the kernel.
 constexpr std::size_t kMergedAppendBytes = 4096;
 
-// Looks for many at once, in one pass: by what they begin with.
-class Needles {
- public:
-  explicit Needles(const std::vector<Bytes>& needles) {
-    for (const Bytes& needle : needles) {
-      EC_CHECK(needle.size() >= kHeadBytes);
-      by_head_.emplace(head_of(needle.data()), needle);
-      begins_[low_bits(head_of(needle.data()))] = true;
-    }
-  }
-
-  bool in(ByteView bytes) const {
-    for (std::size_t at = 0; at + kHeadBytes <= bytes.size(); ++at) {
-      const std::uint32_t head = head_of(bytes.data() + at);
-      if (begins_[low_bits(head)] && is_at(head, bytes.substr(at))) return true;
-    }
-    return false;
-  }
-
- private:
-  static constexpr std::size_t kHeadBytes = sizeof(std::uint32_t);
-  static constexpr std::uint32_t kLowBits = 0xffff;
-
-  static std::uint32_t head_of(const char* bytes) {
-    std::uint32_t head = 0;
-    std::memcpy(&head, bytes, kHeadBytes);
-    return head;
-  }
-  // Of what spreads texts that begin alike.
-  static std::size_t low_bits(std::uint32_t head) {
-    return (head * 2'654'435'761u >> 16) & kLowBits;
-  }
-  bool is_at(std::uint32_t head, ByteView bytes) const {
-    const auto [begin, end] = by_head_.equal_range(head);
-    return std::any_of(begin, end,
-                       [&](const auto& each) { return bytes.starts_with(each.second); });
-  }
-
-  std::unordered_multimap<std::uint32_t, Bytes> by_head_;
-  std::vector<bool> begins_ = std::vector<bool>(std::size_t{kLowBits} + 1);
-};
-
 }  // namespace
 
 // --- SimulatedFile ---
 
-void SimulatedFile::apply(Bytes& target, std::uint64_t offset, ByteView bytes) {
-  if (target.size() < offset + bytes.size()) target.resize(offset + bytes.size(), '\0');
-  std::copy(bytes.begin(), bytes.end(), target.begin() + static_cast<std::ptrdiff_t>(offset));
-}
-
 void SimulatedFile::write(std::uint64_t offset, ByteView bytes) {
   if (bytes.empty()) return;
-  apply(live_, offset, bytes);
+  SparseBytes written(bytes);
+  live_.write(offset, written);
   if (!unsynced_.empty()) {
     Write& last = unsynced_.back();
     if (!last.lost && last.offset + last.bytes.size() == offset &&
         last.bytes.size() + bytes.size() <= kMergedAppendBytes) {
-      last.bytes.append(bytes);
+      last.bytes.write(last.bytes.size(), bytes);
       return;
     }
   }
-  unsynced_.push_back({offset, Bytes(bytes), false});
+  unsynced_.push_back({offset, std::move(written), false});
 }
 
 void SimulatedFile::sync() {
   for (const Write& write : unsynced_) {
-    if (!write.lost) apply(durable_, write.offset, write.bytes);
+    if (!write.lost) change_durable().write(write.offset, write.bytes);
   }
   std::erase_if(unsynced_, [](const Write& write) { return !write.lost; });
 }
@@ -97,8 +47,9 @@ void SimulatedFile::lose_unsynced() {
 }
 
 void SimulatedFile::fill(std::uint64_t size) {
-  live_.assign(size, '\0');
-  durable_ = live_;
+  live_ = SparseBytes();
+  live_.resize(size);
+  change_durable() = live_;
 }
 
 void SimulatedFile::forget_behind(std::uint64_t size) {
@@ -110,20 +61,18 @@ void SimulatedFile::forget_behind(std::uint64_t size) {
 }
 
 void SimulatedFile::replace(Bytes bytes) {
-  live_ = bytes;
-  durable_ = std::move(bytes);
+  live_ = SparseBytes(bytes);
+  change_durable() = live_;
   unsynced_.clear();
 }
 
 void SimulatedFile::keep_sectors(SeededRandom& random, const Write& write) {
-  ByteView rest = write.bytes;
-  std::uint64_t offset = write.offset;
-  while (!rest.empty()) {
-    const std::uint64_t until = (offset / kSectorBytes + 1) * kSectorBytes;
-    const std::uint64_t size = std::min<std::uint64_t>(rest.size(), until - offset);
-    if (random.below(2) == 0) apply(durable_, offset, rest.substr(0, size));
-    rest.remove_prefix(size);
-    offset += size;
+  const std::uint64_t end = write.offset + write.bytes.size();
+  for (std::uint64_t offset = write.offset; offset < end;) {
+    const std::uint64_t until = std::min((offset / kSectorBytes + 1) * kSectorBytes, end);
+    if (random.below(2) == 0)
+      change_durable().write(offset, write.bytes.part(offset - write.offset, until - offset));
+    offset = until;
   }
 }
 
@@ -132,15 +81,27 @@ void SimulatedFile::leave_garbage(SeededRandom& random, std::uint64_t begin, std
   while (begin < end) {
     const std::uint64_t sector = begin / kSectorBytes * kSectorBytes;
     const std::uint64_t until = std::min(sector + kSectorBytes, end);
-    const ByteView held =
-        begin < durable_.size() ? ByteView(durable_).substr(begin, until - begin) : ByteView();
-    if (held.find_first_not_of('\0') == ByteView::npos) {
+    if (durable_.part(begin, until - begin).is_zero()) {
       Bytes garbage(until - begin, '\0');
       for (char& byte : garbage) byte = static_cast<char>(random.next());
-      apply(durable_, begin, garbage);
+      change_durable().write(begin, garbage);
     }
     begin = until;
   }
+}
+
+bool SimulatedFile::holds(const NeedleSet& needles) {
+  if (durable_.written().size() < NeedleSet::kNeedleMinBytes) return false;
+  if (holds_ || needles.size() == not_held_) return holds_;
+  holds_ = needles.in(durable_.written(), not_held_);
+  not_held_ = needles.size();
+  return holds_;
+}
+
+SparseBytes& SimulatedFile::change_durable() {
+  not_held_ = 0;
+  holds_ = false;
+  return durable_;
 }
 
 void SimulatedFile::cut(SeededRandom& random, CutPolicy policy) {
@@ -154,14 +115,15 @@ void SimulatedFile::cut(SeededRandom& random, CutPolicy policy) {
                             : policy == CutPolicy::Prefix || policy == CutPolicy::Torn
                                 ? random.below(unsynced_.size() + 1)
                                 : 0;
-  for (std::size_t i = 0; i < whole; ++i) apply(durable_, unsynced_[i].offset, unsynced_[i].bytes);
+  for (std::size_t i = 0; i < whole; ++i)
+    change_durable().write(unsynced_[i].offset, unsynced_[i].bytes);
   if (policy == CutPolicy::Sectors) {
     for (const Write& write : unsynced_) keep_sectors(random, write);
   }
   if ((policy == CutPolicy::Prefix || policy == CutPolicy::Torn) && whole < unsynced_.size()) {
     Write& last = unsynced_[whole];
     const std::size_t kept = random.below(last.bytes.size() + 1);
-    apply(durable_, last.offset, ByteView(last.bytes).substr(0, kept));
+    change_durable().write(last.offset, last.bytes.part(0, kept));
     if (policy == CutPolicy::Torn)
       leave_garbage(random, last.offset + kept, last.offset + last.bytes.size());
   }
@@ -295,21 +257,26 @@ std::uint64_t SimulatedDisk::used_bytes(std::string_view root) const {
 }
 
 std::string SimulatedDisk::find_bytes(const std::vector<Bytes>& needles) {
-  const Needles any(needles);
-  const auto holds = [&](const Bytes& bytes) {
-    const std::size_t end = bytes.find_last_not_of('\0');
-    return end != Bytes::npos && any.in(ByteView(bytes).substr(0, end + 1));
-  };
+  NeedleSet sought;
+  for (const Bytes& needle : needles) sought.add(needle);
+  return find_where([&](const SimulatedFile& file) { return sought.in(file.durable().written()); });
+}
+
+std::string SimulatedDisk::find_sought() {
+  if (sought_.size() == 0) return "";
+  return find_where([&](SimulatedFile& file) { return file.holds(sought_); });
+}
+
+std::string SimulatedDisk::find_where(const std::function<bool(SimulatedFile&)>& holds) {
   for (const auto& [path, file] : durable_) {
-    if (file && holds(file->durable())) return path;
+    if (file && holds(*file)) return path;
   }
   // Nobody can write to them any more.
   std::erase_if(kept_, [](const auto& kept) {
-    return kept.second.use_count() == 1 &&
-           kept.second->durable().find_first_not_of('\0') == Bytes::npos;
+    return kept.second.use_count() == 1 && kept.second->durable().is_zero();
   });
   for (const auto& [path, file] : kept_) {
-    if (holds(file->durable())) return path + (live_.contains(path) ? "" : ", freed");
+    if (holds(*file)) return path + (live_.contains(path) ? "" : ", freed");
   }
   return "";
 }
@@ -317,7 +284,7 @@ std::string SimulatedDisk::find_bytes(const std::vector<Bytes>& needles) {
 std::map<std::string, Bytes> SimulatedDisk::durable_contents() const {
   std::map<std::string, Bytes> contents;
   for (const auto& [path, file] : durable_) {
-    if (file) contents[path] = file->durable();
+    if (file) contents[path] = file->durable().whole();
   }
   return contents;
 }

@@ -18,6 +18,8 @@
 
 #include "edgecase/bytes.h"
 #include "edgecase/random.h"
+#include "support/needle_set.h"
+#include "support/sparse_bytes.h"
 
 namespace edgecase::test {
 
@@ -37,8 +39,8 @@ inline constexpr std::uint64_t kSectorBytes = 512;
 
 class SimulatedFile {
  public:
-  const Bytes& live() const { return live_; }
-  const Bytes& durable() const { return durable_; }
+  const SparseBytes& live() const { return live_; }
+  const SparseBytes& durable() const { return durable_; }
 
   void write(std::uint64_t offset, ByteView bytes);
   void sync();
@@ -52,19 +54,25 @@ class SimulatedFile {
   void forget_behind(std::uint64_t size);
   // For tests that damage a file: both sides are replaced.
   void replace(Bytes bytes);
+  // Whether a needle is among the durable bytes. Always to be asked of the same set: what has been
+  // looked for in vain is not looked for again while these bytes stay as they are.
+  bool holds(const NeedleSet& needles);
 
  private:
   struct Write {
     std::uint64_t offset;
-    Bytes bytes;
+    SparseBytes bytes;
     bool lost;
   };
-  static void apply(Bytes& target, std::uint64_t offset, ByteView bytes);
   void keep_sectors(SeededRandom& random, const Write& write);
   void leave_garbage(SeededRandom& random, std::uint64_t begin, std::uint64_t end);
 
-  Bytes live_;
-  Bytes durable_;
+  SparseBytes& change_durable();
+
+  SparseBytes live_;
+  SparseBytes durable_;       // written to by way of change_durable()
+  std::size_t not_held_ = 0;  // so many needles are not in it
+  bool holds_ = false;
   std::vector<Write> unsynced_;
 };
 
@@ -99,6 +107,9 @@ class SimulatedDisk {
   void keep_freed() { keeps_freed_ = true; }
   // Which file, named or freed, has one of the needles among its durable bytes; empty: none.
   std::string find_bytes(const std::vector<Bytes>& needles);
+  // The same of needles that may be nowhere from now on.
+  void seek(Bytes needle) { sought_.add(std::move(needle)); }
+  std::string find_sought();
 
   static std::string parent_of(const std::string& path);
 
@@ -115,10 +126,12 @@ class SimulatedDisk {
   static void apply(Names& names, const NameChange& change);
   void change(NameChange change);
   static bool is_in(const NameChange& change, const std::string& directory);
+  std::string find_where(const std::function<bool(SimulatedFile&)>& holds);
   void cut_names(SeededRandom& random, CutPolicy policy, const Concerns& concerns);
 
   bool keeps_freed_ = false;
   std::vector<std::pair<std::string, File>> kept_;  // by the names they were made with
+  NeedleSet sought_;
   Names live_;
   Names durable_;
   std::vector<NameChange> unsynced_;
