@@ -52,6 +52,7 @@ std::string report_json(const Report& report) {
   json["space_amplification"] = rounded(report.space_amplification);
   json["peak_memory_bytes"] = report.peak_memory_bytes;
   json["version"] = wire::version();
+  for (const auto& [name, text] : report.words) json[name] = text;
   for (const auto& [name, value] : report.more) json[name] = rounded(value);
   return json.dump();
 }
@@ -79,6 +80,8 @@ std::string report_text(const Report& report, const std::string& operation) {
     add_line(text, "  peak memory %.1f MiB",
              static_cast<double>(report.peak_memory_bytes) / (1 << 20));
   }
+  for (const auto& [name, words] : report.words) text += "  " + name + ": " + words + "\n";
+  if (!report.table.empty()) return text + report.table;
   for (const auto& [name, value] : report.more) {
     add_line(text, "  %s %.3f", name.c_str(), value);
   }

@@ -15,6 +15,7 @@
 #include "bench/store_workloads.h"
 #include "bench/ttl.h"
 #include "bench/ycsb.h"
+#include "bench/ycsb_table.h"
 
 namespace edgecase::cli::bench {
 
@@ -36,6 +37,7 @@ std::span<const Workload> workloads() {
       {"ycsb-d", "operations", "95 % reads of the newest, 5 % inserts", run_ycsb},
       {"ycsb-e", "operations", "95 % short scans, 5 % inserts", run_ycsb},
       {"ycsb-f", "operations", "half reads, half read-modify-writes, hot keys", run_ycsb},
+      {"ycsb", "operations", "all of them at 50 B and 16 KiB, beside the peers", run_ycsb_table},
       {"tenants", "gets", "eight tenants, apart and in one namespace", run_tenants},
       {"casedb-writes", "puts", "CaseDB paper: writes at every size", run_casedb},
       {"casedb-reads", "gets", "CaseDB paper: reads at every size, warm and cold", run_casedb},

@@ -84,7 +84,7 @@ import sys
 runs = [json.loads(line) for line in open(sys.argv[1] + "/papers.json", encoding="utf-8")]
 page = open(sys.argv[1] + "/papers.html", encoding="utf-8").read()
 words = open(sys.argv[1] + "/papers.md", encoding="utf-8").read()
-assert len(runs) >= 25, len(runs)
+assert len(runs) >= 21, len(runs)
 for run in runs:
     assert f"<h2>{run['workload']}</h2>" in page and f"### {run['workload']}\n" in words, run["workload"]
 assert "<script" not in page and "http:" not in page and "https:" not in page
@@ -127,6 +127,19 @@ else
   expect_code 1 "$edgecase" bench fillrandom --smoke --peer leveldb --dir "$work/m"
   grep -q "no peer is built in" "$work/err" || fail "no word of the missing peers: $(cat "$work/err")"
 fi
+
+# All of YCSB in one command: twelve cells, each peer ran in each or is said not to be installed.
+expect_code 0 "$edgecase" bench ycsb --smoke --json --peer naive-32m --dir "$work/m" --values "$work/v"
+python3 "$work/check.py" "$work/out" ycsb
+[ "$(grep -o '_ratio_to_naive_32m"' "$work/out" | wc -l)" = 13 ] || fail "not every cell of ycsb: $(cat "$work/out")"
+expect_code 0 "$edgecase" bench ycsb --smoke --rounds 1 --dir "$work/m" --value-size 50
+grep -q "^  f_50 " "$work/out" || fail "no table of ycsb: $(cat "$work/out")"
+expect_code 2 "$edgecase" bench ycsb --smoke --peer nosuchdb --dir "$work/m"
+expect_code 2 "$edgecase" bench ycsb --smoke --value-size 51 --dir "$work/m"
+expect_code 1 "$edgecase" bench ycsb --num 1000000000000 --dir "$work/m"
+grep -q "MiB free" "$work/err" || fail "no word of the missing room: $(cat "$work/err")"
+expect_empty "$work/m"
+expect_empty "$work/v"
 
 expect_code 2 "$edgecase" bench fillfast
 expect_code 2 "$edgecase" bench fillseq --engine nosuchdb --dir "$work/m"
