@@ -32,6 +32,7 @@ constexpr Experiment kExperiments[] = {
     {kCaseDb, "casedb-metadata"},
     {kCaseDb, "casedb-reads"},
     {kCaseDb, "casedb-amplification"},
+    {kCaseDb, "casedb-drives"},
     {kCaseDb, "ycsb"},
     {kIsoKvssd, "tenants"},
     {kIsoKvssd, "neighbour"},

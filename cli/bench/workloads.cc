@@ -2,6 +2,7 @@
 
 #include "bench/audit_cost.h"
 #include "bench/casedb.h"
+#include "bench/casedb_drives.h"
 #include "bench/daemon_figures.h"
 #include "bench/encryption_cost.h"
 #include "bench/erase_devices.h"
@@ -44,6 +45,8 @@ std::span<const Workload> workloads() {
       {"casedb-metadata", "puts", "CaseDB paper: bytes of metadata to bytes of values", run_casedb},
       {"casedb-coalescing", "puts", "CaseDB paper: small values in groups, and not", run_casedb},
       {"casedb-amplification", "puts", "CaseDB paper: 90 % updates", run_casedb},
+      {"casedb-drives", "operations", "CaseDB paper: metadata, values, or both on the fast drive",
+       run_casedb_drives},
       {"logkv", "commands", "140 mixes of gets and puts, beside NaiveKV", run_logkv},
       {"logkv-recovery", "commands", "kill -9 while writing: what is left", run_logkv_recovery},
       {"stall", "puts", "every put timed while compactions run", run_stall},

@@ -84,7 +84,7 @@ import sys
 runs = [json.loads(line) for line in open(sys.argv[1] + "/papers.json", encoding="utf-8")]
 page = open(sys.argv[1] + "/papers.html", encoding="utf-8").read()
 words = open(sys.argv[1] + "/papers.md", encoding="utf-8").read()
-assert len(runs) >= 21, len(runs)
+assert len(runs) >= 22, len(runs)
 for run in runs:
     assert f"<h2>{run['workload']}</h2>" in page and f"### {run['workload']}\n" in words, run["workload"]
 assert "<script" not in page and "http:" not in page and "https:" not in page
@@ -141,13 +141,34 @@ grep -q "MiB free" "$work/err" || fail "no word of the missing room: $(cat "$wor
 expect_empty "$work/m"
 expect_empty "$work/v"
 
+# Metadata and values on drives of two speeds: made here, and two directories as they are.
+for drives in "--dir $work/m" "--metadata $work/m --values $work/v"; do
+  # shellcheck disable=SC2086 # words are meant
+  expect_code 0 "$edgecase" bench casedb-drives --smoke --json --rounds 1 $drives
+  python3 "$work/check.py" "$work/out" casedb-drives
+  grep -q '"metadata_fast_ratio"' "$work/out" || fail "no ratio of drives: $(cat "$work/out")"
+  expect_empty "$work/m"
+  expect_empty "$work/v"
+done
+expect_code 2 "$edgecase" bench casedb-drives --smoke --metadata "$work/m" --values "$work/m"
+grep -q "are one directory" "$work/err" || fail "no word of one directory: $(cat "$work/err")"
+expect_code 2 "$edgecase" bench casedb-drives --smoke --dir "$work/m" --slow-price 0
+touch "$work/v/IDENTITY"
+expect_code 2 "$edgecase" bench casedb-drives --smoke --metadata "$work/m" --values "$work/v"
+grep -q "holds a store" "$work/err" || fail "no word of the store: $(cat "$work/err")"
+rm "$work/v/IDENTITY"
+expect_empty "$work/m"
+
 expect_code 2 "$edgecase" bench fillfast
 expect_code 2 "$edgecase" bench fillseq --engine nosuchdb --dir "$work/m"
 expect_code 2 "$edgecase" bench fillseq --dir "$work/nowhere"
 expect_code 2 "$edgecase" bench fillseq --smoke --key-size 4 --dir "$work/m"
 
-# Ctrl-C in the middle. An interactive shell would have the signal on; a background job has it off.
-python3 - "$edgecase" "$work/m" << 'PY'
+# Ctrl-C in the middle, of what runs here and of what runs in children.
+# An interactive shell would have the signal on; a background job has it off.
+for arguments in "fillseq --num 1000000000" "casedb-drives --num 1000000 --slow-sync-ms 20" "ycsb --peer naive-32m"; do
+# shellcheck disable=SC2086 # words are meant
+python3 - "$edgecase" "$work/m" $arguments << 'PY'
 import os
 import select
 import signal
@@ -155,8 +176,8 @@ import subprocess
 import sys
 import time
 
-edgecase, directory = sys.argv[1:]
-bench = subprocess.Popen([edgecase, "bench", "fillseq", "--num", "1000000000", "--dir", directory],
+edgecase, directory, *arguments = sys.argv[1:]
+bench = subprocess.Popen([edgecase, "bench", *arguments, "--dir", directory],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 deadline = time.monotonic() + 60
@@ -171,4 +192,5 @@ assert b"stopped" in err, err
 assert out == b"", out
 PY
 expect_empty "$work/m"
+done
 echo "bench: ok"
