@@ -49,6 +49,7 @@ constexpr Experiment kExperiments[] = {
     {kPapersSensors, "ingest-mqtt"},
     {kPapersSensors, "ingest-listener"},
     {kPapersSensors, "recovery"},
+    {kPapersSensors, "board"},
 };
 
 // The first value of `field` in a file of lines "field : value".

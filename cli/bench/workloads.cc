@@ -1,6 +1,7 @@
 #include "bench/workloads.h"
 
 #include "bench/audit_cost.h"
+#include "bench/board.h"
 #include "bench/casedb.h"
 #include "bench/casedb_drives.h"
 #include "bench/daemon_figures.h"
@@ -61,6 +62,7 @@ std::span<const Workload> workloads() {
        run_erase_devices},
       {"ttl", "keys", "keys that expire: unreadable when, and gone when", run_ttl},
       {"gdprbench", "operations", "GDPRbench's roles, every answer checked", run_gdprbench},
+      {"board", "readings and blobs", "sizes this board: sensors, images, video, days", run_board},
       {"query", "readings", "aggregate, list, and last, through a daemon", run_query_figures},
       {"footprint", "readings", "memory, start time, bytes a reading", run_footprint},
       {"papers", "experiments", "every experiment of the papers, and a report", run_papers},

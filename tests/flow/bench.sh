@@ -84,7 +84,7 @@ import sys
 runs = [json.loads(line) for line in open(sys.argv[1] + "/papers.json", encoding="utf-8")]
 page = open(sys.argv[1] + "/papers.html", encoding="utf-8").read()
 words = open(sys.argv[1] + "/papers.md", encoding="utf-8").read()
-assert len(runs) >= 22, len(runs)
+assert len(runs) >= 23, len(runs)
 for run in runs:
     assert f"<h2>{run['workload']}</h2>" in page and f"### {run['workload']}\n" in words, run["workload"]
 assert "<script" not in page and "http:" not in page and "https:" not in page
@@ -159,6 +159,20 @@ grep -q "holds a store" "$work/err" || fail "no word of the store: $(cat "$work/
 rm "$work/v/IDENTITY"
 expect_empty "$work/m"
 
+# What a board keeps up with, in words and as figures.
+expect_code 0 "$edgecase" bench board --smoke --json --metadata "$work/m" --values "$work/v"
+python3 "$work/check.py" "$work/out" board
+for field in model metadata_drive values_sync_p99_us sensors_at_1_hz blob_mb_per_second cpu_us_per_reading \
+  days_until_full; do
+  grep -q "\"$field\"" "$work/out" || fail "board says nothing of $field: $(cat "$work/out")"
+done
+expect_code 0 "$edgecase" bench board --smoke --dir "$work/m"
+grep -q "sensors at one reading a second" "$work/out" || fail "board has no words: $(cat "$work/out")"
+expect_code 2 "$edgecase" bench board --smoke --peer naive-32m --dir "$work/m"
+expect_code 2 "$edgecase" bench board --smoke --metadata "$work/m" --values "$work/m"
+expect_empty "$work/m"
+expect_empty "$work/v"
+
 expect_code 2 "$edgecase" bench fillfast
 expect_code 2 "$edgecase" bench fillseq --engine nosuchdb --dir "$work/m"
 expect_code 2 "$edgecase" bench fillseq --dir "$work/nowhere"
@@ -166,7 +180,8 @@ expect_code 2 "$edgecase" bench fillseq --smoke --key-size 4 --dir "$work/m"
 
 # Ctrl-C in the middle, of what runs here and of what runs in children.
 # An interactive shell would have the signal on; a background job has it off.
-for arguments in "fillseq --num 1000000000" "casedb-drives --num 1000000 --slow-sync-ms 20" "ycsb --peer naive-32m"; do
+for arguments in "fillseq --num 1000000000" "casedb-drives --num 1000000 --slow-sync-ms 20" \
+  "ycsb --peer naive-32m" "board --seconds 100"; do
 # shellcheck disable=SC2086 # words are meant
 python3 - "$edgecase" "$work/m" $arguments << 'PY'
 import os
