@@ -230,6 +230,13 @@ std::string drives_table(const BenchOptions& options, const std::vector<Report>&
         per_ten_dollars(options, kLayouts[i], row),
         kLayouts[i].published > 0 ? tidy_number(kLayouts[i].published).c_str() : "-");
     table += line.data();
+    for (const std::string& peer : options.peers) {
+      const double rate = row.figure(figure_prefix_of(peer) + "ops_per_second");
+      if (rate <= 0) continue;  // not measured on these drives
+      std::snprintf(line.data(), line.size(), "    %-12s %9.0f %6.2fx is EdgeCase to it\n",
+                    peer.c_str(), rate, row.ops_per_second() / rate);
+      table += line.data();
+    }
   }
   return table +
          "  MB: written there. per $10: MB/s for each $10 of the two drives. The paper's ratio of "

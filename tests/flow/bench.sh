@@ -150,6 +150,18 @@ for drives in "--dir $work/m" "--metadata $work/m --values $work/v"; do
   expect_empty "$work/m"
   expect_empty "$work/v"
 done
+# Two loop devices, where this user and kernel have them: nothing of them is left.
+two_drives=$(dirname "$0")/../bench/two_drives.sh
+expect_code 2 "$two_drives" --edgecase "$edgecase" --dir "$work/m" --size none
+throttle=/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device
+if [ "$(id -u)" = 0 ] && [ -e $throttle ] && losetup -f > "$work/out" 2>&1; then
+  expect_code 0 "$two_drives" --edgecase "$edgecase" --dir "$work/m" --size 512 casedb-drives --smoke --json --rounds 1
+  python3 "$work/check.py" "$work/out" casedb-drives
+  expect_code 2 "$two_drives" --edgecase "$edgecase" --dir "$work/m" --size 512 nosuchworkload
+  ! losetup -a | grep -q "$work" || fail "a loop device is left: $(losetup -a)"
+  ! grep -q "$work" /proc/self/mounts || fail "a mount is left"
+fi
+expect_empty "$work/m"
 expect_code 2 "$edgecase" bench casedb-drives --smoke --metadata "$work/m" --values "$work/m"
 grep -q "are one directory" "$work/err" || fail "no word of one directory: $(cat "$work/err")"
 expect_code 2 "$edgecase" bench casedb-drives --smoke --dir "$work/m" --slow-price 0
