@@ -40,6 +40,12 @@ struct BenchOptions {
   bool coalesce = true;            // of EdgeCase: small values in groups
   bool smoke = false;
   bool json = false;
+  // Of casedb-drives: what a drive costs, and how slow the slow one is made.
+  double fast_price = 100;
+  double slow_price = 70;
+  double slow_mb_per_second = 100;
+  double slow_sync_ms = 2;
+  FileSystem* file_system = nullptr;  // of EdgeCase's own store; null: the machine's
   // What edgecase-bench-peers brings along; null: only EdgeCase's own engine can be measured.
   MakeStore* make_peer = nullptr;
 

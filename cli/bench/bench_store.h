@@ -12,6 +12,10 @@
 #include "edgecase/bytes.h"
 #include "edgecase/result.h"
 
+namespace edgecase {
+class FileSystem;
+}
+
 namespace edgecase::cli::bench {
 
 inline constexpr const char* kOwnStore = "edgecase";
@@ -24,8 +28,9 @@ struct StoreSettings {
   // An eighth of it is a write buffer, a fifth a cache.
   std::uint64_t memory_bytes = 64u << 20;
   bool compression = false;
-  bool coalesce = true;      // of EdgeCase
-  std::uint32_t spaces = 1;  // namespaces; a peer has one
+  bool coalesce = true;               // of EdgeCase
+  std::uint32_t spaces = 1;           // namespaces; a peer has one
+  FileSystem* file_system = nullptr;  // of EdgeCase; null: the machine's
 };
 
 // Puts and deletes written together. `space` counts from 0.

@@ -28,8 +28,8 @@ class EdgecaseStore final : public BenchStore {
     options.values_directory = settings.values_directory;
     options.memory_limit_bytes = settings.memory_bytes;
     options.coalesce = settings.coalesce;
-    const Environment environment{posix_file_system(), system_clock(), system_random(), *executor_,
-                                  listener_};
+    FileSystem& files = settings.file_system ? *settings.file_system : posix_file_system();
+    const Environment environment{files, system_clock(), system_random(), *executor_, listener_};
     EC_ASSIGN_OR_RETURN(engine_, Engine::open(options, environment));
     for (std::uint32_t space = 0; space < settings.spaces; ++space) {
       const std::string name = "bench-" + std::to_string(space);

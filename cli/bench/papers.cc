@@ -33,12 +33,8 @@ constexpr Experiment kExperiments[] = {
     {kCaseDb, "casedb-reads"},
     {kCaseDb, "casedb-amplification"},
     {kCaseDb, "table2"},
-    {kCaseDb, "ycsb-a"},
-    {kCaseDb, "ycsb-b"},
-    {kCaseDb, "ycsb-c"},
-    {kCaseDb, "ycsb-d"},
-    {kCaseDb, "ycsb-e"},
-    {kCaseDb, "ycsb-f"},
+    {kCaseDb, "casedb-drives"},
+    {kCaseDb, "ycsb"},
     {kIsoKvssd, "tenants"},
     {kIsoKvssd, "neighbour"},
     {kLogkv, "logkv"},
@@ -54,6 +50,7 @@ constexpr Experiment kExperiments[] = {
     {kPapersSensors, "ingest-mqtt"},
     {kPapersSensors, "ingest-listener"},
     {kPapersSensors, "recovery"},
+    {kPapersSensors, "board"},
 };
 
 // The first value of `field` in a file of lines "field : value".

@@ -141,7 +141,10 @@ std::string section_html(const PaperSection& section) {
   if (!section.failure.empty()) {
     return html + "<p class=\"failed\">It did not run: " + escaped(section.failure) + "</p>\n";
   }
-  html += table_html(section.report.table);
+  html += table_html(section.report.rows);
+  for (const auto& [name, said] : section.report.words) {
+    html += "<p>" + escaped(name + ": " + said) + "</p>\n";
+  }
   const auto figures = figures_of(section.report);
   std::map<std::string, std::vector<std::pair<std::string, double>>> drawn;
   std::string rows;
@@ -172,11 +175,13 @@ std::string papers_markdown(const PaperFacts& facts, const std::vector<PaperSect
       text += "It did not run: " + section.failure + "\n";
       continue;
     }
+    for (const auto& [name, said] : section.report.words) text += "- " + name + ": " + said + "\n";
+    if (!section.report.words.empty()) text += "\n";
     text += "| figure | value |\n|---|---|\n";
     for (const auto& [name, value] : figures_of(section.report)) {
       text += "| " + words_of(name) + " | " + number_text(value) + " |\n";
     }
-    text += table_markdown(section.report.table);
+    text += table_markdown(section.report.rows);
   }
   return text;
 }

@@ -69,13 +69,14 @@ std::string report_json(const Report& report) {
   json["space_amplification"] = rounded(report.space_amplification);
   json["peak_memory_bytes"] = report.peak_memory_bytes;
   json["version"] = wire::version();
+  for (const auto& [name, text] : report.words) json[name] = text;
   for (const auto& [name, value] : report.more) json[name] = rounded(value);
-  for (std::size_t row = 1; row < report.table.size(); ++row) {
+  for (std::size_t row = 1; row < report.rows.size(); ++row) {
     nlohmann::ordered_json object;
-    for (std::size_t i = 0; i < report.table[row].size(); ++i) {
-      object[report.table.front()[i]] = report.table[row][i];
+    for (std::size_t i = 0; i < report.rows[row].size(); ++i) {
+      object[report.rows.front()[i]] = report.rows[row][i];
     }
-    json["table"].push_back(std::move(object));
+    json["rows"].push_back(std::move(object));
   }
   return json.dump();
 }
@@ -103,10 +104,12 @@ std::string report_text(const Report& report, const std::string& operation) {
     add_line(text, "  peak memory %.1f MiB",
              static_cast<double>(report.peak_memory_bytes) / (1 << 20));
   }
+  for (const auto& [name, words] : report.words) text += "  " + name + ": " + words + "\n";
+  if (!report.table.empty()) return text + report.table;
   for (const auto& [name, value] : report.more) {
     add_line(text, "  %s %.3f", name.c_str(), value);
   }
-  add_table(text, report.table);
+  add_table(text, report.rows);
   return text;
 }
 

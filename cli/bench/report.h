@@ -26,8 +26,12 @@ struct Report {
   std::uint64_t peak_memory_bytes = 0;
   // More figures of single workloads, in order: name and value.
   std::vector<std::pair<std::string, double>> more;
-  // In words, where a workload has such: its first row names the columns.
-  std::vector<std::vector<std::string>> table;
+  // A table in words: its first row names the columns.
+  std::vector<std::vector<std::string>> rows;
+  // What is said in words: name and text.
+  std::vector<std::pair<std::string, std::string>> words;
+  // Lines that people see instead of `more`; empty: they see that.
+  std::string table;
 
   double ops_per_second() const { return seconds > 0 ? static_cast<double>(num) / seconds : 0; }
   // 0 where there is none.

@@ -84,6 +84,7 @@ Result<std::unique_ptr<StoreSession>> StoreSession::create(const BenchOptions& o
   settings.compression = options.compression;
   settings.coalesce = options.coalesce;
   settings.spaces = spaces;
+  settings.file_system = options.file_system;
   std::unique_ptr<StoreSession> session(
       new StoreSession(options, std::move(directories), std::move(settings)));
   EC_TRY(session->open());

@@ -1,7 +1,9 @@
 #include "bench/workloads.h"
 
 #include "bench/audit_cost.h"
+#include "bench/board.h"
 #include "bench/casedb.h"
+#include "bench/casedb_drives.h"
 #include "bench/daemon_figures.h"
 #include "bench/encryption_cost.h"
 #include "bench/erase_devices.h"
@@ -16,6 +18,7 @@
 #include "bench/table2.h"
 #include "bench/ttl.h"
 #include "bench/ycsb.h"
+#include "bench/ycsb_table.h"
 
 namespace edgecase::cli::bench {
 
@@ -37,6 +40,7 @@ std::span<const Workload> workloads() {
       {"ycsb-d", "operations", "95 % reads of the newest, 5 % inserts", run_ycsb},
       {"ycsb-e", "operations", "95 % short scans, 5 % inserts", run_ycsb},
       {"ycsb-f", "operations", "half reads, half read-modify-writes, hot keys", run_ycsb},
+      {"ycsb", "operations", "all of them at 50 B and 16 KiB, beside the peers", run_ycsb_table},
       {"tenants", "gets", "eight tenants, apart and in one namespace", run_tenants},
       {"casedb-writes", "puts", "CaseDB paper: writes at every size", run_casedb},
       {"casedb-reads", "gets", "CaseDB paper: reads at every size, warm and cold", run_casedb},
@@ -44,6 +48,8 @@ std::span<const Workload> workloads() {
       {"casedb-coalescing", "puts", "CaseDB paper: small values in groups, and not", run_casedb},
       {"casedb-amplification", "puts", "CaseDB paper: 90 % updates", run_casedb},
       {"table2", "operations", "CaseDB paper: its table 2, a proof for each row", run_table2},
+      {"casedb-drives", "operations", "CaseDB paper: metadata, values, or both on the fast drive",
+       run_casedb_drives},
       {"logkv", "commands", "140 mixes of gets and puts, beside NaiveKV", run_logkv},
       {"logkv-recovery", "commands", "kill -9 while writing: what is left", run_logkv_recovery},
       {"stall", "puts", "every put timed while compactions run", run_stall},
@@ -58,6 +64,7 @@ std::span<const Workload> workloads() {
        run_erase_devices},
       {"ttl", "keys", "keys that expire: unreadable when, and gone when", run_ttl},
       {"gdprbench", "operations", "GDPRbench's roles, every answer checked", run_gdprbench},
+      {"board", "readings and blobs", "sizes this board: sensors, images, video, days", run_board},
       {"query", "readings", "aggregate, list, and last, through a daemon", run_query_figures},
       {"footprint", "readings", "memory, start time, bytes a reading", run_footprint},
       {"papers", "experiments", "every experiment of the papers, and a report", run_papers},

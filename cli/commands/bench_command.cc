@@ -110,6 +110,28 @@ void add_store_options(CLI::App& command, BenchOptions& options) {
   command.add_flag("--cold", options.cold, "Read what is not in the page cache");
 }
 
+void add_drive_options(CLI::App& command, BenchOptions& options) {
+  const CLI::Range cost(0.01, 1e6);
+  command
+      .add_option("--fast-price", options.fast_price, "casedb-drives: dollars of the fast drive")
+      ->capture_default_str()
+      ->check(cost);
+  command
+      .add_option("--slow-price", options.slow_price, "casedb-drives: dollars of the slow drive")
+      ->capture_default_str()
+      ->check(cost);
+  command
+      .add_option("--slow-mb", options.slow_mb_per_second,
+                  "casedb-drives without --values: MB/s of the drive that is made slow")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 1e5));
+  command
+      .add_option("--slow-sync-ms", options.slow_sync_ms,
+                  "casedb-drives without --values: ms that a sync of that drive takes more")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e3));
+}
+
 void add_bench(std::shared_ptr<BenchOptions> options, CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "bench", "Measure this board, on private directories that are removed at the end");
@@ -151,6 +173,7 @@ void add_bench(std::shared_ptr<BenchOptions> options, CLI::App& app, Action& act
                    "Directory on the drive for values; default: beside the metadata")
       ->check(CLI::ExistingDirectory);
   add_store_options(*command, *options);
+  add_drive_options(*command, *options);
   command->add_option("--out", options->out, "papers: a new or empty directory for the report");
   command->add_flag("--slope", options->slope, "gdprbench: again on ten times the records");
   command->add_flag("--smoke", options->smoke, "A second's worth, to see that it runs");

@@ -84,7 +84,7 @@ import sys
 runs = [json.loads(line) for line in open(sys.argv[1] + "/papers.json", encoding="utf-8")]
 page = open(sys.argv[1] + "/papers.html", encoding="utf-8").read()
 words = open(sys.argv[1] + "/papers.md", encoding="utf-8").read()
-assert len(runs) >= 25, len(runs)
+assert len(runs) >= 23, len(runs)
 for run in runs:
     assert f"<h2>{run['workload']}</h2>" in page and f"### {run['workload']}\n" in words, run["workload"]
 assert "<script" not in page and "http:" not in page and "https:" not in page
@@ -128,13 +128,74 @@ else
   grep -q "no peer is built in" "$work/err" || fail "no word of the missing peers: $(cat "$work/err")"
 fi
 
+# All of YCSB in one command: twelve cells, each peer ran in each or is said not to be installed.
+expect_code 0 "$edgecase" bench ycsb --smoke --json --peer naive-32m --dir "$work/m" --values "$work/v"
+python3 "$work/check.py" "$work/out" ycsb
+[ "$(grep -o '_ratio_to_naive_32m"' "$work/out" | wc -l)" = 13 ] || fail "not every cell of ycsb: $(cat "$work/out")"
+expect_code 0 "$edgecase" bench ycsb --smoke --rounds 1 --dir "$work/m" --value-size 50
+grep -q "^  f_50 " "$work/out" || fail "no table of ycsb: $(cat "$work/out")"
+expect_code 2 "$edgecase" bench ycsb --smoke --peer nosuchdb --dir "$work/m"
+expect_code 2 "$edgecase" bench ycsb --smoke --value-size 51 --dir "$work/m"
+expect_code 1 "$edgecase" bench ycsb --num 1000000000000 --dir "$work/m"
+grep -q "MiB free" "$work/err" || fail "no word of the missing room: $(cat "$work/err")"
+expect_empty "$work/m"
+expect_empty "$work/v"
+
+# Metadata and values on drives of two speeds: made here, and two directories as they are.
+for drives in "--dir $work/m" "--metadata $work/m --values $work/v"; do
+  # shellcheck disable=SC2086 # words are meant
+  expect_code 0 "$edgecase" bench casedb-drives --smoke --json --rounds 1 $drives
+  python3 "$work/check.py" "$work/out" casedb-drives
+  grep -q '"metadata_fast_ratio"' "$work/out" || fail "no ratio of drives: $(cat "$work/out")"
+  expect_empty "$work/m"
+  expect_empty "$work/v"
+done
+# Two loop devices, where this user and kernel have them: nothing of them is left.
+two_drives=$(dirname "$0")/../bench/two_drives.sh
+expect_code 2 "$two_drives" --edgecase "$edgecase" --dir "$work/m" --size none
+throttle=/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device
+if [ "$(id -u)" = 0 ] && [ -e $throttle ] && losetup -f > "$work/out" 2>&1; then
+  expect_code 0 "$two_drives" --edgecase "$edgecase" --dir "$work/m" --size 512 casedb-drives --smoke --json --rounds 1
+  python3 "$work/check.py" "$work/out" casedb-drives
+  expect_code 2 "$two_drives" --edgecase "$edgecase" --dir "$work/m" --size 512 nosuchworkload
+  ! losetup -a | grep -q "$work" || fail "a loop device is left: $(losetup -a)"
+  ! grep -q "$work" /proc/self/mounts || fail "a mount is left"
+fi
+expect_empty "$work/m"
+expect_code 2 "$edgecase" bench casedb-drives --smoke --metadata "$work/m" --values "$work/m"
+grep -q "are one directory" "$work/err" || fail "no word of one directory: $(cat "$work/err")"
+expect_code 2 "$edgecase" bench casedb-drives --smoke --dir "$work/m" --slow-price 0
+touch "$work/v/IDENTITY"
+expect_code 2 "$edgecase" bench casedb-drives --smoke --metadata "$work/m" --values "$work/v"
+grep -q "holds a store" "$work/err" || fail "no word of the store: $(cat "$work/err")"
+rm "$work/v/IDENTITY"
+expect_empty "$work/m"
+
+# What a board keeps up with, in words and as figures.
+expect_code 0 "$edgecase" bench board --smoke --json --metadata "$work/m" --values "$work/v"
+python3 "$work/check.py" "$work/out" board
+for field in model metadata_drive values_sync_p99_us sensors_at_1_hz blob_mb_per_second cpu_us_per_reading \
+  days_until_full; do
+  grep -q "\"$field\"" "$work/out" || fail "board says nothing of $field: $(cat "$work/out")"
+done
+expect_code 0 "$edgecase" bench board --smoke --dir "$work/m"
+grep -q "sensors at one reading a second" "$work/out" || fail "board has no words: $(cat "$work/out")"
+expect_code 2 "$edgecase" bench board --smoke --peer naive-32m --dir "$work/m"
+expect_code 2 "$edgecase" bench board --smoke --metadata "$work/m" --values "$work/m"
+expect_empty "$work/m"
+expect_empty "$work/v"
+
 expect_code 2 "$edgecase" bench fillfast
 expect_code 2 "$edgecase" bench fillseq --engine nosuchdb --dir "$work/m"
 expect_code 2 "$edgecase" bench fillseq --dir "$work/nowhere"
 expect_code 2 "$edgecase" bench fillseq --smoke --key-size 4 --dir "$work/m"
 
-# Ctrl-C in the middle. An interactive shell would have the signal on; a background job has it off.
-python3 - "$edgecase" "$work/m" << 'PY'
+# Ctrl-C in the middle, of what runs here and of what runs in children.
+# An interactive shell would have the signal on; a background job has it off.
+for arguments in "fillseq --num 1000000000" "casedb-drives --num 1000000 --slow-sync-ms 20" \
+  "ycsb --peer naive-32m" "board --seconds 100"; do
+# shellcheck disable=SC2086 # words are meant
+python3 - "$edgecase" "$work/m" $arguments << 'PY'
 import os
 import select
 import signal
@@ -142,8 +203,8 @@ import subprocess
 import sys
 import time
 
-edgecase, directory = sys.argv[1:]
-bench = subprocess.Popen([edgecase, "bench", "fillseq", "--num", "1000000000", "--dir", directory],
+edgecase, directory, *arguments = sys.argv[1:]
+bench = subprocess.Popen([edgecase, "bench", *arguments, "--dir", directory],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 deadline = time.monotonic() + 60
@@ -158,4 +219,5 @@ assert b"stopped" in err, err
 assert out == b"", out
 PY
 expect_empty "$work/m"
+done
 echo "bench: ok"

@@ -46,9 +46,9 @@ TEST_CASE("bench report: the JSON has the fields of the contract") {
 TEST_CASE("bench report: a table in words is columns for people and objects for programs") {
   Report report;
   report.workload = "table2";
-  report.table = {{"category", "proof"}, {"LSM-tree", "4 runs"}, {"Sorting", "in order"}};
+  report.rows = {{"category", "proof"}, {"LSM-tree", "4 runs"}, {"Sorting", "in order"}};
   const auto json = nlohmann::json::parse(report_json(report));
-  CHECK(json["table"] == nlohmann::json::parse(R"([{"category":"LSM-tree","proof":"4 runs"},
+  CHECK(json["rows"] == nlohmann::json::parse(R"([{"category":"LSM-tree","proof":"4 runs"},
                                                    {"category":"Sorting","proof":"in order"}])"));
   CHECK(report_text(report, "operations").find("  category  proof\n  LSM-tree  4 runs\n") !=
         std::string::npos);

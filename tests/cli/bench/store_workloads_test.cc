@@ -84,14 +84,14 @@ TEST_CASE("bench: every row of the paper's table 2 holds, with a proof") {
   const auto report = find_workload("table2")->run(options);
   INFO(report.status().to_string());
   REQUIRE(report.ok());
-  REQUIRE(report->table.size() == 10);
-  for (const auto& row : report->table) {
+  REQUIRE(report->rows.size() == 10);
+  for (const auto& row : report->rows) {
     CAPTURE(row.front());
-    REQUIRE(row.size() == report->table.front().size());
+    REQUIRE(row.size() == report->rows.front().size());
     for (const std::string& cell : row) CHECK_FALSE(cell.empty());
   }
-  CHECK(report->table[7][0] == "Merging");
-  CHECK(report->table[7][4] == "DVC");
+  CHECK(report->rows[7][0] == "Merging");
+  CHECK(report->rows[7][4] == "DVC");
   CHECK(std::filesystem::is_empty(directory.path()));
   options.engine = "leveldb";
   CHECK(find_workload("table2")->run(options).status().code() == StatusCode::InvalidArgument);
