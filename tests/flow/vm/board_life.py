@@ -20,6 +20,7 @@ def pull_and_plug(board, traffic):
         return traffic.acknowledged() >= than + ENOUGH
 
     print("-- the values drive is pulled", flush=True)
+    board.machine.wait_for_ssh()
     one = process()
     board.machine.pull("values")
     reason = until(degraded, "degraded", 120)
