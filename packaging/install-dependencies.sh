@@ -30,8 +30,8 @@ packages_of() {
     portable) echo cmake ninja-build gcc libc6-dev make m4 patch python3 python3-pip dpkg-dev binutils git \
       fakeroot lintian qemu-user-static ;;
     peers) echo libleveldb-dev librocksdb-dev redis-server ;;
-    vm) echo qemu-system-x86 qemu-system-arm ipxe-qemu nbdkit mmdebstrap e2fsprogs openssh-client dpkg-dev \
-      python3 mosquitto ;;
+    vm) echo qemu-system-x86 qemu-system-arm ipxe-qemu nbdkit mmdebstrap arch-test e2fsprogs openssh-client \
+      dpkg-dev python3 mosquitto ;;
     system) echo debootstrap systemd-container systemd util-linux ;;
     *) return 1 ;;
   esac

@@ -122,6 +122,13 @@ try_program() {
     fail "$target does not take its own example"
   rm -rf "$root"
   step "$target starts in an empty root${EDGECASE_OLD_ROOT:+ ($libc_root)}"
+  if [ -n "$emulator" ]; then
+    EDGECASE_PROGRAM=$top/$program EDGECASE_EMULATOR="$emulator -L $top/build/sysroot-arm64" \
+      tests/flow/aes_instructions_test.py 2>"$out/$target.aes" ||
+      { tail "$out/$target.aes" >&2; fail "$target does not use AES instructions as it should"; }
+    rm "$out/$target.aes"
+    step "$target uses instructions for AES where they are, and only there"
+  fi
 }
 
 relation() {

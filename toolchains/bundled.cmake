@@ -143,12 +143,14 @@ target_compile_options(edgecase_third_party_mbedtls PRIVATE -O2)
 target_link_libraries(edgecase_third_party_mbedtls PUBLIC Threads::Threads)
 add_library(edgecase::third_party_mbedcrypto ALIAS edgecase_third_party_mbedtls)
 
-# Nettle's own build makes its assembler files; "fat" chooses among them by what the processor has.
+# Nettle's own build makes its assembler files; "fat" chooses among them by what the processor has. On 64-bit ARM it
+# asks the kernel for that where the libc is glibc, and elsewhere only if it is told that getauxval() is there.
 edgecase_unpack(nettle nettle)
 include(ExternalProject)
 set(nettle_library ${third_party}/nettle-build/libnettle.a)
 list(JOIN CMAKE_C_COMPILER_LAUNCHER " " launcher)
 set(nettle_flags "-O2 -fPIC -fno-unwind-tables -fno-asynchronous-unwind-tables -ffile-prefix-map=${CMAKE_BINARY_DIR}/=")
+string(APPEND nettle_flags " -DUSE_GETAUXVAL=1")
 ExternalProject_Add(edgecase_nettle
   SOURCE_DIR ${nettle}
   BINARY_DIR ${third_party}/nettle-build

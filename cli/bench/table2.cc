@@ -46,7 +46,7 @@ struct Proof {
   std::string words;
 };
 
-[[gnu::format(printf, 1, 2)]] std::string words_of(const char* format, ...) {
+[[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...) {
   char text[256];
   va_list arguments;
   va_start(arguments, format);
@@ -144,7 +144,7 @@ class Table2 {
     std::string words;
     for (const std::string& peer : options_.peers) {
       words +=
-          words_of("; %s %.2f", peer.c_str(), updated_.figure(figure_prefix_of(peer) + figure));
+          formatted("; %s %.2f", peer.c_str(), updated_.figure(figure_prefix_of(peer) + figure));
     }
     return words;
   }
@@ -154,48 +154,49 @@ class Table2 {
     switch (row) {
       case 0:
         return {of("runs") + of("level0_tables") > 0,
-                words_of("%.0f sorted runs and %.0f tables of level 0 after %llu puts", of("runs"),
-                         of("level0_tables"), static_cast<unsigned long long>(updated_.num))};
+                formatted("%.0f sorted runs and %.0f tables of level 0 after %llu puts", of("runs"),
+                          of("level0_tables"), static_cast<unsigned long long>(updated_.num))};
       case 1:
         return {missing_.figure("value_reads_per_get") <= kMissingReadsMax,
-                words_of("keys that are not there: %.3f filters asked a get, %.4f values read",
-                         missing_.figure("filter_probes_per_get"),
-                         missing_.figure("value_reads_per_get"))};
+                formatted("keys that are not there: %.3f filters asked a get, %.4f values read",
+                          missing_.figure("filter_probes_per_get"),
+                          missing_.figure("value_reads_per_get"))};
       case 2: {
         const double grouped = grouped_.figure("metadata_share");
         const double apart = apart_.figure("metadata_share");
         return {grouped * kSmallMetadataGain <= apart,
-                words_of("values of %u bytes: %.1f %% of metadata in groups, %.1f %% each alone, "
-                         "%.1f times as many puts",
-                         kTable2SmallBytes, 100 * grouped, 100 * apart,
-                         grouped_.ops_per_second() / apart_.ops_per_second())};
+                formatted("values of %u bytes: %.1f %% of metadata in groups, %.1f %% each alone, "
+                          "%.1f times as many puts",
+                          kTable2SmallBytes, 100 * grouped, 100 * apart,
+                          grouped_.ops_per_second() / apart_.ops_per_second())};
       }
       case 3:
         return {updated_.write_amplification <= allowed(kWriteAmplificationLow),
-                words_of("%.2f with 90 %% updates, both drives", updated_.write_amplification) +
+                formatted("%.2f with 90 %% updates, both drives", updated_.write_amplification) +
                     beside("write_amplification")};
       case 4:
         return {updated_.space_amplification <= allowed(kSpaceAmplificationLow),
-                words_of("%.2f with 90 %% updates, settled", updated_.space_amplification) +
+                formatted("%.2f with 90 %% updates, settled", updated_.space_amplification) +
                     beside("space_amplification")};
       case 5:
         return {options_.smoke || of("garbage_share") <= kGarbageShareLow,
-                words_of("%.1f %% of the value files superseded when settled",
-                         100 * of("garbage_share"))};
+                formatted("%.1f %% of the value files superseded when settled",
+                          100 * of("garbage_share"))};
       case 6:
         return {
             options_.smoke || (of("merges") > 0 && of("carried_items") > 0),
-            words_of("%.0f merges of metadata carried %.0f items by reference, %.0f relocations",
-                     of("merges"), of("carried_items"), of("relocations"))};
+            formatted("%.0f merges of metadata carried %.0f items by reference, %.0f relocations",
+                      of("merges"), of("carried_items"), of("relocations"))};
       case 7:
-        return {scan_.in_order,
-                words_of("%llu entries put at random come in order, keys and values, by %.0f reads",
-                         static_cast<unsigned long long>(scan_.entries), scan_.value_reads)};
+        return {
+            scan_.in_order,
+            formatted("%llu entries put at random come in order, keys and values, by %.0f reads",
+                      static_cast<unsigned long long>(scan_.entries), scan_.value_reads)};
       default:
         return {of("metadata_bytes_written") > 0 && of("values_bytes_written") > 0,
-                words_of("%.1f MB of log, keys and filters to one drive, %.1f MB of values to the "
-                         "other",
-                         of("metadata_bytes_written") / 1e6, of("values_bytes_written") / 1e6)};
+                formatted("%.1f MB of log, keys and filters to one drive, %.1f MB of values to the "
+                          "other",
+                          of("metadata_bytes_written") / 1e6, of("values_bytes_written") / 1e6)};
     }
   }
 
@@ -206,7 +207,7 @@ class Table2 {
     for (const PaperRow& each : kPaperRows) {
       const Proof proof = proof_of(row++);
       report_.rows.push_back({each.category, each.leveldb, each.wisckey, each.casedb,
-                               proof.holds ? each.casedb : "does not hold", proof.words});
+                              proof.holds ? each.casedb : "does not hold", proof.words});
       if (!proof.holds) broken += std::string("; ") + each.category + ": " + proof.words;
     }
     if (!broken.empty()) return corruption("of the paper's table 2 do not hold" + broken);

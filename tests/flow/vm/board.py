@@ -179,7 +179,9 @@ class PowerRounds(KillRounds):
 
     def run(self, at_each=lambda: None):
         for number in range(1, KILLS + 1):
-            if self.recovery_seconds and self.random.random() < KILLED_WHILE_OPENING:
+            # The last one always: a run without a cut of that kind would say less.
+            starts = self.random.random() < KILLED_WHILE_OPENING or number == KILLS
+            if self.recovery_seconds and starts:
                 self.place.power_on()
                 self._cut(number, self._span(0, self.recovery_seconds[-1]), "power on")
                 self.killed_while_opening += 1

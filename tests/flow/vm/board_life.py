@@ -13,10 +13,15 @@ def pull_and_plug(board, traffic):
     def degraded():
         return board.status().get("drives", {}).get("values", {}).get("degraded")
 
+    def process():
+        return board.machine.ssh("systemctl show --property=MainPID edgecased").stdout.strip()
+
     def more_acknowledged(than):
         return traffic.acknowledged() >= than + ENOUGH
 
     print("-- the values drive is pulled", flush=True)
+    board.machine.wait_for_ssh()
+    one = process()
     board.machine.pull("values")
     reason = until(degraded, "degraded", 120)
     before = traffic.acknowledged()
@@ -28,7 +33,9 @@ def pull_and_plug(board, traffic):
     before = traffic.acknowledged()
     traffic.allow_more()
     until(lambda: more_acknowledged(before), "readings are taken", 120)
-    print("-- healthy by itself", flush=True)
+    if process() != one:
+        raise AssertionError("another process runs than before the drive was pulled")
+    print("-- healthy by itself, in the same process", flush=True)
 
 
 def main():

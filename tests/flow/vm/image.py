@@ -63,6 +63,17 @@ def depends_of(package):
     return names, _run("dpkg-deb", "--field", package, "Architecture").strip()
 
 
+def _must_run(architecture):
+    """Says so where programs of that architecture do not run here: they make their own image."""
+    if shutil.which("arch-test") and subprocess.run(["arch-test", architecture], check=False,
+                                                    stdout=subprocess.DEVNULL).returncode == 0:
+        return
+    raise AssertionError(
+        f"programs for {architecture} do not run: packaging/install-dependencies.sh vm cross; in a container too:\n"
+        "mount -t binfmt_misc none /proc/sys/fs/binfmt_misc\n"
+        "cat /usr/lib/binfmt.d/qemu-aarch64.conf >/proc/sys/fs/binfmt_misc/register")
+
+
 class Image:
     """The files to boot: root, kernel, initrd, and the key that opens it."""
 
@@ -84,10 +95,14 @@ class Image:
                 shutil.rmtree(beside, ignore_errors=True)
 
     def _make(self, beside, suite, packages):
+        _must_run(self.architecture)
         beside.mkdir(parents=True)
         root = beside / "root"
         _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(beside / "key"))
+        # The release alone: mirrors drop what came after it when it grows old.
+        only_release = f'sed -i "/ {suite} /!d" "$1/etc/apt/sources.list"'
         _run("mmdebstrap", "--variant=minbase", f"--architectures={self.architecture}",
+             f"--setup-hook={only_release}",
              "--include=" + ",".join(packages), "--aptopt=Acquire::Languages \"none\"",
              *[f"--dpkgopt=path-exclude=/usr/share/{each}/*" for each in ("doc", "man", "locale")],
              suite, str(root), *([MIRROR] if MIRROR else []), env={**os.environ, "INITRD": "No"})

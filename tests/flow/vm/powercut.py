@@ -72,7 +72,11 @@ def go_through(arguments, parser, chosen, saves=False, loses=False, at_first=Non
     import board as boards
     import image as images
     import ways
-    image = images.Image(arguments.images, package_for(arguments), arguments.suite)
+    try:
+        image = images.Image(arguments.images, package_for(arguments), arguments.suite)
+    except AssertionError as error:
+        print(f"failed: {error}")
+        return 1
     if image.architecture != arguments.architecture:
         parser.error(f"--package: is for {image.architecture}")
     board = boards.Board(image, arguments.images)

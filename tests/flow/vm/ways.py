@@ -1,4 +1,9 @@
 """What arrives at a board while its power fails, and what it acknowledged: over HTTP, from a broker, from devices."""
+import http.client
+import re
+import threading
+import urllib.request
+
 import kill_http_flow_test as over_http
 import kill_listener_flow_test as from_devices
 import kill_mqtt_flow_test as from_broker
@@ -9,6 +14,51 @@ from machine import until
 
 MESSAGES_AT_ONCE = 1_500  # that the broker gets of each sender between two cuts
 END_SECONDS = 600
+SAMPLE_SECONDS = 0.1
+COUNTERS = re.compile(r"^edgecase_mqtt_(acknowledged_total|underway) (\d+)", re.MULTILINE)
+
+
+class Feeder(threading.Thread):
+    """Gives the broker a message for each that the board has taken, so that no cut finds the gate idle."""
+
+    def __init__(self, board, rounds, publishers):
+        super().__init__(daemon=True)
+        self.board = board
+        self.rounds = rounds
+        self.publishers = publishers
+        self.underway = []  # messages, when each power cut came
+
+    def run(self):
+        taken = underway = 0
+        is_on = False
+        while not self.rounds.ended:
+            found = self._counters()
+            if not found:
+                if is_on:
+                    self.underway.append(underway)
+                taken = 0
+            else:
+                underway = found["underway"]
+                for each in self.publishers:
+                    each.allow((found["acknowledged_total"] - taken) // len(self.publishers))
+                taken = found["acknowledged_total"]
+            is_on = bool(found)
+            threading.Event().wait(SAMPLE_SECONDS)
+
+    def _counters(self):
+        """The daemon's own, all from 0 at each start; none while it is not there."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.board.port()}/metrics", timeout=20) as answer:
+                return {name: int(value) for name, value in COUNTERS.findall(answer.read().decode())}
+        except (OSError, http.client.HTTPException):
+            return {}
+
+    def is_content(self):
+        """Whether most cuts came while messages were under way."""
+        busy = sum(1 for each in self.underway if each)
+        print(f"the gate had messages under way at {busy} of {len(self.underway)} cuts; "
+              f"median {sorted(self.underway)[len(self.underway) // 2] if self.underway else 0}", flush=True)
+        return 2 * busy > len(self.underway)
 
 
 class Traffic:
@@ -20,8 +70,10 @@ class Traffic:
         self.broker = mosquitto.Broker() if "gate" in chosen else None
         self.publishers = []
         self.writers = []
+        self.feeder = None
         if self.broker:
             self.publishers = [from_broker.PlainSender(self.broker), from_broker.TimedSender(self.broker)]
+            self.feeder = Feeder(self.board, rounds, self.publishers)
         if "http" in chosen:
             # The first two of that test write over TCP: line protocol and JSON.
             self.writers += [over_http.Writer(rounds, number) for number in range(2)]
@@ -35,11 +87,11 @@ class Traffic:
         return f"mqtt://{HOST_IN_GUEST}:{self.broker.port}" if self.broker else ""
 
     def begin(self):
-        for each in [*self.writers, *self.publishers]:
+        for each in [*self.writers, *self.publishers, *([self.feeder] if self.feeder else [])]:
             each.start()
 
     def allow_more(self):
-        """Publishers would fill the broker faster than an emulated board empties it."""
+        """What publishers are ahead; without a limit they would fill the broker faster than a board empties it."""
         for each in self.publishers:
             each.allow(MESSAGES_AT_ONCE)
 
@@ -50,7 +102,7 @@ class Traffic:
     def _end(self):
         """Returns when all that the broker has taken is with the board."""
         self.rounds.end()
-        for each in self.writers:
+        for each in [*self.writers, *([self.feeder] if self.feeder else [])]:
             each.join(END_SECONDS)
         for each in self.publishers:
             each.end()
@@ -83,7 +135,7 @@ class Traffic:
             if refused or not each.acknowledged:
                 print(f"{each}: {len(each.acknowledged)} acknowledged, refused: {refused}", flush=True)
                 return False
-        return True
+        return not self.feeder or self.feeder.is_content()
 
     def remove(self):
         self.rounds.end()
