@@ -117,7 +117,7 @@ class StartFlow(unittest.TestCase):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
-            self.refused_with("Address already in use", "to do: stop what has it, or set another",
+            self.refused_with(" in use", "to do: stop what has it, or set another",
                               flags=("--http.listen", f"127.0.0.1:{taken.getsockname()[1]}"))
         with open(self.place.path + "/meta/IDENTITY", "r+b") as identity:
             older = identity.read()
