@@ -35,10 +35,11 @@ TEST_CASE("board: says what it is, what it keeps up with, and leaves nothing beh
     const auto report = find_workload("board")->run(board_smoke(directory / "m", values));
     REQUIRE_MESSAGE(report.ok(), report.status().to_string());
     CHECK(report->num == 2 * (1'000 + 8 + 1));
-    for (const auto& [name, value] : report->more) {
-      CAPTURE(name);
-      CHECK(std::isfinite(value));
-      CHECK((value > 0 || name == "cpu_us_per_reading"));  // whole ticks of the kernel's clock
+    for (const auto& figure : report->more) {
+      CAPTURE(figure.first);
+      CHECK(std::isfinite(figure.second));
+      CHECK((figure.second > 0 ||
+             figure.first == "cpu_us_per_reading"));  // whole ticks of the kernel's clock
     }
     CHECK(report->figure("metadata_sync_p99_us") >= report->figure("metadata_sync_p50_us"));
     CHECK((report->figure("values_sync_p50_us") > 0) != values.empty());

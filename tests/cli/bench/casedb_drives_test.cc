@@ -34,10 +34,10 @@ TEST_CASE("casedb-drives: four rows, faster where metadata leaves a drive with s
   REQUIRE(find_workload("casedb-drives") != nullptr);
   const auto report = find_workload("casedb-drives")->run(options);
   REQUIRE_MESSAGE(report.ok(), report.status().to_string());
-  for (const auto& [name, value] : report->more) {
-    CAPTURE(name);
-    CHECK(std::isfinite(value));
-    CHECK(value > 0);
+  for (const auto& figure : report->more) {
+    CAPTURE(figure.first);
+    CHECK(std::isfinite(figure.second));
+    CHECK(figure.second > 0);
   }
   for (const char* row : kRows) {
     CAPTURE(row);

@@ -32,10 +32,10 @@ TEST_CASE("ycsb table: twelve cells beside a peer, the same from the same seed")
   REQUIRE_MESSAGE(report.ok(), report.status().to_string());
   CHECK(report->figure("cells") == 12);
   CHECK(report->num == 12 * 300);
-  for (const auto& [name, value] : report->more) {
-    CAPTURE(name);
-    CHECK(std::isfinite(value));
-    CHECK(value > 0);
+  for (const auto& figure : report->more) {
+    CAPTURE(figure.first);
+    CHECK(std::isfinite(figure.second));
+    CHECK(figure.second > 0);
   }
   for (const char* cell : {"a_50", "f_50", "a_16384", "e_16384"}) {
     CAPTURE(cell);
