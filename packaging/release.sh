@@ -237,7 +237,7 @@ make_again() {
   local scratch again target only=()
   scratch=$(mktemp -d)
   again=$scratch/edgecase-made-again
-  git clone --quiet "$top" "$again"
+  git -c advice.detachedHead=false clone --quiet "$top" "$again"
   mkdir "$again/build"
   [ ! -e build/sysroot-arm64 ] || ln -s "$top/build/sysroot-arm64" "$again/build/"
   for target in "${targets[@]}"; do only+=(--only "$target"); done
