@@ -15,9 +15,9 @@ namespace {
 
 using mqtt::InwardStream;
 
-constexpr std::uint32_t kPacketMaxBytes = 2u << 10;  // less than the head of an oversized one
-constexpr std::size_t kInputMaxBytes = 256u << 10;
-constexpr std::size_t kOutputMaxBytes = 4u << 10;
+constexpr std::uint32_t kBrokerPacketMaxBytes = 2u << 10;  // less than the head of an oversized one
+constexpr std::size_t kBrokerInputMaxBytes = 256u << 10;
+constexpr std::size_t kBrokerOutputMaxBytes = 4u << 10;
 
 struct Heard {
   std::string messages;
@@ -46,7 +46,7 @@ bool advance_all(InwardStream& in, Heard& heard) {
   do {
     waiting = in.waiting_bytes();
     passed = heard.passed.size();
-    const bool going = in.advance(InwardStream::Publishes::Take, kOutputMaxBytes);
+    const bool going = in.advance(InwardStream::Publishes::Take, kBrokerOutputMaxBytes);
     for (const mqtt::IncomingMessage& each : in.messages()) heard.messages += text_of(each);
     if (in.take_new_session()) heard.messages += "new session\n";
     heard.passed += std::exchange(in.output(), {});
@@ -57,7 +57,7 @@ bool advance_all(InwardStream& in, Heard& heard) {
 }
 
 Heard hear(std::string_view bytes, std::size_t step, mqtt::ProtocolVersion version, bool waits) {
-  InwardStream in(version, kPacketMaxBytes);
+  InwardStream in(version, kBrokerPacketMaxBytes);
   Heard heard;
   for (std::size_t at = 0; at < bytes.size() && !heard.broken; at += step) {
     in.feed(bytes.substr(at, step));
@@ -75,7 +75,7 @@ Heard hear(std::string_view bytes, std::size_t step, mqtt::ProtocolVersion versi
 }  // namespace
 
 void take_broker_packets(std::string_view data) {
-  if (data.empty() || data.size() > kInputMaxBytes) return;
+  if (data.empty() || data.size() > kBrokerInputMaxBytes) return;
   const unsigned choice = static_cast<unsigned char>(data[0]);
   const auto version = (choice & 1) != 0 ? mqtt::ProtocolVersion::V5 : mqtt::ProtocolVersion::V311;
   const std::size_t step = 1 + choice / 4;

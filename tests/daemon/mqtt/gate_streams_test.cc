@@ -23,7 +23,7 @@ using test::bytes_of;
 namespace {
 
 constexpr std::size_t kNoLimit = 1u << 20;
-constexpr std::uint32_t kPacketMaxBytes = 100u << 10;
+constexpr std::uint32_t kStreamPacketMaxBytes = 100u << 10;
 constexpr auto kTake = InwardStream::Publishes::Take;
 constexpr auto kWait = InwardStream::Publishes::Wait;
 
@@ -53,7 +53,7 @@ struct Inward {
     answers += in.take_answers();
     return going;
   }
-  InwardStream in{ProtocolVersion::V311, kPacketMaxBytes};
+  InwardStream in{ProtocolVersion::V311, kStreamPacketMaxBytes};
   std::vector<std::string> payloads;
   std::vector<std::string> topics;
   std::string answers;
@@ -181,7 +181,7 @@ TEST_CASE("inward stream: a topic that is none is for others to judge, a broken 
     broken.in.feed(bytes);
     CHECK_FALSE(broken.advance());
   }
-  InwardStream five(ProtocolVersion::V5, kPacketMaxBytes);
+  InwardStream five(ProtocolVersion::V5, kStreamPacketMaxBytes);
   five.feed(bytes_of({0x30, 5, 0, 1, 't', 9, 'x'}));  // properties longer than the packet
   CHECK_FALSE(five.advance(kTake, kNoLimit));
 }
@@ -192,14 +192,14 @@ TEST_CASE("inward stream: the end of an exchange of QoS 2 is answered, in either
   REQUIRE(inward.advance());
   CHECK(inward.answers == bytes_of({0x70, 2, 1, 2, 0x70, 2, 0, 9}));
   CHECK(inward.in.output().empty());
-  InwardStream five(ProtocolVersion::V5, kPacketMaxBytes);
+  InwardStream five(ProtocolVersion::V5, kStreamPacketMaxBytes);
   five.feed(bytes_of({0x62, 4, 0, 9, 0x92, 0}));
   REQUIRE(five.advance(kTake, kNoLimit));
   CHECK(five.take_answers() == bytes_of({0x70, 2, 0, 9}));
 }
 
 TEST_CASE("inward stream: of a message over the limit only the beginning is kept") {
-  const std::string message = publish(kPacketMaxBytes + 1) + publish(2);
+  const std::string message = publish(kStreamPacketMaxBytes + 1) + publish(2);
   for (const std::size_t piece : {std::size_t{1'000}, std::size_t{65'536}, message.size()}) {
     CAPTURE(piece);
     Inward inward;
@@ -208,7 +208,7 @@ TEST_CASE("inward stream: of a message over the limit only the beginning is kept
       inward.in.feed(std::string_view(message).substr(at, piece));
       REQUIRE(inward.advance());
       if (inward.payloads.size() == 1) {
-        CHECK(inward.last.oversized_bytes == kPacketMaxBytes + 6);
+        CHECK(inward.last.oversized_bytes == kStreamPacketMaxBytes + 6);
         CHECK(inward.last.qos == 1);
         CHECK(inward.last.packet_id == 1);
       }
