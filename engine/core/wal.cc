@@ -85,7 +85,7 @@ void Wal::note_failure() {
 }
 
 Status Wal::sync() {
-  if (writer_ == nullptr) return ok();
+  if (writer_ == nullptr) return sync_recovered();
   const SequenceNumber through = current_last_;
   if (Status synced = writer_->sync(); !synced.ok()) {
     note_failure();
@@ -130,7 +130,7 @@ Status Wal::start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledg
                log_file_bytes_for(payload_bytes, settings_.keys != nullptr) + copied);
   EC_ASSIGN_OR_RETURN(const WalSlot slot, take_slot(capacity));
   Status started;
-  if (!failed_) started = close_current();
+  if (!failed_) started = sync();
   if (started.ok())
     started = failed_ ? replace_failed(slot, acknowledged) : continue_chain(slot, acknowledged);
   if (!started.ok()) {
@@ -142,19 +142,21 @@ Status Wal::start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledg
   return started;
 }
 
-Status Wal::close_current() {
-  if (writer_ != nullptr) return sync();
+// The last segment of an earlier process may be in the page cache only, and if a sync failed there,
+// its pages count as clean: the same bytes in the same place make them dirty again.
+Status Wal::sync_recovered() {
+  if (recovered_is_synced_) return ok();
   WalSegment last;
   {
     MutexLock lock(mutex_);
     if (closed_.empty()) return ok();
     last = closed_.back();
   }
-  return write_again(slot_path(last.slot.index), kLogHeadBytes + last.bytes);
+  EC_TRY(write_again(slot_path(last.slot.index), kLogHeadBytes + last.bytes));
+  recovered_is_synced_ = true;
+  return ok();
 }
 
-// The last segment of an earlier process may be in the page cache only, and if a sync failed there,
-// its pages count as clean: the same bytes in the same place make them dirty again.
 Status Wal::write_again(const std::string& path, std::uint64_t size_bytes) {
   EC_ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> from, file_system_.open_file(path));
   EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogFile> to, file_system_.open_log_file(path));

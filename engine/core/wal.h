@@ -139,7 +139,7 @@ class Wal {
   Status name_again(std::vector<WalSlot>& free);
   std::uint64_t take_index() EC_REQUIRES(mutex_);
   void count_slot(const WalSlot& slot) EC_REQUIRES(mutex_);
-  Status close_current();
+  Status sync_recovered();
   Status write_again(const std::string& path, std::uint64_t size_bytes);
   WalSegment current_segment() const EC_REQUIRES(mutex_);  // the leader's
   Status continue_chain(const WalSlot& slot, SequenceNumber acknowledged);
@@ -161,6 +161,7 @@ class Wal {
   // The leader's.
   std::unique_ptr<LogWriter> writer_;  // null before the first segment since open
   bool failed_ = false;                // it takes no more
+  bool recovered_is_synced_ = false;   // what recovery found
   SequenceNumber durable_sequence_ = 0;
   SequenceNumber current_last_ = 0;  // of the current segment; current_ does not follow each record
   std::uint64_t next_number_ = 1;
