@@ -25,6 +25,10 @@ Status sample_place(TableCache& tables, const MergePlan& plan, RecordCursor& cur
   for (std::uint64_t left = kLookedUpMax / kPlaces; left > 0 && cursor.valid();) {
     const std::uint64_t entries = cursor.record().entries;
     EC_TRY(cursor.open_item());
+    if (cursor.is_destroyed()) {
+      cursor.next_record();
+      continue;
+    }
     // Every so many, from one of the first on: a share, not a count, is asked for.
     const std::uint64_t step = (entries + left - 1) / left;
     const std::uint64_t first = random % step;

@@ -164,9 +164,7 @@ Status MergeJob::merge_single() {
   if (dead) {
     ++counters_.dropped_items;
   } else if (misplaced || plan_.evacuated.contains(record.pointer.file_number)) {
-    EC_ASSIGN_OR_RETURN(const auto item, cursor.read_item());
-    EC_TRY(output_.copy(record, *item, expiry_of_copy(record, misplaced)));
-    ++counters_.copied_items;
+    EC_TRY(copy(cursor, misplaced));
   } else {
     EC_TRY(output_.carry(0, record));
     ++counters_.carried_items;
@@ -300,6 +298,12 @@ Status MergeJob::clean_group() {
   RecordCursor& cursor = groups_->top();
   const std::uint64_t entries = cursor.record().entries;
   EC_TRY(cursor.open_item());
+  if (cursor.is_destroyed()) {
+    ++counters_.dropped_items;
+    cursor.next_record();
+    groups_->settle();
+    return ok();
+  }
   EC_ASSIGN_OR_RETURN(const std::uint64_t dead, find_dead(cursor));
   const std::uint64_t share = plan_.mode == MergeMode::Clean ? kDeadShare : entries;
   if (dead * share < entries) {
@@ -343,12 +347,22 @@ Result<std::uint64_t> MergeJob::find_dead(RecordCursor& cursor) {
 Status MergeJob::carry(const UMetaRecord& record) {
   EC_TRY(output_.cut());
   if (plan_.evacuated.contains(record.pointer.file_number)) {
-    EC_ASSIGN_OR_RETURN(const auto item, groups_->top().read_item());
-    ++counters_.copied_items;
-    return output_.copy(record, *item, expiry_of_copy(record, false));
+    return copy(groups_->top(), false);
   }
   ++counters_.carried_items;
   return output_.carry(0, record);
+}
+
+// What the cursor stands on, into another file. Of what was erased with its key there is nothing to
+// copy.
+Status MergeJob::copy(RecordCursor& cursor, bool misplaced) {
+  EC_ASSIGN_OR_RETURN(const auto item, cursor.read_item());
+  if (item == nullptr) {
+    ++counters_.dropped_items;
+    return ok();
+  }
+  ++counters_.copied_items;
+  return output_.copy(cursor.record(), *item, expiry_of_copy(cursor.record(), misplaced));
 }
 
 // That of the file it lay in, unless that was cut by other rules; by its first key where that

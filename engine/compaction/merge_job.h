@@ -61,6 +61,7 @@ class MergeJob {
   Status clean_group();
   Result<std::uint64_t> find_dead(RecordCursor& cursor);
   Status carry(const UMetaRecord& record);
+  Status copy(RecordCursor& cursor, bool misplaced);
   ItemExpiry expiry_of_copy(const UMetaRecord& record, bool misplaced) const;
   bool has_deletes_to_drop(const UMetaRecord& record) const;
   Status merge_entry();

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/check.h"
 #include "metadata/bloom_filter.h"
 
 namespace edgecase::engine {
@@ -102,7 +103,7 @@ void RecordCursor::seek_table(std::size_t table, ByteView full_key) {
 Status RecordCursor::open_item() {
   if (item_.is_open()) return ok();
   auto item = files_->item(record_, false, &ahead_);
-  if (is_destroyed(item.status())) {
+  if (engine::is_destroyed(item.status())) {
     item_.open_destroyed(record_);
     move_to(0);
   } else if (!item.ok()) {
@@ -123,6 +124,7 @@ bool RecordCursor::move_to(std::size_t index) {
 }
 
 void RecordCursor::next_entry() {
+  EC_CHECK(is_open());
   if (entry_index_ + 1 == item_.entry_count()) return next_record();
   move_to(entry_index_ + 1);
 }
@@ -132,7 +134,7 @@ Result<std::optional<SequenceNumber>> RecordCursor::find_entry(const SoughtKey& 
     return {std::nullopt};
   if (!searched_.is_open()) {
     auto item = files_->item(record_, false, &ahead_);
-    if (is_destroyed(item.status())) return {std::nullopt};
+    if (engine::is_destroyed(item.status())) return {std::nullopt};
     if (!item.ok()) return item.status();
     if (!searched_.open(record_, *std::move(item))) {
       searched_.close();
@@ -168,7 +170,9 @@ Status RecordCursor::rewind_item() {
 }
 
 Result<std::shared_ptr<const Item>> RecordCursor::read_item() {
-  return files_->item(record_, false);
+  auto item = files_->item(record_, false);
+  if (engine::is_destroyed(item.status())) return std::shared_ptr<const Item>();
+  return item;
 }
 
 }  // namespace edgecase::engine

@@ -55,12 +55,15 @@ class RecordCursor {
   bool is_open() const { return item_.is_open(); }
   // Reads the item and stands on its first entry. On an error valid() becomes false.
   Status open_item();
+  // The key of the item that is open was destroyed, since all of it was erased: it has no more
+  // entries than a first and a last one, deleted, whatever its record says.
+  bool is_destroyed() const { return item_.is_destroyed(); }
   // Only when open. The view holds until the next call of anything that moves.
   const EntryView& entry() const { return item_.entry(); }
   // Back to the record, or to the first entry.
   void close_item() { item_.close(); }
   Status rewind_item();
-  // To the next entry; behind the last one to the next record, not opened.
+  // Only when open: to the next entry; behind the last one to the next record, not opened.
   void next_entry();
   // The sequence of the entry of `key` in this item, which the filter may rule out unread. The item
   // stays open for the next key.
@@ -69,7 +72,7 @@ class RecordCursor {
   Result<bool> supersedes(const SoughtKey& key, SequenceNumber sequence);
   // To some record of the first table, whichever `random` says.
   void select_any(std::uint64_t random);
-  // The bytes of the item as it lies, checked.
+  // The bytes of the item as it lies, checked; null: its key was destroyed.
   Result<std::shared_ptr<const Item>> read_item();
 
  private:

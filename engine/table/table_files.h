@@ -134,6 +134,8 @@ class ItemReader {
     is_open_ = false;
   }
   bool is_open() const { return is_open_; }
+  // What is open is open_destroyed().
+  bool is_destroyed() const { return is_open_ && form_ == Form::Destroyed; }
 
   std::size_t entry_count() const;
   // As those of GroupReader.

@@ -57,22 +57,38 @@ void ExpiryOracle::acknowledge(const ScopedRule& rule) {
 }
 
 void ExpiryOracle::refuse(const ScopedRule& rule) {
-  others_.push_back(rules_);
-  others_.back().set(rule, now_ns_);
+  std::vector<Rules> before = others_;
+  before.push_back(rules_);
+  for (Rules& rules : before) {
+    rules.set(rule, now_ns_);
+    if (std::ranges::find(others_, rules) == others_.end()) others_.push_back(rules);
+  }
 }
 
-std::string ExpiryOracle::settle(const std::vector<RetentionRule>& found) {
+std::string ExpiryOracle::settle(const std::vector<RetentionRule>& found, const State& shown) {
   std::array<std::optional<std::int64_t>, kTimedScopes> retention_ns;
   for (const RetentionRule& rule : found) {
     for (std::size_t scope = 0; scope < kTimedScopes; ++scope) {
       if (scope_prefix(scope) == rule.prefix) retention_ns[scope] = rule.retention_ns;
     }
   }
-  const auto holds = [&](const Rules& rules) { return rules.retention_ns == retention_ns; };
-  const auto other = std::find_if(others_.begin(), others_.end(), holds);
-  if (!holds(rules_)) {
-    if (other == others_.end()) return "other rules of retention hold than were set last";
-    rules_ = *other;
+  std::vector<Rules> possible(1, rules_);
+  possible.insert(possible.end(), others_.begin(), others_.end());
+  std::erase_if(possible, [&](const Rules& rules) { return rules.retention_ns != retention_ns; });
+  if (possible.empty()) return "other rules of retention hold than were set last";
+  rules_ = possible.front();
+  std::ptrdiff_t hidden_most = -1;
+  for (const Rules& rules : possible) {
+    std::ptrdiff_t hidden = 0;
+    bool shows_hidden = false;
+    for (std::size_t key = 0; key < kKeysPerPlace; ++key) {
+      if (!rules.hides(key)) continue;
+      ++hidden;
+      shows_hidden = shows_hidden || shown.places[kTimedPlace][key] != 0;
+    }
+    if (shows_hidden || hidden <= hidden_most) continue;
+    hidden_most = hidden;
+    rules_ = rules;
   }
   others_.clear();
   note_hidden();
@@ -93,8 +109,8 @@ void ExpiryOracle::reach(std::int64_t now_ns) {
   note_hidden();
 }
 
-bool ExpiryOracle::is_hidden(std::size_t key) const {
-  return timed_time_ns(key) < rules_.floor_ns[key * kTimedSeries / kKeysPerPlace];
+bool ExpiryOracle::Rules::hides(std::size_t key) const {
+  return timed_time_ns(key) < floor_ns[key * kTimedSeries / kKeysPerPlace];
 }
 
 void ExpiryOracle::note_hidden() {

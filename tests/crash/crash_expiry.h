@@ -31,17 +31,20 @@ class ExpiryOracle {
   ExpiryOracle(ExpiryMode mode, std::int64_t now_ns) : mode_(mode), now_ns_(now_ns) {}
 
   void acknowledge(const ScopedRule& rule);
-  // It failed: whether it holds the next open tells.
+  // It failed: whether it holds the next open tells, and so of each that failed before.
   void refuse(const ScopedRule& rule);
-  // Empty, or why these may not be the rules that hold now.
-  std::string settle(const std::vector<RetentionRule>& found);
+  // A rule was refused, and may yet hold: what expires meanwhile by the others would return.
+  bool is_unsure() const { return !others_.empty(); }
+  // Empty, or why these may not be the rules that hold now. Of rules that were replaced by then,
+  // what the place still shows tells which did hold.
+  std::string settle(const std::vector<RetentionRule>& found, const State& shown);
   // The namespace is gone, or a new one.
   void forget();
 
   // Expiry time is `now_ns`, or was later before.
   void reach(std::int64_t now_ns);
   std::int64_t now_ns() const { return now_ns_; }
-  bool is_hidden(std::size_t key) const;
+  bool is_hidden(std::size_t key) const { return rules_.hides(key); }
 
   // --- bytes ---
 
@@ -61,6 +64,8 @@ class ExpiryOracle {
     Rules() { floor_ns.fill(INT64_MIN); }
     void set(const ScopedRule& rule, std::int64_t now_ns);
     void settle(std::int64_t now_ns);
+    bool hides(std::size_t key) const;
+    bool operator==(const Rules&) const = default;
   };
   struct Leaving {
     ValueNumber value = 0;

@@ -63,9 +63,11 @@ Status Life::take(const Step& step) {
     case StepKind::Stamp: return stamp(detail, with[1] != 0);
     case StepKind::Retain: return retain(detail);
     case StepKind::Pass:
+      EC_TRY(make_rules_sure());
       store_.pass(static_cast<std::int64_t>(with[0]) * kRestedSecondNs / 2);
       return time_has_passed();
     case StepKind::Clock:
+      EC_TRY(make_rules_sure());
       store_.set_clock(with[0], static_cast<std::int64_t>(with[1] % 60));
       return time_has_passed();
     case StepKind::Create: return create(with[0] % kPlaces);

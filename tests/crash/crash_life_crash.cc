@@ -124,7 +124,7 @@ Status Life::settle(const std::function<std::string(const State&)>& settle) {
     if (ids_[place] != 0) EC_TRY(store_.read_place(place, Direction::Forward, nullptr, found));
   }
   if (ids_[kTimedPlace] != 0) {
-    std::string other = expiry_.settle(store_.engine().retention_rules());
+    std::string other = expiry_.settle(store_.engine().retention_rules(), found);
     if (!other.empty()) return corruption(other);
     hide_expired();
   }

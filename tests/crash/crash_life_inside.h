@@ -85,6 +85,7 @@ class Life {
   // --- the end of a process, and the next one ---
 
   Status reopen();
+  Status make_rules_sure();
   void end_process(bool power_goes, std::uint64_t seed, CutPolicy policy);
   Status crash(const Step& step);
   Status check_sometimes(std::uint64_t seed);

@@ -31,7 +31,13 @@ Status Life::retain(SeededRandom& detail) {
   return compare_timed();
 }
 
+// Before time passes.
+Status Life::make_rules_sure() {
+  return expiry_.is_unsure() ? reopen() : ok();
+}
+
 Status Life::rest(std::int64_t seconds) {
+  EC_TRY(make_rules_sure());
   EC_TRY(store_.rest(seconds));
   expiry_.note_rest(seconds * kRestedSecondNs);
   if (ailing_ || !views_.empty()) expiry_.disturb();
