@@ -2,6 +2,7 @@
 // and what they must show.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 
@@ -16,8 +17,9 @@ struct HeldView {
   std::shared_ptr<const Snapshot> snapshot;
   State state;
   PlaceIds ids{};
-  State iterated_state;      // what is erased meanwhile the iterator shows still
-  std::size_t iterated = 0;  // the place of `iterator`
+  State iterated_state;
+  std::array<bool, kKeysPerPlace> erased{};  // meanwhile: the iterator may show them still
+  std::size_t iterated = 0;                  // the place of `iterator`
   std::unique_ptr<Iterator> iterator;
 };
 
