@@ -194,7 +194,7 @@ TEST_CASE("mqtt source: a broker that leaves a SUBSCRIBE unanswered is connected
 }
 
 TEST_CASE("mqtt source: a broker that answers late is given more time by and by") {
-  const SlowBroker broker(10, SlowBroker::Meanwhile::Silence);  // over 200 ms, for each filter
+  const SlowBroker broker(25, SlowBroker::Meanwhile::Silence);  // over 500 ms, for each filter
   MqttFixture fixture;
   mqtt::MqttSourceParts parts = fixture.parts();
   parts.answer_patience_ns = 50'000'000;
@@ -202,7 +202,7 @@ TEST_CASE("mqtt source: a broker that answers late is given more time by and by"
   REQUIRE(source.ok());
   (*source)->start();
   CHECK(eventually([&] { return (*source)->status().connected; }));
-  CHECK(broker.connects() >= 3);
+  CHECK(broker.connects() >= 2);
 }
 
 TEST_CASE("mqtt source: an answer may take long while messages come") {
