@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "mqtt/message_group.h"
+#include "mqtt/packet_reader.h"
 
 namespace edgecase::mqtt {
 namespace {
@@ -206,10 +207,10 @@ InwardStream::Step InwardStream::answer_pubrel(const FixedHeader& header, std::s
   if (header.remaining_bytes > kLookedAtMaxBytes) return Step::Malformed;
   const std::size_t size = std::size_t{header.header_bytes} + header.remaining_bytes;
   if (rest.size() < size) return Step::NeedMore;
-  AckPacket packet;
-  const std::string_view body = rest.substr(header.header_bytes, header.remaining_bytes);
-  if (decode_ack(body, version_, packet) != ReasonCode::Success) return Step::Malformed;
-  append_ack(PacketType::Pubcomp, packet.packet_id, version_, ReasonCode::Success, {}, 0, answers_);
+  PacketReader reader(rest.substr(header.header_bytes, header.remaining_bytes));
+  const std::uint16_t packet_id = reader.fixed16();
+  if (packet_id == 0) return Step::Malformed;
+  append_ack(PacketType::Pubcomp, packet_id, version_, ReasonCode::Success, {}, 0, answers_);
   begin_ += size;
   return Step::Moved;
 }

@@ -101,9 +101,8 @@ bool read_value(PacketReader& reader, PropertyValue& value) {
 // Calls `each` with every property. One that is not allowed here, or comes twice, is a protocol
 // error; a value that cannot be is too (3.1.2.11.3 and others), but for lengths.
 template <typename Each>
-ReasonCode read_properties(PacketReader& packet, std::uint64_t allowed, Each each) {
-  PacketReader reader(packet.take(packet.variable()));
-  if (!packet.ok()) return ReasonCode::MalformedPacket;
+ReasonCode read_properties(std::string_view properties, std::uint64_t allowed, Each each) {
+  PacketReader reader(properties);
   std::uint64_t seen = 0;
   while (!reader.empty()) {
     const std::uint8_t identifier = reader.byte();
@@ -125,6 +124,13 @@ ReasonCode read_properties(PacketReader& packet, std::uint64_t allowed, Each eac
     each(value);
   }
   return ReasonCode::Success;
+}
+
+template <typename Each>
+ReasonCode read_properties(PacketReader& packet, std::uint64_t allowed, Each each) {
+  const std::string_view properties = packet.take(packet.variable());
+  if (!packet.ok()) return ReasonCode::MalformedPacket;
+  return read_properties(properties, allowed, each);
 }
 
 ReasonCode skip_properties(PacketReader& packet, std::uint64_t allowed) {
@@ -283,13 +289,8 @@ ReasonCode read_publish(std::uint8_t flags, std::string_view body, ProtocolVersi
   }
   if (!reader.ok()) return ReasonCode::MalformedPacket;
   if (version == ProtocolVersion::V5) {
-    const ReasonCode properties =
-        read_properties(reader, kPublishProperties, [&packet](const PropertyValue& value) {
-          if (value.property == Property::TopicAlias) {
-            packet.topic_alias = static_cast<std::uint16_t>(value.number);
-          }
-        });
-    if (properties != ReasonCode::Success) return properties;
+    packet.properties = reader.take(reader.variable());
+    if (!reader.ok()) return ReasonCode::MalformedPacket;
   }
   packet.payload = reader.rest();
   return ReasonCode::Success;
@@ -297,9 +298,16 @@ ReasonCode read_publish(std::uint8_t flags, std::string_view body, ProtocolVersi
 
 ReasonCode decode_publish(std::uint8_t flags, std::string_view body, ProtocolVersion version,
                           PublishPacket& packet) {
-  const ReasonCode reason = read_publish(flags, body, version, packet);
+  ReasonCode reason = read_publish(flags, body, version, packet);
   if (reason != ReasonCode::Success) return reason;
   if (!is_packet_text(packet.topic)) return ReasonCode::MalformedPacket;
+  reason =
+      read_properties(packet.properties, kPublishProperties, [&packet](const PropertyValue& value) {
+        if (value.property == Property::TopicAlias) {
+          packet.topic_alias = static_cast<std::uint16_t>(value.number);
+        }
+      });
+  if (reason != ReasonCode::Success) return reason;
   if (packet.topic.empty()) {
     return packet.topic_alias != 0 ? ReasonCode::Success : ReasonCode::ProtocolError;
   }

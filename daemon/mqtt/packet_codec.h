@@ -97,17 +97,18 @@ ReasonCode decode_connect(std::string_view body, ConnectPacket& packet);
 struct PublishPacket {
   std::string_view topic;  // may be empty with an alias
   std::string_view payload;
+  std::string_view properties;  // of MQTT 5, as they lie
   std::uint16_t packet_id = 0;  // 0 at QoS 0
   std::uint16_t topic_alias = 0;
   std::uint8_t qos = 0;
   bool duplicate = false;
   bool retain = false;
 };
-// What the packet is made of, whatever bytes its topic has. `body` may be cut short within the
-// payload.
+// What the packet is made of, whatever bytes its topic has, and whatever properties. `body` may be
+// cut short within the payload.
 ReasonCode read_publish(std::uint8_t flags, std::string_view body, ProtocolVersion version,
                         PublishPacket& packet);
-// The same, and whether the topic is one, or an alias stands for it.
+// The same of a client's, and whether the topic is one, or an alias stands for it.
 ReasonCode decode_publish(std::uint8_t flags, std::string_view body, ProtocolVersion version,
                           PublishPacket& packet);
 

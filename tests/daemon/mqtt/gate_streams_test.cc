@@ -184,6 +184,14 @@ TEST_CASE("inward stream: a topic that is none is for others to judge, a broken 
   InwardStream five(ProtocolVersion::V5, kStreamPacketMaxBytes);
   five.feed(bytes_of({0x30, 5, 0, 1, 't', 9, 'x'}));  // properties longer than the packet
   CHECK_FALSE(five.advance(kTake, kNoLimit));
+  // Two subscription identifiers, and one of which nobody knows how long it is.
+  InwardStream lenient(ProtocolVersion::V5, kStreamPacketMaxBytes);
+  lenient.feed(bytes_of({0x30, 9, 0, 1, 't', 4, 0x0B, 1, 0x0B, 2, 'x'}) +
+               bytes_of({0x30, 7, 0, 1, 't', 2, 0x7F, 1, 'y'}));
+  REQUIRE(lenient.advance(kTake, kNoLimit));
+  REQUIRE(lenient.messages().size() == 2);
+  CHECK(lenient.messages()[0].payload == "x");
+  CHECK(lenient.messages()[1].payload == "y");
 }
 
 TEST_CASE("inward stream: the end of an exchange of QoS 2 is answered, in either version") {
