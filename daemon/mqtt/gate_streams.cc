@@ -232,7 +232,8 @@ void InwardStream::look_at(PacketType type, std::string_view body) {
     was_connected_ = true;
     const auto unsupported = static_cast<std::uint8_t>(ReasonCode::UnsupportedProtocolVersion);
     version_refused_ = code == kVersionRefused311 || code == unsupported;
-    new_session_ = code == 0 && (static_cast<unsigned char>(body[0]) & 1) == 0;
+    const bool is_whole = body.size() >= 2;
+    new_session_ = is_whole && code == 0 && (static_cast<unsigned char>(body[0]) & 1) == 0;
     reason_ = refusal_text(code);
   } else if (type == PacketType::Disconnect) {
     was_ended_ = true;
