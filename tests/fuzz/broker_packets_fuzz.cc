@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "fuzz/fuzz_targets.h"
 #include "mqtt/gate_streams.h"
@@ -40,18 +41,23 @@ std::string text_of(const mqtt::IncomingMessage& message) {
 }
 
 // False: the stream is broken.
+bool advance(InwardStream& in, InwardStream::Publishes publishes, std::size_t output_max,
+             Heard& heard) {
+  const bool going = in.advance(publishes, output_max);
+  for (const mqtt::IncomingMessage& each : in.messages()) heard.messages += text_of(each);
+  if (in.take_new_session()) heard.messages += "new session\n";
+  heard.passed += std::exchange(in.output(), {});
+  heard.answers += in.take_answers();
+  return going;
+}
+
 bool advance_all(InwardStream& in, Heard& heard) {
   std::size_t waiting = 0;
   std::size_t passed = 0;
   do {
     waiting = in.waiting_bytes();
     passed = heard.passed.size();
-    const bool going = in.advance(InwardStream::Publishes::Take, kBrokerOutputMaxBytes);
-    for (const mqtt::IncomingMessage& each : in.messages()) heard.messages += text_of(each);
-    if (in.take_new_session()) heard.messages += "new session\n";
-    heard.passed += std::exchange(in.output(), {});
-    heard.answers += in.take_answers();
-    if (!going) return false;
+    if (!advance(in, InwardStream::Publishes::Take, kBrokerOutputMaxBytes, heard)) return false;
   } while (in.waiting_bytes() < waiting || heard.passed.size() > passed);
   return true;
 }
@@ -62,9 +68,8 @@ Heard hear(std::string_view bytes, std::size_t step, mqtt::ProtocolVersion versi
   for (std::size_t at = 0; at < bytes.size() && !heard.broken; at += step) {
     in.feed(bytes.substr(at, step));
     if (waits) {
-      heard.broken = !in.advance(InwardStream::Publishes::Wait, 1);
+      heard.broken = !advance(in, InwardStream::Publishes::Wait, 1, heard);
       demand(in.messages().size() <= 1);  // the rest of one that is too large may have come
-      for (const mqtt::IncomingMessage& each : in.messages()) heard.messages += text_of(each);
     }
     if (!heard.broken) heard.broken = !advance_all(in, heard);
     demand(heard.broken || in.waiting_bytes() <= mqtt::kOversizedHeadBytes + 5);

@@ -111,6 +111,41 @@ class CoveredRanges final : public DropRule {
   std::shared_ptr<const RangeDeletes> deletes_;
 };
 
+TEST_CASE("merges pass over items whose key was destroyed, and over nothing beside them") {
+  for (const MergeMode mode : {MergeMode::Clean, MergeMode::Relocate}) {
+    for (const bool evacuates : {false, true}) {
+      CAPTURE(static_cast<int>(mode));
+      CAPTURE(evacuates);
+      MergeFixture store;
+      store.encrypt();
+      store.namespaces[1].scope_bytes = 1;
+      store.options.group_bytes = 1024;
+      std::vector<OwnedEntry> entries;
+      for (const char scope : {'a', 'b', 'c'}) {
+        for (int i = 0; i < 60; ++i)
+          entries.push_back({make_full_key(1, scope + std::to_string(100 + i)), entries.size() + 1,
+                             EntryKind::Put, Bytes(100, scope)});
+      }
+      const TablePointer table = store.add_run(std::move(entries));
+      store.key_ring->retire(make_full_key(1, "b"), make_full_key(1, "c"), 1'000);
+      REQUIRE(store.key_ring->destroy_retired(1'000).value() == 1);
+      const auto before = store.contents({table});
+      REQUIRE(before.size() == 120);
+
+      MergePlan plan;
+      plan.mode = mode;
+      plan.output_run = table->run;
+      plan.groups = {{table}};
+      if (evacuates)
+        for (const ValueFileUse& use : table->value_files) plan.evacuated.insert(use.file_number);
+      plan.set_surroundings(*store.state.version);
+      const MergeCounters counters = store.merge(std::move(plan));
+      CHECK(store.contents(store.tables) == before);
+      if (mode == MergeMode::Clean || evacuates) CHECK(counters.dropped_items > 3);
+    }
+  }
+}
+
 TEST_CASE("what is merged of a run does not reach over tables of it that stay") {
   MergeFixture store;
   store.options.group_bytes = 1024;

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "crypto/key_ring.h"
+#include "edgecase/random.h"
 #include "file/file_names.h"
 #include "support/memory_file_system.h"
 #include "support/vector_cursor.h"
@@ -28,13 +30,24 @@ class TableTestStore {
   }
 
   void open_cache(engine::TableCache::Limits limits) {
-    cache = std::make_unique<engine::TableCache>(disk, "/m", "/v", store_id, limits);
+    cache =
+        std::make_unique<engine::TableCache>(disk, "/m", "/v", store_id, limits, key_ring.get());
     for (const auto& file : output.value_files) cache->add_value_file(file);
   }
 
+  // Before anything is written.
+  void encrypt() {
+    engine::SecretKey master;
+    master.fill(7);
+    key_ring = engine::KeyRing::create(disk, "/m", store_id, {master}, random).value();
+    open_cache({});
+  }
+
   engine::TableWriterContext context() {
-    return {disk, options, store_id, [this] { return next_number++; },
-            [this](NamespaceId id) { return namespaces[id]; }};
+    engine::TableWriterContext context{disk, options, store_id, [this] { return next_number++; },
+                                       [this](NamespaceId id) { return namespaces[id]; }};
+    context.keys = key_ring.get();
+    return context;
   }
 
   // Writes `entries`, in order, and makes what came out readable.
@@ -60,6 +73,8 @@ class TableTestStore {
   engine::StoreId store_id{};
   std::map<NamespaceId, NamespaceOptions> namespaces;
   std::uint64_t next_number = 1;
+  SeededRandom random{5};
+  std::unique_ptr<engine::KeyRing> key_ring;  // null: not encrypted
   engine::TableOutput output;
   std::vector<std::shared_ptr<const engine::TableMetadata>> tables;
   std::unique_ptr<engine::TableCache> cache;
