@@ -194,7 +194,7 @@ TEST_CASE("mqtt source: a broker that leaves a SUBSCRIBE unanswered is connected
 }
 
 TEST_CASE("mqtt source: a broker that answers late is given more time by and by") {
-  const SlowBroker broker(25, SlowBroker::Meanwhile::Silence);  // over 500 ms, for each filter
+  const SlowBroker broker(12, SlowBroker::Meanwhile::Silence);  // over 240 ms, for each filter
   MqttFixture fixture;
   mqtt::MqttSourceParts parts = fixture.parts();
   parts.answer_patience_ns = 50'000'000;
