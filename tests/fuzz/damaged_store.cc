@@ -1,6 +1,8 @@
 #include "fuzz/damaged_store.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "edgecase/engine.h"
@@ -126,15 +128,27 @@ void use(Machine& machine) {
   read_all(engine);
 }
 
-void fill(Machine& machine, const std::map<std::string, Bytes>& files) {
+using StoreFiles = std::map<std::string, SparseBytes>;
+
+StoreFiles sparse_store_files() {
+  StoreFiles files;
+  for (const auto& [path, contents] : store_files()) files.emplace(path, SparseBytes(contents));
+  return files;
+}
+
+// `bytes` in the place of what `files` has at `damaged`.
+void fill(Machine& machine, const StoreFiles& files, const std::string& damaged,
+          SparseBytes bytes) {
   for (const char* directory : {"/m/store", "/m/store/wal", "/m/store/tables", "/v/store"}) {
     demand(machine.disk.create_directory(directory).ok());
   }
-  for (const auto& [path, contents] : files) machine.disk.set_contents(path, contents);
+  for (const auto& [path, contents] : files) {
+    if (path != damaged) machine.disk.set_contents(path, contents);
+  }
+  machine.disk.set_contents(damaged, std::move(bytes));
 }
 
-std::vector<std::string> paths_of(const std::map<std::string, Bytes>& files,
-                                  engine::FileType type) {
+std::vector<std::string> paths_of(const StoreFiles& files, engine::FileType type) {
   std::vector<std::string> paths;
   for (const auto& [path, contents] : files) {
     const auto name = engine::parse_file_name(path.substr(path.rfind('/') + 1));
@@ -166,20 +180,17 @@ std::map<std::string, Bytes> store_files() {
 }
 
 void take_store_file(engine::FileType type, std::string_view bytes) {
-  static const std::map<std::string, Bytes> whole = store_files();
+  static const StoreFiles whole = sparse_store_files();
   if (bytes.size() < 2) return;
   const std::vector<std::string> paths = paths_of(whole, type);
   const std::string& path = paths[static_cast<unsigned char>(bytes[1]) % paths.size()];
-  std::map<std::string, Bytes> files = whole;
-  Bytes& file = files[path];
+  SparseBytes file(bytes.substr(2));
   const bool has_fixed_size =
       type == engine::FileType::WalSlot || type == engine::FileType::Manifest;
-  const std::size_t size = file.size();
-  file = Bytes(bytes.substr(2));
-  if (has_fixed_size && file.size() < size) file.resize(size);
+  if (has_fixed_size) file.resize(std::max(file.size(), whole.at(path).size()));
 
   Machine machine;
-  fill(machine, files);
+  fill(machine, whole, path, std::move(file));
   DeafObserver observer;
   switch (static_cast<unsigned char>(bytes[0]) % 4) {
     case 0: static_cast<void>(inspect_file(machine.disk, path)); break;

@@ -255,7 +255,7 @@ std::string MemoryFileSystem::find_sought() const {
   return inside_->disk.find_sought();
 }
 
-void MemoryFileSystem::set_contents(const std::string& path, Bytes bytes) {
+void MemoryFileSystem::set_contents(const std::string& path, SparseBytes bytes) {
   const Guard guard(inside_->mutex);
   SimulatedDisk::File file = inside_->disk.file(path);
   if (!file) {
@@ -268,7 +268,7 @@ void MemoryFileSystem::set_contents(const std::string& path, Bytes bytes) {
 void MemoryFileSystem::flip_bit(const std::string& path, std::uint64_t byte, int bit) {
   Bytes bytes = contents(path);
   bytes.at(byte) = static_cast<char>(bytes.at(byte) ^ (1 << bit));
-  set_contents(path, std::move(bytes));
+  set_contents(path, bytes);
 }
 void MemoryFileSystem::truncate(const std::string& path, std::uint64_t size) {
   set_contents(path, contents(path).substr(0, size));

@@ -95,7 +95,11 @@ class MemoryFileSystem final : public FileSystem {
 
   // --- damage; durable at once ---
 
-  void set_contents(const std::string& path, Bytes bytes);  // creates the file if there is none
+  // Creates the file if there is none.
+  void set_contents(const std::string& path, SparseBytes bytes);
+  void set_contents(const std::string& path, ByteView bytes) {
+    set_contents(path, SparseBytes(bytes));
+  }
   void flip_bit(const std::string& path, std::uint64_t byte, int bit);
   void truncate(const std::string& path, std::uint64_t size);
 

@@ -60,8 +60,8 @@ void SimulatedFile::forget_behind(std::uint64_t size) {
   }
 }
 
-void SimulatedFile::replace(Bytes bytes) {
-  live_ = SparseBytes(bytes);
+void SimulatedFile::replace(SparseBytes bytes) {
+  live_ = std::move(bytes);
   change_durable() = live_;
   unsynced_.clear();
 }

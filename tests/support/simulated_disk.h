@@ -53,7 +53,7 @@ class SimulatedFile {
   // The end of a process that had not handed over the bytes behind `size`.
   void forget_behind(std::uint64_t size);
   // For tests that damage a file: both sides are replaced.
-  void replace(Bytes bytes);
+  void replace(SparseBytes bytes);
   // Whether a needle is among the durable bytes. Always to be asked of the same set: what has been
   // looked for in vain is not looked for again while these bytes stay as they are.
   bool holds(const NeedleSet& needles);

@@ -6,6 +6,11 @@
 
 namespace edgecase::test {
 
+SparseBytes::SparseBytes(ByteView bytes) : size_(bytes.size()) {
+  if (engine::all_zero(bytes)) return;
+  written_ = bytes.substr(0, bytes.find_last_not_of('\0') + 1);
+}
+
 Bytes SparseBytes::whole() const {
   Bytes bytes = written_;
   bytes.resize(size_, '\0');

@@ -12,7 +12,7 @@ namespace edgecase::test {
 class SparseBytes {
  public:
   SparseBytes() = default;
-  explicit SparseBytes(ByteView bytes) { write(0, bytes); }
+  explicit SparseBytes(ByteView bytes);
 
   std::uint64_t size() const { return size_; }
   // Behind these, up to size(), there are zeros.
