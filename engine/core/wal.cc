@@ -12,8 +12,6 @@
 namespace edgecase::engine {
 namespace {
 
-constexpr std::uint64_t kCopyBytes = 1u << 20;
-
 // Between the numbers of one process and the next. A segment that was given up and removed may be
 // back after a power cut, if its removal was not durable; its number must not have been used again.
 constexpr std::uint64_t kNumberGap = std::uint64_t{1} << 32;
@@ -142,8 +140,7 @@ Status Wal::start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledg
   return started;
 }
 
-// The last segment of an earlier process may be in the page cache only, and if a sync failed there,
-// its pages count as clean: the same bytes in the same place make them dirty again.
+// The last segment of an earlier process may be in the page cache only.
 Status Wal::sync_recovered() {
   if (recovered_is_synced_) return ok();
   WalSegment last;
@@ -152,22 +149,9 @@ Status Wal::sync_recovered() {
     if (closed_.empty()) return ok();
     last = closed_.back();
   }
-  EC_TRY(write_again(slot_path(last.slot.index), kLogHeadBytes + last.bytes));
+  EC_TRY(write_log_again(file_system_, slot_path(last.slot.index), last.bytes));
   recovered_is_synced_ = true;
   return ok();
-}
-
-Status Wal::write_again(const std::string& path, std::uint64_t size_bytes) {
-  EC_ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> from, file_system_.open_file(path));
-  EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogFile> to, file_system_.open_log_file(path));
-  Bytes buffer(std::min(size_bytes, kCopyBytes), '\0');
-  for (std::uint64_t offset = 0; offset < size_bytes; offset += buffer.size()) {
-    const std::uint64_t wanted = std::min<std::uint64_t>(buffer.size(), size_bytes - offset);
-    EC_ASSIGN_OR_RETURN(const std::size_t got, from->read(offset, wanted, buffer.data()));
-    if (got != wanted) return io_error(path + ": shorter than it was");
-    EC_TRY(to->write(offset, ByteView(buffer).substr(0, got)));
-  }
-  return to->sync();
 }
 
 WalSegment Wal::current_segment() const {

@@ -140,7 +140,6 @@ class Wal {
   std::uint64_t take_index() EC_REQUIRES(mutex_);
   void count_slot(const WalSlot& slot) EC_REQUIRES(mutex_);
   Status sync_recovered();
-  Status write_again(const std::string& path, std::uint64_t size_bytes);
   WalSegment current_segment() const EC_REQUIRES(mutex_);  // the leader's
   Status continue_chain(const WalSlot& slot, SequenceNumber acknowledged);
   Status replace_failed(const WalSlot& slot, SequenceNumber acknowledged);

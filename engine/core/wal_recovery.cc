@@ -50,6 +50,12 @@ class Replay {
   }
 
  private:
+  // A gap is what a power cut took of writes without Sync after a flush had saved them, or what
+  // lay in segments that are not needed any more.
+  bool follows(SequenceNumber sequence) const {
+    return sequence == last_ + 1 || (sequence > last_ && sequence <= flushed_ + 1);
+  }
+
   std::string path_of(const WalSegment& segment) const {
     return wal_slot_path(metadata_directory_, segment.slot.index);
   }
@@ -79,10 +85,7 @@ class Replay {
       return corruption(path_of(segment) + ": WAL segment " + std::to_string(segment.number) +
                         ", record at byte " + std::to_string(at) + ": " + what);
     };
-    // A gap is what a power cut took of writes without Sync after a flush had saved them.
-    const bool follows = record.sequence == last_ + 1;
-    const bool gap_is_flushed = record.sequence > last_ && record.sequence <= flushed_ + 1;
-    if (!follows && !gap_is_flushed)
+    if (!follows(record.sequence))
       return damaged("sequence " + std::to_string(record.sequence) + " does not follow " +
                      std::to_string(last_));
     const Result<std::uint64_t> entries = apply_(record.sequence, record.payload);
@@ -103,7 +106,7 @@ class Replay {
       const std::uint64_t at = reader->end_bytes();
       const auto record = reader->next();
       if (!record.ok() || !*record) return ok();
-      if (at < length || (*record)->sequence != last_ + 1) continue;
+      if (at < length || !follows((*record)->sequence)) continue;
       EC_TRY(replay_record(segment, at, **record));
       contents_.has_stray_tail = true;
     }

@@ -1,5 +1,6 @@
 #include "log/log_writer.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -12,6 +13,9 @@ namespace {
 // Records up to this size are put together first and written at once; the parts of larger ones are
 // written where they lie, sooner than copied.
 constexpr std::uint64_t kScratchMaxBytes = 64u << 10;
+
+// Of a log that is written again, at a time.
+constexpr std::uint64_t kCopyBytes = 1u << 20;
 
 // Of a large sealed record, at a time.
 constexpr std::size_t kPieceBytes = kScratchMaxBytes;
@@ -225,6 +229,21 @@ Status LogWriter::give_up(Status failure) {
   if (failure_.ok()) failure_ = std::move(failure);
   failed_.store(true, std::memory_order_release);
   return failure_;
+}
+
+Status write_log_again(FileSystem& file_system, const std::string& path,
+                       std::uint64_t record_bytes) {
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> from, file_system.open_file(path));
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogFile> to, file_system.open_log_file(path));
+  const std::uint64_t size = kLogHeadBytes + record_bytes;
+  Bytes buffer(std::min(size, kCopyBytes), '\0');
+  for (std::uint64_t offset = 0; offset < size; offset += buffer.size()) {
+    const std::uint64_t wanted = std::min<std::uint64_t>(buffer.size(), size - offset);
+    EC_ASSIGN_OR_RETURN(const std::size_t got, from->read(offset, wanted, buffer.data()));
+    if (got != wanted) return io_error(path + ": shorter than it was");
+    EC_TRY(to->write(offset, ByteView(buffer).substr(0, got)));
+  }
+  return to->sync();
 }
 
 }  // namespace edgecase::engine

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "base/mutex.h"
 #include "base/store_id.h"
@@ -88,5 +89,11 @@ class LogWriter {
 
 // How large a LogFile must be for one record of `payload_bytes`.
 std::uint64_t log_file_bytes_for(std::uint64_t payload_bytes, bool sealed);
+
+// Makes durable a log with so many bytes of records that another process wrote, and that is only
+// read here. If a sync of it failed there its pages count as clean, and another sync would write
+// nothing: the same bytes in the same place make them dirty again. Errors: IoError.
+Status write_log_again(FileSystem& file_system, const std::string& path,
+                       std::uint64_t record_bytes);
 
 }  // namespace edgecase::engine

@@ -65,7 +65,8 @@ void ExpiryOracle::refuse(const ScopedRule& rule) {
   }
 }
 
-std::string ExpiryOracle::settle(const std::vector<RetentionRule>& found, const State& shown) {
+std::vector<ExpiryOracle::Rules> ExpiryOracle::possible(
+    const std::vector<RetentionRule>& found) const {
   std::array<std::optional<std::int64_t>, kTimedScopes> retention_ns;
   for (const RetentionRule& rule : found) {
     for (std::size_t scope = 0; scope < kTimedScopes; ++scope) {
@@ -75,6 +76,21 @@ std::string ExpiryOracle::settle(const std::vector<RetentionRule>& found, const 
   std::vector<Rules> possible(1, rules_);
   possible.insert(possible.end(), others_.begin(), others_.end());
   std::erase_if(possible, [&](const Rules& rules) { return rules.retention_ns != retention_ns; });
+  return possible;
+}
+
+std::vector<std::size_t> ExpiryOracle::disputed(const std::vector<RetentionRule>& found) const {
+  const std::vector<Rules> rules = possible(found);
+  std::vector<std::size_t> keys;
+  for (std::size_t key = 0; key < kKeysPerPlace; ++key) {
+    const auto hide = std::ranges::count_if(rules, [&](const Rules& r) { return r.hides(key); });
+    if (hide != 0 && hide != std::ssize(rules)) keys.push_back(key);
+  }
+  return keys;
+}
+
+std::string ExpiryOracle::settle(const std::vector<RetentionRule>& found, const State& shown) {
+  const std::vector<Rules> possible = this->possible(found);
   if (possible.empty()) return "other rules of retention hold than were set last";
   rules_ = possible.front();
   std::ptrdiff_t hidden_most = -1;

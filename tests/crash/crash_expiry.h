@@ -35,6 +35,8 @@ class ExpiryOracle {
   void refuse(const ScopedRule& rule);
   // A rule was refused, and may yet hold: what expires meanwhile by the others would return.
   bool is_unsure() const { return !others_.empty(); }
+  // Keys that some of the rules that may have led to these hide, and others do not.
+  std::vector<std::size_t> disputed(const std::vector<RetentionRule>& found) const;
   // Empty, or why these may not be the rules that hold now. Of rules that were replaced by then,
   // what the place still shows tells which did hold.
   std::string settle(const std::vector<RetentionRule>& found, const State& shown);
@@ -72,6 +74,7 @@ class ExpiryOracle {
     std::int64_t since_ns = 0;  // in time rested
   };
 
+  std::vector<Rules> possible(const std::vector<RetentionRule>& found) const;
   std::int64_t bound_ns() const;
   void note_hidden();
 

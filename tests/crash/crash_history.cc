@@ -41,7 +41,7 @@ std::string History::unexpected(const State& found) const {
   for (std::size_t i = 0; i < durable_; ++i) {
     if (states_[i] == found)
       return "the store went back to what it was " + std::to_string(durable_ - i) +
-             " batches before the last durable one";
+             " batches before the last durable one (" + difference(states_[durable_], found) + ")";
   }
   return "no batch left this (durable: " + difference(states_[durable_], found) +
          "; last: " + difference(now(), found) + ")";

@@ -123,13 +123,29 @@ Status Life::settle(const std::function<std::string(const State&)>& settle) {
   for (std::size_t place = 0; place < kPlaces; ++place) {
     if (ids_[place] != 0) EC_TRY(store_.read_place(place, Direction::Forward, nullptr, found));
   }
+  Changes probes;
   if (ids_[kTimedPlace] != 0) {
-    std::string other = expiry_.settle(store_.engine().retention_rules(), found);
+    State shown = found;
+    EC_TRY(probe_rules(shown, probes));
+    std::string other = expiry_.settle(store_.engine().retention_rules(), shown);
     if (!other.empty()) return corruption(other);
     hide_expired();
   }
   const std::string broken = settle(found);
-  return broken.empty() ? needles_.find(store_.disk()) : corruption(broken);
+  if (!broken.empty()) return corruption(broken);
+  if (!probes.empty()) EC_TRY(conclude(probes, ok(), Durability::Sync));
+  return needles_.find(store_.disk());
+}
+
+// Where nothing is stored, only a write tells whether what failed has left a rule that hides it.
+Status Life::probe_rules(State& shown, Changes& probes) {
+  for (const std::size_t key : expiry_.disputed(store_.engine().retention_rules())) {
+    if (shown.places[kTimedPlace][key] == 0)
+      probes.push_back({Change::Kind::Put, kTimedPlace, key, 0, ++written_});
+  }
+  if (probes.empty()) return ok();
+  EC_TRY(store_.write(probes, Durability::Sync));
+  return store_.read_place(kTimedPlace, Direction::Forward, nullptr, shown);
 }
 
 Status Life::settle_place(std::size_t place) {

@@ -90,6 +90,7 @@ class Life {
   Status crash(const Step& step);
   Status check_sometimes(std::uint64_t seed);
   Status settle(const std::function<std::string(const State&)>& settle);
+  Status probe_rules(State& shown, Changes& probes);
   Status settle_place(std::size_t place);
 
   const Plan& plan_;

@@ -155,6 +155,32 @@ TEST_CASE("engine keeps unsynced writes over kill -9") {
   CHECK(store.engine->range_stats(id, {}, {})->entries == 2001);
 }
 
+TEST_CASE("engine keeps unsynced writes over kill -9 when the log's next segment was not finished") {
+  EngineFixture store;
+  REQUIRE(store.open().ok());
+  const NamespaceId id = store.make_namespace("default");
+  REQUIRE(store.put(id, "old", "1").ok());
+  // Everything so far is in tables, and the segment at hand holds no record.
+  WriteBatch erased;
+  erased.erase_range(id, "old", "old1");
+  REQUIRE(store.engine->write(erased, Durability::Async).ok());
+  REQUIRE(store.engine->erase().ok());
+  REQUIRE(store.put(id, "kept", "2", Durability::Async).ok());
+  // The write fails; of the segment that replaces this one the head is written, not the copies.
+  store.disk.fail_nth(Operation::LogWrite, 1, EIO, FaultMode::Once, "/m");
+  store.disk.fail_nth(Operation::LogWrite, 3, EIO, FaultMode::Sticky, "/m");
+  store.disk.fail_nth(Operation::Remove, 1, EIO, FaultMode::Sticky, "/m");
+  CHECK(store.put(id, "refused", "3", Durability::Async).code() == StatusCode::IoError);
+  CHECK(store.disk.faults() == 3);
+  store.disk.kill_process(7);
+  store.disk.clear_faults();
+  store.reopen();
+  CHECK(store.get(id, "kept") == "2");
+  CHECK(store.engine->get(id, "refused", {}).status().code() == StatusCode::NotFound);
+  store.reopen();
+  CHECK(store.get(id, "kept") == "2");
+}
+
 TEST_CASE("engine moves to a new segment when the log fails, and loses nothing") {
   for (const Operation operation : {Operation::LogWrite, Operation::LogSync}) {
     for (std::uint64_t nth = 1; nth <= 12; ++nth) {
