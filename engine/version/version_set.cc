@@ -115,8 +115,7 @@ Status VersionSet::make_durable() {
   const Status started = start_manifest(state());
   if (started.code() != StatusCode::OutOfSpace) return started;
   // On a full drive the store must open all the same, to be read and to give space back.
-  EC_TRY(write_log_again(file_system_,
-                         manifest_path(metadata_directory_, manifest_number_.load()),
+  EC_TRY(write_log_again(file_system_, manifest_path(metadata_directory_, manifest_number_.load()),
                          manifest_end_bytes_));
   return file_system_.sync_directory(metadata_directory_);
 }

@@ -13,8 +13,8 @@ constexpr std::int64_t kRetentionMaxNs = 45 * kSecondNs;
 // Between two looks, for which a rest moves time on once more.
 constexpr std::int64_t kExactBoundNs = kSecondNs + 2 * kExactExpiryCheckNs;
 // Until the bucket has ended, and then until the next look.
-constexpr std::int64_t kBoundedBoundNs =
-    kRetentionMaxNs / 16 + kSecondNs + kExpiryCheckNs + 3 * kSecondNs;
+constexpr std::int64_t kBucketMaxNs = kRetentionMaxNs / 16 + kSecondNs;
+constexpr std::int64_t kBoundedBoundNs = kBucketMaxNs + kExpiryCheckNs + 3 * kSecondNs;
 
 Bytes scope_prefix(std::size_t scope) {
   if (scope == kTimedSeries) return {};
@@ -132,7 +132,8 @@ bool ExpiryOracle::Rules::hides(std::size_t key) const {
 void ExpiryOracle::note_hidden() {
   for (std::size_t key = 0; key < kKeysPerPlace; ++key) {
     if (!is_hidden(key)) continue;
-    for (const ValueNumber value : handed_in_[key]) leaving_.push_back({value, rested_ns_});
+    for (const ValueNumber value : handed_in_[key])
+      leaving_.push_back({value, rested_ns_, now_ns_});
     handed_in_[key].clear();
   }
 }
@@ -149,8 +150,14 @@ void ExpiryOracle::disturb() {
   for (Leaving& each : leaving_) each.since_ns = rested_ns_;
 }
 
-void ExpiryOracle::note_rest(std::int64_t ns) {
+void ExpiryOracle::note_rest(std::int64_t ns, std::int64_t now_ns) {
   rested_ns_ += ns;
+  const std::int64_t stood_still_ns = ns - std::max<std::int64_t>(now_ns - now_ns_, 0);
+  if (mode_ == ExpiryMode::Exact || stood_still_ns <= 0) return;
+  // A bucket does not end while nobody can tell the time.
+  for (Leaving& each : leaving_) {
+    if (now_ns_ - each.expired_ns < kBucketMaxNs) each.since_ns += stood_still_ns;
+  }
 }
 
 std::int64_t ExpiryOracle::bound_ns() const {

@@ -53,8 +53,8 @@ class ExpiryOracle {
   void note_handed_in(const Changes& changes);
   // A fault, a reader or the end of a process: the store has all its time anew.
   void disturb();
-  // It has done all background work there was for so long.
-  void note_rest(std::int64_t ns);
+  // It has done all background work there was for so long; expiry time is `now_ns`. Before reach().
+  void note_rest(std::int64_t ns, std::int64_t now_ns);
   // Values that must be nowhere from now on; each is told once.
   std::vector<ValueNumber> take_gone();
 
@@ -71,7 +71,8 @@ class ExpiryOracle {
   };
   struct Leaving {
     ValueNumber value = 0;
-    std::int64_t since_ns = 0;  // in time rested
+    std::int64_t since_ns = 0;    // in time rested
+    std::int64_t expired_ns = 0;  // in expiry time, or later
   };
 
   std::vector<Rules> possible(const std::vector<RetentionRule>& found) const;

@@ -39,7 +39,7 @@ Status Life::make_rules_sure() {
 Status Life::rest(std::int64_t seconds) {
   EC_TRY(make_rules_sure());
   EC_TRY(store_.rest(seconds));
-  expiry_.note_rest(seconds * kRestedSecondNs);
+  expiry_.note_rest(seconds * kRestedSecondNs, store_.trusted_ns());
   if (ailing_ || !views_.empty()) expiry_.disturb();
   EC_TRY(time_has_passed());
   needles_.note_expired(kTimedPlace, expiry_.take_gone());

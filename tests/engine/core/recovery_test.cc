@@ -155,7 +155,8 @@ TEST_CASE("engine keeps unsynced writes over kill -9") {
   CHECK(store.engine->range_stats(id, {}, {})->entries == 2001);
 }
 
-TEST_CASE("engine keeps unsynced writes over kill -9 when the log's next segment was not finished") {
+TEST_CASE(
+    "engine keeps unsynced writes over kill -9 when the log's next segment was not finished") {
   EngineFixture store;
   REQUIRE(store.open().ok());
   const NamespaceId id = store.make_namespace("default");
