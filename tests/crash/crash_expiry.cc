@@ -130,6 +130,7 @@ bool ExpiryOracle::Rules::hides(std::size_t key) const {
 }
 
 void ExpiryOracle::note_hidden() {
+  if (is_unsure()) return;
   for (std::size_t key = 0; key < kKeysPerPlace; ++key) {
     if (!is_hidden(key)) continue;
     for (const ValueNumber value : handed_in_[key])
