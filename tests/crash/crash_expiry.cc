@@ -122,7 +122,7 @@ void ExpiryOracle::reach(std::int64_t now_ns) {
   now_ns_ = std::max(now_ns_, now_ns);
   rules_.settle(now_ns_);
   for (Rules& other : others_) other.settle(now_ns_);
-  note_hidden();
+  if (!is_unsure()) note_hidden();
 }
 
 bool ExpiryOracle::Rules::hides(std::size_t key) const {
@@ -130,7 +130,6 @@ bool ExpiryOracle::Rules::hides(std::size_t key) const {
 }
 
 void ExpiryOracle::note_hidden() {
-  if (is_unsure()) return;
   for (std::size_t key = 0; key < kKeysPerPlace; ++key) {
     if (!is_hidden(key)) continue;
     for (const ValueNumber value : handed_in_[key])

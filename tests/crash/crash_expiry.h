@@ -43,7 +43,7 @@ class ExpiryOracle {
   // The namespace is gone, or a new one.
   void forget();
 
-  // Expiry time is `now_ns`, or was later before.
+  // Expiry time is `now_ns`, or was later before. Unsure, only settle() may follow.
   void reach(std::int64_t now_ns);
   std::int64_t now_ns() const { return now_ns_; }
   bool is_hidden(std::size_t key) const { return rules_.hides(key); }

@@ -13,9 +13,11 @@ namespace edgecase::test {
 void Life::cure() {
   store_.cure();
   store_.set_clock(0, 0);
-  expiry_.reach(store_.trusted_ns());
+  if (!expiry_.is_unsure()) {
+    expiry_.reach(store_.trusted_ns());
+    hide_expired();
+  }
   expiry_.disturb();
-  hide_expired();
   ailing_ = false;
 }
 
@@ -125,6 +127,7 @@ Status Life::settle(const std::function<std::string(const State&)>& settle) {
   }
   Changes probes;
   if (ids_[kTimedPlace] != 0) {
+    expiry_.reach(store_.trusted_ns());
     State shown = found;
     EC_TRY(probe_rules(shown, probes));
     std::string other = expiry_.settle(store_.engine().retention_rules(), shown);

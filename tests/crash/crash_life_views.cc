@@ -54,7 +54,6 @@ Status Life::time_has_passed() {
 
 // Snapshots that are held show nothing of it either.
 void Life::hide_expired() {
-  if (expiry_.is_unsure()) return;
   for (std::size_t key = 0; key < kKeysPerPlace; ++key) {
     if (!expiry_.is_hidden(key)) continue;
     history_.hide(kTimedPlace, key);
