@@ -257,6 +257,7 @@ Status EngineImpl::write_memtable(const std::shared_ptr<Memtable>& memtable) {
   const std::int64_t begin_ns = environment_.clock.boot_ns();
   // An unmounted drive leaves an empty directory behind, which must not be filled.
   if (values_layer_is_used()) EC_TRY(check_values());
+  EC_TRY(wal_->sync_recovered());
   ExpiryView expiry = expiry_of_all();
   // Besides the tables a value table a namespace, and a bucket where there are any.
   const std::uint64_t values_max =

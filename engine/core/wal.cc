@@ -35,6 +35,10 @@ Status Wal::adopt(std::vector<WalSegment> chain, std::vector<WalSlot> free,
                   std::uint64_t highest_number) {
   next_number_ = highest_number + kNumberGap;
   {
+    MutexLock lock(recovered_mutex_);
+    recovered_is_synced_ = chain.empty();
+  }
+  {
     MutexLock lock(mutex_);
     for (const WalSegment& segment : chain) {
       count_slot(segment.slot);
@@ -142,11 +146,11 @@ Status Wal::start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledg
 
 // The last segment of an earlier process may be in the page cache only.
 Status Wal::sync_recovered() {
+  MutexLock recovered_lock(recovered_mutex_);
   if (recovered_is_synced_) return ok();
   WalSegment last;
   {
     MutexLock lock(mutex_);
-    if (closed_.empty()) return ok();
     last = closed_.back();
   }
   EC_TRY(write_log_again(file_system_, slot_path(last.slot.index), last.bytes));

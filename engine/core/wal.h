@@ -87,6 +87,9 @@ class Wal {
   // again.
   Status start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledged);
 
+  // Makes durable what recovery found. Must have succeeded before the manifest names a segment as
+  // the oldest one. Does I/O, once.
+  Status sync_recovered();
   // Number of the oldest segment with a record newer than `flushed`, else of the current one; 0 if
   // there was never one.
   std::uint64_t oldest_needed(SequenceNumber flushed) const;
@@ -139,7 +142,6 @@ class Wal {
   Status name_again(std::vector<WalSlot>& free);
   std::uint64_t take_index() EC_REQUIRES(mutex_);
   void count_slot(const WalSlot& slot) EC_REQUIRES(mutex_);
-  Status sync_recovered();
   WalSegment current_segment() const EC_REQUIRES(mutex_);  // the leader's
   Status continue_chain(const WalSlot& slot, SequenceNumber acknowledged);
   Status replace_failed(const WalSlot& slot, SequenceNumber acknowledged);
@@ -160,11 +162,12 @@ class Wal {
   // The leader's.
   std::unique_ptr<LogWriter> writer_;  // null before the first segment since open
   bool failed_ = false;                // it takes no more
-  bool recovered_is_synced_ = false;   // what recovery found
   SequenceNumber durable_sequence_ = 0;
   SequenceNumber current_last_ = 0;  // of the current segment; current_ does not follow each record
   std::uint64_t next_number_ = 1;
 
+  Mutex recovered_mutex_;  // taken before mutex_
+  bool recovered_is_synced_ EC_GUARDED_BY(recovered_mutex_) = true;
   Mutex create_mutex_;  // held while a slot is written; taken before mutex_
   mutable Mutex mutex_;
   std::deque<WalSegment> closed_ EC_GUARDED_BY(mutex_);  // old to new

@@ -317,6 +317,7 @@ Result<bool> EngineImpl::release_flushed_wal() {
   const VersionState state = versions_->state();
   const std::uint64_t oldest = wal_->oldest_needed(state.flushed_sequence);
   if (oldest <= state.oldest_wal_segment) return false;
+  EC_TRY(wal_->sync_recovered());
   VersionEdit edit;
   edit.oldest_wal_segment = oldest;
   EC_TRY(versions_->apply(edit));
