@@ -41,12 +41,13 @@ class DaemonComparison {
   // Medians of the rounds. The ratio is that of a round's rates: its loads were close in time.
   double rate(const std::string& load, std::size_t variant) const;
   double ratio(const std::string& load, std::size_t variant) const;
-  // For each load: <load>_<variant>_per_second, _ratio, and _cpu_us, of the daemon, a request.
+  // For each load: <load>_<variant>_per_second, _ratio, and of the daemon, a request: _cpu_us,
+  // _syncs of its log, _waits of its threads.
   void add_figures(Report& report) const;
 
  private:
   struct Measured {
-    std::vector<double> rates, cpu_us;  // by round
+    std::vector<double> rates, cpu_us, syncs, waits;  // by round
   };
   const Measured& measured(const std::string& load, std::size_t variant) const;
 

@@ -3,9 +3,10 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
+#include <system_error>
 
 namespace edgecase::cli::bench {
 
@@ -23,16 +24,13 @@ ProcessUsage usage_of(pid_t process) {
     if (word == "write_bytes:" && io >> value) usage.written_bytes = value;
     if (word == "wchar:" && io >> value) usage.write_call_bytes = value;
   }
-  // Behind the name in parentheses: user and system time are words 12 and 13, in clock ticks.
-  std::ifstream stat(directory + "/stat");
-  std::getline(stat, word);
-  if (const std::size_t end = word.rfind(')'); end != std::string::npos) {
-    std::istringstream rest(word.substr(end + 1));
-    std::uint64_t ticks = 0;
-    for (int i = 0; i < 13 && rest >> word; ++i) {
-      if (i >= 11) ticks += std::stoull(word);
+  std::error_code error;
+  for (const auto& thread : std::filesystem::directory_iterator(directory + "/task", error)) {
+    // Time on the processor, in ns; exact, where /proc/PID/stat counts clock ticks.
+    if (std::ifstream(thread.path() / "schedstat") >> value) usage.cpu_ns += value;
+    for (std::ifstream status(thread.path() / "status"); status >> word;) {
+      if (word == "voluntary_ctxt_switches:" && status >> value) usage.waits += value;
     }
-    usage.cpu_ns = ticks * 1'000'000'000 / static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
   }
   return usage;
 }

@@ -13,7 +13,8 @@ struct ProcessUsage {
   std::uint64_t peak_resident_bytes = 0;
   std::uint64_t written_bytes = 0;     // pages made dirty and written back, not system calls
   std::uint64_t write_call_bytes = 0;  // handed to write() and its like
-  std::uint64_t cpu_ns = 0;            // user and system
+  std::uint64_t cpu_ns = 0;            // user and system; of threads that are there
+  std::uint64_t waits = 0;             // how often its threads have given up the processor to wait
 };
 
 // Zeros where the kernel does not tell.

@@ -9,6 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -21,6 +23,8 @@
 
 namespace edgecase::cli::bench {
 namespace {
+
+constexpr std::size_t kPieceMaxBytes = 64u << 10;
 
 Status socket_error(const char* what) {
   return unavailable(std::string(what) + ": " + std::generic_category().message(errno));
@@ -134,19 +138,20 @@ Status RawConnection::send(std::string_view bytes) {
 }
 
 Result<std::size_t> RawConnection::receive(std::string& buffer, std::size_t size_max) {
-  const std::size_t before = buffer.size();
-  buffer.resize(before + size_max);
+  // To make `buffer` larger first would write zeros over all that it might take, for each answer.
+  thread_local std::array<char, kPieceMaxBytes> piece;
+  const std::size_t wanted = std::min(size_max, piece.size());
   if (channel_) {
-    const auto received = receive_tls(buffer.data() + before, size_max);
-    buffer.resize(before + (received.ok() ? *received : 0));
+    EC_ASSIGN_OR_RETURN(const std::size_t received, receive_tls(piece.data(), wanted));
+    buffer.append(piece.data(), received);
     return received;
   }
   ssize_t got = -1;
   do {
-    got = ::recv(socket_, buffer.data() + before, size_max, 0);
+    got = ::recv(socket_, piece.data(), wanted, 0);
   } while (got < 0 && errno == EINTR);
-  buffer.resize(before + (got > 0 ? static_cast<std::size_t>(got) : 0));
   if (got < 0) return socket_error("cannot receive");
+  buffer.append(piece.data(), static_cast<std::size_t>(got));
   return static_cast<std::size_t>(got);
 }
 
