@@ -1,18 +1,15 @@
 #include "auth/sha256.h"
 
-#include <mbedtls/md.h>
+#include <nettle/hmac.h>
+#include <nettle/sha2.h>
 
-#include <cstdlib>
+#include <cstring>
 
 namespace edgecase::auth {
 namespace {
 
 const unsigned char* bytes_of(std::string_view text) {
   return static_cast<const unsigned char*>(static_cast<const void*>(text.data()));
-}
-
-const mbedtls_md_info_t* algorithm() {
-  return mbedtls_md_info_from_type(MBEDTLS_MD_SHA256);
 }
 
 int digit_of(char c) {
@@ -24,18 +21,22 @@ int digit_of(char c) {
 }  // namespace
 
 Digest sha256(std::string_view bytes) {
+  sha256_ctx context;
+  sha256_init(&context);
+  sha256_update(&context, bytes.size(), bytes_of(bytes));
   Digest digest{};
-  // Fails only where the library was built without SHA-256.
-  if (mbedtls_md(algorithm(), bytes_of(bytes), bytes.size(), digest.data()) != 0) std::abort();
+  sha256_digest(&context, digest.size(), digest.data());
+  explicit_bzero(&context, sizeof context);  // of a token, it may be
   return digest;
 }
 
 Digest hmac_sha256(std::string_view key, std::string_view bytes) {
+  hmac_sha256_ctx context;
+  hmac_sha256_set_key(&context, key.size(), bytes_of(key));
+  hmac_sha256_update(&context, bytes.size(), bytes_of(bytes));
   Digest digest{};
-  if (mbedtls_md_hmac(algorithm(), bytes_of(key), key.size(), bytes_of(bytes), bytes.size(),
-                      digest.data()) != 0) {
-    std::abort();
-  }
+  hmac_sha256_digest(&context, digest.size(), digest.data());
+  explicit_bzero(&context, sizeof context);  // it holds what the key became
   return digest;
 }
 

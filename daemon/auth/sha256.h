@@ -1,4 +1,5 @@
-// SHA-256 and HMAC-SHA-256 (FIPS 180-4, RFC 2104), by mbedtls. Pure functions; any thread.
+// SHA-256 and HMAC-SHA-256 (FIPS 180-4, RFC 2104), by Nettle, with the processor's
+// instructions where it has them. Pure functions; any thread.
 #pragma once
 
 #include <array>

@@ -54,9 +54,9 @@ THIRD_PARTY = {
     r"httplib\.h": ["daemon/http/", "cli/daemon_client", "cli/bench/", "tests/"],
     r"zlib\.h": ["daemon/http/", "cli/backup/", "cli/import/", "tests/daemon/http/"],
     r"MQTT\w+\.h": ["daemon/mqtt/", "cli/bench/", "tests/daemon/mqtt/"],
-    r"mbedtls/.*|psa/.*": ["engine/crypto/", "daemon/auth/", "daemon/tls/", "tests/support/test_certificate",
+    r"mbedtls/.*|psa/.*": ["engine/crypto/", "daemon/tls/", "tests/support/test_certificate",
                            "tests/engine/crypto/"],
-    r"nettle/.*": ["engine/crypto/"],
+    r"nettle/.*": ["engine/crypto/", "daemon/auth/"],
     r"(leveldb|rocksdb)/.*": ["cli/bench/peers/"],
     r"doctest/.*": ["tests/"],
 }
