@@ -100,11 +100,8 @@ Result<Ticket> AuditLog::append(Draft draft) {
   return append_drafts({&draft, 1});
 }
 
-Result<Ticket> AuditLog::append(std::vector<Record> records) {
-  if (!is_on() || records.empty()) return Ticket();
-  std::vector<Draft> drafts;
-  drafts.reserve(records.size());
-  for (const Record& record : records) drafts.push_back(draft_of(record));
+Result<Ticket> AuditLog::append(std::vector<Draft> drafts) {
+  if (!is_on() || drafts.empty()) return Ticket();
   return append_drafts(drafts);
 }
 

@@ -100,8 +100,8 @@ class AuditLog final : public CommitCompanion {
 
   // Time and sequence are set here.
   Result<Ticket> append(Record record);
-  Result<Ticket> append(std::vector<Record> records);
   Result<Ticket> append(Draft draft);
+  Result<Ticket> append(std::vector<Draft> drafts);
   // What the records tell of has failed: they say so, or where they are written by now, another one
   // like `record` does.
   void amend(Ticket ticket, Record record, const Status& failure);

@@ -1,6 +1,7 @@
 #include "audit/page.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -52,6 +53,23 @@ void append_record(Bytes& out, const Draft& draft, std::uint64_t description,
   append_varint(out, draft.count);
   append_varint(out, draft.more_devices);
   for (const std::uint64_t count : draft.target_counts) append_varint(out, count);
+}
+
+void describe(Draft& draft, bool reaches_more, const std::array<std::string_view, 6>& texts,
+              std::span<const Target> targets) {
+  targets = targets.first(std::min(targets.size(), kTargetsMax));
+  Bytes& out = draft.description;
+  std::size_t bytes = 16 + 8 * targets.size();
+  for (const std::string_view text : texts) bytes += std::min(text.size(), kTextMaxBytes);
+  out.reserve(bytes);
+  out.push_back(reaches_more ? kReachesMoreFlag : '\0');
+  for (const std::string_view text : texts) append_text(out, text);
+  append_varint(out, targets.size());
+  draft.target_counts.reserve(targets.size());
+  for (const Target& target : targets) {
+    append_number(out, target.pseudonym);
+    draft.target_counts.push_back(target.count);
+  }
 }
 
 // False: malformed.
@@ -113,20 +131,18 @@ Draft draft_of(const Record& record) {
   draft.outcome = record.outcome;
   draft.count = record.count;
   draft.more_devices = record.more_devices;
-  const std::size_t targets = std::min(record.targets.size(), kTargetsMax);
-  Bytes& out = draft.description;
-  out.reserve(96 + 8 * targets);
-  out.push_back(record.reaches_more ? kReachesMoreFlag : '\0');
-  for (const std::string* text : {&record.operation, &record.actor, &record.token,
-                                  &record.namespace_name, &record.selector, &record.detail}) {
-    append_text(out, *text);
-  }
-  append_varint(out, targets);
-  draft.target_counts.reserve(targets);
-  for (std::size_t i = 0; i < targets; ++i) {
-    append_number(out, record.targets[i].pseudonym);
-    draft.target_counts.push_back(record.targets[i].count);
-  }
+  describe(draft, record.reaches_more,
+           {record.operation, record.actor, record.token, record.namespace_name, record.selector,
+            record.detail},
+           record.targets);
+  return draft;
+}
+
+Draft draft_of(const Stored& stored, std::span<const Target> targets) {
+  Draft draft;
+  for (const Target& target : targets) draft.count += target.count;
+  describe(draft, false,
+           {stored.operation, stored.actor, stored.token, stored.namespace_name, {}, {}}, targets);
   return draft;
 }
 

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "audit/record.h"
@@ -44,6 +45,13 @@ struct Draft {
 
 // Without time and trust. At most kTargetsMax targets are kept; texts are cut at kTextMaxBytes.
 Draft draft_of(const Record& record);
+
+// The same of a record that says no more than this; its count is that of all targets, at most
+// kTargetsMax.
+struct Stored {
+  std::string_view operation, actor, token, namespace_name;
+};
+Draft draft_of(const Stored& stored, std::span<const Target> targets);
 
 // Of 1 to kPageRecordsMax records.
 Bytes encode_page(std::span<const Draft* const> drafts);

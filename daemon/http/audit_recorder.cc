@@ -69,17 +69,29 @@ bool matches(const RouteRow& row, std::string_view method, std::string_view path
   return path == row.path || (row.path == routes::kBlob && path.starts_with(row.path));
 }
 
+// Null: it is in none.
+const RouteRow* row_of(const Call& call) {
+  const std::string& path = call.request.path;
+  const std::string_view method = call.request.method == "HEAD" ? "GET" : call.request.method;
+  const auto row = std::find_if(kRows.begin(), kRows.end(),
+                                [&](const RouteRow& each) { return matches(each, method, path); });
+  return row == kRows.end() ? nullptr : &*row;
+}
+
+// Of which nothing is recorded here, as long as it is not denied.
+bool is_passed_over(const Call& call) {
+  const RouteRow* const row = row_of(call);
+  return row != nullptr && (row->kind == Kind::Ingest || row->kind == Kind::Free);
+}
+
 // What is not in the table goes by its path: "/api/v1/erase" changes, so it is "erase".
 Audited audited(const Call& call, Effect effect) {
   const std::string& path = call.request.path;
-  const std::string method = call.request.method == "HEAD" ? "GET" : call.request.method;
   if (path == routes::kQuery && call.has("export") && call.parameter("export") != "false") {
     return {"export", Kind::Read};
   }
   if (path == routes::kQuery && call.has("moment")) return {"backup.read", Kind::Read};
-  for (const RouteRow& row : kRows) {
-    if (matches(row, method, path)) return {row.operation, row.kind};
-  }
+  if (const RouteRow* const row = row_of(call); row != nullptr) return {row->operation, row->kind};
   constexpr std::string_view kApi = "/api/v1/";
   std::string operation = path.starts_with(kApi) ? path.substr(kApi.size()) : path.substr(1);
   std::replace(operation.begin(), operation.end(), '/', '.');
@@ -187,6 +199,7 @@ class Preparation {
 
   // Null: nothing is recorded of it, unless it was denied.
   std::shared_ptr<const Prepared> of(const Call& call, Effect effect, int http_status) {
+    if (!is_denied(http_status) && is_passed_over(call)) return nullptr;
     std::string key;
     const auth::Principal& principal = call.principal();
     const RequestHead& head = call.exchange.head;

@@ -50,6 +50,7 @@ std::vector<Run> runs_of(const std::vector<catalog::SeriesId>& ids,
                          std::span<const Author> authors) {
   std::unordered_map<std::string_view, std::size_t> numbers;
   std::vector<Run> runs;
+  runs.reserve(std::min<std::size_t>(ids.size(), 8));
   std::size_t next_author = 0, author = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     while (next_author < authors.size() && authors[next_author].first_reading <= i) {
@@ -66,40 +67,57 @@ std::vector<Run> runs_of(const std::vector<catalog::SeriesId>& ids,
   return runs;
 }
 
+// Whose readings a record is of: one author's, or the batch's principal's.
+audit::Stored stored_by(const Incoming& incoming, std::size_t author,
+                        std::string_view namespace_name) {
+  if (author > 0) {
+    const Author& one = incoming.authors[author - 1];
+    return {kOperation, one.name, one.token, namespace_name};
+  }
+  const auth::Principal& principal = incoming.principal;
+  const bool has_token = principal.grant != nullptr;
+  return {kOperation, principal.name, has_token ? principal.grant->token_id : std::string_view(),
+          namespace_name};
+}
+
+audit::Target target_of(audit::AuditLog& log, const Run& run, const wire::Reading& reading) {
+  return {
+      log.device_pseudonym(run.namespace_id, run.device, reading.namespace_name, reading.device),
+      run.count};
+}
+
 // One for up to audit::kTargetsMax devices of one namespace and one author.
-std::vector<audit::Record> records_of(audit::AuditLog& log, const Incoming& incoming,
-                                      const std::vector<catalog::SeriesId>& ids) {
-  const std::span<const Author> authors = incoming.authors;
-  std::vector<Run> runs = runs_of(ids, authors);
+std::vector<audit::Draft> records_of(audit::AuditLog& log, const Incoming& incoming,
+                                     const std::vector<catalog::SeriesId>& ids) {
+  std::vector<audit::Draft> records;
+  std::vector<Run> runs = runs_of(ids, incoming.authors);
   std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
     return a.device_and_author() < b.device_and_author();
   });
-  std::vector<audit::Record> records;
+  std::vector<audit::Target> targets;
+  const Run* first = nullptr;  // of the record
   const Run* last = nullptr;
+  const auto finish = [&] {
+    const std::string_view name = incoming.readings[first->first].namespace_name;
+    records.push_back(audit::draft_of(stored_by(incoming, first->author, name), targets));
+    targets.clear();
+  };
   for (const Run& run : runs) {
-    const wire::Reading& reading = incoming.readings[run.first];
-    const bool is_same = last != nullptr && last->device_and_author() == run.device_and_author();
-    if (is_same) {
-      records.back().targets.back().count += run.count;
-      records.back().count += run.count;
+    if (last != nullptr && last->device_and_author() == run.device_and_author()) {
+      targets.back().count += run.count;
       continue;
     }
-    if (last == nullptr || last->author != run.author || last->namespace_id != run.namespace_id ||
-        records.back().targets.size() == audit::kTargetsMax) {
-      audit::Record& record =
-          records.emplace_back(audit::record_of(kOperation, incoming.principal));
-      record.namespace_name = reading.namespace_name;
-      if (run.author > 0) {
-        record.actor = authors[run.author - 1].name;
-        record.token = authors[run.author - 1].token;
-      }
+    const bool is_other = last == nullptr || last->author != run.author ||
+                          last->namespace_id != run.namespace_id ||
+                          targets.size() == audit::kTargetsMax;
+    if (is_other) {
+      if (first != nullptr) finish();
+      first = &run;
     }
     last = &run;
-    records.back().targets.push_back(
-        {log.device_pseudonym(run.namespace_id, run.device, reading.namespace_name, reading.device),
-         run.count});
-    records.back().count += run.count;
+    targets.push_back(target_of(log, run, incoming.readings[run.first]));
   }
+  if (first != nullptr) finish();
   return records;
 }
 
@@ -299,8 +317,8 @@ Status IngestPipeline::write_records(std::span<const RecordChange> records) {
 // The records wait when the commit begins, and are in its sync.
 Status IngestPipeline::write_recorded(const Incoming& incoming, const Resolved& resolved,
                                       const WriteBatch& piece) {
-  std::vector<audit::Record> records = records_of(*audit_, incoming, resolved.ids);
-  EC_ASSIGN_OR_RETURN(const audit::Ticket ticket, audit_->append(std::move(records)));
+  EC_ASSIGN_OR_RETURN(const audit::Ticket ticket,
+                      audit_->append(records_of(*audit_, incoming, resolved.ids)));
   const Status written = engine_.write(piece, Durability::Sync);
   if (!written.ok()) {
     audit::Record failed = audit::record_of(kOperation, incoming.principal);

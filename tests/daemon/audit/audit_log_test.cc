@@ -48,7 +48,7 @@ TEST_CASE("audit: strict, what can not be recorded can not be done, and all is w
 
 TEST_CASE("audit: a write that failed is told in its record, or in one that follows") {
   AuditRoom room;
-  auto ticket = room.log->append({room.example(0), room.example(1)});
+  auto ticket = room.log->append(std::vector{draft_of(room.example(0)), draft_of(room.example(1))});
   REQUIRE(ticket.ok());
   SUBCASE("in the records, as they were not written") {
     room.log->amend(*ticket, room.example(0), out_of_space("full"));
