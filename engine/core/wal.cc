@@ -67,9 +67,9 @@ bool Wal::fits(std::uint64_t payload_bytes) const {
   return writer_ != nullptr && writer_->fits(payload_bytes);
 }
 
-Status Wal::append(SequenceNumber first, SequenceNumber last, ByteView payload) {
+Status Wal::append(SequenceNumber first, SequenceNumber last, std::span<const ByteView> parts) {
   const std::uint64_t before = writer_->appended_bytes();
-  if (Status appended = writer_->append(first, {&payload, 1}); !appended.ok()) {
+  if (Status appended = writer_->append(first, parts); !appended.ok()) {
     note_failure();
     return appended;
   }

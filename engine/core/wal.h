@@ -78,7 +78,7 @@ class Wal {
   // Whether the current segment takes `payload_bytes` more.
   bool fits(std::uint64_t payload_bytes) const;
   // Errors leave the current segment to be given up.
-  Status append(SequenceNumber first, SequenceNumber last, ByteView payload);
+  Status append(SequenceNumber first, SequenceNumber last, std::span<const ByteView> parts);
   Status sync();
 
   // Starts a segment that takes `payload_bytes`; closes the current one, or if that has failed

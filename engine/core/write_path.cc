@@ -1,11 +1,13 @@
-// Group commit. The writer at the front of the queue leads: it takes everybody who waits, appends a
-// WAL record a batch, syncs once if anyone asked for it, adds the entries to the memtable, makes
-// them visible and wakes the others. Whoever comes meanwhile forms the next group.
+// Group commit. The writer at the front of the queue leads: it takes everybody who waits, appends
+// their batches to the WAL, syncs once if anyone asked for it, adds the entries to the memtable,
+// makes them visible and wakes the others. Whoever comes meanwhile forms the next group.
 //
 // A group is committed in runs, each within one WAL segment: only when a run is in the log whole,
 // and synced if wanted, does anything of it reach the memtable, so that a batch that failed is
 // never seen.
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include "base/check.h"
 #include "base/counter.h"
@@ -17,6 +19,10 @@ namespace {
 
 // Bounds what a follower waits for, and by how much a memtable outgrows its limit.
 constexpr std::size_t kGroupMaxBytes = 1u << 20;
+
+// Of a WAL record that several share; a larger one has a record to itself.
+constexpr std::size_t kRecordMaxBytes = 16u << 10;
+constexpr std::size_t kRecordBatchesMax = 32;
 
 // Reads search them, and each changes what is searched.
 constexpr std::uint32_t kRangeDeletesPerMemtable = 1024;
@@ -212,13 +218,25 @@ Status EngineImpl::append_run(std::size_t begin, std::size_t end, bool wants_syn
 }
 
 Status EngineImpl::log_run(std::size_t begin, std::size_t end, bool wants_sync) {
-  SequenceNumber first = last_sequence_ + 1;
+  // Small batches share a record, which is one call of the system for all of them.
+  std::array<ByteView, kRecordBatchesMax> parts;
+  std::size_t count = 0, bytes = 0;
+  SequenceNumber first = last_sequence_ + 1, next = first;
   for (std::size_t i = begin; i < end; ++i) {
     const WriteBatch& batch = *group_[i]->batch;
     if (batch.count() == 0) continue;
-    EC_TRY(wal_->append(first, first + batch.count() - 1, batch.encoded()));
-    first += batch.count();
+    const ByteView encoded = batch.encoded();
+    const bool is_full = count == parts.size() || bytes + encoded.size() > kRecordMaxBytes;
+    if (count > 0 && is_full) {
+      EC_TRY(wal_->append(first, next - 1, std::span(parts).first(count)));
+      first = next;
+      count = bytes = 0;
+    }
+    parts[count++] = encoded;
+    bytes += encoded.size();
+    next += batch.count();
   }
+  if (count > 0) EC_TRY(wal_->append(first, next - 1, std::span(parts).first(count)));
   return wants_sync ? wal_->sync() : ok();
 }
 

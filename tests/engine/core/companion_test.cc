@@ -57,6 +57,37 @@ struct Store {
 
 }  // namespace
 
+TEST_CASE(
+    "a companion's entries share a record of the log with a small batch, not with a large one") {
+  struct Case {
+    std::size_t value_bytes;
+    std::uint64_t writes;
+  };
+  for (const Case& c : {Case{100, 1}, Case{16u << 10, 2}}) {
+    CAPTURE(c.value_bytes);
+    Store store;
+    Scribe scribe;
+    scribe.id = store.id;
+    store.engine->set_commit_companion(&scribe);
+    WriteBatch batch;
+    batch.put(store.id, "first", "begins a segment");
+    REQUIRE(store.engine->write(batch, Durability::Sync).ok());
+    batch.clear();
+    const std::string value(c.value_bytes, 'v');
+    batch.put(store.id, "a", value);
+    batch.put(store.id, "b", value.substr(0, 10));
+    scribe.pending = "note a";
+    const std::uint64_t writes = store.drive.operations(Operation::LogWrite);
+    REQUIRE(store.engine->write(batch, Durability::Sync).ok());
+    CHECK(store.drive.operations(Operation::LogWrite) == writes + c.writes);
+    store.engine->set_commit_companion(nullptr);
+    store.open();
+    CHECK(store.engine->get(store.id, "a", {}).value() == value);
+    CHECK(store.engine->get(store.id, "b", {}).value() == value.substr(0, 10));
+    CHECK(store.engine->get(store.id, "note a", {}).value() == "noted");
+  }
+}
+
 TEST_CASE("a companion's entries come with the next group and share its sync") {
   Store store;
   Scribe scribe;
