@@ -44,9 +44,13 @@ Status DaemonComparison::take_turns(const std::function<Status(std::size_t)>& tu
 
 Result<LoadResult> DaemonComparison::measure(std::size_t variant, const DaemonProcess& daemon,
                                              const Endpoint& endpoint, const DaemonLoad& load) {
-  EC_ASSIGN_OR_RETURN(const Counts before, counts_of(daemon));
+  Counts before;
+  const auto begin = [&before, &daemon]() -> Status {
+    EC_ASSIGN_OR_RETURN(before, counts_of(daemon));
+    return ok();
+  };
   EC_ASSIGN_OR_RETURN(LoadResult result,
-                      send_all(endpoint, *load.requests, load.clients, load.seconds));
+                      send_all(endpoint, *load.requests, load.clients, load.seconds, begin));
   EC_ASSIGN_OR_RETURN(const Counts after, counts_of(daemon));
   const auto done = static_cast<double>(std::max<std::uint64_t>(result.requests, 1));
   const auto a_request = [done](std::uint64_t from, std::uint64_t to) {

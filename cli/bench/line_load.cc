@@ -56,7 +56,8 @@ std::vector<std::string> make_write_requests(const std::vector<std::string>& bod
 }
 
 Result<LoadResult> send_all(const Endpoint& endpoint, const std::vector<std::string>& requests,
-                            std::uint32_t connections, double seconds) {
+                            std::uint32_t connections, double seconds,
+                            const std::function<Status()>& begin) {
   LoadResult total;
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
@@ -68,6 +69,7 @@ Result<LoadResult> send_all(const Endpoint& endpoint, const std::vector<std::str
   for (HttpClient& client : clients) {
     if (endpoint.tls) EC_TRY(client.get(wire::routes::kReadyz).status());
   }
+  if (begin) EC_TRY(begin());
   std::vector<std::thread> threads;
   const auto start = SteadyClock::now();
   for (HttpClient& client : clients) {

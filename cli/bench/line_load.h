@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,11 @@ std::vector<std::string> make_write_requests(const std::vector<std::string>& bod
                                              const std::string& database);
 
 // Each request goes once, in order, to whichever connection is free. Every answer must be 2xx. With
-// `seconds` above 0 it stops after them. Cancelled on Ctrl-C.
+// `seconds` above 0 it stops after them. `begin` is called once connections over TLS have agreed on
+// their keys, before the first request. Cancelled on Ctrl-C.
 Result<LoadResult> send_all(const Endpoint& endpoint, const std::vector<std::string>& requests,
-                            std::uint32_t connections, double seconds);
+                            std::uint32_t connections, double seconds,
+                            const std::function<Status()>& begin = nullptr);
 
 // Makes the database where the server wants that: POST /query?q=CREATE DATABASE.
 Status create_database(const Endpoint& endpoint, const std::string& database);
