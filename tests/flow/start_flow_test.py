@@ -140,11 +140,36 @@ class StartFlow(unittest.TestCase):
         with open(key, "wb") as file:
             file.write(os.urandom(32))
         flags = ("--storage.encryption-key-file", key)
-        for mode, wanted in ((0o000, "chown edgecase"), (0o404, "run chmod 0400")):
+        for mode, wanted in ((0o000, "chown edgecase"), (0o404, "everybody can read it, run chmod 0400"),
+                             (0o402, "everybody can write it, run chmod 0400")):
             os.chmod(key, mode)
             self.refused_with(key, wanted, before=before, flags=flags)
         os.chmod(self.place.config, 0)
         self.refused_with(self.place.config, "let the daemon's user read it", before=before)
+
+    def test_a_configuration_that_others_may_change_is_refused(self):
+        os.chmod(self.place.config, 0o646)
+        self.judged_everywhere(f":1:1: file: everybody on this machine may change it; to do: see what "
+                               f"it says, then chmod o-w {self.place.config}\n")
+        os.chmod(self.place.config, 0o664)  # as a checkout with umask 002 has it
+        self.assertEqual(run(("config", "check", self.place.config)).returncode, 0)
+        self.assertEqual(self.start().stop(), 0)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root gives files away")
+    def test_a_configuration_of_somebody_elses_is_refused(self):
+        os.chown(self.place.config, 54321, 0)
+        self.judged_everywhere("belongs to the user with the number 54321, neither to root nor to the "
+                               f"daemon's user; to do: chown root {self.place.config}\n")
+
+    def judged_everywhere(self, ending):
+        """The daemon and `config check` end with exit code 2 and one line that ends so."""
+        for verb in (("serve", "--config"), ("config", "check"), ("config", "show", "--config")):
+            with self.subTest(verb=verb):
+                result = run((*verb, self.place.config))
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+                self.assertTrue(result.stderr.startswith(self.place.config + ":1:1: "), result.stderr)
+                self.assertTrue(result.stderr.endswith(ending), result.stderr)
 
     def test_a_full_drive_or_one_that_takes_no_writes_is_named(self):
         drive = self.place.path + "/drive"
