@@ -131,7 +131,7 @@ struct DaemonClient::State {
       return false;
     }
     door = *std::move(opened);
-    client = std::make_unique<httplib::Client>(door->path(), 80);
+    client = std::make_unique<httplib::Client>(door->name(), 80);
     client->set_address_family(AF_UNIX);
     headers.emplace("Host", address);
     return true;
