@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The package in a real Debian with its own systemd, in a container: installs, becomes active within its sandbox,
-# takes readings over MQTT and the Unix socket, comes back after kill -9 and after hanging, survives an upgrade,
-# keeps the store when removed and leaves mounted drives alone when purged.
+# takes readings over MQTT and the Unix socket, comes back after kill -9 and after hanging, takes a drive that is
+# mounted after its start, survives an upgrade, keeps the store when removed and leaves mounted drives alone when purged.
 #
 #   tests/flow/systemd.sh [--root DIR] [--package FILE] [--long]
 #
@@ -84,6 +84,9 @@ install_package() {
 is_another() { is_active && [ "$(property MainPID)" != "$1" ]; }
 last_value() { edgecase_as visitor last "$1" --format csv | tail -n 1 | cut -d, -f5; }
 has_value() { [ "$(last_value "$1")" = "$2" ]; }
+# Why the values drive takes no writes; "-": it does.
+values_state() { edgecase_as visitor status | sed -n '/^  values$/,$ s/^    degraded  *//p' | grep -v ^since | head -n 1; }
+is_whole() { [ "$(values_state)" = - ]; }
 expect_value() { has_value "$1" "$2" || fail "$1 is '$(last_value "$1")', not $2"; }
 
 # ---- A root, a package, a running systemd
@@ -194,6 +197,14 @@ inside journalctl --no-pager -u edgecased -n 20 | grep -q nonsense || fail "the 
 inside cp /var/tmp/edgecase.toml /etc/edgecase/edgecase.toml
 until_true is_active
 
+step "a configuration that everybody may write: status says in one line what to do"
+inside chmod o+w /etc/edgecase/edgecase.toml
+inside systemctl restart edgecased 2>/dev/null && fail "started with it"
+inside systemctl status --no-pager edgecased | grep -q 'to do: see what it says, then chmod o-w /etc/edgecase/edgecase.toml$' ||
+  fail "status does not say what to do"
+inside chmod o-w /etc/edgecase/edgecase.toml
+until_true is_active
+
 step "the values on a drive of their own, opened by a drop-in"
 inside mkdir -p /mnt/ssd
 inside mount -t tmpfs -o size=64m,mode=0755 ssd /mnt/ssd
@@ -206,12 +217,35 @@ inside systemctl restart edgecased
 edgecase_as visitor write kitchen/temperature 23.5
 [ -n "$(inside ls -A /mnt/ssd/edgecase)" ] || fail "nothing on the values drive"
 
+step "the values drive comes after the service: the process that runs sees it within its sandbox"
+inside mkdir -p /mnt/kept
+inside mount --bind /mnt/ssd /mnt/kept
+inside systemctl stop edgecased
+inside umount /mnt/ssd
+inside systemctl start edgecased
+main=$(property MainPID)
+case $(values_state) in *mounted*) ;; *) fail "without its drive: '$(values_state)'" ;; esac
+edgecase_as visitor write kitchen/temperature 24.5
+[ -z "$(inside ls -A /mnt/ssd)" ] || fail "something was written below the mount point"
+inside mount --bind /mnt/kept /mnt/ssd
+until_true is_whole
+[ "$(property MainPID)" = "$main" ] || fail "another process runs than before the drive came"
+expect_value kitchen/temperature 24.5
+seq 400000 | sed 's/.*/load,device=drive x=& &/' >"$root/var/tmp/load.line"
+before=$(inside find /mnt/kept -type f | wc -l)
+edgecase_as visitor import --format line /var/tmp/load.line >/dev/null 2>"$scratch/import.log" ||
+  { tail "$scratch/import.log" >&2; fail "import"; }
+has_more_files() { [ "$(inside find /mnt/kept -type f | wc -l)" -gt "$before" ]; }
+until_true has_more_files
+rm "$root/var/tmp/load.line"
+inside umount /mnt/kept
+
 step "upgrade: configuration and readings stay, the new process serves"
 main=$(property MainPID)
 install_package
 until_true is_another "$main"
 inside grep -q /mnt/ssd/edgecase /etc/edgecase/edgecase.toml || fail "the configuration was replaced"
-expect_value kitchen/temperature 23.5
+expect_value kitchen/temperature 24.5
 
 step "remove: the store stays"
 inside dpkg --remove edgecase >/dev/null 2>&1
@@ -221,7 +255,7 @@ inside test -e /var/lib/edgecase/IDENTITY || fail "the store is gone"
 step "install again: the readings are back"
 install_package
 until_true is_active
-expect_value kitchen/temperature 23.5
+expect_value kitchen/temperature 24.5
 
 step "purge: nothing of ours stays but what is mounted"
 inside mkdir -p /var/lib/edgecase/mounted
