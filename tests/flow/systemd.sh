@@ -81,7 +81,11 @@ install_package() {
     { cat "$scratch/dpkg.log" >&2; fail "dpkg"; }
 }
 # Active again, as another process than the one given.
-is_another() { is_active && [ "$(property MainPID)" != "$1" ]; }
+is_another() {
+  local now
+  now=$(property MainPID)
+  [ "$now" != 0 ] && [ "$now" != "$1" ] && is_active
+}
 last_value() { edgecase_as visitor last "$1" --format csv | tail -n 1 | cut -d, -f5; }
 has_value() { [ "$(last_value "$1")" = "$2" ]; }
 # Why the values drive takes no writes; "-": it does.
@@ -167,6 +171,14 @@ if inside nsenter --target "$main" --mount -- touch /usr/x 2>/dev/null; then fai
 [ "$(inside stat --format=%U:%G:%a /var/lib/edgecase)" = edgecase:edgecase:750 ] || fail "mode of the store"
 
 step "restart: the readings are there"
+figures=()
+for _ in 1 2 3 4 5; do
+  inside systemctl restart edgecased
+  took=$(($(property ActiveEnterTimestampMonotonic) - $(property InactiveExitTimestampMonotonic)))
+  figures+=("$((took / 1000))")
+done
+resident=$(inside sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$(property MainPID)/status")
+echo "   from its start to ready: ${figures[*]} ms; resident then: $resident KiB"
 inside systemctl restart edgecased
 is_active
 expect_value kitchen/temperature 21.5
