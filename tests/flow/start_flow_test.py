@@ -2,6 +2,8 @@
 """How the daemon starts, refuses to start, stops and comes back."""
 import json
 import os
+import re
+import resource
 import signal
 import socket
 import subprocess
@@ -186,6 +188,31 @@ class StartFlow(unittest.TestCase):
         for directory in ("/meta", "/other"):
             self.refused_with(drive + directory, "Read-only file system, use a directory that",
                               flags=("--storage.metadata", drive + directory))
+
+    def test_no_memory_takes_nothing_acknowledged_along(self):
+        daemon = self.start()
+        lines = "".join(f"load,device=drive x={i} {i}\n" for i in range(20_000))
+        path = self.place.path + "/lines"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(lines)
+        self.assertEqual(self.place.cli("write", "before/x", "1").returncode, 0)
+        with open(f"/proc/{daemon.process.pid}/status", encoding="ascii") as file:
+            held = int(re.search(r"VmData:\s+(\d+)", file.read()).group(1)) << 10
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_DATA, (held, held))
+        # Refused, or with the end of the process: never told to be stored and then not there.
+        stored = 0
+        for _ in range(20):
+            imported = self.place.cli("import", "--format", "line", path)
+            stored += imported.returncode == 0
+            if daemon.process.poll() is not None:
+                break
+        ended = daemon.process.poll()
+        self.assertTrue(ended is None or ended != 0, ended)
+        daemon.stop(signal.SIGKILL)
+        self.start()
+        self.assertIn("before", self.place.cli("last", "before/x", "--format", "csv").stdout)
+        kept = self.place.cli("query", "drive/*", "--format", "ndjson").stdout.count("\n")
+        self.assertEqual(kept, 20_000 if stored else kept)
 
     def test_a_broker_that_is_down_does_not_matter(self):
         with socket.socket() as nobody:

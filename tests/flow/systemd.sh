@@ -251,8 +251,17 @@ edgecase_as visitor import --format line /var/tmp/load.line >/dev/null 2>"$scrat
   { tail "$scratch/import.log" >&2; fail "import"; }
 has_more_files() { [ "$(inside find /mnt/kept -type f | wc -l)" -gt "$before" ]; }
 until_true has_more_files
-rm "$root/var/tmp/load.line"
 inside umount /mnt/kept
+
+step "no memory: it ends, and is started again with all that was acknowledged"
+inside systemctl restart edgecased
+main=$(property MainPID)
+held=$(inside sed -n 's/^VmData:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$main/status")
+inside prlimit --pid "$main" --data=$((held * 1024))
+edgecase_as visitor import --format line /var/tmp/load.line >/dev/null 2>&1 || true
+until_true is_another "$main"
+expect_value kitchen/temperature 24.5
+rm "$root/var/tmp/load.line"
 
 step "upgrade: configuration and readings stay, the new process serves"
 main=$(property MainPID)
