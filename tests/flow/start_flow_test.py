@@ -163,6 +163,23 @@ class StartFlow(unittest.TestCase):
         self.judged_everywhere("belongs to the user with the number 54321, neither to root nor to the "
                                f"daemon's user; to do: chown root {self.place.config}\n")
 
+    def test_why_it_does_not_start_is_told_to_the_service_manager(self):
+        path = self.place.path + "/notify"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, socket.socket() as taken:
+            manager.bind(path)
+            manager.settimeout(TIME_LIMIT_SECONDS)
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            for flags, wanted in ((("--http.threads", "x"), "--http.threads: http.threads: \"x\" is not a whole"),
+                                  (("--http.listen", f"127.0.0.1:{taken.getsockname()[1]}"),
+                                   "to do: stop what has it, or set another")):
+                done = run(("serve", "--config", self.place.config, *flags),
+                           env=clean_environment({"NOTIFY_SOCKET": path}))
+                self.assertNotEqual(done.returncode, 0)
+                told = manager.recv(4096).decode()
+                self.assertTrue(told.startswith("STATUS="), told)
+                self.assertIn(wanted, told)
+
     def judged_everywhere(self, ending):
         """The daemon and `config check` end with exit code 2 and one line that ends so."""
         for verb in (("serve", "--config"), ("config", "check"), ("config", "show", "--config")):
