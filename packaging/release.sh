@@ -7,7 +7,7 @@
 #
 #   --only TARGET  aarch64-portable, x86_64-portable, aarch64-musl or x86_64-musl; otherwise all four
 #   --no-test      start nothing
-#   --units        build the unit tests of each target too, and run a tenth of them (arm64 under qemu): long
+#   --units        build the unit tests of each target too, and run them, shortened (arm64 under qemu): long
 #   --twice        make all of it again from a clone in another directory, without ccache, and compare every byte
 #
 #   EDGECASE_SOURCES  where the pinned sources are or shall be; otherwise build/sources
