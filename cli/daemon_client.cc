@@ -3,6 +3,7 @@
 #include <httplib.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -34,6 +35,10 @@ StatusCode code_of_http(int http_status) {
     case 503: return StatusCode::Busy;
     default: return StatusCode::IoError;
   }
+}
+
+bool is_one_word(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 
 // The daemon's own words, when the body is its JSON; else the HTTP status.
@@ -119,6 +124,12 @@ struct DaemonClient::State {
     client->set_keep_alive(false);
     client->set_tcp_nodelay(true);
     if (!connection.token.empty()) headers.emplace("Authorization", "Bearer " + connection.token);
+    // The library writes headers as they are: one line must not become two.
+    if (!is_one_word(connection.token)) {
+      token_status = invalid_argument(
+          "the token holds a space, a line break or another character that no token has; give it "
+          "as `edgecase token create` printed it (--token, EDGECASE_TOKEN)");
+    }
   }
 
   // The library of some builds knows no TLS, that of others another one than the daemon.
@@ -131,7 +142,7 @@ struct DaemonClient::State {
       return false;
     }
     door = *std::move(opened);
-    client = std::make_unique<httplib::Client>(door->path(), 80);
+    client = std::make_unique<httplib::Client>(door->name(), 80);
     client->set_address_family(AF_UNIX);
     headers.emplace("Host", address);
     return true;
@@ -139,6 +150,7 @@ struct DaemonClient::State {
 
   Status check_address() const {
     EC_TRY(door_status);
+    EC_TRY(token_status);
     if (client && client->is_valid()) return ok();
     return invalid_argument("\"" + place + "\" is no address, use http://127.0.0.1:8650");
   }
@@ -167,6 +179,7 @@ struct DaemonClient::State {
   std::string place;  // for messages
   std::unique_ptr<TlsDoor> door;
   Status door_status;
+  Status token_status;
   std::unique_ptr<httplib::Client> client;
   httplib::Headers headers;
   httplib::Headers answer_headers;
@@ -236,33 +249,43 @@ Result<std::string> DaemonClient::get_small(const std::string& path) {
   return body;
 }
 
+Result<std::string> DaemonClient::send(const char* method, const std::string& path,
+                                       const std::string& body, const std::string& content_type) {
+  EC_TRY(state_->check_address());
+  httplib::Request request;
+  request.method = method;
+  request.path = path;
+  request.headers = state_->headers;
+  request.body = body;
+  if (!content_type.empty()) request.set_header("Content-Type", content_type);
+  // Taken piece by piece, since the library would keep as much as it is sent.
+  std::string answer;
+  bool is_too_large = false;
+  request.content_receiver = [&](const char* data, std::size_t size, std::uint64_t, std::uint64_t) {
+    is_too_large = size > kSmallAnswerMaxBytes - answer.size();
+    if (!is_too_large) answer.append(data, size);
+    return !is_too_large;
+  };
+  const httplib::Result result = state_->client->send(request);
+  if (is_too_large) return io_error("the daemon's answer is too large");
+  if (!result) return state_->transport_error(result.error(), false);
+  if (result->status / 100 == 2) return answer;
+  state_->refusal = answer;
+  return error_of(result->status, answer);
+}
+
 Result<std::string> DaemonClient::post(const std::string& path, const std::string& body,
                                        const std::string& content_type) {
-  EC_TRY(state_->check_address());
-  const httplib::Result result = state_->client->Post(path, state_->headers, body, content_type);
-  if (!result) return state_->transport_error(result.error(), false);
-  if (result->status / 100 != 2) {
-    state_->refusal = result->body;
-    return error_of(result->status, result->body);
-  }
-  return result->body;
+  return send("POST", path, body, content_type);
 }
 
 Result<std::string> DaemonClient::put(const std::string& path, const std::string& body,
                                       const std::string& content_type) {
-  EC_TRY(state_->check_address());
-  const httplib::Result result = state_->client->Put(path, state_->headers, body, content_type);
-  if (!result) return state_->transport_error(result.error(), false);
-  if (result->status / 100 != 2) return error_of(result->status, result->body);
-  return result->body;
+  return send("PUT", path, body, content_type);
 }
 
 Result<std::string> DaemonClient::remove(const std::string& path) {
-  EC_TRY(state_->check_address());
-  const httplib::Result result = state_->client->Delete(path, state_->headers);
-  if (!result) return state_->transport_error(result.error(), false);
-  if (result->status / 100 != 2) return error_of(result->status, result->body);
-  return result->body;
+  return send("DELETE", path, "", "");
 }
 
 int report_failure(const Status& status) {

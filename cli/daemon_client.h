@@ -38,11 +38,11 @@ class DaemonClient {
   void keep_connection();
 
   Status get(const std::string& path, const Receive& receive);
-  // Of the last post() that the daemon refused.
+  // Of the last post(), put() or remove() that the daemon refused.
   const std::string& refusal() const;
   // Of the last answer to get() or get_small(); empty where it had none.
   std::string answer_header(const char* name) const;
-  // The answer's body; for what is small: at most kSmallAnswerMaxBytes (else IoError).
+  // This one and the next three: the answer's body, at most kSmallAnswerMaxBytes (else IoError).
   Result<std::string> get_small(const std::string& path);
   Result<std::string> post(const std::string& path, const std::string& body,
                            const std::string& content_type);
@@ -54,6 +54,9 @@ class DaemonClient {
 
  private:
   struct State;
+  Result<std::string> send(const char* method, const std::string& path, const std::string& body,
+                           const std::string& content_type);
+
   std::unique_ptr<State> state_;
 };
 

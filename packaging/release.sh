@@ -3,10 +3,11 @@
 # static), checksums, a bill of materials (SPDX 2.3), how it was built, and the sources of what is linked in. Judges
 # the packages, and starts what it made in an empty root.
 #
-#   packaging/release.sh VERSION [--only TARGET]... [--no-test] [--twice]
+#   packaging/release.sh VERSION [--only TARGET]... [--no-test] [--units] [--twice]
 #
 #   --only TARGET  aarch64-portable, x86_64-portable, aarch64-musl or x86_64-musl; otherwise all four
 #   --no-test      start nothing
+#   --units        build the unit tests of each target too, and run them, shortened (arm64 under qemu): long
 #   --twice        make all of it again from a clone in another directory, without ccache, and compare every byte
 #
 #   EDGECASE_SOURCES  where the pinned sources are or shall be; otherwise build/sources
@@ -23,12 +24,14 @@ wrong() { echo "release.sh: $1; see --help" >&2; exit 2; }
 version=
 targets=()
 test=yes
+units=no
 twice=no
 while [ $# -gt 0 ]; do
   case $1 in
     -h | --help) usage; exit 0 ;;
     --only) targets+=("${2:-}"); shift ;;
     --no-test) test=no ;;
+    --units) units=yes ;;
     --twice) twice=yes ;;
     -*) wrong "unknown option $1" ;;
     *) [ -z "$version" ] || wrong "one version, not also $1"; version=$1 ;;
@@ -131,6 +134,18 @@ try_program() {
   fi
 }
 
+# The compiler, its library and its options are others than those that the tests are usually built with.
+run_units() {
+  local target=$1 said=$out/$1.units
+  [ "$test$units" = yesyes ] || return 0
+  cmake --build --preset "$target" --parallel "$(nproc)" --target engine_tests daemon_tests cli_tests >"$said" 2>&1 ||
+    { grep -m 5 -E 'error|FAILED' "$said" >&2; fail "$target: its unit tests were not built"; }
+  ctest --preset "$target" --parallel "$(nproc)" --label-exclude 'flow|tidy' --exclude-regex 'NOT_BUILT|^aes_' \
+    >"$said" 2>&1 || { tail -n 20 "$said" >&2; fail "$target: a unit test"; }
+  step "$target: $(grep 'tests passed' "$said")"
+  rm "$said"
+}
+
 relation() {
   printf '   %s{"spdxElementId": "SPDXRef-%s", "relationshipType": "%s", "relatedSpdxElement": "SPDXRef-%s"}\n' "$@"
 }
@@ -193,6 +208,7 @@ for target in "${targets[@]}"; do
   rm "$out/$target.log"
   check_needs "build/$target/cli/edgecase" "$target"
   try_program "build/$target/cli/edgecase" "$target"
+  run_units "$target"
 
   name=edgecase-$version-linux-${target/-portable/}
   stage=$(mktemp -d)

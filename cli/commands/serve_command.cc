@@ -1,22 +1,17 @@
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 
 #include "app/serve.h"
 #include "commands/commands.h"
 #include "help_text.h"
 #include "setting_flags.h"
-#include "wire/errors.h"
 
 namespace edgecase::cli {
 namespace {
 
 int run_serve(const SettingArguments& arguments) {
   const Result<config::Configuration> configuration = load_settings(arguments);
-  if (!configuration.ok()) {
-    std::fprintf(stderr, "%s\n", configuration.status().message().c_str());
-    return wire::kExitUsage;
-  }
+  if (!configuration.ok()) return app::refuse_to_serve(configuration.status());
   return app::serve(*configuration);
 }
 

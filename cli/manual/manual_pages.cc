@@ -244,7 +244,8 @@ std::string configuration_page() {
          bold("values") + " in the table " + bold("[storage]") + " of the file, " +
          bold("EDGECASE_STORAGE_VALUES") + " in the environment and " + bold("--storage.values") +
          " on the command line; the command line stands above the environment, and that above the "
-         "file. An unknown key is an error.\n.PP\n" +
+         "file. An unknown key is an error, and so is a file that everybody may write, or that "
+         "belongs to somebody other than root, who runs the daemon, and the user edgecase.\n.PP\n" +
          bold("edgecase config example") + " prints a file with every setting, " +
          bold("edgecase config check") + " finds mistakes in one, " + bold("edgecase config show") +
          " tells what is in effect and why.\n";

@@ -8,12 +8,12 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
+#include <cstddef>
 #include <cstring>
-#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::size_t kBufferBytes = 64u << 10;  // each way
 constexpr int kConnectMs = 10'000;
+constexpr int kBacklog = 4;
 
 // What goes one way.
 struct Stream {
@@ -71,6 +72,13 @@ bool connect_within_limit(int descriptor, const addrinfo& to) {
          getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
 }
 
+// The name is no file: whoever is on this machine finds it, and may not come in.
+bool is_of_this_process(int connection) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == getpid();
+}
+
 }  // namespace
 
 TlsDoor::TlsDoor(std::shared_ptr<const tls::TlsClient> client, std::string host, std::string port)
@@ -99,16 +107,23 @@ Result<std::unique_ptr<TlsDoor>> TlsDoor::open(const std::string& place,
 }
 
 Status TlsDoor::listen() {
-  std::error_code error;
-  std::string name = std::filesystem::temp_directory_path(error) / "edgecase-XXXXXX";
-  if (error || mkdtemp(name.data()) == nullptr) {
-    return io_error("cannot make " + name + ": " + std::strerror(errno));
-  }
-  directory_ = name;
-  path_ = name + "/s";
   wake_ = net::Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_) return io_error(std::string("no event: ") + std::strerror(errno));
-  EC_ASSIGN_OR_RETURN(listener_, net::listen_on_unix_socket(path_));
+  listener_ = net::Socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // An address that ends after its family asks the kernel for a name that nobody has.
+  socklen_t size = offsetof(sockaddr_un, sun_path);
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  if (!listener_ || ::bind(listener_.descriptor(), generic, size) != 0 ||
+      ::listen(listener_.descriptor(), kBacklog) != 0) {
+    return io_error(std::string("no socket for TLS: ") + std::strerror(errno));
+  }
+  size = sizeof address;
+  if (getsockname(listener_.descriptor(), generic, &size) != 0) {
+    return io_error(std::string("no socket for TLS: ") + std::strerror(errno));
+  }
+  name_.assign(address.sun_path, size - offsetof(sockaddr_un, sun_path));
   return ok();
 }
 
@@ -116,8 +131,6 @@ TlsDoor::~TlsDoor() {
   stopping_ = true;
   if (wake_) eventfd_write(wake_.descriptor(), 1);
   if (thread_.joinable()) thread_.join();
-  std::error_code error;
-  if (!directory_.empty()) std::filesystem::remove_all(directory_, error);
 }
 
 void TlsDoor::run() {
@@ -127,7 +140,7 @@ void TlsDoor::run() {
     if (stopping_) return;
     net::Socket accepted(
         accept4(listener_.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!accepted) continue;
+    if (!accepted || !is_of_this_process(accepted.descriptor())) continue;
     net::Socket socket = connect_daemon();
     if (!socket) {
       failure_ = DoorFailure::NotReached;

@@ -1,6 +1,7 @@
-// The way to a daemon that speaks HTTPS: the HTTP library connects in clear to a Unix socket in a
-// private directory of this process, and what passes there goes to the daemon through TLS, as
-// daemon/tls has it. An end of either side ends the other.
+// The way to a daemon that speaks HTTPS: the HTTP library connects in clear to a Unix socket of
+// this process, and what passes there goes to the daemon through TLS, as daemon/tls has it. An end
+// of either side ends the other. The socket has a name of the kernel's choice and no file, so that
+// nothing is left however the process ends; connections of other processes are closed.
 //
 // One connection at a time; one thread, "tls-door".
 #pragma once
@@ -32,8 +33,8 @@ class TlsDoor {
   TlsDoor(const TlsDoor&) = delete;
   TlsDoor& operator=(const TlsDoor&) = delete;
 
-  // Where to connect instead.
-  const std::string& path() const { return path_; }
+  // Where to connect instead: the abstract name of a Unix socket, which begins with a zero byte.
+  const std::string& name() const { return name_; }
   // Of the last connection; asked for once.
   DoorFailure take_failure() { return failure_.exchange(DoorFailure::None); }
 
@@ -47,8 +48,7 @@ class TlsDoor {
   const std::shared_ptr<const tls::TlsClient> client_;
   const std::string host_;
   const std::string port_;
-  std::string directory_;
-  std::string path_;
+  std::string name_;
   net::Socket listener_;
   net::Socket wake_;
   std::atomic<bool> stopping_{false};

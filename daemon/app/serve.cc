@@ -39,11 +39,6 @@ sigset_t stop_signals() {
   return signals;
 }
 
-int report_configuration(const Status& status) {
-  std::fprintf(stderr, "%s\n", status.message().c_str());
-  return wire::kExitUsage;
-}
-
 // What whoever reads the line can do about it; empty where the message says so already.
 std::string_view remedy_of(StatusCode code) {
   switch (code) {
@@ -60,10 +55,12 @@ std::string_view remedy_of(StatusCode code) {
   }
 }
 
-int report_start(observe::Logger& logger, const Status& status) {
+int report_start(observe::Logger& logger, const Notifier& notifier, const Status& status) {
   const std::string_view remedy = remedy_of(status.code());
-  logger.error("start",
-               status.to_string() + (remedy.empty() ? "" : "; to do: " + std::string(remedy)));
+  const std::string line =
+      status.to_string() + (remedy.empty() ? "" : "; to do: " + std::string(remedy));
+  logger.error("start", line);
+  notifier.send("STATUS=" + line);
   if (status.code() == StatusCode::Corruption) return wire::kExitCorruption;
   if (status.code() == StatusCode::InvalidArgument) return wire::kExitUsage;
   return wire::kExitFailed;
@@ -95,6 +92,12 @@ void make_socket_directory(const std::string& socket) {
 
 }  // namespace
 
+int refuse_to_serve(const Status& configuration) {
+  std::fprintf(stderr, "%s\n", configuration.message().c_str());
+  Notifier::from_environment().send("STATUS=" + configuration.message());
+  return wire::kExitUsage;
+}
+
 int serve(const config::Configuration& configuration) {
   const sigset_t signals = stop_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
@@ -106,10 +109,10 @@ int serve(const config::Configuration& configuration) {
   observe::Logger logger(STDERR_FILENO, observe::log_style_of(STDERR_FILENO), system_clock());
   observe::Metrics metrics;
   if (const Status status = check_parts(configuration); !status.ok()) {
-    return report_configuration(status);
+    return refuse_to_serve(status);
   }
   if (const Status status = prepare_directories(configuration); !status.ok()) {
-    return report_configuration(status);
+    return refuse_to_serve(status);
   }
   make_socket_directory(configuration.settings.http.socket);
   logger.info("start", "edgecase " + std::string(wire::version()) + ", " +
@@ -117,7 +120,7 @@ int serve(const config::Configuration& configuration) {
                                                        : configuration.file));
 
   Result<std::unique_ptr<Daemon>> daemon = Daemon::start(configuration, logger, metrics);
-  if (!daemon.ok()) return report_start(logger, daemon.status());
+  if (!daemon.ok()) return report_start(logger, notifier, daemon.status());
   give_memory_back();  // what opening the store needed
 
   notifier.send("READY=1\nSTATUS=" + (*daemon)->check_alive());

@@ -11,6 +11,11 @@ namespace edgecase::app {
 // another daemon on the store and a port in use included. Says why on stderr.
 int serve(const config::Configuration& configuration);
 
+// Says on stderr, and to the service manager, why there is nothing to serve with; 2. A process that
+// ends at once may be gone before the journal knows whose line it was: what `systemctl status`
+// shows as the status stays.
+int refuse_to_serve(const Status& configuration);
+
 // What the parts would refuse at start, worded as by load_configuration(): an [[mqtt.rule]] that
 // does not compile, a certificate that cannot be used.
 Status check_parts(const config::Configuration& configuration);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <optional>
 
+#include "config/file_rights.h"
 #include "config/settings_file.h"
 #include "config/settings_table.h"
 #include "config/validate.h"
@@ -23,6 +24,10 @@ Result<std::optional<std::string>> read_file(const std::string& path) {
     if (errno == ENOENT) return std::optional<std::string>();
     return invalid_argument(path + ":1:1: file: cannot be read (" + std::strerror(errno) +
                             "), let the daemon's user read it");
+  }
+  if (Status status = check_file_rights(path, fd); !status.ok()) {
+    close(fd);
+    return status;
   }
   std::string text;
   char buffer[16384];

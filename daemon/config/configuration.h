@@ -52,7 +52,8 @@ struct Configuration {
   Status error(std::string_view key, std::string_view what) const;
 };
 
-// Reads, merges and validates (validate.h).
+// Reads, merges and validates (validate.h). A file that others than root, the daemon's user and the
+// file's group may write is refused.
 Result<Configuration> load_configuration(const Sources& sources);
 
 }  // namespace edgecase::config

@@ -56,8 +56,10 @@ Result<SecretKey> load_key(const Configuration& configuration, const char* setti
   std::copy_n(contents.bytes.begin(), key.size(), key.begin());
   if (std::all_of(key.begin(), key.end(), [](std::uint8_t byte) { return byte == 0; }))
     return configuration.error(setting, path + ": is all zeros, which is no key");
-  if (S_ISREG(facts.st_mode) && (facts.st_mode & S_IROTH) != 0)
-    return configuration.error(setting, path + ": everybody can read it, run chmod 0400 on it");
+  if (S_ISREG(facts.st_mode) && (facts.st_mode & (S_IROTH | S_IWOTH)) != 0)
+    return configuration.error(setting, path + ": everybody can " +
+                                            ((facts.st_mode & S_IROTH) != 0 ? "read" : "write") +
+                                            " it, run chmod 0400 on it");
   return key;
 }
 

@@ -9,7 +9,8 @@
 namespace edgecase::config {
 
 // Nothing when encryption is off. InvalidArgument, with the place of the setting: a file that
-// cannot be read, is not of 32 bytes, is all zeros, or can be read by everybody.
+// cannot be read, is not of 32 bytes, is all zeros, or can be read or written by
+// everybody.
 Result<std::optional<MasterKeys>> load_master_keys(const Configuration& configuration);
 
 // Whether a path lies on the same file system as another; false when that cannot be told.

@@ -197,6 +197,32 @@ TEST_CASE("a Unix socket works as TCP does, and the token is shown") {
   std::filesystem::remove_all(directory);
 }
 
+TEST_CASE("what is sent arrives with its type, and what comes back is read") {
+  CannedServer server(
+      "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n");
+  DaemonClient client(server.connection());
+  for (const Result<std::string>& answer :
+       {client.post("/x", "", "text/plain"), client.put("/x", "", "image/png"),
+        client.remove("/x")}) {
+    REQUIRE_MESSAGE(answer.ok(), answer.status().message());
+    CHECK(*answer == "ok");
+  }
+}
+
+TEST_CASE("a token that would be more than one word of a header is not sent") {
+  for (const char* token : {"a\r\nX-Evil: 1", "a\n", "a b", "a\x7f", "\xc3\xa9"}) {
+    CAPTURE(token);
+    CannedServer server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    ConnectionArguments connection = server.connection();
+    connection.token = token;
+    DaemonClient client(connection);
+    const Status status = client.get_small("/x").status();
+    CHECK(status.code() == StatusCode::InvalidArgument);
+    CHECK(status.message().find("EDGECASE_TOKEN") != std::string::npos);
+    CHECK(client.post("/x", "", "text/plain").status().code() == StatusCode::InvalidArgument);
+  }
+}
+
 TEST_CASE("an address that is none is told") {
   DaemonClient client({.host = "gopher://x", .socket = "", .token = "", .tls_ca = ""});
   CHECK(client.get_small("/x").status().code() == StatusCode::InvalidArgument);

@@ -2,6 +2,8 @@
 """How the daemon starts, refuses to start, stops and comes back."""
 import json
 import os
+import re
+import resource
 import signal
 import socket
 import subprocess
@@ -140,11 +142,53 @@ class StartFlow(unittest.TestCase):
         with open(key, "wb") as file:
             file.write(os.urandom(32))
         flags = ("--storage.encryption-key-file", key)
-        for mode, wanted in ((0o000, "chown edgecase"), (0o404, "run chmod 0400")):
+        for mode, wanted in ((0o000, "chown edgecase"), (0o404, "everybody can read it, run chmod 0400"),
+                             (0o402, "everybody can write it, run chmod 0400")):
             os.chmod(key, mode)
             self.refused_with(key, wanted, before=before, flags=flags)
         os.chmod(self.place.config, 0)
         self.refused_with(self.place.config, "let the daemon's user read it", before=before)
+
+    def test_a_configuration_that_others_may_change_is_refused(self):
+        os.chmod(self.place.config, 0o646)
+        self.judged_everywhere(f":1:1: file: everybody on this machine may change it; to do: see what "
+                               f"it says, then chmod o-w {self.place.config}\n")
+        os.chmod(self.place.config, 0o664)  # as a checkout with umask 002 has it
+        self.assertEqual(run(("config", "check", self.place.config)).returncode, 0)
+        self.assertEqual(self.start().stop(), 0)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root gives files away")
+    def test_a_configuration_of_somebody_elses_is_refused(self):
+        os.chown(self.place.config, 54321, 0)
+        self.judged_everywhere("belongs to the user with the number 54321, neither to root nor to the "
+                               f"daemon's user; to do: chown root {self.place.config}\n")
+
+    def test_why_it_does_not_start_is_told_to_the_service_manager(self):
+        path = self.place.path + "/notify"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, socket.socket() as taken:
+            manager.bind(path)
+            manager.settimeout(TIME_LIMIT_SECONDS)
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            for flags, wanted in ((("--http.threads", "x"), "--http.threads: http.threads: \"x\" is not a whole"),
+                                  (("--http.listen", f"127.0.0.1:{taken.getsockname()[1]}"),
+                                   "to do: stop what has it, or set another")):
+                done = run(("serve", "--config", self.place.config, *flags),
+                           env=clean_environment({"NOTIFY_SOCKET": path}))
+                self.assertNotEqual(done.returncode, 0)
+                told = manager.recv(4096).decode()
+                self.assertTrue(told.startswith("STATUS="), told)
+                self.assertIn(wanted, told)
+
+    def judged_everywhere(self, ending):
+        """The daemon and `config check` end with exit code 2 and one line that ends so."""
+        for verb in (("serve", "--config"), ("config", "check"), ("config", "show", "--config")):
+            with self.subTest(verb=verb):
+                result = run((*verb, self.place.config))
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+                self.assertTrue(result.stderr.startswith(self.place.config + ":1:1: "), result.stderr)
+                self.assertTrue(result.stderr.endswith(ending), result.stderr)
 
     def test_a_full_drive_or_one_that_takes_no_writes_is_named(self):
         drive = self.place.path + "/drive"
@@ -161,6 +205,31 @@ class StartFlow(unittest.TestCase):
         for directory in ("/meta", "/other"):
             self.refused_with(drive + directory, "Read-only file system, use a directory that",
                               flags=("--storage.metadata", drive + directory))
+
+    def test_no_memory_takes_nothing_acknowledged_along(self):
+        daemon = self.start()
+        lines = "".join(f"load,device=drive x={i} {i}\n" for i in range(20_000))
+        path = self.place.path + "/lines"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(lines)
+        self.assertEqual(self.place.cli("write", "before/x", "1").returncode, 0)
+        with open(f"/proc/{daemon.process.pid}/status", encoding="ascii") as file:
+            held = int(re.search(r"VmData:\s+(\d+)", file.read()).group(1)) << 10
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_DATA, (held, held))
+        # Refused, or with the end of the process: never told to be stored and then not there.
+        stored = 0
+        for _ in range(20):
+            imported = self.place.cli("import", "--format", "line", path)
+            stored += imported.returncode == 0
+            if daemon.process.poll() is not None:
+                break
+        ended = daemon.process.poll()
+        self.assertTrue(ended is None or ended != 0, ended)
+        daemon.stop(signal.SIGKILL)
+        self.start()
+        self.assertIn("before", self.place.cli("last", "before/x", "--format", "csv").stdout)
+        kept = self.place.cli("query", "drive/*", "--format", "ndjson").stdout.count("\n")
+        self.assertEqual(kept, 20_000 if stored else kept)
 
     def test_a_broker_that_is_down_does_not_matter(self):
         with socket.socket() as nobody:

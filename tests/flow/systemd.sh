@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The package in a real Debian with its own systemd, in a container: installs, becomes active within its sandbox,
-# takes readings over MQTT and the Unix socket, comes back after kill -9 and after hanging, survives an upgrade,
-# keeps the store when removed and leaves mounted drives alone when purged.
+# takes readings over MQTT and the Unix socket, comes back after kill -9 and after hanging, takes a drive that is
+# mounted after its start, survives an upgrade, keeps the store when removed, leaves mounted drives alone when purged.
 #
 #   tests/flow/systemd.sh [--root DIR] [--package FILE] [--long]
 #
@@ -81,9 +81,18 @@ install_package() {
     { cat "$scratch/dpkg.log" >&2; fail "dpkg"; }
 }
 # Active again, as another process than the one given.
-is_another() { is_active && [ "$(property MainPID)" != "$1" ]; }
+is_another() {
+  local now
+  now=$(property MainPID)
+  [ "$now" != 0 ] && [ "$now" != "$1" ] && is_active
+}
 last_value() { edgecase_as visitor last "$1" --format csv | tail -n 1 | cut -d, -f5; }
 has_value() { [ "$(last_value "$1")" = "$2" ]; }
+# Why the values drive takes no writes; "-": it does.
+values_state() {
+  edgecase_as visitor status | sed -n '/^  values$/,$ s/^    degraded  *//p' | grep -v ^since | head -n 1
+}
+is_whole() { [ "$(values_state)" = - ]; }
 expect_value() { has_value "$1" "$2" || fail "$1 is '$(last_value "$1")', not $2"; }
 
 # ---- A root, a package, a running systemd
@@ -162,6 +171,14 @@ if inside nsenter --target "$main" --mount -- touch /usr/x 2>/dev/null; then fai
 [ "$(inside stat --format=%U:%G:%a /var/lib/edgecase)" = edgecase:edgecase:750 ] || fail "mode of the store"
 
 step "restart: the readings are there"
+figures=()
+for _ in 1 2 3 4 5; do
+  inside systemctl restart edgecased
+  took=$(($(property ActiveEnterTimestampMonotonic) - $(property InactiveExitTimestampMonotonic)))
+  figures+=("$((took / 1000))")
+done
+resident=$(inside sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$(property MainPID)/status")
+echo "   from its start to ready: ${figures[*]} ms; resident then: $resident KiB"
 inside systemctl restart edgecased
 is_active
 expect_value kitchen/temperature 21.5
@@ -194,6 +211,17 @@ inside journalctl --no-pager -u edgecased -n 20 | grep -q nonsense || fail "the 
 inside cp /var/tmp/edgecase.toml /etc/edgecase/edgecase.toml
 until_true is_active
 
+step "a configuration that everybody may write: status says in one line what to do"
+inside chmod o+w /etc/edgecase/edgecase.toml
+inside systemctl restart edgecased 2>/dev/null && fail "started with it"
+said=$(inside systemctl status --no-pager edgecased) || true
+case $said in
+  *'Status: "/etc/edgecase/edgecase.toml:1:1: file: '*'to do: '*) ;;
+  *) fail "status does not say what to do" ;;
+esac
+inside chmod o-w /etc/edgecase/edgecase.toml
+until_true is_active
+
 step "the values on a drive of their own, opened by a drop-in"
 inside mkdir -p /mnt/ssd
 inside mount -t tmpfs -o size=64m,mode=0755 ssd /mnt/ssd
@@ -206,12 +234,44 @@ inside systemctl restart edgecased
 edgecase_as visitor write kitchen/temperature 23.5
 [ -n "$(inside ls -A /mnt/ssd/edgecase)" ] || fail "nothing on the values drive"
 
+step "the values drive comes after the service: the process that runs sees it within its sandbox"
+inside mkdir -p /mnt/kept
+inside mount --bind /mnt/ssd /mnt/kept
+inside systemctl stop edgecased
+inside umount /mnt/ssd
+inside systemctl start edgecased
+main=$(property MainPID)
+case $(values_state) in *mounted*) ;; *) fail "without its drive: '$(values_state)'" ;; esac
+edgecase_as visitor write kitchen/temperature 24.5
+[ -z "$(inside ls -A /mnt/ssd)" ] || fail "something was written below the mount point"
+inside mount --bind /mnt/kept /mnt/ssd
+until_true is_whole
+[ "$(property MainPID)" = "$main" ] || fail "another process runs than before the drive came"
+expect_value kitchen/temperature 24.5
+seq 400000 | sed 's/.*/load,device=drive x=& &/' >"$root/var/tmp/load.line"
+before=$(inside find /mnt/kept -type f | wc -l)
+edgecase_as visitor import --format line /var/tmp/load.line >/dev/null 2>"$scratch/import.log" ||
+  { tail "$scratch/import.log" >&2; fail "import"; }
+has_more_files() { [ "$(inside find /mnt/kept -type f | wc -l)" -gt "$before" ]; }
+until_true has_more_files
+inside umount /mnt/kept
+
+step "no memory: it ends, and is started again with all that was acknowledged"
+inside systemctl restart edgecased
+main=$(property MainPID)
+held=$(inside sed -n 's/^VmData:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$main/status")
+inside prlimit --pid "$main" --data=$((held * 1024))
+edgecase_as visitor import --format line /var/tmp/load.line >/dev/null 2>&1 || true
+until_true is_another "$main"
+expect_value kitchen/temperature 24.5
+rm "$root/var/tmp/load.line"
+
 step "upgrade: configuration and readings stay, the new process serves"
 main=$(property MainPID)
 install_package
 until_true is_another "$main"
 inside grep -q /mnt/ssd/edgecase /etc/edgecase/edgecase.toml || fail "the configuration was replaced"
-expect_value kitchen/temperature 23.5
+expect_value kitchen/temperature 24.5
 
 step "remove: the store stays"
 inside dpkg --remove edgecase >/dev/null 2>&1
@@ -221,7 +281,7 @@ inside test -e /var/lib/edgecase/IDENTITY || fail "the store is gone"
 step "install again: the readings are back"
 install_package
 until_true is_active
-expect_value kitchen/temperature 23.5
+expect_value kitchen/temperature 24.5
 
 step "purge: nothing of ours stays but what is mounted"
 inside mkdir -p /var/lib/edgecase/mounted

@@ -2,12 +2,14 @@
 """The daemon behind its own certificate: the command line, curl, mosquitto_pub and a broker's bridge."""
 import json
 import os
+import select
 import shutil
+import signal
 import subprocess
 import unittest
 
 import mosquitto
-from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place, until
+from daemon_process import (PROGRAM, TIME_LIMIT_SECONDS, Daemon, Place, clean_environment, until)
 
 TLS = """
 listen = "127.0.0.1:0"
@@ -68,6 +70,37 @@ class TlsFlow(unittest.TestCase):
         self.assertEqual(exported.stdout.count("\n"), 50_001)
         # The socket of this machine needs none of it.
         self.assertEqual(self.place.cli("last", "a/x").returncode, 0)
+
+    def tail(self, daemon, extra):
+        """`edgecase tail` through TLS that has shown a reading."""
+        tail = subprocess.Popen([PROGRAM, "tail", "a/tail", "--format", "csv", "--host",
+                                 f"https://127.0.0.1:{daemon.port()}", "--tls-ca", self.certificate],
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                env=clean_environment(extra))
+        self.addCleanup(tail.stdout.close)
+        self.addCleanup(tail.wait, TIME_LIMIT_SECONDS)
+        self.addCleanup(tail.kill)
+        self.shows(tail)
+        return tail
+
+    def shows(self, tail):
+        """Writes until the tail shows something."""
+        def comes():
+            self.assertEqual(self.place.cli("write", "a/tail", "1").returncode, 0)
+            return select.select([tail.stdout], [], [], 0.1)[0]
+        until(comes, "the tail shows a reading")
+
+    def test_the_way_through_tls_leaves_no_file_however_it_ends(self):
+        daemon = self.start()
+        own = os.path.join(self.place.path, "tmp")
+        os.mkdir(own)
+        for how in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(how=how):
+                tail = self.tail(daemon, {"TMPDIR": own})
+                self.assertEqual(os.listdir(own), [])
+                tail.send_signal(how)
+                tail.wait(TIME_LIMIT_SECONDS)
+                self.assertEqual(os.listdir(own), [])
 
     def test_who_does_not_trust_it_is_told_how_to(self):
         daemon = self.start()

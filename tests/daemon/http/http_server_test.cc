@@ -126,6 +126,19 @@ TEST_CASE("http: a blob comes back byte for byte with its type") {
   CHECK(f.ask("PUT", "/api/v1/blob/_own/b/c", "x").status == 403);
 }
 
+TEST_CASE("http: a type that would be more than one line of an answer is not stored") {
+  ServerFixture f;
+  const std::string blob = R"({"device":"d","sensor":"s","value":"aGk=","type":"bytes",)"
+                           R"("content_type":"text/html\r\nX-Evil: 1"})";
+  CHECK(f.ask("POST", "/api/v1/readings", blob).status == 400);
+  // The library would decode what is percent-encoded in a header.
+  const std::string header = "Content-Type: text/x%0d%0aX-Evil: 1\r\n";
+  CHECK(f.ask("PUT", "/api/v1/blob/default/d/s", "hi", header).status == 201);
+  const Answer answer = f.ask("GET", "/api/v1/blob/default/d/s");
+  CHECK(answer.header("content-type") == "text/x%0d%0aX-Evil: 1");
+  CHECK(answer.header("x-evil").empty());
+}
+
 TEST_CASE("http: queries") {
   ServerFixture f;
   std::string lines;

@@ -110,6 +110,18 @@ class Board:
             print(self.machine.ssh("systemctl status --no-pager edgecased; journalctl --no-pager -b -n 40; "
                                    "edgecase status; mount | grep ext4", check=False).stdout, flush=True)
 
+    def tell_figures(self):
+        """How large it is while it has nothing to do. How long the start took says something of a real board alone."""
+        said = self.machine.ssh(
+            "systemctl show --property=InactiveExitTimestampMonotonic,ActiveEnterTimestampMonotonic edgecased; "
+            "sed -n 's/^VmRSS:/VmRSS=/p' /proc/$(systemctl show --value --property=MainPID edgecased)/status",
+            check=False).stdout
+        facts = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+        took_us = (int(facts.get("ActiveEnterTimestampMonotonic", 0))
+                   - int(facts.get("InactiveExitTimestampMonotonic", 0)))
+        print(f"-- idle: {facts.get('VmRSS', 'unknown').strip()} resident; {took_us / 1000:.0f} ms from its start to "
+              "ready", flush=True)
+
     def install(self, package, broker, saves):
         """Debian as it comes, the package, its values on the second drive; then off.
 
@@ -135,6 +147,7 @@ class Board:
         self.wait_until_ready()
         if broker:
             until(self.is_connected, "connected")
+        self.tell_figures()
         self.saves = saves
         if saves:
             machine.ssh(f"systemctl stop edgecased && umount {SSD} /var/lib/edgecase && udevadm settle && sync")

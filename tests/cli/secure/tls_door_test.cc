@@ -1,0 +1,64 @@
+#include "secure/tls_door.h"
+
+#include <doctest/doctest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+namespace edgecase::cli {
+namespace {
+
+constexpr int kLimitMs = 10'000;
+
+int connect_to(const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy(name.begin(), name.end(), address.sun_path);
+  const int descriptor = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+  if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), size) != 0) return -1;
+  return descriptor;
+}
+
+// Whether the other side ends the connection, within the limit.
+bool is_ended(int descriptor) {
+  pollfd ready = {descriptor, POLLIN, 0};
+  char byte = 0;
+  return poll(&ready, 1, kLimitMs) == 1 && read(descriptor, &byte, 1) == 0;
+}
+
+TEST_CASE("the door is open to its own process alone, and is no file") {
+  const auto listener = net::listen_on_tcp("127.0.0.1", 0);
+  REQUIRE(listener.ok());
+  const auto door = TlsDoor::open("127.0.0.1:" + std::to_string(net::tcp_port_of(*listener)), "");
+  REQUIRE_MESSAGE(door.ok(), door.status().message());
+  const std::string name = (*door)->name();
+  REQUIRE(name.size() > 1);
+  CHECK(name[0] == '\0');
+
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const int stranger = connect_to(name);
+    _exit(stranger >= 0 && is_ended(stranger) ? 0 : 1);
+  }
+  int result = -1;
+  REQUIRE(waitpid(child, &result, 0) == child);
+  CHECK(result == 0);
+
+  // What comes from here reaches the daemon.
+  const int own = connect_to(name);
+  REQUIRE(own >= 0);
+  pollfd ready = {listener->descriptor(), POLLIN, 0};
+  CHECK(poll(&ready, 1, kLimitMs) == 1);
+  close(own);
+}
+
+}  // namespace
+}  // namespace edgecase::cli
