@@ -193,6 +193,7 @@ class Compactor {
   void schedule_erasure(std::int64_t delay_ns);
   void discard_job();
   void schedule_expiry();
+  std::int64_t until_expiry_check_ns() const;
   bool is_exact() const { return context_.options.expiry == ExpiryMode::Exact; }
   Result<bool> pick_window(const Version& version);
   Result<bool> pick_settling(const Version& version);

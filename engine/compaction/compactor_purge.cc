@@ -18,6 +18,8 @@ constexpr std::uint32_t kSlicesBetweenRemovals = 4;
 // Between two merges that are interrupted for what has expired.
 constexpr std::int64_t kWayNs = 1'000'000'000;
 constexpr std::int64_t kRemovalRetryNs = 1'000'000'000;
+// What is due at a time has expired when that has passed.
+constexpr std::int64_t kPastDueNs = 1'000'000;
 
 }  // namespace
 
@@ -63,6 +65,17 @@ void Compactor::retry_removals() {
   context_.remover.queue_left();
 }
 
+// In Exact the next look is when something is due, if that is sooner.
+std::int64_t Compactor::until_expiry_check_ns() const {
+  if (!is_exact()) return log_is_behind_ ? kExactExpiryCheckNs : kExpiryCheckNs;
+  const ExpiryView expiry = context_.expiry();
+  if (expiry.empty()) return kExactExpiryCheckNs;
+  const std::int64_t due = next_expiry_ns(*context_.versions.current(), true);
+  if (due < expiry.now_ns() || due - expiry.now_ns() >= kExactExpiryCheckNs)
+    return kExactExpiryCheckNs;
+  return due - expiry.now_ns() + kPastDueNs;
+}
+
 // While there are rules the lane looks for what has expired, whatever else happens.
 void Compactor::schedule_expiry() {
   if (context_.versions.retention() == nullptr) return;
@@ -70,8 +83,7 @@ void Compactor::schedule_expiry() {
     MutexLock lock(mutex_);
     if (std::exchange(expiry_scheduled_, true)) return;
   }
-  const bool soon = is_exact() || log_is_behind_;
-  context_.schedule(soon ? kExactExpiryCheckNs : kExpiryCheckNs, [this] {
+  context_.schedule(until_expiry_check_ns(), [this] {
     {
       MutexLock lock(mutex_);
       expiry_scheduled_ = false;

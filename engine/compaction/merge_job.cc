@@ -24,9 +24,8 @@ MergeJob::MergeJob(TableCache& tables, TableWriterContext context, MergePlan pla
       expiry_(context.expiry),
       output_(std::move(context)),
       singles_(std::make_unique<RecordMerge>(tables, plan_.singles)),
-      place_{plan_.output_level,    plan_.output_run, plan_.one_sequence,
-             plan_.purged_sequence, plan_.rule_epoch, plan_.life,
-             plan_.barriers} {
+      place_{plan_.output_level, plan_.output_run, plan_.one_sequence, plan_.purged_sequence,
+             plan_.rule_epoch,   plan_.life,       plan_.barriers} {
   if (!plan_.singles.empty()) open_newer_groups();
 }
 
@@ -228,8 +227,8 @@ Status MergeJob::sink_group() {
   return ok();
 }
 
-// What overlaps nothing goes into the first run of its life class. Of the rest each input keeps to a
-// run of its own, as long as there is room, so that runs keep their age.
+// What overlaps nothing goes into the first run of its life class. Of the rest each input keeps to
+// a run of its own, as long as there is room, so that runs keep their age.
 std::size_t MergeJob::choose_slot(const UMetaRecord& record) {
   const LifeClass life = plan_.groups[groups_->top_input()].front()->life;
   std::size_t fitting = kNoSlot;

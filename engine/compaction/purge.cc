@@ -100,9 +100,9 @@ std::size_t count_in(const std::vector<KeyBounds>& within, NamespaceId id) {
   return static_cast<std::size_t>(end - first);
 }
 
-// Small runs of a namespace, and of one life class, are merged into one where bounds are so many that most of them would be
-// written anew anyway: that takes fewer merges, in what comes after, too. Nothing when fewer than
-// two of them hold something that is to go.
+// Small runs of a namespace, and of one life class, are merged into one where bounds are so many
+// that most of them would be written anew anyway: that takes fewer merges, in what comes after,
+// too. Nothing when fewer than two of them hold something that is to go.
 std::optional<MergePlan> purge_together(const Version& version, NamespaceId id, const Tree& tree,
                                         const PurgeContext& context,
                                         const std::function<bool(const TablePointer&)>& matters) {

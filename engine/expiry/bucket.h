@@ -64,8 +64,8 @@ inline Bucket bucket_of(std::int64_t time_ns, std::int64_t retention_ns, std::in
   return {width, index * (std::int64_t{1} << width)};
 }
 
-// How long entries last, of their buckets: what is of one class has no more than 16 times as long as
-// others of it. 0 stands for entries of any class.
+// How long entries last, of their buckets: what is of one class has no more than 16 times as long
+// as others of it. 0 stands for entries of any class.
 using LifeClass = std::uint8_t;
 inline constexpr LifeClass kLifeForever = 10;
 

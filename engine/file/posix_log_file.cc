@@ -100,8 +100,8 @@ Status PosixLogFile::sync() {
   return ok();
 }
 
-// Whole pages only, but at the end of the file, and none that is written once more: a page on its way to the drive is read-only
-// to the mapping, as during a sync.
+// Whole pages only, but at the end of the file, and none that is written once more: a page on its
+// way to the drive is read-only to the mapping, as during a sync.
 void PosixLogFile::begin_write_out(std::uint64_t end) {
   const bool is_all = end == capacity_bytes_;
   if (end < written_out_ + (is_all ? 1 : kWriteOutBytes)) return;

@@ -243,8 +243,8 @@ Status TablesBuilder::write_group(SeriesGathering::Group& group) {
   SeriesColumns& columns = *group.columns;
   EC_ASSIGN_OR_RETURN(ValueTableWriter* const values, values_.open(group.expiry));
   EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values->append_group(columns));
-  EC_TRY(write_record(groups_tables_[group.life], ItemType::SeriesGroup, pointer,
-                      columns.summary(), columns.heads()));
+  EC_TRY(write_record(groups_tables_[group.life], ItemType::SeriesGroup, pointer, columns.summary(),
+                      columns.heads()));
   columns.clear();
   return close_pieces();
 }

@@ -17,8 +17,8 @@ TEST_CASE("what has expired does not wait for a merge that runs, and that is don
   store.options.group_bytes = 1u << 14;
   store.reopen();
   store.set("", 10 * kHour);
-  // Each key a series of its own, in any order; every fourth expires in five hours: that is no other
-  // life class, so that groups of both lie in one table.
+  // Each key a series of its own, in any order; every fourth expires in five hours: that is no
+  // other life class, so that groups of both lie in one table.
   constexpr int kCount = 8'000;
   const auto key = [](int i) {
     const bool early = i % 4 == 0;
