@@ -231,6 +231,12 @@ class TtlRun {
       commands.clear();
     }
     const std::int64_t instant_ns = instant_ms * 1'000'000;
+    if (now_ns() > instant_ns) {
+      std::fprintf(stderr,
+                   "edgecase bench ttl: the first keys expired before Redis had the last: this "
+                   "machine is too slow for so many\n");
+      return ok();
+    }
     EC_TRY(wait_until(instant_ns));
     const std::uint64_t expected = keys_ - early_keys(keys_);
     std::uint64_t left = keys_;
