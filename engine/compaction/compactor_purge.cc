@@ -51,10 +51,13 @@ void Compactor::remove_obsolete_files() {
 // merges than they take themselves.
 void Compactor::remove_some() {
   using Urgency = FileRemover::Urgency;
-  const bool may_wait = works_ && ++slices_since_removal_ < kSlicesBetweenRemovals;
+  const bool may_wait =
+      works_ && !removes_expired_ && ++slices_since_removal_ < kSlicesBetweenRemovals;
   if (!may_wait) slices_since_removal_ = 0;
-  context_.remover.step(works_ ? kRemovalSliceBytes : kQuietRemovalSliceBytes,
+  const bool beside_merges = works_ && !removes_expired_;
+  context_.remover.step(beside_merges ? kRemovalSliceBytes : kQuietRemovalSliceBytes,
                         may_wait ? Urgency::Soon : Urgency::Whenever);
+  removes_expired_ = removes_expired_ && context_.remover.has_waiting(Urgency::Soon);
 }
 
 // What has expired may be in files that resisted: of a drive that was away.
@@ -123,6 +126,7 @@ Result<bool> Compactor::pick_expired(const Version& version) {
     context_.publish();
     note_success();
     manifest_names_expired_ = true;
+    removes_expired_ = is_exact();
     MutexLock lock(mutex_);
     ++expiry_stats_.drops;
     expiry_stats_.dropped_files += edit->removed_value_files.size();
