@@ -178,7 +178,11 @@ class TtlRun {
     while (now_ns() < instant_ns_ + kGoneWithinNs) {
       EC_TRY(check_interrupt());
       const std::int64_t begun_ns = now_ns();
-      if (store_->engine().stats().expiry.waiting_bytes == 0 && files_in_tables().empty()) {
+      const ExpiryStats expiry = store_->engine().stats().expiry;
+      // A search of all bytes takes longer than what it waits for: none begins before the engine
+      // says that it is done.
+      const bool is_done = expiry.waiting_bytes == 0 && !expiry.removals_wait;
+      if (is_done && files_in_tables().empty()) {
         add("gone_ms", ms_since(instant_ns_, begun_ns));
         const Stats stats = store_->engine().stats();
         add("dropped_files", static_cast<double>(stats.expiry.dropped_files));
@@ -227,6 +231,12 @@ class TtlRun {
       commands.clear();
     }
     const std::int64_t instant_ns = instant_ms * 1'000'000;
+    if (now_ns() > instant_ns) {
+      std::fprintf(stderr,
+                   "edgecase bench ttl: the first keys expired before Redis had the last: this "
+                   "machine is too slow for so many\n");
+      return ok();
+    }
     EC_TRY(wait_until(instant_ns));
     const std::uint64_t expected = keys_ - early_keys(keys_);
     std::uint64_t left = keys_;

@@ -105,14 +105,27 @@ int run_verify(const AuditArguments& arguments) {
     return report_failure(io_error("the daemon's answer is no verification"));
   }
   const bool intact = document.value("intact", false);
+  const std::string unchecked = text_field(document, "unchecked");
   if (arguments.json) {
     const int printed = print_document(*body);
-    return intact ? printed : wire::kExitCorruption;
+    if (!intact) return wire::kExitCorruption;
+    return printed == wire::kExitOk && !unchecked.empty() ? wire::kExitPartly : printed;
   }
   write_out(stdout, std::to_string(count_field(document, "records")) + " records, " +
                         std::to_string(count_field(document, "first")) + " to " +
                         std::to_string(count_field(document, "last")) + ", head " +
                         text_field(document, "head") + "\n");
+  if (!unchecked.empty()) {
+    write_out(stdout, "unchecked: " + printable(unchecked) + "\n");
+  }
+  if (intact && !unchecked.empty()) {
+    write_out(
+        stdout,
+        "what is there was not changed or reordered; whether its end was cut off is told when "
+        "the drive is back\n");
+    const int printed = finish_stdout();
+    return printed == wire::kExitOk ? wire::kExitPartly : printed;
+  }
   if (intact) {
     write_out(stdout, "intact: nothing was removed, changed or reordered\n");
     return finish_stdout();
@@ -172,7 +185,8 @@ void add_audit_command(CLI::App& app, Action& action) {
   command->add_option("--limit", arguments->limit, "At most so many records")->type_name("N");
   command->add_flag("--desc", arguments->descending, "Newest first");
   command->add_flag("--verify", arguments->verify,
-                    "Find any record that was removed, changed or reordered; exit code 7 if so");
+                    "Find any record that was removed, changed or reordered; exit code 7 if so, 6 "
+                    "while the values drive, and with it the log's head there, is away");
   command->add_flag("--json", arguments->json, "One JSON document");
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::NotAllowed);
   add_connection_options(*command, arguments->connection);

@@ -66,10 +66,13 @@ struct Verification {
   auth::Digest head{};
   std::uint64_t fault_count = 0;
   std::vector<Fault> faults;
+  // Why the head beside the values could not be compared, which is no fault of the log; empty: it
+  // was.
+  std::string unchecked;
 };
 
 // Walks the whole chain, and compares its end with the head in memory, with the checkpoint, and
-// with the head file on the other drive. Errors: the engine's.
+// with the head file on the other drive, if that is there. Errors: the engine's.
 Result<Verification> verify(AuditLog& log);
 
 // How the record of a cut tells where the log begins from then on.

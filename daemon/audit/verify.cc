@@ -142,9 +142,14 @@ Result<Verification> verify(AuditLog& log) {
   std::vector<Fault> of_files;
   // Before the snapshot: what they name must be in it.
   const auto file = read_head_file(log.file_system(), log.head_directory());
+  const Status away = log.engine().stats().values.degraded;
+  std::string unchecked;
   const AuditLog::State state = log.state();
   if (state.sequence > 0) claims.push_back({"the daemon", {state.sequence, state.hash, 0}});
-  if (!file.ok()) {
+  if (!away.ok() && (!file.ok() || !*file)) {
+    unchecked = std::string(kHeadFileName) +
+                " could not be compared, the values drive is away: " + away.message();
+  } else if (!file.ok()) {
     of_files.push_back({state.sequence, file.status().message()});
   } else if (*file) {
     claims.push_back({kHeadFileName, **file});
@@ -153,6 +158,7 @@ Result<Verification> verify(AuditLog& log) {
   }
   EC_TRY(log.flush());
   EC_ASSIGN_OR_RETURN(Verification found, Walk(log, std::move(claims)).run());
+  found.unchecked = std::move(unchecked);
   found.fault_count += of_files.size();
   found.faults.insert(found.faults.end(), of_files.begin(), of_files.end());
   return found;

@@ -149,13 +149,15 @@ Result<Json> verify(HttpContext& context, const Call& call) {
   for (const audit::Fault& fault : found.faults) {
     faults.push_back({{"sequence", fault.sequence}, {"message", fault.what}});
   }
-  return Json{{"intact", found.fault_count == 0},
+  Json answer{{"intact", found.fault_count == 0},
               {"records", found.records},
               {"first", found.first},
               {"last", found.last},
               {"head", auth::hex_text(auth::view_of(found.head))},
               {"fault_count", found.fault_count},
               {"faults", std::move(faults)}};
+  if (!found.unchecked.empty()) answer["unchecked"] = found.unchecked;
+  return answer;
 }
 
 void get_verify(HttpContext& context, Call& call) {

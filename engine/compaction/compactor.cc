@@ -106,6 +106,7 @@ void Compactor::schedule_run(std::int64_t delay_ns) {
 void Compactor::run() {
   remove_obsolete_files();
   remove_some();
+  if (removes_expired_ && !erasure_asked_) return schedule_run(0);
   std::int64_t wait_ns = 0;
   {
     MutexLock lock(mutex_);

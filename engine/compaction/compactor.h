@@ -193,6 +193,7 @@ class Compactor {
   void schedule_erasure(std::int64_t delay_ns);
   void discard_job();
   void schedule_expiry();
+  std::int64_t until_expiry_check_ns() const;
   bool is_exact() const { return context_.options.expiry == ExpiryMode::Exact; }
   Result<bool> pick_window(const Version& version);
   Result<bool> pick_settling(const Version& version);
@@ -233,6 +234,7 @@ class Compactor {
   std::int64_t way_not_before_ns_ = 0;   // what has expired does not interrupt merges sooner
   bool manifest_names_expired_ = false;  // keys of files that have expired
   bool log_is_behind_ = false;           // it holds what has expired
+  bool removes_expired_ = false;         // before anything else is done: a second is soon over
   bool works_ = false;                   // the last slice left more to do
   std::uint32_t slices_since_removal_ = 0;
   std::int64_t removals_not_before_ns_ = 0;  // those that resisted

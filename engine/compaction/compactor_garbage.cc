@@ -197,7 +197,9 @@ std::optional<MergePlan> Compactor::pick_cleaning(const Version& version) {
   std::set<FileNumber> chosen;
   std::uint64_t bytes = 0;
   for (const Candidate& candidate : candidates) {
-    const bool fits = small ? candidate.run->item_bytes <= bytes_max : candidate.run == deadest.run;
+    const bool fits =
+        small ? candidate.run->item_bytes <= bytes_max && candidate.run->life == deadest.run->life
+              : candidate.run == deadest.run;
     if (!fits || candidate.id != deadest.id ||
         candidate.dead_share < deadest.dead_share - kDeadShareSpread)
       continue;

@@ -18,6 +18,8 @@ constexpr std::uint32_t kSlicesBetweenRemovals = 4;
 // Between two merges that are interrupted for what has expired.
 constexpr std::int64_t kWayNs = 1'000'000'000;
 constexpr std::int64_t kRemovalRetryNs = 1'000'000'000;
+// What is due at a time has expired when that has passed.
+constexpr std::int64_t kPastDueNs = 1'000'000;
 
 }  // namespace
 
@@ -49,10 +51,13 @@ void Compactor::remove_obsolete_files() {
 // merges than they take themselves.
 void Compactor::remove_some() {
   using Urgency = FileRemover::Urgency;
-  const bool may_wait = works_ && ++slices_since_removal_ < kSlicesBetweenRemovals;
+  const bool may_wait =
+      works_ && !removes_expired_ && ++slices_since_removal_ < kSlicesBetweenRemovals;
   if (!may_wait) slices_since_removal_ = 0;
-  context_.remover.step(works_ ? kRemovalSliceBytes : kQuietRemovalSliceBytes,
+  const bool beside_merges = works_ && !removes_expired_;
+  context_.remover.step(beside_merges ? kRemovalSliceBytes : kQuietRemovalSliceBytes,
                         may_wait ? Urgency::Soon : Urgency::Whenever);
+  removes_expired_ = removes_expired_ && context_.remover.has_waiting(Urgency::Soon);
 }
 
 // What has expired may be in files that resisted: of a drive that was away.
@@ -63,6 +68,17 @@ void Compactor::retry_removals() {
   context_.remover.queue_left();
 }
 
+// In Exact the next look is when something is due, if that is sooner.
+std::int64_t Compactor::until_expiry_check_ns() const {
+  if (!is_exact()) return log_is_behind_ ? kExactExpiryCheckNs : kExpiryCheckNs;
+  const ExpiryView expiry = context_.expiry();
+  if (expiry.empty()) return kExactExpiryCheckNs;
+  const std::int64_t due = next_expiry_ns(*context_.versions.current(), true);
+  if (due < expiry.now_ns() || due - expiry.now_ns() >= kExactExpiryCheckNs)
+    return kExactExpiryCheckNs;
+  return due - expiry.now_ns() + kPastDueNs;
+}
+
 // While there are rules the lane looks for what has expired, whatever else happens.
 void Compactor::schedule_expiry() {
   if (context_.versions.retention() == nullptr) return;
@@ -70,8 +86,7 @@ void Compactor::schedule_expiry() {
     MutexLock lock(mutex_);
     if (std::exchange(expiry_scheduled_, true)) return;
   }
-  const bool soon = is_exact() || log_is_behind_;
-  context_.schedule(soon ? kExactExpiryCheckNs : kExpiryCheckNs, [this] {
+  context_.schedule(until_expiry_check_ns(), [this] {
     {
       MutexLock lock(mutex_);
       expiry_scheduled_ = false;
@@ -111,6 +126,7 @@ Result<bool> Compactor::pick_expired(const Version& version) {
     context_.publish();
     note_success();
     manifest_names_expired_ = true;
+    removes_expired_ = is_exact();
     MutexLock lock(mutex_);
     ++expiry_stats_.drops;
     expiry_stats_.dropped_files += edit->removed_value_files.size();

@@ -6,6 +6,11 @@
 #include "compaction/purge.h"
 
 namespace edgecase::engine {
+namespace {
+
+constexpr std::size_t kLives = kLifeForever + 1;
+
+}  // namespace
 
 Status Compactor::compact(const std::vector<NamespaceId>& ids, ByteView lower, ByteView upper) {
   auto request = std::make_shared<Request>();
@@ -59,13 +64,16 @@ Result<bool> Compactor::pick_requested(const Version& version) {
       purge.within.push_back({make_full_key(id, current_->lower),
                               current_->upper.empty() ? make_full_key(id + 1, {})
                                                       : make_full_key(id, current_->upper)});
-    while (current_step_ < current_->ids.size()) {
-      const KeyBounds& bounds = purge.within[current_step_];
-      const NamespaceId id = current_->ids[current_step_++];
-      if (auto plan = plan_everything(version, id, bounds.lower, bounds.upper))
+    const std::size_t steps = current_->ids.size() * kLives;
+    while (current_step_ < steps) {
+      const std::size_t step = current_step_++;
+      const KeyBounds& bounds = purge.within[step / kLives];
+      const auto life = static_cast<LifeClass>(step % kLives);
+      if (auto plan = plan_everything(version, current_->ids[step / kLives], life, bounds.lower,
+                                      bounds.upper))
         return start(*std::move(plan));
     }
-    if (current_step_ == current_->ids.size()) {
+    if (current_step_ == steps) {
       if (auto plan = pick_purge(version, purge)) return start(*std::move(plan));
       ++current_step_;
       to_empty_.clear();

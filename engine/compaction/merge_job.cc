@@ -24,8 +24,8 @@ MergeJob::MergeJob(TableCache& tables, TableWriterContext context, MergePlan pla
       expiry_(context.expiry),
       output_(std::move(context)),
       singles_(std::make_unique<RecordMerge>(tables, plan_.singles)),
-      place_{plan_.output_level,    plan_.output_run, plan_.one_sequence,
-             plan_.purged_sequence, plan_.rule_epoch, plan_.barriers} {
+      place_{plan_.output_level, plan_.output_run, plan_.one_sequence, plan_.purged_sequence,
+             plan_.rule_epoch,   plan_.life,       plan_.barriers} {
   if (!plan_.singles.empty()) open_newer_groups();
 }
 
@@ -113,6 +113,7 @@ Status MergeJob::write_rest_of(std::size_t input) {
   place.run = table.run;
   place.purged_sequence = table.purged_sequence;
   place.rule_epoch = table.rule_epoch;
+  place.life = table.life;
   place.table_item_bytes = plan_.rest_table_bytes();
   output_.begin(table.namespace_id, TableKind::Groups, place);
   while (cursor.is_open()) {
@@ -226,12 +227,16 @@ Status MergeJob::sink_group() {
   return ok();
 }
 
-// What overlaps nothing goes into the first run. Of the rest each input keeps to a run of its own,
-// as long as there is room, so that runs keep their age.
+// What overlaps nothing goes into the first run of its life class. Of the rest each input keeps to
+// a run of its own, as long as there is room, so that runs keep their age.
 std::size_t MergeJob::choose_slot(const UMetaRecord& record) {
+  const LifeClass life = plan_.groups[groups_->top_input()].front()->life;
   std::size_t fitting = kNoSlot;
+  std::size_t first = kNoSlot;
   bool fits_all = true;
   for (std::size_t slot = output_.slots(); slot-- > 0;) {
+    if (output_.life_of(slot) != life) continue;
+    first = slot;
     if (output_.fits(slot, record.first)) {
       fitting = slot;
     } else {
@@ -240,10 +245,10 @@ std::size_t MergeJob::choose_slot(const UMetaRecord& record) {
   }
   ByteView second;
   const bool alone = fits_all && (!groups_->second_key(second) || second > record.last);
-  if (alone) return 0;
+  if (alone) return first != kNoSlot ? first : output_.begin_slot(life);
   std::size_t& kept = slot_of_input_[groups_->top_input()];
   if (kept == kNoSlot || !output_.fits(kept, record.first))
-    kept = fitting != kNoSlot ? fitting : output_.slots();
+    kept = fitting != kNoSlot ? fitting : output_.begin_slot(life);
   return kept;
 }
 

@@ -19,6 +19,7 @@ MergeOutput::~MergeOutput() = default;
 void MergeOutput::begin(NamespaceId id, TableKind kind, const Place& place) {
   namespace_id_ = id;
   place_ = place;
+  if (kind == TableKind::Singles) place_.life = 0;
   next_barrier_ = 0;
   kind_ = kind;
   namespace_options_ = context_.namespace_options(id);
@@ -35,6 +36,11 @@ Status MergeOutput::end() {
 
 bool MergeOutput::fits(std::size_t slot, ByteView first) const {
   return ByteView(slots_[slot].largest) < first;
+}
+
+std::size_t MergeOutput::begin_slot(LifeClass life) {
+  slots_.emplace_back().life = life;
+  return slots_.size() - 1;
 }
 
 Status MergeOutput::carry(std::size_t slot, const UMetaRecord& record) {
@@ -103,7 +109,7 @@ Status MergeOutput::pass_barriers(ByteView first) {
 }
 
 Status MergeOutput::write_record(std::size_t slot_index, const UMetaRecord& record) {
-  if (slot_index >= slots_.size()) slots_.resize(slot_index + 1);
+  if (slot_index >= slots_.size()) begin_slot(place_.life);
   Slot& slot = slots_[slot_index];
   if (slot_index == 0) slot.run = slot.run != 0 ? slot.run : place_.run;
   if (slot.table == nullptr) {
@@ -131,6 +137,7 @@ Status MergeOutput::close_table(Slot& slot) {
   TableMetadata table = describe_table(*slot.table, kind_);
   table.level = place_.level;
   table.run = slot.run;
+  table.life = slot.life;
   table.namespace_id = namespace_id_;
   table.purged_sequence = place_.purged_sequence;
   table.rule_epoch = place_.rule_epoch;

@@ -30,6 +30,7 @@ class MergeOutput {
     // Of every table (TableMetadata).
     SequenceNumber purged_sequence = 0;
     RuleEpoch rule_epoch = 0;
+    LifeClass life = 0;  // of slot 0; of others, who begins them says
     // Of slot 0, ascending: no table reaches over one of these keys, where others of the run lie.
     std::vector<Bytes> barriers;
     std::uint64_t table_item_bytes = kTableItemBytesMax;
@@ -47,7 +48,10 @@ class MergeOutput {
   // Where the item at `record` goes, in run `slot`: behind all that the slot holds.
   bool fits(std::size_t slot, ByteView first) const;
   std::size_t slots() const { return slots_.size(); }
-  // By reference: only the record is written. A new slot begins at slots().
+  LifeClass life_of(std::size_t slot) const { return slots_[slot].life; }
+  // The same as `slots()` was, of that life class; it may stay empty.
+  std::size_t begin_slot(LifeClass life);
+  // By reference: only the record is written. Slot 0 is there without begin_slot().
   Status carry(std::size_t slot, const UMetaRecord& record);
   // The same item in a new place, byte for byte. Into slot 0.
   Status copy(const UMetaRecord& record, const Item& item, const ItemExpiry& expiry);
@@ -71,6 +75,7 @@ class MergeOutput {
   struct Slot {
     std::unique_ptr<UMetaWriter> table;
     FileNumber run = 0;  // 0: no table was begun yet
+    LifeClass life = 0;
     std::uint64_t item_bytes = 0;
     Bytes largest;
   };

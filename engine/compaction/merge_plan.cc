@@ -53,6 +53,15 @@ void find_newer_groups(const Version& version, const Bounds& bounds,
   }
 }
 
+LifeClass common_life(const std::vector<MergeInput>& inputs) {
+  if (inputs.empty()) return 0;
+  const LifeClass life = inputs.front().front()->life;
+  const bool common = std::all_of(inputs.begin(), inputs.end(), [&](const MergeInput& input) {
+    return input.front()->life == life;
+  });
+  return common ? life : 0;
+}
+
 }  // namespace
 
 void MergePlan::set_surroundings(const Version& version) {
@@ -93,6 +102,7 @@ void MergePlan::set_surroundings(const Version& version) {
     evacuated_expiry[number] = {file.bucket, file.expiry_min_ns, file.expiry_max_ns,
                                 file.time_min_ns, file.time_max_ns};
   }
+  life = common_life(groups);
   one_sequence.reset();
   // A large value keeps its own sequence: with some of them here, groups must keep theirs.
   if (!between && singles.empty() && !groups.empty()) one_sequence = bounds.sequence_max;

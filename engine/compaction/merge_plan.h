@@ -63,6 +63,8 @@ struct MergePlan {
   // which asks the rule of every item, may set it to what the rule knows.
   SequenceNumber purged_sequence = 0;
   RuleEpoch rule_epoch = 0;
+  // Of the groups; 0 where they are of several (TableMetadata).
+  LifeClass life = 0;
   // When what lies in evacuated files expires.
   std::map<FileNumber, ItemExpiry> evacuated_expiry;
 

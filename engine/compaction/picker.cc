@@ -44,6 +44,24 @@ bool points_into(const TablePointer& table, const std::set<FileNumber>& files) {
                      [&](const ValueFileUse& use) { return files.contains(use.file_number); });
 }
 
+// `runs` by size.
+void add_windows(std::span<const Run* const> runs, std::size_t runs_min, const Window& empty,
+                 std::vector<Window>& windows) {
+  for (std::size_t begin = 0; begin + runs_min <= runs.size();) {
+    Window window = empty;
+    std::size_t end = begin;
+    for (; end < runs.size() && end - begin < kWindowMax; ++end) {
+      if (end > begin && runs[end]->item_bytes > kSimilarSize * window.item_bytes) break;
+      window.item_bytes += runs[end]->item_bytes;
+      window.runs.push_back(runs[end]->number);
+    }
+    begin = end;
+    if (window.runs.size() < runs_min) continue;
+    std::sort(window.runs.begin(), window.runs.end());
+    windows.push_back(std::move(window));
+  }
+}
+
 // The tables of one run that point into the first of `files`, and with it all others of them that
 // the run points into, up to a bound. Nothing when level 0 points there: it is merged soon.
 std::optional<MergePlan> plan_evacuation(const Version& version,
@@ -96,14 +114,18 @@ std::optional<MergePlan> pick_level0(const Version& version, std::size_t tables_
   };
   add_oldest(TableKind::Groups, plan.groups);
   add_oldest(TableKind::Singles, plan.singles);
+  // A flush may have written several.
+  std::map<LifeClass, std::size_t> alike;
+  std::size_t groups = 0;
+  for (const MergeInput& input : plan.groups)
+    groups = std::max(groups, ++alike[input.front()->life]);
   std::uint64_t waiting = 0;
   for (const MergeInput& input : plan.singles) waiting += input.front()->item_bytes();
   std::uint64_t singles = 0;
   for (const TablePointer& table : version.tables)
     if (table->kind == TableKind::Singles) singles += table->item_bytes();
   const bool hides_much = !plan.singles.empty() && waiting >= singles / kSinglesShare;
-  if (!hides_much && std::max(plan.groups.size(), plan.singles.size()) < tables_max)
-    return std::nullopt;
+  if (!hides_much && std::max(groups, plan.singles.size()) < tables_max) return std::nullopt;
   plan.set_surroundings(version);
   return plan;
 }
@@ -131,22 +153,16 @@ std::optional<MergePlan> pick_singles(const Version& version, std::size_t runs_m
 std::vector<Window> find_windows(const Version& version, std::size_t runs_min) {
   std::vector<Window> windows;
   for (const auto& [id, tree] : version.trees) {
-    const std::vector<const Run*> runs = runs_by_size(tree, TableKind::Groups);
-    for (std::size_t begin = 0; begin + runs_min <= runs.size();) {
-      Window window;
-      window.namespace_id = id;
-      window.runs_in_tree = runs.size();
-      std::size_t end = begin;
-      for (; end < runs.size() && end - begin < kWindowMax; ++end) {
-        if (end > begin && runs[end]->item_bytes > kSimilarSize * window.item_bytes) break;
-        window.item_bytes += runs[end]->item_bytes;
-        window.runs.push_back(runs[end]->number);
-      }
-      begin = end;
-      if (window.runs.size() < runs_min) continue;
-      std::sort(window.runs.begin(), window.runs.end());
-      windows.push_back(std::move(window));
+    std::map<LifeClass, std::vector<const Run*>> alike;
+    std::size_t count = 0;
+    for (const Run* run : runs_by_size(tree, TableKind::Groups)) {
+      alike[run->life].push_back(run);
+      ++count;
     }
+    Window empty;
+    empty.namespace_id = id;
+    empty.runs_in_tree = count;
+    for (const auto& [life, runs] : alike) add_windows(runs, runs_min, empty, windows);
   }
   return windows;
 }
@@ -232,8 +248,8 @@ MergePlan plan_cleaning(const Version& version, NamespaceId id,
   return plan;
 }
 
-std::optional<MergePlan> plan_everything(const Version& version, NamespaceId id, ByteView lower,
-                                         ByteView upper) {
+std::optional<MergePlan> plan_everything(const Version& version, NamespaceId id, LifeClass life,
+                                         ByteView lower, ByteView upper) {
   const auto tree = version.trees.find(id);
   if (tree == version.trees.end()) return std::nullopt;
   MergePlan plan;
@@ -241,6 +257,7 @@ std::optional<MergePlan> plan_everything(const Version& version, NamespaceId id,
   std::size_t runs = 0;
   std::uint64_t deletes = 0;
   for (const Run& run : tree->second) {
+    if (run.life != life) continue;
     MergeInput input;
     for (const TablePointer& table : run.tables) {
       if (ByteView(table->largest) < lower ||

@@ -33,7 +33,7 @@ std::optional<MergePlan> pick_level0(const Version& version, std::size_t tables_
 std::optional<MergePlan> pick_singles(const Version& version, std::size_t runs_min,
                                       std::uint64_t share = kSinglesShare);
 
-// Runs of groups of one namespace that are alike in size.
+// Runs of groups of one namespace and one life class that are alike in size.
 struct Window {
   NamespaceId namespace_id = 0;
   std::vector<FileNumber> runs;  // ascending
@@ -64,9 +64,9 @@ std::optional<MergePlan> pick_emptying(const Version& version, const std::set<Fi
 // run stay in it, those of several become one.
 MergePlan plan_cleaning(const Version& version, NamespaceId id, const std::set<FileNumber>& chosen);
 
-// Everything of a namespace between two full keys into one run. Nothing when that would change
-// nothing.
-std::optional<MergePlan> plan_everything(const Version& version, NamespaceId id, ByteView lower,
-                                         ByteView upper);
+// Everything of a namespace and a life class between two full keys into one run; single values go
+// with class 0. Nothing when that would change nothing.
+std::optional<MergePlan> plan_everything(const Version& version, NamespaceId id, LifeClass life,
+                                         ByteView lower, ByteView upper);
 
 }  // namespace edgecase::engine

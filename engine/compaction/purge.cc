@@ -100,20 +100,23 @@ std::size_t count_in(const std::vector<KeyBounds>& within, NamespaceId id) {
   return static_cast<std::size_t>(end - first);
 }
 
-// Small runs of a namespace are merged into one where bounds are so many that most of them would be
-// written anew anyway: that takes fewer merges, in what comes after, too. Nothing when fewer than
-// two of them hold something that is to go.
+// Small runs of a namespace, and of one life class, are merged into one where bounds are so many
+// that most of them would be written anew anyway: that takes fewer merges, in what comes after,
+// too. Nothing when fewer than two of them hold something that is to go.
 std::optional<MergePlan> purge_together(const Version& version, NamespaceId id, const Tree& tree,
                                         const PurgeContext& context,
                                         const std::function<bool(const TablePointer&)>& matters) {
   const std::uint64_t worth_bytes = count_in(context.within, id) * kWorthOfBoundBytes;
   Window window;
   window.namespace_id = id;
+  LifeClass life = 0;
   for (const Run& run : tree) {
     const bool is_small = run.kind == TableKind::Groups &&
                           run.item_bytes <= std::min(kSmallRunBytes, worth_bytes) &&
-                          window.item_bytes + run.item_bytes <= kPurgeBytesMax;
+                          window.item_bytes + run.item_bytes <= kPurgeBytesMax &&
+                          (window.runs.empty() || run.life == life);
     if (!is_small || std::none_of(run.tables.begin(), run.tables.end(), matters)) continue;
+    life = run.life;
     window.runs.push_back(run.number);
     window.item_bytes += run.item_bytes;
   }

@@ -13,8 +13,8 @@ namespace {
 
 // Immutable memtables beside the active one; the next writer waits.
 constexpr std::size_t kImmutablesMax = 2;
-// Of one flush: tables of groups and of single values.
-constexpr std::uint64_t kTablesPerFlushMax = 2;
+// Of one flush: tables of groups, one a life class, and of single values.
+constexpr std::uint64_t kTablesPerFlushMax = 2 + kLifeForever;
 constexpr std::int64_t kRetryDelayMinNs = 500'000'000;
 constexpr std::int64_t kRetryDelayMaxNs = 10'000'000'000;
 // A flush that takes longer than this is a drive that hangs: the writer is told.

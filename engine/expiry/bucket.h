@@ -64,6 +64,18 @@ inline Bucket bucket_of(std::int64_t time_ns, std::int64_t retention_ns, std::in
   return {width, index * (std::int64_t{1} << width)};
 }
 
+// How long entries last, of their buckets: what is of one class has no more than 16 times as long
+// as others of it. 0 stands for entries of any class.
+using LifeClass = std::uint8_t;
+inline constexpr LifeClass kLifeForever = 10;
+
+inline LifeClass life_class_of(const Bucket& bucket) {
+  if (!bucket.expires()) return kLifeForever;
+  const int above = std::max(bucket.bucket_class - kExactBucketClassMin, 0);
+  return static_cast<LifeClass>(1 + above / 4);
+}
+static_assert(1 + (kBucketClassMax - kExactBucketClassMin) / 4 < kLifeForever);
+
 inline Bucket bucket_of(std::int64_t time_ns, std::int64_t retention_ns) {
   return bucket_of(time_ns, retention_ns, retention_ns, kBucketClassMin);
 }

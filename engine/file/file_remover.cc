@@ -8,6 +8,8 @@ namespace edgecase::engine {
 namespace {
 
 constexpr std::uint64_t kZerosBytes = 256u << 10;
+// Open at once.
+constexpr std::size_t kFilesPerStep = 64;
 
 // Not synced.
 Status write_zeros(LogFile& file, std::span<const FilePart> parts) {
@@ -98,51 +100,69 @@ bool FileRemover::has_waiting(Urgency urgency) const {
                      [&](const Waiting& each) { return each.urgency <= urgency; });
 }
 
-Result<bool> FileRemover::overwrite_some(Waiting& file, std::uint64_t bytes) {
+Result<std::uint64_t> FileRemover::overwrite_some(Waiting& file, std::uint64_t bytes) {
   if (file.file == nullptr) {
     EC_ASSIGN_OR_RETURN(file.size, file_system_.file_size(file.path));
     EC_ASSIGN_OR_RETURN(file.file, file_system_.open_log_file(file.path));
   }
   const FilePart part{file.done, std::min(bytes, file.size - file.done)};
   EC_TRY(write_zeros(*file.file, {&part, 1}));
-  EC_TRY(file.file->sync());
   file.done += part.bytes;
-  overwritten_bytes_.fetch_add(part.bytes);
-  return file.done == file.size;
+  file.file->begin_write_out(file.done);
+  return part.bytes;
 }
 
-void FileRemover::work_on(Waiting file, std::uint64_t bytes) {
-  const Result<bool> done = overwrite_some(file, bytes);
-  if (done.ok() && !*done) {
-    MutexLock lock(mutex_);
-    waiting_.push_front(std::move(file));
-    return;
+void FileRemover::finish_written(std::vector<Waiting> files, std::span<const Status> written) {
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    Waiting& file = files[i];
+    Status removed = written[i].ok() ? file.file->sync() : written[i];
+    if (removed.ok() && file.done < file.size) {
+      MutexLock lock(mutex_);
+      waiting_.push_front(std::move(file));
+      continue;
+    }
+    if (removed.ok()) removed = unlink(file.path);
+    if (removed.code() == StatusCode::NotFound) removed = ok();
+    note(file.path, removed);
   }
-  Status removed = done.ok() ? unlink(file.path) : done.status();
-  if (removed.code() == StatusCode::NotFound) removed = ok();
-  note(file.path, removed);
 }
 
+std::optional<FileRemover::Waiting> FileRemover::take_next(Urgency urgency) {
+  MutexLock lock(mutex_);
+  auto chosen = waiting_.end();
+  for (auto it = waiting_.begin(); it != waiting_.end(); ++it)
+    if (it->urgency <= urgency && (chosen == waiting_.end() || it->urgency < chosen->urgency))
+      chosen = it;
+  if (chosen == waiting_.end()) return std::nullopt;
+  std::optional<Waiting> next = std::move(*chosen);
+  waiting_.erase(chosen);
+  return next;
+}
+
+// What is written is on its way to the drive while the next file is: small files take hardly longer
+// than one that is as large as all of them.
 void FileRemover::step(std::uint64_t bytes, Urgency urgency) {
   MutexLock stepping(step_mutex_);
-  std::optional<Waiting> next;
-  {
-    MutexLock lock(mutex_);
-    auto chosen = waiting_.end();
-    for (auto it = waiting_.begin(); it != waiting_.end(); ++it)
-      if (it->urgency <= urgency && (chosen == waiting_.end() || it->urgency < chosen->urgency))
-        chosen = it;
-    if (chosen == waiting_.end()) return;
-    next = std::move(*chosen);
-    waiting_.erase(chosen);
+  std::vector<Waiting> files;
+  std::vector<Status> written;
+  while (bytes > 0 && files.size() < kFilesPerStep) {
+    std::optional<Waiting> next = take_next(urgency);
+    if (!next) break;
+    const Result<std::uint64_t> done = overwrite_some(*next, bytes);
+    if (done.ok()) {
+      bytes -= *done;
+      overwritten_bytes_.fetch_add(*done);
+    }
+    written.push_back(done.status());
+    files.push_back(*std::move(next));
   }
-  work_on(*std::move(next), bytes);
+  finish_written(std::move(files), written);
 }
 
 void FileRemover::finish(std::span<const NamespaceId> namespaces) {
   MutexLock stepping(step_mutex_);
   for (;;) {
-    std::optional<Waiting> next;
+    std::vector<Waiting> next;
     {
       MutexLock lock(mutex_);
       const auto chosen = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& each) {
@@ -150,10 +170,13 @@ void FileRemover::finish(std::span<const NamespaceId> namespaces) {
                std::find(namespaces.begin(), namespaces.end(), each.of) != namespaces.end();
       });
       if (chosen == waiting_.end()) return;
-      next = std::move(*chosen);
+      next.push_back(std::move(*chosen));
       waiting_.erase(chosen);
     }
-    work_on(*std::move(next), UINT64_MAX);
+    const Result<std::uint64_t> done = overwrite_some(next.front(), UINT64_MAX);
+    if (done.ok()) overwritten_bytes_.fetch_add(*done);
+    const Status written = done.status();
+    finish_written(std::move(next), {&written, 1});
   }
 }
 

@@ -9,9 +9,11 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/mutex.h"
 #include "edgecase/file_system.h"
@@ -61,7 +63,7 @@ class FileRemover {
   Status remove_now(const std::string& path);
   bool has_waiting(Urgency urgency) const;
   // Overwrites and syncs up to so many bytes of those that wait, the urgent ones first, and
-  // `urgency` at least; no more than one file.
+  // `urgency` at least.
   void step(std::uint64_t bytes, Urgency urgency);
   // All that wait and may hold something of these.
   void finish(std::span<const NamespaceId> namespaces);
@@ -88,9 +90,12 @@ class FileRemover {
 
   Status unlink(const std::string& path);
   void note(const std::string& path, const Status& removed);
-  // Whether that was the last of it.
-  Result<bool> overwrite_some(Waiting& file, std::uint64_t bytes);
-  void work_on(Waiting file, std::uint64_t bytes);
+  // The most urgent one that waits and is of `urgency` at least.
+  std::optional<Waiting> take_next(Urgency urgency);
+  // Zeros over the next of its bytes, not synced; answers how many.
+  Result<std::uint64_t> overwrite_some(Waiting& file, std::uint64_t bytes);
+  // Syncs these, of which `written` says what became of each; those that are done go.
+  void finish_written(std::vector<Waiting> files, std::span<const Status> written);
 
   FileSystem& file_system_;
   const std::function<bool()> overwrites_;

@@ -100,11 +100,12 @@ Status PosixLogFile::sync() {
   return ok();
 }
 
-// Whole pages only, and none that is written once more: a page on its way to the drive is read-only
-// to the mapping, as during a sync.
+// Whole pages only, but at the end of the file, and none that is written once more: a page on its
+// way to the drive is read-only to the mapping, as during a sync.
 void PosixLogFile::begin_write_out(std::uint64_t end) {
-  if (end < written_out_ + kWriteOutBytes) return;
-  const std::uint64_t until = end / kPageMaxBytes * kPageMaxBytes;
+  const bool is_all = end == capacity_bytes_;
+  if (end < written_out_ + (is_all ? 1 : kWriteOutBytes)) return;
+  const std::uint64_t until = is_all ? end : end / kPageMaxBytes * kPageMaxBytes;
   engine::begin_write_out(file_, written_out_, until - written_out_);
   written_out_ = until;
 }

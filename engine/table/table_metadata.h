@@ -7,6 +7,7 @@
 #include "base/entry.h"
 #include "base/value_pointer.h"
 #include "edgecase/engine.h"
+#include "expiry/bucket.h"
 #include "expiry/retention_rules.h"
 
 namespace edgecase::engine {
@@ -61,6 +62,9 @@ struct TableMetadata {
   SequenceNumber purged_sequence = 0;
   // What rules up to this epoch changed has been moved to files that know of it.
   RuleEpoch rule_epoch = 0;
+  // Entries that were gathered apart from others, among which they lie, because they expire much
+  // sooner; 0: all others. One for all tables of a run.
+  LifeClass life = 0;
   Bytes smallest;  // full keys, both included
   Bytes largest;
   std::vector<ValueFileUse> value_files;  // what its items point into, ascending

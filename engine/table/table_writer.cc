@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "base/check.h"
 #include "buffer/cbuffer.h"
@@ -9,6 +10,7 @@
 #include "file/file_names.h"
 #include "metadata/umeta_writer.h"
 #include "table/bucket_files.h"
+#include "table/series_gathering.h"
 #include "value/group.h"
 #include "value/series_columns.h"
 #include "value/series_key.h"
@@ -23,8 +25,8 @@ constexpr std::size_t kGroupMaxBytes = 1u << 20;
 constexpr std::size_t kThresholdMaxBytes = 1u << 20;
 static_assert(kGroupMaxBytes + kThresholdMaxBytes + kKeySizeMaxBytes < kGroupRawMaxBytes);
 
-// One call of write_tables(). Holds one open group, one open block of each metadata table, and the
-// sums of every file.
+// One call of write_tables(). Holds one open group, or one a life class, one open block of each
+// metadata table, and the sums of every file.
 class TablesBuilder {
  public:
   explicit TablesBuilder(const TableWriterContext& context);
@@ -38,18 +40,22 @@ class TablesBuilder {
  private:
   Status add(const EntryView& entry);
   Status add(const SeriesRun& run);
+  Status add_to_series(const EntryView& entry);
   Status add_each(const SeriesRun& run);
   Status add_piece(const SeriesRun& run);
   void enter_namespace(NamespaceId id);
   Status leave_namespace();
-  Status enter_bucket(const ItemExpiry& item);
-  Status write_group();
+  Result<SeriesGathering::Group*> enter_group(ByteView full_key_begin, const ItemExpiry& item);
+  Status write_group(SeriesGathering::Group& group);
+  Status write_plain_group();
+  Status write_groups();
+  Status close_pieces();
   Status write_single(const EntryView& entry);
   Status write_record(std::unique_ptr<UMetaWriter>& table, ItemType type,
                       const ValuePointer& pointer, const ItemSummary& summary,
                       std::span<const EntryView> filtered, ByteView pages = {});
   Result<std::unique_ptr<UMetaWriter>> create_table();
-  Status finish_table(UMetaWriter& table, TableKind kind);
+  Status finish_table(UMetaWriter& table, TableKind kind, LifeClass life);
   template <typename Writer>
   Result<Writer> begun(const std::string& path, Result<Writer> created);
   Status sync_value_directories();
@@ -57,9 +63,9 @@ class TablesBuilder {
   const TableWriterContext& context_;
   const std::size_t threshold_bytes_;
   BucketFiles values_;
-  CBuffer group_;          // of a namespace with GroupCodec::Plain
-  SeriesColumns columns_;  // of one with GroupCodec::Series
-  Bytes filter_;           // of the item being written
+  CBuffer group_;           // of a namespace with GroupCodec::Plain
+  SeriesGathering series_;  // of one with GroupCodec::Series
+  Bytes filter_;            // of the item being written
   TableOutput output_;
   std::uint64_t pieces_ = 0;  // value tables that were closed for their size
   std::vector<std::string> created_;
@@ -67,9 +73,8 @@ class TablesBuilder {
   bool in_namespace_ = false;
   NamespaceId namespace_id_ = 0;
   NamespaceOptions namespace_options_;
-  ExpiryView expiry_;        // of the current namespace
-  ItemExpiry group_expiry_;  // of the group that is being gathered
-  std::unique_ptr<UMetaWriter> groups_table_;
+  ExpiryView expiry_;  // of the current namespace
+  std::map<LifeClass, std::unique_ptr<UMetaWriter>> groups_tables_;
   std::unique_ptr<UMetaWriter> singles_table_;
 };
 
@@ -79,7 +84,7 @@ TablesBuilder::TablesBuilder(const TableWriterContext& context)
           std::min<std::size_t>(context.options.coalesce_threshold_bytes, kThresholdMaxBytes)),
       values_(context),
       group_(group_bytes_of(context.options), kGroupEntriesMax),
-      columns_(group_bytes_of(context.options), kGroupEntriesMax) {}
+      series_(group_bytes_of(context.options), kGroupEntriesMax) {}
 
 Status TablesBuilder::add_all(EntryCursor& input) {
   Bytes previous_key;
@@ -112,16 +117,19 @@ Status TablesBuilder::add(const EntryView& entry) {
   if (expiry_.hides(entry.full_key)) return ok();
   const bool is_large = entry.kind == EntryKind::Put && entry.value.size() >= threshold_bytes_;
   if (is_large || !context_.options.coalesce) return write_single(entry);
-  EC_TRY(enter_bucket(expiry_of_entry(expiry_, namespace_options_.codec, entry.full_key)));
-  if (namespace_options_.codec == GroupCodec::Series) {
-    if (columns_.add(entry)) return ok();
-    EC_TRY(write_group());
-    EC_TRY(enter_bucket(expiry_of_entry(expiry_, namespace_options_.codec, entry.full_key)));
-    EC_CHECK(columns_.add(entry));
-    return ok();
-  }
-  if (!group_.takes(entry)) EC_TRY(write_group());
+  if (namespace_options_.codec == GroupCodec::Series) return add_to_series(entry);
+  if (!group_.takes(entry)) EC_TRY(write_plain_group());
   group_.add(entry);
+  return ok();
+}
+
+Status TablesBuilder::add_to_series(const EntryView& entry) {
+  const ItemExpiry item = expiry_of_entry(expiry_, namespace_options_.codec, entry.full_key);
+  EC_ASSIGN_OR_RETURN(SeriesGathering::Group* const group, enter_group(entry.full_key, item));
+  if (group->columns->add(entry)) return ok();
+  EC_TRY(write_group(*group));
+  group->expiry = item;
+  EC_CHECK(group->columns->add(entry));
   return ok();
 }
 
@@ -172,24 +180,30 @@ Status TablesBuilder::add_piece(const SeriesRun& run) {
       item.expiry_min_ns = expiry_of(item.time_min_ns, retention_ns);
       item.expiry_max_ns = expiry_of(time_of_ordinal(rest.entries.back().ordinal), retention_ns);
     }
-    EC_TRY(enter_bucket(item));
-    const std::size_t taken = columns_.add(rest);
+    EC_ASSIGN_OR_RETURN(SeriesGathering::Group* const group, enter_group(rest.prefix, item));
+    const std::size_t taken = group->columns->add(rest);
     rest.entries = rest.entries.subspan(taken);
-    if (taken == 0) EC_TRY(write_group());
+    if (taken == 0) EC_TRY(write_group(*group));
   }
   return ok();
 }
 
 // Before an entry is added: a group lies in one bucket.
-Status TablesBuilder::enter_bucket(const ItemExpiry& item) {
-  const bool gathering = !columns_.empty() || !group_.empty();
-  if (gathering && !(item.bucket == group_expiry_.bucket)) EC_TRY(write_group());
-  if (columns_.empty() && group_.empty()) {
-    group_expiry_ = item;
-  } else {
-    group_expiry_.add(item);
+Result<SeriesGathering::Group*> TablesBuilder::enter_group(ByteView full_key_begin,
+                                                           const ItemExpiry& item) {
+  if (!expiry_.empty() && series_.leaves_scope(full_key_begin)) {
+    EC_TRY(write_groups());
+    series_.enter_scope(full_key_begin);
   }
-  return ok();
+  SeriesGathering::Group& group = expiry_.empty() ? series_.main() : series_.group_for(item);
+  const bool other = !group.columns->empty() && !(item.bucket == group.expiry.bucket);
+  if (other) EC_TRY(write_group(group));
+  if (group.columns->empty()) {
+    group.expiry = item;
+  } else {
+    group.expiry.add(item);
+  }
+  return &group;
 }
 
 Status TablesBuilder::add_each(const SeriesRun& run) {
@@ -212,35 +226,46 @@ void TablesBuilder::enter_namespace(NamespaceId id) {
   namespace_id_ = id;
   namespace_options_ = context_.namespace_options(id);
   group_.set_scope_bytes(namespace_options_.scope_bytes);
-  columns_.set_scope_bytes(namespace_options_.scope_bytes);
+  series_.begin(namespace_options_.scope_bytes);
   expiry_ = context_.expiry.of_namespace(id);
   values_.begin(id, namespace_options_);
 }
 
 Status TablesBuilder::leave_namespace() {
   if (!in_namespace_) return ok();
-  EC_TRY(write_group());
+  EC_TRY(write_groups());
   EC_TRY(values_.close_all(output_));
   in_namespace_ = false;
   return ok();
 }
 
-Status TablesBuilder::write_group() {
-  if (columns_.empty() && group_.empty()) return ok();
-  EC_ASSIGN_OR_RETURN(ValueTableWriter* const values, values_.open(group_expiry_));
-  if (!columns_.empty()) {
-    EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values->append_group(columns_));
-    EC_TRY(write_record(groups_table_, ItemType::SeriesGroup, pointer, columns_.summary(),
-                        columns_.heads()));
-    columns_.clear();
-  }
-  if (!group_.empty()) {
-    const std::span<const EntryView> entries = group_.entries();
-    EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values->append_group(entries));
-    EC_TRY(write_record(groups_table_, ItemType::PlainGroup, pointer, summary_of(entries), entries,
-                        values->page_index()));
-    group_.clear();
-  }
+Status TablesBuilder::write_group(SeriesGathering::Group& group) {
+  SeriesColumns& columns = *group.columns;
+  EC_ASSIGN_OR_RETURN(ValueTableWriter* const values, values_.open(group.expiry));
+  EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values->append_group(columns));
+  EC_TRY(write_record(groups_tables_[group.life], ItemType::SeriesGroup, pointer, columns.summary(),
+                      columns.heads()));
+  columns.clear();
+  return close_pieces();
+}
+
+Status TablesBuilder::write_plain_group() {
+  EC_ASSIGN_OR_RETURN(ValueTableWriter* const values, values_.open({}));
+  const std::span<const EntryView> entries = group_.entries();
+  EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values->append_group(entries));
+  EC_TRY(write_record(groups_tables_[0], ItemType::PlainGroup, pointer, summary_of(entries),
+                      entries, values->page_index()));
+  group_.clear();
+  return close_pieces();
+}
+
+// All that is gathered.
+Status TablesBuilder::write_groups() {
+  if (!group_.empty()) EC_TRY(write_plain_group());
+  return series_.for_each([this](SeriesGathering::Group& group) { return write_group(group); });
+}
+
+Status TablesBuilder::close_pieces() {
   if (pieces_ == kPiecesPerFlushMax) return ok();
   const std::size_t closed = output_.value_files.size();
   EC_TRY(values_.close_full(
@@ -302,16 +327,18 @@ Status TablesBuilder::sync_value_directories() {
 
 Status TablesBuilder::finish() {
   EC_TRY(sync_value_directories());
-  if (!groups_table_ && !singles_table_) return ok();
-  if (groups_table_) EC_TRY(finish_table(*groups_table_, TableKind::Groups));
-  if (singles_table_) EC_TRY(finish_table(*singles_table_, TableKind::Singles));
+  if (groups_tables_.empty() && !singles_table_) return ok();
+  for (const auto& [life, table] : groups_tables_)
+    EC_TRY(finish_table(*table, TableKind::Groups, life));
+  if (singles_table_) EC_TRY(finish_table(*singles_table_, TableKind::Singles, 0));
   return context_.file_system.sync_directory(tables_directory(context_.options.metadata_directory));
 }
 
-Status TablesBuilder::finish_table(UMetaWriter& table, TableKind kind) {
+Status TablesBuilder::finish_table(UMetaWriter& table, TableKind kind, LifeClass life) {
   EC_TRY(table.finish());
   TableMetadata metadata = describe_table(table, kind);
   metadata.rule_epoch = context_.expiry.epoch();
+  metadata.life = life;
   output_.metadata_bytes += metadata.size_bytes;
   output_.tables.push_back(std::move(metadata));
   return ok();
@@ -319,7 +346,7 @@ Status TablesBuilder::finish_table(UMetaWriter& table, TableKind kind) {
 
 void TablesBuilder::discard() {
   values_.discard();
-  groups_table_.reset();
+  groups_tables_.clear();
   singles_table_.reset();
   remove_created(context_, created_);
   remove_created(context_, values_.created());

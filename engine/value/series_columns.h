@@ -29,6 +29,8 @@ class SeriesColumns {
   std::size_t add(const SeriesRun& run);
 
   bool empty() const { return classes_.empty(); }
+  // Of keys and values.
+  std::size_t raw_bytes() const { return raw_bytes_; }
   // What follows is of at least one entry; views hold until the next add() or clear().
   const ItemSummary& summary();
   // An entry of each series, and every short key: what a filter is made of.

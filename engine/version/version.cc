@@ -29,6 +29,7 @@ void add_to_run(Run& run, const TablePointer& table) {
     run.number = table->run;
     run.level = table->level;
     run.kind = table->kind;
+    run.life = table->life;
     run.sequence_min = table->sequence_min;
     run.sequence_max = table->sequence_max;
   }
@@ -57,8 +58,8 @@ Status arrange(Version& version) {
                 [](const auto& a, const auto& b) { return a->smallest < b->smallest; });
       for (std::size_t i = 0; i < run.tables.size(); ++i) {
         const TableMetadata& table = *run.tables[i];
-        if (table.level != run.level || table.kind != run.kind)
-          return misfit("mixes levels or kinds in run", number);
+        if (table.level != run.level || table.kind != run.kind || table.life != run.life)
+          return misfit("mixes levels, kinds or life classes in run", number);
         if (i > 0 && table.smallest <= run.tables[i - 1]->largest)
           return misfit("has tables that overlap in run", number);
       }

@@ -25,6 +25,7 @@ struct Run {
   FileNumber number = 0;
   std::uint8_t level = 0;
   TableKind kind = TableKind::Groups;
+  LifeClass life = 0;
   SequenceNumber sequence_min = 0;
   SequenceNumber sequence_max = 0;
   std::uint64_t item_bytes = 0;

@@ -28,6 +28,7 @@ enum class Tag : unsigned char {
   BlankedValueFile = 18,
   GivenUp = 19,
   ValueFileTimeMax = 20,
+  TableLife = 21,
 };
 
 constexpr std::size_t kFullKeyMaxBytes = kKeySizeMaxBytes + kNamespacePrefixBytes;
@@ -120,6 +121,9 @@ void append_table(Bytes& out, const TableMetadata& table) {
     append_varint64(out, use.file_number);
     append_varint64(out, use.bytes);
   }
+  if (table.life == 0) return;
+  append_tag(out, Tag::TableLife);
+  out.push_back(static_cast<char>(table.life));
 }
 
 // Takes fields from the front. Each take_x() answers ok() or what is wrong.
@@ -152,6 +156,7 @@ class Decoder {
       case Tag::BlankedValueFile: return take_number(edit.blanked_value_files.emplace_back());
       case Tag::GivenUp: return take_given_up(edit.given_up.emplace_back());
       case Tag::ValueFileTimeMax: return take_time_max(edit);
+      case Tag::TableLife: return take_life(edit);
       case Tag::Scope: return take_scope(edit.scopes.emplace_back());
     }
     return newer("field", tag);
@@ -247,6 +252,13 @@ class Decoder {
   Status take_time_max(VersionEdit& edit) {
     if (edit.added_value_files.empty()) return damaged("a latest time of no value file");
     return take_time(edit.added_value_files.back().time_max_ns);
+  }
+
+  Status take_life(VersionEdit& edit) {
+    if (edit.added_tables.empty()) return damaged("a life class of no table");
+    LifeClass& life = edit.added_tables.back().life;
+    EC_TRY(take_byte(life));
+    return life <= kLifeForever ? ok() : newer("life class", life);
   }
 
   Status take_given_up(GivenUp& each) {

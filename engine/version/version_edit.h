@@ -39,6 +39,7 @@
 //    19  everything of a namespace before a time was given up: namespace id, time (varint, zigzag)
 //    20  latest time of a key in the value file that was added last (varint, zigzag); not there:
 //        not known
+//    21  life class of the table that was added last (1 byte, expiry/bucket.h); not there: 0
 //
 // An unknown tag, level, kind, placement or codec comes from a newer version and is refused.
 // Limits: names kNamespaceNameMaxBytes, keys kKeySizeMaxBytes and the prefix.

@@ -53,13 +53,22 @@ bool is_encrypted(const Plan& plan) {
   return plan.seed % 3 == 1;
 }
 
+// With one byte all series are of one scope, so that those that expire are gathered apart from the
+// others.
+std::uint32_t timed_scope_bytes(const Plan& plan) {
+  return plan.seed / 2 % 2 == 1 ? 1 : place_options(kTimedPlace).scope_bytes;
+}
+
 ExpiryMode expiry_mode(const Plan& plan) {
   const bool exact = plan.seed % 2 == 1 && has_step(plan, StepKind::Retain);
   return exact ? ExpiryMode::Exact : ExpiryMode::Bounded;
 }
 
 CrashStore::CrashStore(const Plan& plan, const WrapDrives& wrap)
-    : random_(plan.seed), executor_(plan.seed), listener_(std::make_unique<Listener>(counters_)) {
+    : timed_scope_bytes_(timed_scope_bytes(plan)),
+      random_(plan.seed),
+      executor_(plan.seed),
+      listener_(std::make_unique<Listener>(counters_)) {
   if (wrap) wrapped_ = wrap(disk_);
   options_.metadata_directory = "/m/store";
   options_.values_directory = "/v/store";
@@ -190,7 +199,9 @@ NamespaceId CrashStore::find_place(std::size_t place) const {
 
 Status CrashStore::create_place(std::size_t place) {
   if (is_site(place)) return catalog_->ensure_namespace(place_name(place)).status();
-  return engine_->create_namespace(place_name(place), place_options(place)).status();
+  NamespaceOptions options = place_options(place);
+  if (place == kTimedPlace) options.scope_bytes = timed_scope_bytes_;
+  return engine_->create_namespace(place_name(place), options).status();
 }
 
 Status CrashStore::drop_place(std::size_t place) {

@@ -107,6 +107,7 @@ class CrashStore {
   std::int64_t clock_behind_ns_ = 0;
   std::int64_t true_ns_ = ManualClock::kStartWallNs;
   std::int64_t trusted_ns_ = ManualClock::kStartWallNs;
+  const std::uint32_t timed_scope_bytes_;
   SeededRandom random_;
   ManualExecutor executor_;
   CrashCounters counters_;

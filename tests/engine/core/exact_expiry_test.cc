@@ -17,11 +17,12 @@ TEST_CASE("what has expired does not wait for a merge that runs, and that is don
   store.options.group_bytes = 1u << 14;
   store.reopen();
   store.set("", 10 * kHour);
-  // Each key a series of its own, in any order; every fourth expires in two hours.
+  // Each key a series of its own, in any order; every fourth expires in five hours: that is no
+  // other life class, so that groups of both lie in one table.
   constexpr int kCount = 8'000;
   const auto key = [](int i) {
     const bool early = i % 4 == 0;
-    return key_at("p" + std::to_string(10'000 + i), kStartNs - (early ? 8 : 0) * kHour);
+    return key_at("p" + std::to_string(10'000 + i), kStartNs - (early ? 5 : 0) * kHour);
   };
   for (int n = 0; n < kCount; ++n) {
     const int i = n * 7919 % kCount;
@@ -40,8 +41,8 @@ TEST_CASE("what has expired does not wait for a merge that runs, and that is don
     store.executor.advance(kSecond);
   }
   REQUIRE(in_its_middle());
-  store.clock.advance(2 * kHour);
-  store.executor.advance(2 * kHour);
+  store.clock.advance(5 * kHour);
+  store.executor.advance(5 * kHour);
   REQUIRE(waiting() > 1u << 20);
   const std::uint64_t before = store.engine->stats().values.bytes_written;
   while (waiting() > 0) REQUIRE(store.executor.run_one());
@@ -55,6 +56,49 @@ TEST_CASE("what has expired does not wait for a merge that runs, and that is don
   CHECK(store.engine->stats().compaction.runs_max <= 4);
   for (int i = 0; i < kCount; ++i)
     REQUIRE(store.engine->get(store.id, key(i), {}).ok() == (i % 4 != 0));
+}
+
+TEST_CASE("what expires much sooner goes without a record of others being written again") {
+  ExpiringStore store;
+  store.options.expiry = ExpiryMode::Exact;
+  store.options.removal = Removal::Overwrite;
+  store.options.group_bytes = 4096;
+  store.reopen();
+  store.set("", 240 * kHour);
+  // Each key a series of its own, in any order; every fourth expires in an hour.
+  constexpr int kCount = 8'000;
+  const auto is_early = [](int i) { return i % 4 == 1; };
+  const auto key = [&](int i) {
+    return key_at("p" + std::to_string(10'000 + i), kStartNs - (is_early(i) ? 239 : 0) * kHour);
+  };
+  for (int n = 0; n < kCount; ++n) {
+    const int i = n * 7919 % kCount;
+    REQUIRE(store.put(store.id, key(i), Bytes(40, 'v'), Durability::Async).ok());
+    if (n % 1000 == 999) REQUIRE(store.engine->flush().ok());
+  }
+  REQUIRE(store.engine->compact({store.id}, {}).ok());
+  store.reopen();
+  REQUIRE(store.count() == kCount);
+  // Two runs, of groups that are full: each would hold three entries or one.
+  CHECK(store.engine->stats().compaction.runs_max == 2);
+  CHECK(store.engine->stats().metadata.live_bytes < kCount * 8);
+  const CompactionStats before = store.engine->stats().compaction;
+  for (int turn = 0; turn < 20; ++turn) {
+    store.clock.advance(kHour / 4);
+    store.executor.advance(kHour / 4);
+    store.executor.run_all();
+  }
+  const Stats after = store.engine->stats();
+  CHECK(after.expiry.waiting_bytes == 0);
+  CHECK(after.expiry.dropped_files > 0);
+  CHECK(after.expiry.purges == 0);
+  CHECK(after.compaction.carried_items == before.carried_items);
+  CHECK(after.compaction.rewritten_items == before.rewritten_items);
+  CHECK(after.compaction.runs_max == 1);
+  for (int i = 0; i < kCount; ++i)
+    REQUIRE(store.engine->get(store.id, key(i), {}).ok() == !is_early(i));
+  CHECK(store.count() == kCount - kCount / 4);
+  store.expect_sound();
 }
 
 }  // namespace

@@ -136,6 +136,40 @@ TEST_CASE("an edit says what was evicted, and what the latest time of a value fi
   }
 }
 
+// A table of entries that were gathered apart.
+constexpr unsigned char kLifeGolden[] = {
+    0x07, 0x00, 0x00, 0x0d, 0x80, 0x20, 0x01, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x05, 0x05, 0x00,
+    0x00, 0x05, 0x00, 0x00, 0x00, 0x02, 0x61, 0x05, 0x00, 0x00, 0x00, 0x02, 0x61, 0x00, 0x15, 0x03};
+
+TEST_CASE("an edit says of which life class a table is") {
+  VersionEdit edit;
+  TableMetadata table;
+  table.number = 13;
+  table.size_bytes = 4096;
+  table.entry_count = 1;
+  table.item_count = 1;
+  table.sequence_min = table.sequence_max = 5;
+  table.smallest = table.largest = make_full_key(2, "a");
+  table.life = 3;
+  edit.added_tables.push_back(table);
+  const ByteView golden(reinterpret_cast<const char*>(kLifeGolden), sizeof kLifeGolden);
+  CHECK(edit.encode() == golden);
+  const auto decoded = VersionEdit::decode(golden);
+  REQUIRE(decoded.ok());
+  REQUIRE(decoded->added_tables.size() == 1);
+  CHECK(decoded->added_tables[0].life == 3);
+  // Of no table; one that only a newer version knows; cut short anywhere but between fields.
+  CHECK(VersionEdit::decode(golden.substr(30)).status().code() == StatusCode::Corruption);
+  Bytes newer(golden);
+  newer.back() = 11;
+  CHECK(VersionEdit::decode(newer).status().code() == StatusCode::Unsupported);
+  for (std::size_t bytes = 1; bytes < golden.size(); ++bytes) {
+    CAPTURE(bytes);
+    if (bytes != 30)
+      CHECK(VersionEdit::decode(golden.substr(0, bytes)).status().code() == StatusCode::Corruption);
+  }
+}
+
 TEST_CASE("version edit: version 1 is written and read byte for byte") {
   CHECK(full_edit().encode() == golden());
   const auto edit = VersionEdit::decode(golden());
