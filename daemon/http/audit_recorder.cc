@@ -72,7 +72,8 @@ bool matches(const RouteRow& row, std::string_view method, std::string_view path
 // Null: it is in none.
 const RouteRow* row_of(const Call& call) {
   const std::string& path = call.request.path;
-  const std::string_view method = call.request.method == "HEAD" ? "GET" : call.request.method;
+  const std::string_view sent = call.request.method;
+  const std::string_view method = sent == "HEAD" ? "GET" : sent;
   const auto row = std::find_if(kRows.begin(), kRows.end(),
                                 [&](const RouteRow& each) { return matches(each, method, path); });
   return row == kRows.end() ? nullptr : &*row;
