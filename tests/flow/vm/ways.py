@@ -15,7 +15,7 @@ from machine import until
 MESSAGES_AT_ONCE = 1_500  # that the broker gets of each sender between two cuts
 END_SECONDS = 600
 SAMPLE_SECONDS = 0.1
-COUNTERS = re.compile(r"^edgecase_mqtt_(acknowledged_total|underway) (\d+)", re.MULTILINE)
+COUNTERS = re.compile(r"^edgecase_mqtt_(acknowledged_total|unacknowledged) (\d+)", re.MULTILINE)
 
 
 class Feeder(threading.Thread):
@@ -26,19 +26,19 @@ class Feeder(threading.Thread):
         self.board = board
         self.rounds = rounds
         self.publishers = publishers
-        self.underway = []  # messages, when each power cut came
+        self.held = []  # messages whose acknowledgement was held back, when each power cut came
 
     def run(self):
-        taken = underway = 0
+        taken = held = 0
         is_on = False
         while not self.rounds.ended:
             found = self._counters()
             if not found:
                 if is_on:
-                    self.underway.append(underway)
+                    self.held.append(held)
                 taken = 0
             else:
-                underway = found["underway"]
+                held = found["unacknowledged"]
                 for each in self.publishers:
                     each.allow((found["acknowledged_total"] - taken) // len(self.publishers))
                 taken = found["acknowledged_total"]
@@ -54,11 +54,11 @@ class Feeder(threading.Thread):
             return {}
 
     def is_content(self):
-        """Whether most cuts came while messages were under way."""
-        busy = sum(1 for each in self.underway if each)
-        print(f"the gate had messages under way at {busy} of {len(self.underway)} cuts; "
-              f"median {sorted(self.underway)[len(self.underway) // 2] if self.underway else 0}", flush=True)
-        return 2 * busy > len(self.underway)
+        """Whether most cuts came while the gate held acknowledgements back."""
+        busy = sum(1 for each in self.held if each)
+        print(f"the gate held acknowledgements back at {busy} of {len(self.held)} cuts; "
+              f"median {sorted(self.held)[len(self.held) // 2] if self.held else 0}", flush=True)
+        return 2 * busy > len(self.held)
 
 
 class Traffic:
