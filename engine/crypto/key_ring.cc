@@ -315,6 +315,8 @@ Status KeyRing::write_again(const std::function<bool(NamespaceId)>& has_namespac
       if (!stays) by_id_.erase(at->second.id);
       at = stays ? std::next(at) : scopes_.erase(at);
     }
+    // Should it fail, what was read is not taken for saved.
+    ++changes_;
   }
   return write();
 }
