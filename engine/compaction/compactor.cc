@@ -70,7 +70,13 @@ Compactor::Compactor(CompactorContext context)
                         const auto info = context_.versions.find_namespace(id);
                         return info.ok() ? info->name : Bytes();
                       }},
-      rate_since_ns_(context_.environment.clock.boot_ns()) {}
+      rate_since_ns_(context_.environment.clock.boot_ns()) {
+  // An erasure that an earlier process did not end may have left zeros that its sync refused.
+  const VersionState state = context_.versions.state();
+  if (state.erasures.empty()) return;
+  for (const auto& [number, file] : state.version->value_files)
+    if (file.has_blanks) uncertain_blanks_.insert(number);
+}
 
 Compactor::~Compactor() {
   discard_job();

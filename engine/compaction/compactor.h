@@ -240,6 +240,7 @@ class Compactor {
   std::int64_t removals_not_before_ns_ = 0;  // those that resisted
   std::uint64_t discarded_bytes_ = 0;        // of merges that made way for erasures and expiry
   std::optional<Erasure> erasure_;
+  std::set<FileNumber> uncertain_blanks_;  // of files in which zeros may not be on the drive
   std::atomic<bool> erasure_is_held_{false};
   std::atomic<bool> erasure_asked_{false};  // and nothing has come of it yet
   bool paused_ = false;                     // after a failure: only what is asked for is done

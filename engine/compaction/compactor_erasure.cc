@@ -117,9 +117,12 @@ Result<ErasedItems> Compactor::find_erased(const Version& version, FileNumber nu
   Erasure& round = *erasure_;
   const ValueFilePlace place = place_of(number, version.value_files.at(number).placement);
   FileSystem& file_system = context_.environment.file_system;
-  EC_ASSIGN_OR_RETURN(auto searched,
-                      search_erased_items(file_system, place, context_.tables, version, ranges));
-  if (searched) return std::move(*searched);
+  const Blanks blanks = uncertain_blanks_.contains(number) ? Blanks::Uncertain : Blanks::Durable;
+  if (blanks == Blanks::Durable) {
+    EC_ASSIGN_OR_RETURN(auto searched,
+                        search_erased_items(file_system, place, context_.tables, version, ranges));
+    if (searched) return std::move(*searched);
+  }
   if (!round.live.contains(number)) {
     std::set<FileNumber> next;
     for (auto it = round.to_look_at.begin();
@@ -127,7 +130,7 @@ Result<ErasedItems> Compactor::find_erased(const Version& version, FileNumber nu
       next.insert(*it);
     EC_ASSIGN_OR_RETURN(round.live, find_live_items(context_.tables, version, next));
   }
-  return find_erased_items(file_system, place, round.live.at(number), ranges);
+  return find_erased_items(file_system, place, round.live.at(number), ranges, blanks);
 }
 
 ValueFilePlace Compactor::place_of(FileNumber number, Placement placement) const {
@@ -171,7 +174,10 @@ Status Compactor::blank_items_of(const ValueFilePlace& place, const ErasedItems&
     EC_ASSIGN_OR_RETURN(end, end_without_keys(context_.environment.file_system, place));
   }
   context_.tables.forget_items(place.number);
-  return context_.remover.blank(place.path, parts, end);
+  uncertain_blanks_.insert(place.number);
+  EC_TRY(context_.remover.blank(place.path, parts, end));
+  uncertain_blanks_.erase(place.number);
+  return ok();
 }
 
 // Files that edits removed and that somebody may still read, with something of the ranges in them.

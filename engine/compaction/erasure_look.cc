@@ -231,13 +231,14 @@ Result<LiveItems> find_live_items(TableCache& tables, const Version& version,
 
 Result<ErasedItems> find_erased_items(FileSystem& file_system, const ValueFilePlace& place,
                                       const std::vector<std::uint64_t>& live,
-                                      std::span<const RangeDelete> ranges) {
+                                      std::span<const RangeDelete> ranges, Blanks blanks) {
   EC_ASSIGN_OR_RETURN(const auto values, open_values(file_system, place));
   EC_ASSIGN_OR_RETURN(const ValueTableSummary summary, values->summary());
   ErasedItems erased;
   const std::vector<RangeDelete> inside = ranges_in(summary, ranges);
   if (inside.empty()) return erased;
-  erased.summary_names_range = names_range(summary, inside);
+  const bool end_may_be_old = blanks == Blanks::Uncertain && place.keys == nullptr;
+  erased.summary_names_range = end_may_be_old || names_range(summary, inside);
   for (const ValuePointer& pointer : summary.items) {
     if (std::binary_search(live.begin(), live.end(), pointer.offset_bytes)) continue;
     const Result<Item> item = values->read(pointer);
@@ -245,7 +246,7 @@ Result<ErasedItems> find_erased_items(FileSystem& file_system, const ValueFilePl
     const bool lost = item.status().code() == StatusCode::Corruption ||
                       item.status().code() == StatusCode::NotFound;
     if (!item.ok() && !lost) return item.status();
-    if (!item.ok() && values->reads_blank(pointer)) continue;
+    if (!item.ok() && blanks == Blanks::Durable && values->reads_blank(pointer)) continue;
     // What cannot be read nobody will miss.
     if (item.ok() && item_holds(*item, inside) == false) continue;
     erased.items.push_back(pointer);

@@ -41,10 +41,15 @@ struct ValueFilePlace {
   KeyRing* keys = nullptr;  // null: not encrypted
 };
 
+// Whether zeros that were written over items, and an end of the file without keys, are certain to
+// be on the drive. Uncertain ones may be in the page cache alone, after a sync that failed: they
+// are read, and nothing writes them. What was there has to be overwritten again.
+enum class Blanks : unsigned char { Durable, Uncertain };
+
 // Reads what nothing points to. `ranges` are disjoint, in key order. Corruption: it cannot be told.
 Result<ErasedItems> find_erased_items(FileSystem& file_system, const ValueFilePlace& place,
                                       const std::vector<std::uint64_t>& live,
-                                      std::span<const RangeDelete> ranges);
+                                      std::span<const RangeDelete> ranges, Blanks blanks);
 
 // The same of a file whose items lie in key order, by reading little else than the items. Nothing
 // when it is none, or when something there can only be judged by what tables point to.

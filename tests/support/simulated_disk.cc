@@ -163,8 +163,12 @@ std::vector<std::string> SimulatedDisk::children(const std::string& directory) c
   return paths;
 }
 
+// A file has one name: a rename that stays takes along those before it, whose names it goes on
+// from.
 void SimulatedDisk::apply(Names& names, const NameChange& change) {
   if (!change.from.empty()) names.erase(change.from);
+  if (!change.from.empty() && change.file)
+    std::erase_if(names, [&](const auto& name) { return name.second == change.file; });
   if (!change.to.empty()) names[change.to] = change.file;
 }
 

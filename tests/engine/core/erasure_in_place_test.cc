@@ -149,6 +149,38 @@ TEST_CASE(
   for (std::uint64_t i = 1; i <= kCuts; ++i) life(i * operations / (kCuts + 1));
 }
 
+// After a sync that failed they are read, and nothing writes them any more.
+TEST_CASE("zeros that could not be synced are written again, by the next process, too") {
+  const auto life = [](std::uint64_t nth_sync, bool restarts) {
+    DeviceStore store;
+    store.fill();
+    REQUIRE(store.hide(0).ok());
+    store.disk.fail_nth(test::Operation::LogSync, nth_sync, EIO, test::FaultMode::Once, "/v");
+    const bool erased = store.engine->erase().ok();
+    const bool failed = store.disk.faults() > 0;
+    store.disk.clear_faults();
+    CAPTURE(nth_sync);
+    CAPTURE(restarts);
+    CHECK(erased == !failed);
+    if (restarts) {
+      store.disk.kill_process(nth_sync);
+      store.close();
+      REQUIRE(store.open().ok());
+    }
+    const auto report = store.engine->erase();
+    INFO(report.status().to_string());
+    REQUIRE(report.ok());
+    CHECK(store.find_residue({0}) == "");
+    CHECK(store.check() == "");
+    return failed;
+  };
+  for (const bool restarts : {false, true}) {
+    std::uint64_t syncs = 0;
+    while (life(syncs + 1, restarts)) ++syncs;
+    CHECK(syncs > 2);
+  }
+}
+
 TEST_CASE("a file with overwritten items can be looked into, and repaired without its manifest") {
   DeviceStore store;
   store.fill();
