@@ -41,6 +41,9 @@ Options engine_options(const config::Settings& settings) {
   // What was erased or has expired is not to be found in freed blocks either.
   options.removal = Removal::Overwrite;
   options.erasure_reserve_bytes = settings.storage.reserve_bytes;
+  // The configuration's check has taken it for a duration.
+  if (settings.storage.scrub != "forever")
+    options.scrub_interval_ns = wire::parse_duration_ns(settings.storage.scrub).value();
   // At least two segments fit into the smallest limit.
   options.wal_segment_bytes = std::min(options.wal_segment_bytes, options.wal_limit_bytes / 4);
   return options;

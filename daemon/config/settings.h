@@ -17,6 +17,7 @@ struct StorageSettings {
   std::string retention = "forever";
   std::string expiry = "bounded";
   std::string on_full = "reject";
+  std::string scrub = "30d";                 // "forever": never
   std::string encryption_key_file;           // "": nothing is encrypted at rest
   std::string encryption_previous_key_file;  // while the key is being changed
 };

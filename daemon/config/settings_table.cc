@@ -37,6 +37,9 @@ const std::array kTable = {
     Setting{"storage.on-full", SettingKind::Choice, EC_MEMBER(std::string, storage.on_full),
             "When a drive is full writes are refused, or the oldest readings of all devices go.", 0,
             0, "reject|evict-oldest"},
+    Setting{"storage.scrub", SettingKind::Duration, EC_MEMBER(std::string, storage.scrub),
+            "In idle time every file is read again about once in so long, and checked; forever: "
+            "never."},
     Setting{"storage.encryption-key-file", SettingKind::Text,
             EC_MEMBER(std::string, storage.encryption_key_file),
             "File of 32 bytes; set before the first start, everything at rest is encrypted."},

@@ -9,6 +9,7 @@
 #include "http/eviction_status.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
+#include "http/scrub_status.h"
 #include "wire/json_values.h"
 #include "wire/routes.h"
 #include "wire/version.h"
@@ -219,6 +220,7 @@ void get_status(HttpContext& context, Call& call) {
   json["reads"] = reads(stats.reads);
   json["expiry"] = expiry(context, stats.expiry);
   json["eviction"] = eviction_status(context);
+  json["scrub"] = scrub_status(context, stats.scrub);
   json["encryption"] = {{"at_rest", stats.encryption.is_on},
                         {"scope_keys", stats.encryption.scope_keys},
                         {"destroyed_keys", stats.encryption.destroyed_keys},
@@ -363,6 +365,7 @@ void add_status_routes(Router& router, HttpContext& context) {
              [&context](Call& call) { post_mqtt_test(context, call); });
   register_metrics(context);
   register_eviction_metrics(context);
+  register_scrub_metrics(context);
 }
 
 }  // namespace edgecase::http

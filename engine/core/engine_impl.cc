@@ -60,6 +60,7 @@ Stats EngineImpl::stats() const {
   Stats stats;
   stats.compaction = compactor_->stats();
   stats.expiry = compactor_->expiry_stats();
+  stats.scrub = scrubber_->stats();
   stats.expiry.rules = retention_rules().size();
   const ReadCounters& read = tables_->counters();
   {

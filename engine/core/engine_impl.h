@@ -32,6 +32,7 @@
 #include "expiry/expiry_view.h"
 #include "file/file_remover.h"
 #include "file/space_reserve.h"
+#include "scrub/scrubber.h"
 #include "table/table_cache.h"
 #include "table/table_writer.h"
 #include "version/version_set.h"
@@ -69,6 +70,7 @@ class EngineImpl final : public Engine {
   Eviction plan_eviction(const EvictionRequest& request) const override;
   Status evict(std::span<const NamespaceId> ids, std::int64_t before_ns) override;
   std::int64_t evicted_before_ns(NamespaceId id) const override;
+  std::vector<DamagedFile> damaged_files() const override { return scrubber_->damaged(); }
   Stats stats() const override;
 
  private:
@@ -105,7 +107,9 @@ class EngineImpl final : public Engine {
 
   // recovery.cc
   Status recover_store();
+  void schedule_on_compaction(std::int64_t delay_ns, std::function<void()> task);
   void make_compactor();
+  void make_scrubber();
   Status renew_keys();
   Status check_files(const Version& version, Placement placement) const;
   Status recover_wal(RecoveryEvent& event);
@@ -225,6 +229,7 @@ class EngineImpl final : public Engine {
   std::unique_ptr<ExpiryClock> expiry_clock_;
   std::unique_ptr<EngineDropRule> drop_rule_;
   std::unique_ptr<Compactor> compactor_;
+  std::unique_ptr<Scrubber> scrubber_;
   std::shared_ptr<BackgroundGate> gate_ = std::make_shared<BackgroundGate>();
 
   // The leader's.

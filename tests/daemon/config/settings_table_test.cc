@@ -25,7 +25,7 @@ std::string other_value(const Setting& setting) {
       return "/some/where";
     case SettingKind::Choice:
       return std::string(setting.choices.substr(setting.choices.rfind('|') + 1));
-    case SettingKind::Duration: return "30d";
+    case SettingKind::Duration: return "45d";
     case SettingKind::Size:
       return std::to_string(
           (setting.key.starts_with("storage") || setting.key == "http.in-flight-limit" ? 100u : 5u)
