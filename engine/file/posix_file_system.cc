@@ -1,5 +1,5 @@
-// The machine's file system. With descriptor.cc, posix_direct_file.cc and posix_log_file.cc the only
-// system calls on files.
+// The machine's file system. With descriptor.cc, posix_direct_file.cc and posix_log_file.cc the
+// only system calls on files.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>

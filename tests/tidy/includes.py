@@ -15,7 +15,8 @@ ENGINE = {
     "table": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value"],
     "version": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value", "table"],
     "compaction": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value", "table", "version"],
-    "core": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value", "table", "version", "compaction"],
+    "scrub": _BELOW_BUFFER + ["metadata", "value", "table", "version"],
+    "core": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value", "table", "version", "compaction", "scrub"],
     "check": ["base", "expiry", "file", "crypto", "log", "buffer", "metadata", "value", "table", "version", "core"],
 }
 
