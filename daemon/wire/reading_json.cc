@@ -225,7 +225,33 @@ class Decoder : public nlohmann::json_sax<Json> {
   std::string_view last_namespace_, last_device_, last_sensor_;
 };
 
+// The library keeps a number several times over before it judges it. Only a large document can hold
+// one that matters.
+Status check_number_lengths(std::string_view document) {
+  if (document.size() <= kJsonSliceBytes) return ok();
+  bool in_text = false;
+  std::size_t length = 0;  // of what is neither text nor between values
+  for (std::size_t i = 0; i < document.size(); ++i) {
+    const char c = document[i];
+    const bool is_between = c == ',' || c == ':' || c == '[' || c == ']' || c == '{' || c == '}' ||
+                            c == ' ' || c == '\t' || c == '\r' || c == '\n';
+    if (in_text) {
+      if (c == '\\') ++i;
+      in_text = c != '"';
+    } else if (c == '"' || is_between) {
+      in_text = c == '"';
+      length = 0;
+    } else if (++length > kJsonNumberMaxBytes) {
+      return invalid_argument("not JSON at byte " + std::to_string(i + 1) +
+                              ": a number has more than " + std::to_string(kJsonNumberMaxBytes) +
+                              " characters");
+    }
+  }
+  return ok();
+}
+
 Status Decoder::decode(std::string_view document, std::uint64_t line, Shape shape) {
+  EC_TRY(check_number_lengths(document));
   shape_ = shape;
   in_array_ = false;
   depth_ = 0;

@@ -18,6 +18,8 @@
 namespace edgecase::wire {
 
 inline constexpr std::size_t kJsonDepthMax = 32;
+// In a document of more than a slice's bytes; a double has 767 digits at most.
+inline constexpr std::size_t kJsonNumberMaxBytes = 4'096;
 
 // A slice of an array ends with the reading that reaches one of these, so that an array of any size
 // takes bounded memory: a reading is several times larger than the shortest text of one.

@@ -344,6 +344,18 @@ TEST_CASE("readings json: an array is handed over in slices") {
   }
 }
 
+TEST_CASE("readings json: a number without end is refused before it is read") {
+  const std::string text(2u << 20, '1');
+  const auto got = decode(object_with(R"("value":)" + text));
+  CHECK(got.status.code() == StatusCode::InvalidArgument);
+  CHECK(got.status.message().find("a number has more than 4096 characters") != std::string::npos);
+  // Not so a text, whatever is in it.
+  const auto good = decode(object_with(R"("value":"\\\")" + text + R"(\"")"));
+  REQUIRE(good.status.ok());
+  CHECK(good.outcome.good == 1);
+  CHECK(good.batch.readings.at(0).value.text.size() == text.size() + 3);
+}
+
 TEST_CASE("readings json: where lines are asked for an array is a bad line") {
   wire::JsonDecodeOptions options;
   options.form = wire::JsonDecodeOptions::Form::Lines;
