@@ -1,5 +1,6 @@
 #include "wire/reading_json.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <exception>
@@ -107,7 +108,7 @@ class Decoder : public nlohmann::json_sax<Json> {
   bool end_object() override {
     --depth_;
     if (depth_ == object_depth_) finish_reading();
-    return true;
+    return hand_over_slice();
   }
   bool start_array(std::size_t) override {
     if (!enter()) return false;
@@ -189,6 +190,11 @@ class Decoder : public nlohmann::json_sax<Json> {
     if (complaint_.empty()) complaint_ = std::move(text);
   }
   void finish_reading();
+  bool hand_over_slice();
+  std::string_view keep(std::string_view text) {
+    kept_bytes_ += text.size();
+    return batch_.keep(text);
+  }
   void report(const std::string& message);
   Scalar& member(Key key) { return members_[static_cast<std::size_t>(key)]; }
 
@@ -209,6 +215,7 @@ class Decoder : public nlohmann::json_sax<Json> {
   std::size_t object_depth_ = 0;  // containers around a reading's object
   std::uint64_t line_ = 0;
   std::uint64_t element_ = 0;
+  std::size_t kept_bytes_ = 0;  // of the slice
   std::array<Scalar, kKeyCount> members_;
   Scalar ignored_;
   Scalar* target_ = &ignored_;
@@ -218,7 +225,33 @@ class Decoder : public nlohmann::json_sax<Json> {
   std::string_view last_namespace_, last_device_, last_sensor_;
 };
 
+// The library keeps a number several times over before it judges it. Only a large document can hold
+// one that matters.
+Status check_number_lengths(std::string_view document) {
+  if (document.size() <= kJsonSliceBytes) return ok();
+  bool in_text = false;
+  std::size_t length = 0;  // of what is neither text nor between values
+  for (std::size_t i = 0; i < document.size(); ++i) {
+    const char c = document[i];
+    const bool is_between = c == ',' || c == ':' || c == '[' || c == ']' || c == '{' || c == '}' ||
+                            c == ' ' || c == '\t' || c == '\r' || c == '\n';
+    if (in_text) {
+      if (c == '\\') ++i;
+      in_text = c != '"';
+    } else if (c == '"' || is_between) {
+      in_text = c == '"';
+      length = 0;
+    } else if (++length > kJsonNumberMaxBytes) {
+      return invalid_argument("not JSON at byte " + std::to_string(i + 1) +
+                              ": a number has more than " + std::to_string(kJsonNumberMaxBytes) +
+                              " characters");
+    }
+  }
+  return ok();
+}
+
 Status Decoder::decode(std::string_view document, std::uint64_t line, Shape shape) {
+  EC_TRY(check_number_lengths(document));
   shape_ = shape;
   in_array_ = false;
   depth_ = 0;
@@ -256,6 +289,19 @@ void Decoder::finish_reading() {
   ++outcome_.good;
 }
 
+// False: whoever takes it failed.
+bool Decoder::hand_over_slice() {
+  if (!options_.take_slice) return true;
+  if (batch_.readings.size() < kJsonSliceReadings && kept_bytes_ < kJsonSliceBytes) {
+    return true;
+  }
+  failure_ = options_.take_slice(batch_);
+  batch_.clear();
+  kept_bytes_ = 0;
+  last_namespace_ = last_device_ = last_sensor_ = {};
+  return failure_.ok();
+}
+
 Status Decoder::build(Reading& reading) {
   if (member(Key::Namespace).kind == Scalar::Kind::None) {
     reading.namespace_name = options_.default_namespace;
@@ -276,7 +322,7 @@ Status Decoder::take_name(Key key, std::string_view& last, std::string_view& nam
   if (given.kind != Scalar::Kind::Text) return invalid_argument("\"" + what + "\" is no string");
   if (last.empty() || given.text != last) {
     EC_TRY(check_name(what, given.text));
-    last = batch_.keep(given.text);
+    last = keep(given.text);
   }
   name = last;
   return ok();
@@ -347,7 +393,7 @@ Status Decoder::take_typed_value(ValueType type, Value& value) {
       return ok();
     case ValueType::Text:
       if (given.kind != Scalar::Kind::Text) return invalid_argument("\"value\" is no string");
-      value = Value::of_text(batch_.keep(given.text));
+      value = Value::of_text(keep(given.text));
       return ok();
     case ValueType::Bytes: return take_bytes(value);
   }
@@ -361,9 +407,9 @@ Status Decoder::take_bytes(Value& value) {
   std::string_view content_type = kDefaultContentType;
   if (const Scalar& named = member(Key::ContentType); named.kind != Scalar::Kind::None) {
     if (named.kind != Scalar::Kind::Text) return invalid_argument("\"content_type\" is no string");
-    content_type = batch_.keep(named.text);
+    content_type = keep(named.text);
   }
-  value = Value::of_bytes(batch_.keep(bytes), content_type);
+  value = Value::of_bytes(keep(bytes), content_type);
   return ok();
 }
 
@@ -428,6 +474,9 @@ Status decode_readings_json(std::string_view body, const JsonDecodeOptions& opti
   if (begin == std::string_view::npos) return invalid_argument("the body is empty");
   const std::size_t line_end = body.find('\n', begin);
   const bool one_line = line_end == std::string_view::npos || is_blank(body.substr(line_end));
+  if (options.form == JsonDecodeOptions::Form::Lines) {
+    return decode_lines(body, options, batch, outcome);
+  }
   const bool array = body[begin] == '[';
   if (!array && !one_line && looks_like_whole_object(body.substr(begin, line_end - begin))) {
     return decode_lines(body, options, batch, outcome);
@@ -437,7 +486,7 @@ Status decode_readings_json(std::string_view body, const JsonDecodeOptions& opti
   Decoder decoder(options, batch, outcome);
   const Status status = decoder.decode(body, 1, Decoder::Shape::ArrayOrObject);
   if (status.ok()) return status;
-  batch.readings.resize(kept);
+  batch.readings.resize(std::min(kept, batch.readings.size()));
   outcome = {};
   // NDJSON whose first line is spoilt still has its other lines.
   if (!array && !one_line && status.code() == StatusCode::InvalidArgument) {

@@ -121,6 +121,16 @@ class Daemon:
         with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
+    def memory_bytes(self, name):
+        """VmHWM, its peak, RssAnon, ... of /proc/PID/status."""
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
+            return int(re.search(rf"^{name}:\s+(\d+) kB", file.read(), re.MULTILINE).group(1)) << 10
+
+    def forget_peak(self):
+        """VmHWM begins anew at what is resident."""
+        with open(f"/proc/{self.process.pid}/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")
+
     def stop(self, how=signal.SIGTERM):
         """The exit code."""
         if self.process.poll() is None:

@@ -197,6 +197,28 @@ TEST_CASE("devices over HTTP: many are described in one request") {
   CHECK(describe(std::string(5u << 20, ' ') + lamp).status == 400);
 }
 
+TEST_CASE("devices over HTTP: what describes too much is refused before it is taken apart") {
+  ServerFixture f;
+  const auto array = [](const std::string& element, std::size_t count) {
+    std::string text = "[";
+    for (std::size_t i = 0; i < count; ++i) text += element + ",";
+    text.back() = ']';
+    return text;
+  };
+  struct Case {
+    std::string body;
+    const char* words;
+  };
+  for (const Case& c :
+       {Case{array(R"({"device":"a"})", 200'000), "at most 10000 devices"},
+        Case{R"({"device":"a","purposes":)" + array(R"("b")", 900'000) + "}", "at most 320000"},
+        Case{std::string(100'000, '['), "more than 4 levels deep"}}) {
+    const Answer answer = f.ask("POST", "/api/v1/devices", c.body);
+    CHECK(answer.status == 400);
+    CHECK(answer.body.find(c.words) != std::string::npos);
+  }
+}
+
 TEST_CASE("devices over HTTP: a namespace that is dropped takes what is said with it") {
   DeviceRoom f;
   CHECK(f.ask("POST", "/write?db=n", "m,device=meter value=1 1").status == 204);

@@ -85,6 +85,24 @@ TEST_CASE("http: JSON readings") {
   CHECK(f.ask("POST", "/api/v1/readings", "{\"device\":").status == 400);
 }
 
+TEST_CASE("http: a long array is stored in slices, a malformed one not at all") {
+  ServerFixture f;
+  std::string body = "[";
+  int readings = 0;
+  while (body.size() < 3u << 20) {
+    body += R"({"device":"d","sensor":"s","value":1,"time":)" + std::to_string(++readings) + "},";
+  }
+  CHECK(f.ask("POST", "/api/v1/readings", body + "{]").status == 400);
+  CHECK(f.stored().empty());
+  const Answer answer = f.ask("POST", "/api/v1/readings", body + "7]");
+  CHECK(answer.status == 400);
+  CHECK(json_of(answer)["stored"] == readings);
+  CHECK(json_of(answer)["rejected"] == 1);
+  CHECK(json_of(answer)["errors"][0]["line"] == readings + 1);
+  const std::string stored = f.stored();
+  CHECK(std::count(stored.begin(), stored.end(), '\n') == readings);
+}
+
 TEST_CASE("http: NDJSON of several pieces keeps its line numbers") {
   ServerFixture f;
   std::string body;
