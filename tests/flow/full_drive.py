@@ -8,7 +8,7 @@ from residue import canary
 
 IMAGE_MIB = 160
 STORAGE = 'on-full = "reject"\nmemory-limit = "32MiB"\nwal-limit = "16MiB"'
-RESERVE = "48MiB"     # for erasing, as it is unless set
+RESERVE_MIB = 48      # for erasing, as it is unless set
 ROOM_BYTES = 6 << 20  # what the ballast leaves at first
 # As long as it takes for waits between two attempts to be the longest.
 FULL_SECONDS = 25
@@ -58,8 +58,8 @@ class Ballast:
 class Readings:
     """Batches of line protocol that follow each other in time, and what of them was acknowledged.
 
-    A batch that was refused is sent again until it is taken: all before `acknowledged` must be there,
-    none after it may.
+    A batch that was refused is sent again until it is taken: all before `acknowledged` must be
+    there, it itself may be.
     """
 
     def __init__(self, source):
@@ -112,6 +112,13 @@ class Readings:
             second, rest = divmod(time_ns - self.begin_ns, _SECOND_NS)
             wrong += rest != 0 or not 0 <= second <= last or text != self.text(device, second)
         return missing, wrong
+
+
+def has_reserves(place):
+    """Whether the daemon has made what it keeps for erasing, on both drives."""
+    paths = [os.path.join(place.path, name, "RESERVE") for name in ("meta", "values")]
+    return all(os.path.exists(path) and os.stat(path).st_blocks * 512 >= RESERVE_MIB << 20
+               for path in paths)
 
 
 def fill(readings, ballast, write, batches, limit=2_000):
