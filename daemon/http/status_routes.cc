@@ -32,12 +32,10 @@ std::uint64_t resident_bytes() {
 }
 
 // Why writes would be refused now; Ok when they would not.
-Status readiness(const HttpContext& context, const Stats& stats) {
+Status readiness(const Stats& stats) {
   if (!stats.metadata.degraded.ok()) return stats.metadata.degraded;
-  // Without the values drive the WAL takes writes until it is full.
-  const bool wal_full = stats.wal_bytes >= context.parts.settings.storage.wal_limit_bytes;
-  if (!stats.values.degraded.ok() && wal_full) return stats.values.degraded;
-  return ok();
+  // Without the values drive memory and log take writes until they are full.
+  return stats.refused;
 }
 
 Json drive(HttpContext& context, const std::string& path, const LayerStats& layer) {
@@ -201,7 +199,7 @@ void get_status(HttpContext& context, Call& call) {
   const config::Settings& settings = parts.settings;
   const Stats stats = parts.engine.stats();
   const std::int64_t boot_ns = parts.clock.boot_ns();
-  const Status ready = readiness(context, stats);
+  const Status ready = readiness(stats);
   Json json = {{"version", wire::version()}};
   json["uptime_seconds"] = static_cast<double>(boot_ns - context.started_boot_ns) / kNsPerSecond;
   json["ready"] = ready.ok();
@@ -240,7 +238,7 @@ void get_status(HttpContext& context, Call& call) {
 }
 
 void get_readyz(HttpContext& context, Call& call) {
-  const Status status = readiness(context, context.parts.engine.stats());
+  const Status status = readiness(context.parts.engine.stats());
   if (status.ok()) return call.answer_text(200, "text/plain; charset=utf-8", "ready\n");
   call.answer_json(503, error_body(call.request.path, status));
 }
@@ -321,9 +319,8 @@ void register_metrics(HttpContext& context) {
   pipeline("edgecase_ingest_batches_total", "Batches stored.", &Counters::batches);
   pipeline("edgecase_ingest_failed_batches_total", "Batches refused or failed.",
            &Counters::failed_batches);
-  metrics.callback(MetricKind::Gauge, "edgecase_ready", "1 when writes are taken.", {}, [&context] {
-    return readiness(context, context.parts.engine.stats()).ok() ? 1.0 : 0.0;
-  });
+  metrics.callback(MetricKind::Gauge, "edgecase_ready", "1 when writes are taken.", {},
+                   [&context] { return readiness(context.parts.engine.stats()).ok() ? 1.0 : 0.0; });
   metrics.callback(MetricKind::Gauge, "edgecase_catalog_series", "Series known.", {}, [&context] {
     return static_cast<double>(context.parts.catalog.series_count());
   });

@@ -67,6 +67,7 @@ Stats EngineImpl::stats() const {
     MutexLock lock(mutex_);
     stats.last_sequence = visible_;
     stats.flushes = flushes_;
+    stats.refused = refused_;
     stats.immutable_memtables = view_->immutables.size();
     stats.memtable_bytes = view_->active->memory_bytes();
     for (const auto& memtable : view_->immutables) stats.memtable_bytes += memtable->memory_bytes();

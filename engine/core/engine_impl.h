@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -137,6 +138,8 @@ class EngineImpl final : public Engine {
   GroupCodec codec_of(NamespaceId id);
   void finish_group() EC_REQUIRES(mutex_);
   Status prepare_for(const WriteBatch& batch);
+  Status make_room_for(const WriteBatch& batch);
+  void note_prepared(const Status& prepared);
   Status make_memtable_room();
   Status make_wal_room(std::uint64_t payload_bytes);
   Result<bool> release_flushed_wal();
@@ -194,6 +197,8 @@ class EngineImpl final : public Engine {
   std::uint64_t overwritten_bytes() const;
   Status turn_log(SequenceNumber through);
   void fill_reserve();
+  bool lacks_space(const Status& failure) const;
+  Status use_reserve(Status failure, const std::function<Status()>& attempt);
   Status overwrite_free_log(SequenceNumber through);
   Status destroy_keys(SequenceNumber through);
   Status leave_pending(const Status& failure, SequenceNumber through);
@@ -277,6 +282,8 @@ class EngineImpl final : public Engine {
   Layer flush_failure_layer_ EC_GUARDED_BY(mutex_) = Layer::Values;
   std::int64_t flush_failed_since_ns_ EC_GUARDED_BY(mutex_) = 0;
   Status wal_failure_ EC_GUARDED_BY(mutex_);
+  Status refused_ EC_GUARDED_BY(mutex_);
+  std::atomic<bool> refuses_{false};  // whether that is an error; stored under mutex_
   // Until then the log is read and nobody turns or overwrites it.
   std::atomic<bool> recovered_{false};
   std::atomic<bool> wal_failing_{false};  // whether that is an error; stored under mutex_

@@ -1,4 +1,5 @@
 """A real daemon on a private directory, and the real command line talking to it."""
+import http.client
 import os
 import re
 import shutil
@@ -50,12 +51,12 @@ class Place:
         self.config = os.path.join(self.path, "edgecase.toml")
         self.write_config()
 
-    def write_config(self, listen="127.0.0.1:0", storage="", broker="", more=""):
+    def write_config(self, listen="127.0.0.1:0", storage="", broker="", more="", reserve="0MiB"):
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(f"""[storage]
 metadata = "{self.path}/meta"
 values = "{self.path}/values"
-reserve = "0MiB"
+reserve = "{reserve}"
 {storage}
 [http]
 socket = "{self.socket}"
@@ -116,6 +117,16 @@ class Daemon:
     def mqtt_port(self):
         """Of mqtt.listen."""
         return int(re.search(r"taking messages at .*:(\d+)", self.log()).group(1))
+
+    def request(self, method, path, body=None):
+        """Status and text of the answer, over TCP."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port(), timeout=TIME_LIMIT_SECONDS)
+        try:
+            connection.request(method, path, body)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
 
     def resident_bytes(self):
         with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as file:

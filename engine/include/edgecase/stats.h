@@ -104,6 +104,10 @@ struct Stats {
   ReadStats reads;
   ScrubStats scrub;
 
+  // Ok, or why the last writes were refused, until there is room again. A layer may be degraded
+  // while the log still takes writes.
+  Status refused;
+
   std::uint64_t user_bytes_written = 0;  // keys and values as handed in
   std::uint64_t batches = 0;
   std::uint64_t entries_written = 0;

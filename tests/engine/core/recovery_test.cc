@@ -243,6 +243,31 @@ TEST_CASE("engine degrades when the metadata drive fails for good, and heals by 
   CHECK(store.engine->get(id, "b", {}).status().code() == StatusCode::NotFound);
 }
 
+TEST_CASE("engine writes its log within a second of there being space, whenever that is") {
+  constexpr std::int64_t kSecondNs = 1'000'000'000;
+  EngineFixture store;
+  REQUIRE(store.open().ok());
+  const NamespaceId id = store.make_namespace("default");
+  REQUIRE(store.put(id, "a", "1").ok());
+  store.disk.set_capacity("/m", store.disk.used_bytes("/m"));
+  Status refused;
+  for (int i = 0; i < 10'000 && refused.ok(); ++i)
+    refused = store.put(id, "b" + std::to_string(i), Bytes(1000, 'v'));
+  CHECK(refused.code() == StatusCode::OutOfSpace);
+  CHECK(store.engine->stats().refused.code() == StatusCode::OutOfSpace);
+  for (int second = 0; second < 100; ++second) {
+    store.clock.advance(kSecondNs);
+    store.executor.advance(kSecondNs);
+    store.executor.run_all();
+    CHECK(store.put(id, "c", Bytes(1000, 'v')).code() == StatusCode::OutOfSpace);
+  }
+  store.disk.set_capacity("/m", 0);
+  store.clock.advance(kSecondNs);
+  CHECK(store.put(id, "c", "3").ok());
+  CHECK(store.engine->stats().refused.ok());
+  CHECK(store.get(id, "a") == "1");
+}
+
 TEST_CASE("engine takes writes while the values drive is gone, until the log is full") {
   EngineFixture store;
   REQUIRE(store.open().ok());
@@ -258,6 +283,7 @@ TEST_CASE("engine takes writes while the values drive is gone, until the log is 
   }
   CHECK(refused.code() == StatusCode::Busy);
   CHECK(taken > 900);
+  CHECK(store.engine->stats().refused.code() == StatusCode::Busy);
   CHECK_FALSE(store.engine->flush().ok());
   CHECK_FALSE(store.engine->stats().values.degraded.ok());
   CHECK(store.engine->stats().metadata.degraded.ok());
@@ -268,6 +294,7 @@ TEST_CASE("engine takes writes while the values drive is gone, until the log is 
   store.executor.advance(20'000'000'000);
   store.executor.run_all();
   CHECK(store.engine->stats().values.degraded.ok());
+  CHECK(store.engine->stats().refused.ok());
   CHECK(store.listener.resumed == std::vector<std::string>{"values"});
   CHECK(store.put(id, "b", "2").ok());
   CHECK(store.get(id, "a") == "1");
