@@ -363,7 +363,17 @@ class StoreRepair {
 
   // --- the end ---
 
+  void mark_repaired() {
+    for (const NamespaceInfo& info : next_.namespaces) {
+      if (info.name == kRepairedNamespace) return;
+    }
+    NamespaceOptions options;
+    options.placement = Placement::Metadata;
+    add_namespace({namespace_id_limit_++, std::string(kRepairedNamespace), options});
+  }
+
   Status switch_over() {
+    mark_repaired();
     next_.file_number_limit = next_number_;
     next_.namespace_id_limit = namespace_id_limit_;
     next_.oldest_wal_segment = wal_is_empty_ ? 0 : look_.manifest.state.oldest_wal_segment;

@@ -7,11 +7,17 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "edgecase/options.h"
 #include "edgecase/result.h"
 
 namespace edgecase {
+
+// A repaired store holds a namespace of this name, in which nothing is: whoever opens it and keeps
+// in one namespace what another is understood by, looks whether both are there, makes that durable,
+// and drops it.
+inline constexpr std::string_view kRepairedNamespace = "_repaired";
 
 struct CheckFinding {
   enum class Kind : unsigned char {

@@ -90,6 +90,7 @@ struct RepairedStore : test::EngineFixture {
   void expect(NamespaceId id, const Model& wanted) { CHECK((contents(id) == wanted)); }
   void expect_everything() {
     reopen();
+    CHECK(engine->find_namespace(kRepairedNamespace).ok());
     expect(plant, models[plant]);
     expect(names, models[names]);
     CHECK(engine->find_namespace("plant").ok());
