@@ -297,9 +297,17 @@ class StoreRepair {
       findings_.loss(wal_directory(metadata_directory()) +
                      ": the log is lost, and with it what was written last");
     memtable_ = std::make_shared<Memtable>(kMemtableBytes);
-    EC_ASSIGN_OR_RETURN(next_.flushed_sequence,
-                        salvage_wal(file_system_, look_.files, *next_.flushed_sequence, findings_,
+    const SequenceNumber in_tables = *next_.flushed_sequence;
+    SequenceNumber from = in_tables;
+    if (!look_.manifest_is_whole) {
+      // What is in tables already is written once more.
+      EC_ASSIGN_OR_RETURN(from, find_wal_begin(file_system_, look_.files, in_tables));
+      from = std::max(from, salvage_.flushed_sequence);
+    }
+    EC_ASSIGN_OR_RETURN(const SequenceNumber last,
+                        salvage_wal(file_system_, look_.files, from, findings_,
                                     [this](const LogRecord& record) { return apply(record); }));
+    next_.flushed_sequence = std::max(in_tables, last);
     return flush_memtable();
   }
 

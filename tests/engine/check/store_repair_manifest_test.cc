@@ -245,4 +245,41 @@ TEST_CASE("repair_store brings no dropped namespace back that it can tell of") {
   }
 }
 
+TEST_CASE("repair_store without a manifest loses nothing of a flush that was cut short") {
+  const NamespaceOptions options{Placement::Values, GroupCodec::Series, 1};
+  for (std::uint64_t operation = 1;; ++operation) {
+    CAPTURE(operation);
+    ManifestStore store;
+    const NamespaceId other = store.make_namespace("other", options);
+    const Bytes key = test::key_at("a1", kStartNs);
+    REQUIRE(store.put(other, key, "first").ok());
+    REQUIRE(store.put(store.id, test::key_at("z1", kStartNs), "first").ok());
+    REQUIRE(store.engine->flush().ok());
+    REQUIRE(store.put(other, key, "second").ok());
+    REQUIRE(store.put(other, test::key_at("b1", kStartNs), "new").ok());
+    REQUIRE(store.put(store.id, test::key_at("z1", kStartNs), "second").ok());
+    WriteBatch batch;
+    batch.remove(store.id, test::key_at("a1", kStartNs));
+    REQUIRE(store.engine->write(batch, Durability::Sync).ok());
+    store.disk.stop_at(operation);
+    const bool flushed = store.engine->flush().ok();
+    store.close();
+    store.disk.power_cut(operation, test::CutPolicy::Any);
+    store.remove_all(store.files("/m/store/MANIFEST"));
+    const RecordingObserver observer = store.repair();
+    CAPTURE(observer.all());
+    CHECK(store.get(other, key) == "second");
+    CHECK(store.get(other, test::key_at("b1", kStartNs)) == "new");
+    CHECK(store.get(store.id, test::key_at("z1", kStartNs)) == "second");
+    CHECK(store.count_of("a1") == kCount - 1);
+    CHECK(store.count_of("b1") == kCount);
+    REQUIRE(store.put(other, key, "third").ok());
+    store.executor.run_all();
+    store.reopen();
+    CHECK(store.get(other, key) == "third");
+    CHECK(store.get(store.id, test::key_at("z1", kStartNs)) == "second");
+    if (flushed) break;
+  }
+}
+
 }  // namespace edgecase::engine
