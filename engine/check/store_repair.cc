@@ -40,7 +40,9 @@ class StoreRepair {
         findings_(findings),
         look_(std::move(look)),
         hints_(file_system, look_),
-        rebuild_(file_system, look_.files, findings, [this] { return next_number_++; }),
+        rebuild_(
+            file_system, look_.files, findings, [this] { return next_number_++; },
+            [this](const ValuePointer& item) { return named(hints_.entries_of(item)); }),
         namespaces_(findings) {}
 
   Status run() {
@@ -218,6 +220,11 @@ class StoreRepair {
     next_.given_up = kept.given_up();
   }
 
+  std::vector<LostEntries> named(std::vector<LostEntries> lost) const {
+    for (LostEntries& each : lost) each.namespace_name = namespaces_.name_of(each.namespace_id);
+    return lost;
+  }
+
   void take_name_from(FileNumber number, Placement placement) {
     auto file = file_system_.open_file(look_.files.value_path(number, placement));
     if (!file.ok()) return;
@@ -231,25 +238,23 @@ class StoreRepair {
                     {placement, head.codec, summary->scope_bytes});
   }
 
+  Status lose_file(const std::string& path, FileNumber number, const Status& status) {
+    findings_.loss(path + ": all of it is lost: " + status.message() + hints_.words_for(number),
+                   named(hints_.entries_of(number)));
+    return ok();
+  }
+
   // Makes records for every item that no kept table points to.
   Status rebuild_value_file(FileNumber number, Placement placement,
                             const std::vector<TablePointer>& kept) {
     const std::string path = look_.files.value_path(number, placement);
     auto file = file_system_.open_file(path);
-    if (!file.ok()) {
-      findings_.loss(path + ": all of it is lost: " + file.status().message() +
-                     hints_.words_for(number));
-      return ok();
-    }
+    if (!file.ok()) return lose_file(path, number, file.status());
     const std::uint64_t size_bytes = (*file)->size_bytes();
     auto values = ValueTableReader::open(std::move(file).value(), look_.files.store_id, number,
                                          look_.files.keys());
     if (values.status().code() == StatusCode::Unsupported) return values.status();
-    if (!values.ok()) {
-      findings_.loss(path + ": all of it is lost: " + values.status().message() +
-                     hints_.words_for(number));
-      return ok();
-    }
+    if (!values.ok()) return lose_file(path, number, values.status());
     const ValueTableReader& table = **values;
     if (namespaces_.is_dropped(table.head().namespace_id)) {
       findings_.note(path + ": of a namespace that was dropped");

@@ -140,6 +140,33 @@ class RepairFlow(unittest.TestCase):
         self.encrypt()
         self.lose_the_metadata_drive()
 
+    def values_of_readings(self):
+        return [path for path in glob.glob(os.path.join(self.place.path, "values", "*.val"))
+                if "namespace name: default\n" in self.ok("inspect", path)]
+
+    def test_lost_readings_are_told_by_device_and_time(self):
+        self.fill()
+        path, = self.values_of_readings()
+        with open(path, "r+b") as file:  # in the first item
+            file.seek(110)
+            byte = file.read(1)[0]
+            file.seek(110)
+            file.write(bytes([byte ^ 1]))
+        losses = self.repair()
+        self.assertIn("namespace default, device kitchen, several sensors: 2 readings", losses)
+        self.assertNotIn("device cellar", losses)
+        self.assertEqual(self.readings(), {"cellar/temp": [OLD["cellar/temp"]]})
+        self.ok("write", "kitchen/temp", "5")
+        self.assertEqual(self.readings("kitchen/*"), {"kitchen/temp": [5]})
+        self.expect_sound()
+        self.stop()
+        for path in self.values_of_readings():
+            os.unlink(path)
+        losses = self.repair()
+        self.assertIn("namespace default, device cellar, sensor temp: 1 readings from "
+                      "1970-01-01T00:16:40.000000000Z to 1970-01-01T00:16:40.000000000Z", losses)
+        self.expect_sound()
+
     def test_the_tables_of_the_catalog_are_lost(self):
         self.fill()
         tables = [path for path in self.metadata("**/*.val")
