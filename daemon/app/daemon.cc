@@ -49,6 +49,14 @@ Options engine_options(const config::Settings& settings) {
   return options;
 }
 
+void tell_recovered(const catalog::RecoveredNames& names, observe::Logger& logger) {
+  if (names.devices == 0 && names.series == 0) return;
+  logger.warning("catalog", "the names of " + std::to_string(names.devices) + " devices and " +
+                                std::to_string(names.series) +
+                                " series were lost before a repair: their readings are under names "
+                                "that begin with recovered-");
+}
+
 // A wrong or missing key is told with the setting that is to be changed.
 Result<std::unique_ptr<Engine>> open_engine(const config::Configuration& configuration,
                                             const Environment& environment,
@@ -249,6 +257,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                       catalog::Catalog::open(*state.engine, {.namespaces = limits.namespaces,
                                                              .devices = limits.devices,
                                                              .series = limits.series}));
+  tell_recovered(state.catalog->recovered(), logger);
   EC_ASSIGN_OR_RETURN(state.devices, catalog::DeviceIndex::open(*state.engine, limits.devices));
   std::int64_t retention_ns = kRetentionForever;
   if (state.settings.storage.retention != "forever") {

@@ -22,10 +22,6 @@ NamespaceOptions reading_namespace_options() {
   return options;
 }
 
-bool is_visible(std::string_view namespace_name) {
-  return !namespace_name.starts_with('_') || namespace_name == wire::kRejectedNamespace;
-}
-
 // Large batches mostly name few series again and again. Views of one batch with the same address
 // and size hold the same name, so that series are recognised without looking at their names.
 constexpr std::size_t kRememberedMin = 256;
