@@ -106,6 +106,7 @@ int serve(config::Configuration configuration) {
   std::signal(SIGPIPE, SIG_IGN);
   umask(kFileModeMask);
   keep_memory_small();
+  dump_no_core();
 
   const Notifier notifier = Notifier::from_environment();
   observe::Logger logger(STDERR_FILENO, observe::log_style_of(STDERR_FILENO), system_clock());

@@ -170,6 +170,8 @@ main=$(property MainPID)
 for setting in ProtectSystem=strict NoNewPrivileges=yes PrivateUsers=yes MemoryDenyWriteExecute=yes User=edgecase; do
   [ "$(property "${setting%%=*}")" = "${setting#*=}" ] || fail "$setting is not in force"
 done
+inside grep -q '^Max core file size *0 *0 ' "/proc/$main/limits" || fail "may dump its memory"
+inside systemd-analyze security --threshold=12 edgecased >/dev/null || fail "exposed by more than 1.2"
 inside grep -q '^CapEff:\s*0000000000000000$' "/proc/$main/status" || fail "has capabilities"
 inside grep -q '^Seccomp:\s*2$' "/proc/$main/status" || fail "no filter of system calls"
 if inside nsenter --target "$main" --mount -- touch /usr/x 2>/dev/null; then fail "can write to /usr"; fi
