@@ -14,6 +14,7 @@
 #include "output.h"
 #include "reading_output.h"
 #include "setting_flags.h"
+#include "storage/drive.h"
 #include "wire/errors.h"
 
 namespace edgecase::cli {
@@ -65,6 +66,13 @@ int run_check(const SettingArguments& arguments) {
   for (const std::string& key : left_out) {
     std::fprintf(stderr, "%s: a credential, which the service alone has: not looked at\n",
                  key.c_str());
+  }
+  const config::StorageSettings& directories = configuration->settings.storage;
+  if (storage::on_one_drive(directories.metadata, directories.values)) {
+    std::fputs(
+        "metadata and values lie on one drive; for values on another: edgecase config storage "
+        "--values DIR\n",
+        stderr);
   }
   return wire::kExitOk;
 }

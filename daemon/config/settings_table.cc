@@ -20,7 +20,8 @@ const std::array kTable = {
             "Directory on the onboard drive: keys, filters, index, write-ahead log, catalog."},
     Setting{
         "storage.values", SettingKind::Text, EC_MEMBER(std::string, storage.values),
-        "Directory for values: set it to the external SSD's mount."},
+        "Directory for values, on the external SSD where there is one: `edgecase config storage "
+        "--values DIR` judges it and tells how to set it up."},
     Setting{"storage.memory-limit", SettingKind::Size,
             EC_MEMBER(std::uint64_t, storage.memory_limit_bytes), "Memory of the whole process.",
             32 * kMiB, 64 * 1024 * kMiB},

@@ -340,6 +340,21 @@ class LocalCommands(unittest.TestCase):
         self.assertEqual(rows["storage.values"]["source"], "environment")
         self.assertEqual(rows["storage.metadata"]["source"], "file")
 
+    def test_a_judged_configuration_leads_to_a_second_drive(self):
+        place = Place()
+        self.addCleanup(place.remove)
+        hint = "for values on another: edgecase config storage --values DIR\n"
+        judged = run(("config", "check", place.config))
+        self.assertEqual((judged.returncode, judged.stderr.count("\n")), (0, 2), judged.stderr)
+        self.assertTrue(judged.stderr.endswith(hint), judged.stderr)
+        self.assertIn("edgecase config storage --values DIR", run(("config", "example")).stdout)
+        with open(place.config, encoding="utf-8") as file:
+            text = file.read()
+        with open(place.config, "w", encoding="utf-8") as file:
+            file.write(text.replace(f"{place.path}/values", "/proc/values"))
+        judged = run(("config", "check", place.config))
+        self.assertEqual((judged.returncode, judged.stderr), (0, f"{place.config} is right\n"))
+
     def test_version(self):
         self.assertRegex(run(("version",)).stdout, r"^edgecase \d+\.\d+\.\d+\n$")
         self.assertIn("version", json.loads(run(("version", "--json")).stdout))
