@@ -291,15 +291,18 @@ inside systemctl daemon-reload
 inside systemctl restart mosquitto edgecased
 expect_value kitchen/temperature 22.5
 
-step "the values on a drive of their own, opened by a drop-in"
+step "the values on a drive of their own, as config storage says: the drop-in that it prints, and --move"
 inside mkdir -p /mnt/ssd
 inside mount -t tmpfs -o size=64m,mode=0755 ssd /mnt/ssd
-inside install -d -o edgecase -g edgecase /mnt/ssd/edgecase
-inside sh -c 'printf "[Service]\nReadWritePaths=-/mnt/ssd\n" >"$0"' $drop_ins/values.conf
-inside sed -i 's|^values *=.*|values = "/mnt/ssd/edgecase"|; s|^metadata *=.*|metadata = "/var/lib/edgecase/two"|' \
-  /etc/edgecase/edgecase.toml
+inside edgecase config storage --values /mnt/ssd/edgecase >"$scratch/storage.log" 2>&1 ||
+  { cat "$scratch/storage.log" >&2; fail "config storage"; }
+sed -n '/^\[Service\]/,/^$/p' "$scratch/storage.log" >"$root$drop_ins/values.conf"
 inside systemctl daemon-reload
-inside systemctl restart edgecased
+inside systemctl stop edgecased
+inside edgecase config storage --values /mnt/ssd/edgecase --move >"$scratch/storage.log" 2>&1 ||
+  { cat "$scratch/storage.log" >&2; fail "config storage --move"; }
+inside systemctl start edgecased
+expect_value kitchen/temperature 22.5
 edgecase_as visitor write kitchen/temperature 23.5
 [ -n "$(inside ls -A /mnt/ssd/edgecase)" ] || fail "nothing on the values drive"
 
