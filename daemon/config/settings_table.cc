@@ -18,8 +18,10 @@ constexpr std::uint64_t kTiB = std::uint64_t{1} << 40;
 const std::array kTable = {
     Setting{"storage.metadata", SettingKind::Text, EC_MEMBER(std::string, storage.metadata),
             "Directory on the onboard drive: keys, filters, index, write-ahead log, catalog."},
-    Setting{"storage.values", SettingKind::Text, EC_MEMBER(std::string, storage.values),
-            "Directory for values: set it to the external SSD's mount."},
+    Setting{
+        "storage.values", SettingKind::Text, EC_MEMBER(std::string, storage.values),
+        "Directory for values, on the external SSD where there is one: `edgecase config storage "
+        "--values DIR` judges it and tells how to set it up."},
     Setting{"storage.memory-limit", SettingKind::Size,
             EC_MEMBER(std::uint64_t, storage.memory_limit_bytes), "Memory of the whole process.",
             32 * kMiB, 64 * 1024 * kMiB},
@@ -40,10 +42,10 @@ const std::array kTable = {
     Setting{"storage.scrub", SettingKind::Duration, EC_MEMBER(std::string, storage.scrub),
             "In idle time every file is read again about once in so long, and checked; forever: "
             "never."},
-    Setting{"storage.encryption-key-file", SettingKind::Text,
+    Setting{"storage.encryption-key-file", SettingKind::File,
             EC_MEMBER(std::string, storage.encryption_key_file),
             "File of 32 bytes; set before the first start, everything at rest is encrypted."},
-    Setting{"storage.encryption-previous-key-file", SettingKind::Text,
+    Setting{"storage.encryption-previous-key-file", SettingKind::File,
             EC_MEMBER(std::string, storage.encryption_previous_key_file),
             "The key file before, to change it: the next start takes encryption-key-file."},
 
@@ -51,9 +53,9 @@ const std::array kTable = {
             "Unix socket that the command line uses; \"\" turns it off."},
     Setting{"http.listen", SettingKind::Text, EC_MEMBER(std::string, http.listen),
             "TCP address, host:port; port 0 takes a free one; \"\" turns TCP off."},
-    Setting{"http.tls-cert", SettingKind::Text, EC_MEMBER(std::string, http.tls_cert),
+    Setting{"http.tls-cert", SettingKind::File, EC_MEMBER(std::string, http.tls_cert),
             "File of the certificate, and of those that signed it; with tls-key: HTTPS."},
-    Setting{"http.tls-key", SettingKind::Text, EC_MEMBER(std::string, http.tls_key),
+    Setting{"http.tls-key", SettingKind::File, EC_MEMBER(std::string, http.tls_key),
             "File of tls-cert's private key, without a password."},
     Setting{"http.allow-insecure", SettingKind::Flag, EC_MEMBER(bool, http.allow_insecure),
             "Let other machines in without TLS, and without a token until the first one is made."},
@@ -74,19 +76,19 @@ const std::array kTable = {
             "mqtt://host:port, or mqtts:// for TLS; \"\" turns the client off."},
     Setting{"mqtt.username", SettingKind::Text, EC_MEMBER(std::string, mqtt.username),
             "User at the broker."},
-    Setting{"mqtt.password-file", SettingKind::Text, EC_MEMBER(std::string, mqtt.password_file),
+    Setting{"mqtt.password-file", SettingKind::File, EC_MEMBER(std::string, mqtt.password_file),
             "File whose first line is the password."},
-    Setting{"mqtt.tls-ca", SettingKind::Text, EC_MEMBER(std::string, mqtt.tls_ca),
+    Setting{"mqtt.tls-ca", SettingKind::File, EC_MEMBER(std::string, mqtt.tls_ca),
             "File of certificates that the broker's must be signed by; \"\": those this machine "
             "trusts."},
     Setting{
         "mqtt.listen", SettingKind::Text, EC_MEMBER(std::string, mqtt.listen),
         "TCP address where devices and bridges publish straight to the daemon, host:port; port 0 "
         "takes a free one; \"\" turns it off."},
-    Setting{"mqtt.tls-cert", SettingKind::Text, EC_MEMBER(std::string, mqtt.tls_cert),
+    Setting{"mqtt.tls-cert", SettingKind::File, EC_MEMBER(std::string, mqtt.tls_cert),
             "File of the certificate, and of those that signed it; with tls-key: mqtt.listen "
             "speaks TLS, and a broker that asks is shown it."},
-    Setting{"mqtt.tls-key", SettingKind::Text, EC_MEMBER(std::string, mqtt.tls_key),
+    Setting{"mqtt.tls-key", SettingKind::File, EC_MEMBER(std::string, mqtt.tls_key),
             "File of tls-cert's private key, without a password."},
     Setting{"mqtt.connections", SettingKind::Number, EC_MEMBER(std::uint32_t, mqtt.connections),
             "Connections to mqtt.listen open at once.", 4, 65'536},
@@ -241,6 +243,7 @@ Status set_from_text(const Setting& setting, std::string_view text, Settings& se
   const auto& as_text = std::get_if<std::string& (*)(Settings&)>(&setting.member);
   switch (setting.kind) {
     case SettingKind::Text:
+    case SettingKind::File:
       if (text.find('\0') != std::string_view::npos || text.find('\n') != std::string_view::npos) {
         return invalid_argument("holds a line break or a zero byte, use plain text");
       }

@@ -361,10 +361,14 @@ std::int64_t IngestPipeline::take_arrival_times(std::int64_t count) {
   std::int64_t last = last_arrival_ns_.load(std::memory_order_relaxed);
   std::int64_t first = 0;
   do {
-    // A clock that is behind must not date what arrives back to what was evicted.
-    const std::int64_t wall = clock_.wall_ns();
-    const std::int64_t now =
-        eviction_ == nullptr ? wall : std::max(wall, eviction_->earliest_arrival_ns());
+    // A clock that is behind must not date what arrives back to what was evicted, nor, while it is
+    // known to be wrong, to what has expired: then the latest time that the store has known, and
+    // the time since the machine was started, are nearer to the truth.
+    std::int64_t now = clock_.wall_ns();
+    if (clock_.trust() != ClockTrust::Trusted) {
+      now = std::max(now, engine_.expiry_now_ns() + clock_.boot_ns());
+    }
+    if (eviction_ != nullptr) now = std::max(now, eviction_->earliest_arrival_ns());
     first = now > last || last - now > kArrivalHoldNs ? now : last + 1;
   } while (
       !last_arrival_ns_.compare_exchange_weak(last, first + count - 1, std::memory_order_relaxed));

@@ -20,7 +20,8 @@ _OURS = re.compile(r"EDGECASE_(HOST|TOKEN|PURPOSE|NAMESPACE|STORAGE_|HTTP_|MQTT_
 def clean_environment(extra=None):
     """This process' environment without anything that EdgeCase would read."""
     kept = {k: v for k, v in os.environ.items() if not _OURS.match(k)}
-    kept.pop("NOTIFY_SOCKET", None)
+    for name in ("NOTIFY_SOCKET", "CREDENTIALS_DIRECTORY"):
+        kept.pop(name, None)
     kept.update(extra or {})
     return kept
 
@@ -77,7 +78,7 @@ class Daemon:
     """Started and, unless told otherwise, ready. Ready is what the daemon tells the service manager."""
 
     def __init__(self, place, program=PROGRAM, verb=("serve",), watchdog_microseconds=None,
-                 until="READY=1"):
+                 until="READY=1", environment=None):
         self.place = place
         self.notify_path = os.path.join(place.path, "notify")
         if os.path.exists(self.notify_path):
@@ -87,7 +88,7 @@ class Daemon:
         self.notify.settimeout(TIME_LIMIT_SECONDS)
         self.messages = []
         self.log_path = os.path.join(place.path, "log")
-        extra = {"NOTIFY_SOCKET": self.notify_path}
+        extra = {**(environment or {}), "NOTIFY_SOCKET": self.notify_path}
         if watchdog_microseconds:
             extra["WATCHDOG_USEC"] = str(watchdog_microseconds)
         with open(self.log_path, "wb") as log:

@@ -16,6 +16,7 @@ std::string other_value(const Setting& setting) {
   if (setting.support == Support::Refused) return "";
   switch (setting.kind) {
     case SettingKind::Text:
+    case SettingKind::File:
       if (setting.key == "http.listen") return "127.0.0.1:1";
       if (setting.key == "mqtt.broker") return "mqtt://192.168.7.7:1884";
       if (setting.key == "mqtt.listen") return "127.0.0.1:2";
