@@ -80,8 +80,7 @@ void Scrubber::begin_next() {
   const double share = static_cast<double>(target->size_bytes) /
                        static_cast<double>(std::max<std::uint64_t>(total_bytes, 1));
   pause_ns_ = static_cast<std::int64_t>(share * static_cast<double>(interval_ns));
-  reading_.emplace();
-  reading_->target = *std::move(target);
+  reading_ = Reading{.target = *std::move(target), .file = nullptr, .done = 0, .checksum = 0};
   if (const Status opened = open_target(); !opened.ok()) return finish(opened);
   if (reading_->target.has_blanks) return finish(ok());
   schedule_run(0);
