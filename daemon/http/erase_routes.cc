@@ -118,6 +118,11 @@ Result<Json> preview(HttpContext& context, const Call& call) {
   Json json = {{"devices", found.devices}, {"series", found.series}};
   json.update(amount_json(found.amount));
   json["everything"] = found.is_everything;
+  // Where not all are named here, the record says that they may be any.
+  if (found.matched.size() == found.series) {
+    query::Reach& reach = call.exchange.audit.reach.emplace();
+    for (const auto& each : found.matched) reach.add(each.entry.namespace_name, each.entry.device);
+  }
   Json matched = Json::array();
   for (const auto& each : found.matched) {
     Json series = {{"namespace", each.entry.namespace_name},
@@ -204,6 +209,7 @@ Result<Json> where(HttpContext& context, const Call& call) {
       const query::Whereabouts found,
       query::find_whereabouts(context.parts.engine, context.parts.catalog, context.parts.devices,
                               call.principal(), namespace_parameter(call), selector));
+  call.exchange.audit.reach = found.reach;
   const std::string& values = context.parts.settings.storage.values;
   Json files = Json::array();
   for (const query::Whereabouts::File& file : found.files) {

@@ -57,6 +57,12 @@ TEST_CASE("audit over HTTP: who stored, read and changed what, and what became o
         Case{"POST", "/api/v1/retention?select=kitchen&keep=99999d", 200, "retention.set", "ok"},
         Case{"DELETE", "/api/v1/retention?select=nothing", 404, "retention.clear", "not_found"},
         Case{"POST", "/api/v1/tokens?read=*/*", 201, "token.create", "ok"},
+        Case{"GET", "/api/v1/retention", 200, "retention.list", "ok"},
+        Case{"GET", "/api/v1/retention/preview?select=kitchen", 200, "retention.preview", "ok"},
+        Case{"GET", "/api/v1/where?select=kitchen", 200, "where", "ok"},
+        Case{"GET", "/api/v1/where?select=shed", 404, "where", "not_found"},
+        Case{"GET", "/api/v1/erase/preview?select=kitchen", 200, "erase.preview", "ok"},
+        Case{"GET", "/api/v1/erasures", 200, "erase.list", "ok"},
         Case{"GET", "/api/v1/audit/verify", 200, "audit.verify", "ok"}}) {
     CAPTURE(c.target);
     CHECK(f.administer(c.method, c.target).status == c.status);
@@ -200,7 +206,9 @@ TEST_CASE("audit over HTTP: a read by glob names the devices that it reached") {
   CHECK(f.ask("GET", "/api/v1/series?select=s*/*").status == 200);
   CHECK(f.ask("GET", "/api/v1/devices?select=sh?d/*").status == 200);
   CHECK(f.ask("GET", "/api/v1/last?select=nothing*/*").status == 200);
-  CHECK(reads_of("shed") == Operations{"series", "devices"});
+  CHECK(f.ask("GET", "/api/v1/where?select=s*").status == 200);
+  CHECK(f.administer("GET", "/api/v1/erase/preview?select=s*").status == 200);
+  CHECK(reads_of("shed") == Operations{"series", "devices", "where", "erase.preview"});
   CHECK(reads_of("kitchen") == Operations{"query"});
 
   CHECK(f.ask("GET", "/api/v1/last?select=d*/*").status == 200);
@@ -209,7 +217,7 @@ TEST_CASE("audit over HTTP: a read by glob names the devices that it reached") {
   CHECK(many["more_devices"] == 6);
   // The last ones are in no record by name, but may be among those that were reached.
   CHECK(reads_of("d79") == Operations{"last"});
-  CHECK(reads_of("shed") == Operations{"series", "devices", "last"});
+  CHECK(reads_of("shed") == Operations{"series", "devices", "where", "erase.preview", "last"});
 }
 
 TEST_CASE("audit over HTTP: a batch of descriptions names its devices, in both records") {
