@@ -218,6 +218,13 @@ TEST_CASE("audit over HTTP: a read by glob names the devices that it reached") {
   // The last ones are in no record by name, but may be among those that were reached.
   CHECK(reads_of("d79") == Operations{"last"});
   CHECK(reads_of("shed") == Operations{"series", "devices", "where", "erase.preview", "last"});
+
+  // Without a selector it is all of them.
+  CHECK(f.ask("GET", "/api/v1/series").status == 200);
+  const nlohmann::json all = f.last_record();
+  CHECK(all["devices"].size() == 64);
+  CHECK(all["more_devices"] == 8);
+  CHECK(reads_of("kitchen") == Operations{"query", "last", "series"});
 }
 
 TEST_CASE("audit over HTTP: a batch of descriptions names its devices, in both records") {
