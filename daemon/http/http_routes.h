@@ -73,7 +73,12 @@ Result<wire::Selector> selector_parameter(const Call& call);
 Result<std::optional<std::uint64_t>> limit_parameter(const Call& call);
 
 // Every `label=NAME=VALUE`.
-Result<std::vector<std::pair<std::string, std::string>>> label_parameters(const Call& call);
+Result<std::vector<std::pair<std::string, std::string>>> label_parameters(
+    const Call& call, const std::string& name = "label");
+
+// Devices of which is said what `owner`, `purpose`, `object` and `label` name, as parameters that
+// begin with `prefix`; an empty filter where none of them is there.
+Result<catalog::DeviceFilter> filter_parameters(const Call& call, const std::string& prefix = "");
 
 // `moment`: what a backup reads, for administrators. Null where it is missing.
 Result<std::shared_ptr<const Snapshot>> moment_parameter(HttpContext& context, const Call& call);
