@@ -68,6 +68,8 @@ struct LimitSettings {
   std::uint32_t namespaces = 256;
   std::uint32_t devices = 20'000;
   std::uint32_t series = 100'000;
+  std::uint32_t device_rate = 0;        // readings a second of one device; 0: any number
+  std::uint32_t device_burst = 10'000;  // of them at once, after a pause
   std::uint32_t json_depth = 32;
   std::uint32_t json_leaves = 1'024;             // values of one MQTT message
   std::uint64_t message_limit_bytes = 1u << 20;  // of one MQTT payload

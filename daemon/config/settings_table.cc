@@ -103,6 +103,11 @@ const std::array kTable = {
             "Devices, all namespaces together.", 1, 10'000'000},
     Setting{"limits.series", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.series),
             "Series, all devices together.", 1, 100'000'000},
+    Setting{"limits.device-rate", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.device_rate),
+            "Readings a second of one device, on the average; 0 for any number.", 0, 1'000'000},
+    Setting{
+        "limits.device-burst", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.device_burst),
+        "Readings that a device may bring at once after a pause, over its rate.", 1, 100'000'000},
     Setting{"limits.json-depth", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.json_depth),
             "Levels of one JSON document.", 1, 256},
     Setting{"limits.json-leaves", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.json_leaves),

@@ -59,8 +59,7 @@ struct HttpContext {
 
   // Durable on Ok. Readings with a time that was erased are left out and counted in `erased`;
   // without it they are an error, when the rest is stored.
-  Status store(const auth::Principal& principal, const wire::ReadingBatch& batch,
-               std::uint64_t* erased = nullptr);
+  Status store(Call& call, const wire::ReadingBatch& batch, std::uint64_t* erased = nullptr);
   std::size_t line_errors() const { return parts.settings.limits.line_errors; }
 };
 

@@ -71,12 +71,15 @@ std::string erased_message(std::uint64_t count) {
          " of the readings have a time that was erased or evicted, and are not taken again";
 }
 
-Status HttpContext::store(const auth::Principal& principal, const wire::ReadingBatch& batch,
-                          std::uint64_t* erased) {
+Status HttpContext::store(Call& call, const wire::ReadingBatch& batch, std::uint64_t* erased) {
   EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
-                      auth::authorize_write(principal, batch));
+                      auth::authorize_write(call.principal(), batch));
   std::uint64_t refused = 0;
-  const Status status = parts.ingest.ingest(authorized, &refused);
+  const Status status = parts.ingest.ingest(authorized, &refused, {}, {}, &call.pacing);
+  if (call.pacing.owed_ns > 0) {
+    const std::int64_t seconds = ingest::whole_seconds(call.pacing.owed_ns);
+    call.response.set_header("Retry-After", std::to_string(seconds));
+  }
   rates.sample(parts.clock.boot_ns(), parts.ingest.counters());
   if (erased != nullptr) *erased += refused;
   if (status.ok() && erased == nullptr && refused > 0)

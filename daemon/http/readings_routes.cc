@@ -60,7 +60,7 @@ void post_readings(HttpContext& context, Call& call) {
       break;
     Status status = wire::decode_readings_json(piece, options, batch, outcome);
     std::uint64_t erased = 0;
-    if (status.ok()) status = context.store(call.principal(), batch, &erased);
+    if (status.ok()) status = context.store(call, batch, &erased);
     if (!status.ok()) return call.answer_error(status);
     stored += outcome.good - erased;
     rejected += outcome.bad + erased;
@@ -113,7 +113,7 @@ void put_blob(HttpContext& context, Call& call) {
   reading.time_ns = time_ns;
   reading.value = wire::Value::of_bytes(
       call.body(), content_type.empty() ? wire::kDefaultContentType : content_type);
-  if (const Status status = context.store(call.principal(), batch); !status.ok()) {
+  if (const Status status = context.store(call, batch); !status.ok()) {
     return call.answer_error(status);
   }
   std::string answer = "{\"time\":\"";

@@ -183,6 +183,15 @@ Json mqtt_status(const HttpContext& context) {
   return json.is_discarded() ? Json(nullptr) : json;
 }
 
+// What limits.device-rate does. Null: nothing, for it is 0.
+Json device_limit(const ingest::DeviceRates& rates) {
+  if (!rates.is_on()) return nullptr;
+  return {{"readings_per_second", rates.limits().per_second},
+          {"burst", rates.limits().burst},
+          {"refused", rates.refused()},
+          {"waits", rates.waits()}};
+}
+
 Json rates(HttpContext& context, std::int64_t boot_ns) {
   const auto counters = context.parts.ingest.counters();
   context.rates.sample(boot_ns, counters);
@@ -192,7 +201,8 @@ Json rates(HttpContext& context, std::int64_t boot_ns) {
           {"window_seconds", rate.window_seconds},
           {"readings", counters.readings},
           {"batches", counters.batches},
-          {"failed_batches", counters.failed_batches}};
+          {"failed_batches", counters.failed_batches},
+          {"device_limit", device_limit(context.parts.ingest.rates())}};
 }
 
 void get_status(HttpContext& context, Call& call) {
@@ -319,6 +329,14 @@ void register_metrics(HttpContext& context) {
   pipeline("edgecase_ingest_batches_total", "Batches stored.", &Counters::batches);
   pipeline("edgecase_ingest_failed_batches_total", "Batches refused or failed.",
            &Counters::failed_batches);
+  metrics.callback(MetricKind::Counter, "edgecase_ingest_device_rate_refused_total",
+                   "Batches refused, since a device was over limits.device-rate.", {}, [&context] {
+                     return static_cast<double>(context.parts.ingest.rates().refused());
+                   });
+  metrics.callback(
+      MetricKind::Counter, "edgecase_ingest_device_rate_waits_total",
+      "Groups of messages whose bringers were made to wait for the same reason.", {},
+      [&context] { return static_cast<double>(context.parts.ingest.rates().waits()); });
   metrics.callback(MetricKind::Gauge, "edgecase_ready", "1 when writes are taken.", {}, [&context] {
     return readiness(context, context.parts.engine.stats()).ok() ? 1.0 : 0.0;
   });

@@ -306,6 +306,34 @@ TEST_CASE("http: what cannot be taken now is 503 with Retry-After") {
   CHECK(f.ask("POST", "/write", "m value=1 1").status == 204);
 }
 
+TEST_CASE("http: a device over its rate is 503 until it has paid, others are taken") {
+  ServerFixture f([](config::Settings& settings) {
+    settings.limits.device_rate = 10;
+    settings.limits.device_burst = 5;
+  });
+  std::string many;
+  for (int i = 0; i < 26; ++i) many += "m,device=d v=1 " + std::to_string(i) + "\n";
+  CHECK(f.ask("POST", "/write", many).status == 204);  // more than a bucket holds: it owes 21
+  const char* const kJson = R"({"device":"d","sensor":"s","value":1})";
+  for (const char* target : {"/write", "/api/v2/write", "/api/v1/readings"}) {
+    const bool json = std::string_view(target) == "/api/v1/readings";
+    const Answer answer = f.ask("POST", target, json ? kJson : "m,device=d w=1 99");
+    CHECK(answer.status == 503);
+    CHECK(answer.header("retry-after") == "3");
+    CHECK(answer.body.find("limits.device-rate = 10 readings a second") != std::string::npos);
+  }
+  CHECK(f.ask("PUT", "/api/v1/blob/default/d/picture", "x").status == 503);
+  CHECK(f.ask("POST", "/write", "m,device=e v=1 1").status == 204);
+  CHECK(f.stored().find("m.w") == std::string::npos);
+  const nlohmann::json limit = json_of(f.ask("GET", "/api/v1/status"))["rates"]["device_limit"];
+  CHECK(limit["refused"] == 4);
+  CHECK(limit["readings_per_second"] == 10);
+  CHECK(f.ask("GET", "/metrics").body.find("\nedgecase_ingest_device_rate_refused_total 4\n") !=
+        std::string::npos);
+  f.clock.advance(2'200'000'000);
+  CHECK(f.ask("POST", "/write", "m,device=d w=1 99").status == 204);
+}
+
 TEST_CASE("http: wrong paths and methods") {
   ServerFixture f;
   CHECK(f.ask("GET", "/nothing").status == 404);
