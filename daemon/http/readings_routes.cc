@@ -45,6 +45,7 @@ void post_readings(HttpContext& context, Call& call) {
   wire::JsonDecodeOptions options;
   options.default_namespace = default_namespace;
   options.depth_max = context.parts.settings.limits.json_depth;
+  options.keys_max = context.parts.settings.limits.json_keys;
   options.errors_max = context.line_errors();
   std::string_view rest = call.body();
   wire::ReadingBatch batch;
@@ -60,6 +61,7 @@ void post_readings(HttpContext& context, Call& call) {
       break;
     Status status = wire::decode_readings_json(piece, options, batch, outcome);
     std::uint64_t erased = 0;
+    if (status.ok() && context.is_over_batch(call, stored, outcome.good)) return;
     if (status.ok()) status = context.store(call, batch, &erased);
     if (!status.ok()) return call.answer_error(status);
     stored += outcome.good - erased;

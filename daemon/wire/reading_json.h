@@ -21,6 +21,7 @@ inline constexpr std::size_t kJsonDepthMax = 32;
 struct JsonDecodeOptions {
   std::string_view default_namespace = kDefaultNamespace;
   std::size_t depth_max = kJsonDepthMax;
+  std::size_t keys_max = 64;    // of one object
   std::size_t errors_max = 20;  // bad readings named; all are counted
 };
 

@@ -334,6 +334,33 @@ TEST_CASE("http: a device over its rate is 503 until it has paid, others are tak
   CHECK(f.ask("POST", "/write", "m,device=d w=1 99").status == 204);
 }
 
+TEST_CASE("http: readings and keys of one request have limits of their own") {
+  ServerFixture f([](config::Settings& settings) {
+    settings.limits.points_per_batch = 3;
+    settings.limits.json_keys = 8;
+  });
+  CHECK(f.ask("POST", "/write", "m a=1,b=2,c=3 1").status == 204);
+  const std::string one = R"({"device":"d","sensor":"s","value":1},)";
+  for (const auto& [target, body] :
+       {std::pair<const char*, std::string>{"/write", "n a=1,b=2,c=3,d=4 1"},
+        {"/api/v1/readings", "[" + one + one + one + one.substr(0, one.size() - 1) + "]"}}) {
+    const Answer answer = f.ask("POST", target, body);
+    CHECK(answer.status == 413);
+    CHECK(answer.body.find("limits.points-per-batch = 3") != std::string::npos);
+  }
+  CHECK(f.stored().find("n/") == std::string::npos);
+  CHECK(f.stored().find("d/s") == std::string::npos);
+  std::string keys;
+  for (int i = 0; i < 9; ++i) keys += ",\"k" + std::to_string(i) + "\":1";
+  for (const std::string& object :
+       {"{" + keys.substr(1) + "}",
+        R"({"device":"d","sensor":"s","value":{)" + keys.substr(1) + "}}"}) {
+    const Answer answer = f.ask("POST", "/api/v1/readings", object);
+    CHECK(answer.status == 400);
+    CHECK(answer.body.find("limits.json-keys = 8") != std::string::npos);
+  }
+}
+
 TEST_CASE("http: wrong paths and methods") {
   ServerFixture f;
   CHECK(f.ask("GET", "/nothing").status == 404);
