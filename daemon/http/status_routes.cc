@@ -6,6 +6,7 @@
 #include <string>
 
 #include "edgecase/processor.h"
+#include "http/drive_status.h"
 #include "http/eviction_status.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
@@ -240,7 +241,8 @@ void get_status(HttpContext& context, Call& call) {
   json["catalog"] = {{"namespaces", parts.catalog.namespaces().size()},
                      {"devices", parts.catalog.device_count()},
                      {"series", parts.catalog.series_count()}};
-  json["http"] = {{"connections", context.connections ? context.connections() : 0},
+  json["http"] = {{"acknowledged_means", "2xx: durable on the drive"},
+                  {"connections", context.connections ? context.connections() : 0},
                   {"in_flight_bytes", context.in_flight_bytes ? context.in_flight_bytes() : 0}};
   json["mqtt"] = mqtt_status(context);
   json["audit"] = Json::parse(audit_status_json(context));
@@ -380,6 +382,8 @@ void add_status_routes(Router& router, HttpContext& context) {
   router.add("POST", wire::routes::kMqttTest, Effect::Changes,
              [&context](Call& call) { post_mqtt_test(context, call); });
   register_metrics(context);
+  register_drive_metrics(context.parts.metrics,
+                         [&context] { return context.parts.engine.stats(); });
   register_eviction_metrics(context);
 }
 

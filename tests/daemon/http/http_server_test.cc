@@ -270,6 +270,8 @@ TEST_CASE("http: health, status, metrics and the page") {
   CHECK(status["drives"]["metadata"]["total_bytes"].get<std::uint64_t>() > 0);
   CHECK(status["drives"]["values"]["degraded"].is_null());
   CHECK(status["rates"]["readings"] == 1);
+  CHECK(status["rates"]["device_limit"].is_null());
+  CHECK(status["http"]["acknowledged_means"] == "2xx: durable on the drive");
   CHECK(status["reads"]["gets"].is_number());
   CHECK(status["reads"]["level_hits"].size() == 7);
   CHECK(status["amplification"]["write"].get<double>() >= 0);
