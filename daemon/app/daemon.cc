@@ -280,7 +280,8 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   EC_TRY(check_reach(configuration, *state.tokens, logger));
   state.ingest = std::make_unique<ingest::IngestPipeline>(
       *state.engine, *state.catalog, system_clock(), state.retention.get(), state.devices.get(),
-      state.audit.get(), &state.erase->fences());
+      state.audit.get(), &state.erase->fences(),
+      ingest::DeviceRateLimits{limits.device_rate, limits.device_burst, limits.devices});
   make_eviction(state, logger);
   state.query =
       std::make_unique<query::QueryService>(*state.engine, *state.catalog, state.devices.get());

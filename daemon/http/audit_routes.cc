@@ -248,6 +248,13 @@ void register_audit_metrics(HttpContext& context) {
       [](const State& state) { return state.lost; });
 }
 
+// What an answer says of the record that is made of it.
+const char* acknowledged_means(const std::string& mode) {
+  if (mode == "strict") return "the record is durable before the answer";
+  if (mode == "batched") return "stored: the record is durable with it; else within 1 s";
+  return "nothing is recorded";
+}
+
 }  // namespace
 
 std::string audit_status_json(const HttpContext& context) {
@@ -256,7 +263,9 @@ std::string audit_status_json(const HttpContext& context) {
   const auto words = [](const Status& status) {
     return status.ok() ? Json(nullptr) : Json(status.to_string());
   };
-  return dump({{"mode", context.parts.settings.audit.mode},
+  const std::string& mode = context.parts.settings.audit.mode;
+  return dump({{"mode", mode},
+               {"acknowledged_means", acknowledged_means(mode)},
                {"sequence", state.sequence},
                {"head", auth::hex_text(auth::view_of(state.hash))},
                {"first", state.first},

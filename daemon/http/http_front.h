@@ -44,6 +44,7 @@ struct FrontOptions {
   std::uint32_t threads = 4;
   std::uint32_t connections = 256;
   std::uint32_t connections_per_address = 65'536;  // over TCP
+  HeadLimits head;
   std::uint64_t body_limit_bytes = 16u << 20;
   std::uint64_t in_flight_limit_bytes = 24u << 20;
 
@@ -102,7 +103,8 @@ class Front {
           address_share(over_tcp
                             ? std::make_unique<net::AddressShare>(front.addresses_, principal.name)
                             : nullptr),
-          reader(front.budget_, static_cast<std::size_t>(front.options_.body_limit_bytes)) {}
+          reader(front.budget_, static_cast<std::size_t>(front.options_.body_limit_bytes),
+                 front.options_.head) {}
 
     const std::uint64_t id;
     const std::unique_ptr<net::Channel> channel;

@@ -59,8 +59,9 @@ struct HttpContext {
 
   // Durable on Ok. Readings with a time that was erased are left out and counted in `erased`;
   // without it they are an error, when the rest is stored.
-  Status store(const auth::Principal& principal, const wire::ReadingBatch& batch,
-               std::uint64_t* erased = nullptr);
+  Status store(Call& call, const wire::ReadingBatch& batch, std::uint64_t* erased = nullptr);
+  // Whether a request brings too many readings, `stored` of them by now; then it is answered.
+  bool is_over_batch(Call& call, std::uint64_t stored, std::uint64_t more) const;
   std::size_t line_errors() const { return parts.settings.limits.line_errors; }
 };
 

@@ -67,24 +67,32 @@ class ReadingsStore {
     wire::ReadingBatch batch;
     wire::JsonDecodeOutcome outcome;
     EC_TRY(wire::decode_readings_json(call_.body(), options_, batch, outcome));
+    EC_TRY(check_count(outcome.good));
     options_.take_slice = [this](const wire::ReadingBatch& slice) { return take(slice); };
     return decode(call_.body(), 0);
   }
 
+  // With more readings than a request may bring.
+  bool is_answered() const { return is_answered_; }
   void answer() {
     if (rejected_ > 0) return answer_bad_lines(call_, stored_, rejected_, errors_);
     call_.answer_json(200, "{\"stored\":" + std::to_string(stored_) + ",\"rejected\":0}\n");
   }
 
  private:
+  Status check_count(std::uint64_t more) {
+    is_answered_ = context_.is_over_batch(call_, stored_, more);
+    return is_answered_ ? invalid_argument("too many readings") : ok();
+  }
   Status take(const wire::ReadingBatch& batch) {
-    return context_.store(call_.principal(), batch, &erased_);
+    return context_.store(call_, batch, &erased_);
   }
   Status decode(std::string_view piece, std::uint64_t first_line) {
     wire::ReadingBatch batch;
     wire::JsonDecodeOutcome outcome;
     erased_ = 0;
     EC_TRY(wire::decode_readings_json(piece, options_, batch, outcome));
+    EC_TRY(check_count(outcome.good));
     EC_TRY(take(batch));
     stored_ += outcome.good - erased_;
     rejected_ += outcome.bad + erased_;
@@ -99,6 +107,7 @@ class ReadingsStore {
   std::uint64_t stored_ = 0, rejected_ = 0;
   std::uint64_t erased_ = 0;  // of the piece at hand
   std::vector<wire::LineError> errors_;
+  bool is_answered_ = false;
 };
 
 void post_readings(HttpContext& context, Call& call) {
@@ -110,10 +119,12 @@ void post_readings(HttpContext& context, Call& call) {
   wire::JsonDecodeOptions options;
   options.default_namespace = default_namespace;
   options.depth_max = context.parts.settings.limits.json_depth;
+  options.keys_max = context.parts.settings.limits.json_keys;
   options.errors_max = context.line_errors();
   ReadingsStore store(context, call, options);
   const bool is_long_array = is_array(call.body()) && call.body().size() > kJsonPieceBytes;
   const Status status = is_long_array ? store.array() : store.lines();
+  if (store.is_answered()) return;
   if (!status.ok()) return call.answer_error(status);
   store.answer();
 }
@@ -159,7 +170,7 @@ void put_blob(HttpContext& context, Call& call) {
   reading.time_ns = time_ns;
   reading.value = wire::Value::of_bytes(
       call.body(), content_type.empty() ? wire::kDefaultContentType : content_type);
-  if (const Status status = context.store(call.principal(), batch); !status.ok()) {
+  if (const Status status = context.store(call, batch); !status.ok()) {
     return call.answer_error(status);
   }
   std::string answer = "{\"time\":\"";

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "edgecase/processor.h"
+#include "http/drive_status.h"
 #include "http/eviction_status.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
@@ -182,6 +183,15 @@ Json mqtt_status(const HttpContext& context) {
   return json.is_discarded() ? Json(nullptr) : json;
 }
 
+// What limits.device-rate does. Null: nothing, for it is 0.
+Json device_limit(const ingest::DeviceRates& rates) {
+  if (!rates.is_on()) return nullptr;
+  return {{"readings_per_second", rates.limits().per_second},
+          {"burst", rates.limits().burst},
+          {"refused", rates.refused()},
+          {"waits", rates.waits()}};
+}
+
 Json rates(HttpContext& context, std::int64_t boot_ns) {
   const auto counters = context.parts.ingest.counters();
   context.rates.sample(boot_ns, counters);
@@ -191,7 +201,8 @@ Json rates(HttpContext& context, std::int64_t boot_ns) {
           {"window_seconds", rate.window_seconds},
           {"readings", counters.readings},
           {"batches", counters.batches},
-          {"failed_batches", counters.failed_batches}};
+          {"failed_batches", counters.failed_batches},
+          {"device_limit", device_limit(context.parts.ingest.rates())}};
 }
 
 void get_status(HttpContext& context, Call& call) {
@@ -230,7 +241,8 @@ void get_status(HttpContext& context, Call& call) {
   json["catalog"] = {{"namespaces", parts.catalog.namespaces().size()},
                      {"devices", parts.catalog.device_count()},
                      {"series", parts.catalog.series_count()}};
-  json["http"] = {{"connections", context.connections ? context.connections() : 0},
+  json["http"] = {{"acknowledged_means", "2xx: durable on the drive"},
+                  {"connections", context.connections ? context.connections() : 0},
                   {"in_flight_bytes", context.in_flight_bytes ? context.in_flight_bytes() : 0}};
   json["mqtt"] = mqtt_status(context);
   json["audit"] = Json::parse(audit_status_json(context));
@@ -319,6 +331,14 @@ void register_metrics(HttpContext& context) {
   pipeline("edgecase_ingest_batches_total", "Batches stored.", &Counters::batches);
   pipeline("edgecase_ingest_failed_batches_total", "Batches refused or failed.",
            &Counters::failed_batches);
+  metrics.callback(MetricKind::Counter, "edgecase_ingest_device_rate_refused_total",
+                   "Batches refused, since a device was over limits.device-rate.", {}, [&context] {
+                     return static_cast<double>(context.parts.ingest.rates().refused());
+                   });
+  metrics.callback(
+      MetricKind::Counter, "edgecase_ingest_device_rate_waits_total",
+      "Groups of messages whose bringers were made to wait for the same reason.", {},
+      [&context] { return static_cast<double>(context.parts.ingest.rates().waits()); });
   metrics.callback(MetricKind::Gauge, "edgecase_ready", "1 when writes are taken.", {},
                    [&context] { return readiness(context.parts.engine.stats()).ok() ? 1.0 : 0.0; });
   metrics.callback(MetricKind::Gauge, "edgecase_catalog_series", "Series known.", {}, [&context] {
@@ -361,6 +381,8 @@ void add_status_routes(Router& router, HttpContext& context) {
   router.add("POST", wire::routes::kMqttTest, Effect::Changes,
              [&context](Call& call) { post_mqtt_test(context, call); });
   register_metrics(context);
+  register_drive_metrics(context.parts.metrics,
+                         [&context] { return context.parts.engine.stats(); });
   register_eviction_metrics(context);
   register_scrub_metrics(context);
 }

@@ -125,6 +125,11 @@ class Decoder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool key(std::string& name) override {
+    if (++keys_[depth_] > options_.keys_max) {
+      failure_ = invalid_argument("an object has more keys than limits.json-keys = " +
+                                  std::to_string(options_.keys_max));
+      return false;
+    }
     if (depth_ != object_depth_ + 1) return true;
     const Key found = key_of(name);
     if (found == Key::Unknown) {
@@ -150,8 +155,13 @@ class Decoder : public nlohmann::json_sax<Json> {
 
  private:
   bool enter() {
-    if (++depth_ <= options_.depth_max) return true;
-    failure_ = invalid_argument("JSON is nested deeper than " + std::to_string(options_.depth_max));
+    if (++depth_ <= options_.depth_max) {
+      keys_.resize(std::max(keys_.size(), depth_ + 1));
+      keys_[depth_] = 0;
+      return true;
+    }
+    failure_ = invalid_argument("JSON is nested deeper than limits.json-depth = " +
+                                std::to_string(options_.depth_max));
     return false;
   }
   // A scalar of the current object, of something nested in it, or where an object should be.
@@ -212,7 +222,8 @@ class Decoder : public nlohmann::json_sax<Json> {
   Shape shape_ = Shape::Object;
   bool in_array_ = false;
   std::size_t depth_ = 0;
-  std::size_t object_depth_ = 0;  // containers around a reading's object
+  std::vector<std::size_t> keys_;  // of the object open at each depth
+  std::size_t object_depth_ = 0;   // containers around a reading's object
   std::uint64_t line_ = 0;
   std::uint64_t element_ = 0;
   std::size_t kept_bytes_ = 0;  // of the slice

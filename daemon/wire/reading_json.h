@@ -32,6 +32,7 @@ using JsonSliceTaker = std::function<Status(const ReadingBatch&)>;
 struct JsonDecodeOptions {
   std::string_view default_namespace = kDefaultNamespace;
   std::size_t depth_max = kJsonDepthMax;
+  std::size_t keys_max = 64;    // of one object
   std::size_t errors_max = 20;  // bad readings named; all are counted
   // Lines: one that begins with `[` is a bad line, and no array.
   enum class Form : unsigned char { Any, Lines } form = Form::Any;

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/check.h"
+#include "edgecase/build_time.h"
 
 #ifndef EC_BUILD_UNIX_SECONDS
 #error "engine/CMakeLists.txt defines EC_BUILD_UNIX_SECONDS for this file"
@@ -30,8 +31,7 @@ class SystemClock final : public Clock {
   std::int64_t boot_ns() const override { return read_clock_ns(CLOCK_BOOTTIME); }
 
   ClockTrust trust() const override {
-    constexpr std::int64_t kBuildNs = std::int64_t{EC_BUILD_UNIX_SECONDS} * kNanosecondsPerSecond;
-    if (wall_ns() > kBuildNs) return ClockTrust::Trusted;
+    if (wall_ns() > build_time_ns()) return ClockTrust::Trusted;
     timex state{};  // modes 0: only asks
     const int answer = adjtimex(&state);
     const bool synchronised = answer >= 0 && answer != TIME_ERROR && !(state.status & STA_UNSYNC);
@@ -40,6 +40,10 @@ class SystemClock final : public Clock {
 };
 
 }  // namespace
+
+std::int64_t build_time_ns() {
+  return std::int64_t{EC_BUILD_UNIX_SECONDS} * kNanosecondsPerSecond;
+}
 
 Clock& system_clock() {
   static SystemClock clock;

@@ -71,6 +71,7 @@ class CountingEngine final : public Engine {
     return model_.evicted_before_ns(id);
   }
   std::int64_t expiry_now_ns() override { return model_.expiry_now_ns(); }
+  std::vector<DamagedFile> damaged_files() const override { return model_.damaged_files(); }
   Stats stats() const override { return model_.stats(); }
 
  private:

@@ -28,6 +28,7 @@ std::string other_value(const Setting& setting) {
       return std::string(setting.choices.substr(setting.choices.rfind('|') + 1));
     case SettingKind::Duration: return "45d";
     case SettingKind::Size:
+      if (setting.key == "http.head-limit") return "5120";
       return std::to_string(
           (setting.key.starts_with("storage") || setting.key == "http.in-flight-limit" ? 100u : 5u)
           << 20);

@@ -76,6 +76,7 @@ TEST_CASE("audit over HTTP: who stored, read and changed what, and what became o
   CHECK(verification["intact"] == true);
   CHECK(verification["records"].get<int>() > 20);
   const nlohmann::json status = json_of(f.administer("GET", "/api/v1/status"))["audit"];
+  CHECK(status["acknowledged_means"] == "the record is durable before the answer");
   CHECK(status["mode"] == "strict");
   CHECK(status["sequence"].get<int>() > 20);
 }

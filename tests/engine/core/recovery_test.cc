@@ -1,8 +1,12 @@
 // What a store is after a crash, on other drives, and with damage.
 #include <cerrno>
 #include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "base/coding.h"
+#include "base/crc32c.h"
 #include "engine/core/engine_fixture.h"
 #include "file/file_names.h"
 #include "support/test_share.h"
@@ -418,6 +422,76 @@ TEST_CASE("engine reports damage in the middle of the write-ahead log") {
   store.disk.set_contents(path, whole);
   store.reopen();
   CHECK(store.engine->range_stats(id, {}, {})->entries == 50);
+}
+
+TEST_CASE("engine reports a segment that is missing from the middle of the write-ahead log") {
+  EngineFixture store;
+  small_segments(store);
+  REQUIRE(store.open().ok());
+  const NamespaceId id = store.make_namespace("default");
+  for (int i = 0; i < 600; ++i) REQUIRE(store.put(id, std::to_string(i), Bytes(500, 'v')).ok());
+  store.close();
+  std::vector<std::string> slots;
+  for (std::uint32_t index = 0; store.disk.exists(wal_slot_path("/m/store", index)); ++index)
+    slots.push_back(wal_slot_path("/m/store", index));
+  REQUIRE(slots.size() >= 4);
+  std::size_t noticed = 0;
+  for (const std::string& path : slots) {
+    CAPTURE(path);
+    const Bytes whole = store.disk.contents(path);
+    REQUIRE(store.disk.remove_file(path).ok());
+    const Status opened = store.open();
+    if (path != slots.back()) {
+      CHECK(opened.code() == StatusCode::Corruption);
+      CHECK(opened.message().find("is missing") != std::string_view::npos);
+      CHECK(opened.message().find("WAL segment") != std::string_view::npos);
+    }
+    if (opened.code() == StatusCode::Corruption) ++noticed;
+    store.close();
+    store.disk.set_contents(path, whole);
+  }
+  CHECK(noticed >= slots.size() - 1);
+  store.reopen();
+  CHECK(store.engine->range_stats(id, {}, {})->entries == 600);
+}
+
+TEST_CASE("engine refuses a table that needs a feature it does not have, and says so") {
+  EngineFixture store;
+  REQUIRE(store.open().ok());
+  const NamespaceId id = store.make_namespace("default");
+  REQUIRE(store.put(id, "a", Bytes(500, 'v')).ok());
+  REQUIRE(store.engine->flush().ok());
+  store.close();
+  std::size_t tried = 0;
+  for (const auto& [path, bytes] : store.disk.durable_contents()) {
+    const auto parsed = parse_file_name(path.substr(path.rfind('/') + 1));
+    if (!parsed ||
+        (parsed->type != FileType::MetadataTable && parsed->type != FileType::ValueTable))
+      continue;
+    for (const unsigned bit : {1u, 7u, 31u}) {
+      CAPTURE(path);
+      CAPTURE(bit);
+      Bytes newer = bytes;
+      newer[12 + bit / 8] =
+          static_cast<char>(static_cast<unsigned char>(newer[12 + bit / 8]) | 1u << bit % 8);
+      std::string checksum;
+      append_fixed32(checksum, crc32c(ByteView(newer).substr(0, 44)));
+      newer.replace(44, 4, checksum);
+      store.disk.set_contents(path, newer);
+      Status refused = store.open();
+      if (refused.ok()) refused = store.engine->get(id, "a", {}).status();
+      CHECK(refused.code() == StatusCode::Unsupported);
+      CHECK(refused.message().find(path) != std::string_view::npos);
+      CHECK(refused.message().find("needs features this program does not have") !=
+            std::string_view::npos);
+      store.close();
+      store.disk.set_contents(path, bytes);
+      ++tried;
+    }
+  }
+  CHECK(tried == 6);
+  store.reopen();
+  CHECK(store.get(id, "a") == Bytes(500, 'v'));
 }
 
 TEST_CASE("engine removes what no manifest names, and only that") {
