@@ -126,7 +126,7 @@ std::vector<audit::Draft> records_of(audit::AuditLog& log, const Incoming& incom
 IngestPipeline::IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock,
                                retention::RetentionService* retention,
                                catalog::DeviceIndex* devices, audit::AuditLog* audit,
-                               erase::Fences* fences, const DeviceRateLimits& rates)
+                               erase::Fences* fences, DeviceRateLimits rates)
     : engine_(engine),
       catalog_(catalog),
       clock_(clock),

@@ -54,7 +54,7 @@ class IngestPipeline {
   IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock,
                  retention::RetentionService* retention = nullptr,
                  catalog::DeviceIndex* devices = nullptr, audit::AuditLog* audit = nullptr,
-                 erase::Fences* fences = nullptr, const DeviceRateLimits& rates = {});
+                 erase::Fences* fences = nullptr, DeviceRateLimits rates = {});
 
   // Before anything is ingested; null: nothing is evicted. It outlives the pipeline.
   void refuse_evicted(retention::Eviction* eviction) { eviction_ = eviction; }

@@ -368,6 +368,11 @@ TEST_CASE("http: readings and keys of one request have limits of their own") {
     CHECK(answer.status == 413);
     CHECK(answer.body.find("limits.points-per-batch = 3") != std::string::npos);
   }
+  // A long array is counted before any of its slices is stored.
+  CHECK(f.ask("POST", "/api/v1/readings",
+              "[" + one + one + one + std::string(1u << 20, ' ') + one.substr(0, one.size() - 1) +
+                  "]")
+            .status == 413);
   CHECK(f.stored().find("n/") == std::string::npos);
   CHECK(f.stored().find("d/s") == std::string::npos);
   std::string keys;
