@@ -8,8 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "wire/base64.h"
+#include "wire/json_scan.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
 #include "wire/time_text.h"
@@ -236,31 +238,6 @@ class Decoder : public nlohmann::json_sax<Json> {
   std::string_view last_namespace_, last_device_, last_sensor_;
 };
 
-// The library keeps a number several times over before it judges it. Only a large document can hold
-// one that matters.
-Status check_number_lengths(std::string_view document) {
-  if (document.size() <= kJsonSliceBytes) return ok();
-  bool in_text = false;
-  std::size_t length = 0;  // of what is neither text nor between values
-  for (std::size_t i = 0; i < document.size(); ++i) {
-    const char c = document[i];
-    const bool is_between = c == ',' || c == ':' || c == '[' || c == ']' || c == '{' || c == '}' ||
-                            c == ' ' || c == '\t' || c == '\r' || c == '\n';
-    if (in_text) {
-      if (c == '\\') ++i;
-      in_text = c != '"';
-    } else if (c == '"' || is_between) {
-      in_text = c == '"';
-      length = 0;
-    } else if (++length > kJsonNumberMaxBytes) {
-      return invalid_argument("not JSON at byte " + std::to_string(i + 1) +
-                              ": a number has more than " + std::to_string(kJsonNumberMaxBytes) +
-                              " characters");
-    }
-  }
-  return ok();
-}
-
 Status Decoder::decode(std::string_view document, std::uint64_t line, Shape shape) {
   EC_TRY(check_number_lengths(document));
   shape_ = shape;
@@ -422,32 +399,6 @@ Status Decoder::take_bytes(Value& value) {
   }
   value = Value::of_bytes(keep(bytes), content_type);
   return ok();
-}
-
-bool is_blank(std::string_view text) {
-  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
-}
-
-// Whether `line` is a JSON object from its first to its last character, as far as braces tell.
-bool looks_like_whole_object(std::string_view line) {
-  std::size_t depth = 0;
-  bool in_string = false;
-  bool closed = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      ++depth;
-    } else if (c == '}' || c == ']') {
-      if (depth == 0) return false;
-      if (--depth == 0) closed = true;
-    }
-  }
-  return closed && depth == 0 && !in_string;
 }
 
 Status decode_lines(std::string_view body, const JsonDecodeOptions& options, ReadingBatch& batch,

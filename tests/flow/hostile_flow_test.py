@@ -190,7 +190,7 @@ class HostileFlow(unittest.TestCase):
         over = "bytes after decompression"
         most = f"the body has more than {BODY_BYTES_MAX} bytes"
         malformed = "the chunked body is malformed"
-        huge = "the head has more than 16384 bytes"
+        huge = "the head has more bytes than http.head-limit = 16384"
         grown = {name: self.attack(name, pieces, status, words)
                  for name, pieces, status, words in [
             ("gzip", post("/write", bomb, GZIP), 413, over),
@@ -216,10 +216,10 @@ class HostileFlow(unittest.TestCase):
             ("endless headers", [b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * MIB], 431, huge),
             ("endless target", [b"GET /" + b"x" * MIB], 414, "the request line is too long"),
             ("deep JSON", post("/api/v1/readings", b'{"a":' * 100_000), 400,
-             "JSON is nested deeper than 32"),
+             "JSON is nested deeper than limits.json-depth = 32"),
             ("deep value", post("/api/v1/readings", b'{"device":"a","sensor":"b","value":'
                                 + b"[" * 100_000 + b"]" * 100_000 + b"}"), 400,
-             "JSON is nested deeper than 32"),
+             "JSON is nested deeper than limits.json-depth = 32"),
             ("deep descriptions", post("/api/v1/devices", b"[" * 100_000), 400, "levels deep"),
             ("10 M numbers", post("/api/v1/readings", b"[" + b"1," * 10_000_000 + b"1]"), 413, most),
             ("10 M numbers, packed", post("/api/v1/readings", gzip.compress(

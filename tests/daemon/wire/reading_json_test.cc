@@ -236,7 +236,7 @@ TEST_CASE("readings json: depth is bounded") {
   CHECK(decode(object_with(R"("value":[[1]])"), options).status.ok());
   const auto got = decode(object_with(R"("value":[[[1]]])"), options);
   CHECK(got.status.code() == StatusCode::InvalidArgument);
-  CHECK(got.status.message().find("deeper than 3") != std::string::npos);
+  CHECK(got.status.message().find("deeper than limits.json-depth = 3") != std::string::npos);
 }
 
 TEST_CASE("readings json: the default namespace is the caller's") {
