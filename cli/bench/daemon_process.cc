@@ -74,6 +74,8 @@ std::string configuration(const StoreDirectories& directories, const std::string
   text += "[storage]\nmetadata = \"" + directories.metadata + "\"\n";
   text += "values = \"" + directories.values + "\"\n";
   if (options.encrypted) text += key_setting(socket);
+  if (!options.retention.empty())
+    text += "retention = \"" + options.retention + "\"\nexpiry = \"exact\"\n";
   text += http_settings(socket, options.transport);
   if (!options.audit_mode.empty()) text += "[audit]\nmode = \"" + options.audit_mode + "\"\n";
   if (options.devices != 0) {

@@ -21,6 +21,7 @@ struct DaemonOptions {
   bool listens_for_mqtt = false;  // on a port of the system's choice, see mqtt_endpoint()
   std::string audit_mode = {};    // empty: the daemon's own
   bool encrypted = false;         // with a key of its own
+  std::string retention = {};     // "90d", with exact expiry; empty: the daemon's own
   Transport transport = Transport::UnixSocket;
   std::uint64_t devices = 0;  // that there will be, of a series each; 0: as many as usual
 };

@@ -20,7 +20,9 @@ constexpr std::uint64_t kRecordsPerRequest = 1'000;
 constexpr const char* kMix = "mix";
 constexpr double kSeconds = 5;  // at most, of a run
 
-enum class Protection : unsigned char { Plain, Full };
+constexpr const char* kRetention = "90d";
+
+enum class Protection : unsigned char { Plain, Features, Everything };
 
 class FeatureRun {
  public:
@@ -36,22 +38,26 @@ class FeatureRun {
     wanted.metadata_parent = options_.metadata;
     wanted.values_parent = options_.values;
     wanted.devices = records_;
-    wanted.audit_mode = is_full() ? "strict" : "off";
-    wanted.encrypted = is_full();
+    wanted.audit_mode = is_protected() ? "strict" : "off";
+    wanted.encrypted = is_protected();
+    wanted.transport = has_everything() ? Transport::Tls : Transport::Tcp;
+    if (has_everything()) wanted.retention = kRetention;
     EC_ASSIGN_OR_RETURN(const auto daemon, DaemonProcess::create(wanted));
     EC_TRY(daemon->start());
-    if (is_full()) EC_TRY(take_token(daemon->endpoint()));
-    EC_TRY(send_all(daemon->endpoint(), namespaces(), 1, 0).status());
-    EC_TRY(send_all(daemon->endpoint(), loads(), 1, 0).status());
+    if (is_protected()) EC_TRY(take_token(daemon->endpoint()));
+    EC_ASSIGN_OR_RETURN(const Endpoint endpoint, daemon->tcp_endpoint());
+    EC_TRY(send_all(endpoint, namespaces(), 1, 0).status());
+    EC_TRY(send_all(endpoint, loads(), 1, 0).status());
     const std::vector<std::string> requests = mix(operations);
     return comparison
-        .measure(static_cast<std::size_t>(protection_), *daemon, daemon->endpoint(),
+        .measure(static_cast<std::size_t>(protection_), *daemon, endpoint,
                  {kMix, &requests, clients, kSeconds})
         .status();
   }
 
  private:
-  bool is_full() const { return protection_ == Protection::Full; }
+  bool is_protected() const { return protection_ != Protection::Plain; }
+  bool has_everything() const { return protection_ == Protection::Everything; }
 
   // From then on every request shows it.
   Status take_token(const Endpoint& endpoint) {
@@ -91,7 +97,8 @@ class FeatureRun {
         said += gdpr_description(i, record(i)) + "\n";
         measured += gdpr_reading(i, record(i)) + "\n";
       }
-      if (is_full()) requests.push_back(http_request("POST", routes::kDevices, headers_, said));
+      if (is_protected())
+        requests.push_back(http_request("POST", routes::kDevices, headers_, said));
       requests.push_back(http_request("POST", routes::kReadings, headers_, measured));
     }
     return requests;
@@ -113,7 +120,7 @@ class FeatureRun {
       std::string path = std::string(routes::kLast) +
                          "?ns=" + gdpr_namespace(gdpr_ttl_class(number)) +
                          "&select=" + gdpr_key(number) + "/" + kGdprSensor;
-      if (is_full()) path += "&purpose=" + gdpr_purpose(gdpr_purpose_of(number));
+      if (is_protected()) path += "&purpose=" + gdpr_purpose(gdpr_purpose_of(number));
       requests.push_back(http_request("GET", path, headers_, ""));
     }
     return requests;
@@ -131,14 +138,24 @@ class FeatureRun {
 
 Result<FeatureCost> measure_feature_cost(const BenchOptions& options, std::uint64_t records,
                                          std::uint64_t operations, std::uint32_t clients) {
-  DaemonComparison comparison({"plain", "full"});
+  DaemonComparison comparison({"plain", "features", "everything"});
   for (std::uint32_t round = 0; round < options.rounds_or(3); ++round) {
     EC_TRY(comparison.take_turns([&](std::size_t variant) {
       const auto protection = static_cast<Protection>(variant);
       return FeatureRun(options, records, protection).run(operations, clients, comparison);
     }));
   }
-  return FeatureCost{comparison.rate(kMix, 0), comparison.rate(kMix, 1), comparison.ratio(kMix, 1)};
+  const auto rate = [&](Protection of) {
+    return comparison.rate(kMix, static_cast<std::size_t>(of));
+  };
+  const auto ratio = [&](Protection of) {
+    return comparison.ratio(kMix, static_cast<std::size_t>(of));
+  };
+  return FeatureCost{.plain_per_second = rate(Protection::Plain),
+                     .features_per_second = rate(Protection::Features),
+                     .features_ratio = ratio(Protection::Features),
+                     .everything_per_second = rate(Protection::Everything),
+                     .everything_ratio = ratio(Protection::Everything)};
 }
 
 }  // namespace edgecase::cli::bench

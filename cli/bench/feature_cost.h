@@ -1,5 +1,6 @@
 // What protection costs: the same requests, half of them reads and half updates of hot records, to
-// a daemon with everything on and to a plain one, taking turns.
+// a plain daemon, to one that protects what it holds, and to one with everything on, taking turns;
+// over TCP.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,12 @@ namespace edgecase::cli::bench {
 
 struct FeatureCost {
   double plain_per_second = 0;  // no audit log, no token, nothing said of devices
-  double features_per_second =
-      0;  // encrypted, audit.mode strict, a token, purposes said and stated
-  double ratio = 0;
+  // Encrypted at rest, audit.mode strict, a token, purposes said and stated.
+  double features_per_second = 0;
+  double features_ratio = 0;  // of plain
+  // By TLS, too, and with retention that is exact.
+  double everything_per_second = 0;
+  double everything_ratio = 0;
 };
 
 // Medians over the rounds.

@@ -87,7 +87,9 @@ Result<Report> run_gdprbench(const BenchOptions& options) {
                                            options.smoke ? size.clients : kFeatureClients));
   add(report, "plain_per_second", cost.plain_per_second);
   add(report, "features_per_second", cost.features_per_second);
-  add(report, "features_ratio", cost.ratio);
+  add(report, "features_ratio", cost.features_ratio);
+  add(report, "everything_per_second", cost.everything_per_second);
+  add(report, "everything_ratio", cost.everything_ratio);
   return report;
 }
 
