@@ -177,6 +177,23 @@ def rule_loop_temporary(tree):
             yield path, number, "loops over a part of what a call returned; name the whole"
 
 
+def rule_captured_binding(tree):
+    """no message of doctest names a structured binding: it is a lambda, and Clang lets none capture one"""
+    for path, text in tree.texts(".cc", under="tests/"):
+        lines = without_comments(text).splitlines()
+        for number, line in enumerate(lines):
+            found = re.search(r"^( *).*\bauto(?: const)? ?&{0,2} ?\[(\w+(?:, ?\w+)*)\]", line)
+            if not found:
+                continue
+            names = "|".join(re.split(r", ?", found[2]))
+            inside = found[1] + (" " if line.lstrip().startswith(("for (", "if (")) else "")
+            for later, other in enumerate(lines[number + 1:], number + 2):
+                if other.strip() and not other.startswith(inside):
+                    break
+                if re.search(rf"\b(CAPTURE|INFO)\(.*\b({names})\b", other):
+                    yield path, later, "a message names a structured binding; give it a name of its own"
+
+
 def rule_name(tree):
     """files are named in snake_case, after what they are"""
     for path, _ in tree.texts(".h", ".cc"):

@@ -69,6 +69,8 @@ PLANTS = [
     ("cmake", "engine/base/hash.cc", '#include "base/bytes_view.h"\n', 1),
     ("loop-temporary", "cli/main.cc", "\nfor (const auto& [n, file] : versions_->current()->files) n();\n", 2),
     ("loop-temporary", "cli/main.cc", "for (const auto& file :\n     set()->files) {\n}\n", 1),
+    ("captured-binding", "tests/engine/base/bytes_view_test.cc",
+     "void f() {\n  for (const auto& [path, bytes] : files) {\n    CAPTURE(path);\n  }\n}\n", 3),
     ("cmake", "cli/CMakeLists.txt", "# main.cc was here\nadd_executable(edgecase other_main.cc)\n", 1),
     ("throw", "cli/main.cc", "\nint f() { throw 1; }\n", 2),
     ("name", "daemon/app/DaemonApp.h", _HEADER, 1),
