@@ -7,6 +7,7 @@
 #include "app/audit_setup.h"
 #include "app/eviction_setup.h"
 #include "app/listener_tls.h"
+#include "app/redating_setup.h"
 #include "auth/authenticator.h"
 #include "catalog/catalog.h"
 #include "config/key_file.h"
@@ -18,6 +19,7 @@
 #include "erase/erase_worker.h"
 #include "http/http_server.h"
 #include "ingest/ingest_pipeline.h"
+#include "ingest/redating.h"
 #include "mqtt/listener/mqtt_listener.h"
 #include "mqtt/mqtt_source.h"
 #include "mqtt/mqtt_test.h"
@@ -167,7 +169,9 @@ struct Daemon::State {
   std::unique_ptr<retention::Eviction> eviction;
   std::unique_ptr<auth::TokenStore> tokens;
   std::unique_ptr<auth::Authenticator> authenticator;
+  std::unique_ptr<ingest::UndatedPeriods> undated;
   std::unique_ptr<ingest::IngestPipeline> ingest;
+  std::unique_ptr<ingest::Redating> redating;
   std::unique_ptr<query::QueryService> query;
   std::unique_ptr<mqtt::RejectedMessages> rejected;
   std::unique_ptr<mqtt::MqttSource> mqtt;             // null: turned off
@@ -182,6 +186,7 @@ Daemon::Daemon(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Daemon::~Daemon() {
   state_->erase->end_waiting();
   state_->eviction->stop();
+  state_->redating->stop();
   state_->http.reset();
   if (state_->mqtt_listener) state_->mqtt_listener->stop();
   if (state_->mqtt) state_->mqtt->stop();
@@ -241,6 +246,23 @@ void Daemon::make_eviction(State& state, observe::Logger& logger) {
   if (storage.on_full == "evict-oldest") state.eviction->start();
 }
 
+Status Daemon::make_redating(State& state, observe::Logger& logger) {
+  EC_ASSIGN_OR_RETURN(state.undated,
+                      ingest::UndatedPeriods::open(*state.engine, system_clock(), system_random(),
+                                                   this_boot_id(system_random())));
+  state.ingest->date_later(state.undated.get());
+  state.redating = std::make_unique<ingest::Redating>(
+      ingest::RedatingParts{.engine = *state.engine,
+                            .catalog = *state.catalog,
+                            .clock = system_clock(),
+                            .fences = state.erase->fences(),
+                            .periods = *state.undated,
+                            .eviction = state.eviction.get(),
+                            .events = redating_events(*state.audit, logger)});
+  state.redating->start();
+  return ok();
+}
+
 Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& configuration,
                                               observe::Logger& logger, observe::Metrics& metrics) {
   auto owned = std::make_unique<State>(configuration.settings, logger, metrics);
@@ -283,12 +305,13 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
       state.audit.get(), &state.erase->fences(),
       ingest::DeviceRateLimits{limits.device_rate, limits.device_burst, limits.devices});
   make_eviction(state, logger);
+  EC_TRY(make_redating(state, logger));
   state.query =
       std::make_unique<query::QueryService>(*state.engine, *state.catalog, state.devices.get());
 
   EC_ASSIGN_OR_RETURN(state.rejected,
                       mqtt::RejectedMessages::open(*state.engine, *state.catalog, *state.ingest,
-                                                   system_clock(), limits.rejected_messages));
+                                                   limits.rejected_messages));
   EC_ASSIGN_OR_RETURN(state.mqtt, mqtt::MqttSource::create(state.settings.mqtt, limits,
                                                            {.engine = *state.engine,
                                                             .pipeline = *state.ingest,
@@ -317,6 +340,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   parts.tcp_channels = std::move(channels);
   parts.audit = state.audit.get();
   parts.eviction = state.eviction.get();
+  parts.redating = state.redating.get();
   EC_TRY(start_mqtt_listener(state, logger));
   if (state.mqtt_listener) mqtt::register_metrics(*state.mqtt_listener, metrics);
   if (state.mqtt || state.mqtt_listener) {

@@ -35,6 +35,7 @@ class Daemon {
   static std::string mqtt_status_json(const State& state);
   static Status start_mqtt_listener(State& state, observe::Logger& logger);
   static void make_eviction(State& state, observe::Logger& logger);
+  static Status make_redating(State& state, observe::Logger& logger);
   std::unique_ptr<State> state_;
 };
 

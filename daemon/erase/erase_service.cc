@@ -7,6 +7,7 @@
 #include "erase/erase_records.h"
 #include "erase/rejected_mentions.h"
 #include "wire/reading_key.h"
+#include "wire/undated_time.h"
 
 namespace edgecase::erase {
 
@@ -44,6 +45,25 @@ Result<std::optional<std::int64_t>> time_at_end(Engine& engine, NamespaceId id,
     return std::optional<std::int64_t>();
   }
   return std::optional<std::int64_t>(key.time_ns);
+}
+
+// Of readings that were dated later, a copy under their undated time waits for a merge: nobody sees
+// it, and it goes with them. It lies before all that wait still.
+Status add_left_copies(Engine& engine, const EraseTarget& target,
+                       std::vector<catalog::KeySpan>& spans) {
+  const auto periods = engine.find_namespace(wire::kUndatedNamespace);
+  if (!periods.ok()) return ok();
+  EC_ASSIGN_OR_RETURN(const RangeStats records, engine.range_stats(periods->id, {}, {}));
+  if (records.entries == 0) return ok();
+  for (const catalog::SeriesEntry& each : target.series) {
+    KeyRange keys = range_of_series(each.id, {wire::kUndatedFromNs, wire::kUndatedToNs});
+    EC_ASSIGN_OR_RETURN(const auto first_ns,
+                        time_at_end(engine, each.id.namespace_id, keys, Direction::Forward));
+    if (first_ns == wire::kUndatedFromNs) continue;
+    if (first_ns) keys = range_of_series(each.id, {wire::kUndatedFromNs, *first_ns});
+    spans.push_back({each.id.namespace_id, std::move(keys.lower), std::move(keys.upper)});
+  }
+  return ok();
 }
 
 }  // namespace
@@ -122,7 +142,8 @@ Status EraseService::plan_fences(const EraseRequest& request, const EraseTarget&
                                  std::int64_t now_ns, std::optional<std::int64_t> newest_ns,
                                  Plan& plan) const {
   std::int64_t end_ns = now_ns;
-  if (newest_ns && *newest_ns >= now_ns)
+  // What has no time yet says nothing of the clock of who sent it.
+  if (newest_ns && *newest_ns >= now_ns && !wire::is_undated_time(*newest_ns))
     end_ns = std::min(*newest_ns, now_ns + kFenceAheadMaxNs - 1) + 1;
   TimeRange range = request.range();
   range.to_ns = std::min(range.to_ns, end_ns);
@@ -214,6 +235,7 @@ Result<Certificate> EraseService::erase(const auth::Principal& principal,
   describe(request, target, plan.certificate);
   EC_TRY(plan_fences(request, target, parts_.clock.wall_ns(), counted.amount.last_ns, plan));
   plan.spans = spans_of_readings(target, request.range());
+  if (!request.has_all_times()) EC_TRY(add_left_copies(parts_.engine, target, plan.spans));
   auto made = make_invisible(target.with_names, plan);
   if (made.ok() && observer_) observer_();
   return made;

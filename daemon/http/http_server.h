@@ -21,6 +21,7 @@
 #include "edgecase/file_system.h"
 #include "erase/erase_service.h"
 #include "ingest/ingest_pipeline.h"
+#include "ingest/redating.h"
 #include "net/channel.h"
 #include "observe/logger.h"
 #include "observe/metrics.h"
@@ -55,6 +56,7 @@ struct HttpServerParts {
   net::ChannelMaker tcp_channels = {};            // of http.listen
   audit::AuditLog* audit = nullptr;               // null: nothing is recorded
   const retention::Eviction* eviction = nullptr;  // null: nothing is evicted
+  const ingest::Redating* redating = nullptr;     // null: nothing is dated later
 };
 
 class HttpServer {

@@ -11,6 +11,7 @@
 #include "http/http_routes.h"
 #include "http/refusal.h"
 #include "http/scrub_status.h"
+#include "http/undated_status.h"
 #include "wire/json_values.h"
 #include "wire/routes.h"
 #include "wire/version.h"
@@ -216,7 +217,8 @@ void get_status(HttpContext& context, Call& call) {
   json["ready"] = ready.ok();
   json["reason"] = ready.ok() ? Json(nullptr) : Json(ready.to_string());
   json["clock"] = {{"now", wire::time_text(parts.clock.wall_ns())},
-                   {"trusted", parts.clock.trust() == ClockTrust::Trusted}};
+                   {"trusted", parts.clock.trust() == ClockTrust::Trusted},
+                   {"undated", undated_status(context)}};
   json["drives"] = {{"metadata", drive(context, settings.storage.metadata, stats.metadata)},
                     {"values", drive(context, settings.storage.values, stats.values)}};
   json["rates"] = rates(context, boot_ns);
@@ -385,6 +387,7 @@ void add_status_routes(Router& router, HttpContext& context) {
                          [&context] { return context.parts.engine.stats(); });
   register_eviction_metrics(context);
   register_scrub_metrics(context);
+  register_undated_metrics(context);
 }
 
 }  // namespace edgecase::http

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "wire/reading_key.h"
+#include "wire/undated_time.h"
 
 namespace edgecase::ingest {
 namespace {
@@ -164,10 +166,19 @@ Status IngestPipeline::check(const auth::AuthorizedBatch& batch) {
 
 Status IngestPipeline::forget(const catalog::SeriesId& series,
                               std::span<const std::int64_t> times_ns) {
+  // What is being moved would come back under its new time.
+  std::unique_lock<std::mutex> no_moves;
+  if (undated_ != nullptr && std::any_of(times_ns.begin(), times_ns.end(), wire::is_undated_time)) {
+    no_moves = undated_->hold_moves();
+  }
   WriteBatch batch;
   char key[wire::kReadingKeyBytes];
   for (const std::int64_t time_ns : times_ns) {
     wire::encode_reading_key({series.device, series.sensor, time_ns}, key);
+    batch.remove(series.namespace_id, ByteView(key, sizeof key));
+    const std::int64_t moved_ns = dated_ns(time_ns);
+    if (moved_ns == time_ns) continue;
+    wire::encode_reading_key({series.device, series.sensor, moved_ns}, key);
     batch.remove(series.namespace_id, ByteView(key, sizeof key));
   }
   return engine_.write(batch, Durability::Async);
@@ -181,8 +192,25 @@ IngestPipeline::Counters IngestPipeline::counters() const {
 // No erasure begins or ends meanwhile.
 Status IngestPipeline::store_allowed(const Incoming& incoming, std::uint64_t& refused) {
   if (fences_ == nullptr) return store_others(incoming, {}, refused);
+  if (undated_ != nullptr) EC_TRY(undated_->date_this_boot(*fences_));
   const erase::Fences::Pass pass = fences_->enter();
+  if (undated_ != nullptr) return store_dated(incoming, refused);
   return store_others(incoming, fences_->refused(incoming.readings), refused);
+}
+
+// Times that were handed out while the clock was not trusted, and are known by now, are these.
+Status IngestPipeline::store_dated(const Incoming& incoming, std::uint64_t& refused) {
+  const auto is_dated = [this](const wire::Reading& each) { return undated_->is_dated(each); };
+  const std::vector<wire::Reading>& readings = incoming.readings;
+  if (std::none_of(readings.begin(), readings.end(), is_dated))
+    return store_others(incoming, fences_->refused(readings), refused);
+  std::vector<wire::Reading> dated = readings;
+  for (wire::Reading& each : dated) {
+    if (each.time_ns) each.time_ns = undated_->dated_ns(*each.time_ns);
+  }
+  return store_others(
+      {incoming.principal, dated, incoming.authors, incoming.records, incoming.pacing},
+      fences_->refused(dated), refused);
 }
 
 // All but those that were erased, and those that were evicted.
@@ -285,6 +313,8 @@ Status IngestPipeline::write(const Incoming& incoming, const std::vector<std::in
   const auto& [ids, additions] = resolved;
   WriteBatch piece;
   additions.append_to(piece);
+  std::vector<std::uint32_t> periods;
+  if (undated_ != nullptr) periods = undated_->append_records(times, piece);
   piece.reserve(readings.size(),
                 readings.size() * (wire::kReadingKeyBytes + wire::kNumberValueBytes));
   Bytes value;
@@ -307,6 +337,7 @@ Status IngestPipeline::write(const Incoming& incoming, const std::vector<std::in
     EC_TRY(engine_.write(piece, Durability::Sync));
     catalog_.confirm(additions);
   }
+  if (!periods.empty()) undated_->confirm(periods);
   feed_.publish(readings, times);
   return ok();
 }
@@ -376,19 +407,25 @@ std::vector<std::int64_t> IngestPipeline::take_times(const std::vector<wire::Rea
   return times;
 }
 
+std::int64_t IngestPipeline::arrival_clock_ns() {
+  if (undated_ != nullptr) {
+    if (const auto undated_ns = undated_->arrival_ns()) return *undated_ns;
+  }
+  // A clock that is behind must not date what arrives back to what was evicted, nor, while it is
+  // known to be wrong, to what has expired: then the latest time that the store has known, and the
+  // time since the machine was started, are nearer to the truth.
+  std::int64_t now = clock_.wall_ns();
+  if (clock_.trust() != ClockTrust::Trusted)
+    now = std::max(now, engine_.expiry_now_ns() + clock_.boot_ns());
+  return eviction_ == nullptr ? now : std::max(now, eviction_->earliest_arrival_ns());
+}
+
 // Returns the first of `count` nanoseconds that no other batch gets.
 std::int64_t IngestPipeline::take_arrival_times(std::int64_t count) {
   std::int64_t last = last_arrival_ns_.load(std::memory_order_relaxed);
   std::int64_t first = 0;
   do {
-    // A clock that is behind must not date what arrives back to what was evicted, nor, while it is
-    // known to be wrong, to what has expired: then the latest time that the store has known, and
-    // the time since the machine was started, are nearer to the truth.
-    std::int64_t now = clock_.wall_ns();
-    if (clock_.trust() != ClockTrust::Trusted) {
-      now = std::max(now, engine_.expiry_now_ns() + clock_.boot_ns());
-    }
-    if (eviction_ != nullptr) now = std::max(now, eviction_->earliest_arrival_ns());
+    const std::int64_t now = arrival_clock_ns();
     first = now > last || last - now > kArrivalHoldNs ? now : last + 1;
   } while (
       !last_arrival_ns_.compare_exchange_weak(last, first + count - 1, std::memory_order_relaxed));

@@ -16,6 +16,7 @@
 #include "erase/fences.h"
 #include "ingest/device_rates.h"
 #include "ingest/reading_feed.h"
+#include "ingest/undated_periods.h"
 #include "retention/eviction.h"
 #include "retention/retention_service.h"
 
@@ -58,6 +59,9 @@ class IngestPipeline {
 
   // Before anything is ingested; null: nothing is evicted. It outlives the pipeline.
   void refuse_evicted(retention::Eviction* eviction) { eviction_ = eviction; }
+  // The same: what arrives without a time while the clock is not trusted is dated later
+  // (redating.h). For a pipeline with fences. Null: it gets the time of the wall.
+  void date_later(UndatedPeriods* periods) { undated_ = periods; }
 
   // Ok: every reading of the batch is durable (fsynced; concurrent callers share one fsync).
   // Otherwise none is stored, as long as the batch's encoding fits the engine's
@@ -88,8 +92,14 @@ class IngestPipeline {
   // Null: nothing is recorded.
   audit::AuditLog* audit() const { return audit_; }
 
-  // The wall clock, moved on where it must be so that no two calls, and no reading that ingest()
-  // stamps, get the same. For who knows better than ingest() when a reading arrived.
+  // What arrives now has this time, or a little later one: the wall's, or an undated one.
+  std::int64_t arrival_clock_ns();
+  // The time that an undated one turned out to be, if it has; any other as it is.
+  std::int64_t dated_ns(std::int64_t time_ns) const {
+    return undated_ == nullptr ? time_ns : undated_->dated_ns(time_ns);
+  }
+  // arrival_clock_ns(), moved on where it must be so that no two calls, and no reading that
+  // ingest() stamps, get the same. For who knows better than ingest() when a reading arrived.
   std::int64_t take_arrival_time() { return take_arrival_times(1); }
 
   // Deletes readings of one series: what the daemon itself keeps a bounded number of (`_rejected`).
@@ -113,6 +123,7 @@ class IngestPipeline {
     const catalog::CatalogAdditions& additions;
   };
   Status store_allowed(const Incoming& incoming, std::uint64_t& refused);
+  Status store_dated(const Incoming& incoming, std::uint64_t& refused);
   Status store_others(const Incoming& incoming, std::vector<bool> is_refused,
                       std::uint64_t& refused);
   Status store(const Incoming& incoming);
@@ -135,6 +146,7 @@ class IngestPipeline {
   audit::AuditLog* const audit_;
   erase::Fences* const fences_;
   retention::Eviction* eviction_ = nullptr;
+  UndatedPeriods* undated_ = nullptr;
   DeviceRates rates_;
   ReadingFeed feed_;
   std::atomic<std::int64_t> last_arrival_ns_{std::numeric_limits<std::int64_t>::min()};

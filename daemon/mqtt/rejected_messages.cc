@@ -8,6 +8,7 @@
 #include "wire/names.h"
 #include "wire/reading_format.h"
 #include "wire/reading_key.h"
+#include "wire/undated_time.h"
 
 namespace edgecase::mqtt {
 namespace {
@@ -53,9 +54,8 @@ std::string rejected_message_json(std::string_view topic, std::string_view reaso
 Result<std::unique_ptr<RejectedMessages>> RejectedMessages::open(Engine& engine,
                                                                  catalog::Catalog& catalog,
                                                                  ingest::IngestPipeline& pipeline,
-                                                                 Clock& clock,
                                                                  std::uint64_t limit) {
-  std::unique_ptr<RejectedMessages> messages(new RejectedMessages(catalog, pipeline, clock, limit));
+  std::unique_ptr<RejectedMessages> messages(new RejectedMessages(catalog, pipeline, limit));
   EC_TRY(messages->load(engine));
   return messages;
 }
@@ -87,8 +87,10 @@ Status RejectedMessages::keep(std::span<const RejectedMessage> messages,
   if (messages.empty() && records.empty()) return ok();
   const std::lock_guard lock(mutex_);
   wire::ReadingBatch batch;
-  const std::int64_t now_ns = clock_.wall_ns();
-  std::int64_t last_ns = times_ns_.empty() ? now_ns - 1 : times_ns_.back();
+  const std::int64_t now_ns = pipeline_.arrival_clock_ns();
+  std::int64_t last_ns = times_ns_.empty() ? now_ns - 1 : pipeline_.dated_ns(times_ns_.back());
+  // The clock has just become right, and the last one is not dated yet.
+  if (wire::is_undated_time(last_ns) && !wire::is_undated_time(now_ns)) last_ns = now_ns - 1;
   for (const RejectedMessage& message : messages) {
     const std::string json = rejected_message_json(message.topic, message.reason, message.payload);
     wire::Reading& reading = batch.readings.emplace_back();

@@ -37,7 +37,7 @@ class RejectedMessages {
   // Finds what is already kept. `limit` 0 keeps nothing. Errors: the engine's.
   static Result<std::unique_ptr<RejectedMessages>> open(Engine& engine, catalog::Catalog& catalog,
                                                         ingest::IngestPipeline& pipeline,
-                                                        Clock& clock, std::uint64_t limit);
+                                                        std::uint64_t limit);
 
   // Durable on return, with one sync: all, or the last of them where they are more than the limit,
   // and `records`. Errors: the pipeline's; then none is kept, and no record written.
@@ -45,15 +45,13 @@ class RejectedMessages {
               std::span<const ingest::RecordChange> records = {});
 
  private:
-  RejectedMessages(catalog::Catalog& catalog, ingest::IngestPipeline& pipeline, Clock& clock,
-                   std::uint64_t limit)
-      : catalog_(catalog), pipeline_(pipeline), clock_(clock), limit_(limit) {}
+  RejectedMessages(catalog::Catalog& catalog, ingest::IngestPipeline& pipeline, std::uint64_t limit)
+      : catalog_(catalog), pipeline_(pipeline), limit_(limit) {}
   Status load(Engine& engine);
   Status make_room(std::size_t count);
 
   catalog::Catalog& catalog_;
   ingest::IngestPipeline& pipeline_;
-  Clock& clock_;
   const std::uint64_t limit_;
   std::mutex mutex_;
   std::deque<std::int64_t> times_ns_;  // of what is kept, in order of arrival

@@ -18,9 +18,9 @@ Result<std::unique_ptr<MqttStore>> MqttStore::open(const std::string& directory)
   EC_ASSIGN_OR_RETURN(store->catalog_, catalog::Catalog::open(*store->engine_, {}));
   store->pipeline_ =
       std::make_unique<ingest::IngestPipeline>(*store->engine_, *store->catalog_, system_clock());
-  EC_ASSIGN_OR_RETURN(store->rejected_,
-                      mqtt::RejectedMessages::open(*store->engine_, *store->catalog_,
-                                                   *store->pipeline_, system_clock(), 10'000));
+  EC_ASSIGN_OR_RETURN(
+      store->rejected_,
+      mqtt::RejectedMessages::open(*store->engine_, *store->catalog_, *store->pipeline_, 10'000));
   return store;
 }
 

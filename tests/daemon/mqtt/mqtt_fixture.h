@@ -36,7 +36,7 @@ class MqttFixture {
   }
 
   void open_rejected(std::uint64_t limit) {
-    auto opened = mqtt::RejectedMessages::open(engine, *catalog, *pipeline, system_clock(), limit);
+    auto opened = mqtt::RejectedMessages::open(engine, *catalog, *pipeline, limit);
     REQUIRE(opened.ok());
     rejected = std::move(opened).value();
   }

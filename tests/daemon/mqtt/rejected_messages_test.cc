@@ -33,8 +33,8 @@ TEST_CASE("rejected messages: say topic, reason and payload, whatever it is") {
 TEST_CASE("rejected messages: the oldest goes, also after a restart") {
   test::MqttFixture fixture;
   const auto open = [&fixture](std::uint64_t limit) {
-    auto opened = mqtt::RejectedMessages::open(fixture.engine, *fixture.catalog, *fixture.pipeline,
-                                               system_clock(), limit);
+    auto opened =
+        mqtt::RejectedMessages::open(fixture.engine, *fixture.catalog, *fixture.pipeline, limit);
     REQUIRE(opened.ok());
     return std::move(opened).value();
   };

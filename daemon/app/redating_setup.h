@@ -1,0 +1,21 @@
+// Which boot this is, and what a daemon says of readings that are dated later: log lines and
+// records of the audit log.
+#pragma once
+
+#include <string>
+
+#include "audit/audit_log.h"
+#include "edgecase/random.h"
+#include "ingest/redating.h"
+#include "observe/logger.h"
+
+namespace edgecase::app {
+
+// The kernel's. Where that cannot be read, one of this process alone: then a restart of the daemon
+// counts as one of the board, and what waits for the clock is dated by estimate.
+std::string this_boot_id(Random& random);
+
+// Both outlive the events.
+ingest::RedatingEvents redating_events(audit::AuditLog& audit, observe::Logger& logger);
+
+}  // namespace edgecase::app
