@@ -15,11 +15,11 @@ void AuditLog::cut() {
     const std::uint64_t kept_bytes = durable_.bytes - std::min(durable_.bytes, anchor_.bytes);
     excess_bytes = kept_bytes - std::min(kept_bytes, options_.size_limit_bytes);
   }
-  // An untrusted clock ends nothing.
+  // An untrusted clock ends nothing, nor does one that readings do not expire by.
   std::int64_t keep_from_ns = INT64_MIN;
-  if (options_.retention_ns != INT64_MAX && parts_.clock.trust() == ClockTrust::Trusted) {
-    keep_from_ns = parts_.clock.wall_ns() - options_.retention_ns;
-  }
+  if (options_.retention_ns != INT64_MAX && parts_.clock.trust() == ClockTrust::Trusted &&
+      __builtin_sub_overflow(parts_.engine.expiry_now_ns(), options_.retention_ns, &keep_from_ns))
+    keep_from_ns = INT64_MIN;
   if (last <= anchor.sequence || (keep_from_ns == INT64_MIN && excess_bytes == 0)) return;
   const auto to = find_cut(anchor, last, keep_from_ns, excess_bytes);
   Status status = to.status();

@@ -201,6 +201,7 @@ TEST_CASE("audit: old records go, the rest verifies, and a cut that nobody made 
   room.clock.advance(5 * kDayNs);
   room.fill(50);
   room.clock.advance(6 * kDayNs);
+  room.engine.set_expiry_now_ns(room.clock.wall_ns());
   SUBCASE("by age") {
     room.log->tick();
     const std::vector<Record> records = room.list();
@@ -222,6 +223,16 @@ TEST_CASE("audit: old records go, the rest verifies, and a cut that nobody made 
   }
   SUBCASE("not while the clock is not trusted") {
     room.clock.set_trust(ClockTrust::Untrusted);
+    room.log->tick();
+    CHECK(room.list().front().sequence == 1);
+  }
+  SUBCASE("not by a clock that readings do not expire by, as it was set far ahead") {
+    room.engine.set_expiry_now_ns(room.clock.wall_ns() - 6 * kDayNs);
+    room.log->tick();
+    CHECK(room.list().front().sequence == 1);
+  }
+  SUBCASE("not while no time is known") {
+    room.engine.set_expiry_now_ns(INT64_MIN);
     room.log->tick();
     CHECK(room.list().front().sequence == 1);
   }
