@@ -1,9 +1,12 @@
 // The time by which entries expire: wall time as far as it is to be trusted. It never goes back,
-// and stands still while the clock is not trusted. A clock that was set forward by more than
-// kJumpMaxNs is followed only after kJumpSettleNs; until then time goes on as it did. Thread-safe.
+// and stands still while the clock is not trusted. A clock that is further ahead than kJumpMaxNs of
+// what time has passed since it was followed last, in this process or by the store's mark, is
+// followed when a time server confirms it, or after kJumpSettleNs; until then time goes on as it
+// did. Thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "base/mutex.h"
@@ -11,19 +14,23 @@
 
 namespace edgecase::engine {
 
+// What a store holds that has never known a time.
+inline constexpr std::int64_t kNoMarkNs = std::numeric_limits<std::int64_t>::min();
+
 class ExpiryClock {
  public:
   static constexpr std::int64_t kJumpMaxNs = 3'600'000'000'000;
   static constexpr std::int64_t kJumpSettleNs = 3'600'000'000'000;
 
   // `mark_ns`: what the store knows was reached before.
-  ExpiryClock(Clock& clock, std::int64_t mark_ns) : clock_(clock), now_ns_(mark_ns) {}
+  ExpiryClock(Clock& clock, std::int64_t mark_ns);
 
   std::int64_t now_ns();
-  // Whether time goes on.
-  bool trusted() const { return clock_.trust() == ClockTrust::Trusted; }
 
  private:
+  bool is_followed(std::int64_t wall_ns, std::int64_t boot_ns, std::int64_t expected_ns)
+      EC_REQUIRES(mutex_);
+
   Clock& clock_;
   Mutex mutex_;
   std::int64_t now_ns_ EC_GUARDED_BY(mutex_);

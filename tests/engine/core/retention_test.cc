@@ -93,6 +93,36 @@ TEST_CASE("what expired never returns: not by a rule, a reopening, or a clock th
   CHECK(store.count() == 50);
 }
 
+TEST_CASE("after a start nothing expires by a clock that is far ahead, until it is confirmed") {
+  ExpiringStore store;
+  store.fill("a1", kStartNs, 100);
+  store.set("", kHour);
+  store.clock.advance(kSecond);
+  store.close();
+  store.clock.set_wall_ns(kStartNs + 640'000 * kHour);
+  REQUIRE(store.open().ok());
+  store.engine->flush();
+  store.executor.run_all();
+  CHECK(store.count() == 100);
+  // Nor is what a dead clock said the mark of the next start.
+  store.reopen();
+  CHECK(store.count() == 100);
+  SUBCASE("set right") {
+    store.clock.set_wall_ns(kStartNs + kHour + 50 * kSecond);
+    CHECK(store.count() == 50);
+  }
+  SUBCASE("confirmed") {
+    store.clock.set_synchronised(true);
+    CHECK(store.count() == 0);
+  }
+  SUBCASE("not confirmed for as long as a jump is waited for") {
+    store.clock.advance(kHour - kSecond);
+    CHECK(store.count() == 100);
+    store.clock.advance(kSecond);
+    CHECK(store.count() == 0);
+  }
+}
+
 TEST_CASE("nothing expires while the clock is not trusted") {
   ExpiringStore store;
   store.clock.set_trust(ClockTrust::Untrusted);
