@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "daemon_client.h"
+#include "directory_beneath.h"
 #include "edgecase/clock.h"
 #include "json_text.h"
 #include "output.h"
@@ -143,15 +144,16 @@ class Exporter {
   }
 
   Status export_series(const SeriesRow& row, Progress& progress) {
-    const std::string parent = directory_ + "/" + file_name_of(row.namespace_name);
-    const std::string folder = parent + "/" + file_name_of(row.device);
-    const std::string path = folder + "/" + file_name_of(row.sensor) + "." + request_.format;
-    if (request_.mode == ExportMode::Resume && exists(path)) {
+    const std::string space = file_name_of(row.namespace_name);
+    const std::string device = file_name_of(row.device);
+    const std::string name = file_name_of(row.sensor) + "." + request_.format;
+    EC_ASSIGN_OR_RETURN(const DirectoryBeneath folder,
+                        DirectoryBeneath::open(directory_, {space, device}));
+    if (request_.mode == ExportMode::Resume && folder.holds_file(name)) {
       progress.add(row.count, 0);
       return ok();
     }
-    EC_TRY(make_directory(parent, directory_));
-    EC_TRY(make_directory(folder, parent));
+    const std::string shown = directory_ + "/" + space + "/" + device + "/" + name;
     Parameters parameters = {
         {"ns", row.namespace_name},
         {"select", wire::escape_name(row.device) + "/" + wire::escape_name(row.sensor)},
@@ -161,7 +163,7 @@ class Exporter {
     if (!from_.empty()) parameters.emplace_back("from", from_);
     if (!to_.empty()) parameters.emplace_back("to", to_);
 
-    EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(path));
+    EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(folder.path() + "/" + name, shown));
     Status written;
     const Status status =
         client_.get(path_with(wire::routes::kQuery, parameters), [&](std::string_view piece) {

@@ -62,12 +62,7 @@ int run_listing(const ListingArguments& arguments, ListingKind kind) {
   const char* route = series ? wire::routes::kSeries : wire::routes::kDevices;
   DaemonClient client(arguments.connection);
   Parameters parameters{{"ns", arguments.namespaces.parameter()}, {"select", arguments.selector}};
-  for (const auto& [name, value] :
-       {std::pair("owner", &arguments.owner), std::pair("purpose", &arguments.purpose),
-        std::pair("object", &arguments.objection)}) {
-    if (!value->empty()) parameters.emplace_back(name, *value);
-  }
-  for (const std::string& label : arguments.labels) parameters.emplace_back("label", label);
+  append_device_filter(arguments.filter, FilterNames::Plain, parameters);
   const Result<std::string> body = client.get_small(path_with(route, parameters));
   if (!body.ok()) return report_failure(body.status());
   if (arguments.json) {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "connection.h"
+#include "device_filter.h"
 
 namespace edgecase::cli {
 
@@ -15,9 +15,7 @@ struct ListingArguments {
   NamespaceArguments namespaces;
   std::string selector = "*/*";
   bool json = false;
-  // Of devices: what is said of them; empty ones are not looked at.
-  std::string owner, purpose, objection;
-  std::vector<std::string> labels;
+  DeviceFilterArguments filter;  // of devices
 };
 
 // Prints the list; returns the exit code.

@@ -1,7 +1,9 @@
 #include "setting_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 
+#include "config/credentials.h"
 #include "config/key_file.h"
 #include "config/settings_table.h"
 
@@ -15,6 +17,7 @@ std::string value_name(const config::Setting& setting) {
     case config::SettingKind::Flag: return "true|false";
     case config::SettingKind::Choice: return std::string(setting.choices);
     case config::SettingKind::Duration: return "DURATION";
+    case config::SettingKind::File: return "FILE";
     default: return "TEXT";
   }
 }
@@ -69,7 +72,8 @@ void add_directory_options(CLI::App& command, SettingArguments& arguments) {
 }
 
 Result<Options> load_store_options(const SettingArguments& arguments) {
-  EC_ASSIGN_OR_RETURN(const config::Configuration configuration, load_settings(arguments));
+  EC_ASSIGN_OR_RETURN(config::Configuration configuration, load_settings(arguments));
+  EC_TRY(config::resolve_credentials(std::getenv(config::kCredentialsVariable), configuration));
   Options options;
   options.metadata_directory = configuration.settings.storage.metadata;
   options.values_directory = configuration.settings.storage.values;

@@ -51,13 +51,16 @@ Status file_failure(const std::string& path, int error) {
   return io_error(message);
 }
 
-TargetFile::TargetFile(std::string path, std::string temporary_path, int file_descriptor)
+TargetFile::TargetFile(std::string path, std::string shown, std::string temporary_path,
+                       int file_descriptor)
     : path_(std::move(path)),
+      shown_(std::move(shown)),
       temporary_path_(std::move(temporary_path)),
       file_descriptor_(file_descriptor) {}
 
 TargetFile::TargetFile(TargetFile&& other) noexcept
     : path_(std::move(other.path_)),
+      shown_(std::move(other.shown_)),
       temporary_path_(std::exchange(other.temporary_path_, {})),
       file_descriptor_(std::exchange(other.file_descriptor_, -1)) {}
 
@@ -69,23 +72,24 @@ TargetFile::~TargetFile() {
   }
 }
 
-Result<TargetFile> TargetFile::create(const std::string& path) {
+Result<TargetFile> TargetFile::create(const std::string& path, const std::string& shown) {
   // Hidden, and named after this process, so that two exports do not meet.
   const std::string directory = directory_of(path);
   std::string temporary = directory + "/.edgecase-" + std::to_string(getpid()) + ".partial";
   unlink(temporary.c_str());
   const int fd =
       open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (fd < 0) return file_failure(path, errno);
+  const std::string& name = shown.empty() ? path : shown;
+  if (fd < 0) return file_failure(name, errno);
   remember(temporary);
-  return TargetFile(path, std::move(temporary), fd);
+  return TargetFile(path, name, std::move(temporary), fd);
 }
 
 Status TargetFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file_descriptor_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return file_failure(path_, errno);
+    if (written < 0) return file_failure(shown_, errno);
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return ok();
@@ -94,27 +98,27 @@ Status TargetFile::write(std::string_view bytes) {
 Status TargetFile::keep_permissions() {
   struct stat replaced {};
   if (stat(path_.c_str(), &replaced) != 0)
-    return errno == ENOENT ? ok() : file_failure(path_, errno);
+    return errno == ENOENT ? ok() : file_failure(shown_, errno);
   if ((geteuid() == 0 && fchown(file_descriptor_, replaced.st_uid, replaced.st_gid) != 0) ||
       fchmod(file_descriptor_, replaced.st_mode & 07777) != 0) {
-    return file_failure(path_, errno);
+    return file_failure(shown_, errno);
   }
   return ok();
 }
 
 Status TargetFile::commit() {
-  if (fsync(file_descriptor_) != 0) return file_failure(path_, errno);
-  if (close(std::exchange(file_descriptor_, -1)) != 0) return file_failure(path_, errno);
-  if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) return file_failure(path_, errno);
+  if (fsync(file_descriptor_) != 0) return file_failure(shown_, errno);
+  if (close(std::exchange(file_descriptor_, -1)) != 0) return file_failure(shown_, errno);
+  if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) return file_failure(shown_, errno);
   temporary_path_.clear();
   remember("");
   const int directory = open(directory_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return file_failure(path_, errno);
+  if (directory < 0) return file_failure(shown_, errno);
   const int synced = fsync(directory);
   const int error = errno;
   close(directory);
   // Some file systems cannot sync a directory; the rename stands all the same.
-  if (synced != 0 && error != EINVAL) return file_failure(path_, error);
+  if (synced != 0 && error != EINVAL) return file_failure(shown_, error);
   return ok();
 }
 

@@ -14,8 +14,8 @@ namespace edgecase::cli {
 
 class TargetFile {
  public:
-  // `path` is replaced at commit().
-  static Result<TargetFile> create(const std::string& path);
+  // `path` is replaced at commit(). `shown` is what messages call it, where that is another name.
+  static Result<TargetFile> create(const std::string& path, const std::string& shown = {});
   ~TargetFile();
   TargetFile(TargetFile&& other) noexcept;
   TargetFile& operator=(TargetFile&&) = delete;
@@ -28,9 +28,10 @@ class TargetFile {
   Status commit();
 
  private:
-  TargetFile(std::string path, std::string temporary_path, int file_descriptor);
+  TargetFile(std::string path, std::string shown, std::string temporary_path, int file_descriptor);
 
   std::string path_;
+  std::string shown_;
   std::string temporary_path_;
   int file_descriptor_;
 };

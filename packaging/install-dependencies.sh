@@ -32,7 +32,7 @@ packages_of() {
     peers) echo libleveldb-dev librocksdb-dev redis-server ;;
     vm) echo qemu-system-x86 qemu-system-arm ipxe-qemu nbdkit mmdebstrap arch-test e2fsprogs openssh-client \
       dpkg-dev python3 mosquitto ;;
-    system) echo debootstrap systemd-container systemd util-linux ;;
+    system) echo debootstrap systemd-container systemd util-linux openssl ;;
     *) return 1 ;;
   esac
 }

@@ -13,6 +13,7 @@
 #include "backup/backup_index.h"
 #include "backup/gzip_file.h"
 #include "daemon_client.h"
+#include "directory_beneath.h"
 #include "export_directory.h"
 #include "json_text.h"
 #include "output.h"
@@ -165,10 +166,15 @@ class Backup {
 
   Status save(const Series& series, Progress& progress) {
     const std::string path = series.path();
-    EC_TRY(make_export_directory(directory_ + "/" + path.substr(0, path.find('/'))));
-    EC_TRY(make_export_directory(directory_ + "/" + path.substr(0, path.rfind('/'))));
-    EC_ASSIGN_OR_RETURN(const std::unique_ptr<GzipFile> file,
-                        GzipFile::create(directory_ + "/" + path));
+    const std::size_t first = path.find('/');
+    const std::size_t last = path.rfind('/');
+    EC_ASSIGN_OR_RETURN(
+        const DirectoryBeneath folder,
+        DirectoryBeneath::open(directory_,
+                               {path.substr(0, first), path.substr(first + 1, last - first - 1)}));
+    EC_ASSIGN_OR_RETURN(
+        const std::unique_ptr<GzipFile> file,
+        GzipFile::create(folder.path() + path.substr(last), directory_ + "/" + path));
     BackupFile saved{path, 0, 0};
     Status written;
     const std::string request = path_with(

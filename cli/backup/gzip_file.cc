@@ -35,8 +35,9 @@ struct GzipFile::State {
 GzipFile::GzipFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
 GzipFile::~GzipFile() = default;
 
-Result<std::unique_ptr<GzipFile>> GzipFile::create(const std::string& path) {
-  EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(path));
+Result<std::unique_ptr<GzipFile>> GzipFile::create(const std::string& path,
+                                                   const std::string& shown) {
+  EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(path, shown));
   auto state = std::make_unique<State>(std::move(file));
   state->begun = deflateInit2(&state->stream, kLevel, Z_DEFLATED, kGzipOnly, kMemoryLevel,
                               Z_DEFAULT_STRATEGY) == Z_OK;

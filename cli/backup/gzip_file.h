@@ -11,7 +11,8 @@ namespace edgecase::cli {
 
 class GzipFile {
  public:
-  static Result<std::unique_ptr<GzipFile>> create(const std::string& path);
+  static Result<std::unique_ptr<GzipFile>> create(const std::string& path,
+                                                  const std::string& shown = {});
   ~GzipFile();
   GzipFile(const GzipFile&) = delete;
   GzipFile& operator=(const GzipFile&) = delete;

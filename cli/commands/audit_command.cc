@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "commands/commands.h"
@@ -19,7 +20,7 @@ namespace {
 struct AuditArguments {
   ConnectionArguments connection;
   NamespaceArguments namespaces;
-  std::string from, to, device;
+  std::string from, to, device, owner;
   std::string limit;
   bool descending = false;
   bool verify = false;
@@ -39,6 +40,7 @@ class RecordTable {
                 {"RESULT"},
                 {"NAMESPACE"},
                 {"TARGET"},
+                {"OWNER"},
                 {"COUNT", Align::Right},
                 {"DETAIL"}},
                stdout) {}
@@ -71,7 +73,7 @@ class RecordTable {
     table_.row({std::to_string(count_field(record, "sequence")),
                 text_field(record, "time") + (trusted ? "" : "?"), text_field(record, "actor"),
                 text_field(record, "operation"), text_field(record, "result"),
-                or_dash(text_field(record, "namespace")), target_of(record),
+                or_dash(text_field(record, "namespace")), target_of(record), owner_of(record),
                 std::to_string(count_field(record, "count")), text_field(record, "detail")});
   }
 
@@ -88,6 +90,19 @@ class RecordTable {
     }
     const std::uint64_t more = devices->size() - 1 + count_field(record, "more_devices");
     if (more > 0) text += " and " + std::to_string(more) + " more";
+    return text;
+  }
+
+  // Of the devices that are there and that somebody is said to own.
+  static std::string owner_of(const nlohmann::json& record) {
+    std::set<std::string> owners;
+    for (const nlohmann::json& device : record.value("devices", nlohmann::json::array())) {
+      if (std::string owner = text_field(device, "owner"); !owner.empty())
+        owners.insert(std::move(owner));
+    }
+    if (owners.empty()) return "-";
+    std::string text = *owners.begin();
+    if (owners.size() > 1) text += " and " + std::to_string(owners.size() - 1) + " more";
     return text;
   }
 
@@ -148,8 +163,8 @@ int run_audit(const AuditArguments& arguments) {
     parameters.emplace_back("device", arguments.device);
   }
   for (const auto& [name, text] :
-       {std::pair("from", &arguments.from), std::pair("to", &arguments.to),
-        std::pair("limit", &arguments.limit)}) {
+       {std::pair("owner", &arguments.owner), std::pair("from", &arguments.from),
+        std::pair("to", &arguments.to), std::pair("limit", &arguments.limit)}) {
     if (!text->empty()) parameters.emplace_back(name, *text);
   }
   if (arguments.descending) parameters.emplace_back("desc", "true");
@@ -182,6 +197,9 @@ void add_audit_command(CLI::App& app, Action& action) {
   command->add_option("--to", arguments->to, "Time to stop before")->type_name("TIME");
   command->add_option("--device", arguments->device,
                       "Records of this device, and those that may have reached it");
+  command->add_option("--owner", arguments->owner,
+                      "Records that name this owner, or are of its devices or may be, also of "
+                      "those erased by owner");
   command->add_option("--limit", arguments->limit, "At most so many records")->type_name("N");
   command->add_flag("--desc", arguments->descending, "Newest first");
   command->add_flag("--verify", arguments->verify,

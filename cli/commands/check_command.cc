@@ -3,7 +3,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "app/lost_readings.h"
 #include "bench/interrupt.h"
 #include "commands/commands.h"
 #include "edgecase/store_check.h"
@@ -39,19 +41,21 @@ class CheckOutput final : public CheckObserver {
   explicit CheckOutput(bool json) : json_(json), progress_("checking", 0, "bytes") {}
 
   void on_finding(const CheckFinding& finding) override {
-    if (json_) {
-      findings_.push_back({{"kind", kind_name(finding.kind)}, {"message", finding.message}});
-      return;
-    }
-    progress_.finish();
-    write_out(stdout,
-              std::string(kind_name(finding.kind)) + ": " + printable(finding.message) + "\n");
+    lost_.insert(lost_.end(), finding.lost.begin(), finding.lost.end());
+    say(finding.kind, finding.message);
   }
   void on_progress(std::uint64_t done_bytes, std::uint64_t) override {
     progress_.add(done_bytes - done_bytes_, done_bytes - done_bytes_);
     done_bytes_ = done_bytes;
   }
   bool stop() override { return bench::interrupted(); }
+
+  // After the repair: whose readings were among what was lost.
+  void name_lost_readings(const Options& options) {
+    if (lost_.empty()) return;
+    for (const std::string& line : app::lost_readings(posix_file_system(), options, lost_))
+      say(CheckFinding::Kind::Loss, line);
+  }
 
   void finish(const CheckReport& report) {
     progress_.finish();
@@ -81,10 +85,20 @@ class CheckOutput final : public CheckObserver {
   }
 
  private:
+  void say(CheckFinding::Kind kind, const std::string& message) {
+    if (json_) {
+      findings_.push_back({{"kind", kind_name(kind)}, {"message", message}});
+      return;
+    }
+    progress_.finish();
+    write_out(stdout, std::string(kind_name(kind)) + ": " + printable(message) + "\n");
+  }
+
   const bool json_;
   Progress progress_;
   std::uint64_t done_bytes_ = 0;
   nlohmann::json findings_ = nlohmann::json::array();
+  std::vector<LostEntries> lost_;
 };
 
 int run_check(const CheckArguments& arguments) {
@@ -103,6 +117,7 @@ int run_check(const CheckArguments& arguments) {
     const int exit_code = report_failure(report.status());
     return exit_code == wire::kExitUnreachable ? wire::kExitFailed : exit_code;
   }
+  output.name_lost_readings(*options);
   output.finish(*report);
   const int finished = finish_stdout();
   if (finished != wire::kExitOk) return finished;

@@ -1,16 +1,20 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "app/serve.h"
 #include "commands/commands.h"
 #include "commands/config_storage.h"
+#include "config/credentials.h"
 #include "config/show.h"
 #include "help_text.h"
 #include "output.h"
 #include "reading_output.h"
 #include "setting_flags.h"
+#include "storage/drive.h"
 #include "wire/errors.h"
 
 namespace edgecase::cli {
@@ -42,14 +46,34 @@ int run_check(const SettingArguments& arguments) {
     sources.file = arguments.file;
     sources.missing_file = config::MissingFile::IsError;
   }
-  const Result<config::Configuration> configuration = config::load_configuration(sources);
+  Result<config::Configuration> configuration = config::load_configuration(sources);
   if (!configuration.ok()) return report_configuration(configuration.status());
+  // The service has its credentials, and whoever looks at its configuration has not.
+  const char* const credentials = std::getenv(config::kCredentialsVariable);
+  std::vector<std::string> left_out;
+  if (credentials == nullptr) {
+    left_out = config::leave_out_credentials(*configuration);
+  } else if (const Status status = config::resolve_credentials(credentials, *configuration);
+             !status.ok()) {
+    return report_configuration(status);
+  }
   const Status rules = app::check_parts(*configuration);
   if (!rules.ok()) return report_configuration(rules);
   const std::string what = configuration->file.empty()
                                ? "there is no " + sources.file + ", the defaults are used"
                                : configuration->file + " is right";
   std::fprintf(stderr, "%s\n", what.c_str());
+  for (const std::string& key : left_out) {
+    std::fprintf(stderr, "%s: a credential, which the service alone has: not looked at\n",
+                 key.c_str());
+  }
+  const config::StorageSettings& directories = configuration->settings.storage;
+  if (storage::on_one_drive(directories.metadata, directories.values)) {
+    std::fputs(
+        "metadata and values lie on one drive; for values on another: edgecase config storage "
+        "--values DIR\n",
+        stderr);
+  }
   return wire::kExitOk;
 }
 

@@ -8,6 +8,7 @@
 #include "commands/commands.h"
 #include "commands/subcommand.h"
 #include "daemon_client.h"
+#include "device_filter.h"
 #include "help_text.h"
 #include "json_text.h"
 #include "output.h"
@@ -24,6 +25,7 @@ struct DeviceArguments {
   std::string device;
   std::optional<std::string> owner, purposes, objections, location;
   std::vector<std::string> labels;
+  DeviceFilterArguments filter;  // of which devices
   bool json = false;
 };
 
@@ -60,32 +62,42 @@ int run_show(const DeviceArguments& arguments) {
 }
 
 int run_set(const DeviceArguments& arguments) {
-  if (const Status checked = wire::check_name("device", arguments.device); !checked.ok()) {
-    return report_failure(checked);
-  }
-  Parameters parameters{{"ns", arguments.namespaces.name}, {"device", arguments.device}};
+  const bool is_group = arguments.device.empty() && !arguments.filter.empty();
+  if (!arguments.device.empty() && !arguments.filter.empty())
+    return report_failure(invalid_argument("say which: a device, or --of-owner, --of-label, ..."));
+  const Status checked = is_group ? ok() : wire::check_name("device", arguments.device);
+  if (!checked.ok()) return report_failure(checked);
+  Parameters parameters{{"ns", arguments.namespaces.parameter()}};
+  if (!is_group) parameters.emplace_back("device", arguments.device);
+  append_device_filter(arguments.filter, FilterNames::Of, parameters);
+  const std::size_t said = parameters.size();
   for (const auto& [name, value] :
        {std::pair("owner", &arguments.owner), std::pair("purpose", &arguments.purposes),
         std::pair("object", &arguments.objections), std::pair("location", &arguments.location)}) {
     if (value->has_value()) parameters.emplace_back(name, **value);
   }
   for (const std::string& label : arguments.labels) parameters.emplace_back("label", label);
-  if (parameters.size() == 2) {
+  if (parameters.size() == said) {
     return report_failure(invalid_argument("say what to set: --owner, --purpose, --object, ..."));
   }
   DaemonClient client(arguments.connection);
   const Result<std::string> body =
       client.post(path_with(wire::routes::kDevice, parameters), "", "text/plain");
-  return body.ok() ? print_device(*body, arguments.json) : report_failure(body.status());
+  if (!body.ok()) return report_failure(body.status());
+  if (!is_group || arguments.json) return print_device(*body, arguments.json);
+  const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  write_out(stdout, count_text(count_field(document, "described")) + " devices\n");
+  return finish_stdout();
 }
 
 CLI::App* add(CLI::App& parent, Action& action, const char* name, const char* purpose,
               const char* example, const std::shared_ptr<DeviceArguments>& arguments,
-              int (*run)(const DeviceArguments&)) {
+              int (*run)(const DeviceArguments&), AllNamespaces all) {
   CLI::App* command = add_subcommand(parent, action, name, purpose, example, arguments, run);
-  command->add_option("device", arguments->device, "Its name")->required();
+  CLI::Option* device = command->add_option("device", arguments->device, "Its name");
+  device->required(all == AllNamespaces::NotAllowed);
   command->add_flag("--json", arguments->json, "One JSON document");
-  add_namespace_options(*command, arguments->namespaces, AllNamespaces::NotAllowed);
+  add_namespace_options(*command, arguments->namespaces, all);
   return command;
 }
 
@@ -97,14 +109,16 @@ void add_device_command(CLI::App& app, Action& action) {
   command->require_subcommand(1);
   command->footer(help_footer({"edgecase device set meter-7 --owner alice --purpose billing"}));
   add(*command, action, "show", "Show what is said of a device", "edgecase device show meter-7",
-      std::make_shared<DeviceArguments>(), run_show);
+      std::make_shared<DeviceArguments>(), run_show, AllNamespaces::NotAllowed);
 
   const auto set = std::make_shared<DeviceArguments>();
   CLI::App* setting =
       add(*command, action, "set",
-          "Say something of a device; what is given replaces what was said, \"\" takes it back",
+          "Say something of a device, or of all of which something is said; what is given replaces "
+          "what was said, \"\" takes it back",
           "edgecase device set meter-7 --owner alice --purpose billing,heating --object marketing",
-          set, run_set);
+          set, run_set, AllNamespaces::Allowed);
+  add_device_filter(*setting, set->filter, FilterNames::Of);
   setting->add_option("--owner", set->owner, "Whose data it is");
   setting->add_option("--purpose", set->purposes,
                       "What it may be read for, as in billing,heating; reads then state a purpose");

@@ -6,6 +6,7 @@
 
 #include "commands/commands.h"
 #include "daemon_client.h"
+#include "device_filter.h"
 #include "help_text.h"
 #include "json_text.h"
 #include "output.h"
@@ -31,7 +32,8 @@ struct EraseArguments {
   ConnectionArguments connection;
   NamespaceArguments namespaces;
   RangeArguments range;
-  std::string selector, owner;
+  std::string selector;
+  DeviceFilterArguments filter;
   bool yes = false;
   bool dry_run = false;
   bool list = false;
@@ -40,9 +42,17 @@ struct EraseArguments {
 
 // What the daemon would refuse is said before it is asked.
 Status check(const EraseArguments& arguments) {
-  if (arguments.list) return ok();
-  if (arguments.selector.empty() == arguments.owner.empty())
-    return invalid_argument("say what to erase: a selector, or --owner");
+  if (arguments.list) {
+    DeviceFilterArguments others = arguments.filter;
+    others.owner.clear();
+    return others.empty()
+               ? ok()
+               : invalid_argument("--list knows certificates by device or --owner alone");
+  }
+  if (arguments.selector.empty() == arguments.filter.empty()) {
+    return invalid_argument(
+        "say what to erase: a selector, or --owner, --purpose, --object, --label");
+  }
   if (!arguments.selector.empty()) EC_TRY(wire::parse_selector(arguments.selector).status());
   return check_range(arguments.range);
 }
@@ -50,7 +60,7 @@ Status check(const EraseArguments& arguments) {
 Parameters parameters_of(const EraseArguments& arguments) {
   Parameters parameters{{"ns", arguments.namespaces.parameter()}};
   if (!arguments.selector.empty()) parameters.emplace_back("select", arguments.selector);
-  if (!arguments.owner.empty()) parameters.emplace_back("owner", arguments.owner);
+  append_device_filter(arguments.filter, FilterNames::Plain, parameters);
   append_range(arguments.range, parameters);
   return parameters;
 }
@@ -179,7 +189,7 @@ int report(const EraseArguments& arguments, const Json& certificate) {
 int run_list(const EraseArguments& arguments, DaemonClient& client) {
   Parameters parameters{{"ns", arguments.namespaces.name}};
   if (!arguments.selector.empty()) parameters.emplace_back("device", arguments.selector);
-  if (!arguments.owner.empty()) parameters.emplace_back("owner", arguments.owner);
+  if (!arguments.filter.owner.empty()) parameters.emplace_back("owner", arguments.filter.owner);
   const Result<std::string> body = client.get_small(path_with(wire::routes::kErasures, parameters));
   if (body.ok() && arguments.json) return print_document(*body);
   const Result<Json> document = object_of(body);
@@ -236,7 +246,7 @@ void add_erase_command(CLI::App& app, Action& action) {
       "gone");
   command->add_option("selector", arguments->selector,
                       "device/sensor with globs * and ?; kitchen alone means kitchen/*");
-  command->add_option("--owner", arguments->owner, "All devices of this owner");
+  add_device_filter(*command, arguments->filter, FilterNames::Plain);
   add_range_options(*command, arguments->range);
   command->add_flag("--yes", arguments->yes, "Do not ask");
   command->add_flag("--dry-run", arguments->dry_run,
@@ -247,6 +257,7 @@ void add_erase_command(CLI::App& app, Action& action) {
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);
   command->footer(help_footer({"edgecase erase kitchen", "edgecase erase --owner alice --dry-run",
+                               "edgecase erase -A --purpose marketing --object marketing",
                                "edgecase erase 'kitchen/*' --from 2026-11-01 --to 2026-11-02"}));
   command->callback(
       [arguments, &action] { action = [arguments] { return run_erase(*arguments); }; });

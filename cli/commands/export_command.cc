@@ -8,6 +8,7 @@
 
 #include "commands/commands.h"
 #include "daemon_client.h"
+#include "device_filter.h"
 #include "edgecase/clock.h"
 #include "export_directory.h"
 #include "help_text.h"
@@ -30,7 +31,7 @@ struct ExportArguments {
   NamespaceArguments namespaces;
   RangeArguments range;
   std::string selector;
-  std::string owner;
+  DeviceFilterArguments filter;
   std::string purpose;
   std::string output;
   std::string format = "csv";
@@ -43,6 +44,13 @@ bool is_directory_target(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+// Everything of an owner, and no more conditions.
+bool is_all_of_owner(const ExportArguments& arguments) {
+  DeviceFilterArguments others = arguments.filter;
+  others.owner.clear();
+  return !arguments.filter.owner.empty() && others.empty();
+}
+
 // What is somebody's is exported whole.
 Status check_owner(const ExportArguments& arguments) {
   const RangeArguments& range = arguments.range;
@@ -53,12 +61,17 @@ Status check_owner(const ExportArguments& arguments) {
 }
 
 Status check(const ExportArguments& arguments) {
-  if (arguments.selector.empty() == arguments.owner.empty()) {
-    return invalid_argument("say what to export: a selector, or --owner");
+  if (arguments.selector.empty() == arguments.filter.empty()) {
+    return invalid_argument(
+        "say what to export: a selector, or --owner, --of-purpose, --object, --label");
   }
-  if (!arguments.owner.empty()) return check_owner(arguments);
-  EC_TRY(wire::parse_selector(arguments.selector).status());
+  if (!arguments.filter.owner.empty()) EC_TRY(check_owner(arguments));
+  if (!arguments.selector.empty()) EC_TRY(wire::parse_selector(arguments.selector).status());
   EC_TRY(check_range(arguments.range));
+  if (!arguments.filter.empty() && !is_all_of_owner(arguments) &&
+      (arguments.resume || is_directory_target(arguments.output))) {
+    return invalid_argument("devices by what is said of them go into one file, or to stdout");
+  }
   if (arguments.resume && !is_directory_target(arguments.output)) {
     return invalid_argument("--resume continues an export into a directory, give one with -o");
   }
@@ -68,7 +81,7 @@ Status check(const ExportArguments& arguments) {
 // How many readings to expect; 0 when nobody looks or the range makes it unknown.
 std::uint64_t expected_readings(DaemonClient& client, const ExportArguments& arguments) {
   const RangeArguments& range = arguments.range;
-  if (!is_terminal(stderr) || !arguments.owner.empty() || !range.from.empty() ||
+  if (!is_terminal(stderr) || !arguments.filter.empty() || !range.from.empty() ||
       !range.since.empty() || !range.to.empty()) {
     return 0;
   }
@@ -120,8 +133,8 @@ int export_to_stdout(const ExportArguments& arguments, const std::string& path) 
 
 int run_export(const ExportArguments& arguments) {
   if (const Status status = check(arguments); !status.ok()) return report_failure(status);
-  if (!arguments.owner.empty() && is_directory_target(arguments.output)) {
-    return export_owner({arguments.connection, arguments.owner, arguments.output});
+  if (is_all_of_owner(arguments) && is_directory_target(arguments.output)) {
+    return export_owner({arguments.connection, arguments.filter.owner, arguments.output});
   }
   if (is_directory_target(arguments.output)) {
     DirectoryExport directory{
@@ -132,13 +145,10 @@ int run_export(const ExportArguments& arguments) {
     return export_to_directory(directory);
   }
   Parameters parameters = {{"format", arguments.format}, {"export", "true"}};
-  if (arguments.owner.empty()) {
-    parameters.emplace_back("ns", arguments.namespaces.parameter());
-    parameters.emplace_back("select", arguments.selector);
-  } else {
-    parameters.emplace_back("ns", "*");
-    parameters.emplace_back("owner", arguments.owner);
-  }
+  const bool is_owned = !arguments.filter.owner.empty();
+  parameters.emplace_back("ns", is_owned ? "*" : arguments.namespaces.parameter());
+  if (!arguments.selector.empty()) parameters.emplace_back("select", arguments.selector);
+  append_device_filter(arguments.filter, FilterNames::OfPurpose, parameters);
   if (!arguments.purpose.empty()) parameters.emplace_back("purpose", arguments.purpose);
   append_range(arguments.range, parameters);
   const std::string path = path_with(wire::routes::kQuery, parameters);
@@ -154,9 +164,10 @@ void add_export_command(CLI::App& app, Action& action) {
       "export", "Write readings to a file, a directory (a file a series) or stdout");
   command->add_option("selector", arguments->selector,
                       "device/sensor with globs * and ?; kitchen alone means kitchen/*");
-  command->add_option("--owner", arguments->owner,
-                      "All devices of one owner, in all namespaces and whatever their purposes;\n"
-                      "into a directory: as NDJSON and CSV, with manifest.json");
+  add_device_filter(*command, arguments->filter, FilterNames::OfPurpose);
+  command->get_option("--owner")->description(
+      "All devices of one owner, in all namespaces and whatever their purposes;\n"
+      "into a directory: as NDJSON and CSV, with manifest.json");
   command
       ->add_option("-o,--output", arguments->output,
                    "File, which appears when it is whole; or a directory (ending in / where\n"

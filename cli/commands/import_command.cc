@@ -21,11 +21,14 @@ void add_import_command(CLI::App& app, Action& action) {
       ->add_option("--format", request->format,
                    "csv, ndjson or line (Influx line protocol); else by the name's ending")
       ->check(CLI::IsMember({"csv", "ndjson", "line"}));
+  command->add_flag("!--no-manifest", request->takes_manifests,
+                    "Leave what manifest.json of export --owner says of devices: owner, purposes,\n"
+                    "objections, locations, labels, retention");
   command->add_flag("--dry-run", request->dry_run,
                     "Store nothing; print what each file holds and which lines are no readings");
   add_namespace_options(*command, *namespaces, AllNamespaces::NotAllowed);
   add_connection_options(*command, request->connection);
-  command->footer(help_footer({"edgecase import readings.csv",
+  command->footer(help_footer({"edgecase import readings.csv", "edgecase import alice/",
                                "zcat old.csv.gz | edgecase import - --format csv --dry-run"}));
   command->callback([request, namespaces, &action] {
     request->default_namespace = namespaces->name;

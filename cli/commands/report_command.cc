@@ -58,6 +58,15 @@ void print_features(const Json& report) {
   table.flush();
 }
 
+// "audit log: record 120, 5f0a..."; nothing where there is no log.
+void print_audit_head(const Json& report) {
+  const auto audit = report.find("audit");
+  if (audit == report.end() || !audit->is_object()) return;
+  write_out(stdout, "\nAudit log: ends with record " +
+                        std::to_string(count_field(*audit, "sequence")) + ", hash " +
+                        printable(text_field(*audit, "head")) + "\n");
+}
+
 void print_store(const Json& report) {
   write_out(stdout, "EdgeCase " + printable(text_field(report, "version")) + ", " +
                         printable(text_field(report, "made")) +
@@ -167,6 +176,7 @@ int run_report(const ReportArguments& arguments) {
   const Json report = Json::parse(*body, nullptr, false);
   if (!report.is_object()) return report_failure(io_error("the daemon's answer is no object"));
   arguments.owner.empty() ? print_store(report) : print_owner(report);
+  print_audit_head(report);
   return finish_stdout();
 }
 

@@ -6,6 +6,7 @@
 #include "commands/commands.h"
 #include "commands/subcommand.h"
 #include "daemon_client.h"
+#include "device_filter.h"
 #include "help_text.h"
 #include "json_text.h"
 #include "output.h"
@@ -23,20 +24,26 @@ struct RetentionArguments {
   NamespaceArguments namespaces;
   std::string selector;
   std::string keep;
+  DeviceFilterArguments filter;
   bool json = false;
   bool yes = false;
 };
 
 // What the daemon would refuse is said before it is asked.
 Status check(const RetentionArguments& arguments) {
-  EC_TRY(wire::parse_selector(arguments.selector).status());
+  if (arguments.selector.empty() == arguments.filter.empty()) {
+    return invalid_argument("say of what: a selector, or --owner, --purpose, --object, --label");
+  }
+  if (!arguments.selector.empty()) EC_TRY(wire::parse_selector(arguments.selector).status());
   if (arguments.keep.empty() || arguments.keep == "forever") return ok();
   EC_ASSIGN_OR_RETURN(const std::int64_t keep_ns, wire::parse_duration_ns(arguments.keep));
   return keep_ns > 0 ? ok() : invalid_argument("a retention of zero keeps nothing");
 }
 
 Parameters parameters_of(const RetentionArguments& arguments) {
-  Parameters parameters{{"ns", arguments.namespaces.parameter()}, {"select", arguments.selector}};
+  Parameters parameters{{"ns", arguments.namespaces.parameter()}};
+  if (!arguments.selector.empty()) parameters.emplace_back("select", arguments.selector);
+  append_device_filter(arguments.filter, FilterNames::Plain, parameters);
   if (!arguments.keep.empty()) parameters.emplace_back("keep", arguments.keep);
   return parameters;
 }
@@ -61,8 +68,10 @@ int run_list(const RetentionArguments& arguments) {
 
 // Asks on a terminal; elsewhere nothing is erased without --yes.
 bool confirmed(const RetentionArguments& arguments, std::uint64_t readings) {
-  const std::string what = "this rule erases all " + count_text(readings) + " readings of " +
-                           printable(arguments.selector) + " at once";
+  const std::string what =
+      "this rule erases all " + count_text(readings) + " readings of " +
+      (arguments.selector.empty() ? std::string("these devices") : printable(arguments.selector)) +
+      " at once";
   if (!is_terminal(stdin)) {
     std::fprintf(stderr, "edgecase: %s; say --yes\n", what.c_str());
     return false;
@@ -75,7 +84,16 @@ bool confirmed(const RetentionArguments& arguments, std::uint64_t readings) {
   return false;
 }
 
-int run_set(const RetentionArguments& arguments) {
+// Where devices are meant by what is said of them, the duration is all that stands alone.
+RetentionArguments in_place(RetentionArguments arguments) {
+  if (!arguments.filter.empty() && arguments.keep.empty()) arguments.keep.swap(arguments.selector);
+  return arguments;
+}
+
+int run_set(const RetentionArguments& given) {
+  const RetentionArguments arguments = in_place(given);
+  if (arguments.keep.empty())
+    return report_failure(invalid_argument("say how long: 30d, 12h, or forever"));
   if (const Status checked = check(arguments); !checked.ok()) return report_failure(checked);
   DaemonClient client(arguments.connection);
   Parameters parameters = parameters_of(arguments);
@@ -104,7 +122,8 @@ int run_clear(const RetentionArguments& arguments) {
   return body.ok() ? 0 : report_failure(body.status());
 }
 
-int run_preview(const RetentionArguments& arguments) {
+int run_preview(const RetentionArguments& given) {
+  const RetentionArguments arguments = in_place(given);
   if (const Status checked = check(arguments); !checked.ok()) return report_failure(checked);
   DaemonClient client(arguments.connection);
   const Result<std::string> body =
@@ -152,10 +171,9 @@ CLI::App* add(CLI::App& parent, Action& action, const char* name, const char* pu
 }
 
 void add_selector(CLI::App& command, RetentionArguments& arguments) {
-  command
-      .add_option("selector", arguments.selector,
-                  "device/sensor with globs * and ?; kitchen alone means kitchen/*")
-      ->required();
+  command.add_option("selector", arguments.selector,
+                     "device/sensor with globs * and ?; kitchen alone means kitchen/*");
+  add_device_filter(command, arguments.filter, FilterNames::Plain);
 }
 
 }  // namespace
@@ -177,7 +195,7 @@ void add_retention_command(CLI::App& app, Action& action) {
                           "comes back",
                           "edgecase retention set 'kitchen/*' 30d", set, run_set);
   add_selector(*setting, *set);
-  setting->add_option("keep", set->keep, "30d, 12h, 1h30m, or forever")->required();
+  setting->add_option("keep", set->keep, "30d, 12h, 1h30m, or forever");
   setting->add_flag("--yes", set->yes, "Do not ask before everything would be erased");
   setting->add_flag("--json", set->json, "One JSON document");
 

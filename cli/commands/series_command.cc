@@ -18,14 +18,8 @@ void add(CLI::App& app, Action& action, const char* name, const char* purpose, c
       ->add_option("selector", arguments->selector,
                    "device/sensor with globs * and ?; kitchen alone means kitchen/*")
       ->capture_default_str();
-  if (kind == ListingKind::Devices) {
-    command->add_option("--owner", arguments->owner, "Only those of this owner");
-    command->add_option("--purpose", arguments->purpose, "Only those there for this purpose");
-    command->add_option("--object", arguments->objection, "Only those with this objection");
-    command->add_option("--label", arguments->labels, "Only those with this label")
-        ->type_name("NAME=VALUE")
-        ->allow_extra_args(false);
-  }
+  if (kind == ListingKind::Devices)
+    add_device_filter(*command, arguments->filter, FilterNames::Plain);
   command->add_flag("--json", arguments->json, "One JSON document");
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);

@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <utility>
 
 #include "app/serve.h"
 #include "commands/commands.h"
@@ -10,9 +11,9 @@ namespace edgecase::cli {
 namespace {
 
 int run_serve(const SettingArguments& arguments) {
-  const Result<config::Configuration> configuration = load_settings(arguments);
+  Result<config::Configuration> configuration = load_settings(arguments);
   if (!configuration.ok()) return app::refuse_to_serve(configuration.status());
-  return app::serve(*configuration);
+  return app::serve(std::move(configuration).value());
 }
 
 }  // namespace

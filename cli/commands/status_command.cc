@@ -62,6 +62,13 @@ void print_object(const nlohmann::ordered_json& object, std::size_t indent) {
       print_object(value, indent + 2);
       continue;
     }
+    if (value.is_array() && !value.empty() && value.front().is_object()) {
+      for (const nlohmann::ordered_json& item : value) {
+        write_out(stdout, printable(line) + "\n");
+        print_object(item, indent + 2);
+      }
+      continue;
+    }
     std::string text;
     if (value.is_string()) {
       text = value.get<std::string>();

@@ -5,11 +5,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <optional>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <unordered_set>
 
 #include "daemon_client.h"
+#include "import/manifest.h"
 #include "import/reading_source.h"
 #include "json_text.h"
 #include "output.h"
@@ -184,6 +187,26 @@ Result<std::vector<std::string>> list_files(const std::vector<std::string>& path
   return files;
 }
 
+// The manifests among the files. They hold no readings, and of what lies beside one in two formats
+// one is enough.
+Result<std::vector<Manifest>> take_manifests(std::vector<std::string>& files) {
+  std::vector<Manifest> manifests;
+  const std::set<std::string> all(files.begin(), files.end());
+  std::set<std::string> dropped;
+  for (const std::string& path : files) {
+    if (fs::path(path).filename() != kManifestName) continue;
+    EC_ASSIGN_OR_RETURN(std::optional<Manifest> manifest, Manifest::read(path));
+    if (!manifest) continue;
+    dropped.insert(path);
+    const fs::path directory = fs::path(path).parent_path();
+    if (all.contains((directory / "readings.ndjson").string()))
+      dropped.insert((directory / "readings.csv").string());
+    manifests.push_back(std::move(*manifest));
+  }
+  std::erase_if(files, [&dropped](const std::string& path) { return dropped.contains(path); });
+  return manifests;
+}
+
 class Import {
  public:
   explicit Import(const ImportRequest& request)
@@ -199,24 +222,42 @@ class Import {
                stdout) {}
 
   int run() {
-    const Result<std::vector<std::string>> files = list_files(request_.paths);
+    Result<std::vector<std::string>> files = list_files(request_.paths);
     if (!files.ok()) return report_failure(files.status());
+    Result<std::vector<Manifest>> manifests = take_manifests(*files);
+    if (!manifests.ok()) return report_failure(manifests.status());
+    if (!request_.takes_manifests) manifests->clear();
+    manifests_ = std::move(manifests).value();
     if (!request_.dry_run) {
       stop_on_interrupt(
           "\nedgecase: stopped; what was sent is stored, the same import again brings the rest\n",
           wire::kExitPartly);
     }
-    Status status;
+    Status status = take_each(&Manifest::describe);
     for (const std::string& path : *files) {
-      status = take(path);
       if (!status.ok()) break;
+      status = take(path);
     }
+    if (status.ok()) status = take_each(&Manifest::keep);
     progress_.finish();
     if (request_.dry_run) table_.flush();
     return finish(status, files->size());
   }
 
  private:
+  Status take_each(Status (Manifest::*step)(DaemonClient&)) {
+    if (request_.dry_run) return ok();
+    DaemonClient client(request_.connection);
+    for (Manifest& manifest : manifests_) {
+      const Status status = (manifest.*step)(client);
+      if (!status.ok() && status.code() != StatusCode::Unavailable)
+        return {status.code(),
+                manifest.path() + ": " + status.message() + " (--no-manifest leaves what it says)"};
+      EC_TRY(status);
+    }
+    return ok();
+  }
+
   Status take(const std::string& path) {
     EC_ASSIGN_OR_RETURN(const auto source,
                         ReadingSource::open(path, request_.format, request_.default_namespace));
@@ -273,16 +314,25 @@ class Import {
                  request_.dry_run ? "found" : "stored",
                  files == 1 ? "" : (" from " + count_text(files) + " files").c_str());
     if (bad_ > 0) std::fprintf(stderr, "%s refused\n", count_text(bad_).c_str());
+    std::size_t conflicts = 0;
+    for (const Manifest& manifest : manifests_) {
+      conflicts += manifest.conflicts();
+      std::fprintf(stderr, "%s: %s %s\n", manifest.path().c_str(),
+                   printable(manifest.summary()).c_str(), request_.dry_run ? "found" : "described");
+    }
+    if (conflicts > 0) std::fprintf(stderr, "%s conflicts\n", count_text(conflicts).c_str());
     if (!status.ok()) {
       const int exit_code = report_failure(status);
       return done > 0 && !request_.dry_run ? wire::kExitPartly : exit_code;
     }
     if (const int lost = finish_stdout(); lost != wire::kExitOk) return lost;
+    if (conflicts > 0) return wire::kExitPartly;
     if (bad_ == 0) return wire::kExitOk;
     return done > 0 ? wire::kExitPartly : wire::kExitFailed;
   }
 
   const ImportRequest& request_;
+  std::vector<Manifest> manifests_;
   Progress progress_;
   Sender sender_;
   Table table_;

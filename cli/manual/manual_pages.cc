@@ -158,6 +158,7 @@ std::string kind_text(const config::Setting& setting) {
       return "number, " + std::to_string(setting.minimum) + " to " +
              std::to_string(setting.maximum);
     case config::SettingKind::Flag: return "true|false";
+    case config::SettingKind::File: return "file, or credential:NAME";
     case config::SettingKind::Text: break;
   }
   return "text";
@@ -248,7 +249,11 @@ std::string configuration_page() {
          "belongs to somebody other than root, who runs the daemon, and the user edgecase.\n.PP\n" +
          bold("edgecase config example") + " prints a file with every setting, " +
          bold("edgecase config check") + " finds mistakes in one, " + bold("edgecase config show") +
-         " tells what is in effect and why.\n";
+         " tells what is in effect and why.\n.PP\nWhere a file is meant, " + bold("credential:") +
+         italic("NAME") + " is the one that systemd hands to the service alone as " +
+         italic("NAME") + ", with " + bold("LoadCredential=") + " or " +
+         bold("LoadCredentialEncrypted=") +
+         "; an example is in /usr/share/doc/edgecase/examples.\n";
   const config::Settings defaults;
   std::string_view section;
   for (const config::Setting& setting : config::settings_table()) {

@@ -141,6 +141,16 @@ bool fstab_has(const std::string& fstab, const std::string& point) {
   return false;
 }
 
+bool on_one_drive(const std::string& directory, const std::string& other) {
+  const std::vector<Mount> mounts = parse_mounts(read_text("/proc/self/mountinfo"));
+  std::error_code failure;
+  const Mount* const one = mount_of(mounts, std::filesystem::weakly_canonical(directory, failure));
+  if (failure) return false;
+  const Mount* const two = mount_of(mounts, std::filesystem::weakly_canonical(other, failure));
+  if (failure || one == nullptr || two == nullptr) return false;
+  return one->device_number == two->device_number;
+}
+
 Result<Drive> look_at_drive(const std::string& directory) {
   struct stat found {};
   struct statvfs space {};

@@ -38,6 +38,10 @@ const Mount* mount_of(const std::vector<Mount>& mounts, const std::string& path)
 // Whether a line of /etc/fstab mounts at `point`.
 bool fstab_has(const std::string& fstab, const std::string& point);
 
+// Whether two directories lie on one file system, or would if they were made; false where that
+// cannot be told.
+bool on_one_drive(const std::string& directory, const std::string& other);
+
 // Of a directory that exists. Errors: NotFound, NotAllowed, IoError.
 Result<Drive> look_at_drive(const std::string& directory);
 

@@ -41,9 +41,20 @@ Options engine_options(const config::Settings& settings) {
   // What was erased or has expired is not to be found in freed blocks either.
   options.removal = Removal::Overwrite;
   options.erasure_reserve_bytes = settings.storage.reserve_bytes;
+  // The configuration's check has taken it for a duration.
+  if (settings.storage.scrub != "forever")
+    options.scrub_interval_ns = wire::parse_duration_ns(settings.storage.scrub).value();
   // At least two segments fit into the smallest limit.
   options.wal_segment_bytes = std::min(options.wal_segment_bytes, options.wal_limit_bytes / 4);
   return options;
+}
+
+void tell_recovered(const catalog::RecoveredNames& names, observe::Logger& logger) {
+  if (names.devices == 0 && names.series == 0) return;
+  logger.warning("catalog", "the names of " + std::to_string(names.devices) + " devices and " +
+                                std::to_string(names.series) +
+                                " series were lost before a repair: their readings are under names "
+                                "that begin with recovered-");
 }
 
 // A wrong or missing key is told with the setting that is to be changed.
@@ -246,6 +257,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                       catalog::Catalog::open(*state.engine, {.namespaces = limits.namespaces,
                                                              .devices = limits.devices,
                                                              .series = limits.series}));
+  tell_recovered(state.catalog->recovered(), logger);
   EC_ASSIGN_OR_RETURN(state.devices, catalog::DeviceIndex::open(*state.engine, limits.devices));
   std::int64_t retention_ns = kRetentionForever;
   if (state.settings.storage.retention != "forever") {
@@ -268,7 +280,8 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   EC_TRY(check_reach(configuration, *state.tokens, logger));
   state.ingest = std::make_unique<ingest::IngestPipeline>(
       *state.engine, *state.catalog, system_clock(), state.retention.get(), state.devices.get(),
-      state.audit.get(), &state.erase->fences());
+      state.audit.get(), &state.erase->fences(),
+      ingest::DeviceRateLimits{limits.device_rate, limits.device_burst, limits.devices});
   make_eviction(state, logger);
   state.query =
       std::make_unique<query::QueryService>(*state.engine, *state.catalog, state.devices.get());

@@ -2,8 +2,10 @@
 
 #include <link.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>  // defines __GLIBC__ where it is so
 
@@ -53,6 +55,16 @@ void give_memory_back() {
 #endif
   auto page_bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   dl_iterate_phdr(forget_pages, &page_bytes);
+}
+
+void dump_no_core() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_CORE, &limit) != 0) return;
+  // One byte is less than any dump, as none is; but where dumps are piped to a program, the kernel
+  // heeds one alone. A process that may not be dumped (PR_SET_DUMPABLE) could not be looked at by
+  // its own user either: `bench` does.
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 1);
+  static_cast<void>(setrlimit(RLIMIT_CORE, &limit));
 }
 
 }  // namespace edgecase::app

@@ -1,4 +1,4 @@
-// The process' own memory: kept small.
+// The process' own memory: kept small, and out of core dumps.
 #pragma once
 
 namespace edgecase::app {
@@ -9,5 +9,8 @@ void keep_memory_small();
 // Returns what is free now, and the pages of code and constants that were read so far: most were
 // for starting, the libraries' own above all.
 void give_memory_back();
+// Keys and readings are not to be found in a core dump. Whoever looks for a fault may allow one for
+// a daemon that runs: prlimit --core.
+void dump_no_core();
 
 }  // namespace edgecase::app

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "app/directories.h"
 #include "app/notify.h"
 #include "app/process_memory.h"
+#include "config/credentials.h"
 #include "observe/logger.h"
 #include "observe/metrics.h"
 #include "wire/errors.h"
@@ -98,16 +100,21 @@ int refuse_to_serve(const Status& configuration) {
   return wire::kExitUsage;
 }
 
-int serve(const config::Configuration& configuration) {
+int serve(config::Configuration configuration) {
   const sigset_t signals = stop_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   umask(kFileModeMask);
   keep_memory_small();
+  dump_no_core();
 
   const Notifier notifier = Notifier::from_environment();
   observe::Logger logger(STDERR_FILENO, observe::log_style_of(STDERR_FILENO), system_clock());
   observe::Metrics metrics;
+  const char* const credentials = std::getenv(config::kCredentialsVariable);
+  if (const Status status = config::resolve_credentials(credentials, configuration); !status.ok()) {
+    return refuse_to_serve(status);
+  }
   if (const Status status = check_parts(configuration); !status.ok()) {
     return refuse_to_serve(status);
   }

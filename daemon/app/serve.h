@@ -8,8 +8,9 @@ namespace edgecase::app {
 // Runs the daemon until SIGTERM or SIGINT, then stops it in order. Returns the exit code
 // (CONTRACT section 1): 0 stopped as asked; 2 the configuration does not fit this machine (a
 // directory that is missing or cannot be written); 7 the store is damaged; 1 everything else,
-// another daemon on the store and a port in use included. Says why on stderr.
-int serve(const config::Configuration& configuration);
+// another daemon on the store and a port in use included. Says why on stderr. Credentials are those
+// of this process (config/credentials.h).
+int serve(config::Configuration configuration);
 
 // Says on stderr, and to the service manager, why there is nothing to serve with; 2. A process that
 // ends at once may be gone before the journal knows whose line it was: what `systemctl status`

@@ -16,8 +16,13 @@ Result<std::unique_ptr<RecordCursor>> RecordCursor::open(AuditLog& log,
 RecordCursor::RecordCursor(AuditLog& log, const ListRequest& request)
     : request_(request),
       pseudonym_(log.names().of_device(request.namespace_name, request.device)),
+      owner_("owner " + log.names().of_text("owner", request.owner)),
       engine_(log.engine()),
       records_(log.records()) {
+  for (ListRequest::Device& each : request_.owned) {
+    if (each.pseudonym == 0)
+      each.pseudonym = log.names().of_device(each.namespace_name, each.device);
+  }
   read_.snapshot = engine_.snapshot();
   read_.fill_cache = false;
 }
@@ -97,9 +102,22 @@ Result<std::uint64_t> RecordCursor::first_at(const Stretch& stretch, std::int64_
   return low;
 }
 
+// Of a device that is erased nobody knows whether a glob reached it.
+bool RecordCursor::is_of_owner(const Record& record) const {
+  if (record.detail.find(owner_) != std::string::npos) return true;
+  return std::any_of(request_.owned.begin(), request_.owned.end(), [&record](const auto& each) {
+    if (!each.device.empty())
+      return concerns(record, each.pseudonym, each.namespace_name, each.device);
+    return std::any_of(record.targets.begin(), record.targets.end(), [&each](const Target& target) {
+      return target.pseudonym == each.pseudonym;
+    });
+  });
+}
+
 bool RecordCursor::wanted(const Record& record) const {
   if (request_.from_ns && record.time_ns < *request_.from_ns) return false;
   if (request_.to_ns && record.time_ns >= *request_.to_ns) return false;
+  if (!request_.owner.empty() && !is_of_owner(record)) return false;
   return request_.device.empty() ||
          concerns(record, pseudonym_, request_.namespace_name, request_.device);
 }

@@ -18,6 +18,13 @@ struct ListRequest {
   // Records that are of this device, or may be (concerns()); empty: all.
   std::string namespace_name = {};
   std::string device = {};
+  // Not empty: records that name this owner, or are of its devices, or may be.
+  std::string owner = {};
+  struct Device {
+    std::string namespace_name = {}, device = {};  // empty of one that is erased, ...
+    std::uint64_t pseudonym = 0;                   // ... of which this is left; else 0
+  };
+  std::vector<Device> owned = {};
   std::uint64_t limit = UINT64_MAX;
   bool descending = false;
 };
@@ -44,8 +51,11 @@ class RecordCursor {
   Result<bool> next_page();
   bool wanted(const Record& record) const;
 
-  const ListRequest request_;
+  bool is_of_owner(const Record& record) const;
+
+  ListRequest request_;
   const std::uint64_t pseudonym_;
+  const std::string owner_;  // as a record's detail names it
   Engine& engine_;
   const NamespaceId records_;
   ReadOptions read_;

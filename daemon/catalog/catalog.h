@@ -73,9 +73,18 @@ class CatalogAdditions {
   std::vector<Record> records_;
 };
 
+// Numbers under which there was something, and whose names were lost: what has a name in their
+// place since this start.
+struct RecoveredNames {
+  std::size_t devices = 0;
+  std::size_t series = 0;
+};
+
 class Catalog {
  public:
-  // Reads every record. Errors: the engine's; Corruption for records that contradict each other;
+  // Reads every record. After a repair (edgecase/store_check.h) it looks up under which numbers
+  // readings lie, with a seek for each series, and names those that have none `recovered-<number>`:
+  // durable on return. Errors: the engine's; Corruption for records that contradict each other;
   // Unsupported for a newer layout.
   static Result<std::unique_ptr<Catalog>> open(Engine& engine, const CatalogLimits& limits);
   virtual ~Catalog() = default;
@@ -127,6 +136,7 @@ class Catalog {
   // Durable ones.
   virtual std::size_t device_count() const = 0;
   virtual std::size_t series_count() const = 0;
+  virtual RecoveredNames recovered() const = 0;
 };
 
 }  // namespace edgecase::catalog

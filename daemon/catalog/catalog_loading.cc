@@ -1,17 +1,26 @@
 // MemoryCatalog's beginning: from the engine's records to tables.
 #include <algorithm>
+#include <utility>
 
 #include "catalog/catalog_format.h"
 #include "catalog/memory_catalog.h"
+#include "edgecase/store_check.h"
 #include "wire/names.h"
 
 namespace edgecase::catalog {
+namespace {
+
+std::string where(NamespaceId id, std::uint32_t device) {
+  return "catalog: namespace " + std::to_string(id) + ", device " + std::to_string(device);
+}
+
+}  // namespace
 
 Status MemoryCatalog::load() {
+  if (engine_.find_namespace(kRepairedNamespace).ok()) recovery_ = std::make_unique<Recovery>();
   EC_TRY(open_namespace());
   for (const NamespaceInfo& info : engine_.namespaces()) {
-    const bool visible = !info.name.starts_with('_') || info.name == wire::kRejectedNamespace;
-    if (!visible) continue;
+    if (!is_visible(info.name)) continue;
     NamespaceRow& row = namespaces_[add_namespace(info.name, info.id)];
     for (std::size_t i = 0; i + 1 < next_devices_.size(); i += 2) {
       if (next_devices_[i] != info.id) continue;
@@ -19,7 +28,8 @@ Status MemoryCatalog::load() {
       row.is_marked = true;
     }
   }
-  return load_records();
+  EC_TRY(load_records());
+  return recovery_ == nullptr ? ok() : recover_numbers();
 }
 
 Status MemoryCatalog::open_namespace() {
@@ -49,13 +59,31 @@ Status MemoryCatalog::open_namespace() {
                        " was written by another version of the program");
   }
   if (record.status().code() != StatusCode::NotFound) return record.status();
-  // Without this record there is none: the first start, or one that was cut before this write.
+  // Without this record there is none: the first start, or one that was cut before this write; or a
+  // repair could not bring it back.
   EC_ASSIGN_OR_RETURN(const RangeStats stats, engine_.range_stats(catalog_namespace_, {}, {}));
-  if (stats.entries != 0) return corruption("catalog: records, but no layout record");
+  if (recovery_ == nullptr) {
+    if (stats.entries != 0) return corruption("catalog: records, but no layout record");
+    EC_TRY(mark_repaired_before());
+  }
   WriteBatch batch;
   batch.put(catalog_namespace_, key,
             encode_record(FieldTag::LayoutVersion, Bytes(1, static_cast<char>(kLayoutVersion))));
   return engine_.write(batch, Durability::Sync);
+}
+
+// Namespaces of readings come after the layout record. Those who repaired a store before there was
+// a mark left none.
+Status MemoryCatalog::mark_repaired_before() {
+  const std::vector<NamespaceInfo> known = engine_.namespaces();
+  if (std::none_of(known.begin(), known.end(),
+                   [](const NamespaceInfo& info) { return is_visible(info.name); }))
+    return ok();
+  NamespaceOptions options;
+  options.placement = Placement::Metadata;
+  EC_TRY(engine_.create_namespace(kRepairedNamespace, options).status());
+  recovery_ = std::make_unique<Recovery>();
+  return ok();
 }
 
 Status MemoryCatalog::load_records() {
@@ -82,42 +110,65 @@ Status MemoryCatalog::load_record(ByteView key_bytes, ByteView value) {
   for (std::size_t row = 0; row < namespaces_.size(); ++row) {
     if (namespaces_[row].id == key.namespace_id) namespace_row = static_cast<std::uint32_t>(row);
   }
-  const std::string where = "catalog: namespace " + std::to_string(key.namespace_id) + ", device " +
-                            std::to_string(key.device);
   if (namespace_row == kNoRow) {
     if (std::find(leftover_.begin(), leftover_.end(), key.namespace_id) != leftover_.end())
       return ok();
     // Its drop was durable, and cut short before its names were removed; or it was never there.
     const auto scanned = engine_.scan(key.namespace_id, {}, {});
     if (scanned.status().code() != StatusCode::NotFound)
-      return corruption(where + ": there is no such namespace");
+      return corruption(where(key.namespace_id, key.device) + ": there is no such namespace");
     leftover_.push_back(key.namespace_id);
     return ok();
   }
-  if (key.kind == RecordKind::Device) {
-    if (find_device_row(namespace_row, name) != kNoRow) {
-      return corruption(where + ": its name is taken");
-    }
-    DeviceRow& device = devices_[add_device(namespace_row, name, key.device)];
-    device.durable = true;
-    EC_ASSIGN_OR_RETURN(const ByteView next, find_record_field(value, FieldTag::NextSensor));
-    for (const std::uint32_t id : decode_ids(next)) device.next_sensor = id;
+  if (key.kind == RecordKind::Device) return load_device(namespace_row, key.device, name, value);
+  return load_series(namespace_row, key, name);
+}
+
+Status MemoryCatalog::load_device(std::uint32_t namespace_row, std::uint32_t id, ByteView name,
+                                  ByteView value) {
+  EC_ASSIGN_OR_RETURN(const ByteView next, find_record_field(value, FieldTag::NextSensor));
+  std::uint32_t row = kNoRow;
+  if (find_device_row(namespace_row, name) == kNoRow) {
+    row = add_device(namespace_row, name, id);
+    devices_[row].durable = true;
     ++durable_devices_;
+    if (recovery_ != nullptr) recovery_->devices.emplace(std::pair(namespace_row, id), row);
+  } else if (recovery_ != nullptr) {
+    // Of a device of that name that was there before, and was erased.
+    row = recovered_device(namespace_row, id);
+  } else {
+    return corruption(where(namespaces_[namespace_row].id, id) + ": its name is taken");
+  }
+  for (const std::uint32_t sensor : decode_ids(next)) devices_[row].next_sensor = sensor;
+  return ok();
+}
+
+Status MemoryCatalog::load_series(std::uint32_t namespace_row, const RecordKey& key,
+                                  ByteView name) {
+  std::uint32_t device_row = kNoRow;
+  if (recovery_ != nullptr) {
+    device_row = recovered_device(namespace_row, key.device);
+  } else {
+    // A device's sensors follow one another, and devices were loaded in this order too.
+    while (loading_device_ < devices_.size() &&
+           (devices_[loading_device_].namespace_row != namespace_row ||
+            devices_[loading_device_].id != key.device)) {
+      ++loading_device_;
+    }
+    if (loading_device_ == devices_.size())
+      return corruption(where(key.namespace_id, key.device) + ": sensors of no device");
+    device_row = static_cast<std::uint32_t>(loading_device_);
+  }
+  if (find_series_row(device_row, name) != kNoRow) {
+    if (recovery_ == nullptr)
+      return corruption(where(key.namespace_id, key.device) + ": two sensors of one name");
+    recovered_series(device_row, key.sensor);
     return ok();
   }
-  // A device's sensors follow one another, and devices were loaded in this order too.
-  while (loading_device_ < devices_.size() &&
-         (devices_[loading_device_].namespace_row != namespace_row ||
-          devices_[loading_device_].id != key.device)) {
-    ++loading_device_;
-  }
-  if (loading_device_ == devices_.size()) return corruption(where + ": sensors of no device");
-  const auto device_row = static_cast<std::uint32_t>(loading_device_);
-  if (find_series_row(device_row, name) != kNoRow) {
-    return corruption(where + ": two sensors of one name");
-  }
-  series_[add_series(device_row, name, key.sensor)].durable = true;
+  const std::uint32_t row = add_series(device_row, name, key.sensor);
+  series_[row].durable = true;
   ++durable_series_;
+  if (recovery_ != nullptr) recovery_->series.emplace(std::pair(device_row, key.sensor), row);
   return ok();
 }
 

@@ -18,6 +18,16 @@ bool holds(const std::vector<std::string>& terms, std::string_view term) {
 
 }  // namespace
 
+bool DeviceFilter::holds_for(const DeviceMetadata& said) const {
+  return (owner.empty() || said.owner == owner) &&
+         (purpose.empty() || holds(said.purposes, purpose)) &&
+         (objection.empty() || holds(said.objections, objection)) &&
+         std::all_of(labels.begin(), labels.end(), [&said](const auto& label) {
+           const auto known = said.labels.find(label.first);
+           return known != said.labels.end() && known->second == label.second;
+         });
+}
+
 Result<std::unique_ptr<DeviceIndex>> DeviceIndex::open(Engine& engine, std::size_t devices_max) {
   std::unique_ptr<DeviceIndex> index(new DeviceIndex(engine, devices_max));
   EC_TRY(index->load());

@@ -74,6 +74,7 @@ struct DeviceFilter {
   bool empty() const {
     return owner.empty() && purpose.empty() && objection.empty() && labels.empty();
   }
+  bool holds_for(const DeviceMetadata& said) const;
 };
 
 // Of a long list of devices: those behind `after`, at most `limit`.

@@ -22,10 +22,6 @@ NamespaceOptions reading_namespace_options() {
   return options;
 }
 
-bool is_visible(std::string_view namespace_name) {
-  return !namespace_name.starts_with('_') || namespace_name == wire::kRejectedNamespace;
-}
-
 // Large batches mostly name few series again and again. Views of one batch with the same address
 // and size hold the same name, so that series are recognised without looking at their names.
 constexpr std::size_t kRememberedMin = 256;
@@ -337,6 +333,8 @@ Status MemoryCatalog::check_room(std::span<const wire::Reading> readings,
   std::set<std::tuple<std::string_view, std::string_view, std::string_view>> new_series;
   for (const std::size_t i : missed) {
     const wire::Reading& reading = readings[i];
+    // What is kept as rejected because of a limit must not fail of that limit.
+    if (reading.namespace_name.starts_with('_')) continue;
     Memo memo;
     if (find_series_row(reading, memo) != kNoRow) continue;
     new_series.emplace(reading.namespace_name, reading.device, reading.sensor);

@@ -8,14 +8,24 @@
 // mutex_.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <utility>
 
 #include "catalog/catalog.h"
 #include "catalog/name_index.h"
+#include "wire/names.h"
 
 namespace edgecase::catalog {
+
+struct RecordKey;  // catalog_format.h
+
+// Names that begin with `_` are the store's own.
+inline bool is_visible(std::string_view namespace_name) {
+  return !namespace_name.starts_with('_') || namespace_name == wire::kRejectedNamespace;
+}
 
 class MemoryCatalog final : public Catalog {
  public:
@@ -45,6 +55,7 @@ class MemoryCatalog final : public Catalog {
   void forget(const Erased& erased) override;
   std::size_t device_count() const override;
   std::size_t series_count() const override;
+  RecoveredNames recovered() const override { return recovered_; }
 
  private:
   struct NamespaceRow {
@@ -77,6 +88,12 @@ class MemoryCatalog final : public Catalog {
     std::uint32_t device_row = kNoRow;
   };
 
+  // Of a store that was repaired, while it is loaded: rows by namespace's or device's row and id.
+  struct Recovery {
+    using Rows = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>;
+    Rows devices, series;
+  };
+
   // All need mutex_, those that add need it alone.
   std::uint32_t find_namespace_row(std::string_view name) const;
   std::uint32_t find_device_row(std::uint32_t namespace_row, std::string_view name) const;
@@ -99,7 +116,17 @@ class MemoryCatalog final : public Catalog {
                         CatalogAdditions& additions);
   Status open_namespace();
   Status load_records();
+  Status mark_repaired_before();
   Status load_record(ByteView key, ByteView value);
+  Status load_device(std::uint32_t namespace_row, std::uint32_t id, ByteView name, ByteView value);
+  Status load_series(std::uint32_t namespace_row, const RecordKey& key, ByteView name);
+  // Of what may have lost its name (catalog_recovery.cc): the row, made if there is none.
+  std::uint32_t recovered_device(std::uint32_t namespace_row, std::uint32_t id);
+  std::uint32_t recovered_series(std::uint32_t device_row, std::uint32_t id);
+  Status recover_numbers();
+  Status recover_numbers_of(std::uint32_t namespace_row);
+  void pass_over_numbers_of_rules();
+  Status write_recovered();
   Status remove_records_of(NamespaceId id);
   void forget_rows_of(std::string_view name);
   void forget_series(std::uint32_t series_row);
@@ -123,6 +150,8 @@ class MemoryCatalog final : public Catalog {
   std::size_t loading_device_ = 0;
   std::vector<std::uint32_t> next_devices_;  // of FieldTag::NextDevices
   std::vector<NamespaceId> leftover_;
+  std::unique_ptr<Recovery> recovery_;  // null: every number has its name
+  RecoveredNames recovered_;
 };
 
 }  // namespace edgecase::catalog

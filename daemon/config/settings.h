@@ -17,6 +17,7 @@ struct StorageSettings {
   std::string retention = "forever";
   std::string expiry = "bounded";
   std::string on_full = "reject";
+  std::string scrub = "30d";                 // "forever": never
   std::string encryption_key_file;           // "": nothing is encrypted at rest
   std::string encryption_previous_key_file;  // while the key is being changed
 };
@@ -30,6 +31,8 @@ struct HttpSettings {
   std::uint32_t threads = 4;                        // requests served side by side
   std::uint32_t connections = 256;                  // open at once
   std::uint32_t connections_per_address = 256;      // of them, over TCP
+  std::uint64_t head_limit_bytes = 16u << 10;       // request line and headers
+  std::uint32_t headers = 100;                      // of one request
   std::uint64_t body_limit_bytes = 16u << 20;       // of one request, after decompression
   std::uint64_t in_flight_limit_bytes = 24u << 20;  // of all request bodies together
 };
@@ -68,8 +71,12 @@ struct LimitSettings {
   std::uint32_t namespaces = 256;
   std::uint32_t devices = 20'000;
   std::uint32_t series = 100'000;
+  std::uint32_t device_rate = 0;        // readings a second of one device; 0: any number
+  std::uint32_t device_burst = 10'000;  // of them at once, after a pause
   std::uint32_t json_depth = 32;
+  std::uint32_t json_keys = 64;                  // of one object, over HTTP
   std::uint32_t json_leaves = 1'024;             // values of one MQTT message
+  std::uint32_t points_per_batch = 1'000'000;    // readings of one HTTP request
   std::uint64_t message_limit_bytes = 1u << 20;  // of one MQTT payload
   std::uint64_t rejected_messages = 10'000;      // kept in `_rejected`
   std::uint32_t line_errors = 20;                // bad lines named in one answer

@@ -18,8 +18,10 @@ constexpr std::uint64_t kTiB = std::uint64_t{1} << 40;
 const std::array kTable = {
     Setting{"storage.metadata", SettingKind::Text, EC_MEMBER(std::string, storage.metadata),
             "Directory on the onboard drive: keys, filters, index, write-ahead log, catalog."},
-    Setting{"storage.values", SettingKind::Text, EC_MEMBER(std::string, storage.values),
-            "Directory for values: set it to the external SSD's mount."},
+    Setting{
+        "storage.values", SettingKind::Text, EC_MEMBER(std::string, storage.values),
+        "Directory for values, on the external SSD where there is one: `edgecase config storage "
+        "--values DIR` judges it and tells how to set it up."},
     Setting{"storage.memory-limit", SettingKind::Size,
             EC_MEMBER(std::uint64_t, storage.memory_limit_bytes), "Memory of the whole process.",
             32 * kMiB, 64 * 1024 * kMiB},
@@ -37,10 +39,13 @@ const std::array kTable = {
     Setting{"storage.on-full", SettingKind::Choice, EC_MEMBER(std::string, storage.on_full),
             "When a drive is full writes are refused, or the oldest readings of all devices go.", 0,
             0, "reject|evict-oldest"},
-    Setting{"storage.encryption-key-file", SettingKind::Text,
+    Setting{"storage.scrub", SettingKind::Duration, EC_MEMBER(std::string, storage.scrub),
+            "In idle time every file is read again about once in so long, and checked; forever: "
+            "never."},
+    Setting{"storage.encryption-key-file", SettingKind::File,
             EC_MEMBER(std::string, storage.encryption_key_file),
             "File of 32 bytes; set before the first start, everything at rest is encrypted."},
-    Setting{"storage.encryption-previous-key-file", SettingKind::Text,
+    Setting{"storage.encryption-previous-key-file", SettingKind::File,
             EC_MEMBER(std::string, storage.encryption_previous_key_file),
             "The key file before, to change it: the next start takes encryption-key-file."},
 
@@ -48,9 +53,9 @@ const std::array kTable = {
             "Unix socket that the command line uses; \"\" turns it off."},
     Setting{"http.listen", SettingKind::Text, EC_MEMBER(std::string, http.listen),
             "TCP address, host:port; port 0 takes a free one; \"\" turns TCP off."},
-    Setting{"http.tls-cert", SettingKind::Text, EC_MEMBER(std::string, http.tls_cert),
+    Setting{"http.tls-cert", SettingKind::File, EC_MEMBER(std::string, http.tls_cert),
             "File of the certificate, and of those that signed it; with tls-key: HTTPS."},
-    Setting{"http.tls-key", SettingKind::Text, EC_MEMBER(std::string, http.tls_key),
+    Setting{"http.tls-key", SettingKind::File, EC_MEMBER(std::string, http.tls_key),
             "File of tls-cert's private key, without a password."},
     Setting{"http.allow-insecure", SettingKind::Flag, EC_MEMBER(bool, http.allow_insecure),
             "Let other machines in without TLS, and without a token until the first one is made."},
@@ -61,6 +66,10 @@ const std::array kTable = {
     Setting{"http.connections-per-address", SettingKind::Number,
             EC_MEMBER(std::uint32_t, http.connections_per_address),
             "Of these, from one address over TCP.", 1, 65'536},
+    Setting{"http.head-limit", SettingKind::Size, EC_MEMBER(std::uint64_t, http.head_limit_bytes),
+            "One request's line and headers.", 1024, 256 * 1024},
+    Setting{"http.headers", SettingKind::Number, EC_MEMBER(std::uint32_t, http.headers),
+            "Headers of one request.", 8, 10'000},
     Setting{"http.body-limit", SettingKind::Size, EC_MEMBER(std::uint64_t, http.body_limit_bytes),
             "One request's body, after decompression.", 1024, 1024 * kMiB},
     Setting{"http.in-flight-limit", SettingKind::Size,
@@ -71,19 +80,19 @@ const std::array kTable = {
             "mqtt://host:port, or mqtts:// for TLS; \"\" turns the client off."},
     Setting{"mqtt.username", SettingKind::Text, EC_MEMBER(std::string, mqtt.username),
             "User at the broker."},
-    Setting{"mqtt.password-file", SettingKind::Text, EC_MEMBER(std::string, mqtt.password_file),
+    Setting{"mqtt.password-file", SettingKind::File, EC_MEMBER(std::string, mqtt.password_file),
             "File whose first line is the password."},
-    Setting{"mqtt.tls-ca", SettingKind::Text, EC_MEMBER(std::string, mqtt.tls_ca),
+    Setting{"mqtt.tls-ca", SettingKind::File, EC_MEMBER(std::string, mqtt.tls_ca),
             "File of certificates that the broker's must be signed by; \"\": those this machine "
             "trusts."},
     Setting{
         "mqtt.listen", SettingKind::Text, EC_MEMBER(std::string, mqtt.listen),
         "TCP address where devices and bridges publish straight to the daemon, host:port; port 0 "
         "takes a free one; \"\" turns it off."},
-    Setting{"mqtt.tls-cert", SettingKind::Text, EC_MEMBER(std::string, mqtt.tls_cert),
+    Setting{"mqtt.tls-cert", SettingKind::File, EC_MEMBER(std::string, mqtt.tls_cert),
             "File of the certificate, and of those that signed it; with tls-key: mqtt.listen "
             "speaks TLS, and a broker that asks is shown it."},
-    Setting{"mqtt.tls-key", SettingKind::Text, EC_MEMBER(std::string, mqtt.tls_key),
+    Setting{"mqtt.tls-key", SettingKind::File, EC_MEMBER(std::string, mqtt.tls_key),
             "File of tls-cert's private key, without a password."},
     Setting{"mqtt.connections", SettingKind::Number, EC_MEMBER(std::uint32_t, mqtt.connections),
             "Connections to mqtt.listen open at once.", 4, 65'536},
@@ -103,8 +112,18 @@ const std::array kTable = {
             "Devices, all namespaces together.", 1, 10'000'000},
     Setting{"limits.series", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.series),
             "Series, all devices together.", 1, 100'000'000},
+    Setting{"limits.device-rate", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.device_rate),
+            "Readings a second of one device, on the average; 0 for any number.", 0, 1'000'000},
+    Setting{
+        "limits.device-burst", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.device_burst),
+        "Readings that a device may bring at once after a pause, over its rate.", 1, 100'000'000},
     Setting{"limits.json-depth", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.json_depth),
             "Levels of one JSON document.", 1, 256},
+    Setting{"limits.json-keys", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.json_keys),
+            "Keys of one JSON object, over HTTP.", 8, 100'000},
+    Setting{"limits.points-per-batch", SettingKind::Number,
+            EC_MEMBER(std::uint32_t, limits.points_per_batch), "Readings of one HTTP request.", 1,
+            100'000'000},
     Setting{"limits.json-leaves", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.json_leaves),
             "Values of one MQTT message.", 1, 1'000'000},
     Setting{"limits.message-limit", SettingKind::Size,
@@ -238,6 +257,7 @@ Status set_from_text(const Setting& setting, std::string_view text, Settings& se
   const auto& as_text = std::get_if<std::string& (*)(Settings&)>(&setting.member);
   switch (setting.kind) {
     case SettingKind::Text:
+    case SettingKind::File:
       if (text.find('\0') != std::string_view::npos || text.find('\n') != std::string_view::npos) {
         return invalid_argument("holds a line break or a zero byte, use plain text");
       }

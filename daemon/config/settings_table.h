@@ -18,6 +18,7 @@ namespace edgecase::config {
 
 enum class SettingKind : unsigned char {
   Text,
+  File,      // a path, or credential:NAME (credentials.h)
   Choice,    // one of Setting::choices
   Duration,  // "15m", or "forever"
   Size,      // bytes: "64MiB", or a whole number

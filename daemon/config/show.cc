@@ -59,6 +59,9 @@ std::string example_text() {
       "# EdgeCase. Every setting is shown with its default. The key values of [storage] is also\n"
       "# EDGECASE_STORAGE_VALUES in the environment and --storage.values on the command line:\n"
       "# flags > environment > file > default.\n"
+      "# Where a file is meant, credential:NAME is one that systemd hands to the service alone: "
+      "see\n"
+      "# /usr/share/doc/edgecase/examples/credentials.conf.\n"
       "# Check a file with `edgecase config check FILE`.\n";
   const Settings defaults;
   std::string_view section;

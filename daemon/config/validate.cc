@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "config/credentials.h"
 #include "config/settings_table.h"
 
 namespace edgecase::config {
@@ -181,6 +182,7 @@ Status validate(Configuration& configuration) {
   EC_TRY(validate_directories(configuration));
   EC_TRY(validate_http(configuration));
   EC_TRY(validate_mqtt(configuration));
+  EC_TRY(check_credential_names(configuration));
   return validate_support(configuration);
 }
 

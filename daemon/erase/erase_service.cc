@@ -167,8 +167,8 @@ void EraseService::describe(const EraseRequest& request, const EraseTarget& targ
     certificate.series_pseudonyms.push_back(
         text(pseudonyms.of_series(each.namespace_name, each.device, each.sensor)));
   }
-  if (!request.owner.empty())
-    certificate.owner_pseudonym = text(pseudonyms.of_owner(request.owner));
+  if (!request.devices.owner.empty())
+    certificate.owner_pseudonym = text(pseudonyms.of_owner(request.devices.owner));
 }
 
 void EraseService::append_certificate(const Certificate& certificate, WriteBatch& batch) const {

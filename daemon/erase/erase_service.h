@@ -1,5 +1,5 @@
-// Erasure, as people ask for it: by selector or owner, of all times with the names or of a range of
-// times.
+// Erasure, as people ask for it: by selector, or by what is said of devices, of all times with the
+// names or of a range of times.
 //
 // erase() returns once nobody can read any of it: one durable batch takes the readings, the records
 // of names, what was said of devices, the rules that named one, the messages in `_rejected` that

@@ -28,18 +28,16 @@ Bytes prefix_of(const catalog::SeriesId& id, std::size_t bytes) {
 Result<std::vector<std::pair<std::string, wire::Selector>>> selectors_of(
     const catalog::DeviceIndex& devices, const EraseRequest& request) {
   std::vector<std::pair<std::string, wire::Selector>> selectors;
-  if (request.owner.empty())
+  if (request.devices.empty())
     return std::vector{std::pair(request.namespace_name, request.selector)};
-  EC_ASSIGN_OR_RETURN(
-      const std::vector<DeviceName> owned,
-      devices.find(request.namespace_name,
-                   {.owner = request.owner, .purpose = {}, .objection = {}, .labels = {}}));
-  for (const DeviceName& name : owned) {
+  EC_ASSIGN_OR_RETURN(const std::vector<DeviceName> found,
+                      devices.find(request.namespace_name, request.devices));
+  for (const DeviceName& name : found) {
     if (request.namespace_name.empty() && name.namespace_name.starts_with('_')) continue;
     selectors.emplace_back(name.namespace_name,
                            wire::Selector{wire::escape_name(name.device), "*"});
   }
-  if (selectors.empty()) return not_found("no device of this owner");
+  if (selectors.empty()) return not_found("no device of which this is said");
   return selectors;
 }
 
@@ -98,7 +96,7 @@ Result<EraseTarget> resolve_target(const catalog::Catalog& catalog,
       target.single_series.push_back(each);
   }
   if (request.has_all_times()) target.with_names = {target.devices, target.single_series};
-  target.is_everything = request.owner.empty() && !wire::is_literal(request.selector.device) &&
+  target.is_everything = request.devices.empty() && !wire::is_literal(request.selector.device) &&
                          refused == 0 &&
                          target.series.size() == catalog.select(request.namespace_name, {}).size();
   return target;

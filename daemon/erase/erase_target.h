@@ -19,7 +19,7 @@ namespace edgecase::erase {
 struct EraseRequest {
   std::string namespace_name;  // empty: all but those whose names begin with `_`
   wire::Selector selector;
-  std::string owner;                           // not empty: the devices of this owner instead
+  catalog::DeviceFilter devices;               // not empty: those of which this is said instead
   std::optional<std::int64_t> from_ns, to_ns;  // without both: with its names
 
   bool has_all_times() const { return !from_ns && !to_ns; }

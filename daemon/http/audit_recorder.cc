@@ -51,8 +51,13 @@ constexpr std::array kRows = {
     RouteRow{"DELETE", routes::kTokens, "token.revoke", Kind::Change},
     RouteRow{"POST", routes::kNamespaces, "namespace.create", Kind::Change},
     RouteRow{"DELETE", routes::kNamespaces, "namespace.drop", Kind::Change},
+    RouteRow{"GET", routes::kRetention, "retention.list", Kind::Read},
+    RouteRow{"GET", routes::kRetentionPreview, "retention.preview", Kind::Read},
     RouteRow{"POST", routes::kRetention, "retention.set", Kind::Change},
     RouteRow{"DELETE", routes::kRetention, "retention.clear", Kind::Change},
+    RouteRow{"GET", routes::kWhere, "where", Kind::Read},
+    RouteRow{"GET", routes::kErasePreview, "erase.preview", Kind::Read},
+    RouteRow{"GET", routes::kErasures, "erase.list", Kind::Read},
     RouteRow{"GET", routes::kAuditVerify, "audit.verify", Kind::Read},
     RouteRow{"GET", routes::kAudit, "audit.read", Kind::Read},
     RouteRow{"", routes::kInfluxQuery, "influx.query", Kind::Read},
@@ -132,14 +137,21 @@ struct ParameterRow {
   Holds holds;
 };
 constexpr std::array kParameters = {
-    ParameterRow{"name", Holds::Namespace},   ParameterRow{"db", Holds::Namespace},
-    ParameterRow{"bucket", Holds::Namespace}, ParameterRow{"select", Holds::Selector},
-    ParameterRow{"device", Holds::Device},    ParameterRow{"owner", Holds::Personal},
-    ParameterRow{"label", Holds::Personal},   ParameterRow{"location", Holds::Personal},
-    ParameterRow{"purpose", Holds::Plain},    ParameterRow{"object", Holds::Plain},
-    ParameterRow{"id", Holds::Plain},         ParameterRow{"keep", Holds::Plain},
-    ParameterRow{"from", Holds::Plain},       ParameterRow{"to", Holds::Plain},
-    ParameterRow{"expires", Holds::Plain},    ParameterRow{"after", Holds::Plain}};
+    ParameterRow{"name", Holds::Namespace},    ParameterRow{"db", Holds::Namespace},
+    ParameterRow{"bucket", Holds::Namespace},  ParameterRow{"select", Holds::Selector},
+    ParameterRow{"device", Holds::Device},     ParameterRow{"owner", Holds::Personal},
+    ParameterRow{"label", Holds::Personal},    ParameterRow{"location", Holds::Personal},
+    ParameterRow{"of_owner", Holds::Personal}, ParameterRow{"of_label", Holds::Personal},
+    ParameterRow{"of_purpose", Holds::Plain},  ParameterRow{"of_object", Holds::Plain},
+    ParameterRow{"purpose", Holds::Plain},     ParameterRow{"object", Holds::Plain},
+    ParameterRow{"id", Holds::Plain},          ParameterRow{"keep", Holds::Plain},
+    ParameterRow{"from", Holds::Plain},        ParameterRow{"to", Holds::Plain},
+    ParameterRow{"expires", Holds::Plain},     ParameterRow{"after", Holds::Plain}};
+
+// "of_owner" tells an owner, as "owner" does.
+std::string_view kind_of(std::string_view parameter) {
+  return parameter.starts_with("of_") ? parameter.substr(3) : parameter;
+}
 
 void describe(const audit::RecordNames& names, std::string_view wanted, const ParameterRow& row,
               const std::string& text, audit::Record& record) {
@@ -152,12 +164,24 @@ void describe(const audit::RecordNames& names, std::string_view wanted, const Pa
     }
     case Holds::Device: return names.describe(wanted, {wire::escape_name(text), "*"}, record);
     case Holds::Personal:
-      return add_detail(std::string(row.name) + " " + names.of_text(row.name, text), record);
+      return add_detail(std::string(row.name) + " " + names.of_text(kind_of(row.name), text),
+                        record);
     case Holds::Plain:
       if (text.empty() || text.size() > kPlainMaxBytes) return;
       if (text.find_first_not_of(kPlain) != std::string::npos) return;
       return add_detail(std::string(row.name) + " " + text, record);
   }
+}
+
+// What reaches over all devices where nothing says which ones.
+bool is_of_devices(const Call& call) {
+  constexpr std::array kPaths = {routes::kQuery,        routes::kLast,    routes::kTail,
+                                 routes::kSeries,       routes::kDevices, routes::kWhere,
+                                 routes::kErasePreview, routes::kErase,   routes::kRetentionPreview,
+                                 routes::kDevice};
+  const std::string& path = call.request.path;
+  return std::find(kPaths.begin(), kPaths.end(), path) != kPaths.end() ||
+         (path == routes::kRetention && call.request.method != "GET");
 }
 
 // Names become pseudonyms, what is no name stays; values, and parameters that are not known here,
@@ -176,11 +200,8 @@ void describe(const audit::RecordNames& names, const Call& call, audit::Record& 
       is_filtered = is_filtered || row.holds == Holds::Personal;
     }
   }
-  // Who asks by owner or label reaches devices that are not named.
-  if (is_filtered && record.targets.empty()) record.reaches_more = true;
-  // Names stand in the body: see note_described().
-  if (call.request.path == routes::kDevices && call.request.method == "POST")
-    record.reaches_more = true;
+  // Who names no device, as by owner or label, or in the body (note_described()), may reach any.
+  if (record.targets.empty() && (is_filtered || is_of_devices(call))) record.reaches_more = true;
 }
 
 // What a record says of a request whatever becomes of it.

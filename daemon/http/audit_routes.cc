@@ -1,4 +1,5 @@
 // The audit log: /api/v1/audit and /api/v1/audit/verify, for administrators.
+#include <algorithm>
 #include <charconv>
 #include <memory>
 #include <mutex>
@@ -8,6 +9,7 @@
 #include "audit/audit_reader.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
+#include "wire/names.h"
 #include "wire/reading_format.h"
 #include "wire/routes.h"
 #include "wire/time_text.h"
@@ -40,12 +42,13 @@ class DeviceNames {
     }
   }
   // Empty: it stands for nothing that is there.
-  std::string name_of(std::uint64_t pseudonym) const {
+  catalog::DeviceName name_of(std::uint64_t pseudonym) const {
     const std::lock_guard lock(mutex_);
     const auto known = rows_.find(pseudonym);
     if (known == rows_.end()) return {};
     auto device = context_.parts.catalog.device_at(known->second);
-    return device.ok() ? std::move(device->device) : std::string();
+    if (!device.ok()) return {};
+    return {std::move(device->namespace_name), std::move(device->device)};
   }
 
  private:
@@ -55,31 +58,62 @@ class DeviceNames {
   std::unordered_map<std::uint64_t, std::uint32_t> rows_;
 };
 
-Json record_json(const audit::Record& record, const DeviceNames& names) {
+// Names and owners of the devices that one listing tells of.
+class Told {
+ public:
+  Told(const HttpContext& context, std::shared_ptr<const DeviceNames> names)
+      : context_(context), names_(std::move(names)) {}
+
+  Result<Json> json_of(const audit::Target& target) {
+    const auto [at, is_new] = known_.try_emplace(target.pseudonym);
+    if (is_new) {
+      EC_ASSIGN_OR_RETURN(at->second, look_up(target.pseudonym));
+    }
+    Json device = {{"pseudonym", audit::pseudonym_text(target.pseudonym)}};
+    device.update(at->second);
+    device["count"] = target.count;
+    return device;
+  }
+
+ private:
+  Result<Json> look_up(std::uint64_t pseudonym) const {
+    Json said = Json::object();
+    const catalog::DeviceName name = names_->name_of(pseudonym);
+    if (name.device.empty()) return said;
+    said["device"] = name.device;
+    EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata,
+                        context_.parts.devices.metadata(name));
+    if (!metadata.owner.empty()) said["owner"] = metadata.owner;
+    return said;
+  }
+
+  const HttpContext& context_;
+  const std::shared_ptr<const DeviceNames> names_;
+  std::unordered_map<std::uint64_t, Json> known_;
+};
+
+Result<Json> record_json(const audit::Record& record, Told& told) {
   std::string time;
   wire::append_time(record.time_ns, time);
   Json devices = Json::array();
   for (const audit::Target& target : record.targets) {
-    Json device = {{"pseudonym", audit::pseudonym_text(target.pseudonym)}};
-    if (std::string name = names.name_of(target.pseudonym); !name.empty())
-      device["device"] = std::move(name);
-    device["count"] = target.count;
+    EC_ASSIGN_OR_RETURN(Json device, told.json_of(target));
     devices.push_back(std::move(device));
   }
-  return {{"sequence", record.sequence},
-          {"time", time},
-          {"clock_trusted", record.trust == ClockTrust::Trusted},
-          {"actor", record.actor},
-          {"token", record.token},
-          {"operation", record.operation},
-          {"result", audit::outcome_name(record.outcome)},
-          {"namespace", record.namespace_name},
-          {"select", record.selector},
-          {"devices", std::move(devices)},
-          {"more_devices", record.more_devices},
-          {"count", record.count},
-          {"detail", record.detail},
-          {"hash", auth::hex_text(auth::view_of(record.hash))}};
+  return Json{{"sequence", record.sequence},
+              {"time", time},
+              {"clock_trusted", record.trust == ClockTrust::Trusted},
+              {"actor", record.actor},
+              {"token", record.token},
+              {"operation", record.operation},
+              {"result", audit::outcome_name(record.outcome)},
+              {"namespace", record.namespace_name},
+              {"select", record.selector},
+              {"devices", std::move(devices)},
+              {"more_devices", record.more_devices},
+              {"count", record.count},
+              {"detail", record.detail},
+              {"hash", auth::hex_text(auth::view_of(record.hash))}};
 }
 
 Result<bool> descending(const Call& call) {
@@ -89,8 +123,31 @@ Result<bool> descending(const Call& call) {
   return invalid_argument("desc is none of true, false, 1, 0");
 }
 
+// Devices that are the owner's now, and those that erasures by this owner took: at most
+// erase::kPseudonymsMax of each.
+Status add_owned(const HttpContext& context, audit::ListRequest& request) {
+  EC_TRY(wire::check_name("owner", request.owner));
+  EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceName> found,
+                      context.parts.devices.find("", catalog::owned_by(request.owner)));
+  for (const catalog::DeviceName& name : found)
+    request.owned.push_back({name.namespace_name, name.device, 0});
+  EC_ASSIGN_OR_RETURN(
+      const std::vector<erase::Certificate> certificates,
+      context.parts.erase.certificates(std::nullopt, request.owner, erase::kCertificatesMax));
+  for (const erase::Certificate& each : certificates) {
+    for (const std::string& digits : each.device_pseudonyms) {
+      std::uint64_t pseudonym = 0;
+      const char* const begin = digits.data();
+      const auto [end, error] =
+          std::from_chars(begin, begin + std::min<std::size_t>(digits.size(), 16), pseudonym, 16);
+      if (error == std::errc() && end == begin + 16) request.owned.push_back({{}, {}, pseudonym});
+    }
+  }
+  return ok();
+}
+
 Result<audit::ListRequest> list_request(const HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"ns", "device", "from", "to", "limit", "desc"}));
+  EC_TRY(check_parameters(call, {"ns", "device", "owner", "from", "to", "limit", "desc"}));
   EC_TRY(auth::authorize_administration(call.principal()));
   if (context.parts.audit == nullptr) return no_log();
   const std::int64_t now_ns = context.parts.clock.wall_ns();
@@ -99,6 +156,10 @@ Result<audit::ListRequest> list_request(const HttpContext& context, const Call& 
   request.device = call.parameter("device");
   if (!request.device.empty() && request.namespace_name.empty()) {
     return invalid_argument("a device is in one namespace");
+  }
+  if (call.has("owner")) {
+    request.owner = call.parameter("owner");
+    EC_TRY(add_owned(context, request));
   }
   if (call.has("from")) {
     EC_ASSIGN_OR_RETURN(request.from_ns, wire::parse_time_ns(call.parameter("from"), now_ns));
@@ -124,7 +185,8 @@ void get_audit(HttpContext& context, const std::shared_ptr<DeviceNames>& names, 
   const std::shared_ptr<audit::RecordCursor> cursor = std::move(opened).value();
   names->learn();
   answer_in_pieces(call, "application/json",
-                   [cursor, names, first = true](std::string& piece) mutable -> Result<bool> {
+                   [cursor, told = std::make_shared<Told>(context, names),
+                    first = true](std::string& piece) mutable -> Result<bool> {
                      if (first) piece += "{\"records\":[";
                      audit::Record record;
                      while (piece.size() < kPieceBytes) {
@@ -134,7 +196,8 @@ void get_audit(HttpContext& context, const std::shared_ptr<DeviceNames>& names, 
                          return false;
                        }
                        if (!std::exchange(first, false)) piece += ',';
-                       piece += '\n' + dump(record_json(record, *names));
+                       EC_ASSIGN_OR_RETURN(const Json json, record_json(record, *told));
+                       piece += '\n' + dump(json);
                      }
                      return true;
                    });
@@ -185,6 +248,13 @@ void register_audit_metrics(HttpContext& context) {
       [](const State& state) { return state.lost; });
 }
 
+// What an answer says of the record that is made of it.
+const char* acknowledged_means(const std::string& mode) {
+  if (mode == "strict") return "the record is durable before the answer";
+  if (mode == "batched") return "stored: the record is durable with it; else within 1 s";
+  return "nothing is recorded";
+}
+
 }  // namespace
 
 std::string audit_status_json(const HttpContext& context) {
@@ -193,7 +263,9 @@ std::string audit_status_json(const HttpContext& context) {
   const auto words = [](const Status& status) {
     return status.ok() ? Json(nullptr) : Json(status.to_string());
   };
-  return dump({{"mode", context.parts.settings.audit.mode},
+  const std::string& mode = context.parts.settings.audit.mode;
+  return dump({{"mode", mode},
+               {"acknowledged_means", acknowledged_means(mode)},
                {"sequence", state.sequence},
                {"head", auth::hex_text(auth::view_of(state.hash))},
                {"first", state.first},

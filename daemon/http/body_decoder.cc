@@ -12,8 +12,18 @@ namespace edgecase::http {
 namespace {
 
 constexpr std::size_t kInflateStepBytes = 64u << 10;
+// Of a body that goes on behind so much, the rest is measured before it is kept.
+constexpr std::size_t kUnmeasuredBytes = 2u << 20;
 constexpr int kWindowBits = 15;
 constexpr int kGzipWrapper = 16;
+
+// string::reserve() takes twice what there was, if that is more.
+void reserve_exactly(std::size_t bytes, std::string& body) {
+  std::string larger;
+  larger.reserve(bytes);
+  larger.append(body);
+  body = std::move(larger);
+}
 
 // The length that a gzip body says it has, modulo 2^32: its last four bytes.
 std::uint32_t stated_gzip_bytes(std::string_view compressed) {
@@ -44,10 +54,13 @@ class Inflater {
     stream_.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(compressed.data()));
     stream_.avail_in = static_cast<uInt>(compressed.size());
   }
+  // Goes on from where `other` is.
+  explicit Inflater(Inflater& other) {
+    ready_ = other.ready_ && inflateCopy(&stream_, &other.stream_) == Z_OK;
+  }
   ~Inflater() {
     if (ready_) inflateEnd(&stream_);
   }
-  Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
   bool ready() const { return ready_; }
@@ -67,21 +80,39 @@ class Inflater {
   bool ready_ = false;
 };
 
-// Why a body that cannot be right is refused, found out in little memory.
-Refusal refuse_unkept(Inflater& inflater, std::size_t limit_bytes, const std::string& over_limit) {
+// What a step means, if not that there is more.
+enum class StepEnd : unsigned char { More, Done, Refused };
+
+StepEnd judge_step(Inflater& inflater, ContentCoding coding, int outcome, std::size_t filled,
+                   Refusal& refusal) {
+  if (outcome == Z_STREAM_END) {
+    if (!inflater.input_left()) return StepEnd::Done;
+    if (coding == ContentCoding::Gzip && inflater.next_member()) return StepEnd::More;
+    refusal = bad_request("the compressed body is followed by something else");
+    return StepEnd::Refused;
+  }
+  if (outcome == Z_BUF_ERROR || (outcome == Z_OK && filled == 0 && !inflater.input_left())) {
+    refusal = bad_request("the compressed body is cut short");
+    return StepEnd::Refused;
+  }
+  if (outcome == Z_OK) return StepEnd::More;
+  refusal = bad_request("the compressed body is damaged");
+  return StepEnd::Refused;
+}
+
+// How much the rest of a body is, or why it is refused, found out in little memory.
+Refusal measure(Inflater& inflater, ContentCoding coding, std::size_t limit_bytes,
+                const std::string& over_limit, std::size_t& total) {
   std::string scratch(kInflateStepBytes, '\0');
-  std::size_t total = 0;
-  while (total <= limit_bytes) {
+  Refusal refusal;
+  total = 0;
+  while (true) {
     std::size_t filled = 0;
     const int outcome = inflater.step(scratch.data(), scratch.size(), filled);
     total += filled;
-    if (outcome == Z_BUF_ERROR || (outcome == Z_OK && filled == 0 && !inflater.input_left())) {
-      return bad_request("the compressed body is cut short");
-    }
-    if (outcome == Z_STREAM_END && inflater.input_left() && inflater.next_member()) continue;
-    if (outcome != Z_OK) return bad_request("the compressed body is damaged");
+    if (total > limit_bytes) return too_large(over_limit);
+    if (judge_step(inflater, coding, outcome, filled, refusal) != StepEnd::More) return refusal;
   }
-  return too_large(over_limit);
 }
 
 }  // namespace
@@ -95,6 +126,11 @@ ChunkedDecoder::Progress ChunkedDecoder::feed(std::string_view bytes, std::size_
       const auto take =
           static_cast<std::size_t>(std::min<std::uint64_t>(left_in_chunk_, bytes.size() - used));
       if (!share.grow(take)) return Progress::OverBudget;
+      // Never more than the limit.
+      if (body.capacity() < body.size() + take) {
+        const std::size_t ample = std::max(2 * body.capacity(), body.size() + take);
+        reserve_exactly(std::min(limit_bytes, ample), body);
+      }
       body.append(bytes.substr(used, take));
       used += take;
       left_in_chunk_ -= take;
@@ -152,15 +188,29 @@ Refusal inflate_body(std::string_view compressed, ContentCoding coding, std::siz
   Inflater inflater(compressed, coding);
   if (!inflater.ready()) return overloaded("no memory for decompression");
   // A bomb that says so, or a body cut anywhere: either way nothing of it is kept.
-  if (stated > limit_bytes) return refuse_unkept(inflater, limit_bytes, over_limit);
+  std::size_t left = 0;
+  if (stated > limit_bytes) {
+    const Refusal refusal = measure(inflater, coding, limit_bytes, over_limit, left);
+    return refusal.http_status != 0 ? refusal : bad_request("the compressed body is damaged");
+  }
   // Deflate packs at most about a thousandfold; more than eightfold is rare in honest bodies.
   body.reserve(std::min<std::size_t>(stated, compressed.size() * 8));
 
+  std::size_t most = limit_bytes;  // the body's size, once it was measured
+  Refusal refusal;
   while (true) {
     const std::size_t before = body.size();
+    if (before >= kUnmeasuredBytes && most == limit_bytes) {
+      // A bomb need not say so.
+      Inflater rest(inflater);
+      if (!rest.ready()) return overloaded("no memory for decompression");
+      refusal = measure(rest, coding, limit_bytes - before, over_limit, left);
+      if (refusal.http_status != 0) return refusal;
+      most = before + left;
+      reserve_exactly(most + 1, body);
+    }
     // One byte beyond the limit tells "too large" from "exactly at the limit".
-    const std::size_t step =
-        std::min(std::max(kInflateStepBytes, before), limit_bytes + 1 - before);
+    const std::size_t step = std::min(std::max(kInflateStepBytes, before), most + 1 - before);
     if (!share.grow(step)) return overloaded("too many request bodies are being received");
     body.resize(before + step);
     std::size_t filled = 0;
@@ -168,17 +218,7 @@ Refusal inflate_body(std::string_view compressed, ContentCoding coding, std::siz
     body.resize(before + filled);
     share.shrink(step - filled);
     if (body.size() > limit_bytes) return too_large(over_limit);
-    if (outcome == Z_STREAM_END) {
-      if (!inflater.input_left()) return {};
-      if (coding != ContentCoding::Gzip || !inflater.next_member()) {
-        return bad_request("the compressed body is followed by something else");
-      }
-      continue;
-    }
-    if (outcome == Z_BUF_ERROR || (outcome == Z_OK && filled == 0 && !inflater.input_left())) {
-      return bad_request("the compressed body is cut short");
-    }
-    if (outcome != Z_OK) return bad_request("the compressed body is damaged");
+    if (judge_step(inflater, coding, outcome, filled, refusal) != StepEnd::More) return refusal;
   }
 }
 

@@ -5,6 +5,7 @@
 #include "http/device_batch.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
+#include "wire/names.h"
 #include "wire/routes.h"
 #include "wire/time_text.h"
 
@@ -67,26 +68,58 @@ Status check_as_of(HttpContext& context, const Call& call, const catalog::Device
 }
 
 // What is given replaces what was said; empty takes it back.
+Result<std::function<void(catalog::DeviceMetadata&)>> change_parameters(const Call& call) {
+  EC_ASSIGN_OR_RETURN(auto labels, label_parameters(call));
+  return std::function<void(catalog::DeviceMetadata&)>(
+      [&call, labels = std::move(labels)](catalog::DeviceMetadata& said) {
+        if (call.has("owner")) said.owner = call.parameter("owner");
+        if (call.has("purpose")) said.purposes = list_of(call.parameter("purpose"));
+        if (call.has("object")) said.objections = list_of(call.parameter("object"));
+        if (call.has("location")) said.location = call.parameter("location");
+        for (const auto& [label, value] : labels) {
+          said.labels[label] = value;
+          if (value.empty()) said.labels.erase(label);
+        }
+      });
+}
+
+// Of the devices of which something is said. One that meanwhile is none of them stays as it is.
+Result<Json> set_group(HttpContext& context, const Call& call,
+                       const catalog::DeviceFilter& filter) {
+  if (call.has("device") || call.has("as_of"))
+    return invalid_argument("say which devices: device, or of_owner, of_purpose, ...");
+  EC_ASSIGN_OR_RETURN(const auto change, change_parameters(call));
+  const std::string wanted = namespace_parameter(call);
+  const erase::Fences::Pass pass = context.parts.erase.fences().enter();
+  EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceName> found,
+                      context.parts.devices.find(wanted, filter));
+  query::Reach& reach = call.exchange.audit.reach.emplace();
+  std::vector<catalog::DeviceChange> changes;
+  for (const catalog::DeviceName& name : found) {
+    if (name.namespace_name.starts_with('_')) continue;
+    reach.add(name.namespace_name, name.device);
+    changes.push_back({name, [&change, &filter](catalog::DeviceMetadata& said) {
+                         if (filter.holds_for(said)) change(said);
+                       }});
+  }
+  if (changes.empty()) return not_found("no device of which this is said");
+  EC_TRY(context.parts.devices.update_all(changes));
+  return Json{{"described", changes.size()}};
+}
+
 Result<Json> set(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(
-      call, {"ns", "device", "owner", "purpose", "object", "location", "label", "as_of"}));
+  EC_TRY(check_parameters(call, {"ns", "device", "of_owner", "of_purpose", "of_object", "of_label",
+                                 "owner", "purpose", "object", "location", "label", "as_of"}));
   EC_TRY(auth::authorize_administration(call.principal()));
+  EC_ASSIGN_OR_RETURN(const catalog::DeviceFilter filter, filter_parameters(call, "of_"));
+  if (!filter.empty()) return set_group(context, call, filter);
   EC_ASSIGN_OR_RETURN(const catalog::DeviceName name, device_parameter(context, call));
-  EC_ASSIGN_OR_RETURN(const auto labels, label_parameters(call));
+  EC_ASSIGN_OR_RETURN(const auto change, change_parameters(call));
   // No erasure begins or ends meanwhile.
   const erase::Fences::Pass pass = context.parts.erase.fences().enter();
   EC_TRY(check_as_of(context, call, name));
   EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata,
-                      context.parts.devices.update(name, [&](catalog::DeviceMetadata& said) {
-                        if (call.has("owner")) said.owner = call.parameter("owner");
-                        if (call.has("purpose")) said.purposes = list_of(call.parameter("purpose"));
-                        if (call.has("object")) said.objections = list_of(call.parameter("object"));
-                        if (call.has("location")) said.location = call.parameter("location");
-                        for (const auto& [label, value] : labels) {
-                          said.labels[label] = value;
-                          if (value.empty()) said.labels.erase(label);
-                        }
-                      }));
+                      context.parts.devices.update(name, change));
   return device_json(name, metadata);
 }
 
@@ -118,9 +151,10 @@ wire::Json device_json(const catalog::DeviceName& name, const catalog::DeviceMet
           {"labels", std::move(labels)}};
 }
 
-Result<std::vector<std::pair<std::string, std::string>>> label_parameters(const Call& call) {
+Result<std::vector<std::pair<std::string, std::string>>> label_parameters(const Call& call,
+                                                                          const std::string& name) {
   std::vector<std::pair<std::string, std::string>> labels;
-  const auto [begin, end] = call.request.params.equal_range("label");
+  const auto [begin, end] = call.request.params.equal_range(name);
   for (auto at = begin; at != end; ++at) {
     const std::size_t equals = at->second.find('=');
     if (equals == 0 || equals == std::string::npos) {
@@ -129,6 +163,24 @@ Result<std::vector<std::pair<std::string, std::string>>> label_parameters(const 
     labels.emplace_back(at->second.substr(0, equals), at->second.substr(equals + 1));
   }
   return labels;
+}
+
+Result<catalog::DeviceFilter> filter_parameters(const Call& call, const std::string& prefix) {
+  catalog::DeviceFilter filter;
+  for (const auto& [name, wanted] :
+       {std::pair("owner", &filter.owner), std::pair("purpose", &filter.purpose),
+        std::pair("object", &filter.objection)}) {
+    const std::string parameter = prefix + name;
+    if (!call.has(parameter.c_str())) continue;
+    *wanted = call.parameter(parameter.c_str());
+    EC_TRY(wire::check_name(parameter, *wanted));
+  }
+  EC_ASSIGN_OR_RETURN(filter.labels, label_parameters(call, prefix + "label"));
+  for (const auto& [label, value] : filter.labels) {
+    EC_TRY(wire::check_name("label", label));
+    EC_TRY(wire::check_name("label", value));
+  }
+  return filter;
 }
 
 void add_device_routes(Router& router, HttpContext& context) {

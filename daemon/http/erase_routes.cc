@@ -37,11 +37,12 @@ Result<std::optional<std::int64_t>> time_parameter(const HttpContext& context, c
 Result<erase::EraseRequest> request_of(const HttpContext& context, const Call& call) {
   erase::EraseRequest request;
   request.namespace_name = namespace_parameter(call);
-  request.owner = call.parameter("owner");
-  if (call.has("owner") == call.has("select"))
-    return invalid_argument("say what to erase: select or owner, one of them");
+  EC_ASSIGN_OR_RETURN(request.devices, filter_parameters(call));
+  if (request.devices.empty() != call.has("select")) {
+    return invalid_argument(
+        "say what to erase: select, or of which devices (owner, purpose, object, label)");
+  }
   EC_ASSIGN_OR_RETURN(request.selector, selector_parameter(call));
-  if (call.has("owner")) EC_TRY(wire::check_name("owner", request.owner));
   EC_ASSIGN_OR_RETURN(request.from_ns, time_parameter(context, call, "from"));
   EC_ASSIGN_OR_RETURN(request.to_ns, time_parameter(context, call, "to"));
   return request;
@@ -111,13 +112,19 @@ Json amount_json(const erase::Amount& amount) {
 }
 
 Result<Json> preview(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"ns", "select", "owner", "from", "to"}));
+  EC_TRY(check_parameters(call,
+                          {"ns", "select", "owner", "purpose", "object", "label", "from", "to"}));
   EC_ASSIGN_OR_RETURN(const erase::EraseRequest request, request_of(context, call));
   EC_ASSIGN_OR_RETURN(const erase::ErasePreview found,
                       context.parts.erase.preview(call.principal(), request));
   Json json = {{"devices", found.devices}, {"series", found.series}};
   json.update(amount_json(found.amount));
   json["everything"] = found.is_everything;
+  // Where not all are named here, the record says that they may be any.
+  if (found.matched.size() == found.series) {
+    query::Reach& reach = call.exchange.audit.reach.emplace();
+    for (const auto& each : found.matched) reach.add(each.entry.namespace_name, each.entry.device);
+  }
   Json matched = Json::array();
   for (const auto& each : found.matched) {
     Json series = {{"namespace", each.entry.namespace_name},
@@ -132,7 +139,8 @@ Result<Json> preview(HttpContext& context, const Call& call) {
 
 // What a glob makes everything there is needs `yes=true`.
 Result<erase::Certificate> begin(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"ns", "select", "owner", "from", "to", "yes", "wait"}));
+  EC_TRY(check_parameters(
+      call, {"ns", "select", "owner", "purpose", "object", "label", "from", "to", "yes", "wait"}));
   EC_ASSIGN_OR_RETURN(const erase::EraseRequest request, request_of(context, call));
   EC_ASSIGN_OR_RETURN(const std::int64_t wait_ns, wait_parameter(call));
   const auto everything =
@@ -204,6 +212,7 @@ Result<Json> where(HttpContext& context, const Call& call) {
       const query::Whereabouts found,
       query::find_whereabouts(context.parts.engine, context.parts.catalog, context.parts.devices,
                               call.principal(), namespace_parameter(call), selector));
+  call.exchange.audit.reach = found.reach;
   const std::string& values = context.parts.settings.storage.values;
   Json files = Json::array();
   for (const query::Whereabouts::File& file : found.files) {

@@ -170,7 +170,7 @@ void Front::accept_some(std::size_t listener) {
     if (errno == EAGAIN) return;
     // Out of descriptors or memory: waiting connections stay in the backlog until there is room.
     const bool starved = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-    if (starved && !evict_idle()) return pause_accepting();
+    if (starved && !make_room()) return pause_accepting();
   }
 }
 
@@ -186,7 +186,7 @@ void Front::admit(net::Socket accepted, const FrontListener& listener) {
   const bool over_tcp = listener.kind == net::ListenerKind::Tcp;
   const bool address_full = over_tcp && is_address_full(from.name);
   if (address_full && addresses_.open(from.name) >= addresses_.most() + kTurnedAwayMax) return;
-  const bool full = connections_.size() >= options_.connections && !evict_idle();
+  const bool full = connections_.size() >= options_.connections && !make_room();
   if (full && connections_.size() >= options_.connections + kTurnedAwayMax) return;
   const std::uint64_t id = next_id_++;
   std::unique_ptr<net::Channel> channel = listener.channels.open(std::move(accepted));
@@ -205,38 +205,68 @@ void Front::admit(net::Socket accepted, const FrontListener& listener) {
   await(admitted, Stage::Reading);
 }
 
-// Idle connections give way.
+// Idle and slow connections give way.
 bool Front::take_channel_bytes(Connection& connection, std::uint64_t bytes) {
   while (!connection.channel_share.grow(bytes)) {
-    if (!evict_idle()) return false;
+    if (!make_room()) return false;
   }
   return true;
 }
 
-// Its idle connections give way.
+// Its idle and slow connections give way.
 bool Front::is_address_full(const std::string& address) {
-  return addresses_.open(address) >= addresses_.most() && !evict_idle(auth::network_of(address));
+  return addresses_.open(address) >= addresses_.most() && !make_room(auth::network_of(address));
 }
 
-// Closes the connection that has been idle longest, of this network or of all. Clients expect that
-// of any server.
-bool Front::evict_idle(const std::string& network) {
-  std::uint64_t victim = 0;
-  std::int64_t since_ns = 0;
+// Closes a connection, of this network or of all: the one that has been idle longest, as clients
+// expect of any server; else the one that has been slow longest.
+bool Front::make_room(const std::string& network) {
+  const Connection* victim = nullptr;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, connection] : connections_) {
-      if (connection->stage != Stage::Reading || connection->phase != Phase::Idle) continue;
+      if (connection->stage != Stage::Reading) continue;
       const net::AddressShare* const share = connection->address_share.get();
       if (!network.empty() && (share == nullptr || share->network() != network)) continue;
-      if (victim != 0 && connection->phase_began_ns >= since_ns) continue;
-      victim = id;
-      since_ns = connection->phase_began_ns;
+      // Of one that has not asked yet, the request may be here and not read.
+      const bool is_between = connection->phase == Phase::Idle && connection->has_asked;
+      if (!is_between && !is_slow(*connection)) continue;
+      if (victim == nullptr || gives_way_before(*connection, *victim)) victim = connection.get();
     }
   }
-  if (victim == 0) return false;
-  close_connection(victim);
+  if (victim == nullptr) return false;
+  Connection& leaving = *connections_.at(victim->id);
+  if (leaving.phase != Phase::Idle) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    leaving.output += refusal_text(leaving.reader.target(), too_slow(leaving, ", and others wait"));
+    // As much as the socket takes at once.
+    static_cast<void>(send_output(*leaving.channel, leaving.output));
+    leaving.channel->finish();
+  }
+  close_connection(leaving.id);
   return true;
+}
+
+// It lives on the grace that deadlines give: its head, or any of it, is not there after a while, or
+// its body comes below the pace.
+bool Front::is_slow(const Connection& connection) const {
+  const std::int64_t taken_ns = now_ns() - connection.phase_began_ns;
+  if (taken_ns < options_.slow_ns) return false;
+  if (connection.phase != Phase::Body) return true;
+  const auto taken_ms = static_cast<std::uint64_t>(taken_ns / kNsPerMs);
+  return connection.reader.body_bytes() <= taken_ms * options_.body_bytes_per_second_min / 1'000;
+}
+
+bool Front::gives_way_before(const Connection& one, const Connection& other) {
+  const bool is_idle = one.phase == Phase::Idle;
+  if (is_idle != (other.phase == Phase::Idle)) return is_idle;
+  return one.phase_began_ns < other.phase_began_ns;
+}
+
+Refusal Front::too_slow(const Connection& connection, const char* why) {
+  const bool in_body = connection.phase == Phase::Body;
+  return {408, invalid_argument(std::string("the request's ") + (in_body ? "body" : "head") +
+                                " came too slowly" + why)};
 }
 
 void Front::pause_accepting() {
@@ -325,9 +355,7 @@ void Front::expire(Connection& connection) {
   if (connection.stage != Stage::Reading || connection.phase == Phase::Idle) {
     return close_connection(connection.id);
   }
-  const bool in_body = connection.phase == Phase::Body;
-  refuse(connection, {408, invalid_argument(std::string("the request's ") +
-                                            (in_body ? "body" : "head") + " came too slowly")});
+  refuse(connection, too_slow(connection, ""));
 }
 
 void Front::sweep() {
@@ -400,6 +428,7 @@ std::int64_t Front::reading_deadline(Connection& connection) const {
 void Front::enqueue(Connection& connection) {
   const std::lock_guard lock(mutex_);
   connection.stage = Stage::Serving;
+  connection.has_asked = true;
   queue_.push_back(&connection);
   wake_worker();
 }

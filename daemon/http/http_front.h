@@ -44,6 +44,7 @@ struct FrontOptions {
   std::uint32_t threads = 4;
   std::uint32_t connections = 256;
   std::uint32_t connections_per_address = 65'536;  // over TCP
+  HeadLimits head;
   std::uint64_t body_limit_bytes = 16u << 20;
   std::uint64_t in_flight_limit_bytes = 24u << 20;
 
@@ -51,8 +52,9 @@ struct FrontOptions {
   std::int64_t head_ns = 10 * kSecondNs;               // from a head's first byte to its last
   std::int64_t body_grace_ns = 10 * kSecondNs;         // for a body, and
   std::uint64_t body_bytes_per_second_min = 8u << 10;  // a second more for so many bytes
-  std::int64_t write_grace_ns = 10 * kSecondNs;        // without a reader's progress
-  std::int64_t close_ns = 2 * kSecondNs;  // for the client to read a last answer and close
+  std::int64_t slow_ns = kSecondNs;  // where connections are short, who is behind for so long goes
+  std::int64_t write_grace_ns = 10 * kSecondNs;  // without a reader's progress
+  std::int64_t close_ns = 2 * kSecondNs;         // for the client to read a last answer and close
   std::int64_t stop_grace_ns = 5 * kSecondNs;
   std::int64_t sweep_ns = kSecondNs;  // how often deadlines are looked at
 };
@@ -101,7 +103,8 @@ class Front {
           address_share(over_tcp
                             ? std::make_unique<net::AddressShare>(front.addresses_, principal.name)
                             : nullptr),
-          reader(front.budget_, static_cast<std::size_t>(front.options_.body_limit_bytes)) {}
+          reader(front.budget_, static_cast<std::size_t>(front.options_.body_limit_bytes),
+                 front.options_.head) {}
 
     const std::uint64_t id;
     const std::unique_ptr<net::Channel> channel;
@@ -111,6 +114,7 @@ class Front {
     RequestReader reader;
     Stage stage = Stage::Reading;
     Phase phase = Phase::Idle;
+    bool has_asked = false;  // a whole request
     std::int64_t phase_began_ns = 0;
     std::int64_t deadline_ns = 0;
     std::string output;
@@ -134,7 +138,10 @@ class Front {
   void accept_some(std::size_t listener);
   void admit(net::Socket accepted, const FrontListener& listener);
   bool take_channel_bytes(Connection& connection, std::uint64_t bytes);
-  bool evict_idle(const std::string& network = {});
+  bool make_room(const std::string& network = {});
+  bool is_slow(const Connection& connection) const;
+  static bool gives_way_before(const Connection& one, const Connection& other);
+  static Refusal too_slow(const Connection& connection, const char* why);
   bool is_address_full(const std::string& address);
   void pause_accepting();
   void on_ready(Connection& connection);

@@ -59,8 +59,9 @@ struct HttpContext {
 
   // Durable on Ok. Readings with a time that was erased are left out and counted in `erased`;
   // without it they are an error, when the rest is stored.
-  Status store(const auth::Principal& principal, const wire::ReadingBatch& batch,
-               std::uint64_t* erased = nullptr);
+  Status store(Call& call, const wire::ReadingBatch& batch, std::uint64_t* erased = nullptr);
+  // Whether a request brings too many readings, `stored` of them by now; then it is answered.
+  bool is_over_batch(Call& call, std::uint64_t stored, std::uint64_t more) const;
   std::size_t line_errors() const { return parts.settings.limits.line_errors; }
 };
 
@@ -73,7 +74,12 @@ Result<wire::Selector> selector_parameter(const Call& call);
 Result<std::optional<std::uint64_t>> limit_parameter(const Call& call);
 
 // Every `label=NAME=VALUE`.
-Result<std::vector<std::pair<std::string, std::string>>> label_parameters(const Call& call);
+Result<std::vector<std::pair<std::string, std::string>>> label_parameters(
+    const Call& call, const std::string& name = "label");
+
+// Devices of which is said what `owner`, `purpose`, `object` and `label` name, as parameters that
+// begin with `prefix`; an empty filter where none of them is there.
+Result<catalog::DeviceFilter> filter_parameters(const Call& call, const std::string& prefix = "");
 
 // `moment`: what a backup reads, for administrators. Null where it is missing.
 Result<std::shared_ptr<const Snapshot>> moment_parameter(HttpContext& context, const Call& call);

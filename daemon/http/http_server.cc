@@ -30,6 +30,7 @@ FrontOptions front_options(const config::HttpSettings& settings) {
   options.threads = std::max<std::uint32_t>(settings.threads, 1);
   options.connections = settings.connections;
   options.connections_per_address = settings.connections_per_address;
+  options.head = {static_cast<std::size_t>(settings.head_limit_bytes), settings.headers};
   options.body_limit_bytes = settings.body_limit_bytes;
   options.in_flight_limit_bytes = settings.in_flight_limit_bytes;
   return options;
@@ -71,12 +72,15 @@ std::string erased_message(std::uint64_t count) {
          " of the readings have a time that was erased or evicted, and are not taken again";
 }
 
-Status HttpContext::store(const auth::Principal& principal, const wire::ReadingBatch& batch,
-                          std::uint64_t* erased) {
+Status HttpContext::store(Call& call, const wire::ReadingBatch& batch, std::uint64_t* erased) {
   EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
-                      auth::authorize_write(principal, batch));
+                      auth::authorize_write(call.principal(), batch));
   std::uint64_t refused = 0;
-  const Status status = parts.ingest.ingest(authorized, &refused);
+  const Status status = parts.ingest.ingest(authorized, &refused, {}, {}, &call.pacing);
+  if (call.pacing.owed_ns > 0) {
+    const std::int64_t seconds = ingest::whole_seconds(call.pacing.owed_ns);
+    call.response.set_header("Retry-After", std::to_string(seconds));
+  }
   rates.sample(parts.clock.boot_ns(), parts.ingest.counters());
   if (erased != nullptr) *erased += refused;
   if (status.ok() && erased == nullptr && refused > 0)
@@ -139,6 +143,17 @@ void answer_in_pieces(Call& call, const char* content_type, PieceSource source) 
   } else {
     call.response.set_content_provider(content_type, send);
   }
+}
+
+bool HttpContext::is_over_batch(Call& call, std::uint64_t stored, std::uint64_t more) const {
+  const std::uint64_t most = parts.settings.limits.points_per_batch;
+  if (stored + more <= most) return false;
+  std::string message =
+      "more readings in one request than limits.points-per-batch = " + std::to_string(most) +
+      ", send them in several";
+  if (stored > 0) message += "; the first " + std::to_string(stored) + " are stored";
+  call.answer_json(413, error_body(call.request.path, invalid_argument(message)));
+  return true;
 }
 
 void answer_bad_lines(Call& call, std::uint64_t stored, std::uint64_t rejected,

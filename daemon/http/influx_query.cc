@@ -30,6 +30,10 @@ std::string upper(std::string text) {
 
 // Splits into statements at `;`, and these into words: quoted ones, and runs of anything else.
 Result<std::vector<Statement>> split(std::string_view text) {
+  if (text.size() > kInfluxQueryMaxBytes) {
+    return invalid_argument("error parsing query: more than " +
+                            std::to_string(kInfluxQueryMaxBytes) + " bytes");
+  }
   std::vector<Statement> statements(1);
   for (std::size_t i = 0; i < text.size();) {
     const char c = text[i];

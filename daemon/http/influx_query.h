@@ -10,6 +10,7 @@
 namespace edgecase::http {
 
 inline constexpr std::size_t kInfluxStatementsMax = 64;
+inline constexpr std::size_t kInfluxQueryMaxBytes = 64u << 10;
 
 // {"results":[{"statement_id":0,…},…]}. A statement that is understood but cannot be done has its
 // error in its result. InvalidArgument: `text` is no such list of statements at all.

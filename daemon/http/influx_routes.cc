@@ -42,7 +42,8 @@ void write_lines(HttpContext& context, Call& call, wire::InfluxVersion version) 
   wire::ReadingBatch batch;
   std::uint64_t stored = 0, erased = 0;
   while (decoder.next(batch)) {
-    if (const Status status = context.store(call.principal(), batch, &erased); !status.ok()) {
+    if (context.is_over_batch(call, stored - erased, batch.readings.size())) return;
+    if (const Status status = context.store(call, batch, &erased); !status.ok()) {
       return call.answer_error(status);
     }
     stored += batch.readings.size();

@@ -7,6 +7,7 @@
 
 #include "http/http_routes.h"
 #include "http/refusal.h"
+#include "wire/names.h"
 #include "wire/query_request.h"
 #include "wire/reading_format.h"
 #include "wire/routes.h"
@@ -27,8 +28,9 @@ Result<bool> flag_parameter(const Call& call, const char* name) {
 }
 
 Result<wire::QueryRequest> query_request(const HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"ns", "select", "from", "to", "every", "agg", "limit", "desc",
-                                 "format", "export", "purpose", "owner", "moment"}));
+  EC_TRY(check_parameters(
+      call, {"ns", "select", "from", "to", "every", "agg", "limit", "desc", "format", "export",
+             "purpose", "owner", "of_purpose", "object", "label", "moment"}));
   const std::int64_t now_ns = context.parts.clock.wall_ns();
   wire::QueryRequest request;
   request.namespace_name = namespace_parameter(call);
@@ -50,7 +52,12 @@ Result<wire::QueryRequest> query_request(const HttpContext& context, const Call&
   EC_ASSIGN_OR_RETURN(request.descending, flag_parameter(call, "desc"));
   request.purpose = call.parameter("purpose");
   request.owner = call.parameter("owner");
-  if (call.has("owner") && request.owner.empty()) return invalid_argument("owner is empty");
+  request.of_purpose = call.parameter("of_purpose");
+  request.of_objection = call.parameter("object");
+  for (const char* name : {"owner", "of_purpose", "object"}) {
+    if (call.has(name)) EC_TRY(wire::check_name(name, call.parameter(name)));
+  }
+  EC_ASSIGN_OR_RETURN(request.of_labels, label_parameters(call));
   EC_ASSIGN_OR_RETURN(request.exports, flag_parameter(call, "export"));
   return request;
 }

@@ -14,15 +14,18 @@
 namespace edgecase::http {
 namespace {
 
-// NDJSON is decoded and stored in pieces of about this size, so that a large body takes bounded
-// memory.
+// Bodies over this are decoded and stored in pieces, so that a large one takes bounded memory:
+// lines in pieces of about this size, an array in slices (wire/reading_json.h).
 constexpr std::size_t kJsonPieceBytes = 1u << 20;
 
-// How much of `body` to decode at once. Lines can be taken apart; an array can not.
-std::size_t piece_bytes(std::string_view body) {
+bool is_array(std::string_view body) {
   const std::size_t first = body.find_first_not_of(" \t\r\n");
-  const bool lines = first != std::string_view::npos && body[first] == '{';
-  if (!lines || body.size() <= kJsonPieceBytes) return body.size();
+  return first != std::string_view::npos && body[first] == '[';
+}
+
+// How much of lines to decode at once.
+std::size_t piece_bytes(std::string_view body) {
+  if (body.size() <= kJsonPieceBytes) return body.size();
   const std::size_t line_end = body.find('\n', kJsonPieceBytes);
   return line_end == std::string_view::npos ? body.size() : line_end + 1;
 }
@@ -36,6 +39,77 @@ void append_errors(std::vector<wire::LineError> from, std::uint64_t first_line, 
   }
 }
 
+// Decodes one body and stores what is good of it.
+class ReadingsStore {
+ public:
+  ReadingsStore(HttpContext& context, Call& call, wire::JsonDecodeOptions& options)
+      : context_(context), call_(call), options_(options) {}
+
+  // Lines, or one document that is not large.
+  Status lines() {
+    std::string_view rest = call_.body();
+    std::uint64_t lines = 0;
+    do {
+      const std::string_view piece = rest.substr(0, piece_bytes(rest));
+      rest.remove_prefix(piece.size());
+      // Blank lines behind the last piece are no empty body.
+      const bool is_first = piece.data() == call_.body().data();
+      if (!is_first && piece.find_first_not_of(" \t\r\n") == std::string_view::npos) break;
+      EC_TRY(decode(piece, lines));
+      lines += static_cast<std::uint64_t>(std::count(piece.begin(), piece.end(), '\n'));
+      options_.form = wire::JsonDecodeOptions::Form::Lines;
+    } while (!rest.empty());
+    return ok();
+  }
+  // Looked through before: of one that is malformed further on nothing is stored.
+  Status array() {
+    options_.take_slice = [](const wire::ReadingBatch&) { return ok(); };
+    wire::ReadingBatch batch;
+    wire::JsonDecodeOutcome outcome;
+    EC_TRY(wire::decode_readings_json(call_.body(), options_, batch, outcome));
+    EC_TRY(check_count(outcome.good));
+    options_.take_slice = [this](const wire::ReadingBatch& slice) { return take(slice); };
+    return decode(call_.body(), 0);
+  }
+
+  // With more readings than a request may bring.
+  bool is_answered() const { return is_answered_; }
+  void answer() {
+    if (rejected_ > 0) return answer_bad_lines(call_, stored_, rejected_, errors_);
+    call_.answer_json(200, "{\"stored\":" + std::to_string(stored_) + ",\"rejected\":0}\n");
+  }
+
+ private:
+  Status check_count(std::uint64_t more) {
+    is_answered_ = context_.is_over_batch(call_, stored_, more);
+    return is_answered_ ? invalid_argument("too many readings") : ok();
+  }
+  Status take(const wire::ReadingBatch& batch) {
+    return context_.store(call_, batch, &erased_);
+  }
+  Status decode(std::string_view piece, std::uint64_t first_line) {
+    wire::ReadingBatch batch;
+    wire::JsonDecodeOutcome outcome;
+    erased_ = 0;
+    EC_TRY(wire::decode_readings_json(piece, options_, batch, outcome));
+    EC_TRY(check_count(outcome.good));
+    EC_TRY(take(batch));
+    stored_ += outcome.good - erased_;
+    rejected_ += outcome.bad + erased_;
+    if (erased_ > 0) outcome.errors.push_back({0, erased_message(erased_)});
+    append_errors(std::move(outcome.errors), first_line, options_.errors_max, errors_);
+    return ok();
+  }
+
+  HttpContext& context_;
+  Call& call_;
+  wire::JsonDecodeOptions& options_;
+  std::uint64_t stored_ = 0, rejected_ = 0;
+  std::uint64_t erased_ = 0;  // of the piece at hand
+  std::vector<wire::LineError> errors_;
+  bool is_answered_ = false;
+};
+
 void post_readings(HttpContext& context, Call& call) {
   const std::string default_namespace =
       call.has("ns") ? call.parameter("ns") : std::string(wire::kDefaultNamespace);
@@ -45,31 +119,14 @@ void post_readings(HttpContext& context, Call& call) {
   wire::JsonDecodeOptions options;
   options.default_namespace = default_namespace;
   options.depth_max = context.parts.settings.limits.json_depth;
+  options.keys_max = context.parts.settings.limits.json_keys;
   options.errors_max = context.line_errors();
-  std::string_view rest = call.body();
-  wire::ReadingBatch batch;
-  std::vector<wire::LineError> errors;
-  std::uint64_t stored = 0, rejected = 0, lines = 0;
-  do {
-    const std::string_view piece = rest.substr(0, piece_bytes(rest));
-    rest.remove_prefix(piece.size());
-    wire::JsonDecodeOutcome outcome;
-    batch.clear();
-    // Blank lines behind the last piece are no empty body.
-    if (stored + rejected > 0 && piece.find_first_not_of(" \t\r\n") == std::string_view::npos)
-      break;
-    Status status = wire::decode_readings_json(piece, options, batch, outcome);
-    std::uint64_t erased = 0;
-    if (status.ok()) status = context.store(call.principal(), batch, &erased);
-    if (!status.ok()) return call.answer_error(status);
-    stored += outcome.good - erased;
-    rejected += outcome.bad + erased;
-    if (erased > 0) outcome.errors.push_back({0, erased_message(erased)});
-    append_errors(std::move(outcome.errors), lines, options.errors_max, errors);
-    lines += static_cast<std::uint64_t>(std::count(piece.begin(), piece.end(), '\n'));
-  } while (!rest.empty());
-  if (rejected > 0) return answer_bad_lines(call, stored, rejected, errors);
-  call.answer_json(200, "{\"stored\":" + std::to_string(stored) + ",\"rejected\":0}\n");
+  ReadingsStore store(context, call, options);
+  const bool is_long_array = is_array(call.body()) && call.body().size() > kJsonPieceBytes;
+  const Status status = is_long_array ? store.array() : store.lines();
+  if (store.is_answered()) return;
+  if (!status.ok()) return call.answer_error(status);
+  store.answer();
 }
 
 struct BlobAddress {
@@ -113,7 +170,7 @@ void put_blob(HttpContext& context, Call& call) {
   reading.time_ns = time_ns;
   reading.value = wire::Value::of_bytes(
       call.body(), content_type.empty() ? wire::kDefaultContentType : content_type);
-  if (const Status status = context.store(call.principal(), batch); !status.ok()) {
+  if (const Status status = context.store(call, batch); !status.ok()) {
     return call.answer_error(status);
   }
   std::string answer = "{\"time\":\"";

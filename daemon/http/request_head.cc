@@ -57,7 +57,8 @@ struct Seen {
 
 class HeadParser {
  public:
-  HeadParser(RequestHead& head, Refusal& refusal) : head_(head), refusal_(refusal) {}
+  HeadParser(RequestHead& head, Refusal& refusal, std::size_t headers_max)
+      : head_(head), refusal_(refusal), headers_max_(headers_max) {}
 
   bool request_line(std::string_view line);
   bool header(std::string_view line);
@@ -80,6 +81,7 @@ class HeadParser {
   RequestHead& head_;
   Refusal& refusal_;
   Seen seen_;
+  const std::size_t headers_max_;
   std::size_t headers_ = 0;
 };
 
@@ -125,8 +127,8 @@ bool HeadParser::request_line(std::string_view line) {
 }
 
 bool HeadParser::header(std::string_view line) {
-  if (++headers_ > kHeadersMax) {
-    return refuse(431, "more than " + std::to_string(kHeadersMax) + " headers");
+  if (++headers_ > headers_max_) {
+    return refuse(431, "more headers than http.headers = " + std::to_string(headers_max_));
   }
   if (line.front() == ' ' || line.front() == '\t') {
     return refuse(400, "a header is folded over several lines");
@@ -228,21 +230,21 @@ bool HeadParser::finish() {
 }  // namespace
 
 HeadOutcome parse_request_head(std::string_view bytes, RequestHead& head, std::size_t& used,
-                               Refusal& refusal) {
+                               Refusal& refusal, const HeadLimits& limits) {
   head = RequestHead{};
   std::size_t begin = 0;
   // Some clients end a body with a line break that they do not count.
   while (bytes.substr(begin, 2) == "\r\n" && begin < 8) begin += 2;
   const std::size_t end = bytes.find("\r\n\r\n", begin);
   const std::size_t known = end == std::string_view::npos ? bytes.size() : end + 4;
-  HeadParser parser(head, refusal);
+  HeadParser parser(head, refusal, limits.headers);
   const std::size_t line_end = bytes.find("\r\n", begin);
-  if (known - begin > kHeadMaxBytes) {
+  if (known - begin > limits.bytes) {
     if (line_end == std::string_view::npos || line_end - begin > kTargetMaxBytes + 64) {
       refusal = {414, invalid_argument("the request line is too long")};
     } else {
-      refusal = {431, invalid_argument("the head has more than " + std::to_string(kHeadMaxBytes) +
-                                       " bytes")};
+      refusal = {431, invalid_argument("the head has more bytes than http.head-limit = " +
+                                       std::to_string(limits.bytes))};
     }
     return HeadOutcome::Refused;
   }

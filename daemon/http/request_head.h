@@ -10,9 +10,13 @@
 
 namespace edgecase::http {
 
-inline constexpr std::size_t kHeadMaxBytes = 16u << 10;
 inline constexpr std::size_t kTargetMaxBytes = 8'000;
-inline constexpr std::size_t kHeadersMax = 100;
+
+// Settings: http.head-limit, http.headers.
+struct HeadLimits {
+  std::size_t bytes = 16u << 10;
+  std::size_t headers = 100;
+};
 
 enum class ContentCoding : unsigned char { Identity, Gzip, Deflate };
 enum class BodyFraming : unsigned char { Length, Chunked };
@@ -36,6 +40,6 @@ enum class HeadOutcome : unsigned char { NeedMore, Complete, Refused };
 // Looks for a whole head at the start of `bytes`. Complete: `head` is filled and `used` tells its
 // length. Refused: `refusal` says why, and `head.target` holds what was read of it.
 HeadOutcome parse_request_head(std::string_view bytes, RequestHead& head, std::size_t& used,
-                               Refusal& refusal);
+                               Refusal& refusal, const HeadLimits& limits = {});
 
 }  // namespace edgecase::http

@@ -23,7 +23,7 @@ RequestReader::Progress RequestReader::feed(std::string_view bytes) {
   input_.append(bytes);
   if (stage_ == Stage::Head) {
     std::size_t used = 0;
-    switch (parse_request_head(input_, request_.head, used, refusal_)) {
+    switch (parse_request_head(input_, request_.head, used, refusal_, head_limits_)) {
       case HeadOutcome::NeedMore: return Progress::NeedMore;
       case HeadOutcome::Refused: return Progress::Refused;
       case HeadOutcome::Complete: break;
@@ -89,7 +89,7 @@ bool RequestReader::claim_continue() {
 }
 
 std::size_t RequestReader::wanted_bytes() const {
-  if (stage_ == Stage::Head) return kHeadMaxBytes;
+  if (stage_ == Stage::Head) return head_limits_.bytes;
   if (request_.head.framing == BodyFraming::Chunked) return kReceiveChunkedBytes;
   const std::uint64_t missing = request_.head.content_length - request_.body.size();
   return static_cast<std::size_t>(std::min<std::uint64_t>(missing, kReceiveBytes));

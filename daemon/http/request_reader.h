@@ -28,8 +28,10 @@ class RequestReader {
  public:
   enum class Progress : unsigned char { NeedMore, Complete, Refused };
 
-  RequestReader(net::ByteBudget& budget, std::size_t body_limit_bytes)
+  RequestReader(net::ByteBudget& budget, std::size_t body_limit_bytes,
+                const HeadLimits& head_limits = {})
       : body_limit_bytes_(body_limit_bytes),
+        head_limits_(head_limits),
         request_{{}, {}, net::BudgetShare(budget)},
         budget_(budget) {}
 
@@ -59,6 +61,7 @@ class RequestReader {
   Progress refuse(Refusal refusal);
 
   const std::size_t body_limit_bytes_;
+  const HeadLimits head_limits_;
   Stage stage_ = Stage::Head;
   std::string input_;  // received, not yet understood
   ReceivedRequest request_;

@@ -12,9 +12,34 @@ namespace {
 
 using wire::Json;
 
-Result<wire::Selector> required_selector(const Call& call) {
-  if (!call.has("select")) return invalid_argument("the parameter select is missing");
-  return selector_parameter(call);
+// What a rule is asked for of: a selector; or the devices of which something is said, a rule each
+// where anything is stored of it.
+Result<std::vector<retention::Rule>> rules_of(const HttpContext& context, const Call& call,
+                                              std::int64_t retention_ns = kRetentionForever) {
+  EC_ASSIGN_OR_RETURN(const catalog::DeviceFilter filter, filter_parameters(call));
+  if (filter.empty() != call.has("select")) {
+    return invalid_argument(
+        "say of what: select, or of which devices (owner, purpose, object, label)");
+  }
+  const std::string wanted = namespace_parameter(call);
+  EC_ASSIGN_OR_RETURN(const wire::Selector selector, selector_parameter(call));
+  if (filter.empty()) return std::vector{retention::Rule{wanted, selector, retention_ns}};
+  EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceName> found,
+                      context.parts.devices.find(wanted, filter));
+  std::vector<retention::Rule> rules;
+  for (const catalog::DeviceName& name : found) {
+    if (wanted.empty() && name.namespace_name.starts_with('_')) continue;
+    const wire::Selector one{wire::escape_name(name.device), "*"};
+    if (!context.parts.catalog.select(name.namespace_name, one).empty())
+      rules.push_back({name.namespace_name, one, retention_ns});
+  }
+  if (rules.empty()) return not_found("nothing is stored of devices of which this is said");
+  return rules;
+}
+
+std::string text_of(const std::vector<retention::Rule>& rules) {
+  if (rules.size() > 1) return std::to_string(rules.size()) + " devices";
+  return rules.front().selector.device + "/" + rules.front().selector.sensor;
 }
 
 Result<std::int64_t> keep_parameter(const Call& call) {
@@ -30,6 +55,17 @@ Json rule_json(const retention::Rule& rule) {
   return {{"namespace", rule.namespace_name.empty() ? "*" : rule.namespace_name},
           {"select", rule.selector.device + "/" + rule.selector.sensor},
           {"keep", wire::keep_text(rule.retention_ns)}};
+}
+
+// Of a group of devices, which the audit log names.
+Json rules_json(const Call& call, const std::vector<retention::Rule>& rules) {
+  query::Reach& reach = call.exchange.audit.reach.emplace();
+  Json list = Json::array();
+  for (const retention::Rule& rule : rules) {
+    reach.add(rule.namespace_name, wire::unescape_name(rule.selector.device));
+    list.push_back(rule_json(rule));
+  }
+  return {{"rules", std::move(list)}};
 }
 
 Json preview_json(const retention::Preview& preview) {
@@ -70,22 +106,23 @@ void get_retention(HttpContext& context, Call& call) {
                                {"rules", std::move(rules)}}));
 }
 
-// A rule that would erase all that its selector matches needs `yes=true`.
+// A rule that would erase all that it is for needs `yes=true`.
 Result<Json> set_rule(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"ns", "select", "keep", "yes"}));
+  EC_TRY(check_parameters(call,
+                          {"ns", "select", "owner", "purpose", "object", "label", "keep", "yes"}));
   EC_TRY(auth::authorize_administration(call.principal()));
-  EC_ASSIGN_OR_RETURN(const wire::Selector selector, required_selector(call));
   EC_ASSIGN_OR_RETURN(const std::int64_t retention_ns, keep_parameter(call));
-  const retention::Rule rule{namespace_parameter(call), selector, retention_ns};
+  EC_ASSIGN_OR_RETURN(const std::vector<retention::Rule> rules,
+                      rules_of(context, call, retention_ns));
   EC_ASSIGN_OR_RETURN(const retention::Preview preview,
-                      context.parts.retention.preview(rule.namespace_name, selector, retention_ns));
+                      context.parts.retention.preview_all(rules, retention_ns));
   if (preview.erases_everything() && call.parameter("yes") != "true")
     return invalid_argument("this rule would erase all " + std::to_string(preview.count) +
-                            " readings of " + selector.device + "/" + selector.sensor +
+                            " readings of " + text_of(rules) +
                             " at once; if that is meant, say yes=true");
-  EC_TRY(context.parts.retention.set(rule));
+  EC_TRY(context.parts.retention.set_all(rules));
   call.exchange.audit.count = preview.count;
-  Json json = rule_json(rule);
+  Json json = call.has("select") ? rule_json(rules.front()) : rules_json(call, rules);
   json["erased_readings"] = preview.count;
   return json;
 }
@@ -96,27 +133,41 @@ void post_retention(HttpContext& context, Call& call) {
   call.answer_json(200, wire::dump(*done));
 }
 
+// Of a group: those of its devices that have one.
+Result<Json> clear_rules(HttpContext& context, const Call& call) {
+  EC_TRY(check_parameters(call, {"ns", "select", "owner", "purpose", "object", "label"}));
+  EC_TRY(auth::authorize_administration(call.principal()));
+  EC_ASSIGN_OR_RETURN(const std::vector<retention::Rule> rules, rules_of(context, call));
+  std::size_t cleared = 0;
+  Status status;
+  for (const retention::Rule& rule : rules) {
+    status = context.parts.retention.clear(rule.namespace_name, rule.selector);
+    if (status.ok()) ++cleared;
+    if (status.code() != StatusCode::NotFound) EC_TRY(status);
+  }
+  if (cleared == 0) return status;
+  if (call.has("select")) return Json{{"cleared", true}};
+  static_cast<void>(rules_json(call, rules));
+  return Json{{"cleared", true}, {"rules", cleared}};
+}
+
 void delete_retention(HttpContext& context, Call& call) {
-  Status status = check_parameters(call, {"ns", "select"});
-  if (status.ok()) status = auth::authorize_administration(call.principal());
-  const auto selector = required_selector(call);
-  if (status.ok()) status = selector.status();
-  if (status.ok()) status = context.parts.retention.clear(namespace_parameter(call), *selector);
-  if (!status.ok()) return call.answer_error(status);
-  call.answer_json(200, wire::dump({{"cleared", true}}));
+  const auto done = clear_rules(context, call);
+  if (!done.ok()) return call.answer_error(done.status());
+  call.answer_json(200, wire::dump(*done));
 }
 
 Result<Json> preview_of(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"ns", "select", "keep"}));
-  EC_ASSIGN_OR_RETURN(const wire::Selector selector, required_selector(call));
+  EC_TRY(check_parameters(call, {"ns", "select", "owner", "purpose", "object", "label", "keep"}));
   EC_TRY(auth::authorize_administration(call.principal()));
   std::optional<std::int64_t> retention_ns;
   if (call.has("keep")) {
     EC_ASSIGN_OR_RETURN(retention_ns, keep_parameter(call));
   }
-  EC_ASSIGN_OR_RETURN(
-      const retention::Preview preview,
-      context.parts.retention.preview(namespace_parameter(call), selector, retention_ns));
+  EC_ASSIGN_OR_RETURN(const std::vector<retention::Rule> rules, rules_of(context, call));
+  EC_ASSIGN_OR_RETURN(const retention::Preview preview,
+                      context.parts.retention.preview_all(rules, retention_ns));
+  if (!call.has("select")) static_cast<void>(rules_json(call, rules));
   return preview_json(preview);
 }
 

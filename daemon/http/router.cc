@@ -51,7 +51,7 @@ Router::Router(std::string own_name) : own_name_(std::move(own_name)) {
     response.headers.erase("Accept-Ranges");
     response.set_header("X-Content-Type-Options", "nosniff");
     if (response.status == 204) response.headers.erase("Content-Length");  // it has no body
-    if (response.status == 503) {
+    if (response.status == 503 && !response.has_header("Retry-After")) {
       response.set_header("Retry-After", std::to_string(kRetryAfterSeconds));
     }
   });

@@ -18,6 +18,7 @@
 #include "http/replay_stream.h"
 #include "http/request_head.h"
 #include "http/site_check.h"
+#include "ingest/device_rates.h"
 #include "net/byte_budget.h"
 #include "query/query_service.h"
 
@@ -64,6 +65,7 @@ struct Call {
   Exchange& exchange;
   const httplib::Request& request;
   httplib::Response& response;
+  ingest::Pacing pacing = {};  // of all readings that the request brings
 
   std::string_view body() const { return exchange.body; }
   const auth::Principal& principal() const { return exchange.principal; }

@@ -6,9 +6,11 @@
 #include <string>
 
 #include "edgecase/processor.h"
+#include "http/drive_status.h"
 #include "http/eviction_status.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
+#include "http/scrub_status.h"
 #include "wire/json_values.h"
 #include "wire/routes.h"
 #include "wire/version.h"
@@ -31,12 +33,10 @@ std::uint64_t resident_bytes() {
 }
 
 // Why writes would be refused now; Ok when they would not.
-Status readiness(const HttpContext& context, const Stats& stats) {
+Status readiness(const Stats& stats) {
   if (!stats.metadata.degraded.ok()) return stats.metadata.degraded;
-  // Without the values drive the WAL takes writes until it is full.
-  const bool wal_full = stats.wal_bytes >= context.parts.settings.storage.wal_limit_bytes;
-  if (!stats.values.degraded.ok() && wal_full) return stats.values.degraded;
-  return ok();
+  // Without the values drive memory and log take writes until they are full.
+  return stats.refused;
 }
 
 Json drive(HttpContext& context, const std::string& path, const LayerStats& layer) {
@@ -183,6 +183,15 @@ Json mqtt_status(const HttpContext& context) {
   return json.is_discarded() ? Json(nullptr) : json;
 }
 
+// What limits.device-rate does. Null: nothing, for it is 0.
+Json device_limit(const ingest::DeviceRates& rates) {
+  if (!rates.is_on()) return nullptr;
+  return {{"readings_per_second", rates.limits().per_second},
+          {"burst", rates.limits().burst},
+          {"refused", rates.refused()},
+          {"waits", rates.waits()}};
+}
+
 Json rates(HttpContext& context, std::int64_t boot_ns) {
   const auto counters = context.parts.ingest.counters();
   context.rates.sample(boot_ns, counters);
@@ -192,7 +201,8 @@ Json rates(HttpContext& context, std::int64_t boot_ns) {
           {"window_seconds", rate.window_seconds},
           {"readings", counters.readings},
           {"batches", counters.batches},
-          {"failed_batches", counters.failed_batches}};
+          {"failed_batches", counters.failed_batches},
+          {"device_limit", device_limit(context.parts.ingest.rates())}};
 }
 
 void get_status(HttpContext& context, Call& call) {
@@ -200,7 +210,7 @@ void get_status(HttpContext& context, Call& call) {
   const config::Settings& settings = parts.settings;
   const Stats stats = parts.engine.stats();
   const std::int64_t boot_ns = parts.clock.boot_ns();
-  const Status ready = readiness(context, stats);
+  const Status ready = readiness(stats);
   Json json = {{"version", wire::version()}};
   json["uptime_seconds"] = static_cast<double>(boot_ns - context.started_boot_ns) / kNsPerSecond;
   json["ready"] = ready.ok();
@@ -219,6 +229,7 @@ void get_status(HttpContext& context, Call& call) {
   json["reads"] = reads(stats.reads);
   json["expiry"] = expiry(context, stats.expiry);
   json["eviction"] = eviction_status(context);
+  json["scrub"] = scrub_status(context, stats.scrub);
   json["encryption"] = {{"at_rest", stats.encryption.is_on},
                         {"scope_keys", stats.encryption.scope_keys},
                         {"destroyed_keys", stats.encryption.destroyed_keys},
@@ -230,7 +241,8 @@ void get_status(HttpContext& context, Call& call) {
   json["catalog"] = {{"namespaces", parts.catalog.namespaces().size()},
                      {"devices", parts.catalog.device_count()},
                      {"series", parts.catalog.series_count()}};
-  json["http"] = {{"connections", context.connections ? context.connections() : 0},
+  json["http"] = {{"acknowledged_means", "2xx: durable on the drive"},
+                  {"connections", context.connections ? context.connections() : 0},
                   {"in_flight_bytes", context.in_flight_bytes ? context.in_flight_bytes() : 0}};
   json["mqtt"] = mqtt_status(context);
   json["audit"] = Json::parse(audit_status_json(context));
@@ -238,7 +250,7 @@ void get_status(HttpContext& context, Call& call) {
 }
 
 void get_readyz(HttpContext& context, Call& call) {
-  const Status status = readiness(context, context.parts.engine.stats());
+  const Status status = readiness(context.parts.engine.stats());
   if (status.ok()) return call.answer_text(200, "text/plain; charset=utf-8", "ready\n");
   call.answer_json(503, error_body(call.request.path, status));
 }
@@ -319,9 +331,16 @@ void register_metrics(HttpContext& context) {
   pipeline("edgecase_ingest_batches_total", "Batches stored.", &Counters::batches);
   pipeline("edgecase_ingest_failed_batches_total", "Batches refused or failed.",
            &Counters::failed_batches);
-  metrics.callback(MetricKind::Gauge, "edgecase_ready", "1 when writes are taken.", {}, [&context] {
-    return readiness(context, context.parts.engine.stats()).ok() ? 1.0 : 0.0;
-  });
+  metrics.callback(MetricKind::Counter, "edgecase_ingest_device_rate_refused_total",
+                   "Batches refused, since a device was over limits.device-rate.", {}, [&context] {
+                     return static_cast<double>(context.parts.ingest.rates().refused());
+                   });
+  metrics.callback(
+      MetricKind::Counter, "edgecase_ingest_device_rate_waits_total",
+      "Groups of messages whose bringers were made to wait for the same reason.", {},
+      [&context] { return static_cast<double>(context.parts.ingest.rates().waits()); });
+  metrics.callback(MetricKind::Gauge, "edgecase_ready", "1 when writes are taken.", {},
+                   [&context] { return readiness(context.parts.engine.stats()).ok() ? 1.0 : 0.0; });
   metrics.callback(MetricKind::Gauge, "edgecase_catalog_series", "Series known.", {}, [&context] {
     return static_cast<double>(context.parts.catalog.series_count());
   });
@@ -362,7 +381,10 @@ void add_status_routes(Router& router, HttpContext& context) {
   router.add("POST", wire::routes::kMqttTest, Effect::Changes,
              [&context](Call& call) { post_mqtt_test(context, call); });
   register_metrics(context);
+  register_drive_metrics(context.parts.metrics,
+                         [&context] { return context.parts.engine.stats(); });
   register_eviction_metrics(context);
+  register_scrub_metrics(context);
 }
 
 }  // namespace edgecase::http

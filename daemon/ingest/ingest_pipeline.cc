@@ -126,7 +126,7 @@ std::vector<audit::Draft> records_of(audit::AuditLog& log, const Incoming& incom
 IngestPipeline::IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock,
                                retention::RetentionService* retention,
                                catalog::DeviceIndex* devices, audit::AuditLog* audit,
-                               erase::Fences* fences)
+                               erase::Fences* fences, DeviceRateLimits rates)
     : engine_(engine),
       catalog_(catalog),
       clock_(clock),
@@ -134,15 +134,16 @@ IngestPipeline::IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock&
       devices_(devices),
       audit_(audit != nullptr && audit->is_on() ? audit : nullptr),
       fences_(fences),
+      rates_(rates),
       feed_(clock) {}
 
 Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch, std::uint64_t* refused,
                               std::span<const Author> authors,
-                              std::span<const RecordChange> records) {
+                              std::span<const RecordChange> records, Pacing* pacing) {
   const std::vector<wire::Reading>& readings = batch.batch().readings;
   if (readings.empty()) return records.empty() ? ok() : write_records(records);
   std::uint64_t erased = 0;
-  Status status = store_allowed({batch.principal(), readings, authors, records}, erased);
+  Status status = store_allowed({batch.principal(), readings, authors, records, pacing}, erased);
   if (refused != nullptr) *refused = erased;
   if (status.ok()) {
     batches_.fetch_add(1, std::memory_order_relaxed);
@@ -212,7 +213,7 @@ Status IngestPipeline::store_others(const Incoming& incoming, std::vector<bool> 
     if (!is_refused[i]) allowed.push_back(readings[i]);
   }
   if (!allowed.empty()) {
-    EC_TRY(store({incoming.principal, allowed, authors, incoming.records}));
+    EC_TRY(store({incoming.principal, allowed, authors, incoming.records, incoming.pacing}));
   } else if (!incoming.records.empty()) {
     EC_TRY(write_records(incoming.records));
   }
@@ -228,14 +229,33 @@ Status IngestPipeline::store(const Incoming& incoming) {
   std::vector<catalog::SeriesId> ids;
   catalog::CatalogAdditions additions;
   EC_TRY(catalog_.resolve(readings, ids, additions));
+  if (incoming.pacing != nullptr && !rates_.admit(ids, clock_.boot_ns(), *incoming.pacing)) {
+    return busy("a device is over limits.device-rate = " +
+                std::to_string(rates_.limits().per_second) + " readings a second, try again in " +
+                std::to_string(whole_seconds(incoming.pacing->owed_ns)) + " s");
+  }
+  EC_TRY(store_taken(incoming, {ids, additions}));
+  // What is not stored is not counted, or a drive that refuses would use up every token.
+  rates_.charge(ids, clock_.boot_ns());
+  return ok();
+}
+
+Status IngestPipeline::store_taken(const Incoming& incoming, const Resolved& resolved) {
+  const std::vector<wire::Reading>& readings = incoming.readings;
+  const auto& [ids, additions] = resolved;
   if (devices_ != nullptr && !additions.empty()) EC_TRY(introduce(readings));
-  const Resolved resolved{ids, additions};
   if (retention_ == nullptr) return write(incoming, take_times(readings, ids), resolved);
   const std::uint64_t generation = retention_->generation();
   EC_TRY(retention_->cover(readings, ids, !additions.empty()));
   EC_TRY(write(incoming, take_times(readings, ids), resolved));
   if (additions.empty() || retention_->generation() == generation) return ok();
   return retention_->cover(readings, ids, true);
+}
+
+std::int64_t IngestPipeline::owed_ns(const wire::Reading& reading) {
+  if (!rates_.is_on()) return 0;
+  const auto entry = catalog_.find(reading.namespace_name, reading.device, reading.sensor);
+  return entry.ok() ? rates_.owed_ns({&entry->id, 1}, clock_.boot_ns()) : 0;
 }
 
 // What topics say of devices that have no durable series yet is there before their first reading.
@@ -361,10 +381,14 @@ std::int64_t IngestPipeline::take_arrival_times(std::int64_t count) {
   std::int64_t last = last_arrival_ns_.load(std::memory_order_relaxed);
   std::int64_t first = 0;
   do {
-    // A clock that is behind must not date what arrives back to what was evicted.
-    const std::int64_t wall = clock_.wall_ns();
-    const std::int64_t now =
-        eviction_ == nullptr ? wall : std::max(wall, eviction_->earliest_arrival_ns());
+    // A clock that is behind must not date what arrives back to what was evicted, nor, while it is
+    // known to be wrong, to what has expired: then the latest time that the store has known, and
+    // the time since the machine was started, are nearer to the truth.
+    std::int64_t now = clock_.wall_ns();
+    if (clock_.trust() != ClockTrust::Trusted) {
+      now = std::max(now, engine_.expiry_now_ns() + clock_.boot_ns());
+    }
+    if (eviction_ != nullptr) now = std::max(now, eviction_->earliest_arrival_ns());
     first = now > last || last - now > kArrivalHoldNs ? now : last + 1;
   } while (
       !last_arrival_ns_.compare_exchange_weak(last, first + count - 1, std::memory_order_relaxed));

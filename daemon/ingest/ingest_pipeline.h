@@ -14,6 +14,7 @@
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "erase/fences.h"
+#include "ingest/device_rates.h"
 #include "ingest/reading_feed.h"
 #include "retention/eviction.h"
 #include "retention/retention_service.h"
@@ -43,6 +44,7 @@ struct Incoming {
   const std::vector<wire::Reading>& readings;
   std::span<const Author> authors;
   std::span<const RecordChange> records;
+  Pacing* pacing = nullptr;  // null: taken, whatever its devices owe
 };
 
 class IngestPipeline {
@@ -52,7 +54,7 @@ class IngestPipeline {
   IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock& clock,
                  retention::RetentionService* retention = nullptr,
                  catalog::DeviceIndex* devices = nullptr, audit::AuditLog* audit = nullptr,
-                 erase::Fences* fences = nullptr);
+                 erase::Fences* fences = nullptr, DeviceRateLimits rates = {});
 
   // Before anything is ingested; null: nothing is evicted. It outlives the pipeline.
   void refuse_evicted(retention::Eviction* eviction) { eviction_ = eviction; }
@@ -70,8 +72,15 @@ class IngestPipeline {
   // Readings with a time that was erased or evicted are not stored; `refused`, where given, says
   // how many. `authors` are in order. `records` are written in their order, in the last piece of a
   // batch that takes several, and also where there is no reading, or none that may be stored.
+  // With `pacing` a batch is Busy while one of its devices owes readings (device_rates.h); without
+  // it the batch is taken, and owed() says how long whoever brought it should bring nothing more.
   Status ingest(const auth::AuthorizedBatch& batch, std::uint64_t* refused = nullptr,
-                std::span<const Author> authors = {}, std::span<const RecordChange> records = {});
+                std::span<const Author> authors = {}, std::span<const RecordChange> records = {},
+                Pacing* pacing = nullptr);
+
+  // How long the device of a reading that was stored owes others; 0: it does not.
+  std::int64_t owed_ns(const wire::Reading& reading);
+  DeviceRates& rates() { return rates_; }
 
   // Whether ingest() would refuse the batch for what is in it: a value, a name, a limit of the
   // catalog. Writes nothing. Errors: InvalidArgument, Busy, the engine's (a new namespace).
@@ -107,6 +116,7 @@ class IngestPipeline {
   Status store_others(const Incoming& incoming, std::vector<bool> is_refused,
                       std::uint64_t& refused);
   Status store(const Incoming& incoming);
+  Status store_taken(const Incoming& incoming, const Resolved& resolved);
   Status append_records(std::span<const RecordChange> records, WriteBatch& piece);
   Status write_records(std::span<const RecordChange> records);
   Status write(const Incoming& incoming, const std::vector<std::int64_t>& times,
@@ -125,6 +135,7 @@ class IngestPipeline {
   audit::AuditLog* const audit_;
   erase::Fences* const fences_;
   retention::Eviction* eviction_ = nullptr;
+  DeviceRates rates_;
   ReadingFeed feed_;
   std::atomic<std::int64_t> last_arrival_ns_{std::numeric_limits<std::int64_t>::min()};
   std::atomic<std::uint64_t> batches_{0}, readings_{0}, failed_batches_{0};

@@ -60,10 +60,12 @@ AckGate::~AckGate() {
   if (thread_.joinable()) thread_.join();
 }
 
-void AckGate::aim(const ResolvedAddress& broker, ProtocolVersion version) {
+void AckGate::aim(const ResolvedAddress& broker, ProtocolVersion version,
+                  std::optional<std::int64_t> judged_at_ns) {
   const std::lock_guard lock(mutex_);
   broker_ = broker;
   version_ = version;
+  judged_at_ns_ = judged_at_ns;
   failure_.clear();
   ending_ = {};
 }
@@ -145,9 +147,11 @@ void AckGate::serve(net::Socket accepted) {
 
 std::unique_ptr<net::Channel> AckGate::connect_broker() {
   ResolvedAddress to;
+  std::optional<std::int64_t> judged_at_ns;
   {
     const std::lock_guard lock(mutex_);
     to = broker_;
+    judged_at_ns = judged_at_ns_;
   }
   const std::int64_t until_ns = parts_.clock.boot_ns() + kConnectNs;
   net::Socket socket(::socket(to.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -169,9 +173,8 @@ std::unique_ptr<net::Channel> AckGate::connect_broker() {
     return nullptr;
   }
   send_at_once(descriptor);
-  const bool any_time = parts_.clock.trust() == ClockTrust::Untrusted;
   if (!parts_.tls) return net::open_plain(std::move(socket));
-  auto channel = tls::TlsClient::open(parts_.tls, std::move(socket), parts_.host, any_time);
+  auto channel = tls::TlsClient::open(parts_.tls, std::move(socket), parts_.host, judged_at_ns);
   if (!channel) fail("no memory for TLS");
   return channel;
 }

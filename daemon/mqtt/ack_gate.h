@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -62,7 +63,9 @@ class AckGate {
   AckGate& operator=(const AckGate&) = delete;
 
   // Where the next connection leads to, and what is spoken there.
-  void aim(const ResolvedAddress& broker, ProtocolVersion version);
+  // `judged_at_ns`: as TlsClient::open() says.
+  void aim(const ResolvedAddress& broker, ProtocolVersion version,
+           std::optional<std::int64_t> judged_at_ns = {});
   // Where to connect instead.
   const ResolvedAddress& address() const { return address_; }
 
@@ -135,6 +138,7 @@ class AckGate {
   std::condition_variable changed_;
   ResolvedAddress broker_;
   ProtocolVersion version_ = ProtocolVersion::V5;
+  std::optional<std::int64_t> judged_at_ns_;
   std::string failure_;
   Ending ending_;
   GateStatus status_;

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <fstream>
 
+#include "edgecase/build_time.h"
 #include "mqtt/gate_self_test.h"
+#include "wire/reading_format.h"
 
 namespace edgecase::mqtt {
 namespace {
@@ -42,6 +44,7 @@ MqttSource::Connection::Connection(ConnectionPlan plan, const MqttSourceParts& p
       clock_(parts.clock),
       logger_(parts.logger),
       ack_patience_ns_(parts.ack_patience_ns),
+      engine_(parts.engine),
       pipeline_(parts.pipeline),
       sink_({.rules = plan_.rules,
              .limits = plan_.limits,
@@ -241,7 +244,7 @@ bool MqttSource::Connection::connect_once() {
 
 bool MqttSource::Connection::connect_to(const ResolvedAddress& broker, const PahoLogin& login) {
   broker_ = broker;
-  gate_->aim(broker, version_);
+  gate_->aim(broker, version_, certificate_time_ns());
   const ResolvedAddress& address = gate_->address();
   {
     const std::lock_guard lock(mutex_);
@@ -263,6 +266,21 @@ bool MqttSource::Connection::connect_to(const ResolvedAddress& broker, const Pah
     return false;
   }
   return wait_for_answer("connect", answer_patience_.first_ns()) == Reply::Yes;
+}
+
+// When a broker's certificate must hold, where the clock cannot tell: not before this program was
+// built, nor before what the store has known.
+std::optional<std::int64_t> MqttSource::Connection::certificate_time_ns() {
+  if (!plan_.tls || clock_.trust() == ClockTrust::Trusted) return {};
+  const std::int64_t at_ns = std::max(build_time_ns(), engine_.expiry_now_ns());
+  if (logger_ != nullptr) {
+    std::string text = "the clock is not trusted: the certificate of " + plan_.address.text() +
+                       " must not have ended by ";
+    wire::append_time(at_ns, text);
+    logger_->log_keyed(observe::LogLevel::Warning, "mqtt", "certificate time",
+                       text + ", and whether it has begun is not looked at");
+  }
+  return at_ns;
 }
 
 // Before what is asked: the answer may come before the call returns.

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -63,6 +64,7 @@ class MqttSource::Connection final : public PahoEvents {
   void watch();
   bool connect_once();
   bool connect_to(const ResolvedAddress& broker, const PahoLogin& login);
+  std::optional<std::int64_t> certificate_time_ns();
   bool subscribe_all();
   bool subscribe_to_rules();
   bool unsubscribe_from_removed_rules();
@@ -84,6 +86,7 @@ class MqttSource::Connection final : public PahoEvents {
   Clock& clock_;
   observe::Logger* const logger_;
   const std::int64_t ack_patience_ns_;
+  Engine& engine_;
   ingest::IngestPipeline& pipeline_;
   MessageSink sink_;
   Backoff backoff_;

@@ -132,7 +132,34 @@ bool MessageCommitter::commit(MessageGroup& group) {
     counters_.skipped_values += came.skipped_values;
     counters_.readings += readings;
   }
-  return keep_rejected(group);
+  if (!keep_rejected(group)) return false;
+  note_owed(group);
+  return true;
+}
+
+// What is stored stays stored, and is acknowledged, when the committer stops meanwhile.
+void MessageCommitter::note_owed(MessageGroup& group) {
+  if (!parts_.pipeline.rates().is_on()) return;
+  std::int64_t longest_ns = 0;
+  for (GroupMessage& message : group.messages()) {
+    if (message.readings == 0) continue;
+    message.owed_ns = parts_.pipeline.owed_ns(group.batch().readings[message.first_reading]);
+    longest_ns = std::max(longest_ns, message.owed_ns);
+  }
+  if (longest_ns == 0) return;
+  parts_.pipeline.rates().count_wait();
+  if (parts_.while_owed == WhileOwed::Tell) return;
+  const std::string why = "a device is over limits.device-rate = " +
+                          std::to_string(parts_.pipeline.rates().limits().per_second) +
+                          " readings a second";
+  if (parts_.logger != nullptr) {
+    parts_.logger->log_keyed(observe::LogLevel::Warning, "mqtt", "device-rate",
+                             why + ": acknowledgements wait");
+  }
+  wait(why, parts_.clock.boot_ns(), longest_ns);
+  const std::lock_guard lock(mutex_);
+  counters_.waiting_since_ns = 0;
+  counters_.waiting_for.clear();
 }
 
 bool MessageCommitter::store(MessageGroup& group) {
@@ -243,9 +270,14 @@ bool MessageCommitter::wait_before_retry(const Status& status, std::int64_t sinc
         observe::LogLevel::Warning, "mqtt", "waiting",
         "not acknowledged, since nothing can be stored: " + status.to_string());
   }
+  return wait(status.to_string(), since_ns, pause_ns);
+}
+
+// False: the committer stops.
+bool MessageCommitter::wait(const std::string& why, std::int64_t since_ns, std::int64_t pause_ns) {
   std::unique_lock lock(mutex_);
   counters_.waiting_since_ns = since_ns;
-  counters_.waiting_for = status.to_string();
+  counters_.waiting_for = why;
   changed_.wait_for(lock, std::chrono::nanoseconds(pause_ns), [this] { return stopping_; });
   return !stopping_;
 }

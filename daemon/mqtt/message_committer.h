@@ -24,6 +24,10 @@
 
 namespace edgecase::mqtt {
 
+// What happens when a message is stored whose device is over limits.device-rate: whoever brought it
+// is told, or nothing is handed back until the device owes nothing, for all of them came one way.
+enum class WhileOwed : std::uint8_t { Tell, Hold };
+
 // References are borrowed for the committer's life; `logger` may be null.
 struct CommitterParts {
   ingest::IngestPipeline& pipeline;
@@ -32,6 +36,7 @@ struct CommitterParts {
   observe::Logger* logger = nullptr;
   const char* thread_name = "mqtt-commit";
   auth::Principal source;  // who brings what no author is named of
+  WhileOwed while_owed = WhileOwed::Tell;
 };
 
 // Whether the same batch can succeed later: a drive, not the batch or a limit of the catalog.
@@ -69,6 +74,8 @@ class MessageCommitter {
                    std::span<const ingest::RecordChange> records);
   template <typename Attempt>
   Status persist(Attempt attempt);
+  void note_owed(MessageGroup& group);
+  bool wait(const std::string& why, std::int64_t since_ns, std::int64_t pause_ns);
   bool wait_before_retry(const Status& status, std::int64_t since_ns, std::int64_t pause_ns);
 
   const CommitterParts parts_;

@@ -25,7 +25,8 @@ MessageSink::MessageSink(SinkParts parts)
                   .clock = parts_.clock,
                   .logger = parts_.logger,
                   .thread_name = "mqtt-store",
-                  .source = {auth::PrincipalKind::Mqtt, parts_.source}},
+                  .source = {auth::PrincipalKind::Mqtt, parts_.source},
+                  .while_owed = WhileOwed::Hold},
                  [this] { on_committer(); }) {}
 
 MessageSink::~MessageSink() {

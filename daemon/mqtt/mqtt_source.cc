@@ -85,6 +85,7 @@ std::string status_json(const MqttStatus& status) {
   };
   nlohmann::ordered_json json = {{"broker", status.broker}, {"connected", status.connected}};
   json["acknowledged_means"] = "held by the broker; it lets go once it is durable here";
+  json["qos0_means"] = "not acknowledged: the broker keeps no copy, so it is lost with the daemon";
   json["since"] = time_text(status.since_ns);
   if (!status.last_error.empty()) {
     json["last_error"] = status.last_error;

@@ -98,22 +98,24 @@ struct PahoClient::Callbacks {
 Status PahoClient::check_version() {
   const MQTTAsync_nameValue* info = MQTTAsync_getVersionInfo();
   for (; info != nullptr && info->name != nullptr; ++info) {
-    if (std::strcmp(info->name, "Version") != 0) continue;
-    const std::string_view text = info->value;
-    const char* at = text.data();
-    const char* const end = text.data() + text.size();
-    for (const int least : kLeastVersion) {
-      int number = 0;
-      const auto [next, error] = std::from_chars(at, end, number);
-      if (error != std::errc() || number < least) {
-        return unsupported("paho-mqtt-c " + std::string(text) + " is too old: 1.3.10 is needed");
-      }
-      if (number > least) return ok();
-      at = next < end ? next + 1 : next;
-    }
-    return ok();
+    if (std::strcmp(info->name, "Version") == 0) return check_version(info->value);
   }
   return unsupported("paho-mqtt-c does not tell its version: 1.3.10 is needed");
+}
+
+Status PahoClient::check_version(std::string_view text) {
+  const char* at = text.data();
+  const char* const end = text.data() + text.size();
+  for (const int least : kLeastVersion) {
+    int number = 0;
+    const auto [next, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || number < least) {
+      return unsupported("paho-mqtt-c " + std::string(text) + " is too old: 1.3.10 is needed");
+    }
+    if (number > least) return ok();
+    at = next < end ? next + 1 : next;
+  }
+  return ok();
 }
 
 Result<std::unique_ptr<PahoClient>> PahoClient::create(const std::string& address,

@@ -40,6 +40,8 @@ class PahoClient {
 
   // Unsupported: paho is older than 1.3.10, whose callbacks cannot be relied on.
   static Status check_version();
+  // The same of a version in words, "1.3.12".
+  static Status check_version(std::string_view text);
 
   // `address` is "127.0.0.1:1883"; `events` is borrowed for the client's life.
   static Result<std::unique_ptr<PahoClient>> create(const std::string& address,

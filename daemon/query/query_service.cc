@@ -129,14 +129,21 @@ Result<ReadingFilter> QueryService::filter(const auth::Principal& principal,
   });
 }
 
-Result<std::vector<catalog::SeriesEntry>> QueryService::select_owned(
+Result<std::vector<catalog::SeriesEntry>> QueryService::select_requested(
     const auth::Principal& principal, const wire::QueryRequest& request) const {
-  EC_TRY(auth::authorize_administration(principal));
-  EC_ASSIGN_OR_RETURN(std::vector<catalog::SeriesEntry> series,
-                      select_filtered(auth::Operation::Export, principal, request.namespace_name,
-                                      request.selector, catalog::owned_by(request.owner)));
-  if (series.empty()) return not_found("nothing is stored of " + request.owner);
-  return series;
+  const catalog::DeviceFilter filter{request.owner, request.of_purpose, request.of_objection,
+                                     request.of_labels};
+  const bool is_owned = !request.owner.empty();
+  const auth::Operation operation =
+      request.exports || is_owned ? auth::Operation::Export : auth::Operation::Read;
+  if (filter.empty()) return select(operation, principal, request.namespace_name, request.selector);
+  if (is_owned) EC_TRY(auth::authorize_administration(principal));
+  EC_ASSIGN_OR_RETURN(
+      std::vector<catalog::SeriesEntry> series,
+      select_filtered(operation, principal, request.namespace_name, request.selector, filter));
+  if (!series.empty()) return series;
+  return not_found(is_owned ? "nothing is stored of " + request.owner
+                            : "nothing is stored of devices of which this is said");
 }
 
 Result<std::vector<catalog::SeriesEntry>> QueryService::select(
@@ -169,13 +176,9 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::query(const auth::Principal
                                                            const wire::QueryRequest& request,
                                                            Reach* reach) {
   EC_TRY(check_request(request));
-  const bool is_owned = !request.owner.empty();
-  EC_ASSIGN_OR_RETURN(
-      std::vector<catalog::SeriesEntry> series,
-      is_owned ? select_owned(principal, request)
-               : select(request.exports ? auth::Operation::Export : auth::Operation::Read,
-                        principal, request.namespace_name, request.selector));
-  if (!is_owned) {
+  EC_ASSIGN_OR_RETURN(std::vector<catalog::SeriesEntry> series,
+                      select_requested(principal, request));
+  if (request.owner.empty()) {
     EC_TRY(withhold(principal, request.purpose, request.selector, series,
                     reach == nullptr ? nullptr : &reach->withheld));
   }

@@ -81,7 +81,7 @@ class QueryService {
   // `from_ns` after `to_ns`, a negative `every_ns`. NotAllowed: a namespace of the store's own. An
   // empty namespace name means all whose names do not begin with `_`; `_rejected` is read when it
   // is named. `every_ns` without an aggregate gives means.
-  // With an owner: administrators only.
+  // With an owner: administrators only. NotFound: nothing of devices of which this is said.
   // Devices that may not be read for the purpose (DeviceIndex::check_purpose) are left out and
   // counted in `reach`, which may be null; NotAllowed where one device is named and left out.
   Result<std::unique_ptr<ReadingCursor>> query(const auth::Principal& principal,
@@ -138,8 +138,8 @@ class QueryService {
       auth::Operation operation, const auth::Principal& principal,
       const std::string& namespace_name, const wire::Selector& selector,
       const catalog::DeviceFilter& filter, const catalog::DevicePage& page = {}) const;
-  Result<std::vector<catalog::SeriesEntry>> select_owned(const auth::Principal& principal,
-                                                         const wire::QueryRequest& request) const;
+  Result<std::vector<catalog::SeriesEntry>> select_requested(
+      const auth::Principal& principal, const wire::QueryRequest& request) const;
   Result<std::unique_ptr<ReadingCursor>> run(const wire::QueryRequest& request,
                                              std::vector<catalog::SeriesEntry> series,
                                              std::shared_ptr<const Snapshot> moment);

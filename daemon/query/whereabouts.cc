@@ -75,6 +75,7 @@ Result<Whereabouts> find_whereabouts(Engine& engine, const catalog::Catalog& cat
       continue;
     }
     ++found.series;
+    found.reach.add(entry.namespace_name, entry.device);
     by_device[{entry.id.namespace_id, entry.id.device}].push_back(std::move(entry));
   }
   if (by_device.empty())

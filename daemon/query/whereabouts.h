@@ -10,6 +10,7 @@
 #include "catalog/catalog.h"
 #include "catalog/device_index.h"
 #include "edgecase/engine.h"
+#include "query/query_service.h"
 #include "wire/selector.h"
 
 namespace edgecase::query {
@@ -24,6 +25,7 @@ struct Whereabouts {
   };
   std::uint64_t devices = 0, series = 0, bytes = 0;
   std::vector<File> files;  // those with the most bytes first
+  Reach reach;
 };
 
 // Of what the principal may read. Errors: NotAllowed; NotFound, when nothing matches; the engine's.

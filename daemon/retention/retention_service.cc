@@ -201,8 +201,8 @@ Status RetentionService::check_target(const std::string& namespace_name,
   return not_found("there is nothing that " + selector.device + "/" + selector.sensor + " names");
 }
 
-std::vector<Rule> RetentionService::with(const Rule& rule) const {
-  std::vector<Rule> next = rules_;
+std::vector<Rule> RetentionService::with(const std::vector<Rule>& rules, const Rule& rule) const {
+  std::vector<Rule> next = rules;
   std::erase_if(
       next, [&](const Rule& each) { return same_rule(each, rule.namespace_name, rule.selector); });
   const auto behind = std::find_if(next.begin(), next.end(), [&](const Rule& each) {
@@ -214,24 +214,32 @@ std::vector<Rule> RetentionService::with(const Rule& rule) const {
 }
 
 Status RetentionService::set(const Rule& rule) {
-  if (rule.retention_ns <= 0) return invalid_argument("a retention of nothing erases what comes");
-  EC_TRY(check_target(rule.namespace_name, rule.selector));
+  return set_all({&rule, 1});
+}
+
+Status RetentionService::set_all(std::span<const Rule> rules) {
+  for (const Rule& rule : rules) {
+    if (rule.retention_ns <= 0) return invalid_argument("a retention of nothing erases what comes");
+    EC_TRY(check_target(rule.namespace_name, rule.selector));
+  }
   const std::lock_guard lock(mutex_);
-  const std::vector<Rule> next = with(rule);
-  if (next.size() > kRulesMax)
-    return busy("there are " + std::to_string(kRulesMax) + " retention rules, the most");
-  // Cut short between the two, the next start brings the engine in line.
-  const Bytes key = rule_key(rule.namespace_name, rule.selector);
-  WriteBatch batch;
-  batch.put(records_, key, record_value(rule.retention_ns));
-  EC_TRY(engine_.write(batch, Durability::Sync));
-  if (Status aligned = align(next); !aligned.ok()) {
-    WriteBatch undo;
+  std::vector<Rule> next = rules_;
+  WriteBatch batch, undo;
+  for (const Rule& rule : rules) {
+    next = with(next, rule);
+    if (next.size() > kRulesMax)
+      return busy("there are " + std::to_string(kRulesMax) + " retention rules, the most");
+    const Bytes key = rule_key(rule.namespace_name, rule.selector);
+    batch.put(records_, key, record_value(rule.retention_ns));
     undo.remove(records_, key);
     for (const Rule& each : rules_) {
       if (same_rule(each, rule.namespace_name, rule.selector))
         undo.put(records_, key, record_value(each.retention_ns));
     }
+  }
+  // Cut short between the two, the next start brings the engine in line.
+  EC_TRY(engine_.write(batch, Durability::Sync));
+  if (Status aligned = align(next); !aligned.ok()) {
     static_cast<void>(engine_.write(undo, Durability::Sync).ok());
     return aligned;
   }
@@ -254,63 +262,6 @@ Status RetentionService::clear(const std::string& namespace_name, const wire::Se
   EC_TRY(align(next));
   rules_ = std::move(next);
   return ok();
-}
-
-Result<Preview> RetentionService::preview(const std::string& namespace_name,
-                                          const wire::Selector& selector,
-                                          std::optional<std::int64_t> retention_ns) const {
-  if (retention_ns && *retention_ns <= 0)
-    return invalid_argument("a retention of nothing erases what comes");
-  EC_TRY(check_target(namespace_name, selector));
-  const std::lock_guard lock(mutex_);
-  const std::vector<Rule> next =
-      retention_ns ? with({namespace_name, selector, *retention_ns}) : rules_;
-  const std::int64_t now_ns = engine_.expiry_now_ns();
-  Preview preview;
-  for (catalog::SeriesEntry& entry : catalog_.select(namespace_name, selector)) {
-    ++preview.series;
-    PreviewSeries series;
-    series.now_ns = series_ns(rules_, entry.namespace_name, entry.device, entry.sensor, entry.id);
-    series.then_ns = series_ns(next, entry.namespace_name, entry.device, entry.sensor, entry.id);
-    KeyRange all;
-    all.lower = wire::make_reading_key({entry.id.device, entry.id.sensor, INT64_MIN});
-    all.upper = series_prefix({0, entry.id.device, entry.id.sensor + 1});
-    EC_ASSIGN_OR_RETURN(const RangeStats stored,
-                        engine_.range_stats(entry.id.namespace_id, all, {}));
-    preview.readings += stored.entries;
-    std::int64_t boundary_ns = 0;
-    if (series.then_ns == kRetentionForever ||
-        __builtin_sub_overflow(now_ns, series.then_ns, &boundary_ns))
-      continue;
-    const KeyRange going{all.lower,
-                         wire::make_reading_key({entry.id.device, entry.id.sensor, boundary_ns})};
-    EC_ASSIGN_OR_RETURN(const RangeStats gone,
-                        engine_.range_stats(entry.id.namespace_id, going, {}));
-    const auto first_time = [&](const KeyRange& range) -> Result<std::optional<std::int64_t>> {
-      EC_ASSIGN_OR_RETURN(const auto first, engine_.scan(entry.id.namespace_id, range, {}));
-      wire::ReadingKey key;
-      if (!first->valid() || !wire::decode_reading_key(first->key(), key))
-        return std::optional<std::int64_t>();
-      return std::optional<std::int64_t>(key.time_ns);
-    };
-    series.count = gone.entries;
-    series.bytes = gone.stored_bytes;
-    EC_ASSIGN_OR_RETURN(series.oldest_ns, first_time(going));
-    EC_ASSIGN_OR_RETURN(series.next_ns, first_time({going.upper, all.upper}));
-    if (series.next_ns && __builtin_add_overflow(*series.next_ns, series.then_ns, &*series.next_ns))
-      series.next_ns.reset();
-    const auto earlier = [](std::optional<std::int64_t>& sum, std::optional<std::int64_t> more) {
-      if (more && (!sum || *more < *sum)) sum = more;
-    };
-    preview.count += series.count;
-    preview.bytes += series.bytes;
-    earlier(preview.oldest_ns, series.oldest_ns);
-    earlier(preview.next_ns, series.next_ns);
-    if (preview.affected.size() >= kPreviewSeriesMax) continue;
-    series.entry = std::move(entry);
-    preview.affected.push_back(std::move(series));
-  }
-  return preview;
 }
 
 Status RetentionService::note_topics(std::span<const wire::Reading> readings,

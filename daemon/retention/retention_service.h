@@ -79,12 +79,17 @@ class RetentionService {
   // below 1 ns), NotFound (a namespace or, without a glob, a device or sensor that does not exist),
   // Busy (kRulesMax, or the engine's limit), the engine's.
   Status set(const Rule& rule);
+  // The same of several rules: all of them or none.
+  Status set_all(std::span<const Rule> rules);
   // NotFound: there is no such rule.
   Status clear(const std::string& namespace_name, const wire::Selector& selector);
   // What set() would do; without a retention: what the rules that are there will do. Errors as of
   // set().
   Result<Preview> preview(const std::string& namespace_name, const wire::Selector& selector,
                           std::optional<std::int64_t> retention_ns) const;
+  // The same of several rules, which overlap nowhere; their own retention means nothing.
+  Result<Preview> preview_all(std::span<const Rule> rules,
+                              std::optional<std::int64_t> retention_ns) const;
 
   // Before readings are written: `ids` are theirs. Series that are new get their rules, and those
   // that a topic says something of. Cheap when there is nothing to do. New series are covered again
@@ -123,7 +128,10 @@ class RetentionService {
   Status apply(const std::vector<RetentionRule>& changes);
   Status note_topics(std::span<const wire::Reading> readings,
                      std::span<const catalog::SeriesId> ids, bool& changed);
-  std::vector<Rule> with(const Rule& rule) const;
+  std::vector<Rule> with(const std::vector<Rule>& rules, const Rule& rule) const;
+  Result<PreviewSeries> preview_series(const std::vector<Rule>& next,
+                                       const catalog::SeriesEntry& entry, std::int64_t now_ns,
+                                       std::uint64_t& readings) const;
 
   Engine& engine_;
   catalog::Catalog& catalog_;

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
+#include <tuple>
 
 #include "tls/tls_setup.h"
 
@@ -36,6 +38,15 @@ int receive_bytes(void* channel, unsigned char* bytes, std::size_t size) {
   }
 }
 
+bool has_ended(const mbedtls_x509_crt& certificate, std::int64_t at_ns) {
+  const std::time_t seconds = at_ns / 1'000'000'000;
+  std::tm at{};
+  gmtime_r(&seconds, &at);
+  const mbedtls_x509_time& end = certificate.valid_to;
+  return std::tuple(end.year, end.mon, end.day, end.hour, end.min, end.sec) <
+         std::tuple(at.tm_year + 1900, at.tm_mon + 1, at.tm_mday, at.tm_hour, at.tm_min, at.tm_sec);
+}
+
 }  // namespace
 
 TlsChannel::TlsChannel(net::Socket socket, std::shared_ptr<const void> owner)
@@ -56,8 +67,8 @@ std::unique_ptr<TlsChannel> TlsChannel::open(net::Socket socket,
   return channel;
 }
 
-bool TlsChannel::expect(const std::string& host, bool any_time) {
-  any_time_ = any_time;
+bool TlsChannel::expect(const std::string& host, std::optional<std::int64_t> judged_at_ns) {
+  judged_at_ns_ = judged_at_ns;
   in_addr four{};
   in6_addr six{};
   if (inet_pton(AF_INET, host.c_str(), &four) == 1) {
@@ -80,9 +91,10 @@ bool TlsChannel::expect(const std::string& host, bool any_time) {
 
 // The library compares names only; and it knows no clock that is not to be trusted.
 int TlsChannel::judge(const mbedtls_x509_crt& certificate, int depth, std::uint32_t& flags) const {
-  if (any_time_) {
+  if (judged_at_ns_) {
     flags &=
         ~static_cast<std::uint32_t>(MBEDTLS_X509_BADCERT_EXPIRED | MBEDTLS_X509_BADCERT_FUTURE);
+    if (has_ended(certificate, *judged_at_ns_)) flags |= MBEDTLS_X509_BADCERT_EXPIRED;
   }
   if (depth != 0 || address_.empty()) return 0;
   constexpr int kAddressTag = MBEDTLS_ASN1_CONTEXT_SPECIFIC | 7;

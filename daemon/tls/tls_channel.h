@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,8 +22,8 @@ class TlsChannel final : public net::Channel {
   ~TlsChannel() override;
 
   // Of a client, before anything is received or sent: whom the certificate must name, a DNS name or
-  // an address. With `any_time` a certificate may have ended, or not begun. False: no memory.
-  bool expect(const std::string& host, bool any_time);
+  // an address. `judged_at_ns`: as TlsClient::open() says. False: no memory.
+  bool expect(const std::string& host, std::optional<std::int64_t> judged_at_ns);
 
   net::Transfer receive(char* buffer, std::size_t size) override;
   net::Transfer send(std::string_view bytes) override;
@@ -43,7 +44,7 @@ class TlsChannel final : public net::Channel {
   bool failed_ = false;
   std::string failure_;
   std::string address_;  // that the peer's certificate must name, in network order; "": a name
-  bool any_time_ = false;
+  std::optional<std::int64_t> judged_at_ns_;
   bool receive_awaits_send_ = false;
   bool send_awaits_receive_ = false;
   std::size_t pending_send_bytes_ = 0;  // a record of so many bytes is on its way

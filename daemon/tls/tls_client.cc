@@ -55,9 +55,9 @@ Result<std::shared_ptr<const TlsClient>> TlsClient::load(const std::string& auth
 
 std::unique_ptr<net::Channel> TlsClient::open(const std::shared_ptr<const TlsClient>& client,
                                               net::Socket socket, const std::string& host,
-                                              bool any_time) {
+                                              std::optional<std::int64_t> judged_at_ns) {
   auto channel = TlsChannel::open(std::move(socket), client->parts_->configuration, client);
-  if (!channel || !channel->expect(host, any_time)) return nullptr;
+  if (!channel || !channel->expect(host, judged_at_ns)) return nullptr;
   return channel;
 }
 

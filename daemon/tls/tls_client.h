@@ -2,7 +2,9 @@
 // trusted and name the host that was meant. Thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "edgecase/result.h"
@@ -24,11 +26,13 @@ class TlsClient {
   TlsClient(const TlsClient&) = delete;
   TlsClient& operator=(const TlsClient&) = delete;
 
-  // `socket` is connected or about to be. `any_time`: the clock cannot tell whether the
-  // certificate holds now. The channel keeps the client alive. Null: no memory.
+  // `socket` is connected or about to be. `judged_at_ns`: the clock cannot tell whether a
+  // certificate holds, but it is at least so late (Unix time): one that has ended by then is
+  // refused, one that has not begun may have meanwhile. The channel keeps the client alive. Null:
+  // no memory.
   static std::unique_ptr<net::Channel> open(const std::shared_ptr<const TlsClient>& client,
                                             net::Socket socket, const std::string& host,
-                                            bool any_time);
+                                            std::optional<std::int64_t> judged_at_ns);
 
  private:
   struct Parts;

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "wire/selector.h"
 
@@ -40,6 +42,9 @@ struct QueryRequest {
   // Of all devices of an owner, whatever their purposes: what belongs to somebody is for them to
   // have. Empty: of all devices.
   std::string owner;
+  // Of the devices that are there for this purpose, that have this objection, these labels.
+  std::string of_purpose, of_objection;
+  std::vector<std::pair<std::string, std::string>> of_labels;
   bool exports = false;  // what `edgecase export` asks for: another permission than reading
 };
 

@@ -1,5 +1,6 @@
 #include "wire/reading_json.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <exception>
@@ -7,8 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "wire/base64.h"
+#include "wire/json_scan.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
 #include "wire/time_text.h"
@@ -107,7 +110,7 @@ class Decoder : public nlohmann::json_sax<Json> {
   bool end_object() override {
     --depth_;
     if (depth_ == object_depth_) finish_reading();
-    return true;
+    return hand_over_slice();
   }
   bool start_array(std::size_t) override {
     if (!enter()) return false;
@@ -124,6 +127,11 @@ class Decoder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool key(std::string& name) override {
+    if (++keys_[depth_] > options_.keys_max) {
+      failure_ = invalid_argument("an object has more keys than limits.json-keys = " +
+                                  std::to_string(options_.keys_max));
+      return false;
+    }
     if (depth_ != object_depth_ + 1) return true;
     const Key found = key_of(name);
     if (found == Key::Unknown) {
@@ -149,8 +157,13 @@ class Decoder : public nlohmann::json_sax<Json> {
 
  private:
   bool enter() {
-    if (++depth_ <= options_.depth_max) return true;
-    failure_ = invalid_argument("JSON is nested deeper than " + std::to_string(options_.depth_max));
+    if (++depth_ <= options_.depth_max) {
+      keys_.resize(std::max(keys_.size(), depth_ + 1));
+      keys_[depth_] = 0;
+      return true;
+    }
+    failure_ = invalid_argument("JSON is nested deeper than limits.json-depth = " +
+                                std::to_string(options_.depth_max));
     return false;
   }
   // A scalar of the current object, of something nested in it, or where an object should be.
@@ -189,6 +202,11 @@ class Decoder : public nlohmann::json_sax<Json> {
     if (complaint_.empty()) complaint_ = std::move(text);
   }
   void finish_reading();
+  bool hand_over_slice();
+  std::string_view keep(std::string_view text) {
+    kept_bytes_ += text.size();
+    return batch_.keep(text);
+  }
   void report(const std::string& message);
   Scalar& member(Key key) { return members_[static_cast<std::size_t>(key)]; }
 
@@ -206,9 +224,11 @@ class Decoder : public nlohmann::json_sax<Json> {
   Shape shape_ = Shape::Object;
   bool in_array_ = false;
   std::size_t depth_ = 0;
-  std::size_t object_depth_ = 0;  // containers around a reading's object
+  std::vector<std::size_t> keys_;  // of the object open at each depth
+  std::size_t object_depth_ = 0;   // containers around a reading's object
   std::uint64_t line_ = 0;
   std::uint64_t element_ = 0;
+  std::size_t kept_bytes_ = 0;  // of the slice
   std::array<Scalar, kKeyCount> members_;
   Scalar ignored_;
   Scalar* target_ = &ignored_;
@@ -219,6 +239,7 @@ class Decoder : public nlohmann::json_sax<Json> {
 };
 
 Status Decoder::decode(std::string_view document, std::uint64_t line, Shape shape) {
+  EC_TRY(check_number_lengths(document));
   shape_ = shape;
   in_array_ = false;
   depth_ = 0;
@@ -256,6 +277,19 @@ void Decoder::finish_reading() {
   ++outcome_.good;
 }
 
+// False: whoever takes it failed.
+bool Decoder::hand_over_slice() {
+  if (!options_.take_slice) return true;
+  if (batch_.readings.size() < kJsonSliceReadings && kept_bytes_ < kJsonSliceBytes) {
+    return true;
+  }
+  failure_ = options_.take_slice(batch_);
+  batch_.clear();
+  kept_bytes_ = 0;
+  last_namespace_ = last_device_ = last_sensor_ = {};
+  return failure_.ok();
+}
+
 Status Decoder::build(Reading& reading) {
   if (member(Key::Namespace).kind == Scalar::Kind::None) {
     reading.namespace_name = options_.default_namespace;
@@ -276,7 +310,7 @@ Status Decoder::take_name(Key key, std::string_view& last, std::string_view& nam
   if (given.kind != Scalar::Kind::Text) return invalid_argument("\"" + what + "\" is no string");
   if (last.empty() || given.text != last) {
     EC_TRY(check_name(what, given.text));
-    last = batch_.keep(given.text);
+    last = keep(given.text);
   }
   name = last;
   return ok();
@@ -347,7 +381,7 @@ Status Decoder::take_typed_value(ValueType type, Value& value) {
       return ok();
     case ValueType::Text:
       if (given.kind != Scalar::Kind::Text) return invalid_argument("\"value\" is no string");
-      value = Value::of_text(batch_.keep(given.text));
+      value = Value::of_text(keep(given.text));
       return ok();
     case ValueType::Bytes: return take_bytes(value);
   }
@@ -361,36 +395,10 @@ Status Decoder::take_bytes(Value& value) {
   std::string_view content_type = kDefaultContentType;
   if (const Scalar& named = member(Key::ContentType); named.kind != Scalar::Kind::None) {
     if (named.kind != Scalar::Kind::Text) return invalid_argument("\"content_type\" is no string");
-    content_type = batch_.keep(named.text);
+    content_type = keep(named.text);
   }
-  value = Value::of_bytes(batch_.keep(bytes), content_type);
+  value = Value::of_bytes(keep(bytes), content_type);
   return ok();
-}
-
-bool is_blank(std::string_view text) {
-  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
-}
-
-// Whether `line` is a JSON object from its first to its last character, as far as braces tell.
-bool looks_like_whole_object(std::string_view line) {
-  std::size_t depth = 0;
-  bool in_string = false;
-  bool closed = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      ++depth;
-    } else if (c == '}' || c == ']') {
-      if (depth == 0) return false;
-      if (--depth == 0) closed = true;
-    }
-  }
-  return closed && depth == 0 && !in_string;
 }
 
 Status decode_lines(std::string_view body, const JsonDecodeOptions& options, ReadingBatch& batch,
@@ -428,6 +436,9 @@ Status decode_readings_json(std::string_view body, const JsonDecodeOptions& opti
   if (begin == std::string_view::npos) return invalid_argument("the body is empty");
   const std::size_t line_end = body.find('\n', begin);
   const bool one_line = line_end == std::string_view::npos || is_blank(body.substr(line_end));
+  if (options.form == JsonDecodeOptions::Form::Lines) {
+    return decode_lines(body, options, batch, outcome);
+  }
   const bool array = body[begin] == '[';
   if (!array && !one_line && looks_like_whole_object(body.substr(begin, line_end - begin))) {
     return decode_lines(body, options, batch, outcome);
@@ -437,7 +448,7 @@ Status decode_readings_json(std::string_view body, const JsonDecodeOptions& opti
   Decoder decoder(options, batch, outcome);
   const Status status = decoder.decode(body, 1, Decoder::Shape::ArrayOrObject);
   if (status.ok()) return status;
-  batch.readings.resize(kept);
+  batch.readings.resize(std::min(kept, batch.readings.size()));
   outcome = {};
   // NDJSON whose first line is spoilt still has its other lines.
   if (!array && !one_line && status.code() == StatusCode::InvalidArgument) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -17,11 +18,27 @@
 namespace edgecase::wire {
 
 inline constexpr std::size_t kJsonDepthMax = 32;
+// In a document of more than a slice's bytes; a double has 767 digits at most.
+inline constexpr std::size_t kJsonNumberMaxBytes = 4'096;
+
+// A slice of an array ends with the reading that reaches one of these, so that an array of any size
+// takes bounded memory: a reading is several times larger than the shortest text of one.
+inline constexpr std::size_t kJsonSliceReadings = 16'384;
+inline constexpr std::size_t kJsonSliceBytes = 1u << 20;
+
+// Takes what an array has brought so far; the batch is cleared then. An error ends the decoding.
+using JsonSliceTaker = std::function<Status(const ReadingBatch&)>;
 
 struct JsonDecodeOptions {
   std::string_view default_namespace = kDefaultNamespace;
   std::size_t depth_max = kJsonDepthMax;
+  std::size_t keys_max = 64;    // of one object
   std::size_t errors_max = 20;  // bad readings named; all are counted
+  // Lines: one that begins with `[` is a bad line, and no array.
+  enum class Form : unsigned char { Any, Lines } form = Form::Any;
+  // Of one document, of an array above all; what is left at its end stays in the batch. Where a
+  // slice was taken, an error further on does not take it back.
+  JsonSliceTaker take_slice = {};
 };
 
 struct JsonDecodeOutcome {

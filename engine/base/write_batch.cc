@@ -135,6 +135,7 @@ void WriteBatch::remove_range(NamespaceId namespace_id, ByteView lower, ByteView
 
 void WriteBatch::erase_range(NamespaceId namespace_id, ByteView lower, ByteView upper) {
   add_range(engine::EntryKind::EraseRange, namespace_id, lower, upper);
+  erases_ = true;
 }
 
 void WriteBatch::add_range(engine::EntryKind kind, NamespaceId namespace_id, ByteView lower,
@@ -198,6 +199,7 @@ void WriteBatch::clear() {
   namespaces_.clear();
   count_ = 0;
   range_deletes_ = 0;
+  erases_ = false;
   over_limit_ = false;
 }
 

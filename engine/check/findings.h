@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "edgecase/store_check.h"
 
@@ -15,7 +16,9 @@ class Findings {
   void note(std::string message) { add(CheckFinding::Kind::Note, report_.notes, message); }
   void problem(std::string message) { add(CheckFinding::Kind::Problem, report_.problems, message); }
   void repair(std::string message) { add(CheckFinding::Kind::Repair, report_.repairs, message); }
-  void loss(std::string message) { add(CheckFinding::Kind::Loss, report_.losses, message); }
+  void loss(std::string message, std::vector<LostEntries> lost = {}) {
+    add(CheckFinding::Kind::Loss, report_.losses, message, std::move(lost));
+  }
   // Whether there was none.
   bool accept(const Status& status) {
     if (!status.ok()) problem(status.message());
@@ -33,9 +36,10 @@ class Findings {
   CheckReport& report() { return report_; }
 
  private:
-  void add(CheckFinding::Kind kind, std::uint64_t& count, std::string& message) {
+  void add(CheckFinding::Kind kind, std::uint64_t& count, std::string& message,
+           std::vector<LostEntries> lost = {}) {
     ++count;
-    observer_.on_finding({kind, std::move(message)});
+    observer_.on_finding({kind, std::move(message), std::move(lost)});
   }
 
   CheckObserver& observer_;

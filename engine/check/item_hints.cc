@@ -65,6 +65,36 @@ void ItemHints::leave_out(const std::vector<TablePointer>& tables, FileNumber nu
                 [&](const ValuePointer& item) { return pointed_to.contains(item.offset_bytes); });
 }
 
+void ItemHints::ask(FileNumber number) const {
+  if (asked_ == number) return;
+  asked_ = number;
+  told_.clear();
+  for (const FileNumber table : tables_that_tell_of(number)) {
+    for_records_of(number, table, [this](const UMetaRecord& record) {
+      LostEntries lost;
+      lost.namespace_id = namespace_of(record.first);
+      lost.first = record.first.substr(kNamespacePrefixBytes);
+      lost.last = record.last.substr(kNamespacePrefixBytes);
+      lost.entries = record.entries - record.deletes;
+      told_.emplace(record.pointer.offset_bytes, std::move(lost));
+    });
+  }
+}
+
+std::vector<LostEntries> ItemHints::entries_of(FileNumber number) const {
+  ask(number);
+  std::vector<LostEntries> all;
+  for (const auto& [offset, lost] : told_) all.push_back(lost);
+  return all;
+}
+
+std::vector<LostEntries> ItemHints::entries_of(const ValuePointer& item) const {
+  ask(item.file_number);
+  const auto found = told_.find(item.offset_bytes);
+  if (found == told_.end()) return {};
+  return {found->second};  // tables that tell of one item tell the same
+}
+
 std::string ItemHints::words_for(FileNumber number) const {
   std::uint64_t items = 0;
   std::uint64_t entries = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,15 @@ class ItemHints {
   // Takes out what these tables point to.
   void leave_out(const std::vector<TablePointer>& tables, FileNumber number,
                  std::vector<ValuePointer>& items) const;
+  // What tables tell of the items of the file, or of one of them.
+  std::vector<LostEntries> entries_of(FileNumber number) const;
+  std::vector<LostEntries> entries_of(const ValuePointer& item) const;
   // "; it was of namespace 3, 12 items with 340 entries", as far as is known.
   std::string words_for(FileNumber number) const;
 
  private:
+  void ask(FileNumber number) const;
+
   using LookAtRecord = std::function<void(const UMetaRecord&)>;
 
   void for_records_of(FileNumber number, FileNumber table, const LookAtRecord& look) const;
@@ -32,6 +38,9 @@ class ItemHints {
 
   FileSystem& file_system_;
   const StoreLook& look_;
+  // Of the file that was asked for last, by offset: many of its items may be lost.
+  mutable FileNumber asked_ = 0;
+  mutable std::multimap<std::uint64_t, LostEntries> told_;
 };
 
 }  // namespace edgecase::engine

@@ -38,27 +38,36 @@ class Looker {
   // Finds the manifest; a newer format ends the work.
   Status look_at_the_manifest() {
     const auto number = read_current(file_system_, current_path(directory()));
-    if (!number.ok()) {
-      const bool missing = number.status().code() == StatusCode::NotFound;
-      const bool is_store = !look_.files.manifests.empty() || look_.files.has_metadata_identity ||
-                            !look_.files.tables.empty();
-      if (!missing) {
-        findings_.problem(number.status().message());
-      } else if (is_store) {
-        findings_.problem(current_path(directory()) + ": missing");
-      }
-      return ok();
+    if (number.ok()) return look_at_manifest_number(*number);
+    tell_of_current(number.status());
+    // A manifest that stands alone is the one that it named.
+    return look_.files.manifests.size() == 1
+               ? look_at_manifest_number(look_.files.manifests.front())
+               : ok();
+  }
+
+  void tell_of_current(const Status& status) {
+    const bool missing = status.code() == StatusCode::NotFound;
+    const bool is_store = !look_.files.manifests.empty() || look_.files.has_metadata_identity ||
+                          !look_.files.tables.empty();
+    if (!missing) {
+      findings_.problem(status.message());
+    } else if (is_store) {
+      findings_.problem(current_path(directory()) + ": missing");
     }
-    const std::string path = manifest_path(directory(), *number);
-    look_.manifest_number = *number;
-    look_.manifest = look_at_manifest(file_system_, path, look_.files.keys());
+  }
+
+  Status look_at_manifest_number(std::uint64_t number) {
+    const std::string path = manifest_path(directory(), number);
+    look_.manifest_number = number;
+    look_.manifest = engine::look_at_manifest(file_system_, path, look_.files.keys());
     const LogLook& log = look_.manifest.log;
     findings_.report().bytes += log.file_bytes;
     for (const std::string& note : log.notes) findings_.note(note);
     if (log.status.code() == StatusCode::Unsupported) return log.status;
     if (log.status.ok() && log.identity.store_id != look_.files.store_id)
       return unavailable(path + ": belongs to another store");
-    if (log.status.ok() && log.identity.number != *number)
+    if (log.status.ok() && log.identity.number != number)
       look_.manifest.log.status = corruption(path + ": the head is not that of this manifest");
     if (log.status.code() == StatusCode::NotFound) {
       const bool there = file_system_.file_size(path).ok();

@@ -11,6 +11,8 @@
 #include "base/write_batch_reader.h"
 #include "buffer/memtable.h"
 #include "check/item_hints.h"
+#include "check/manifest_salvage.h"
+#include "check/namespace_rebuild.h"
 #include "check/store_look.h"
 #include "check/table_check.h"
 #include "check/table_rebuild.h"
@@ -38,13 +40,16 @@ class StoreRepair {
         findings_(findings),
         look_(std::move(look)),
         hints_(file_system, look_),
-        rebuild_(file_system, look_.files, findings, [this] { return next_number_++; }) {}
+        rebuild_(
+            file_system, look_.files, findings, [this] { return next_number_++; },
+            [this](const ValuePointer& item) { return named(hints_.entries_of(item)); }),
+        namespaces_(findings) {}
 
   Status run() {
     if (finished_but_for_cleaning()) return clean_up();
     EC_TRY(prepare_directories());
     choose_numbers();
-    EC_TRY(choose_namespaces());
+    choose_namespaces();
     if (look_.manifest_is_whole) {
       EC_TRY(keep_tables());
     } else {
@@ -109,66 +114,16 @@ class StoreRepair {
       manifest_number_ = std::max(manifest_number_, number + 1);
   }
 
-  void add_namespace(const NamespaceInfo& info) {
-    auto& known = next_.namespaces;
-    const auto place =
-        std::lower_bound(known.begin(), known.end(), info.id,
-                         [](const NamespaceInfo& each, NamespaceId id) { return each.id < id; });
-    if (place == known.end() || place->id != info.id) known.insert(place, info);
-  }
-
-  // From the manifest; when it is damaged, from whatever manifest can be read in part.
-  Status choose_namespaces() {
+  // From the manifest; when it is damaged, from what can be read of one.
+  void choose_namespaces() {
     next_.format_version = kManifestFormatVersion;
     next_.flushed_sequence = 0;
-    namespace_id_limit_ = look_.manifest.state.namespace_id_limit;
-    if (look_.manifest_is_whole) {
-      next_.namespaces = look_.manifest.state.namespaces;
-      return ok();
-    }
-    for (auto number = look_.files.manifests.rbegin(); number != look_.files.manifests.rend();
-         ++number) {
-      const ManifestLook manifest = look_at_manifest(
-          file_system_, manifest_path(metadata_directory(), *number), look_.files.keys());
-      namespace_id_limit_ = std::max(namespace_id_limit_, manifest.state.namespace_id_limit);
-      next_number_ = std::max(next_number_, manifest.state.file_number_limit);
-      for (const NamespaceInfo& info : manifest.namespaces) add_namespace(info);
-    }
-    return ok();
-  }
-
-  // A namespace that data is of and that no manifest tells of.
-  void ensure_namespace(NamespaceId id, std::string_view name, const NamespaceOptions& options) {
-    namespace_id_limit_ = std::max(namespace_id_limit_, id + 1);
-    for (const NamespaceInfo& info : next_.namespaces) {
-      if (info.id == id) return;
-    }
-    NamespaceInfo info{id, std::string(name), options};
-    if (name.empty()) {
-      info.name = "recovered-" + std::to_string(id);
-      findings_.loss("namespace " + std::to_string(id) + ": its name is lost; it is called " +
-                     info.name);
-    }
-    add_namespace(info);
-  }
-
-  NamespaceOptions options_of(NamespaceId id) const {
-    for (const NamespaceInfo& info : next_.namespaces) {
-      if (info.id == id) return info.options;
-    }
-    return {};
-  }
-
-  bool is_known(NamespaceId id) const {
-    return std::any_of(next_.namespaces.begin(), next_.namespaces.end(),
-                       [id](const NamespaceInfo& info) { return info.id == id; });
-  }
-
-  Bytes name_of(NamespaceId id) const {
-    for (const NamespaceInfo& info : next_.namespaces) {
-      if (info.id == id) return info.name;
-    }
-    return {};
+    const VersionState& state = look_.manifest.state;
+    if (look_.manifest_is_whole)
+      return namespaces_.take(state.namespaces, state.namespace_id_limit);
+    salvage_ = salvage_manifests(file_system_, look_.files);
+    next_number_ = std::max(next_number_, salvage_.file_number_limit);
+    namespaces_.take(salvage_.namespaces, salvage_.namespace_id_limit);
   }
 
   // --- the manifest is whole ---
@@ -211,14 +166,63 @@ class StoreRepair {
   // --- the manifest is lost ---
 
   Status rebuild_everything() {
+    tell_what_is_lost();
     // Names first: a table that tells no name must not hide what another tells.
     for (const auto& [number, placement] : look_.files.values) take_name_from(number, placement);
     for (const auto& [number, placement] : look_.files.values)
       EC_TRY(rebuild_value_file(number, placement, {}));
     next_.flushed_sequence = rebuild_.sequence_max();
+    keep_what_is_gone();
     findings_.repair(metadata_directory() + ": the manifest is made anew from " +
                      std::to_string(look_.files.values.size()) + " value tables");
     return ok();
+  }
+
+  // What no value table tells of: a repair that says nothing of it would seem to have lost nothing.
+  void tell_what_is_lost() {
+    const std::string come_back =
+        "what was deleted, erased or dropped, had expired or was evicted, and whose bytes were "
+        "still there, may have come back; retention rules are to be set again (a daemon does, "
+        "where it has its records of them)";
+    if (salvage_.path.empty()) {
+      findings_.loss(metadata_directory() +
+                     ": no manifest is left to tell what is gone for good: " + come_back);
+    } else {
+      findings_.loss(salvage_.path + ": what it said last cannot be read: " + come_back +
+                     ", unless the part that can be read tells of it");
+    }
+    const bool has_own_values =
+        std::any_of(look_.files.values.begin(), look_.files.values.end(),
+                    [](const auto& each) { return each.second == Placement::Metadata; });
+    const bool had_own_values =
+        salvage_.path.empty() ? look_.files.tables.empty()  // all of the drive is lost
+                              : std::any_of(salvage_.namespaces.begin(), salvage_.namespaces.end(),
+                                            [](const NamespaceInfo& info) {
+                                              return info.options.placement == Placement::Metadata;
+                                            });
+    if (!has_own_values && had_own_values)
+      findings_.loss(metadata_directory() +
+                     ": no value table is left in it: namespaces whose values it held are lost, "
+                     "but for what the log tells (a daemon's: the names of devices and sensors, "
+                     "what was said of devices, tokens, retention rules, records of erasures and "
+                     "what keeps erased readings from coming back, the audit log)");
+  }
+
+  // What the readable part of a manifest says is gone stays gone, for ever.
+  void keep_what_is_gone() {
+    next_.range_deletes = salvage_.range_deletes;
+    next_.erasures = salvage_.erasures;
+    if (salvage_.retention.empty()) return;
+    RetentionRules kept = salvage_.retention;
+    for (const NamespaceId id : namespaces_.dropped()) kept.forget_namespace(id);
+    next_.expiry_mark_ns = salvage_.expiry_mark_ns;
+    next_.scopes = kept.scopes();
+    next_.given_up = kept.given_up();
+  }
+
+  std::vector<LostEntries> named(std::vector<LostEntries> lost) const {
+    for (LostEntries& each : lost) each.namespace_name = namespaces_.name_of(each.namespace_id);
+    return lost;
   }
 
   void take_name_from(FileNumber number, Placement placement) {
@@ -230,8 +234,14 @@ class StoreRepair {
     const auto summary = (*values)->summary();
     if (!summary.ok() || summary->namespace_name.empty()) return;
     const ValueTableHead& head = (*values)->head();
-    ensure_namespace(head.namespace_id, summary->namespace_name,
-                     {placement, head.codec, summary->scope_bytes});
+    namespaces_.add(head.namespace_id, summary->namespace_name,
+                    {placement, head.codec, summary->scope_bytes});
+  }
+
+  Status lose_file(const std::string& path, FileNumber number, const Status& status) {
+    findings_.loss(path + ": all of it is lost: " + status.message() + hints_.words_for(number),
+                   named(hints_.entries_of(number)));
+    return ok();
   }
 
   // Makes records for every item that no kept table points to.
@@ -239,21 +249,17 @@ class StoreRepair {
                             const std::vector<TablePointer>& kept) {
     const std::string path = look_.files.value_path(number, placement);
     auto file = file_system_.open_file(path);
-    if (!file.ok()) {
-      findings_.loss(path + ": all of it is lost: " + file.status().message() +
-                     hints_.words_for(number));
-      return ok();
-    }
+    if (!file.ok()) return lose_file(path, number, file.status());
     const std::uint64_t size_bytes = (*file)->size_bytes();
     auto values = ValueTableReader::open(std::move(file).value(), look_.files.store_id, number,
                                          look_.files.keys());
     if (values.status().code() == StatusCode::Unsupported) return values.status();
-    if (!values.ok()) {
-      findings_.loss(path + ": all of it is lost: " + values.status().message() +
-                     hints_.words_for(number));
+    if (!values.ok()) return lose_file(path, number, values.status());
+    const ValueTableReader& table = **values;
+    if (namespaces_.is_dropped(table.head().namespace_id)) {
+      findings_.note(path + ": of a namespace that was dropped");
       return ok();
     }
-    const ValueTableReader& table = **values;
     const auto summary = table.summary();
     const bool damaged = look_.damaged_values.contains(number) || !summary.ok();
     std::vector<ValuePointer> items;
@@ -263,11 +269,11 @@ class StoreRepair {
       items = hints_.items_of(number);
       findings_.loss(summary.status().message() + ": items of which no metadata tells are lost");
     }
-    ensure_namespace(table.head().namespace_id, "", {placement, table.head().codec, 0});
+    namespaces_.ensure(table.head().namespace_id, {placement, table.head().codec, 0});
     if (damaged) {
       findings_.repair(path + ": what can be read of it is written anew");
-      return rebuild_.copy_items(table, items, name_of(table.head().namespace_id),
-                                 options_of(table.head().namespace_id).scope_bytes);
+      return rebuild_.copy_items(table, items, namespaces_.name_of(table.head().namespace_id),
+                                 namespaces_.options_of(table.head().namespace_id).scope_bytes);
     }
     hints_.leave_out(kept, number, items);
     if (!look_.manifest_is_whole) {
@@ -292,11 +298,29 @@ class StoreRepair {
   // Everything readable goes into tables; the log begins anew.
   Status empty_wal() {
     wal_is_empty_ = true;
+    if (look_.files.wal_slots.empty())
+      findings_.loss(wal_directory(metadata_directory()) +
+                     ": the log is lost, and with it what was written last");
     memtable_ = std::make_shared<Memtable>(kMemtableBytes);
-    EC_ASSIGN_OR_RETURN(next_.flushed_sequence,
-                        salvage_wal(file_system_, look_.files, *next_.flushed_sequence, findings_,
+    const SequenceNumber in_tables = *next_.flushed_sequence;
+    SequenceNumber from = in_tables;
+    if (!look_.manifest_is_whole) {
+      // What is in tables already is written once more.
+      EC_ASSIGN_OR_RETURN(from, find_wal_begin(file_system_, look_.files, in_tables));
+      from = std::max(from, salvage_.flushed_sequence);
+    }
+    EC_ASSIGN_OR_RETURN(const SequenceNumber last,
+                        salvage_wal(file_system_, look_.files, from, findings_,
                                     [this](const LogRecord& record) { return apply(record); }));
+    next_.flushed_sequence = std::max(in_tables, last);
     return flush_memtable();
+  }
+
+  // Of a namespace of which the log alone tells: readings of a device have keys of that size.
+  static NamespaceOptions options_for(const BatchEntry& entry) {
+    constexpr std::size_t kReadingKeyBytes = 16;
+    if (entry.key.size() != kReadingKeyBytes) return {};
+    return {Placement::Values, GroupCodec::Series, 4};
   }
 
   Result<SequenceNumber> apply(const LogRecord& record) {
@@ -311,10 +335,11 @@ class StoreRepair {
     SequenceNumber sequence = record.sequence;
     while (const auto entry = batch.next()) {
       // A namespace that was dropped before it was lost is no loss.
-      const bool dropped = look_.manifest_is_whole && !is_known(entry->namespace_id) &&
-                           entry->namespace_id < look_.manifest.state.namespace_id_limit;
-      if (dropped) dropped_.insert(entry->namespace_id);
-      if (!dropped) ensure_namespace(entry->namespace_id, "", {});
+      if (namespaces_.is_dropped(entry->namespace_id)) {
+        dropped_.insert(entry->namespace_id);
+      } else {
+        namespaces_.ensure(entry->namespace_id, options_for(*entry));
+      }
       if (entry->is_range()) {
         RangeDelete made =
             make_range_delete(entry->namespace_id, entry->key, entry->value, sequence++);
@@ -323,7 +348,7 @@ class StoreRepair {
         continue;
       }
       memtable_->add(entry->namespace_id, entry->key, sequence++, entry->kind, entry->value,
-                     options_of(entry->namespace_id).codec);
+                     namespaces_.options_of(entry->namespace_id).codec);
     }
     if (memtable_->memory_bytes() >= kMemtableBytes) EC_TRY(flush_memtable());
     return sequence - 1;
@@ -335,8 +360,8 @@ class StoreRepair {
                                      options_,
                                      look_.files.store_id,
                                      [this] { return next_number_++; },
-                                     [this](NamespaceId id) { return options_of(id); },
-                                     [this](NamespaceId id) { return name_of(id); },
+                                     [this](NamespaceId id) { return namespaces_.options_of(id); },
+                                     [this](NamespaceId id) { return namespaces_.name_of(id); },
                                      {},
                                      nullptr,
                                      look_.files.keys()};
@@ -364,8 +389,10 @@ class StoreRepair {
   // --- the end ---
 
   Status switch_over() {
+    namespaces_.mark_repaired();
+    next_.namespaces = namespaces_.known();
     next_.file_number_limit = next_number_;
-    next_.namespace_id_limit = namespace_id_limit_;
+    next_.namespace_id_limit = namespaces_.id_limit();
     next_.oldest_wal_segment = wal_is_empty_ ? 0 : look_.manifest.state.oldest_wal_segment;
     VersionState state;
     EC_TRY(state.apply(next_));  // nothing is changed for a state that would not open
@@ -444,8 +471,9 @@ class StoreRepair {
   const StoreLook look_;
   const ItemHints hints_;
   TableRebuild rebuild_;
-  VersionEdit next_;  // the whole new state, from nothing
-  NamespaceId namespace_id_limit_ = 1;
+  VersionEdit next_;         // the whole new state, from nothing
+  ManifestSalvage salvage_;  // where there is no whole manifest
+  NamespaceRebuild namespaces_;
   FileNumber next_number_ = 1;
   std::uint64_t manifest_number_ = 1;
   bool wal_is_empty_ = false;

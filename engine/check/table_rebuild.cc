@@ -68,8 +68,9 @@ Status TableRebuild::add_item(const ValueTableReader& values, const ValuePointer
   if (!facts) {
     findings_.loss(
         (item.ok() ? values.damaged(pointer, "item is malformed") : item.status()).message() +
-        ": " + std::to_string(pointer.size_bytes) + " bytes of namespace " +
-        std::to_string(values.head().namespace_id) + " are lost");
+            ": " + std::to_string(pointer.size_bytes) + " bytes of namespace " +
+            std::to_string(values.head().namespace_id) + " are lost",
+        entries_of_(pointer));
     return ok();
   }
   for (std::size_t i = 0; i < entries_.size(); ++i) {

@@ -17,11 +17,13 @@ namespace edgecase::engine {
 class TableRebuild {
  public:
   TableRebuild(FileSystem& file_system, const StoreFiles& files, Findings& findings,
-               std::function<FileNumber()> allocate_file_number)
+               std::function<FileNumber()> allocate_file_number,
+               std::function<std::vector<LostEntries>(const ValuePointer&)> entries_of)
       : file_system_(file_system),
         files_(files),
         findings_(findings),
-        allocate_file_number_(std::move(allocate_file_number)) {}
+        allocate_file_number_(std::move(allocate_file_number)),
+        entries_of_(std::move(entries_of)) {}
 
   // Records for these items of a value table, which itself stays. An item that cannot be read is a
   // loss.
@@ -52,6 +54,7 @@ class TableRebuild {
   const StoreFiles& files_;
   Findings& findings_;
   const std::function<FileNumber()> allocate_file_number_;
+  const std::function<std::vector<LostEntries>(const ValuePointer&)> entries_of_;
   Open open_[2];
   std::vector<Bytes> keys_;  // of the item in hand
   std::vector<Bytes> item_values_;

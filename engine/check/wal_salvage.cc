@@ -1,8 +1,10 @@
 #include "check/wal_salvage.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
+#include "base/write_batch_reader.h"
 #include "check/log_look.h"
 #include "file/file_names.h"
 
@@ -16,13 +18,13 @@ struct Segment {
 
 // Old to new.
 std::vector<Segment> find_segments(FileSystem& file_system, const StoreFiles& files,
-                                   Findings& findings) {
+                                   Findings* findings) {
   std::vector<Segment> segments;
   for (const std::uint64_t slot : files.wal_slots) {
     const std::string path = wal_slot_path(files.metadata_directory, slot);
     auto file = file_system.open_file(path);
     if (!file.ok()) {
-      findings.loss(file.status().message());
+      if (findings != nullptr) findings->loss(file.status().message());
       continue;
     }
     const auto log = LogReader::open(std::move(file).value(), files.keys());
@@ -36,13 +38,39 @@ std::vector<Segment> find_segments(FileSystem& file_system, const StoreFiles& fi
   return segments;
 }
 
+// The last sequence of a batch; damage is for salvage_wal() to tell.
+SequenceNumber last_of(const LogRecord& record) {
+  SequenceNumber next = record.sequence;
+  WriteBatchReader batch(record.payload);
+  while (batch.next() != nullptr) ++next;
+  return next - 1;
+}
+
 }  // namespace
+
+Result<SequenceNumber> find_wal_begin(FileSystem& file_system, const StoreFiles& files,
+                                      SequenceNumber in_tables) {
+  std::optional<SequenceNumber> begin;
+  SequenceNumber last = 0;
+  for (const Segment& segment : find_segments(file_system, files, nullptr)) {
+    const auto look = [&](const LogRecord& record, std::uint64_t) -> Status {
+      if (begin && record.sequence <= last) return ok();
+      const bool gap = record.sequence != last + 1;
+      if (!begin || (gap && record.sequence <= in_tables + 1)) begin = record.sequence - 1;
+      last = last_of(record);
+      return ok();
+    };
+    const LogLook log = look_at_log(file_system, segment.path, files.keys(), look);
+    if (!log.status.ok() && log.status.code() != StatusCode::Corruption) return log.status;
+  }
+  return begin.value_or(in_tables);
+}
 
 Result<SequenceNumber> salvage_wal(
     FileSystem& file_system, const StoreFiles& files, SequenceNumber flushed, Findings& findings,
     const std::function<Result<SequenceNumber>(const LogRecord& record)>& apply) {
   SequenceNumber last = flushed;
-  for (const Segment& segment : find_segments(file_system, files, findings)) {
+  for (const Segment& segment : find_segments(file_system, files, &findings)) {
     Status stopped;
     const auto replay = [&](const LogRecord& record, std::uint64_t offset) -> Status {
       if (record.sequence <= last) return ok();

@@ -60,12 +60,14 @@ Stats EngineImpl::stats() const {
   Stats stats;
   stats.compaction = compactor_->stats();
   stats.expiry = compactor_->expiry_stats();
+  stats.scrub = scrubber_->stats();
   stats.expiry.rules = retention_rules().size();
   const ReadCounters& read = tables_->counters();
   {
     MutexLock lock(mutex_);
     stats.last_sequence = visible_;
     stats.flushes = flushes_;
+    stats.refused = refused_;
     stats.immutable_memtables = view_->immutables.size();
     stats.memtable_bytes = view_->active->memory_bytes();
     for (const auto& memtable : view_->immutables) stats.memtable_bytes += memtable->memory_bytes();

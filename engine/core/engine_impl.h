@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,7 @@
 #include "expiry/expiry_view.h"
 #include "file/file_remover.h"
 #include "file/space_reserve.h"
+#include "scrub/scrubber.h"
 #include "table/table_cache.h"
 #include "table/table_writer.h"
 #include "version/version_set.h"
@@ -69,6 +71,7 @@ class EngineImpl final : public Engine {
   Eviction plan_eviction(const EvictionRequest& request) const override;
   Status evict(std::span<const NamespaceId> ids, std::int64_t before_ns) override;
   std::int64_t evicted_before_ns(NamespaceId id) const override;
+  std::vector<DamagedFile> damaged_files() const override { return scrubber_->damaged(); }
   Stats stats() const override;
 
  private:
@@ -105,7 +108,9 @@ class EngineImpl final : public Engine {
 
   // recovery.cc
   Status recover_store();
+  void schedule_on_compaction(std::int64_t delay_ns, std::function<void()> task);
   void make_compactor();
+  void make_scrubber();
   Status renew_keys();
   Status check_files(const Version& version, Placement placement) const;
   Status recover_wal(RecoveryEvent& event);
@@ -133,6 +138,8 @@ class EngineImpl final : public Engine {
   GroupCodec codec_of(NamespaceId id);
   void finish_group() EC_REQUIRES(mutex_);
   Status prepare_for(const WriteBatch& batch);
+  Status make_room_for(const WriteBatch& batch);
+  void note_prepared(const Status& prepared);
   Status make_memtable_room();
   Status make_wal_room(std::uint64_t payload_bytes);
   Result<bool> release_flushed_wal();
@@ -190,6 +197,8 @@ class EngineImpl final : public Engine {
   std::uint64_t overwritten_bytes() const;
   Status turn_log(SequenceNumber through);
   void fill_reserve();
+  bool lacks_space(const Status& failure) const;
+  Status use_reserve(Status failure, const std::function<Status()>& attempt);
   Status overwrite_free_log(SequenceNumber through);
   Status destroy_keys(SequenceNumber through);
   Status leave_pending(const Status& failure, SequenceNumber through);
@@ -225,6 +234,7 @@ class EngineImpl final : public Engine {
   std::unique_ptr<ExpiryClock> expiry_clock_;
   std::unique_ptr<EngineDropRule> drop_rule_;
   std::unique_ptr<Compactor> compactor_;
+  std::unique_ptr<Scrubber> scrubber_;
   std::shared_ptr<BackgroundGate> gate_ = std::make_shared<BackgroundGate>();
 
   // The leader's.
@@ -272,6 +282,8 @@ class EngineImpl final : public Engine {
   Layer flush_failure_layer_ EC_GUARDED_BY(mutex_) = Layer::Values;
   std::int64_t flush_failed_since_ns_ EC_GUARDED_BY(mutex_) = 0;
   Status wal_failure_ EC_GUARDED_BY(mutex_);
+  Status refused_ EC_GUARDED_BY(mutex_);
+  std::atomic<bool> refuses_{false};  // whether that is an error; stored under mutex_
   // Until then the log is read and nobody turns or overwrites it.
   std::atomic<bool> recovered_{false};
   std::atomic<bool> wal_failing_{false};  // whether that is an error; stored under mutex_

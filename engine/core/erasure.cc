@@ -1,6 +1,7 @@
 // Erased ranges: hidden from every snapshot at once, then removed from everything that holds their
 // bytes. engine/README.md, "Erasure".
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kErasureSliceNs = 10'000'000;
 constexpr int kLogTurnsMax = 3;
+constexpr int kReserveAttempts = 3;
 
 }  // namespace
 
@@ -181,6 +183,28 @@ void EngineImpl::fill_reserve() {
   });
 }
 
+bool EngineImpl::lacks_space(const Status& failure) const {
+  if (failure.code() == StatusCode::OutOfSpace) return true;
+  MutexLock lock(mutex_);
+  return flush_failure_.code() == StatusCode::OutOfSpace ||
+         wal_failure_.code() == StatusCode::OutOfSpace;
+}
+
+// What `attempt` answers once what is kept for erasing has been let go; `failure` where that is no
+// matter of space, or nothing is kept.
+Status EngineImpl::use_reserve(Status failure, const std::function<Status()>& attempt) {
+  if (!lacks_space(failure) || !reserve_.release()) return failure;
+  // The flush that runs meanwhile may have begun before there was room.
+  for (int attempts = 0; attempts < kReserveAttempts && !failure.ok(); ++attempts) {
+    {
+      MutexLock lock(mutex_);
+      flush_again_not_before_ns_ = 0;
+    }
+    failure = attempt();
+  }
+  return failure;
+}
+
 Result<ErasureReport> EngineImpl::erase() {
   const ErasureStats before = compactor_->erasure_stats();
   const std::uint64_t overwritten_before = overwritten_bytes();
@@ -195,7 +219,7 @@ Result<ErasureReport> EngineImpl::erase() {
   report.ranges = pending_erasures();
   if (report.ranges == 0 && !versions_->has_erasures()) return report;
   Status done = flush_log(through);
-  if (done.code() == StatusCode::OutOfSpace && reserve_.release()) done = flush_log(through);
+  if (!done.ok()) done = use_reserve(std::move(done), [&] { return flush_log(through); });
   if (done.ok()) {
     compactor_->erase_now();
     done = wait_for_erasure(through, before.failures);

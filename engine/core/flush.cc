@@ -348,8 +348,13 @@ void EngineImpl::publish_version() {
 }
 
 Status EngineImpl::compact(const std::vector<NamespaceId>& ids, const KeyRange& range) {
-  EC_TRY(flush());
-  return compactor_->compact(ids, range.lower, range.upper);
+  const auto attempt = [&]() -> Status {
+    EC_TRY(flush());
+    return compactor_->compact(ids, range.lower, range.upper);
+  };
+  Status done = attempt();
+  if (done.ok() || pending_erasures() == 0) return done;
+  return use_reserve(std::move(done), attempt);
 }
 
 void EngineImpl::remove_tables(const TableOutput& output) {
@@ -419,6 +424,8 @@ void EngineImpl::note_flush_success() {
     resumed = !flush_failure_.ok();
     layer = flush_failure_layer_;
     flush_failure_ = ok();
+    refused_ = ok();
+    refuses_.store(false, std::memory_order_relaxed);
     count_waiting();
     flush_asked_ = false;
     flush_delay_ns_ = 0;

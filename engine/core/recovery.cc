@@ -61,6 +61,7 @@ Status EngineImpl::recover_store() {
                     options_.wal_limit_bytes, keys_.get()});
   expiry_clock_ = std::make_unique<ExpiryClock>(environment_.clock, state.expiry_mark_ns);
   make_compactor();
+  make_scrubber();
   active_ = std::make_shared<Memtable>(memtable_bytes_);
   {
     MutexLock lock(mutex_);
@@ -79,20 +80,34 @@ Status EngineImpl::recover_store() {
     await_values();
   }
   compactor_->wake();
+  scrubber_->start();
   event.tables = state.version->tables.size();
   event.elapsed_ns = environment_.clock.boot_ns() - begin_ns;
   environment_.listener.on_recovered(event);
   return ok();
 }
 
+void EngineImpl::schedule_on_compaction(std::int64_t delay_ns, std::function<void()> task) {
+  environment_.executor.schedule_after(Lane::Compaction, delay_ns,
+                                       [gate = gate_, task = std::move(task)] {
+                                         if (!gate->enter()) return;
+                                         task();
+                                         gate->leave();
+                                       });
+}
+
+void EngineImpl::make_scrubber() {
+  scrubber_ = std::make_unique<Scrubber>(ScrubberContext{
+      options_, environment_, store_id_, *versions_, *tables_, keys_.get(),
+      [this](std::int64_t delay_ns, std::function<void()> task) {
+        schedule_on_compaction(delay_ns, std::move(task));
+      },
+      [this] { return check_values(); }, [this] { return user_bytes_written_.load(); }});
+}
+
 void EngineImpl::make_compactor() {
   const auto schedule = [this](std::int64_t delay_ns, std::function<void()> task) {
-    environment_.executor.schedule_after(Lane::Compaction, delay_ns,
-                                         [gate = gate_, task = std::move(task)] {
-                                           if (!gate->enter()) return;
-                                           task();
-                                           gate->leave();
-                                         });
+    schedule_on_compaction(delay_ns, std::move(task));
   };
   const auto values_are_ready = [this] { return values_layer_is_used() ? check_values() : ok(); };
   compactor_ = std::make_unique<Compactor>(CompactorContext{

@@ -27,8 +27,9 @@ constexpr std::size_t kRecordBatchesMax = 32;
 // Reads search them, and each changes what is searched.
 constexpr std::uint32_t kRangeDeletesPerMemtable = 1024;
 
+// Writers do not try it earlier: the longest is what they wait for once there is room again.
 constexpr std::int64_t kHealDelayMinNs = 500'000'000;
-constexpr std::int64_t kHealDelayMaxNs = 10'000'000'000;
+constexpr std::int64_t kHealDelayMaxNs = 1'000'000'000;
 
 }  // namespace
 
@@ -146,6 +147,7 @@ void EngineImpl::commit_group() {
   const bool accompanied = ask_companion();
   for (std::size_t at = 0; at < group_.size();) {
     const Status prepared = prepare_for(*group_[at]->batch);
+    note_prepared(prepared);
     if (!prepared.ok()) {
       group_[at++]->status = prepared;
       continue;
@@ -285,7 +287,29 @@ GroupCodec EngineImpl::codec_of(NamespaceId id) {
   return info->options.codec;
 }
 
+// What erases brings room, and may use what is kept for it.
 Status EngineImpl::prepare_for(const WriteBatch& batch) {
+  Status prepared = make_room_for(batch);
+  if (prepared.ok() || !batch.erases()) return prepared;
+  prepared = use_reserve(std::move(prepared), [&] {
+    heal_not_before_ns_ = 0;
+    return make_room_for(batch);
+  });
+  if (!prepared.ok()) fill_reserve();  // nothing is pending that would do it
+  return prepared;
+}
+
+// A refusal holds until flushes succeed and the log is whole, whatever small batch still fits.
+void EngineImpl::note_prepared(const Status& prepared) {
+  if (prepared.code() == StatusCode::InvalidArgument) return;
+  if (prepared.ok() && !refuses_.load(std::memory_order_relaxed)) return;
+  MutexLock lock(mutex_);
+  if (prepared.ok() && !(flush_failure_.ok() && wal_failure_.ok())) return;
+  refused_ = prepared;
+  refuses_.store(!prepared.ok(), std::memory_order_relaxed);
+}
+
+Status EngineImpl::make_room_for(const WriteBatch& batch) {
   EC_TRY(make_memtable_room());
   if (!wal_failing_.load(std::memory_order_acquire) && wal_->fits(batch.encoded().size())) {
     return ok();
@@ -389,6 +413,8 @@ Status EngineImpl::heal_wal(std::uint64_t payload_bytes) {
     MutexLock lock(mutex_);
     wal_failure_ = ok();
     wal_failing_.store(false, std::memory_order_release);
+    if (flush_failure_.ok()) refused_ = ok();
+    refuses_.store(!refused_.ok(), std::memory_order_relaxed);
   }
   environment_.listener.on_resumed("metadata");
   return ok();

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <new>
 
+#include "crypto/aes_gcm_answer.h"
+
 namespace edgecase::engine {
 namespace {
 
@@ -72,7 +74,7 @@ std::array<char, kGcmTagBytes> AesGcm::finish_sealing() {
 }
 
 // Test case 15 of the mode's specification: a key, a nonce, 64 bytes, no associated data.
-Status test_aes_gcm() {
+Status compare_aes_gcm(const std::array<std::uint8_t, kGcmTagBytes>& right_tag) {
   const SecretKey key = {0xfe, 0xff, 0xe9, 0x92, 0x86, 0x65, 0x73, 0x1c, 0x6d, 0x6a, 0x8f,
                          0x94, 0x67, 0x30, 0x83, 0x08, 0xfe, 0xff, 0xe9, 0x92, 0x86, 0x65,
                          0x73, 0x1c, 0x6d, 0x6a, 0x8f, 0x94, 0x67, 0x30, 0x83, 0x08};
@@ -84,19 +86,24 @@ Status test_aes_gcm() {
       0x30, 0x3d, 0x8a, 0x31, 0x8a, 0x72, 0x1c, 0x3c, 0x0c, 0x95, 0x95, 0x68, 0x09,
       0x53, 0x2f, 0xcf, 0x0e, 0x24, 0x49, 0xa6, 0xb5, 0x25, 0xb1, 0x6a, 0xed, 0xf5,
       0xaa, 0x0d, 0xe6, 0x57, 0xba, 0x63, 0x7b, 0x39, 0x1a, 0xaf, 0xd2, 0x55};
-  constexpr std::array<std::uint8_t, 16> kTag = {0xb0, 0x94, 0xda, 0xc5, 0xd9, 0x34, 0x71, 0xbd,
-                                                 0xec, 0x1a, 0x50, 0x22, 0x70, 0xe3, 0xcc, 0x6c};
   AesGcm gcm(key);
   const ByteView plain(reinterpret_cast<const char*>(kPlain.data()), kPlain.size());
   Bytes sealed(plain.size() + kGcmTagBytes, '\0');
   gcm.seal(kNonce, {}, plain, sealed.data());
   Bytes opened(plain.size(), '\0');
-  const bool right = std::memcmp(sealed.data() + plain.size(), kTag.data(), kTag.size()) == 0 &&
-                     gcm.open(kNonce, {}, sealed, opened.data()) && opened == plain;
+  const bool right =
+      std::memcmp(sealed.data() + plain.size(), right_tag.data(), right_tag.size()) == 0 &&
+      gcm.open(kNonce, {}, sealed, opened.data()) && opened == plain;
   sealed[0] = static_cast<char>(sealed[0] ^ 1);
   if (!right || gcm.open(kNonce, {}, sealed, opened.data()))
-    return unsupported("AES-256-GCM of this machine's library computes wrongly");
+    return unsupported(
+        "AES-256-GCM of this machine's library computes wrongly: nothing is encrypted or opened "
+        "with it");
   return ok();
+}
+
+Status test_aes_gcm() {
+  return compare_aes_gcm(kGcmTestTag);
 }
 
 }  // namespace edgecase::engine

@@ -1,5 +1,5 @@
-// The machine's file system. With descriptor.cc and posix_log_file.cc the only system calls on
-// files.
+// The machine's file system. With descriptor.cc, posix_direct_file.cc and posix_log_file.cc the
+// only system calls on files.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,6 +11,7 @@
 
 #include "edgecase/file_system.h"
 #include "file/descriptor.h"
+#include "file/posix_direct_file.h"
 #include "file/posix_log_file.h"
 
 namespace edgecase {
@@ -122,6 +123,10 @@ class PosixFileSystem final : public FileSystem {
     (void)::posix_fadvise(file.number(), 0, 0, POSIX_FADV_RANDOM);
     return std::unique_ptr<RandomAccessFile>(
         std::make_unique<PosixRandomAccessFile>(std::move(file), path, size));
+  }
+
+  Result<std::unique_ptr<RandomAccessFile>> open_uncached(const std::string& path) override {
+    return PosixDirectFile::open(path);
   }
 
   Result<std::unique_ptr<LogFile>> create_log_file(const std::string& path,

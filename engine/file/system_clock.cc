@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/check.h"
+#include "edgecase/build_time.h"
 #include "file/time_sync.h"
 
 #ifndef EC_BUILD_UNIX_SECONDS
@@ -31,8 +32,8 @@ class SystemClock final : public Clock {
   std::int64_t boot_ns() const override { return read_clock_ns(CLOCK_BOOTTIME); }
 
   ClockTrust trust() const override {
-    constexpr std::int64_t kBuildNs = std::int64_t{EC_BUILD_UNIX_SECONDS} * kNanosecondsPerSecond;
-    return wall_ns() > kBuildNs || synchronised() ? ClockTrust::Trusted : ClockTrust::Untrusted;
+    return wall_ns() > build_time_ns() || synchronised() ? ClockTrust::Trusted
+                                                         : ClockTrust::Untrusted;
   }
 
   bool synchronised() const override {
@@ -44,6 +45,10 @@ class SystemClock final : public Clock {
 };
 
 }  // namespace
+
+std::int64_t build_time_ns() {
+  return std::int64_t{EC_BUILD_UNIX_SECONDS} * kNanosecondsPerSecond;
+}
 
 Clock& system_clock() {
   static SystemClock clock;

@@ -11,7 +11,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place, clean_environment, run
+from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place, clean_environment, run, until
 
 LISTEN = """
 listen = "127.0.0.1:0"
@@ -98,6 +98,28 @@ class AccessFlow(unittest.TestCase):
         self.address = f"127.0.0.1:{self.daemon.port()}"
         self.assertEqual(self.remote("write", "kitchen/temp", "2", token=writer).returncode, 0)
         self.assertEqual(self.remote("last", "kitchen/*", token=reader).returncode, 4)
+
+    def test_tokens_end_when_it_was_said(self):
+        """Served before, refused from the moment on, over HTTP and the command line, also after a restart."""
+        later, ended = (self.token("--read", "*/*") for _ in range(2))
+        short = self.token("--read", "*/*", "--expires", "2s")
+        kept = f"Bearer {later}"
+        self.assertEqual(self.http("/api/v1/last", authorization=f"Bearer {ended}"), 200)
+        for token, after in ((later, "1h"), (ended, "2s")):
+            self.assertEqual(self.place.cli("token", "revoke", token[4:14], "--after", after).returncode, 0)
+        self.assertEqual(self.http("/api/v1/last", authorization=kept), 200)
+        for token in (short, ended):
+            until(lambda: self.http("/api/v1/last", authorization=f"Bearer {token}") in (401, 429), "it ends")
+            self.assertEqual(self.remote("last", token=token).returncode, 4)
+            self.assertEqual(self.http("/api/v1/last", authorization=kept), 200)
+        states = {t["id"]: t["state"] for t in json.loads(self.place.cli("token", "list", "--json").stdout)["tokens"]}
+        self.assertEqual([states[each[4:14]] for each in (short, ended, later)], ["expired", "revoked", "active"])
+        self.daemon.stop(signal.SIGKILL)
+        self.daemon = Daemon(self.place)
+        self.address = f"127.0.0.1:{self.daemon.port()}"
+        self.assertEqual(self.remote("last", token=ended).returncode, 4)
+        self.assertEqual(self.http("/api/v1/last", authorization=f"Bearer {short}"), 401)
+        self.assertEqual(self.http("/api/v1/last", authorization=kept), 200)
 
     def test_secrets_are_in_no_file_and_no_log(self):
         token = self.token("--admin")

@@ -10,6 +10,7 @@ import threading
 import unittest
 
 from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place, until
+from residue import canary, search, seeded
 
 HAS_CLIENTS = shutil.which("mosquitto_pub") is not None
 RULES = """
@@ -118,6 +119,45 @@ class AuditFlow(unittest.TestCase):
         self.daemon = Daemon(self.place)
         self.assertIn("ingest", [r["operation"] for r in self.records()])
         self.assertIn("intact", self.cli("audit", "--verify"))
+
+    def test_the_log_survives_erasures_and_names_nobody(self):
+        source = seeded()
+        device, other, owner, label = (canary(source) for _ in range(4))
+        self.start("strict")
+        for name in (device, other):
+            self.cli("write", f"{name}/temp", "21.5")
+            self.cli("device", "set", name, "--owner", owner, "--label", f"room={label}")
+        self.cli("query", f"{device}/temp")
+        self.cli("where", device)
+        of_both = self.records("--owner", owner)
+        self.assertEqual({each["owner"] for r in of_both for each in r["devices"]}, {owner})
+        self.assertIn(owner, self.cli("audit", "--owner", owner))
+        before = [r for r in self.records("--device", device) if r["operation"] != "audit.read"]
+        self.assertEqual([r["operation"] for r in before],
+                         ["ingest", "device.set", "device.set", "query", "where"])
+        of_other = {r["sequence"] for r in self.records("--device", other)}
+        self.cli("erase", device, "--yes")
+        self.cli("erase", "--owner", owner, "--yes")
+        for restarts in range(2):
+            self.assertIn("intact", self.cli("audit", "--verify"))
+            # By the pseudonym that is made of the name again; what is there itself is as it was.
+            after = {r["sequence"]: r for r in self.records("--device", device)}
+            for record in before:
+                for each in record["devices"]:
+                    del each["device"], each["owner"]
+                self.assertEqual(after[record["sequence"]], record)
+                for each in record["devices"]:
+                    each.update(device="", owner="")
+            self.assertIn(("erase", "ok"), [(r["operation"], r["result"]) for r in after.values()])
+            told = {r["sequence"] for r in self.records("--owner", owner)}
+            # Whose the one was that was not erased by owner, nobody knows any more.
+            self.assertGreaterEqual(told, of_other)
+            self.assertNotIn("erase", [r["operation"] for r in self.records("--owner", "nobody")])
+            directories = [os.path.join(self.place.path, name) for name in ("meta", "values")]
+            self.assertEqual(search(directories, [device, other, owner, label]), set())
+            if restarts == 0:
+                self.daemon.stop(signal.SIGKILL)
+                self.daemon = Daemon(self.place)
 
     def test_off_means_off(self):
         self.start("off")

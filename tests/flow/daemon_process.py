@@ -1,4 +1,5 @@
 """A real daemon on a private directory, and the real command line talking to it."""
+import http.client
 import os
 import re
 import shutil
@@ -19,7 +20,8 @@ _OURS = re.compile(r"EDGECASE_(HOST|TOKEN|PURPOSE|NAMESPACE|STORAGE_|HTTP_|MQTT_
 def clean_environment(extra=None):
     """This process' environment without anything that EdgeCase would read."""
     kept = {k: v for k, v in os.environ.items() if not _OURS.match(k)}
-    kept.pop("NOTIFY_SOCKET", None)
+    for name in ("NOTIFY_SOCKET", "CREDENTIALS_DIRECTORY"):
+        kept.pop(name, None)
     kept.update(extra or {})
     return kept
 
@@ -50,12 +52,12 @@ class Place:
         self.config = os.path.join(self.path, "edgecase.toml")
         self.write_config()
 
-    def write_config(self, listen="127.0.0.1:0", storage="", broker="", more=""):
+    def write_config(self, listen="127.0.0.1:0", storage="", broker="", more="", reserve="0MiB"):
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(f"""[storage]
 metadata = "{self.path}/meta"
 values = "{self.path}/values"
-reserve = "0MiB"
+reserve = "{reserve}"
 {storage}
 [http]
 socket = "{self.socket}"
@@ -76,7 +78,7 @@ class Daemon:
     """Started and, unless told otherwise, ready. Ready is what the daemon tells the service manager."""
 
     def __init__(self, place, program=PROGRAM, verb=("serve",), watchdog_microseconds=None,
-                 until="READY=1"):
+                 until="READY=1", environment=None):
         self.place = place
         self.notify_path = os.path.join(place.path, "notify")
         if os.path.exists(self.notify_path):
@@ -86,7 +88,7 @@ class Daemon:
         self.notify.settimeout(TIME_LIMIT_SECONDS)
         self.messages = []
         self.log_path = os.path.join(place.path, "log")
-        extra = {"NOTIFY_SOCKET": self.notify_path}
+        extra = {**(environment or {}), "NOTIFY_SOCKET": self.notify_path}
         if watchdog_microseconds:
             extra["WATCHDOG_USEC"] = str(watchdog_microseconds)
         with open(self.log_path, "wb") as log:
@@ -117,9 +119,29 @@ class Daemon:
         """Of mqtt.listen."""
         return int(re.search(r"taking messages at .*:(\d+)", self.log()).group(1))
 
+    def request(self, method, path, body=None):
+        """Status and text of the answer, over TCP."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port(), timeout=TIME_LIMIT_SECONDS)
+        try:
+            connection.request(method, path, body)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
     def resident_bytes(self):
         with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    def memory_bytes(self, name):
+        """VmHWM, its peak, RssAnon, ... of /proc/PID/status."""
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
+            return int(re.search(rf"^{name}:\s+(\d+) kB", file.read(), re.MULTILINE).group(1)) << 10
+
+    def forget_peak(self):
+        """VmHWM begins anew at what is resident."""
+        with open(f"/proc/{self.process.pid}/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")
 
     def stop(self, how=signal.SIGTERM):
         """The exit code."""

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""A value is damaged on its drive: whoever reads past it is told, and nothing looks whole that is not."""
+"""A value is damaged on its drive: whoever reads past it is told, and nothing looks whole that is not; and where
+nobody reads it, scrubbing finds it."""
 import glob
+import json
 import os
 import secrets
 import unittest
@@ -17,7 +19,7 @@ MARK_BYTES = 64
 class DamageFlow(unittest.TestCase):
     def setUp(self):
         self.place = Place()
-        self.place.write_config(storage='memory-limit = "32MiB"')
+        self.place.write_config(storage='memory-limit = "32MiB"\nscrub = "5s"')
         self.daemon = Daemon(self.place)
 
     def tearDown(self):
@@ -76,6 +78,32 @@ class DamageFlow(unittest.TestCase):
         left = [path for path in glob.glob(folder + "/**/*", recursive=True) if os.path.isfile(path)]
         self.assertEqual(left, [])
         self.assertIn("corruption", self.daemon.log())
+
+    def scrub(self):
+        return json.loads(self.place.cli("status", "--json").stdout)["scrub"]
+
+    def test_scrubbing_names_what_is_lost_before_anybody_asks_for_it(self):
+        self.write_and_damage()
+        until(lambda: self.scrub()["damaged_files"] == 1, "the damage was found")
+        seen = self.scrub()
+        found = seen["damaged"][0]
+        self.assertEqual((seen["every"], seen["damaged_files"]), ("5s", 1))
+        self.assertGreater(seen["read_bytes"], VALUE_DIGITS)
+        self.assertIn("checksum", found["problem"])
+        self.assertTrue(found["path"].startswith(os.path.join(self.place.path, "values")))
+        moment = f"1970-01-01T00:00:{VALUES // 2:02}.000000000Z"
+        self.assertEqual(found["lost"], [{"namespace": "default", "device": "d", "sensor": "big.text",
+                                          "from": moment, "to": moment}])
+        self.assertEqual((found["unreadable_entries"], found["lost_more"]), (1, False))
+        self.assertIn(found["path"] + ": " + found["problem"] + "; 1 entries cannot be read", self.daemon.log())
+        shown = self.place.cli("status").stdout
+        for words in (found["path"], "big.text", moment):
+            self.assertIn(words, shown)
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.daemon.port()}/metrics",
+                                    timeout=TIME_LIMIT_SECONDS) as answer:
+            self.assertIn("edgecase_scrub_damaged_files 1\n", answer.read().decode())
+        self.assertEqual(self.place.cli("erase", "d/*", "--yes").returncode, 0)
+        until(lambda: self.scrub()["damaged_files"] == 0, "the file went with what it held")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import signal
 import tempfile
 import unittest
 
-from daemon_process import Daemon, Place, run
+from daemon_process import Daemon, Place, clean_environment, run
 from residue import Image, canary, search, seeded
 
 
@@ -138,6 +138,31 @@ class EncryptionFlow(unittest.TestCase):
             self.assertIn("21.5", self.ok("query", "kitchen"))
         finally:
             shutil.rmtree(moved)
+
+    def test_the_key_may_be_a_credential(self):
+        handed = os.path.join(self.place.path, "handed")
+        os.mkdir(handed)
+        with_it = {"CREDENTIALS_DIRECTORY": handed}
+        self.configure("credential:key")
+        start = ["serve", "--config", self.place.config]
+        refused = run(start)
+        self.assertEqual((refused.returncode, refused.stderr.count("\n")), (2, 1), refused.stderr)
+        self.assertIn(":5:1: storage.encryption-key-file: credential:key: systemd has handed no", refused.stderr)
+        refused = run(start, env=clean_environment(with_it))
+        self.assertEqual((refused.returncode, refused.stderr.count("\n")), (2, 1), refused.stderr)
+        self.assertIn("add LoadCredential=key:FILE", refused.stderr)
+        key = self.key("handed/key")
+        self.daemon = Daemon(self.place, environment=with_it)
+        self.ok("write", "kitchen/temp", "21.5")
+        self.assertTrue(json.loads(self.ok("status", "--json"))["encryption"]["at_rest"])
+        self.daemon.stop()
+        judged = run(["config", "check", self.place.config])
+        self.assertEqual(judged.returncode, 0, judged.stderr)
+        self.assertIn("storage.encryption-key-file: a credential, which the service alone has", judged.stderr)
+        check = ["check", "--config", self.place.config]
+        self.assertEqual(run(check).returncode, 2)
+        self.assertEqual(run(check, env=clean_environment(with_it)).returncode, 0)
+        self.assertEqual(run([*check, "--key-file", key]).returncode, 0)
 
     def test_a_store_in_clear_takes_no_key(self):
         self.start()

@@ -250,8 +250,7 @@ class Away(EraseFlow):
         try:
             if image.reason:
                 self.skipTest(image.reason)
-            os.mkdir(os.path.join(image.mount, "values"), 0o750)
-            os.symlink(os.path.join(image.mount, "values"), os.path.join(self.place.path, "values"))
+            image.hold(self.place, "values")
             self.start(storage=storage)
             device, text = canary(self.source), canary(self.source)
             self.fill(device, "s", text)

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """storage.on-full = "evict-oldest": drives that are filled several times over, and go on taking readings."""
-import http.client
 import json
 import os
 import random
@@ -40,13 +39,8 @@ class EvictFlow(unittest.TestCase):
         self.begin_s = int(time.time()) - 1_000_000
 
     def post(self, body):
-        connection = http.client.HTTPConnection("127.0.0.1", self.daemon.port(), timeout=60)
-        try:
-            connection.request("POST", "/api/v1/readings", body)
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
-        finally:
-            connection.close()
+        code, answer = self.daemon.request("POST", "/api/v1/readings", body)
+        return code, json.loads(answer)
 
     def batch(self, number):
         """READINGS lines; the batches follow each other in time, a second a reading of each device."""
@@ -109,10 +103,7 @@ class EvictFlow(unittest.TestCase):
         self.assertGreater(status["bytes"], 0)
         self.assertIsNone(status["blocked"])
         self.assertRegex(self.daemon.log(), r"evict: gave up \d+ readings from before ")
-        connection = http.client.HTTPConnection("127.0.0.1", self.daemon.port(), timeout=60)
-        connection.request("GET", "/metrics")
-        metrics = connection.getresponse().read().decode()
-        connection.close()
+        _, metrics = self.daemon.request("GET", "/metrics")
         told = int(float(re.search(r"^edgecase_evicted_readings_total (\S+)$", metrics, re.M).group(1)))
         self.assertGreaterEqual(told, status["readings"])
         self.assertGreater(len(re.findall("evict: gave up", self.daemon.log())), 1)
@@ -141,8 +132,7 @@ class EvictFlow(unittest.TestCase):
         self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
 
     def test_a_small_values_drive_takes_readings_for_ever(self):
-        os.mkdir(os.path.join(self.image.mount, "values"), 0o750)
-        os.symlink(os.path.join(self.image.mount, "values"), os.path.join(self.place.path, "values"))
+        self.image.hold(self.place, "values")
         self.fill_and_check()
 
     def test_so_does_one_drive_for_everything(self):

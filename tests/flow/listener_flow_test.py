@@ -64,6 +64,7 @@ class ListenerFlow(unittest.TestCase):
         status = self.listener()
         self.assertEqual((status["rejected"], status["failed"], status["refused"]), (0, 0, 0))
         self.assertEqual(status["acknowledged_means"], "durable on the drive")
+        self.assertIn("not acknowledged", status["qos0_means"])
 
     @unittest.skipUnless(HAS_CLIENTS, "mosquitto-clients is not installed")
     def test_mosquitto_sub_is_told_that_nothing_is_to_be_had(self):

@@ -91,6 +91,20 @@ class Device:
                 self.release(packet_id)
         return taken
 
+    def settle_what_came(self):
+        """The tags of what is acknowledged by now, waiting for nothing."""
+        taken = []
+        while self.waiting and self._has_bytes():
+            taken += self.settle(left=len(self.waiting) - 1)
+        return taken
+
+    def _has_bytes(self):
+        self.socket.setblocking(False)
+        try:
+            return bool(self.stream.peek(1))
+        finally:
+            self.socket.settimeout(TIME_LIMIT_SECONDS)
+
     def release(self, packet_id):
         """PUBREL."""
         self.socket.sendall(packet(PUBREL, struct.pack(">H", packet_id)))

@@ -86,9 +86,9 @@ class Image:
                 return f"{command[0]}: {made.stderr.strip()}"
         return ""
 
-    def hold(self, place):
-        """Both directories of the place's store lie on it."""
-        for name in ("meta", "values"):
+    def hold(self, place, *names):
+        """Directories of the place's store lie on it: `names`, or both."""
+        for name in names or ("meta", "values"):
             os.mkdir(os.path.join(self.mount, name), 0o750)
             os.symlink(os.path.join(self.mount, name), os.path.join(place.path, name))
 

@@ -47,6 +47,25 @@ class StartFlow(unittest.TestCase):
         daemon.wait_for("WATCHDOG=1")
         self.assertEqual(daemon.stop(), 0)
 
+    def test_no_core_dump_holds_its_memory(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_CORE, (soft, hard))
+        os.chdir(self.place.path)  # where a dump would be
+        resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+
+        def ended(process):
+            process.send_signal(signal.SIGSEGV)
+            return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT).si_code
+
+        with subprocess.Popen(["sleep", "infinity"]) as other:
+            # The limit that this was started with, or where dumps go, may let nobody dump.
+            if ended(other) != os.CLD_DUMPED:
+                self.skipTest("nothing is dumped here")
+        daemon = self.start()
+        self.assertEqual(ended(daemon.process), os.CLD_KILLED)
+
     def test_kill_9_loses_nothing_acknowledged(self):
         for round_number in range(5):
             daemon = self.start()
@@ -320,6 +339,21 @@ class LocalCommands(unittest.TestCase):
         self.assertEqual(rows["http.threads"]["source"], "flag")
         self.assertEqual(rows["storage.values"]["source"], "environment")
         self.assertEqual(rows["storage.metadata"]["source"], "file")
+
+    def test_a_judged_configuration_leads_to_a_second_drive(self):
+        place = Place()
+        self.addCleanup(place.remove)
+        hint = "for values on another: edgecase config storage --values DIR\n"
+        judged = run(("config", "check", place.config))
+        self.assertEqual((judged.returncode, judged.stderr.count("\n")), (0, 2), judged.stderr)
+        self.assertTrue(judged.stderr.endswith(hint), judged.stderr)
+        self.assertIn("edgecase config storage --values DIR", run(("config", "example")).stdout)
+        with open(place.config, encoding="utf-8") as file:
+            text = file.read()
+        with open(place.config, "w", encoding="utf-8") as file:
+            file.write(text.replace(f"{place.path}/values", "/proc/values"))
+        judged = run(("config", "check", place.config))
+        self.assertEqual((judged.returncode, judged.stderr), (0, f"{place.config} is right\n"))
 
     def test_version(self):
         self.assertRegex(run(("version",)).stdout, r"^edgecase \d+\.\d+\.\d+\n$")

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The package in a real Debian with its own systemd, in a container: installs, becomes active within its sandbox,
-# takes readings over MQTT and the Unix socket, comes back after kill -9 and after hanging, takes a drive that is
-# mounted after its start, survives an upgrade, keeps the store when removed, leaves mounted drives alone when purged.
+# takes readings over MQTT and the Unix socket, comes back after kill -9 and after hanging, takes keys and passwords
+# from systemd and a drive that is mounted after its start, survives an upgrade, keeps the store when removed, leaves
+# mounted drives alone when purged.
 #
 #   tests/flow/systemd.sh [--root DIR] [--package FILE] [--long]
 #
@@ -30,7 +31,7 @@ done
 skip() { echo "skipped: $1"; exit 77; }
 [ -n "$root$long" ] || skip "needs a Debian root (EDGECASE_SYSTEM_ROOT) or EDGECASE_TEST_LONG=1"
 [ "$(id -u)" -eq 0 ] || skip "needs root rights"
-tools="systemd-nspawn nsenter"
+tools="systemd-nspawn nsenter openssl"
 [ -n "$root" ] || tools+=" debootstrap"
 for tool in $tools; do
   command -v $tool >/dev/null || skip "needs $tool: packaging/install-dependencies.sh system"
@@ -76,8 +77,10 @@ until_true() {
 }
 property() { inside systemctl show --value --property "$1" edgecased; }
 is_active() { [ "$(property ActiveState)" = active ]; }
+# The one line that says why it does not run; a start that is tried again takes it away for a moment.
+status_says() { { inside systemctl status --no-pager edgecased || true; } | grep -q "Status: \".*$1"; }
 install_package() {
-  inside dpkg --install /edgecase.deb >"$scratch/dpkg.log" 2>&1 </dev/null ||
+  inside dpkg --install --force-confdef --force-confold "$1" >"$scratch/dpkg.log" 2>&1 </dev/null ||
     { cat "$scratch/dpkg.log" >&2; fail "dpkg"; }
 }
 # Active again, as another process than the one given.
@@ -114,6 +117,12 @@ if [ -z "$package" ]; then
     { tail "$scratch/package.log" >&2; fail "the package was not made"; }
 fi
 cp "$package" "$root/edgecase.deb"
+# What an upgrade starts from: an older version, whose sample configuration and unit were others.
+dpkg-deb --raw-extract "$package" "$scratch/older"
+sed -i 's/^Version: .*/Version: 0.0.1/' "$scratch/older/DEBIAN/control"
+echo "# As it was before." >>"$scratch/older/etc/edgecase/edgecase.toml"
+sed -i '/^LimitCORE=/d' "$scratch/older/lib/systemd/system/edgecased.service"
+dpkg-deb --root-owner-group --build "$scratch/older" "$root/older.deb" >/dev/null
 
 step "what the package depends on"
 printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
@@ -127,6 +136,8 @@ chroot "$root" sh -c 'export DEBIAN_FRONTEND=noninteractive
   >"$scratch/apt.log" 2>&1 </dev/null || { tail "$scratch/apt.log" >&2; fail "apt-get in the root"; }
 rm "$root/usr/sbin/policy-rc.d"
 chroot "$root" dpkg --purge edgecase >/dev/null 2>&1 || true
+# What a run that failed left behind.
+rm -rf "${root:?}"$drop_ins "${root:?}/etc/edgecase" "${root:?}/etc/mosquitto/conf.d/passwords.conf"
 
 step "its systemd boots"
 "${in_container[@]}" --boot </dev/null >"$scratch/boot.log" 2>&1 &
@@ -143,7 +154,7 @@ inside systemctl restart mosquitto
 # ---- The life of a package
 
 step "install: the service becomes active without a word of configuration"
-install_package
+install_package /older.deb
 until_true is_active
 [ "$(inside systemctl is-enabled edgecased)" = enabled ] || fail "not enabled"
 inside id visitor >/dev/null 2>&1 || inside useradd --create-home visitor
@@ -214,23 +225,84 @@ until_true is_active
 step "a configuration that everybody may write: status says in one line what to do"
 inside chmod o+w /etc/edgecase/edgecase.toml
 inside systemctl restart edgecased 2>/dev/null && fail "started with it"
-said=$(inside systemctl status --no-pager edgecased) || true
-case $said in
-  *'Status: "/etc/edgecase/edgecase.toml:1:1: file: '*'to do: '*) ;;
-  *) fail "status does not say what to do" ;;
-esac
+until_true status_says '/etc/edgecase/edgecase.toml:1:1: file: .*to do: '
 inside chmod o-w /etc/edgecase/edgecase.toml
 until_true is_active
 
-step "the values on a drive of their own, opened by a drop-in"
+step "a drive that is full, a root that takes no writes: status says what to do; once that is done, it runs by itself"
+inside systemctl stop edgecased
+inside mount -t tmpfs -o size=256m full /var/lib/edgecase
+inside chown edgecase:edgecase /var/lib/edgecase
+inside sh -c 'head -c 512M /dev/zero >/var/lib/edgecase/filler 2>/dev/null' || true
+inside systemctl start edgecased 2>/dev/null && fail "started on a full drive"
+until_true status_says '/var/lib/edgecase.*No space left on device.*to do: free space'
+inside rm /var/lib/edgecase/filler
+until_true is_active
+inside systemctl stop edgecased
+inside umount /var/lib/edgecase
+# Whoever has a file open for writing keeps it from becoming so.
+inside systemctl stop mosquitto
+inside journalctl --relinquish-var
+until_true inside mount -o remount,bind,ro /
+inside systemctl start edgecased 2>/dev/null && fail "started on a root that takes no writes"
+until_true status_says '/var/lib/edgecase.*Read-only file system, use '
+inside mount -o remount,bind,rw /
+until_true is_active
+inside journalctl --flush
+inside systemctl start mosquitto
+expect_value kitchen/temperature 22.5
+
+step "keys and passwords as credentials: without them status says what to do"
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=localhost \
+  -addext subjectAltName=IP:127.0.0.1 -keyout "$root/root/tls-key" -out "$root/etc/edgecase/board.crt" 2>/dev/null
+inside sh -c 'head -c 32 /dev/urandom >/root/key && echo secret >/root/mqtt-password'
+inside sed -i -e 's|^metadata = .*|metadata = "/var/lib/edgecase/sealed"|' \
+  -e 's|^values = .*|values = "/var/lib/edgecase/sealed/values"|' \
+  -e 's|^encryption-key-file = .*|encryption-key-file = "credential:key"|' -e 's|^username = .*|username = "board"|' \
+  -e 's|^password-file = .*|password-file = "credential:mqtt-password"|' \
+  -e '/^\[http\]/,/^\[mqtt\]/{s|^tls-cert = .*|tls-cert = "/etc/edgecase/board.crt"|
+    s|^tls-key = .*|tls-key = "credential:tls-key"|}' /etc/edgecase/edgecase.toml
+inside edgecase config check 2>/dev/null || fail "config check judges what the service alone has"
+inside systemctl restart edgecased 2>/dev/null && fail "started without its key"
+until_true status_says 'credential:key: systemd has handed no credentials .*to do: '
+
+step "the example drop-in, with sealed credentials: encrypted drives, the broker's password, HTTPS"
+inside sh -c 'umask 077 && mkdir -p /etc/credstore.encrypted && for name in key mqtt-password tls-key; do
+  systemd-creds encrypt --name=$name /root/$name /etc/credstore.encrypted/edgecase.$name && rm /root/$name || exit 1
+  done' >"$scratch/creds.log" 2>&1 || { cat "$scratch/creds.log" >&2; fail "systemd-creds"; }
+inside sh -c 'sed "s/^#\(LoadCredentialEncrypted=\)/\1/" /usr/share/doc/edgecase/examples/credentials.conf >"$0"' \
+  $drop_ins/credentials.conf
+inside sh -c 'cd /etc/mosquitto && mosquitto_passwd -b -c passwords board secret && chown mosquitto passwords &&
+  printf "allow_anonymous false\npassword_file /etc/mosquitto/passwords\n" >conf.d/passwords.conf'
+inside systemctl restart mosquitto
+inside systemctl daemon-reload
+until_true is_active
+is_connected() { edgecase_as visitor status --json | grep -q '"connected": *true'; }
+until_true is_connected
+edgecase_as visitor write kitchen/temperature 1
+edgecase_as visitor status --json | grep -q '"at_rest": *true' || fail "the drives are not encrypted"
+# tidy: allow fixed-port: the default one, in the container's own network
+edgecase_as visitor status --host https://127.0.0.1:8650 --tls-ca /etc/edgecase/board.crt >/dev/null
+sealed=/etc/credstore.encrypted/edgecase.key
+if inside runuser -u edgecase -- cat $sealed >/dev/null 2>&1; then fail "reads what is sealed"; fi
+inside rm $drop_ins/credentials.conf /etc/mosquitto/conf.d/passwords.conf /etc/edgecase/board.crt
+inside cp /var/tmp/edgecase.toml /etc/edgecase/edgecase.toml
+inside systemctl daemon-reload
+inside systemctl restart mosquitto edgecased
+expect_value kitchen/temperature 22.5
+
+step "the values on a drive of their own, as config storage says: the drop-in that it prints, and --move"
 inside mkdir -p /mnt/ssd
 inside mount -t tmpfs -o size=64m,mode=0755 ssd /mnt/ssd
-inside install -d -o edgecase -g edgecase /mnt/ssd/edgecase
-inside sh -c 'printf "[Service]\nReadWritePaths=-/mnt/ssd\n" >"$0"' $drop_ins/values.conf
-inside sed -i 's|^values *=.*|values = "/mnt/ssd/edgecase"|; s|^metadata *=.*|metadata = "/var/lib/edgecase/two"|' \
-  /etc/edgecase/edgecase.toml
+inside edgecase config storage --values /mnt/ssd/edgecase >"$scratch/storage.log" 2>&1 ||
+  { cat "$scratch/storage.log" >&2; fail "config storage"; }
+sed -n '/^\[Service\]/,/^$/p' "$scratch/storage.log" >"$root$drop_ins/values.conf"
 inside systemctl daemon-reload
-inside systemctl restart edgecased
+inside systemctl stop edgecased
+inside edgecase config storage --values /mnt/ssd/edgecase --move >"$scratch/storage.log" 2>&1 ||
+  { cat "$scratch/storage.log" >&2; fail "config storage --move"; }
+inside systemctl start edgecased
+expect_value kitchen/temperature 22.5
 edgecase_as visitor write kitchen/temperature 23.5
 [ -n "$(inside ls -A /mnt/ssd/edgecase)" ] || fail "nothing on the values drive"
 
@@ -266,10 +338,16 @@ until_true is_another "$main"
 expect_value kitchen/temperature 24.5
 rm "$root/var/tmp/load.line"
 
-step "upgrade: configuration and readings stay, the new process serves"
+step "upgrade from an older version: configuration and readings stay, the new process serves under the new unit"
 main=$(property MainPID)
-install_package
+version() { inside dpkg-query --show --showformat='${Version}' edgecase; }
+[ "$(version)" = 0.0.1 ] || fail "the older version is not the one that runs"
+install_package /edgecase.deb
 until_true is_another "$main"
+[ "$(version)" = "$(dpkg-deb --field "$package" Version)" ] || fail "version $(version)"
+inside grep -q '^Max core file size *0 *0 ' "/proc/$(property MainPID)/limits" || fail "may dump its memory"
+inside systemd-analyze security --threshold=12 edgecased >/dev/null || fail "exposed by more than 1.2"
+inside test -e /etc/edgecase/edgecase.toml.dpkg-dist || fail "the new sample is not beside the configuration"
 inside grep -q /mnt/ssd/edgecase /etc/edgecase/edgecase.toml || fail "the configuration was replaced"
 expect_value kitchen/temperature 24.5
 
@@ -279,7 +357,7 @@ if inside systemctl --quiet is-active edgecased; then fail "still active"; fi
 inside test -e /var/lib/edgecase/IDENTITY || fail "the store is gone"
 
 step "install again: the readings are back"
-install_package
+install_package /edgecase.deb
 until_true is_active
 expect_value kitchen/temperature 24.5
 
@@ -292,3 +370,21 @@ inside test -e /var/lib/edgecase/mounted/precious || fail "a mounted drive was t
 [ -n "$(inside ls -A /mnt/ssd/edgecase)" ] || fail "the values drive was touched"
 inside test ! -e /var/lib/edgecase/IDENTITY || fail "the store is still there"
 inside test ! -e /etc/edgecase || fail "the configuration is still there"
+
+step "without dpkg: the archive's install.sh installs, and upgrades"
+rm -rf "$root/archive"
+dpkg-deb --extract "$package" "$root/archive"  # holds what release.sh puts into an archive
+cp "$top/packaging/install.sh" "$root/archive"
+uname -m >"$root/archive/made-for"
+inside /archive/install.sh
+until_true is_active
+[ "$(inside systemctl is-enabled edgecased)" = enabled ] || fail "not enabled"
+edgecase_as visitor write kitchen/temperature 25.5
+main=$(property MainPID)
+inside sh -c 'echo "# of mine" >>/etc/edgecase/edgecase.toml'
+inside /archive/install.sh
+until_true is_another "$main"
+inside grep -q '^# of mine$' /etc/edgecase/edgecase.toml || fail "the configuration was replaced"
+expect_value kitchen/temperature 25.5
+inside systemctl disable --now edgecased 2>/dev/null
+inside sh -c 'cd /archive && find . -mindepth 2 ! -type d | sed "s/^.//" | xargs rm && rm -r /etc/edgecase /archive'

@@ -33,6 +33,8 @@ class ModelEngine final : public Engine {
   void release_writes();
   // Every erase() returns `status`, until called with Ok.
   void fail_erasures(Status status);
+  // What damaged_files() says. Before other threads come.
+  void set_damaged(std::vector<DamagedFile> files) { damaged_ = std::move(files); }
   // The next get(), scan() or range_stats() returns `status`.
   void fail_next_read(Status status);
 
@@ -54,6 +56,7 @@ class ModelEngine final : public Engine {
     return stats.stored_bytes;
   }
   std::shared_ptr<const Snapshot> snapshot() override;
+  std::vector<DamagedFile> damaged_files() const override { return damaged_; }
   Status flush() override { return ok(); }
   Status compact(const std::vector<NamespaceId>& /*ids*/, const KeyRange& /*range*/) override {
     return ok();
@@ -87,6 +90,7 @@ class ModelEngine final : public Engine {
   Status apply(const WriteBatch& batch);
   Result<std::shared_ptr<Map>> contents(NamespaceId namespace_id, const ReadOptions& options);
   std::shared_ptr<State> state_;  // views drop what they hold under its mutex
+  std::vector<DamagedFile> damaged_;
 };
 
 }  // namespace edgecase::test

@@ -27,7 +27,7 @@ void write_file(const std::string& path, const unsigned char* text) {
 }  // namespace
 
 TestCertificate make_test_certificate(const std::string& directory, const std::string& name,
-                                      KeyKind kind, const char* ends) {
+                                      KeyKind kind, const char* ends, const char* begins) {
   const TestCertificate files{directory + "/" + name + ".crt", directory + "/" + name + ".key"};
   mbedtls_entropy_context entropy;
   mbedtls_ctr_drbg_context random;
@@ -61,7 +61,7 @@ TestCertificate make_test_certificate(const std::string& directory, const std::s
   REQUIRE(mbedtls_x509write_crt_set_subject_name(&certificate, subject.c_str()) == 0);
   REQUIRE(mbedtls_x509write_crt_set_issuer_name(&certificate, subject.c_str()) == 0);
   REQUIRE(mbedtls_x509write_crt_set_serial(&certificate, &serial) == 0);
-  REQUIRE(mbedtls_x509write_crt_set_validity(&certificate, "20000101000000", ends) == 0);
+  REQUIRE(mbedtls_x509write_crt_set_validity(&certificate, begins, ends) == 0);
   REQUIRE(mbedtls_x509write_crt_set_basic_constraints(&certificate, 1, -1) == 0);
   REQUIRE(mbedtls_x509write_crt_set_extension(&certificate, MBEDTLS_OID_SUBJECT_ALT_NAME,
                                               MBEDTLS_OID_SIZE(MBEDTLS_OID_SUBJECT_ALT_NAME), 0,

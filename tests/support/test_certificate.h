@@ -11,9 +11,11 @@ struct TestCertificate {
 };
 
 enum class KeyKind : unsigned char { Elliptic, Rsa };
-// Writes `name`.crt and `name`.key (mode 0600) into `directory`. `ends`: "20991231235959".
+// Writes `name`.crt and `name`.key (mode 0600) into `directory`. `ends`, `begins`:
+// "20991231235959".
 TestCertificate make_test_certificate(const std::string& directory, const std::string& name,
                                       KeyKind kind = KeyKind::Elliptic,
-                                      const char* ends = "20991231235959");
+                                      const char* ends = "20991231235959",
+                                      const char* begins = "20000101000000");
 
 }  // namespace edgecase::test

@@ -15,7 +15,8 @@ ENGINE = {
     "table": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value"],
     "version": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value", "table"],
     "compaction": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value", "table", "version"],
-    "core": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value", "table", "version", "compaction"],
+    "scrub": _BELOW_BUFFER + ["metadata", "value", "table", "version"],
+    "core": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value", "table", "version", "compaction", "scrub"],
     "check": ["base", "expiry", "file", "crypto", "log", "buffer", "metadata", "value", "table", "version", "core"],
 }
 
@@ -44,7 +45,7 @@ DAEMON = {
 # daemon only the door to it.
 CLI_DAEMON_FOLDERS = ["wire", "config"]
 # With net/ and tls/ the command line connects to a daemon through the daemon's own TLS.
-CLI_DAEMON_HEADERS = ["app/serve.h", "net/channel.h", "net/socket.h", "tls/tls_client.h"]
+CLI_DAEMON_HEADERS = ["app/serve.h", "app/lost_readings.h", "net/channel.h", "net/socket.h", "tls/tls_client.h"]
 
 # Third-party headers and the places that may name them.
 THIRD_PARTY = {

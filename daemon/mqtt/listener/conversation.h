@@ -99,6 +99,7 @@ class Conversation {
   std::string_view skip(std::string_view bytes, MessageGroup& group);
   bool admit(const FixedHeader& header);
   void forget_partial();
+  void check_rate(MessageGroup& group);
   bool grow_partial(std::size_t bytes);
 
   void handle(const FixedHeader& header, std::string_view body, MessageGroup& group);
@@ -128,6 +129,7 @@ class Conversation {
   auth::Principal principal_;  // the peer; from CONNECT on, who it has shown to be
   ProtocolVersion version_ = ProtocolVersion::V311;
   bool ended_ = false;
+  bool has_brought_ = false;        // a message
   bool wants_texts_ = true;         // MQTT 5: reasons in words
   std::uint64_t session_ = 0;       // its number; 0 before CONNECT
   Session* its_session_ = nullptr;  // until it has ended: then another connection may have it

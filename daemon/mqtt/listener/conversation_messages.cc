@@ -83,6 +83,19 @@ void Conversation::take_message(const PublishPacket& packet, MessageGroup& group
   }
   group.add(message, parts_.rules, parts_.limits, parts_.pipeline, hash);
   if (packet.qos == 2) record_message(packet.packet_id, fingerprint, group);
+  if (!std::exchange(has_brought_, true)) check_rate(group);
+}
+
+// Whoever is held back may not go on through another connection: its first message is stored, for
+// it is in the group, but that is all.
+void Conversation::check_rate(MessageGroup& group) {
+  const GroupMessage& first = group.messages().back();
+  if (first.readings == 0) return;
+  const wire::Reading& reading = group.batch().readings[first.first_reading];
+  const std::int64_t owed_ns = parts_.pipeline.owed_ns(reading);
+  if (owed_ns == 0) return;
+  end(ReasonCode::QuotaExceeded, "its device is over limits.device-rate, try again in " +
+                                     std::to_string(ingest::whole_seconds(owed_ns)) + " s");
 }
 
 // False: the message was received before, and not released since. Another one under the same id is

@@ -32,6 +32,7 @@ ListenerStatus MqttListener::status() const {
 std::string status_json(const ListenerStatus& status) {
   nlohmann::ordered_json json = {{"address", status.address}};
   json["acknowledged_means"] = "durable on the drive";
+  json["qos0_means"] = "not acknowledged: lost with the daemon until its group is stored";
   json["connections"] = status.connections;
   json["connects"] = status.connects;
   json["refused"] = status.refused;

@@ -131,6 +131,7 @@ void MqttListener::Poller::run() {
         on_ready(*connection, events[i].events);
       }
     }
+    if (next_paid_ns_ != 0 && now_ns_ >= next_paid_ns_) resume_paid();
     if (knocked) accept_some();
     send_touched();
     if (now_ns_ >= next_sweep_ns_) sweep();
@@ -155,7 +156,9 @@ int MqttListener::Poller::timeout_ms() const {
     const std::int64_t wait_ms = (end_ns - now_ns_) / kNsPerMs + 1;
     return static_cast<int>(std::clamp(wait_ms, sweep_ms, kLongestWaitMs));
   }
-  return static_cast<int>(sweep_ms);
+  const std::int64_t paid_ms = (next_paid_ns_ - now_ns_) / kNsPerMs + 1;
+  return static_cast<int>(next_paid_ns_ == 0 ? sweep_ms
+                                             : std::clamp<std::int64_t>(paid_ms, 0, sweep_ms));
 }
 
 MqttListener::Poller::Connection* MqttListener::Poller::find(std::uint64_t id) {
@@ -334,13 +337,7 @@ void MqttListener::Poller::drain(Connection& connection) {
 
 void MqttListener::Poller::resume_paused() {
   for (const std::uint64_t id : std::exchange(paused_, {})) {
-    Connection* const connection = find(id);
-    if (connection == nullptr) continue;
-    // Nobody is late for what was not read.
-    const std::int64_t pause_ns = now_ns_ - std::exchange(connection->paused_ns, 0);
-    connection->heard_ns += pause_ns;
-    connection->conversation.excuse(pause_ns);
-    watch(*connection);
+    if (Connection* const connection = find(id)) resume(*connection);
   }
 }
 
@@ -354,6 +351,7 @@ void MqttListener::Poller::collect() {
 }
 
 void MqttListener::Poller::complete(const GroupMessage& message) {
+  if (message.owed_ns > 0) hold_back(message.connection, message.owed_ns);
   if (message.qos == 0 && message.purpose == Purpose::Publish) return;
   note_stored(sessions_, message);
   Connection* const connection = find(message.connection);

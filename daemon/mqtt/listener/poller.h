@@ -53,13 +53,14 @@ class MqttListener::Poller {
     Conversation conversation;
     std::uint32_t events = 0;  // what epoll watches
     std::int64_t opened_ns = 0;
-    std::int64_t heard_ns = 0;    // received something
-    std::int64_t written_ns = 0;  // an answer made progress, or was put into an empty output
-    bool backlog = false;         // an answer waits for its reader
-    std::int64_t closing_ns = 0;  // 0: open. Its last answer is out, or on its way
-    std::int64_t paused_ns = 0;   // since when it is not read, since the group is full; 0: it is
-    bool is_counted = false;      // its CONNECT was taken
-    bool touched = false;         // has answers to be sent at the end of this turn
+    std::int64_t heard_ns = 0;       // received something
+    std::int64_t written_ns = 0;     // an answer made progress, or was put into an empty output
+    bool backlog = false;            // an answer waits for its reader
+    std::int64_t closing_ns = 0;     // 0: open. Its last answer is out, or on its way
+    std::int64_t paused_ns = 0;      // since when it is not read, since the group is full; 0: it is
+    std::int64_t owes_until_ns = 0;  // not read before: a device of its messages is over its rate
+    bool is_counted = false;         // its CONNECT was taken
+    bool touched = false;            // has answers to be sent at the end of this turn
   };
 
   Status load_sessions();
@@ -80,6 +81,9 @@ class MqttListener::Poller {
   void flush(Connection& connection);
   void begin_closing(Connection& connection);
   void resume_paused();
+  void resume(Connection& connection);
+  void hold_back(std::uint64_t id, std::int64_t owed_ns);
+  void resume_paid();
   void watch(Connection& connection);
   void sweep();
   bool is_overdue(Connection& connection, std::string& why, ReasonCode& reason) const;
@@ -103,10 +107,12 @@ class MqttListener::Poller {
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::vector<std::uint64_t> touched_;
   std::vector<std::uint64_t> paused_;
+  std::vector<std::uint64_t> owing_;  // connections that are not read for that
   std::vector<char> buffer_;
   std::uint64_t next_id_;
   std::int64_t now_ns_ = 0;
   std::int64_t next_sweep_ns_ = 0;
+  std::int64_t next_paid_ns_ = 0;     // of owing_, the first; 0: none
   std::int64_t accept_again_ns_ = 0;  // 0: accepting
 
   std::atomic<bool> stopping_{false};

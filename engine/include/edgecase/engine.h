@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -94,6 +95,24 @@ struct FileShare {
   std::uint64_t file_bytes = 0;  // the whole file
 };
 
+// Keys whose values cannot be had any more, both included. None: to the end of the namespace.
+struct LostRange {
+  NamespaceId namespace_id = 0;
+  Bytes first;
+  std::optional<Bytes> last;
+};
+
+// A file that is not what it was when it was written.
+struct DamagedFile {
+  std::string path;
+  FileLayer layer = FileLayer::Metadata;
+  std::string problem;
+  std::int64_t found_ns = 0;  // wall time
+  std::vector<LostRange> lost;
+  std::uint64_t more_lost_ranges = 0;  // that are not in `lost`
+  std::uint64_t lost_entries = 0;      // deletes and replaced ones too
+};
+
 class Engine {
  public:
   // Errors: InvalidArgument (options), Locked, Corruption, Unsupported (newer format), Unavailable
@@ -176,6 +195,10 @@ class Engine {
   virtual std::int64_t evicted_before_ns(NamespaceId id) const = 0;
   // The time by which entries expire: the wall's where it is to be trusted.
   virtual std::int64_t expiry_now_ns() = 0;
+
+  // What scrubbing has found and is there still, by file (Options::scrub_interval_ns). What is lost
+  // of a metadata table a repair brings back (edgecase/store_check.h).
+  virtual std::vector<DamagedFile> damaged_files() const = 0;
 
   virtual Stats stats() const = 0;
 };

@@ -89,6 +89,11 @@ class FileSystem {
   virtual Result<std::unique_ptr<WritableFile>> create_file(const std::string& path) = 0;
   // NotFound if there is none.
   virtual Result<std::unique_ptr<RandomAccessFile>> open_file(const std::string& path) = 0;
+  // The same, and where the system can, reads come from the drive itself: neither from what is
+  // cached of the file, nor is that changed.
+  virtual Result<std::unique_ptr<RandomAccessFile>> open_uncached(const std::string& path) {
+    return open_file(path);
+  }
   // Creates (AlreadyExists) with every block written and the size durable; OutOfSpace leaves
   // nothing behind.
   virtual Result<std::unique_ptr<LogFile>> create_log_file(const std::string& path,

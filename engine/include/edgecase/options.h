@@ -81,6 +81,9 @@ struct Options {
   // Kept free on each drive for erasing when it is full: that writes again what lies beside the
   // erased, a file of 32 MiB at a time. 0: none.
   std::uint64_t erasure_reserve_bytes = 0;
+  // In idle time each file is read again about once in so long and compared with its checksum
+  // (Engine::damaged_files). 0: never.
+  std::int64_t scrub_interval_ns = 0;
   // How long erase() waits for snapshots and iterators that hold what was erased.
   std::uint32_t erasure_wait_ms = 3000;
 

@@ -80,6 +80,14 @@ struct ReadStats {
   std::uint64_t cache_misses = 0;
 };
 
+// What was read again in idle time, since open.
+struct ScrubStats {
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t passes = 0;         // times that all files had their turn
+  std::uint64_t damaged_files = 0;  // that are there now
+};
+
 struct EncryptionStats {
   bool is_on = false;
   std::uint64_t scope_keys = 0;
@@ -94,6 +102,11 @@ struct Stats {
   ErasureStats erasure;
   EncryptionStats encryption;
   ReadStats reads;
+  ScrubStats scrub;
+
+  // Ok, or why the last writes were refused, until there is room again. A layer may be degraded
+  // while the log still takes writes.
+  Status refused;
 
   std::uint64_t user_bytes_written = 0;  // keys and values as handed in
   std::uint64_t batches = 0;

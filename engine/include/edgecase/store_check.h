@@ -6,12 +6,31 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "edgecase/bytes.h"
 #include "edgecase/options.h"
 #include "edgecase/result.h"
+#include "edgecase/write_batch.h"
 
 namespace edgecase {
+
+// A repaired store holds a namespace of this name, in which nothing is: whoever opens it and keeps
+// in one namespace what another is understood by, looks whether both are there, makes that durable,
+// and drops it.
+inline constexpr std::string_view kRepairedNamespace = "_repaired";
+
+// Entries that are lost, as far as metadata tells of them: some of those between two keys, both
+// included. Older ones of a key that is still there are counted, too.
+struct LostEntries {
+  NamespaceId namespace_id = 0;
+  std::string namespace_name;
+  Bytes first, last;  // user keys
+  std::uint64_t entries = 0;
+};
 
 struct CheckFinding {
   enum class Kind : unsigned char {
@@ -21,7 +40,8 @@ struct CheckFinding {
     Loss,     // what a repair could not bring back
   };
   Kind kind = Kind::Note;
-  std::string message;  // names file and place
+  std::string message;            // names file and place
+  std::vector<LostEntries> lost;  // of a Loss; empty where nothing tells
 };
 
 // Is told while it happens.
@@ -62,5 +82,12 @@ Result<CheckReport> check_store(FileSystem& file_system, const Options& options,
 // back with a lost manifest. Errors as above, and OutOfSpace.
 Result<CheckReport> repair_store(FileSystem& file_system, const Options& options,
                                  CheckObserver& observer);
+
+// The entries of one namespace of a store that nobody has open, all of them in memory; what cannot
+// be read is left out. Changes nothing, and knows of no retention. Errors: as check_store(),
+// Corruption of the manifest or the log, NotFound (the namespace).
+using OfflineContents = std::map<Bytes, Bytes, std::less<>>;
+Result<OfflineContents> read_offline(FileSystem& file_system, const Options& options,
+                                     std::string_view namespace_name);
 
 }  // namespace edgecase

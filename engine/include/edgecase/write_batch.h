@@ -33,6 +33,7 @@ class WriteBatch {
 
   std::uint32_t count() const { return count_; }
   std::uint32_t range_deletes() const { return range_deletes_; }
+  bool erases() const { return erases_; }  // has an erase_range()
   // What kBatchSizeMaxBytes limits: every entry with its whole key. Never less than encoded().
   std::size_t size_bytes() const { return whole_bytes_; }
   ByteView encoded() const { return ByteView(bytes_).substr(0, used_); }
@@ -56,6 +57,7 @@ class WriteBatch {
   std::vector<NamespaceId> namespaces_;  // the last one used comes last
   std::uint32_t count_ = 0;
   std::uint32_t range_deletes_ = 0;
+  bool erases_ = false;
   bool over_limit_ = false;
 };
 

@@ -29,6 +29,16 @@ TEST_CASE("mountinfo: points, devices, read-only ones, names with spaces") {
   CHECK(mounts[2].read_only);
 }
 
+TEST_CASE("two directories lie on one drive, or would if they were made") {
+  test::TempDirectory directory;
+  CHECK(on_one_drive(directory.path(), directory / "not/made/yet"));
+  CHECK(on_one_drive(directory / "a", directory / "b/.."));
+  CHECK_FALSE(on_one_drive(directory.path(), "/proc/self"));
+  CHECK_FALSE(on_one_drive("/proc/x", "/sys/x"));
+  std::filesystem::create_directory_symlink("/proc", directory / "link");
+  CHECK_FALSE(on_one_drive(directory.path(), directory / "link/values"));
+}
+
 TEST_CASE("a directory lies on the innermost mount, on the later of two at one place") {
   struct Case {
     const char* path;

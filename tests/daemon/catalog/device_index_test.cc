@@ -7,6 +7,7 @@
 #include "catalog/device_records.h"
 #include "catalog/erased.h"
 #include "edgecase/random.h"
+#include "support/counting_engine.h"
 #include "support/model_engine.h"
 #include "support/test_seed.h"
 
@@ -387,4 +388,62 @@ TEST_CASE("devices: notes of what was taken back are bounded, however often term
   CHECK(room.records() <= 2 * kDevices + DeviceIndex::kNotesMax + kDevices);
   CHECK(room.found({"", "", "", {{"round", "58"}}}).empty());
   CHECK(room.index->find("", {"", "", "", {{"round", "59"}}})->size() == kDevices);
+}
+
+TEST_CASE("devices: what finding looks at grows with the result, not with the strangers") {
+  const auto looks = [](std::size_t strangers) {
+    CountingEngine engine;
+    const auto index = DeviceIndex::open(engine).value();
+    std::vector<catalog::DeviceChange> changes;
+    for (std::size_t i = 0; i < strangers + 12; ++i) {
+      const bool is_hers = i % 8 == 0 && i / 8 < 12;
+      DeviceMetadata said = meter();
+      said.owner = is_hers ? "alice" : "owner" + std::to_string(i);
+      said.objections = {is_hers ? "marketing" : "research"};
+      changes.push_back({{"home", "d" + std::to_string(100'000 + i)},
+                         [said](DeviceMetadata& now) { now = said; }});
+    }
+    REQUIRE(index->update_all(changes).ok());
+    const auto count = [&](const DeviceFilter& filter, const catalog::DevicePage& page,
+                           std::size_t wanted) {
+      const std::uint64_t before = engine.looks();
+      const auto found = index->find("", filter, page);
+      REQUIRE(found.ok());
+      CHECK(found->size() == wanted);
+      return engine.looks() - before;
+    };
+    DeviceFilter of_all, hers = catalog::owned_by("alice"), objecting, both = hers;
+    of_all.purpose = "billing";
+    objecting.objection = "marketing";
+    both.purpose = "billing";
+    both.labels = {{"kind", "meter"}};
+    return std::vector<std::uint64_t>{count(hers, {}, 12), count(objecting, {}, 12),
+                                      count(both, {}, 12), count(of_all, {{}, 10}, 10),
+                                      count(of_all, {DeviceName{"home", "d100050"}, 10}, 10)};
+  };
+  const std::vector<std::uint64_t> few = looks(100);
+  CHECK(looks(10'000) == few);
+  for (const std::uint64_t each : few) {
+    CHECK(each >= 10);
+    CHECK(each <= 100);
+  }
+}
+
+TEST_CASE("devices: a filter holds for what it would find") {
+  DeviceFilter filter;
+  filter.owner = "alice";
+  filter.purpose = "heating";
+  filter.objection = "marketing";
+  filter.labels = {{"floor", "-1"}, {"kind", "meter"}};
+  CHECK(filter.holds_for(meter()));
+  CHECK(DeviceFilter{}.holds_for({}));
+  for (auto change : std::vector<void (*)(DeviceFilter&)>{
+           [](DeviceFilter& f) { f.owner = "bob"; }, [](DeviceFilter& f) { f.purpose = "sale"; },
+           [](DeviceFilter& f) { f.objection = "heating"; },
+           [](DeviceFilter& f) { f.labels.emplace_back("floor", "2"); },
+           [](DeviceFilter& f) { f.labels.emplace_back("colour", "red"); }}) {
+    DeviceFilter other = filter;
+    change(other);
+    CHECK_FALSE(other.holds_for(meter()));
+  }
 }

@@ -235,6 +235,8 @@ TEST_CASE("catalog: each limit is Busy, names its setting, and leaves room for w
             .ok());
   CHECK(try_resolve(*catalog, {reading_of("one", "c", "4")}).code() == StatusCode::Busy);
   CHECK(try_resolve(*catalog, {reading_of("two", "b", "1")}).ok());
+  // What limits refuse is kept as rejected, though that be the first.
+  CHECK(try_resolve(*catalog, {reading_of("_rejected", "mqtt", "message")}).ok());
 }
 
 TEST_CASE("catalog: records that contradict each other are corruption") {

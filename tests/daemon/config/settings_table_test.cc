@@ -16,6 +16,7 @@ std::string other_value(const Setting& setting) {
   if (setting.support == Support::Refused) return "";
   switch (setting.kind) {
     case SettingKind::Text:
+    case SettingKind::File:
       if (setting.key == "http.listen") return "127.0.0.1:1";
       if (setting.key == "mqtt.broker") return "mqtt://192.168.7.7:1884";
       if (setting.key == "mqtt.listen") return "127.0.0.1:2";
@@ -25,8 +26,9 @@ std::string other_value(const Setting& setting) {
       return "/some/where";
     case SettingKind::Choice:
       return std::string(setting.choices.substr(setting.choices.rfind('|') + 1));
-    case SettingKind::Duration: return "30d";
+    case SettingKind::Duration: return "45d";
     case SettingKind::Size:
+      if (setting.key == "http.head-limit") return "5120";
       return std::to_string(
           (setting.key.starts_with("storage") || setting.key == "http.in-flight-limit" ? 100u : 5u)
           << 20);

@@ -134,7 +134,7 @@ TEST_CASE("an owner's devices go in every namespace, and nobody else's") {
     REQUIRE(room.devices->update(name, [](auto& said) { said.owner = "canary-owner"; }).ok());
   }
   EraseRequest request;
-  request.owner = "canary-owner";
+  request.devices.owner = "canary-owner";
   const auto begun = room.service->erase(local(), request);
   REQUIRE(begun.ok());
   CHECK(begun->series == 2);

@@ -57,6 +57,12 @@ TEST_CASE("audit over HTTP: who stored, read and changed what, and what became o
         Case{"POST", "/api/v1/retention?select=kitchen&keep=99999d", 200, "retention.set", "ok"},
         Case{"DELETE", "/api/v1/retention?select=nothing", 404, "retention.clear", "not_found"},
         Case{"POST", "/api/v1/tokens?read=*/*", 201, "token.create", "ok"},
+        Case{"GET", "/api/v1/retention", 200, "retention.list", "ok"},
+        Case{"GET", "/api/v1/retention/preview?select=kitchen", 200, "retention.preview", "ok"},
+        Case{"GET", "/api/v1/where?select=kitchen", 200, "where", "ok"},
+        Case{"GET", "/api/v1/where?select=shed", 404, "where", "not_found"},
+        Case{"GET", "/api/v1/erase/preview?select=kitchen", 200, "erase.preview", "ok"},
+        Case{"GET", "/api/v1/erasures", 200, "erase.list", "ok"},
         Case{"GET", "/api/v1/audit/verify", 200, "audit.verify", "ok"}}) {
     CAPTURE(c.target);
     CHECK(f.administer(c.method, c.target).status == c.status);
@@ -70,6 +76,7 @@ TEST_CASE("audit over HTTP: who stored, read and changed what, and what became o
   CHECK(verification["intact"] == true);
   CHECK(verification["records"].get<int>() > 20);
   const nlohmann::json status = json_of(f.administer("GET", "/api/v1/status"))["audit"];
+  CHECK(status["acknowledged_means"] == "the record is durable before the answer");
   CHECK(status["mode"] == "strict");
   CHECK(status["sequence"].get<int>() > 20);
 }
@@ -200,7 +207,9 @@ TEST_CASE("audit over HTTP: a read by glob names the devices that it reached") {
   CHECK(f.ask("GET", "/api/v1/series?select=s*/*").status == 200);
   CHECK(f.ask("GET", "/api/v1/devices?select=sh?d/*").status == 200);
   CHECK(f.ask("GET", "/api/v1/last?select=nothing*/*").status == 200);
-  CHECK(reads_of("shed") == Operations{"series", "devices"});
+  CHECK(f.ask("GET", "/api/v1/where?select=s*").status == 200);
+  CHECK(f.administer("GET", "/api/v1/erase/preview?select=s*").status == 200);
+  CHECK(reads_of("shed") == Operations{"series", "devices", "where", "erase.preview"});
   CHECK(reads_of("kitchen") == Operations{"query"});
 
   CHECK(f.ask("GET", "/api/v1/last?select=d*/*").status == 200);
@@ -209,7 +218,14 @@ TEST_CASE("audit over HTTP: a read by glob names the devices that it reached") {
   CHECK(many["more_devices"] == 6);
   // The last ones are in no record by name, but may be among those that were reached.
   CHECK(reads_of("d79") == Operations{"last"});
-  CHECK(reads_of("shed") == Operations{"series", "devices", "last"});
+  CHECK(reads_of("shed") == Operations{"series", "devices", "where", "erase.preview", "last"});
+
+  // Without a selector it is all of them.
+  CHECK(f.ask("GET", "/api/v1/series").status == 200);
+  const nlohmann::json all = f.last_record();
+  CHECK(all["devices"].size() == 64);
+  CHECK(all["more_devices"] == 8);
+  CHECK(reads_of("kitchen") == Operations{"query", "last", "series"});
 }
 
 TEST_CASE("audit over HTTP: a batch of descriptions names its devices, in both records") {
@@ -281,6 +297,79 @@ TEST_CASE("audit over HTTP: bad parameters are told") {
     CAPTURE(target);
     CHECK(f.administer("GET", target).status == 400);
   }
+}
+
+TEST_CASE("audit over HTTP: whoever acts on a group by what is said is told with its devices") {
+  AuditRoom f;
+  REQUIRE(f.ask("POST", "/write", "m,device=meter a=1 5\nm,device=tv a=1 5\nm,device=shed a=1 5")
+              .status == 204);
+  for (const char* said : {"meter&owner=alice&label=floor=1", "tv&owner=alice", "shed&owner=bob"})
+    REQUIRE(f.administer("POST", std::string("/api/v1/device?device=") + said).status == 200);
+  struct Case {
+    const char* method;
+    const char* target;
+    const char* operation;
+    std::vector<std::string> devices;
+  };
+  for (const Case& c :
+       {Case{"POST", "/api/v1/device?of_owner=alice&object=sale", "device.set", {"meter", "tv"}},
+        Case{"POST", "/api/v1/retention?label=floor=1&keep=99999d", "retention.set", {"meter"}},
+        Case{"DELETE", "/api/v1/retention?label=floor=1", "retention.clear", {"meter"}},
+        Case{"GET", "/api/v1/erase/preview?object=sale", "erase.preview", {"meter", "tv"}},
+        Case{"GET", "/api/v1/query?owner=bob&export=true", "export", {"shed"}}}) {
+    CAPTURE(c.target);
+    REQUIRE(f.administer(c.method, c.target).status == 200);
+    const nlohmann::json last = f.last_record();
+    CHECK(last["operation"] == c.operation);
+    std::vector<std::string> devices;
+    for (const nlohmann::json& each : last["devices"]) devices.push_back(each["device"]);
+    CHECK(devices == c.devices);
+  }
+}
+
+TEST_CASE("audit over HTTP: an owner's records are found, also when the devices are erased") {
+  AuditRoom f;
+  REQUIRE(f.ask("POST", "/write", "m,device=meter a=1 5").status == 204);
+  REQUIRE(f.ask("POST", "/write", "m,device=shed a=1 5").status == 204);
+  REQUIRE(f.administer("POST", "/api/v1/device?device=meter&owner=alice").status == 200);
+  const auto operations_of = [&f](const std::string& owner) {
+    std::string text;
+    for (const nlohmann::json& record : f.records("?owner=" + owner)) {
+      if (record["operation"] == "audit.read") continue;
+      text += record["operation"].get<std::string>() + " ";
+      for (const nlohmann::json& each : record["devices"])
+        CHECK(each.value("owner", "alice") == "alice");
+    }
+    return text;
+  };
+  CHECK(operations_of("alice") == "ingest device.set device.set ");
+  CHECK(f.records("?device=meter")[0]["devices"][0]["owner"] == "alice");
+  CHECK_FALSE(f.records("?device=shed")[0]["devices"][0].contains("owner"));
+  CHECK(operations_of("bob").empty());
+  REQUIRE(f.administer("POST", "/api/v1/erase?owner=alice").status == 200);
+  CHECK(operations_of("alice") == "ingest device.set device.set erase erase ");
+  CHECK_FALSE(f.records("?owner=alice")[0]["devices"][0].contains("owner"));
+  CHECK(f.administer("GET", "/api/v1/audit?owner=a/b").status == 400);
+}
+
+TEST_CASE("audit over HTTP: a report carries the head of the chain") {
+  AuditRoom f;
+  REQUIRE(f.ask("POST", "/api/v1/readings", kReading).status == 200);
+  REQUIRE(f.administer("POST", "/api/v1/device?device=kitchen&owner=alice").status == 200);
+  for (const char* target : {"/api/v1/report", "/api/v1/report?owner=alice"}) {
+    const nlohmann::json head = json_of(f.administer("GET", target))["audit"];
+    const std::uint64_t sequence = head["sequence"];
+    CHECK(sequence > 2);
+    REQUIRE(f.ask("GET", "/api/v1/last").status == 200);
+    bool is_found = false;
+    for (const nlohmann::json& record : f.records()) {
+      if (record["sequence"] != sequence) continue;
+      is_found = true;
+      CHECK(record["hash"] == head["head"]);
+    }
+    CHECK(is_found);
+  }
+  CHECK_FALSE(json_of(ServerFixture().ask("GET", "/api/v1/report")).contains("audit"));
 }
 
 }  // namespace edgecase::http::test

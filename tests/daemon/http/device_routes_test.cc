@@ -197,6 +197,28 @@ TEST_CASE("devices over HTTP: many are described in one request") {
   CHECK(describe(std::string(5u << 20, ' ') + lamp).status == 400);
 }
 
+TEST_CASE("devices over HTTP: what describes too much is refused before it is taken apart") {
+  ServerFixture f;
+  const auto array = [](const std::string& element, std::size_t count) {
+    std::string text = "[";
+    for (std::size_t i = 0; i < count; ++i) text += element + ",";
+    text.back() = ']';
+    return text;
+  };
+  struct Case {
+    std::string body;
+    const char* words;
+  };
+  for (const Case& c :
+       {Case{array(R"({"device":"a"})", 200'000), "at most 10000 devices"},
+        Case{R"({"device":"a","purposes":)" + array(R"("b")", 900'000) + "}", "at most 320000"},
+        Case{std::string(100'000, '['), "more than 4 levels deep"}}) {
+    const Answer answer = f.ask("POST", "/api/v1/devices", c.body);
+    CHECK(answer.status == 400);
+    CHECK(answer.body.find(c.words) != std::string::npos);
+  }
+}
+
 TEST_CASE("devices over HTTP: a namespace that is dropped takes what is said with it") {
   DeviceRoom f;
   CHECK(f.ask("POST", "/write?db=n", "m,device=meter value=1 1").status == 204);
@@ -204,6 +226,53 @@ TEST_CASE("devices over HTTP: a namespace that is dropped takes what is said wit
   CHECK(f.ask("DELETE", "/api/v1/namespaces?name=n").status == 200);
   CHECK(f.devices->metadata({"n", "meter"})->empty());
   CHECK(!f.devices->metadata({"default", "meter"})->empty());
+}
+
+TEST_CASE("devices over HTTP: a group by what is said of its devices is described at once") {
+  DeviceRoom f;
+  const auto shown = [&f](const std::string& device) {
+    return json_of(f.ask("GET", "/api/v1/device?device=" + device));
+  };
+  Answer answer = f.ask("POST", "/api/v1/device?of_owner=alice&object=research&label=kind=");
+  REQUIRE(answer.status == 200);
+  CHECK(json_of(answer)["described"] == 2);
+  for (const char* device : {"meter", "tv"}) {
+    CHECK(shown(device)["objections"] == nlohmann::json{"research"});
+    CHECK(shown(device)["labels"].empty());
+    CHECK(shown(device)["owner"] == "alice");
+  }
+  CHECK(shown("lamp")["objections"].empty());
+  // An objection holds at once.
+  CHECK(f.readings("/api/v1/query?select=*/*&purpose=research") == "lamp 2");
+  CHECK(f.ask("POST", "/api/v1/device?of_purpose=viewing&of_object=research&owner=bob").status ==
+        200);
+  CHECK(shown("tv")["owner"] == "bob");
+  CHECK(shown("meter")["owner"] == "alice");
+  CHECK(f.ask("POST", "/api/v1/device?of_owner=nobody&owner=x").status == 404);
+  CHECK(f.ask("POST", "/api/v1/device?of_label=kind=meter&owner=x").status == 404);
+  for (const char* wrong : {"of_owner=alice&device=tv&owner=x", "of_owner=&owner=x",
+                            "of_label=x&owner=x", "of_owner=alice&as_of=now&owner=x"}) {
+    CAPTURE(wrong);
+    CHECK(f.ask("POST", std::string("/api/v1/device?") + wrong).status == 400);
+  }
+}
+
+TEST_CASE("devices over HTTP: readings of devices of which something is said") {
+  DeviceRoom f;
+  f.set("lamp", "label=kind=meter");
+  using Case = std::pair<const char*, const char*>;
+  for (const auto& [parameters, wanted] :
+       {Case{"label=kind=meter&purpose=billing", "lamp meter "}, Case{"label=kind=meter", "lamp 1"},
+        Case{"of_purpose=billing&purpose=billing", "meter "},
+        Case{"object=marketing&purpose=heating", "meter "},
+        Case{"object=marketing&purpose=marketing", "1"},
+        Case{"of_purpose=viewing&label=kind=meter", "404"},
+        Case{"owner=alice&object=marketing", "meter "}, Case{"owner=alice", "meter tv "},
+        Case{"of_purpose=nothing", "404"}, Case{"label=kind", "400"}, Case{"of_purpose=", "400"},
+        Case{"object=a/b", "400"}}) {
+    CAPTURE(parameters);
+    CHECK(f.readings(std::string("/api/v1/query?export=true&") + parameters) == wanted);
+  }
 }
 
 }  // namespace edgecase::http::test

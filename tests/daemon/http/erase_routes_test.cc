@@ -144,4 +144,49 @@ TEST_CASE("erasing needs a token's erase scope, the list of certificates an admi
   CHECK(f.ask("GET", "/api/v1/where?select=cellar", "", reads).status == 200);
 }
 
+TEST_CASE("devices are erased by what is said of them") {
+  ServerFixture f;
+  for (const char* device : {"kitchen", "cellar", "attic", "shed"}) write(f, device, 2);
+  const auto say = [&f](const std::string& device, const std::string& said) {
+    CHECK(f.ask("POST", "/api/v1/device?device=" + device + "&" + said).status == 200);
+  };
+  say("kitchen", "owner=alice&purpose=marketing");
+  say("cellar", "owner=bob&purpose=marketing&object=marketing");
+  say("attic", "owner=bob&label=floor=2&label=wing=west");
+  say("shed", "label=floor=2");
+  const auto previewed = [&f](const std::string& parameters) {
+    const Answer answer = f.ask("GET", "/api/v1/erase/preview?" + parameters);
+    if (answer.status != 200) return std::to_string(answer.status);
+    std::string names;
+    const Json json = Json::parse(answer.body);
+    for (const Json& each : json["matched"]) names += each["device"].get<std::string>() + " ";
+    return names;
+  };
+  CHECK(previewed("purpose=marketing") == "cellar kitchen ");
+  CHECK(previewed("object=marketing") == "cellar ");
+  CHECK(previewed("label=floor=2") == "attic shed ");
+  CHECK(previewed("label=floor=2&label=wing=west") == "attic ");
+  CHECK(previewed("owner=bob&purpose=marketing") == "cellar ");
+  CHECK(previewed("owner=alice&object=marketing") == "404");
+  CHECK(previewed("purpose=marketing&select=kitchen") == "400");
+  CHECK(previewed("label=floor") == "400");
+
+  // All that has a purpose, which is everything but two: no glob, so nothing has to be said twice.
+  const Answer answer = f.ask("POST", "/api/v1/erase?purpose=marketing");
+  REQUIRE(answer.status == 200);
+  const Json json = Json::parse(answer.body);
+  CHECK(json["state"] == "done");
+  CHECK(json["devices"] == 2);
+  CHECK(json["owner_pseudonym"] == "");
+  CHECK(json["device_pseudonyms"].size() == 2);
+  CHECK(Json::parse(f.ask("GET", "/api/v1/erasures?device=cellar").body)["erasures"].size() == 1);
+  CHECK(f.ask("POST", "/write?db=default&precision=s", "m,device=kitchen value=1 1000").status ==
+        400);
+  CHECK(f.ask("POST", "/api/v1/erase?object=marketing").status == 404);
+  const Answer owned = f.ask("POST", "/api/v1/erase?owner=bob&label=floor=2");
+  REQUIRE(owned.status == 200);
+  CHECK(Json::parse(owned.body)["owner_pseudonym"] != "");
+  CHECK(f.stored().find("shed/m@") == 0);
+}
+
 }  // namespace edgecase::http

@@ -167,8 +167,10 @@ ServerFixture::ServerFixture(void (*adjust)(config::Settings&)) {
   erase =
       erase::EraseService::open({engine, *catalog, *devices, *retention, clock, random}).value();
   erase_worker = std::make_unique<erase::EraseWorker>(*erase, logger);
-  pipeline = std::make_unique<ingest::IngestPipeline>(engine, *catalog, clock, retention.get(),
-                                                      devices.get(), audit.get(), &erase->fences());
+  const config::LimitSettings& limits = settings.limits;
+  pipeline = std::make_unique<ingest::IngestPipeline>(
+      engine, *catalog, clock, retention.get(), devices.get(), audit.get(), &erase->fences(),
+      ingest::DeviceRateLimits{limits.device_rate, limits.device_burst, limits.devices});
   queries = std::make_unique<query::QueryService>(engine, *catalog, devices.get());
   tokens = auth::TokenStore::open(engine, clock, random).value();
   authenticator = std::make_unique<auth::Authenticator>(

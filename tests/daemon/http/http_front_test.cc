@@ -250,6 +250,7 @@ TEST_CASE("front: an answer that is not read is given up") {
 TEST_CASE("front: connections over the limit are told so, idle ones make room") {
   FrontOptions options;
   options.connections = 4;
+  options.slow_ns = 3'600 * kSecondNs;
   FrontFixture f(options);
   std::vector<Client> busy;
   for (int i = 0; i < 4; ++i) {
@@ -281,6 +282,42 @@ TEST_CASE("front: connections over the limit are told so, idle ones make room") 
     status = welcome.receive().status;
   }
   CHECK(status == 200);
+}
+
+TEST_CASE("front: where connections are short, slow ones make room") {
+  FrontOptions options;
+  options.connections = 4;
+  options.slow_ns = kSecondNs / 10;
+  FrontFixture f(options);
+  const std::string post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n";
+  // The first is as slow as the others, but far ahead of the pace.
+  Client ahead = f.connect();
+  REQUIRE(ahead.send(post + std::string(1'900'000, 'x')));
+  std::vector<Client> slow;
+  for (int i = 0; i < 3; ++i) {
+    slow.push_back(f.connect());
+    REQUIRE(slow.back().send(i == 1 ? post + "x" : "GET / HT"));
+  }
+  std::vector<Client> welcome;
+  for (int i = 0; i < 3; ++i) {
+    int status = 0;
+    // Before they are slow, who comes is turned away.
+    while (status != 200) {
+      Client client = f.connect();
+      client.send(kHead);
+      status = client.receive().status;
+      // Idle, it would be the next to make room.
+      if (status == 200) REQUIRE(client.send("GET / HT"));
+      if (status == 200) welcome.push_back(std::move(client));
+    }
+  }
+  for (Client& each : slow) {
+    const Answer answer = each.receive();
+    CHECK(answer.status == 408);
+    CHECK(answer.body.find("came too slowly, and others wait") != std::string::npos);
+  }
+  REQUIRE(ahead.send(std::string(100'000, 'x')));
+  CHECK(ahead.receive().status == 200);
 }
 
 TEST_CASE("front: bodies in flight share one budget") {

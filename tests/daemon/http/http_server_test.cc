@@ -85,6 +85,24 @@ TEST_CASE("http: JSON readings") {
   CHECK(f.ask("POST", "/api/v1/readings", "{\"device\":").status == 400);
 }
 
+TEST_CASE("http: a long array is stored in slices, a malformed one not at all") {
+  ServerFixture f;
+  std::string body = "[";
+  int readings = 0;
+  while (body.size() < 3u << 20) {
+    body += R"({"device":"d","sensor":"s","value":1,"time":)" + std::to_string(++readings) + "},";
+  }
+  CHECK(f.ask("POST", "/api/v1/readings", body + "{]").status == 400);
+  CHECK(f.stored().empty());
+  const Answer answer = f.ask("POST", "/api/v1/readings", body + "7]");
+  CHECK(answer.status == 400);
+  CHECK(json_of(answer)["stored"] == readings);
+  CHECK(json_of(answer)["rejected"] == 1);
+  CHECK(json_of(answer)["errors"][0]["line"] == readings + 1);
+  const std::string stored = f.stored();
+  CHECK(std::count(stored.begin(), stored.end(), '\n') == readings);
+}
+
 TEST_CASE("http: NDJSON of several pieces keeps its line numbers") {
   ServerFixture f;
   std::string body;
@@ -270,6 +288,8 @@ TEST_CASE("http: health, status, metrics and the page") {
   CHECK(status["drives"]["metadata"]["total_bytes"].get<std::uint64_t>() > 0);
   CHECK(status["drives"]["values"]["degraded"].is_null());
   CHECK(status["rates"]["readings"] == 1);
+  CHECK(status["rates"]["device_limit"].is_null());
+  CHECK(status["http"]["acknowledged_means"] == "2xx: durable on the drive");
   CHECK(status["reads"]["gets"].is_number());
   CHECK(status["reads"]["level_hits"].size() == 7);
   CHECK(status["amplification"]["write"].get<double>() >= 0);
@@ -304,6 +324,66 @@ TEST_CASE("http: what cannot be taken now is 503 with Retry-After") {
     }
   }
   CHECK(f.ask("POST", "/write", "m value=1 1").status == 204);
+}
+
+TEST_CASE("http: a device over its rate is 503 until it has paid, others are taken") {
+  ServerFixture f([](config::Settings& settings) {
+    settings.limits.device_rate = 10;
+    settings.limits.device_burst = 5;
+  });
+  std::string many;
+  for (int i = 0; i < 26; ++i) many += "m,device=d v=1 " + std::to_string(i) + "\n";
+  CHECK(f.ask("POST", "/write", many).status == 204);  // more than a bucket holds: it owes 21
+  const char* const kJson = R"({"device":"d","sensor":"s","value":1})";
+  for (const char* target : {"/write", "/api/v2/write", "/api/v1/readings"}) {
+    const bool json = std::string_view(target) == "/api/v1/readings";
+    const Answer answer = f.ask("POST", target, json ? kJson : "m,device=d w=1 99");
+    CHECK(answer.status == 503);
+    CHECK(answer.header("retry-after") == "3");
+    CHECK(answer.body.find("limits.device-rate = 10 readings a second") != std::string::npos);
+  }
+  CHECK(f.ask("PUT", "/api/v1/blob/default/d/picture", "x").status == 503);
+  CHECK(f.ask("POST", "/write", "m,device=e v=1 1").status == 204);
+  CHECK(f.stored().find("m.w") == std::string::npos);
+  const nlohmann::json limit = json_of(f.ask("GET", "/api/v1/status"))["rates"]["device_limit"];
+  CHECK(limit["refused"] == 4);
+  CHECK(limit["readings_per_second"] == 10);
+  CHECK(f.ask("GET", "/metrics").body.find("\nedgecase_ingest_device_rate_refused_total 4\n") !=
+        std::string::npos);
+  f.clock.advance(2'200'000'000);
+  CHECK(f.ask("POST", "/write", "m,device=d w=1 99").status == 204);
+}
+
+TEST_CASE("http: readings and keys of one request have limits of their own") {
+  ServerFixture f([](config::Settings& settings) {
+    settings.limits.points_per_batch = 3;
+    settings.limits.json_keys = 8;
+  });
+  CHECK(f.ask("POST", "/write", "m a=1,b=2,c=3 1").status == 204);
+  const std::string one = R"({"device":"d","sensor":"s","value":1},)";
+  for (const auto& [target, body] :
+       {std::pair<const char*, std::string>{"/write", "n a=1,b=2,c=3,d=4 1"},
+        {"/api/v1/readings", "[" + one + one + one + one.substr(0, one.size() - 1) + "]"}}) {
+    const Answer answer = f.ask("POST", target, body);
+    CHECK(answer.status == 413);
+    CHECK(answer.body.find("limits.points-per-batch = 3") != std::string::npos);
+  }
+  // A long array is counted before any of its slices is stored.
+  CHECK(f.ask("POST", "/api/v1/readings",
+              "[" + one + one + one + std::string(1u << 20, ' ') + one.substr(0, one.size() - 1) +
+                  "]")
+            .status == 413);
+  CHECK(f.stored().find("n/") == std::string::npos);
+  CHECK(f.stored().find("d/s") == std::string::npos);
+  std::string keys;
+  for (int i = 0; i < 9; ++i) keys += ",\"k" + std::to_string(i) + "\":1";
+  for (const std::string& object :
+       {"{" + keys.substr(1) + "}",
+        R"({"device":"d","sensor":"s","value":{)" + keys.substr(1) + "}}"}) {
+    const Answer answer = f.ask("POST", "/api/v1/readings", object);
+    CHECK(answer.status == 400);
+    CHECK(answer.body.find("limits.json-keys = 8") != std::string::npos);
+  }
 }
 
 TEST_CASE("http: wrong paths and methods") {

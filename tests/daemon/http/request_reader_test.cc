@@ -77,4 +77,25 @@ TEST_CASE("request head: what is kept of it") {
   }
 }
 
+TEST_CASE("request head: bytes and headers are limited by their settings") {
+  RequestHead head;
+  std::size_t used = 0;
+  Refusal refusal;
+  const HeadLimits limits{.bytes = 1'024, .headers = 10};
+  const auto parse = [&](std::size_t headers, std::size_t bytes) {
+    std::string text = "GET / HTTP/1.1\r\nHost: h\r\n";
+    for (std::size_t i = 2; i < headers; ++i) text += "X: y\r\n";
+    text += "P: ";
+    text += std::string(bytes - text.size() - 4, 'p') + "\r\n\r\n";
+    return parse_request_head(text, head, used, refusal, limits);
+  };
+  CHECK(parse(10, 1'024) == HeadOutcome::Complete);
+  CHECK(parse(10, 1'025) == HeadOutcome::Refused);
+  CHECK(refusal.http_status == 431);
+  CHECK(refusal.status.message().find("http.head-limit = 1024") != std::string_view::npos);
+  CHECK(parse(11, 500) == HeadOutcome::Refused);
+  CHECK(refusal.http_status == 431);
+  CHECK(refusal.status.message().find("http.headers = 10") != std::string_view::npos);
+}
+
 }  // namespace edgecase::http

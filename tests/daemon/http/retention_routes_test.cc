@@ -95,4 +95,43 @@ TEST_CASE("compaction and expiry are in the status and among the metrics") {
     CHECK(metrics.find(name) != std::string::npos);
 }
 
+TEST_CASE("a group of devices is kept by a rule each") {
+  ServerFixture f;
+  for (const char* device : {"kitchen", "cellar", "attic"}) write(f, device, 10);
+  f.engine.set_expiry_now_ns(1'009'000'000'000);
+  for (const char* said : {"kitchen&owner=alice&label=floor=1", "cellar&owner=alice",
+                           "attic&owner=bob", "planned&owner=alice"})
+    CHECK(f.ask("POST", std::string("/api/v1/device?device=") + said).status == 200);
+  const std::string base = "/api/v1/retention";
+  Json json = Json::parse(f.ask("GET", base + "/preview?owner=alice&keep=5s").body);
+  CHECK(json["series"] == 2);
+  CHECK(json["readings"] == 20);
+  CHECK(json["erased_readings"] == 8);
+  REQUIRE(json["affected"].size() == 2);
+  CHECK(json["affected"][0]["device"] == "cellar");
+  CHECK(json["affected"][1]["keep_then"] == "5s");
+  CHECK(Json::parse(f.ask("GET", base).body)["rules"].empty());
+
+  json = Json::parse(f.ask("POST", base + "?owner=alice&keep=5s").body);
+  CHECK(json["erased_readings"] == 8);
+  CHECK(json["rules"].size() == 2);
+  CHECK(f.stored().find("attic/m@1970-01-01T00:16:40.000000000Z=") != std::string::npos);
+  CHECK(f.stored().find("kitchen/m@1970-01-01T00:16:40.000000000Z=") == std::string::npos);
+  CHECK(f.stored().find("kitchen/m@1970-01-01T00:16:49.000000000Z=") != std::string::npos);
+  // What would erase everything of the group is asked for twice; nothing is set before.
+  f.engine.set_expiry_now_ns(1'009'500'000'000);
+  Answer answer = f.ask("POST", base + "?owner=alice&keep=100ms");
+  CHECK(answer.status == 400);
+  CHECK(answer.body.find("2 devices") != std::string::npos);
+  CHECK(Json::parse(f.ask("GET", base).body)["rules"] ==
+        Json::parse(R"([{"namespace":"default","select":"cellar/*","keep":"5s"},
+                        {"namespace":"default","select":"kitchen/*","keep":"5s"}])"));
+  CHECK(f.ask("POST", base + "?label=floor=1&keep=forever").status == 200);
+  CHECK(Json::parse(f.ask("GET", base).body)["rules"][1]["keep"] == "forever");
+  CHECK(Json::parse(f.ask("DELETE", base + "?owner=alice").body)["rules"] == 2);
+  CHECK(f.ask("DELETE", base + "?owner=alice").status == 404);
+  CHECK(f.ask("POST", base + "?owner=nobody&keep=5s").status == 404);
+  CHECK(f.ask("POST", base + "?owner=alice&select=kitchen&keep=5s").status == 400);
+}
+
 }  // namespace edgecase::http

@@ -161,6 +161,21 @@ TEST_CASE("tokens over HTTP: an admin token administers") {
   CHECK(json_of(f.administer("GET", "/api/v1/tokens"))["tokens"][0]["state"] == "expired");
 }
 
+TEST_CASE("tokens over HTTP: one can be ended later, and serves until then") {
+  TokenRoom f;
+  const std::string token = f.create("read=*/*");
+  const std::string id = token.substr(4, 10);
+  CHECK(f.administer("DELETE", "/api/v1/tokens?id=" + id + "&after=soon").status == 400);
+  CHECK(f.administer("DELETE", "/api/v1/tokens?id=" + id + "&after=1h").status == 200);
+  CHECK(f.ask("GET", "/api/v1/series", {}, bearer(token)).status == 200);
+  CHECK(json_of(f.administer("GET", "/api/v1/tokens"))["tokens"][0]["state"] == "active");
+  f.clock.advance(3'600'000'000'000 - 1);
+  CHECK(f.ask("GET", "/api/v1/series", {}, bearer(token)).status == 200);
+  f.clock.advance(1);
+  CHECK(f.ask("GET", "/api/v1/series", {}, bearer(token)).status == 401);
+  CHECK(json_of(f.administer("GET", "/api/v1/tokens"))["tokens"][0]["state"] == "revoked");
+}
+
 TEST_CASE("tokens over HTTP: one in a URL is refused with words; u and p mean nothing") {
   TokenRoom f;
   const std::string token = f.create("write=*/*");

@@ -172,6 +172,34 @@ TEST_CASE("ingest: readings without a time get that of their arrival, none twice
   }
 }
 
+TEST_CASE(
+    "ingest: while the clock is known to be wrong, nothing is dated back to what has expired") {
+  Room room;
+  constexpr std::int64_t kKnown = test::ManualClock::kStartWallNs;
+  constexpr std::int64_t kDay = 86'400'000'000'000;
+  room.engine.set_expiry_now_ns(kKnown);
+  room.clock.set_wall_ns(kKnown - 200 * kDay);
+  room.clock.set_trust(ClockTrust::Untrusted);
+  REQUIRE(room.ingest({reading("d", "a", std::nullopt, Value::of_int64(1)),
+                       reading("d", "b", 7, Value::of_int64(2))})
+              .ok());
+  room.clock.advance(kDay);
+  REQUIRE(room.ingest({reading("d", "a", std::nullopt, Value::of_int64(3))}).ok());
+  const std::int64_t first = kKnown + room.clock.boot_ns() - kDay;
+  CHECK(room.stored("d", "a").count(first) == 1);
+  CHECK(room.stored("d", "a").count(first + kDay) == 1);
+  CHECK(room.stored("d", "b").count(7) == 1);
+
+  room.clock.set_trust(ClockTrust::Trusted);
+  REQUIRE(room.ingest({reading("d", "a", std::nullopt, Value::of_int64(4))}).ok());
+  CHECK(room.stored("d", "a").count(kKnown - 199 * kDay) == 1);
+
+  room.clock.set_trust(ClockTrust::Untrusted);
+  room.clock.set_wall_ns(kKnown + 300 * kDay);
+  REQUIRE(room.ingest({reading("d", "a", std::nullopt, Value::of_int64(5))}).ok());
+  CHECK(room.stored("d", "a").count(kKnown + 300 * kDay) == 1);
+}
+
 TEST_CASE("ingest: a batch over the engine's limit is written in pieces, all of them") {
   Room room;
   const std::string big(std::size_t{3} << 20, 'x');

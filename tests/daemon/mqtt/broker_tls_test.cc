@@ -1,5 +1,9 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <fstream>
 #include <set>
+#include <sstream>
 
 #include "daemon/mqtt/mqtt_fixture.h"
 #include "mqtt/broker_address.h"
@@ -23,8 +27,10 @@ namespace {
 // A mosquitto with a second listener that speaks TLS, on every address of this machine.
 class TlsBroker {
  public:
-  explicit TlsBroker(const std::string& more = "")
-      : certificate(make_test_certificate(directory.path(), "broker")),
+  explicit TlsBroker(const std::string& more = "", const char* ends = "20991231235959",
+                     const char* begins = "20000101000000")
+      : certificate(
+            make_test_certificate(directory.path(), "broker", KeyKind::Elliptic, ends, begins)),
         port(free_port()),
         broker("listener " + std::to_string(port) + "\ncertfile " + certificate.certificate +
                "\nkeyfile " + certificate.key + "\n" + more) {
@@ -49,6 +55,18 @@ class TlsBroker {
     return net::tcp_port_of(net::listen_on_tcp("127.0.0.1", 0).value());
   }
 };
+
+// Of a board that has lost the time.
+class LostClock final : public Clock {
+ public:
+  std::int64_t wall_ns() const override { return 0; }
+  std::int64_t boot_ns() const override { return system_clock().boot_ns(); }
+  ClockTrust trust() const override { return ClockTrust::Untrusted; }
+};
+
+std::int64_t year_ns(std::int64_t year) {
+  return (year - 1970) * 31'556'952 * 1'000'000'000;
+}
 
 std::unique_ptr<mqtt::MqttSource> start(MqttFixture& fixture,
                                         const config::MqttSettings& settings) {
@@ -143,6 +161,55 @@ TEST_CASE("mqtt over tls: a broker that asks is shown the daemon's certificate")
   settings.tls_cert = own.certificate;
   settings.tls_key = own.key;
   CHECK(connects(*start(fixture, settings)));
+}
+
+TEST_CASE("mqtt over tls: with an untrusted clock a certificate must not have ended by then") {
+  SKIP_WITHOUT_MOSQUITTO();
+  struct Case {
+    const char* begins;
+    const char* ends;
+    std::int64_t known_ns;  // by the store
+    bool connects;
+  };
+  for (const Case& c : {Case{"20000101000000", "20990101000000", 0, true},
+                        // Before this program was built.
+                        Case{"20000101000000", "20240101000000", 0, false},
+                        // Which no clock but the store's can tell.
+                        Case{"20000101000000", "20400101000000", year_ns(2041), false},
+                        Case{"20000101000000", "20400101000000", year_ns(2039), true},
+                        // It may have begun meanwhile.
+                        Case{"20980101000000", "20990101000000", 0, true}}) {
+    CAPTURE(c.begins);
+    CAPTURE(c.ends);
+    TlsBroker tls("", c.ends, c.begins);
+    MqttFixture fixture;
+    LostClock clock;
+    const std::string log = tls.directory.path() + "/log";
+    const int file = ::open(log.c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+    REQUIRE(file >= 0);
+    {
+      observe::Logger logger(file, observe::LogStyle::Plain, clock);
+      fixture.engine.set_expiry_now_ns(c.known_ns);
+      mqtt::MqttSourceParts parts{fixture.engine, *fixture.pipeline, *fixture.rejected,
+                                  clock,          system_random(),   &logger};
+      auto source = mqtt::MqttSource::create(tls.settings("localhost"), {}, parts);
+      REQUIRE(source.ok());
+      (*source)->start();
+      if (c.connects) {
+        CHECK(connects(**source));
+      } else {
+        CHECK(eventually([&] {
+          return (*source)->status().last_error.find("has expired") != std::string::npos;
+        }));
+        CHECK_FALSE((*source)->status().connected);
+      }
+    }
+    ::close(file);
+    std::stringstream said;
+    said << std::ifstream(log).rdbuf();
+    CHECK(said.str().find("the clock is not trusted: the certificate of") != std::string::npos);
+    if (c.known_ns == year_ns(2041)) CHECK(said.str().find("ended by 204") != std::string::npos);
+  }
 }
 
 TEST_CASE("mqtt over tls: settings that cannot work are named") {

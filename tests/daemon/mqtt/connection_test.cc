@@ -1,13 +1,19 @@
 #include "mqtt/connection.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
+#include "audit/audit_reader.h"
 #include "daemon/mqtt/mqtt_fixture.h"
 #include "support/mosquitto_broker.h"
+#include "support/temp_directory.h"
 
 using namespace edgecase;
 using namespace edgecase::test;
@@ -217,4 +223,73 @@ TEST_CASE("mqtt source: an answer may take long while messages come") {
   CHECK(eventually([&] { return (*source)->status().connected; }));
   CHECK(broker.connects() == 1);
   CHECK(eventually([&] { return (*source)->status().counters.messages == 120; }));
+}
+
+TEST_CASE("mqtt source: a broker that forgot the session is a possible gap, logged and audited") {
+  if (!MosquittoBroker::is_installed()) {
+    MESSAGE("skipped: mosquitto is not installed");
+    return;
+  }
+  for (const bool keeps : {false, true}) {
+    CAPTURE(keeps);
+    MosquittoBroker broker(keeps ? "" : "persistence false");
+    REQUIRE(broker.start());
+    TempDirectory directory;
+    MqttFixture fixture;
+    SeededRandom random(1);
+    auto audit_log = audit::AuditLog::open(
+        {.mode = audit::Mode::Batched, .head_directory = directory.path(), .runs_thread = false},
+        {fixture.engine, posix_file_system(), system_clock(), random});
+    REQUIRE(audit_log.ok());
+    fixture.pipeline = std::make_unique<ingest::IngestPipeline>(
+        fixture.engine, *fixture.catalog, system_clock(), nullptr, nullptr, audit_log->get());
+    fixture.open_rejected(100);
+    const std::string log = directory.path() + "/log";
+    const int file = ::open(log.c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+    REQUIRE(file >= 0);
+    {
+      observe::Logger logger(file, observe::LogStyle::Plain, system_clock());
+      mqtt::MqttSourceParts parts = fixture.parts();
+      parts.logger = &logger;
+      config::MqttSettings settings;
+      settings.broker = broker.url();
+      settings.client_id = "edgecase-test";
+      settings.rules = {mqtt_rule("s/{device}/{sensor}")};
+      auto source = mqtt::MqttSource::create(settings, {}, parts);
+      REQUIRE(source.ok());
+      (*source)->start();
+      REQUIRE(eventually([&] { return (*source)->status().connected; }));
+      CHECK((*source)->status().sessions_lost == 0);
+      broker.stop();
+      REQUIRE(eventually([&] { return !(*source)->status().connected; }));
+      REQUIRE(broker.start());
+      REQUIRE(eventually([&] { return (*source)->status().connected; }));
+      CHECK((*source)->status().sessions_lost == (keeps ? 0 : 1));
+      // What comes from now on is stored.
+      REQUIRE(broker.publish("s/k/t", {"1"}));
+      CHECK(eventually([&] { return fixture.readings("default", "k", "t").size() == 1; }));
+    }
+    ::close(file);
+    std::stringstream said;
+    said << std::ifstream(log).rdbuf();
+    const bool logged = said.str().find("the broker forgot the session: messages may be missing") !=
+                        std::string::npos;
+    CHECK(logged == !keeps);
+    REQUIRE((*audit_log)->flush().ok());
+    auto cursor = audit::RecordCursor::open(**audit_log, {});
+    REQUIRE(cursor.ok());
+    int gaps = 0;
+    for (audit::Record record; (*cursor)->next(record).value();) {
+      if (record.operation != "mqtt.session-lost") continue;
+      ++gaps;
+      CHECK(record.detail == "possible gap");
+      CHECK(record.outcome == audit::Outcome::Failed);
+      CHECK(record.actor.find("as edgecase-test") != std::string::npos);
+    }
+    CHECK(gaps == (keeps ? 0 : 1));
+    cursor->reset();
+    fixture.rejected.reset();
+    fixture.pipeline.reset();
+    audit_log->reset();
+  }
 }

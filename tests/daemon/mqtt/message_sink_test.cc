@@ -227,3 +227,25 @@ TEST_CASE("message sink: many at once become durable together, and each is judge
   CHECK(fixture.readings("_rejected", "mqtt", "message").size() == 4);
   CHECK(fixture.sink->counters().rejected == 4);
 }
+
+TEST_CASE("message sink: a device over its rate holds acknowledgements back, and loses nothing") {
+  SinkFixture fixture;
+  ingest::IngestPipeline limited(fixture.engine, *fixture.catalog, system_clock(), nullptr, nullptr,
+                                 nullptr, nullptr, {.per_second = 100, .burst = 10});
+  fixture.open_sink(limited, "mqtt");
+  const std::int64_t begin_ns = system_clock().boot_ns();
+  for (std::uint16_t i = 1; i <= 110; ++i) fixture.deliver("s/k/t", std::to_string(i), i);
+  REQUIRE(eventually([&] { return fixture.sink->counters().waiting_since_ns != 0; }));
+  CHECK(fixture.sink->counters().waiting_for.find("limits.device-rate = 100") != std::string::npos);
+  CHECK(fixture.sink->durable() < fixture.sink->appended());
+  REQUIRE(fixture.settles());
+  CHECK(system_clock().boot_ns() - begin_ns >= 1'000'000'000);
+  CHECK(fixture.readings("default", "k", "t").size() == 110);
+  CHECK(limited.rates().waits() > 0);
+  // What is stored is acknowledged when the daemon stops meanwhile.
+  for (std::uint16_t i = 1; i <= 60'000; ++i) fixture.deliver("s/k/t", std::to_string(i), i);
+  REQUIRE(eventually([&] { return fixture.sink->counters().waiting_since_ns != 0; }));
+  fixture.sink->stop();
+  CHECK(fixture.sink->durable() == fixture.sink->appended());
+  fixture.sink.reset();
+}

@@ -154,6 +154,7 @@ TEST_CASE("tls: connections take their memory from the budget, and idle ones giv
   const TempDirectory directory;
   http::FrontOptions options;
   options.in_flight_limit_bytes = 3 * tls::kTlsChannelBytes;
+  options.slow_ns = 0;
   const TlsFront f(channels_of(load(make_test_certificate(directory.path(), "board"))), 1, options);
   std::vector<http::test::Client> clients;
   for (int i = 0; i < 10; ++i) clients.push_back(http::test::Client::over_tcp(f.port));

@@ -236,7 +236,7 @@ TEST_CASE("readings json: depth is bounded") {
   CHECK(decode(object_with(R"("value":[[1]])"), options).status.ok());
   const auto got = decode(object_with(R"("value":[[[1]]])"), options);
   CHECK(got.status.code() == StatusCode::InvalidArgument);
-  CHECK(got.status.message().find("deeper than 3") != std::string::npos);
+  CHECK(got.status.message().find("deeper than limits.json-depth = 3") != std::string::npos);
 }
 
 TEST_CASE("readings json: the default namespace is the caller's") {
@@ -294,4 +294,73 @@ TEST_CASE("readings json: real telemetry goes out and comes back unchanged") {
     }
     CHECK(different == 0);
   }
+}
+
+TEST_CASE("readings json: an array is handed over in slices") {
+  struct Case {
+    std::size_t text_bytes;  // of each value
+    std::size_t readings;
+    std::size_t slices;
+  };
+  for (const Case& c : {Case{1, 3 * wire::kJsonSliceReadings + 5, 3}, Case{300'000, 9, 2},
+                        Case{1, wire::kJsonSliceReadings - 1, 0}}) {
+    std::string body = "[";
+    for (std::size_t i = 0; i < c.readings; ++i) {
+      body += R"({"device":"d","sensor":"s","time":)" + std::to_string(i) + R"(,"value":")" +
+              std::string(c.text_bytes, 'x') + "\"},";
+    }
+    body.back() = ']';
+    std::size_t slices = 0;
+    std::int64_t next = 0;
+    const auto check = [&](const wire::ReadingBatch& batch) {
+      for (const wire::Reading& reading : batch.readings) {
+        REQUIRE(reading.time_ns == next++);
+        REQUIRE(reading.device == "d");
+        REQUIRE(reading.sensor == "s");
+        REQUIRE(reading.value.text.size() == c.text_bytes);
+      }
+    };
+    wire::JsonDecodeOptions options;
+    options.take_slice = [&](const wire::ReadingBatch& batch) {
+      ++slices;
+      check(batch);
+      return ok();
+    };
+    const auto got = decode(body, options);
+    REQUIRE(got.status.ok());
+    check(got.batch);
+    CHECK(slices == c.slices);
+    CHECK(got.outcome.good == c.readings);
+    CHECK(static_cast<std::size_t>(next) == c.readings);
+    if (c.slices == 0) continue;
+    // Whoever takes them may fail, and is asked no more.
+    slices = 0;
+    options.take_slice = [&slices](const wire::ReadingBatch&) {
+      ++slices;
+      return busy("no room");
+    };
+    CHECK(decode(body, options).status.code() == StatusCode::Busy);
+    CHECK(slices == 1);
+  }
+}
+
+TEST_CASE("readings json: a number without end is refused before it is read") {
+  const std::string text(2u << 20, '1');
+  const auto got = decode(object_with(R"("value":)" + text));
+  CHECK(got.status.code() == StatusCode::InvalidArgument);
+  CHECK(got.status.message().find("a number has more than 4096 characters") != std::string::npos);
+  // Not so a text, whatever is in it.
+  const auto good = decode(object_with(R"("value":"\\\")" + text + R"(\"")"));
+  REQUIRE(good.status.ok());
+  CHECK(good.outcome.good == 1);
+  CHECK(good.batch.readings.at(0).value.text.size() == text.size() + 3);
+}
+
+TEST_CASE("readings json: where lines are asked for an array is a bad line") {
+  wire::JsonDecodeOptions options;
+  options.form = wire::JsonDecodeOptions::Form::Lines;
+  const auto got = decode("[1]\n" + object_with(R"("value":1)") + "\n", options);
+  REQUIRE(got.status.ok());
+  CHECK(got.outcome.good == 1);
+  CHECK(got.outcome.bad == 1);
 }

@@ -303,6 +303,39 @@ TEST_CASE("on full drives what is erased goes by the room that is kept for it") 
   }
 }
 
+TEST_CASE("on a full drive something is erased though memory and log take no more") {
+  for (const char* full : {"/m", "/v"}) {
+    for (const bool has_reserve : {true, false}) {
+      CAPTURE(full);
+      CAPTURE(has_reserve);
+      SecretStore store(Removal::Overwrite);
+      store.options.erasure_reserve_bytes = has_reserve ? 4u << 20 : 0;
+      store.reopen();
+      store.executor.run_all();
+      store.fill(1);
+      REQUIRE(store.engine->flush().ok());
+      store.disk.set_capacity(full, store.disk.used_bytes(full));
+      Status refused;
+      for (int i = 0; i < 10'000 && refused.ok(); ++i) {
+        refused = store.put(store.id, "c" + std::to_string(i), Bytes(1000, 'c'));
+        store.executor.run_all();
+      }
+      CHECK(refused.code() == StatusCode::Busy);
+      CHECK(store.engine->stats().refused.code() == StatusCode::Busy);
+      const Status erased = store.erase_half();
+      INFO(erased.to_string());
+      CHECK(erased.ok() == has_reserve);
+      if (!has_reserve) continue;
+      CHECK(store.engine->stats().refused.ok());
+      const auto report = store.engine->erase();
+      INFO(report.status().to_string());
+      REQUIRE(report.ok());
+      CHECK(store.find_residue() == "");
+      CHECK(store.get(store.id, "c0") == Bytes(1000, 'c'));
+    }
+  }
+}
+
 TEST_CASE(
     "a crash at each operation of an erasure leaves it done or pending, and it is done then") {
   SecretStore counted(Removal::Overwrite);

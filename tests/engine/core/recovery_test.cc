@@ -1,10 +1,10 @@
 // What a store is after a crash, on other drives, and with damage.
 #include <cerrno>
 #include <map>
-#include <utility>
+#include <string>
+#include <vector>
 
 #include "engine/core/engine_fixture.h"
-#include "file/file_names.h"
 #include "support/test_share.h"
 
 namespace edgecase::test {
@@ -83,11 +83,6 @@ std::uint64_t operations_of_a_life() {
   const Life life = live(store);
   REQUIRE(life.issued == kRecoveredBatches);
   return store.disk.operations();
-}
-
-EngineFixture& small_segments(EngineFixture& store) {
-  store.options.wal_segment_bytes = 64u << 10;
-  return store;
 }
 
 }  // namespace
@@ -243,6 +238,31 @@ TEST_CASE("engine degrades when the metadata drive fails for good, and heals by 
   CHECK(store.engine->get(id, "b", {}).status().code() == StatusCode::NotFound);
 }
 
+TEST_CASE("engine writes its log within a second of there being space, whenever that is") {
+  constexpr std::int64_t kSecondNs = 1'000'000'000;
+  EngineFixture store;
+  REQUIRE(store.open().ok());
+  const NamespaceId id = store.make_namespace("default");
+  REQUIRE(store.put(id, "a", "1").ok());
+  store.disk.set_capacity("/m", store.disk.used_bytes("/m"));
+  Status refused;
+  for (int i = 0; i < 10'000 && refused.ok(); ++i)
+    refused = store.put(id, "b" + std::to_string(i), Bytes(1000, 'v'));
+  CHECK(refused.code() == StatusCode::OutOfSpace);
+  CHECK(store.engine->stats().refused.code() == StatusCode::OutOfSpace);
+  for (int second = 0; second < 100; ++second) {
+    store.clock.advance(kSecondNs);
+    store.executor.advance(kSecondNs);
+    store.executor.run_all();
+    CHECK(store.put(id, "c", Bytes(1000, 'v')).code() == StatusCode::OutOfSpace);
+  }
+  store.disk.set_capacity("/m", 0);
+  store.clock.advance(kSecondNs);
+  CHECK(store.put(id, "c", "3").ok());
+  CHECK(store.engine->stats().refused.ok());
+  CHECK(store.get(id, "a") == "1");
+}
+
 TEST_CASE("engine takes writes while the values drive is gone, until the log is full") {
   EngineFixture store;
   REQUIRE(store.open().ok());
@@ -258,6 +278,7 @@ TEST_CASE("engine takes writes while the values drive is gone, until the log is 
   }
   CHECK(refused.code() == StatusCode::Busy);
   CHECK(taken > 900);
+  CHECK(store.engine->stats().refused.code() == StatusCode::Busy);
   CHECK_FALSE(store.engine->flush().ok());
   CHECK_FALSE(store.engine->stats().values.degraded.ok());
   CHECK(store.engine->stats().metadata.degraded.ok());
@@ -268,6 +289,7 @@ TEST_CASE("engine takes writes while the values drive is gone, until the log is 
   store.executor.advance(20'000'000'000);
   store.executor.run_all();
   CHECK(store.engine->stats().values.degraded.ok());
+  CHECK(store.engine->stats().refused.ok());
   CHECK(store.listener.resumed == std::vector<std::string>{"values"});
   CHECK(store.put(id, "b", "2").ok());
   CHECK(store.get(id, "a") == "1");
@@ -286,111 +308,6 @@ TEST_CASE("engine fills no drive that is not its own") {
   CHECK(flushed.code() == StatusCode::Unavailable);
   store.disk.set_contents("/v/store/IDENTITY", identity);
   CHECK(store.engine->flush().ok());
-}
-
-TEST_CASE("engine opens one store once") {
-  EngineFixture store;
-  REQUIRE(store.open().ok());
-  auto again = Engine::open(
-      store.options, {store.disk, store.clock, store.random, store.executor, store.listener});
-  CHECK(again.status().code() == StatusCode::Locked);
-}
-
-TEST_CASE("engine tells wrong directories apart") {
-  EngineFixture store;
-  REQUIRE(store.open().ok());
-  store.make_namespace("default");
-  REQUIRE(store.put(1, "a", "1").ok());
-  store.close();
-  const Options own = store.options;
-  const auto open_with = [&](const std::string& metadata, const std::string& values) {
-    store.options.metadata_directory = metadata;
-    store.options.values_directory = values;
-    const Status opened = store.open();
-    store.close();
-    MESSAGE(opened.to_string());
-    return opened.code();
-  };
-  CHECK(open_with("/m/store", "/v/empty") == StatusCode::Unavailable);
-  CHECK_FALSE(store.disk.exists("/v/empty"));
-  CHECK(open_with("/v/store", "/m/store") == StatusCode::Unavailable);  // swapped
-  CHECK(open_with("/m/other", "/v/store") == StatusCode::Unavailable);  // values of another
-  CHECK(open_with("/m/store", "/m/store") == StatusCode::InvalidArgument);
-  CHECK(open_with("/m/second", "/v/second") == StatusCode::Ok);
-  CHECK(open_with("/m/store", "/v/second") == StatusCode::Unavailable);
-  store.options.create_if_missing = false;
-  CHECK(open_with("/m/third", "/v/third") == StatusCode::Unavailable);
-  CHECK_FALSE(store.disk.exists("/m/third"));
-  store.options = own;
-  store.reopen();
-  CHECK(store.get(1, "a") == "1");
-}
-
-TEST_CASE("engine reports missing and damaged files and changes nothing") {
-  EngineFixture store;
-  REQUIRE(store.open().ok());
-  const NamespaceId id = store.make_namespace("default");
-  for (int i = 0; i < 200; ++i) {
-    REQUIRE(store.put(id, std::to_string(i), Bytes(500, 'v')).ok());
-    if (i == 100) REQUIRE(store.engine->flush().ok());
-  }
-  store.close();
-  std::map<std::string, Bytes> before;
-  for (const auto& [path, bytes] : store.disk.durable_contents()) before[path] = bytes;
-  // The log's last segment; a flip in the middle of what was acknowledged.
-  std::size_t tried = 0;
-  for (const auto& file : before) {
-    const std::string& path = file.first;
-    const Bytes& bytes = file.second;
-    const std::string name = path.substr(path.rfind('/') + 1);
-    const auto parsed = parse_file_name(name);
-    if (!parsed || parsed->type == FileType::Lock) continue;
-    CAPTURE(path);
-    if (parsed->type == FileType::MetadataTable || parsed->type == FileType::ValueTable ||
-        parsed->type == FileType::Manifest || parsed->type == FileType::Identity) {
-      REQUIRE(store.disk.remove_file(path).ok());
-      const Status opened = store.open();
-      CHECK_FALSE(opened.ok());
-      CHECK((opened.code() == StatusCode::Corruption || opened.code() == StatusCode::Unavailable));
-      store.close();
-      store.disk.set_contents(path, bytes);
-      ++tried;
-    }
-    if (parsed->type == FileType::Manifest || parsed->type == FileType::Current ||
-        parsed->type == FileType::Identity) {
-      const std::uint64_t at = parsed->type == FileType::Manifest ? 4096 + 40 : 3;
-      store.disk.flip_bit(path, at, 2);
-      CHECK(store.open().code() == StatusCode::Corruption);
-      store.close();
-      store.disk.set_contents(path, bytes);
-      ++tried;
-    }
-  }
-  CHECK(tried >= 8);
-  store.reopen();
-  CHECK(store.engine->range_stats(id, {}, {})->entries == 200);
-}
-
-TEST_CASE("engine reports damage in the middle of the write-ahead log") {
-  EngineFixture store;
-  small_segments(store);
-  REQUIRE(store.open().ok());
-  const NamespaceId id = store.make_namespace("default");
-  for (int i = 0; i < 50; ++i) REQUIRE(store.put(id, std::to_string(i), Bytes(500, 'v')).ok());
-  store.close();
-  const std::string path = wal_slot_path("/m/store", 0);
-  const Bytes whole = store.disk.contents(path);
-  store.disk.flip_bit(path, 4096 + 3000, 1);
-  const Status opened = store.open();
-  CHECK(opened.code() == StatusCode::Corruption);
-  CHECK(opened.message().find(path) != std::string::npos);
-  store.close();
-  REQUIRE(store.disk.remove_file(path).ok());
-  CHECK(store.open().code() == StatusCode::Corruption);
-  store.close();
-  store.disk.set_contents(path, whole);
-  store.reopen();
-  CHECK(store.engine->range_stats(id, {}, {})->entries == 50);
 }
 
 TEST_CASE("engine removes what no manifest names, and only that") {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "crypto/aes_gcm_answer.h"
 #include "crypto/key_derivation.h"
 #include "edgecase/random.h"
 #include "support/test_seed.h"
@@ -79,6 +80,16 @@ Bytes bytes_of_hex(std::string_view digits) {
 }
 
 }  // namespace
+
+TEST_CASE("a library that computes AES-GCM wrongly is found out, and named") {
+  for (std::size_t byte = 0; byte < kGcmTagBytes; ++byte) {
+    auto wrong = kGcmTestTag;
+    wrong[byte] ^= 1;
+    const Status status = compare_aes_gcm(wrong);
+    CHECK(status.code() == StatusCode::Unsupported);
+    CHECK(status.message().find("AES-256-GCM") != std::string_view::npos);
+  }
+}
 
 TEST_CASE("AES-GCM computes what its specification says") {
   CHECK(test_aes_gcm().ok());

@@ -115,9 +115,9 @@ class Machine:
     def is_on(self):
         return self.process is not None and self.process.poll() is None
 
-    def boot(self):
-        """Power on; returns before anything runs."""
-        self._start(DRIVES)
+    def boot(self, *more):
+        """Power on; returns before anything runs. `more`: arguments of qemu."""
+        self._start(DRIVES, *more)
 
     def resume(self):
         """Power on, in the state that save() has kept; then the data drives are plugged in."""

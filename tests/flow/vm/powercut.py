@@ -66,8 +66,11 @@ def package_for(arguments):
     return str(TOP / made.stdout.split()[-1])
 
 
-def go_through(arguments, parser, chosen, saves=False, loses=False, at_first=None):
-    """Installs, cuts, judges. The exit code. `at_first` runs before the first cut, while readings arrive."""
+def go_through(arguments, parser, chosen, saves=False, loses=False, at_first=None, at_last=None):
+    """Installs, cuts, judges. The exit code.
+
+    `at_first` runs before the first cut, while readings arrive, and `at_last` when all has been judged.
+    """
     ready_for(arguments, parser)
     import board as boards
     import image as images
@@ -107,6 +110,10 @@ def go_through(arguments, parser, chosen, saves=False, loses=False, at_first=Non
             print(f"negative control: {'the loss was noticed' if passed else 'NOTHING was noticed'}")
         else:
             passed = verdict.is_clean() and not damage and traffic.is_content()
+        if passed and at_last:
+            passed = False
+            at_last(board)
+            passed = True
     except (AssertionError, subprocess.SubprocessError) as error:
         print(f"failed: {error}", flush=True)
         board.tell()

@@ -1,0 +1,21 @@
+// What can be told of JSON text before it is parsed.
+#pragma once
+
+#include <string_view>
+
+#include "edgecase/status.h"
+
+namespace edgecase::wire {
+
+inline bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+// Whether `line` is a JSON object from its first to its last character, as far as braces tell.
+bool looks_like_whole_object(std::string_view line);
+
+// InvalidArgument: a number has more than kJsonNumberMaxBytes (reading_json.h). The library keeps
+// one several times over before it judges it. Only a large document can hold one that matters.
+Status check_number_lengths(std::string_view document);
+
+}  // namespace edgecase::wire

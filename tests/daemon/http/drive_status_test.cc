@@ -1,0 +1,42 @@
+#include "http/drive_status.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace edgecase;
+
+TEST_CASE("drive status: every reason has one of few words") {
+  struct Case {
+    Status status;
+    const char* want;
+  };
+  for (const Case& c :
+       {Case{ok(), ""}, Case{out_of_space("cannot write /m/store/wal"), "full"},
+        Case{io_error("cannot sync /v/x: Read-only file system"), "read-only"},
+        Case{io_error("cannot sync /v/x: Input/output error"), "io-error"},
+        Case{io_error("cannot read /v/x: No such device"), "away"},
+        Case{unavailable("the values drive is not mounted"), "away"},
+        Case{corruption("/v/x at byte 0"), "damaged"}, Case{busy("later"), "other"}}) {
+    CAPTURE(c.status.to_string());
+    CHECK(http::degraded_reason(c.status) == c.want);
+  }
+}
+
+TEST_CASE("drive status: metrics tell which drive, since when and why") {
+  observe::Metrics metrics;
+  Stats stats;
+  http::register_drive_metrics(metrics, [&stats] { return stats; });
+  const auto holds = [&](const std::string& line) {
+    return ("\n" + metrics.render()).find("\n" + line + "\n") != std::string::npos;
+  };
+  CHECK(holds(R"(edgecase_engine_degraded_since_seconds{layer="values"} 0)"));
+  CHECK(holds(R"(edgecase_engine_degraded_reason{layer="values",reason="full"} 0)"));
+  stats.values.degraded = out_of_space("full");
+  stats.values.degraded_since_ns = 1'763'647'200'000'000'000;
+  CHECK(holds(R"(edgecase_engine_degraded_since_seconds{layer="values"} 1763647200)"));
+  CHECK(holds(R"(edgecase_engine_degraded_reason{layer="values",reason="full"} 1)"));
+  CHECK(holds(R"(edgecase_engine_degraded_reason{layer="values",reason="away"} 0)"));
+  CHECK(holds(R"(edgecase_engine_degraded_since_seconds{layer="metadata"} 0)"));
+  CHECK(holds(R"(edgecase_engine_degraded_reason{layer="metadata",reason="full"} 0)"));
+}

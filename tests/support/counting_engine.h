@@ -1,0 +1,106 @@
+// A model engine that counts what its users look at: entries that iterators come to, lookups,
+// questions for statistics. Thread-safe as the model is; the count belongs to one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "support/model_engine.h"
+
+namespace edgecase::test {
+
+class CountingEngine final : public Engine {
+ public:
+  std::uint64_t looks() const { return looks_; }
+
+  Result<Bytes> get(NamespaceId id, ByteView key, const ReadOptions& options) override {
+    ++looks_;
+    return model_.get(id, key, options);
+  }
+  Result<std::unique_ptr<Iterator>> scan(NamespaceId id, const KeyRange& range,
+                                         const ReadOptions& options) override {
+    EC_ASSIGN_OR_RETURN(std::unique_ptr<Iterator> iterator, model_.scan(id, range, options));
+    return std::unique_ptr<Iterator>(new Counting(std::move(iterator), looks_));
+  }
+  Result<RangeStats> range_stats(NamespaceId id, const KeyRange& range,
+                                 const ReadOptions& options) override {
+    ++looks_;
+    return model_.range_stats(id, range, options);
+  }
+
+  Result<NamespaceId> create_namespace(std::string_view name,
+                                       const NamespaceOptions& options) override {
+    return model_.create_namespace(name, options);
+  }
+  Status drop_namespace(NamespaceId id) override { return model_.drop_namespace(id); }
+  Result<NamespaceInfo> find_namespace(std::string_view name) const override {
+    return model_.find_namespace(name);
+  }
+  std::vector<NamespaceInfo> namespaces() const override { return model_.namespaces(); }
+  Status write(const WriteBatch& batch, Durability durability) override {
+    return model_.write(batch, durability);
+  }
+  void set_commit_companion(CommitCompanion* companion) override {
+    model_.set_commit_companion(companion);
+  }
+  Result<std::uint64_t> approximate_size(NamespaceId id, const KeyRange& range) override {
+    return model_.approximate_size(id, range);
+  }
+  std::shared_ptr<const Snapshot> snapshot() override { return model_.snapshot(); }
+  Status flush() override { return model_.flush(); }
+  Status compact(const std::vector<NamespaceId>& ids, const KeyRange& range) override {
+    return model_.compact(ids, range);
+  }
+  Result<ErasureReport> erase() override { return model_.erase(); }
+  Result<std::vector<FileShare>> locate(NamespaceId id, const KeyRange& range) override {
+    return model_.locate(id, range);
+  }
+  Status set_retention(std::span<const RetentionRule> rules) override {
+    return model_.set_retention(rules);
+  }
+  std::vector<RetentionRule> retention_rules() const override { return model_.retention_rules(); }
+  Eviction plan_eviction(const EvictionRequest& request) const override {
+    return model_.plan_eviction(request);
+  }
+  Status evict(std::span<const NamespaceId> ids, std::int64_t before_ns) override {
+    return model_.evict(ids, before_ns);
+  }
+  std::int64_t evicted_before_ns(NamespaceId id) const override {
+    return model_.evicted_before_ns(id);
+  }
+  std::int64_t expiry_now_ns() override { return model_.expiry_now_ns(); }
+  std::vector<DamagedFile> damaged_files() const override { return model_.damaged_files(); }
+  Stats stats() const override { return model_.stats(); }
+
+ private:
+  class Counting final : public Iterator {
+   public:
+    Counting(std::unique_ptr<Iterator> iterator, std::uint64_t& looks)
+        : iterator_(std::move(iterator)), looks_(looks) {
+      ++looks_;
+    }
+    bool valid() const override { return iterator_->valid(); }
+    void next() override {
+      ++looks_;
+      iterator_->next();
+    }
+    void seek(ByteView key) override {
+      ++looks_;
+      iterator_->seek(key);
+    }
+    ByteView key() const override { return iterator_->key(); }
+    ByteView value() override { return iterator_->value(); }
+    const Status& status() const override { return iterator_->status(); }
+
+   private:
+    const std::unique_ptr<Iterator> iterator_;
+    std::uint64_t& looks_;
+  };
+
+  ModelEngine model_;
+  std::uint64_t looks_ = 0;
+};
+
+}  // namespace edgecase::test
