@@ -120,7 +120,7 @@ void EngineImpl::make_compactor() {
         environment_.listener.on_degraded(name_of(compaction_failure_layer_), failure);
       },
       [this] { environment_.listener.on_resumed(name_of(compaction_failure_layer_)); },
-      [this] { return expiry_of_all(); }, [this] { return note_expiry_mark(kExpiryMarkNs); },
+      [this] { return expiry_of_bytes(); }, [this] { return note_expiry_mark(kExpiryMarkNs); },
       [this] { return clear_expired_log(); }, remover_,
       [this](SequenceNumber through) { return finish_erasure(through); },
       [this] { return reserve_.release(); }, keys_.get()});

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/ordinal.h"
+#include "compaction/purge.h"
 #include "core/engine_impl.h"
 
 namespace edgecase::engine {
@@ -31,7 +32,9 @@ Status EngineImpl::set_retention(std::span<const RetentionRule> rules) {
     EC_TRY(check_rule(rule, info));
     changes.push_back({make_full_key(rule.namespace_id, rule.prefix), rule.retention_ns});
   }
-  EC_TRY(versions_->change_retention(std::move(changes), expiry_clock_->now_ns()));
+  // What the old rules hid stays hidden, unless nobody has confirmed that it was due.
+  judge_leap();
+  EC_TRY(versions_->change_retention(std::move(changes), expiry_clock_->removal_ns()));
   wal_->forget_expiries();
   compactor_->wake();
   return ok();
@@ -59,10 +62,10 @@ ExpiryView EngineImpl::expiry_view(NamespaceId id) const {
   return {std::move(rules), expiry_clock_->now_ns(), options_.expiry};
 }
 
-ExpiryView EngineImpl::expiry_of_all() const {
+ExpiryView EngineImpl::expiry_of_bytes() const {
   auto rules = versions_->retention();
   if (rules == nullptr) return {};
-  return {std::move(rules), expiry_clock_->now_ns(), options_.expiry};
+  return {std::move(rules), expiry_clock_->removal_ns(), options_.expiry};
 }
 
 const ExpiryView& EngineImpl::log_expiry() {
@@ -94,7 +97,7 @@ std::int64_t EngineImpl::log_expiry_of(NamespaceId id, ByteView key) {
 
 Result<bool> EngineImpl::clear_expired_log() {
   if (!recovered_) return false;
-  const std::int64_t now_ns = expiry_clock_->now_ns();
+  const std::int64_t now_ns = expiry_clock_->removal_ns();
   if (!wal_->holds_expired(now_ns)) return true;
   if (wal_->needs_expired(now_ns)) {
     SequenceNumber through = 0;
@@ -109,9 +112,25 @@ Result<bool> EngineImpl::clear_expired_log() {
   return !wal_->holds_expired(now_ns);
 }
 
+void EngineImpl::judge_leap() {
+  const ExpiryClock::Reading at = expiry_clock_->read();
+  const std::int64_t boot_ns = environment_.clock.boot_ns();
+  auto rules = versions_->retention();
+  std::uint64_t leapt_bytes = 0, all_bytes = 0;
+  if (at.lag_ns > 0 && rules != nullptr) {
+    const std::shared_ptr<const Version> version = versions_->current();
+    const bool exact = options_.expiry == ExpiryMode::Exact;
+    leapt_bytes = due_bytes(*version, {rules, at.now_ns, options_.expiry}, exact) -
+                  due_bytes(*version, {rules, at.removal_ns(), options_.expiry}, exact);
+    for (const auto& [number, file] : version->value_files) all_bytes += file.size_bytes;
+  }
+  if (leaps_.judge(leapt_bytes, all_bytes, boot_ns)) expiry_clock_->accept(at.lag_ns);
+}
+
 Status EngineImpl::note_expiry_mark(std::int64_t slack_ns) {
   if (versions_->retention() == nullptr) return ok();
-  const std::int64_t now_ns = expiry_clock_->now_ns();
+  judge_leap();
+  const std::int64_t now_ns = expiry_clock_->removal_ns();
   std::int64_t known_until_ns = 0;
   if (__builtin_add_overflow(versions_->state().expiry_mark_ns, slack_ns, &known_until_ns) ||
       now_ns <= known_until_ns)

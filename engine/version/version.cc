@@ -310,8 +310,8 @@ VersionEdit VersionState::snapshot() const {
   edit.erasures = erasures;
   edit.flushed_sequence = flushed_sequence;
   edit.oldest_wal_segment = oldest_wal_segment;
+  if (expiry_mark_ns != kNoMarkNs) edit.expiry_mark_ns = expiry_mark_ns;
   if (retention != nullptr) {
-    edit.expiry_mark_ns = expiry_mark_ns;
     edit.scopes = retention->scopes();
     edit.given_up = retention->given_up();
   }

@@ -68,7 +68,7 @@ struct VersionState {
   std::vector<RangeDelete> erasures;
   // Null: there was never a rule.
   std::shared_ptr<const RetentionRules> retention;
-  std::int64_t expiry_mark_ns = std::numeric_limits<std::int64_t>::min();
+  std::int64_t expiry_mark_ns = kNoMarkNs;  // the latest time that is known
 
   // Corruption when the edit does not fit: a file added twice, or removed and not there, ...
   Status apply(const VersionEdit& edit);

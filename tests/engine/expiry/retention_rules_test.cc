@@ -264,4 +264,42 @@ TEST_CASE("a clock that starts over an hour ahead of the mark is followed as aft
   }
 }
 
+TEST_CASE("bytes go by a time that lags behind what the clock leapt to, until that is accepted") {
+  test::ManualClock clock;
+  const std::int64_t mark_ns = clock.wall_ns();
+  ExpiryClock expiry(clock, mark_ns);
+  clock.set_wall_ns(mark_ns + 640'000 * kHour);
+  CHECK(expiry.read().wait == ExpiryWait::Jump);
+  clock.advance(ExpiryClock::kJumpSettleNs);
+  CHECK(expiry.read().wait == ExpiryWait::None);
+  CHECK(expiry.now_ns() == clock.wall_ns());
+  CHECK(expiry.removal_ns() == mark_ns + kHour);
+  clock.advance(kHour);
+  CHECK(expiry.removal_ns() == mark_ns + 2 * kHour);
+  SUBCASE("accepted") {
+    expiry.accept(expiry.read().lag_ns);
+    CHECK(expiry.removal_ns() == clock.wall_ns());
+    // From then on it does not go back.
+    const std::int64_t reached_ns = clock.wall_ns();
+    clock.set_wall_ns(mark_ns);
+    CHECK(expiry.now_ns() == reached_ns);
+  }
+  SUBCASE("confirmed") {
+    clock.set_synchronised(true);
+    CHECK(expiry.removal_ns() == clock.wall_ns());
+  }
+  SUBCASE("set right: what was hidden is there again") {
+    clock.set_wall_ns(mark_ns + 100 * kHour);
+    CHECK(expiry.now_ns() == mark_ns + 100 * kHour);
+    CHECK(expiry.removal_ns() == mark_ns + 2 * kHour);
+    clock.set_synchronised(true);
+    CHECK(expiry.removal_ns() == mark_ns + 100 * kHour);
+  }
+  SUBCASE("set back further: no further than what may have gone") {
+    clock.set_wall_ns(mark_ns - 100 * kHour);
+    CHECK(expiry.now_ns() == mark_ns + 2 * kHour);
+    CHECK(expiry.removal_ns() == mark_ns + 2 * kHour);
+  }
+}
+
 }  // namespace edgecase::engine
