@@ -6,6 +6,7 @@
 
 #include "app/audit_setup.h"
 #include "app/eviction_setup.h"
+#include "app/expiry_watch.h"
 #include "app/listener_tls.h"
 #include "app/store_clock.h"
 #include "auth/authenticator.h"
@@ -162,6 +163,7 @@ struct Daemon::State {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<audit::AuditLog> audit;
+  std::unique_ptr<ExpiryWatch> expiry_watch;
   std::unique_ptr<catalog::Catalog> catalog;
   std::unique_ptr<catalog::DeviceIndex> devices;
   std::unique_ptr<retention::RetentionService> retention;
@@ -256,6 +258,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   state.clock.follow(*state.engine);
   EC_ASSIGN_OR_RETURN(state.audit,
                       open_audit_log(state.settings, *state.engine, state.clock, logger));
+  state.expiry_watch = std::make_unique<ExpiryWatch>(logger, *state.audit);
   EC_TRY(erase::resume_jobs(*state.engine));
   EC_ASSIGN_OR_RETURN(state.catalog,
                       catalog::Catalog::open(*state.engine, {.namespaces = limits.namespaces,
@@ -339,6 +342,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
 
 std::string Daemon::check_alive() {
   const Stats stats = state_->engine->stats();
+  state_->expiry_watch->look(stats.expiry);
   const ingest::IngestPipeline::Counters counters = state_->ingest->counters();
   std::string line = std::to_string(counters.readings) + " readings taken, " +
                      std::to_string(state_->catalog->series_count()) + " series";
