@@ -187,6 +187,8 @@ class EngineImpl final : public Engine {
   // free overwritten. False: it is to be asked again.
   Result<bool> clear_expired_log();
   std::uint64_t evicted_waiting_bytes(const Version& version) const;
+  // False: to be asked again, what was there when the clock leapt is on its way into value files.
+  bool is_leap_in_files(std::int64_t lag_ns);
   // Whether what a leap of the clock has let expire may go.
   void judge_leap();
   // Makes durable what time expiry has reached, unless that is known to within `slack_ns`.
@@ -237,6 +239,9 @@ class EngineImpl final : public Engine {
   std::unique_ptr<TableCache> tables_;
   std::unique_ptr<ExpiryClock> expiry_clock_;
   LeapGuard leaps_;
+  // Of the leap that was looked at last: by how much, and what had been written by then.
+  std::int64_t seen_lag_ns_ EC_GUARDED_BY(mutex_) = 0;
+  SequenceNumber leap_sequence_ EC_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<EngineDropRule> drop_rule_;
   std::unique_ptr<Compactor> compactor_;
   std::unique_ptr<Scrubber> scrubber_;

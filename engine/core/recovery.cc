@@ -60,6 +60,7 @@ Status EngineImpl::recover_store() {
       Wal::Settings{options_.metadata_directory, store_id_, options_.wal_segment_bytes,
                     options_.wal_limit_bytes, keys_.get()});
   expiry_clock_ = std::make_unique<ExpiryClock>(environment_.clock, state.expiry_mark_ns);
+  leaps_.resume(state.held_ns);
   make_compactor();
   make_scrubber();
   active_ = std::make_shared<Memtable>(memtable_bytes_);

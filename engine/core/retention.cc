@@ -1,4 +1,5 @@
 // Retention rules, and what reads need to know of them.
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -112,10 +113,36 @@ Result<bool> EngineImpl::clear_expired_log() {
   return !wal_->holds_expired(now_ns);
 }
 
+// Only value files can be counted: what memtables hold of before comes there first, where it is
+// more than what may go anyway.
+bool EngineImpl::is_leap_in_files(std::int64_t lag_ns) {
+  SequenceNumber through = 0;
+  {
+    MutexLock lock(mutex_);
+    if (lag_ns > seen_lag_ns_) leap_sequence_ = visible_;
+    seen_lag_ns_ = lag_ns;
+    if (lag_ns == 0) return true;
+    through = leap_sequence_;
+    std::uint64_t older_bytes = 0;
+    const auto count = [&](const auto& memtable) {
+      if (memtable->first_sequence() != 0 && memtable->first_sequence() <= through)
+        older_bytes += memtable->memory_bytes();
+    };
+    count(view_->active);
+    std::ranges::for_each(view_->immutables, count);
+    if (older_bytes <= kLeapBytesMin) return true;
+  }
+  if (recovered_) static_cast<void>(try_turn_log(through).ok());
+  return false;
+}
+
 void EngineImpl::judge_leap() {
   const ExpiryClock::Reading at = expiry_clock_->read();
+  // Until it goes with the clock again nothing can be said, nor by one that is not trusted let go.
+  if (at.wait != ExpiryWait::None) return;
   const std::int64_t boot_ns = environment_.clock.boot_ns();
   auto rules = versions_->retention();
+  if (rules != nullptr && !is_leap_in_files(at.lag_ns)) return;
   std::uint64_t leapt_bytes = 0, all_bytes = 0;
   if (at.lag_ns > 0 && rules != nullptr) {
     const std::shared_ptr<const Version> version = versions_->current();
@@ -132,10 +159,13 @@ Status EngineImpl::note_expiry_mark(std::int64_t slack_ns) {
   judge_leap();
   const std::int64_t now_ns = expiry_clock_->removal_ns();
   std::int64_t known_until_ns = 0;
-  if (__builtin_add_overflow(versions_->state().expiry_mark_ns, slack_ns, &known_until_ns) ||
+  const std::uint64_t held_ns = leaps_.held_ns(environment_.clock.boot_ns());
+  const VersionState known = versions_->state();
+  if (__builtin_add_overflow(known.expiry_mark_ns, slack_ns, &known_until_ns) ||
       now_ns <= known_until_ns)
     return ok();
   VersionEdit edit;
+  if (held_ns != 0 || known.held_ns != 0) edit.held_ns = held_ns;
   edit.expiry_mark_ns = now_ns;
   return versions_->apply(edit);
 }
