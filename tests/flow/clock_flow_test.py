@@ -76,6 +76,11 @@ class ClockFlow(unittest.TestCase):
         records = json.loads(self.ok("audit", "--json"))["records"]
         return [r["operation"] for r in records if r["operation"].startswith("expiry.")]
 
+    def missing(self):
+        """What the report says is missing of timely deletion."""
+        features = json.loads(self.ok("report", "--json"))["features"]
+        return {each["feature"]: each["missing"] for each in features}["timely deletion"]
+
     def fill(self):
         for i in range(BLOBS):
             request = urllib.request.Request(f"http://127.0.0.1:{self.daemon.port()}/api/v1/blob/default/d/x{i}",
@@ -112,6 +117,7 @@ class ClockFlow(unittest.TestCase):
         self.assertTrue(at_first["trusted"])
         self.assertFalse(at_first["synchronised"])
         self.assertIsNone(at_first["expiry_waits"])
+        self.assertIsNone(self.missing())
         self.assertEqual((at_first["held_bytes"], at_first["held_seconds"]), (0, None))
 
         self.leap(LEAP_NS)
@@ -119,6 +125,7 @@ class ClockFlow(unittest.TestCase):
         until(lambda: "over an hour ahead" in self.daemon.log(), "logged")
         self.assertEqual(self.metric("waits"), 1)
         self.assertEqual(self.count(), BLOBS)
+        self.assertIn("leapt ahead: until", self.missing())
 
         self.run_on(HOUR_NS)
         held_bytes = until(lambda: self.clock_status()["held_bytes"], "held")
@@ -129,6 +136,7 @@ class ClockFlow(unittest.TestCase):
         until(lambda: self.audited() == ["expiry.held"], "recorded")
         self.assertIn(f"the clock leapt, and {held_bytes} bytes", self.daemon.log())
         self.assertEqual(self.count(), 0)
+        self.assertIn(f"{held_bytes} bytes", self.missing())
         self.assertGreaterEqual(self.value_bytes(), full_bytes)
 
         self.leap(-LEAP_NS)
