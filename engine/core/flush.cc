@@ -245,8 +245,9 @@ bool EngineImpl::values_layer_is_used() const {
 
 // Flushes are cut in different places, so that pieces come free one after another.
 void EngineImpl::cut_values(TableWriterContext& context) {
+  const std::shared_ptr<const Version> version = versions_->current();
   std::uint64_t bytes = 0;
-  for (const auto& [number, file] : versions_->current()->value_files) bytes += file.size_bytes;
+  for (const auto& [number, file] : version->value_files) bytes += file.size_bytes;
   context.value_file_bytes =
       std::max({kPieceBytesMin, memtable_bytes_ / kPiecesPerFlush, bytes / kPiecePart});
   const std::uint64_t place = 1 + flush_cuts_++ % kPiecesPerFlush;

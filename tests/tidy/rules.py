@@ -167,6 +167,16 @@ def rule_throw(tree):
                 yield path, number, "throws; return a Status"
 
 
+def rule_loop_temporary(tree):
+    """nothing loops over a part of what a call returned: C++20 lets go of the whole before the first turn"""
+    pattern = r"\bfor \((?:[^;{}]*;)?[^;:{}]*[^:]:(?!:)[^;{}]*\)->\w+\) "
+    for path, text in tree.texts(".h", ".cc"):
+        code = without_comments(text)
+        for found in re.finditer(pattern, code):
+            number = code.count("\n", 0, found.start()) + 1
+            yield path, number, "loops over a part of what a call returned; name the whole"
+
+
 def rule_name(tree):
     """files are named in snake_case, after what they are"""
     for path, _ in tree.texts(".h", ".cc"):

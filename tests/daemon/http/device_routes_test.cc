@@ -261,7 +261,7 @@ TEST_CASE("devices over HTTP: readings of devices of which something is said") {
   DeviceRoom f;
   f.set("lamp", "label=kind=meter");
   using Case = std::pair<const char*, const char*>;
-  for (const auto& [parameters, wanted] :
+  for (const Case& each :
        {Case{"label=kind=meter&purpose=billing", "lamp meter "}, Case{"label=kind=meter", "lamp 1"},
         Case{"of_purpose=billing&purpose=billing", "meter "},
         Case{"object=marketing&purpose=heating", "meter "},
@@ -270,8 +270,8 @@ TEST_CASE("devices over HTTP: readings of devices of which something is said") {
         Case{"owner=alice&object=marketing", "meter "}, Case{"owner=alice", "meter tv "},
         Case{"of_purpose=nothing", "404"}, Case{"label=kind", "400"}, Case{"of_purpose=", "400"},
         Case{"object=a/b", "400"}}) {
-    CAPTURE(parameters);
-    CHECK(f.readings(std::string("/api/v1/query?export=true&") + parameters) == wanted);
+    CAPTURE(each.first);
+    CHECK(f.readings(std::string("/api/v1/query?export=true&") + each.first) == each.second);
   }
 }
 

@@ -165,7 +165,9 @@ TEST_CASE("engine refuses a table that needs a feature it does not have, and say
   REQUIRE(store.engine->flush().ok());
   store.close();
   std::size_t tried = 0;
-  for (const auto& [path, bytes] : store.disk.durable_contents()) {
+  for (const auto& file : store.disk.durable_contents()) {
+    const std::string& path = file.first;
+    const Bytes& bytes = file.second;
     const auto parsed = parse_file_name(path.substr(path.rfind('/') + 1));
     if (!parsed ||
         (parsed->type != FileType::MetadataTable && parsed->type != FileType::ValueTable))
