@@ -138,13 +138,13 @@ bool EngineImpl::is_leap_in_files(std::int64_t lag_ns) {
 
 void EngineImpl::judge_leap() {
   const ExpiryClock::Reading at = expiry_clock_->read();
-  // Until it goes with the clock again nothing can be said, nor by one that is not trusted let go.
-  if (at.wait != ExpiryWait::None) return;
-  const std::int64_t boot_ns = environment_.clock.boot_ns();
   auto rules = versions_->retention();
-  if (rules != nullptr && !is_leap_in_files(at.lag_ns)) return;
+  // Until it goes with the clock again nothing can be said, nor by one that is not trusted let go;
+  // nor what the first rule would let go.
+  if (at.wait != ExpiryWait::None || rules == nullptr || !is_leap_in_files(at.lag_ns)) return;
+  const std::int64_t boot_ns = environment_.clock.boot_ns();
   std::uint64_t leapt_bytes = 0, all_bytes = 0;
-  if (at.lag_ns > 0 && rules != nullptr) {
+  if (at.lag_ns > 0) {
     const std::shared_ptr<const Version> version = versions_->current();
     const bool exact = options_.expiry == ExpiryMode::Exact;
     leapt_bytes = due_bytes(*version, {rules, at.now_ns, options_.expiry}, exact) -

@@ -31,12 +31,13 @@ struct LeapingStore : ExpiringStore {
       if (entry.name.ends_with(".val")) names.push_back(entry.name);
     return names;
   }
-  LeapingStore() {
+  explicit LeapingStore(std::optional<std::int64_t> retention_ns = 24 * kHour) {
     options.memory_limit_bytes = 16u << 20;
     options.memtable_bytes = 4u << 20;
     options.wal_limit_bytes = 16u << 20;
     reopen();
-    set("", 24 * kHour);
+    if (retention_ns) set("", retention_ns);
+    pass_looks();  // the log that was there goes
     SeededRandom values(3);
     for (int i = 0; i < kReadings; ++i) {
       Bytes value(8192, 'v');
@@ -47,10 +48,9 @@ struct LeapingStore : ExpiringStore {
   // The clock leaps, and is followed.
   void leap() {
     clock.set_wall_ns(kStartNs + 640'000 * kHour);
-    pass_looks();
     CHECK(engine->stats().expiry.wait == ExpiryWait::Jump);
     CHECK(count() == kReadings);
-    pass(kHour);
+    clock.advance(kHour);
     pass_looks();
     CHECK(engine->stats().expiry.waits == 0);
     CHECK(count() == 0);
@@ -151,6 +151,22 @@ TEST_CASE("what a leap of the clock finds in memory alone is kept too") {
   LeapingStore store;
   REQUIRE(store.engine->stats().memtable_bytes > 2u << 20);
   store.leap();
+  CHECK(store.held_bytes() > 2u << 20);
+  store.clock.set_wall_ns(kStartNs + 2 * kHour);
+  CHECK(store.count() == LeapingStore::kReadings);
+}
+
+TEST_CASE("nor does the first rule that is set by a clock that leapt let anything go") {
+  LeapingStore store(std::nullopt);
+  store.settle();  // which notes what time it is
+  const std::int64_t known_ns = store.clock.wall_ns();
+  store.clock.set_wall_ns(kStartNs + 640'000 * kHour);
+  REQUIRE(store.engine->expiry_now_ns() == known_ns);
+  store.pass(kHour);
+  REQUIRE(store.engine->expiry_now_ns() == store.clock.wall_ns());
+  store.set("", 24 * kHour);
+  store.pass_looks();
+  CHECK(store.count() == 0);
   CHECK(store.held_bytes() > 2u << 20);
   store.clock.set_wall_ns(kStartNs + 2 * kHour);
   CHECK(store.count() == LeapingStore::kReadings);
