@@ -6,8 +6,9 @@
 namespace edgecase::app {
 
 void ExpiryWatch::look(const ExpiryStats& stats) {
-  if (std::exchange(wait_, stats.wait) != stats.wait) {
-    switch (stats.wait) {
+  const ExpiryWait wait = stats.rules > 0 ? stats.wait : ExpiryWait::None;  // nothing expires
+  if (std::exchange(wait_, wait) != wait) {
+    switch (wait) {
       case ExpiryWait::None: logger_.notice("expiry", "goes by the clock again"); break;
       case ExpiryWait::Untrusted:
         logger_.warning("expiry", "nothing expires: the clock is not trusted");
