@@ -231,6 +231,26 @@ TEST_CASE("audit: old records go, the rest verifies, and a cut that nobody made 
     room.log->tick();
     CHECK(room.list().front().sequence == 1);
   }
+  SUBCASE("not for a day by a clock that leapt while it ran") {
+    room.engine.set_expiry_now_ns(room.clock.wall_ns() - 6 * kDayNs);
+    room.log->tick();
+    room.engine.set_expiry_now_ns(room.clock.wall_ns());
+    const auto look_later = [&](std::int64_t ns) {
+      room.clock.advance(ns);
+      room.engine.set_expiry_now_ns(room.clock.wall_ns());
+      room.log->tick();
+      return room.list().front().sequence;
+    };
+    CHECK(look_later(kDayNs / 2) == 1);
+    SUBCASE("confirmed") {
+      room.clock.set_synchronised(true);
+      CHECK(look_later(kDayNs / 24) == 51);
+    }
+    SUBCASE("a day later") {
+      CHECK(look_later(kDayNs / 4) == 1);
+      CHECK(look_later(kDayNs) == 51);
+    }
+  }
   SUBCASE("not while no time is known") {
     room.engine.set_expiry_now_ns(INT64_MIN);
     room.log->tick();
