@@ -139,10 +139,11 @@ bool EngineImpl::is_leap_in_files(std::int64_t lag_ns) {
 void EngineImpl::judge_leap() {
   const ExpiryClock::Reading at = expiry_clock_->read();
   auto rules = versions_->retention();
-  // Until it goes with the clock again nothing can be said, nor by one that is not trusted let go;
-  // nor what the first rule would let go.
-  if (at.wait != ExpiryWait::None || rules == nullptr || !is_leap_in_files(at.lag_ns)) return;
   const std::int64_t boot_ns = environment_.clock.boot_ns();
+  // What is held stays so until expiry goes with the clock again; and a leap that was seen without
+  // rules waits for the first.
+  if (at.wait != ExpiryWait::None && leaps_.held_ns(boot_ns) > 0) return;
+  if (rules == nullptr || !is_leap_in_files(at.lag_ns)) return;
   std::uint64_t leapt_bytes = 0, all_bytes = 0;
   if (at.lag_ns > 0) {
     const std::shared_ptr<const Version> version = versions_->current();
