@@ -133,8 +133,9 @@ class StoreRepair {
     next_.flushed_sequence = look_.manifest.state.flushed_sequence;
     next_.range_deletes = version.range_delete_list;
     next_.erasures = look_.manifest.state.erasures;
-    if (look_.manifest.state.retention != nullptr) {
+    if (look_.manifest.state.expiry_mark_ns != kNoMarkNs)
       next_.expiry_mark_ns = look_.manifest.state.expiry_mark_ns;
+    if (look_.manifest.state.retention != nullptr) {
       next_.scopes = look_.manifest.state.retention->scopes();
       next_.given_up = look_.manifest.state.retention->given_up();
     }

@@ -60,6 +60,7 @@ Status EngineImpl::recover_store() {
       Wal::Settings{options_.metadata_directory, store_id_, options_.wal_segment_bytes,
                     options_.wal_limit_bytes, keys_.get()});
   expiry_clock_ = std::make_unique<ExpiryClock>(environment_.clock, state.expiry_mark_ns);
+  leaps_.resume(state.held_ns);
   make_compactor();
   make_scrubber();
   active_ = std::make_shared<Memtable>(memtable_bytes_);
@@ -120,7 +121,7 @@ void EngineImpl::make_compactor() {
         environment_.listener.on_degraded(name_of(compaction_failure_layer_), failure);
       },
       [this] { environment_.listener.on_resumed(name_of(compaction_failure_layer_)); },
-      [this] { return expiry_of_all(); }, [this] { return note_expiry_mark(kExpiryMarkNs); },
+      [this] { return expiry_of_bytes(); }, [this] { return note_expiry_mark(kExpiryMarkNs); },
       [this] { return clear_expired_log(); }, remover_,
       [this](SequenceNumber through) { return finish_erasure(through); },
       [this] { return reserve_.release(); }, keys_.get()});

@@ -15,6 +15,7 @@ enum class PlantedSource : unsigned char {
   DroppedByOldRules,          // a file goes when it would have, had no rule changed since
   ExpiredStaysInLog,          // nobody overwrites records of the log that have expired
   ExpiryFollowsJump,          // a clock that was set far ahead is believed at once
+  ExpiryBelievesStart,        // one that is far ahead at a start is
   OutputRemovedAfterFailure,  // tables go that a failed edit of the manifest may have named
 };
 

@@ -100,6 +100,8 @@ TEST_CASE("planted: bugs in the engine are found") {
              "does not overwrite what has expired in the log", 100},
         Case{PlantedSource::ExpiryFollowsJump, "expiry-follows-jump",
              "believes a clock that was set far ahead", 100},
+        Case{PlantedSource::ExpiryBelievesStart, "expiry-believes-start",
+             "believes a clock that is far ahead when the process begins", 100},
         Case{PlantedSource::OutputRemovedAfterFailure, "output-removed-after-failure",
              "removes tables that a failed edit may have named", 1500}}) {
     plant(each.bug);

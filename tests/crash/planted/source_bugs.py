@@ -54,8 +54,13 @@ BUGS = {
         "  if (planted(PlantedSource::ExpiredStaysInLog) || !wal_->holds_expired(now_ns)) return true;\n"),
     "ExpiryFollowsJump": (
         "expiry_clock.cc",
-        "  if (wall_ns - expected_ns <= kJumpMaxNs) {\n",
-        "  if (planted(PlantedSource::ExpiryFollowsJump) || wall_ns - expected_ns <= kJumpMaxNs) {\n"),
+        "  if (wall_ns - expected_ns <= kJumpMaxNs) return true;\n",
+        "  if (planted(PlantedSource::ExpiryFollowsJump)) return true;\n"
+        "  if (wall_ns - expected_ns <= kJumpMaxNs) return true;\n"),
+    "ExpiryBelievesStart": (
+        "expiry_clock.cc",
+        "  if (mark_ns == kNoMarkNs) return;\n",
+        "  if (planted(PlantedSource::ExpiryBelievesStart) || mark_ns == kNoMarkNs) return;\n"),
 }
 
 
