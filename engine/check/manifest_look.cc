@@ -35,7 +35,8 @@ void look_at_other_copy(FileSystem& file_system, const std::string& path, KeyRin
     return;
   }
   if (copies.ends_differ) {
-    notes.push_back(path + ": the last edit is in one copy only: a change that was never "
+    notes.push_back(path +
+                    ": the last edit is in one copy only: a change that was never "
                     "confirmed, or damage");
   } else if (copies.status.ok()) {
     look.whole_copies = 2;

@@ -97,13 +97,13 @@ void EngineImpl::schedule_on_compaction(std::int64_t delay_ns, std::function<voi
 }
 
 void EngineImpl::make_scrubber() {
-  scrubber_ = std::make_unique<Scrubber>(ScrubberContext{
-      options_, environment_, store_id_, *versions_, *tables_, keys_.get(),
-      [this](std::int64_t delay_ns, std::function<void()> task) {
-        schedule_on_compaction(delay_ns, std::move(task));
-      },
-      [this] { return check_values(); }, [this] { return versions_->scrub(); },
-      [this] { return user_bytes_written_.load(); }});
+  scrubber_ = std::make_unique<Scrubber>(
+      ScrubberContext{options_, environment_, store_id_, *versions_, *tables_, keys_.get(),
+                      [this](std::int64_t delay_ns, std::function<void()> task) {
+                        schedule_on_compaction(delay_ns, std::move(task));
+                      },
+                      [this] { return check_values(); }, [this] { return versions_->scrub(); },
+                      [this] { return user_bytes_written_.load(); }});
 }
 
 void EngineImpl::make_compactor() {

@@ -15,7 +15,9 @@ constexpr std::array<const char*, 2> kNames{"first", "second"};
 class LogHalf final : public LogFile {
  public:
   LogHalf(std::shared_ptr<LogFile> file, bool second)
-      : file_(std::move(file)), half_bytes_(begin_of_second_copy(file_->capacity_bytes())), second_(second) {}
+      : file_(std::move(file)),
+        half_bytes_(begin_of_second_copy(file_->capacity_bytes())),
+        second_(second) {}
 
   std::uint64_t capacity_bytes() const override { return half_bytes_; }
   Status write(std::uint64_t offset, ByteView bytes) override {
@@ -98,9 +100,10 @@ void judge(const std::string& path, std::uint64_t proven, LogCopies& look) {
   look.ends_differ = !is_damaged && other.end_bytes < best.end_bytes;
   if (!is_damaged || !look.status.ok()) return;
   const std::string where =
-      other.status.ok() ? "record at byte " + std::to_string(other.begin + kLogHeadBytes +
-                                                             other.end_bytes) + " is damaged"
-                        : other.status.message();
+      other.status.ok()
+          ? "record at byte " + std::to_string(other.begin + kLogHeadBytes + other.end_bytes) +
+                " is damaged"
+          : other.status.message();
   look.damage = corruption(path + ": the " + kNames[1 - look.best] +
                            " of its two copies is damaged, the other is whole: " + where);
 }

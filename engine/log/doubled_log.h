@@ -64,8 +64,8 @@ struct LogCopies {
   bool doubled = false;  // false: a log of an older version, one copy
   std::array<LogCopy, 2> copies;
   std::size_t best = 0;
-  Status status;  // Ok: the best copy holds all that was durable
-  Status damage;  // of what the best one makes up for, or Ok; it says where
+  Status status;             // Ok: the best copy holds all that was durable
+  Status damage;             // of what the best one makes up for, or Ok; it says where
   bool ends_differ = false;  // one lacks the last record: it was being written, or is damaged
 
   const LogCopy& best_copy() const { return copies[best]; }

@@ -117,8 +117,8 @@ Status VersionSet::make_durable() {
   const Status started = start_manifest(state());
   if (started.code() != StatusCode::OutOfSpace) return started;
   // On a full drive the store must open all the same, to be read and to give space back.
-  EC_TRY(write_copies_again(
-      file_system_, manifest_path(metadata_directory_, manifest_number_.load()), found_));
+  EC_TRY(write_copies_again(file_system_,
+                            manifest_path(metadata_directory_, manifest_number_.load()), found_));
   return file_system_.sync_directory(metadata_directory_);
 }
 
@@ -147,9 +147,9 @@ Status VersionSet::scrub() {
   }
   if (damage.ok()) return ok();
   const Status renewed = renew_manifest(state());
-  return corruption(damage.message() + (renewed.ok() ? "; nothing is lost, it is written anew"
-                                                     : "; it cannot be written anew yet: " +
-                                                           renewed.message()));
+  return corruption(damage.message() +
+                    (renewed.ok() ? "; nothing is lost, it is written anew"
+                                  : "; it cannot be written anew yet: " + renewed.message()));
 }
 
 std::shared_ptr<const Version> VersionSet::current() const {

@@ -5,16 +5,17 @@ namespace edgecase::test {
 
 enum class PlantedSource : unsigned char {
   None,
-  DeleteDroppedEarly,         // a merge drops a delete while older entries lie elsewhere
-  LogReleasedEarly,           // segments go that hold more than what was flushed
-  ErasureLostByFlush,         // erased ranges become ordinary range deletes in tables
-  ErasureLostByManifest,      // a new manifest does not name what is pending
-  ErasedShownBySnapshots,     // a snapshot shows what was erased after it
-  ExpiredReturns,             // a longer rule brings back what a shorter one had let expire
-  ExpiredStaysInFiles,        // nobody looks for files that have expired
-  DroppedByOldRules,          // a file goes when it would have, had no rule changed since
-  ExpiredStaysInLog,          // nobody overwrites records of the log that have expired
-  ExpiryFollowsJump,          // a clock that was set far ahead is believed at once
+  DeleteDroppedEarly,      // a merge drops a delete while older entries lie elsewhere
+  LogReleasedEarly,        // segments go that hold more than what was flushed
+  ErasureLostByFlush,      // erased ranges become ordinary range deletes in tables
+  ErasureLostByManifest,   // a new manifest does not name what is pending
+  SecondCopyUnread,        // the second copy of a manifest does not count when it reaches further
+  ErasedShownBySnapshots,  // a snapshot shows what was erased after it
+  ExpiredReturns,          // a longer rule brings back what a shorter one had let expire
+  ExpiredStaysInFiles,     // nobody looks for files that have expired
+  DroppedByOldRules,       // a file goes when it would have, had no rule changed since
+  ExpiredStaysInLog,       // nobody overwrites records of the log that have expired
+  ExpiryFollowsJump,       // a clock that was set far ahead is believed at once
   OutputRemovedAfterFailure,  // tables go that a failed edit of the manifest may have named
 };
 

@@ -273,7 +273,8 @@ TEST_CASE("a scrub finds what rots of either copy of a manifest, and begins a ne
   for (std::uint64_t number = 1; number < 5; ++number) {
     REQUIRE((*set)->manifest_number() == number);
     const std::string path = manifest_path("/m", number);
-    const std::size_t begin = number % 2 == 0 ? 0 : begin_of_second_copy(disk.contents(path).size());
+    const std::size_t begin =
+        number % 2 == 0 ? 0 : begin_of_second_copy(disk.contents(path).size());
     // In the last record too, or in all of it.
     disk.flip_bit(path, begin + (number < 3 ? 4096 + 40 : 4096 + 8), 1);
     CHECK((*set)->scrub().code() == StatusCode::Corruption);
