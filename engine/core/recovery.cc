@@ -98,12 +98,13 @@ void EngineImpl::schedule_on_compaction(std::int64_t delay_ns, std::function<voi
 }
 
 void EngineImpl::make_scrubber() {
-  scrubber_ = std::make_unique<Scrubber>(ScrubberContext{
-      options_, environment_, store_id_, *versions_, *tables_, keys_.get(),
-      [this](std::int64_t delay_ns, std::function<void()> task) {
-        schedule_on_compaction(delay_ns, std::move(task));
-      },
-      [this] { return check_values(); }, [this] { return user_bytes_written_.load(); }});
+  scrubber_ = std::make_unique<Scrubber>(
+      ScrubberContext{options_, environment_, store_id_, *versions_, *tables_, keys_.get(),
+                      [this](std::int64_t delay_ns, std::function<void()> task) {
+                        schedule_on_compaction(delay_ns, std::move(task));
+                      },
+                      [this] { return check_values(); }, [this] { return versions_->scrub(); },
+                      [this] { return user_bytes_written_.load(); }});
 }
 
 void EngineImpl::make_compactor() {
@@ -182,6 +183,10 @@ Status EngineImpl::recover_wal(RecoveryEvent& event) {
 
   EC_TRY(renew_keys());
   EC_TRY(versions_->make_durable());
+  event.manifest_copies_differed = versions_->copies_differed();
+  if (const Status damage = versions_->damage(); !damage.ok())
+    environment_.listener.on_corruption(
+        corruption(damage.message() + "; nothing is lost, both are written anew"));
   // All is clean. Before anything is replayed: a flush makes files that are not named yet.
   remove_orphans();
   last_sequence_ = state.flushed_sequence;

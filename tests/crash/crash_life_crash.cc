@@ -92,6 +92,7 @@ Status Life::crash(const Step& step) {
   end_process(cut, with[0], policy);
   cure();
   bool lost_power = cut;
+  bool lost_power_last = cut;
   if (with[2] != 0) {
     store_.disk().stop_at(with[2]);
     const Status opened = store_.open();
@@ -99,9 +100,15 @@ Status Life::crash(const Step& step) {
     const bool cut_again = cut || with[0] % 2 == 0;
     end_process(cut_again, with[0] + 1, policy);
     lost_power = lost_power || cut_again;
+    lost_power_last = cut_again;
   }
   EC_TRY(check_sometimes(with[0]));
+  const bool rots = lost_power_last && with[0] % 4 == 0;
+  if (rots) store_.rot_manifest(with[0]);
+  const std::uint64_t damages = store_.counters().damages;
   EC_TRY(open_again(with[0]));
+  if (!rots && store_.counters().damages != damages)
+    return corruption("the engine tells of damage where there is none");
   EC_TRY(settle([&](const State& found) {
     return lost_power ? history_.settle_after_power_cut(found) : history_.settle_after_kill(found);
   }));

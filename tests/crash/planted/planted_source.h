@@ -9,6 +9,7 @@ enum class PlantedSource : unsigned char {
   LogReleasedEarly,           // segments go that hold more than what was flushed
   ErasureLostByFlush,         // erased ranges become ordinary range deletes in tables
   ErasureLostByManifest,      // a new manifest does not name what is pending
+  SecondCopyUnread,           // a manifest's second copy does not count when it reaches further
   ErasedShownBySnapshots,     // a snapshot shows what was erased after it
   ExpiredReturns,             // a longer rule brings back what a shorter one had let expire
   ExpiredStaysInFiles,        // nobody looks for files that have expired

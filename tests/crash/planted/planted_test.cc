@@ -88,6 +88,8 @@ TEST_CASE("planted: bugs in the engine are found") {
              "a flush takes an erased range for a range delete", 100},
         Case{PlantedSource::ErasureLostByManifest, "erasure-lost-by-manifest",
              "a new manifest forgets which erased ranges are pending", 20, erasure_over_restarts},
+        Case{PlantedSource::SecondCopyUnread, "second-copy-unread",
+             "does not go on with the second copy of a manifest whose first one is damaged", 100},
         Case{PlantedSource::ErasedShownBySnapshots, "erased-shown-by-snapshots",
              "a snapshot shows what was erased after it was taken", 100},
         Case{PlantedSource::ExpiredReturns, "expired-returns",

@@ -30,6 +30,11 @@ BUGS = {
         "version.cc",
         "  edit.erasures = erasures;\n",
         "  if (!planted(PlantedSource::ErasureLostByManifest)) edit.erasures = erasures;\n"),
+    "SecondCopyUnread": (
+        "doubled_log.cc",
+        "  const bool further = second.end_bytes > first.end_bytes;\n",
+        "  const bool further = second.end_bytes > first.end_bytes &&\n"
+        "                       !planted(PlantedSource::SecondCopyUnread);\n"),
     "ErasedShownBySnapshots": (
         "read_path.cc",
         "  at.erased = erased();\n",
