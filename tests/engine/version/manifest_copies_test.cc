@@ -162,7 +162,9 @@ TEST_CASE("a manifest whose copies are both damaged does not open") {
   ClosedSet closed;
   // The same record, and each in another place; what one copy lacks at its end the other proves.
   const std::array<std::size_t, 2> pairs[] = {{2, 2}, {1, 4}, {4, 1}, {3, kEdits - 2}};
-  for (const auto& [first, second] : pairs) {
+  for (const auto& pair : pairs) {
+    const std::size_t first = pair[0];
+    const std::size_t second = pair[1];
     CAPTURE(first);
     CAPTURE(second);
     closed.disk.flip_bit(closed.path, closed.ends[first] + 40, 1);
