@@ -21,7 +21,8 @@ audit::Record record_of_daemon(const char* operation) {
 }  // namespace
 
 Result<std::unique_ptr<audit::AuditLog>> open_audit_log(const config::Settings& settings,
-                                                        Engine& engine, observe::Logger& logger) {
+                                                        Engine& engine, Clock& clock,
+                                                        observe::Logger& logger) {
   audit::AuditOptions options;
   options.mode = mode_of(settings.audit.mode);
   if (settings.audit.retention != "forever") {
@@ -32,7 +33,7 @@ Result<std::unique_ptr<audit::AuditLog>> open_audit_log(const config::Settings& 
   EC_ASSIGN_OR_RETURN(std::unique_ptr<audit::AuditLog> log,
                       audit::AuditLog::open(options, {.engine = engine,
                                                       .file_system = posix_file_system(),
-                                                      .clock = system_clock(),
+                                                      .clock = clock,
                                                       .random = system_random(),
                                                       .logger = &logger}));
   audit::Record started = record_of_daemon("daemon.start");

@@ -11,7 +11,8 @@ namespace edgecase::app {
 
 // Says that the daemon starts.
 Result<std::unique_ptr<audit::AuditLog>> open_audit_log(const config::Settings& settings,
-                                                        Engine& engine, observe::Logger& logger);
+                                                        Engine& engine, Clock& clock,
+                                                        observe::Logger& logger);
 // The last record; ends the log.
 void note_stop(audit::AuditLog& log);
 

@@ -6,8 +6,10 @@
 
 #include "app/audit_setup.h"
 #include "app/eviction_setup.h"
+#include "app/expiry_watch.h"
 #include "app/listener_tls.h"
 #include "app/redating_setup.h"
+#include "app/store_clock.h"
 #include "auth/authenticator.h"
 #include "catalog/catalog.h"
 #include "config/key_file.h"
@@ -158,10 +160,12 @@ struct Daemon::State {
       : settings(with_memory_shares(given)), events(logger, metrics) {}
 
   const config::Settings settings;
+  StoreClock clock{system_clock()};
   observe::EngineEvents events;
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<audit::AuditLog> audit;
+  std::unique_ptr<ExpiryWatch> expiry_watch;
   std::unique_ptr<catalog::Catalog> catalog;
   std::unique_ptr<catalog::DeviceIndex> devices;
   std::unique_ptr<retention::RetentionService> retention;
@@ -223,7 +227,7 @@ Status Daemon::start_mqtt_listener(State& state, observe::Logger& logger) {
                                           .limits = state.settings.limits,
                                           .pipeline = *state.ingest,
                                           .rejected = *state.rejected,
-                                          .clock = system_clock(),
+                                          .clock = state.clock,
                                           .logger = &logger,
                                           .channels = std::move(channels),
                                           .authenticator = state.authenticator.get()}));
@@ -238,7 +242,7 @@ void Daemon::make_eviction(State& state, observe::Logger& logger) {
       retention::EvictionParts{.engine = *state.engine,
                                .catalog = *state.catalog,
                                .file_system = posix_file_system(),
-                               .clock = system_clock(),
+                               .clock = state.clock,
                                .metadata_directory = storage.metadata,
                                .values_directory = storage.values,
                                .events = eviction_events(*state.audit, logger)});
@@ -248,13 +252,13 @@ void Daemon::make_eviction(State& state, observe::Logger& logger) {
 
 Status Daemon::make_redating(State& state, observe::Logger& logger) {
   EC_ASSIGN_OR_RETURN(state.undated,
-                      ingest::UndatedPeriods::open(*state.engine, system_clock(), system_random(),
+                      ingest::UndatedPeriods::open(*state.engine, state.clock, system_random(),
                                                    this_boot_id(system_random())));
   state.ingest->date_later(state.undated.get());
   state.redating = std::make_unique<ingest::Redating>(
       ingest::RedatingParts{.engine = *state.engine,
                             .catalog = *state.catalog,
-                            .clock = system_clock(),
+                            .clock = state.clock,
                             .fences = state.erase->fences(),
                             .periods = *state.undated,
                             .eviction = state.eviction.get(),
@@ -273,7 +277,10 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   const Environment environment{posix_file_system(), system_clock(), system_random(),
                                 *state.executor, state.events};
   EC_ASSIGN_OR_RETURN(state.engine, open_engine(configuration, environment, logger));
-  EC_ASSIGN_OR_RETURN(state.audit, open_audit_log(state.settings, *state.engine, logger));
+  state.clock.follow(*state.engine);
+  EC_ASSIGN_OR_RETURN(state.audit,
+                      open_audit_log(state.settings, *state.engine, state.clock, logger));
+  state.expiry_watch = std::make_unique<ExpiryWatch>(logger, *state.audit);
   EC_TRY(erase::resume_jobs(*state.engine));
   EC_ASSIGN_OR_RETURN(state.catalog,
                       catalog::Catalog::open(*state.engine, {.namespaces = limits.namespaces,
@@ -291,17 +298,17 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                                                               .catalog = *state.catalog,
                                                               .devices = *state.devices,
                                                               .retention = *state.retention,
-                                                              .clock = system_clock(),
+                                                              .clock = state.clock,
                                                               .random = system_random()}));
   EC_ASSIGN_OR_RETURN(state.tokens,
-                      auth::TokenStore::open(*state.engine, system_clock(), system_random()));
-  state.authenticator = std::make_unique<auth::Authenticator>(*state.tokens, system_clock(),
+                      auth::TokenStore::open(*state.engine, state.clock, system_random()));
+  state.authenticator = std::make_unique<auth::Authenticator>(*state.tokens, state.clock,
                                                               state.settings.http.allow_insecure
                                                                   ? auth::InsecureAccess::Allowed
                                                                   : auth::InsecureAccess::Refused);
   EC_TRY(check_reach(configuration, *state.tokens, logger));
   state.ingest = std::make_unique<ingest::IngestPipeline>(
-      *state.engine, *state.catalog, system_clock(), state.retention.get(), state.devices.get(),
+      *state.engine, *state.catalog, state.clock, state.retention.get(), state.devices.get(),
       state.audit.get(), &state.erase->fences(),
       ingest::DeviceRateLimits{limits.device_rate, limits.device_burst, limits.devices});
   make_eviction(state, logger);
@@ -316,7 +323,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                                                            {.engine = *state.engine,
                                                             .pipeline = *state.ingest,
                                                             .rejected = *state.rejected,
-                                                            .clock = system_clock(),
+                                                            .clock = state.clock,
                                                             .random = system_random(),
                                                             .logger = &logger}));
   if (state.mqtt) mqtt::register_metrics(*state.mqtt, metrics);
@@ -327,7 +334,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   http::HttpServerParts parts{.settings = state.settings,
                               .engine = *state.engine,
                               .file_system = posix_file_system(),
-                              .clock = system_clock(),
+                              .clock = state.clock,
                               .catalog = *state.catalog,
                               .devices = *state.devices,
                               .ingest = *state.ingest,
@@ -359,6 +366,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
 
 std::string Daemon::check_alive() {
   const Stats stats = state_->engine->stats();
+  state_->expiry_watch->look(stats.expiry);
   const ingest::IngestPipeline::Counters counters = state_->ingest->counters();
   std::string line = std::to_string(counters.readings) + " readings taken, " +
                      std::to_string(state_->catalog->series_count()) + " series";

@@ -4,6 +4,12 @@
 #include "audit/audit_reader.h"
 
 namespace edgecase::audit {
+namespace {
+
+constexpr std::int64_t kLeapNs = 3'600'000'000'000;
+constexpr std::int64_t kLeapWaitNs = 24 * kLeapNs;
+
+}  // namespace
 
 void AuditLog::cut() {
   Mark anchor;
@@ -15,16 +21,31 @@ void AuditLog::cut() {
     const std::uint64_t kept_bytes = durable_.bytes - std::min(durable_.bytes, anchor_.bytes);
     excess_bytes = kept_bytes - std::min(kept_bytes, options_.size_limit_bytes);
   }
-  // An untrusted clock ends nothing.
+  // An untrusted clock ends nothing, nor does one that readings do not expire by.
   std::int64_t keep_from_ns = INT64_MIN;
-  if (options_.retention_ns != INT64_MAX && parts_.clock.trust() == ClockTrust::Trusted) {
-    keep_from_ns = parts_.clock.wall_ns() - options_.retention_ns;
-  }
+  const std::int64_t now_ns = parts_.engine.expiry_now_ns();
+  if (waits_for_leap(now_ns) || options_.retention_ns == INT64_MAX ||
+      parts_.clock.trust() != ClockTrust::Trusted ||
+      __builtin_sub_overflow(now_ns, options_.retention_ns, &keep_from_ns))
+    keep_from_ns = INT64_MIN;
   if (last <= anchor.sequence || (keep_from_ns == INT64_MIN && excess_bytes == 0)) return;
   const auto to = find_cut(anchor, last, keep_from_ns, excess_bytes);
   Status status = to.status();
   if (status.ok() && to->sequence > anchor.sequence) status = cut_to(anchor, *to);
   if (!status.ok()) report("cut", status);
+}
+
+// As what a leap hides of readings, records stay for a day, until a time server confirms the clock
+// or it is set right.
+bool AuditLog::waits_for_leap(std::int64_t expiry_now_ns) {
+  if (expiry_now_ns == INT64_MIN) return true;  // no time is known
+  const std::int64_t boot_ns = parts_.clock.boot_ns();
+  const std::int64_t offset_ns = expiry_now_ns - boot_ns;
+  const std::int64_t leapt_ns = offset_ns - expiry_offset_ns_.value_or(offset_ns);
+  expiry_offset_ns_ = offset_ns;
+  if (leapt_ns > kLeapNs) leapt_boot_ns_ = boot_ns;
+  if (leapt_ns < -kLeapNs || parts_.clock.synchronised()) leapt_boot_ns_.reset();
+  return leapt_boot_ns_ && boot_ns - *leapt_boot_ns_ < kLeapWaitNs;
 }
 
 // Whole pages; the last one always stays.

@@ -23,6 +23,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -178,6 +179,7 @@ class AuditLog final : public CommitCompanion {
   void write_head(HeadFile when);
   // audit_cut.cc
   void cut();
+  bool waits_for_leap(std::int64_t expiry_now_ns);
   Result<Mark> find_cut(const Mark& anchor, std::uint64_t last, std::int64_t keep_from_ns,
                         std::uint64_t excess_bytes);
   Status cut_to(const Mark& from, const Mark& to);
@@ -215,6 +217,10 @@ class AuditLog final : public CommitCompanion {
 
   // The thread's (or tick()'s).
   std::int64_t clock_offset_ns_ = 0;
+  // The time that readings expire by less that since the machine was started, when cut() looked
+  // last, and when it leapt.
+  std::optional<std::int64_t> expiry_offset_ns_;
+  std::optional<std::int64_t> leapt_boot_ns_;
   std::int64_t next_minute_ns_ = 0;
   std::uint64_t head_file_sequence_ = 0;
   std::int64_t head_file_at_ns_ = 0;

@@ -136,15 +136,21 @@ Result<ErasePreview> EraseService::preview(const auth::Principal& principal,
   return preview;
 }
 
-// A fence ends with the moment of erasure: what is measured later is new. A device whose clock is
-// ahead gets a bit more.
-Status EraseService::plan_fences(const EraseRequest& request, const EraseTarget& target,
-                                 std::int64_t now_ns, std::optional<std::int64_t> newest_ns,
-                                 Plan& plan) const {
-  std::int64_t end_ns = now_ns;
+// A fence ends with the moment of erasure, by the latest time the store knows of: what is measured
+// later is new. A device whose clock is ahead gets a bit more; where ours is not trusted nobody can
+// tell which is wrong, and everything that was erased stays out.
+std::int64_t EraseService::fence_end_ns(std::optional<std::int64_t> newest_ns) const {
+  const std::int64_t now_ns = std::max(parts_.clock.wall_ns(), parts_.engine.expiry_now_ns());
   // What has no time yet says nothing of the clock of who sent it.
-  if (newest_ns && *newest_ns >= now_ns && !wire::is_undated_time(*newest_ns))
-    end_ns = std::min(*newest_ns, now_ns + kFenceAheadMaxNs - 1) + 1;
+  if (!newest_ns || *newest_ns < now_ns || wire::is_undated_time(*newest_ns)) return now_ns;
+  const std::int64_t last_ns = std::min(*newest_ns, INT64_MAX - 1);
+  const bool trusted = parts_.clock.trust() == ClockTrust::Trusted;
+  return (trusted ? std::min(last_ns, now_ns + kFenceAheadMaxNs - 1) : last_ns) + 1;
+}
+
+Status EraseService::plan_fences(const EraseRequest& request, const EraseTarget& target,
+                                 std::optional<std::int64_t> newest_ns, Plan& plan) const {
+  const std::int64_t end_ns = fence_end_ns(newest_ns);
   TimeRange range = request.range();
   range.to_ns = std::min(range.to_ns, end_ns);
   if (range.from_ns >= range.to_ns) return ok();
@@ -233,7 +239,7 @@ Result<Certificate> EraseService::erase(const auth::Principal& principal,
   EC_ASSIGN_OR_RETURN(const EraseTarget target,
                       resolve_target(parts_.catalog, parts_.devices, principal, request));
   describe(request, target, plan.certificate);
-  EC_TRY(plan_fences(request, target, parts_.clock.wall_ns(), counted.amount.last_ns, plan));
+  EC_TRY(plan_fences(request, target, counted.amount.last_ns, plan));
   plan.spans = spans_of_readings(target, request.range());
   if (!request.has_all_times()) EC_TRY(add_left_copies(parts_.engine, target, plan.spans));
   auto made = make_invisible(target.with_names, plan);

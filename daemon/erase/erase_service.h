@@ -115,7 +115,8 @@ class EraseService {
   explicit EraseService(const Parts& parts) : parts_(parts) {}
   Status load();
   Amount amount_of(const catalog::SeriesEntry& entry, TimeRange range);
-  Status plan_fences(const EraseRequest& request, const EraseTarget& target, std::int64_t now_ns,
+  std::int64_t fence_end_ns(std::optional<std::int64_t> newest_ns) const;
+  Status plan_fences(const EraseRequest& request, const EraseTarget& target,
                      std::optional<std::int64_t> newest_ns, Plan& plan) const;
   void describe(const EraseRequest& request, const EraseTarget& target,
                 Certificate& certificate) const;

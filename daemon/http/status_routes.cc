@@ -119,6 +119,10 @@ constexpr ExpiryNumber kExpiryNumbers[] = {
      &ExpiryStats::purges},
     {"waiting_bytes", "waiting_bytes", kGauge, "In value files that should be gone by now.",
      &ExpiryStats::waiting_bytes},
+    {"waits", "waits", kGauge, "1 while readings do not expire by the clock.", &ExpiryStats::waits},
+    {"held_bytes", "held_bytes", kGauge,
+     "Of value files that a leap of the clock hides, and that are kept for a day.",
+     &ExpiryStats::held_bytes},
 };
 
 struct ReadNumber {
@@ -178,6 +182,27 @@ Json expiry(const HttpContext& context, const ExpiryStats& stats) {
   return json;
 }
 
+// `expiry_waits`: why readings do not expire by the clock; `held_bytes`: of readings that a leap of
+// the clock hides and does not remove yet.
+Json clock(const HttpServerParts& parts, const ExpiryStats& stats) {
+  const auto seconds_since = [&](std::int64_t since_boot_ns) {
+    return static_cast<double>(parts.clock.boot_ns() - since_boot_ns) / kNsPerSecond;
+  };
+  Json json = {{"now", wire::time_text(parts.clock.wall_ns())},
+               {"trusted", parts.clock.trust() == ClockTrust::Trusted},
+               {"synchronised", parts.clock.synchronised()}};
+  json["expiry_time"] =
+      stats.now_ns == INT64_MIN ? Json(nullptr) : Json(wire::time_text(stats.now_ns));
+  const bool waits = stats.wait != ExpiryWait::None;
+  json["expiry_waits"] = nullptr;
+  if (waits) json["expiry_waits"] = stats.wait == ExpiryWait::Jump ? "jump" : "untrusted";
+  json["expiry_waits_seconds"] = waits ? Json(seconds_since(stats.wait_since_boot_ns)) : Json();
+  json["held_bytes"] = stats.held_bytes;
+  json["held_seconds"] =
+      stats.held_bytes > 0 ? Json(seconds_since(stats.held_since_boot_ns)) : Json();
+  return json;
+}
+
 Json mqtt_status(const HttpContext& context) {
   if (!context.parts.mqtt_status_json) return nullptr;
   Json json = Json::parse(context.parts.mqtt_status_json(), nullptr, false);
@@ -216,9 +241,8 @@ void get_status(HttpContext& context, Call& call) {
   json["uptime_seconds"] = static_cast<double>(boot_ns - context.started_boot_ns) / kNsPerSecond;
   json["ready"] = ready.ok();
   json["reason"] = ready.ok() ? Json(nullptr) : Json(ready.to_string());
-  json["clock"] = {{"now", wire::time_text(parts.clock.wall_ns())},
-                   {"trusted", parts.clock.trust() == ClockTrust::Trusted},
-                   {"undated", undated_status(context)}};
+  json["clock"] = clock(parts, stats.expiry);
+  json["clock"]["undated"] = undated_status(context);
   json["drives"] = {{"metadata", drive(context, settings.storage.metadata, stats.metadata)},
                     {"values", drive(context, settings.storage.values, stats.values)}};
   json["rates"] = rates(context, boot_ns);

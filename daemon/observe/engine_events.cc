@@ -33,6 +33,10 @@ void EngineEvents::on_recovered(const RecoveryEvent& event) {
                      std::to_string(event.wal_records) + " batches (" +
                      std::to_string(event.wal_bytes) + " bytes) replayed from the log";
   if (event.torn_tail) line += "; an unfinished, unacknowledged write at its end was dropped";
+  if (event.manifest_copies_differed)
+    line +=
+        "; one copy of the manifest lacked its last edit (unfinished, or damaged), which the "
+        "other had";
   logger_.info("engine", line);
 }
 

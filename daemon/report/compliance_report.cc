@@ -57,12 +57,22 @@ Json absent_feature(const char* name, const char* missing) {
           {"missing", missing}};
 }
 
-Json deletion(const config::Settings& settings, std::uint64_t kept_forever) {
+Json deletion(const config::Settings& settings, std::uint64_t kept_forever,
+              const ExpiryStats& expiry) {
   const bool exact = settings.storage.expiry == "exact";
-  return feature("timely deletion", exact ? "real-time" : "eventual",
-                 kept_forever == 0
-                     ? ""
-                     : "series that no rule of retention ends: " + std::to_string(kept_forever),
+  std::string missing;
+  const auto add = [&missing](const std::string& what) {
+    missing += (missing.empty() ? "" : "; ") + what;
+  };
+  if (kept_forever > 0)
+    add("series that no rule of retention ends: " + std::to_string(kept_forever));
+  if (expiry.wait == ExpiryWait::Untrusted) add("the clock is not trusted: nothing expires");
+  if (expiry.wait == ExpiryWait::Jump)
+    add("the clock leapt ahead: until it is followed, readings expire by the time that passes");
+  if (expiry.held_bytes > 0)
+    add("the clock leapt ahead: " + std::to_string(expiry.held_bytes) +
+        " bytes that are unreadable by it are kept until it is confirmed, a day at most");
+  return feature("timely deletion", exact ? "real-time" : "eventual", missing,
                  exact ? "unreadable at the instant, its bytes gone within 1 s"
                        : "unreadable at the instant, its bytes gone within 60 s after a sixteenth "
                          "of the retention (storage.expiry = \"exact\": within 1 s)");
@@ -183,10 +193,11 @@ Result<ComplianceReport::Stored> ComplianceReport::look() const {
 }
 
 Json ComplianceReport::features(const Stored& stored) const {
-  return Json::array({deletion(parts_.settings, stored.series_kept_forever),
-                      monitoring(parts_.settings.audit), indexing(stored.devices_without_owner),
-                      access(parts_.settings, parts_.tokens.any()), encryption(parts_.settings),
-                      location(stored.devices_without_location)});
+  return Json::array(
+      {deletion(parts_.settings, stored.series_kept_forever, parts_.engine.stats().expiry),
+       monitoring(parts_.settings.audit), indexing(stored.devices_without_owner),
+       access(parts_.settings, parts_.tokens.any()), encryption(parts_.settings),
+       location(stored.devices_without_location)});
 }
 
 Json ComplianceReport::settings_json() const {

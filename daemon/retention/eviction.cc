@@ -137,11 +137,10 @@ std::uint64_t Eviction::value_bytes_for(const Drive& drive, const Stats& stats) 
                     all / kStepShareMax + 1);
 }
 
-// By a clock that is not trusted the latest time that the store has known counts, if it is later.
+// The latest time that the store has known, or the clock, if that is later: one that expiry waits
+// to follow must not keep a full drive full.
 std::int64_t Eviction::limit_ns() const {
-  const std::int64_t known_ns = parts_.engine.expiry_now_ns();
-  if (parts_.clock.trust() == ClockTrust::Trusted) return known_ns;
-  return std::max(known_ns, parts_.clock.wall_ns());
+  return std::max(parts_.engine.expiry_now_ns(), parts_.clock.wall_ns());
 }
 
 void Eviction::count_readings(const std::vector<std::string>& names, EvictionStep& step) const {

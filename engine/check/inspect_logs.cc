@@ -44,9 +44,13 @@ std::string describe(const NamespaceInfo& info) {
 Result<std::string> inspect_manifest(FileSystem& file_system, const std::string& path,
                                      KeyRing* keys) {
   const ManifestLook look = look_at_manifest(file_system, path, keys);
+  if (look.log.status.code() == StatusCode::NotFound)
+    return corruption_at(path, 0, "the head is damaged or was never written");
   if (!look.log.status.ok()) return look.log.status;
   std::string out;
   head_lines(out, "manifest", look.log);
+  add_fact(out, "copies", look.copies);
+  add_fact(out, "whole copies", look.whole_copies);
   const VersionState& state = look.state;
   std::uint64_t table_bytes = 0;
   std::uint64_t entries = 0;
@@ -140,9 +144,12 @@ Result<std::string> inspect_key_ring(FileSystem& file_system, const std::string&
 Result<std::string> inspect_log(FileSystem& file_system, const std::string& path, KeyRing* keys) {
   EC_ASSIGN_OR_RETURN(auto file, file_system.open_file(path));
   const std::uint64_t size = file->size_bytes();
+  const auto parsed = parse_file_name(path.substr(path.rfind('/') + 1));
+  // Its first copy may be damaged.
+  if (parsed && parsed->type == FileType::Manifest)
+    return inspect_manifest(file_system, path, keys);
   const auto reader = LogReader::open(std::move(file), keys);
   if (reader.status().code() == StatusCode::NotFound) {
-    const auto parsed = parse_file_name(path.substr(path.rfind('/') + 1));
     if (!parsed || parsed->type != FileType::WalSlot)
       return corruption_at(path, 0, "the head is damaged or was never written");
     std::string out;

@@ -6,6 +6,7 @@
 
 #include "base/zeros.h"
 #include "file/table_file.h"
+#include "log/doubled_log.h"
 #include "log/log_format.h"
 
 namespace edgecase::engine {
@@ -47,12 +48,13 @@ Status look_at_padding(const RandomAccessFile& file, std::uint64_t offset, const
   return ok();
 }
 
-// A manifest's file is never used twice: behind its last record there are zeros.
-Status look_behind_end(const RandomAccessFile& file, LogLook& look) {
+// A manifest's file is never used twice: behind its last record there are zeros, up to its second
+// copy.
+Status look_behind_end(const RandomAccessFile& file, std::uint64_t end, LogLook& look) {
   constexpr std::uint64_t kPieceBytes = 256u << 10;
   std::uint64_t at = kLogHeadBytes + look.end_bytes;
-  while (at < file.size_bytes()) {
-    const std::uint64_t piece = std::min(kPieceBytes, file.size_bytes() - at);
+  while (at < end) {
+    const std::uint64_t piece = std::min(kPieceBytes, end - at);
     EC_ASSIGN_OR_RETURN(const Bytes bytes, read_exactly(file, at, piece));
     const std::size_t first = first_nonzero(bytes);
     if (first < bytes.size()) {
@@ -67,10 +69,11 @@ Status look_behind_end(const RandomAccessFile& file, LogLook& look) {
 }
 
 Status look(FileSystem& file_system, const std::string& path, KeyRing* keys,
-            const LookAtRecord& look_at_record, LogLook& result) {
-  EC_ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> file, file_system.open_file(path));
+            const LookAtRecord& look_at_record, std::uint64_t begin, LogLook& result) {
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> file,
+                      open_copy(file_system, path, begin));
   result.file_bytes = file->size_bytes();
-  EC_ASSIGN_OR_RETURN(auto second, file_system.open_file(path));
+  EC_ASSIGN_OR_RETURN(auto second, open_copy(file_system, path, begin));
   EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> reader,
                       LogReader::open(std::move(second), keys));
   result.identity = reader->identity();
@@ -86,7 +89,11 @@ Status look(FileSystem& file_system, const std::string& path, KeyRing* keys,
     EC_TRY(look_at_record(*record, offset));
   }
   result.torn_tail = reader->torn_tail();
-  if (result.identity.type == LogType::Manifest) return look_behind_end(*file, result);
+  if (result.identity.type == LogType::Manifest) {
+    const bool is_first = begin == 0 && result.identity.salt == kDoubledLogSalt;
+    return look_behind_end(
+        *file, is_first ? begin_of_second_copy(file->size_bytes()) : file->size_bytes(), result);
+  }
   if (result.torn_tail)
     result.notes.push_back(path + " at byte " + std::to_string(kLogHeadBytes + result.end_bytes) +
                            ": a last record that is not whole: a write that was never confirmed, "
@@ -97,9 +104,9 @@ Status look(FileSystem& file_system, const std::string& path, KeyRing* keys,
 }  // namespace
 
 LogLook look_at_log(FileSystem& file_system, const std::string& path, KeyRing* keys,
-                    const LookAtRecord& look_at_record) {
+                    const LookAtRecord& look_at_record, std::uint64_t begin) {
   LogLook result;
-  result.status = look(file_system, path, keys, look_at_record, result);
+  result.status = look(file_system, path, keys, look_at_record, begin, result);
   return result;
 }
 

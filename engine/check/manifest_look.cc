@@ -6,6 +6,7 @@
 #include "file/file_names.h"
 #include "file/table_file.h"
 #include "file/whole_file.h"
+#include "log/doubled_log.h"
 
 namespace edgecase::engine {
 namespace {
@@ -22,12 +23,42 @@ void note_namespaces(const VersionEdit& edit, std::vector<NamespaceInfo>& known)
   }
 }
 
+void look_at_other_copy(FileSystem& file_system, const std::string& path, KeyRing* keys,
+                        const LogCopies& copies, ManifestLook& look) {
+  look.copies = copies.doubled ? 2 : 1;
+  look.whole_copies = look.log.status.ok() ? 1 : 0;
+  if (!copies.doubled) return;
+  std::vector<std::string>& notes = look.log.notes;
+  const LogCopy& other = copies.copies[1 - copies.best];
+  if (!copies.damage.ok()) {
+    notes.push_back(copies.damage.message() + "; the next start writes both anew");
+    return;
+  }
+  if (copies.ends_differ) {
+    notes.push_back(path +
+                    ": the last edit is in one copy only: a change that was never "
+                    "confirmed, or damage");
+  } else if (copies.status.ok()) {
+    look.whole_copies = 2;
+  }
+  const LogLook log = look_at_log(
+      file_system, path, keys, [](const LogRecord&, std::uint64_t) { return ok(); }, other.begin);
+  look.log.file_bytes = std::max(look.log.file_bytes, log.file_bytes);
+  notes.insert(notes.end(), log.notes.begin(), log.notes.end());
+}
+
 }  // namespace
 
 ManifestLook look_at_manifest(FileSystem& file_system, const std::string& path, KeyRing* keys) {
   ManifestLook look;
+  const auto copies = look_at_copies(file_system, path, keys);
+  if (!copies.ok()) {
+    look.log.status = copies.status();
+    return look;
+  }
   look.log = look_at_log(
-      file_system, path, keys, [&](const LogRecord& record, std::uint64_t offset) -> Status {
+      file_system, path, keys,
+      [&](const LogRecord& record, std::uint64_t offset) -> Status {
         const auto edit = VersionEdit::decode(record.payload);
         if (edit.status().code() == StatusCode::Corruption)
           return corruption_at(path, offset, edit.status().message());
@@ -39,7 +70,10 @@ ManifestLook look_at_manifest(FileSystem& file_system, const std::string& path, 
           return corruption_at(path, offset, fits.message());
         ++look.edits;
         return ok();
-      });
+      },
+      copies->best_copy().begin);
+  if (look.log.status.ok()) look.log.status = copies->status;
+  look_at_other_copy(file_system, path, keys, *copies, look);
   if (look.log.status.ok() && look.log.identity.type != LogType::Manifest)
     look.log.status = corruption(path + ": is no manifest");
   if (look.log.status.ok() && look.edits == 0)

@@ -1,4 +1,4 @@
-// Reads a manifest as far as it can be read. Reads only; used by one thread.
+// Reads a manifest as far as either of its copies can be read. Reads only; used by one thread.
 #pragma once
 
 #include <string>
@@ -10,7 +10,9 @@
 namespace edgecase::engine {
 
 struct ManifestLook {
-  LogLook log;  // its status counts for all of it
+  LogLook log;  // of the copy that counts; its status counts for all of it, its notes tell of both
+  std::size_t copies = 0;  // that there should be, and that are whole
+  std::size_t whole_copies = 0;
   std::uint64_t edits = 0;
   VersionState state;                     // after the last edit that could be applied
   std::vector<NamespaceInfo> namespaces;  // every one that an edit named, by id

@@ -22,7 +22,7 @@
 #include "edgecase/store_check.h"
 #include "file/file_names.h"
 #include "file/whole_file.h"
-#include "log/log_writer.h"
+#include "log/doubled_log.h"
 #include "table/table_writer.h"
 
 namespace edgecase::engine {
@@ -133,8 +133,9 @@ class StoreRepair {
     next_.flushed_sequence = look_.manifest.state.flushed_sequence;
     next_.range_deletes = version.range_delete_list;
     next_.erasures = look_.manifest.state.erasures;
-    if (look_.manifest.state.retention != nullptr) {
+    if (look_.manifest.state.expiry_mark_ns != kNoMarkNs)
       next_.expiry_mark_ns = look_.manifest.state.expiry_mark_ns;
+    if (look_.manifest.state.retention != nullptr) {
       next_.scopes = look_.manifest.state.retention->scopes();
       next_.given_up = look_.manifest.state.retention->given_up();
     }
@@ -403,13 +404,13 @@ class StoreRepair {
         file_system_.create_log_file(
             manifest_path(metadata_directory(), manifest_number_),
             std::max(kManifestBytes,
-                     2 * log_file_bytes_for(payload.size(), look_.files.keys() != nullptr))));
+                     2 * doubled_log_bytes_for(payload.size(), look_.files.keys() != nullptr))));
     LogIdentity identity;
     identity.store_id = look_.files.store_id;
     identity.type = LogType::Manifest;
     identity.number = manifest_number_;
     EC_ASSIGN_OR_RETURN(const auto manifest,
-                        LogWriter::create(std::move(file), identity, look_.files.keys()));
+                        DoubledLogWriter::create(std::move(file), identity, look_.files.keys()));
     const ByteView part = payload;
     EC_TRY(manifest->append(1, {&part, 1}));
     EC_TRY(manifest->sync());

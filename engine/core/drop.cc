@@ -9,7 +9,7 @@ namespace edgecase::engine {
 ExpiryView EngineDropRule::expiry_of(ByteView full_key) const {
   auto rules = versions_.retention();
   if (rules == nullptr || !rules->has_namespace(namespace_of(full_key))) return {};
-  return {std::move(rules), clock_.now_ns(), mode_};
+  return {std::move(rules), clock_.removal_ns(), mode_};
 }
 
 DropRule::Verdict EngineDropRule::judge_expiry(const UMetaRecord& record) const {

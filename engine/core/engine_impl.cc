@@ -103,7 +103,14 @@ Stats EngineImpl::stats() const {
   if (keys_ != nullptr) stats.encryption = {true, keys_->size(), destroyed_keys_.load()};
   const bool exact = options_.expiry == ExpiryMode::Exact;
   stats.expiry.next_ns = next_expiry_ns(*version, exact);
-  const std::int64_t now_ns = expiry_clock_->now_ns();
+  const ExpiryClock::Reading at = expiry_clock_->read();
+  const std::int64_t now_ns = at.now_ns;
+  stats.expiry.now_ns = now_ns;
+  stats.expiry.wait = at.wait;
+  stats.expiry.waits = at.wait == ExpiryWait::None ? 0 : 1;
+  stats.expiry.wait_since_boot_ns = at.wait_since_boot_ns;
+  stats.expiry.held_bytes = leaps_.held_bytes();
+  stats.expiry.held_since_boot_ns = leaps_.held_since_boot_ns();
   stats.expiry.evicted_waiting_bytes = evicted_waiting_bytes(*version);
   stats.expiry.removals_wait = remover_.has_waiting(FileRemover::Urgency::Whenever);
   const auto rules = versions_->retention();

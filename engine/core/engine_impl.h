@@ -31,6 +31,7 @@
 #include "edgecase/engine.h"
 #include "expiry/expiry_clock.h"
 #include "expiry/expiry_view.h"
+#include "expiry/leap_guard.h"
 #include "file/file_remover.h"
 #include "file/space_reserve.h"
 #include "scrub/scrubber.h"
@@ -177,7 +178,8 @@ class EngineImpl final : public Engine {
 
   // retention.cc
   ExpiryView expiry_view(NamespaceId id) const;
-  ExpiryView expiry_of_all() const;
+  // By the time by which bytes go.
+  ExpiryView expiry_of_bytes() const;
   // The leader's: by what rules the log's records expire; when one of a Series namespace does.
   const ExpiryView& log_expiry();
   std::int64_t log_expiry_of(NamespaceId id, ByteView key);
@@ -185,6 +187,10 @@ class EngineImpl final : public Engine {
   // free overwritten. False: it is to be asked again.
   Result<bool> clear_expired_log();
   std::uint64_t evicted_waiting_bytes(const Version& version) const;
+  // False: to be asked again, what was there when the clock leapt is on its way into value files.
+  bool is_leap_in_files(std::int64_t lag_ns);
+  // Whether what a leap of the clock has let expire may go.
+  void judge_leap();
   // Makes durable what time expiry has reached, unless that is known to within `slack_ns`.
   Status note_expiry_mark(std::int64_t slack_ns);
 
@@ -232,6 +238,10 @@ class EngineImpl final : public Engine {
   std::unique_ptr<Wal> wal_;
   std::unique_ptr<TableCache> tables_;
   std::unique_ptr<ExpiryClock> expiry_clock_;
+  LeapGuard leaps_;
+  // Of the leap that was looked at last: by how much, and what had been written by then.
+  std::int64_t seen_lag_ns_ EC_GUARDED_BY(mutex_) = 0;
+  SequenceNumber leap_sequence_ EC_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<EngineDropRule> drop_rule_;
   std::unique_ptr<Compactor> compactor_;
   std::unique_ptr<Scrubber> scrubber_;

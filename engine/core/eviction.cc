@@ -121,7 +121,7 @@ std::int64_t EngineImpl::evicted_before_ns(NamespaceId id) const {
 }
 
 std::uint64_t EngineImpl::evicted_waiting_bytes(const Version& version) const {
-  const ExpiryView expiry = expiry_of_all();
+  const ExpiryView expiry = expiry_of_bytes();
   return expiry.empty() ? 0 : given_up_waiting_bytes(version, expiry);
 }
 

@@ -259,7 +259,7 @@ Status EngineImpl::write_memtable(const std::shared_ptr<Memtable>& memtable) {
   // An unmounted drive leaves an empty directory behind, which must not be filled.
   if (values_layer_is_used()) EC_TRY(check_values());
   EC_TRY(wal_->sync_recovered());
-  ExpiryView expiry = expiry_of_all();
+  ExpiryView expiry = expiry_of_bytes();
   // Besides the tables a value table a namespace, and a bucket where there are any.
   const std::uint64_t values_max =
       versions_->state().namespaces.size() * (expiry.empty() ? 1 : kOpenBucketsMax);
@@ -311,6 +311,10 @@ Status EngineImpl::commit_tables(const TableOutput& output, const Memtable& memt
   edit.flushed_sequence = last_sequence;
   const std::uint64_t oldest_wal_segment = wal_->oldest_needed(last_sequence);
   if (oldest_wal_segment != 0) edit.oldest_wal_segment = oldest_wal_segment;
+  // With rules it is noted anyway; without any it tells the next start what time it is at least.
+  const std::int64_t reached_ns = expiry_clock_->removal_ns();
+  if (reached_ns != kNoMarkNs && versions_->retention() == nullptr)
+    edit.expiry_mark_ns = reached_ns;
   // Before the edit: once it is current, whoever publishes next shows these files to readers.
   for (const ValueFileMetadata& file : output.value_files) tables_->add_value_file(file);
   if (Status applied = versions_->apply(edit); !applied.ok()) {

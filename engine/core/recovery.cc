@@ -60,6 +60,7 @@ Status EngineImpl::recover_store() {
       Wal::Settings{options_.metadata_directory, store_id_, options_.wal_segment_bytes,
                     options_.wal_limit_bytes, keys_.get()});
   expiry_clock_ = std::make_unique<ExpiryClock>(environment_.clock, state.expiry_mark_ns);
+  leaps_.resume(state.held_ns);
   make_compactor();
   make_scrubber();
   active_ = std::make_shared<Memtable>(memtable_bytes_);
@@ -97,12 +98,13 @@ void EngineImpl::schedule_on_compaction(std::int64_t delay_ns, std::function<voi
 }
 
 void EngineImpl::make_scrubber() {
-  scrubber_ = std::make_unique<Scrubber>(ScrubberContext{
-      options_, environment_, store_id_, *versions_, *tables_, keys_.get(),
-      [this](std::int64_t delay_ns, std::function<void()> task) {
-        schedule_on_compaction(delay_ns, std::move(task));
-      },
-      [this] { return check_values(); }, [this] { return user_bytes_written_.load(); }});
+  scrubber_ = std::make_unique<Scrubber>(
+      ScrubberContext{options_, environment_, store_id_, *versions_, *tables_, keys_.get(),
+                      [this](std::int64_t delay_ns, std::function<void()> task) {
+                        schedule_on_compaction(delay_ns, std::move(task));
+                      },
+                      [this] { return check_values(); }, [this] { return versions_->scrub(); },
+                      [this] { return user_bytes_written_.load(); }});
 }
 
 void EngineImpl::make_compactor() {
@@ -120,7 +122,7 @@ void EngineImpl::make_compactor() {
         environment_.listener.on_degraded(name_of(compaction_failure_layer_), failure);
       },
       [this] { environment_.listener.on_resumed(name_of(compaction_failure_layer_)); },
-      [this] { return expiry_of_all(); }, [this] { return note_expiry_mark(kExpiryMarkNs); },
+      [this] { return expiry_of_bytes(); }, [this] { return note_expiry_mark(kExpiryMarkNs); },
       [this] { return clear_expired_log(); }, remover_,
       [this](SequenceNumber through) { return finish_erasure(through); },
       [this] { return reserve_.release(); }, keys_.get()});
@@ -181,6 +183,10 @@ Status EngineImpl::recover_wal(RecoveryEvent& event) {
 
   EC_TRY(renew_keys());
   EC_TRY(versions_->make_durable());
+  event.manifest_copies_differed = versions_->copies_differed();
+  if (const Status damage = versions_->damage(); !damage.ok())
+    environment_.listener.on_corruption(
+        corruption(damage.message() + "; nothing is lost, both are written anew"));
   // All is clean. Before anything is replayed: a flush makes files that are not named yet.
   remove_orphans();
   last_sequence_ = state.flushed_sequence;

@@ -1,8 +1,10 @@
 // Retention rules, and what reads need to know of them.
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "base/ordinal.h"
+#include "compaction/purge.h"
 #include "core/engine_impl.h"
 
 namespace edgecase::engine {
@@ -31,7 +33,9 @@ Status EngineImpl::set_retention(std::span<const RetentionRule> rules) {
     EC_TRY(check_rule(rule, info));
     changes.push_back({make_full_key(rule.namespace_id, rule.prefix), rule.retention_ns});
   }
-  EC_TRY(versions_->change_retention(std::move(changes), expiry_clock_->now_ns()));
+  // What the old rules hid stays hidden, unless nobody has confirmed that it was due.
+  judge_leap();
+  EC_TRY(versions_->change_retention(std::move(changes), expiry_clock_->removal_ns()));
   wal_->forget_expiries();
   compactor_->wake();
   return ok();
@@ -59,10 +63,10 @@ ExpiryView EngineImpl::expiry_view(NamespaceId id) const {
   return {std::move(rules), expiry_clock_->now_ns(), options_.expiry};
 }
 
-ExpiryView EngineImpl::expiry_of_all() const {
+ExpiryView EngineImpl::expiry_of_bytes() const {
   auto rules = versions_->retention();
   if (rules == nullptr) return {};
-  return {std::move(rules), expiry_clock_->now_ns(), options_.expiry};
+  return {std::move(rules), expiry_clock_->removal_ns(), options_.expiry};
 }
 
 const ExpiryView& EngineImpl::log_expiry() {
@@ -94,7 +98,7 @@ std::int64_t EngineImpl::log_expiry_of(NamespaceId id, ByteView key) {
 
 Result<bool> EngineImpl::clear_expired_log() {
   if (!recovered_) return false;
-  const std::int64_t now_ns = expiry_clock_->now_ns();
+  const std::int64_t now_ns = expiry_clock_->removal_ns();
   if (!wal_->holds_expired(now_ns)) return true;
   if (wal_->needs_expired(now_ns)) {
     SequenceNumber through = 0;
@@ -109,14 +113,60 @@ Result<bool> EngineImpl::clear_expired_log() {
   return !wal_->holds_expired(now_ns);
 }
 
+// Only value files can be counted: what memtables hold of before comes there first, where it is
+// more than what may go anyway.
+bool EngineImpl::is_leap_in_files(std::int64_t lag_ns) {
+  SequenceNumber through = 0;
+  {
+    MutexLock lock(mutex_);
+    if (lag_ns > seen_lag_ns_) leap_sequence_ = visible_;
+    seen_lag_ns_ = lag_ns;
+    if (lag_ns == 0) return true;
+    through = leap_sequence_;
+    std::uint64_t older_bytes = 0;
+    const auto count = [&](const auto& memtable) {
+      if (memtable->first_sequence() != 0 && memtable->first_sequence() <= through)
+        older_bytes += memtable->memory_bytes();
+    };
+    count(view_->active);
+    std::ranges::for_each(view_->immutables, count);
+    if (older_bytes <= kLeapBytesMin) return true;
+  }
+  if (recovered_) static_cast<void>(try_turn_log(through).ok());
+  return false;
+}
+
+void EngineImpl::judge_leap() {
+  const ExpiryClock::Reading at = expiry_clock_->read();
+  auto rules = versions_->retention();
+  const std::int64_t boot_ns = environment_.clock.boot_ns();
+  // What is held stays so until expiry goes with the clock again; and a leap that was seen without
+  // rules waits for the first.
+  if (at.wait != ExpiryWait::None && leaps_.held_ns(boot_ns) > 0) return;
+  if (rules == nullptr || !is_leap_in_files(at.lag_ns)) return;
+  std::uint64_t leapt_bytes = 0, all_bytes = 0;
+  if (at.lag_ns > 0) {
+    const std::shared_ptr<const Version> version = versions_->current();
+    const bool exact = options_.expiry == ExpiryMode::Exact;
+    leapt_bytes = due_bytes(*version, {rules, at.now_ns, options_.expiry}, exact) -
+                  due_bytes(*version, {rules, at.removal_ns(), options_.expiry}, exact);
+    for (const auto& [number, file] : version->value_files) all_bytes += file.size_bytes;
+  }
+  if (leaps_.judge(leapt_bytes, all_bytes, boot_ns)) expiry_clock_->accept(at.lag_ns);
+}
+
 Status EngineImpl::note_expiry_mark(std::int64_t slack_ns) {
   if (versions_->retention() == nullptr) return ok();
-  const std::int64_t now_ns = expiry_clock_->now_ns();
+  judge_leap();
+  const std::int64_t now_ns = expiry_clock_->removal_ns();
   std::int64_t known_until_ns = 0;
-  if (__builtin_add_overflow(versions_->state().expiry_mark_ns, slack_ns, &known_until_ns) ||
+  const std::uint64_t held_ns = leaps_.held_ns(environment_.clock.boot_ns());
+  const VersionState known = versions_->state();
+  if (__builtin_add_overflow(known.expiry_mark_ns, slack_ns, &known_until_ns) ||
       now_ns <= known_until_ns)
     return ok();
   VersionEdit edit;
+  if (held_ns != 0 || known.held_ns != 0) edit.held_ns = held_ns;
   edit.expiry_mark_ns = now_ns;
   return versions_->apply(edit);
 }

@@ -14,6 +14,8 @@ namespace edgecase::engine {
 
 inline constexpr std::int64_t kNeverNs = std::numeric_limits<std::int64_t>::max();
 inline constexpr std::int64_t kEverNs = std::numeric_limits<std::int64_t>::min();
+// What a store holds that has never known a time.
+inline constexpr std::int64_t kNoMarkNs = kEverNs;
 
 // Of a key's last 8 bytes, and back.
 inline std::uint64_t ordinal_of_time(std::int64_t time_ns) {

@@ -15,7 +15,8 @@
 //                32     8  number of this log
 //                40     8  number of the log before it, 0 for none
 //                48     8  bytes of records the log before it ended with
-//                56     8  salt of this log
+//                56     8  salt of this log; of one that lies twice in its file kDoubledLogSalt
+//                          (doubled_log.h)
 //                64     4  crc32c of bytes 0..63
 //                68     4  zero
 //

@@ -87,6 +87,7 @@ class LogReader::Inside {
     LogRecordHeader header;
     const bool begun = decode_log_record_header(head, position_, salt_, header);
     if (begun) {
+      proven_ = std::max(proven_, header.durable);
       EC_ASSIGN_OR_RETURN(const ByteView payload,
                           view(offset + kLogRecordHeaderBytes, header.payload_bytes));
       const std::uint32_t record_salt = log_record_salt(salt_, position_);
@@ -103,6 +104,7 @@ class LogReader::Inside {
   }
 
   std::uint64_t end_bytes() const { return position_; }
+  std::uint64_t proven_bytes() const { return proven_; }
   bool torn_tail() const { return torn_tail_; }
   bool is_sealed() const { return cipher_ != nullptr; }
 
@@ -142,6 +144,7 @@ class LogReader::Inside {
   // at position_ were durable proves that they have been damaged since.
   Status end_here(bool begun) {
     torn_tail_ = begun;
+    std::uint64_t proof = 0;  // the place of the first such
     for (std::uint64_t position = position_ + kLogAlignmentBytes;;) {
       EC_ASSIGN_OR_RETURN(const ByteView piece, view(kLogHeadBytes + position, kSearchedBytes));
       if (piece.size() < kLogRecordHeaderBytes) break;
@@ -157,13 +160,16 @@ class LogReader::Inside {
         LogRecordHeader header;
         if (!decode_log_record_header(head, position, salt_, header)) continue;
         torn_tail_ = true;
-        if (header.durable <= position_) continue;
-        return corruption(file_->path() + " at byte " + std::to_string(kLogHeadBytes + position_) +
-                          ": record is damaged; one at byte " +
-                          std::to_string(kLogHeadBytes + position) +
-                          " was written after it was durable");
+        proven_ = std::max(proven_, header.durable);
+        if (header.durable <= position_ || proof != 0) continue;
+        proof = position;
       }
     }
+    if (proof != 0)
+      return corruption(file_->path() + " at byte " + std::to_string(kLogHeadBytes + position_) +
+                        ": record is damaged; one at byte " +
+                        std::to_string(kLogHeadBytes + proof) +
+                        " was written after it was durable");
     ended_ = true;
     return ok();
   }
@@ -173,6 +179,7 @@ class LogReader::Inside {
   const std::uint32_t salt_;
   const std::unique_ptr<FileCipher> cipher_;  // null: not sealed
   std::uint64_t position_ = 0;                // of the next record
+  std::uint64_t proven_ = 0;
   bool ended_ = false;
   bool torn_tail_ = false;
   Bytes buffer_;
@@ -213,6 +220,9 @@ Result<std::optional<LogRecord>> LogReader::next() {
 }
 std::uint64_t LogReader::end_bytes() const {
   return inside_->end_bytes();
+}
+std::uint64_t LogReader::proven_bytes() const {
+  return inside_->proven_bytes();
 }
 bool LogReader::is_sealed() const {
   return inside_->is_sealed();

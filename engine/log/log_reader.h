@@ -35,6 +35,8 @@ class LogReader {
   // them (unfinished, or complete behind one that is) were recognised. They were never
   // acknowledged.
   std::uint64_t end_bytes() const;
+  // What is known to have been durable, by all records of this log that were recognised.
+  std::uint64_t proven_bytes() const;
   bool torn_tail() const;
 
  private:

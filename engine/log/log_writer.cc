@@ -231,19 +231,19 @@ Status LogWriter::give_up(Status failure) {
   return failure_;
 }
 
-Status write_log_again(FileSystem& file_system, const std::string& path,
-                       std::uint64_t record_bytes) {
-  EC_ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> from, file_system.open_file(path));
-  EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogFile> to, file_system.open_log_file(path));
+Status write_log_again(FileSystem& file_system, const std::string& path, std::uint64_t record_bytes,
+                       std::uint64_t from, std::uint64_t to) {
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> source, file_system.open_file(path));
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogFile> target, file_system.open_log_file(path));
   const std::uint64_t size = kLogHeadBytes + record_bytes;
   Bytes buffer(std::min(size, kCopyBytes), '\0');
   for (std::uint64_t offset = 0; offset < size; offset += buffer.size()) {
     const std::uint64_t wanted = std::min<std::uint64_t>(buffer.size(), size - offset);
-    EC_ASSIGN_OR_RETURN(const std::size_t got, from->read(offset, wanted, buffer.data()));
+    EC_ASSIGN_OR_RETURN(const std::size_t got, source->read(from + offset, wanted, buffer.data()));
     if (got != wanted) return io_error(path + ": shorter than it was");
-    EC_TRY(to->write(offset, ByteView(buffer).substr(0, got)));
+    EC_TRY(target->write(to + offset, ByteView(buffer).substr(0, got)));
   }
-  return to->sync();
+  return target->sync();
 }
 
 }  // namespace edgecase::engine

@@ -92,8 +92,9 @@ std::uint64_t log_file_bytes_for(std::uint64_t payload_bytes, bool sealed);
 
 // Makes durable a log with so many bytes of records that another process wrote, and that is only
 // read here. If a sync of it failed there its pages count as clean, and another sync would write
-// nothing: the same bytes in the same place make them dirty again. Errors: IoError.
-Status write_log_again(FileSystem& file_system, const std::string& path,
-                       std::uint64_t record_bytes);
+// nothing: the same bytes in the same place make them dirty again. `from` and `to`: where in the
+// file it lies, and is to lie. Errors: IoError.
+Status write_log_again(FileSystem& file_system, const std::string& path, std::uint64_t record_bytes,
+                       std::uint64_t from = 0, std::uint64_t to = 0);
 
 }  // namespace edgecase::engine

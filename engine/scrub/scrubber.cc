@@ -40,6 +40,7 @@ Scrubber::Scrubber(ScrubberContext context)
 void Scrubber::start() {
   const std::int64_t interval_ns = context_.options.scrub_interval_ns;
   if (interval_ns == 0) return;
+  manifest_due_ns_ = context_.environment.clock.boot_ns() + interval_ns;
   schedule_run(std::min(kStartDelayMaxNs, interval_ns / 16));
 }
 
@@ -49,7 +50,10 @@ void Scrubber::schedule_run(std::int64_t delay_ns) {
 
 void Scrubber::run() {
   if (!is_quiet()) return schedule_run(kWaitNs);
-  if (!reading_) return begin_next();
+  if (!reading_) {
+    look_at_manifest();
+    return begin_next();
+  }
   const Status read = read_piece();
   if (!read.ok() || reading_->done == reading_->target.size_bytes) return finish(read);
   schedule_run(static_cast<std::int64_t>(kPieceBytes * kSecondNs / kBytesPerSecondMax));
@@ -67,6 +71,15 @@ bool Scrubber::is_quiet() {
   seen_ns_ = now_ns;
   seen_bytes_ = written;
   return quiet_;
+}
+
+// It was written anew when the process began.
+void Scrubber::look_at_manifest() {
+  const std::int64_t now_ns = context_.environment.clock.boot_ns();
+  if (now_ns < manifest_due_ns_) return;
+  manifest_due_ns_ = now_ns + context_.options.scrub_interval_ns;
+  if (const Status damage = context_.scrub_manifest(); !damage.ok())
+    context_.environment.listener.on_corruption(damage);
 }
 
 // A file takes the share of the interval that its size is of all sizes: whenever the process began,

@@ -37,6 +37,8 @@ struct ScrubberContext {
   std::function<void(std::int64_t delay_ns, std::function<void()> task)> schedule;
   // Ok: the values drive is there.
   std::function<Status()> check_values;
+  // Reads the manifest again and heals it; answers what was wrong with it.
+  std::function<Status()> scrub_manifest;
   // Handed in by users since open.
   std::function<std::uint64_t()> written_bytes;
 };
@@ -81,6 +83,7 @@ class Scrubber {
   void schedule_run(std::int64_t delay_ns);
   bool is_quiet();
   void begin_next();
+  void look_at_manifest();
   // The file after `cursor_`, in a circle; counts a pass when that closes. Sums up all sizes.
   std::optional<Target> next_target(const Version& version, std::uint64_t& total_bytes);
   Target target_of(const TableMetadata& table) const;
@@ -106,6 +109,7 @@ class Scrubber {
   bool begun_ = false;
   std::optional<Reading> reading_;
   std::int64_t pause_ns_ = 0;  // after the file that is read
+  std::int64_t manifest_due_ns_ = 0;
   bool quiet_ = false;
   std::int64_t seen_ns_ = 0;
   std::uint64_t seen_bytes_ = 0;

@@ -122,6 +122,7 @@ Status apply_files(Version& version, const VersionEdit& edit) {
 Status apply_retention(VersionState& state, const VersionEdit& edit) {
   if (edit.expiry_mark_ns)
     state.expiry_mark_ns = std::max(state.expiry_mark_ns, *edit.expiry_mark_ns);
+  if (edit.held_ns) state.held_ns = *edit.held_ns;
   const bool known = state.retention != nullptr;
   if (edit.rule_changes.empty() && edit.scopes.empty() && edit.given_up.empty() &&
       (edit.dropped_namespaces.empty() || !known))
@@ -310,8 +311,9 @@ VersionEdit VersionState::snapshot() const {
   edit.erasures = erasures;
   edit.flushed_sequence = flushed_sequence;
   edit.oldest_wal_segment = oldest_wal_segment;
+  if (expiry_mark_ns != kNoMarkNs) edit.expiry_mark_ns = expiry_mark_ns;
+  if (held_ns != 0) edit.held_ns = held_ns;
   if (retention != nullptr) {
-    edit.expiry_mark_ns = expiry_mark_ns;
     edit.scopes = retention->scopes();
     edit.given_up = retention->given_up();
   }

@@ -68,7 +68,8 @@ struct VersionState {
   std::vector<RangeDelete> erasures;
   // Null: there was never a rule.
   std::shared_ptr<const RetentionRules> retention;
-  std::int64_t expiry_mark_ns = std::numeric_limits<std::int64_t>::min();
+  std::int64_t expiry_mark_ns = kNoMarkNs;  // the latest time that is known
+  std::uint64_t held_ns = 0;                // VersionEdit
 
   // Corruption when the edit does not fit: a file added twice, or removed and not there, ...
   Status apply(const VersionEdit& edit);

@@ -29,6 +29,7 @@ enum class Tag : unsigned char {
   GivenUp = 19,
   ValueFileTimeMax = 20,
   TableLife = 21,
+  HeldTime = 22,
 };
 
 constexpr std::size_t kFullKeyMaxBytes = kKeySizeMaxBytes + kNamespacePrefixBytes;
@@ -150,6 +151,7 @@ class Decoder {
       case Tag::RangeDelete: return take_range_delete(edit.range_deletes.emplace_back());
       case Tag::DroppedNamespace: return take_number32(edit.dropped_namespaces.emplace_back());
       case Tag::ExpiryMark: return take_time(edit.expiry_mark_ns.emplace());
+      case Tag::HeldTime: return take_number(edit.held_ns.emplace());
       case Tag::RuleChange: return take_rule(edit.rule_changes.emplace_back());
       case Tag::Erasure: return take_range_delete(edit.erasures.emplace_back());
       case Tag::ErasedSequence: return take_number(edit.erased_sequence.emplace());
@@ -358,6 +360,7 @@ Bytes VersionEdit::encode() const {
   if (flushed_sequence) append_number(out, Tag::FlushedSequence, *flushed_sequence);
   if (oldest_wal_segment) append_number(out, Tag::OldestWalSegment, *oldest_wal_segment);
   if (expiry_mark_ns) append_number(out, Tag::ExpiryMark, zigzag(*expiry_mark_ns));
+  if (held_ns) append_number(out, Tag::HeldTime, *held_ns);
   for (const ScopeState& each : rule_changes) append_rule(out, Tag::RuleChange, each);
   for (const ScopeState& each : scopes) {
     append_rule(out, Tag::Scope, each);

@@ -40,6 +40,8 @@
 //    20  latest time of a key in the value file that was added last (varint, zigzag); not there:
 //        not known
 //    21  life class of the table that was added last (1 byte, expiry/bucket.h); not there: 0
+//    22  how long processes have held what a leap of the clock let expire, in ns; 0: nothing is
+//    held
 //
 // An unknown tag, level, kind, placement or codec comes from a newer version and is refused.
 // Limits: names kNamespaceNameMaxBytes, keys kKeySizeMaxBytes and the prefix.
@@ -75,6 +77,7 @@ struct VersionEdit {
   std::optional<SequenceNumber> flushed_sequence;
   std::optional<std::uint64_t> oldest_wal_segment;
   std::optional<std::int64_t> expiry_mark_ns;
+  std::optional<std::uint64_t> held_ns;
   std::vector<ScopeState> rule_changes;  // prefix and retention alone
   std::vector<ScopeState> scopes;
   std::vector<GivenUp> given_up;

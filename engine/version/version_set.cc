@@ -7,7 +7,7 @@
 #include "file/file_names.h"
 #include "file/file_remover.h"
 #include "file/whole_file.h"
-#include "log/log_reader.h"
+#include "log/log_format.h"
 
 namespace edgecase::engine {
 namespace {
@@ -61,20 +61,22 @@ Status VersionSet::read_manifest() {
     return corruption(current + ": does not name a manifest");
 
   const std::string path = manifest_path(metadata_directory_, parsed->number);
-  auto file = file_system_.open_file(path);
-  if (file.status().code() == StatusCode::NotFound)
+  auto copies = look_at_copies(file_system_, path, keys_);
+  if (copies.status().code() == StatusCode::NotFound)
     return corruption(path + ": missing, but CURRENT names it");
-  if (!file.ok()) return file.status();
-  auto opened = LogReader::open(std::move(file).value(), keys_);
-  if (opened.status().code() == StatusCode::NotFound)
+  if (!copies.ok()) return copies.status();
+  found_ = std::move(copies).value();
+  if (found_.status.code() == StatusCode::NotFound)
     return corruption(path + ": has no head, but CURRENT names it");
-  if (!opened.ok()) return opened.status();
-  LogReader& reader = **opened;
-  const LogIdentity& identity = reader.identity();
+  EC_TRY(found_.status);
+  const LogIdentity& identity = found_.best_copy().identity;
   if (identity.store_id != store_id_) return unavailable(path + ": belongs to another store");
   if (identity.type != LogType::Manifest || identity.number != parsed->number)
     return corruption(path + ": the head is not that of this manifest");
 
+  EC_ASSIGN_OR_RETURN(auto file, open_copy(file_system_, path, found_.best_copy().begin));
+  EC_ASSIGN_OR_RETURN(const auto opened, LogReader::open(std::move(file), keys_));
+  LogReader& reader = *opened;
   VersionState state;
   bool first = true;
   for (;;) {
@@ -115,9 +117,39 @@ Status VersionSet::make_durable() {
   const Status started = start_manifest(state());
   if (started.code() != StatusCode::OutOfSpace) return started;
   // On a full drive the store must open all the same, to be read and to give space back.
-  EC_TRY(write_log_again(file_system_, manifest_path(metadata_directory_, manifest_number_.load()),
-                         manifest_end_bytes_));
+  EC_TRY(write_copies_again(file_system_,
+                            manifest_path(metadata_directory_, manifest_number_.load()), found_));
   return file_system_.sync_directory(metadata_directory_);
+}
+
+Status VersionSet::damage() const {
+  return found_.damage;
+}
+
+bool VersionSet::copies_differed() const {
+  return found_.ends_differ;
+}
+
+Status VersionSet::scrub() {
+  MutexLock lock(edit_mutex_);
+  if (manifest_ == nullptr) return ok();
+  const std::string path = manifest_path(metadata_directory_, manifest_number_.load());
+  const auto read = look_at_copies(file_system_, path, keys_, LogSource::Drive);
+  Status damage = read.ok() ? read->damage : read.status();
+  if (read.ok()) {
+    if (!read->status.ok()) damage = read->status;
+    for (const LogCopy& copy : read->copies) {
+      if (damage.ok() && copy.end_bytes != manifest_->durable_bytes())
+        damage = corruption(path + " at byte " +
+                            std::to_string(copy.begin + kLogHeadBytes + copy.end_bytes) +
+                            ": record is damaged");
+    }
+  }
+  if (damage.ok()) return ok();
+  const Status renewed = renew_manifest(state());
+  return corruption(damage.message() +
+                    (renewed.ok() ? "; nothing is lost, it is written anew"
+                                  : "; it cannot be written anew yet: " + renewed.message()));
 }
 
 std::shared_ptr<const Version> VersionSet::current() const {
@@ -276,7 +308,7 @@ Status VersionSet::append(const Bytes& payload) {
   const ByteView part = payload;
   EC_TRY(manifest_->append(++edits_, {&part, 1}));
   EC_TRY(manifest_->sync());
-  bytes_written_.fetch_add(manifest_->appended_bytes() - before);
+  bytes_written_.fetch_add(2 * (manifest_->appended_bytes() - before));
   return ok();
 }
 
@@ -286,7 +318,7 @@ Status VersionSet::start_manifest(const VersionState& state) {
   const Bytes payload = state.snapshot().encode();
   // Half of it stays for the edits to come.
   const std::uint64_t capacity =
-      std::max(kManifestBytes, 2 * log_file_bytes_for(payload.size(), keys_ != nullptr));
+      std::max(kManifestBytes, 2 * doubled_log_bytes_for(payload.size(), keys_ != nullptr));
 
   // A file of this number can only be what an unfinished start left.
   if (const Status removed = file_system_.remove_file(path);
@@ -300,7 +332,7 @@ Status VersionSet::start_manifest(const VersionState& state) {
   identity.number = number;
   identity.predecessor = manifest_number_.load();
   identity.predecessor_bytes = manifest_end_bytes_;
-  EC_ASSIGN_OR_RETURN(manifest_, LogWriter::create(std::move(file), identity, keys_));
+  EC_ASSIGN_OR_RETURN(manifest_, DoubledLogWriter::create(std::move(file), identity, keys_));
   Status written = append(payload);
   if (written.ok()) written = file_system_.sync_directory(metadata_directory_);
   if (written.ok()) written = replace_current(number);

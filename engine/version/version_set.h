@@ -6,6 +6,9 @@
 // stays and may hold the failed edit, so files that a failed edit names must be kept until a later
 // one succeeds. Opening changes nothing: the first edit after it starts a new manifest.
 //
+// A manifest lies twice in its file (log/doubled_log.h): damage of one copy loses nothing, is told,
+// and goes with the next manifest. One of an older version that lies there once is read as well.
+//
 // CURRENT holds the name of the manifest and a line feed.
 //
 // Thread-safe. Edits are applied one after another; their mutex is held across the manifest's I/O.
@@ -20,7 +23,7 @@
 #include "base/mutex.h"
 #include "base/store_id.h"
 #include "edgecase/engine.h"
-#include "log/log_writer.h"
+#include "log/doubled_log.h"
 #include "version/dropped_ids.h"
 #include "version/version.h"
 
@@ -38,6 +41,14 @@ class VersionSet {
                                                      std::string metadata_directory,
                                                      const StoreId& store_id,
                                                      KeyRing* keys = nullptr);
+
+  // What recover() found to be wrong with one copy of the manifest, and whether one lacked the last
+  // edit: it was being written when the power failed or the process ended, or is damaged.
+  Status damage() const;
+  bool copies_differed() const;
+  // Reads both copies from the drive. Where one is damaged a new manifest begins; answers what was
+  // wrong, Ok if nothing was.
+  Status scrub();
 
   // What was read may be in the page cache only, after a kill; if a sync had failed before it, no
   // later one writes that out. Begins a new manifest, so that before anything is removed or reused
@@ -130,7 +141,8 @@ class VersionSet {
   KeyRing* const keys_;  // null: not encrypted
 
   Mutex edit_mutex_;  // held across manifest I/O; taken before mutex_
-  std::unique_ptr<LogWriter> manifest_ EC_GUARDED_BY(edit_mutex_);  // null: start a new one
+  std::unique_ptr<DoubledLogWriter> manifest_ EC_GUARDED_BY(edit_mutex_);  // null: start one
+  LogCopies found_;  // by recover(), not changed afterwards
   std::uint64_t next_manifest_number_ EC_GUARDED_BY(edit_mutex_) = 1;
   std::uint64_t manifest_end_bytes_ EC_GUARDED_BY(edit_mutex_) = 0;
   std::uint64_t edits_ EC_GUARDED_BY(edit_mutex_) = 0;

@@ -88,6 +88,7 @@ class Life {
   Status make_rules_sure();
   void end_process(bool power_goes, std::uint64_t seed, CutPolicy policy);
   Status crash(const Step& step);
+  Status open_again(std::uint64_t seed);
   Status check_sometimes(std::uint64_t seed);
   Status settle(const std::function<std::string(const State&)>& settle);
   Status probe_rules(State& shown, Changes& probes);
@@ -95,6 +96,7 @@ class Life {
 
   const Plan& plan_;
   const bool has_times_;
+  bool has_mark_ = false;  // the store knows durably what time it was
   CrashStore store_;
   ExpiryOracle expiry_;
   History history_;

@@ -22,6 +22,7 @@ Status Life::retain(SeededRandom& detail) {
   const RetentionRule set = to_retention_rule(rule, ids_[kTimedPlace]);
   const Status status = store_.engine().set_retention(std::span(&set, 1));
   if (status.ok()) {
+    has_mark_ = true;
     expiry_.acknowledge(rule);
   } else {
     expiry_.refuse(rule);

@@ -44,6 +44,7 @@ class CrashStore::Listener final : public EventListener {
     if (event.torn_tail) ++counters_.torn_tails;
   }
   void on_flushed(const FlushEvent&) override { ++counters_.flushes; }
+  void on_corruption(const Status&) override { ++counters_.damages; }
 
  private:
   CrashCounters& counters_;
@@ -150,6 +151,23 @@ void CrashStore::cure() {
     disk_.set_capacity(root, 0);
     disk_.set_read_only(root, false);
   }
+}
+
+void CrashStore::rot_manifest(std::uint64_t seed) {
+  const Bytes current = disk_.contents("/m/store/CURRENT");
+  const std::string path = "/m/store/" + current.substr(0, current.find('\n'));
+  if (current.empty() || !disk_.exists(path)) return;
+  constexpr std::size_t kHeadBytes = 4096;
+  constexpr std::size_t kAreaBytes = 2048;  // begins in the first records, or with the head
+  SeededRandom random(seed);
+  Bytes bytes = disk_.contents(path);
+  const std::size_t begin = random.next() % 2 * (bytes.size() / 2);
+  const std::size_t at =
+      random.next() % 4 == 0 ? begin : begin + kHeadBytes + random.next() % kAreaBytes;
+  const std::size_t end = at + 1 + random.next() % kAreaBytes;
+  for (std::size_t i = at; i < end; ++i) bytes[i] = static_cast<char>(random.next());
+  disk_.set_contents(path, bytes);
+  ++counters_.rotten_manifests;
 }
 
 Status CrashStore::rest(std::int64_t seconds) {

@@ -35,6 +35,8 @@ struct CrashCounters {
   std::uint64_t erasures = 0;
   std::uint64_t drops = 0;  // of files that had expired whole
   std::uint64_t purges = 0;
+  std::uint64_t damages = 0;  // that the engine told of
+  std::uint64_t rotten_manifests = 0;
 };
 
 using PlaceIds = std::array<NamespaceId, kPlaces>;  // 0: there is no such namespace
@@ -65,6 +67,9 @@ class CrashStore {
   // What a step does to the drives; they are well again.
   void ail(const Step& step);
   void cure();
+  // Bytes of one copy of the manifest change. After a power cut alone: else more of what is cached
+  // would become durable.
+  void rot_manifest(std::uint64_t seed);
 
   // Time passes, and background work is done until none is left.
   Status rest(std::int64_t seconds);

@@ -2,6 +2,7 @@
 import http.client
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -107,6 +108,11 @@ class Daemon:
                 self.messages.append(self.notify.recv(4096).decode())
             except TimeoutError as error:
                 raise AssertionError(f"no {wanted}: {self.log()}") from error
+
+    def hear(self):
+        """Takes what the daemon has told until now: it waits when nobody does for long."""
+        while select.select([self.notify], [], [], 0)[0]:
+            self.messages.append(self.notify.recv(4096).decode())
 
     def log(self):
         with open(self.log_path, encoding="utf-8") as file:

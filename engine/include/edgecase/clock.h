@@ -17,6 +17,9 @@ class Clock {
   virtual std::int64_t boot_ns() const = 0;
   // Whether wall_ns() may decide that data is old.
   virtual ClockTrust trust() const = 0;
+  // Whether a time server confirms wall_ns(): not what somebody has set since, nor what a machine
+  // starts with. False where nobody can tell.
+  virtual bool synchronised() const { return false; }
 };
 
 // The machine's clocks. Lives for the length of the process.

@@ -39,6 +39,13 @@ struct CompactionStats {
   std::uint64_t range_deletes = 0;  // that wait for merges
 };
 
+// Why the time by which entries expire does not go with the clock.
+enum class ExpiryWait : unsigned char {
+  None,
+  Untrusted,  // the clock is not trusted: it stands still
+  Jump,       // the clock is far ahead of what has passed: it goes on as it did
+};
+
 struct ExpiryStats {
   std::uint64_t rules = 0;
   std::uint64_t dropped_files = 0;  // value files that went since open, whole
@@ -52,6 +59,14 @@ struct ExpiryStats {
   std::int64_t oldest_ns = INT64_MAX;
   // When the next value file is due; INT64_MAX: none is.
   std::int64_t next_ns = INT64_MAX;
+  // The time by which entries expire; INT64_MIN: none is known.
+  std::int64_t now_ns = INT64_MIN;
+  ExpiryWait wait = ExpiryWait::None;
+  std::uint64_t waits = 0;  // 1: `wait` is not None
+  std::int64_t wait_since_boot_ns = 0;
+  // Of value files that are hidden, and stay: the clock leapt, and nobody has confirmed it.
+  std::uint64_t held_bytes = 0;
+  std::int64_t held_since_boot_ns = 0;
 };
 
 struct ErasureStats {

@@ -219,7 +219,7 @@ const std::vector<PlantedBug>& planted_bugs() {
               {Bug::FailedWriteForgotten, ".val"}),
       planted("torn-accepted", "replays a record of the log whose payload is torn", 100,
               {Bug::TornRecordAccepted, "/wal/"}),
-      planted("read-error-is-end", "takes an I/O error in the log for its end", 400,
+      planted("read-error-is-end", "takes an I/O error in the log for its end", 1500,
               {Bug::ReadErrorTakenForEnd, "/wal/"}),
       planted("log-not-overwritten", "erases without writing over slots of the log", 100,
               {Bug::OverwriteSkipped, "/wal/"}),

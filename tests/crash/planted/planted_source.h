@@ -9,12 +9,14 @@ enum class PlantedSource : unsigned char {
   LogReleasedEarly,           // segments go that hold more than what was flushed
   ErasureLostByFlush,         // erased ranges become ordinary range deletes in tables
   ErasureLostByManifest,      // a new manifest does not name what is pending
+  SecondCopyUnread,           // a manifest's second copy does not count when it reaches further
   ErasedShownBySnapshots,     // a snapshot shows what was erased after it
   ExpiredReturns,             // a longer rule brings back what a shorter one had let expire
   ExpiredStaysInFiles,        // nobody looks for files that have expired
   DroppedByOldRules,          // a file goes when it would have, had no rule changed since
   ExpiredStaysInLog,          // nobody overwrites records of the log that have expired
   ExpiryFollowsJump,          // a clock that was set far ahead is believed at once
+  ExpiryBelievesStart,        // one that is far ahead at a start is
   OutputRemovedAfterFailure,  // tables go that a failed edit of the manifest may have named
 };
 

@@ -88,6 +88,8 @@ TEST_CASE("planted: bugs in the engine are found") {
              "a flush takes an erased range for a range delete", 100},
         Case{PlantedSource::ErasureLostByManifest, "erasure-lost-by-manifest",
              "a new manifest forgets which erased ranges are pending", 20, erasure_over_restarts},
+        Case{PlantedSource::SecondCopyUnread, "second-copy-unread",
+             "does not go on with the second copy of a manifest whose first one is damaged", 100},
         Case{PlantedSource::ErasedShownBySnapshots, "erased-shown-by-snapshots",
              "a snapshot shows what was erased after it was taken", 100},
         Case{PlantedSource::ExpiredReturns, "expired-returns",
@@ -100,6 +102,8 @@ TEST_CASE("planted: bugs in the engine are found") {
              "does not overwrite what has expired in the log", 100},
         Case{PlantedSource::ExpiryFollowsJump, "expiry-follows-jump",
              "believes a clock that was set far ahead", 100},
+        Case{PlantedSource::ExpiryBelievesStart, "expiry-believes-start",
+             "believes a clock that is far ahead when the process begins", 100},
         Case{PlantedSource::OutputRemovedAfterFailure, "output-removed-after-failure",
              "removes tables that a failed edit may have named", 1500}}) {
     plant(each.bug);

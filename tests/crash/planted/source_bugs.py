@@ -30,6 +30,11 @@ BUGS = {
         "version.cc",
         "  edit.erasures = erasures;\n",
         "  if (!planted(PlantedSource::ErasureLostByManifest)) edit.erasures = erasures;\n"),
+    "SecondCopyUnread": (
+        "doubled_log.cc",
+        "  const bool further = second.end_bytes > first.end_bytes;\n",
+        "  const bool further = second.end_bytes > first.end_bytes &&\n"
+        "                       !planted(PlantedSource::SecondCopyUnread);\n"),
     "ErasedShownBySnapshots": (
         "read_path.cc",
         "  at.erased = erased();\n",
@@ -54,8 +59,13 @@ BUGS = {
         "  if (planted(PlantedSource::ExpiredStaysInLog) || !wal_->holds_expired(now_ns)) return true;\n"),
     "ExpiryFollowsJump": (
         "expiry_clock.cc",
-        "  if (wall_ns - expected_ns <= kJumpMaxNs) {\n",
-        "  if (planted(PlantedSource::ExpiryFollowsJump) || wall_ns - expected_ns <= kJumpMaxNs) {\n"),
+        "  if (wall_ns - expected_ns <= kJumpMaxNs) return true;\n",
+        "  if (planted(PlantedSource::ExpiryFollowsJump)) return true;\n"
+        "  if (wall_ns - expected_ns <= kJumpMaxNs) return true;\n"),
+    "ExpiryBelievesStart": (
+        "expiry_clock.cc",
+        "  if (mark_ns == kNoMarkNs) return;\n",
+        "  if (planted(PlantedSource::ExpiryBelievesStart) || mark_ns == kNoMarkNs) return;\n"),
 }
 
 

@@ -201,6 +201,7 @@ TEST_CASE("audit: old records go, the rest verifies, and a cut that nobody made 
   room.clock.advance(5 * kDayNs);
   room.fill(50);
   room.clock.advance(6 * kDayNs);
+  room.engine.set_expiry_now_ns(room.clock.wall_ns());
   SUBCASE("by age") {
     room.log->tick();
     const std::vector<Record> records = room.list();
@@ -222,6 +223,36 @@ TEST_CASE("audit: old records go, the rest verifies, and a cut that nobody made 
   }
   SUBCASE("not while the clock is not trusted") {
     room.clock.set_trust(ClockTrust::Untrusted);
+    room.log->tick();
+    CHECK(room.list().front().sequence == 1);
+  }
+  SUBCASE("not by a clock that readings do not expire by, as it was set far ahead") {
+    room.engine.set_expiry_now_ns(room.clock.wall_ns() - 6 * kDayNs);
+    room.log->tick();
+    CHECK(room.list().front().sequence == 1);
+  }
+  SUBCASE("not for a day by a clock that leapt while it ran") {
+    room.engine.set_expiry_now_ns(room.clock.wall_ns() - 6 * kDayNs);
+    room.log->tick();
+    room.engine.set_expiry_now_ns(room.clock.wall_ns());
+    const auto look_later = [&](std::int64_t ns) {
+      room.clock.advance(ns);
+      room.engine.set_expiry_now_ns(room.clock.wall_ns());
+      room.log->tick();
+      return room.list().front().sequence;
+    };
+    CHECK(look_later(kDayNs / 2) == 1);
+    SUBCASE("confirmed") {
+      room.clock.set_synchronised(true);
+      CHECK(look_later(kDayNs / 24) == 51);
+    }
+    SUBCASE("a day later") {
+      CHECK(look_later(kDayNs / 4) == 1);
+      CHECK(look_later(kDayNs) == 51);
+    }
+  }
+  SUBCASE("not while no time is known") {
+    room.engine.set_expiry_now_ns(INT64_MIN);
     room.log->tick();
     CHECK(room.list().front().sequence == 1);
   }

@@ -246,6 +246,27 @@ TEST_CASE("a device whose clock is ahead by less than an hour does not bring bac
   CHECK(room.write("far", "x", kNow + kHour));
 }
 
+TEST_CASE("with a clock that is behind nothing that was erased comes back either") {
+  Room room;
+  room.fill("kitchen", "temp");
+  SUBCASE("at 1970: up to the newest that was erased, where nothing else tells the time") {
+    room.clock.set_wall_ns(kHour);
+    room.clock.set_trust(ClockTrust::Untrusted);
+    REQUIRE(room.erase("kitchen").ok());
+    CHECK_FALSE(room.write("kitchen", "temp", kNow - 10 * kHour));
+    CHECK_FALSE(room.write("kitchen", "temp", kNow - kHour));
+    CHECK(room.write("kitchen", "temp", kNow - kHour + 1));
+  }
+  SUBCASE("days behind: up to the time that the store has known") {
+    room.clock.set_wall_ns(kNow - 100 * kHour);
+    room.engine.set_expiry_now_ns(kNow);
+    REQUIRE(room.erase("kitchen").ok());
+    CHECK_FALSE(room.write("kitchen", "temp", kNow - kHour));
+    CHECK_FALSE(room.write("kitchen", "temp", kNow - 1));
+    CHECK(room.write("kitchen", "temp", kNow));
+  }
+}
+
 TEST_CASE("bytes that cannot go yet leave the erasure pending, and go when they can") {
   Room room;
   room.fill("kitchen", "temp");

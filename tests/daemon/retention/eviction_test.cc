@@ -214,6 +214,15 @@ TEST_CASE(
   CHECK(room.steps.size() == 1);
 }
 
+TEST_CASE("eviction: a clock that expiry waits to follow does not keep a full drive full") {
+  FullRoom room;
+  room.write("a", kClockNs - kMinute, 5);
+  room.drives.values_free_bytes = 0;
+  room.engine.set_expiry_now_ns(kClockNs - 500 * kMinute);
+  room.look_later();
+  CHECK(room.steps.size() == 1);
+}
+
 TEST_CASE("eviction: a drive that other things fill costs no reading") {
   FullRoom room;
   room.write("a", kClockNs - kMinute, 100);

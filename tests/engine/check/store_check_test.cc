@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/zeros.h"
 #include "engine/check/recording_observer.h"
 #include "engine/core/engine_fixture.h"
 #include "file/file_names.h"
@@ -79,6 +80,8 @@ TEST_CASE("check_store finds every flipped byte of every file") {
       CAPTURE(byte);
       // The head's zeros and old records of a slot are many; each 16th stands for all.
       if (is_log && byte % 16 != 0 && byte >= kLogHeadCopyBytes) continue;
+      if (is_log && !is_wal && byte % 4096 != 0 && all_zero(ByteView(original).substr(byte, 4096)))
+        continue;
       store.disk.flip_bit(path, byte, static_cast<int>(byte % 8));
       RecordingObserver observer;
       const auto report = store.check(observer);

@@ -6,6 +6,7 @@
 #include "edgecase/store_check.h"
 #include "engine/check/recording_observer.h"
 #include "engine/core/expiring_store.h"
+#include "log/doubled_log.h"
 
 namespace edgecase::engine {
 namespace {
@@ -33,6 +34,7 @@ struct ManifestStore : ExpiringStore {
     }
     return paths;
   }
+  // Of its second copy, within the file.
   std::size_t manifest_end() const {
     const Bytes bytes = disk.contents(files("/m/store/MANIFEST").back());
     return bytes.find_last_not_of('\0') + 1;
@@ -47,7 +49,9 @@ struct ManifestStore : ExpiringStore {
     fill_both("e1", "f1", kStartNs + kHour);
     REQUIRE(manifest_end() > end + 80);
     close();
-    disk.flip_bit(files("/m/store/MANIFEST").back(), end + 40, 1);
+    const std::string path = files("/m/store/MANIFEST").back();
+    disk.flip_bit(path, end + 40, 1);
+    disk.flip_bit(path, end + 40 - begin_of_second_copy(disk.contents(path).size()), 1);
   }
   void lose_manifest() {
     close();

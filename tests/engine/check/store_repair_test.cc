@@ -7,6 +7,7 @@
 #include "engine/check/recording_observer.h"
 #include "engine/core/engine_fixture.h"
 #include "file/file_names.h"
+#include "log/doubled_log.h"
 #include "support/test_share.h"
 
 namespace edgecase::engine {
@@ -67,6 +68,12 @@ struct RepairedStore : test::EngineFixture {
       if (path.starts_with(prefix) && path.ends_with(suffix)) paths.push_back(path);
     }
     return paths;
+  }
+  // In both copies.
+  void damage_manifest(std::uint64_t at) {
+    const std::string path = files("/m/store/MANIFEST").front();
+    disk.flip_bit(path, at, 1);
+    disk.flip_bit(path, begin_of_second_copy(disk.contents(path).size()) + at, 1);
   }
   void remove_all(const std::vector<std::string>& paths) {
     for (const std::string& path : paths) {
@@ -163,12 +170,10 @@ TEST_CASE("repair_store makes metadata anew and loses no value") {
       {"CURRENT is damaged", [](RepairedStore& s) { s.disk.flip_bit("/m/store/CURRENT", 0, 1); }},
       {"the manifest is gone", [](RepairedStore& s) { s.remove_all(s.files("/m/store/MANIFEST")); },
        true},
-      {"the manifest is damaged at its begin",
-       [](RepairedStore& s) { s.disk.flip_bit(s.files("/m/store/MANIFEST").front(), 4100, 1); },
-       true},
-      {"the manifest is damaged in the middle",
-       [](RepairedStore& s) { s.disk.flip_bit(s.files("/m/store/MANIFEST").front(), 4700, 1); },
-       true},
+      {"both copies of the manifest are damaged at their begin",
+       [](RepairedStore& s) { s.damage_manifest(4100); }, true},
+      {"both copies of the manifest are damaged in the middle",
+       [](RepairedStore& s) { s.damage_manifest(4700); }, true},
       {"the identity of the metadata directory is gone",
        [](RepairedStore& s) { s.remove_all({"/m/store/IDENTITY"}); }},
       {"the identity of the values directory is damaged",

@@ -8,6 +8,7 @@
 #include "base/crc32c.h"
 #include "engine/core/engine_fixture.h"
 #include "file/file_names.h"
+#include "log/doubled_log.h"
 
 namespace edgecase::test {
 namespace {
@@ -93,6 +94,8 @@ TEST_CASE("engine reports missing and damaged files and changes nothing") {
         parsed->type == FileType::Identity) {
       const std::uint64_t at = parsed->type == FileType::Manifest ? 4096 + 40 : 3;
       store.disk.flip_bit(path, at, 2);
+      if (parsed->type == FileType::Manifest)
+        store.disk.flip_bit(path, begin_of_second_copy(bytes.size()) + at, 2);
       CHECK(store.open().code() == StatusCode::Corruption);
       store.close();
       store.disk.set_contents(path, bytes);

@@ -77,6 +77,16 @@ TEST_CASE("what expired never returns: not by a rule, a reopening, or a clock th
     store.set("", 9 * kHour);
     store.reopen();
   }
+  SUBCASE("reopened after the clock went on, then lengthened") {
+    store.close();
+    store.clock.set_wall_ns(store.clock.wall_ns() + 10 * kSecond);
+    REQUIRE(store.open().ok());
+    CHECK(store.count() == 40);
+    store.set("", 9 * kHour);
+    store.fill("a1", kStartNs, 60);
+    CHECK(store.count() == 40);
+    store.fill("a1", kStartNs + 60 * kSecond, 50);  // ten that had not been there
+  }
   SUBCASE("reopened with the clock set back") {
     store.close();
     store.clock.set_wall_ns(kStartNs);
@@ -91,6 +101,36 @@ TEST_CASE("what expired never returns: not by a rule, a reopening, or a clock th
   CHECK(store.count() == 50);
   store.fill("a1", kStartNs, 10);
   CHECK(store.count() == 50);
+}
+
+TEST_CASE("after a start nothing expires by a clock that is far ahead, until it is confirmed") {
+  ExpiringStore store;
+  store.fill("a1", kStartNs, 100);
+  store.set("", kHour / 2);
+  store.clock.advance(kSecond);
+  store.close();
+  store.clock.set_wall_ns(kStartNs + 640'000 * kHour);
+  REQUIRE(store.open().ok());
+  REQUIRE(store.engine->flush().ok());
+  store.executor.run_all();
+  CHECK(store.count() == 100);
+  // Nor is what a dead clock said the mark of the next start.
+  store.reopen();
+  CHECK(store.count() == 100);
+  SUBCASE("set right") {
+    store.clock.set_wall_ns(kStartNs + kHour / 2 + 50 * kSecond);
+    CHECK(store.count() == 50);
+  }
+  SUBCASE("confirmed") {
+    store.clock.set_synchronised(true);
+    CHECK(store.count() == 0);
+  }
+  SUBCASE("not confirmed for as long as a jump is waited for: by the time that passes") {
+    store.clock.advance(kHour / 2 + 49 * kSecond);
+    CHECK(store.count() == 50);
+    store.clock.advance(kHour / 2);
+    CHECK(store.count() == 0);
+  }
 }
 
 TEST_CASE("nothing expires while the clock is not trusted") {
@@ -120,6 +160,20 @@ TEST_CASE("rules are refused that mean nothing, and change nothing then") {
   CHECK(code({{store.id, Bytes(kKeySizeMaxBytes + 1, 'x'), kHour}}) == StatusCode::InvalidArgument);
   CHECK(store.engine->retention_rules().empty());
   CHECK(code({}) == StatusCode::Ok);
+}
+
+TEST_CASE("a store without rules knows by its flushes what time it is at least") {
+  ExpiringStore store;
+  store.fill("a1", kStartNs, 10);
+  REQUIRE(store.engine->flush().ok());
+  store.close();
+  store.clock.set_wall_ns(kStartNs - 72 * kHour);
+  REQUIRE(store.open().ok());
+  CHECK(store.engine->expiry_now_ns() == kStartNs);
+  store.expect_sound();
+  // Over a manifest that was written anew, too.
+  store.reopen();
+  CHECK(store.engine->expiry_now_ns() == kStartNs);
 }
 
 TEST_CASE("rules outlive the process and go with their namespace") {

@@ -166,9 +166,9 @@ TEST_CASE("buckets hold what expires together, 16 to 32 of them a retention") {
 
 TEST_CASE("expiry time follows a trusted wall, never goes back, and does not follow a jump") {
   test::ManualClock clock;
-  ExpiryClock expiry(clock, 5);
+  ExpiryClock expiry(clock, kNoMarkNs);
   clock.set_trust(ClockTrust::Untrusted);
-  CHECK(expiry.now_ns() == 5);
+  CHECK(expiry.now_ns() == kNoMarkNs);
   clock.set_trust(ClockTrust::Trusted);
   CHECK(expiry.now_ns() == clock.wall_ns());
   clock.advance(10 * kHour);  // time that passed is no jump
@@ -198,12 +198,107 @@ TEST_CASE("expiry time follows a trusted wall, never goes back, and does not fol
     clock.advance(1);
     CHECK(expiry.now_ns() == clock.wall_ns());
   }
+  SUBCASE("set forward by more, and confirmed") {
+    clock.set_wall_ns(before_ns + 1000 * kHour);
+    CHECK(expiry.now_ns() == before_ns);
+    clock.set_synchronised(true);
+    CHECK(expiry.now_ns() == clock.wall_ns());
+  }
+  SUBCASE("set back, and forward to where it would have been") {
+    clock.set_wall_ns(before_ns - 1000 * kHour);
+    CHECK(expiry.now_ns() == before_ns);
+    clock.set_wall_ns(before_ns + kHour);
+    CHECK(expiry.now_ns() == before_ns + kHour);
+  }
   SUBCASE("set forward and back again") {
     clock.set_wall_ns(before_ns + 1000 * kHour);
     CHECK(expiry.now_ns() == before_ns);
     clock.set_wall_ns(before_ns);
     clock.advance(2 * kHour);
     CHECK(expiry.now_ns() == before_ns + 2 * kHour);
+  }
+}
+
+TEST_CASE("a clock that starts over an hour ahead of the mark is followed as after a jump") {
+  test::ManualClock clock;
+  const std::int64_t mark_ns = clock.wall_ns();
+  SUBCASE("no more than an hour: at once") {
+    ExpiryClock expiry(clock, mark_ns);
+    clock.set_wall_ns(mark_ns + kHour);
+    CHECK(expiry.now_ns() == mark_ns + kHour);
+  }
+  SUBCASE("behind: the mark holds until it is reached") {
+    clock.set_wall_ns(mark_ns - 50 * kHour);
+    ExpiryClock expiry(clock, mark_ns);
+    CHECK(expiry.now_ns() == mark_ns);
+    clock.set_wall_ns(mark_ns + kSecond);
+    CHECK(expiry.now_ns() == mark_ns + kSecond);
+  }
+  SUBCASE("confirmed: at once, also where that comes later") {
+    clock.set_wall_ns(mark_ns + 200 * kHour);
+    ExpiryClock expiry(clock, mark_ns);
+    CHECK(expiry.now_ns() == mark_ns);
+    clock.advance(kHour / 2);
+    CHECK(expiry.now_ns() == mark_ns + kHour / 2);
+    clock.set_synchronised(true);
+    CHECK(expiry.now_ns() == clock.wall_ns());
+  }
+  SUBCASE("not confirmed: an hour later") {
+    clock.set_wall_ns(mark_ns + 640'000 * kHour);
+    ExpiryClock expiry(clock, mark_ns);
+    CHECK(expiry.now_ns() == mark_ns);
+    clock.advance(ExpiryClock::kJumpSettleNs - 1);
+    CHECK(expiry.now_ns() == mark_ns + ExpiryClock::kJumpSettleNs - 1);
+    clock.advance(1);
+    CHECK(expiry.now_ns() == clock.wall_ns());
+  }
+  SUBCASE("ahead, and set right meanwhile") {
+    clock.set_wall_ns(mark_ns + 640'000 * kHour);
+    ExpiryClock expiry(clock, mark_ns);
+    CHECK(expiry.now_ns() == mark_ns);
+    clock.advance(kHour / 2);
+    clock.set_wall_ns(mark_ns + kHour);
+    CHECK(expiry.now_ns() == mark_ns + kHour);
+    clock.advance(5 * kHour);
+    CHECK(expiry.now_ns() == mark_ns + 6 * kHour);
+  }
+}
+
+TEST_CASE("bytes go by a time that lags behind what the clock leapt to, until that is accepted") {
+  test::ManualClock clock;
+  const std::int64_t mark_ns = clock.wall_ns();
+  ExpiryClock expiry(clock, mark_ns);
+  clock.set_wall_ns(mark_ns + 640'000 * kHour);
+  CHECK(expiry.read().wait == ExpiryWait::Jump);
+  clock.advance(ExpiryClock::kJumpSettleNs);
+  CHECK(expiry.read().wait == ExpiryWait::None);
+  CHECK(expiry.now_ns() == clock.wall_ns());
+  CHECK(expiry.removal_ns() == mark_ns + kHour);
+  clock.advance(kHour);
+  CHECK(expiry.removal_ns() == mark_ns + 2 * kHour);
+  SUBCASE("accepted") {
+    expiry.accept(expiry.read().lag_ns);
+    CHECK(expiry.removal_ns() == clock.wall_ns());
+    // From then on it does not go back.
+    const std::int64_t reached_ns = clock.wall_ns();
+    clock.set_wall_ns(mark_ns);
+    CHECK(expiry.now_ns() == reached_ns);
+  }
+  SUBCASE("confirmed") {
+    clock.set_synchronised(true);
+    CHECK(expiry.removal_ns() == clock.wall_ns());
+  }
+  SUBCASE("set right: what was hidden is there again") {
+    clock.set_wall_ns(mark_ns + 100 * kHour);
+    CHECK(expiry.now_ns() == mark_ns + 100 * kHour);
+    CHECK(expiry.removal_ns() == mark_ns + 2 * kHour);
+    clock.set_synchronised(true);
+    CHECK(expiry.removal_ns() == mark_ns + 100 * kHour);
+  }
+  SUBCASE("set back further: no further than what may have gone") {
+    clock.set_wall_ns(mark_ns - 100 * kHour);
+    CHECK(expiry.now_ns() == mark_ns + 2 * kHour);
+    CHECK(expiry.removal_ns() == mark_ns + 2 * kHour);
   }
 }
 

@@ -88,6 +88,16 @@ Bytes golden() {
 constexpr unsigned char kErasureGolden[] = {0x11, 0xac, 0x02, 0x10, 0x05, 0x00, 0x00, 0x00, 0x02,
                                             0x61, 0x05, 0x00, 0x00, 0x00, 0x02, 0x62, 0xad, 0x02};
 
+TEST_CASE("for how long a leap of the clock was held comes back") {
+  VersionEdit edit;
+  edit.held_ns = 300;
+  const Bytes encoded = edit.encode();
+  CHECK(encoded == "\x16\xac\x02");
+  CHECK(VersionEdit::decode(encoded)->held_ns == 300);
+  CHECK(VersionEdit::decode(encoded.substr(0, 2)).status().code() == StatusCode::Corruption);
+  CHECK_FALSE(VersionEdit::decode({})->held_ns.has_value());
+}
+
 TEST_CASE("an edit says which erased ranges are pending, and up to where none is") {
   VersionEdit edit;
   edit.erased_sequence = 300;

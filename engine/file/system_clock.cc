@@ -1,7 +1,7 @@
 // When is wall time trusted? When it is past the date of this build, which no board that lost its
-// clock starts at, or when the kernel says that it is synchronised (adjtimex() not TIME_ERROR and
-// without STA_UNSYNC). The date is asked first: a sandbox may refuse adjtimex(), which then counts
-// as "not synchronised".
+// clock starts at, or when it is synchronised. That the kernel says (adjtimex() not TIME_ERROR and
+// without STA_UNSYNC, which setting the clock brings back), or, where a sandbox refuses adjtimex(),
+// systemd-timesyncd.
 #include "edgecase/clock.h"
 
 #include <sys/timex.h>
@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "edgecase/build_time.h"
+#include "file/time_sync.h"
 
 #ifndef EC_BUILD_UNIX_SECONDS
 #error "engine/CMakeLists.txt defines EC_BUILD_UNIX_SECONDS for this file"
@@ -31,11 +32,15 @@ class SystemClock final : public Clock {
   std::int64_t boot_ns() const override { return read_clock_ns(CLOCK_BOOTTIME); }
 
   ClockTrust trust() const override {
-    if (wall_ns() > build_time_ns()) return ClockTrust::Trusted;
+    return wall_ns() > build_time_ns() || synchronised() ? ClockTrust::Trusted
+                                                         : ClockTrust::Untrusted;
+  }
+
+  bool synchronised() const override {
     timex state{};  // modes 0: only asks
     const int answer = adjtimex(&state);
-    const bool synchronised = answer >= 0 && answer != TIME_ERROR && !(state.status & STA_UNSYNC);
-    return synchronised ? ClockTrust::Trusted : ClockTrust::Untrusted;
+    if (answer >= 0) return answer != TIME_ERROR && !(state.status & STA_UNSYNC);
+    return engine::was_synchronised(engine::kTimesyncdMark, wall_ns());
   }
 };
 
