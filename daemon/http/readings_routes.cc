@@ -84,9 +84,7 @@ class ReadingsStore {
     is_answered_ = context_.is_over_batch(call_, stored_, more);
     return is_answered_ ? invalid_argument("too many readings") : ok();
   }
-  Status take(const wire::ReadingBatch& batch) {
-    return context_.store(call_, batch, &erased_);
-  }
+  Status take(const wire::ReadingBatch& batch) { return context_.store(call_, batch, &erased_); }
   Status decode(std::string_view piece, std::uint64_t first_line) {
     wire::ReadingBatch batch;
     wire::JsonDecodeOutcome outcome;
