@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "audit/record_bytes.h"
+#include "wire/big_endian.h"
 
 namespace edgecase::audit {
 namespace {
@@ -67,7 +68,7 @@ void describe(Draft& draft, bool reaches_more, const std::array<std::string_view
   append_varint(out, targets.size());
   draft.target_counts.reserve(targets.size());
   for (const Target& target : targets) {
-    append_number(out, target.pseudonym);
+    wire::append_big_endian(target.pseudonym, out);
     draft.target_counts.push_back(target.count);
   }
 }
@@ -169,7 +170,7 @@ Bytes encode_page(std::span<const Draft* const> drafts) {
   Bytes body(1, kPageVersion);
   body.reserve(32 + descriptions.size() + records.size());
   append_varint(body, drafts.size());
-  append_number(body, static_cast<std::uint64_t>(drafts.front()->time_ns));
+  wire::append_big_endian(static_cast<std::uint64_t>(drafts.front()->time_ns), body);
   append_varint(body, zigzag(later_by(previous_ns, drafts.front()->time_ns)));
   append_varint(body, numbers.size());
   body += descriptions;
@@ -181,7 +182,7 @@ auth::Digest chain_hash(const auth::Digest& previous, std::uint64_t last_sequenc
   Bytes hashed;
   hashed.reserve(kHashBytes + 8 + body.size());
   hashed += auth::view_of(previous);
-  append_number(hashed, last_sequence);
+  wire::append_big_endian(last_sequence, hashed);
   hashed += body;
   return auth::sha256(hashed);
 }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "audit/record_bytes.h"
+#include "wire/big_endian.h"
 
 namespace edgecase::audit {
 namespace {
@@ -19,7 +20,7 @@ constexpr std::array<std::string_view, 11> kOutcomeNames = {
 
 Bytes numbered_key(char kind, std::uint64_t sequence) {
   Bytes key(1, kind);
-  append_number(key, sequence);
+  wire::append_big_endian(sequence, key);
   return key;
 }
 
@@ -66,14 +67,14 @@ Bytes step_key(std::uint64_t sequence) {
 }
 
 std::uint64_t sequence_of(ByteView key) {
-  return key.size() == 9 ? read_number(key.substr(1)) : 0;
+  return key.size() == 9 ? wire::read_big_endian(key.substr(1)) : 0;
 }
 
 Bytes encode_mark(const Mark& mark) {
   Bytes value(1, kMarkVersion);
-  append_number(value, mark.sequence);
+  wire::append_big_endian(mark.sequence, value);
   value += auth::view_of(mark.hash);
-  append_number(value, mark.bytes);
+  wire::append_big_endian(mark.bytes, value);
   return value;
 }
 
@@ -82,9 +83,9 @@ Result<Mark> decode_mark(ByteView value) {
     return corruption("a checkpoint of the audit log is malformed");
   }
   Mark mark;
-  mark.sequence = read_number(value.substr(1));
+  mark.sequence = wire::read_big_endian(value.substr(1));
   mark.hash = digest_of(value.substr(9));
-  mark.bytes = read_number(value.substr(9 + kHashBytes));
+  mark.bytes = wire::read_big_endian(value.substr(9 + kHashBytes));
   return mark;
 }
 

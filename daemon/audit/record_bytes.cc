@@ -4,19 +4,9 @@
 
 namespace edgecase::audit {
 
-void append_number(Bytes& out, std::uint64_t value) {
-  for (int shift = 56; shift >= 0; shift -= 8) out.push_back(static_cast<char>(value >> shift));
-}
-
 void append_varint(Bytes& out, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
   out.push_back(static_cast<char>(value));
-}
-
-std::uint64_t read_number(ByteView bytes) {
-  std::uint64_t value = 0;
-  for (const char byte : bytes.substr(0, 8)) value = value << 8 | static_cast<unsigned char>(byte);
-  return value;
 }
 
 auth::Digest digest_of(ByteView bytes) {

@@ -7,14 +7,13 @@
 
 #include "auth/sha256.h"
 #include "edgecase/bytes.h"
+#include "wire/big_endian.h"
 
 namespace edgecase::audit {
 
 inline constexpr std::size_t kHashBytes = 32;
 
-void append_number(Bytes& out, std::uint64_t value);  // 8 bytes, big-endian
 void append_varint(Bytes& out, std::uint64_t value);
-std::uint64_t read_number(ByteView bytes);
 // Of the first kHashBytes, which must be there.
 auth::Digest digest_of(ByteView bytes);
 
@@ -24,7 +23,7 @@ class Reader {
   explicit Reader(ByteView bytes) : rest_(bytes) {}
 
   unsigned char byte();
-  std::uint64_t number() { return read_number(take(8)); }
+  std::uint64_t number() { return wire::read_big_endian(take(8)); }
   std::uint64_t varint();
   std::string text() { return std::string(take(varint())); }
   ByteView take(std::uint64_t size);

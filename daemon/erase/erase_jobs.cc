@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "erase/erase_records.h"
+#include "wire/big_endian.h"
 
 namespace edgecase::erase {
 namespace {
@@ -13,9 +14,7 @@ constexpr char kJobVersion = 1;
 
 bool take_number(ByteView& bytes, std::uint32_t& number) {
   if (bytes.size() < 4) return false;
-  number = 0;
-  for (const char byte : bytes.substr(0, 4))
-    number = number << 8 | static_cast<unsigned char>(byte);
+  number = static_cast<std::uint32_t>(wire::read_big_endian(bytes.substr(0, 4)));
   bytes.remove_prefix(4);
   return true;
 }
@@ -32,9 +31,9 @@ bool take_bytes(ByteView& bytes, Bytes& taken) {
 Bytes encode(const std::vector<catalog::KeySpan>& spans, std::size_t first, std::size_t end) {
   Bytes value(1, kJobVersion);
   for (std::size_t i = first; i < end; ++i) {
-    append_number(spans[i].namespace_id, value, 4);
+    wire::append_big_endian(spans[i].namespace_id, value, 4);
     for (const Bytes* bound : {&spans[i].lower, &spans[i].upper}) {
-      append_number(bound->size(), value, 4);
+      wire::append_big_endian(bound->size(), value, 4);
       value += *bound;
     }
   }
@@ -80,8 +79,8 @@ void append_erasure(const std::vector<catalog::KeySpan>& spans, NamespaceId reco
   for (std::uint32_t count = 0; first < spans.size(); ++count) {
     const std::size_t end = std::min(first + kRangesPerJob, spans.size());
     Bytes key(1, kJobRecord);
-    append_number(number, key, 8);
-    append_number(count, key, 4);
+    wire::append_big_endian(number, key);
+    wire::append_big_endian(count, key, 4);
     batch.put(records, key, encode(spans, first, end));
     first = end;
   }

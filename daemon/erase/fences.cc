@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "erase/erase_records.h"
+#include "wire/big_endian.h"
 
 namespace edgecase::erase {
 namespace {
@@ -13,9 +14,7 @@ constexpr char kFenceVersion = 1;
 constexpr std::size_t kHeadBytes = 1 + 8;
 
 std::uint64_t take_number(ByteView& bytes) {
-  std::uint64_t number = 0;
-  for (const char byte : bytes.substr(0, 8))
-    number = number << 8 | static_cast<unsigned char>(byte);
+  const std::uint64_t number = wire::read_big_endian(bytes);
   bytes.remove_prefix(8);
   return number;
 }
@@ -146,10 +145,10 @@ Result<Fence> Fences::with(const Pseudonym& pseudonym, std::uint64_t erasure,
 
 void Fences::append_put(const Pseudonym& pseudonym, const Fence& fence, WriteBatch& batch) const {
   Bytes value(1, kFenceVersion);
-  append_number(fence.erasure, value);
+  wire::append_big_endian(fence.erasure, value);
   for (const TimeRange& range : fence.ranges) {
-    append_number(static_cast<std::uint64_t>(range.from_ns), value);
-    append_number(static_cast<std::uint64_t>(range.to_ns), value);
+    wire::append_big_endian(static_cast<std::uint64_t>(range.from_ns), value);
+    wire::append_big_endian(static_cast<std::uint64_t>(range.to_ns), value);
   }
   batch.put(records_, key_of(pseudonym), value);
 }

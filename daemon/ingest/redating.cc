@@ -111,8 +111,10 @@ void Redating::run() {
 
 Status Redating::look() {
   if (parts_.clock.trust() != ClockTrust::Trusted) return ok();
+  EC_TRY(copies_.load());
   EC_TRY(date_periods());
-  return move_readings();
+  EC_TRY(move_readings());
+  return copies_.erase();
 }
 
 // From the newest boot back: each tells the latest moment of the one before it.
@@ -308,6 +310,8 @@ Status Redating::write(const catalog::SeriesEntry& entry, const Slice& slice,
     batch.put(id.namespace_id, wire::make_reading_key({id.device, id.sensor, time_ns}), move.value);
     ++stored[move.period];
   }
+  const Periods& dated = slice.dated;
+  copies_.append(id, times_of(id, dated.front().first_ns(), dated.back().end_ns()), batch);
   EC_TRY(parts_.engine.write(batch, Durability::Async));
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < moved.size(); ++i) {

@@ -25,6 +25,7 @@
 
 #include "catalog/catalog.h"
 #include "erase/fences.h"
+#include "ingest/left_copies.h"
 #include "ingest/undated_periods.h"
 #include "retention/eviction.h"
 
@@ -67,7 +68,7 @@ struct RedatingStatus {
 
 class Redating {
  public:
-  explicit Redating(RedatingParts parts) : parts_(std::move(parts)) {}
+  explicit Redating(RedatingParts parts) : parts_(std::move(parts)), copies_(parts_.engine) {}
   ~Redating() { stop(); }
   Redating(const Redating&) = delete;
   Redating& operator=(const Redating&) = delete;
@@ -75,8 +76,8 @@ class Redating {
   void start();
   // What is being moved is moved, and nothing more. Idempotent.
   void stop();
-  // Ok: nothing is left to be moved, or the clock is not trusted. Errors: the engine's; the next
-  // look goes on. One thread at a time.
+  // Ok: nothing is left to be moved, and no copy that nobody sees, or the clock is not trusted.
+  // Errors: the engine's; the next look goes on. One thread at a time.
   Status look();
 
   RedatingStatus status() const;
@@ -101,6 +102,7 @@ class Redating {
                std::vector<RedatedPeriod>& moved);
 
   const RedatingParts parts_;
+  LeftCopies copies_;  // of who looks
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

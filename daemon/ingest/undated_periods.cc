@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ingest/left_copies.h"
+#include "wire/big_endian.h"
 #include "wire/undated_time.h"
 
 namespace edgecase::ingest {
@@ -21,20 +23,9 @@ constexpr std::int64_t kSlotMarginNs = 1'000'000'000;
 constexpr std::uint32_t kFirstSlots = wire::kUndatedSlots / 4;
 constexpr std::uint32_t kLateSlots = wire::kUndatedSlots / 2;
 
-void append_number(std::uint64_t number, int bytes, Bytes& out) {
-  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8)
-    out.push_back(static_cast<char>(number >> shift));
-}
-
-std::uint64_t read_number(ByteView bytes) {
-  std::uint64_t number = 0;
-  for (const char byte : bytes) number = number << 8 | static_cast<unsigned char>(byte);
-  return number;
-}
-
 Bytes key_of(std::uint32_t slot) {
   Bytes key(1, kPeriodRecord);
-  append_number(slot, 4, key);
+  wire::append_big_endian(slot, key, 4);
   return key;
 }
 
@@ -44,7 +35,7 @@ Bytes encode(const UndatedPeriod& period) {
   value.push_back(static_cast<char>(period.is_estimate ? 1 : 0));
   for (const std::int64_t time_ns :
        {period.first_boot_ns, period.not_before_ns, period.boot_at_ns, period.not_after_ns}) {
-    append_number(static_cast<std::uint64_t>(time_ns), 8, value);
+    wire::append_big_endian(static_cast<std::uint64_t>(time_ns), value);
   }
   return value + period.boot_id;
 }
@@ -61,7 +52,7 @@ bool decode(ByteView value, UndatedPeriod& period) {
   std::size_t at = 3;
   for (std::int64_t* const time_ns :
        {&period.first_boot_ns, &period.not_before_ns, &period.boot_at_ns, &period.not_after_ns}) {
-    *time_ns = static_cast<std::int64_t>(read_number(value.substr(at, 8)));
+    *time_ns = static_cast<std::int64_t>(wire::read_big_endian(value.substr(at, 8)));
     at += 8;
   }
   period.boot_id = std::string(value.substr(at));
@@ -109,10 +100,12 @@ Status UndatedPeriods::load() {
   if (!found.ok()) return found.status();
   records_ = found->id;
   EC_ASSIGN_OR_RETURN(const auto each, engine_.scan(*records_, {}, {}));
+  bool has_copies = false;
   for (; each->valid(); each->next()) {
     const ByteView key = each->key();
+    has_copies |= !key.empty() && key.front() == kCopiesRecord;
     if (key.size() != kKeyBytes || key.front() != kPeriodRecord) continue;
-    const std::uint64_t slot = read_number(key.substr(1));
+    const std::uint64_t slot = wire::read_big_endian(key.substr(1));
     if (slot >= wire::kUndatedSlots) continue;
     UndatedPeriod period;
     const ByteView value = each->value();
@@ -126,7 +119,7 @@ Status UndatedPeriods::load() {
     entries_[period.slot] = {std::move(period), true};
   }
   EC_TRY(each->status());
-  begin_anew();
+  if (!has_copies) begin_anew();
   for (const auto& [slot, entry] : entries_) {
     if (needs_moment(entry.period)) waits_here_ = true;
   }
@@ -262,8 +255,9 @@ void UndatedPeriods::forget_done(Entries& entries, std::vector<std::uint32_t>& f
   }
 }
 
-// Once half of the slots are used up and nothing waits, the next period begins at the front again.
-// At the start only, when nobody holds a time that was handed out.
+// Once half of the slots are used up and nothing waits, nor any copy in them to be erased, the next
+// period begins at the front again. At the start only, when nobody holds a time that was handed
+// out.
 void UndatedPeriods::begin_anew() {
   if (entries_.empty() || entries_.rbegin()->first < kLateSlots) return;
   if (!std::all_of(entries_.begin(), entries_.end(),

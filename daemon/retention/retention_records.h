@@ -8,6 +8,7 @@
 
 #include "catalog/catalog.h"
 #include "retention/retention_service.h"
+#include "wire/big_endian.h"
 #include "wire/reading_key.h"
 
 namespace edgecase::retention {
@@ -17,20 +18,9 @@ inline constexpr char kTopicRecord = 'T';
 inline constexpr char kRecordVersion = 1;
 inline constexpr std::size_t kTopicKeyBytes = 4 + wire::kSeriesPrefixBytes;
 
-inline void append_number(Bytes& out, std::uint64_t value, int bytes) {
-  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8)
-    out.push_back(static_cast<char>(value >> shift));
-}
-
-inline std::uint64_t read_number(ByteView bytes) {
-  std::uint64_t value = 0;
-  for (const char byte : bytes) value = value << 8 | static_cast<unsigned char>(byte);
-  return value;
-}
-
 inline Bytes record_value(std::int64_t retention_ns) {
   Bytes value(1, kRecordVersion);
-  append_number(value, static_cast<std::uint64_t>(retention_ns), 8);
+  wire::append_big_endian(static_cast<std::uint64_t>(retention_ns), value);
   return value;
 }
 
@@ -46,19 +36,19 @@ inline Bytes rule_key(const std::string& namespace_name, const wire::Selector& s
 
 inline Bytes device_prefix(std::uint32_t device) {
   Bytes prefix;
-  append_number(prefix, device, 4);
+  wire::append_big_endian(device, prefix, 4);
   return prefix;
 }
 
 inline Bytes series_prefix(const catalog::SeriesId& id) {
   Bytes prefix = device_prefix(id.device);
-  append_number(prefix, id.sensor, 4);
+  wire::append_big_endian(id.sensor, prefix, 4);
   return prefix;
 }
 
 inline Bytes topic_key(const catalog::SeriesId& id) {
   Bytes key;
-  append_number(key, id.namespace_id, 4);
+  wire::append_big_endian(id.namespace_id, key, 4);
   return key + series_prefix(id);
 }
 

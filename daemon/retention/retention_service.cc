@@ -6,6 +6,7 @@
 
 #include "catalog/erased.h"
 #include "retention/retention_records.h"
+#include "wire/big_endian.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
 
@@ -73,7 +74,7 @@ Status RetentionService::load() {
     if (value.size() != 9 || key.empty()) return corruption("a record of a retention rule is cut");
     if (value.front() != kRecordVersion)
       return unsupported("a retention rule was written by a newer version of EdgeCase");
-    const auto retention_ns = static_cast<std::int64_t>(read_number(value.substr(1)));
+    const auto retention_ns = static_cast<std::int64_t>(wire::read_big_endian(value.substr(1)));
     if (key.front() == kTopicRecord && key.size() == 1 + kTopicKeyBytes) {
       topics_[Bytes(key.substr(1))] = retention_ns;
       continue;

@@ -25,6 +25,7 @@
 #include "core/identity.h"
 #include "core/read_view.h"
 #include "core/reader.h"
+#include "core/snapshot_generations.h"
 #include "core/wal.h"
 #include "core/wal_recovery.h"
 #include "crypto/key_ring.h"
@@ -61,6 +62,7 @@ class EngineImpl final : public Engine {
                                  const ReadOptions& options) override;
   Result<std::uint64_t> approximate_size(NamespaceId namespace_id, const KeyRange& range) override;
   std::shared_ptr<const Snapshot> snapshot() override;
+  std::weak_ptr<const void> held_snapshots() override;
   Status flush() override;
   Status compact(const std::vector<NamespaceId>& ids, const KeyRange& range) override;
   void set_commit_companion(CommitCompanion* companion) override;
@@ -264,6 +266,8 @@ class EngineImpl final : public Engine {
   std::int64_t owed_ns_ = 0;  // of pauses; less than 0: they were longer than asked for
 
   std::atomic<CommitCompanion*> companion_{nullptr};  // changed by who is at the queue's front
+
+  SnapshotGenerations generations_;
 
   mutable Mutex mutex_;
   std::deque<Writer*> writers_ EC_GUARDED_BY(mutex_);

@@ -1,4 +1,6 @@
 // Reads: one view, then core/reader.h.
+#include <utility>
+
 #include "core/engine_impl.h"
 #include "core/reader.h"
 
@@ -18,7 +20,12 @@ VisibleView EngineImpl::view_for(const ReadOptions& options) const {
 }
 
 std::shared_ptr<const Snapshot> EngineImpl::snapshot() {
-  return std::make_shared<const EngineSnapshot>(visible_view());
+  std::shared_ptr<const void> generation = generations_.current();
+  return std::make_shared<const EngineSnapshot>(std::move(generation), visible_view());
+}
+
+std::weak_ptr<const void> EngineImpl::held_snapshots() {
+  return generations_.turn();
 }
 
 // A file that is not there is no missing key: either its drive is gone, or the store is damaged.

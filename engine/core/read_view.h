@@ -28,10 +28,12 @@ struct VisibleView {
 
 class EngineSnapshot final : public Snapshot {
  public:
-  explicit EngineSnapshot(VisibleView at) : at_(std::move(at)) {}
+  EngineSnapshot(std::shared_ptr<const void> generation, VisibleView at)
+      : generation_(std::move(generation)), at_(std::move(at)) {}
   const VisibleView& at() const { return at_; }
 
  private:
+  std::shared_ptr<const void> generation_;
   VisibleView at_;
 };
 

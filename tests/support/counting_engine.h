@@ -49,6 +49,7 @@ class CountingEngine final : public Engine {
     return model_.approximate_size(id, range);
   }
   std::shared_ptr<const Snapshot> snapshot() override { return model_.snapshot(); }
+  std::weak_ptr<const void> held_snapshots() override { return model_.held_snapshots(); }
   Status flush() override { return model_.flush(); }
   Status compact(const std::vector<NamespaceId>& ids, const KeyRange& range) override {
     return model_.compact(ids, range);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/write_batch_reader.h"
+#include "core/snapshot_generations.h"
 #include "expiry/expiry_view.h"
 
 namespace edgecase::test {
@@ -23,6 +24,7 @@ struct ModelEngine::State {
   engine::RetentionRules rules;
   std::int64_t now_ns = 0;
   std::size_t open_views = 0;
+  engine::SnapshotGenerations generations;
   CommitCompanion* companion = nullptr;
 };
 
@@ -56,10 +58,11 @@ template <typename State>
 class ModelSnapshot final : public Snapshot {
  public:
   ModelSnapshot(std::shared_ptr<State> state, ModelEngine::Contents contents)
-      : view_(std::move(state), std::move(contents)) {}
+      : generation_(state->generations.current()), view_(std::move(state), std::move(contents)) {}
   const ModelEngine::Contents& contents() const { return view_.held(); }
 
  private:
+  std::shared_ptr<const void> generation_;
   View<ModelEngine::Contents, State> view_;
 };
 
@@ -319,6 +322,11 @@ Result<RangeStats> ModelEngine::range_stats(NamespaceId namespace_id, const KeyR
     stats.stored_bytes += i->first.size() + i->second.size();
   }
   return stats;
+}
+
+std::weak_ptr<const void> ModelEngine::held_snapshots() {
+  const std::lock_guard lock(state_->mutex);
+  return state_->generations.turn();
 }
 
 std::shared_ptr<const Snapshot> ModelEngine::snapshot() {

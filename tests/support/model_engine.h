@@ -56,6 +56,7 @@ class ModelEngine final : public Engine {
     return stats.stored_bytes;
   }
   std::shared_ptr<const Snapshot> snapshot() override;
+  std::weak_ptr<const void> held_snapshots() override;
   std::vector<DamagedFile> damaged_files() const override { return damaged_; }
   Status flush() override { return ok(); }
   Status compact(const std::vector<NamespaceId>& /*ids*/, const KeyRange& /*range*/) override {

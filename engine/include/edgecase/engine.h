@@ -156,6 +156,8 @@ class Engine {
   virtual Result<std::uint64_t> approximate_size(NamespaceId namespace_id,
                                                  const KeyRange& range) = 0;
   virtual std::shared_ptr<const Snapshot> snapshot() = 0;
+  // Expires once nobody holds a snapshot any more that was taken before the call.
+  virtual std::weak_ptr<const void> held_snapshots() = 0;
 
   // Writes every memtable out and returns when the tables are durable.
   virtual Status flush() = 0;
