@@ -11,7 +11,7 @@
 namespace edgecase::ingest {
 namespace {
 
-constexpr char kRecordVersion = 1;
+constexpr char kCopiesVersion = 1;
 constexpr std::size_t kNamespaceBytes = 4;
 constexpr std::size_t kRecordKeyBytes = 1 + kNamespaceBytes + wire::kSeriesPrefixBytes;
 constexpr std::size_t kRecordValueBytes = 1 + 2 * wire::kReadingKeyBytes;
@@ -38,7 +38,7 @@ Status LeftCopies::load() {
     const ByteView key = each->key();
     const ByteView value = each->value();
     if (key.size() != kRecordKeyBytes || value.size() != kRecordValueBytes ||
-        value.front() != kRecordVersion) {
+        value.front() != kCopiesVersion) {
       continue;
     }
     Copies& copies = waiting_[Bytes(key)];
@@ -67,7 +67,7 @@ void LeftCopies::append(const catalog::SeriesId& series, const KeyRange& copies,
   known.readers.reset();
   const auto records = engine_.find_namespace(wire::kUndatedNamespace);
   if (!records.ok()) return;
-  batch.put(records->id, key, Bytes(1, kRecordVersion) + known.keys.lower + known.keys.upper);
+  batch.put(records->id, key, Bytes(1, kCopiesVersion) + known.keys.lower + known.keys.upper);
 }
 
 Status LeftCopies::erase() {

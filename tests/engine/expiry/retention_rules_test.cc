@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "engine/core/expiring_store.h"
 #include "expiry/expiry_clock.h"
 #include "expiry/expiry_view.h"
 #include "support/manual_clock.h"
@@ -9,8 +10,8 @@
 namespace edgecase::engine {
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kAnHour = 3600 * kSecond;
+using test::kHour;
+using test::kSecond;
 
 ScopeState rule(const char* prefix, std::optional<std::int64_t> retention_ns) {
   return {make_full_key(1, prefix), retention_ns};
@@ -148,20 +149,20 @@ TEST_CASE("what was given up of a namespace is gone in all its scopes, whatever 
 }
 
 TEST_CASE("buckets hold what expires together, 16 to 32 of them a retention") {
-  for (const std::int64_t retention_ns : {20 * kSecond, kAnHour, 24 * kAnHour, 30 * 24 * kAnHour}) {
+  for (const std::int64_t retention_ns : {20 * kSecond, kHour, 24 * kHour, 30 * 24 * kHour}) {
     CAPTURE(retention_ns);
-    const Bucket bucket = bucket_of(123 * kAnHour, retention_ns);
+    const Bucket bucket = bucket_of(123 * kHour, retention_ns);
     const std::int64_t length_ns = std::int64_t{1} << bucket.bucket_class;
-    CHECK(bucket.end_ns > 123 * kAnHour + retention_ns);
-    CHECK(bucket.end_ns - length_ns <= 123 * kAnHour + retention_ns);
+    CHECK(bucket.end_ns > 123 * kHour + retention_ns);
+    CHECK(bucket.end_ns - length_ns <= 123 * kHour + retention_ns);
     CHECK(bucket.end_ns % length_ns == 0);
     CHECK(length_ns <= std::max<std::int64_t>(retention_ns / 16, 1 << kBucketClassMin));
     CHECK(length_ns > retention_ns / 32);
   }
   CHECK_FALSE(bucket_of(5, kRetentionForever).expires());
-  CHECK_FALSE(bucket_of(INT64_MAX - 5, kAnHour).expires());
-  CHECK_FALSE(bucket_of(INT64_MAX - 2 * kAnHour, kAnHour).end_ns < 0);
-  CHECK(bucket_of(-5 * kAnHour, kAnHour).end_ns > -4 * kAnHour);
+  CHECK_FALSE(bucket_of(INT64_MAX - 5, kHour).expires());
+  CHECK_FALSE(bucket_of(INT64_MAX - 2 * kHour, kHour).end_ns < 0);
+  CHECK(bucket_of(-5 * kHour, kHour).end_ns > -4 * kHour);
 }
 
 TEST_CASE("expiry time follows a trusted wall, never goes back, and does not follow a jump") {
@@ -171,19 +172,19 @@ TEST_CASE("expiry time follows a trusted wall, never goes back, and does not fol
   CHECK(expiry.now_ns() == kNoMarkNs);
   clock.set_trust(ClockTrust::Trusted);
   CHECK(expiry.now_ns() == clock.wall_ns());
-  clock.advance(10 * kAnHour);  // time that passed is no jump
+  clock.advance(10 * kHour);  // time that passed is no jump
   CHECK(expiry.now_ns() == clock.wall_ns());
 
   const std::int64_t before_ns = clock.wall_ns();
   SUBCASE("set back") {
-    clock.set_wall_ns(before_ns - kAnHour);
+    clock.set_wall_ns(before_ns - kHour);
     CHECK(expiry.now_ns() == before_ns);
-    clock.advance(kAnHour + 1);
+    clock.advance(kHour + 1);
     CHECK(expiry.now_ns() == before_ns + 1);
   }
   SUBCASE("no longer trusted") {
     clock.set_trust(ClockTrust::Untrusted);
-    clock.advance(kAnHour);
+    clock.advance(kHour);
     CHECK(expiry.now_ns() == before_ns);
   }
   SUBCASE("set forward by less than an hour") {
@@ -191,7 +192,7 @@ TEST_CASE("expiry time follows a trusted wall, never goes back, and does not fol
     CHECK(expiry.now_ns() == clock.wall_ns());
   }
   SUBCASE("set forward by more, and left there") {
-    clock.set_wall_ns(before_ns + 1000 * kAnHour);
+    clock.set_wall_ns(before_ns + 1000 * kHour);
     CHECK(expiry.now_ns() == before_ns);
     clock.advance(ExpiryClock::kJumpSettleNs - 1);
     CHECK(expiry.now_ns() == before_ns + ExpiryClock::kJumpSettleNs - 1);
@@ -199,23 +200,23 @@ TEST_CASE("expiry time follows a trusted wall, never goes back, and does not fol
     CHECK(expiry.now_ns() == clock.wall_ns());
   }
   SUBCASE("set forward by more, and confirmed") {
-    clock.set_wall_ns(before_ns + 1000 * kAnHour);
+    clock.set_wall_ns(before_ns + 1000 * kHour);
     CHECK(expiry.now_ns() == before_ns);
     clock.set_synchronised(true);
     CHECK(expiry.now_ns() == clock.wall_ns());
   }
   SUBCASE("set back, and forward to where it would have been") {
-    clock.set_wall_ns(before_ns - 1000 * kAnHour);
+    clock.set_wall_ns(before_ns - 1000 * kHour);
     CHECK(expiry.now_ns() == before_ns);
-    clock.set_wall_ns(before_ns + kAnHour);
-    CHECK(expiry.now_ns() == before_ns + kAnHour);
+    clock.set_wall_ns(before_ns + kHour);
+    CHECK(expiry.now_ns() == before_ns + kHour);
   }
   SUBCASE("set forward and back again") {
-    clock.set_wall_ns(before_ns + 1000 * kAnHour);
+    clock.set_wall_ns(before_ns + 1000 * kHour);
     CHECK(expiry.now_ns() == before_ns);
     clock.set_wall_ns(before_ns);
-    clock.advance(2 * kAnHour);
-    CHECK(expiry.now_ns() == before_ns + 2 * kAnHour);
+    clock.advance(2 * kHour);
+    CHECK(expiry.now_ns() == before_ns + 2 * kHour);
   }
 }
 
@@ -224,27 +225,27 @@ TEST_CASE("a clock that starts over an hour ahead of the mark is followed as aft
   const std::int64_t mark_ns = clock.wall_ns();
   SUBCASE("no more than an hour: at once") {
     ExpiryClock expiry(clock, mark_ns);
-    clock.set_wall_ns(mark_ns + kAnHour);
-    CHECK(expiry.now_ns() == mark_ns + kAnHour);
+    clock.set_wall_ns(mark_ns + kHour);
+    CHECK(expiry.now_ns() == mark_ns + kHour);
   }
   SUBCASE("behind: the mark holds until it is reached") {
-    clock.set_wall_ns(mark_ns - 50 * kAnHour);
+    clock.set_wall_ns(mark_ns - 50 * kHour);
     ExpiryClock expiry(clock, mark_ns);
     CHECK(expiry.now_ns() == mark_ns);
     clock.set_wall_ns(mark_ns + kSecond);
     CHECK(expiry.now_ns() == mark_ns + kSecond);
   }
   SUBCASE("confirmed: at once, also where that comes later") {
-    clock.set_wall_ns(mark_ns + 200 * kAnHour);
+    clock.set_wall_ns(mark_ns + 200 * kHour);
     ExpiryClock expiry(clock, mark_ns);
     CHECK(expiry.now_ns() == mark_ns);
-    clock.advance(kAnHour / 2);
-    CHECK(expiry.now_ns() == mark_ns + kAnHour / 2);
+    clock.advance(kHour / 2);
+    CHECK(expiry.now_ns() == mark_ns + kHour / 2);
     clock.set_synchronised(true);
     CHECK(expiry.now_ns() == clock.wall_ns());
   }
   SUBCASE("not confirmed: an hour later") {
-    clock.set_wall_ns(mark_ns + 640'000 * kAnHour);
+    clock.set_wall_ns(mark_ns + 640'000 * kHour);
     ExpiryClock expiry(clock, mark_ns);
     CHECK(expiry.now_ns() == mark_ns);
     clock.advance(ExpiryClock::kJumpSettleNs - 1);
@@ -253,14 +254,14 @@ TEST_CASE("a clock that starts over an hour ahead of the mark is followed as aft
     CHECK(expiry.now_ns() == clock.wall_ns());
   }
   SUBCASE("ahead, and set right meanwhile") {
-    clock.set_wall_ns(mark_ns + 640'000 * kAnHour);
+    clock.set_wall_ns(mark_ns + 640'000 * kHour);
     ExpiryClock expiry(clock, mark_ns);
     CHECK(expiry.now_ns() == mark_ns);
-    clock.advance(kAnHour / 2);
-    clock.set_wall_ns(mark_ns + kAnHour);
-    CHECK(expiry.now_ns() == mark_ns + kAnHour);
-    clock.advance(5 * kAnHour);
-    CHECK(expiry.now_ns() == mark_ns + 6 * kAnHour);
+    clock.advance(kHour / 2);
+    clock.set_wall_ns(mark_ns + kHour);
+    CHECK(expiry.now_ns() == mark_ns + kHour);
+    clock.advance(5 * kHour);
+    CHECK(expiry.now_ns() == mark_ns + 6 * kHour);
   }
 }
 
@@ -268,14 +269,14 @@ TEST_CASE("bytes go by a time that lags behind what the clock leapt to, until th
   test::ManualClock clock;
   const std::int64_t mark_ns = clock.wall_ns();
   ExpiryClock expiry(clock, mark_ns);
-  clock.set_wall_ns(mark_ns + 640'000 * kAnHour);
+  clock.set_wall_ns(mark_ns + 640'000 * kHour);
   CHECK(expiry.read().wait == ExpiryWait::Jump);
   clock.advance(ExpiryClock::kJumpSettleNs);
   CHECK(expiry.read().wait == ExpiryWait::None);
   CHECK(expiry.now_ns() == clock.wall_ns());
-  CHECK(expiry.removal_ns() == mark_ns + kAnHour);
-  clock.advance(kAnHour);
-  CHECK(expiry.removal_ns() == mark_ns + 2 * kAnHour);
+  CHECK(expiry.removal_ns() == mark_ns + kHour);
+  clock.advance(kHour);
+  CHECK(expiry.removal_ns() == mark_ns + 2 * kHour);
   SUBCASE("accepted") {
     expiry.accept(expiry.read().lag_ns);
     CHECK(expiry.removal_ns() == clock.wall_ns());
@@ -289,16 +290,16 @@ TEST_CASE("bytes go by a time that lags behind what the clock leapt to, until th
     CHECK(expiry.removal_ns() == clock.wall_ns());
   }
   SUBCASE("set right: what was hidden is there again") {
-    clock.set_wall_ns(mark_ns + 100 * kAnHour);
-    CHECK(expiry.now_ns() == mark_ns + 100 * kAnHour);
-    CHECK(expiry.removal_ns() == mark_ns + 2 * kAnHour);
+    clock.set_wall_ns(mark_ns + 100 * kHour);
+    CHECK(expiry.now_ns() == mark_ns + 100 * kHour);
+    CHECK(expiry.removal_ns() == mark_ns + 2 * kHour);
     clock.set_synchronised(true);
-    CHECK(expiry.removal_ns() == mark_ns + 100 * kAnHour);
+    CHECK(expiry.removal_ns() == mark_ns + 100 * kHour);
   }
   SUBCASE("set back further: no further than what may have gone") {
-    clock.set_wall_ns(mark_ns - 100 * kAnHour);
-    CHECK(expiry.now_ns() == mark_ns + 2 * kAnHour);
-    CHECK(expiry.removal_ns() == mark_ns + 2 * kAnHour);
+    clock.set_wall_ns(mark_ns - 100 * kHour);
+    CHECK(expiry.now_ns() == mark_ns + 2 * kHour);
+    CHECK(expiry.removal_ns() == mark_ns + 2 * kHour);
   }
 }
 

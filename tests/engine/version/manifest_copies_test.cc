@@ -7,6 +7,7 @@
 #include "edgecase/store_check.h"
 #include "engine/check/recording_observer.h"
 #include "engine/core/engine_fixture.h"
+#include "engine/version/some_edits.h"
 #include "file/file_names.h"
 #include "log/doubled_log.h"
 #include "log/log_format.h"
@@ -19,20 +20,10 @@ namespace {
 using test::EngineFixture;
 using test::MemoryFileSystem;
 using test::RecordingObserver;
+using test_edits::added_file;
+using test_edits::kStoreId;
 
-constexpr StoreId kStoreId{1, 2, 3};
 constexpr std::size_t kEdits = 6;
-
-VersionEdit added_file(FileNumber number) {
-  VersionEdit edit;
-  ValueFileMetadata file;
-  file.number = number;
-  file.namespace_id = 1;
-  file.size_bytes = 100;
-  file.item_count = 1;
-  edit.added_value_files.push_back(file);
-  return edit;
-}
 
 // A closed set of kEdits files.
 struct ClosedSet {

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "engine/version/some_edits.h"
 #include "file/file_names.h"
 #include "support/memory_file_system.h"
 
@@ -13,20 +14,8 @@ namespace {
 using test::FaultMode;
 using test::MemoryFileSystem;
 using test::Operation;
-
-constexpr StoreId kStoreId{1, 2, 3};
-
-VersionEdit added_file(FileNumber number) {
-  VersionEdit edit;
-  ValueFileMetadata file;
-  file.number = number;
-  file.namespace_id = 1;
-  file.size_bytes = 100;
-  file.item_count = 1;
-  file.checksum = 7;
-  edit.added_value_files.push_back(file);
-  return edit;
-}
+using test_edits::added_file;
+using test_edits::kStoreId;
 
 std::size_t files_after_reopen(MemoryFileSystem& disk) {
   const auto set = VersionSet::recover(disk, "/m", kStoreId);
