@@ -155,7 +155,7 @@ Status Life::settle(const std::function<std::string(const State&)>& settle) {
   const std::string broken = settle(found);
   if (!broken.empty()) return corruption(broken);
   if (!probes.empty()) EC_TRY(conclude(probes, ok(), Durability::Sync));
-  return needles_.find(store_.disk());
+  return look_at_drives();
 }
 
 // Where nothing is stored, only a write tells whether what failed has left a rule that hides it.
@@ -185,6 +185,13 @@ Status Life::settle_place(std::size_t place) {
   return id == 0 || is_the_same ? ok() : note_new_id(place);
 }
 
+// What must not be on them, and what must never have been.
+Status Life::look_at_drives() {
+  EC_TRY(needles_.find(store_.disk()));
+  const std::string twice = store_.disk().written_twice();
+  return twice.empty() ? ok() : corruption(twice);
+}
+
 // Whatever happened: it takes writes, keeps them, and both drives are in order.
 Status Life::end() {
   if (store_.disk().stopped() || !store_.is_open()) EC_TRY(crash({StepKind::Cut, {1, 0, 0}}));
@@ -197,7 +204,7 @@ Status Life::end() {
   EC_TRY(store_.engine().compact(ids, {}));
   EC_TRY(store_.engine().erase().status());
   EC_TRY(compare());
-  EC_TRY(needles_.find(store_.disk()));
+  EC_TRY(look_at_drives());
   store_.close();
   return store_.check();
 }

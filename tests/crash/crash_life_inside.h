@@ -80,6 +80,7 @@ class Life {
 
   void cure();
   Status heal();
+  Status look_at_drives();
   Status write_all_places();
 
   // --- the end of a process, and the next one ---

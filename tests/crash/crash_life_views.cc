@@ -44,7 +44,7 @@ Status Life::rest(std::int64_t seconds) {
   if (ailing_ || !views_.empty()) expiry_.disturb();
   EC_TRY(time_has_passed());
   needles_.note_expired(kTimedPlace, expiry_.take_gone());
-  return needles_.find(store_.disk());
+  return look_at_drives();
 }
 
 Status Life::time_has_passed() {
@@ -134,7 +134,7 @@ Status Life::erase(SeededRandom& detail, std::uint64_t how) {
   if (!report.ok()) return held ? ok() : excuse(report.status());
   if (report->ranges > 0) history_.note_durable();
   needles_.note_gone();
-  return needles_.find(store_.disk());
+  return look_at_drives();
 }
 
 // Snapshots that are held show nothing of it either.

@@ -80,7 +80,10 @@ CrashStore::CrashStore(const Plan& plan, const WrapDrives& wrap)
   options_.coalesce_threshold_bytes = kThresholdBytes;
   options_.group_bytes = 1024;
   options_.erasure_wait_ms = 0;
-  if (is_encrypted(plan)) options_.encryption = MasterKeys{SecretKey{1}};
+  if (is_encrypted(plan)) {
+    options_.encryption = MasterKeys{SecretKey{1}};
+    disk_.watch_sealing();
+  }
   options_.expiry = expiry_mode(plan);
   if (!has_step(plan, StepKind::Erase) && !has_step(plan, StepKind::Retain)) return;
   options_.removal = Removal::Overwrite;

@@ -254,6 +254,14 @@ std::string MemoryFileSystem::find_sought() const {
   const Guard guard(inside_->mutex);
   return inside_->disk.find_sought();
 }
+void MemoryFileSystem::watch_sealing() {
+  const Guard guard(inside_->mutex);
+  inside_->disk.watch_sealing();
+}
+std::string MemoryFileSystem::written_twice() const {
+  const Guard guard(inside_->mutex);
+  return inside_->disk.written_twice();
+}
 
 void MemoryFileSystem::set_contents(const std::string& path, SparseBytes bytes) {
   const Guard guard(inside_->mutex);

@@ -92,6 +92,8 @@ class MemoryFileSystem final : public FileSystem {
   std::string find_bytes(const std::vector<Bytes>& needles) const;
   void seek(Bytes needle);
   std::string find_sought() const;
+  void watch_sealing();
+  std::string written_twice() const;
 
   // --- damage; durable at once ---
 

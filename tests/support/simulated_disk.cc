@@ -22,6 +22,7 @@ constexpr std::size_t kMergedAppendBytes = 4096;
 
 void SimulatedFile::write(std::uint64_t offset, ByteView bytes) {
   if (bytes.empty()) return;
+  if (write_once_) write_once_->note(offset, bytes);
   SparseBytes written(bytes);
   live_.write(offset, written);
   if (!unsynced_.empty()) {
@@ -179,6 +180,7 @@ void SimulatedDisk::change(NameChange change) {
 
 void SimulatedDisk::add(const std::string& path, File file) {
   if (keeps_freed_ && file) kept_.emplace_back(path, file);
+  if (written_twice_ && file) file->watch(std::make_unique<WriteOnce>(path, written_twice_));
   change({"", path, std::move(file)});
 }
 void SimulatedDisk::remove(const std::string& path) {

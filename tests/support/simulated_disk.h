@@ -20,6 +20,7 @@
 #include "edgecase/random.h"
 #include "support/needle_set.h"
 #include "support/sparse_bytes.h"
+#include "support/write_once.h"
 
 namespace edgecase::test {
 
@@ -57,6 +58,8 @@ class SimulatedFile {
   // Whether a needle is among the durable bytes. Always to be asked of the same set: what has been
   // looked for in vain is not looked for again while these bytes stay as they are.
   bool holds(const NeedleSet& needles);
+  // Before anything is written.
+  void watch(std::unique_ptr<WriteOnce> write_once) { write_once_ = std::move(write_once); }
 
  private:
   struct Write {
@@ -74,6 +77,7 @@ class SimulatedFile {
   std::size_t not_held_ = 0;  // so many needles are not in it
   bool holds_ = false;
   std::vector<Write> unsynced_;
+  std::unique_ptr<WriteOnce> write_once_;  // null: any place may be written again
 };
 
 class SimulatedDisk {
@@ -111,6 +115,11 @@ class SimulatedDisk {
   void seek(Bytes needle) { sought_.add(std::move(needle)); }
   std::string find_sought();
 
+  // From now on no place of a file may be written twice under one salt (write_once.h).
+  void watch_sealing() { written_twice_ = std::make_shared<std::string>(); }
+  // Where one was; empty: nowhere.
+  std::string written_twice() const { return written_twice_ ? *written_twice_ : ""; }
+
   static std::string parent_of(const std::string& path);
 
  private:
@@ -129,6 +138,7 @@ class SimulatedDisk {
   std::string find_where(const std::function<bool(SimulatedFile&)>& holds);
   void cut_names(SeededRandom& random, CutPolicy policy, const Concerns& concerns);
 
+  std::shared_ptr<std::string> written_twice_;  // null: nobody watches
   bool keeps_freed_ = false;
   std::vector<std::pair<std::string, File>> kept_;  // by the names they were made with
   NeedleSet sought_;

@@ -17,6 +17,7 @@ enum class Bug : unsigned char {
   ReadErrorTakenForEnd,
   OverwriteSkipped,  // zeros are not written over what files hold
   RemovedEarly,      // what is renamed over goes before the new name is there
+  WrittenTwice,      // first other bytes, at once written over
 };
 
 struct Rule {
@@ -54,6 +55,11 @@ class PlantedLogFile final : public LogFile {
   Status write(std::uint64_t offset, ByteView bytes) override {
     if (bug_ == Bug::OverwriteSkipped && bytes.find_first_not_of('\0') == ByteView::npos)
       return ok();
+    if (bug_ == Bug::WrittenTwice && offset >= engine::kLogHeadBytes) {
+      Bytes draft(bytes);
+      for (char& byte : draft) byte = static_cast<char>(~byte);
+      EC_TRY(file_->write(offset, draft));
+    }
     const Status status = file_->write(offset, bytes);
     return bug_ == Bug::FailedWriteForgotten ? ok() : status;
   }
@@ -223,6 +229,8 @@ const std::vector<PlantedBug>& planted_bugs() {
               {Bug::ReadErrorTakenForEnd, "/wal/"}),
       planted("log-not-overwritten", "erases without writing over slots of the log", 100,
               {Bug::OverwriteSkipped, "/wal/"}),
+      planted("record-written-twice", "seals two records at one place of a log, under one salt", 20,
+              {Bug::WrittenTwice, "/wal/"}),
       planted("values-not-overwritten", "erases by unlinking value files alone", 100,
               {Bug::OverwriteSkipped, ".val"}),
   };

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "support/needle_set.h"
 #include "support/sparse_bytes.h"
 #include "support/test_seed.h"
+#include "support/write_once.h"
 
 using namespace edgecase;
 using namespace edgecase::test;
@@ -93,4 +95,40 @@ TEST_CASE("simulated bytes: a needle is found wherever it lies, and no other") {
   }
   CHECK_FALSE(needles.in(""));
   CHECK_FALSE(NeedleSet().in("first needle"));
+}
+
+TEST_CASE("write once: other bytes at a place are noticed, until a log begins anew") {
+  const auto broken = std::make_shared<std::string>();
+  const auto head = [](char number, char salt) {
+    Bytes bytes = "ECLOG\r\n";
+    bytes.resize(4096);
+    bytes[32] = number;
+    bytes[64] = salt;
+    return bytes;
+  };
+  WriteOnce table("table", broken);
+  table.note(0, "abc");
+  table.note(3, "def");
+  table.note(1, "bcd");                 // the same
+  table.note(0, Bytes(6, '\0'));        // overwritten with zeros
+  table.note(0, Bytes(6, '\0') + "g");  // and on behind them
+  CHECK(broken->empty());
+  table.note(2, "x");  // sealed anew where zeros are
+  CHECK(*broken == "table was given other bytes at 2 under the same salt");
+
+  broken->clear();
+  WriteOnce log("log", broken);
+  log.note(0, head(1, 'a'));
+  log.note(4096, "record");
+  log.note(0, head(2, 'b'));
+  log.note(4096, "RECORD");
+  CHECK(broken->empty());
+  SUBCASE("within one use") {
+    log.note(4097, "record");
+  }
+  SUBCASE("in one that takes up an earlier number and salt") {
+    log.note(0, head(1, 'a'));
+    log.note(4096, "record");
+  }
+  CHECK(*broken != "");
 }
