@@ -265,7 +265,7 @@ class Away(EraseFlow):
             ranged = json.loads(self.cli(6, "erase", "other48", "--to", "now", "--json"))
             pending = json.loads(self.cli(6, "erase", device, "--json"))
             self.assertEqual((pending["state"], pending["level"], pending["drive_away"]),
-                             ("pending", level, True))
+                             ("pending", level, True), pending)
             levels = {each["id"]: each["level"]
                       for each in json.loads(self.ok("erase", "--list", "--json"))["erasures"]}
             self.assertEqual((levels[pending["id"]], levels[ranged["id"]]), (level, "logical"))
