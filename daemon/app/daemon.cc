@@ -45,6 +45,9 @@ Options engine_options(const config::Settings& settings) {
   // What was erased or has expired is not to be found in freed blocks either.
   options.removal = Removal::Overwrite;
   options.erasure_reserve_bytes = settings.storage.reserve_bytes;
+  // Where the oldest go, room is made before it is short.
+  if (settings.storage.on_full == "reject")
+    options.keep_free_bytes = settings.storage.keep_free_bytes;
   // The configuration's check has taken it for a duration.
   if (settings.storage.scrub != "forever")
     options.scrub_interval_ns = wire::parse_duration_ns(settings.storage.scrub).value();

@@ -31,6 +31,11 @@ const std::array kTable = {
     Setting{"storage.reserve", SettingKind::Size, EC_MEMBER(std::uint64_t, storage.reserve_bytes),
             "Space kept on each drive, so that a full one can still be erased from; 0 for none.", 0,
             1024 * kMiB},
+    Setting{"storage.keep-free", SettingKind::Size,
+            EC_MEMBER(std::uint64_t, storage.keep_free_bytes),
+            "With on-full reject: what writes leave free on each drive for others, or a sixteenth "
+            "of a smaller one; 0 for nothing.",
+            0, kTiB},
     Setting{"storage.retention", SettingKind::Duration, EC_MEMBER(std::string, storage.retention),
             "How long readings of devices without a rule are kept."},
     Setting{"storage.expiry", SettingKind::Choice, EC_MEMBER(std::string, storage.expiry),

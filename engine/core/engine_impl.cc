@@ -34,7 +34,9 @@ EngineImpl::EngineImpl(const Options& options, const Environment& environment)
                }),
       reserve_(environment.file_system,
                {reserve_path(options.metadata_directory), reserve_path(options.values_directory)},
-               options.erasure_reserve_bytes) {}
+               options.erasure_reserve_bytes),
+      free_space_(environment.file_system, environment.clock, options.metadata_directory,
+                  options.values_directory, options.keep_free_bytes) {}
 
 EngineImpl::~EngineImpl() {
   gate_->close();
@@ -79,6 +81,14 @@ Stats EngineImpl::stats() const {
     if (!wal_failure_.ok()) {
       stats.metadata.degraded = wal_failure_;
       stats.metadata.degraded_since_ns = wal_failed_since_ns_;
+    }
+  }
+  if (free_space_.is_short()) {
+    const FreeSpace::Shortage shortage = free_space_.shortage();
+    LayerStats& layer = shortage.is_of_values ? stats.values : stats.metadata;
+    if (layer.degraded.ok()) {
+      layer.degraded = shortage.status;
+      layer.degraded_since_ns = shortage.since_ns;
     }
   }
   if (const Status failure = compactor_->failure(); !failure.ok()) {

@@ -22,6 +22,7 @@
 #include "compaction/compactor.h"
 #include "core/background_gate.h"
 #include "core/drop.h"
+#include "core/free_space.h"
 #include "core/identity.h"
 #include "core/read_view.h"
 #include "core/reader.h"
@@ -171,6 +172,9 @@ class EngineImpl final : public Engine {
     return layer == Layer::Values ? "values" : "metadata";
   }
   bool values_layer_is_used() const;
+  void look_for_space();
+  Status check_free_space(const WriteBatch& batch) const;
+  bool is_of_metadata_alone(const WriteBatch& batch) const;
   void publish_version();
   double compaction_debt() const;
   void set_pace();
@@ -228,6 +232,8 @@ class EngineImpl final : public Engine {
   const std::uint64_t memtable_bytes_;
   FileRemover remover_;
   SpaceReserve reserve_;
+  FreeSpace free_space_;
+  std::atomic<bool> space_look_scheduled_{false};
   StoreId store_id_{};
   std::unique_ptr<FileLock> metadata_lock_;
   std::unique_ptr<FileLock> values_lock_;

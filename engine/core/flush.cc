@@ -338,6 +338,7 @@ Status EngineImpl::commit_tables(const TableOutput& output, const Memtable& memt
   given_up_.clear();
   if (keys_ != nullptr) tables_->set_aside(keys_->memory_bytes());
   set_pace();
+  look_for_space();
   compactor_->wake();
   return ok();
 }

@@ -77,6 +77,7 @@ Status EngineImpl::recover_store() {
   schedule_slot();
   if (values_away_.ok()) {
     fill_reserve();
+    look_for_space();
   } else {
     await_values();
   }

@@ -188,6 +188,8 @@ std::size_t EngineImpl::commit_run(std::size_t begin) {
     // Each record is rounded up and has a head of its own: counted as a file, it is never too low.
     bytes += log_file_bytes_for(group_[end]->batch->encoded().size(), keys_ != nullptr);
     if (end != begin && !wal_->fits(bytes)) break;
+    if (end != begin && free_space_.is_short() && !check_free_space(*group_[end]->batch).ok())
+      break;
     wants_sync = wants_sync || group_[end]->durability == Durability::Sync;
   }
   const Status logged = append_run(begin, end, wants_sync);
@@ -289,6 +291,7 @@ GroupCodec EngineImpl::codec_of(NamespaceId id) {
 
 // What erases brings room, and may use what is kept for it.
 Status EngineImpl::prepare_for(const WriteBatch& batch) {
+  if (free_space_.is_short()) EC_TRY(check_free_space(batch));
   Status prepared = make_room_for(batch);
   if (prepared.ok() || !batch.erases()) return prepared;
   prepared = use_reserve(std::move(prepared), [&] {

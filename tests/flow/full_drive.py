@@ -7,7 +7,8 @@ import time
 from residue import canary
 
 IMAGE_MIB = 160
-STORAGE = 'on-full = "reject"\nmemory-limit = "32MiB"\nwal-limit = "16MiB"'
+STORAGE = 'on-full = "reject"\nkeep-free = "0MiB"\nmemory-limit = "32MiB"\nwal-limit = "16MiB"'
+KEPT_PART = 16  # with keep-free as it is unless set, of a drive as small as these
 RESERVE_MIB = 48      # for erasing, as it is unless set
 ROOM_BYTES = 6 << 20  # what the ballast leaves at first
 # As long as it takes for waits between two attempts to be the longest.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """on-full = "reject": full drives lose nothing, answer, erase, take writes once there is room."""
 import json
+import os
 import re
 import select
 import signal
@@ -8,7 +9,7 @@ import time
 import unittest
 
 from daemon_process import Daemon, Place, until
-from full_drive import (FULL_SECONDS, IMAGE_MIB, RESERVE_MIB, ROOM_BYTES, STORAGE, Ballast,
+from full_drive import (FULL_SECONDS, IMAGE_MIB, KEPT_PART, RESERVE_MIB, ROOM_BYTES, STORAGE, Ballast,
                         Readings, fill, has_reserves, stay_full, time_to_take)
 from mqtt_device import Device
 from residue import Image, search, seeded
@@ -184,6 +185,32 @@ class FullFlow(unittest.TestCase):
 
     def test_a_metadata_drive_that_is_full_before_the_log_has_all_its_files(self):
         self.fill_and_check("metadata", 0, 0)
+
+    def test_others_find_room_on_both_drives(self):
+        self.daemon.stop()
+        self.place.write_config(storage=STORAGE.replace('keep-free = "0MiB"\n', ""),
+                                reserve=f"{RESERVE_MIB}MiB")
+        self.daemon = Daemon(self.place)
+        until(lambda: has_reserves(self.place), "there is something kept for erasing")
+        for layer in ("values", "metadata"):
+            mount = self.images[layer].mount
+            kept_bytes = (IMAGE_MIB << 20) // KEPT_PART
+            ballast = Ballast(mount)
+            ballast.leave(2 * kept_bytes)
+            until(lambda: not self.readings.send(self.write), "writes are refused")
+            space = os.statvfs(mount)
+            self.assertGreater(space.f_bavail * space.f_frsize, kept_bytes // 2)
+            self.assertIn("writes leave", " ".join(self.refusals))
+            self.assertIn("writes leave", self.degraded()[layer])
+            self.check_readings()
+            device = self.readings.devices()[-1]
+            done = json.loads(self.cli("erase", self.readings.name(device), "--yes", "--json"))
+            self.assertEqual(done["state"], "done")
+            self.readings.erased.add(device)
+            ballast.remove()
+            self.assertIsNotNone(time_to_take(self.readings, self.write, RESUMES_SECONDS))
+            until(lambda: not self.degraded(), "both drives are well")
+        self.check_readings()
 
 
 if __name__ == "__main__":

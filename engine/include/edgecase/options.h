@@ -81,6 +81,10 @@ struct Options {
   // Kept free on each drive for erasing when it is full: that writes again what lies beside the
   // erased, a file of 32 MiB at a time. 0: none.
   std::uint64_t erasure_reserve_bytes = 0;
+  // Writes leave so much free on each drive, or a sixteenth of a smaller one, for others who live
+  // there: below it they are refused with OutOfSpace, but for those that erase, and those to
+  // namespaces of the metadata drive alone; what was taken is still written out. 0: nothing.
+  std::uint64_t keep_free_bytes = 0;
   // In idle time each file is read again about once in so long and compared with its checksum
   // (Engine::damaged_files). 0: never.
   std::int64_t scrub_interval_ns = 0;

@@ -55,6 +55,7 @@ TEST_CASE("every key of the contract exists with its default") {
                         Case{"storage.memory-limit", "64MiB"},
                         Case{"storage.wal-limit", "256MiB"},
                         Case{"storage.reserve", "48MiB"},
+                        Case{"storage.keep-free", "128MiB"},
                         Case{"storage.retention", "forever"},
                         Case{"storage.expiry", "bounded"},
                         Case{"storage.on-full", "reject"},

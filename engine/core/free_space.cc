@@ -1,0 +1,92 @@
+#include "core/free_space.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/engine_impl.h"
+
+namespace edgecase::engine {
+
+FreeSpace::FreeSpace(FileSystem& file_system, Clock& clock, std::string metadata_directory,
+                     std::string values_directory, std::uint64_t keep_free_bytes)
+    : file_system_(file_system),
+      clock_(clock),
+      metadata_directory_(std::move(metadata_directory)),
+      values_directory_(std::move(values_directory)),
+      keep_free_bytes_(keep_free_bytes) {}
+
+FreeSpace::Shortage FreeSpace::shortage() const {
+  MutexLock lock(mutex_);
+  return shortage_;
+}
+
+Status FreeSpace::judge(const std::string& directory, bool was_short) const {
+  const auto space = file_system_.space(directory);
+  if (!space.ok()) return ok();
+  const std::uint64_t kept = std::min(keep_free_bytes_, space->total_bytes / kKeepFreePart);
+  if (space->free_bytes >= kept + (was_short ? kept / 8 : 0)) return ok();
+  return out_of_space(directory + ": of the drive " + std::to_string(space->free_bytes >> 20) +
+                      " MiB are free, and writes leave " + std::to_string(kept >> 20) +
+                      " MiB of it");
+}
+
+bool FreeSpace::look() {
+  if (keep_free_bytes_ == 0) return false;
+  MutexLock lock(mutex_);
+  const bool was_short = !shortage_.status.ok();
+  Shortage found;
+  found.status = judge(metadata_directory_, was_short && !shortage_.is_of_values);
+  if (found.status.ok()) {
+    found.status = judge(values_directory_, was_short && shortage_.is_of_values);
+    found.is_of_values = !found.status.ok();
+  }
+  const bool is_now_short = !found.status.ok();
+  if (!is_now_short) found.is_of_values = shortage_.is_of_values;
+  found.since_ns = was_short ? shortage_.since_ns : clock_.wall_ns();
+  shortage_ = std::move(found);
+  short_.store(is_now_short, std::memory_order_relaxed);
+  return was_short != is_now_short;
+}
+
+// --- what the engine makes of it ---
+
+// After each flush, and while room is short now and then.
+void EngineImpl::look_for_space() {
+  const bool has_changed = free_space_.look();
+  if (has_changed) {
+    const FreeSpace::Shortage shortage = free_space_.shortage();
+    const Layer layer = shortage.is_of_values ? Layer::Values : Layer::Metadata;
+    if (!shortage.status.ok()) {
+      environment_.listener.on_degraded(name_of(layer), shortage.status);
+    } else {
+      {
+        MutexLock lock(mutex_);
+        if (flush_failure_.ok() && wal_failure_.ok()) refused_ = ok();
+        refuses_.store(!refused_.ok(), std::memory_order_relaxed);
+      }
+      environment_.listener.on_resumed(name_of(layer));
+    }
+  }
+  if (!free_space_.is_short() || space_look_scheduled_.exchange(true)) return;
+  environment_.executor.schedule_after(Lane::Flush, kLookForSpaceNs, [this, gate = gate_] {
+    if (!gate->enter()) return;
+    space_look_scheduled_ = false;
+    look_for_space();
+    gate->leave();
+  });
+}
+
+// What the store itself notes is little, and part of what makes room.
+bool EngineImpl::is_of_metadata_alone(const WriteBatch& batch) const {
+  return std::all_of(batch.namespaces().begin(), batch.namespaces().end(), [this](NamespaceId id) {
+    const auto info = versions_->find_namespace(id);
+    return info.ok() && info->options.placement == Placement::Metadata;
+  });
+}
+
+Status EngineImpl::check_free_space(const WriteBatch& batch) const {
+  if (batch.erases() || is_of_metadata_alone(batch)) return ok();
+  return free_space_.shortage().status;
+}
+
+}  // namespace edgecase::engine
