@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "base/check.h"
+#include "file/mapped_copy.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // the kernel's number; older C libraries do not name it
@@ -79,8 +79,9 @@ Status PosixLogFile::write(std::uint64_t offset, ByteView bytes) {
   const std::uint32_t before = writes_since_sync_.fetch_add(1, std::memory_order_relaxed);
   if (before >= kKernelWrites && bytes.size() <= kMappedWriteMaxBytes && !bytes.empty() &&
       move_window(offset, bytes.size())) {
-    std::memcpy(window_ + (offset - window_offset_), bytes.data(), bytes.size());
-    return ok();
+    if (copy_to_mapped(bytes, window_ + (offset - window_offset_))) return ok();
+    mapping_possible_ = false;  // the system call says what is wrong, and writes it whole where not
+    unmap();
   }
   if (Status status = write_whole(file_, offset, bytes, path_); !status.ok()) {
     return give_up(std::move(status));

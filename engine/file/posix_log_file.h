@@ -8,9 +8,11 @@
 // pwrite(): a user who syncs every few records never touches the mapping. A longer run of small
 // writes goes through a mapped window that moves along; only the window is resident.
 //
-// A drive that fails under a mapped page is a SIGBUS where pwrite() would answer EIO. The window is
-// therefore faulted in by MADV_POPULATE_WRITE, which answers with an error; where the kernel does
-// not know it (before 5.14), and while a sync is running, only pwrite() is used.
+// A drive that fails under a mapped page, or is full where a write takes new blocks, is a SIGBUS
+// where pwrite() would answer with an error. So the window is faulted in by MADV_POPULATE_WRITE,
+// which does answer with one; where the kernel does not know it (before 5.14), and while a sync is
+// running, only pwrite() is used. The kernel may still have written such a page out by itself, and
+// ask the drive again at the next copy: mapped_copy.h.
 #pragma once
 
 #include <atomic>

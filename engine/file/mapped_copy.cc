@@ -1,0 +1,75 @@
+#include "file/mapped_copy.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <csignal>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+namespace edgecase::engine {
+namespace {
+
+// The copy under way on this thread.
+struct Copy {
+  std::atomic<std::uintptr_t> begin;
+  std::atomic<std::uintptr_t> end;
+  std::atomic<bool> failed;
+};
+thread_local Copy copy;
+
+std::uintptr_t page_bytes = 0;
+struct sigaction action_before {};
+
+// Memory takes the page's place, and the copy goes on into that.
+bool replace_page(std::uintptr_t address) {
+  if (address < copy.begin.load(std::memory_order_relaxed) ||
+      address >= copy.end.load(std::memory_order_relaxed))
+    return false;
+  const std::uintptr_t page = address / page_bytes * page_bytes;
+  const long made = ::syscall(SYS_mmap, page, page_bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  if (made != static_cast<long>(page)) return false;
+  copy.failed.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+void on_bus_error(int signal, siginfo_t* info, void* /*context*/) {
+  const int error = errno;
+  const bool is_sent = info->si_code <= 0;
+  if (is_sent || !replace_page(reinterpret_cast<std::uintptr_t>(info->si_addr))) {
+    ::sigaction(SIGBUS, &action_before, nullptr);
+    if (is_sent) static_cast<void>(::raise(signal));  // else what caused it is tried again
+  }
+  errno = error;
+}
+
+bool install() {
+  page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  struct sigaction action {};
+  action.sa_sigaction = on_bus_error;
+  action.sa_flags = SA_SIGINFO;
+  ::sigemptyset(&action.sa_mask);
+  return ::sigaction(SIGBUS, &action, &action_before) == 0;
+}
+
+}  // namespace
+
+bool copy_to_mapped(ByteView bytes, char* to) {
+  static const bool is_installed = install();
+  if (!is_installed) return false;
+  const auto begin = reinterpret_cast<std::uintptr_t>(to);
+  copy.failed.store(false, std::memory_order_relaxed);
+  copy.begin.store(begin, std::memory_order_relaxed);
+  copy.end.store(begin + bytes.size(), std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  std::memcpy(to, bytes.data(), bytes.size());
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  copy.end.store(begin, std::memory_order_relaxed);
+  return !copy.failed.load(std::memory_order_relaxed);
+}
+
+}  // namespace edgecase::engine

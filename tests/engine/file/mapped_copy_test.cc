@@ -1,0 +1,72 @@
+#include "file/mapped_copy.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "file/posix_log_file.h"
+#include "support/temp_directory.h"
+
+using namespace edgecase;
+using edgecase::test::TempDirectory;
+
+TEST_CASE("posix log file: a page that the drive cannot give does not end the process") {
+  constexpr std::uint64_t kCapacity = 1u << 20;
+  const TempDirectory directory;
+  auto created = engine::PosixLogFile::create(directory / "log", kCapacity);
+  REQUIRE(created.ok());
+  LogFile& log = **created;
+  std::uint64_t offset = 0;
+  const auto write = [&](char byte) {
+    offset += 100;
+    return log.write(offset - 100, Bytes(100, byte));
+  };
+  // The last of them are copies into the mapping.
+  for (std::uint32_t i = 0; i < engine::PosixLogFile::kKernelWrites + 100; ++i)
+    REQUIRE(write('a').ok());
+  // What lies behind the end of a file no drive has: its pages are gone, as those of a full one.
+  REQUIRE(::truncate((directory / "log").c_str(), 0) == 0);
+  for (int i = 0; i < 100; ++i) REQUIRE(write('b').ok());
+  REQUIRE(log.sync().ok());
+  const auto file = posix_file_system().open_file(directory / "log");
+  REQUIRE(file.ok());
+  Bytes read(10'000, '\0');
+  const auto got = (*file)->read(offset - read.size(), read.size(), read.data());
+  REQUIRE(got.ok());
+  CHECK(*got == read.size());
+  CHECK(read == Bytes(read.size(), 'b'));
+}
+
+TEST_CASE("mapped copy: a SIGBUS that is none of its own ends the process as before") {
+  const TempDirectory directory;
+  const auto end_of = [&](void (*cause)(char* page)) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const rlimit no_dump{0, 0};
+      if (::setrlimit(RLIMIT_CORE, &no_dump) != 0) ::_exit(5);
+      const int file = ::open((directory / "file").c_str(), O_RDWR | O_CREAT, 0600);
+      if (file < 0 || ::ftruncate(file, 1 << 16) != 0) ::_exit(5);
+      void* const page = ::mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+      if (page == MAP_FAILED) ::_exit(5);
+      auto* const bytes = static_cast<char*>(page);
+      if (!engine::copy_to_mapped("whole", bytes)) ::_exit(2);
+      if (::ftruncate(file, 0) != 0) ::_exit(5);
+      if (engine::copy_to_mapped("not whole", bytes)) ::_exit(3);
+      cause(bytes);
+      ::_exit(4);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    // A sanitizer reports it, and ends the process by exit().
+    const int code = WIFSIGNALED(status) ? 0 : WEXITSTATUS(status);
+    CAPTURE(code);
+    CHECK((WIFSIGNALED(status) ? WTERMSIG(status) == SIGBUS : code == 1 || code > 5));
+  };
+  end_of([](char* page) { *static_cast<volatile char*>(page + (1 << 15)) = 'x'; });
+  end_of([](char* /*page*/) { ::raise(SIGBUS); });
+}
