@@ -408,14 +408,15 @@ std::vector<std::int64_t> IngestPipeline::take_times(const std::vector<wire::Rea
 }
 
 std::int64_t IngestPipeline::arrival_clock_ns() {
-  if (undated_ != nullptr) {
+  const bool is_trusted = clock_.trust() == ClockTrust::Trusted;
+  if (!is_trusted && undated_ != nullptr) {
     if (const auto undated_ns = undated_->arrival_ns()) return *undated_ns;
   }
   // A clock that is behind must not date what arrives back to what was evicted, nor, while it is
   // known to be wrong, to what has expired: then the latest time that the store has known, and the
   // time since the machine was started, are nearer to the truth.
   std::int64_t now = clock_.wall_ns();
-  if (clock_.trust() != ClockTrust::Trusted)
+  if (!is_trusted)
     now = std::max(now, engine_.expiry_now_ns() + clock_.boot_ns());
   return eviction_ == nullptr ? now : std::max(now, eviction_->earliest_arrival_ns());
 }
