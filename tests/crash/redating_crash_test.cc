@@ -318,7 +318,7 @@ TEST_CASE("crash: the redating loses nothing wherever it is cut") {
   for (std::size_t which = 0; which < ends.size(); ++which) {
     bool was_cut = true;
     // Every operation, until it comes to its end.
-    for (std::uint64_t nth = 1; was_cut; ++nth) {
+    for (std::uint64_t nth = 1 + which % share_step(); was_cut; nth += share_step()) {
       DatingLife life(nth, PlantedDating::Nothing);
       const std::string broken = life.run_cut(nth, ends[which], was_cut);
       CHECK_MESSAGE(broken.empty(), "operation " << nth << ", cut " << which << ": " << broken);
