@@ -43,12 +43,14 @@ Bytes encode(const UndatedPeriod& period) {
 // False: nothing but the slot is known.
 bool decode(ByteView value, UndatedPeriod& period) {
   if (value.size() <= kHeadBytes || value.size() > kHeadBytes + kBootIdMaxBytes) return false;
-  if (value[0] != kRecordVersion || value[1] < 0 || value[1] > static_cast<char>(State::Done) ||
-      value[2] < 0 || value[2] > 1) {
+  const auto state = static_cast<unsigned char>(value[1]);
+  const auto is_estimate = static_cast<unsigned char>(value[2]);
+  if (value[0] != kRecordVersion || state > static_cast<unsigned char>(State::Done) ||
+      is_estimate > 1) {
     return false;
   }
-  period.state = static_cast<State>(value[1]);
-  period.is_estimate = value[2] == 1;
+  period.state = static_cast<State>(state);
+  period.is_estimate = is_estimate == 1;
   std::size_t at = 3;
   for (std::int64_t* const time_ns :
        {&period.first_boot_ns, &period.not_before_ns, &period.boot_at_ns, &period.not_after_ns}) {
