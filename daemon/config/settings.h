@@ -13,7 +13,7 @@ struct StorageSettings {
   std::string values = "/var/lib/edgecase/values";
   std::uint64_t memory_limit_bytes = 64u << 20;
   std::uint64_t wal_limit_bytes = 256u << 20;
-  std::uint64_t reserve_bytes = 48u << 20;  // on each drive, for erasing when it is full
+  std::uint64_t reserve_bytes = 48u << 20;     // on each drive, for erasing when it is full
   std::uint64_t keep_free_bytes = 128u << 20;  // on each drive, for others
   std::string retention = "forever";
   std::string expiry = "bounded";

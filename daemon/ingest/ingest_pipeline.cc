@@ -416,8 +416,7 @@ std::int64_t IngestPipeline::arrival_clock_ns() {
   // known to be wrong, to what has expired: then the latest time that the store has known, and the
   // time since the machine was started, are nearer to the truth.
   std::int64_t now = clock_.wall_ns();
-  if (!is_trusted)
-    now = std::max(now, engine_.expiry_now_ns() + clock_.boot_ns());
+  if (!is_trusted) now = std::max(now, engine_.expiry_now_ns() + clock_.boot_ns());
   return eviction_ == nullptr ? now : std::max(now, eviction_->earliest_arrival_ns());
 }
 
