@@ -94,6 +94,20 @@ TEST_CASE("free space: writes leave some of it, and go on when there is more") {
     both.put(store.id, "c", "d");
     CHECK(store.engine->write(both, Durability::Sync).code() == StatusCode::OutOfSpace);
   }
+  SUBCASE("who is committed beside a note that is taken is refused all the same") {
+    struct Noting final : CommitCompanion {
+      explicit Noting(NamespaceId where) : notes(where) {}
+      void add_to(WriteBatch& batch) override { batch.put(notes, "a", "b"); }
+      void committed(const Status& status) override { noted = status; }
+      NamespaceId notes;
+      Status noted = busy("not yet");
+    };
+    Noting noting(store.make_namespace("_notes", {.placement = Placement::Metadata}));
+    store.engine->set_commit_companion(&noting);
+    CHECK(store.write_next().code() == StatusCode::OutOfSpace);
+    CHECK(noting.noted.ok());
+    store.engine->set_commit_companion(nullptr);
+  }
   SUBCASE("the next process finds it so") {
     store.reopen();
     CHECK(store.write_next().code() == StatusCode::OutOfSpace);
