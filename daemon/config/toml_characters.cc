@@ -6,8 +6,14 @@ namespace edgecase::config {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+constexpr std::string_view kBlanks = " \t\r\n";
+constexpr std::string_view kStartsOfNumber = "+-0123456789";
+constexpr std::string_view kBeforeValue = "=[,";
+constexpr std::string_view kEndsOfValue = ",]}";
 
-// Goes over the text character by character and knows whether it is within quotes or a comment.
+// Goes over the text character by character and knows whether it is within quotes or a comment, as
+// the parser does: of a value that begins as a number it takes what a number cannot have, too, up
+// to the value's end, so that no quotes begin in it.
 class TomlWalk {
  public:
   TomlWalk(std::string_view text, const std::string& name) : text_(text), name_(name) {
@@ -35,7 +41,9 @@ class TomlWalk {
     const std::string_view rest = text_.substr(at_);
     if (c == '\n' && quotes_.size() <= 1) {
       in_comment_ = false;
+      in_number_ = false;
       quotes_ = {};
+      starts_line_ = true;
     } else if (in_comment_) {
       return 1;
     } else if (!quotes_.empty()) {
@@ -49,12 +57,36 @@ class TomlWalk {
       return size;
     } else if (c == '#') {
       in_comment_ = true;
-    } else if (c == '"' || c == '\'') {
+      in_number_ = false;
+    } else if ((c == '"' || c == '\'') && !in_number_) {
       const std::string_view three = c == '"' ? R"(""")" : "'''";
       quotes_ = rest.starts_with(three) ? three : three.substr(0, 1);
+      note('"');
       return quotes_.size();
+    } else {
+      note(c);
     }
     return 1;
+  }
+
+  // Keeps up with where a number begins and ends, for a character outside of quotes and comments.
+  void note(char c) {
+    const bool is_blank = kBlanks.find(c) != std::string_view::npos;
+    if (is_blank || kEndsOfValue.find(c) != std::string_view::npos) {
+      in_number_ = false;
+    } else if (kStartsOfNumber.find(c) != std::string_view::npos && may_start_value()) {
+      in_number_ = true;
+    }
+    follows_blank_ = is_blank;
+    if (is_blank) return;
+    previous_ = c;
+    starts_line_ = false;
+  }
+
+  // Keys do so too after a comma or within `[ ]`: names of settings do not begin with a digit.
+  bool may_start_value() const {
+    if (kBeforeValue.find(previous_) != std::string_view::npos) return true;
+    return follows_blank_ && !starts_line_ && previous_ != '{';  // the time after a date
   }
 
   void count(char c) {
@@ -78,6 +110,12 @@ class TomlWalk {
   std::size_t column_ = 1;
   std::string_view quotes_;  // that will end the text that at_ is in; empty: it is in none
   bool in_comment_ = false;
+  bool in_number_ = false;
+  // Of what is outside of quotes and comments, before at_: its last character but for blanks, if
+  // one of them came after that, and if it was on an earlier line.
+  char previous_ = '\n';
+  bool follows_blank_ = true;
+  bool starts_line_ = true;
 };
 
 }  // namespace

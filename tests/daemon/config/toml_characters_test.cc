@@ -25,6 +25,11 @@ TEST_CASE("TOML characters: what belongs in quotes or comments is taken there") 
            "a = '''\n\xc3\xa4 ' '''\n",
            "\"\xef\xb9\xbf\" = \"\"\n",
            "a = \"\" # \xef\xb9\xbf",
+           "a = [1, \"\xc3\xa4\", -2.5, '\xc3\xa4']\n",
+           "a = [\n1, # one\n\"\xc3\xa4\"]\n",
+           "a = { 0=\"\xc3\xa4\", b = 1979-05-27 }\nc = '\xc3\xa4'",
+           "0=\"\xc3\xa4\"\n1.\"\xc3\xa4\" = 5 # \xc3\xa4\n2-\"\xc3\xa4\"",
+           "a.0.\"\xc3\xa4\" = 5",
        }) {
     CAPTURE(text);
     CHECK(told(text).empty());
@@ -48,6 +53,18 @@ TEST_CASE("TOML characters: others are told with their place") {
       {"a = \"never closed\n\xc3\xa4", "x.toml:2:1" + bare},
       {"a = \"\"\"x\"\"\"\xc3\xa4", "x.toml:1:12" + bare},
       {"a = '\\' \xc3\xa4", "x.toml:1:9" + bare},
+      // No quotes begin in a number, nor in what would be one.
+      {"a =0\"b\xc3\xa4\"", "x.toml:1:7" + bare},
+      {"a = -'\xc3\xa4'", "x.toml:1:7" + bare},
+      {"a = +\"\"\"\xc3\xa4", "x.toml:1:9" + bare},
+      {"a = 0x=\"\xc3\xa4", "x.toml:1:9" + bare},
+      {"a = 0.\"\xc3\xa4", "x.toml:1:8" + bare},
+      {"a = 0[\"\xc3\xa4", "x.toml:1:8" + bare},
+      {"a = 1979-05-27T\"\xc3\xa4", "x.toml:1:17" + bare},
+      {"a = 1979-05-27 07:\"\xc3\xa4", "x.toml:1:20" + bare},
+      {"a = [0\"\xc3\xa4", "x.toml:1:8" + bare},
+      {"a = [1, # one\n2\"\xc3\xa4", "x.toml:2:3" + bare},
+      {"a = { b = 3\"\xc3\xa4\" }", "x.toml:1:13" + bare},
   };
   for (const auto& each : cases) {
     CAPTURE(each.text);
