@@ -107,6 +107,7 @@ void PosixLogFile::begin_write_out(std::uint64_t end) {
   const bool is_all = end == capacity_bytes_;
   if (end < written_out_ + (is_all ? 1 : kWriteOutBytes)) return;
   const std::uint64_t until = is_all ? end : end / kPageMaxBytes * kPageMaxBytes;
+  unmap_before(until);
   engine::begin_write_out(file_, written_out_, until - written_out_);
   written_out_ = until;
 }
@@ -143,6 +144,16 @@ bool PosixLogFile::move_window(std::uint64_t offset, std::size_t size) {
   faulted_end_ = until;
   window_sync_count_ = begun;
   return true;
+}
+
+// A mapped page that is written out is first made read-only, each with an interrupt of all other
+// processors; pages that go together take one.
+void PosixLogFile::unmap_before(std::uint64_t end) {
+  if (window_ == nullptr || end <= window_offset_) return;
+  if (end >= window_offset_ + window_size_) return unmap();
+  if (::madvise(window_, end - window_offset_, MADV_DONTNEED) != 0) return unmap();
+  faulted_begin_ = std::max(faulted_begin_, end);
+  faulted_end_ = std::max(faulted_end_, end);
 }
 
 void PosixLogFile::unmap() {

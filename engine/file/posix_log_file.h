@@ -50,6 +50,7 @@ class PosixLogFile final : public LogFile {
  private:
   // Makes the window cover [offset, offset + size); false: not possible now, use pwrite().
   bool move_window(std::uint64_t offset, std::size_t size);
+  void unmap_before(std::uint64_t end);
   void unmap();
   Status give_up(Status failure) EC_EXCLUDES(mutex_);
 
