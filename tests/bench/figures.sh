@@ -63,6 +63,7 @@ measure http-long ingest-http --rounds 1 $(count 6000000) "${influx[@]}"
 if command -v mosquitto > /dev/null || [ -x /usr/sbin/mosquitto ]; then
   measure mqtt ingest-mqtt --rounds 1
 fi
+measure listener ingest-listener --rounds 1
 measure query query --rounds 1
 measure footprint footprint --rounds 1
 measure recovery recovery --rounds 1 --value-size 9
