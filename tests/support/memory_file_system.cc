@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/check.h"
 #include "file/descriptor.h"
 #include "support/memory_file_system_inside.h"
 
@@ -274,9 +275,15 @@ void MemoryFileSystem::set_contents(const std::string& path, SparseBytes bytes) 
   file->replace(std::move(bytes));
 }
 void MemoryFileSystem::flip_bit(const std::string& path, std::uint64_t byte, int bit) {
-  Bytes bytes = contents(path);
-  bytes.at(byte) = static_cast<char>(bytes.at(byte) ^ (1 << bit));
-  set_contents(path, bytes);
+  const Guard guard(inside_->mutex);
+  const SimulatedDisk::File file = inside_->disk.file(path);
+  EC_CHECK(file != nullptr);
+  SparseBytes bytes = file->live();
+  char c = '\0';
+  EC_CHECK(bytes.read(byte, 1, &c) == 1);
+  c = static_cast<char>(c ^ (1 << bit));
+  bytes.write(byte, ByteView(&c, 1));
+  file->replace(std::move(bytes));
 }
 void MemoryFileSystem::truncate(const std::string& path, std::uint64_t size) {
   set_contents(path, contents(path).substr(0, size));
