@@ -174,6 +174,8 @@ Result<bool> Compactor::pick() {
   if (requested) return true;
   EC_ASSIGN_OR_RETURN(const bool erases, pick_pending(version));
   if (erases) return true;
+  EC_ASSIGN_OR_RETURN(const bool probed, probe_growth(*version));
+  if (probed) return true;
   if (auto plan = pick_level0(*version, kLevel0TablesMax)) return start(*std::move(plan));
   if (auto plan = pick_singles(*version, kSingleRunsMax)) return start(*std::move(plan));
   if (slicing_ && is_idle()) {
@@ -181,7 +183,7 @@ Result<bool> Compactor::pick() {
     if (goes_on) return true;
   }
   if (!to_probe_.empty()) return probe(*version);
-  if (auto plan = pick_evacuation(*version, EvacuationLimits{})) return start(*std::move(plan));
+  if (auto plan = pick_evacuation(*version, evacuation_limits())) return start(*std::move(plan));
   if (auto plan = pick_cleaning(*version)) return start(*std::move(plan));
   if (slicing_) {
     EC_ASSIGN_OR_RETURN(const bool goes_on, start_slice(*version));

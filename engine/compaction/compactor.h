@@ -65,6 +65,8 @@ struct CompactorContext {
   // No table and no value file holds anything of what was erased up to this sequence: clears the
   // rest. False: somebody holds on to it, or a flush must come first; it is to be asked again.
   std::function<Result<bool>(SequenceNumber through)> finish_erasure;
+  // Whether the values drive has room for what is not cleaned yet.
+  std::function<bool()> is_roomy;
   // A drive is full: whether there is room now that was kept for this.
   std::function<bool()> release_reserve;
   KeyRing* keys = nullptr;  // null: not encrypted
@@ -112,6 +114,8 @@ class Compactor {
   std::uint64_t suspected_bytes() const { return suspected_bytes_.load(); }
   // How much more of it there is with each byte that flushes write.
   double dying_share() const { return dying_share_.load(); }
+  // So much garbage a useful byte may be there beyond what a store may hold that does not grow.
+  double garbage_grace() const;
   // Ok, or why the last merge failed.
   Status failure() const;
 
@@ -203,7 +207,9 @@ class Compactor {
   void note_commit(const std::vector<TableMetadata>& cleaned, bool from_level0);
   void list_probes(const Version& version, std::uint64_t age_bytes_min);
   Result<bool> probe(const Version& version);
+  Result<bool> probe_growth(const Version& version);
   bool has_garbage(const Version& version) const;
+  EvacuationLimits evacuation_limits() const;
   std::optional<MergePlan> pick_cleaning(const Version& version);
   Result<bool> survey();
   Result<bool> start(MergePlan plan);
@@ -224,6 +230,7 @@ class Compactor {
   std::atomic<const DropRule*> rule_{nullptr};
   std::atomic<std::uint64_t> suspected_bytes_{0};  // written by the lane
   std::atomic<double> dying_share_{0};             // the same
+  std::atomic<double> replacing_share_{0};         // the same: of what flushes write
 
   // The lane's.
   std::unique_ptr<MergeJob> job_;
@@ -256,6 +263,7 @@ class Compactor {
   std::size_t fruitless_probes_ = 0;  // in a row
   std::size_t rounds_to_skip_ = 0;    // of sampling, since so little was found
   std::size_t skipped_rounds_ = 0;
+  FileNumber growth_probed_ = 0;       // the newest table whose keys were looked for
   FileNumber settled_up_to_ = 0;       // the newest table when all was probed in quiet
   SeededRandom random_{1};             // for samples
   std::vector<TableOutput> given_up_;  // files of edits that did not succeed for certain

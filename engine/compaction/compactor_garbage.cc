@@ -16,6 +16,15 @@ constexpr double kGarbageMax = 0.22;
 constexpr double kDeadShareMax = 0.45;
 constexpr double kDeadShareMin = 0.25;
 constexpr double kQuietDeadShare = 0.1;
+// While a store grows, more may be there: what its garbage takes it needs soon anyway, and until
+// then ever more of a table dies before it is written again. It grows as long as of what flushes
+// write no more than the first share takes the place of what was there; from the second on it does
+// not.
+constexpr double kGarbageGrace = 0.6;
+constexpr double kReplacingGrowing = 0.65;
+constexpr double kReplacingFull = 0.9;
+// Of what the flushes before showed, half fades with each.
+constexpr double kGrowthFade = 0.5;
 // Tables of one cleaning are about as dead.
 constexpr double kDeadShareSpread = 0.1;
 // One cleaning takes this part of the store: until it is done, what lives is there twice.
@@ -154,12 +163,38 @@ Result<bool> Compactor::probe(const Version& version) {
   return true;
 }
 
+// Of the newest table of level 0, if it is new.
+Result<bool> Compactor::probe_growth(const Version& version) {
+  if (version.level0.empty() || version.level0.front()->number <= growth_probed_) return false;
+  const TablePointer& newest = version.level0.front();
+  growth_probed_ = newest->number;
+  EC_ASSIGN_OR_RETURN(const auto share,
+                      probe_replacing_share(context_.tables, version, newest, random_.next()));
+  if (share) replacing_share_ = kGrowthFade * replacing_share_ + (1 - kGrowthFade) * *share;
+  return share.has_value();
+}
+
+double Compactor::garbage_grace() const {
+  if (!context_.is_roomy()) return 0;
+  const double growing =
+      (kReplacingFull - replacing_share_.load()) / (kReplacingFull - kReplacingGrowing);
+  return kGarbageGrace * std::clamp(growing, 0.0, 1.0);
+}
+
+EvacuationLimits Compactor::evacuation_limits() const {
+  // Of all bytes, not of the useful ones.
+  constexpr double kUseful = 1 / (1 - EvacuationLimits{}.garbage_share);
+  EvacuationLimits limits;
+  limits.garbage_share = 1 - 1 / (kUseful + garbage_grace());
+  return limits;
+}
+
 bool Compactor::has_garbage(const Version& version) const {
   return garbage_share(version, suspected_bytes_) >= kGarbageMin;
 }
 
 std::optional<MergePlan> Compactor::pick_cleaning(const Version& version) {
-  const double garbage = garbage_share(version, suspected_bytes_);
+  const double garbage = garbage_share(version, suspected_bytes_) - garbage_grace();
   if (!settles_garbage_ && garbage < kGarbageMin) return std::nullopt;
   const double pressure =
       std::clamp((garbage - kGarbageMin) / (kGarbageMax - kGarbageMin), 0.0, 1.0);

@@ -1,5 +1,9 @@
 #include "compaction/garbage_probe.h"
 
+#include <set>
+#include <utility>
+
+#include "base/entry.h"
 #include "edgecase/random.h"
 #include "table/record_cursor.h"
 
@@ -10,6 +14,10 @@ namespace {
 constexpr std::uint64_t kLookedUpMax = 64;
 // At so many places of the table: neighbours cost less, but often live and die together.
 constexpr std::uint64_t kPlaces = 4;
+
+// Keys of a new table that are looked for in older runs, and how few of them say nothing.
+constexpr std::size_t kNewKeysMax = 32;
+constexpr std::size_t kNewKeysMin = 8;
 
 struct Sample {
   std::uint64_t looked_up = 0;
@@ -52,7 +60,57 @@ Status sample_place(TableCache& tables, const MergePlan& plan, RecordCursor& cur
   return cursor.status();
 }
 
+// Full keys, ascending.
+Result<std::vector<Bytes>> choose_keys(TableCache& tables, const TablePointer& table,
+                                       std::uint64_t random) {
+  SeededRandom draws(random);
+  std::set<Bytes> keys;
+  for (std::size_t i = 0; i < kNewKeysMax; ++i) {
+    RecordCursor cursor = tables.records({table});
+    cursor.select_any(draws.next());
+    EC_TRY(cursor.status());
+    if (cursor.valid() && cursor.record().type != ItemType::SeriesGroup)
+      keys.emplace(cursor.record().first);
+  }
+  return std::vector<Bytes>(keys.begin(), keys.end());
+}
+
+// Takes out of `keys` those that some table of a run has an entry of.
+Status take_found(TableCache& tables, const MergeInput& run, std::vector<Bytes>& keys) {
+  if (keys.empty()) return ok();
+  RecordCursor cursor = tables.records(run, keys.front());
+  EC_TRY(cursor.status());
+  std::vector<Bytes> left;
+  for (Bytes& key : keys) {
+    EC_ASSIGN_OR_RETURN(const bool found, cursor.supersedes(SoughtKey(key), 0));
+    if (!found) left.push_back(std::move(key));
+  }
+  keys = std::move(left);
+  return ok();
+}
+
 }  // namespace
+
+Result<std::optional<double>> probe_replacing_share(TableCache& tables, const Version& version,
+                                                    const TablePointer& table,
+                                                    std::uint64_t random) {
+  EC_ASSIGN_OR_RETURN(std::vector<Bytes> keys, choose_keys(tables, table, random));
+  if (keys.size() < kNewKeysMin) return {std::nullopt};
+  const auto all = static_cast<double>(keys.size());
+  const std::set<NamespaceId> namespaces = [&] {
+    std::set<NamespaceId> of_keys;
+    for (const Bytes& key : keys) of_keys.insert(namespace_of(key));
+    return of_keys;
+  }();
+  for (const TablePointer& older : version.level0)
+    if (older->sequence_max < table->sequence_min) EC_TRY(take_found(tables, {older}, keys));
+  for (const NamespaceId id : namespaces) {
+    const auto tree = version.trees.find(id);
+    if (tree == version.trees.end()) continue;
+    for (const Run& run : tree->second) EC_TRY(take_found(tables, run.tables, keys));
+  }
+  return {1 - static_cast<double>(keys.size()) / all};
+}
 
 Result<double> probe_dead_share(TableCache& tables, const MergePlan& plan, std::uint64_t random) {
   if (plan.newer_groups.empty()) return 0.0;

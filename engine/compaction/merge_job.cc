@@ -26,12 +26,7 @@ MergeJob::MergeJob(TableCache& tables, TableWriterContext context, MergePlan pla
       singles_(std::make_unique<RecordMerge>(tables, plan_.singles)),
       place_{plan_.output_level, plan_.output_run, plan_.one_sequence, plan_.purged_sequence,
              plan_.rule_epoch,   plan_.life,       plan_.barriers} {
-  if (!plan_.singles.empty()) open_newer_groups();
-}
-
-void MergeJob::open_newer_groups() {
-  for (const MergeInput& input : plan_.newer_groups)
-    newer_groups_.push_back(tables_.records(input));
+  if (!plan_.singles.empty()) newer_groups_.emplace(tables, plan_.newer_groups);
 }
 
 Result<bool> MergeJob::step(std::uint64_t written_bytes, std::uint64_t turns) {
@@ -57,14 +52,15 @@ Status MergeJob::next_phase() {
   entered_ = false;
   if (phase_ == Phase::Singles) {
     singles_.reset();
-    newer_groups_.clear();
-    if (plan_.mode == MergeMode::Clean) open_newer_groups();
+    const bool cleans = plan_.mode == MergeMode::Clean;
+    newer_groups_.emplace(tables_, cleans ? plan_.newer_groups : std::vector<MergeInput>(),
+                          plan_.groups);
     newer_singles_ = std::make_unique<RecordMerge>(tables_, plan_.singles);
     groups_ = std::make_unique<RecordMerge>(tables_, plan_.groups);
     phase_ = Phase::Groups;
     return ok();
   }
-  newer_groups_.clear();
+  newer_groups_.reset();
   groups_.reset();
   newer_singles_.reset();
   phase_ = Phase::Done;
@@ -179,8 +175,9 @@ Result<bool> MergeJob::is_dead_single(const UMetaRecord& record) {
   if (rule_ != nullptr && (rule_->judge_item(record) == DropRule::Verdict::Drop ||
                            rule_->drops_entry(record.first, record.sequence_max)))
     return true;
+  // The key may have become a small value since, or a delete, which lies in a group.
   EC_ASSIGN_OR_RETURN(const bool superseded,
-                      is_superseded_by_group(record.first, record.sequence_max));
+                      newer_groups_->supersede(record.first, record.sequence_max));
   if (superseded) return true;
   if (plan_.mode == MergeMode::Sink || record.deletes == 0 ||
       may_hold_older(record.first, record.sequence_max))
@@ -192,16 +189,6 @@ Result<bool> MergeJob::is_dead_single(const UMetaRecord& record) {
     if (std::any_of(input.begin(), input.end(), covers)) return false;
   ++counters_.dropped_deletes;
   return true;
-}
-
-// The key may have become a small value since, or a delete, which lies in a group.
-Result<bool> MergeJob::is_superseded_by_group(ByteView full_key, SequenceNumber sequence) {
-  const SoughtKey key(full_key);
-  for (RecordCursor& cursor : newer_groups_) {
-    EC_ASSIGN_OR_RETURN(const bool superseded, cursor.supersedes(key, sequence));
-    if (superseded) return true;
-  }
-  return false;
 }
 
 bool MergeJob::may_hold_older(ByteView full_key, SequenceNumber sequence) const {
@@ -340,7 +327,7 @@ Result<std::uint64_t> MergeJob::find_dead(RecordCursor& cursor) {
     const EntryView& entry = cursor.entry();
     const bool ruled_out = rule_ != nullptr && rule_->drops_entry(entry.full_key, entry.sequence);
     EC_ASSIGN_OR_RETURN(const bool superseded,
-                        is_superseded_by_group(entry.full_key, entry.sequence));
+                        newer_groups_->supersede(entry.full_key, entry.sequence));
     dead_[i] = ruled_out || superseded;
     if (dead_[i]) ++count;
     if (i + 1 < entries) cursor.next_entry();
@@ -406,7 +393,7 @@ Status MergeJob::merge_entry() {
   const EntryView& entry = groups_->cursor(newest).entry();
   bool superseded = false;
   if (plan_.mode == MergeMode::Clean) {
-    EC_ASSIGN_OR_RETURN(superseded, is_superseded_by_group(entry.full_key, entry.sequence));
+    EC_ASSIGN_OR_RETURN(superseded, newer_groups_->supersede(entry.full_key, entry.sequence));
   }
   if (superseded) {
     ++counters_.superseded_entries;

@@ -9,10 +9,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "compaction/merge_output.h"
 #include "compaction/merge_plan.h"
+#include "compaction/newer_runs.h"
 #include "compaction/record_merge.h"
 #include "table/table_cache.h"
 
@@ -47,12 +49,10 @@ class MergeJob {
   Status end_slice();
   Status write_rest();
   Status write_rest_of(std::size_t input);
-  void open_newer_groups();
 
   // Single values.
   Status merge_single();
   Result<bool> is_dead_single(const UMetaRecord& record);
-  Result<bool> is_superseded_by_group(ByteView full_key, SequenceNumber sequence);
 
   // Groups.
   Status sink_group();
@@ -78,10 +78,9 @@ class MergeJob {
   MergeOutput output_;
   MergeCounters counters_;
   Phase phase_ = Phase::Singles;
-  std::unique_ptr<RecordMerge> singles_;  // null outside its phase
-  // Walk along with singles_; to Clean, with groups_.
-  std::vector<RecordCursor> newer_groups_;
-  std::vector<bool> dead_;  // of an item's entries
+  std::unique_ptr<RecordMerge> singles_;   // null outside its phase
+  std::optional<NewerRuns> newer_groups_;  // than singles_; to Clean, than groups_
+  std::vector<bool> dead_;                 // of an item's entries
   std::unique_ptr<RecordMerge> groups_;
   std::unique_ptr<RecordMerge> newer_singles_;  // walks along with groups_
   std::size_t open_items_ = 0;

@@ -98,7 +98,7 @@ double EngineImpl::compaction_debt() const {
           : garbage_share(*version, compactor_->suspected_bytes() + dying, coming);
   return std::max(
       between(static_cast<double>(version->level0.size()), kLevel0SlowMin, kLevel0SlowMax),
-      between(garbage, kGarbageSlowMin, kGarbageSlowMax));
+      between(garbage - compactor_->garbage_grace(), kGarbageSlowMin, kGarbageSlowMax));
 }
 
 // After each flush and merge, and when a memtable is full.

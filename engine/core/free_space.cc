@@ -20,8 +20,8 @@ FreeSpace::Shortage FreeSpace::shortage() const {
   return shortage_;
 }
 
-Status FreeSpace::judge(const std::string& directory, bool was_short) const {
-  const auto space = file_system_.space(directory);
+Status FreeSpace::judge(const std::string& directory, const Result<Space>& space,
+                        bool was_short) const {
   if (!space.ok()) return ok();
   const std::uint64_t kept = std::min(keep_free_bytes_, space->total_bytes / kKeepFreePart);
   if (space->free_bytes >= kept + (was_short ? kept / 8 : 0)) return ok();
@@ -31,13 +31,17 @@ Status FreeSpace::judge(const std::string& directory, bool was_short) const {
 }
 
 bool FreeSpace::look() {
-  if (keep_free_bytes_ == 0) return false;
   MutexLock lock(mutex_);
+  const auto values = file_system_.space(values_directory_);
+  roomy_.store(values.ok() && values->free_bytes >= values->total_bytes / kRoomyPart,
+               std::memory_order_relaxed);
+  if (keep_free_bytes_ == 0) return false;
   const bool was_short = !shortage_.status.ok();
   Shortage found;
-  found.status = judge(metadata_directory_, was_short && !shortage_.is_of_values);
+  found.status = judge(metadata_directory_, file_system_.space(metadata_directory_),
+                       was_short && !shortage_.is_of_values);
   if (found.status.ok()) {
-    found.status = judge(values_directory_, was_short && shortage_.is_of_values);
+    found.status = judge(values_directory_, values, was_short && shortage_.is_of_values);
     found.is_of_values = !found.status.ok();
   }
   const bool is_now_short = !found.status.ok();

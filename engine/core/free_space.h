@@ -14,6 +14,8 @@ namespace edgecase::engine {
 
 // Of a small drive no more than this part of it is kept.
 inline constexpr std::uint64_t kKeepFreePart = 16;
+// A drive is roomy of which this part is free.
+inline constexpr std::uint64_t kRoomyPart = 4;
 // While it is short, it is looked for so often.
 inline constexpr std::int64_t kLookForSpaceNs = 500'000'000;
 
@@ -32,12 +34,14 @@ class FreeSpace {
   // Without a look.
   bool is_short() const { return short_.load(std::memory_order_relaxed); }
   Shortage shortage() const;
+  // Without a look: of the values drive, as of the last one; false before.
+  bool is_roomy() const { return roomy_.load(std::memory_order_relaxed); }
   // Asks the drives, whose own failures are no shortage. Once it is short, an eighth more than is
   // kept has to be free again. True: it has begun or ended.
   bool look();
 
  private:
-  Status judge(const std::string& directory, bool was_short) const;
+  Status judge(const std::string& directory, const Result<Space>& space, bool was_short) const;
 
   FileSystem& file_system_;
   Clock& clock_;
@@ -45,6 +49,7 @@ class FreeSpace {
   const std::string values_directory_;
   const std::uint64_t keep_free_bytes_;
   std::atomic<bool> short_{false};
+  std::atomic<bool> roomy_{false};
   mutable Mutex mutex_;  // held across the look
   Shortage shortage_ EC_GUARDED_BY(mutex_);
 };

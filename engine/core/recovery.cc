@@ -114,8 +114,14 @@ void EngineImpl::make_compactor() {
   };
   const auto values_are_ready = [this] { return values_layer_is_used() ? check_values() : ok(); };
   compactor_ = std::make_unique<Compactor>(CompactorContext{
-      options_, environment_, store_id_, *versions_, *tables_, schedule,
-      [this] { publish_version(); }, values_are_ready,
+      options_,
+      environment_,
+      store_id_,
+      *versions_,
+      *tables_,
+      schedule,
+      [this] { publish_version(); },
+      values_are_ready,
       [this] { return user_bytes_written_.load(); },
       [this] { return table_value_bytes_.load() + table_metadata_bytes_.load(); },
       [this](const Status& failure) {
@@ -123,10 +129,14 @@ void EngineImpl::make_compactor() {
         environment_.listener.on_degraded(name_of(compaction_failure_layer_), failure);
       },
       [this] { environment_.listener.on_resumed(name_of(compaction_failure_layer_)); },
-      [this] { return expiry_of_bytes(); }, [this] { return note_expiry_mark(kExpiryMarkNs); },
-      [this] { return clear_expired_log(); }, remover_,
+      [this] { return expiry_of_bytes(); },
+      [this] { return note_expiry_mark(kExpiryMarkNs); },
+      [this] { return clear_expired_log(); },
+      remover_,
       [this](SequenceNumber through) { return finish_erasure(through); },
-      [this] { return reserve_.release(); }, keys_.get()});
+      [this] { return free_space_.is_roomy(); },
+      [this] { return reserve_.release(); },
+      keys_.get()});
   drop_rule_ = std::make_unique<EngineDropRule>(*versions_, *expiry_clock_, options_.expiry);
   compactor_->set_drop_rule(drop_rule_.get());
 }

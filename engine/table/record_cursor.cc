@@ -1,5 +1,6 @@
 #include "table/record_cursor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -85,6 +86,17 @@ void RecordCursor::seek_record(ByteView full_key) {
   seek_table(table, full_key);
 }
 
+std::uint64_t RecordCursor::entries_up_to(ByteView full_key) const {
+  if (!valid_) return 0;
+  std::uint64_t entries = 0;
+  const std::size_t end = std::min(table_->find_block(full_key) + 1, table_->blocks().size());
+  for (std::size_t block = block_index_; block < end; ++block)
+    entries += table_->blocks()[block].totals.entries;
+  for (std::size_t table = table_index_ + 1; table < tables_.size(); ++table)
+    if (ByteView(tables_[table]->smallest) <= full_key) entries += tables_[table]->entry_count;
+  return entries;
+}
+
 // `full_key` is at most the last one of the table.
 void RecordCursor::seek_table(std::size_t table, ByteView full_key) {
   const bool other_table = table_ == nullptr || table != table_index_;
@@ -153,6 +165,7 @@ Result<bool> RecordCursor::supersedes(const SoughtKey& key, SequenceNumber seque
   seek_record(key.full_key());
   EC_TRY(status_);
   if (!valid_ || record_.first > key.full_key() || record_.sequence_max <= sequence) return false;
+  if (record_.type == ItemType::Single) return true;  // its record tells all of it but the value
   EC_ASSIGN_OR_RETURN(const auto found, find_entry(key));
   return found && *found > sequence;
 }

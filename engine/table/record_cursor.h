@@ -52,6 +52,9 @@ class RecordCursor {
   // most.
   void seek_record(ByteView full_key);
 
+  // About as many entries as there are from its block on to `full_key`, as the indexes tell.
+  std::uint64_t entries_up_to(ByteView full_key) const;
+
   bool is_open() const { return item_.is_open(); }
   // Reads the item and stands on its first entry. On an error valid() becomes false.
   Status open_item();

@@ -209,6 +209,37 @@ TEST_CASE("random updates of small values leave little garbage, at a bounded cos
   CHECK(store.contents().size() == kKeys);
 }
 
+TEST_CASE("a store that grows keeps for a while what died, if the drive has room") {
+  // Relocations by `rounds` of writes, of which every `growing`th is of a new key; others use so
+  // much of 16 MiB.
+  const auto relocations = [](std::uint64_t growing, std::uint64_t used_mib, int rounds) {
+    CompactionFixture store;
+    store.disk.set_capacity("/v", 16u << 20);
+    store.disk.set_contents("/v/others", Bytes(used_mib << 20, 'o'));
+    SeededRandom random(9);
+    std::uint64_t keys = 2000;
+    const auto put = [&](std::uint64_t key) {
+      const Bytes value(100 + random.below(100), 'v');
+      REQUIRE(store.put(1, ordinal_key(key), value, Durability::Async).ok());
+    };
+    for (std::uint64_t i = 0; i < keys; ++i) put(i);
+    store.flush();
+    store.compact();
+    const std::uint64_t before = store.compaction().relocations;
+    for (int round = 0; round < rounds; ++round) {
+      for (std::uint64_t i = 0; i < 200; ++i)
+        put(growing > 0 && i % growing == 0 ? keys++ : random.below(keys));
+      store.flush();
+      store.executor.run_all();
+    }
+    return store.compaction().relocations - before;
+  };
+  CHECK(relocations(2, 0, 18) == 0);
+  CHECK(relocations(2, 0, 60) > 0);
+  CHECK(relocations(2, 13, 18) > 0);
+  CHECK(relocations(0, 0, 12) > 0);
+}
+
 TEST_CASE("compact() ends while others write, and has merged what was there when it was called") {
   // What is written between any two slices of the compaction lane.
   struct Case {

@@ -80,6 +80,7 @@ struct RoundFixture : test::TableTestStore {
           EC_TRY(versions->finish_erasures(through));
           return true;
         },
+        [] { return false; },
         [] { return false; }};
     made.discarded_bytes_min = discarded_bytes_min;
     compactor = std::make_unique<Compactor>(std::move(made));
