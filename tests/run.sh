@@ -52,8 +52,8 @@ done
 
 groups=(build tests)
 case $preset in
-  release | debug | asan | tsan) ;;
-  clang) groups+=(clang) ;;
+  release | debug | tsan) ;;
+  asan | clang) groups+=(clang) ;;
   aarch64) groups+=(cross) ;;
   *) wrong "no preset is called '$preset'" ;;
 esac
@@ -64,7 +64,10 @@ if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=cc
 
 cd "$top"
 [ "$preset" != aarch64 ] || toolchains/debian-sysroot.sh arm64 build/sysroot-arm64
-cmake --preset "$preset" --log-level=WARNING "${launcher[@]}"
+# Nothing is built yet: all of it, then, and that goes by folders in half the time.
+at_once=()
+[ "$preset" != release ] || [ -e build/release ] || at_once=(-DEDGECASE_FOLDERS_AT_ONCE=ON)
+cmake --preset "$preset" --log-level=WARNING "${launcher[@]}" "${at_once[@]}"
 # The thread sanitizer of GCC 12 cannot place its memory when addresses are too random.
 steady=()
 if [ "$preset" = tsan ] && setarch --addr-no-randomize true 2>/dev/null; then steady=(setarch --addr-no-randomize); fi
