@@ -278,12 +278,7 @@ void MemoryFileSystem::flip_bit(const std::string& path, std::uint64_t byte, int
   const Guard guard(inside_->mutex);
   const SimulatedDisk::File file = inside_->disk.file(path);
   EC_CHECK(file != nullptr);
-  SparseBytes bytes = file->live();
-  char c = '\0';
-  EC_CHECK(bytes.read(byte, 1, &c) == 1);
-  c = static_cast<char>(c ^ (1 << bit));
-  bytes.write(byte, ByteView(&c, 1));
-  file->replace(std::move(bytes));
+  file->flip_bit(byte, bit);
 }
 void MemoryFileSystem::truncate(const std::string& path, std::uint64_t size) {
   set_contents(path, contents(path).substr(0, size));

@@ -5,6 +5,8 @@
 #include <set>
 #include <vector>
 
+#include "base/check.h"
+
 namespace edgecase::test {
 namespace {
 
@@ -65,6 +67,15 @@ void SimulatedFile::replace(SparseBytes bytes) {
   live_ = std::move(bytes);
   change_durable() = live_;
   unsynced_.clear();
+}
+
+void SimulatedFile::flip_bit(std::uint64_t byte, int bit) {
+  if (!unsynced_.empty()) replace(live_);
+  char c = '\0';
+  EC_CHECK(live_.read(byte, 1, &c) == 1);
+  c = static_cast<char>(c ^ (1 << bit));
+  live_.write(byte, ByteView(&c, 1));
+  change_durable().write(byte, ByteView(&c, 1));
 }
 
 void SimulatedFile::keep_sectors(SeededRandom& random, const Write& write) {

@@ -55,6 +55,8 @@ class SimulatedFile {
   void forget_behind(std::uint64_t size);
   // For tests that damage a file: both sides are replaced.
   void replace(SparseBytes bytes);
+  // The same of one bit, in place. `byte` is one that there is.
+  void flip_bit(std::uint64_t byte, int bit);
   // Whether a needle is among the durable bytes. Always to be asked of the same set: what has been
   // looked for in vain is not looked for again while these bytes stay as they are.
   bool holds(const NeedleSet& needles);
