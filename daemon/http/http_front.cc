@@ -108,7 +108,8 @@ void Front::poll_loop() {
     const int count = epoll_wait(poll_.descriptor(), events, 64, poll_timeout_ms());
     if (stopping_ && stop_poller()) return;
     for (int i = 0; i < count; ++i) {
-      const auto found = connections_.find(events[i].data.u64);
+      const std::uint64_t id = events[i].data.u64;  // not aligned: nothing may refer to it
+      const auto found = connections_.find(id);
       if (found != connections_.end()) on_ready(*found->second);
     }
     // What has ended has made room by now.
