@@ -23,6 +23,7 @@
 #include "core/background_gate.h"
 #include "core/drop.h"
 #include "core/free_space.h"
+#include "core/garbage_limit.h"
 #include "core/identity.h"
 #include "core/read_view.h"
 #include "core/reader.h"
@@ -176,7 +177,7 @@ class EngineImpl final : public Engine {
   Status check_free_space(const WriteBatch& batch) const;
   bool is_of_metadata_alone(const WriteBatch& batch) const;
   void publish_version();
-  double compaction_debt() const;
+  double compaction_debt();
   void set_pace();
   void keep_pace(std::uint64_t bytes);
   double pause_for_memory() const;
@@ -279,6 +280,7 @@ class EngineImpl final : public Engine {
   std::deque<Writer*> writers_ EC_GUARDED_BY(mutex_);
   std::shared_ptr<const ReadView> view_ EC_GUARDED_BY(mutex_);
   SequenceNumber visible_ EC_GUARDED_BY(mutex_) = 0;
+  GarbageLimit garbage_limit_ EC_GUARDED_BY(mutex_);
   CondVar pace_;           // nobody notifies it
   CondVar flush_changed_;  // a flush ended, well or not, or a merge
   // Snapshots that are held do not know of these. The list as one: null until somebody asks.

@@ -21,24 +21,6 @@ constexpr std::int64_t kRetryDelayMaxNs = 10'000'000'000;
 constexpr std::int64_t kStallMaxNs = 10'000'000'000;
 constexpr std::int64_t kStallSliceNs = 100'000'000;
 
-// Writers that outrun merges are slowed down: not at all at the first number of tables in level 0,
-// or of garbage bytes a useful byte, to the least rate at the second. In between the pause a byte
-// grows with the square of the debt, so that writers settle at the rate that merges keep up with.
-constexpr double kLevel0SlowMin = 64;
-constexpr double kLevel0SlowMax = 256;
-constexpr double kGarbageSlowMin = 0.2;
-constexpr double kGarbageSlowMax = 0.4;
-constexpr std::uint64_t kGarbageSlowMinBytes = 16u << 20;  // less is not worth a delay
-// The same of memtables that wait for a flush, and the active one as far as it is full.
-constexpr double kMemtablesSlowMin = 1.5;
-constexpr double kMemtablesSlowMax = 3;
-constexpr double kPauseMaxNsPerByte = 500;  // 2 MB/s
-// A pause is no shorter, or it would cost more than it brings, and no longer: what is owed beyond
-// it is for later writes, and beyond so much it is remitted.
-constexpr std::int64_t kPauseMinNs = 50'000;
-constexpr std::int64_t kPauseMaxNs = 2'000'000;
-constexpr std::int64_t kOwedMaxNs = 100'000'000;
-
 // A flush cuts its values into pieces of one part in so many of all that value tables hold, but no
 // more than so many pieces: what is relocated range by range then goes range by range.
 constexpr std::uint64_t kPiecePart = 256;
@@ -72,77 +54,6 @@ Status EngineImpl::rotate_memtable() {
   set_pace();
   schedule_flush();
   return ok();
-}
-
-// How far merges are behind: 0 nothing, 1 as far as may be.
-double EngineImpl::compaction_debt() const {
-  if (!compactor_->failure().ok()) return 0;  // waiting would not help
-  const std::shared_ptr<const Version> version = versions_->current();
-  const auto between = [](double value, double none, double whole) {
-    return std::clamp((value - none) / (whole - none), 0.0, 1.0);
-  };
-  std::uint64_t bytes = 0;
-  for (const auto& [number, live_bytes] : version->live_bytes) bytes += live_bytes;
-  // With what is in memory, and what may come there before this is asked again: flushes come in
-  // bursts.
-  std::uint64_t coming = memtable_bytes_;
-  {
-    MutexLock lock(mutex_);
-    for (const auto& memtable : view_->immutables) coming += memtable->memory_bytes();
-  }
-  const auto dying =
-      static_cast<std::uint64_t>(compactor_->dying_share() * static_cast<double>(coming));
-  const double garbage =
-      bytes < kGarbageSlowMinBytes
-          ? 0
-          : garbage_share(*version, compactor_->suspected_bytes() + dying, coming);
-  return std::max(
-      between(static_cast<double>(version->level0.size()), kLevel0SlowMin, kLevel0SlowMax),
-      between(garbage - compactor_->garbage_grace(), kGarbageSlowMin, kGarbageSlowMax));
-}
-
-// After each flush and merge, and when a memtable is full.
-void EngineImpl::set_pace() {
-  const double debt = compaction_debt();
-  pause_ns_per_byte_.store(debt * debt * kPauseMaxNsPerByte, std::memory_order_relaxed);
-}
-
-void EngineImpl::count_waiting() {
-  waiting_memtables_.store(flush_failure_.ok() ? view_->immutables.size() : 0,
-                           std::memory_order_relaxed);
-}
-
-// The leader's: it comes to rest at the rate of flushes before it has to wait for one to end.
-double EngineImpl::pause_for_memory() const {
-  const std::size_t waiting = waiting_memtables_.load(std::memory_order_relaxed);
-  if (waiting == 0) return 0;
-  const double full = static_cast<double>(waiting) + static_cast<double>(active_->memory_bytes()) /
-                                                         static_cast<double>(memtable_bytes_);
-  const double debt =
-      std::clamp((full - kMemtablesSlowMin) / (kMemtablesSlowMax - kMemtablesSlowMin), 0.0, 1.0);
-  return debt * debt * kPauseMaxNsPerByte;
-}
-
-// The leader's, after it has written `bytes`: many short pauses, none that is long.
-void EngineImpl::keep_pace(std::uint64_t bytes) {
-  const double pause_ns_per_byte =
-      std::max(pause_ns_per_byte_.load(std::memory_order_relaxed), pause_for_memory());
-  if (pause_ns_per_byte <= 0) {
-    owed_ns_ = 0;
-    return;
-  }
-  owed_ns_ += static_cast<std::int64_t>(pause_ns_per_byte * static_cast<double>(bytes));
-  if (owed_ns_ < kPauseMinNs) return;
-  const std::int64_t begin_ns = environment_.clock.boot_ns();
-  // A single-threaded executor does its work instead.
-  if (!environment_.executor.run_one()) {
-    MutexLock lock(mutex_);
-    static_cast<void>(pace_.wait_for(mutex_, std::min(owed_ns_, kPauseMaxNs)));
-  }
-  const std::int64_t paused_ns =
-      std::max<std::int64_t>(environment_.clock.boot_ns() - begin_ns, kPauseMinNs);
-  stall_ns_.fetch_add(static_cast<std::uint64_t>(paused_ns));
-  owed_ns_ = std::clamp<std::int64_t>(owed_ns_ - paused_ns, -kPauseMaxNs, kOwedMaxNs);
 }
 
 // Who waits for a flush does not wait for the delay of its retry: the first failure may be over

@@ -1,0 +1,32 @@
+// From which garbage share on writers are slowed down. When a store stops growing it may hold far
+// more garbage than one that does not grow may: writers then go on as fast as merges keep what
+// there is from growing, a little slower, until it is down. Owned by one thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace edgecase::engine {
+
+class GarbageLimit {
+ public:
+  // Now: `natural` is the limit of a store as this one is, `garbage` what it holds, both bytes a
+  // useful byte; `written_bytes` is what flushes wrote so far.
+  double next(double natural, double garbage, std::uint64_t written_bytes,
+              std::uint64_t useful_bytes) {
+    const double written = static_cast<double>(written_bytes - written_bytes_) /
+                           static_cast<double>(std::max<std::uint64_t>(1, useful_bytes));
+    written_bytes_ = written_bytes;
+    limit_ = std::max(natural, std::min(limit_, garbage) - kFallenAWrittenByte * written);
+    return limit_;
+  }
+
+ private:
+  // The limit falls by so much while all that is useful is written once.
+  static constexpr double kFallenAWrittenByte = 0.25;
+
+  double limit_ = 0;
+  std::uint64_t written_bytes_ = 0;
+};
+
+}  // namespace edgecase::engine
