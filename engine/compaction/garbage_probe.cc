@@ -18,6 +18,8 @@ constexpr std::uint64_t kPlaces = 4;
 // Keys of a new table that are looked for in older runs, and how few of them say nothing.
 constexpr std::size_t kNewKeysMax = 32;
 constexpr std::size_t kNewKeysMin = 8;
+// So many items of series in a row, and it is left at that.
+constexpr std::size_t kSeriesMax = 4;
 
 struct Sample {
   std::uint64_t looked_up = 0;
@@ -65,12 +67,18 @@ Result<std::vector<Bytes>> choose_keys(TableCache& tables, const TablePointer& t
                                        std::uint64_t random) {
   SeededRandom draws(random);
   std::set<Bytes> keys;
-  for (std::size_t i = 0; i < kNewKeysMax; ++i) {
+  std::size_t series = 0;
+  for (std::size_t i = 0; i < kNewKeysMax && series < kSeriesMax; ++i) {
     RecordCursor cursor = tables.records({table});
     cursor.select_any(draws.next());
     EC_TRY(cursor.status());
-    if (cursor.valid() && cursor.record().type != ItemType::SeriesGroup)
+    if (!cursor.valid()) break;
+    if (cursor.record().type == ItemType::SeriesGroup) {
+      ++series;
+    } else {
+      series = 0;
       keys.emplace(cursor.record().first);
+    }
   }
   return std::vector<Bytes>(keys.begin(), keys.end());
 }
