@@ -77,11 +77,15 @@ Result<TargetFile> TargetFile::create(const std::string& path, const std::string
   const std::string directory = directory_of(path);
   std::string temporary = directory + "/.edgecase-" + std::to_string(getpid()) + ".partial";
   unlink(temporary.c_str());
+  remember(temporary);  // before it is there: Ctrl-C may come in between
   const int fd =
       open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
   const std::string& name = shown.empty() ? path : shown;
-  if (fd < 0) return file_failure(name, errno);
-  remember(temporary);
+  if (fd < 0) {
+    const int error = errno;
+    remember("");
+    return file_failure(name, error);
+  }
   return TargetFile(path, name, std::move(temporary), fd);
 }
 
