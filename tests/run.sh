@@ -64,9 +64,13 @@ if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=cc
 
 cd "$top"
 [ "$preset" != aarch64 ] || toolchains/debian-sysroot.sh arm64 build/sysroot-arm64
-# Nothing is built yet: all of it, then, and that goes by folders in half the time.
+# Nothing is built yet: all of it, then, and that goes by folders in half the time, where there is a GiB of memory a
+# compilation.
 at_once=()
-[ "$preset" != release ] || [ -e build/release ] || at_once=(-DEDGECASE_FOLDERS_AT_ONCE=ON)
+gibs=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo)
+if [ "$preset" = release ] && [ ! -e build/release ] && [ "$gibs" -ge "$jobs" ]; then
+  at_once=(-DEDGECASE_FOLDERS_AT_ONCE=ON)
+fi
 cmake --preset "$preset" --log-level=WARNING "${launcher[@]}" "${at_once[@]}"
 # The thread sanitizer of GCC 12 cannot place its memory when addresses are too random.
 steady=()
