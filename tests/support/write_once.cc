@@ -19,13 +19,19 @@ bool WriteOnce::is_log(std::uint64_t offset, ByteView bytes) const {
 }
 
 void WriteOnce::note_heads(std::uint64_t offset, ByteView bytes) {
-  for (const std::uint64_t copy : kHeadCopies) {
+  // The second copy of a log begins where a write does.
+  const bool is_second =
+      offset % kLogHeadBytes == 0 && bytes.substr(0, kLogMagic.size()) == kLogMagic;
+  const std::uint64_t begin = is_second ? offset : 0;
+  for (const std::uint64_t place : kHeadCopies) {
+    const std::uint64_t copy = begin + place;
     if (offset > copy || offset + bytes.size() < copy + kHeadCopyBytes) continue;
     const ByteView head = bytes.substr(copy - offset, kHeadCopyBytes);
     if (head.substr(0, kLogMagic.size()) != kLogMagic) continue;
-    const Bytes use = Bytes(head.substr(kNumberOffset, kNumberBytes)) +
+    const Bytes use = std::to_string(begin) + ":" +
+                      Bytes(head.substr(kNumberOffset, kNumberBytes)) +
                       Bytes(head.substr(kSaltOffset, kSaltBytes));
-    if (uses_.insert(use).second) written_.clear();
+    if (uses_.insert(use).second) written_.resize(std::min<std::uint64_t>(written_.size(), begin));
   }
 }
 

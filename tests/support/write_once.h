@@ -3,7 +3,8 @@
 // the first. Zeros are free, before and behind.
 //
 // Logs use their file anew: a head whose number and salt (log/log_format.h) the file never had
-// begins another use. Heads are in clear.
+// begins another use. Heads are in clear. A log that lies twice in its file has one for each copy,
+// and a copy that is healed becomes the other one, salt and all.
 #pragma once
 
 #include <cstdint>

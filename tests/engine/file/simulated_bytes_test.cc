@@ -123,6 +123,17 @@ TEST_CASE("write once: other bytes at a place are noticed, until a log begins an
   log.note(0, head(2, 'b'));
   log.note(4096, "RECORD");
   CHECK(broken->empty());
+  // The second copy of a log, which becomes what the first is.
+  log.note(8192, head(2, 'c'));
+  log.note(12288, "second");
+  log.note(8192, head(2, 'b') + "RECORD");
+  CHECK(broken->empty());
+  SUBCASE("within the second copy") {
+    log.note(8192 + 4096, "SECOND");
+  }
+  SUBCASE("within the first, whatever became of the second") {
+    log.note(4096, "record");
+  }
   SUBCASE("within one use") {
     log.note(4097, "record");
   }
