@@ -105,6 +105,39 @@ TEST_CASE("newer runs: of a walked one the groups between are not read") {
   CHECK(store.disk.operations(test::Operation::Read) - before <= 6);
 }
 
+TEST_CASE("newer runs: items whose key was destroyed supersede nothing, those beside them do") {
+  NewerFixture store;
+  store.encrypt();
+  store.namespaces[1].scope_bytes = 1;
+  const auto make = [&](std::uint64_t one_in, SequenceNumber first) {
+    std::vector<OwnedEntry> entries;
+    for (const char scope : {'a', 'b', 'c'})
+      for (std::uint64_t i = 0; i < 600; i += one_in)
+        entries.push_back({make_full_key(1, scope + std::to_string(1000 + i)), first++,
+                           EntryKind::Put, Bytes(60, scope)});
+    REQUIRE(store.write(entries).ok());
+    return MergeInput(store.tables.begin(), store.tables.end());
+  };
+  const MergeInput merged = make(1, 1);
+  const MergeInput sparse = make(4, 5000);
+  store.key_ring->retire(make_full_key(1, "b"), make_full_key(1, "c"), 10'000);
+  REQUIRE(store.key_ring->destroy_retired(10'000).value() == 1);
+  NewerRuns walked(*store.cache, {sparse}, {merged});
+  NewerRuns asked(*store.cache, {sparse});
+  for (const char scope : {'a', 'b', 'c'}) {
+    for (std::uint64_t i = 0; i < 600; ++i) {
+      const Bytes key = make_full_key(1, scope + std::to_string(1000 + i));
+      CAPTURE(key);
+      const auto by_walk = walked.supersede(key, 1);
+      const auto by_filter = asked.supersede(key, 1);
+      REQUIRE(by_walk.ok());
+      REQUIRE(by_filter.ok());
+      CHECK(*by_walk == (scope != 'b' && i % 4 == 0));
+      CHECK(*by_filter == *by_walk);
+    }
+  }
+}
+
 TEST_CASE("newer runs: a read that fails is told") {
   NewerFixture store;
   std::vector<std::uint64_t> keys;
