@@ -87,11 +87,13 @@ Result<std::string> inspect_metadata_table(std::unique_ptr<RandomAccessFile> fil
   std::uint64_t filter_bytes = 0;
   std::uint64_t page_index_bytes = 0;
   for (std::size_t i = 0; i < table->blocks().size(); ++i) {
-    EC_ASSIGN_OR_RETURN(const engine::UMetaBlock block, table->read_block(i));
-    filter_bytes += block.filter_bytes();
-    totals.items += block.size();
-    for (std::size_t r = 0; r < block.size(); ++r) {
-      const engine::UMetaRecord record = block.record(r);
+    EC_ASSIGN_OR_RETURN(auto block, table->read_block(i));
+    filter_bytes += block->filter_bytes();
+    totals.items += block->size();
+    engine::UMetaCursor records;
+    records.open(std::move(block));
+    while (records.next()) {
+      const engine::UMetaRecord& record = records.record();
       totals.entries += record.entries;
       page_index_bytes += record.pages.size();
     }

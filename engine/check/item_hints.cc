@@ -21,12 +21,12 @@ void ItemHints::for_records_of(FileNumber number, FileNumber table,
       UMetaReader::open(std::move(file).value(), look_.files.store_id, table, look_.files.keys());
   if (!reader.ok()) return;
   for (std::size_t b = 0; b < (*reader)->blocks().size(); ++b) {
-    const auto block = (*reader)->read_block(b);
+    auto block = (*reader)->read_block(b);
     if (!block.ok()) continue;
-    for (std::size_t i = 0; i < block->size(); ++i) {
-      const UMetaRecord record = block->record(i);
-      if (record.pointer.file_number == number) look(record);
-    }
+    UMetaCursor records;
+    records.open(*std::move(block));
+    while (records.next())
+      if (records.record().pointer.file_number == number) look(records.record());
   }
 }
 

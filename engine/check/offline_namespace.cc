@@ -70,11 +70,13 @@ class OfflineNamespace {
         UMetaReader::open(std::move(file).value(), files_.store_id, table.number, files_.keys());
     if (!reader.ok()) return;
     for (std::size_t b = 0; b < (*reader)->blocks().size(); ++b) {
-      const auto block = (*reader)->read_block(b);
-      for (std::size_t i = 0; block.ok() && i < block->size(); ++i) {
-        const UMetaRecord record = block->record(i);
-        if (namespace_of(record.first) == id_) read_record(record.pointer, version);
-      }
+      auto block = (*reader)->read_block(b);
+      if (!block.ok()) continue;
+      UMetaCursor records;
+      records.open(*std::move(block));
+      while (records.next())
+        if (namespace_of(records.record().first) == id_)
+          read_record(records.record().pointer, version);
     }
   }
 

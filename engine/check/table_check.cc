@@ -160,15 +160,17 @@ Status TableCheck::check_records(const UMetaReader& table, const TableMetadata& 
   const std::string& path = table.file().path();
   for (std::size_t b = 0; b < table.blocks().size(); ++b) {
     const UMetaReader::BlockHandle& handle = table.blocks()[b];
-    const auto block = table.read_block(b);
+    auto block = table.read_block(b);
     if (!findings_.accept(block.status())) {
       is_whole = false;
       continue;
     }
-    for (std::size_t i = 0; i < block->size(); ++i) {
-      const UMetaRecord record = block->record(i);
-      const std::string place =
-          path + " at byte " + std::to_string(handle.offset) + ", record " + std::to_string(i);
+    UMetaCursor records;
+    records.open(*std::move(block));
+    while (records.next()) {
+      const UMetaRecord& record = records.record();
+      const std::string place = path + " at byte " + std::to_string(handle.offset) + ", record " +
+                                std::to_string(records.index());
       if (sums.totals.items > 0 && record.first <= ByteView(sums.largest))
         return corruption(place + ": keys do not follow those of the record before");
       const bool single = record.type == ItemType::Single;
@@ -190,7 +192,7 @@ Status TableCheck::check_records(const UMetaReader& table, const TableMetadata& 
       if (checked.code() == StatusCode::Cancelled) return checked;
       is_whole = findings_.accept(checked) && is_whole;
     }
-    if (block->size() > 0 && ByteView(handle.last) != ByteView(sums.largest))
+    if (ByteView(handle.last) != ByteView(sums.largest))
       return corruption_at(path, handle.offset, "the index names another last key of the block");
   }
   return ok();

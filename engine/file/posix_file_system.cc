@@ -2,12 +2,15 @@
 // only system calls on files.
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "edgecase/file_system.h"
 #include "file/descriptor.h"
@@ -108,8 +111,22 @@ class PosixFileLock final : public FileLock {
   Descriptor file_;  // the lock goes with its last descriptor
 };
 
+// Raises the soft limit of this process, and answers half of what it then is.
+std::size_t half_of_open_files() {
+  constexpr rlim_t kWanted = 8192;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  if (limit.rlim_cur < kWanted && limit.rlim_cur < limit.rlim_max) {
+    const rlim_t before = std::exchange(limit.rlim_cur, std::min(kWanted, limit.rlim_max));
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = before;
+  }
+  return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, kWanted)) / 2;
+}
+
 class PosixFileSystem final : public FileSystem {
  public:
+  std::size_t open_files_max() const override { return open_files_max_; }
+
   Result<std::unique_ptr<WritableFile>> create_file(const std::string& path) override {
     EC_ASSIGN_OR_RETURN(Descriptor file, open_descriptor(path, O_WRONLY | O_CREAT | O_EXCL));
     return std::unique_ptr<WritableFile>(
@@ -187,6 +204,9 @@ class PosixFileSystem final : public FileSystem {
   }
 
   Result<std::unique_ptr<FileLock>> lock_file(const std::string& path) override;
+
+ private:
+  const std::size_t open_files_max_ = std::min(kOpenFilesMax, half_of_open_files());
 };
 
 Result<std::vector<DirectoryEntry>> PosixFileSystem::list_directory(const std::string& path) {

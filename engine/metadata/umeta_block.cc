@@ -1,8 +1,9 @@
 #include "metadata/umeta_block.h"
 
 #include <algorithm>
-#include <functional>
+#include <utility>
 
+#include "base/check.h"
 #include "base/coding.h"
 #include "base/hash.h"
 #include "metadata/bloom_filter.h"
@@ -108,136 +109,200 @@ bool UMetaBlock::checksum_matches(ByteView block, std::uint64_t file_number, std
              placed_crc32c(file_number, offset, block.substr(kUMetaChecksumBytes));
 }
 
-std::optional<UMetaBlock> UMetaBlock::parse(ByteView block) {
-  if (block.size() <= kUMetaBlockHeadBytes) return std::nullopt;
-  const std::uint32_t filter_offset = decode_fixed32(block.data() + 4);
-  if (filter_offset < kUMetaBlockHeadBytes || filter_offset > block.size()) return std::nullopt;
-  ByteView input = block.substr(kUMetaBlockHeadBytes, filter_offset - kUMetaBlockHeadBytes);
-  std::uint64_t count = 0;
-  if (!take_varint64(input, count) || count == 0 || count > input.size()) return std::nullopt;
-
-  std::optional<UMetaBlock> result(std::in_place);
-  result->filters_ = block.substr(filter_offset);
-  result->records_.reserve(count);
-  result->keys_.reserve(2 * input.size());
-  for (std::uint64_t i = 0; i < count; ++i)
-    if (!result->take_record(input, i == 0)) return std::nullopt;
-  result->keys_.shrink_to_fit();
-  result->pages_.shrink_to_fit();
-  const Compact& last = result->records_.back();
-  if (!input.empty() || last.filter_offset + last.filter_size != result->filters_.size())
-    return std::nullopt;
-  result->last_keys_.build(result->size(),
-                           [&](std::size_t i) { return result->last_key(result->records_[i]); });
-  return result;
+void UMetaDecoder::resume(ByteView records, ByteView filters, const State& state,
+                          ByteView first_before) {
+  records_ = records;
+  filters_ = filters;
+  state_ = state;
+  first_before.copy(key_memory(0, first_before.size()), first_before.size());
+  first_size_ = first_before.size();
 }
 
-bool UMetaBlock::take_key(ByteView& input, ByteView shared_with, std::uint16_t& size) {
+// Room for `size` bytes of the first (0) or the last (1) key. What was there of the first stays.
+char* UMetaDecoder::key_memory(std::size_t place, std::size_t size) {
+  constexpr std::size_t kRoomMin = 48;
+  if (size > key_room_) {
+    std::vector<char> larger(2 * std::max(size, kRoomMin));
+    std::copy_n(keys_.begin(), first_size_, larger.begin());
+    keys_ = std::move(larger);
+    key_room_ = keys_.size() / 2;
+  }
+  return keys_.data() + place * key_room_;
+}
+
+// A key that shares bytes with the first key as it stands: the one of the record before, or of this
+// one. Of the first key itself these stay where they are.
+bool UMetaDecoder::take_key(ByteView& input, std::size_t place, std::size_t shared_max,
+                            std::size_t& size) {
   std::uint64_t shared = 0;
   ByteView rest;
-  if (!take_varint64(input, shared) || shared > shared_with.size() || shared > kFullKeyMax ||
+  if (!take_varint64(input, shared) || shared > shared_max ||
       !take_length_prefixed(input, kFullKeyMax - shared, rest))
     return false;
-  // It may lie in keys_, which grows.
-  const char* const begin = keys_.data();
-  if (std::less_equal<>()(begin, shared_with.data()) &&
-      std::less<>()(shared_with.data(), begin + keys_.size())) {
-    keys_.append(keys_, static_cast<std::size_t>(shared_with.data() - begin), shared);
-  } else {
-    keys_.append(shared_with.substr(0, shared));
-  }
-  keys_.append(rest);
-  size = static_cast<std::uint16_t>(shared + rest.size());
-  // Corrupt blocks could name more keys than they have bytes for.
-  return size >= kNamespacePrefixBytes && keys_.size() <= 64 * kUMetaBlockMaxBytes;
+  if (shared + rest.size() < kNamespacePrefixBytes) return false;
+  char* const key = key_memory(place, shared + rest.size());
+  if (place != 0) std::copy_n(keys_.data(), shared, key);
+  std::copy(rest.begin(), rest.end(), key + shared);
+  size = shared + rest.size();
+  return true;
 }
 
-bool UMetaBlock::take_record(ByteView& input, bool first_of_block) {
-  if (input.empty()) return false;
+bool UMetaDecoder::next() {
+  if (at_end()) return false;
+  const bool first_of_block = state_.input_offset == 0;
+  ByteView input = records_.substr(state_.input_offset);
   const auto flags = static_cast<unsigned char>(input.front());
   input.remove_prefix(1);
-  Compact record;
-  record.type = static_cast<ItemType>(flags & kRecordTypeMask);
-  if (record.type < ItemType::Single || record.type > ItemType::SeriesGroup) return false;
+  record_.type = static_cast<ItemType>(flags & kRecordTypeMask);
+  if (record_.type < ItemType::Single || record_.type > ItemType::SeriesGroup) return false;
 
-  const ByteView previous = first_of_block ? ByteView() : first_key(records_.back());
-  record.first_offset = static_cast<std::uint32_t>(keys_.size());
-  if (!take_key(input, previous, record.first_size)) return false;
-  if (record.type != ItemType::Single) {
-    if (!take_key(input, first_key(record), record.last_size) ||
-        !take_varint32(input, record.entries) || record.entries == 0)
-      return false;
-  }
-  if (!take_varint32(input, record.deletes) || record.deletes > record.entries ||
-      !take_varint64(input, record.sequence_max))
+  const bool single = record_.type == ItemType::Single;
+  std::size_t last_size = 0;
+  std::uint32_t entries = 1;
+  if (!take_key(input, 0, first_size_, first_size_)) return false;
+  if (!single && (!take_key(input, 1, first_size_, last_size) || !take_varint32(input, entries) ||
+                  entries == 0))
     return false;
+  record_.first = first();
+  record_.last = single ? record_.first : ByteView(keys_.data() + key_room_, last_size);
+  record_.entries = entries;
+
+  std::uint32_t deletes = 0;
   std::uint64_t spread = 0;
-  if ((flags & kRecordOneSequence) == 0 && !take_varint64(input, spread)) return false;
-  if (spread > record.sequence_max) return false;
-  record.sequence_min = record.sequence_max - spread;
+  if (!take_varint32(input, deletes) || deletes > entries ||
+      !take_varint64(input, record_.sequence_max) ||
+      ((flags & kRecordOneSequence) == 0 && !take_varint64(input, spread)) ||
+      spread > record_.sequence_max)
+    return false;
+  record_.deletes = deletes;
+  record_.sequence_min = record_.sequence_max - spread;
 
   std::uint64_t expected = 0;
   if (first_of_block || (flags & kRecordOtherFile) != 0) {
-    if (!take_varint64(input, record.pointer.file_number)) return false;
+    if (!take_varint64(input, record_.pointer.file_number)) return false;
   } else {
-    const ValuePointer& before = records_.back().pointer;
-    record.pointer.file_number = before.file_number;
-    expected = before.offset_bytes + before.size_bytes;
+    expected = state_.end_offset;
+    record_.pointer.file_number = state_.file_number;
   }
   std::uint64_t distance = 0;
-  if (!take_varint64(input, distance) || !take_varint32(input, record.pointer.size_bytes))
+  std::uint32_t filter_size = 0;
+  record_.pages = {};
+  if (!take_varint64(input, distance) || !take_varint32(input, record_.pointer.size_bytes) ||
+      ((flags & kRecordFilter) != 0 && (!take_varint32(input, filter_size) || filter_size == 0 ||
+                                        filter_size > filters_.size() - state_.filter_offset)) ||
+      ((flags & kRecordPages) != 0 &&
+       (!take_length_prefixed(input, kPageIndexMaxBytes, record_.pages) || record_.pages.empty())))
     return false;
-  record.pointer.offset_bytes = expected + static_cast<std::uint64_t>(unzigzag(distance));
-  if (!first_of_block)
-    record.filter_offset = records_.back().filter_offset + records_.back().filter_size;
-  if ((flags & kRecordFilter) != 0 &&
-      (!take_varint32(input, record.filter_size) || record.filter_size == 0 ||
-       record.filter_size > filters_.size() - record.filter_offset))
-    return false;
-  ByteView pages;
-  if ((flags & kRecordPages) != 0 &&
-      (!take_length_prefixed(input, kPageIndexMaxBytes, pages) || pages.empty()))
-    return false;
-  record.pages_offset = static_cast<std::uint32_t>(pages_.size());
-  record.pages_size = static_cast<std::uint16_t>(pages.size());
-  pages_.append(pages);
-  records_.push_back(record);
-  return (first_of_block || last_key(records_[records_.size() - 2]) < first_key(record)) &&
-         first_key(record) <= last_key(record);
+  record_.pointer.offset_bytes = expected + static_cast<std::uint64_t>(unzigzag(distance));
+  record_.filter = filters_.substr(state_.filter_offset, filter_size);
+
+  state_.input_offset = static_cast<std::uint32_t>(records_.size() - input.size());
+  state_.filter_offset += filter_size;
+  state_.file_number = record_.pointer.file_number;
+  state_.end_offset = record_.pointer.offset_bytes + record_.pointer.size_bytes;
+  return true;
 }
 
-ByteView UMetaBlock::first_key(const Compact& record) const {
-  return ByteView(keys_).substr(record.first_offset, record.first_size);
+ByteView UMetaBlock::records() const {
+  return ByteView(bytes_).substr(record_offset_, filter_offset_ - record_offset_);
 }
 
-ByteView UMetaBlock::last_key(const Compact& record) const {
-  if (record.type == ItemType::Single) return first_key(record);
-  return ByteView(keys_).substr(record.first_offset + record.first_size, record.last_size);
-}
+std::optional<UMetaBlock> UMetaBlock::parse(Bytes block) {
+  if (block.size() <= kUMetaBlockHeadBytes || block.size() > UINT32_MAX) return std::nullopt;
+  std::optional<UMetaBlock> result(std::in_place);
+  result->bytes_ = std::move(block);
+  const ByteView bytes = result->bytes_;
+  result->filter_offset_ = decode_fixed32(bytes.data() + 4);
+  if (result->filter_offset_ < kUMetaBlockHeadBytes || result->filter_offset_ > bytes.size())
+    return std::nullopt;
+  ByteView input =
+      bytes.substr(kUMetaBlockHeadBytes, result->filter_offset_ - kUMetaBlockHeadBytes);
+  std::uint64_t count = 0;
+  if (!take_varint64(input, count) || count == 0 || count > input.size()) return std::nullopt;
+  result->count_ = count;
+  result->record_offset_ = result->filter_offset_ - input.size();
 
-UMetaRecord UMetaBlock::record(std::size_t index) const {
-  const Compact& compact = records_[index];
-  UMetaRecord record;
-  record.type = compact.type;
-  record.first = first_key(compact);
-  record.last = last_key(compact);
-  record.entries = compact.entries;
-  record.deletes = compact.deletes;
-  record.sequence_min = compact.sequence_min;
-  record.sequence_max = compact.sequence_max;
-  record.pointer = compact.pointer;
-  record.filter = ByteView(filters_).substr(compact.filter_offset, compact.filter_size);
-  record.pages = ByteView(pages_).substr(compact.pages_offset, compact.pages_size);
-  return record;
-}
-
-std::size_t UMetaBlock::find(ByteView full_key) const {
-  return last_keys_.lower_bound(full_key, [&](std::size_t i) { return last_key(records_[i]); });
+  Bytes last_keys;
+  std::vector<std::size_t> ends;
+  last_keys.reserve(2 * input.size());
+  ends.reserve(count);
+  result->anchors_.reserve((count + kAnchorRecords - 1) / kAnchorRecords);
+  UMetaDecoder decoder;
+  decoder.begin(input, result->filters());
+  const auto last_key = [&](std::size_t i) {
+    const std::size_t begin = i == 0 ? 0 : ends[i - 1];
+    return ByteView(last_keys).substr(begin, ends[i] - begin);
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i % kAnchorRecords == 0) {
+      result->anchors_.push_back({decoder.state(),
+                                  static_cast<std::uint32_t>(result->anchor_keys_.size()),
+                                  static_cast<std::uint32_t>(decoder.first().size())});
+      result->anchor_keys_.append(decoder.first());
+    }
+    if (!decoder.next()) return std::nullopt;
+    const UMetaRecord& record = decoder.record();
+    if ((i > 0 && last_key(i - 1) >= record.first) || record.first > record.last)
+      return std::nullopt;
+    last_keys.append(record.last);
+    ends.push_back(last_keys.size());
+    // Corrupt blocks could name more keys than they have bytes for.
+    if (last_keys.size() > 64 * kUMetaBlockMaxBytes) return std::nullopt;
+  }
+  if (!decoder.at_end() || decoder.state().filter_offset != result->filter_bytes())
+    return std::nullopt;
+  result->anchor_keys_.shrink_to_fit();
+  result->last_keys_.build(count, last_key);
+  return result;
 }
 
 std::size_t UMetaBlock::memory_bytes() const {
-  return sizeof *this + records_.capacity() * sizeof(Compact) + keys_.capacity() +
-         filters_.capacity() + pages_.capacity() + last_keys_.memory_bytes();
+  return sizeof *this + bytes_.capacity() + anchors_.capacity() * sizeof(Anchor) +
+         anchor_keys_.capacity() + last_keys_.memory_bytes();
+}
+
+void UMetaCursor::open(std::shared_ptr<const UMetaBlock> block) {
+  block_ = std::move(block);
+  index_ = block_->size();
+}
+
+void UMetaCursor::select(std::size_t index) {
+  EC_CHECK(index < size());
+  const std::size_t anchor = index / UMetaBlock::kAnchorRecords;
+  const std::size_t anchored = anchor * UMetaBlock::kAnchorRecords;
+  std::size_t next = index_ + 1;
+  if (index_ == size() || index <= index_ || anchored > next) {
+    if (index == index_) return;
+    const UMetaBlock::Anchor& begin = block_->anchors_[anchor];
+    decoder_.resume(block_->records(), block_->filters(), begin.state, block_->key_before(begin));
+    next = anchored;
+  }
+  // parse() has read all of them.
+  for (; next <= index; ++next) EC_CHECK(decoder_.next());
+  index_ = index;
+}
+
+bool UMetaCursor::next() {
+  const std::size_t following = index_ == size() ? 0 : index_ + 1;
+  if (following == size()) {
+    index_ = following;
+    return false;
+  }
+  select(following);
+  return true;
+}
+
+bool UMetaCursor::find(ByteView full_key) {
+  const std::size_t found = block_->last_keys_.lower_bound(full_key, [&](std::size_t i) {
+    select(i);
+    return record().last;
+  });
+  if (found == size()) {
+    index_ = found;
+    return false;
+  }
+  select(found);
+  return true;
 }
 
 }  // namespace edgecase::engine

@@ -1,6 +1,7 @@
-// A block of UMeta records and its filter; layout: umeta_format.h.
+// A block of UMeta records and their filters; layout: umeta_format.h.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -52,47 +53,111 @@ class UMetaBlockBuilder {
   ValuePointer previous_;
 };
 
-// A block in memory, decoded and immutable.
+// Reads records one behind the other. Owned by one thread; borrows their bytes.
+class UMetaDecoder {
+ public:
+  UMetaDecoder() = default;
+  UMetaDecoder(UMetaDecoder&&) = default;  // views go along
+  UMetaDecoder& operator=(UMetaDecoder&&) = default;
+
+  // All that the next record is told by, but the first key of the one before.
+  struct State {
+    std::uint32_t input_offset = 0;
+    std::uint32_t filter_offset = 0;
+    // Of the item of the record before.
+    std::uint64_t file_number = 0;
+    std::uint64_t end_offset = 0;
+  };
+
+  void begin(ByteView records, ByteView filters) { resume(records, filters, State(), ByteView()); }
+  void resume(ByteView records, ByteView filters, const State& state, ByteView first_before);
+
+  // False when what follows is malformed; there are no more calls then.
+  bool next();
+  bool at_end() const { return state_.input_offset == records_.size(); }
+  // Views hold until the next call of next() or resume().
+  const UMetaRecord& record() const { return record_; }
+  const State& state() const { return state_; }
+  // Of the record before the next one.
+  ByteView first() const { return ByteView(keys_.data(), first_size_); }
+
+ private:
+  bool take_key(ByteView& input, std::size_t place, std::size_t shared_max, std::size_t& size);
+  char* key_memory(std::size_t place, std::size_t size);
+
+  ByteView records_;
+  ByteView filters_;
+  State state_;
+  UMetaRecord record_;
+  std::vector<char> keys_;  // room for a first key and a last one, each of key_room_ bytes
+  std::size_t key_room_ = 0;
+  std::size_t first_size_ = 0;
+};
+
+// A block in memory, immutable: the bytes as they lie in the file, whose records were all read
+// once, and what finds one of them among the others.
 class UMetaBlock {
  public:
   static bool checksum_matches(ByteView block, std::uint64_t file_number, std::uint64_t offset);
   // Nothing when it is malformed. Looks at no checksum.
-  static std::optional<UMetaBlock> parse(ByteView block);
+  static std::optional<UMetaBlock> parse(Bytes block);
 
-  std::size_t size() const { return records_.size(); }
-  UMetaRecord record(std::size_t index) const;
-  // The first record whose last key is at or after `full_key`; size() if there is none.
-  std::size_t find(ByteView full_key) const;
-  std::size_t filter_bytes() const { return filters_.size(); }
+  std::size_t size() const { return count_; }
+  std::size_t filter_bytes() const { return filters().size(); }
   std::size_t memory_bytes() const;
 
  private:
-  struct Compact {
-    std::uint32_t first_offset = 0;  // in keys_
-    std::uint16_t first_size = 0;
-    std::uint16_t last_size = 0;  // behind the first; a single has none of its own
-    ItemType type = ItemType::Single;
-    std::uint32_t entries = 1;
-    std::uint32_t deletes = 0;
-    SequenceNumber sequence_min = 0;
-    SequenceNumber sequence_max = 0;
-    ValuePointer pointer;
-    std::uint32_t filter_offset = 0;  // in filters_
-    std::uint32_t filter_size = 0;
-    std::uint32_t pages_offset = 0;  // in pages_
-    std::uint16_t pages_size = 0;
+  friend class UMetaCursor;
+
+  // Where reading may begin: at every kAnchorRecords-th record.
+  static constexpr std::size_t kAnchorRecords = 4;
+  struct Anchor {
+    UMetaDecoder::State state;
+    std::uint32_t key_offset = 0;  // of the first key of the record before, in anchor_keys_
+    std::uint32_t key_size = 0;
   };
 
-  ByteView first_key(const Compact& record) const;
-  ByteView last_key(const Compact& record) const;
-  bool take_record(ByteView& input, bool first_of_block);
-  bool take_key(ByteView& input, ByteView shared_with, std::uint16_t& size);
+  ByteView records() const;
+  ByteView filters() const { return ByteView(bytes_).substr(filter_offset_); }
+  ByteView key_before(const Anchor& anchor) const {
+    return ByteView(anchor_keys_).substr(anchor.key_offset, anchor.key_size);
+  }
 
-  std::vector<Compact> records_;
+  Bytes bytes_;
+  std::size_t count_ = 0;
+  std::size_t record_offset_ = 0;
+  std::size_t filter_offset_ = 0;
+  std::vector<Anchor> anchors_;
+  Bytes anchor_keys_;
   KeyHeads last_keys_;
-  Bytes keys_;
-  Bytes filters_;
-  Bytes pages_;
+};
+
+// A place in a block, which it keeps. Owned by one thread.
+class UMetaCursor {
+ public:
+  // Stands nowhere yet.
+  void open(std::shared_ptr<const UMetaBlock> block);
+
+  bool is_open() const { return block_ != nullptr; }
+  // Only when open, as all that follows.
+  const UMetaBlock& block() const { return *block_; }
+  std::size_t size() const { return block_->size(); }
+  // To record `index`, below size(). The next ones cost least.
+  void select(std::size_t index);
+  // To the first record, then from each to the next. False behind the last; then it stands nowhere.
+  bool next();
+  // To the first record whose last key is at or after `full_key`. False when there is none; then it
+  // stands nowhere.
+  bool find(ByteView full_key);
+  // size() where it stands nowhere.
+  std::size_t index() const { return index_; }
+  // Only where it stands somewhere. Views hold until it moves.
+  const UMetaRecord& record() const { return decoder_.record(); }
+
+ private:
+  std::shared_ptr<const UMetaBlock> block_;
+  std::size_t index_ = 0;
+  UMetaDecoder decoder_;
 };
 
 }  // namespace edgecase::engine

@@ -125,7 +125,7 @@ std::size_t UMetaReader::find_block(ByteView full_key) const {
   return last_keys_.lower_bound(full_key, [&](std::size_t i) { return ByteView(blocks_[i].last); });
 }
 
-Result<UMetaBlock> UMetaReader::read_block(std::size_t index) const {
+Result<std::shared_ptr<const UMetaBlock>> UMetaReader::read_block(std::size_t index) const {
   const BlockHandle& handle = blocks_[index];
   EC_ASSIGN_OR_RETURN(Bytes bytes, read_exactly(*file_, handle.offset, handle.size));
   if (!UMetaBlock::checksum_matches(bytes, identity_.file_number, handle.offset))
@@ -136,10 +136,10 @@ Result<UMetaBlock> UMetaReader::read_block(std::size_t index) const {
     EC_TRY(open_sealed(*cipher_, handle.offset, rest, file_->path(), "block"));
     bytes.replace(kUMetaChecksumBytes, Bytes::npos, rest);
   }
-  std::optional<UMetaBlock> block = UMetaBlock::parse(bytes);
+  std::optional<UMetaBlock> block = UMetaBlock::parse(std::move(bytes));
   if (!block)
     return corruption_at(file_->path(), handle.offset, "block of metadata records is malformed");
-  return *std::move(block);
+  return std::make_shared<const UMetaBlock>(*std::move(block));
 }
 
 }  // namespace edgecase::engine

@@ -59,7 +59,7 @@ class UMetaReader {
   // The first block whose last key is at or after `full_key`; blocks().size() if there is none.
   std::size_t find_block(ByteView full_key) const;
   // One read. Corruption when it is damaged.
-  Result<UMetaBlock> read_block(std::size_t index) const;
+  Result<std::shared_ptr<const UMetaBlock>> read_block(std::size_t index) const;
 
  private:
   UMetaReader(std::unique_ptr<RandomAccessFile> file, const TableIdentity& identity,

@@ -29,8 +29,7 @@ RecordCursor::RecordCursor(std::shared_ptr<TableFiles> files,
 
 void RecordCursor::select(std::size_t record_index) {
   searched_.close();
-  record_index_ = record_index;
-  record_ = block_->record(record_index);
+  records_.select(record_index);
   valid_ = true;
 }
 
@@ -51,14 +50,14 @@ bool RecordCursor::open_table(std::size_t index) {
 bool RecordCursor::load_block(std::size_t index) {
   auto block = files_->block(*table_, index, false);
   if (!block.ok()) return fail(block.status());
-  block_ = *std::move(block);
+  records_.open(*std::move(block));
   block_index_ = index;
   return true;
 }
 
 void RecordCursor::next_record() {
   item_.close();
-  if (record_index_ + 1 < block_->size()) return select(record_index_ + 1);
+  if (records_.index() + 1 < records_.size()) return select(records_.index() + 1);
   if (block_index_ + 1 < table_->blocks().size()) {
     if (load_block(block_index_ + 1)) select(0);
   } else if (table_index_ + 1 < tables_.size()) {
@@ -69,12 +68,12 @@ void RecordCursor::next_record() {
 }
 
 void RecordCursor::seek_record(ByteView full_key) {
-  if (!valid_ || record_.last >= full_key) return;
+  if (!valid_ || record().last >= full_key) return;
   item_.close();
   // Whoever walks along stands one before.
-  if (record_index_ + 1 < block_->size()) {
-    select(record_index_ + 1);
-    if (record_.last >= full_key) return;
+  if (records_.index() + 1 < records_.size()) {
+    select(records_.index() + 1);
+    if (record().last >= full_key) return;
   }
   std::size_t table = table_index_;
   while (table < tables_.size() && ByteView(tables_[table]->largest) < full_key) ++table;
@@ -104,33 +103,30 @@ void RecordCursor::seek_table(std::size_t table, ByteView full_key) {
   const std::size_t block = table_->find_block(full_key);
   const bool in_table = block < table_->blocks().size();
   if (in_table && (other_table || block != block_index_) && !load_block(block)) return;
-  const std::size_t found = in_table ? block_->find(full_key) : 0;
-  if (!in_table || found == block_->size()) {
-    fail(corruption_at(table_->file().path(), 0, "ends before the key its index says"));
-    return;
-  }
-  select(found);
+  searched_.close();
+  valid_ = in_table && records_.find(full_key);
+  if (!valid_) fail(corruption_at(table_->file().path(), 0, "ends before the key its index says"));
 }
 
 Status RecordCursor::open_item() {
   if (item_.is_open()) return ok();
-  auto item = files_->item(record_, false, &ahead_);
+  auto item = files_->item(record(), false, &ahead_);
   if (engine::is_destroyed(item.status())) {
-    item_.open_destroyed(record_);
+    item_.open_destroyed(record());
     move_to(0);
   } else if (!item.ok()) {
     fail(item.status());
-  } else if (!item_.open(record_, *std::move(item))) {
+  } else if (!item_.open(record(), *std::move(item))) {
     item_.close();
-    fail(files_->disagreement(record_));
-  } else if (move_to(0) && item_.entry().full_key != record_.first) {
-    fail(files_->disagreement(record_));
+    fail(files_->disagreement(record()));
+  } else if (move_to(0) && item_.entry().full_key != record().first) {
+    fail(files_->disagreement(record()));
   }
   return status_;
 }
 
 bool RecordCursor::move_to(std::size_t index) {
-  if (!item_.move_to(index)) return fail(files_->disagreement(record_));
+  if (!item_.move_to(index)) return fail(files_->disagreement(record()));
   entry_index_ = index;
   return true;
 }
@@ -142,21 +138,21 @@ void RecordCursor::next_entry() {
 }
 
 Result<std::optional<SequenceNumber>> RecordCursor::find_entry(const SoughtKey& key) {
-  if (!record_.filter.empty() && !filter_may_contain(record_.filter, key.hash_for(record_.type)))
+  if (!record().filter.empty() && !filter_may_contain(record().filter, key.hash_for(record().type)))
     return {std::nullopt};
   if (!searched_.is_open()) {
-    auto item = files_->item(record_, false, &ahead_);
+    auto item = files_->item(record(), false, &ahead_);
     if (engine::is_destroyed(item.status())) return {std::nullopt};
     if (!item.ok()) return item.status();
-    if (!searched_.open(record_, *std::move(item))) {
+    if (!searched_.open(record(), *std::move(item))) {
       searched_.close();
-      return files_->disagreement(record_);
+      return files_->disagreement(record());
     }
   }
   std::size_t index = 0;
   const bool found = searched_.lower_bound(key.full_key(), index) &&
                      index < searched_.entry_count() && searched_.move_to(index);
-  if (!found) return files_->disagreement(record_);
+  if (!found) return files_->disagreement(record());
   if (searched_.entry().full_key != key.full_key()) return {std::nullopt};
   return {searched_.entry().sequence};
 }
@@ -164,8 +160,8 @@ Result<std::optional<SequenceNumber>> RecordCursor::find_entry(const SoughtKey& 
 Result<bool> RecordCursor::supersedes(const SoughtKey& key, SequenceNumber sequence) {
   seek_record(key.full_key());
   EC_TRY(status_);
-  if (!valid_ || record_.first > key.full_key() || record_.sequence_max <= sequence) return false;
-  if (record_.type == ItemType::Single) return true;  // its record tells all of it but the value
+  if (!valid_ || record().first > key.full_key() || record().sequence_max <= sequence) return false;
+  if (record().type == ItemType::Single) return true;  // its record tells all of it but the value
   EC_ASSIGN_OR_RETURN(const auto found, find_entry(key));
   return found && *found > sequence;
 }
@@ -174,7 +170,7 @@ void RecordCursor::select_any(std::uint64_t random) {
   if (!valid_) return;
   item_.close();
   if (load_block(static_cast<std::size_t>(random % table_->blocks().size())))
-    select(static_cast<std::size_t>((random >> 32) % block_->size()));
+    select(static_cast<std::size_t>((random >> 32) % records_.size()));
 }
 
 Status RecordCursor::rewind_item() {
@@ -183,7 +179,7 @@ Status RecordCursor::rewind_item() {
 }
 
 Result<std::shared_ptr<const Item>> RecordCursor::read_item() {
-  auto item = files_->item(record_, false);
+  auto item = files_->item(record(), false);
   if (engine::is_destroyed(item.status())) return std::shared_ptr<const Item>();
   return item;
 }

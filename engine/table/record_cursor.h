@@ -41,12 +41,12 @@ class RecordCursor {
   const Status& status() const { return status_; }
   // Of the table it stands in, and whether nothing of that has been passed.
   std::size_t table_index() const { return table_index_; }
-  bool at_table_begin() const { return !is_open() && block_index_ == 0 && record_index_ == 0; }
+  bool at_table_begin() const { return !is_open() && block_index_ == 0 && records_.index() == 0; }
 
   // Where it stands: the key of the entry, or the first key of the record.
-  ByteView key() const { return is_open() ? item_.entry().full_key : record_.first; }
+  ByteView key() const { return is_open() ? item_.entry().full_key : record().first; }
   // Views hold until next_record(), or next_entry() behind the last entry.
-  const UMetaRecord& record() const { return record_; }
+  const UMetaRecord& record() const { return records_.record(); }
   void next_record();
   // Forward only: to the first record whose last key is at or after `full_key`. Reads one block at
   // most.
@@ -92,10 +92,8 @@ class RecordCursor {
   bool valid_ = false;
   std::size_t table_index_ = 0;
   std::shared_ptr<const UMetaReader> table_;
-  std::shared_ptr<const UMetaBlock> block_;
   std::size_t block_index_ = 0;
-  std::size_t record_index_ = 0;
-  UMetaRecord record_;  // views block_
+  UMetaCursor records_;  // of that block
   ReadAhead ahead_;
   ItemReader item_;
   ItemReader searched_;  // the same item, where find_entry() has opened it

@@ -25,13 +25,14 @@ Result<std::optional<FoundEntry>> TableCache::get(const std::shared_ptr<const Ta
   }
   const std::size_t block_index = reader->find_block(full_key);
   if (block_index == reader->blocks().size()) return {std::nullopt};
-  EC_ASSIGN_OR_RETURN(const std::shared_ptr<const UMetaBlock> block,
+  EC_ASSIGN_OR_RETURN(std::shared_ptr<const UMetaBlock> block,
                       files_->block(*reader, block_index, fill_cache));
-  const std::size_t record_index = block->find(full_key);
-  if (record_index == block->size())
+  UMetaCursor records;
+  records.open(std::move(block));
+  if (!records.find(full_key))
     return corruption_at(reader->file().path(), reader->blocks()[block_index].offset,
                          "block ends before the key its index says");
-  const UMetaRecord record = block->record(record_index);
+  const UMetaRecord& record = records.record();
   if (full_key < record.first) return {std::nullopt};
 
   if (!record.filter.empty()) {

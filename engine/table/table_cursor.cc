@@ -39,34 +39,49 @@ void TableCursor::start() {
 }
 
 bool TableCursor::load_block(std::size_t block_index) {
-  if (block_ && block_index == block_index_) return true;
+  if (records_.is_open() && block_index == block_index_) return true;
   item_.close();
   auto block = files_->block(*table_, block_index, options_.fill_cache);
   if (!block.ok()) return fail(block.status());
-  block_ = *std::move(block);
+  records_.open(*std::move(block));
   block_index_ = block_index;
-  record_index_ = SIZE_MAX;
   return true;
 }
 
 bool TableCursor::select(std::size_t block_index, std::size_t record_index) {
   if (!load_block(block_index)) return false;
   at_entry_ = false;
-  if (record_index == record_index_) return true;
+  if (record_index == records_.index()) return true;
+  records_.select(record_index);
+  enter_record();
+  return true;
+}
+
+// What is known is of another record.
+void TableCursor::enter_record() {
   item_.close();
   pages_known_ = false;
-  record_index_ = record_index;
-  record_ = block_->record(record_index);
-  check_bound_ = forward() ? !options_.upper.empty() && record_.last >= options_.upper
-                           : record_.first < options_.lower;
+  check_bound_ = forward() ? !options_.upper.empty() && record().last >= options_.upper
+                           : record().first < options_.lower;
+}
+
+// The block reaches to `full_key`.
+bool TableCursor::find_record(std::size_t block_index, ByteView full_key) {
+  if (!load_block(block_index)) return false;
+  at_entry_ = false;
+  const std::size_t before = records_.index();
+  if (!records_.find(full_key))
+    return fail(corruption_at(table_->file().path(), table_->blocks()[block_index].offset,
+                              "block ends before the key its index says"));
+  if (records_.index() != before) enter_record();
   return true;
 }
 
 bool TableCursor::list_pages_of_record() {
   if (pages_known_) return true;
   pages_.clear();
-  if (!record_.pages.empty() && !list_pages(record_.pages, record_.pointer.size_bytes, pages_))
-    return fail(files_->disagreement(record_));
+  if (!record().pages.empty() && !list_pages(record().pages, record().pointer.size_bytes, pages_))
+    return fail(files_->disagreement(record()));
   pages_known_ = true;
   return true;
 }
@@ -76,25 +91,26 @@ bool TableCursor::open_part(std::size_t page) {
   if (item_.is_open() && page == page_) return true;
   item_.close();
   const bool whole = pages_.empty();
-  auto part =
-      whole ? files_->item(record_, options_.fill_cache, forward() ? &ahead_ : nullptr)
-            : files_->page(record_, pages_[page], options_.fill_cache, &ahead_, options_.direction);
+  auto part = whole ? files_->item(record(), options_.fill_cache, forward() ? &ahead_ : nullptr)
+                    : files_->page(record(), pages_[page], options_.fill_cache, &ahead_,
+                                   options_.direction);
   if (is_destroyed(part.status())) {
-    item_.open_destroyed(record_);
+    item_.open_destroyed(record());
     pages_.clear();
     page_ = 0;
     return true;
   }
   if (!part.ok()) return fail(part.status());
-  if (whole ? !item_.open(record_, *std::move(part)) : !item_.open_page(record_, *std::move(part)))
-    return fail(files_->disagreement(record_));
+  if (whole ? !item_.open(record(), *std::move(part))
+            : !item_.open_page(record(), *std::move(part)))
+    return fail(files_->disagreement(record()));
   page_ = page;
   return true;
 }
 
 bool TableCursor::move_to(std::size_t index) {
   if (index >= item_.entry_count() || !item_.move_to(index))
-    return fail(files_->disagreement(record_));
+    return fail(files_->disagreement(record()));
   index_ = index;
   at_entry_ = true;
   return true;
@@ -115,13 +131,13 @@ bool TableCursor::search(ByteView full_key, std::size_t& index) {
   if (!list_pages_of_record()) return false;
   std::size_t page = 0;
   if (!pages_.empty()) {
-    const auto place =
-        find_page(record_.pages, record_.pointer.size_bytes, record_.first, record_.last, full_key);
-    if (!place) return fail(files_->disagreement(record_));
+    const auto place = find_page(record().pages, record().pointer.size_bytes, record().first,
+                                 record().last, full_key);
+    if (!place) return fail(files_->disagreement(record()));
     page = place->number;
   }
   if (!open_part(page)) return false;
-  return item_.lower_bound(full_key, index) || fail(files_->disagreement(record_));
+  return item_.lower_bound(full_key, index) || fail(files_->disagreement(record()));
 }
 
 // To entry `index` of the open part, or, behind its last, to the first of the next page.
@@ -134,13 +150,13 @@ bool TableCursor::move_to_next(std::size_t index) {
 // before.
 bool TableCursor::move_to_before(std::size_t index) {
   if (index > 0) return move_to(index - 1);
-  if (page_ == 0) return fail(files_->disagreement(record_));
+  if (page_ == 0) return fail(files_->disagreement(record()));
   return open_part(page_ - 1) && move_to(item_.entry_count() - 1);
 }
 
 ByteView TableCursor::full_key() const {
   if (at_entry_) return item_.entry().full_key;
-  return forward() ? record_.first : record_.last;
+  return forward() ? record().first : record().last;
 }
 
 void TableCursor::accept() {
@@ -155,15 +171,8 @@ void TableCursor::settle_forward(ByteView target) {
     end();
     return;
   }
-  if (!load_block(block_index)) return;
-  const std::size_t record_index = block_->find(target);
-  if (record_index == block_->size()) {
-    fail(corruption_at(table_->file().path(), table_->blocks()[block_index].offset,
-                       "block ends before the key its index says"));
-    return;
-  }
-  if (!select(block_index, record_index)) return;
-  if (record_.first < target) {
+  if (!find_record(block_index, target)) return;
+  if (record().first < target) {
     std::size_t index = 0;
     if (!search(target, index) || !move_to_next(index)) return;
   }
@@ -172,7 +181,7 @@ void TableCursor::settle_forward(ByteView target) {
 
 void TableCursor::settle_last() {
   const std::size_t last = table_->blocks().size() - 1;
-  if (load_block(last) && select(last, block_->size() - 1)) accept();
+  if (load_block(last) && select(last, records_.size() - 1)) accept();
 }
 
 // The last entry before `bound`, or at it when that is included.
@@ -182,20 +191,13 @@ void TableCursor::settle_reverse(ByteView bound, bool bound_included) {
     settle_last();
     return;
   }
-  if (!load_block(block_index)) return;
-  const std::size_t record_index = block_->find(bound);
-  if (record_index == block_->size()) {
-    fail(corruption_at(table_->file().path(), table_->blocks()[block_index].offset,
-                       "block ends before the key its index says"));
-    return;
-  }
-  if (!select(block_index, record_index)) return;
-  const bool some_qualify = bound_included ? record_.first <= bound : record_.first < bound;
+  if (!find_record(block_index, bound)) return;
+  const bool some_qualify = bound_included ? record().first <= bound : record().first < bound;
   if (!some_qualify) {
     next_record();
     return;
   }
-  if (bound_included && record_.last == bound) {
+  if (bound_included && record().last == bound) {
     accept();
     return;
   }
@@ -210,23 +212,23 @@ void TableCursor::settle_reverse(ByteView bound, bool bound_included) {
 
 void TableCursor::next_record() {
   if (forward()) {
-    if (record_index_ + 1 < block_->size()) {
-      if (!select(block_index_, record_index_ + 1)) return;
+    if (records_.index() + 1 < records_.size()) {
+      if (!select(block_index_, records_.index() + 1)) return;
     } else if (block_index_ + 1 < table_->blocks().size()) {
       if (!load_block(block_index_ + 1) || !select(block_index_, 0)) return;
     } else {
       end();
       return;
     }
-    if (!options_.upper.empty() && record_.first >= options_.upper) {
+    if (!options_.upper.empty() && record().first >= options_.upper) {
       end();
       return;
     }
   } else {
-    if (record_index_ > 0) {
-      if (!select(block_index_, record_index_ - 1)) return;
+    if (records_.index() > 0) {
+      if (!select(block_index_, records_.index() - 1)) return;
     } else if (block_index_ > 0) {
-      if (!load_block(block_index_ - 1) || !select(block_index_, block_->size() - 1)) return;
+      if (!load_block(block_index_ - 1) || !select(block_index_, records_.size() - 1)) return;
     } else {
       end();
       return;
@@ -249,7 +251,7 @@ void TableCursor::next_in_item() {
 void TableCursor::next() {
   if (!valid_) return;
   if (!at_entry_) {
-    if (record_.entries == 1) return next_record();
+    if (record().entries == 1) return next_record();
     if (!load().ok()) return;
   }
   next_in_item();
@@ -276,8 +278,8 @@ void TableCursor::skip(std::size_t count) {
 Status TableCursor::load() {
   if (at_entry_) return ok();
   if (forward() ? !move_to_first() : !move_to_last()) return status_;
-  if (item_.entry().full_key != (forward() ? record_.first : record_.last))
-    fail(files_->disagreement(record_));
+  if (item_.entry().full_key != (forward() ? record().first : record().last))
+    fail(files_->disagreement(record()));
   return status_;
 }
 

@@ -14,7 +14,7 @@ struct TableCursorOptions {
   bool fill_cache = true;
 };
 
-// Invariant while valid(): record_ is the record that holds the current entry. The entry is either
+// Invariant while valid(): record() is the record that holds the current entry. The entry is either
 // the record's first (reverse: last), whose key the record tells, and then item_ may be closed; or
 // it is entry `index_` of item_, and then at_entry_ is set. item_ holds page `page_` of pages_, or
 // the whole item where pages_ is empty.
@@ -36,11 +36,14 @@ class TableCursor final : public EntryCursor {
   void seek(ByteView full_key) override;
 
  private:
+  const UMetaRecord& record() const { return records_.record(); }
   bool forward() const { return options_.direction == Direction::Forward; }
   bool open_table();
   // Each answers false after it has ended the cursor, with an error or without.
   bool load_block(std::size_t block_index);
   bool select(std::size_t block_index, std::size_t record_index);
+  bool find_record(std::size_t block_index, ByteView full_key);
+  void enter_record();
   bool list_pages_of_record();
   bool open_part(std::size_t page);
   bool move_to(std::size_t index);
@@ -68,12 +71,10 @@ class TableCursor final : public EntryCursor {
   bool valid_ = false;
 
   std::shared_ptr<const UMetaReader> table_;
-  std::shared_ptr<const UMetaBlock> block_;
   std::size_t block_index_ = 0;
-  std::size_t record_index_ = 0;
-  UMetaRecord record_;            // views block_
+  UMetaCursor records_;           // of that block
   bool check_bound_ = false;      // the far bound lies within the record's keys
-  std::vector<PagePlace> pages_;  // of record_, when pages_known_
+  std::vector<PagePlace> pages_;  // of the record, when pages_known_
   bool pages_known_ = false;
   ItemReader item_;
   std::size_t page_ = 0;

@@ -8,16 +8,13 @@
 namespace edgecase::engine {
 namespace {
 
-// Indexes of open tables may take this part of the cache's bytes.
+// Indexes of open tables may take this part of the cache's bytes; what they do not take is the
+// cache's.
 constexpr std::uint64_t kIndexShare = 4;
-
-std::uint64_t block_capacity(const TableCache::Limits& limits) {
-  return limits.cache_bytes - limits.cache_bytes / kIndexShare;
-}
-
-std::size_t half_of_files(const TableCache::Limits& limits) {
-  return std::max<std::size_t>(1, limits.open_files / 2);
-}
+// In steps of which what others take is taken from the cache.
+constexpr std::uint64_t kFitBytes = 64u << 10;
+// Of the open files; the rest are of values.
+constexpr std::size_t kTablesShare = 8;
 
 }  // namespace
 
@@ -29,10 +26,12 @@ TableFiles::TableFiles(FileSystem& file_system, std::string metadata_directory,
       values_directory_(std::move(values_directory)),
       store_id_(store_id),
       keys_(keys),
-      cache_bytes_(block_capacity(limits)),
+      cache_bytes_(limits.cache_bytes),
       cache_(cache_bytes_),
-      tables_(half_of_files(limits), limits.cache_bytes / kIndexShare),
-      values_(half_of_files(limits), UINT64_MAX) {}
+      tables_(std::max<std::size_t>(1, limits.open_files / kTablesShare),
+              limits.cache_bytes / kIndexShare),
+      values_(std::max<std::size_t>(1, limits.open_files - limits.open_files / kTablesShare),
+              UINT64_MAX) {}
 
 Result<std::shared_ptr<const UMetaReader>> TableFiles::table(const TableMetadata& table) {
   if (auto open = tables_.find(table.number)) return open;
@@ -50,7 +49,9 @@ Result<std::shared_ptr<const UMetaReader>> TableFiles::table(const TableMetadata
       table.size_bytes - reader->blocks().back().offset - reader->blocks().back().size,
       std::memory_order_relaxed);
   const std::size_t bytes = reader->memory_bytes();
-  return tables_.insert(table.number, std::move(reader), bytes);
+  auto kept = tables_.insert(table.number, std::move(reader), bytes);
+  fit_cache();
+  return kept;
 }
 
 Result<std::shared_ptr<const UMetaBlock>> TableFiles::block(const UMetaReader& table,
@@ -64,11 +65,10 @@ Result<std::shared_ptr<const UMetaBlock>> TableFiles::block(const UMetaReader& t
   counters_.cache_misses.fetch_add(1, std::memory_order_relaxed);
   counters_.metadata_bytes_read.fetch_add(handle.size, std::memory_order_relaxed);
   counters_.metadata_block_loads.fetch_add(1, std::memory_order_relaxed);
-  EC_ASSIGN_OR_RETURN(UMetaBlock read, table.read_block(index));
-  auto block = std::make_shared<const UMetaBlock>(std::move(read));
+  EC_ASSIGN_OR_RETURN(std::shared_ptr<const UMetaBlock> block, table.read_block(index));
   if (fill_cache)
     cache_.insert(number, handle.offset, block, block->memory_bytes(), CacheClass::Records);
-  return std::shared_ptr<const UMetaBlock>(std::move(block));
+  return block;
 }
 
 std::optional<ValueFileMetadata> TableFiles::find_value_file(FileNumber number) const {
@@ -281,8 +281,21 @@ void TableFiles::forget_items(FileNumber number) {
 }
 
 void TableFiles::set_aside(std::uint64_t bytes) {
-  const std::uint64_t least = cache_bytes_ / 2;
-  cache_.set_capacity(cache_bytes_ - std::min(bytes, cache_bytes_ - least));
+  {
+    MutexLock lock(mutex_);
+    set_aside_ = bytes;
+  }
+  fit_cache();
+}
+
+void TableFiles::fit_cache() {
+  MutexLock lock(mutex_);
+  const std::uint64_t others = set_aside_ + tables_.used_bytes();
+  const std::uint64_t taken =
+      std::min((others + kFitBytes - 1) / kFitBytes * kFitBytes, cache_bytes_ / 2);
+  if (taken == taken_from_cache_) return;
+  taken_from_cache_ = taken;
+  cache_.set_capacity(cache_bytes_ - taken);
 }
 
 std::uint64_t TableFiles::used_bytes() const {

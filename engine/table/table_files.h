@@ -95,6 +95,8 @@ class TableFiles {
   // away.
   template <typename Answer, typename Read>
   Result<Answer> from_values(FileNumber number, const Read& read);
+  // The cache has what neither the indexes of open tables take nor others.
+  void fit_cache() EC_EXCLUDES(mutex_);
   void count_read(const ValueTableReader& table, std::uint64_t bytes);
   Result<Item> read(const ValueTableReader& table, const Wanted& wanted);
   Result<Item> read_ahead(const ValueTableReader& table, const Wanted& wanted, ReadAhead& ahead);
@@ -112,6 +114,8 @@ class TableFiles {
   ReadCounters counters_;
   mutable Mutex mutex_;
   std::unordered_map<FileNumber, ValueFileMetadata> value_files_ EC_GUARDED_BY(mutex_);
+  std::uint64_t set_aside_ EC_GUARDED_BY(mutex_) = 0;
+  std::uint64_t taken_from_cache_ EC_GUARDED_BY(mutex_) = 0;
 };
 
 // What reading an item answers when the key it was sealed with is destroyed.

@@ -113,13 +113,20 @@ class FileSystem {
   // Exclusive, held by this process (OFD lock): Locked if another holder has it, in this process
   // too. Creates the file.
   virtual Result<std::unique_ptr<FileLock>> lock_file(const std::string& path) = 0;
+  // How many files a store may keep open for reading.
+  virtual std::size_t open_files_max() const { return kOpenFilesMax; }
+
+ protected:
+  static constexpr std::size_t kOpenFilesMax = 2048;
 };
 
 inline Result<FileIdentity> FileSystem::identity(const std::string& path) {
   return unsupported(path + ": this file system has no identities");
 }
 
-// The machine's file system. Lives for the length of the process.
+// The machine's file system. Lives for the length of the process, whose limit of open files the
+// first call raises to 8,192 as far as it may; a store keeps a half of what it then is open, at
+// most 2,048.
 FileSystem& posix_file_system();
 
 }  // namespace edgecase

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "metadata/bloom_filter.h"
@@ -70,15 +73,28 @@ Bytes encoded(const std::vector<OwnedRecord>& records) {
   return Bytes(builder.finish(kFile, kOffset));
 }
 
+// Nothing when the block is malformed.
+std::optional<UMetaCursor> opened(Bytes bytes) {
+  std::optional<UMetaBlock> block = UMetaBlock::parse(std::move(bytes));
+  if (!block) return std::nullopt;
+  std::optional<UMetaCursor> cursor(std::in_place);
+  cursor->open(std::make_shared<const UMetaBlock>(*std::move(block)));
+  return cursor;
+}
+
+std::size_t found(UMetaCursor& cursor, ByteView key) {
+  return cursor.find(key) ? cursor.index() : cursor.size();
+}
+
 TEST_CASE("records come back as they were") {
   const auto records = some_records();
-  const Bytes bytes = encoded(records);
-  const auto block = UMetaBlock::parse(bytes);
+  auto block = opened(encoded(records));
   REQUIRE(block.has_value());
   REQUIRE(block->size() == records.size());
   for (std::size_t i = 0; i < records.size(); ++i) {
     CAPTURE(i);
-    const UMetaRecord got = block->record(i);
+    block->select(i);
+    const UMetaRecord& got = block->record();
     const UMetaRecord& want = records[i].record;
     CHECK(got.type == want.type);
     CHECK(got.first == want.first);
@@ -89,26 +105,85 @@ TEST_CASE("records come back as they were") {
     CHECK(got.sequence_max == want.sequence_max);
     CHECK(got.pointer == want.pointer);
     CHECK(got.pages == want.pages);
-    CHECK(block->find(want.last) == i);
-    CHECK(block->find(want.first) == i);
-    CHECK(block->find(Bytes(want.last) + '\0') == i + 1);
+    CHECK(found(*block, want.last) == i);
+    CHECK(found(*block, want.first) == i);
+    CHECK(found(*block, Bytes(want.last) + '\0') == i + 1);
   }
-  CHECK(block->find("") == 0);
+  CHECK(found(*block, "") == 0);
   for (const std::size_t i : {0u, 1u, 4u, 5u}) {
-    const Bytes filter(block->record(i).filter);
+    block->select(i);
+    const Bytes filter(block->record().filter);
     REQUIRE(!filter.empty());
     CHECK(filter_may_contain(filter, *filter_hash(ItemType::PlainGroup, records[i].first)));
     CHECK_FALSE(filter_may_contain(filter, *filter_hash(ItemType::PlainGroup, "another")));
   }
-  CHECK(block->record(2).filter.empty());
+  block->select(2);
+  CHECK(block->record().filter.empty());
+}
+
+TEST_CASE("any record is found from any other") {
+  constexpr std::size_t kRecords = 60;
+  std::vector<OwnedRecord> records;
+  for (std::size_t i = 0; i < kRecords; ++i) {
+    // Keys of which eight bytes behind the common ones tell nothing, and ever longer ones.
+    const Bytes first = make_full_key(3, "key of many " + std::to_string(100 + i));
+    const ValuePointer pointer{i / 25, 1000 * i, 900};
+    records.push_back(i % 3 == 0 ? single(first + Bytes(10 * i, 'x'), pointer)
+                                 : group(first, first + Bytes(i, 'z'), pointer));
+  }
+  for (OwnedRecord& owned : records) {
+    owned.record.first = owned.first;
+    owned.record.last = owned.last;
+  }
+  auto block = opened(encoded(records));
+  REQUIRE(block.has_value());
+  const auto stands_at = [&](std::size_t i) {
+    REQUIRE(block->index() == i);
+    CHECK(block->record().first == records[i].first);
+    CHECK(block->record().last == records[i].last);
+    CHECK(block->record().pointer == records[i].record.pointer);
+    CHECK(block->record().filter.empty() == (records[i].record.type == ItemType::Single));
+  };
+  for (std::size_t from = 0; from < kRecords; ++from)
+    for (std::size_t to = 0; to < kRecords; ++to) {
+      block->select(from);
+      block->select(to);
+      stands_at(to);
+      block->select(from);
+      REQUIRE(block->find(records[to].last));
+      stands_at(to);
+    }
+  CHECK_FALSE(block->find(make_full_key(3, "l")));
+  CHECK(block->index() == block->size());
+  REQUIRE(block->next());
+  stands_at(0);
+  // Wherever it is moved to, its views go along.
+  block->select(7);
+  UMetaCursor moved = *std::move(block);
+  CHECK(moved.record().first == records[7].first);
+  moved.select(9);
+  CHECK(moved.record().last == records[9].last);
+}
+
+TEST_CASE("a block takes little more memory than it has bytes") {
+  std::vector<OwnedRecord> records;
+  for (std::uint64_t i = 0; i < 300; ++i)
+    records.push_back(
+        single(make_full_key(1, "a key of " + std::to_string(1000 + i)), {7, 4096 * i, 4000}));
+  for (OwnedRecord& owned : records) owned.record.first = owned.record.last = owned.first;
+  const Bytes bytes = encoded(records);
+  const auto block = UMetaBlock::parse(bytes);
+  REQUIRE(block.has_value());
+  // Eight bytes of each key, and what it takes to begin at every fourth.
+  CHECK(block->memory_bytes() < bytes.size() + 300 * 24);
 }
 
 TEST_CASE("a record and its filter go from block to block bit for bit") {
   const Bytes bytes = encoded(some_records());
-  const auto block = UMetaBlock::parse(bytes);
+  auto block = opened(bytes);
   REQUIRE(block.has_value());
   UMetaBlockBuilder builder;
-  for (std::size_t i = 0; i < block->size(); ++i) builder.add(block->record(i));
+  while (block->next()) builder.add(block->record());
   CHECK(builder.finish(kFile, kOffset) == bytes);
 }
 
@@ -161,11 +236,10 @@ TEST_CASE("damage behind a right checksum is refused or read within its bounds")
       const std::uint32_t checksum = placed_crc32c(kFile, kOffset, ByteView(flipped).substr(4));
       for (int i = 0; i < 4; ++i)
         flipped[static_cast<std::size_t>(i)] = static_cast<char>(checksum >> 8 * i);
-      const auto block = UMetaBlock::parse(flipped);
+      auto block = opened(std::move(flipped));
       if (!block) continue;
-      for (std::size_t i = 0; i < block->size(); ++i)
-        REQUIRE(block->record(i).first <= block->record(i).last);
-      REQUIRE(block->find(make_full_key(1, "b")) <= block->size());
+      while (block->next()) REQUIRE(block->record().first <= block->record().last);
+      block->find(make_full_key(1, "b"));
     }
 }
 
