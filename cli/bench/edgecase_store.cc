@@ -28,6 +28,7 @@ class EdgecaseStore final : public BenchStore {
     options.values_directory = settings.values_directory;
     options.memory_limit_bytes = settings.memory_bytes;
     options.coalesce = settings.coalesce;
+    options.map_tables = true;  // as peers do
     FileSystem& files = settings.file_system ? *settings.file_system : posix_file_system();
     const Environment environment{files, system_clock(), system_random(), *executor_, listener_};
     EC_ASSIGN_OR_RETURN(engine_, Engine::open(options, environment));

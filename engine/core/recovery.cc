@@ -52,6 +52,7 @@ Status EngineImpl::recover_store() {
   TableCache::Limits limits;
   limits.cache_bytes = options_.memory_limit_bytes / kCacheShare;
   limits.open_files = file_system_.open_files_max();
+  limits.map_files = options_.map_tables;
   tables_ = std::make_unique<TableCache>(file_system_, options_.metadata_directory,
                                          options_.values_directory, store_id_, limits, keys_.get());
   if (keys_ != nullptr) tables_->set_aside(keys_->memory_bytes());

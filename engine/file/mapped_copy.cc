@@ -18,6 +18,7 @@ struct Copy {
   std::atomic<std::uintptr_t> begin;
   std::atomic<std::uintptr_t> end;
   std::atomic<bool> failed;
+  std::atomic<std::atomic<bool>*> is_gone;  // of the mapping; null: nobody asks
 };
 thread_local Copy copy;
 
@@ -29,6 +30,8 @@ bool replace_page(std::uintptr_t address) {
   if (address < copy.begin.load(std::memory_order_relaxed) ||
       address >= copy.end.load(std::memory_order_relaxed))
     return false;
+  if (std::atomic<bool>* const is_gone = copy.is_gone.load(std::memory_order_relaxed))
+    is_gone->store(true, std::memory_order_seq_cst);
   const std::uintptr_t page = address / page_bytes * page_bytes;
   const long made = ::syscall(SYS_mmap, page, page_bytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -56,20 +59,34 @@ bool install() {
   return ::sigaction(SIGBUS, &action, &action_before) == 0;
 }
 
-}  // namespace
-
-bool copy_to_mapped(ByteView bytes, char* to) {
+// `mapped` is whichever of the two lies in the mapping.
+bool copy_guarded(const char* from, std::size_t size, char* to, const char* mapped,
+                  std::atomic<bool>* is_gone) {
   static const bool is_installed = install();
   if (!is_installed) return false;
-  const auto begin = reinterpret_cast<std::uintptr_t>(to);
+  const auto begin = reinterpret_cast<std::uintptr_t>(mapped);
   copy.failed.store(false, std::memory_order_relaxed);
+  copy.is_gone.store(is_gone, std::memory_order_relaxed);
   copy.begin.store(begin, std::memory_order_relaxed);
-  copy.end.store(begin + bytes.size(), std::memory_order_relaxed);
+  copy.end.store(begin + size, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  std::memcpy(to, bytes.data(), bytes.size());
+  std::memcpy(to, from, size);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   copy.end.store(begin, std::memory_order_relaxed);
   return !copy.failed.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+bool copy_to_mapped(ByteView bytes, char* to) {
+  return copy_guarded(bytes.data(), bytes.size(), to, to, nullptr);
+}
+
+bool copy_from_mapped(const char* from, std::size_t size, char* to, std::atomic<bool>& is_gone) {
+  if (!copy_guarded(from, size, to, from, &is_gone)) return false;
+  // Another thread's failure may have put other memory under this copy; it says so first.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return !is_gone.load(std::memory_order_relaxed);
 }
 
 }  // namespace edgecase::engine

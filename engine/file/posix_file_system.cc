@@ -16,6 +16,7 @@
 #include "file/descriptor.h"
 #include "file/posix_direct_file.h"
 #include "file/posix_log_file.h"
+#include "file/posix_mapped_file.h"
 
 namespace edgecase {
 namespace {
@@ -144,6 +145,10 @@ class PosixFileSystem final : public FileSystem {
 
   Result<std::unique_ptr<RandomAccessFile>> open_uncached(const std::string& path) override {
     return PosixDirectFile::open(path);
+  }
+
+  Result<std::unique_ptr<RandomAccessFile>> open_mapped(const std::string& path) override {
+    return PosixMappedFile::open(path);
   }
 
   Result<std::unique_ptr<LogFile>> create_log_file(const std::string& path,

@@ -39,6 +39,7 @@ class TableCache {
   struct Limits {
     std::uint64_t cache_bytes = 24u << 20;  // metadata blocks and decoded groups together
     std::size_t open_files = 512;
+    bool map_files = false;
   };
 
   TableCache(FileSystem& file_system, std::string metadata_directory, std::string values_directory,

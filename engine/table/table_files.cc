@@ -26,6 +26,7 @@ TableFiles::TableFiles(FileSystem& file_system, std::string metadata_directory,
       values_directory_(std::move(values_directory)),
       store_id_(store_id),
       keys_(keys),
+      map_files_(limits.map_files),
       cache_bytes_(limits.cache_bytes),
       cache_(cache_bytes_),
       tables_(std::max<std::size_t>(1, limits.open_files / kTablesShare),
@@ -33,10 +34,14 @@ TableFiles::TableFiles(FileSystem& file_system, std::string metadata_directory,
       values_(std::max<std::size_t>(1, limits.open_files - limits.open_files / kTablesShare),
               UINT64_MAX) {}
 
+Result<std::unique_ptr<RandomAccessFile>> TableFiles::open(const std::string& path) const {
+  return map_files_ ? file_system_.open_mapped(path) : file_system_.open_file(path);
+}
+
 Result<std::shared_ptr<const UMetaReader>> TableFiles::table(const TableMetadata& table) {
   if (auto open = tables_.find(table.number)) return open;
   const std::string path = metadata_table_path(metadata_directory_, table.number);
-  EC_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, file_system_.open_file(path));
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, open(path));
   if (file->size_bytes() != table.size_bytes)
     return corruption_at(path, file->size_bytes(),
                          "file ends here, not at byte " + std::to_string(table.size_bytes));
@@ -93,7 +98,7 @@ Result<std::shared_ptr<const ValueTableReader>> TableFiles::open_values(FileNumb
     return corruption("value file " + std::to_string(number) +
                       " is in use but not in the manifest");
   const std::string path = value_path(*known);
-  Result<std::unique_ptr<RandomAccessFile>> file = file_system_.open_file(path);
+  Result<std::unique_ptr<RandomAccessFile>> file = open(path);
   // A file that the manifest names can only be missing when its drive is.
   if (!file.ok() && file.status().code() == StatusCode::NotFound)
     return unavailable(path + " is missing: is the drive there?");

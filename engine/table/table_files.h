@@ -76,6 +76,7 @@ class TableFiles {
 
  private:
   std::optional<ValueFileMetadata> find_value_file(FileNumber number) const EC_EXCLUDES(mutex_);
+  Result<std::unique_ptr<RandomAccessFile>> open(const std::string& path) const;
   std::string value_path(const ValueFileMetadata& file) const;
   Result<std::shared_ptr<const ValueTableReader>> values(FileNumber number);
   // What is to be read of a value file: an item, or a page of one.
@@ -107,6 +108,7 @@ class TableFiles {
   const std::string values_directory_;
   const StoreId store_id_;
   KeyRing* const keys_;  // null: not encrypted
+  const bool map_files_;
   const std::uint64_t cache_bytes_;
   BlockCache cache_;
   OpenFiles<UMetaReader> tables_;

@@ -94,6 +94,11 @@ class FileSystem {
   virtual Result<std::unique_ptr<RandomAccessFile>> open_uncached(const std::string& path) {
     return open_file(path);
   }
+  // The same, for many small reads: where the system can, they are copied from memory into which
+  // the file is mapped. Nobody makes the file shorter meanwhile.
+  virtual Result<std::unique_ptr<RandomAccessFile>> open_mapped(const std::string& path) {
+    return open_file(path);
+  }
   // Creates (AlreadyExists) with every block written and the size durable; OutOfSpace leaves
   // nothing behind.
   virtual Result<std::unique_ptr<LogFile>> create_log_file(const std::string& path,

@@ -62,6 +62,11 @@ struct Options {
 
   // All memory the engine takes for data: memtables, caches, buffers. At least 8 MiB.
   std::uint64_t memory_limit_bytes = 64u << 20;
+  // Tables are mapped into memory, and what a get reads of them is copied from there: half a
+  // microsecond and more less than a call of the system takes. What was read counts as resident
+  // memory of the process then, beside the limit, though it is the page cache's and goes when
+  // somebody needs it.
+  bool map_tables = false;
   // All WAL segments together. At the limit writers wait for a flush, and get Busy while flushes
   // fail. At least two segments. A batch larger than a segment takes at most half of what is left
   // beside one.

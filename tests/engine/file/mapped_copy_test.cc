@@ -7,9 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
+#include <string>
+#include <thread>
 
 #include "file/posix_log_file.h"
+#include "file/posix_mapped_file.h"
 #include "support/temp_directory.h"
 
 using namespace edgecase;
@@ -40,6 +44,75 @@ TEST_CASE("posix log file: a page that the drive cannot give does not end the pr
   REQUIRE(got.ok());
   CHECK(*got == read.size());
   CHECK(read == Bytes(read.size(), 'b'));
+}
+
+TEST_CASE("posix mapped file: it reads what the file holds, and what is left of it") {
+  const TempDirectory directory;
+  const std::string path = directory / "table";
+  constexpr std::size_t kBytes = 256u << 10;
+  Bytes contents(kBytes, '\0');
+  for (std::size_t i = 0; i < kBytes; ++i) contents[i] = static_cast<char>('a' + i / 1000 % 26);
+  {
+    const auto file = posix_file_system().create_file(path);
+    REQUIRE(file.ok());
+    REQUIRE((*file)->append(contents).ok());
+    REQUIRE((*file)->sync().ok());
+  }
+  const auto opened = posix_file_system().open_mapped(path);
+  REQUIRE(opened.ok());
+  const RandomAccessFile& file = **opened;
+  CHECK(file.size_bytes() == kBytes);
+  Bytes got(kBytes, '\0');
+  const auto reads = [&](std::size_t offset, std::size_t size) {
+    const auto count = file.read(offset, size, got.data());
+    REQUIRE(count.ok());
+    return ByteView(got).substr(0, *count);
+  };
+  constexpr std::size_t kLarge = engine::PosixMappedFile::kMappedReadMaxBytes + 1;
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{5000}, kLarge, kBytes})
+    for (const std::size_t offset : {std::size_t{0}, std::size_t{4095}, kBytes - 5000, kBytes}) {
+      CAPTURE(offset);
+      CAPTURE(size);
+      CHECK(reads(offset, size) == ByteView(contents).substr(offset, size));
+    }
+  // Pages that no drive has any more; those that are left are read all the same.
+  REQUIRE(::truncate(path.c_str(), 10'000) == 0);
+  CHECK(reads(200'000, 100).empty());
+  CHECK(reads(9000, 2000) == ByteView(contents).substr(9000, 1000));
+  CHECK(reads(100, 5000) == ByteView(contents).substr(100, 5000));
+}
+
+TEST_CASE("posix mapped file: no reader takes what stands in for a lost page for the file's") {
+  const TempDirectory directory;
+  const std::string path = directory / "table";
+  constexpr std::size_t kBytes = 4u << 20;
+  for (int round = 0; round < 20; ++round) {
+    {
+      const auto file = posix_file_system().create_file(path + std::to_string(round));
+      REQUIRE(file.ok());
+      REQUIRE((*file)->append(Bytes(kBytes, 'x')).ok());
+      REQUIRE((*file)->sync().ok());
+    }
+    const auto opened = posix_file_system().open_mapped(path + std::to_string(round));
+    REQUIRE(opened.ok());
+    std::atomic<int> wrong{0};
+    std::atomic<int> begun{0};
+    const auto look = [&] {
+      Bytes got(4096, '\0');
+      ++begun;
+      for (std::size_t offset = 0; offset < kBytes; offset += got.size()) {
+        const auto count = (*opened)->read(offset, got.size(), got.data());
+        if (!count.ok() || got.find_first_not_of('x') < *count) ++wrong;
+      }
+    };
+    std::thread first(look);
+    std::thread second(look);
+    while (begun < 2) std::this_thread::yield();
+    REQUIRE(::truncate((path + std::to_string(round)).c_str(), 0) == 0);
+    first.join();
+    second.join();
+    CHECK(wrong == 0);
+  }
 }
 
 TEST_CASE("mapped copy: a SIGBUS that is none of its own ends the process as before") {

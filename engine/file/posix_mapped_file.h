@@ -1,0 +1,37 @@
+// A file that is mapped into memory: a read of up to kMappedReadMaxBytes is a copy, without a call
+// of the system. What was read counts as resident memory of the process from then on, until the
+// kernel needs it for something else. Where the mapping fails, at once or later since its drive
+// does, reads ask the system, which says why.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "edgecase/file_system.h"
+#include "file/descriptor.h"
+
+namespace edgecase::engine {
+
+class PosixMappedFile final : public RandomAccessFile {
+ public:
+  static constexpr std::size_t kMappedReadMaxBytes = 32u << 10;
+
+  static Result<std::unique_ptr<RandomAccessFile>> open(const std::string& path);
+  ~PosixMappedFile() override;
+
+  Result<std::size_t> read(std::uint64_t offset, std::size_t size, char* buffer) const override;
+  std::uint64_t size_bytes() const override { return size_; }
+  const std::string& path() const override { return path_; }
+
+ private:
+  PosixMappedFile(Descriptor file, std::string path, std::uint64_t size);
+
+  const Descriptor file_;
+  const std::string path_;
+  const std::uint64_t size_;
+  void* const mapping_;  // MAP_FAILED: there is none
+  mutable std::atomic<bool> is_gone_{false};
+};
+
+}  // namespace edgecase::engine
