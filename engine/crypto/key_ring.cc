@@ -105,8 +105,9 @@ Result<std::unique_ptr<KeyRing>> KeyRing::open_if_encrypted(FileSystem& file_sys
   if (encrypted) return not_allowed(directory + ": the store is encrypted, and no key was given");
   if (options.encryption)
     return not_allowed(directory +
-                       ": the store was made without encryption, and a key was given; a key is set "
-                       "before the first start (export, start anew, import)");
+                       ": the store was made without encryption, or its key ring (KEYS-<n>) is "
+                       "lost, and a key was given; a key is set before the first start (export, "
+                       "start anew, import)");
   return std::unique_ptr<KeyRing>();
 }
 

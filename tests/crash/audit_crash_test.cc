@@ -252,19 +252,15 @@ class AuditLife {
   std::size_t compared_ = 0;
 };
 
-std::uint64_t lives() {
-  const bool one = std::getenv("EDGECASE_TEST_SEED") != nullptr;
-  return one ? 1 : std::max<std::uint64_t>(2 * test_share_percent(), 20);
-}
-
 }  // namespace
 
 TEST_CASE("crash: the audit log verifies after every crash, and tells all that was acknowledged") {
   const std::uint64_t first = test_seed(1);
-  MESSAGE("EDGECASE_TEST_SEED=" << first << ", " << lives() << " seeds");
+  const std::uint64_t lives = seeds_of(200);
+  MESSAGE("EDGECASE_TEST_SEED=" << first << ", " << lives << " seeds");
   for (const Mode mode : {Mode::Strict, Mode::Batched}) {
     std::size_t acknowledged = 0, compared = 0;
-    for (std::uint64_t seed = first; seed < first + lives(); ++seed) {
+    for (std::uint64_t seed = first; seed < first + lives; ++seed) {
       AuditLife life(seed, mode, Planted::Nothing);
       const std::string broken = life.run();
       CHECK_MESSAGE(broken.empty(),
@@ -273,7 +269,7 @@ TEST_CASE("crash: the audit log verifies after every crash, and tells all that w
       compared += life.compared();
     }
     if (std::getenv("EDGECASE_TEST_SEED") != nullptr) continue;
-    CHECK(acknowledged > 8 * lives());
+    CHECK(acknowledged > 8 * lives);
     CHECK(compared > acknowledged);
   }
 }

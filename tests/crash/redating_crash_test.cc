@@ -286,19 +286,15 @@ class DatingLife {
   std::uint64_t redated_ = 0;
 };
 
-std::uint64_t dating_lives() {
-  const bool one = std::getenv("EDGECASE_TEST_SEED") != nullptr;
-  return one ? 1 : std::max<std::uint64_t>(3 * test_share_percent(), 20);
-}
-
 }  // namespace
 
 TEST_CASE("crash: what comes before the clock is right is there once, in order, at its time") {
   const std::uint64_t first = test_seed(1);
-  MESSAGE("EDGECASE_TEST_SEED=" << first << ", " << dating_lives() << " seeds");
+  const std::uint64_t lives = seeds_of(300);
+  MESSAGE("EDGECASE_TEST_SEED=" << first << ", " << lives << " seeds");
   std::size_t acknowledged = 0;
   std::uint64_t redated = 0;
-  for (std::uint64_t seed = first; seed < first + dating_lives(); ++seed) {
+  for (std::uint64_t seed = first; seed < first + lives; ++seed) {
     DatingLife life(seed, PlantedDating::Nothing);
     const std::string broken = life.run();
     CHECK_MESSAGE(broken.empty(), "seed " << seed << ": " << broken);
@@ -307,8 +303,8 @@ TEST_CASE("crash: what comes before the clock is right is there once, in order, 
   }
   if (std::getenv("EDGECASE_TEST_SEED") != nullptr) return;
   MESSAGE(acknowledged << " acknowledged, " << redated << " dated later");
-  CHECK(acknowledged > 30 * dating_lives());
-  CHECK(redated > 10 * dating_lives());
+  CHECK(acknowledged > 30 * lives);
+  CHECK(redated > 10 * lives);
 }
 
 TEST_CASE("crash: the redating loses nothing wherever it is cut") {

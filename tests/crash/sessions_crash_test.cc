@@ -355,18 +355,14 @@ class SessionLife {
   std::size_t repeated_ = 0;
 };
 
-std::uint64_t session_lives() {
-  const bool one = std::getenv("EDGECASE_TEST_SEED") != nullptr;
-  return one ? 1 : std::max<std::uint64_t>(4 * test_share_percent(), 20);
-}
-
 }  // namespace
 
 TEST_CASE("crash: QoS 2 is stored once, wherever its exchange is cut") {
   const std::uint64_t first = test_seed(1);
-  MESSAGE("EDGECASE_TEST_SEED=" << first << ", " << session_lives() << " seeds");
+  const std::uint64_t lives = seeds_of(400);
+  MESSAGE("EDGECASE_TEST_SEED=" << first << ", " << lives << " seeds");
   std::size_t answered = 0, repeated = 0;
-  for (std::uint64_t seed = first; seed < first + session_lives(); ++seed) {
+  for (std::uint64_t seed = first; seed < first + lives; ++seed) {
     SessionLife life(seed, PlantedSession::Nothing);
     const std::string broken = life.run();
     CHECK_MESSAGE(broken.empty(), "seed " << seed << ": " << broken);
@@ -374,8 +370,8 @@ TEST_CASE("crash: QoS 2 is stored once, wherever its exchange is cut") {
     repeated += life.repeated();
   }
   if (std::getenv("EDGECASE_TEST_SEED") != nullptr) return;
-  CHECK(answered > 10 * session_lives());
-  CHECK(repeated > 2 * session_lives());
+  CHECK(answered > 10 * lives);
+  CHECK(repeated > 2 * lives);
 }
 
 TEST_CASE("crash: what sessions may do wrong is found") {

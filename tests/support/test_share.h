@@ -20,6 +20,13 @@ inline std::uint64_t share_of(std::uint64_t whole) {
   return std::max<std::uint64_t>(1, whole * test_share_percent() / 100);
 }
 
+// How many seeds of something that is the more thorough the more there are: with a seed of its own
+// (EDGECASE_TEST_SEED) that one alone.
+inline std::uint64_t seeds_of(std::uint64_t whole) {
+  if (std::getenv("EDGECASE_TEST_SEED") != nullptr) return 1;
+  return std::max<std::uint64_t>(whole * test_share_percent() / 100, 20);
+}
+
 // For loops over everything there is: how far to go on, 1 where the whole runs. Loops within loops
 // should begin at different places, so that together they still come past each.
 inline std::uint64_t share_step() {
