@@ -25,6 +25,7 @@ void head_lines(std::string& out, std::string_view kind, const LogLook& look) {
     add_fact(out, "number of the one before", look.identity.predecessor);
     add_fact(out, "bytes of records of the one before", look.identity.predecessor_bytes);
   }
+  if (look.successor != 0) add_fact(out, "number of the next one", look.successor);
   add_fact(out, "bytes", look.file_bytes);
   add_fact(out, "bytes of records", look.end_bytes);
   add_fact(out, "records", look.records);

@@ -24,9 +24,11 @@ Status look_at_head(const RandomAccessFile& file, LogLook& look) {
   };
   if (copy(0) != copy(1))
     look.notes.push_back(file.path() + " at byte 0: the two copies of the head differ");
-  for (std::size_t i = 0; i < 2; ++i) {
-    const std::uint64_t begin = kLogHeadCopyOffsets[i] + copy_bytes - sizeof(std::uint32_t);
-    const std::uint64_t end = i == 0 ? kLogHeadCopyOffsets[1] : kLogHeadBytes;
+  const std::uint64_t rests[][2] = {
+      {kLogHeadCopyOffsets[0] + copy_bytes - sizeof(std::uint32_t), kLogHeadCopyOffsets[1]},
+      {kLogHeadCopyOffsets[1] + copy_bytes - sizeof(std::uint32_t), kLogLinkOffset},
+      {kLogLinkOffset + (look.successor == 0 ? 0 : kLogLinkBytes), kLogHeadBytes}};
+  for (const auto& [begin, end] : rests) {
     if (begin < head.size() && !all_zero(head.substr(begin, end - begin)))
       look.notes.push_back(file.path() + " at byte " + std::to_string(begin) +
                            ": the rest of the head is not zero");
@@ -78,6 +80,7 @@ Status look(FileSystem& file_system, const std::string& path, KeyRing* keys,
                       LogReader::open(std::move(second), keys));
   result.identity = reader->identity();
   result.is_sealed = reader->is_sealed();
+  result.successor = reader->successor();
   EC_TRY(look_at_head(*file, result));
   while (true) {
     const std::uint64_t offset = kLogHeadBytes + reader->end_bytes();

@@ -185,7 +185,17 @@ Status Wal::continue_chain(const WalSlot& slot, SequenceNumber acknowledged) {
   become_current(slot, std::move(writer), acknowledged + 1, before.last_sequence);
   // A power cut may have taken the end of the log, of what tables hold: then that is earlier.
   durable_sequence_ = acknowledged;
+  if (before.number != 0) link(before);
   return ok();
+}
+
+// To the current one, which is durable. Without it the loss of that one's file would not be noticed
+// while it is the last, and nothing else.
+void Wal::link(const WalSegment& before) {
+  const auto file = file_system_.open_log_file(slot_path(before.slot.index));
+  if (!file.ok()) return;
+  static_cast<void>(
+      write_link(**file, settings_.store_id, before.number, writer_->identity().number).ok());
 }
 
 Status Wal::replace_failed(const WalSlot& slot, SequenceNumber acknowledged) {

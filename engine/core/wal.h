@@ -144,6 +144,7 @@ class Wal {
   void count_slot(const WalSlot& slot) EC_REQUIRES(mutex_);
   WalSegment current_segment() const EC_REQUIRES(mutex_);  // the leader's
   Status continue_chain(const WalSlot& slot, SequenceNumber acknowledged);
+  void link(const WalSegment& before);
   Status replace_failed(const WalSlot& slot, SequenceNumber acknowledged);
   Result<std::unique_ptr<LogWriter>> open_segment(const WalSlot& slot, std::uint64_t predecessor,
                                                   std::uint64_t predecessor_bytes);

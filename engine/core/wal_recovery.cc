@@ -14,6 +14,7 @@ namespace {
 struct FoundLog {
   WalSlot slot;
   LogIdentity identity;
+  std::uint64_t successor;
 };
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
@@ -147,7 +148,8 @@ Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadat
     contents.highest_number = std::max(contents.highest_number, identity.number);
     if (identity.number < oldest_needed) {
       contents.free.push_back(slot);
-    } else if (!logs.emplace(identity.number, FoundLog{slot, identity}).second) {
+    } else if (const FoundLog found{slot, identity, (*reader)->successor()};
+               !logs.emplace(identity.number, found).second) {
       return corruption(path + ": a second WAL segment " + std::to_string(identity.number));
     }
   }
@@ -155,6 +157,8 @@ Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadat
 
   // From the newest back to the oldest: what no link leads to was given up before it was used.
   std::uint64_t number = logs.empty() ? oldest_needed : logs.rbegin()->first;
+  for (const auto& [at, log] : logs)
+    if (log.successor != 0 && !logs.contains(log.successor)) number = log.successor;
   while (number != 0 && number >= oldest_needed) {
     const auto found = logs.find(number);
     if (found == logs.end())

@@ -6,6 +6,7 @@
 //   head     offset  size  field                 (kLogHeadBytes; no record shares a block with it)
 //                 0    72  first copy
 //               512    72  second copy: another sector, so that one that is lost is not both
+//              1024    24  link to the next log; zeros: none
 //                          the rest is zero
 //
 //   copy          0     8  magic "ECLOG\r\n\0"
@@ -28,6 +29,14 @@
 //
 //   and each payload is sealed (crypto/file_cipher.h), its place the record's position: 16 bytes
 //   longer than what was appended. Lengths and checksums are of what lies in the file.
+//
+//   link          0     8  number of this log
+//                 8     8  number of the next one
+//                16     4  crc32c of store id, then bytes 0..15
+//                20     4  zero
+//
+//   It is written when the next log's head is durable, and not synced; the manifest has none. One
+//   that is not whole, or of another number, is none.
 //
 //   record        0     4  header checksum: over the salt, then bytes 4..31
 //                 4     4  payload length; at most kLogPayloadMaxBytes
@@ -67,6 +76,8 @@ inline constexpr std::uint64_t kLogHeadBytes = 4096;
 inline constexpr std::uint64_t kLogHeadCopyBytes = 72;
 inline constexpr std::uint64_t kSealedLogHeadCopyBytes = kLogHeadCopyBytes + kSaltBytes;
 inline constexpr std::uint64_t kLogHeadCopyOffsets[] = {0, 512};
+inline constexpr std::uint64_t kLogLinkOffset = 1024;
+inline constexpr std::uint64_t kLogLinkBytes = 24;
 inline constexpr std::uint64_t kLogRecordHeaderBytes = 32;
 inline constexpr std::uint64_t kLogAlignmentBytes = 8;
 inline constexpr std::uint32_t kLogPayloadMaxBytes = 64u << 20;
@@ -81,19 +92,39 @@ inline FileRole role_of(const LogIdentity& identity) {
   return {identity.type == LogType::Manifest ? kManifestPurpose : kWalPurpose, identity.number};
 }
 
+inline std::uint32_t crc32c_of(const StoreId& id) {
+  return crc32c(ByteView(reinterpret_cast<const char*>(id.data()), id.size()));
+}
+
 // The part of the salt that one log's records share.
 inline std::uint32_t log_salt(const LogIdentity& identity) {
   char numbers[16];
   encode_fixed64(numbers, identity.number);
   encode_fixed64(numbers + 8, identity.salt);
-  const auto* id = reinterpret_cast<const char*>(identity.store_id.data());
-  const std::uint32_t crc = crc32c(ByteView(id, identity.store_id.size()));
-  return crc32c_extend(crc, ByteView(numbers, sizeof numbers));
+  return crc32c_extend(crc32c_of(identity.store_id), ByteView(numbers, sizeof numbers));
 }
 inline std::uint32_t log_record_salt(std::uint32_t log_salt, std::uint64_t position) {
   char bytes[8];
   encode_fixed64(bytes, position);
   return crc32c_extend(log_salt, ByteView(bytes, sizeof bytes));
+}
+
+inline Bytes encode_log_link(const StoreId& store_id, std::uint64_t number,
+                             std::uint64_t successor) {
+  Bytes link;
+  append_fixed64(link, number);
+  append_fixed64(link, successor);
+  append_fixed32(link, crc32c_extend(crc32c_of(store_id), link));
+  append_fixed32(link, 0);
+  return link;
+}
+
+// 0: there is none.
+inline std::uint64_t decode_log_link(ByteView link, const StoreId& store_id, std::uint64_t number) {
+  if (link.size() < kLogLinkBytes) return 0;
+  const std::uint64_t successor = decode_fixed64(link.data() + 8);
+  return link.substr(0, kLogLinkBytes) == encode_log_link(store_id, number, successor) ? successor
+                                                                                       : 0;
 }
 
 struct LogRecordHeader {

@@ -208,11 +208,15 @@ Result<std::unique_ptr<LogReader>> LogReader::open(std::unique_ptr<RandomAccessF
                       cipher_for(keys, best->salt, role_of(best->identity), file->path()));
   const LogIdentity identity = best->identity;
   auto inside = std::make_unique<Inside>(std::move(file), identity, std::move(cipher));
-  return std::unique_ptr<LogReader>(new LogReader(std::move(inside), identity));
+  const std::size_t link_at = std::min<std::size_t>(kLogLinkOffset, bytes.size());
+  const std::uint64_t successor =
+      decode_log_link(ByteView(bytes).substr(link_at), identity.store_id, identity.number);
+  return std::unique_ptr<LogReader>(new LogReader(std::move(inside), identity, successor));
 }
 
-LogReader::LogReader(std::unique_ptr<Inside> inside, const LogIdentity& identity)
-    : inside_(std::move(inside)), identity_(identity) {}
+LogReader::LogReader(std::unique_ptr<Inside> inside, const LogIdentity& identity,
+                     std::uint64_t successor)
+    : inside_(std::move(inside)), identity_(identity), successor_(successor) {}
 LogReader::~LogReader() = default;
 
 Result<std::optional<LogRecord>> LogReader::next() {

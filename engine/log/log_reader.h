@@ -25,6 +25,8 @@ class LogReader {
                                                  KeyRing* keys = nullptr);
 
   const LogIdentity& identity() const { return identity_; }
+  // Number of the log that followed this one; 0: there was none, or it is not known.
+  std::uint64_t successor() const { return successor_; }
   bool is_sealed() const;
 
   // nullopt at the end. Corruption when a broken record lies before one that was written after it
@@ -41,9 +43,10 @@ class LogReader {
 
  private:
   class Inside;
-  LogReader(std::unique_ptr<Inside> inside, const LogIdentity& identity);
+  LogReader(std::unique_ptr<Inside> inside, const LogIdentity& identity, std::uint64_t successor);
   std::unique_ptr<Inside> inside_;
   LogIdentity identity_;
+  std::uint64_t successor_;
 
  public:
   ~LogReader();

@@ -94,6 +94,11 @@ Bytes encode_head(const LogIdentity& identity, const FileCipher* cipher) {
 
 }  // namespace
 
+Status write_link(LogFile& file, const StoreId& store_id, std::uint64_t number,
+                  std::uint64_t successor) {
+  return file.write(kLogLinkOffset, encode_log_link(store_id, number, successor));
+}
+
 std::uint64_t log_file_bytes_for(std::uint64_t payload_bytes, bool sealed) {
   return kLogHeadBytes + log_record_bytes(payload_bytes + (sealed ? kSealBytes : 0));
 }

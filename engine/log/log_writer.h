@@ -87,6 +87,11 @@ class LogWriter {
   Status failure_ EC_GUARDED_BY(mutex_);
 };
 
+// Tells the log in this file which one follows it, so that it is missed when it is lost. To be
+// called when the head of that one is durable. Not synced. Errors: IoError.
+Status write_link(LogFile& file, const StoreId& store_id, std::uint64_t number,
+                  std::uint64_t successor);
+
 // How large a LogFile must be for one record of `payload_bytes`.
 std::uint64_t log_file_bytes_for(std::uint64_t payload_bytes, bool sealed);
 

@@ -10,6 +10,7 @@ enum class PlantedSource : unsigned char {
   ErasureLostByFlush,         // erased ranges become ordinary range deletes in tables
   ErasureLostByManifest,      // a new manifest does not name what is pending
   SecondCopyUnread,           // a manifest's second copy does not count when it reaches further
+  LinkedTooEarly,             // a segment of the log names the next one before that is durable
   ErasedShownBySnapshots,     // a snapshot shows what was erased after it
   ExpiredReturns,             // a longer rule brings back what a shorter one had let expire
   ExpiredStaysInFiles,        // nobody looks for files that have expired

@@ -90,6 +90,8 @@ TEST_CASE("planted: bugs in the engine are found") {
              "a new manifest forgets which erased ranges are pending", 20, erasure_over_restarts},
         Case{PlantedSource::SecondCopyUnread, "second-copy-unread",
              "does not go on with the second copy of a manifest whose first one is damaged", 100},
+        Case{PlantedSource::LinkedTooEarly, "linked-too-early",
+             "names the next segment of the log before that is durable", 400},
         Case{PlantedSource::ErasedShownBySnapshots, "erased-shown-by-snapshots",
              "a snapshot shows what was erased after it was taken", 100},
         Case{PlantedSource::ExpiredReturns, "expired-returns",

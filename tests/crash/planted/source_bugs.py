@@ -35,6 +35,16 @@ BUGS = {
         "  const bool further = second.end_bytes > first.end_bytes;\n",
         "  const bool further = second.end_bytes > first.end_bytes &&\n"
         "                       !planted(PlantedSource::SecondCopyUnread);\n"),
+    "LinkedTooEarly": (
+        "wal.cc",
+        "  EC_TRY(writer->sync());\n  become_current(slot, std::move(writer), acknowledged + 1",
+        "  if (planted(PlantedSource::LinkedTooEarly)) {\n"
+        "    const auto file = file_system_.open_log_file(slot_path(before.slot.index));\n"
+        "    if (file.ok())\n"
+        "      static_cast<void>(write_link(**file, settings_.store_id, before.number,\n"
+        "                                   writer->identity().number).ok());\n"
+        "  }\n"
+        "  EC_TRY(writer->sync());\n  become_current(slot, std::move(writer), acknowledged + 1"),
     "ErasedShownBySnapshots": (
         "read_path.cc",
         "  at.erased = erased();\n",

@@ -129,7 +129,7 @@ TEST_CASE("engine reports damage in the middle of the write-ahead log") {
   CHECK(store.engine->range_stats(id, {}, {})->entries == 50);
 }
 
-TEST_CASE("engine reports a segment that is missing from the middle of the write-ahead log") {
+TEST_CASE("engine reports a segment that is missing, wherever in the write-ahead log") {
   EngineFixture store;
   small_segments(store);
   REQUIRE(store.open().ok());
@@ -140,22 +140,22 @@ TEST_CASE("engine reports a segment that is missing from the middle of the write
   for (std::uint32_t index = 0; store.disk.exists(wal_slot_path("/m/store", index)); ++index)
     slots.push_back(wal_slot_path("/m/store", index));
   REQUIRE(slots.size() >= 4);
-  std::size_t noticed = 0;
+  std::size_t segments = 0, noticed = 0;
   for (const std::string& path : slots) {
     CAPTURE(path);
     const Bytes whole = store.disk.contents(path);
+    if (whole.find_first_not_of('\0') != Bytes::npos) ++segments;
     REQUIRE(store.disk.remove_file(path).ok());
     const Status opened = store.open();
-    if (path != slots.back()) {
-      CHECK(opened.code() == StatusCode::Corruption);
+    if (opened.code() == StatusCode::Corruption) {
       CHECK(opened.message().find("is missing") != std::string_view::npos);
       CHECK(opened.message().find("WAL segment") != std::string_view::npos);
+      ++noticed;
     }
-    if (opened.code() == StatusCode::Corruption) ++noticed;
     store.close();
     store.disk.set_contents(path, whole);
   }
-  CHECK(noticed >= slots.size() - 1);
+  CHECK(noticed == segments);
   store.reopen();
   CHECK(store.engine->range_stats(id, {}, {})->entries == 600);
 }

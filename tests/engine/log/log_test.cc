@@ -382,3 +382,43 @@ TEST_CASE("log: version 1 stays readable, byte for byte") {
   REQUIRE((*file)->read(0, bytes.size(), bytes.data()).ok());
   CHECK(bytes == disk.contents(kPath));
 }
+
+TEST_CASE("log: a link to the next log is one of this very log, and whole") {
+  MemoryFileSystem disk({"/m"});
+  LogIdentity identity;
+  identity.store_id[3] = 9;
+  identity.number = 7;
+  const auto begin = [&](std::unique_ptr<LogFile> file) {
+    REQUIRE(LogWriter::create(std::move(file), identity).ok());
+  };
+  const auto successor = [&] {
+    auto reader = LogReader::open(disk.open_file("/m/log").value());
+    REQUIRE(reader.ok());
+    return (*reader)->successor();
+  };
+  begin(disk.create_log_file("/m/log", 16384).value());
+  CHECK(successor() == 0);
+  const auto link = [&](std::uint64_t number, std::uint64_t next) {
+    const auto file = disk.open_log_file("/m/log");
+    REQUIRE(file.ok());
+    REQUIRE(write_link(**file, identity.store_id, number, next).ok());
+  };
+  link(6, 8);
+  CHECK(successor() == 0);
+  link(7, 8);
+  CHECK(successor() == 8);
+  for (std::uint64_t byte = 0; byte < kLogLinkBytes; ++byte) {
+    CAPTURE(byte);
+    disk.flip_bit("/m/log", kLogLinkOffset + byte, 3);
+    CHECK(successor() == 0);
+    disk.flip_bit("/m/log", kLogLinkOffset + byte, 3);
+  }
+  // The bytes are a format.
+  StoreId id;
+  for (std::size_t i = 0; i < id.size(); ++i) id[i] = static_cast<std::uint8_t>(i);
+  CHECK(encode_log_link(id, 7, 0x100000008) ==
+        Bytes("\7\0\0\0\0\0\0\0\10\0\0\0\1\0\0\0\265\333\040\351\0\0\0\0", 24));
+  // Another use of the file begins without one.
+  begin(disk.open_log_file("/m/log").value());
+  CHECK(successor() == 0);
+}
