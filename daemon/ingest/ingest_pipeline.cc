@@ -321,14 +321,15 @@ Status IngestPipeline::write(const Incoming& incoming, const std::vector<std::in
   char key[wire::kReadingKeyBytes];
   for (std::size_t i = 0; i < readings.size(); ++i) {
     value.clear();
-    wire::append_value(readings[i].value, value);
-    if (piece.size_bytes() + value.size() + kEntryOverheadBytes > kBatchSizeMaxBytes) {
+    const ByteView end = wire::append_value_begin(readings[i].value, value);
+    const std::size_t bytes = value.size() + end.size() + kEntryOverheadBytes;
+    if (piece.size_bytes() + bytes > kBatchSizeMaxBytes) {
       // The last piece's sync covers this one.
       EC_TRY(engine_.write(piece, Durability::Async));
       piece.clear();
     }
     wire::encode_reading_key({ids[i].device, ids[i].sensor, times[i]}, key);
-    piece.put(ids[i].namespace_id, ByteView(key, sizeof key), value);
+    piece.put(ids[i].namespace_id, ByteView(key, sizeof key), value, end);
   }
   EC_TRY(append_records(incoming.records, piece));
   if (audit_ != nullptr) {

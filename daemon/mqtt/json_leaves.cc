@@ -2,13 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "wire/json_text.h"
+
 namespace edgecase::mqtt {
 namespace {
 
 // Receives the parser's events. Returning false stops it; `problem_` then says why.
 class LeafReader : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit LeafReader(const JsonLimits& limits) : limits_(limits) {}
+  LeafReader(const JsonLimits& limits, wire::JsonText& text) : limits_(limits), text_(text) {}
 
   std::vector<JsonLeaf>& leaves() { return leaves_; }
   const std::string& problem() const { return problem_; }
@@ -30,8 +32,14 @@ class LeafReader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool string(string_t& value) override {
     JsonLeaf* leaf = add(JsonKind::Text);
-    if (leaf != nullptr) leaf->text = std::move(value);
-    return leaf != nullptr;
+    if (leaf == nullptr) return false;
+    if (const auto long_text = text_.next_string()) {
+      if (!wire::is_json_string(*long_text)) return fail("not JSON: a long text is none");
+      leaf->long_text = *long_text;
+    } else {
+      leaf->text = std::move(value);
+    }
+    return true;
   }
   bool binary(binary_t&) override { return fail("binary value"); }
   bool start_object(std::size_t) override { return enter(false); }
@@ -39,6 +47,7 @@ class LeafReader : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return leave(); }
   bool end_array() override { return leave(); }
   bool key(string_t& name) override {
+    static_cast<void>(text_.next_string());  // none is long
     path_.resize(levels_.back().path_bytes);
     path_ += '/';
     for (const char c : name) {
@@ -56,7 +65,7 @@ class LeafReader : public nlohmann::json_sax<nlohmann::json> {
                    const nlohmann::detail::exception& error) override {
     const bool number = error.id == 406;
     return fail((number ? "JSON number beyond float64 at byte " : "not JSON: wrong at byte ") +
-                std::to_string(position));
+                std::to_string(text_.in_document(position)));
   }
 
  private:
@@ -111,6 +120,7 @@ class LeafReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   const JsonLimits limits_;
+  wire::JsonText& text_;
   std::string path_;
   std::vector<Level> levels_;
   std::vector<JsonLeaf> leaves_;
@@ -120,8 +130,9 @@ class LeafReader : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 Result<std::vector<JsonLeaf>> read_json_leaves(std::string_view text, const JsonLimits& limits) {
-  LeafReader reader(limits);
-  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &reader)) {
+  wire::JsonText document(text);
+  LeafReader reader(limits, document);
+  if (!wire::parse_json(document, reader)) {
     return invalid_argument(reader.problem());
   }
   return std::move(reader.leaves());

@@ -21,6 +21,9 @@ struct JsonLeaf {
   bool boolean = false;
   double number = 0;
   std::string text;  // of Text; of Number: its digits as they stood there
+  // Of a long Text instead, which nothing but a value may be: what lies between its quotes in the
+  // document (wire/json_text.h).
+  std::string_view long_text;
 };
 
 struct JsonLimits {

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "mqtt/json_leaves.h"
+#include "wire/json_text.h"
 #include "wire/names.h"
 
 namespace edgecase::mqtt {
@@ -230,8 +231,13 @@ class MessageDecoder {
       case JsonKind::Null: ++result_.skipped; break;
       case JsonKind::Bool: add(name, wire::Value::of_bool(leaf.boolean)); break;
       case JsonKind::Number: add(name, wire::Value::of_float64(leaf.number)); break;
-      case JsonKind::Text: add(name, wire::Value::of_text(batch_.keep(leaf.text))); break;
+      case JsonKind::Text: add(name, wire::Value::of_text(keep(leaf))); break;
     }
+  }
+
+  std::string_view keep(const JsonLeaf& leaf) {
+    return leaf.long_text.empty() ? batch_.keep(leaf.text)
+                                  : wire::keep_json_string(leaf.long_text, batch_);
   }
 
   void add_scalar(const wire::Value& value) {

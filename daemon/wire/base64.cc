@@ -37,9 +37,15 @@ void append_base64(std::string_view bytes, std::string& out) {
 }
 
 Result<std::string> decode_base64(std::string_view text) {
+  std::string bytes(text.size() / 4 * 3, '\0');
+  EC_ASSIGN_OR_RETURN(const std::size_t size, decode_base64(text, bytes.data()));
+  bytes.resize(size);
+  return bytes;
+}
+
+Result<std::size_t> decode_base64(std::string_view text, char* out) {
   if (text.size() % 4 != 0) return invalid_argument("base64 length is not a multiple of 4");
-  std::string bytes;
-  bytes.reserve(text.size() / 4 * 3);
+  char* at = out;
   for (std::size_t i = 0; i < text.size(); i += 4) {
     std::size_t digits = 4;
     if (i + 4 == text.size()) {
@@ -58,10 +64,10 @@ Result<std::string> decode_base64(std::string_view text) {
       return invalid_argument("base64 ends in bits that stand for nothing");
     }
     for (std::size_t j = 0; j + 1 < digits; ++j) {
-      bytes.push_back(static_cast<char>(bits >> (16 - 8 * j) & 0xff));
+      *at++ = static_cast<char>(bits >> (16 - 8 * j) & 0xff);
     }
   }
-  return bytes;
+  return static_cast<std::size_t>(at - out);
 }
 
 }  // namespace edgecase::wire

@@ -12,5 +12,7 @@ void append_base64(std::string_view bytes, std::string& out);
 // InvalidArgument for any other character (line breaks too), missing padding, and bits that no
 // encoder leaves set at the end: one byte string has one text.
 Result<std::string> decode_base64(std::string_view text);
+// The same, to where there is room for three bytes of every four characters: how many they are.
+Result<std::size_t> decode_base64(std::string_view text, char* out);
 
 }  // namespace edgecase::wire

@@ -87,14 +87,17 @@ struct ReadingBatch {
   // Copies `text` into the batch; the view lives as long as the batch, or until clear().
   std::string_view keep(std::string_view text) {
     if (text.empty()) return {};
-    if (blocks_.empty() || blocks_.back().size - blocks_.back().used < text.size()) {
-      add_block(text.size());
-    }
-    Block& block = blocks_.back();
-    char* const copy = block.bytes.get() + block.used;
+    char* const copy = room(text.size());
     std::memcpy(copy, text.data(), text.size());
-    block.used += text.size();
     return {copy, text.size()};
+  }
+  // `size` bytes, not initialised, that live as long.
+  char* room(std::size_t size) {
+    if (blocks_.empty() || blocks_.back().size - blocks_.back().used < size) add_block(size);
+    Block& block = blocks_.back();
+    char* const begin = block.bytes.get() + block.used;
+    block.used += size;
+    return begin;
   }
   void clear() {
     readings.clear();

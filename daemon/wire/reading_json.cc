@@ -12,6 +12,7 @@
 
 #include "wire/base64.h"
 #include "wire/json_scan.h"
+#include "wire/json_text.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
 #include "wire/time_text.h"
@@ -29,6 +30,7 @@ struct Scalar {
   std::int64_t integer = 0;  // Integer
   double decimal = 0;        // Integer, Huge (whole, but not an int64), Decimal
   std::string text;
+  std::string_view long_text;  // instead, of a value: what lies between its quotes (json_text.h)
 };
 
 enum class Key : unsigned char {
@@ -50,6 +52,13 @@ Key key_of(std::string_view name) {
     if (kKeyNames[i] == name) return static_cast<Key>(i);
   }
   return Key::Unknown;
+}
+
+// Of a text that is far too long for what it is to be.
+constexpr std::size_t kShownTextBytes = 4'096;
+
+Status not_json(std::size_t position, std::string_view why) {
+  return invalid_argument("not JSON at byte " + std::to_string(position) + ": " + std::string(why));
 }
 
 // Takes the parser's events; builds readings. Every member of an object is kept as a Scalar until
@@ -93,7 +102,9 @@ class Decoder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool string(std::string& value) override {
+    const auto long_text = text_->next_string();
     if (!scalar(Scalar::Kind::Text)) return false;
+    if (long_text) return take_long_text(*long_text);
     target_->text.swap(value);
     return true;
   }
@@ -127,6 +138,7 @@ class Decoder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool key(std::string& name) override {
+    static_cast<void>(text_->next_string());  // none is long
     if (++keys_[depth_] > options_.keys_max) {
       failure_ = invalid_argument("an object has more keys than limits.json-keys = " +
                                   std::to_string(options_.keys_max));
@@ -150,8 +162,7 @@ class Decoder : public nlohmann::json_sax<Json> {
     std::string_view what = error.what();
     if (const auto end = what.find("] "); end != std::string_view::npos)
       what.remove_prefix(end + 2);
-    failure_ = invalid_argument("not JSON at byte " + std::to_string(position) + ": " +
-                                std::string(what.substr(0, 200)));
+    failure_ = not_json(text_->in_document(position), what.substr(0, 200));
     return false;
   }
 
@@ -179,6 +190,20 @@ class Decoder : public nlohmann::json_sax<Json> {
     target_->kind = kind;
     return true;
   }
+  // Nothing but a value may be so long.
+  bool take_long_text(std::string_view escaped) {
+    if (!is_json_string(escaped)) {
+      const auto begin = static_cast<std::size_t>(escaped.data() - text_->document().data());
+      failure_ = not_json(begin, "the text that begins there is none");
+      return false;
+    }
+    if (target_ == &member(Key::Value)) {
+      target_->long_text = escaped;
+    } else {
+      target_->text = escaped.substr(0, kShownTextBytes);
+    }
+    return true;
+  }
   bool nested() {
     if (depth_ == object_depth_ + 2) {
       target_->kind = Scalar::Kind::Nested;
@@ -195,6 +220,7 @@ class Decoder : public nlohmann::json_sax<Json> {
     for (Scalar& member : members_) {
       member.kind = Scalar::Kind::None;
       member.text.clear();
+      member.long_text = {};
     }
     complaint_.clear();
   }
@@ -206,6 +232,10 @@ class Decoder : public nlohmann::json_sax<Json> {
   std::string_view keep(std::string_view text) {
     kept_bytes_ += text.size();
     return batch_.keep(text);
+  }
+  std::string_view keep_long(const Scalar& given) {
+    kept_bytes_ += given.long_text.size();
+    return keep_json_string(given.long_text, batch_);
   }
   void report(const std::string& message);
   Scalar& member(Key key) { return members_[static_cast<std::size_t>(key)]; }
@@ -232,6 +262,7 @@ class Decoder : public nlohmann::json_sax<Json> {
   std::array<Scalar, kKeyCount> members_;
   Scalar ignored_;
   Scalar* target_ = &ignored_;
+  JsonText* text_ = nullptr;  // of the document
   std::string complaint_;
   Status failure_;
   // Neighbours mostly share their names: one copy serves them all.
@@ -247,10 +278,12 @@ Status Decoder::decode(std::string_view document, std::uint64_t line, Shape shap
   line_ = line;
   element_ = 0;
   failure_ = ok();
+  JsonText text(document);
+  text_ = &text;
   bool done = false;
   // The library throws only for what the machine lacks; this is the seam where it stops.
   try {
-    done = Json::sax_parse(document.begin(), document.end(), this);
+    done = parse_json(text, *this);
   } catch (const std::exception& error) {
     return busy(std::string("JSON could not be read: ") + error.what());
   }
@@ -381,7 +414,7 @@ Status Decoder::take_typed_value(ValueType type, Value& value) {
       return ok();
     case ValueType::Text:
       if (given.kind != Scalar::Kind::Text) return invalid_argument("\"value\" is no string");
-      value = Value::of_text(keep(given.text));
+      value = Value::of_text(given.long_text.empty() ? keep(given.text) : keep_long(given));
       return ok();
     case ValueType::Bytes: return take_bytes(value);
   }
@@ -391,13 +424,16 @@ Status Decoder::take_typed_value(ValueType type, Value& value) {
 Status Decoder::take_bytes(Value& value) {
   const Scalar& given = member(Key::Value);
   if (given.kind != Scalar::Kind::Text) return invalid_argument("\"value\" is no base64 string");
-  EC_ASSIGN_OR_RETURN(const std::string bytes, decode_base64(given.text));
+  const std::string_view text = given.long_text.empty() ? given.text : keep_long(given);
+  char* const bytes = batch_.room(text.size() / 4 * 3);
+  EC_ASSIGN_OR_RETURN(const std::size_t size, decode_base64(text, bytes));
+  kept_bytes_ += size;
   std::string_view content_type = kDefaultContentType;
   if (const Scalar& named = member(Key::ContentType); named.kind != Scalar::Kind::None) {
     if (named.kind != Scalar::Kind::Text) return invalid_argument("\"content_type\" is no string");
     content_type = keep(named.text);
   }
-  value = Value::of_bytes(keep(bytes), content_type);
+  value = Value::of_bytes({bytes, size}, content_type);
   return ok();
 }
 

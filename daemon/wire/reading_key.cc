@@ -105,30 +105,32 @@ Status check_value(const Value& value) {
                           std::to_string(kEncodedValueMaxBytes) + " are stored, type included");
 }
 
-void append_value(const Value& value, Bytes& out) {
+std::string_view append_value_begin(const Value& value, Bytes& out) {
   switch (value.type) {
     case ValueType::Float64:
       append_number(ValueTag::Float64, std::bit_cast<std::uint64_t>(value.float64), out);
-      return;
+      return {};
     case ValueType::Int64:
       append_number(ValueTag::Int64, static_cast<std::uint64_t>(value.int64), out);
-      return;
+      return {};
     case ValueType::Bool:
       out.push_back(static_cast<char>(value.boolean ? ValueTag::True : ValueTag::False));
-      return;
-    case ValueType::Text:
-      out.push_back(static_cast<char>(ValueTag::Text));
-      out.append(value.text);
-      return;
+      return {};
+    case ValueType::Text: out.push_back(static_cast<char>(ValueTag::Text)); return value.text;
     case ValueType::Bytes: {
       out.push_back(static_cast<char>(ValueTag::Bytes));
       std::size_t length = value.content_type.size();
       for (; length >= 0x80; length >>= 7) out.push_back(static_cast<char>(length | 0x80));
       out.push_back(static_cast<char>(length));
-      out.append(value.content_type).append(value.text);
-      return;
+      out.append(value.content_type);
+      return value.text;
     }
   }
+  return {};
+}
+
+void append_value(const Value& value, Bytes& out) {
+  out.append(append_value_begin(value, out));
 }
 
 bool decode_value(ByteView bytes, Value& value) {

@@ -71,7 +71,10 @@ inline std::int64_t time_of_reading_key(const char* key) {
 // kContentTypeMaxBytes, kEncodedValueMaxBytes in all. InvalidArgument says what is wrong.
 Status check_value(const Value& value);
 
-// Appends the encoding of a value that passed check_value().
+// Appends the encoding of a value that passed check_value(), but for the end that it answers: the
+// bytes of a text or of bytes, where they are.
+std::string_view append_value_begin(const Value& value, Bytes& out);
+// All of it.
 void append_value(const Value& value, Bytes& out);
 // The value's views point into `bytes`. False when `bytes` is no value.
 bool decode_value(ByteView bytes, Value& value);

@@ -88,12 +88,14 @@ Difference difference_of(ByteView a, ByteView b) {
 
 }  // namespace
 
-void WriteBatch::put(NamespaceId namespace_id, ByteView key, ByteView value) {
-  if (key.size() > kKeySizeMaxBytes || value.size() > kValueSizeMaxBytes) {
+void WriteBatch::put(NamespaceId namespace_id, ByteView key, ByteView value, ByteView end) {
+  if (key.size() > kKeySizeMaxBytes || value.size() > kValueSizeMaxBytes ||
+      end.size() > kValueSizeMaxBytes - value.size()) {
     over_limit_ = true;
     return;
   }
-  char* out = room_for(kHeadMaxBytes + key.size() + value.size());
+  const bool borrows = end.size() >= kBorrowedMinBytes;
+  char* out = room_for(kHeadMaxBytes + key.size() + value.size() + (borrows ? 0 : end.size()));
   const char* const begin = out;
   const bool same_namespace = note_namespace(namespace_id);
   if (same_namespace && key.size() == last_key_.size() && key.size() <= engine::kNearKeyMaxBytes) {
@@ -108,11 +110,16 @@ void WriteBatch::put(NamespaceId namespace_id, ByteView key, ByteView value) {
   }
   whole_bytes_ += head_bytes_ + key.size();
   const char* const value_begin = out;
-  out = engine::encode_varint64(out, value.size());
+  out = engine::encode_varint64(out, value.size() + end.size());
   out = write_bytes(out, value);
+  if (!borrows) out = write_bytes(out, end);
   whole_bytes_ += static_cast<std::size_t>(out - value_begin);
   used_ += static_cast<std::size_t>(out - begin);
   ++count_;
+  if (!borrows) return;
+  borrowed_.push_back({used_, end});
+  borrowed_bytes_ += end.size();
+  whole_bytes_ += end.size();
 }
 
 void WriteBatch::remove(NamespaceId namespace_id, ByteView key) {
@@ -196,6 +203,8 @@ void WriteBatch::reserve(std::size_t count, std::size_t key_and_value_bytes) {
 void WriteBatch::clear() {
   used_ = 0;
   whole_bytes_ = 0;
+  borrowed_.clear();
+  borrowed_bytes_ = 0;
   namespaces_.clear();
   count_ = 0;
   range_deletes_ = 0;

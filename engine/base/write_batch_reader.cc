@@ -23,13 +23,10 @@ const BatchEntry* WriteBatchReader::next_whole(unsigned char kind, ByteView inpu
     return damaged("unknown kind");
   }
   entry_.kind = static_cast<EntryKind>(kind);
-  entry_.value = {};
+  entry_.value = entry_.end = {};
   if (!take_varint32(input, entry_.namespace_id)) return damaged("no namespace");
   if (!take_length_prefixed(input, kKeySizeMaxBytes, entry_.key)) return damaged("no whole key");
-  if (entry_.kind == EntryKind::Put &&
-      !take_length_prefixed(input, kValueSizeMaxBytes, entry_.value)) {
-    return damaged("no whole value");
-  }
+  if (entry_.kind == EntryKind::Put && !take_value(input)) return damaged("no whole value");
   if (entry_.is_range() && !take_length_prefixed(input, kKeySizeMaxBytes, entry_.value)) {
     return damaged("no whole upper key");
   }
@@ -56,11 +53,27 @@ const BatchEntry* WriteBatchReader::next_near(ByteView input) {
   input.remove_prefix(2 + size);
   entry_.kind = EntryKind::Put;
   entry_.key = ByteView(key_, entry_.key.size());
-  if (!take_length_prefixed(input, kValueSizeMaxBytes, entry_.value)) {
-    return damaged("no whole value");
-  }
+  if (!take_value(input)) return damaged("no whole value");
   rest_ = input;
   return &entry_;
+}
+
+bool WriteBatchReader::take_value(ByteView& input) {
+  entry_.end = {};
+  if (borrowed_.empty()) return take_length_prefixed(input, kValueSizeMaxBytes, entry_.value);
+  std::uint32_t size = 0;
+  if (!take_varint32(input, size) || size > kValueSizeMaxBytes) return false;
+  const auto [at, end] = borrowed_.front();
+  const auto begin = static_cast<std::size_t>(input.data() - begin_);
+  if (size >= end.size() && begin + (size - end.size()) == at) {
+    entry_.end = end;
+    size -= static_cast<std::uint32_t>(end.size());
+    borrowed_ = borrowed_.subspan(1);
+  }
+  if (size > input.size()) return false;
+  entry_.value = input.substr(0, size);
+  input.remove_prefix(size);
+  return true;
 }
 
 const BatchEntry* WriteBatchReader::damaged(const char* what) {

@@ -8,9 +8,11 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "base/entry.h"
 #include "edgecase/status.h"
+#include "edgecase/write_batch.h"
 
 namespace edgecase::engine {
 
@@ -23,6 +25,7 @@ struct BatchEntry {
   NamespaceId namespace_id = 0;
   ByteView key;
   ByteView value;  // empty for a delete; of a range the upper key, `key` being the lower
+  ByteView end;    // of a batch that borrows, what belongs behind `value`
 
   bool is_range() const { return kind == EntryKind::DeleteRange || kind == EntryKind::EraseRange; }
 };
@@ -30,6 +33,9 @@ struct BatchEntry {
 class WriteBatchReader {
  public:
   explicit WriteBatchReader(ByteView encoded) : begin_(encoded.data()), rest_(encoded) {}
+  // What the batch borrows too.
+  explicit WriteBatchReader(const WriteBatch& batch)
+      : begin_(batch.encoded().data()), rest_(batch.encoded()), borrowed_(batch.borrowed()) {}
   WriteBatchReader(const WriteBatchReader&) = delete;
   WriteBatchReader& operator=(const WriteBatchReader&) = delete;
 
@@ -42,9 +48,11 @@ class WriteBatchReader {
   const BatchEntry* next_whole(unsigned char kind, ByteView input);
   const BatchEntry* next_near(ByteView input);
   const BatchEntry* damaged(const char* what);
+  bool take_value(ByteView& input);
 
   const char* begin_;
   ByteView rest_;
+  std::span<const WriteBatch::Borrowed> borrowed_;  // those that are still to come
   BatchEntry entry_;
   bool near_possible_ = false;  // key_ holds the key of the entry before
   char key_[kNearKeyMaxBytes];

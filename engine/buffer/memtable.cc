@@ -60,12 +60,12 @@ Memtable::Memtable(std::uint64_t expected_bytes)
 Memtable::~Memtable() = default;
 
 void Memtable::add(NamespaceId namespace_id, ByteView key, SequenceNumber sequence, EntryKind kind,
-                   ByteView value, GroupCodec codec) {
+                   ByteView value, GroupCodec codec, ByteView end) {
   Inside& in = *inside_;
   EC_CHECK(sequence > in.last_sequence.load(std::memory_order_relaxed));
   const bool in_strip =
-      codec == GroupCodec::Series && in.strips.add(namespace_id, key, sequence, kind, value);
-  if (!in_strip) add_node(namespace_id, key, sequence, kind, value);
+      codec == GroupCodec::Series && in.strips.add(namespace_id, key, sequence, kind, value, end);
+  if (!in_strip) add_node(namespace_id, key, sequence, kind, value, end);
   count_entry(sequence);
 }
 
@@ -110,18 +110,20 @@ std::uint32_t Memtable::range_delete_count() const {
 }
 
 void Memtable::add_node(NamespaceId namespace_id, ByteView key, SequenceNumber sequence,
-                        EntryKind kind, ByteView value) {
+                        EntryKind kind, ByteView value, ByteView end) {
   Inside& in = *inside_;
   const std::size_t key_bytes = kNamespacePrefixBytes + key.size();
-  char* memory = in.arena.allocate(sizeof(MemtableNode) + key_bytes + value.size());
+  char* memory = in.arena.allocate(sizeof(MemtableNode) + key_bytes + value.size() + end.size());
   auto* node = new (memory) MemtableNode;
   node->sequence_and_kind = sequence << 2 | static_cast<std::uint64_t>(kind);
   node->key_bytes = static_cast<std::uint16_t>(key_bytes);
-  node->value_bytes = static_cast<std::uint32_t>(value.size());
+  node->value_bytes = static_cast<std::uint32_t>(value.size() + end.size());
   char* data = node->data();
   for (int shift = 24; shift >= 0; shift -= 8) *data++ = static_cast<char>(namespace_id >> shift);
   if (!key.empty()) std::memcpy(data, key.data(), key.size());
-  if (!value.empty()) std::memcpy(data + key.size(), value.data(), value.size());
+  data += key.size();
+  if (!value.empty()) std::memcpy(data, value.data(), value.size());
+  if (!end.empty()) std::memcpy(data + value.size(), end.data(), end.size());
 
   const MemtableNode* oldest = in.oldest.load(std::memory_order_relaxed);
   in.writable_index().insert(node, oldest);

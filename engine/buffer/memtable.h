@@ -21,9 +21,10 @@ class Memtable {
   Memtable& operator=(const Memtable&) = delete;
 
   // `sequence` is greater than that of every entry before it. Entries of namespaces with
-  // GroupCodec::Series that come in order are kept as strips (series_strips.h).
+  // GroupCodec::Series that come in order are kept as strips (series_strips.h). `end` belongs
+  // behind `value`.
   void add(NamespaceId namespace_id, ByteView key, SequenceNumber sequence, EntryKind kind,
-           ByteView value, GroupCodec codec = GroupCodec::Plain);
+           ByteView value, GroupCodec codec = GroupCodec::Plain, ByteView end = {});
 
   // As add(), for what hides older entries. get() and cursors do not look at it.
   void add_range_delete(RangeDelete range_delete);
@@ -50,7 +51,7 @@ class Memtable {
  private:
   void count_entry(SequenceNumber sequence);
   void add_node(NamespaceId namespace_id, ByteView key, SequenceNumber sequence, EntryKind kind,
-                ByteView value);
+                ByteView value, ByteView end);
 
   class Inside;
   std::unique_ptr<Inside> inside_;

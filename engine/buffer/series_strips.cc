@@ -20,16 +20,19 @@ constexpr std::size_t kTableMinSlots = 64;
 constexpr std::size_t kPrefixMaxBytes = 16;  // what two words of 8 bytes cover
 
 // A value that is no tagged number lies in the arena: its size, then its bytes.
-std::uint64_t keep_value(Arena& arena, ByteView value) {
-  char* memory = arena.allocate(sizeof(std::uint64_t) + value.size());
-  const std::uint64_t size = value.size();
+std::uint64_t keep_value(Arena& arena, ByteView value, ByteView end) {
+  const std::uint64_t size = value.size() + end.size();
+  char* memory = arena.allocate(sizeof size + size);
   std::memcpy(memory, &size, sizeof size);
-  if (!value.empty()) std::memcpy(memory + sizeof size, value.data(), value.size());
+  char* const bytes = memory + sizeof size;
+  if (!value.empty()) std::memcpy(bytes, value.data(), value.size());
+  if (!end.empty()) std::memcpy(bytes + value.size(), end.data(), end.size());
   return reinterpret_cast<std::uint64_t>(memory);
 }
 
-SeriesClass class_of(EntryKind kind, ByteView value) {
+SeriesClass class_of(EntryKind kind, ByteView value, ByteView end) {
   if (kind == EntryKind::Delete) return SeriesClass::Delete;
+  if (!end.empty()) return SeriesClass::Other;
   if (value.size() == kTaggedBytes && value[0] == kFloatTag) return SeriesClass::Float;
   if (value.size() == kTaggedBytes && value[0] == kIntegerTag) return SeriesClass::Integer;
   return SeriesClass::Other;
@@ -88,7 +91,7 @@ void prefetch_for_writing(const Strip* strip) {
 }  // namespace
 
 bool SeriesStrips::add(NamespaceId namespace_id, ByteView key, SequenceNumber sequence,
-                       EntryKind kind, ByteView value) {
+                       EntryKind kind, ByteView value, ByteView end) {
   if (key.size() < kOrdinalKeyBytes) return false;
   const ByteView key_prefix = key.substr(0, key.size() - kOrdinalKeyBytes);
   const std::size_t prefix_bytes = kNamespacePrefixBytes + key_prefix.size();
@@ -100,22 +103,22 @@ bool SeriesStrips::add(NamespaceId namespace_id, ByteView key, SequenceNumber se
   for (StripLane& lane : strip.lanes) {
     const bool is_new = lane.last.load(std::memory_order_relaxed) == nullptr;
     if (!is_new && ordinal <= lane.ordinal_max) continue;
-    add_to(lane, ordinal, sequence, kind, value);
+    add_to(lane, ordinal, sequence, kind, value, end);
     return true;
   }
   return false;
 }
 
 void SeriesStrips::add_to(StripLane& lane, std::uint64_t ordinal, SequenceNumber sequence,
-                          EntryKind kind, ByteView value) {
+                          EntryKind kind, ByteView value, ByteView end) {
   StripChunk* chunk = lane.last.load(std::memory_order_relaxed);
   if (chunk == nullptr || lane.place == lane.end) chunk = add_chunk(lane);
   SeriesEntry& entry = *lane.place++;
-  const SeriesClass value_class = class_of(kind, value);
+  const SeriesClass value_class = class_of(kind, value, end);
   entry.ordinal = ordinal;
   entry.sequence_and_class = sequence << 2 | static_cast<std::uint64_t>(value_class);
   if (value_class == SeriesClass::Other) {
-    entry.payload = keep_value(arena_, value);
+    entry.payload = keep_value(arena_, value, end);
   } else if (value_class == SeriesClass::Delete) {
     entry.payload = 0;
   } else {

@@ -69,9 +69,9 @@ class SeriesStrips {
   // `arena` is the memtable's; it outlives this.
   explicit SeriesStrips(Arena& arena) : arena_(arena) {}
 
-  // False: the entry is not for a strip, nothing was changed.
+  // False: the entry is not for a strip, nothing was changed. `end` belongs behind `value`.
   bool add(NamespaceId namespace_id, ByteView key, SequenceNumber sequence, EntryKind kind,
-           ByteView value);
+           ByteView value, ByteView end);
 
   std::optional<FoundEntry> get(ByteView full_key, SequenceNumber visible) const;
 
@@ -93,7 +93,7 @@ class SeriesStrips {
   void put_in_table(Strip* strip);
   StripChunk* add_chunk(StripLane& lane);
   void add_to(StripLane& lane, std::uint64_t ordinal, SequenceNumber sequence, EntryKind kind,
-              ByteView value);
+              ByteView value, ByteView end);
   // In the order of their prefixes.
   std::shared_ptr<const Strips> sorted() const EC_EXCLUDES(mutex_);
 

@@ -138,7 +138,7 @@ class EngineImpl final : public Engine {
   std::size_t commit_run(std::size_t begin);
   Status append_run(std::size_t begin, std::size_t end, bool wants_sync);
   Status log_run(std::size_t begin, std::size_t end, bool wants_sync);
-  void apply_batch(SequenceNumber first, ByteView payload);
+  void apply_batch(SequenceNumber first, WriteBatchReader& entries);
   void apply_range(const BatchEntry& entry, SequenceNumber sequence);
   GroupCodec codec_of(NamespaceId id);
   void finish_group() EC_REQUIRES(mutex_);
@@ -146,6 +146,7 @@ class EngineImpl final : public Engine {
   Status make_room_for(const WriteBatch& batch);
   void note_prepared(const Status& prepared);
   Status make_memtable_room();
+  Status make_room_for_large(std::size_t batch_bytes);
   Status make_wal_room(std::uint64_t payload_bytes);
   Result<bool> release_flushed_wal();
   Status start_segment(std::uint64_t payload_bytes);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <vector>
 
 #include "base/check.h"
 #include "base/counter.h"
@@ -27,9 +28,19 @@ constexpr std::size_t kRecordBatchesMax = 32;
 // Reads search them, and each changes what is searched.
 constexpr std::uint32_t kRangeDeletesPerMemtable = 1024;
 
-// Writers do not try it earlier: the longest is what they wait for once there is room again.
-constexpr std::int64_t kHealDelayMinNs = 500'000'000;
-constexpr std::int64_t kHealDelayMaxNs = 1'000'000'000;
+// Of a batch that borrows: it is larger than those that share a record.
+std::vector<ByteView> parts_of(const WriteBatch& batch) {
+  static_assert(WriteBatch::kBorrowedMinBytes > kRecordMaxBytes);
+  std::vector<ByteView> parts;
+  std::size_t begin = 0;
+  for (const auto& [at, end] : batch.borrowed()) {
+    parts.push_back(batch.encoded().substr(begin, at - begin));
+    parts.push_back(end);
+    begin = at;
+  }
+  parts.push_back(batch.encoded().substr(begin));
+  return parts;
+}
 
 }  // namespace
 
@@ -146,8 +157,10 @@ void EngineImpl::commit_group() {
   const std::uint64_t bytes_before = user_bytes_written_.load(std::memory_order_relaxed);
   const bool accompanied = ask_companion();
   for (std::size_t at = 0; at < group_.size();) {
-    const Status prepared = prepare_for(*group_[at]->batch);
+    Status prepared = prepare_for(*group_[at]->batch);
     note_prepared(prepared);
+    // Smaller ones are taken where this one is not.
+    if (prepared.ok()) prepared = make_room_for_large(group_[at]->batch->size_bytes());
     if (!prepared.ok()) {
       group_[at++]->status = prepared;
       continue;
@@ -186,7 +199,7 @@ std::size_t EngineImpl::commit_run(std::size_t begin) {
   std::size_t end = begin;
   for (; end < group_.size(); ++end) {
     // Each record is rounded up and has a head of its own: counted as a file, it is never too low.
-    bytes += log_file_bytes_for(group_[end]->batch->encoded().size(), keys_ != nullptr);
+    bytes += log_file_bytes_for(group_[end]->batch->encoded_bytes(), keys_ != nullptr);
     if (end != begin && !wal_->fits(bytes)) break;
     if (end != begin && free_space_.is_short() && !check_free_space(*group_[end]->batch).ok())
       break;
@@ -198,7 +211,8 @@ std::size_t EngineImpl::commit_run(std::size_t begin) {
     writer.status = logged;
     if (!logged.ok() || writer.batch->count() == 0) continue;
     const SequenceNumber first = last_sequence_ + 1;
-    apply_batch(first, writer.batch->encoded());
+    WriteBatchReader entries(*writer.batch);
+    apply_batch(first, entries);
     add_alone(batches_, 1);
     add_alone(entries_written_, writer.batch->count());
   }
@@ -211,7 +225,7 @@ Status EngineImpl::append_run(std::size_t begin, std::size_t end, bool wants_syn
   // The segment is given up; the run goes to a new one, whole.
   std::uint64_t bytes = 0;
   for (std::size_t i = begin; i < end; ++i)
-    bytes += log_file_bytes_for(group_[i]->batch->encoded().size(), keys_ != nullptr);
+    bytes += log_file_bytes_for(group_[i]->batch->encoded_bytes(), keys_ != nullptr);
   if (const Status replaced = start_segment(bytes); !replaced.ok()) {
     note_wal_failure(logged);
     return logged;
@@ -229,29 +243,32 @@ Status EngineImpl::log_run(std::size_t begin, std::size_t end, bool wants_sync) 
   for (std::size_t i = begin; i < end; ++i) {
     const WriteBatch& batch = *group_[i]->batch;
     if (batch.count() == 0) continue;
-    const ByteView encoded = batch.encoded();
-    const bool is_full = count == parts.size() || bytes + encoded.size() > kRecordMaxBytes;
+    const bool is_full = count == parts.size() || bytes + batch.encoded_bytes() > kRecordMaxBytes;
     if (count > 0 && is_full) {
       EC_TRY(wal_->append(first, next - 1, std::span(parts).first(count)));
       first = next;
       count = bytes = 0;
     }
-    parts[count++] = encoded;
-    bytes += encoded.size();
     next += batch.count();
+    if (!batch.borrowed().empty()) {
+      EC_TRY(wal_->append(first, next - 1, parts_of(batch)));
+      first = next;
+      continue;
+    }
+    parts[count++] = batch.encoded();
+    bytes += batch.encoded_bytes();
   }
   if (count > 0) EC_TRY(wal_->append(first, next - 1, std::span(parts).first(count)));
   return wants_sync ? wal_->sync() : ok();
 }
 
-void EngineImpl::apply_batch(SequenceNumber first, ByteView payload) {
+void EngineImpl::apply_batch(SequenceNumber first, WriteBatchReader& entries) {
   std::uint64_t user_bytes = 0;
   SequenceNumber sequence = first;
   NamespaceId known = 0;
   GroupCodec codec = GroupCodec::Plain;
   const ExpiryView& expiry = log_expiry();
   std::int64_t expires_ns = kNeverNs;
-  WriteBatchReader entries(payload);
   while (const auto entry = entries.next()) {
     if (entry->namespace_id != known) {
       known = entry->namespace_id;
@@ -263,8 +280,8 @@ void EngineImpl::apply_batch(SequenceNumber first, ByteView payload) {
     }
     if (!expiry.empty() && codec == GroupCodec::Series)
       expires_ns = std::min(expires_ns, log_expiry_of(known, entry->key));
-    active_->add(known, entry->key, sequence++, entry->kind, entry->value, codec);
-    user_bytes += entry->key.size() + entry->value.size();
+    active_->add(known, entry->key, sequence++, entry->kind, entry->value, codec, entry->end);
+    user_bytes += entry->key.size() + entry->value.size() + entry->end.size();
   }
   EC_CHECK(entries.status().ok());
   if (!expiry.empty()) wal_->note_expiry(expires_ns);
@@ -314,10 +331,10 @@ void EngineImpl::note_prepared(const Status& prepared) {
 
 Status EngineImpl::make_room_for(const WriteBatch& batch) {
   EC_TRY(make_memtable_room());
-  if (!wal_failing_.load(std::memory_order_acquire) && wal_->fits(batch.encoded().size())) {
+  if (!wal_failing_.load(std::memory_order_acquire) && wal_->fits(batch.encoded_bytes())) {
     return ok();
   }
-  return make_wal_room(batch.encoded().size());
+  return make_wal_room(batch.encoded_bytes());
 }
 
 Status EngineImpl::make_memtable_room() {
@@ -325,6 +342,16 @@ Status EngineImpl::make_memtable_room() {
       active_->range_delete_count() < kRangeDeletesPerMemtable)
     return ok();
   return rotate_memtable();
+}
+
+// A batch that is larger than a memtable has one to itself, and memory has room for it when those
+// before it are in tables.
+Status EngineImpl::make_room_for_large(std::size_t batch_bytes) {
+  if (batch_bytes < std::max<std::uint64_t>(memtable_bytes_, kGroupMaxBytes)) return ok();
+  EC_TRY(rotate_memtable());
+  MutexLock lock(mutex_);
+  while (!view_->immutables.empty()) EC_TRY(wait_for_flush(flushes_));
+  return ok();
 }
 
 Status EngineImpl::make_wal_room(std::uint64_t payload_bytes) {
@@ -380,86 +407,6 @@ Status EngineImpl::start_segment(std::uint64_t payload_bytes) {
     EC_TRY(versions_->apply(edit));
   }
   return ok();
-}
-
-void EngineImpl::note_wal_failure(const Status& failure) {
-  const std::int64_t now_ns = environment_.clock.boot_ns();
-  heal_delay_ns_ = std::clamp(2 * heal_delay_ns_, kHealDelayMinNs, kHealDelayMaxNs);
-  heal_not_before_ns_ = now_ns + heal_delay_ns_;
-  bool first = false;
-  {
-    MutexLock lock(mutex_);
-    first = wal_failure_.ok();
-    if (first) wal_failed_since_ns_ = environment_.clock.wall_ns();
-    wal_failure_ = failure;
-    wal_failing_.store(true, std::memory_order_release);
-  }
-  if (first) environment_.listener.on_degraded("metadata", failure);
-  schedule_heal(heal_delay_ns_);
-}
-
-Status EngineImpl::heal_wal(std::uint64_t payload_bytes) {
-  Status failure;
-  {
-    MutexLock lock(mutex_);
-    failure = wal_failure_;
-  }
-  if (failure.ok() || environment_.clock.boot_ns() < heal_not_before_ns_) return failure;
-  if (Status started = start_segment(payload_bytes); !started.ok()) {
-    // If that fails, the next attempt tries it again.
-    if (started.code() == StatusCode::Busy) static_cast<void>(make_slot_free().ok());
-    note_wal_failure(started);
-    return started;
-  }
-  heal_delay_ns_ = 0;
-  {
-    MutexLock lock(mutex_);
-    wal_failure_ = ok();
-    wal_failing_.store(false, std::memory_order_release);
-    if (flush_failure_.ok()) refused_ = ok();
-    refuses_.store(!refused_.ok(), std::memory_order_relaxed);
-  }
-  environment_.listener.on_resumed("metadata");
-  return ok();
-}
-
-// A log at its limit whose last segment is given up takes another only when a flush has freed one.
-// Does not wait for it.
-Status EngineImpl::make_slot_free() {
-  {
-    MutexLock lock(mutex_);
-    if (!view_->immutables.empty()) return ok();
-  }
-  if (active_->entry_count() > 0) return rotate_memtable();
-  return release_flushed_wal().status();
-}
-
-void EngineImpl::schedule_heal(std::int64_t delay_ns) {
-  environment_.executor.schedule_after(Lane::Compaction, delay_ns, [this, gate = gate_] {
-    if (!gate->enter()) return;
-    try_heal();
-    gate->leave();
-  });
-}
-
-void EngineImpl::try_heal() {
-  // Leads for a moment, but does not wait for it: whoever leads heals too, and may itself be
-  // waiting for this lane.
-  Writer writer;
-  MutexLock lock(mutex_);
-  if (wal_failure_.ok()) return;
-  if (!writers_.empty()) {
-    lock.unlock();
-    schedule_heal(kHealDelayMinNs);
-    return;
-  }
-  writers_.push_back(&writer);
-  lock.unlock();
-  heal_not_before_ns_ = 0;
-  static_cast<void>(heal_wal(0).ok());  // a failure is noted and scheduled again
-  lock.lock();
-  writers_.pop_front();
-  wake_next();
 }
 
 void EngineImpl::schedule_slot() {

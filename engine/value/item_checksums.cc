@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/coding.h"
+#include "base/crc32c.h"
 #include "base/value_pointer.h"
 #include "value/plain_group.h"
 #include "value/value_format.h"
@@ -25,7 +26,7 @@ bool matches(ByteView part, std::uint64_t file_number, std::uint64_t offset) {
 
 }  // namespace
 
-void place_checksums(Bytes& item, std::uint64_t file_number, std::uint64_t offset) {
+void place_checksums(Bytes& item, std::uint64_t file_number, std::uint64_t offset, ByteView end) {
   ByteView head = item;
   if (is_plain_group(item)) {
     const auto pages = plain_pages(ByteView(item).substr(kItemHeadBytes));
@@ -37,7 +38,7 @@ void place_checksums(Bytes& item, std::uint64_t file_number, std::uint64_t offse
     }
     head = head.substr(0, kItemHeadBytes + pages->front().offset);
   }
-  encode_fixed32(item.data(), checksum_of(head, file_number, offset));
+  encode_fixed32(item.data(), crc32c_extend(checksum_of(head, file_number, offset), end));
 }
 
 bool checksums_match(ByteView item, std::uint64_t file_number, std::uint64_t offset) {

@@ -9,8 +9,9 @@
 namespace edgecase::engine {
 
 // Fills in the checksums of an item that is whole but for them, as it belongs at `offset` of file
-// `file_number`.
-void place_checksums(Bytes& item, std::uint64_t file_number, std::uint64_t offset);
+// `file_number`. Of one that is no plain group, `end` belongs behind `item`.
+void place_checksums(Bytes& item, std::uint64_t file_number, std::uint64_t offset,
+                     ByteView end = {});
 
 // `item` is larger than an item's head.
 bool checksums_match(ByteView item, std::uint64_t file_number, std::uint64_t offset);

@@ -75,8 +75,8 @@ SealProblem open_pages(Bytes& bytes, std::size_t at, std::size_t& end, PartCiphe
 
 }  // namespace
 
-ByteView seal_item(Bytes& room, ByteView item, PartCipher& cipher, std::uint64_t file_number,
-                   std::uint64_t offset) {
+ByteView seal_item(Bytes& room, ByteView item, ByteView end, PartCipher& cipher,
+                   std::uint64_t file_number, std::uint64_t offset) {
   std::vector<PlainPage> pages;
   std::size_t head_end = item.size();
   if (item[kItemChecksumBytes] == static_cast<char>(ItemType::PlainGroup)) {
@@ -85,20 +85,24 @@ ByteView seal_item(Bytes& room, ByteView item, PartCipher& cipher, std::uint64_t
     pages = *std::move(found);
     head_end = kItemHeadBytes + pages.front().offset;
   }
-  const std::size_t size = item.size() + kItemSealBytes + pages.size() * kPageSealBytes;
+  const std::size_t size =
+      item.size() + end.size() + kItemSealBytes + pages.size() * kPageSealBytes;
   if (room.size() < size) room.resize(size);
   char* const out = room.data();
-  const std::size_t head_bytes = head_end - kItemHeadBytes;
+  const std::size_t head_bytes = head_end - kItemHeadBytes + end.size();
   std::memcpy(out, item.data(), kItemHeadBytes);
   encode_fixed64(out + kKeyIdAt, cipher.id());
   encode_fixed32(out + kHeadSizeAt, static_cast<std::uint32_t>(head_bytes));
-  cipher.seal(offset, item.substr(kItemHeadBytes, head_bytes), out + kSealedHeadAt);
-  place_checksum(out, head_end + kItemSealBytes, file_number, offset);
-  char* end = out + head_end + kItemSealBytes;
+  char* const head = out + kSealedHeadAt;
+  std::memcpy(head, item.data() + kItemHeadBytes, head_end - kItemHeadBytes);
+  if (!end.empty()) std::memcpy(head + head_end - kItemHeadBytes, end.data(), end.size());
+  cipher.seal(offset, {head, head_bytes}, head);
+  char* at = head + head_bytes + kSealBytes;
+  place_checksum(out, static_cast<std::size_t>(at - out), file_number, offset);
   for (const PlainPage& page : pages)
-    end = seal_page(end, item.substr(kItemHeadBytes + page.offset, page.size), cipher, file_number,
-                    offset + static_cast<std::size_t>(end - out));
-  EC_CHECK(end == out + size);
+    at = seal_page(at, item.substr(kItemHeadBytes + page.offset, page.size), cipher, file_number,
+                   offset + static_cast<std::size_t>(at - out));
+  EC_CHECK(at == out + size);
   return {out, size};
 }
 

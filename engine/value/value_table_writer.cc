@@ -1,6 +1,7 @@
 #include "value/value_table_writer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/coding.h"
@@ -22,6 +23,9 @@ void append_value_table_head(Bytes& out, const ValueTableHead& head, const FileC
   out.append(kValueTableHeadBytes - 4 - 2 - 4, '\0');
   append_fixed32(out, crc32c(ByteView(out).substr(start)));
 }
+
+// An end of an item that is as long is written where it lies, sooner than copied.
+constexpr std::size_t kApartMinBytes = 64u << 10;
 
 }  // namespace
 
@@ -77,35 +81,43 @@ Result<ValuePointer> ValueTableWriter::append_single(const EntryView& entry) {
   item_.push_back(static_cast<char>(entry.kind));
   append_varint64(item_, entry.sequence);
   append_length_prefixed(item_, entry.full_key);
-  if (entry.kind == EntryKind::Put) item_.append(entry.value);
-  return append_item(summary_of(std::span(&entry, 1)));
+  return append_item(summary_of(std::span(&entry, 1)),
+                     entry.kind == EntryKind::Put ? entry.value : ByteView());
 }
 
 Result<ValuePointer> ValueTableWriter::append_copy(ByteView item, const ItemSummary& summary) {
-  item_.assign(item);
-  return append_item(summary);
+  const bool is_plain = item[kItemChecksumBytes] == static_cast<char>(ItemType::PlainGroup);
+  const std::size_t begin =
+      is_plain ? item.size() : std::min<std::size_t>(item.size(), kItemHeadBytes);
+  item_.assign(item.substr(0, begin));
+  return append_item(summary, item.substr(begin));
 }
 
-// item_ is whole but for its checksums.
-ByteView ValueTableWriter::stored_item(const ItemSummary& summary, std::uint64_t offset) {
+// item_ is whole but for its checksums and, of one that is no plain group, for `end`. What is
+// written of it at once: all, or all but `end`.
+ByteView ValueTableWriter::stored_item(const ItemSummary& summary, std::uint64_t offset,
+                                       ByteView& end) {
   const std::uint64_t number = head_.identity.file_number;
   if (cipher_ == nullptr) {
-    place_checksums(item_, number, offset);
+    if (end.size() < kApartMinBytes) item_.append(std::exchange(end, {}));
+    place_checksums(item_, number, offset, end);
     return item_;
   }
   const KeyId key = cipher_->ring().key_for(summary.first, head_.scope_bytes, summary.sequence_max);
   PartCipher cipher = cipher_->sealer(key);
-  return seal_item(sealed_, item_, cipher, number, offset);
+  return seal_item(sealed_, item_, std::exchange(end, {}), cipher, number, offset);
 }
 
-Result<ValuePointer> ValueTableWriter::append_item(const ItemSummary& summary) {
+Result<ValuePointer> ValueTableWriter::append_item(const ItemSummary& summary, ByteView end) {
   const std::uint64_t offset = file_->size_bytes();
-  const ByteView stored = stored_item(summary, offset);
-  EC_CHECK(stored.size() <= kItemMaxBytes);
-  EC_TRY(append(stored));
+  const ByteView begin = stored_item(summary, offset, end);
+  const std::size_t stored_bytes = begin.size() + end.size();
+  EC_CHECK(stored_bytes <= kItemMaxBytes);
+  EC_TRY(append(begin));
+  if (!end.empty()) EC_TRY(append(end));
   if (item_sizes_.empty()) first_offset_ = offset;
-  item_sizes_.push_back(stored.size());
-  item_bytes_ += stored.size();
+  item_sizes_.push_back(stored_bytes);
+  item_bytes_ += stored_bytes;
   entries_ += summary.entries;
   deletes_ += summary.deletes;
   sequence_min_ = std::min(sequence_min_, summary.sequence_min);
@@ -114,8 +126,7 @@ Result<ValuePointer> ValueTableWriter::append_item(const ItemSummary& summary) {
   if (item_sizes_.size() > 1 && summary.first <= ByteView(largest_)) ascending_ = false;
   if (item_sizes_.size() == 1 || summary.first < smallest_) smallest_ = summary.first;
   if (summary.last > largest_) largest_ = summary.last;
-  return ValuePointer{head_.identity.file_number, offset,
-                      static_cast<std::uint32_t>(stored.size())};
+  return ValuePointer{head_.identity.file_number, offset, static_cast<std::uint32_t>(stored_bytes)};
 }
 
 Status ValueTableWriter::finish() {

@@ -67,8 +67,8 @@ class ValueTableWriter {
                    const ValueTableHead& head, std::unique_ptr<FileCipher> cipher);
 
   Status append(ByteView bytes);
-  Result<ValuePointer> append_item(const ItemSummary& summary);
-  ByteView stored_item(const ItemSummary& summary, std::uint64_t offset);
+  Result<ValuePointer> append_item(const ItemSummary& summary, ByteView end = {});
+  ByteView stored_item(const ItemSummary& summary, std::uint64_t offset, ByteView& end);
   Status read_back() const;
 
   FileSystem& file_system_;

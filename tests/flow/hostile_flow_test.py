@@ -262,6 +262,25 @@ class HostileFlow(unittest.TestCase):
         ]:
             self.attack(name, pieces, status, words)
 
+    def test_values_as_large_as_may_be(self):
+        self.start()
+        size = BODY_BYTES_MAX - 1000
+        reading = b'{"device":"large","sensor":"text","value":"%s"}'
+        for name, pieces, status in [
+            ("blobs", [hostile_clients.request("PUT", "/api/v1/blob/default/large/blob",
+                                               os.urandom(size))], 201),
+            ("a text in a line", post("/write", b'large text="' + b"x" * size + b'"'), 204),
+            ("a text in JSON", post("/api/v1/readings", reading % (b"x" * size)), 200),
+            ("a text in an array", post("/api/v1/readings", b"[%s]" % (reading % (b"x" * size))),
+             200),
+            ("bytes in JSON", post("/api/v1/readings", (reading % (b"abcd" * (size // 4))).replace(
+                b'"value"', b'"type":"bytes","value"')), 200),
+            ("an escaped text in JSON", post("/api/v1/readings",
+                                             reading % (b"\\n" * (size // 2))), 200),
+        ]:
+            for _ in range(3):  # while what was before it is written
+                self.attack(name, pieces, status, "")
+
     def test_a_flood_of_series(self):
         most, asked = (100_000, 1_000_000) if LONG else (10_000, 50_000)
         self.start(limits=f"series = {most}")

@@ -245,26 +245,26 @@ Status ModelEngine::apply(const WriteBatch& batch) {
   if (batch.over_limit() || batch.size_bytes() > kBatchSizeMaxBytes) {
     return invalid_argument("batch is over a limit");
   }
-  engine::WriteBatchReader check(batch.encoded());
+  engine::WriteBatchReader check(batch);
   while (const auto entry = check.next()) {
     if (state_->contents.count(entry->namespace_id) == 0) {
       return invalid_argument("unknown namespace " + std::to_string(entry->namespace_id));
     }
   }
   EC_TRY(check.status());
-  engine::WriteBatchReader reader(batch.encoded());
+  engine::WriteBatchReader reader(batch);
   while (const auto entry = reader.next()) {
     std::shared_ptr<Map>& map = state_->contents[entry->namespace_id];
     if (map.use_count() > 1) map = std::make_shared<Map>(*map);
     if (entry->kind == engine::EntryKind::Put) {
-      map->insert_or_assign(Bytes(entry->key), Bytes(entry->value));
+      map->insert_or_assign(Bytes(entry->key), Bytes(entry->value).append(entry->end));
     } else if (entry->is_range()) {
       map->erase(map->lower_bound(entry->key),
                  entry->value.empty() ? map->end() : map->lower_bound(entry->value));
     } else if (const auto found = map->find(entry->key); found != map->end()) {
       map->erase(found);
     }
-    state_->stats.user_bytes_written += entry->key.size() + entry->value.size();
+    state_->stats.user_bytes_written += entry->key.size() + entry->value.size() + entry->end.size();
     ++state_->stats.last_sequence;
   }
   return ok();

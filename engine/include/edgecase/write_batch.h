@@ -18,8 +18,16 @@ using NamespaceId = std::uint32_t;
 
 class WriteBatch {
  public:
+  // What is copied, as all but the end of a value is, and that where it is shorter.
+  static constexpr std::size_t kBorrowedMinBytes = 64u << 10;
+
   // Keys and values are copied. Limits are checked by Engine::write.
-  void put(NamespaceId namespace_id, ByteView key, ByteView value);
+  void put(NamespaceId namespace_id, ByteView key, ByteView value) {
+    put(namespace_id, key, value, {});
+  }
+  // A value in two parts. `end` has to stay where it is until the batch is written or cleared: of
+  // kBorrowedMinBytes or more, it is not copied.
+  void put(NamespaceId namespace_id, ByteView key, ByteView value, ByteView end);
   void remove(NamespaceId namespace_id, ByteView key);
   // Everything in [lower, upper) that is older: what the batch itself put before, too. An empty
   // `upper` is unbounded. Costs one entry, however much it hides.
@@ -34,9 +42,17 @@ class WriteBatch {
   std::uint32_t count() const { return count_; }
   std::uint32_t range_deletes() const { return range_deletes_; }
   bool erases() const { return erases_; }  // has an erase_range()
-  // What kBatchSizeMaxBytes limits: every entry with its whole key. Never less than encoded().
+  // What kBatchSizeMaxBytes limits: every entry with its whole key. Not less than encoded_bytes().
   std::size_t size_bytes() const { return whole_bytes_; }
+  std::size_t encoded_bytes() const { return used_ + borrowed_bytes_; }
+  // The encoding, but for the ends of values that are borrowed.
   ByteView encoded() const { return ByteView(bytes_).substr(0, used_); }
+  struct Borrowed {
+    std::size_t at = 0;  // of encoded(): it belongs before what lies there
+    ByteView end;
+  };
+  // In the order of their places.
+  const std::vector<Borrowed>& borrowed() const { return borrowed_; }
   // Set when a key or value over its limit was added; such a batch is refused whole.
   bool over_limit() const { return over_limit_; }
   // Every namespace in it, once.
@@ -51,6 +67,8 @@ class WriteBatch {
   Bytes bytes_;  // the first `used_` are the encoding
   std::size_t used_ = 0;
   std::size_t whole_bytes_ = 0;
+  std::vector<Borrowed> borrowed_;
+  std::size_t borrowed_bytes_ = 0;
   // Of the last entry.
   Bytes last_key_;
   std::size_t head_bytes_ = 0;  // kind, namespace and key length, as without an entry before

@@ -29,12 +29,14 @@ struct Read {
   Status status;
 };
 
-Read read_all(ByteView encoded) {
+// Of its bytes, or of a batch.
+template <typename Batch>
+Read read_all(const Batch& encoded) {
   Read read;
   WriteBatchReader reader(encoded);
   while (const auto* entry = reader.next()) {
-    read.entries.push_back(
-        {entry->kind, entry->namespace_id, Bytes(entry->key), Bytes(entry->value)});
+    read.entries.push_back({entry->kind, entry->namespace_id, Bytes(entry->key),
+                            Bytes(entry->value).append(entry->end)});
   }
   read.status = reader.status();
   return read;
@@ -215,5 +217,46 @@ TEST_CASE("write batch reader: any bytes are read within their bounds") {
     for (char& byte : bytes) byte = static_cast<char>(random.below(5));
     const Read read = read_all(ByteView(bytes.data(), bytes.size()));
     CHECK(read.entries.size() <= bytes.size());
+  }
+}
+
+TEST_CASE(
+    "write batch: one that borrows is read, and reads when put together, as one that copies") {
+  const std::uint64_t seed = test::test_seed(5);
+  CAPTURE(seed);
+  SeededRandom random(seed);
+  for (int round = 0; round < 200; ++round) {
+    WriteBatch copies, borrows;
+    std::vector<Bytes> ends;
+    ends.reserve(8);
+    for (std::uint64_t left = random.below(8); left > 0; --left) {
+      const Bytes key = "key" + std::to_string(random.below(100));
+      const Bytes begin(random.below(3), 'b');
+      const bool is_large = random.below(3) == 0;
+      const Bytes& end =
+          ends.emplace_back((is_large ? WriteBatch::kBorrowedMinBytes : 0) + random.below(5), 'e');
+      copies.put(1, key, begin + end);
+      borrows.put(1, key, begin, end);
+      if (random.below(4) == 0) {
+        copies.remove(2, key);
+        borrows.remove(2, key);
+      }
+    }
+    Bytes whole;
+    std::size_t at = 0;
+    for (const auto& [place, end] : borrows.borrowed()) {
+      CHECK(end.size() >= WriteBatch::kBorrowedMinBytes);
+      whole.append(borrows.encoded().substr(at, place - at)).append(end);
+      at = place;
+    }
+    whole.append(borrows.encoded().substr(at));
+    CHECK(whole == copies.encoded());
+    CHECK(borrows.encoded_bytes() == copies.encoded_bytes());
+    CHECK(borrows.size_bytes() == copies.size_bytes());
+    CHECK(borrows.count() == copies.count());
+    CHECK(read_all(borrows).entries == read_all(copies).entries);
+    borrows.clear();
+    CHECK(borrows.encoded_bytes() == 0);
+    CHECK(borrows.borrowed().empty());
   }
 }

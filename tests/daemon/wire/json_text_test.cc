@@ -1,0 +1,146 @@
+// Long strings of JSON documents, which the library does not get to see.
+#include "wire/json_text.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "edgecase/random.h"
+#include "support/test_seed.h"
+#include "wire/reading_json.h"
+
+using namespace edgecase;
+
+namespace {
+
+constexpr std::size_t kLong = wire::kLongJsonStringBytes;
+
+// Each is a whole of its own.
+const std::vector<std::string> kParts = {"x",
+                                         "plain text",
+                                         R"(\n)",
+                                         R"(\\)",
+                                         R"(\")",
+                                         R"(\/)",
+                                         R"(\u0041)",
+                                         R"(\ud83d\ude00)",
+                                         R"(\uD7FF)",
+                                         "\xc3\xa9",
+                                         "\xf0\x9f\x98\x80",
+                                         "{}[],:"};
+
+std::string escaped_text(SeededRandom& random, std::size_t size) {
+  std::string text;
+  while (text.size() < size) text += kParts[random.below(kParts.size())];
+  return text;
+}
+
+struct Decoded {
+  Status status;
+  wire::ReadingBatch batch;
+  wire::JsonDecodeOutcome outcome;
+};
+
+Decoded decode(std::string_view body) {
+  Decoded decoded;
+  decoded.status = wire::decode_readings_json(body, {}, decoded.batch, decoded.outcome);
+  return decoded;
+}
+
+std::string object_with(const std::string& members) {
+  return R"({"device":"d","sensor":"s",)" + members + "}";
+}
+
+}  // namespace
+
+TEST_CASE("json text: what long strings stand for is what the library says") {
+  const std::uint64_t seed = test::test_seed(3);
+  CAPTURE(seed);
+  SeededRandom random(seed);
+  for (int round = 0; round < 60; ++round) {
+    std::string body = "[";
+    std::vector<std::string> wanted;
+    for (std::uint64_t left = 1 + random.below(4); left > 0; --left) {
+      const std::size_t size =
+          random.below(3) == 0 ? random.below(200) : kLong - 50 + random.below(100'000);
+      const std::string escaped = escaped_text(random, size);
+      const std::string space(random.below(3), ' ');
+      body += object_with("\"value\"" + space + ":" + space + '"' + escaped + '"');
+      body += left == 1 ? "]" : ",";
+      wanted.push_back(nlohmann::json::parse('"' + escaped + '"').get<std::string>());
+    }
+    const auto got = decode(body);
+    REQUIRE(got.status.ok());
+    REQUIRE(got.outcome.bad == 0);
+    REQUIRE(got.batch.readings.size() == wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      CHECK(got.batch.readings[i].value.text == wanted[i]);
+  }
+}
+
+TEST_CASE("json text: a long string without escapes is not copied") {
+  const std::string body = object_with("\"value\":\"" + std::string(kLong, 'x') + '"');
+  const auto got = decode(body);
+  REQUIRE(got.outcome.good == 1);
+  const char* const text = got.batch.readings[0].value.text.data();
+  CHECK(text > body.data());
+  CHECK(text < body.data() + body.size());
+}
+
+TEST_CASE("json text: bytes in base64, with and without escapes") {
+  std::string encoded, escaped;
+  for (std::size_t i = 0; i < kLong; i += 4) {
+    encoded += "ab+/";
+    escaped += R"(ab+\/)";
+  }
+  for (const std::string& text : {encoded, escaped}) {
+    const auto got = decode(object_with(R"("type":"bytes","value":")" + text + '"'));
+    REQUIRE(got.outcome.good == 1);
+    const std::string_view bytes = got.batch.readings[0].value.text;
+    REQUIRE(bytes.size() == kLong / 4 * 3);
+    CHECK(bytes.substr(bytes.size() - 3) == "\x69\xbf\xbf");
+  }
+}
+
+TEST_CASE("json text: what is no string spoils the document") {
+  const std::string filler(kLong, 'x');
+  for (const std::string& wrong :
+       {std::string(R"(\q)"), std::string(R"(\ud83d)"), std::string("\n"), std::string("\xff"),
+        std::string(R"(\u12g4)"), std::string(R"(\ude00)"), std::string("\xc3")}) {
+    for (const std::string& text : {wrong + filler, filler + wrong, filler + wrong + filler}) {
+      CAPTURE(wrong);
+      const auto got = decode("[" + object_with("\"value\":\"" + text + '"') + "]");
+      CHECK(got.status.code() == StatusCode::InvalidArgument);
+      CHECK(got.status.message().find("not JSON at byte") != std::string_view::npos);
+      CHECK(got.batch.readings.empty());
+    }
+  }
+}
+
+TEST_CASE("json text: errors name their place in the document") {
+  const std::string before = "[" + object_with("\"value\":\"" + std::string(kLong, 'x') + '"');
+  for (const std::string& between : {std::string(","), ',' + before.substr(1) + ','}) {
+    const std::string body = before + between + "?]";
+    const auto got = decode(body);
+    CHECK(got.status.message().find("not JSON at byte " + std::to_string(body.size() - 1) + ":") !=
+          std::string_view::npos);
+  }
+}
+
+TEST_CASE("json text: nothing but a value may be long") {
+  const std::string text(kLong, 'x');
+  for (const std::string& member :
+       {R"("type":")" + text + R"(","value":1)", R"("time":")" + text + R"(","value":1)",
+        R"("type":"bytes","content_type":")" + text + R"(","value":"")",
+        '"' + text + R"(":1,"value":1)"}) {
+    const auto got = decode(object_with(member));
+    CHECK(got.status.ok());
+    CHECK(got.outcome.bad == 1);
+  }
+  const auto named = decode(R"({"sensor":"s","value":1,"device":")" + text + "\"}");
+  CHECK(named.outcome.bad == 1);
+  // Between members of the same name the last is not taken for the first.
+  const auto twice = decode(object_with(R"("value":")" + text + R"(","value":1)"));
+  CHECK(twice.outcome.bad == 1);
+}

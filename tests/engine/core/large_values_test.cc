@@ -1,0 +1,117 @@
+// Values of megabytes: read as they were written, by whichever way they go, and few of them in
+// memory at a time.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <vector>
+
+#include "edgecase/options.h"
+#include "engine/core/engine_fixture.h"
+#include "support/test_seed.h"
+
+using namespace edgecase;
+using namespace edgecase::test;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1u << 20;
+
+// Keys as those of readings: strips take them where they come in order (buffer/series_strips.h).
+Bytes key_of(std::uint64_t number) {
+  Bytes key = "dev-sens";
+  for (int shift = 56; shift >= 0; shift -= 8) key.push_back(static_cast<char>(number >> shift));
+  return key;
+}
+
+void small_memtables(EngineFixture& store) {
+  store.options.memtable_bytes = kMiB;
+  store.options.wal_segment_bytes = 4 * kMiB;
+  store.options.wal_limit_bytes = 64 * kMiB;
+}
+
+}  // namespace
+
+TEST_CASE("engine keeps values that a batch borrows as those that it copies") {
+  const std::uint64_t seed = test_seed(7);
+  CAPTURE(seed);
+  SeededRandom random(seed);
+  for (int way = 0; way < 8; ++way) {
+    CAPTURE(way);
+    EngineFixture store;
+    small_memtables(store);
+    if ((way & 1) != 0) store.options.encryption = MasterKeys{SecretKey{3}};
+    REQUIRE(store.open().ok());
+    NamespaceOptions options;
+    if ((way & 2) != 0) options.codec = GroupCodec::Series;
+    const NamespaceId id = store.make_namespace("data", options);
+    std::map<Bytes, Bytes> wanted;
+    for (std::uint64_t batches = 0; batches < 12; ++batches) {
+      WriteBatch batch;
+      std::vector<Bytes> ends;  // live as long as the batch
+      ends.reserve(4);
+      for (std::uint64_t i = 0; i < 4; ++i) {
+        const Bytes key = key_of((way & 4) != 0 ? random.below(1000) : batches * 4 + i);
+        const Bytes begin(random.below(20), static_cast<char>('a' + i));
+        Bytes& end = ends.emplace_back();
+        end.resize(i % 2 == 0 ? random.below(50) : (50u << 10) + random.below(200u << 10));
+        for (char& each : end) each = static_cast<char>(random.next());
+        batch.put(id, key, begin, end);
+        wanted[key] = begin + end;
+      }
+      REQUIRE(store.engine->write(batch, Durability::Sync).ok());
+    }
+    const auto compare = [&] {
+      for (const auto& [key, value] : wanted) REQUIRE(store.get(id, key) == value);
+    };
+    compare();
+    store.reopen();  // from the log
+    compare();
+    REQUIRE(store.engine->flush().ok());
+    compare();
+    REQUIRE(store.engine->compact({id}, {}).ok());
+    store.reopen();
+    compare();
+    CHECK(store.listener.corruptions.empty());
+  }
+}
+
+TEST_CASE("engine holds one large value in memory at a time") {
+  EngineFixture store;
+  small_memtables(store);
+  REQUIRE(store.open().ok());
+  const NamespaceId id = store.make_namespace("data");
+  const Bytes large(3 * kMiB, 'v');
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    REQUIRE(store.put(id, key_of(i), large).ok());
+    CHECK(store.engine->stats().memtable_bytes < 4 * kMiB);
+  }
+  // The log holds them all again; so does its replay.
+  store.close();
+  REQUIRE(store.open().ok());
+  CHECK(store.engine->stats().memtable_bytes < 4 * kMiB);
+  for (std::uint64_t i = 0; i < 5; ++i) CHECK(store.get(id, key_of(i)) == large);
+}
+
+TEST_CASE("engine refuses large values that memory has no room for, and takes others") {
+  EngineFixture store;
+  small_memtables(store);
+  REQUIRE(store.open().ok());
+  const NamespaceId id = store.make_namespace("data");
+  store.disk.set_gone("/v", true);
+  const Bytes large(3 * kMiB, 'v');
+  Status refused;
+  for (std::uint64_t i = 0; i < 5 && refused.ok(); ++i) refused = store.put(id, key_of(i), large);
+  CHECK(refused.code() == StatusCode::Busy);
+  CHECK(store.engine->stats().memtable_bytes < 4 * kMiB);
+  CHECK(store.put(id, "small", "taken").ok());
+  CHECK(store.engine->stats().refused.ok());
+
+  store.disk.set_gone("/v", false);
+  store.executor.advance(20'000'000'000);
+  store.executor.run_all();
+  CHECK(store.put(id, key_of(9), large).ok());
+  store.reopen();
+  CHECK(store.get(id, "small") == "taken");
+  CHECK(store.get(id, key_of(0)) == large);
+  CHECK(store.get(id, key_of(9)) == large);
+}
