@@ -14,41 +14,41 @@ using namespace edgecase;
 
 namespace {
 
-constexpr std::size_t kLong = wire::kLongJsonStringBytes;
+constexpr std::size_t kLongTextBytes = wire::kLongJsonStringBytes;
 
 // Each is a whole of its own.
-const std::vector<std::string> kParts = {"x",
-                                         "plain text",
-                                         R"(\n)",
-                                         R"(\\)",
-                                         R"(\")",
-                                         R"(\/)",
-                                         R"(\u0041)",
-                                         R"(\ud83d\ude00)",
-                                         R"(\uD7FF)",
-                                         "\xc3\xa9",
-                                         "\xf0\x9f\x98\x80",
-                                         "{}[],:"};
+const std::vector<std::string> kEscapedParts = {"x",
+                                                "plain text",
+                                                R"(\n)",
+                                                R"(\\)",
+                                                R"(\")",
+                                                R"(\/)",
+                                                R"(\u0041)",
+                                                R"(\ud83d\ude00)",
+                                                R"(\uD7FF)",
+                                                "\xc3\xa9",
+                                                "\xf0\x9f\x98\x80",
+                                                "{}[],:"};
 
 std::string escaped_text(SeededRandom& random, std::size_t size) {
   std::string text;
-  while (text.size() < size) text += kParts[random.below(kParts.size())];
+  while (text.size() < size) text += kEscapedParts[random.below(kEscapedParts.size())];
   return text;
 }
 
-struct Decoded {
+struct DecodedText {
   Status status;
   wire::ReadingBatch batch;
   wire::JsonDecodeOutcome outcome;
 };
 
-Decoded decode(std::string_view body) {
-  Decoded decoded;
+DecodedText decode_text(std::string_view body) {
+  DecodedText decoded;
   decoded.status = wire::decode_readings_json(body, {}, decoded.batch, decoded.outcome);
   return decoded;
 }
 
-std::string object_with(const std::string& members) {
+std::string reading_with(const std::string& members) {
   return R"({"device":"d","sensor":"s",)" + members + "}";
 }
 
@@ -63,14 +63,14 @@ TEST_CASE("json text: what long strings stand for is what the library says") {
     std::vector<std::string> wanted;
     for (std::uint64_t left = 1 + random.below(4); left > 0; --left) {
       const std::size_t size =
-          random.below(3) == 0 ? random.below(200) : kLong - 50 + random.below(100'000);
+          random.below(3) == 0 ? random.below(200) : kLongTextBytes - 50 + random.below(100'000);
       const std::string escaped = escaped_text(random, size);
       const std::string space(random.below(3), ' ');
-      body += object_with("\"value\"" + space + ":" + space + '"' + escaped + '"');
+      body += reading_with("\"value\"" + space + ":" + space + '"' + escaped + '"');
       body += left == 1 ? "]" : ",";
       wanted.push_back(nlohmann::json::parse('"' + escaped + '"').get<std::string>());
     }
-    const auto got = decode(body);
+    const auto got = decode_text(body);
     REQUIRE(got.status.ok());
     REQUIRE(got.outcome.bad == 0);
     REQUIRE(got.batch.readings.size() == wanted.size());
@@ -80,8 +80,8 @@ TEST_CASE("json text: what long strings stand for is what the library says") {
 }
 
 TEST_CASE("json text: a long string without escapes is not copied") {
-  const std::string body = object_with("\"value\":\"" + std::string(kLong, 'x') + '"');
-  const auto got = decode(body);
+  const std::string body = reading_with("\"value\":\"" + std::string(kLongTextBytes, 'x') + '"');
+  const auto got = decode_text(body);
   REQUIRE(got.outcome.good == 1);
   const char* const text = got.batch.readings[0].value.text.data();
   CHECK(text > body.data());
@@ -90,27 +90,27 @@ TEST_CASE("json text: a long string without escapes is not copied") {
 
 TEST_CASE("json text: bytes in base64, with and without escapes") {
   std::string encoded, escaped;
-  for (std::size_t i = 0; i < kLong; i += 4) {
+  for (std::size_t i = 0; i < kLongTextBytes; i += 4) {
     encoded += "ab+/";
     escaped += R"(ab+\/)";
   }
   for (const std::string& text : {encoded, escaped}) {
-    const auto got = decode(object_with(R"("type":"bytes","value":")" + text + '"'));
+    const auto got = decode_text(reading_with(R"("type":"bytes","value":")" + text + '"'));
     REQUIRE(got.outcome.good == 1);
     const std::string_view bytes = got.batch.readings[0].value.text;
-    REQUIRE(bytes.size() == kLong / 4 * 3);
+    REQUIRE(bytes.size() == kLongTextBytes / 4 * 3);
     CHECK(bytes.substr(bytes.size() - 3) == "\x69\xbf\xbf");
   }
 }
 
 TEST_CASE("json text: what is no string spoils the document") {
-  const std::string filler(kLong, 'x');
+  const std::string filler(kLongTextBytes, 'x');
   for (const std::string& wrong :
        {std::string(R"(\q)"), std::string(R"(\ud83d)"), std::string("\n"), std::string("\xff"),
         std::string(R"(\u12g4)"), std::string(R"(\ude00)"), std::string("\xc3")}) {
     for (const std::string& text : {wrong + filler, filler + wrong, filler + wrong + filler}) {
       CAPTURE(wrong);
-      const auto got = decode("[" + object_with("\"value\":\"" + text + '"') + "]");
+      const auto got = decode_text("[" + reading_with("\"value\":\"" + text + '"') + "]");
       CHECK(got.status.code() == StatusCode::InvalidArgument);
       CHECK(got.status.message().find("not JSON at byte") != std::string_view::npos);
       CHECK(got.batch.readings.empty());
@@ -119,28 +119,29 @@ TEST_CASE("json text: what is no string spoils the document") {
 }
 
 TEST_CASE("json text: errors name their place in the document") {
-  const std::string before = "[" + object_with("\"value\":\"" + std::string(kLong, 'x') + '"');
+  const std::string before =
+      "[" + reading_with("\"value\":\"" + std::string(kLongTextBytes, 'x') + '"');
   for (const std::string& between : {std::string(","), ',' + before.substr(1) + ','}) {
     const std::string body = before + between + "?]";
-    const auto got = decode(body);
+    const auto got = decode_text(body);
     CHECK(got.status.message().find("not JSON at byte " + std::to_string(body.size() - 1) + ":") !=
           std::string_view::npos);
   }
 }
 
 TEST_CASE("json text: nothing but a value may be long") {
-  const std::string text(kLong, 'x');
+  const std::string text(kLongTextBytes, 'x');
   for (const std::string& member :
        {R"("type":")" + text + R"(","value":1)", R"("time":")" + text + R"(","value":1)",
         R"("type":"bytes","content_type":")" + text + R"(","value":"")",
         '"' + text + R"(":1,"value":1)"}) {
-    const auto got = decode(object_with(member));
+    const auto got = decode_text(reading_with(member));
     CHECK(got.status.ok());
     CHECK(got.outcome.bad == 1);
   }
-  const auto named = decode(R"({"sensor":"s","value":1,"device":")" + text + "\"}");
+  const auto named = decode_text(R"({"sensor":"s","value":1,"device":")" + text + "\"}");
   CHECK(named.outcome.bad == 1);
   // Between members of the same name the last is not taken for the first.
-  const auto twice = decode(object_with(R"("value":")" + text + R"(","value":1)"));
+  const auto twice = decode_text(reading_with(R"("value":")" + text + R"(","value":1)"));
   CHECK(twice.outcome.bad == 1);
 }

@@ -14,19 +14,19 @@ using namespace edgecase::test;
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1u << 20;
+constexpr std::uint64_t kMebibyte = 1u << 20;
 
 // Keys as those of readings: strips take them where they come in order (buffer/series_strips.h).
-Bytes key_of(std::uint64_t number) {
+Bytes large_key(std::uint64_t number) {
   Bytes key = "dev-sens";
   for (int shift = 56; shift >= 0; shift -= 8) key.push_back(static_cast<char>(number >> shift));
   return key;
 }
 
-void small_memtables(EngineFixture& store) {
-  store.options.memtable_bytes = kMiB;
-  store.options.wal_segment_bytes = 4 * kMiB;
-  store.options.wal_limit_bytes = 64 * kMiB;
+void make_memtables_small(EngineFixture& store) {
+  store.options.memtable_bytes = kMebibyte;
+  store.options.wal_segment_bytes = 4 * kMebibyte;
+  store.options.wal_limit_bytes = 64 * kMebibyte;
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ TEST_CASE("engine keeps values that a batch borrows as those that it copies") {
   for (int way = 0; way < 8; ++way) {
     CAPTURE(way);
     EngineFixture store;
-    small_memtables(store);
+    make_memtables_small(store);
     if ((way & 1) != 0) store.options.encryption = MasterKeys{SecretKey{3}};
     REQUIRE(store.open().ok());
     NamespaceOptions options;
@@ -50,7 +50,7 @@ TEST_CASE("engine keeps values that a batch borrows as those that it copies") {
       std::vector<Bytes> ends;  // live as long as the batch
       ends.reserve(4);
       for (std::uint64_t i = 0; i < 4; ++i) {
-        const Bytes key = key_of((way & 4) != 0 ? random.below(1000) : batches * 4 + i);
+        const Bytes key = large_key((way & 4) != 0 ? random.below(1000) : batches * 4 + i);
         const Bytes begin(random.below(20), static_cast<char>('a' + i));
         Bytes& end = ends.emplace_back();
         end.resize(i % 2 == 0 ? random.below(50) : (50u << 10) + random.below(200u << 10));
@@ -77,41 +77,42 @@ TEST_CASE("engine keeps values that a batch borrows as those that it copies") {
 
 TEST_CASE("engine holds one large value in memory at a time") {
   EngineFixture store;
-  small_memtables(store);
+  make_memtables_small(store);
   REQUIRE(store.open().ok());
   const NamespaceId id = store.make_namespace("data");
-  const Bytes large(3 * kMiB, 'v');
+  const Bytes large(3 * kMebibyte, 'v');
   for (std::uint64_t i = 0; i < 5; ++i) {
-    REQUIRE(store.put(id, key_of(i), large).ok());
-    CHECK(store.engine->stats().memtable_bytes < 4 * kMiB);
+    REQUIRE(store.put(id, large_key(i), large).ok());
+    CHECK(store.engine->stats().memtable_bytes < 4 * kMebibyte);
   }
   // The log holds them all again; so does its replay.
   store.close();
   REQUIRE(store.open().ok());
-  CHECK(store.engine->stats().memtable_bytes < 4 * kMiB);
-  for (std::uint64_t i = 0; i < 5; ++i) CHECK(store.get(id, key_of(i)) == large);
+  CHECK(store.engine->stats().memtable_bytes < 4 * kMebibyte);
+  for (std::uint64_t i = 0; i < 5; ++i) CHECK(store.get(id, large_key(i)) == large);
 }
 
 TEST_CASE("engine refuses large values that memory has no room for, and takes others") {
   EngineFixture store;
-  small_memtables(store);
+  make_memtables_small(store);
   REQUIRE(store.open().ok());
   const NamespaceId id = store.make_namespace("data");
   store.disk.set_gone("/v", true);
-  const Bytes large(3 * kMiB, 'v');
+  const Bytes large(3 * kMebibyte, 'v');
   Status refused;
-  for (std::uint64_t i = 0; i < 5 && refused.ok(); ++i) refused = store.put(id, key_of(i), large);
+  for (std::uint64_t i = 0; i < 5 && refused.ok(); ++i)
+    refused = store.put(id, large_key(i), large);
   CHECK(refused.code() == StatusCode::Busy);
-  CHECK(store.engine->stats().memtable_bytes < 4 * kMiB);
+  CHECK(store.engine->stats().memtable_bytes < 4 * kMebibyte);
   CHECK(store.put(id, "small", "taken").ok());
   CHECK(store.engine->stats().refused.ok());
 
   store.disk.set_gone("/v", false);
   store.executor.advance(20'000'000'000);
   store.executor.run_all();
-  CHECK(store.put(id, key_of(9), large).ok());
+  CHECK(store.put(id, large_key(9), large).ok());
   store.reopen();
   CHECK(store.get(id, "small") == "taken");
-  CHECK(store.get(id, key_of(0)) == large);
-  CHECK(store.get(id, key_of(9)) == large);
+  CHECK(store.get(id, large_key(0)) == large);
+  CHECK(store.get(id, large_key(9)) == large);
 }
