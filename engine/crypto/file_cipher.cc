@@ -21,6 +21,11 @@ void PartCipher::seal(std::uint64_t place, ByteView plain, char* out) {
   gcm_.seal(FileCipher::nonce_of(place), associated_, plain, out);
 }
 
+AesGcm& PartCipher::begin_sealing(std::uint64_t place) {
+  gcm_.begin_sealing(FileCipher::nonce_of(place), associated_);
+  return gcm_;
+}
+
 Opened PartCipher::open(std::uint64_t place, ByteView sealed, char* out) {
   return gcm_.open(FileCipher::nonce_of(place), associated_, sealed, out) ? Opened::Yes
                                                                           : Opened::Changed;

@@ -40,6 +40,8 @@ class PartCipher {
   // As those of FileCipher.
   void seal(std::uint64_t place, ByteView plain, char* out);
   [[nodiscard]] Opened open(std::uint64_t place, ByteView sealed, char* out);
+  // For a part that is sealed piece by piece (piece_sealer.h).
+  AesGcm& begin_sealing(std::uint64_t place);
 
  private:
   const KeyId id_;

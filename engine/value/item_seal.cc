@@ -6,7 +6,9 @@
 
 #include "base/check.h"
 #include "base/coding.h"
+#include "base/crc32c.h"
 #include "base/value_pointer.h"
+#include "crypto/piece_sealer.h"
 #include "value/item_checksums.h"
 #include "value/plain_group.h"
 
@@ -104,6 +106,32 @@ ByteView seal_item(Bytes& room, ByteView item, ByteView end, PartCipher& cipher,
                    offset + static_cast<std::size_t>(at - out));
   EC_CHECK(at == out + size);
   return {out, size};
+}
+
+Status seal_item_in_pieces(ByteView item, ByteView end, PartCipher& cipher,
+                           std::uint64_t file_number, std::uint64_t offset,
+                           const std::function<Status(ByteView)>& take) {
+  const ByteView begin = item.substr(kItemHeadBytes);
+  Bytes head(item.substr(0, kItemHeadBytes));
+  head.resize(kSealedHeadAt);
+  encode_fixed64(head.data() + kKeyIdAt, cipher.id());
+  encode_fixed32(head.data() + kHeadSizeAt, static_cast<std::uint32_t>(begin.size() + end.size()));
+  Bytes room(PieceSealer::kRoomBytes, '\0');
+  const auto seal = [&](const std::function<Status(ByteView)>& take_piece) -> Status {
+    PieceSealer pieces(cipher.begin_sealing(offset), room.data());
+    for (ByteView part : {begin, end})
+      while (pieces.take(part)) EC_TRY(take_piece(pieces.empty_room()));
+    return take_piece(pieces.finish());
+  };
+  std::uint32_t checksum =
+      placed_crc32c(file_number, offset, ByteView(head).substr(kItemChecksumBytes));
+  EC_TRY(seal([&](ByteView piece) {
+    checksum = crc32c_extend(checksum, piece);
+    return ok();
+  }));
+  encode_fixed32(head.data(), checksum);
+  EC_TRY(take(head));
+  return seal(take);
 }
 
 SealProblem open_sealed_item(Bytes& bytes, const FileCipher& cipher, std::uint64_t file_number,

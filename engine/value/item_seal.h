@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "crypto/file_cipher.h"
 #include "value/page_index.h"
@@ -24,6 +25,12 @@ inline SealOverhead overhead_of(const FileCipher* cipher) {
 // no plain group, `end` belongs behind `item`.
 ByteView seal_item(Bytes& room, ByteView item, ByteView end, PartCipher& cipher,
                    std::uint64_t file_number, std::uint64_t offset);
+
+// As seal_item(), of one that is no plain group; what lies in the file goes to `take` in pieces,
+// and no copy is made. It is sealed twice: its checksum comes first. Errors: those of `take`.
+Status seal_item_in_pieces(ByteView item, ByteView end, PartCipher& cipher,
+                           std::uint64_t file_number, std::uint64_t offset,
+                           const std::function<Status(ByteView)>& take);
 
 // Why something cannot be opened; nullptr: it was.
 struct SealProblem {

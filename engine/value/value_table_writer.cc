@@ -24,8 +24,10 @@ void append_value_table_head(Bytes& out, const ValueTableHead& head, const FileC
   append_fixed32(out, crc32c(ByteView(out).substr(start)));
 }
 
-// An end of an item that is as long is written where it lies, sooner than copied.
+// An end of an item that is as long is written where it lies, sooner than copied; to seal it twice,
+// sooner than to copy it, takes a longer one.
 constexpr std::size_t kApartMinBytes = 64u << 10;
+constexpr std::size_t kSealedApartMinBytes = 1u << 20;
 
 }  // namespace
 
@@ -93,28 +95,34 @@ Result<ValuePointer> ValueTableWriter::append_copy(ByteView item, const ItemSumm
   return append_item(summary, item.substr(begin));
 }
 
-// item_ is whole but for its checksums and, of one that is no plain group, for `end`. What is
-// written of it at once: all, or all but `end`.
-ByteView ValueTableWriter::stored_item(const ItemSummary& summary, std::uint64_t offset,
-                                       ByteView& end) {
+// item_ is whole but for its checksums and, of one that is no plain group, for `end`. Answers how
+// many bytes lie in the file.
+Result<std::size_t> ValueTableWriter::write_item(const ItemSummary& summary, std::uint64_t offset,
+                                                 ByteView end) {
   const std::uint64_t number = head_.identity.file_number;
   if (cipher_ == nullptr) {
     if (end.size() < kApartMinBytes) item_.append(std::exchange(end, {}));
     place_checksums(item_, number, offset, end);
-    return item_;
+    EC_TRY(append(item_));
+    if (!end.empty()) EC_TRY(append(end));
+    return item_.size() + end.size();
   }
   const KeyId key = cipher_->ring().key_for(summary.first, head_.scope_bytes, summary.sequence_max);
   PartCipher cipher = cipher_->sealer(key);
-  return seal_item(sealed_, item_, std::exchange(end, {}), cipher, number, offset);
+  if (end.size() < kSealedApartMinBytes) {
+    const ByteView sealed = seal_item(sealed_, item_, end, cipher, number, offset);
+    EC_TRY(append(sealed));
+    return sealed.size();
+  }
+  EC_TRY(seal_item_in_pieces(item_, end, cipher, number, offset,
+                             [this](ByteView piece) { return append(piece); }));
+  return item_.size() + end.size() + kItemSealBytes;
 }
 
 Result<ValuePointer> ValueTableWriter::append_item(const ItemSummary& summary, ByteView end) {
   const std::uint64_t offset = file_->size_bytes();
-  const ByteView begin = stored_item(summary, offset, end);
-  const std::size_t stored_bytes = begin.size() + end.size();
-  EC_CHECK(stored_bytes <= kItemMaxBytes);
-  EC_TRY(append(begin));
-  if (!end.empty()) EC_TRY(append(end));
+  EC_CHECK(item_.size() + end.size() <= kItemMaxBytes);
+  EC_ASSIGN_OR_RETURN(const std::size_t stored_bytes, write_item(summary, offset, end));
   if (item_sizes_.empty()) first_offset_ = offset;
   item_sizes_.push_back(stored_bytes);
   item_bytes_ += stored_bytes;

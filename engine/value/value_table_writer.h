@@ -68,7 +68,7 @@ class ValueTableWriter {
 
   Status append(ByteView bytes);
   Result<ValuePointer> append_item(const ItemSummary& summary, ByteView end = {});
-  ByteView stored_item(const ItemSummary& summary, std::uint64_t offset, ByteView& end);
+  Result<std::size_t> write_item(const ItemSummary& summary, std::uint64_t offset, ByteView end);
   Status read_back() const;
 
   FileSystem& file_system_;

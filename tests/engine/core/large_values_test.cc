@@ -77,6 +77,10 @@ TEST_CASE("engine keeps values that a batch borrows as those that it copies") {
 
 TEST_CASE("engine holds one large value in memory at a time") {
   EngineFixture store;
+  SUBCASE("in clear") {}
+  SUBCASE("encrypted") {
+    store.options.encryption = MasterKeys{SecretKey{3}};
+  }
   make_memtables_small(store);
   REQUIRE(store.open().ok());
   const NamespaceId id = store.make_namespace("data");
@@ -89,6 +93,8 @@ TEST_CASE("engine holds one large value in memory at a time") {
   store.close();
   REQUIRE(store.open().ok());
   CHECK(store.engine->stats().memtable_bytes < 4 * kMebibyte);
+  REQUIRE(store.engine->flush().ok());
+  store.reopen();
   for (std::uint64_t i = 0; i < 5; ++i) CHECK(store.get(id, large_key(i)) == large);
 }
 
