@@ -146,7 +146,8 @@ class EngineImpl final : public Engine {
   Status make_room_for(const WriteBatch& batch);
   void note_prepared(const Status& prepared);
   Status make_memtable_room();
-  Status make_room_for_large(std::size_t batch_bytes);
+  bool is_large(std::size_t batch_bytes) const;
+  Status empty_memtables();
   Status make_wal_room(std::uint64_t payload_bytes);
   Result<bool> release_flushed_wal();
   Status start_segment(std::uint64_t payload_bytes);

@@ -222,7 +222,7 @@ Status EngineImpl::recover_wal(RecoveryEvent& event) {
 
 Result<std::uint64_t> EngineImpl::replay_batch(SequenceNumber first, ByteView payload) {
   EC_TRY(make_memtable_room());
-  if (values_away_.ok()) EC_TRY(make_room_for_large(payload.size()));
+  if (values_away_.ok() && is_large(payload.size())) EC_TRY(empty_memtables());
   WriteBatchReader entries(payload);
   apply_batch(first, entries);
   return last_sequence_ - first + 1;

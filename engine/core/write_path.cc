@@ -160,7 +160,7 @@ void EngineImpl::commit_group() {
     Status prepared = prepare_for(*group_[at]->batch);
     note_prepared(prepared);
     // Smaller ones are taken where this one is not.
-    if (prepared.ok()) prepared = make_room_for_large(group_[at]->batch->size_bytes());
+    if (prepared.ok() && is_large(group_[at]->batch->size_bytes())) prepared = empty_memtables();
     if (!prepared.ok()) {
       group_[at++]->status = prepared;
       continue;
@@ -200,7 +200,7 @@ std::size_t EngineImpl::commit_run(std::size_t begin) {
   for (; end < group_.size(); ++end) {
     // Each record is rounded up and has a head of its own: counted as a file, it is never too low.
     bytes += log_file_bytes_for(group_[end]->batch->encoded_bytes(), keys_ != nullptr);
-    if (end != begin && !wal_->fits(bytes)) break;
+    if (end != begin && (!wal_->fits(bytes) || is_large(group_[end]->batch->size_bytes()))) break;
     if (end != begin && free_space_.is_short() && !check_free_space(*group_[end]->batch).ok())
       break;
     wants_sync = wants_sync || group_[end]->durability == Durability::Sync;
@@ -344,10 +344,13 @@ Status EngineImpl::make_memtable_room() {
   return rotate_memtable();
 }
 
-// A batch that is larger than a memtable has one to itself, and memory has room for it when those
-// before it are in tables.
-Status EngineImpl::make_room_for_large(std::size_t batch_bytes) {
-  if (batch_bytes < std::max<std::uint64_t>(memtable_bytes_, kGroupMaxBytes)) return ok();
+// A batch of which a memtable to itself is made, when those before it are in tables: memory has no
+// room beside it.
+bool EngineImpl::is_large(std::size_t batch_bytes) const {
+  return batch_bytes >= std::max<std::uint64_t>(memtable_bytes_, kGroupMaxBytes);
+}
+
+Status EngineImpl::empty_memtables() {
   EC_TRY(rotate_memtable());
   MutexLock lock(mutex_);
   while (!view_->immutables.empty()) EC_TRY(wait_for_flush(flushes_));

@@ -29,6 +29,17 @@ void make_memtables_small(EngineFixture& store) {
   store.options.wal_limit_bytes = 64 * kMebibyte;
 }
 
+// Puts a batch of its own before each that is committed.
+class SmallCompanion final : public CommitCompanion {
+ public:
+  explicit SmallCompanion(NamespaceId id) : id_(id) {}
+  void add_to(WriteBatch& batch) override { batch.put(id_, "companion", "x"); }
+  void committed(const Status& status) override { CHECK(status.ok()); }
+
+ private:
+  const NamespaceId id_;
+};
+
 }  // namespace
 
 TEST_CASE("engine keeps values that a batch borrows as those that it copies") {
@@ -84,11 +95,14 @@ TEST_CASE("engine holds one large value in memory at a time") {
   make_memtables_small(store);
   REQUIRE(store.open().ok());
   const NamespaceId id = store.make_namespace("data");
+  SmallCompanion companion(id);
   const Bytes large(3 * kMebibyte, 'v');
   for (std::uint64_t i = 0; i < 5; ++i) {
+    if (i == 2) store.engine->set_commit_companion(&companion);
     REQUIRE(store.put(id, large_key(i), large).ok());
     CHECK(store.engine->stats().memtable_bytes < 4 * kMebibyte);
   }
+  store.engine->set_commit_companion(nullptr);
   // The log holds them all again; so does its replay.
   store.close();
   REQUIRE(store.open().ok());
