@@ -25,18 +25,25 @@ Bytes large_key(std::uint64_t number) {
 
 void make_memtables_small(EngineFixture& store) {
   store.options.memtable_bytes = kMebibyte;
-  store.options.wal_segment_bytes = 4 * kMebibyte;
+  store.options.wal_segment_bytes = 16 * kMebibyte;
   store.options.wal_limit_bytes = 64 * kMebibyte;
 }
 
-// Puts a batch of its own before each that is committed.
+// Puts a batch of its own before each that is committed, and looks at memory when both are in it.
 class SmallCompanion final : public CommitCompanion {
  public:
-  explicit SmallCompanion(NamespaceId id) : id_(id) {}
+  SmallCompanion(Engine& engine, NamespaceId id) : engine_(engine), id_(id) {}
   void add_to(WriteBatch& batch) override { batch.put(id_, "companion", "x"); }
-  void committed(const Status& status) override { CHECK(status.ok()); }
+  void committed(const Status& status) override {
+    CHECK(status.ok());
+    CHECK(engine_.stats().memtable_bytes < 4 * kMebibyte);
+    ++commits;
+  }
+
+  int commits = 0;
 
  private:
+  Engine& engine_;
   const NamespaceId id_;
 };
 
@@ -95,7 +102,7 @@ TEST_CASE("engine holds one large value in memory at a time") {
   make_memtables_small(store);
   REQUIRE(store.open().ok());
   const NamespaceId id = store.make_namespace("data");
-  SmallCompanion companion(id);
+  SmallCompanion companion(*store.engine, id);
   const Bytes large(3 * kMebibyte, 'v');
   for (std::uint64_t i = 0; i < 5; ++i) {
     if (i == 2) store.engine->set_commit_companion(&companion);
@@ -103,6 +110,7 @@ TEST_CASE("engine holds one large value in memory at a time") {
     CHECK(store.engine->stats().memtable_bytes < 4 * kMebibyte);
   }
   store.engine->set_commit_companion(nullptr);
+  CHECK(companion.commits == 3);
   // The log holds them all again; so does its replay.
   store.close();
   REQUIRE(store.open().ok());
