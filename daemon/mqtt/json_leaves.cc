@@ -47,7 +47,7 @@ class LeafReader : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return leave(); }
   bool end_array() override { return leave(); }
   bool key(string_t& name) override {
-    static_cast<void>(text_.next_string());  // none is long
+    static_cast<void>(text_.next_string());  // none is long where JSON is whole
     path_.resize(levels_.back().path_bytes);
     path_ += '/';
     for (const char c : name) {

@@ -83,9 +83,9 @@ std::optional<std::size_t> unescape(std::string_view escaped, char* out) {
 
 }  // namespace
 
-JsonText::JsonText(std::string_view document) : document_(document) {
+JsonText::JsonText(std::string_view document, std::size_t long_bytes) : document_(document) {
   pieces_.push_back(document);
-  if (document.size() < kLongJsonStringBytes) return;
+  if (document.size() < long_bytes) return;
   std::uint64_t ordinal = 0;
   for (std::size_t at = 0; at < document.size(); ++at) {
     if (document[at] != '"') continue;
@@ -94,8 +94,7 @@ JsonText::JsonText(std::string_view document) : document_(document) {
       if (document[at] == '\\') ++at;
     if (at >= document.size()) return;
     const std::string_view text = document.substr(begin, at - begin);
-    if (text.size() >= kLongJsonStringBytes && !is_key_before(document.substr(at)))
-      cut(text, ordinal);
+    if (text.size() >= long_bytes && !is_key_before(document.substr(at))) cut(text, ordinal);
     ++ordinal;
   }
 }

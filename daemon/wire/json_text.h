@@ -24,7 +24,7 @@ inline constexpr std::size_t kLongJsonStringBytes = 64u << 10;
 // What the parser sees of a document, and what it does not. Borrows the document. One thread's.
 class JsonText {
  public:
-  explicit JsonText(std::string_view document);
+  explicit JsonText(std::string_view document, std::size_t long_bytes = kLongJsonStringBytes);
 
   // Goes through what the parser sees.
   class Iterator {

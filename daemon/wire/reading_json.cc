@@ -138,7 +138,7 @@ class Decoder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool key(std::string& name) override {
-    static_cast<void>(text_->next_string());  // none is long
+    static_cast<void>(text_->next_string());  // none is long where JSON is whole
     if (++keys_[depth_] > options_.keys_max) {
       failure_ = invalid_argument("an object has more keys than limits.json-keys = " +
                                   std::to_string(options_.keys_max));
