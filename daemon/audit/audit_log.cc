@@ -112,12 +112,28 @@ Result<Ticket> AuditLog::append_drafts(std::span<Draft> drafts) {
     lost_ += drafts.size();
     return Ticket();
   }
+  return push_all(drafts);
+}
+
+Result<Ticket> AuditLog::append_urgent(Record record) {
+  if (!is_on()) return Ticket();
+  Draft draft = draft_of(record);
+  const std::lock_guard lock(mutex_);
+  if (is_full(kUrgentRecordsMax, SIZE_MAX)) return busy("the queue of the audit log is full");
+  const Ticket ticket = push_all({&draft, 1});
+  urgent_sequence_ = ticket.last;
+  due_ = true;
+  return ticket;
+}
+
+// With mutex_ held.
+Ticket AuditLog::push_all(std::span<Draft> drafts) {
   for (Draft& draft : drafts) push(std::move(draft));
   if (is_due() && !due_) {
     due_ = true;
     changed_.notify_all();
   }
-  return Ticket{last_sequence(), drafts.size()};
+  return {last_sequence(), drafts.size()};
 }
 
 void AuditLog::amend(Ticket ticket, Record record, const Status& failure) {
@@ -187,8 +203,8 @@ AuditLog::State AuditLog::state() const {
   return state;
 }
 
-bool AuditLog::is_full() const {
-  return queue_.size() >= kQueueRecordsMax || queue_bytes_ >= kQueueBytesMax;
+bool AuditLog::is_full(std::size_t more_records, std::size_t bytes_max) const {
+  return queue_.size() >= kQueueRecordsMax + more_records || queue_bytes_ >= bytes_max;
 }
 
 // A drive that refuses is asked again by the next tick, not by every record.
@@ -256,7 +272,8 @@ std::size_t AuditLog::take_waiting() {
   in_flight_head_ = durable_;
   std::size_t bytes = 0;
   for (const Waiting& waiting : queue_) {
-    if (bytes > kCommitBytesMax) break;
+    const bool is_urgent = durable_.sequence + taken_.size() < urgent_sequence_;
+    if (bytes > kCommitBytesMax && !is_urgent) break;
     bytes += waiting.draft.memory_bytes();
     taken_.push_back(&waiting);
   }

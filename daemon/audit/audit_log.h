@@ -13,7 +13,8 @@
 //
 // Limits: at kQueueRecordsMax or kQueueBytesMax append() says Busy in strict mode; batched, it has
 // the queue written and waits for kBackPressureNs, then drops the record: it is counted, and a
-// record of how many were lost follows. Thread-safe. Must outlive all who append; destroy it before
+// record of how many were lost follows. What is urgent finds room for kUrgentRecordsMax more.
+// Thread-safe. Must outlive all who append; destroy it before
 // the engine.
 #pragma once
 
@@ -70,6 +71,7 @@ class AuditLog final : public CommitCompanion {
  public:
   static constexpr std::size_t kQueueRecordsMax = 8'192;
   static constexpr std::size_t kQueueBytesMax = 4u << 20;
+  static constexpr std::size_t kUrgentRecordsMax = 256;          // beyond both
   static constexpr std::size_t kCommitBytesMax = 1u << 20;       // of one group commit
   static constexpr std::size_t kDueRecords = 1'024;              // batched: written early
   static constexpr std::int64_t kBatchedDelayNs = 500'000'000;   // with the write, within 1 s
@@ -103,6 +105,9 @@ class AuditLog final : public CommitCompanion {
   Result<Ticket> append(Record record);
   Result<Ticket> append(Draft draft);
   Result<Ticket> append(std::vector<Draft> drafts);
+  // That something is about to be erased: it joins the queue though that is full of what a drive
+  // does not take, and the next commit, the erasure's, takes along everything up to it.
+  Result<Ticket> append_urgent(Record record);
   // What the records tell of has failed: they say so, or where they are written by now, another one
   // like `record` does.
   void amend(Ticket ticket, Record record, const Status& failure);
@@ -163,9 +168,11 @@ class AuditLog final : public CommitCompanion {
   void note_unchecked(const Status& away);
   void note_finding(const char* operation, Outcome outcome, const std::string& what);
   bool make_room(std::unique_lock<std::mutex>& lock);
-  bool is_full() const;
+  bool is_full() const { return is_full(0, kQueueBytesMax); }
+  bool is_full(std::size_t more_records, std::size_t bytes_max) const;
   bool is_due() const;
   std::uint64_t last_sequence() const { return durable_.sequence + queue_.size(); }
+  Ticket push_all(std::span<Draft> drafts);
   Result<Ticket> append_drafts(std::span<Draft> drafts);
   void push(Draft draft);
   std::size_t take_waiting();
@@ -208,7 +215,8 @@ class AuditLog final : public CommitCompanion {
   std::int64_t last_time_ns_ = 0;
   std::int64_t trust_at_ns_ = INT64_MAX;  // when trust_ was asked for
   ClockTrust trust_ = ClockTrust::Untrusted;
-  bool due_ = false;  // batched: the next commit takes the queue along
+  bool due_ = false;                   // batched: the next commit takes the queue along
+  std::uint64_t urgent_sequence_ = 0;  // up to which one commit takes all
   bool stopping_ = false;
   std::uint64_t appended_ = 0, failures_ = 0, lost_ = 0, lost_told_ = 0, throttled_ = 0;
   Status failure_, head_failure_;

@@ -310,16 +310,35 @@ void note_described(const Call& call) {
 }
 
 Status before_change(Recorder& recorder, const Call& call, Effect effect) {
+// Where a full drive takes no record, it takes this one in the erasure's commit, which finds the
+// room that is kept for those; and if it took neither, there is no erasure. after_answer() looks.
+Status begin_erasure(audit::AuditLog& log, const Call& call, audit::Record record) {
+  EC_ASSIGN_OR_RETURN(const audit::Ticket ticket, log.append_urgent(std::move(record)));
+  static_cast<void>(log.settle(ticket).ok());
+  call.exchange.audit.begun = ticket.last;
+  return ok();
+}
+
   if (effect == Effect::Reads) return ok();
   const auto prepared = recorder.preparation.of(call, effect, 0);
   if (prepared == nullptr || prepared->what.kind != Kind::Change) return ok();
-  EC_TRY(recorder.log.ready());
+  const bool erases = call.request.path == routes::kErase;
+  if (!erases) EC_TRY(recorder.log.ready());
   note_described(call);
   audit::Record record = prepared->record;
   if (call.exchange.audit.reach)
     name_reached(recorder.log.names(), *call.exchange.audit.reach, record);
   record.outcome = audit::Outcome::Begun;
-  return recorder.log.note(std::move(record));
+  return erases ? begin_erasure(recorder.log, call, std::move(record))
+                : recorder.log.note(std::move(record));
+}
+
+// What must be durable before the answer leaves. That something was erased is said by the record
+// that it began and by its certificate, which were so with it: what became of it may follow, once a
+// drive that is full by then takes it.
+audit::Ticket enough_for(const Call& call, audit::Ticket ticket) {
+  const bool is_erased = call.exchange.audit.begun != 0 && call.response.status / 100 == 2;
+  return is_erased ? audit::Ticket{call.exchange.audit.begun, 1} : ticket;
 }
 
 void after_answer(Recorder& recorder, Call& call, Effect effect) {
@@ -338,10 +357,14 @@ void after_answer(Recorder& recorder, Call& call, Effect effect) {
   Status noted = ticket.status();
   if (noted.ok() && log.mode() == audit::Mode::Strict) {
     if (may_be_held(call)) {
-      call.exchange.settlement = {[&log, last = *ticket] { return log.is_settled(last); },
-                                  [&log, last = *ticket] { return log.settle(last); }};
+    const audit::Ticket enough = enough_for(call, *ticket);
+    const auto settle = [&log, last = *ticket, enough] {
+      const Status settled = log.settle(last);
+      return settled.ok() || log.is_settled(enough) ? ok() : settled;
+    };
+      call.exchange.settlement = {[&log, last = *ticket] { return log.is_settled(last); }, settle};
     } else {
-      noted = log.settle(*ticket);
+      noted = settle();
     }
   }
   if (!noted.ok()) give_up(call, noted);

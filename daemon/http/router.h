@@ -28,6 +28,7 @@ namespace edgecase::http {
 struct AuditNote {
   std::string detail;       // no names
   std::uint64_t count = 0;  // readings
+  std::uint64_t begun = 0;  // the record that an erasure began; 0: there is none
   // The devices that the answer is about, where the handler knows better than the selector.
   std::optional<query::Reach> reach = {};
 };

@@ -142,7 +142,7 @@ class EngineImpl final : public Engine {
   void apply_range(const BatchEntry& entry, SequenceNumber sequence);
   GroupCodec codec_of(NamespaceId id);
   void finish_group() EC_REQUIRES(mutex_);
-  Status prepare_for(const WriteBatch& batch);
+  Status prepare_for(const WriteBatch& batch, bool may_use_reserve);
   Status make_room_for(const WriteBatch& batch);
   void note_prepared(const Status& prepared);
   Status make_memtable_room();

@@ -156,8 +156,13 @@ void EngineImpl::commit_group() {
   add_alone(commit_groups_, 1);
   const std::uint64_t bytes_before = user_bytes_written_.load(std::memory_order_relaxed);
   const bool accompanied = ask_companion();
+  const bool erases = std::any_of(group_.begin(), group_.end(),
+                                  [](const Writer* each) { return each->batch->erases(); });
   for (std::size_t at = 0; at < group_.size();) {
-    Status prepared = prepare_for(*group_[at]->batch);
+    const WriteBatch& batch = *group_[at]->batch;
+    // What is noted of an erasure comes with it, wherever there is room for that.
+    const bool may_use_reserve = batch.erases() || (accompanied && at == 0 && erases);
+    Status prepared = prepare_for(batch, may_use_reserve);
     note_prepared(prepared);
     // Smaller ones are taken where this one is not.
     if (prepared.ok() && is_large(group_[at]->batch->size_bytes())) prepared = empty_memtables();
@@ -307,10 +312,10 @@ GroupCodec EngineImpl::codec_of(NamespaceId id) {
 }
 
 // What erases brings room, and may use what is kept for it.
-Status EngineImpl::prepare_for(const WriteBatch& batch) {
+Status EngineImpl::prepare_for(const WriteBatch& batch, bool may_use_reserve) {
   if (free_space_.is_short()) EC_TRY(check_free_space(batch));
   Status prepared = make_room_for(batch);
-  if (prepared.ok() || !batch.erases()) return prepared;
+  if (prepared.ok() || !may_use_reserve) return prepared;
   prepared = use_reserve(std::move(prepared), [&] {
     heal_not_before_ns_ = 0;
     return make_room_for(batch);

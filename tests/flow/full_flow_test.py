@@ -186,6 +186,29 @@ class FullFlow(unittest.TestCase):
     def test_a_metadata_drive_that_is_full_before_the_log_has_all_its_files(self):
         self.fill_and_check("metadata", 0, 0)
 
+    def test_what_must_be_recorded_first_is_erased_too(self):
+        """audit.mode = "strict": the record finds the room that the erasure does."""
+        for layer in ("metadata", "values"):
+            self.daemon.stop()
+            self.place.write_config(storage=STORAGE, reserve=f"{RESERVE_MIB}MiB",
+                                    more='[audit]\nmode = "strict"\n')
+            self.daemon = Daemon(self.place)
+            until(lambda: has_reserves(self.place), "there is something kept for erasing")
+            ballast = Ballast(self.images[layer].mount)
+            ballast.leave(ROOM_BYTES)
+            fill(self.readings, ballast, self.write, BATCHES)
+            self.assertEqual(self.place.cli("query", "d0", "--limit", "1").returncode, 1)
+            device = self.readings.devices()[-1]
+            self.erase(device, ballast)
+            ballast.remove()
+            self.assertIsNotNone(time_to_take(self.readings, self.write, RESUMES_SECONDS))
+            until(lambda: not self.degraded(), "both drives are well")
+            self.check_readings()
+            self.assertIn("intact", self.cli("audit", "--verify"))
+            told = json.loads(self.cli("audit", "--device", self.readings.name(device), "--json"))
+            results = [each["result"] for each in told["records"] if each["operation"] == "erase"]
+            self.assertEqual(results, ["begun", "ok"])
+
     def test_others_find_room_on_both_drives(self):
         self.daemon.stop()
         self.place.write_config(storage=STORAGE.replace('keep-free = "0MiB"\n', ""),

@@ -115,6 +115,33 @@ TEST_CASE("audit: the queue is bounded, and what it does not take is told") {
   }
 }
 
+TEST_CASE("audit: what is urgent finds room in a full queue, and goes with the next commit") {
+  for (const Mode mode : {Mode::Strict, Mode::Batched}) {
+    AuditRoom room(mode);
+    room.engine.fail_writes(out_of_space("full"));
+    room.log->tick();
+    Record long_one = room.example(0);
+    long_one.detail = std::string(kTextMaxBytes, 'x');
+    while (room.log->state().queued < AuditLog::kQueueRecordsMax) {
+      if (!room.log->append(long_one).ok() || room.log->state().lost > 0) break;
+      if (room.log->state().queued % 1'000 == 0) room.log->tick();
+    }
+    CHECK(room.log->state().queued > 5'000);
+    const auto urgent = room.log->append_urgent(room.example(1));
+    REQUIRE(urgent.ok());
+    CHECK(urgent->last == room.log->state().queued);
+    for (std::size_t i = 1; i < AuditLog::kUrgentRecordsMax; ++i)
+      REQUIRE(room.log->append_urgent(room.example(1)).ok());
+    if (room.log->state().queued >= AuditLog::kQueueRecordsMax + AuditLog::kUrgentRecordsMax)
+      CHECK(room.log->append_urgent(room.example(1)).status().code() == StatusCode::Busy);
+    room.engine.fail_writes(ok());
+    REQUIRE(room.engine.write(WriteBatch(), Durability::Sync).ok());
+    CHECK(room.log->is_settled(*urgent));
+    CHECK(room.log->state().sequence > AuditLog::kUrgentRecordsMax);
+    CHECK(room.first_fault() == 0);
+  }
+}
+
 TEST_CASE("audit: off, nothing is written, and what is there can be read") {
   AuditRoom room;
   room.fill(3);

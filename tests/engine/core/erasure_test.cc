@@ -336,6 +336,47 @@ TEST_CASE("on a full drive something is erased though memory and log take no mor
   }
 }
 
+class Witness final : public CommitCompanion {
+ public:
+  explicit Witness(NamespaceId id) : id_(id) {}
+  void add_to(WriteBatch& batch) override { batch.put(id_, "witness", "noted"); }
+  void committed(const Status& status) override { last = status; }
+  Status last;
+
+ private:
+  const NamespaceId id_;
+};
+
+TEST_CASE("on a full drive what is noted beside an erasure finds room as that does, alone none") {
+  for (const char* full : {"/m", "/v"}) {
+    CAPTURE(full);
+    SecretStore store(Removal::Overwrite);
+    store.options.erasure_reserve_bytes = 4u << 20;
+    store.reopen();
+    store.executor.run_all();
+    store.fill(1);
+    REQUIRE(store.engine->flush().ok());
+    store.disk.set_capacity(full, store.disk.used_bytes(full));
+    Status refused;
+    for (int i = 0; i < 10'000 && refused.ok(); ++i) {
+      refused = store.put(store.id, "c" + std::to_string(i), Bytes(1000, 'c'));
+      store.executor.run_all();
+    }
+    Witness witness(store.id);
+    store.engine->set_commit_companion(&witness);
+    CHECK_FALSE(store.engine->write(WriteBatch(), Durability::Sync).ok());
+    CHECK(witness.last.code() == StatusCode::Busy);
+    CHECK(store.engine->get(store.id, "witness", {}).status().code() == StatusCode::NotFound);
+    REQUIRE(store.erase_half().ok());
+    CHECK(witness.last.ok());
+    store.engine->set_commit_companion(nullptr);
+    CHECK(store.get(store.id, "witness") == "noted");
+    REQUIRE(store.engine->erase().ok());
+    store.reopen();
+    CHECK(store.get(store.id, "witness") == "noted");
+  }
+}
+
 TEST_CASE(
     "a crash at each operation of an erasure leaves it done or pending, and it is done then") {
   SecretStore counted(Removal::Overwrite);
