@@ -1,5 +1,6 @@
 #include "bench/ttl.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -27,6 +28,9 @@ constexpr std::int64_t kLateNs = 5 * 86'400 * kSecondNs;  // after the others
 // Time to put the keys before the fifth of them expires.
 constexpr std::int64_t kLeadNs = 3 * kSecondNs;
 constexpr std::uint64_t kSlowKeysPerSecond = 40'000;
+// A trial of so many tells how fast Redis takes keys; it may get slower by this before the last.
+constexpr std::uint64_t kTrialKeys = 100'000;
+constexpr double kSlowerLater = 2.5;
 constexpr std::int64_t kGoneWithinNs = 120 * kSecondNs;
 constexpr std::int64_t kRedisWithinNs = 60 * kSecondNs;
 constexpr std::int64_t kReadAheadNs = 20'000'000;  // before the instant
@@ -45,8 +49,9 @@ bool is_early(std::uint64_t number) {
 std::uint64_t early_keys(std::uint64_t keys) {
   return (keys + kEarlyOneIn - 1) / kEarlyOneIn;
 }
-std::int64_t instant_for(std::uint64_t keys) {
-  return now_ns() + kLeadNs + static_cast<std::int64_t>(keys * kSecondNs / kSlowKeysPerSecond);
+std::int64_t instant_for(std::uint64_t keys, double keys_per_second = kSlowKeysPerSecond) {
+  return now_ns() + kLeadNs +
+         static_cast<std::int64_t>(static_cast<double>(keys) / keys_per_second * kSecondNs);
 }
 
 // Its first bytes tell early from late, the others cannot be compressed.
@@ -208,7 +213,33 @@ class TtlRun {
     return ok();
   }
 
-  // The same keys, with their times as PXAT.
+  // So many keys, with their times as PXAT.
+  Status fill(RedisClient& client, std::uint64_t keys, std::int64_t instant_ms) {
+    Values values(options_.seed, static_cast<std::uint32_t>(report_.value_size));
+    std::vector<std::vector<std::string>> commands;
+    for (std::uint64_t i = 0; i < keys; ++i) {
+      const std::int64_t end_ms = is_early(i) ? instant_ms : instant_ms + kLateNs / 1'000'000;
+      commands.push_back({"SET", "key" + std::to_string(i), values.next(is_early(i)), "PXAT",
+                          std::to_string(end_ms)});
+      if (commands.size() < kKeysPerBatch && i + 1 != keys) continue;
+      EC_TRY(check_interrupt());
+      EC_TRY(client.call(commands).status());
+      commands.clear();
+    }
+    return ok();
+  }
+
+  // When the keys are to expire: not before all are there.
+  Result<std::int64_t> redis_instant_ms(RedisClient& client) {
+    const std::uint64_t trial = std::min(keys_, kTrialKeys);
+    const std::int64_t begun_ns = now_ns();
+    EC_TRY(fill(client, trial, (begun_ns + kLateNs) / 1'000'000));
+    const double seconds = static_cast<double>(now_ns() - begun_ns) / kSecondNs;
+    EC_TRY(client.call({{"FLUSHALL"}}).status());
+    const double per_second = static_cast<double>(trial) / std::max(seconds, 1e-3) / kSlowerLater;
+    return instant_for(keys_, std::min<double>(per_second, kSlowKeysPerSecond)) / 1'000'000;
+  }
+
   Status run_redis() {
     if (!RedisProcess::is_installed()) {
       std::fprintf(stderr,
@@ -218,18 +249,8 @@ class TtlRun {
     }
     EC_ASSIGN_OR_RETURN(const auto redis, RedisProcess::start(options_.metadata));
     EC_ASSIGN_OR_RETURN(RedisClient client, RedisClient::connect(redis->endpoint()));
-    const std::int64_t instant_ms = instant_for(keys_) / 1'000'000;
-    Values values(options_.seed, static_cast<std::uint32_t>(report_.value_size));
-    std::vector<std::vector<std::string>> commands;
-    for (std::uint64_t i = 0; i < keys_; ++i) {
-      const std::int64_t end_ms = is_early(i) ? instant_ms : instant_ms + kLateNs / 1'000'000;
-      commands.push_back({"SET", "key" + std::to_string(i), values.next(is_early(i)), "PXAT",
-                          std::to_string(end_ms)});
-      if (commands.size() < kKeysPerBatch && i + 1 != keys_) continue;
-      EC_TRY(check_interrupt());
-      EC_TRY(client.call(commands).status());
-      commands.clear();
-    }
+    EC_ASSIGN_OR_RETURN(const std::int64_t instant_ms, redis_instant_ms(client));
+    EC_TRY(fill(client, keys_, instant_ms));
     const std::int64_t instant_ns = instant_ms * 1'000'000;
     if (now_ns() > instant_ns) {
       std::fprintf(stderr,

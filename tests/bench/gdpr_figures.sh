@@ -67,9 +67,10 @@ if command -v redis-server > /dev/null; then redis=(--peer redis); fi
 slope=(--slope)
 if [ $smoke = yes ]; then slope=(); fi
 
+measure ttl-16k ttl $(count 16000) "${redis[@]}"
 measure ttl-128k ttl "${redis[@]}"
-measure ttl-1m ttl $(count 1000000)
-measure ttl-10m ttl $(count 10000000)
+measure ttl-1m ttl $(count 1000000) "${redis[@]}"
+measure ttl-10m ttl $(count 10000000) "${redis[@]}"
 measure erase erase $(count 100000000)
 measure audit audit --rounds "$runs"
 measure encryption encryption --rounds "$runs"
