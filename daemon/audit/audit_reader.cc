@@ -19,10 +19,13 @@ RecordCursor::RecordCursor(AuditLog& log, const ListRequest& request)
       owner_("owner " + log.names().of_text("owner", request.owner)),
       engine_(log.engine()),
       records_(log.records()) {
-  for (ListRequest::Device& each : request_.owned) {
-    if (each.pseudonym == 0)
-      each.pseudonym = log.names().of_device(each.namespace_name, each.device);
+  for (const ListRequest::Device& each : request_.owned) {
+    owned_.insert(each.pseudonym != 0 ? each.pseudonym
+                                      : log.names().of_device(each.namespace_name, each.device));
   }
+  std::erase_if(request_.owned, [](const auto& each) { return each.device.empty(); });
+  if (!request_.owner.empty() || !request_.device.empty())
+    wanted_ = [this](const Record& description) { return is_of_wanted(description); };
   read_.snapshot = engine_.snapshot();
   read_.fill_cache = false;
 }
@@ -103,23 +106,25 @@ Result<std::uint64_t> RecordCursor::first_at(const Stretch& stretch, std::int64_
 }
 
 // Of a device that is erased nobody knows whether a glob reached it.
-bool RecordCursor::is_of_owner(const Record& record) const {
-  if (record.detail.find(owner_) != std::string::npos) return true;
-  return std::any_of(request_.owned.begin(), request_.owned.end(), [&record](const auto& each) {
-    if (!each.device.empty())
-      return concerns(record, each.pseudonym, each.namespace_name, each.device);
-    return std::any_of(record.targets.begin(), record.targets.end(), [&each](const Target& target) {
-      return target.pseudonym == each.pseudonym;
-    });
-  });
+bool RecordCursor::is_of_owner(const Record& description) const {
+  if (description.detail.find(owner_) != std::string::npos) return true;
+  const auto is_owned = [this](const Target& target) { return owned_.contains(target.pseudonym); };
+  if (std::any_of(description.targets.begin(), description.targets.end(), is_owned)) return true;
+  return description.reaches_more &&
+         std::any_of(request_.owned.begin(), request_.owned.end(), [&](const auto& each) {
+           return may_reach(description, each.namespace_name, each.device);
+         });
 }
 
-bool RecordCursor::wanted(const Record& record) const {
-  if (request_.from_ns && record.time_ns < *request_.from_ns) return false;
-  if (request_.to_ns && record.time_ns >= *request_.to_ns) return false;
-  if (!request_.owner.empty() && !is_of_owner(record)) return false;
+bool RecordCursor::is_of_wanted(const Record& description) const {
+  if (!request_.owner.empty() && !is_of_owner(description)) return false;
   return request_.device.empty() ||
-         concerns(record, pseudonym_, request_.namespace_name, request_.device);
+         concerns(description, pseudonym_, request_.namespace_name, request_.device);
+}
+
+bool RecordCursor::is_in_time(const Record& record) const {
+  return (!request_.from_ns || record.time_ns >= *request_.from_ns) &&
+         (!request_.to_ns || record.time_ns < *request_.to_ns);
 }
 
 // Into page_. False: the end.
@@ -131,7 +136,7 @@ Result<bool> RecordCursor::next_page() {
       const std::uint64_t last = sequence_of(at_->key());
       const Bytes value(at_->value());
       EC_TRY(at_->status());
-      EC_ASSIGN_OR_RETURN(Page page, decode_page(last, value));
+      EC_ASSIGN_OR_RETURN(Page page, decode_page(last, value, wanted_));
       if (page.head.first < now.end && last >= now.first) {
         page_ = std::move(page.records);
         if (!request_.descending) std::reverse(page_.begin(), page_.end());
@@ -147,13 +152,13 @@ Result<bool> RecordCursor::next_page() {
 
 Result<bool> RecordCursor::next(Record& record) {
   while (listed_ < request_.limit) {
-    if (page_.empty()) {
+    while (page_.empty()) {
       EC_ASSIGN_OR_RETURN(const bool more, next_page());
       if (!more) return false;
     }
     record = std::move(page_.back());
     page_.pop_back();
-    if (!wanted(record)) continue;
+    if (!is_in_time(record)) continue;
     ++listed_;
     return true;
   }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "audit/audit_log.h"
@@ -49,13 +50,15 @@ class RecordCursor {
   Result<std::uint64_t> first_at(const Stretch& stretch, std::int64_t time_ns, Edge edge);
   void seek(const Stretch& stretch);
   Result<bool> next_page();
-  bool wanted(const Record& record) const;
-
-  bool is_of_owner(const Record& record) const;
+  bool is_of_wanted(const Record& description) const;
+  bool is_of_owner(const Record& description) const;
+  bool is_in_time(const Record& record) const;
 
   ListRequest request_;
   const std::uint64_t pseudonym_;
   const std::string owner_;  // as a record's detail names it
+  std::unordered_set<std::uint64_t> owned_;
+  Wanted wanted_;  // empty: every record
   Engine& engine_;
   const NamespaceId records_;
   ReadOptions read_;

@@ -202,28 +202,35 @@ Result<PageHead> decode_page_head(std::uint64_t last_sequence, ByteView value) {
   return page.head;
 }
 
-Result<Page> decode_page(std::uint64_t last_sequence, ByteView value) {
+Result<Page> decode_page(std::uint64_t last_sequence, ByteView value, const Wanted& wanted) {
   EC_ASSIGN_OR_RETURN(Opened opened, open_page(last_sequence, value));
   Reader& rest = opened.rest;
   std::vector<Record> descriptions;
+  std::vector<bool> are_wanted;
   const std::uint64_t described = rest.varint();
-  if (described > opened.records) return damaged(last_sequence, "is malformed");
+  if (rest.failed() || described == 0 || described > opened.records) {
+    return damaged(last_sequence, "is malformed");
+  }
   for (std::uint64_t i = 0; i < described; ++i) {
     if (!take_description(rest.take(rest.varint()), descriptions.emplace_back())) {
       return damaged(last_sequence, "is malformed");
     }
+    are_wanted.push_back(!wanted || wanted(descriptions.back()));
   }
   Page page{opened.head, {}};
+  if (std::find(are_wanted.begin(), are_wanted.end(), true) == are_wanted.end()) return page;
   std::int64_t time_ns = page.head.first_ns;
   for (std::uint64_t sequence = page.head.first; sequence <= page.head.last; ++sequence) {
-    const std::uint64_t description = rest.varint();
-    if (rest.failed() || description >= described) return damaged(sequence, "is malformed");
-    Record& record = page.records.emplace_back(descriptions[description]);
+    const std::uint64_t number = rest.varint();
+    if (rest.failed() || number >= described) return damaged(sequence, "is malformed");
+    Record& record = descriptions[number];
     take_record(rest, record);
     time_ns = plus(time_ns, record.time_ns);
+    if (!are_wanted[number]) continue;
     record.time_ns = time_ns;
     record.sequence = sequence;
     record.hash = page.head.hash;
+    page.records.push_back(record);
   }
   if (rest.failed() || !rest.at_end() || time_ns != page.head.last_ns) {
     return damaged(last_sequence, "is malformed");

@@ -16,6 +16,7 @@
 //     than those named (varint); readings of each device (varint)
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -72,6 +73,9 @@ struct Page {
   PageHead head;
   std::vector<Record> records;  // with the page's hash
 };
-Result<Page> decode_page(std::uint64_t last_sequence, ByteView value);
+// Asked of each description, which is a record without what differs from one to the next.
+using Wanted = std::function<bool(const Record& description)>;
+// Of the records those that are wanted, or all. Where none is, no more is looked at than that.
+Result<Page> decode_page(std::uint64_t last_sequence, ByteView value, const Wanted& wanted = {});
 
 }  // namespace edgecase::audit

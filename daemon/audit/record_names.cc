@@ -78,6 +78,10 @@ bool concerns(const Record& record, std::uint64_t pseudonym, std::string_view na
                   [pseudonym](const Target& each) { return each.pseudonym == pseudonym; })) {
     return true;
   }
+  return may_reach(record, namespace_name, device);
+}
+
+bool may_reach(const Record& record, std::string_view namespace_name, std::string_view device) {
   if (!record.reaches_more) return false;
   if (record.namespace_name != namespace_name && record.namespace_name != "*") return false;
   const std::string_view glob =

@@ -43,6 +43,9 @@ class RecordNames {
 
 std::string pseudonym_text(std::uint64_t pseudonym);  // 16 hex digits
 
+// Whether the record reaches over devices that it does not name, and this may be one.
+bool may_reach(const Record& record, std::string_view namespace_name, std::string_view device);
+
 // Whether the record is of the device, or may be: it reaches over devices that it does not name.
 bool concerns(const Record& record, std::uint64_t pseudonym, std::string_view namespace_name,
               std::string_view device);

@@ -22,6 +22,25 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+void append_number(std::uint64_t number, std::string& text) {
+  char digits[20];
+  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, number);
+  text.append(digits, end);
+}
+
+// ,"name":"value"
+void append_member(std::string_view name, std::string_view value, std::string& text) {
+  text.append(",\"").append(name).append("\":");
+  const bool is_plain = std::all_of(value.begin(), value.end(), [](char c) {
+    return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+  });
+  if (!is_plain) {
+    text += dump(Json(value));
+  } else {
+    text.append(1, '"').append(value).append(1, '"');
+  }
+}
+
 Status no_log() {
   return unsupported("there is no audit log here");
 }
@@ -64,56 +83,62 @@ class Told {
   Told(const HttpContext& context, std::shared_ptr<const DeviceNames> names)
       : context_(context), names_(std::move(names)) {}
 
-  Result<Json> json_of(const audit::Target& target) {
+  Status append(const audit::Target& target, std::string& text) {
     const auto [at, is_new] = known_.try_emplace(target.pseudonym);
     if (is_new) {
       EC_ASSIGN_OR_RETURN(at->second, look_up(target.pseudonym));
     }
-    Json device = {{"pseudonym", audit::pseudonym_text(target.pseudonym)}};
-    device.update(at->second);
-    device["count"] = target.count;
-    return device;
+    text.append(at->second).append(",\"count\":");
+    append_number(target.count, text);
+    text += '}';
+    return ok();
   }
 
  private:
-  Result<Json> look_up(std::uint64_t pseudonym) const {
-    Json said = Json::object();
+  // What is said of it, but for its count.
+  Result<std::string> look_up(std::uint64_t pseudonym) const {
+    std::string said = "{\"pseudonym\":\"" + audit::pseudonym_text(pseudonym) + '"';
     const catalog::DeviceName name = names_->name_of(pseudonym);
     if (name.device.empty()) return said;
-    said["device"] = name.device;
+    append_member("device", name.device, said);
     EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata,
                         context_.parts.devices.metadata(name));
-    if (!metadata.owner.empty()) said["owner"] = metadata.owner;
+    if (!metadata.owner.empty()) append_member("owner", metadata.owner, said);
     return said;
   }
 
   const HttpContext& context_;
   const std::shared_ptr<const DeviceNames> names_;
-  std::unordered_map<std::uint64_t, Json> known_;
+  std::unordered_map<std::uint64_t, std::string> known_;
 };
 
-Result<Json> record_json(const audit::Record& record, Told& told) {
-  std::string time;
-  wire::append_time(record.time_ns, time);
-  Json devices = Json::array();
+// One line, as dump() would write it. Thousands are asked for at a time: no object is made of each.
+Status append_record(const audit::Record& record, Told& told, std::string& text) {
+  text += "{\"sequence\":";
+  append_number(record.sequence, text);
+  text += ",\"time\":\"";
+  wire::append_time(record.time_ns, text);
+  text += record.trust == ClockTrust::Trusted ? "\",\"clock_trusted\":true"
+                                              : "\",\"clock_trusted\":false";
+  append_member("actor", record.actor, text);
+  append_member("token", record.token, text);
+  append_member("operation", record.operation, text);
+  append_member("result", audit::outcome_name(record.outcome), text);
+  append_member("namespace", record.namespace_name, text);
+  append_member("select", record.selector, text);
+  text += ",\"devices\":[";
   for (const audit::Target& target : record.targets) {
-    EC_ASSIGN_OR_RETURN(Json device, told.json_of(target));
-    devices.push_back(std::move(device));
+    if (text.back() != '[') text += ',';
+    EC_TRY(told.append(target, text));
   }
-  return Json{{"sequence", record.sequence},
-              {"time", time},
-              {"clock_trusted", record.trust == ClockTrust::Trusted},
-              {"actor", record.actor},
-              {"token", record.token},
-              {"operation", record.operation},
-              {"result", audit::outcome_name(record.outcome)},
-              {"namespace", record.namespace_name},
-              {"select", record.selector},
-              {"devices", std::move(devices)},
-              {"more_devices", record.more_devices},
-              {"count", record.count},
-              {"detail", record.detail},
-              {"hash", auth::hex_text(auth::view_of(record.hash))}};
+  text += "],\"more_devices\":";
+  append_number(record.more_devices, text);
+  text += ",\"count\":";
+  append_number(record.count, text);
+  append_member("detail", record.detail, text);
+  append_member("hash", auth::hex_text(auth::view_of(record.hash)), text);
+  text += '}';
+  return ok();
 }
 
 Result<bool> descending(const Call& call) {
@@ -196,8 +221,8 @@ void get_audit(HttpContext& context, const std::shared_ptr<DeviceNames>& names, 
                          return false;
                        }
                        if (!std::exchange(first, false)) piece += ',';
-                       EC_ASSIGN_OR_RETURN(const Json json, record_json(record, *told));
-                       piece += '\n' + dump(json);
+                       piece += '\n';
+                       EC_TRY(append_record(record, *told, piece));
                      }
                      return true;
                    });

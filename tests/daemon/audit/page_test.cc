@@ -97,6 +97,28 @@ TEST_CASE("audit page: what is encoded comes back") {
   CHECK(head->hash == hash);
 }
 
+TEST_CASE("audit page: of the records those come that are wanted, as they are") {
+  const std::vector<Record> all = three();
+  const Bytes value = page_value({}, body_with(all));
+  for (const Record& wanted : all) {
+    const auto is_like = [&wanted](const Record& each) {
+      return each.operation == wanted.operation && each.targets.size() == wanted.targets.size();
+    };
+    const auto got = decode_page(9, value, is_like);
+    REQUIRE(got.ok());
+    CHECK(got->head.first == 7);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!is_like(all[i])) continue;
+      REQUIRE(next < got->records.size());
+      check_equal(got->records[next], all[i]);
+      CHECK(got->records[next++].sequence == 7 + i);
+    }
+    CHECK(next == got->records.size());
+  }
+  CHECK(decode_page(9, value, [](const Record&) { return false; })->records.empty());
+}
+
 TEST_CASE("audit page: version 1 is these bytes, for ever") {
   const std::string wanted =
       "85838ee9c2f7758545db5d790b69218d9490dce1a13a0b65bcddf4096016f16701031879bbc8c11c"
