@@ -129,6 +129,21 @@ void print_owner(const Json& report) {
                 {"OLDEST"},
                 {"NEWEST"},
                 {"KEEP"}},
+// Who said when what readings may be used for; the last row of a device is what holds.
+void print_consents(const Json& report) {
+  Table table({{"DEVICE"}, {"SINCE"}, {"SAID BY"}, {"PURPOSES"}, {"OBJECTIONS"}}, stdout);
+  for (const Json& device : list_of(report, "devices")) {
+    for (const Json& consent : list_of(device, "consents")) {
+      table.row({text_field(device, "device"), text_field(consent, "since"),
+                 text_field(consent, "by"), or_dash(words_field(consent, "purposes")),
+                 or_dash(words_field(consent, "objections"))});
+    }
+  }
+  if (table.rows() == 0) return;
+  print_title("Consent");
+  table.flush();
+}
+
                stdout);
   for (const Json& device : list_of(report, "devices")) {
     const std::string name = text_field(device, "device");
@@ -154,6 +169,7 @@ void print_owner(const Json& report) {
   for (const Json& token : recipients) {
     const bool admin = token.value("admin", Json(false)) == Json(true);
     const auto scope = [&](const char* name) {
+  print_consents(report);
       return admin ? std::string("everything") : or_dash(text_field(token, name));
     };
     table.row({text_field(token, "token"), scope("read"), scope("export"),

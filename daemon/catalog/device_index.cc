@@ -88,12 +88,14 @@ bool DeviceIndex::is_known(const DeviceName& name) const {
 
 // With change_mutex_ held.
 Result<DeviceMetadata> DeviceIndex::changed(const DeviceChange& change,
-                                            const DeviceMetadata& before) const {
+                                            const DeviceMetadata& before,
+                                            const Saying& saying) const {
   DeviceMetadata after = before;
   change.change(after);
   tidy(after.purposes);
   tidy(after.objections);
   EC_TRY(check_metadata(change.name, after));
+  note_consent(before, saying, after);
   return after;
 }
 
@@ -151,27 +153,31 @@ Status DeviceIndex::write(const std::vector<Planned>& planned) {
   return ok();
 }
 
-Status DeviceIndex::set(const DeviceName& name, const DeviceMetadata& metadata) {
-  return update(name, [&metadata](DeviceMetadata& all) { all = metadata; }).status();
+Status DeviceIndex::set(const DeviceName& name, const DeviceMetadata& metadata,
+                        const Saying& saying) {
+  return update(
+             name, [&metadata](DeviceMetadata& all) { all = metadata; }, saying)
+      .status();
 }
 
 Result<DeviceMetadata> DeviceIndex::update(const DeviceName& name,
-                                           const std::function<void(DeviceMetadata&)>& change) {
+                                           const std::function<void(DeviceMetadata&)>& change,
+                                           const Saying& saying) {
   const DeviceChange one{name, change};
   const std::lock_guard lock(change_mutex_);
   std::map<DeviceName, DeviceMetadata> after;
-  EC_TRY(replace({&one, 1}, after));
+  EC_TRY(replace({&one, 1}, saying, after));
   return std::move(after.begin()->second);
 }
 
-Status DeviceIndex::update_all(std::span<const DeviceChange> changes) {
+Status DeviceIndex::update_all(std::span<const DeviceChange> changes, const Saying& saying) {
   const std::lock_guard lock(change_mutex_);
   std::map<DeviceName, DeviceMetadata> after;
-  return replace(changes, after);
+  return replace(changes, saying, after);
 }
 
 // With change_mutex_ held.
-Status DeviceIndex::replace(std::span<const DeviceChange> changes,
+Status DeviceIndex::replace(std::span<const DeviceChange> changes, const Saying& saying,
                             std::map<DeviceName, DeviceMetadata>& after) {
   std::map<DeviceName, DeviceMetadata> before;
   for (const DeviceChange& change : changes) {
@@ -181,7 +187,7 @@ Status DeviceIndex::replace(std::span<const DeviceChange> changes,
       after[change.name] = at->second;
     }
     DeviceMetadata& said = after[change.name];
-    auto next = changed(change, said);
+    auto next = changed(change, said, saying);
     if (!next.ok()) {
       if (changes.size() == 1) return next.status();
       return invalid_argument("device " + change.name.device + ": " + next.status().message());
@@ -208,12 +214,13 @@ Status DeviceIndex::replace(std::span<const DeviceChange> changes,
   return write(planned);
 }
 
-Status DeviceIndex::introduce(const DeviceName& name, const DeviceMetadata& metadata) {
+Status DeviceIndex::introduce(const DeviceName& name, const DeviceMetadata& metadata,
+                              const Saying& saying) {
   const std::lock_guard lock(change_mutex_);
   if (is_known(name)) return ok();
   const DeviceChange said{name, [&metadata](DeviceMetadata& all) { all = metadata; }};
   std::map<DeviceName, DeviceMetadata> after;
-  return replace({&said, 1}, after);
+  return replace({&said, 1}, saying, after);
 }
 
 Status DeviceIndex::forget_namespace(const std::string& namespace_name) {

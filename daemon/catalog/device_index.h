@@ -7,8 +7,11 @@
 //   'D' namespace 0 device                   ->  version (2), owner, location, purposes,
 //                                                objections, labels; a text is its length and its
 //                                                bytes, a list its length and its texts, a label
-//                                                two texts; all lengths are one byte. Version 1
-//                                                was JSON
+//                                                two texts; all lengths are one byte. Version 3
+//                                                has behind them how many consents (1) and of
+//                                                each, oldest first, time (8), who, and but for
+//                                                the last purposes and objections. Version 1 was
+//                                                JSON
 //   'O' owner 0 namespace 0 device           ->  nothing
 //   'P' purpose 0 namespace 0 device         ->  nothing; 'X' the same of objections
 //   'L' label '=' value 0 namespace 0 device ->  nothing
@@ -43,15 +46,34 @@ struct Erased;   // erased.h
 struct KeySpan;  // erased.h
 
 inline constexpr std::string_view kDevicesNamespace = "_devices";
-inline constexpr std::size_t kTermsMax = 16;        // purposes, and objections, of a device
-inline constexpr std::size_t kLabelsMax = 16;       // of a device
+inline constexpr std::size_t kTermsMax = 16;     // purposes, and objections, of a device
+inline constexpr std::size_t kLabelsMax = 16;    // of a device
+inline constexpr std::size_t kConsentsMax = 32;  // of a device: the last ones
+inline constexpr std::size_t kConsentByMaxBytes = 64;
 inline constexpr std::size_t kDevicesMax = 20'000;  // that something is said of; unless told else
+
+// Who says something of devices, and when. Nobody: nothing is noted.
+struct Saying {
+  std::int64_t time_ns = 0;
+  std::string by;
+};
+
+// What was said that readings may be used for, and what not, from some time on.
+struct Consent {
+  std::int64_t time_ns = 0;
+  std::string by;
+  std::vector<std::string> purposes, objections;
+
+  friend bool operator==(const Consent&, const Consent&) = default;
+};
 
 struct DeviceMetadata {
   std::string owner;
   std::vector<std::string> purposes, objections;  // sorted, each once
   std::string location;
   std::map<std::string, std::string> labels;
+  // Kept by the index, oldest first, the last one as above: all since this owner was named.
+  std::vector<Consent> consents;
 
   bool empty() const {
     return owner.empty() && purposes.empty() && objections.empty() && location.empty() &&
@@ -105,15 +127,16 @@ class DeviceIndex {
   Result<DeviceMetadata> metadata(const DeviceName& name) const;
   // Replaces all that is said; empty metadata removes it. Holds for the next read, durable on
   // return. InvalidArgument: a name or a limit; Busy: `devices_max`; the engine's.
-  Status set(const DeviceName& name, const DeviceMetadata& metadata);
+  Status set(const DeviceName& name, const DeviceMetadata& metadata, const Saying& saying = {});
   // As set(), of what `change` makes of what is said by now; returns that.
   Result<DeviceMetadata> update(const DeviceName& name,
-                                const std::function<void(DeviceMetadata&)>& change);
+                                const std::function<void(DeviceMetadata&)>& change,
+                                const Saying& saying = {});
 
   // The same of many devices. All is checked before anything is changed; then it is made durable in
   // batches, so that an error of the engine may find some changed. Of a device that comes twice
   // both changes are made, one after the other.
-  Status update_all(std::span<const DeviceChange> changes);
+  Status update_all(std::span<const DeviceChange> changes, const Saying& saying = {});
 
   // By namespace and device; `namespace_name` empty: all. Reads as much of each range that the
   // filter names as the shortest one holds; of a single range no more than the page.
@@ -132,7 +155,8 @@ class DeviceIndex {
 
   // What a topic says of a new device; durable on return, so before its first reading is. One that
   // something is said of by now is left as it is.
-  Status introduce(const DeviceName& name, const DeviceMetadata& metadata);
+  Status introduce(const DeviceName& name, const DeviceMetadata& metadata,
+                   const Saying& saying = {});
 
   // Of every device of a namespace that is dropped. Durable.
   Status forget_namespace(const std::string& namespace_name);
@@ -168,8 +192,9 @@ class DeviceIndex {
       : engine_(engine), devices_max_(devices_max) {}
   Status load();
   bool is_known(const DeviceName& name) const;
-  Result<DeviceMetadata> changed(const DeviceChange& change, const DeviceMetadata& before) const;
-  Status replace(std::span<const DeviceChange> changes,
+  Result<DeviceMetadata> changed(const DeviceChange& change, const DeviceMetadata& before,
+                                 const Saying& saying) const;
+  Status replace(std::span<const DeviceChange> changes, const Saying& saying,
                  std::map<DeviceName, DeviceMetadata>& after);
   struct Added {
     std::size_t ranges = 0, notes = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "wire/big_endian.h"
 #include "wire/names.h"
 #include "wire/reading.h"
 
@@ -12,9 +13,11 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kJsonVersion = 1;
-constexpr char kDeviceRecordVersion = 2;
+constexpr char kPlainRecordVersion = 2;  // without consents
+constexpr char kDeviceRecordVersion = 3;
 // What a byte can tell.
 static_assert(wire::kNameMaxBytes < 256 && kTermsMax < 256 && kLabelsMax < 256);
+static_assert(kConsentsMax < 256 && kConsentByMaxBytes < 256);
 
 Status is_newer() {
   return unsupported("metadata of a device was written by a newer version of EdgeCase");
@@ -42,6 +45,18 @@ struct Reader {
     std::string taken(rest.substr(0, size));
     rest.remove_prefix(size);
     return taken;
+  }
+  std::vector<std::string> list() {
+    std::vector<std::string> texts;
+    for (std::size_t left = number(); left > 0 && good; --left) texts.push_back(text());
+    return texts;
+  }
+  std::int64_t time() {
+    good = good && rest.size() >= 8;
+    if (!good) return 0;
+    const auto time_ns = static_cast<std::int64_t>(wire::read_big_endian(rest));
+    rest.remove_prefix(8);
+    return time_ns;
   }
 };
 
@@ -129,7 +144,8 @@ std::pair<DeviceName, Bytes> parse_taken_back(ByteView key) {
 }
 
 Bytes encode_metadata(const DeviceMetadata& metadata) {
-  Bytes record(1, kDeviceRecordVersion);
+  const std::vector<Consent>& consents = metadata.consents;
+  Bytes record(1, consents.empty() ? kPlainRecordVersion : kDeviceRecordVersion);
   const auto append_text = [&record](const std::string& text) {
     record += static_cast<char>(text.size());
     record += text;
@@ -147,6 +163,15 @@ Bytes encode_metadata(const DeviceMetadata& metadata) {
     append_text(label);
     append_text(value);
   }
+  if (consents.empty()) return record;
+  record += static_cast<char>(consents.size());
+  for (std::size_t i = 0; i < consents.size(); ++i) {
+    wire::append_big_endian(static_cast<std::uint64_t>(consents[i].time_ns), record);
+    append_text(consents[i].by);
+    if (i + 1 == consents.size()) break;
+    append_list(consents[i].purposes);
+    append_list(consents[i].objections);
+  }
   return record;
 }
 
@@ -154,17 +179,24 @@ Result<DeviceMetadata> decode_metadata(ByteView record) {
   if (record.starts_with('{')) return decode_json(record);
   if (!record.empty() && record.front() > kDeviceRecordVersion) return is_newer();
   Reader reader{record};
-  if (reader.number() != kDeviceRecordVersion) return is_malformed();
+  const std::size_t version = reader.number();
+  if (version != kPlainRecordVersion && version != kDeviceRecordVersion) return is_malformed();
   DeviceMetadata metadata;
   metadata.owner = reader.text();
   metadata.location = reader.text();
-  for (std::vector<std::string>* terms : {&metadata.purposes, &metadata.objections}) {
-    for (std::size_t left = reader.number(); left > 0 && reader.good; --left)
-      terms->push_back(reader.text());
-  }
+  metadata.purposes = reader.list();
+  metadata.objections = reader.list();
   for (std::size_t left = reader.number(); left > 0 && reader.good; --left) {
     std::string label = reader.text();
     metadata.labels[std::move(label)] = reader.text();
+  }
+  std::size_t consents = version == kDeviceRecordVersion ? reader.number() : 0;
+  for (; consents > 0 && reader.good; --consents) {
+    Consent& consent = metadata.consents.emplace_back();
+    consent.time_ns = reader.time();
+    consent.by = reader.text();
+    consent.purposes = consents == 1 ? metadata.purposes : reader.list();
+    consent.objections = consents == 1 ? metadata.objections : reader.list();
   }
   if (!reader.good || !reader.rest.empty()) return is_malformed();
   return metadata;
@@ -186,6 +218,23 @@ Status check_metadata(const DeviceName& name, const DeviceMetadata& metadata) {
     if (label.find('=') != std::string::npos) return invalid_argument("a label's name holds a =");
   }
   return ok();
+}
+
+void note_consent(const DeviceMetadata& before, const Saying& saying, DeviceMetadata& after) {
+  // What an earlier owner said is nothing that the next one, or who asks of them, has to know.
+  const bool is_others = !before.owner.empty() && before.owner != after.owner;
+  after.consents = is_others ? std::vector<Consent>() : before.consents;
+  const bool is_said_anew = before.owner != after.owner || before.purposes != after.purposes ||
+                            before.objections != after.objections;
+  if (saying.by.empty()) {
+    // The last one is as purposes and objections are: of what nobody says, none can be.
+    if (is_said_anew) after.consents.clear();
+    return;
+  }
+  if (!is_said_anew) return;
+  if (after.consents.size() >= kConsentsMax) after.consents.erase(after.consents.begin());
+  after.consents.push_back(
+      {saying.time_ns, saying.by.substr(0, kConsentByMaxBytes), after.purposes, after.objections});
 }
 
 void tidy(std::vector<std::string>& terms) {

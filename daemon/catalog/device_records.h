@@ -32,6 +32,9 @@ Result<DeviceMetadata> decode_metadata(ByteView record);
 
 // InvalidArgument: a name, or more terms than a device may have.
 Status check_metadata(const DeviceName& name, const DeviceMetadata& metadata);
+// `after` keeps what consents there were, of one owner alone, and has another one where somebody
+// says something else of owner, purposes or objections than `before`.
+void note_consent(const DeviceMetadata& before, const Saying& saying, DeviceMetadata& after);
 // Sorted, each once.
 void tidy(std::vector<std::string>& terms);
 

@@ -44,6 +44,13 @@ std::vector<std::string> list_of(std::string_view text) {
   return list;
 }
 
+// Who says it, as the record of consents tells: "uid 1000", "10.0.0.5 token 1a2b3c4d5e".
+catalog::Saying saying_of(const HttpContext& context, const Call& call) {
+  catalog::Saying saying{context.parts.clock.wall_ns(), call.principal().name};
+  if (call.principal().grant) saying.by += " token " + call.principal().grant->token_id;
+  return saying;
+}
+
 Result<Json> show(HttpContext& context, const Call& call) {
   EC_TRY(check_parameters(call, {"ns", "device"}));
   EC_ASSIGN_OR_RETURN(const catalog::DeviceName name, device_parameter(context, call));
@@ -103,7 +110,7 @@ Result<Json> set_group(HttpContext& context, const Call& call,
                        }});
   }
   if (changes.empty()) return not_found("no device of which this is said");
-  EC_TRY(context.parts.devices.update_all(changes));
+  EC_TRY(context.parts.devices.update_all(changes, saying_of(context, call)));
   return Json{{"described", changes.size()}};
 }
 
@@ -119,7 +126,7 @@ Result<Json> set(HttpContext& context, const Call& call) {
   const erase::Fences::Pass pass = context.parts.erase.fences().enter();
   EC_TRY(check_as_of(context, call, name));
   EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata,
-                      context.parts.devices.update(name, change));
+                      context.parts.devices.update(name, change, saying_of(context, call)));
   return device_json(name, metadata);
 }
 
@@ -136,7 +143,7 @@ Result<Json> set_all(HttpContext& context, const Call& call) {
   for (const catalog::DeviceChange& change : changes) {
     EC_TRY(check_as_of(context, call, change.name));
   }
-  EC_TRY(context.parts.devices.update_all(changes));
+  EC_TRY(context.parts.devices.update_all(changes, saying_of(context, call)));
   return Json{{"described", changes.size()}};
 }
 

@@ -271,7 +271,7 @@ Status IngestPipeline::store(const Incoming& incoming) {
 Status IngestPipeline::store_taken(const Incoming& incoming, const Resolved& resolved) {
   const std::vector<wire::Reading>& readings = incoming.readings;
   const auto& [ids, additions] = resolved;
-  if (devices_ != nullptr && !additions.empty()) EC_TRY(introduce(readings));
+  if (devices_ != nullptr && !additions.empty()) EC_TRY(introduce(incoming));
   if (retention_ == nullptr) return write(incoming, take_times(readings, ids), resolved);
   const std::uint64_t generation = retention_->generation();
   EC_TRY(retention_->cover(readings, ids, !additions.empty()));
@@ -287,9 +287,9 @@ std::int64_t IngestPipeline::owed_ns(const wire::Reading& reading) {
 }
 
 // What topics say of devices that have no durable series yet is there before their first reading.
-Status IngestPipeline::introduce(const std::vector<wire::Reading>& readings) {
+Status IngestPipeline::introduce(const Incoming& incoming) {
   const wire::Reading* last = nullptr;
-  for (const wire::Reading& reading : readings) {
+  for (const wire::Reading& reading : incoming.readings) {
     if (reading.metadata == nullptr) continue;
     if (last != nullptr && last->device == reading.device &&
         last->namespace_name == reading.namespace_name) {
@@ -302,7 +302,8 @@ Status IngestPipeline::introduce(const std::vector<wire::Reading>& readings) {
     metadata.owner = reading.metadata->owner;
     metadata.purposes = reading.metadata->purposes;
     EC_TRY(devices_->introduce({std::string(reading.namespace_name), std::string(reading.device)},
-                               metadata));
+                               metadata,
+                               {clock_.wall_ns(), "topic, from " + incoming.principal.name}));
   }
   return ok();
 }

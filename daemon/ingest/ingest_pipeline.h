@@ -117,7 +117,7 @@ class IngestPipeline {
   Counters counters() const;
 
  private:
-  Status introduce(const std::vector<wire::Reading>& readings);
+  Status introduce(const Incoming& incoming);
   struct Resolved {
     const std::vector<catalog::SeriesId>& ids;
     const catalog::CatalogAdditions& additions;

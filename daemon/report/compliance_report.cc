@@ -255,7 +255,7 @@ Result<Json> ComplianceReport::device_json(const catalog::DeviceName& name) cons
   return Json{{"namespace", name.namespace_name}, {"device", name.device},
               {"purposes", metadata.purposes},    {"objections", metadata.objections},
               {"location", metadata.location},    {"labels", std::move(labels)},
-              {"series", Json::array()}};
+              {"consents", std::move(consents)},  {"series", Json::array()}};
 }
 
 // The last ones, or those of what is somebody's.
@@ -267,6 +267,13 @@ Result<Json> ComplianceReport::erasures(const std::string& owner) const {
     const bool is_done = each.state == erase::ErasureState::Done;
     list.push_back({{"id", each.number},
                     {"state", is_done ? "done" : "pending"},
+  Json consents = Json::array();
+  for (const catalog::Consent& consent : metadata.consents) {
+    consents.push_back({{"since", wire::time_text(consent.time_ns)},
+                        {"by", consent.by},
+                        {"purposes", consent.purposes},
+                        {"objections", consent.objections}});
+  }
                     {"asked", wire::time_text(each.asked_ns)},
                     {"gone", is_done ? Json(wire::time_text(each.gone_ns)) : Json(nullptr)},
                     {"series", each.series}});

@@ -260,7 +260,7 @@ TEST_CASE("devices: the bytes of a record, for ever, and how they were before") 
 TEST_CASE("devices: a damaged record stops the start, a newer one too") {
   for (const auto& [record, want] :
        {std::pair("{}", StatusCode::Corruption), std::pair("", StatusCode::Corruption),
-        std::pair("\1", StatusCode::Corruption), std::pair("\3", StatusCode::Unsupported),
+        std::pair("\1", StatusCode::Corruption), std::pair("\4", StatusCode::Unsupported),
         std::pair(R"({"version":2})", StatusCode::Unsupported),
         std::pair(R"({"version":1,"owner":5})", StatusCode::Corruption),
         std::pair(R"({"version":1,"purposes":"x"})", StatusCode::Corruption)}) {
