@@ -18,6 +18,9 @@
 namespace edgecase::cli {
 namespace {
 
+// Beside the manifest: JSON that `edgecase report --verify` takes, and no import for readings.
+constexpr char kSignedReportName[] = "report.signed";
+
 Status write_file(const std::string& path, const std::string& text) {
   EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(path));
   EC_TRY(file.write(text));
@@ -82,6 +85,8 @@ Status export_files(DaemonClient& client, const OwnerExport& request, std::uint6
     return io_error("the daemon's answer is no report");
   }
   EC_TRY(make_export_directory(request.directory));
+  EC_TRY(write_file(request.directory + "/" + kSignedReportName, body));
+  manifest.erase("signature");  // of a document without what is added here
   const std::string ndjson_path = request.directory + "/readings.ndjson";
   EC_ASSIGN_OR_RETURN(
       const std::uint64_t bytes,

@@ -74,7 +74,7 @@ class ProgressFile {
 class Backup {
  public:
   explicit Backup(const BackupRequest& request)
-      : directory_(request.directory), client_(request.connection) {
+      : directory_(request.directory), location_(request.location), client_(request.connection) {
     while (directory_.size() > 1 && directory_.ends_with('/')) directory_.pop_back();
   }
 
@@ -119,8 +119,11 @@ class Backup {
   }
 
   Status begin_anew() {
-    EC_ASSIGN_OR_RETURN(const std::string body,
-                        client_.post(wire::routes::kBackups, "", "text/plain"));
+    Parameters parameters;
+    if (!location_.empty()) parameters.emplace_back("location", location_);
+    EC_ASSIGN_OR_RETURN(
+        const std::string body,
+        client_.post(path_with(wire::routes::kBackups, parameters), "", "text/plain"));
     const auto json = nlohmann::ordered_json::parse(body, nullptr, false);
     index_ = {};
     if (json.is_object()) {
@@ -209,6 +212,7 @@ class Backup {
   }
 
   std::string directory_;
+  const std::string location_;
   DaemonClient client_;
   BackupIndex index_;
   std::vector<Series> series_;

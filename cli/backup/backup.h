@@ -19,6 +19,7 @@ namespace edgecase::cli {
 struct BackupRequest {
   ConnectionArguments connection;
   std::string directory;
+  std::string location = {};  // where the directory is, as the daemon has to know
 };
 
 // Both return the exit code.

@@ -1,11 +1,7 @@
 #include "backup/backup_index.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
-
 #include "json_text.h"
+#include "small_file.h"
 #include "target_file.h"
 #include "wire/version.h"
 
@@ -13,18 +9,6 @@ namespace edgecase::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    const std::string message = path + ": " + std::strerror(errno);
-    return errno == ENOENT || errno == ENOTDIR ? not_found(message) : io_error(message);
-  }
-  std::stringstream text;
-  text << file.rdbuf();
-  if (file.bad()) return io_error(path + ": cannot be read");
-  return text.str();
-}
 
 Json file_json(const BackupFile& file) {
   return {{"file", file.path}, {"readings", file.readings}, {"bytes", file.size_bytes}};
@@ -58,7 +42,7 @@ std::string progress_path(const std::string& directory) {
 
 Result<BackupIndex> read_index(const std::string& directory) {
   const std::string path = index_path(directory);
-  EC_ASSIGN_OR_RETURN(const std::string text, read_text(path));
+  EC_ASSIGN_OR_RETURN(const std::string text, read_small_file(path));
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("format") || !json["format"].is_number_integer()) {
     return corruption(path + ": is no index of a backup");
@@ -89,7 +73,7 @@ Status write_index(const std::string& directory, const BackupIndex& index) {
 }
 
 Result<BackupIndex> read_progress(const std::string& directory) {
-  EC_ASSIGN_OR_RETURN(const std::string text, read_text(progress_path(directory)));
+  EC_ASSIGN_OR_RETURN(const std::string text, read_small_file(progress_path(directory)));
   BackupIndex index;
   std::size_t begin = 0;
   for (bool first = true; begin < text.size(); first = false) {

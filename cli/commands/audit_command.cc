@@ -10,6 +10,7 @@
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
+#include "small_file.h"
 #include "time_arguments.h"
 #include "wire/errors.h"
 #include "wire/routes.h"
@@ -24,6 +25,7 @@ struct AuditArguments {
   std::string limit;
   bool descending = false;
   bool verify = false;
+  std::string report;  // a file
   bool json = false;
 };
 
@@ -111,9 +113,28 @@ class RecordTable {
   std::size_t rows_ = 0;
 };
 
+// Where the log had come to when that report was made.
+Result<Parameters> told_by_report(const std::string& path) {
+  EC_ASSIGN_OR_RETURN(const std::string text, read_small_file(path));
+  const nlohmann::json report = nlohmann::json::parse(text, nullptr, false);
+  if (!report.is_object()) return invalid_argument(path + " is no JSON object");
+  const nlohmann::json head = report.value("audit", nlohmann::json());
+  if (!head.is_object() || text_field(head, "head").empty())
+    return invalid_argument(path + " is no report that tells of an audit log");
+  return Parameters{{"sequence", std::to_string(count_field(head, "sequence"))},
+                    {"head", text_field(head, "head")}};
+}
+
 int run_verify(const AuditArguments& arguments) {
+  Parameters parameters;
+  if (!arguments.report.empty()) {
+    Result<Parameters> told = told_by_report(arguments.report);
+    if (!told.ok()) return report_failure(told.status());
+    parameters = std::move(told).value();
+  }
   DaemonClient client(arguments.connection);
-  const Result<std::string> body = client.get_small(wire::routes::kAuditVerify);
+  const Result<std::string> body =
+      client.get_small(path_with(wire::routes::kAuditVerify, parameters));
   if (!body.ok()) return report_failure(body.status());
   const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
   if (!document.is_object() || !document.contains("intact")) {
@@ -134,10 +155,8 @@ int run_verify(const AuditArguments& arguments) {
     write_out(stdout, "unchecked: " + printable(unchecked) + "\n");
   }
   if (intact && !unchecked.empty()) {
-    write_out(
-        stdout,
-        "what is there was not changed or reordered; whether its end was cut off is told when "
-        "the drive is back\n");
+    write_out(stdout,
+              "what is there was not changed or reordered; of what is unchecked nobody can say\n");
     const int printed = finish_stdout();
     return printed == wire::kExitOk ? wire::kExitPartly : printed;
   }
@@ -202,9 +221,16 @@ void add_audit_command(CLI::App& app, Action& action) {
                       "those erased by owner");
   command->add_option("--limit", arguments->limit, "At most so many records")->type_name("N");
   command->add_flag("--desc", arguments->descending, "Newest first");
-  command->add_flag("--verify", arguments->verify,
-                    "Find any record that was removed, changed or reordered; exit code 7 if so, 6 "
-                    "while the values drive, and with it the log's head there, is away");
+  CLI::Option* const verify = command->add_flag(
+      "--verify", arguments->verify,
+      "Find any record that was removed, changed or reordered; exit code 7 if so, 6 "
+      "while the values drive, and with it the log's head there, is away");
+  command
+      ->add_option("--report", arguments->report,
+                   "With --verify: also whether the log still holds what it did when this report\n"
+                   "was made (report --json); 6 where that is so old that it was cut off")
+      ->type_name("FILE")
+      ->needs(verify);
   command->add_flag("--json", arguments->json, "One JSON document");
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::NotAllowed);
   add_connection_options(*command, arguments->connection);

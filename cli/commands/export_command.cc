@@ -15,6 +15,7 @@
 #include "json_text.h"
 #include "output.h"
 #include "owner_export.h"
+#include "owner_push.h"
 #include "progress.h"
 #include "reading_output.h"
 #include "target_file.h"
@@ -27,7 +28,8 @@ namespace edgecase::cli {
 namespace {
 
 struct ExportArguments {
-  ConnectionArguments connection;
+  ConnectionArguments connection, to;
+  std::string location;
   NamespaceArguments namespaces;
   RangeArguments range;
   std::string selector;
@@ -60,7 +62,21 @@ Status check_owner(const ExportArguments& arguments) {
   return ok();
 }
 
+Status check_push(const ExportArguments& arguments) {
+  if (arguments.to.host.empty()) {
+    return arguments.location.empty()
+               ? ok()
+               : invalid_argument("--location says where --to-host is, give that, too");
+  }
+  if (!is_all_of_owner(arguments) || !arguments.output.empty() || !arguments.selector.empty()) {
+    return invalid_argument(
+        "--to-host takes what is somebody's: with --owner alone, and without -o");
+  }
+  return ok();
+}
+
 Status check(const ExportArguments& arguments) {
+  EC_TRY(check_push(arguments));
   if (arguments.selector.empty() == arguments.filter.empty()) {
     return invalid_argument(
         "say what to export: a selector, or --owner, --of-purpose, --object, --label");
@@ -133,6 +149,10 @@ int export_to_stdout(const ExportArguments& arguments, const std::string& path) 
 
 int run_export(const ExportArguments& arguments) {
   if (const Status status = check(arguments); !status.ok()) return report_failure(status);
+  if (!arguments.to.host.empty()) {
+    return push_owner(
+        {arguments.connection, arguments.to, arguments.filter.owner, arguments.location});
+  }
   if (is_all_of_owner(arguments) && is_directory_target(arguments.output)) {
     return export_owner({arguments.connection, arguments.filter.owner, arguments.output});
   }
@@ -156,6 +176,23 @@ int run_export(const ExportArguments& arguments) {
   return export_to_file(arguments, path);
 }
 
+void add_push_options(CLI::App& command, ExportArguments& arguments) {
+  CLI::Option* const host =
+      command.add_option("--to-host", arguments.to.host,
+                         "With --owner: straight into another EdgeCase, http(s)://HOST:PORT");
+  command
+      .add_option("--to-token", arguments.to.token, "Token to show there [env EDGECASE_TO_TOKEN]")
+      ->needs(host);
+  command
+      .add_option("--to-tls-ca", arguments.to.tls_ca,
+                  "Certificates to trust there, else this machine's")
+      ->needs(host);
+  command
+      .add_option("--location", arguments.location,
+                  "Where that one's data is; must be one of storage.locations, where that is set")
+      ->type_name("PLACE");
+}
+
 }  // namespace
 
 void add_export_command(CLI::App& app, Action& action) {
@@ -173,6 +210,7 @@ void add_export_command(CLI::App& app, Action& action) {
                    "File, which appears when it is whole; or a directory (ending in / where\n"
                    "there is none yet): NAMESPACE/DEVICE/SENSOR.csv")
       ->type_name("FILE");
+  add_push_options(*command, *arguments);
   add_range_options(*command, arguments->range);
   add_purpose_option(*command, arguments->purpose);
   command->add_option("--format", arguments->format, "csv, ndjson or line (Influx line protocol)")
@@ -182,9 +220,10 @@ void add_export_command(CLI::App& app, Action& action) {
                     "Continue an export into a directory: files that are there stay");
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);
-  command->footer(help_footer({"edgecase export 'kitchen/*' --since 30d -o kitchen.csv",
-                               "edgecase export '*/*' -A -o backup/ --resume",
-                               "edgecase export --owner alice -o alice/"}));
+  command->footer(help_footer(
+      {"edgecase export 'kitchen/*' --since 30d -o kitchen.csv",
+       "edgecase export '*/*' -A -o backup/ --resume", "edgecase export --owner alice -o alice/",
+       "edgecase export --owner alice --to-host https://other.example:8650"}));
   command->callback(
       [arguments, &action] { action = [arguments] { return run_export(*arguments); }; });
 }

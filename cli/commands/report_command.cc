@@ -10,6 +10,8 @@
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
+#include "sign/signed_json.h"
+#include "small_file.h"
 #include "wire/errors.h"
 #include "wire/routes.h"
 #include "wire/time_text.h"
@@ -22,6 +24,8 @@ using Json = nlohmann::json;
 struct ReportArguments {
   ConnectionArguments connection;
   std::string owner;
+  std::string verify, key;  // files
+  bool public_key = false;
   bool json = false;
 };
 
@@ -58,13 +62,20 @@ void print_features(const Json& report) {
   table.flush();
 }
 
-// "audit log: record 120, 5f0a..."; nothing where there is no log.
+// "Audit log: ends with record 120, hash 5f0a..."; nothing where there is no log.
 void print_audit_head(const Json& report) {
   const auto audit = report.find("audit");
   if (audit == report.end() || !audit->is_object()) return;
   write_out(stdout, "\nAudit log: ends with record " +
                         std::to_string(count_field(*audit, "sequence")) + ", hash " +
                         printable(text_field(*audit, "head")) + "\n");
+}
+
+void print_signer(const Json& report) {
+  const Json signature = report.value(sign::kSignatureMember, Json::object());
+  const std::string fingerprint = text_field(signature, "fingerprint");
+  if (fingerprint.empty()) return;
+  write_out(stdout, "Signed, in --json, by the key " + printable(fingerprint) + "\n");
 }
 
 void print_store(const Json& report) {
@@ -118,17 +129,6 @@ void print_store(const Json& report) {
   table.flush();
 }
 
-void print_owner(const Json& report) {
-  write_out(stdout, printable("Owner " + text_field(report, "owner") + ": " +
-                              amounts_text(report.value("stored", Json::object()))) +
-                        "\n");
-  Table devices({{"NAMESPACE"}, {"DEVICE"}, {"PURPOSES"}, {"OBJECTIONS"}, {"LOCATION"}}, stdout);
-  Table series({{"SERIES"},
-                {"READINGS", Align::Right},
-                {"BYTES", Align::Right},
-                {"OLDEST"},
-                {"NEWEST"},
-                {"KEEP"}},
 // Who said when what readings may be used for; the last row of a device is what holds.
 void print_consents(const Json& report) {
   Table table({{"DEVICE"}, {"SINCE"}, {"SAID BY"}, {"PURPOSES"}, {"OBJECTIONS"}}, stdout);
@@ -144,6 +144,17 @@ void print_consents(const Json& report) {
   table.flush();
 }
 
+void print_owner(const Json& report) {
+  write_out(stdout, printable("Owner " + text_field(report, "owner") + ": " +
+                              amounts_text(report.value("stored", Json::object()))) +
+                        "\n");
+  Table devices({{"NAMESPACE"}, {"DEVICE"}, {"PURPOSES"}, {"OBJECTIONS"}, {"LOCATION"}}, stdout);
+  Table series({{"SERIES"},
+                {"READINGS", Align::Right},
+                {"BYTES", Align::Right},
+                {"OLDEST"},
+                {"NEWEST"},
+                {"KEEP"}},
                stdout);
   for (const Json& device : list_of(report, "devices")) {
     const std::string name = text_field(device, "device");
@@ -158,6 +169,7 @@ void print_consents(const Json& report) {
   }
   print_title("Devices");
   devices.flush();
+  print_consents(report);
   if (series.rows() > 0) {
     print_title("Readings");
     series.flush();
@@ -169,7 +181,6 @@ void print_consents(const Json& report) {
   for (const Json& token : recipients) {
     const bool admin = token.value("admin", Json(false)) == Json(true);
     const auto scope = [&](const char* name) {
-  print_consents(report);
       return admin ? std::string("everything") : or_dash(text_field(token, name));
     };
     table.row({text_field(token, "token"), scope("read"), scope("export"),
@@ -179,7 +190,60 @@ void print_consents(const Json& report) {
   table.flush();
 }
 
+// Offline: neither daemon nor store is asked.
+Status verify_file(const ReportArguments& arguments) {
+  EC_ASSIGN_OR_RETURN(const std::string text, read_small_file(arguments.verify));
+  const Json report = Json::parse(text, nullptr, false);
+  if (!report.is_object()) return invalid_argument(arguments.verify + " is no JSON object");
+  const Result<sign::Signer> signer = sign::check_signature(report);
+  if (!signer.ok())
+    return Status(signer.status().code(), arguments.verify + ": " + signer.status().message());
+  if (!arguments.key.empty()) {
+    EC_ASSIGN_OR_RETURN(const std::string key, read_small_file(arguments.key));
+    if (key != signer->public_key)
+      return corruption(arguments.verify + " is signed by another key than " + arguments.key +
+                        ": " + signer->fingerprint);
+  }
+  if (arguments.json) {
+    write_out(stdout, Json{{"intact", true},
+                           {"fingerprint", signer->fingerprint},
+                           {"public_key", signer->public_key},
+                           {"key_checked", !arguments.key.empty()}}
+                              .dump() +
+                          "\n");
+    return ok();
+  }
+  const std::string owner = text_field(report, "owner");
+  write_out(stdout, "Report" + (owner.empty() ? "" : " of " + printable(owner)) + ", made " +
+                        printable(text_field(report, "made")));
+  print_audit_head(report);
+  write_out(stdout, "Signed by the key " + signer->fingerprint + "\nintact: nothing was changed\n");
+  if (arguments.key.empty())
+    std::fputs(
+        "edgecase: whose key that is, its store can say: edgecase report --public-key > key.pem "
+        "there, and --key key.pem here\n",
+        stderr);
+  return ok();
+}
+
+int print_public_key(const ReportArguments& arguments) {
+  DaemonClient client(arguments.connection);
+  const Result<std::string> body = client.get_small(wire::routes::kReportKey);
+  if (!body.ok()) return report_failure(body.status());
+  const Json key = Json::parse(*body, nullptr, false);
+  if (!key.is_object()) return report_failure(io_error("the daemon's answer is no object"));
+  write_out(stdout, arguments.json ? *body : text_field(key, "public_key"));
+  if (!arguments.json)
+    std::fprintf(stderr, "fingerprint %s\n", printable(text_field(key, "fingerprint")).c_str());
+  return finish_stdout();
+}
+
 int run_report(const ReportArguments& arguments) {
+  if (!arguments.verify.empty()) {
+    const Status verified = verify_file(arguments);
+    return verified.ok() ? finish_stdout() : report_failure(verified);
+  }
+  if (arguments.public_key) return print_public_key(arguments);
   Parameters parameters;
   if (!arguments.owner.empty()) parameters.emplace_back("owner", arguments.owner);
   DaemonClient client(arguments.connection);
@@ -193,6 +257,7 @@ int run_report(const ReportArguments& arguments) {
   if (!report.is_object()) return report_failure(io_error("the daemon's answer is no object"));
   arguments.owner.empty() ? print_store(report) : print_owner(report);
   print_audit_head(report);
+  print_signer(report);
   return finish_stdout();
 }
 
@@ -202,10 +267,30 @@ void add_report_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<ReportArguments>();
   CLI::App* command = app.add_subcommand(
       "report", "What is stored of whom, why and until when; six features and their degree");
-  command->add_option("--owner", arguments->owner, "Of one person alone");
-  command->add_flag("--json", arguments->json, "One JSON document");
+  CLI::Option* const owner =
+      command->add_option("--owner", arguments->owner, "Of one person alone");
+  command->add_flag("--json", arguments->json, "One JSON document, signed");
+  CLI::Option* const verify =
+      command
+          ->add_option("--verify", arguments->verify,
+                       "Offline: whether anything in this report, of --json, was changed since it\n"
+                       "was signed; exit code 7 if so")
+          ->type_name("FILE")
+          ->excludes(owner);
+  command
+      ->add_option("--key", arguments->key,
+                   "With --verify: the public key that it must be signed by")
+      ->type_name("FILE")
+      ->needs(verify);
+  command
+      ->add_flag("--public-key", arguments->public_key,
+                 "The key that this store's reports are signed by, for who verifies them")
+      ->excludes(owner)
+      ->excludes(verify);
   add_connection_options(*command, arguments->connection);
-  command->footer(help_footer({"edgecase report", "edgecase report --owner alice --json"}));
+  command->footer(
+      help_footer({"edgecase report", "edgecase report --owner alice --json > alice.json",
+                   "edgecase report --verify alice.json --key key.pem"}));
   command->callback(
       [arguments, &action] { action = [arguments] { return run_report(*arguments); }; });
 }

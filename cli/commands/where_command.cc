@@ -38,6 +38,7 @@ int run_where(const WhereArguments& arguments) {
   if (!document.is_object() || !document.contains("files"))
     return report_failure(io_error("the daemon's answer is no list of files"));
   Table table({{"DRIVE"},
+               {"WHERE"},
                {"LAYER"},
                {"FILE"},
                {"BYTES", Align::Right},
@@ -45,7 +46,8 @@ int run_where(const WhereArguments& arguments) {
                {"LOCATIONS"}},
               stdout);
   for (const nlohmann::json& file : document["files"]) {
-    table.row({text_field(file, "drive"), text_field(file, "layer"),
+    table.row({text_field(file, "drive"), or_dash(text_field(file, "drive_location")),
+               text_field(file, "layer"),
                text_field(file, "directory") + "/" + text_field(file, "file"),
                wire::format_size(count_field(file, "bytes")),
                wire::format_size(count_field(file, "file_bytes")),
@@ -62,8 +64,8 @@ int run_where(const WhereArguments& arguments) {
 
 void add_where_command(CLI::App& app, Action& action) {
   const auto arguments = std::make_shared<WhereArguments>();
-  CLI::App* command =
-      app.add_subcommand("where", "Which files on which drive hold it, and how many bytes");
+  CLI::App* command = app.add_subcommand(
+      "where", "Which files on which drive hold it, where that is, and how many bytes");
   command
       ->add_option("selector", arguments->selector,
                    "device/sensor with globs * and ?; kitchen alone means kitchen/*")

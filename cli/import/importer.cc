@@ -228,6 +228,11 @@ class Import {
     if (!manifests.ok()) return report_failure(manifests.status());
     if (!request_.takes_manifests) manifests->clear();
     manifests_ = std::move(manifests).value();
+    for (const std::string& path : request_.manifests) {
+      Result<std::optional<Manifest>> manifest = Manifest::read(path);
+      if (!manifest.ok()) return report_failure(manifest.status());
+      if (*manifest) manifests_.push_back(std::move(**manifest));
+    }
     if (!request_.dry_run) {
       stop_on_interrupt(
           "\nedgecase: stopped; what was sent is stored, the same import again brings the rest\n",

@@ -16,6 +16,7 @@ struct ImportRequest {
   std::string default_namespace;
   std::vector<std::string> paths;  // files; of a directory, all below it that have a known ending
   std::string format;              // empty: by each name
+  std::vector<std::string> manifests = {};  // beside those in directories
   // What a manifest of `export --owner` in one of the directories says of devices comes too.
   bool takes_manifests = true;
   bool dry_run = false;  // print what would come, a row a file, and send nothing

@@ -180,6 +180,7 @@ struct Daemon::State {
   std::unique_ptr<ingest::IngestPipeline> ingest;
   std::unique_ptr<ingest::Redating> redating;
   std::unique_ptr<query::QueryService> query;
+  std::unique_ptr<sign::SigningKey> signing_key;
   std::unique_ptr<mqtt::RejectedMessages> rejected;
   std::unique_ptr<mqtt::MqttSource> mqtt;             // null: turned off
   std::vector<mqtt::TopicRule> rules;                 // the listener's
@@ -348,6 +349,8 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                               .metrics = metrics,
                               .logger = logger};
   parts.tcp_channels = std::move(channels);
+  state.signing_key = std::make_unique<sign::SigningKey>(*state.engine, system_random());
+  parts.signing_key = state.signing_key.get();
   parts.audit = state.audit.get();
   parts.eviction = state.eviction.get();
   parts.redating = state.redating.get();

@@ -79,14 +79,15 @@ struct Verification {
   auth::Digest head{};
   std::uint64_t fault_count = 0;
   std::vector<Fault> faults;
-  // Why the head beside the values could not be compared, which is no fault of the log; empty: it
-  // was.
+  // Why the head beside the values, or the one that was told, could not be compared, which is no
+  // fault of the log; empty: they were.
   std::string unchecked;
 };
 
 // Walks the whole chain, and compares its end with the head in memory, with the checkpoint, and
-// with the head file on the other drive, if that is there. Errors: the engine's.
-Result<Verification> verify(AuditLog& log);
+// with the head file on the other drive, if that is there; and with `told`, a head that somebody
+// kept, as reports tell them. Errors: the engine's.
+Result<Verification> verify(AuditLog& log, const std::optional<Mark>& told = {});
 
 // How the record of a cut tells where the log begins from then on.
 inline constexpr std::string_view kCutOperation = "audit.cut";

@@ -137,7 +137,7 @@ class Walk {
 
 }  // namespace
 
-Result<Verification> verify(AuditLog& log) {
+Result<Verification> verify(AuditLog& log, const std::optional<Mark>& told) {
   std::vector<Claim> claims;
   std::vector<Fault> of_files;
   // Before the snapshot: what they name must be in it.
@@ -155,6 +155,13 @@ Result<Verification> verify(AuditLog& log) {
     claims.push_back({kHeadFileName, **file});
   } else if (state.sequence > 0) {
     of_files.push_back({state.sequence, std::string(kHeadFileName) + " is missing"});
+  }
+  if (told && told->sequence >= state.first) {
+    claims.push_back({"the head that is asked about", *told});
+  } else if (told) {
+    if (!unchecked.empty()) unchecked += "; ";
+    unchecked += "record " + std::to_string(told->sequence) + " is not kept any more, the log " +
+                 "begins with record " + std::to_string(state.first);
   }
   EC_TRY(log.flush());
   EC_ASSIGN_OR_RETURN(Verification found, Walk(log, std::move(claims)).run());

@@ -18,9 +18,11 @@ struct StorageSettings {
   std::string retention = "forever";
   std::string expiry = "bounded";
   std::string on_full = "reject";
-  std::string scrub = "30d";                 // "forever": never
-  std::string encryption_key_file;           // "": nothing is encrypted at rest
-  std::string encryption_previous_key_file;  // while the key is being changed
+  std::string metadata_location, values_location;  // where the drives are; "": nobody says
+  std::string locations;                           // where data may be, with commas; "": anywhere
+  std::string scrub = "30d";                       // "forever": never
+  std::string encryption_key_file;                 // "": nothing is encrypted at rest
+  std::string encryption_previous_key_file;        // while the key is being changed
 };
 
 struct HttpSettings {

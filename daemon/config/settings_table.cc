@@ -44,6 +44,14 @@ const std::array kTable = {
     Setting{"storage.on-full", SettingKind::Choice, EC_MEMBER(std::string, storage.on_full),
             "When a drive is full writes are refused, or the oldest readings of all devices go.", 0,
             0, "reject|evict-oldest"},
+    Setting{"storage.metadata-location", SettingKind::Text,
+            EC_MEMBER(std::string, storage.metadata_location),
+            "Where the drive of storage.metadata is, as `where` and `report` tell it: de, site-7."},
+    Setting{"storage.values-location", SettingKind::Text,
+            EC_MEMBER(std::string, storage.values_location), "The same of storage.values."},
+    Setting{"storage.locations", SettingKind::Text, EC_MEMBER(std::string, storage.locations),
+            "Where data may be, with commas between: drives that are elsewhere are refused, and "
+            "backups and exports to elsewhere; \"\" for anywhere."},
     Setting{"storage.scrub", SettingKind::Duration, EC_MEMBER(std::string, storage.scrub),
             "In idle time every file is read again about once in so long, and checked; forever: "
             "never."},

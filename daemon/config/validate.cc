@@ -3,11 +3,14 @@
 #include <arpa/inet.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <utility>
 
 #include "config/credentials.h"
 #include "config/settings_table.h"
+#include "wire/names.h"
 
 namespace edgecase::config {
 namespace {
@@ -62,6 +65,24 @@ Status validate_tls_pair(const Configuration& configuration, const std::string& 
   const char* const given = certificate.empty() ? ".tls-key" : ".tls-cert";
   return configuration.error(section + missing,
                              "is empty but " + section + given + " is set, set both or neither");
+}
+
+// Drives that are where no data may be.
+Status validate_locations(const Configuration& configuration) {
+  const StorageSettings& storage = configuration.settings.storage;
+  for (const auto& [key, location] :
+       {std::pair("storage.metadata-location", &storage.metadata_location),
+        std::pair("storage.values-location", &storage.values_location)}) {
+    if (!location->empty() && !wire::check_name("location", *location).ok())
+      return configuration.error(key, "is no name, use one of up to 128 bytes");
+    if (location->find(',') != std::string::npos)
+      return configuration.error(key, "is one location, without a comma");
+    if (!check_location(storage, *location).ok())
+      return configuration.error(
+          key, location->empty() ? "is not said, though storage.locations says where data may be"
+                                 : "is none of storage.locations: data may not be there");
+  }
+  return ok();
 }
 
 Status validate_http(const Configuration& configuration) {
@@ -178,8 +199,26 @@ bool is_loopback(std::string_view host) {
   return text == "localhost";
 }
 
+Status check_location(const StorageSettings& storage, std::string_view location) {
+  if (storage.locations.empty()) return ok();
+  if (location.empty())
+    return not_allowed("say where that is: data may be in " + storage.locations +
+                       " alone (storage.locations)");
+  std::string_view rest = storage.locations;
+  while (!rest.empty()) {
+    std::string_view each = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(each.size() + 1, rest.size()));
+    while (each.starts_with(' ')) each.remove_prefix(1);
+    while (each.ends_with(' ')) each.remove_suffix(1);
+    if (each == location) return ok();
+  }
+  return not_allowed("data may be in " + storage.locations + " alone (storage.locations), not in " +
+                     std::string(location));
+}
+
 Status validate(Configuration& configuration) {
   EC_TRY(validate_directories(configuration));
+  EC_TRY(validate_locations(configuration));
   EC_TRY(validate_http(configuration));
   EC_TRY(validate_mqtt(configuration));
   EC_TRY(check_credential_names(configuration));

@@ -18,6 +18,10 @@ Result<ListenAddress> parse_listen_address(std::string_view text);
 // Whether only this machine can reach it: 127.0.0.0/8, ::1, localhost.
 bool is_loopback(std::string_view host);
 
+// Whether data may be there. NotAllowed says where it may, by storage.locations; "": nobody said
+// where.
+Status check_location(const StorageSettings& storage, std::string_view location);
+
 // Looks at no drive: that is the daemon's, when it starts.
 Status validate(Configuration& configuration);
 

@@ -146,7 +146,8 @@ constexpr std::array kParameters = {
     ParameterRow{"purpose", Holds::Plain},     ParameterRow{"object", Holds::Plain},
     ParameterRow{"id", Holds::Plain},          ParameterRow{"keep", Holds::Plain},
     ParameterRow{"from", Holds::Plain},        ParameterRow{"to", Holds::Plain},
-    ParameterRow{"expires", Holds::Plain},     ParameterRow{"after", Holds::Plain}};
+    ParameterRow{"expires", Holds::Plain},     ParameterRow{"after", Holds::Plain},
+    ParameterRow{"transfer", Holds::Plain}};
 
 // "of_owner" tells an owner, as "owner" does.
 std::string_view kind_of(std::string_view parameter) {
@@ -309,7 +310,6 @@ void note_described(const Call& call) {
     reach.add(change.name.namespace_name, change.name.device);
 }
 
-Status before_change(Recorder& recorder, const Call& call, Effect effect) {
 // Where a full drive takes no record, it takes this one in the erasure's commit, which finds the
 // room that is kept for those; and if it took neither, there is no erasure. after_answer() looks.
 Status begin_erasure(audit::AuditLog& log, const Call& call, audit::Record record) {
@@ -319,6 +319,7 @@ Status begin_erasure(audit::AuditLog& log, const Call& call, audit::Record recor
   return ok();
 }
 
+Status before_change(Recorder& recorder, const Call& call, Effect effect) {
   if (effect == Effect::Reads) return ok();
   const auto prepared = recorder.preparation.of(call, effect, 0);
   if (prepared == nullptr || prepared->what.kind != Kind::Change) return ok();
@@ -356,12 +357,12 @@ void after_answer(Recorder& recorder, Call& call, Effect effect) {
   const auto ticket = log.append(draft_of(log.names(), *prepared, call));
   Status noted = ticket.status();
   if (noted.ok() && log.mode() == audit::Mode::Strict) {
-    if (may_be_held(call)) {
     const audit::Ticket enough = enough_for(call, *ticket);
     const auto settle = [&log, last = *ticket, enough] {
       const Status settled = log.settle(last);
       return settled.ok() || log.is_settled(enough) ? ok() : settled;
     };
+    if (may_be_held(call)) {
       call.exchange.settlement = {[&log, last = *ticket] { return log.is_settled(last); }, settle};
     } else {
       noted = settle();

@@ -228,11 +228,25 @@ void get_audit(HttpContext& context, const std::shared_ptr<DeviceNames>& names, 
                    });
 }
 
+// `sequence` and `head`: what a report said that the log had reached.
+Result<std::optional<audit::Mark>> told_head(const Call& call) {
+  if (!call.has("sequence") && !call.has("head")) return std::optional<audit::Mark>();
+  audit::Mark mark;
+  const std::string text = call.parameter("sequence");
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, mark.sequence);
+  if (error != std::errc() || stop != end) return invalid_argument("sequence is no whole number");
+  if (!auth::parse_digest(call.parameter("head"), mark.hash))
+    return invalid_argument("head is not 64 hex digits");
+  return std::optional<audit::Mark>(mark);
+}
+
 Result<Json> verify(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {}));
+  EC_TRY(check_parameters(call, {"sequence", "head"}));
   EC_TRY(auth::authorize_administration(call.principal()));
   if (context.parts.audit == nullptr) return no_log();
-  EC_ASSIGN_OR_RETURN(const audit::Verification found, audit::verify(*context.parts.audit));
+  EC_ASSIGN_OR_RETURN(const std::optional<audit::Mark> told, told_head(call));
+  EC_ASSIGN_OR_RETURN(const audit::Verification found, audit::verify(*context.parts.audit, told));
   Json faults = Json::array();
   for (const audit::Fault& fault : found.faults) {
     faults.push_back({{"sequence", fault.sequence}, {"message", fault.what}});

@@ -1,5 +1,6 @@
 // Moments to back up, for administrators: /api/v1/backups. Readings of one come from /api/v1/query
 // and /api/v1/series with its name as the parameter `moment`.
+#include "config/validate.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
 #include "wire/json_values.h"
@@ -33,8 +34,9 @@ Result<Json> state_json(const HttpServerParts& parts) {
 }
 
 Result<Json> pin(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {}));
+  EC_TRY(check_parameters(call, {"location"}));
   EC_TRY(auth::authorize_administration(call.principal()));
+  EC_TRY(config::check_location(context.parts.settings.storage, call.parameter("location")));
   EC_ASSIGN_OR_RETURN(const std::string moment, context.moments.pin());
   auto state = state_json(context.parts);
   if (!state.ok()) {

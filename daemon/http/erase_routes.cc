@@ -213,18 +213,21 @@ Result<Json> where(HttpContext& context, const Call& call) {
       query::find_whereabouts(context.parts.engine, context.parts.catalog, context.parts.devices,
                               call.principal(), namespace_parameter(call), selector));
   call.exchange.audit.reach = found.reach;
-  const std::string& values = context.parts.settings.storage.values;
+  const config::StorageSettings& storage = context.parts.settings.storage;
   Json files = Json::array();
   for (const query::Whereabouts::File& file : found.files) {
     const std::size_t slash = file.share.path.rfind('/');
     const std::string directory = file.share.path.substr(0, slash);
-    files.push_back({{"drive", directory == values ? "values" : "metadata"},
-                     {"directory", directory},
-                     {"file", file.share.path.substr(slash + 1)},
-                     {"layer", layer_name(file.share.layer)},
-                     {"bytes", file.share.bytes},
-                     {"file_bytes", file.share.file_bytes},
-                     {"locations", file.locations}});
+    const bool is_of_values = directory == storage.values;
+    files.push_back(
+        {{"drive", is_of_values ? "values" : "metadata"},
+         {"drive_location", is_of_values ? storage.values_location : storage.metadata_location},
+         {"directory", directory},
+         {"file", file.share.path.substr(slash + 1)},
+         {"layer", layer_name(file.share.layer)},
+         {"bytes", file.share.bytes},
+         {"file_bytes", file.share.file_bytes},
+         {"locations", file.locations}});
   }
   return Json{{"devices", found.devices},
               {"series", found.series},

@@ -28,6 +28,7 @@
 #include "query/query_service.h"
 #include "retention/eviction.h"
 #include "retention/retention_service.h"
+#include "sign/signing_key.h"
 
 namespace edgecase::http {
 
@@ -57,6 +58,7 @@ struct HttpServerParts {
   audit::AuditLog* audit = nullptr;               // null: nothing is recorded
   const retention::Eviction* eviction = nullptr;  // null: nothing is evicted
   const ingest::Redating* redating = nullptr;     // null: nothing is dated later
+  sign::SigningKey* signing_key = nullptr;        // null: reports are not signed
 };
 
 class HttpServer {

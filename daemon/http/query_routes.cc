@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "config/validate.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
 #include "wire/names.h"
@@ -30,7 +31,9 @@ Result<bool> flag_parameter(const Call& call, const char* name) {
 Result<wire::QueryRequest> query_request(const HttpContext& context, const Call& call) {
   EC_TRY(check_parameters(
       call, {"ns", "select", "from", "to", "every", "agg", "limit", "desc", "format", "export",
-             "purpose", "owner", "of_purpose", "object", "label", "moment"}));
+             "purpose", "owner", "of_purpose", "object", "label", "moment", "transfer"}));
+  if (call.has("transfer"))
+    EC_TRY(config::check_location(context.parts.settings.storage, call.parameter("transfer")));
   const std::int64_t now_ns = context.parts.clock.wall_ns();
   wire::QueryRequest request;
   request.namespace_name = namespace_parameter(call);

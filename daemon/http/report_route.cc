@@ -1,8 +1,10 @@
-// What the daemon says of itself, for administrators: /api/v1/report.
+// What the daemon says of itself, for administrators: /api/v1/report, signed; and by which key.
 #include "audit/audit_log.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
 #include "report/compliance_report.h"
+#include "sign/signature.h"
+#include "sign/signed_json.h"
 #include "wire/routes.h"
 
 namespace edgecase::http {
@@ -20,9 +22,32 @@ Status add_audit_head(HttpContext& context, wire::Json& report) {
   return ok();
 }
 
-Result<wire::Json> answer_report(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"owner"}));
-  EC_TRY(auth::authorize_administration(call.principal()));
+// The log knows a new key before anything is signed by it.
+Result<Bytes> signing_secret(HttpContext& context, const Call& call) {
+  EC_ASSIGN_OR_RETURN(sign::SigningKey::Secret secret, context.parts.signing_key->secret());
+  if (secret.is_new && context.parts.audit != nullptr) {
+    EC_ASSIGN_OR_RETURN(const std::string key,
+                        sign::public_key_of(secret.bytes, context.parts.signing_key->random()));
+    audit::Record record = audit::record_of("report.key-made", call.principal());
+    record.detail = "fingerprint " + sign::fingerprint(key);
+    EC_TRY(context.parts.audit->note(std::move(record)));
+  }
+  return std::move(secret.bytes);
+}
+
+// What is in the log is in the report, by the head; and that this was said is in the log, by the
+// hash of what is signed.
+Status add_signature(HttpContext& context, const Call& call, const Bytes& secret,
+                     wire::Json& report) {
+  const nlohmann::json document = report;
+  EC_ASSIGN_OR_RETURN(report[sign::kSignatureMember],
+                      sign::signature_of(document, secret, context.parts.signing_key->random()));
+  const auth::Digest digest = auth::sha256(sign::signed_text(document));
+  call.exchange.audit.detail = "sha256 " + auth::hex_text(auth::view_of(digest));
+  return ok();
+}
+
+Result<wire::Json> make_report(const HttpContext& context, const Call& call) {
   const HttpServerParts& parts = context.parts;
   const report::ComplianceReport report({parts.settings, parts.engine, parts.clock, parts.catalog,
                                          parts.devices, parts.query, parts.retention,
@@ -33,14 +58,39 @@ Result<wire::Json> answer_report(HttpContext& context, const Call& call) {
   return report.of_owner(owner);
 }
 
+Result<wire::Json> answer_report(HttpContext& context, const Call& call) {
+  EC_TRY(check_parameters(call, {"owner"}));
+  EC_TRY(auth::authorize_administration(call.principal()));
+  EC_ASSIGN_OR_RETURN(wire::Json report, make_report(context, call));
+  if (context.parts.signing_key == nullptr) {
+    EC_TRY(add_audit_head(context, report));
+    return report;
+  }
+  EC_ASSIGN_OR_RETURN(const Bytes secret, signing_secret(context, call));
+  EC_TRY(add_audit_head(context, report));
+  EC_TRY(add_signature(context, call, secret, report));
+  return report;
+}
+
+Result<wire::Json> answer_key(HttpContext& context, const Call& call) {
+  EC_TRY(check_parameters(call, {}));
+  EC_TRY(auth::authorize_administration(call.principal()));
+  if (context.parts.signing_key == nullptr) return unsupported("reports are not signed here");
+  EC_ASSIGN_OR_RETURN(const Bytes secret, signing_secret(context, call));
+  EC_ASSIGN_OR_RETURN(std::string key,
+                      sign::public_key_of(secret, context.parts.signing_key->random()));
+  std::string fingerprint = sign::fingerprint(key);
+  return wire::Json{{"algorithm", sign::kAlgorithm},
+                    {"public_key", std::move(key)},
+                    {"fingerprint", std::move(fingerprint)}};
+}
+
 }  // namespace
 
 void add_report_route(Router& router, HttpContext& context) {
   router.add("GET", wire::routes::kReport, Effect::Reads, [&context](Call& call) {
-    Result<wire::Json> answer = answer_report(context, call);
+    const Result<wire::Json> answer = answer_report(context, call);
     if (!answer.ok()) return call.answer_error(answer.status());
-    if (const Status added = add_audit_head(context, *answer); !added.ok())
-      return call.answer_error(added);
     if (const auto devices = answer->find("devices");
         call.has("owner") && devices != answer->end()) {
       query::Reach& reach = call.exchange.audit.reach.emplace();
@@ -48,6 +98,11 @@ void add_report_route(Router& router, HttpContext& context) {
         reach.add(each.value("namespace", ""), each.value("device", ""));
       }
     }
+    call.answer_json(200, wire::dump(*answer));
+  });
+  router.add("GET", wire::routes::kReportKey, Effect::Reads, [&context](Call& call) {
+    const Result<wire::Json> answer = answer_key(context, call);
+    if (!answer.ok()) return call.answer_error(answer.status());
     call.answer_json(200, wire::dump(*answer));
   });
 }

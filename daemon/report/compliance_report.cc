@@ -127,11 +127,20 @@ Json encryption(const config::Settings& settings) {
   return feature("encryption", "real-time", missing, how);
 }
 
-Json location(std::uint64_t without_location) {
-  return feature(
-      "managing data location", "real-time",
-      without_location == 0 ? "" : std::to_string(without_location) + " devices have no location",
-      "values on one drive, all else on the other; nothing is sent elsewhere");
+Json location(const config::StorageSettings& storage, std::uint64_t without_location) {
+  std::string missing;
+  if (without_location > 0)
+    missing = std::to_string(without_location) + " devices have no location";
+  if (storage.metadata_location.empty() || storage.values_location.empty())
+    missing += std::string(missing.empty() ? "" : "; ") +
+               "where the drives are (storage.metadata-location, storage.values-location)";
+  return feature("managing data location", "real-time", missing,
+                 storage.locations.empty()
+                     ? "values on one drive, all else on the other; nothing is sent elsewhere "
+                       "(storage.locations: nor backed up to elsewhere)"
+                     : "values on one drive, all else on the other; nothing is sent, or backed up, "
+                       "to elsewhere than " +
+                           storage.locations);
 }
 
 Json monitoring(const config::AuditSettings& settings) {
@@ -197,7 +206,7 @@ Json ComplianceReport::features(const Stored& stored) const {
       {deletion(parts_.settings, stored.series_kept_forever, parts_.engine.stats().expiry),
        monitoring(parts_.settings.audit), indexing(stored.devices_without_owner),
        access(parts_.settings, parts_.tokens.any()), encryption(parts_.settings),
-       location(stored.devices_without_location)});
+       location(parts_.settings.storage, stored.devices_without_location)});
 }
 
 Json ComplianceReport::settings_json() const {
@@ -206,9 +215,15 @@ Json ComplianceReport::settings_json() const {
           {"storage.expiry", settings.storage.expiry},
           {"storage.metadata", settings.storage.metadata},
           {"storage.values", settings.storage.values},
+          {"storage.on-full", settings.storage.on_full},
+          {"storage.encryption", !settings.storage.encryption_key_file.empty()},
+          {"storage.metadata-location", settings.storage.metadata_location},
+          {"storage.values-location", settings.storage.values_location},
+          {"storage.locations", settings.storage.locations},
           {"http.listen", settings.http.listen},
           {"http.tls", !settings.http.tls_cert.empty()},
           {"audit.mode", settings.audit.mode},
+          {"audit.retention", settings.audit.retention},
           {"http.allow-insecure", settings.http.allow_insecure},
           {"mqtt.broker", settings.mqtt.broker},
           {"mqtt.listen", settings.mqtt.listen},
@@ -252,6 +267,13 @@ Result<Json> ComplianceReport::device_json(const catalog::DeviceName& name) cons
   EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata, parts_.devices.metadata(name));
   Json labels = Json::object();
   for (const auto& [label, value] : metadata.labels) labels[label] = value;
+  Json consents = Json::array();
+  for (const catalog::Consent& consent : metadata.consents) {
+    consents.push_back({{"since", wire::time_text(consent.time_ns)},
+                        {"by", consent.by},
+                        {"purposes", consent.purposes},
+                        {"objections", consent.objections}});
+  }
   return Json{{"namespace", name.namespace_name}, {"device", name.device},
               {"purposes", metadata.purposes},    {"objections", metadata.objections},
               {"location", metadata.location},    {"labels", std::move(labels)},
@@ -267,13 +289,6 @@ Result<Json> ComplianceReport::erasures(const std::string& owner) const {
     const bool is_done = each.state == erase::ErasureState::Done;
     list.push_back({{"id", each.number},
                     {"state", is_done ? "done" : "pending"},
-  Json consents = Json::array();
-  for (const catalog::Consent& consent : metadata.consents) {
-    consents.push_back({{"since", wire::time_text(consent.time_ns)},
-                        {"by", consent.by},
-                        {"purposes", consent.purposes},
-                        {"objections", consent.objections}});
-  }
                     {"asked", wire::time_text(each.asked_ns)},
                     {"gone", is_done ? Json(wire::time_text(each.gone_ns)) : Json(nullptr)},
                     {"series", each.series}});

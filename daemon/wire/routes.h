@@ -25,6 +25,7 @@ inline constexpr char kDevice[] = "/api/v1/device";
 inline constexpr char kTokens[] = "/api/v1/tokens";
 inline constexpr char kBackups[] = "/api/v1/backups";
 inline constexpr char kReport[] = "/api/v1/report";
+inline constexpr char kReportKey[] = "/api/v1/report/key";
 inline constexpr char kAudit[] = "/api/v1/audit";
 inline constexpr char kAuditVerify[] = "/api/v1/audit/verify";
 inline constexpr char kStatus[] = "/api/v1/status";

@@ -35,17 +35,19 @@ DAEMON = {
     "query": _SERVICES,
     "report": ["wire", "auth", "config", "catalog", "retention", "erase", "query"],
     "net": ["wire", "auth"],
+    "sign": ["wire", "auth"],
     "tls": ["net"],
-    "http": _SERVICES + ["config", "net", "retention", "erase", "ingest", "query", "report"],
+    "http": _SERVICES + ["config", "net", "retention", "erase", "ingest", "query", "report", "sign"],
     "mqtt": _SERVICES + ["config", "tls", "net", "erase", "ingest"],
-    "app": _SERVICES + ["config", "tls", "net", "retention", "erase", "ingest", "query", "http", "mqtt"],
+    "app": _SERVICES + ["config", "tls", "net", "retention", "erase", "ingest", "query", "http", "mqtt", "sign"],
 }
 
 # The CLI sees wire, the table of settings (flags of `serve`, `config show`), and of the rest of the
 # daemon only the door to it.
 CLI_DAEMON_FOLDERS = ["wire", "config"]
 # With net/ and tls/ the command line connects to a daemon through the daemon's own TLS.
-CLI_DAEMON_HEADERS = ["app/serve.h", "app/lost_readings.h", "net/channel.h", "net/socket.h", "tls/tls_client.h"]
+CLI_DAEMON_HEADERS = ["app/serve.h", "app/lost_readings.h", "net/channel.h", "net/socket.h", "tls/tls_client.h",
+                      "sign/signed_json.h"]
 
 # Third-party headers and the places that may name them.
 THIRD_PARTY = {
@@ -55,7 +57,7 @@ THIRD_PARTY = {
     r"httplib\.h": ["daemon/http/", "cli/daemon_client", "cli/bench/", "tests/"],
     r"zlib\.h": ["daemon/http/", "cli/backup/", "cli/import/", "tests/daemon/http/"],
     r"MQTT\w+\.h": ["daemon/mqtt/", "cli/bench/", "tests/daemon/mqtt/"],
-    r"mbedtls/.*|psa/.*": ["engine/crypto/", "daemon/tls/", "tests/support/test_certificate",
+    r"mbedtls/.*|psa/.*": ["engine/crypto/", "daemon/sign/", "daemon/tls/", "tests/support/test_certificate",
                            "tests/engine/crypto/"],
     r"nettle/.*": ["engine/crypto/", "daemon/auth/"],
     r"(leveldb|rocksdb)/.*": ["cli/bench/peers/"],

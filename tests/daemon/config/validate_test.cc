@@ -74,6 +74,15 @@ TEST_CASE("settings that do not fit are refused with words") {
            Case{{{"mqtt.password-file", "/p"}}, "mqtt.username is not"},
            Case{{{"mqtt.tls-ca", "/ca"}}, "does not speak TLS"},
            Case{{{"mqtt.listen", "1884"}}, "is not an address, use 127.0.0.1:1884"},
+           Case{{{"storage.values-location", "de/1"}}, "storage.values-location: is no name"},
+           Case{{{"storage.metadata-location", "de,fr"}}, "is one location, without a comma"},
+           Case{{{"storage.locations", "de,fr"}}, "storage.metadata-location: is not said"},
+           Case{{{"storage.locations", "de,fr"}, {"storage.metadata-location", "de"}},
+                "storage.values-location: is not said"},
+           Case{{{"storage.locations", "de, fr"},
+                 {"storage.metadata-location", "fr"},
+                 {"storage.values-location", "f"}},
+                "storage.values-location: is none of storage.locations"},
        }) {
     CAPTURE(c.message);
     const auto configuration = load_flags(c.flags);
@@ -100,10 +109,25 @@ TEST_CASE("settings that fit are taken") {
            NamedTexts{{"mqtt.broker", "mqtt://[fe80::1]:1883"}},
            NamedTexts{{"mqtt.broker", "mqtt://[fe80::1]"}},
            NamedTexts{{"mqtt.username", "u"}, {"mqtt.password-file", "/p"}},
+           NamedTexts{{"storage.metadata-location", "de"}, {"storage.values-location", "us"}},
+           NamedTexts{{"storage.locations", "de, fr"},
+                      {"storage.metadata-location", "fr"},
+                      {"storage.values-location", "de"}},
        }) {
     const auto configuration = load_flags(flags);
     CHECK_MESSAGE(configuration.ok(), configuration.status().message());
   }
+}
+
+TEST_CASE("where data may be") {
+  StorageSettings storage;
+  CHECK(check_location(storage, "").ok());
+  CHECK(check_location(storage, "us").ok());
+  storage.locations = "de, fr";
+  CHECK(check_location(storage, "de").ok());
+  CHECK(check_location(storage, "fr").ok());
+  for (const char* elsewhere : {"", "us", "d", "de, fr", ","})
+    CHECK(check_location(storage, elsewhere).code() == StatusCode::NotAllowed);
 }
 
 TEST_CASE("no setting of these is ignored") {

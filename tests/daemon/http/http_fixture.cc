@@ -196,6 +196,8 @@ ServerFixture::ServerFixture(void (*adjust)(config::Settings&)) {
                                                      "\"}");
                         }};
   parts.audit = audit.get();
+  signing_key = std::make_unique<sign::SigningKey>(engine, random);
+  parts.signing_key = signing_key.get();
   auto started = HttpServer::start(std::move(parts));
   if (!started.ok()) std::abort();
   server = std::move(started).value();

@@ -95,6 +95,7 @@ struct ServerFixture {
   std::unique_ptr<erase::EraseService> erase;
   SeededRandom random{20251120};
   std::unique_ptr<auth::TokenStore> tokens;
+  std::unique_ptr<sign::SigningKey> signing_key;
   std::unique_ptr<auth::Authenticator> authenticator;
   std::unique_ptr<audit::AuditLog> audit;  // where `audit.mode` is set to strict
   std::unique_ptr<ingest::IngestPipeline> pipeline;

@@ -3,7 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "auth/sha256.h"
 #include "daemon/http/http_fixture.h"
+#include "sign/signed_json.h"
 
 namespace edgecase::http::test {
 namespace {
@@ -79,12 +81,83 @@ TEST_CASE("report: degrees follow what is configured and said") {
   CHECK(feature_of(f.report(), "indexing via metadata")["capability"] == "full");
   CHECK(feature_of(f.report(), "managing data location")["capability"] == "partial");
   f.set("meter", "location=cellar");
-  CHECK(feature_of(f.report(), "managing data location")["capability"] == "full");
+  CHECK(feature_of(f.report(), "managing data location")["missing"].get<std::string>().starts_with(
+      "where the drives are"));
 
   CHECK(feature_of(f.report(), "access control")["capability"] == "partial");
   CHECK(f.administer("POST", "/api/v1/tokens?read=*/*").status == 201);
   CHECK(feature_of(f.report(), "access control")["capability"] == "full");
   CHECK(feature_of(f.report(), "encryption")["capability"] == "partial");
+}
+
+TEST_CASE("report: it is known where drives are and data may be, and no backup goes elsewhere") {
+  ReportRoom f([](config::Settings& settings) {
+    settings.storage.metadata_location = "de";
+    settings.storage.values_location = "fr";
+    settings.storage.locations = "de,fr";
+  });
+  f.set("lamp", "location=hall");
+  f.set("meter", "location=cellar");
+  const Json report = f.report();
+  CHECK(feature_of(report, "managing data location")["capability"] == "full");
+  CHECK(report["settings"]["storage.locations"] == "de,fr");
+  CHECK(f.administer("POST", "/api/v1/backups").status == 403);
+  CHECK(f.administer("POST", "/api/v1/backups?location=us").status == 403);
+  CHECK(f.administer("POST", "/api/v1/backups?location=fr").status == 201);
+}
+
+TEST_CASE("report: it is signed, with the head of the audit log, and says so there") {
+  ReportRoom f([](config::Settings& settings) { settings.audit.mode = "strict"; });
+  for (const char* parameters : {"", "?owner=alice"}) {
+    CAPTURE(parameters);
+    Json report = f.report(parameters);
+    const auto signer = sign::check_signature(report);
+    REQUIRE(signer.ok());
+    CHECK(signer->public_key ==
+          json_of(f.administer("GET", "/api/v1/report/key"))["public_key"].get<std::string>());
+    const std::string head = "sequence=" + std::to_string(report["audit"]["sequence"].get<int>()) +
+                             "&head=" + report["audit"]["head"].get<std::string>();
+    Json verified = json_of(f.administer("GET", "/api/v1/audit/verify?" + head));
+    CHECK(verified["intact"] == true);
+    CHECK_FALSE(verified.contains("unchecked"));
+    const Json told = json_of(f.administer("GET", "/api/v1/audit"))["records"];
+    const std::string text = sign::signed_text(report);
+    const std::string hash = auth::hex_text(auth::view_of(auth::sha256(text)));
+    CHECK(told.dump().find(hash) != std::string::npos);
+    CHECK(told.dump().find("fingerprint " + signer->fingerprint) != std::string::npos);
+    report["made"] = "2020-01-01T00:00:00Z";
+    CHECK(sign::check_signature(report).status().code() == StatusCode::Corruption);
+  }
+  CHECK(json_of(f.administer("GET", "/api/v1/audit/verify?sequence=1&head=" +
+                                        std::string(64, '0')))["intact"] == false);
+  CHECK(json_of(f.administer("GET", "/api/v1/audit/verify?sequence=999&head=" +
+                                        std::string(64, '0')))["intact"] == false);
+  const Json cut =
+      json_of(f.administer("GET", "/api/v1/audit/verify?sequence=0&head=" + std::string(64, '0')));
+  CHECK(cut["intact"] == true);
+  CHECK(cut["unchecked"].get<std::string>().starts_with("record 0 is not kept any more"));
+  CHECK(f.administer("GET", "/api/v1/audit/verify?sequence=1").status == 400);
+  CHECK(
+      f.administer("GET", "/api/v1/audit/verify?sequence=x&head=" + std::string(64, '0')).status ==
+      400);
+}
+
+TEST_CASE("report of an owner: who said when what readings may be used for") {
+  ReportRoom f;
+  f.clock.advance(1'000'000'000);
+  f.set("meter", "purpose=billing");
+  f.set("meter", "location=attic");
+  const Json report = f.report("?owner=alice");
+  const Json& consents = report["devices"][0]["consents"];
+  REQUIRE(consents.size() == 2);
+  CHECK(consents[0]["purposes"] == Json{"billing", "heating"});
+  CHECK(consents[0]["objections"] == Json::array({"marketing"}));
+  CHECK(consents[1]["purposes"] == Json::array({"billing"}));
+  CHECK(consents[1]["by"] == "127.0.0.1");
+  CHECK(consents[0]["since"].get<std::string>() < consents[1]["since"].get<std::string>());
+  // Who has it next is not told.
+  f.set("meter", "owner=bob");
+  CHECK(f.report("?owner=bob")["devices"][0]["consents"].size() == 1);
 }
 
 TEST_CASE("report: exact expiry is real-time; a network without TLS is no encryption") {
