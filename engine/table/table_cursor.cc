@@ -61,6 +61,7 @@ bool TableCursor::select(std::size_t block_index, std::size_t record_index) {
 void TableCursor::enter_record() {
   item_.close();
   pages_known_ = false;
+  read_page_ = kNoPage;
   check_bound_ = forward() ? !options_.upper.empty() && record().last >= options_.upper
                            : record().first < options_.lower;
 }
@@ -86,26 +87,51 @@ bool TableCursor::list_pages_of_record() {
   return true;
 }
 
+// A key that was destroyed: there is an item without pages in place of what it sealed.
+bool TableCursor::open_destroyed() {
+  item_.open_destroyed(record());
+  pages_.clear();
+  page_ = 0;
+  is_whole_ = true;
+  return true;
+}
+
+Result<ByteView> TableCursor::read_page(std::size_t page) {
+  if (page == read_page_) return read_bytes_;
+  read_page_ = kNoPage;
+  EC_ASSIGN_OR_RETURN(read_bytes_, files_->page(record(), pages_[page], options_.fill_cache, read_,
+                                                ahead_, options_.direction));
+  read_page_ = page;
+  return read_bytes_;
+}
+
 // Page `page`, or the whole item where it has no pages.
 bool TableCursor::open_part(std::size_t page) {
-  if (item_.is_open() && page == page_) return true;
+  if (item_.is_open() && is_whole_ && page == page_) return true;
   item_.close();
-  const bool whole = pages_.empty();
-  auto part = whole ? files_->item(record(), options_.fill_cache, forward() ? &ahead_ : nullptr)
-                    : files_->page(record(), pages_[page], options_.fill_cache, &ahead_,
-                                   options_.direction);
-  if (is_destroyed(part.status())) {
-    item_.open_destroyed(record());
-    pages_.clear();
-    page_ = 0;
-    return true;
-  }
-  if (!part.ok()) return fail(part.status());
-  if (whole ? !item_.open(record(), *std::move(part))
-            : !item_.open_page(record(), *std::move(part)))
-    return fail(files_->disagreement(record()));
+  is_whole_ = true;
   page_ = page;
-  return true;
+  if (pages_.empty()) {
+    auto item = files_->item(record(), options_.fill_cache, forward() ? &ahead_ : nullptr);
+    if (is_destroyed(item.status())) return open_destroyed();
+    if (!item.ok()) return fail(item.status());
+    return item_.open(record(), *std::move(item)) || fail(files_->disagreement(record()));
+  }
+  const auto bytes = read_page(page);
+  if (is_destroyed(bytes.status())) return open_destroyed();
+  if (!bytes.ok()) return fail(bytes.status());
+  return item_.open_page(record(), *bytes) || fail(files_->disagreement(record()));
+}
+
+// Of page `page` what lies at or after `full_key`, as far as one decodes at first.
+bool TableCursor::open_page_from(std::size_t page, ByteView full_key) {
+  item_.close();
+  is_whole_ = false;
+  page_ = page;
+  const auto bytes = read_page(page);
+  if (is_destroyed(bytes.status())) return open_destroyed();
+  if (!bytes.ok()) return fail(bytes.status());
+  return item_.open_page_from(record(), *bytes, full_key) || fail(files_->disagreement(record()));
 }
 
 bool TableCursor::move_to(std::size_t index) {
@@ -128,15 +154,18 @@ bool TableCursor::move_to_last() {
 // Where the first entry at or after `full_key` lies, in the part that is then open; the number of
 // its entries when it is the first of the next page. The item has such an entry.
 bool TableCursor::search(ByteView full_key, std::size_t& index) {
-  if (!list_pages_of_record()) return false;
   std::size_t page = 0;
-  if (!pages_.empty()) {
-    const auto place = find_page(record().pages, record().pointer.size_bytes, record().first,
-                                 record().last, full_key);
-    if (!place) return fail(files_->disagreement(record()));
-    page = place->number;
+  if (!record().pages.empty()) {
+    const UMetaRecord& of = record();
+    if (!list_pages(of.pages, of.pointer.size_bytes, of.first, of.last, full_key, pages_, page))
+      return fail(files_->disagreement(of));
+    pages_known_ = true;
+    if (forward()) {
+      if (!open_page_from(page, full_key)) return false;
+      return item_.lower_bound(full_key, index) || fail(files_->disagreement(record()));
+    }
   }
-  if (!open_part(page)) return false;
+  if (!list_pages_of_record() || !open_part(page)) return false;
   return item_.lower_bound(full_key, index) || fail(files_->disagreement(record()));
 }
 
@@ -239,8 +268,17 @@ void TableCursor::next_record() {
 
 void TableCursor::next_in_item() {
   if (forward()) {
-    if (index_ + 1 == item_.entry_count() && page_ + 1 >= pages_.size()) return next_record();
-    if (!move_to_next(index_ + 1)) return;
+    if (index_ + 1 == item_.entry_count() && item_.has_more()) {
+      is_whole_ = false;
+      if (!item_.decode_more()) {
+        fail(files_->disagreement(record()));
+        return;
+      }
+      if (!move_to(0)) return;
+    } else {
+      if (index_ + 1 == item_.entry_count() && page_ + 1 >= pages_.size()) return next_record();
+      if (!move_to_next(index_ + 1)) return;
+    }
   } else {
     if (index_ == 0 && page_ == 0) return next_record();
     if (!move_to_before(index_)) return;

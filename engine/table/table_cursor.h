@@ -16,8 +16,8 @@ struct TableCursorOptions {
 
 // Invariant while valid(): record() is the record that holds the current entry. The entry is either
 // the record's first (reverse: last), whose key the record tells, and then item_ may be closed; or
-// it is entry `index_` of item_, and then at_entry_ is set. item_ holds page `page_` of pages_, or
-// the whole item where pages_ is empty.
+// it is entry `index_` of item_, and then at_entry_ is set. item_ holds the whole item where pages_
+// is empty, else what is decoded of page `page_`: all of it or, forward, a stretch.
 class TableCursor final : public EntryCursor {
  public:
   TableCursor(std::shared_ptr<TableFiles> files, std::shared_ptr<const TableMetadata> table,
@@ -36,6 +36,8 @@ class TableCursor final : public EntryCursor {
   void seek(ByteView full_key) override;
 
  private:
+  static constexpr std::size_t kNoPage = SIZE_MAX;
+
   const UMetaRecord& record() const { return records_.record(); }
   bool forward() const { return options_.direction == Direction::Forward; }
   bool open_table();
@@ -45,7 +47,10 @@ class TableCursor final : public EntryCursor {
   bool find_record(std::size_t block_index, ByteView full_key);
   void enter_record();
   bool list_pages_of_record();
+  Result<ByteView> read_page(std::size_t page);
+  bool open_destroyed();
   bool open_part(std::size_t page);
+  bool open_page_from(std::size_t page, ByteView full_key);
   bool move_to(std::size_t index);
   bool move_to_first();  // of the item, and last
   bool move_to_last();
@@ -78,7 +83,11 @@ class TableCursor final : public EntryCursor {
   bool pages_known_ = false;
   ItemReader item_;
   std::size_t page_ = 0;
+  bool is_whole_ = false;  // what is open, from its first entry to its last
+  CursorPage read_;
   ReadAhead ahead_;
+  std::size_t read_page_ = kNoPage;  // of the record, whose bytes are these
+  ByteView read_bytes_;
   bool at_entry_ = false;
   std::size_t index_ = 0;
 };

@@ -186,6 +186,35 @@ TEST_CASE("a cold get that finds its key reads one page of one group") {
   }
 }
 
+TEST_CASE("a cursor over mapped tables reads the page it comes to, and more if it goes on") {
+  TableTestStore store;
+  const auto entries = fill_pages(store);
+  for (const Direction direction : {Direction::Forward, Direction::Reverse}) {
+    TableCache::Limits limits;
+    limits.map_files = true;
+    store.open_cache(limits);
+    const auto& counters = store.cache->counters();
+    const std::size_t at = entries.size() / 2;
+    const Bytes& key = entries[at].full_key;
+    const bool forward = direction == Direction::Forward;
+    const auto cursor = store.cache->cursor(store.tables[0], forward ? ByteView(key) : ByteView(),
+                                            forward ? ByteView() : ByteView(key), direction, true);
+    REQUIRE(cursor->valid());
+    REQUIRE(cursor->load().ok());
+    CHECK(cursor->full_key() == entries[forward ? at : at - 1].full_key);
+    CHECK(counters.value_bytes_read <= 2 * kPlainPageBytes);
+    for (std::size_t i = 0; i < at; ++i, cursor->next()) {
+      REQUIRE(cursor->valid());
+      REQUIRE(cursor->load().ok());
+      const OwnedEntry& entry = entries[forward ? at + i : at - 1 - i];
+      REQUIRE(cursor->full_key() == entry.full_key);
+      REQUIRE(cursor->kind() == entry.kind);
+      REQUIRE(cursor->value() == entry.value);
+    }
+    if (forward) CHECK(counters.value_reads < 20);
+  }
+}
+
 TEST_CASE("cursors over pages go both ways, and read a group at once") {
   TableTestStore store;
   const auto entries = fill_pages(store);
