@@ -1,15 +1,17 @@
-// A cursor over the entries of one table; what TableCache::cursor() makes.
+// A cursor over the entries of one run: of tables in key order that do not overlap.
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "table/table_files.h"
 
 namespace edgecase::engine {
 
+// Full keys, borrowed.
 struct TableCursorOptions {
-  Bytes lower;
-  Bytes upper;  // empty: unbounded
+  ByteView lower;
+  ByteView upper;  // empty: unbounded
   Direction direction = Direction::Forward;
   bool fill_cache = true;
 };
@@ -20,8 +22,13 @@ struct TableCursorOptions {
 // is empty, else what is decoded of page `page_`: all of it or, forward, a stretch.
 class TableCursor final : public EntryCursor {
  public:
-  TableCursor(std::shared_ptr<TableFiles> files, std::shared_ptr<const TableMetadata> table,
-              TableCursorOptions options);
+  using Table = std::shared_ptr<const TableMetadata>;
+
+  // Positions it on its first entry. What it is given, bounds and all, is borrowed until close() or
+  // the next open(). There is at least one table.
+  void open(TableFiles& files, std::span<const Table> tables, const TableCursorOptions& options);
+  // Lets go of all but memory for the next open().
+  void close();
 
   bool valid() const override { return valid_; }
   const Status& status() const override { return status_; }
@@ -31,7 +38,7 @@ class TableCursor final : public EntryCursor {
   EntryKind kind() const override { return item_.entry().kind; }
   ByteView value() const override { return item_.entry().value; }
   void next() override;
-  std::span<const EntryView> loaded_run(ByteView until) override;
+  std::span<const EntryView> loaded_run() override;
   void skip(std::size_t count) override;
   void seek(ByteView full_key) override;
 
@@ -40,11 +47,13 @@ class TableCursor final : public EntryCursor {
 
   const UMetaRecord& record() const { return records_.record(); }
   bool forward() const { return options_.direction == Direction::Forward; }
-  bool open_table();
+  std::size_t find_table(ByteView full_key) const;
   // Each answers false after it has ended the cursor, with an error or without.
+  bool open_table(std::size_t table_index);
   bool load_block(std::size_t block_index);
   bool select(std::size_t block_index, std::size_t record_index);
-  bool find_record(std::size_t block_index, ByteView full_key);
+  bool select_last(std::size_t block_index);
+  bool find_record(ByteView full_key);
   void enter_record();
   bool list_pages_of_record();
   Result<ByteView> read_page(std::size_t page);
@@ -69,13 +78,17 @@ class TableCursor final : public EntryCursor {
   // Makes the cursor valid if the current entry is within the bounds.
   void accept();
 
-  const std::shared_ptr<TableFiles> files_;
-  const std::shared_ptr<const TableMetadata> metadata_;
-  const TableCursorOptions options_;
+  // More memory than this is not kept for the next open().
+  static constexpr std::size_t kKeptBytes = 16u << 10;
+
+  TableFiles* files_ = nullptr;
+  std::span<const Table> tables_;
+  TableCursorOptions options_;
   Status status_;
   bool valid_ = false;
 
-  std::shared_ptr<const UMetaReader> table_;
+  std::size_t table_index_ = 0;
+  std::shared_ptr<const UMetaReader> table_;  // null: none is open
   std::size_t block_index_ = 0;
   UMetaCursor records_;           // of that block
   bool check_bound_ = false;      // the far bound lies within the record's keys

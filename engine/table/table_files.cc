@@ -365,6 +365,11 @@ std::uint64_t TableFiles::used_bytes() const {
   return cache_.used_bytes() + tables_.used_bytes();
 }
 
+void ItemReader::close_for_reuse(std::size_t kept_bytes_max) {
+  close();
+  if (had_group_ || page_.memory_bytes() > kept_bytes_max) *this = ItemReader();
+}
+
 bool ItemReader::open(const UMetaRecord& record, std::shared_ptr<const Item> item) {
   close();
   if (item->type() != record.type) return false;
@@ -374,6 +379,7 @@ bool ItemReader::open(const UMetaRecord& record, std::shared_ptr<const Item> ite
     entry_ = *entry;
     form_ = Form::Single;
   } else {
+    had_group_ = true;
     if (!group_.open(record.type, item->contents()) || group_.entry_count() != record.entries)
       return false;
     form_ = Form::Group;

@@ -158,6 +158,8 @@ class ItemReader {
     item_.reset();
     is_open_ = false;
   }
+  // As close(). Keeps memory for other pages, if that is no more.
+  void close_for_reuse(std::size_t kept_bytes_max);
   bool is_open() const { return is_open_; }
   // What is open is open_destroyed().
   bool is_destroyed() const { return is_open_ && form_ == Form::Destroyed; }
@@ -174,6 +176,7 @@ class ItemReader {
 
   std::shared_ptr<const Item> item_;
   bool is_open_ = false;
+  bool had_group_ = false;
   std::array<EntryView, 2> destroyed_;
   std::size_t destroyed_count_ = 0;
   Form form_ = Form::Single;

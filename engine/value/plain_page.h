@@ -42,6 +42,9 @@ class PlainPageReader {
   [[nodiscard]] bool decode_more() { return decode(kGroupEntriesMax); }
   // The first at or after `full_key`; their number if there is none.
   std::size_t lower_bound(ByteView full_key) const;
+  std::size_t memory_bytes() const {
+    return entries_.capacity() * sizeof(EntryView) + keys_.capacity();
+  }
 
  private:
   static constexpr std::size_t kFirstStretch = 4;
