@@ -99,13 +99,13 @@ class EntryCursor {
   // together; the cursor then stands behind them. Empty if there is no such run here: it has not
   // moved. The views hold as long as the source.
   virtual SeriesRun take_run() { return {}; }
-  // Only after load(), for speed: the current entry and those behind it that lie decoded together,
-  // as far as their keys lie before `until` (empty: all of them). The cursor has not moved; the
-  // views hold until it does. Empty where entries are not to be had like that.
-  virtual std::span<const EntryView> loaded_run(ByteView until) {
-    static_cast<void>(until);
-    return {};
-  }
+  // For speed: the current entry and those behind it that lie decoded together. The cursor has not
+  // moved; the views hold until it does. Empty where entries are not to be had like that, or not
+  // before load().
+  virtual std::span<const EntryView> loaded_run() { return {}; }
+  // Whether load() reads no drive, and views of entries hold as long as the source, wherever the
+  // cursor goes.
+  virtual bool is_in_memory() const { return false; }
   // As `count` calls of next(), for the whole of what loaded_run() answered.
   virtual void skip(std::size_t count) {
     for (; count > 0 && valid(); --count) next();

@@ -189,6 +189,7 @@ class NodeCursor final : public EntryCursor {
   const Status& status() const override { return status_; }
   ByteView full_key() const override { return current_->full_key(); }
   Status load() override { return ok(); }
+  bool is_in_memory() const override { return true; }
   SequenceNumber sequence() const override { return current_->sequence(); }
   EntryKind kind() const override { return current_->kind(); }
   ByteView value() const override { return current_->value(); }

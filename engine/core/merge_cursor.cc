@@ -3,199 +3,345 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/coding.h"
+#include "base/ordinal.h"
+
 namespace edgecase::engine {
 
-MergeCursor::MergeCursor(std::vector<MergeSource> sources, Direction direction)
-    : direction_(direction) {
-  children_.reserve(sources.size());
-  heap_.reserve(sources.size());
-  for (MergeSource& source : sources) {
-    Child& child = children_.emplace_back();
-    child.source = std::move(source);
-    child.key = direction_ == Direction::Forward ? child.source.smallest : child.source.largest;
-    if (child.key.empty()) {
-      child.cursor = child.source.open();
-      if (!child.cursor->valid()) {
-        note_failure(child);
-        continue;
-      }
-      child.key = child.cursor->full_key();
-    }
-    push(children_.size() - 1);
+MergeCursor::MergeCursor(std::unique_ptr<MergeSources> sources, Direction direction)
+    : sources_(std::move(sources)), direction_(direction) {
+  const std::span<const MergeSource> all = sources_->all();
+  find_prefix();
+  children_.resize(all.size());
+  losers_.resize(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    children_[i].key = is_forward() ? all[i].smallest : all[i].largest;
+    children_[i].has_bounds = !children_[i].key.empty();
+    if (!children_[i].has_bounds) open_child(i);
   }
-  settle();
+  rebuild();
 }
 
-bool MergeCursor::comes_before(std::size_t a, std::size_t b) const {
-  const int order = children_[a].key.compare(children_[b].key);
-  if (order != 0) return direction_ == Direction::Forward ? order < 0 : order > 0;
+void MergeCursor::find_prefix() {
+  ByteView smallest;
+  ByteView largest;
+  for (const MergeSource& each : sources_->all()) {
+    if (each.smallest.empty()) continue;
+    if (smallest.empty() || each.smallest < smallest) smallest = each.smallest;
+    if (largest.empty() || each.largest > largest) largest = each.largest;
+  }
+  prefix_ = smallest.substr(0, shared_bytes(smallest, largest));
+}
+
+// Of two keys the smaller never has the larger one, or the other way round in reverse.
+std::uint64_t MergeCursor::head_of(const Child& child) const {
+  const ByteView key = child.key;
+  std::uint64_t head = 0;
+  const bool has_prefix = child.has_bounds && key.size() >= prefix_.size();
+  const int order = has_prefix ? 0 : key.substr(0, prefix_.size()).compare(prefix_);
+  if (order > 0) {
+    head = UINT64_MAX;
+  } else if (order == 0) {
+    const ByteView rest = key.substr(prefix_.size());
+    if (rest.size() >= sizeof head) {
+      head = load_ordinal(rest.data());
+    } else {
+      char bytes[sizeof head] = {};
+      std::copy(rest.begin(), rest.end(), bytes);
+      head = load_ordinal(bytes);
+    }
+  }
+  return is_forward() ? head : ~head;
+}
+
+MergeCursor::Player MergeCursor::player_of(std::size_t child) const {
+  return {children_[child].done ? UINT64_MAX : head_of(children_[child]), child};
+}
+
+bool MergeCursor::comes_before_by_key(std::size_t a, std::size_t b) const {
+  const Child& first = children_[a];
+  const Child& second = children_[b];
+  if (first.done || second.done) return !first.done;
+  const int order = first.key.compare(second.key);
+  if (order != 0) return is_forward() ? order < 0 : order > 0;
   // A bound comes first: the entry behind it may have the same key.
-  return children_[a].cursor == nullptr && children_[b].cursor != nullptr;
+  return first.cursor == nullptr && second.cursor != nullptr;
 }
 
-void MergeCursor::push(std::size_t child) {
-  heap_.push_back(child);
-  std::size_t at = heap_.size() - 1;
-  while (at > 0) {
-    const std::size_t parent = (at - 1) / 2;
-    if (!comes_before(heap_[at], heap_[parent])) break;
-    std::swap(heap_[at], heap_[parent]);
-    at = parent;
+// All play, from below.
+void MergeCursor::rebuild() {
+  const std::size_t count = children_.size();
+  if (count == 0) return;
+  scratch_.resize(2 * count);
+  std::vector<Player>& winners = scratch_;
+  for (std::size_t i = 0; i < count; ++i) winners[count + i] = player_of(i);
+  for (std::size_t place = count - 1; place > 0; --place) {
+    const Player& left = winners[2 * place];
+    const Player& right = winners[2 * place + 1];
+    const bool is_left = !comes_before(right, left);
+    winners[place] = is_left ? left : right;
+    losers_[place] = is_left ? right : left;
   }
+  winner_ = winners[1];
 }
 
-void MergeCursor::sift_down(std::size_t at) {
-  for (;;) {
-    std::size_t nearest = at;
-    for (std::size_t below = 2 * at + 1; below <= 2 * at + 2 && below < heap_.size(); ++below) {
-      if (comes_before(heap_[below], heap_[nearest])) nearest = below;
-    }
-    if (nearest == at) return;
-    std::swap(heap_[at], heap_[nearest]);
-    at = nearest;
-  }
+// The winner has moved on.
+void MergeCursor::replay() {
+  Player player = player_of(winner_.child);
+  for (std::size_t place = (children_.size() + winner_.child) / 2; place > 0; place /= 2)
+    if (comes_before(losers_[place], player)) std::swap(losers_[place], player);
+  winner_ = player;
 }
 
-void MergeCursor::pop_top() {
-  heap_.front() = heap_.back();
-  heap_.pop_back();
-  if (!heap_.empty()) sift_down(0);
+// Who would win without the winner: somebody it beat. kNone when all others are done.
+std::size_t MergeCursor::runner_up() const {
+  const Player* best = nullptr;
+  for (std::size_t place = (children_.size() + winner_.child) / 2; place > 0; place /= 2)
+    if (best == nullptr || comes_before(losers_[place], *best)) best = &losers_[place];
+  return best == nullptr || children_[best->child].done ? kNone : best->child;
 }
 
-bool MergeCursor::note_failure(const Child& child) {
-  if (child.cursor->status().ok()) return false;
-  if (status_.ok()) status_ = child.cursor->status();
-  return true;
-}
-
-void MergeCursor::settle_top() {
-  Child& child = children_[heap_.front()];
-  if (!child.cursor->valid()) {
-    note_failure(child);
-    pop_top();
+// The child's cursor has come to another entry, or to its end.
+void MergeCursor::take_position(std::size_t index) {
+  Child& child = children_[index];
+  child.at = 0;
+  child.run = {};
+  child.done = !child.cursor->valid();
+  if (child.done) {
+    if (status_.ok()) status_ = child.cursor->status();
     return;
   }
   child.key = child.cursor->full_key();
-  sift_down(0);
+  if (is_forward()) child.run = child.cursor->loaded_run();
 }
 
-void MergeCursor::settle() {
-  equal_.clear();
-  while (!heap_.empty() && children_[heap_.front()].cursor == nullptr) {
-    Child& child = children_[heap_.front()];
-    child.cursor = child.source.open();
-    settle_top();
-  }
-  if (heap_.empty() || !status_.ok()) return;
-  current_ = heap_.front();
-  if (top_has_equal()) choose_newest();
+void MergeCursor::open_child(std::size_t index) {
+  children_[index].cursor = &sources_->open(index);
+  take_position(index);
 }
 
-bool MergeCursor::top_has_equal() const {
-  const ByteView key = children_[heap_.front()].key;
-  return (heap_.size() > 1 && children_[heap_[1]].key == key) ||
-         (heap_.size() > 2 && children_[heap_[2]].key == key);
+void MergeCursor::move_behind_run(std::size_t index) {
+  Child& child = children_[index];
+  child.cursor->skip(child.run.size());
+  take_position(index);
 }
 
-void MergeCursor::choose_newest() {
-  const ByteView key = children_[current_].key;
-  std::vector<std::size_t> candidates;
-  while (!heap_.empty() && children_[heap_.front()].key == key) {
-    candidates.push_back(heap_.front());
-    pop_top();
-  }
-  std::size_t best = candidates.front();
-  for (std::size_t i = 1; i < candidates.size() && status_.ok(); ++i) {
-    if (is_newer(candidates[i], best)) best = candidates[i];
-  }
-  for (const std::size_t candidate : candidates) {
-    if (candidate != best) equal_.push_back(candidate);
-  }
-  push(best);  // to the top: every other key in the heap lies behind it
-  current_ = best;
-}
-
-bool MergeCursor::is_newer(std::size_t a, std::size_t b) {
-  Child& first = children_[a];
-  Child& second = children_[b];
-  if (first.source.sequence_min > second.source.sequence_max) return true;
-  if (second.source.sequence_min > first.source.sequence_max) return false;
-  for (Child* child : {&first, &second}) {
-    if (const Status loaded = child->cursor->load(); !loaded.ok()) {
-      if (status_.ok()) status_ = loaded;
-      return false;
+// What was returned last is of no more use: children that wait for that move on. Then the winner is
+// opened. False at the end, or after an error.
+bool MergeCursor::settle() {
+  if (const std::size_t steps = std::exchange(winner_steps_, 0); steps > 0) {
+    Child& child = children_[winner_.child];
+    child.at += steps;
+    if (child.at == child.run.size()) {
+      move_behind_run(winner_.child);
+    } else {
+      child.key = child.run[child.at].full_key;
     }
+    replay();
   }
-  return first.cursor->sequence() > second.cursor->sequence();
+  if (!parked_.empty()) {
+    for (const std::size_t index : parked_) move_behind_run(index);
+    parked_.clear();
+    rebuild();
+  }
+  if (children_.empty()) return false;
+  while (status_.ok() && !children_[winner_.child].done) {
+    if (children_[winner_.child].cursor != nullptr) return true;
+    open_child(winner_.child);
+    replay();
+  }
+  return false;
 }
 
-Status MergeCursor::load() {
-  if (!status_.ok()) return status_;
-  if (Status loaded = children_[current_].cursor->load(); !loaded.ok()) status_ = loaded;
-  return status_;
+bool MergeCursor::valid() {
+  return settle();
 }
 
-void MergeCursor::next() {
-  if (!valid()) return;
-  // The losers first: the current key is a view into the winner.
-  const std::vector<std::size_t> losers = std::exchange(equal_, {});
-  for (const std::size_t loser : losers) {
-    Child& child = children_[loser];
-    child.cursor->next();
-    if (!child.cursor->valid()) {
-      note_failure(child);
+bool MergeCursor::load(std::size_t index) {
+  Child& child = children_[index];
+  if (child.is_loaded()) return true;
+  if (Status loaded = child.cursor->load(); !loaded.ok()) {
+    if (status_.ok()) status_ = std::move(loaded);
+    return false;
+  }
+  if (is_forward()) child.run = child.cursor->loaded_run();
+  if (!child.is_loaded()) {
+    child.single = {child.key, child.cursor->sequence(), child.cursor->kind(),
+                    child.cursor->value()};
+    child.run = std::span(&child.single, 1);
+  }
+  return true;
+}
+
+// Whether the child's next entry is newer than one whose sequence lies within these. False when it
+// cannot be told: status() says why.
+bool MergeCursor::is_newer(std::size_t index, SequenceNumber sequence_min,
+                           SequenceNumber sequence_max, bool& answer) {
+  const Child& child = children_[index];
+  const MergeSource& of = source(index);
+  if (!child.is_loaded()) {
+    answer = of.sequence_min > sequence_max;
+    if (answer || of.sequence_max < sequence_min) return true;
+    if (!load(index)) return false;
+  }
+  answer = child.run[child.at].sequence > sequence_min;
+  return true;
+}
+
+// The winner, which is not loaded, has the key of the runner-up: whether it has stepped over its
+// own entry, which is the older one, or failed.
+bool MergeCursor::yields_to_runner_up() {
+  const std::size_t other = runner_up();
+  if (other == kNone || children_[other].key != children_[winner_.child].key) return false;
+  const MergeSource& mine = source(winner_.child);
+  const MergeSource& theirs = source(other);
+  bool is_older = theirs.sequence_min > mine.sequence_max;
+  if (!is_older && mine.sequence_min <= theirs.sequence_max) {
+    if (!load(winner_.child)) return true;
+    const Child& child = children_[winner_.child];
+    const SequenceNumber sequence = child.run[child.at].sequence;
+    if (!is_newer(other, sequence, sequence, is_older)) return true;
+  }
+  if (is_older) discard_winner();
+  return is_older;
+}
+
+// Past the winner's next entry, which nobody is to see.
+void MergeCursor::discard_winner() {
+  const std::size_t index = winner_.child;
+  Child& child = children_[index];
+  if (!child.is_loaded() || child.cursor->is_in_memory()) {
+    if (child.is_loaded()) {
+      child.cursor->skip(child.at + 1);
+    } else {
+      child.cursor->next();
+    }
+    take_position(index);
+  } else if (child.is_last()) {
+    child.done = true;
+    parked_.push_back(index);
+  } else {
+    child.key = child.run[++child.at].full_key;
+  }
+  replay();
+}
+
+// Whoever stands on the key of `entry` as well and is older steps over it. False after an error.
+bool MergeCursor::drop_older(const EntryView& entry, bool& is_superseded) {
+  while (!children_[winner_.child].done && children_[winner_.child].key == entry.full_key) {
+    if (children_[winner_.child].cursor == nullptr) {
+      open_child(winner_.child);
+      if (!status_.ok()) return false;
+      replay();
       continue;
     }
-    child.key = child.cursor->full_key();
+    if (!is_newer(winner_.child, entry.sequence, entry.sequence, is_superseded)) return false;
+    if (is_superseded) return true;
+    discard_winner();
+    if (!status_.ok()) return false;
   }
-  children_[heap_.front()].cursor->next();
-  settle_top();
-  for (const std::size_t loser : losers) {
-    if (children_[loser].cursor->valid()) push(loser);
-  }
-  settle();
+  return true;
 }
 
-std::span<const EntryView> MergeCursor::loaded_run(ByteView until) {
-  if (!equal_.empty() || direction_ != Direction::Forward) return {};
-  for (std::size_t at = 1; at < std::min<std::size_t>(heap_.size(), 3); ++at) {
-    const ByteView key = children_[heap_[at]].key;
-    if (until.empty() || key < until) until = key;
-  }
-  return children_[current_].cursor->loaded_run(until);
+// Entries of the winner, which is loaded, before every other's, if they are many.
+std::span<const EntryView> MergeCursor::run_of_winner(ByteView until) {
+  const Child& child = children_[winner_.child];
+  if (!is_forward() || child.cursor->is_in_memory()) return {};
+  const std::size_t other = runner_up();
+  if (other != kNone && (until.empty() || children_[other].key < until))
+    until = children_[other].key;
+  std::span<const EntryView> run = child.run.subspan(child.at);
+  if (until.empty() || run.back().full_key < until) return run;
+  if (run.size() < kDirectMin || run[kDirectMin - 1].full_key >= until) return {};
+  const auto end =
+      std::partition_point(run.begin() + kDirectMin, run.end(),
+                           [until](const EntryView& entry) { return entry.full_key < until; });
+  return run.first(static_cast<std::size_t>(end - run.begin()));
 }
 
-void MergeCursor::skip(std::size_t count) {
-  if (!valid()) return;
-  if (!equal_.empty()) return next();  // there was no run
-  children_[current_].cursor->skip(count);
-  settle_top();
-  settle();
+// One entry after another into gathered_, as long as that leaves those that are there in place.
+void MergeCursor::gather(ByteView until) {
+  while (gathered_.size() < gathered_max_) {
+    const std::size_t index = winner_.child;
+    Child& child = children_[index];
+    if (child.done || (!until.empty() && !lies_before(child.key, until))) return;
+    if (child.cursor == nullptr) {
+      open_child(index);
+      if (!status_.ok()) return;
+      replay();
+      continue;
+    }
+    if (!child.is_loaded()) {
+      // The caller may want no more than what there is.
+      if (!gathered_.empty() && !child.cursor->is_in_memory()) return;
+      if (yields_to_runner_up()) {
+        if (!status_.ok()) return;
+        continue;
+      }
+      if (!load(index)) return;
+    }
+    const EntryView entry = child.run[child.at];
+    if (child.is_last() && !child.cursor->is_in_memory() && parked_.empty()) {
+      const std::size_t other = runner_up();
+      if (other == kNone || children_[other].key != entry.full_key) {
+        gathered_.push_back(entry);
+        winner_steps_ = 1;
+        return;
+      }
+    }
+    discard_winner();
+    bool is_superseded = false;
+    if (!status_.ok() || !drop_older(entry, is_superseded)) return;
+    if (!is_superseded) gathered_.push_back(entry);
+    if (!parked_.empty() && !is_superseded) return;
+  }
+}
+
+std::span<const EntryView> MergeCursor::take(ByteView until) {
+  gathered_.clear();
+  while (settle()) {
+    const Child& child = children_[winner_.child];
+    if (!until.empty() && !lies_before(child.key, until)) return {};
+    if (!child.is_loaded()) {
+      const bool is_passed = yields_to_runner_up();
+      if (!status_.ok()) return {};
+      if (is_passed) continue;
+      if (!load(winner_.child)) return {};
+    }
+    if (const auto run = run_of_winner(until); !run.empty()) {
+      winner_steps_ = run.size();
+      return run;
+    }
+    gather(until);
+    if (gathered_.size() == gathered_max_)
+      gathered_max_ = std::min(2 * gathered_max_, kGatheredMax);
+    if (!gathered_.empty()) return gathered_;
+  }
+  return {};
+}
+
+void MergeCursor::skip() {
+  if (!settle()) return;
+  const Bytes key(full_key());
+  while (settle() && full_key() == ByteView(key)) discard_winner();
 }
 
 void MergeCursor::seek(ByteView full_key) {
-  heap_.clear();
-  equal_.clear();
-  const bool forward = direction_ == Direction::Forward;
+  gathered_max_ = kGatheredMin;
+  winner_steps_ = 0;
+  parked_.clear();
   for (std::size_t i = 0; i < children_.size(); ++i) {
     Child& child = children_[i];
-    const ByteView bound = forward ? child.source.smallest : child.source.largest;
-    const bool behind = !bound.empty() && (forward ? bound >= full_key : bound <= full_key);
-    if (child.cursor == nullptr && behind) {
+    const ByteView bound = is_forward() ? source(i).smallest : source(i).largest;
+    if (child.cursor == nullptr) {
       child.key = bound;
-      push(i);
-      continue;
+      if (!bound.empty() && !lies_before(bound, full_key)) continue;
+      child.cursor = &sources_->open(i);
     }
-    if (child.cursor == nullptr) child.cursor = child.source.open();
     if (child.cursor->status().ok()) child.cursor->seek(full_key);
-    if (!child.cursor->valid()) {
-      note_failure(child);
-      continue;
-    }
-    child.key = child.cursor->full_key();
-    push(i);
+    take_position(i);
   }
-  settle();
+  rebuild();
 }
 
 }  // namespace edgecase::engine

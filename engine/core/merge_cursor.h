@@ -1,12 +1,14 @@
-// Many cursors as one: each full key once, its newest entry, deletes included. One direction.
+// Many sorted sources as one: each full key once, its newest entry, deletes included. One
+// direction.
 //
 // A source that begins behind the current position is not opened before the merge gets there, and
 // an entry is loaded only when it is returned, or when the sequences of two sources that hold the
-// same key do not tell which is newer. Owned by one thread.
+// same key do not tell which is newer. Entries come many at a time, as far as they lie decoded in
+// their sources. Owned by one thread.
 #pragma once
 
-#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/entry.h"
@@ -14,59 +16,115 @@
 
 namespace edgecase::engine {
 
+// What is known of a source before it is opened. The keys are borrowed.
 struct MergeSource {
-  std::function<std::unique_ptr<EntryCursor>()> open;  // positioned on its first entry
   // Every key of the source lies within; empty: unknown.
-  Bytes smallest;
-  Bytes largest;
+  ByteView smallest;
+  ByteView largest;
   // Every entry of the source lies within.
   SequenceNumber sequence_min = 0;
   SequenceNumber sequence_max = 0;
 };
 
-class MergeCursor final : public EntryCursor {
+class MergeSources {
  public:
-  MergeCursor(std::vector<MergeSource> sources, Direction direction);
+  virtual ~MergeSources() = default;
 
-  bool valid() const override { return !heap_.empty() && status_.ok(); }
-  const Status& status() const override { return status_; }
-  ByteView full_key() const override { return children_[current_].key; }
-  Status load() override;
-  SequenceNumber sequence() const override { return children_[current_].cursor->sequence(); }
-  EntryKind kind() const override { return children_[current_].cursor->kind(); }
-  ByteView value() const override { return children_[current_].cursor->value(); }
-  void next() override;
-  // Up to the key of the next source: entries before it are the only ones of their keys.
-  std::span<const EntryView> loaded_run(ByteView until) override;
-  void skip(std::size_t count) override;
-  void seek(ByteView full_key) override;
+  // The same at every call, and where it is.
+  virtual std::span<const MergeSource> all() const = 0;
+  // Positioned on its first entry. Once for each source at most; the cursor is of the sources.
+  virtual EntryCursor& open(std::size_t index) = 0;
+};
+
+class MergeCursor {
+ public:
+  MergeCursor(std::unique_ptr<MergeSources> sources, Direction direction);
+
+  // Whether there is a next entry. False at the end and after an error: look at status().
+  bool valid();
+  const Status& status() const { return status_; }
+  // Its key, which may be known before it is loaded. Only when valid(), until the next call.
+  ByteView full_key() const { return children_[winner_.child].key; }
+  // Steps over the next entry and those behind it that are to be had without waiting, as far as
+  // their keys lie before `until` (reverse: behind it; empty: no bound), and returns them; they
+  // hold until the next call. Empty when the next entry lies beyond `until`, and when valid()
+  // becomes false.
+  std::span<const EntryView> take(ByteView until = {});
+  // Steps over the next entry without loading it. Only when valid().
+  void skip();
+  // Forward: to the first entry with full key >= `full_key`; reverse: to the last with full key <=
+  // it.
+  void seek(ByteView full_key);
 
  private:
+  static constexpr std::size_t kNone = SIZE_MAX;
+  // So many entries are gathered at first, and twice as many each time, up to this.
+  static constexpr std::size_t kGatheredMin = 8;
+  static constexpr std::size_t kGatheredMax = 128;
+  // From so many entries of one source on they are not gathered but returned as they lie there.
+  static constexpr std::size_t kDirectMin = 4;
+
   struct Child {
-    MergeSource source;
-    std::unique_ptr<EntryCursor> cursor;  // null: not opened, `key` is a bound
-    ByteView key;
+    EntryCursor* cursor = nullptr;  // null: not opened, `key` is a bound
+    ByteView key;                   // of the next entry
+    // Loaded: entries of the source from where its cursor stands; the next one is run[at].
+    std::span<const EntryView> run;
+    std::size_t at = 0;
+    EntryView single;  // the whole of `run` where the source offers none
+    bool has_bounds = false;
+    bool done = false;
+
+    bool is_loaded() const { return !run.empty(); }
+    bool is_last() const { return at + 1 == run.size(); }
+  };
+  // Compared by `head` (head_of()), which mostly decides.
+  struct Player {
+    std::uint64_t head = UINT64_MAX;
+    std::size_t child = 0;
   };
 
-  bool comes_before(std::size_t a, std::size_t b) const;
-  void push(std::size_t child);
-  void sift_down(std::size_t at);
-  void pop_top();
-  // Takes the child's new position into the heap, where it stands at the top.
-  void settle_top();
-  bool note_failure(const Child& child);
-  void open_top();
-  // Opens what must be opened and finds the newest entry of the key at the top.
-  void settle();
-  bool top_has_equal() const;
-  void choose_newest();
-  bool is_newer(std::size_t a, std::size_t b);
+  bool is_forward() const { return direction_ == Direction::Forward; }
+  void find_prefix();
+  std::uint64_t head_of(const Child& child) const;
+  Player player_of(std::size_t child) const;
+  bool comes_before(const Player& a, const Player& b) const {
+    return a.head != b.head ? a.head < b.head : comes_before_by_key(a.child, b.child);
+  }
+  bool comes_before_by_key(std::size_t a, std::size_t b) const;
+  void rebuild();
+  void replay();
+  std::size_t runner_up() const;
+  bool lies_before(ByteView a, ByteView b) const { return is_forward() ? a < b : a > b; }
 
+  bool settle();
+  void open_child(std::size_t child);
+  void take_position(std::size_t child);
+  void move_behind_run(std::size_t child);
+  bool load(std::size_t child);
+  std::span<const EntryView> run_of_winner(ByteView until);
+  void gather(ByteView until);
+  bool yields_to_runner_up();
+  void discard_winner();
+  bool drop_older(const EntryView& entry, bool& is_superseded);
+  bool is_newer(std::size_t child, SequenceNumber sequence_min, SequenceNumber sequence_max,
+                bool& answer);
+  const MergeSource& source(std::size_t child) const { return sources_->all()[child]; }
+
+  const std::unique_ptr<MergeSources> sources_;
+  const Direction direction_;
+  Bytes prefix_;  // what all keys of sources with bounds begin with
   std::vector<Child> children_;
-  Direction direction_;
-  std::vector<std::size_t> heap_;   // of children, the nearest key at the front
-  std::vector<std::size_t> equal_;  // children besides the top that stand on the current key
-  std::size_t current_ = 0;
+  // A tournament: behind place 0, which is not used, each place holds who lost there; the children
+  // come in below, from place children_.size() on.
+  std::vector<Player> losers_;
+  Player winner_;
+  std::vector<Player> scratch_;
+  std::vector<EntryView> gathered_;
+  std::size_t gathered_max_ = kGatheredMin;
+  // What was returned holds until these move: the winner by so many entries, or behind its run;
+  // and others, which stand at their ends, out of the tournament.
+  std::size_t winner_steps_ = 0;
+  std::vector<std::size_t> parked_;
   Status status_;
 };
 

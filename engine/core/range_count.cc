@@ -141,19 +141,19 @@ class Counter {
   }
 
  private:
-  bool is_live(const MergeCursor& at) const {
-    return at.kind() == EntryKind::Put &&
-           (hidden_.empty() || !hidden_.hides(at.full_key(), at.sequence())) &&
-           !expiry_.hides(at.full_key());
+  bool is_live(const EntryView& entry) const {
+    return entry.kind == EntryKind::Put &&
+           (hidden_.empty() || !hidden_.hides(entry.full_key, entry.sequence)) &&
+           !expiry_.hides(entry.full_key);
   }
 
   // Up to `key`, or all the rest when it is empty.
   Status count_memory_before(ByteView key) {
-    for (; memory_->valid() && (key.empty() || memory_->full_key() < key); memory_->next()) {
-      EC_TRY(memory_->load());
-      if (is_live(*memory_)) {
+    while (memory_->valid() && (key.empty() || memory_->full_key() < key)) {
+      for (const EntryView& entry : memory_->take(key)) {
+        if (!is_live(entry)) continue;
         ++stats_.entries;
-        stats_.stored_bytes += user_key_of(memory_->full_key()).size() + memory_->value().size();
+        stats_.stored_bytes += user_key_of(entry.full_key).size() + entry.value.size();
       }
     }
     return memory_->status();
@@ -161,8 +161,10 @@ class Counter {
 
   Status count_merged(const Cluster& cluster) {
     std::uint64_t live = 0;
+    Bytes behind = cluster.last;
+    behind.push_back('\0');
     merge_->seek(std::max(cluster.first, range_.lower));
-    while (merge_->valid() && merge_->full_key() <= cluster.last) {
+    while (merge_->valid() && merge_->full_key() < behind) {
       if (expiry_.hides(merge_->full_key())) {
         // Not by looking at each: the drive that holds them need not be there.
         Bytes behind_expired(merge_->full_key());
@@ -171,9 +173,8 @@ class Counter {
         merge_->seek(behind_expired);
         continue;
       }
-      EC_TRY(merge_->load());
-      if (is_live(*merge_)) ++live;
-      merge_->next();
+      for (const EntryView& entry : merge_->take(behind))
+        if (is_live(entry)) ++live;
     }
     EC_TRY(merge_->status());
     // Memory may hold more of these keys than the items do.
@@ -184,9 +185,7 @@ class Counter {
                                                         static_cast<double>(cluster.entries));
     }
     stats_.entries += live;
-    Bytes behind = cluster.last;
-    behind.push_back('\0');
-    while (memory_->valid() && memory_->full_key() < behind) memory_->next();
+    while (memory_->valid() && memory_->full_key() < behind) memory_->take(behind);
     return memory_->status();
   }
 

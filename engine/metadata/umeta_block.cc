@@ -11,6 +11,7 @@
 namespace edgecase::engine {
 namespace {
 
+constexpr std::size_t kKeptBytes = 4096;          // of keys, by a cursor that is closed
 constexpr std::size_t kFilteredOrdinalBytes = 8;  // what series filters leave off
 
 void append_shared(Bytes& out, ByteView key, ByteView shared_with) {
@@ -264,6 +265,11 @@ std::size_t UMetaBlock::memory_bytes() const {
 void UMetaCursor::open(std::shared_ptr<const UMetaBlock> block) {
   block_ = std::move(block);
   index_ = block_->size();
+}
+
+void UMetaCursor::close() {
+  block_.reset();
+  if (decoder_.memory_bytes() > kKeptBytes) decoder_ = UMetaDecoder();
 }
 
 void UMetaCursor::select(std::size_t index) {

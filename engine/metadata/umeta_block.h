@@ -78,6 +78,7 @@ class UMetaDecoder {
   // Views hold until the next call of next() or resume().
   const UMetaRecord& record() const { return record_; }
   const State& state() const { return state_; }
+  std::size_t memory_bytes() const { return keys_.capacity(); }
   // Of the record before the next one.
   ByteView first() const { return ByteView(keys_.data(), first_size_); }
 
@@ -137,6 +138,8 @@ class UMetaCursor {
  public:
   // Stands nowhere yet.
   void open(std::shared_ptr<const UMetaBlock> block);
+  // Lets go of the block.
+  void close();
 
   bool is_open() const { return block_ != nullptr; }
   // Only when open, as all that follows.

@@ -1,17 +1,53 @@
 #include "table/table_cache.h"
 
+#include <utility>
+
 #include "metadata/bloom_filter.h"
+#include "table/cursor_pool.h"
 #include "table/record_cursor.h"
 #include "table/table_cursor.h"
 #include "table/table_files.h"
 
 namespace edgecase::engine {
+namespace {
+
+// A cursor by itself, with all that it needs.
+class OwningCursor final : public EntryCursor {
+ public:
+  OwningCursor(std::shared_ptr<TableFiles> files, std::shared_ptr<const TableMetadata> table,
+               ByteView lower, ByteView upper, Direction direction, bool fill_cache)
+      : files_(std::move(files)), table_(std::move(table)), lower_(lower), upper_(upper) {
+    cursor_.open(*files_, {&table_, 1}, {lower_, upper_, direction, fill_cache});
+  }
+
+  bool valid() const override { return cursor_.valid(); }
+  const Status& status() const override { return cursor_.status(); }
+  ByteView full_key() const override { return cursor_.full_key(); }
+  Status load() override { return cursor_.load(); }
+  SequenceNumber sequence() const override { return cursor_.sequence(); }
+  EntryKind kind() const override { return cursor_.kind(); }
+  ByteView value() const override { return cursor_.value(); }
+  void next() override { cursor_.next(); }
+  std::span<const EntryView> loaded_run() override { return cursor_.loaded_run(); }
+  void skip(std::size_t count) override { cursor_.skip(count); }
+  void seek(ByteView full_key) override { cursor_.seek(full_key); }
+
+ private:
+  const std::shared_ptr<TableFiles> files_;
+  const std::shared_ptr<const TableMetadata> table_;
+  const Bytes lower_;
+  const Bytes upper_;
+  TableCursor cursor_;  // after what it borrows
+};
+
+}  // namespace
 
 TableCache::TableCache(FileSystem& file_system, std::string metadata_directory,
                        std::string values_directory, const StoreId& store_id, Limits limits,
                        KeyRing* keys)
     : files_(std::make_shared<TableFiles>(file_system, std::move(metadata_directory),
-                                          std::move(values_directory), store_id, limits, keys)) {}
+                                          std::move(values_directory), store_id, limits, keys)),
+      pool_(std::make_shared<CursorPool>()) {}
 
 TableCache::~TableCache() = default;
 
@@ -48,9 +84,12 @@ Result<std::optional<FoundEntry>> TableCache::get(const std::shared_ptr<const Ta
 std::unique_ptr<EntryCursor> TableCache::cursor(std::shared_ptr<const TableMetadata> table,
                                                 ByteView lower, ByteView upper, Direction direction,
                                                 bool fill_cache) {
-  return std::make_unique<TableCursor>(
-      files_, std::move(table),
-      TableCursorOptions{Bytes(lower), Bytes(upper), direction, fill_cache});
+  return std::make_unique<OwningCursor>(files_, std::move(table), lower, upper, direction,
+                                        fill_cache);
+}
+
+LentCursors TableCache::lend_cursors() {
+  return {files_, pool_};
 }
 
 RecordCursor TableCache::records(std::vector<std::shared_ptr<const TableMetadata>> tables,

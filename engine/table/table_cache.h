@@ -18,7 +18,9 @@
 
 namespace edgecase::engine {
 
+class CursorPool;
 class KeyRing;
+class LentCursors;
 class RecordCursor;
 class TableFiles;
 
@@ -55,6 +57,8 @@ class TableCache {
   // in `direction`. It reads an item when load() or a seek into it asks for it.
   std::unique_ptr<EntryCursor> cursor(std::shared_ptr<const TableMetadata> table, ByteView lower,
                                       ByteView upper, Direction direction, bool fill_cache);
+  // Such cursors over runs, for one scan.
+  LentCursors lend_cursors();
 
   // The items of a run, for merges, from the first that reaches to `from` on. `tables` are in key
   // order.
@@ -76,6 +80,7 @@ class TableCache {
 
  private:
   std::shared_ptr<TableFiles> files_;  // shared with the cursors
+  std::shared_ptr<CursorPool> pool_;
 };
 
 }  // namespace edgecase::engine

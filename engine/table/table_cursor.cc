@@ -1,13 +1,32 @@
 #include "table/table_cursor.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace edgecase::engine {
 
-TableCursor::TableCursor(std::shared_ptr<TableFiles> files,
-                         std::shared_ptr<const TableMetadata> table, TableCursorOptions options)
-    : files_(std::move(files)), metadata_(std::move(table)), options_(std::move(options)) {
-  if (open_table()) start();
+void TableCursor::open(TableFiles& files, std::span<const Table> tables,
+                       const TableCursorOptions& options) {
+  close();
+  files_ = &files;
+  tables_ = tables;
+  options_ = options;
+  start();
+}
+
+void TableCursor::close() {
+  status_ = ok();
+  valid_ = false;
+  at_entry_ = false;
+  table_.reset();
+  records_.close();
+  item_.close_for_reuse(kKeptBytes);
+  read_page_ = kNoPage;
+  read_.kept.reset();
+  if (read_.opened.capacity() > kKeptBytes) read_.opened = Bytes();
+  Bytes memory = std::move(ahead_.bytes);
+  ahead_ = ReadAhead();
+  if (memory.capacity() <= kKeptBytes) ahead_.bytes = std::move(memory);
 }
 
 bool TableCursor::fail(Status status) {
@@ -21,10 +40,22 @@ bool TableCursor::end() {
   return false;
 }
 
-bool TableCursor::open_table() {
-  auto table = files_->table(*metadata_);
+// The first table that reaches to `full_key`; their number if there is none.
+std::size_t TableCursor::find_table(ByteView full_key) const {
+  const auto found =
+      std::partition_point(tables_.begin(), tables_.end(),
+                           [full_key](const Table& table) { return table->largest < full_key; });
+  return static_cast<std::size_t>(found - tables_.begin());
+}
+
+bool TableCursor::open_table(std::size_t table_index) {
+  if (table_ != nullptr && table_index == table_index_) return true;
+  records_.close();
+  item_.close();
+  auto table = files_->table(*tables_[table_index]);
   if (!table.ok()) return fail(table.status());
   table_ = *std::move(table);
+  table_index_ = table_index;
   return true;
 }
 
@@ -57,16 +88,26 @@ bool TableCursor::select(std::size_t block_index, std::size_t record_index) {
   return true;
 }
 
+bool TableCursor::select_last(std::size_t block_index) {
+  return load_block(block_index) && select(block_index, records_.size() - 1);
+}
+
 // What is known is of another record.
 void TableCursor::enter_record() {
   item_.close();
   pages_known_ = false;
+  read_page_ = kNoPage;
   check_bound_ = forward() ? !options_.upper.empty() && record().last >= options_.upper
                            : record().first < options_.lower;
 }
 
-// The block reaches to `full_key`.
-bool TableCursor::find_record(std::size_t block_index, ByteView full_key) {
+// The open table reaches to `full_key`.
+bool TableCursor::find_record(ByteView full_key) {
+  const std::size_t block_index = table_->find_block(full_key);
+  if (block_index == table_->blocks().size())
+    return fail(corruption_at(table_->file().path(), 0,
+                              "table ends before the key its manifest "
+                              "says"));
   if (!load_block(block_index)) return false;
   at_entry_ = false;
   const std::size_t before = records_.index();
@@ -86,26 +127,51 @@ bool TableCursor::list_pages_of_record() {
   return true;
 }
 
+// A key that was destroyed: there is an item without pages in place of what it sealed.
+bool TableCursor::open_destroyed() {
+  item_.open_destroyed(record());
+  pages_.clear();
+  page_ = 0;
+  is_whole_ = true;
+  return true;
+}
+
+Result<ByteView> TableCursor::read_page(std::size_t page) {
+  if (page == read_page_) return read_bytes_;
+  read_page_ = kNoPage;
+  EC_ASSIGN_OR_RETURN(read_bytes_, files_->page(record(), pages_[page], options_.fill_cache, read_,
+                                                ahead_, options_.direction));
+  read_page_ = page;
+  return read_bytes_;
+}
+
 // Page `page`, or the whole item where it has no pages.
 bool TableCursor::open_part(std::size_t page) {
-  if (item_.is_open() && page == page_) return true;
+  if (item_.is_open() && is_whole_ && page == page_) return true;
   item_.close();
-  const bool whole = pages_.empty();
-  auto part = whole ? files_->item(record(), options_.fill_cache, forward() ? &ahead_ : nullptr)
-                    : files_->page(record(), pages_[page], options_.fill_cache, &ahead_,
-                                   options_.direction);
-  if (is_destroyed(part.status())) {
-    item_.open_destroyed(record());
-    pages_.clear();
-    page_ = 0;
-    return true;
-  }
-  if (!part.ok()) return fail(part.status());
-  if (whole ? !item_.open(record(), *std::move(part))
-            : !item_.open_page(record(), *std::move(part)))
-    return fail(files_->disagreement(record()));
+  is_whole_ = true;
   page_ = page;
-  return true;
+  if (pages_.empty()) {
+    auto item = files_->item(record(), options_.fill_cache, forward() ? &ahead_ : nullptr);
+    if (is_destroyed(item.status())) return open_destroyed();
+    if (!item.ok()) return fail(item.status());
+    return item_.open(record(), *std::move(item)) || fail(files_->disagreement(record()));
+  }
+  const auto bytes = read_page(page);
+  if (is_destroyed(bytes.status())) return open_destroyed();
+  if (!bytes.ok()) return fail(bytes.status());
+  return item_.open_page(record(), *bytes) || fail(files_->disagreement(record()));
+}
+
+// Of page `page` what lies at or after `full_key`, as far as one decodes at first.
+bool TableCursor::open_page_from(std::size_t page, ByteView full_key) {
+  item_.close();
+  is_whole_ = false;
+  page_ = page;
+  const auto bytes = read_page(page);
+  if (is_destroyed(bytes.status())) return open_destroyed();
+  if (!bytes.ok()) return fail(bytes.status());
+  return item_.open_page_from(record(), *bytes, full_key) || fail(files_->disagreement(record()));
 }
 
 bool TableCursor::move_to(std::size_t index) {
@@ -128,15 +194,18 @@ bool TableCursor::move_to_last() {
 // Where the first entry at or after `full_key` lies, in the part that is then open; the number of
 // its entries when it is the first of the next page. The item has such an entry.
 bool TableCursor::search(ByteView full_key, std::size_t& index) {
-  if (!list_pages_of_record()) return false;
   std::size_t page = 0;
-  if (!pages_.empty()) {
-    const auto place = find_page(record().pages, record().pointer.size_bytes, record().first,
-                                 record().last, full_key);
-    if (!place) return fail(files_->disagreement(record()));
-    page = place->number;
+  if (!record().pages.empty()) {
+    const UMetaRecord& of = record();
+    if (!list_pages(of.pages, of.pointer.size_bytes, of.first, of.last, full_key, pages_, page))
+      return fail(files_->disagreement(of));
+    pages_known_ = true;
+    if (forward()) {
+      if (!open_page_from(page, full_key)) return false;
+      return item_.lower_bound(full_key, index) || fail(files_->disagreement(record()));
+    }
   }
-  if (!open_part(page)) return false;
+  if (!list_pages_of_record() || !open_part(page)) return false;
   return item_.lower_bound(full_key, index) || fail(files_->disagreement(record()));
 }
 
@@ -160,18 +229,18 @@ ByteView TableCursor::full_key() const {
 }
 
 void TableCursor::accept() {
-  valid_ = !check_bound_ || (forward() ? full_key() < ByteView(options_.upper)
-                                       : full_key() >= ByteView(options_.lower));
+  valid_ =
+      !check_bound_ || (forward() ? full_key() < options_.upper : full_key() >= options_.lower);
 }
 
 // The first entry at or after `target`.
 void TableCursor::settle_forward(ByteView target) {
-  const std::size_t block_index = table_->find_block(target);
-  if (block_index == table_->blocks().size()) {
+  const std::size_t table_index = find_table(target);
+  if (table_index == tables_.size()) {
     end();
     return;
   }
-  if (!find_record(block_index, target)) return;
+  if (!open_table(table_index) || !find_record(target)) return;
   if (record().first < target) {
     std::size_t index = 0;
     if (!search(target, index) || !move_to_next(index)) return;
@@ -180,18 +249,18 @@ void TableCursor::settle_forward(ByteView target) {
 }
 
 void TableCursor::settle_last() {
-  const std::size_t last = table_->blocks().size() - 1;
-  if (load_block(last) && select(last, records_.size() - 1)) accept();
+  if (!open_table(tables_.size() - 1)) return;
+  if (select_last(table_->blocks().size() - 1)) accept();
 }
 
 // The last entry before `bound`, or at it when that is included.
 void TableCursor::settle_reverse(ByteView bound, bool bound_included) {
-  const std::size_t block_index = table_->find_block(bound);
-  if (block_index == table_->blocks().size()) {
+  const std::size_t table_index = find_table(bound);
+  if (table_index == tables_.size()) {
     settle_last();
     return;
   }
-  if (!find_record(block_index, bound)) return;
+  if (!open_table(table_index) || !find_record(bound)) return;
   const bool some_qualify = bound_included ? record().first <= bound : record().first < bound;
   if (!some_qualify) {
     next_record();
@@ -215,7 +284,9 @@ void TableCursor::next_record() {
     if (records_.index() + 1 < records_.size()) {
       if (!select(block_index_, records_.index() + 1)) return;
     } else if (block_index_ + 1 < table_->blocks().size()) {
-      if (!load_block(block_index_ + 1) || !select(block_index_, 0)) return;
+      if (!select(block_index_ + 1, 0)) return;
+    } else if (table_index_ + 1 < tables_.size()) {
+      if (!open_table(table_index_ + 1) || !select(0, 0)) return;
     } else {
       end();
       return;
@@ -228,7 +299,9 @@ void TableCursor::next_record() {
     if (records_.index() > 0) {
       if (!select(block_index_, records_.index() - 1)) return;
     } else if (block_index_ > 0) {
-      if (!load_block(block_index_ - 1) || !select(block_index_, records_.size() - 1)) return;
+      if (!select_last(block_index_ - 1)) return;
+    } else if (table_index_ > 0) {
+      if (!open_table(table_index_ - 1) || !select_last(table_->blocks().size() - 1)) return;
     } else {
       end();
       return;
@@ -239,8 +312,17 @@ void TableCursor::next_record() {
 
 void TableCursor::next_in_item() {
   if (forward()) {
-    if (index_ + 1 == item_.entry_count() && page_ + 1 >= pages_.size()) return next_record();
-    if (!move_to_next(index_ + 1)) return;
+    if (index_ + 1 == item_.entry_count() && item_.has_more()) {
+      is_whole_ = false;
+      if (!item_.decode_more()) {
+        fail(files_->disagreement(record()));
+        return;
+      }
+      if (!move_to(0)) return;
+    } else {
+      if (index_ + 1 == item_.entry_count() && page_ + 1 >= pages_.size()) return next_record();
+      if (!move_to_next(index_ + 1)) return;
+    }
   } else {
     if (index_ == 0 && page_ == 0) return next_record();
     if (!move_to_before(index_)) return;
@@ -257,14 +339,13 @@ void TableCursor::next() {
   next_in_item();
 }
 
-std::span<const EntryView> TableCursor::loaded_run(ByteView until) {
+std::span<const EntryView> TableCursor::loaded_run() {
   if (!at_entry_ || !forward()) return {};
   std::span<const EntryView> run = item_.decoded_from(index_);
-  if (run.empty()) return run;
-  if (check_bound_ && (until.empty() || options_.upper < until)) until = options_.upper;
-  if (until.empty() || run.back().full_key < until) return run;
-  const auto end = std::partition_point(
-      run.begin(), run.end(), [&](const EntryView& entry) { return entry.full_key < until; });
+  if (run.empty() || !check_bound_ || run.back().full_key < options_.upper) return run;
+  const auto end = std::partition_point(run.begin(), run.end(), [this](const EntryView& entry) {
+    return entry.full_key < options_.upper;
+  });
   return run.first(static_cast<std::size_t>(end - run.begin()));
 }
 
@@ -286,7 +367,7 @@ Status TableCursor::load() {
 void TableCursor::seek(ByteView full_key) {
   if (!status_.ok()) return;
   if (forward()) {
-    settle_forward(std::max<ByteView>(full_key, options_.lower));
+    settle_forward(std::max(full_key, options_.lower));
   } else if (!options_.upper.empty() && full_key >= options_.upper) {
     settle_reverse(options_.upper, false);
   } else {

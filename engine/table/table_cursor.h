@@ -1,27 +1,34 @@
-// A cursor over the entries of one table; what TableCache::cursor() makes.
+// A cursor over the entries of one run: of tables in key order that do not overlap.
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "table/table_files.h"
 
 namespace edgecase::engine {
 
+// Full keys, borrowed.
 struct TableCursorOptions {
-  Bytes lower;
-  Bytes upper;  // empty: unbounded
+  ByteView lower;
+  ByteView upper;  // empty: unbounded
   Direction direction = Direction::Forward;
   bool fill_cache = true;
 };
 
 // Invariant while valid(): record() is the record that holds the current entry. The entry is either
 // the record's first (reverse: last), whose key the record tells, and then item_ may be closed; or
-// it is entry `index_` of item_, and then at_entry_ is set. item_ holds page `page_` of pages_, or
-// the whole item where pages_ is empty.
+// it is entry `index_` of item_, and then at_entry_ is set. item_ holds the whole item where pages_
+// is empty, else what is decoded of page `page_`: all of it or, forward, a stretch.
 class TableCursor final : public EntryCursor {
  public:
-  TableCursor(std::shared_ptr<TableFiles> files, std::shared_ptr<const TableMetadata> table,
-              TableCursorOptions options);
+  using Table = std::shared_ptr<const TableMetadata>;
+
+  // Positions it on its first entry. What it is given, bounds and all, is borrowed until close() or
+  // the next open(). There is at least one table.
+  void open(TableFiles& files, std::span<const Table> tables, const TableCursorOptions& options);
+  // Lets go of all but memory for the next open().
+  void close();
 
   bool valid() const override { return valid_; }
   const Status& status() const override { return status_; }
@@ -31,21 +38,28 @@ class TableCursor final : public EntryCursor {
   EntryKind kind() const override { return item_.entry().kind; }
   ByteView value() const override { return item_.entry().value; }
   void next() override;
-  std::span<const EntryView> loaded_run(ByteView until) override;
+  std::span<const EntryView> loaded_run() override;
   void skip(std::size_t count) override;
   void seek(ByteView full_key) override;
 
  private:
+  static constexpr std::size_t kNoPage = SIZE_MAX;
+
   const UMetaRecord& record() const { return records_.record(); }
   bool forward() const { return options_.direction == Direction::Forward; }
-  bool open_table();
+  std::size_t find_table(ByteView full_key) const;
   // Each answers false after it has ended the cursor, with an error or without.
+  bool open_table(std::size_t table_index);
   bool load_block(std::size_t block_index);
   bool select(std::size_t block_index, std::size_t record_index);
-  bool find_record(std::size_t block_index, ByteView full_key);
+  bool select_last(std::size_t block_index);
+  bool find_record(ByteView full_key);
   void enter_record();
   bool list_pages_of_record();
+  Result<ByteView> read_page(std::size_t page);
+  bool open_destroyed();
   bool open_part(std::size_t page);
+  bool open_page_from(std::size_t page, ByteView full_key);
   bool move_to(std::size_t index);
   bool move_to_first();  // of the item, and last
   bool move_to_last();
@@ -64,13 +78,17 @@ class TableCursor final : public EntryCursor {
   // Makes the cursor valid if the current entry is within the bounds.
   void accept();
 
-  const std::shared_ptr<TableFiles> files_;
-  const std::shared_ptr<const TableMetadata> metadata_;
-  const TableCursorOptions options_;
+  // More memory than this is not kept for the next open().
+  static constexpr std::size_t kKeptBytes = 16u << 10;
+
+  TableFiles* files_ = nullptr;
+  std::span<const Table> tables_;
+  TableCursorOptions options_;
   Status status_;
   bool valid_ = false;
 
-  std::shared_ptr<const UMetaReader> table_;
+  std::size_t table_index_ = 0;
+  std::shared_ptr<const UMetaReader> table_;  // null: none is open
   std::size_t block_index_ = 0;
   UMetaCursor records_;           // of that block
   bool check_bound_ = false;      // the far bound lies within the record's keys
@@ -78,7 +96,11 @@ class TableCursor final : public EntryCursor {
   bool pages_known_ = false;
   ItemReader item_;
   std::size_t page_ = 0;
+  bool is_whole_ = false;  // what is open, from its first entry to its last
+  CursorPage read_;
   ReadAhead ahead_;
+  std::size_t read_page_ = kNoPage;  // of the record, whose bytes are these
+  ByteView read_bytes_;
   bool at_entry_ = false;
   std::size_t index_ = 0;
 };

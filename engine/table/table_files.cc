@@ -126,20 +126,34 @@ Result<Item> TableFiles::read(const ValueTableReader& table, const Wanted& wante
   return wanted.is_page ? table.read_page(wanted.pointer) : table.read(wanted.pointer);
 }
 
-Result<Item> TableFiles::read_ahead(const ValueTableReader& table, const Wanted& wanted,
-                                    ReadAhead& ahead) {
+namespace {
+
+bool holds(const ReadAhead& ahead, const ValuePointer& pointer) {
+  const std::uint64_t end = pointer.offset_bytes + pointer.size_bytes;
+  return ahead.file_number == pointer.file_number && pointer.offset_bytes >= ahead.offset &&
+         end >= pointer.offset_bytes && end <= ahead.offset + ahead.size;
+}
+
+ByteView bytes_of(const ReadAhead& ahead, const ValuePointer& pointer) {
+  return ByteView(ahead.bytes)
+      .substr(static_cast<std::size_t>(pointer.offset_bytes - ahead.offset), pointer.size_bytes);
+}
+
+}  // namespace
+
+// Whether what is wanted is read ahead, now or before; if not, it is to be read by itself.
+bool TableFiles::get_ahead(const ValueTableReader& table, const Wanted& wanted, ReadAhead& ahead) {
   const ValuePointer& pointer = wanted.pointer;
   const std::uint64_t offset = pointer.offset_bytes;
   const std::uint64_t end = offset + pointer.size_bytes;
-  const bool same_file = ahead.file_number == pointer.file_number;
-  if (!same_file || offset < ahead.offset || end < offset ||
-      end > ahead.offset + ahead.bytes.size()) {
+  if (!holds(ahead, pointer)) {
     const std::uint64_t file_bytes = table.file().size_bytes();
     const std::uint64_t begin = wanted.around_begin;
-    const bool fits =
-        begin <= offset && end <= wanted.around_end && wanted.around_end <= file_bytes;
+    const bool fits = begin <= offset && offset <= end && end <= wanted.around_end &&
+                      wanted.around_end <= file_bytes;
     const std::uint64_t around = fits ? wanted.around_end - begin : 0;
-    const bool follows = same_file && fits && offset == ahead.expected;
+    const bool follows =
+        ahead.file_number == pointer.file_number && fits && offset == ahead.expected;
     ahead.file_number = pointer.file_number;
     ahead.expected = end;
     const std::uint64_t more =
@@ -147,26 +161,38 @@ Result<Item> TableFiles::read_ahead(const ValueTableReader& table, const Wanted&
     const auto size =
         static_cast<std::size_t>(std::min(std::max(more, around), file_bytes - begin));
     ahead.last_size = size;
-    if (pointer.size_bytes >= size) {
-      ahead.bytes.clear();
-      return read(table, wanted);
-    }
+    ahead.size = 0;
+    const bool is_alone = pointer.size_bytes >= size;
+    if (is_alone && (!wanted.is_page || !fits)) return false;
     count_read(table, size);
     ahead.offset = begin;
-    ahead.bytes.resize(size);
+    if (ahead.bytes.size() < size) ahead.bytes.resize(size);
     auto got = table.file().read(begin, size, ahead.bytes.data());
-    if (!got.ok()) {
-      // What was not asked for may be what failed.
-      ahead.bytes.clear();
-      return read(table, wanted);
-    }
-    ahead.bytes.resize(*got);
-    if (end > begin + *got) return read(table, wanted);  // says what is wrong
+    // What was not asked for may be what failed.
+    if (!got.ok() || end > begin + *got) return false;
+    ahead.size = *got;
   }
   ahead.expected = end;
-  Bytes bytes(ahead.bytes, static_cast<std::size_t>(offset - ahead.offset), pointer.size_bytes);
-  return wanted.is_page ? table.take_page(pointer, std::move(bytes))
-                        : table.check(pointer, std::move(bytes));
+  return true;
+}
+
+Result<Item> TableFiles::read_ahead(const ValueTableReader& table, const Wanted& wanted,
+                                    ReadAhead& ahead) {
+  if (!get_ahead(table, wanted, ahead)) return read(table, wanted);
+  return table.check(wanted.pointer, Bytes(bytes_of(ahead, wanted.pointer)));
+}
+
+Result<ByteView> TableFiles::read_page_ahead(const ValueTableReader& table, const Wanted& wanted,
+                                             CursorPage& page, ReadAhead& ahead) {
+  if (!get_ahead(table, wanted, ahead)) return read_page_alone(table, wanted, page);
+  return table.take_page(wanted.pointer, bytes_of(ahead, wanted.pointer), page.opened);
+}
+
+Result<ByteView> TableFiles::read_page_alone(const ValueTableReader& table, const Wanted& wanted,
+                                             CursorPage& page) {
+  EC_ASSIGN_OR_RETURN(Item alone, read(table, wanted));
+  page.opened = std::move(alone.bytes);
+  return ByteView(page.opened);
 }
 
 Result<std::shared_ptr<const Item>> TableFiles::item(const UMetaRecord& record, bool fill_cache,
@@ -176,26 +202,54 @@ Result<std::shared_ptr<const Item>> TableFiles::item(const UMetaRecord& record, 
               ahead);
 }
 
-TableFiles::Wanted TableFiles::wanted_page(const UMetaRecord& record, const PagePlace& place,
-                                           Direction direction) {
-  const std::uint64_t item_begin = record.pointer.offset_bytes;
-  const std::uint64_t begin = item_begin + place.offset;
-  const bool forward = direction == Direction::Forward;
+TableFiles::Wanted TableFiles::wanted_page(const UMetaRecord& record, const PagePlace& place) {
+  const std::uint64_t begin = record.pointer.offset_bytes + place.offset;
   return {{record.pointer.file_number, begin, static_cast<std::uint32_t>(place.size)},
           true,
-          forward ? begin : item_begin,
-          forward ? item_begin + record.pointer.size_bytes : begin + place.size};
+          begin,
+          begin + place.size};
 }
 
-Result<std::shared_ptr<const Item>> TableFiles::page(const UMetaRecord& record,
-                                                     const PagePlace& place, bool fill_cache,
-                                                     ReadAhead* ahead, Direction direction) {
-  return find(wanted_page(record, place, direction), fill_cache, ahead);
+Result<ByteView> TableFiles::page(const UMetaRecord& record, const PagePlace& place,
+                                  bool fill_cache, CursorPage& page, ReadAhead& ahead,
+                                  Direction direction) {
+  Wanted wanted = wanted_page(record, place);
+  const ValuePointer& pointer = wanted.pointer;
+  if (!map_files_) {
+    if (direction == Direction::Forward) {
+      wanted.around_end = record.pointer.offset_bytes + record.pointer.size_bytes;
+    } else {
+      wanted.around_begin = record.pointer.offset_bytes;
+    }
+  }
+  page.kept = nullptr;
+  // Who reads everything finds little in the cache, and leaves nothing there.
+  const bool is_next = !fill_cache && holds(ahead, pointer);
+  if (!is_next) page.kept = find_cached(pointer);
+  if (page.kept != nullptr) {
+    if (ahead.file_number == pointer.file_number)
+      ahead.expected = pointer.offset_bytes + pointer.size_bytes;
+    return ByteView(page.kept->bytes);
+  }
+  const bool keep = !is_next && is_kept(pointer, fill_cache);
+  ReadAhead* first_ahead = &ahead;
+  EC_ASSIGN_OR_RETURN(
+      const ByteView bytes,
+      from_values<ByteView>(pointer.file_number, [&](const ValueTableReader& table) {
+        // The second time what failed is left alone.
+        ReadAhead* const once = std::exchange(first_ahead, nullptr);
+        return once != nullptr ? read_page_ahead(table, wanted, page, *once)
+                               : read_page_alone(table, wanted, page);
+      }));
+  if (!keep) return bytes;
+  page.kept = std::make_shared<const Item>(Item{Bytes(bytes)});
+  keep_item(pointer, page.kept);
+  return ByteView(page.kept->bytes);
 }
 
 Result<ByteView> TableFiles::page(const UMetaRecord& record, const PagePlace& place,
                                   bool fill_cache, PageBuffer& buffer) {
-  const Wanted wanted = wanted_page(record, place, Direction::Forward);
+  const Wanted wanted = wanted_page(record, place);
   const ValuePointer& pointer = wanted.pointer;
   buffer.kept = find_cached(pointer);
   if (buffer.kept == nullptr) {
@@ -255,10 +309,14 @@ Result<std::shared_ptr<const Item>> TableFiles::load(const Wanted& wanted, bool 
                                 : read(table, wanted);
       }));
   auto item = std::make_shared<const Item>(std::move(got));
-  if (keep)
-    cache_.insert(pointer.file_number, pointer.offset_bytes, item, item->bytes.capacity(),
-                  CacheClass::Item);
+  if (keep) keep_item(pointer, item);
   return std::shared_ptr<const Item>(std::move(item));
+}
+
+void TableFiles::keep_item(const ValuePointer& pointer, std::shared_ptr<const Item> item) {
+  const std::uint64_t bytes = item->bytes.capacity();
+  cache_.insert(pointer.file_number, pointer.offset_bytes, std::move(item), bytes,
+                CacheClass::Item);
 }
 
 Status TableFiles::disagreement(const UMetaRecord& record) const {
@@ -307,6 +365,11 @@ std::uint64_t TableFiles::used_bytes() const {
   return cache_.used_bytes() + tables_.used_bytes();
 }
 
+void ItemReader::close_for_reuse(std::size_t kept_bytes_max) {
+  close();
+  if (had_group_ || page_.memory_bytes() > kept_bytes_max) *this = ItemReader();
+}
+
 bool ItemReader::open(const UMetaRecord& record, std::shared_ptr<const Item> item) {
   close();
   if (item->type() != record.type) return false;
@@ -316,6 +379,7 @@ bool ItemReader::open(const UMetaRecord& record, std::shared_ptr<const Item> ite
     entry_ = *entry;
     form_ = Form::Single;
   } else {
+    had_group_ = true;
     if (!group_.open(record.type, item->contents()) || group_.entry_count() != record.entries)
       return false;
     form_ = Form::Group;
@@ -325,14 +389,19 @@ bool ItemReader::open(const UMetaRecord& record, std::shared_ptr<const Item> ite
   return true;
 }
 
-bool ItemReader::open_page(const UMetaRecord& record, std::shared_ptr<const Item> page) {
+bool ItemReader::open_page(const UMetaRecord& record, ByteView page) {
   close();
-  if (!page_.open(page->bytes, record.first.substr(0, kNamespacePrefixBytes), record.sequence_max))
-    return false;
   form_ = Form::Page;
-  item_ = std::move(page);
-  is_open_ = true;
-  return true;
+  is_open_ = page_.open(page, record.first.substr(0, kNamespacePrefixBytes), record.sequence_max);
+  return is_open_;
+}
+
+bool ItemReader::open_page_from(const UMetaRecord& record, ByteView page, ByteView full_key) {
+  close();
+  form_ = Form::Page;
+  is_open_ = page_.open_from(page, record.first.substr(0, kNamespacePrefixBytes),
+                             record.sequence_max, full_key);
+  return is_open_;
 }
 
 void ItemReader::open_destroyed(const UMetaRecord& record) {

@@ -31,9 +31,16 @@ inline constexpr std::uint32_t kReadAheadMaxBytes = 64u << 10;
 struct ReadAhead {
   std::uint64_t file_number = 0;
   std::uint64_t offset = 0;  // of the bytes
-  Bytes bytes;
+  Bytes bytes;               // as they lie in the file, the first `size` of them
+  std::size_t size = 0;      // they never get fewer: that would be paid for by each that is longer
   std::uint64_t expected = 0;  // where the next one begins if it follows the last one
   std::size_t last_size = 0;   // of what was read last
+};
+
+// The page that a cursor looks at: the cache's, or among what was read ahead.
+struct CursorPage {
+  std::shared_ptr<const Item> kept;
+  Bytes opened;  // of a sealed one, or one that was read by itself
 };
 
 // A page that the cache has or takes in, or what was read of one that it does not.
@@ -54,10 +61,11 @@ class TableFiles {
   // With `ahead`, which may be null, items behind this one are read with it where that pays.
   Result<std::shared_ptr<const Item>> item(const UMetaRecord& record, bool fill_cache,
                                            ReadAhead* ahead = nullptr);
-  // One page of a plain group. With `ahead`, the pages of the group that lie in `direction` of it
-  // are read with it.
-  Result<std::shared_ptr<const Item>> page(const UMetaRecord& record, const PagePlace& place,
-                                           bool fill_cache, ReadAhead* ahead, Direction direction);
+  // One page of a plain group, for a cursor; it is answered until that asks for another page or
+  // item. Where a call of the system costs more than the copy, the pages of the group that lie in
+  // `direction` of it are read with it.
+  Result<ByteView> page(const UMetaRecord& record, const PagePlace& place, bool fill_cache,
+                        CursorPage& page, ReadAhead& ahead, Direction direction);
   // The same for one look at it, which lies in `buffer` then.
   Result<ByteView> page(const UMetaRecord& record, const PagePlace& place, bool fill_cache,
                         PageBuffer& buffer);
@@ -87,7 +95,7 @@ class TableFiles {
     std::uint64_t around_begin = 0;
     std::uint64_t around_end = 0;
   };
-  static Wanted wanted_page(const UMetaRecord& record, const PagePlace& place, Direction direction);
+  static Wanted wanted_page(const UMetaRecord& record, const PagePlace& place);
   std::shared_ptr<const Item> find_cached(const ValuePointer& pointer);
   bool is_kept(const ValuePointer& pointer, bool fill_cache);
   Result<std::shared_ptr<const Item>> find(const Wanted& wanted, bool fill_cache, ReadAhead* ahead);
@@ -100,7 +108,13 @@ class TableFiles {
   void fit_cache() EC_EXCLUDES(mutex_);
   void count_read(const ValueTableReader& table, std::uint64_t bytes);
   Result<Item> read(const ValueTableReader& table, const Wanted& wanted);
+  bool get_ahead(const ValueTableReader& table, const Wanted& wanted, ReadAhead& ahead);
   Result<Item> read_ahead(const ValueTableReader& table, const Wanted& wanted, ReadAhead& ahead);
+  Result<ByteView> read_page_ahead(const ValueTableReader& table, const Wanted& wanted,
+                                   CursorPage& page, ReadAhead& ahead);
+  Result<ByteView> read_page_alone(const ValueTableReader& table, const Wanted& wanted,
+                                   CursorPage& page);
+  void keep_item(const ValuePointer& pointer, std::shared_ptr<const Item> item);
   Result<std::shared_ptr<const ValueTableReader>> open_values(FileNumber number);
 
   FileSystem& file_system_;
@@ -130,8 +144,13 @@ class ItemReader {
  public:
   // False when the item is malformed or is not what the record says.
   [[nodiscard]] bool open(const UMetaRecord& record, std::shared_ptr<const Item> item);
-  // The same of a page: its entries alone are there then.
-  [[nodiscard]] bool open_page(const UMetaRecord& record, std::shared_ptr<const Item> page);
+  // The same of a page, which stays where it is: its entries alone are there then.
+  [[nodiscard]] bool open_page(const UMetaRecord& record, ByteView page);
+  // Of these only some, from the first at or after `full_key` on. There may be none.
+  [[nodiscard]] bool open_page_from(const UMetaRecord& record, ByteView page, ByteView full_key);
+  // Whether the page has others behind those, and: these in their place.
+  bool has_more() const { return form_ == Form::Page && page_.has_more(); }
+  [[nodiscard]] bool decode_more() { return page_.decode_more(); }
   // In place of an item whose key was destroyed, since all of it was erased: its first and its last
   // key, deleted. They view the record.
   void open_destroyed(const UMetaRecord& record);
@@ -139,6 +158,8 @@ class ItemReader {
     item_.reset();
     is_open_ = false;
   }
+  // As close(). Keeps memory for other pages, if that is no more.
+  void close_for_reuse(std::size_t kept_bytes_max);
   bool is_open() const { return is_open_; }
   // What is open is open_destroyed().
   bool is_destroyed() const { return is_open_ && form_ == Form::Destroyed; }
@@ -155,6 +176,7 @@ class ItemReader {
 
   std::shared_ptr<const Item> item_;
   bool is_open_ = false;
+  bool had_group_ = false;
   std::array<EntryView, 2> destroyed_;
   std::size_t destroyed_count_ = 0;
   Form form_ = Form::Single;

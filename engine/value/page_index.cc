@@ -35,6 +35,11 @@ bool for_each_page(ByteView index, std::size_t item_bytes, const Visit& visit,
   return true;
 }
 
+// What of a key separators are compared with.
+ByteView separated_part(ByteView first, ByteView last, ByteView full_key) {
+  return full_key.substr(std::min(shared_bytes(first, last), full_key.size()));
+}
+
 }  // namespace
 
 void append_page_index(Bytes& out, ByteView item, std::span<const EntryView> entries,
@@ -59,7 +64,7 @@ void append_page_index(Bytes& out, ByteView item, std::span<const EntryView> ent
 
 std::optional<PagePlace> find_page(ByteView index, std::size_t item_bytes, ByteView first,
                                    ByteView last, ByteView full_key) {
-  const ByteView tail = full_key.substr(std::min(shared_bytes(first, last), full_key.size()));
+  const ByteView tail = separated_part(first, last, full_key);
   std::optional<PagePlace> found;
   const auto take = [&found](const PagePlace& place) { found = place; };
   const bool fits = for_each_page(
@@ -83,6 +88,21 @@ bool list_pages(ByteView index, std::size_t item_bytes, std::vector<PagePlace>& 
         return true;
       },
       take);
+}
+
+bool list_pages(ByteView index, std::size_t item_bytes, ByteView first, ByteView last,
+                ByteView full_key, std::vector<PagePlace>& pages, std::size_t& number) {
+  pages.clear();
+  number = 0;
+  const ByteView tail = separated_part(first, last, full_key);
+  return for_each_page(
+      index, item_bytes,
+      [&](const PagePlace& place, ByteView separator) {
+        pages.push_back(place);
+        if (number == place.number && tail >= separator) ++number;
+        return true;
+      },
+      [&](const PagePlace& place) { pages.push_back(place); });
 }
 
 }  // namespace edgecase::engine

@@ -41,5 +41,9 @@ std::optional<PagePlace> find_page(ByteView index, std::size_t item_bytes, ByteV
 // All of them. False when the index does not fit an item of `item_bytes`.
 [[nodiscard]] bool list_pages(ByteView index, std::size_t item_bytes,
                               std::vector<PagePlace>& pages);
+// Both at once: `number` is of the page that find_page() finds.
+[[nodiscard]] bool list_pages(ByteView index, std::size_t item_bytes, ByteView first, ByteView last,
+                              ByteView full_key, std::vector<PagePlace>& pages,
+                              std::size_t& number);
 
 }  // namespace edgecase::engine

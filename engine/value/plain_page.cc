@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/coding.h"
 #include "edgecase/options.h"
@@ -52,6 +53,16 @@ bool take_head(ByteView& input, bool with_sequences, EntryHead& head) {
   head.kind = (size_and_kind & 1) != 0 ? EntryKind::Delete : EntryKind::Put;
   return head.shared <= kKeySizeMaxBytes && rest_size <= kKeySizeMaxBytes - head.shared &&
          take_bytes(input, rest_size, head.rest);
+}
+
+constexpr std::size_t kCopyStepBytes = 16;
+// What copy_in_steps() may touch behind what it copies, on either side.
+constexpr std::size_t kCopySlackBytes = kCopyStepBytes;
+
+// For parts of keys, which are a few steps long: a call of memcpy() for each takes longer.
+inline void copy_in_steps(char* to, const char* from, std::size_t size) {
+  for (std::size_t done = 0; done < size; done += kCopyStepBytes)
+    std::memcpy(to + done, from + done, kCopyStepBytes);
 }
 
 }  // namespace
@@ -126,54 +137,133 @@ bool first_key_of_page(ByteView page, ByteView& user_key) {
   return true;
 }
 
-bool PlainPageReader::open(ByteView page, ByteView prefix, SequenceNumber largest) {
-  entries_.clear();
-  if (decode(page, prefix, largest)) return true;
-  entries_.clear();
+bool PlainPageReader::fail() {
+  heads_ = {};
+  count_ = 0;
   return false;
 }
 
-bool PlainPageReader::decode(ByteView page, ByteView prefix, SequenceNumber largest) {
+bool PlainPageReader::begin(ByteView page, ByteView prefix, SequenceNumber largest) {
+  count_ = 0;
   PageParts parts;
-  if (!split_page(page, parts)) return false;
-  ends_.clear();
-  std::size_t start = 0;  // of the key before, in keys_
-  std::size_t end = 0;
-  while (!parts.heads.empty()) {
+  if (!split_page(page, parts)) return fail();
+  page_ = page;
+  heads_ = parts.heads;
+  values_ = parts.values;
+  with_sequences_ = parts.with_sequences;
+  largest_ = largest;
+  prefix_bytes_ = prefix.size();
+  at_first_ = true;
+  if (keys_.size() < prefix.size() + kCopySlackBytes) grow_keys(prefix.size());
+  std::memcpy(keys_.data(), prefix.data(), prefix.size());
+  key_begin_ = 0;
+  key_end_ = prefix.size();
+  return true;
+}
+
+bool PlainPageReader::open(ByteView page, ByteView prefix, SequenceNumber largest) {
+  return begin(page, prefix, largest) && decode(kGroupEntriesMax) && (heads_.empty() || fail());
+}
+
+bool PlainPageReader::open_from(ByteView page, ByteView prefix, SequenceNumber largest,
+                                ByteView full_key) {
+  if (!begin(page, prefix, largest)) return false;
+  const ByteView user_key = full_key.substr(prefix.size());
+  // As in find_in_page(): `matched` bytes of the wanted key are what the entry before begins with.
+  std::size_t matched = 0;
+  std::size_t previous_size = 0;
+  while (!heads_.empty()) {
+    const ByteView here = heads_;
     EntryHead head;
-    EntryView entry;
-    const bool first = entries_.empty();
-    if (!take_head(parts.heads, parts.with_sequences, head) ||
-        (first ? head.shared > 0 : prefix.size() + head.shared > end - start) ||
-        !take_bytes(parts.values, head.value_size, entry.value) ||
-        head.sequence_distance > largest || entries_.size() == kGroupEntriesMax)
-      return false;
+    if (!take_head(heads_, with_sequences_, head) || head.shared > previous_size ||
+        head.value_size > values_.size())
+      return fail();
+    bool reached = head.shared < matched;
+    if (head.shared == matched) {
+      const ByteView tail = user_key.substr(matched);
+      const std::size_t same = shared_bytes(head.rest, tail);
+      reached = same == tail.size() ||
+                (same < head.rest.size() && static_cast<unsigned char>(head.rest[same]) >
+                                                static_cast<unsigned char>(tail[same]));
+      if (!reached) matched += same;
+    }
+    if (reached) {
+      // What it shares with the entry before is what that shares with the wanted key.
+      heads_ = here;
+      if (keys_.size() < prefix.size() + head.shared + kCopySlackBytes)
+        grow_keys(prefix.size() + head.shared);
+      std::memcpy(keys_.data() + prefix.size(), user_key.data(), head.shared);
+      key_end_ = prefix.size() + head.shared;
+      at_first_ = previous_size == 0;
+      return decode(kFirstStretch);
+    }
+    previous_size = head.shared + head.rest.size();
+    values_.remove_prefix(static_cast<std::size_t>(head.value_size));
+  }
+  return values_.empty() || fail();
+}
+
+// Room for keys up to `wanted`. What was decoded moves along.
+void PlainPageReader::grow_keys(std::size_t wanted) {
+  std::vector<char> larger(2 * wanted + kCopySlackBytes);
+  if (!keys_.empty()) std::memcpy(larger.data(), keys_.data(), key_end_);
+  for (std::size_t i = 0; i < count_; ++i) {
+    const ByteView key = entries_[i].full_key;
+    entries_[i].full_key = ByteView(larger.data() + (key.data() - keys_.data()), key.size());
+  }
+  keys_ = std::move(larger);
+}
+
+// The next ones, in place of those that were decoded.
+bool PlainPageReader::decode(std::size_t count_max) {
+  if (key_begin_ > 0) {
+    // Only the key before is wanted of them.
+    std::memmove(keys_.data(), keys_.data() + key_begin_, key_end_ - key_begin_);
+    key_end_ -= std::exchange(key_begin_, 0);
+  }
+  count_ = 0;
+  // No head is shorter than three sizes of a byte each.
+  const std::size_t count_limit =
+      std::min({count_max, heads_.size() / 3 + 1, std::size_t{kGroupEntriesMax}});
+  if (entries_.size() < count_limit) entries_.resize(count_limit);
+  const char* const page_end = page_.data() + page_.size();
+  while (!heads_.empty() && count_ < count_limit) {
+    EntryHead head;
+    EntryView& entry = entries_[count_];
+    if (!take_head(heads_, with_sequences_, head) ||
+        (std::exchange(at_first_, false) ? head.shared > 0
+                                         : prefix_bytes_ + head.shared > key_end_ - key_begin_) ||
+        !take_bytes(values_, head.value_size, entry.value) || head.sequence_distance > largest_)
+      return fail();
     entry.kind = head.kind;
-    entry.sequence = largest - head.sequence_distance;
-    const std::size_t kept = prefix.size() + head.shared;
+    entry.sequence = largest_ - head.sequence_distance;
+    const std::size_t kept = prefix_bytes_ + head.shared;
     const std::size_t size = kept + head.rest.size();
     // A damaged page could name more keys than it has bytes for.
-    if (end > kGroupRawMaxBytes + prefix.size() * kGroupEntriesMax) return false;
-    if (keys_.size() < end + size) keys_.resize(2 * (end + size));
-    char* const key = keys_.data() + end;
-    std::memcpy(key, first ? prefix.data() : keys_.data() + start, kept);
-    std::memcpy(key + kept, head.rest.data(), head.rest.size());
-    start = end;
-    end += size;
-    ends_.push_back(end);
-    entries_.push_back(entry);
+    if (key_end_ > kGroupRawMaxBytes + prefix_bytes_ * kGroupEntriesMax) return fail();
+    if (keys_.size() < key_end_ + size + kCopySlackBytes) grow_keys(key_end_ + size);
+    char* const key = keys_.data() + key_end_;
+    copy_in_steps(key, keys_.data() + key_begin_, kept);
+    const char* const rest_end = head.rest.data() + head.rest.size();
+    if (page_end - rest_end >= static_cast<std::ptrdiff_t>(kCopySlackBytes)) {
+      copy_in_steps(key + kept, head.rest.data(), head.rest.size());
+    } else {
+      std::memcpy(key + kept, head.rest.data(), head.rest.size());
+    }
+    entry.full_key = ByteView(key, size);
+    key_begin_ = key_end_;
+    key_end_ += size;
+    ++count_;
   }
-  // Only now do the keys stay where they are.
-  for (std::size_t i = 0, begin = 0; i < entries_.size(); begin = ends_[i++])
-    entries_[i].full_key = ByteView(keys_.data() + begin, ends_[i] - begin);
-  return parts.values.empty();
+  if (!heads_.empty()) return count_ == count_max || fail();
+  return values_.empty() || fail();
 }
 
 std::size_t PlainPageReader::lower_bound(ByteView full_key) const {
-  const auto found =
-      std::partition_point(entries_.begin(), entries_.end(),
-                           [&](const EntryView& entry) { return entry.full_key < full_key; });
-  return static_cast<std::size_t>(found - entries_.begin());
+  const std::span<const EntryView> all = entries();
+  const auto found = std::partition_point(
+      all.begin(), all.end(), [&](const EntryView& entry) { return entry.full_key < full_key; });
+  return static_cast<std::size_t>(found - all.begin());
 }
 
 }  // namespace edgecase::engine

@@ -24,23 +24,49 @@ void append_plain_page(Bytes& out, std::span<const EntryView> entries, SequenceN
 // Its first key. False when the page is malformed.
 [[nodiscard]] bool first_key_of_page(ByteView page, ByteView& user_key);
 
-// Decodes a page; reusable for the next. Owned by one thread.
+// Decodes a page, all of it or from a key on, a stretch at a time; reusable for the next. Owned by
+// one thread.
 class PlainPageReader {
  public:
-  // `page` stays where it is while the entries are used; `prefix` is the namespace's. False when it
-  // is malformed; there are no entries then.
+  // `page` stays where it is while the entries are used; `prefix` is the namespace's. All functions
+  // answer false when the page is malformed; there are no entries then.
   [[nodiscard]] bool open(ByteView page, ByteView prefix, SequenceNumber largest);
-  // All of them, until the next open(): at least one.
-  std::span<const EntryView> entries() const { return entries_; }
+  // Only what lies at or after `full_key`, of the same namespace, and of that the first few: a scan
+  // that looks into many pages wants little of each.
+  [[nodiscard]] bool open_from(ByteView page, ByteView prefix, SequenceNumber largest,
+                               ByteView full_key);
+  // Those that are decoded, until the next call that is not const: after open() all, at least one.
+  std::span<const EntryView> entries() const { return {entries_.data(), count_}; }
+  // Whether the page has others behind them, and: those in their place.
+  bool has_more() const { return !heads_.empty(); }
+  [[nodiscard]] bool decode_more() { return decode(kGroupEntriesMax); }
   // The first at or after `full_key`; their number if there is none.
   std::size_t lower_bound(ByteView full_key) const;
+  std::size_t memory_bytes() const {
+    return entries_.capacity() * sizeof(EntryView) + keys_.capacity();
+  }
 
  private:
-  [[nodiscard]] bool decode(ByteView page, ByteView prefix, SequenceNumber largest);
+  static constexpr std::size_t kFirstStretch = 4;
 
-  std::vector<EntryView> entries_;  // their keys view keys_
-  std::vector<std::size_t> ends_;   // of the keys, in keys_
+  [[nodiscard]] bool begin(ByteView page, ByteView prefix, SequenceNumber largest);
+  [[nodiscard]] bool decode(std::size_t count_max);
+  [[nodiscard]] bool fail();
+  void grow_keys(std::size_t wanted);
+
+  ByteView page_;
+  ByteView heads_;  // of what is not decoded
+  ByteView values_;
+  bool with_sequences_ = false;
+  SequenceNumber largest_ = 0;
+  std::size_t prefix_bytes_ = 0;
+  bool at_first_ = true;
+  std::vector<EntryView> entries_;  // the first count_; their keys view keys_
+  std::size_t count_ = 0;
+  // The key before what is not decoded lies at key_begin_ and ends at key_end_.
   std::vector<char> keys_;
+  std::size_t key_begin_ = 0;
+  std::size_t key_end_ = 0;
 };
 
 }  // namespace edgecase::engine

@@ -143,7 +143,9 @@ bool ValueTableReader::reads_blank(const ValuePointer& pointer) const {
 Result<Item> ValueTableReader::read_page(const ValuePointer& page) const {
   EC_TRY(check_size(page));
   EC_ASSIGN_OR_RETURN(Bytes bytes, read_exactly(*file_, page.offset_bytes, page.size_bytes));
-  return take_page(page, std::move(bytes));
+  EC_ASSIGN_OR_RETURN(const ByteView opened, open_page(page, bytes.data()));
+  if (opened.size() == bytes.size()) return Item{std::move(bytes)};
+  return Item{Bytes(opened)};
 }
 
 Result<ByteView> ValueTableReader::read_page(const ValuePointer& page, char* buffer) const {
@@ -154,23 +156,33 @@ Result<ByteView> ValueTableReader::read_page(const ValuePointer& page, char* buf
   return open_page(page, buffer);
 }
 
-Result<Item> ValueTableReader::take_page(const ValuePointer& page, Bytes bytes) const {
+// `bytes` are as many as `page` says.
+Result<ByteView> ValueTableReader::take_page(const ValuePointer& page, ByteView bytes,
+                                             Bytes& opened) const {
   EC_TRY(check_size(page));
-  EC_ASSIGN_OR_RETURN(const ByteView opened, open_page(page, bytes.data()));
-  if (opened.size() == bytes.size()) return Item{std::move(bytes)};
-  return Item{Bytes(opened)};
+  if (cipher_ == nullptr) {
+    EC_TRY(check_page(page, bytes));
+    return bytes;
+  }
+  opened = bytes;
+  return open_page(page, opened.data());
 }
 
-// `bytes` are as many as `page` says.
+// The same.
 Result<ByteView> ValueTableReader::open_page(const ValuePointer& page, char* bytes) const {
   const std::uint64_t number = head_.identity.file_number;
   ByteView view(bytes, page.size_bytes);
-  if (cipher_ != nullptr) {
+  if (cipher_ == nullptr) {
+    EC_TRY(check_page(page, view));
+  } else {
     EC_TRY(explain(open_sealed_page(bytes, view, *cipher_, number, page.offset_bytes), page));
-  } else if (!page_checksum_matches(view, number, page.offset_bytes)) {
-    return damaged(page, "wrong checksum of a page");
   }
   return view;
+}
+
+Status ValueTableReader::check_page(const ValuePointer& page, ByteView bytes) const {
+  if (page_checksum_matches(bytes, head_.identity.file_number, page.offset_bytes)) return ok();
+  return damaged(page, "wrong checksum of a page");
 }
 
 Result<ValueTableSummary> ValueTableReader::summary() const {

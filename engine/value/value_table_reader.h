@@ -64,7 +64,9 @@ class ValueTableReader {
   Result<Item> read_page(const ValuePointer& page) const;
   // Into `buffer`, of which it returns a view; it holds `page.size_bytes`.
   Result<ByteView> read_page(const ValuePointer& page, char* buffer) const;
-  Result<Item> take_page(const ValuePointer& page, Bytes bytes) const;
+  // Of one that was read already, as it lies in the file: a view of `bytes`, or of `opened` where
+  // that is sealed.
+  Result<ByteView> take_page(const ValuePointer& page, ByteView bytes, Bytes& opened) const;
   Status damaged(const ValuePointer& pointer, std::string_view what) const;
   // Of what cannot be read: whether that is since it was overwritten.
   bool reads_blank(const ValuePointer& pointer) const;
@@ -87,6 +89,7 @@ class ValueTableReader {
   Status check_size(const ValuePointer& pointer) const;
   Status explain(const SealProblem& problem, const ValuePointer& pointer) const;
   Result<ByteView> open_page(const ValuePointer& page, char* bytes) const;
+  Status check_page(const ValuePointer& page, ByteView bytes) const;
 
   std::unique_ptr<RandomAccessFile> file_;
   ValueTableHead head_;

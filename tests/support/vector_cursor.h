@@ -38,6 +38,9 @@ class VectorCursor final : public engine::EntryCursor {
   // From now on entries are also to be had together, up to so many at once.
   void offer_runs(std::size_t entries_max) { run_max_ = entries_max; }
 
+  // From now on it is said to be in memory.
+  void say_in_memory() { in_memory_ = true; }
+
   bool valid() const override { return status_.ok() && index_ < entries_.size(); }
   const Status& status() const override { return status_; }
   ByteView full_key() const override { return entries_[index_].full_key; }
@@ -49,14 +52,15 @@ class VectorCursor final : public engine::EntryCursor {
   engine::EntryKind kind() const override { return entries_[index_].kind; }
   ByteView value() const override { return entries_[index_].value; }
   void next() override { ++index_; }
-  std::span<const engine::EntryView> loaded_run(ByteView until) override {
+  std::span<const engine::EntryView> loaded_run() override {
     run_.clear();
     for (std::size_t i = index_; i < entries_.size() && run_.size() < run_max_; ++i) {
-      if (i == fail_index_ || (!until.empty() && entries_[i].full_key >= until)) break;
+      if (i == fail_index_) break;
       run_.push_back(entries_[i].view());
     }
     return run_;
   }
+  bool is_in_memory() const override { return in_memory_; }
   void seek(ByteView full_key) override {
     const auto found = std::partition_point(
         entries_.begin(), entries_.end(),
@@ -69,6 +73,7 @@ class VectorCursor final : public engine::EntryCursor {
   std::size_t index_ = 0;
   std::size_t fail_index_ = SIZE_MAX;
   std::size_t run_max_ = 0;
+  bool in_memory_ = false;
   std::vector<engine::EntryView> run_;
   Status failure_;
   Status status_;

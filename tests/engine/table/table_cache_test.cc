@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "engine/table/table_test_store.h"
+#include "table/cursor_pool.h"
 #include "table/record_cursor.h"
 #include "value/group_format.h"
 
@@ -186,6 +187,35 @@ TEST_CASE("a cold get that finds its key reads one page of one group") {
   }
 }
 
+TEST_CASE("a cursor over mapped tables reads the page it comes to, and more if it goes on") {
+  TableTestStore store;
+  const auto entries = fill_pages(store);
+  for (const Direction direction : {Direction::Forward, Direction::Reverse}) {
+    TableCache::Limits limits;
+    limits.map_files = true;
+    store.open_cache(limits);
+    const auto& counters = store.cache->counters();
+    const std::size_t at = entries.size() / 2;
+    const Bytes& key = entries[at].full_key;
+    const bool forward = direction == Direction::Forward;
+    const auto cursor = store.cache->cursor(store.tables[0], forward ? ByteView(key) : ByteView(),
+                                            forward ? ByteView() : ByteView(key), direction, true);
+    REQUIRE(cursor->valid());
+    REQUIRE(cursor->load().ok());
+    CHECK(cursor->full_key() == entries[forward ? at : at - 1].full_key);
+    CHECK(counters.value_bytes_read <= 2 * kPlainPageBytes);
+    for (std::size_t i = 0; i < at; ++i, cursor->next()) {
+      REQUIRE(cursor->valid());
+      REQUIRE(cursor->load().ok());
+      const OwnedEntry& entry = entries[forward ? at + i : at - 1 - i];
+      REQUIRE(cursor->full_key() == entry.full_key);
+      REQUIRE(cursor->kind() == entry.kind);
+      REQUIRE(cursor->value() == entry.value);
+    }
+    if (forward) CHECK(counters.value_reads < 20);
+  }
+}
+
 TEST_CASE("cursors over pages go both ways, and read a group at once") {
   TableTestStore store;
   const auto entries = fill_pages(store);
@@ -269,7 +299,7 @@ TEST_CASE("a damaged item spoils none of those that were read with it") {
   CHECK(behind->status().ok());
 }
 
-TEST_CASE("a run holds what the cursor would come to, up to a key and to its bound") {
+TEST_CASE("a run holds what the cursor would come to, up to its bound") {
   TableTestStore store;
   fill(store);
   const Bytes upper = key_of(1501);
@@ -278,13 +308,10 @@ TEST_CASE("a run holds what the cursor would come to, up to a key and to its bou
   const auto steps =
       store.cache->cursor(store.tables[0], key_of(7), upper, Direction::Forward, true);
   std::size_t longest = 0;
-  for (int round = 0; runs->valid(); ++round) {
+  while (runs->valid()) {
     REQUIRE(runs->load().ok());
-    const Bytes until =
-        round % 3 == 0 ? key_of(std::stoi(Bytes(user_key_of(runs->full_key()))) + 5) : Bytes();
-    const std::span<const EntryView> run = runs->loaded_run(until);
+    const std::span<const EntryView> run = runs->loaded_run();
     REQUIRE(!run.empty());
-    CHECK((until.empty() || run.size() <= 3));
     longest = std::max(longest, run.size());
     for (const EntryView& entry : run) {
       REQUIRE(steps->valid());
@@ -299,6 +326,64 @@ TEST_CASE("a run holds what the cursor would come to, up to a key and to its bou
   }
   CHECK_FALSE(steps->valid());
   CHECK(longest > 5);
+}
+
+TEST_CASE("a cursor over a run goes through its tables, whatever it was lent for before") {
+  TableTestStore store;
+  std::vector<std::shared_ptr<const TableMetadata>> run;
+  std::vector<OwnedEntry> entries;
+  for (int part = 0; part < 3; ++part) {
+    std::vector<OwnedEntry> of_part;
+    for (int i = 0; i < 300; ++i) {
+      const Bytes value(static_cast<std::size_t>(i % 100), static_cast<char>('a' + part));
+      of_part.push_back({key_of(1000 * part + 2 * i), 1, EntryKind::Put, value});
+    }
+    entries.insert(entries.end(), of_part.begin(), of_part.end());
+    REQUIRE(store.write(of_part).ok());
+    REQUIRE(store.tables.size() == 1);
+    run.push_back(store.tables[0]);
+  }
+  SeededRandom random(5);
+  for (int round = 0; round < 200; ++round) {
+    CAPTURE(round);
+    LentCursors cursors = store.cache->lend_cursors();
+    const Bytes lower =
+        random.below(4) == 0 ? Bytes() : key_of(static_cast<int>(random.below(3000)));
+    const Bytes upper =
+        random.below(4) == 0 ? Bytes() : key_of(static_cast<int>(random.below(3000)));
+    const bool forward = random.below(2) == 0;
+    const Direction direction = forward ? Direction::Forward : Direction::Reverse;
+    TableCursor& cursor = cursors.open(run, {lower, upper, direction, random.below(2) == 0});
+    std::vector<const OwnedEntry*> want;
+    for (const OwnedEntry& entry : entries) {
+      if (entry.full_key >= lower && (upper.empty() || entry.full_key < upper))
+        want.push_back(&entry);
+    }
+    if (!forward) std::reverse(want.begin(), want.end());
+    std::size_t at = 0;
+    for (std::uint64_t left = random.below(700); left > 0 && cursor.valid(); --left) {
+      REQUIRE(at < want.size());
+      REQUIRE(cursor.full_key() == want[at]->full_key);
+      if (random.below(2) == 0) {
+        REQUIRE(cursor.load().ok());
+        REQUIRE(cursor.value() == want[at]->value);
+        const std::span<const EntryView> ahead = cursor.loaded_run();
+        for (std::size_t i = 0; i < ahead.size(); ++i)
+          REQUIRE(ahead[i].full_key == want[at + i]->full_key);
+      }
+      cursor.next();
+      ++at;
+      if (random.below(30) != 0) continue;
+      const Bytes target = key_of(static_cast<int>(random.below(3000)));
+      cursor.seek(target);
+      at = 0;
+      while (at < want.size() &&
+             (forward ? want[at]->full_key < target : want[at]->full_key > target))
+        ++at;
+    }
+    REQUIRE(cursor.status().ok());
+    CHECK(cursor.valid() == (at < want.size()));
+  }
 }
 
 TEST_CASE("a cursor lives on when the cache is gone and the files are unlinked") {

@@ -92,6 +92,17 @@ TEST_CASE("a page index leads to each key's page and to no other key") {
       CHECK(places[i].offset == kItemHeadBytes + (*pages)[i].offset);
       CHECK(places[i].size == (*pages)[i].size);
     }
+    for (const OwnedEntry& entry : group.entries) {
+      const ByteView first = group.entries.front().full_key;
+      const ByteView last = group.entries.back().full_key;
+      const auto found = find_page(group.index, group.item.size(), first, last, entry.full_key);
+      std::size_t number = SIZE_MAX;
+      REQUIRE(
+          list_pages(group.index, group.item.size(), first, last, entry.full_key, places, number));
+      REQUIRE(found.has_value());
+      CHECK(number == found->number);
+      CHECK(places.size() == pages->size());
+    }
     SequenceNumber largest = 0;
     for (const OwnedEntry& entry : group.entries) largest = std::max(largest, entry.sequence);
     for (const OwnedEntry& want : group.entries) {

@@ -1,0 +1,133 @@
+// The engine's iterator: a merge of a view, without what its caller is not to see.
+#include <utility>
+
+#include "base/ordinal.h"
+#include "core/hidden.h"
+#include "core/reader.h"
+#include "core/view_sources.h"
+
+namespace edgecase::engine {
+namespace {
+
+// Walks a merge and hides deletes.
+class ScanIterator final : public Iterator {
+ public:
+  ScanIterator(VisibleView at, std::unique_ptr<MergeCursor> merge, ExpiryView expiry,
+               NamespaceId id, FullKeyRange range, Direction direction,
+               std::function<Status(Status)> explain)
+      : at_(std::move(at)),
+        hidden_(at_),
+        expiry_(std::move(expiry)),
+        merge_(std::move(merge)),
+        id_(id),
+        range_(std::move(range)),
+        direction_(direction),
+        explain_(std::move(explain)) {
+    settle();
+  }
+
+  bool valid() const override { return valid_; }
+  const Status& status() const override { return status_; }
+  ByteView key() const override { return user_key_of(entry_->full_key); }
+  ByteView value() override { return valid_ ? entry_->value : ByteView(); }
+
+  void next() override {
+    if (!valid_) return;
+    if (!find_in_run(static_cast<std::size_t>(entry_ - run_.data()) + 1)) settle();
+  }
+
+  void seek(ByteView key) override {
+    if (!status_.ok()) return;
+    Bytes target = make_full_key(id_, key);
+    const bool forward = direction_ == Direction::Forward;
+    valid_ = false;
+    if (forward ? !range_.upper.empty() && target >= range_.upper : target < range_.lower) return;
+    if (forward && target < range_.lower) target = range_.lower;
+    if (!forward && !range_.upper.empty() && target > range_.upper) target = range_.upper;
+    merge_->seek(target);
+    settle();
+  }
+
+ private:
+  bool is_shown(const EntryView& entry) const {
+    return entry.kind == EntryKind::Put &&
+           (hidden_.empty() || !hidden_.hides(entry.full_key, entry.sequence)) &&
+           (expiry_.empty() || !expiry_.hides(entry.full_key));
+  }
+
+  // The first entry of run_ from `index` on that the caller is to see.
+  bool find_in_run(std::size_t index) {
+    for (; index < run_.size(); ++index) {
+      if (!is_shown(run_[index])) continue;
+      entry_ = &run_[index];
+      return true;
+    }
+    return false;
+  }
+
+  void settle() {
+    valid_ = false;
+    while (merge_->valid() && (expiry_.empty() || skip_expired())) {
+      run_ = merge_->take();
+      if (find_in_run(0)) {
+        valid_ = true;
+        return;
+      }
+    }
+    run_ = {};
+    if (!merge_->status().ok()) status_ = explain_(merge_->status());
+  }
+
+  // Past what has expired of each series, in one step. False at the end.
+  bool skip_expired() {
+    while (merge_->valid() && expiry_.hides(merge_->full_key())) {
+      Bytes target(merge_->full_key());
+      char* const ordinal = target.data() + target.size() - sizeof(std::uint64_t);
+      const bool forward = direction_ == Direction::Forward;
+      if (!forward && ordinal_in(target) == 0) {
+        merge_->skip();
+        continue;
+      }
+      store_ordinal(ordinal, forward ? expiry_.horizon(scope_part(target)) : 0);
+      // What lies behind the range is not the iterator's.
+      if (forward && !range_.upper.empty() && target > range_.upper) target = range_.upper;
+      if (!forward && target < range_.lower) target = range_.lower;
+      merge_->seek(target);
+      if (!forward && merge_->valid() && merge_->full_key() == ByteView(target)) merge_->skip();
+    }
+    return merge_->valid();
+  }
+
+  VisibleView at_;
+  const HiddenRanges hidden_;
+  const ExpiryView expiry_;
+  std::unique_ptr<MergeCursor> merge_;
+  NamespaceId id_;
+  FullKeyRange range_;
+  Direction direction_;
+  std::function<Status(Status)> explain_;
+  std::span<const EntryView> run_;    // what the merge gave last
+  const EntryView* entry_ = nullptr;  // of run_, while valid_
+  bool valid_ = false;
+  Status status_;
+};
+
+}  // namespace
+
+std::unique_ptr<MergeCursor> merge_view(const VisibleView& at, TableCache& tables,
+                                        const FullKeyRange& range, Direction direction,
+                                        bool fill_cache) {
+  return std::make_unique<MergeCursor>(
+      std::make_unique<ViewSources>(at, tables, range, direction, fill_cache), direction);
+}
+
+std::unique_ptr<Iterator> make_scan(const VisibleView& at, TableCache& tables, ExpiryView expiry,
+                                    NamespaceId id, const KeyRange& range, Direction direction,
+                                    bool fill_cache, std::function<Status(Status)> explain) {
+  FullKeyRange full = full_key_range(id, range);
+  auto merge = merge_view(at, tables, full, direction, fill_cache);
+  return std::make_unique<ScanIterator>(at, std::move(merge), std::move(expiry), id,
+                                        std::move(full), direction, std::move(explain));
+}
+
+}  // namespace edgecase::engine
