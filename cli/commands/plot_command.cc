@@ -91,7 +91,7 @@ Result<std::vector<Series>> list_series(DaemonClient& client, const PlotArgument
   return list;
 }
 
-// The edges: what was asked for, else where the readings begin and end.
+// The edges: what was asked for, else the first and the last reading.
 Status set_edges(const RangeArguments& range, const Series& series, Chart& chart) {
   const std::int64_t now_ns = system_clock().wall_ns();
   chart.from_ns = series.first_ns;
@@ -103,8 +103,6 @@ Status set_edges(const RangeArguments& range, const Series& series, Chart& chart
   }
   if (!range.to.empty()) {
     EC_ASSIGN_OR_RETURN(chart.to_ns, wire::parse_time_ns(range.to, now_ns));
-  } else if (chart.to_ns < std::numeric_limits<std::int64_t>::max()) {
-    ++chart.to_ns;  // the end of a range is not included
   }
   return ok();
 }
@@ -117,16 +115,20 @@ std::optional<double> number_of(const nlohmann::json& reading) {
   return number_field(reading, "value");
 }
 
-// Smallest and largest value of each window.
+// Smallest and largest value of each window. A range that was asked for does not include its end.
 Status read_points(DaemonClient& client, const Series& series, const std::string& purpose,
-                   std::size_t dots, Chart& chart) {
+                   std::size_t dots, bool ends_before_edge, Chart& chart) {
   const auto span =
       static_cast<std::uint64_t>(chart.to_ns) - static_cast<std::uint64_t>(chart.from_ns);
   const std::uint64_t window_ns = std::max<std::uint64_t>(1, span / dots + (span % dots != 0));
   std::string from;
   std::string to;
   wire::append_time(chart.from_ns, from);
-  wire::append_time(chart.to_ns, to);
+  if (ends_before_edge) {
+    wire::append_time(chart.to_ns, to);
+  } else if (chart.to_ns < std::numeric_limits<std::int64_t>::max()) {
+    wire::append_time(chart.to_ns + 1, to);
+  }
   std::map<std::int64_t, ChartPoint> points;
   for (const char* aggregate : {"min", "max"}) {
     const bool is_low = aggregate == std::string_view("min");
@@ -186,8 +188,9 @@ Result<std::vector<Chart>> read_charts(const PlotArguments& arguments, std::size
     if (arguments.namespaces.all) chart.title = series.namespace_name + ": ";
     chart.title += series.device + "/" + series.sensor;
     EC_TRY(set_edges(arguments.range, series, chart));
-    if (chart.to_ns <= chart.from_ns) continue;
-    EC_TRY(read_points(client, series, arguments.purpose, dots, chart));
+    const bool has_end = !arguments.range.to.empty();
+    if (chart.to_ns < chart.from_ns || (has_end && chart.to_ns == chart.from_ns)) continue;
+    EC_TRY(read_points(client, series, arguments.purpose, dots, has_end, chart));
     if (!chart.points.empty()) charts.push_back(std::move(chart));
   }
   if (charts.empty()) return not_found("no numbers there to draw");

@@ -21,7 +21,7 @@ struct ChartPoint {
 struct Chart {
   std::string title;
   std::int64_t from_ns = 0;        // the left edge
-  std::int64_t to_ns = 0;          // the right edge, later than from_ns
+  std::int64_t to_ns = 0;          // the right edge; as the left one where there is but one time
   std::vector<ChartPoint> points;  // in order of time, within the edges; at least one
 };
 

@@ -12,8 +12,11 @@ namespace {
 constexpr double kGapDistances = 3;
 constexpr double kTiny = 1e-290;
 
+// Not of doubles: today's nanoseconds are too large for these to tell neighbours apart.
 double distance_ns(std::int64_t from_ns, std::int64_t to_ns) {
-  return static_cast<double>(to_ns) - static_cast<double>(from_ns);
+  if (to_ns < from_ns) return -distance_ns(to_ns, from_ns);
+  return static_cast<double>(static_cast<std::uint64_t>(to_ns) -
+                             static_cast<std::uint64_t>(from_ns));
 }
 
 }  // namespace
@@ -44,6 +47,7 @@ ChartScale::ChartScale(const Chart& chart) : chart_(chart) {
 
 double ChartScale::across(std::int64_t time_ns) const {
   const double width = distance_ns(chart_.from_ns, chart_.to_ns);
+  if (!(width > 0)) return 0.5;
   return std::clamp(distance_ns(chart_.from_ns, time_ns) / width, 0.0, 1.0);
 }
 

@@ -21,7 +21,7 @@ class ChartScale {
   double low() const { return low_; }
   double high() const { return high_; }
   double middle() const { return low_ / 2 + high_ / 2; }
-  // 0 at the left edge or the bottom, 1 at the right edge or the top.
+  // 0 at the left edge or the bottom, 1 at the right edge or the top; one time is in the middle.
   double across(std::int64_t time_ns) const;
   double up(double value) const;
   // Whether the line goes on from one point to the next.

@@ -148,6 +148,9 @@ class ReadingsFlow(unittest.TestCase):
         self.ok("plot", "plot/wave", "--from", "@1", "--to", "@4", "--svg", picture)
         with open(picture, encoding="utf-8") as file:
             self.assertEqual(xml.etree.ElementTree.fromstring(file.read()).get("viewBox").split()[:2], ["0", "0"])
+        self.ok("write", "plot/once", "21.5")
+        once = self.ok("plot", "plot/once", extra={"LC_ALL": "C"})
+        self.assertEqual(once.count("*"), 1, once)
         self.fails(3, "plot", "nobody/*")
         self.fails(3, "plot", "plot/name")
         self.fails(2, "plot", "plot/wave", "--from", "soon")

@@ -18,7 +18,7 @@ Chart chart_of(std::vector<double> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     chart.points.push_back({static_cast<std::int64_t>(i) * kSecond, values[i], values[i]});
   }
-  chart.to_ns = chart.points.back().time_ns + 1;
+  chart.to_ns = chart.points.back().time_ns;
   return chart;
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("a chart shows the way of its values") {
   CHECK(lines[5].starts_with("0 |*"));
   CHECK(lines[6] == "  +---------------------------");
   CHECK(lines[7] == "   1970-01-01T00:00:00Z");
-  CHECK(lines[8].ends_with("1970-01-01T00:00:04.000000001Z"));
+  CHECK(lines[8].ends_with("1970-01-01T00:00:04Z"));
 }
 
 TEST_CASE("a spike between many values stays visible, and a gap stays a gap") {
@@ -91,6 +91,30 @@ TEST_CASE("extreme values and constants are drawn inside the frame") {
     }
     CHECK(charts_svg({chart_of(values)}).find("nan") == std::string::npos);
   }
+}
+
+TEST_CASE("one reading, and neighbours of today, are drawn where they belong") {
+  constexpr std::int64_t kToday = 1'795'000'000'000'000'001;
+  Chart one = chart_of({21.5});
+  one.from_ns = one.to_ns = one.points[0].time_ns = kToday;
+  const auto lines = lines_of(chart_text(one, {30, 3}, ChartGlyphs::Ascii));
+  CHECK(lines[2].starts_with(" 21.5 |"));
+  CHECK(stars(lines[2]) == 1);
+  CHECK(lines[2].size() == 19);  // in the middle
+  CHECK(charts_svg({one}).find("nan") == std::string::npos);
+
+  Chart two = chart_of({1, 2});
+  two.from_ns = two.points[0].time_ns = kToday;
+  two.to_ns = two.points[1].time_ns = kToday + 1;
+  const auto both = lines_of(chart_text(two, {30, 3}, ChartGlyphs::Ascii));
+  CHECK(both[3].starts_with("  1 |*"));
+  CHECK(both[1].ends_with("*"));
+  CHECK(both[1].size() == 30);
+
+  Chart all = chart_of({1, 2});
+  all.from_ns = all.points[0].time_ns = std::numeric_limits<std::int64_t>::min();
+  all.to_ns = all.points[1].time_ns = std::numeric_limits<std::int64_t>::max();
+  CHECK(lines_of(chart_text(all, {30, 3}, ChartGlyphs::Ascii))[1].size() == 30);
 }
 
 TEST_CASE("braille is as wide as it says") {
