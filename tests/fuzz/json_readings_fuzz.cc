@@ -37,6 +37,11 @@ class Recorder : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception&) override {
     error_at = text_.in_document(position);
+    // A string where none may be is read, but not handed over.
+    const char* const at = text_.document().data() + error_at;
+    const auto unseen = text_.next_string();
+    if (unseen && unseen->data() + unseen->size() + 1 == at)
+      bad_string = !wire::is_json_string(*unseen);
     return false;
   }
 
