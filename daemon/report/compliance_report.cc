@@ -12,6 +12,9 @@ namespace {
 
 using wire::Json;
 
+// The label of devices whose readings decide of themselves over somebody (article 22).
+constexpr char kAutomatedDecisions[] = "automated-decisions";
+
 struct Amounts {
   std::uint64_t devices = 0, series = 0, readings = 0, bytes = 0;
   std::optional<std::int64_t> oldest_ns, newest_ns;
@@ -330,10 +333,12 @@ Result<Json> ComplianceReport::of_owner(const std::string& owner) const {
   EC_ASSIGN_OR_RETURN(Json erased, erasures(owner));
   Amounts all;
   Json devices = Json::array();
+  bool decides = false;
   auto next = series.begin();
   // Both are in the order of namespace and device; a device need not have readings.
   for (const catalog::DeviceName& name : names) {
     EC_ASSIGN_OR_RETURN(Json device, device_json(name));
+    decides = decides || device["labels"].value(kAutomatedDecisions, "") == "yes";
     for (; next != series.end() && device_of(*next) == name; ++next) {
       EC_ASSIGN_OR_RETURN(const catalog::SeriesEntry entry,
                           parts_.catalog.find(next->namespace_name, next->device, next->sensor));
@@ -359,7 +364,7 @@ Result<Json> ComplianceReport::of_owner(const std::string& owner) const {
               {"devices", std::move(devices)},
               {"recipients", recipients(series)},
               {"erasures", std::move(erased)},
-              {"automated_decisions", false}};
+              {"automated_decisions", decides}};
 }
 
 }  // namespace edgecase::report

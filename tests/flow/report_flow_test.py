@@ -125,6 +125,16 @@ class ReportFlow(unittest.TestCase):
         self.cli("erase", "--owner", "alice ü", "--yes")
         self.cli("report", "--owner", "alice ü", code=3)
 
+    def test_who_asked_for_an_erasure_has_it_signed(self):
+        self.start()
+        self.some_report()
+        path = self.keep("certificate.json", self.cli("erase", "meter", "--yes", "--json"))
+        self.assertIn("of an erasure, the bytes gone 2", self.cli("report", "--verify", path))
+        with open(path, encoding="utf-8") as file:
+            certificate = json.load(file)
+        certificate["level"] = "cryptographic"
+        self.cli("report", "--verify", self.keep("changed.json", json.dumps(certificate)), code=7)
+
     def test_a_person_takes_all_to_another_controller(self):
         places = 'locations = "de"\nmetadata-location = "de"\nvalues-location = "de"\n'
         self.start(storage=places)
