@@ -158,6 +158,17 @@ Json monitoring(const config::AuditSettings& settings) {
 
 }  // namespace
 
+Json consents_json(const catalog::DeviceMetadata& metadata) {
+  Json consents = Json::array();
+  for (const catalog::Consent& consent : metadata.consents) {
+    consents.push_back({{"since", wire::time_text(consent.time_ns)},
+                        {"by", consent.by},
+                        {"purposes", consent.purposes},
+                        {"objections", consent.objections}});
+  }
+  return consents;
+}
+
 Result<ComplianceReport::Stored> ComplianceReport::look() const {
   EC_ASSIGN_OR_RETURN(const std::vector<query::SeriesInfo> series,
                       parts_.query.series(daemon_itself(), "", {}));
@@ -270,17 +281,10 @@ Result<Json> ComplianceReport::device_json(const catalog::DeviceName& name) cons
   EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata, parts_.devices.metadata(name));
   Json labels = Json::object();
   for (const auto& [label, value] : metadata.labels) labels[label] = value;
-  Json consents = Json::array();
-  for (const catalog::Consent& consent : metadata.consents) {
-    consents.push_back({{"since", wire::time_text(consent.time_ns)},
-                        {"by", consent.by},
-                        {"purposes", consent.purposes},
-                        {"objections", consent.objections}});
-  }
-  return Json{{"namespace", name.namespace_name}, {"device", name.device},
-              {"purposes", metadata.purposes},    {"objections", metadata.objections},
-              {"location", metadata.location},    {"labels", std::move(labels)},
-              {"consents", std::move(consents)},  {"series", Json::array()}};
+  return Json{{"namespace", name.namespace_name},    {"device", name.device},
+              {"purposes", metadata.purposes},       {"objections", metadata.objections},
+              {"location", metadata.location},       {"labels", std::move(labels)},
+              {"consents", consents_json(metadata)}, {"series", Json::array()}};
 }
 
 // The last ones, or those of what is somebody's.

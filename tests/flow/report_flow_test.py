@@ -161,6 +161,23 @@ class ReportFlow(unittest.TestCase):
         self.assertEqual((there["purposes"], there["series"][0]["keep"]), (["billing"], "99999d"))
         self.assertIn("transfer de", self.cli("audit", "--json"))
 
+    def test_a_backup_takes_consents_along(self):
+        self.start()
+        self.some_report()
+        self.cli("device", "set", "meter", "--purpose", "")
+        backup = os.path.join(self.place.path, "backup")
+        self.cli("backup", backup)
+        other = Place()
+        self.addCleanup(other.remove)
+        daemon = Daemon(other)
+        self.addCleanup(daemon.stop)
+        restored = other.cli("restore", backup)
+        self.assertEqual(restored.returncode, 0, restored.stderr)
+        told = [json.loads(place.cli("report", "--owner", "alice ü", "--json").stdout)["devices"][0]["consents"]
+                for place in (self.place, other)]
+        self.assertEqual(len(told[0]), 2)
+        self.assertEqual(told[0], told[1])
+
     def test_data_stays_where_it_may_be(self):
         places = 'locations = "de,fr"\nmetadata-location = "de"\nvalues-location = "%s"\n'
         self.place.write_config(storage=places % "us")
