@@ -20,14 +20,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string list_text(const Json& list) {
-  std::string text;
-  for (const Json& each : list) {
-    if (each.is_string()) text += (text.empty() ? "" : ",") + each.get<std::string>();
-  }
-  return text;
-}
-
 class Restore {
  public:
   explicit Restore(const BackupRequest& request)
@@ -115,25 +107,18 @@ class Restore {
   Status describe_devices() {
     for (const Json& device : index_.state.value("devices", Json::array())) {
       if (!device.is_object()) continue;
-      Parameters name = {{"ns", text_field(device, "namespace")},
-                         {"device", text_field(device, "device")}};
+      const Parameters name = {{"ns", text_field(device, "namespace")},
+                               {"device", text_field(device, "device")}};
       const Result<std::string> known = client_.get_small(path_with(wire::routes::kDevice, name));
       if (known.ok()) {
         if (is_described(Json::parse(*known, nullptr, false))) continue;
       } else if (known.status().code() != StatusCode::NotFound) {
         return known.status();
       }
-      name.emplace_back("owner", text_field(device, "owner"));
-      name.emplace_back("purpose", list_text(device.value("purposes", Json::array())));
-      name.emplace_back("object", list_text(device.value("objections", Json::array())));
-      name.emplace_back("location", text_field(device, "location"));
-      const Json labels = device.value("labels", Json::object());
-      for (const auto& [label, value] : labels.items()) {
-        if (value.is_string()) name.emplace_back("label", label + "=" + value.get<std::string>());
-      }
-      name.emplace_back("as_of", index_.made);
-      const Status said =
-          client_.post(path_with(wire::routes::kDevice, name), "", "text/plain").status();
+      const Status said = client_
+                              .post(path_with(wire::routes::kDevices, {{"as_of", index_.made}}),
+                                    device.dump(), "application/json")
+                              .status();
       if (said.code() == StatusCode::InvalidArgument) {
         std::fprintf(stderr, "edgecase: %s\n", printable(said.message()).c_str());
         is_partly_ = true;

@@ -174,6 +174,8 @@ void print_owner(const Json& report) {
     print_title("Readings");
     series.flush();
   }
+  if (report.value("automated_decisions", Json(false)) == Json(true))
+    write_out(stdout, "\nA device decides by itself over people (automated-decisions=yes).\n");
   const Json recipients = list_of(report, "recipients");
   print_title(recipients.empty() ? "No token reaches them." : "Tokens that reach them");
   if (recipients.empty()) return;
@@ -188,6 +190,16 @@ void print_owner(const Json& report) {
                or_dash(text_field(token, "last_used"))});
   }
   table.flush();
+}
+
+// Certificates of erasures (erase --json) are signed as reports are.
+void print_what_it_is(const Json& document) {
+  const std::string owner = text_field(document, "owner");
+  const std::string gone = text_field(document, "gone");
+  write_out(stdout, gone.empty() ? "Report" + (owner.empty() ? "" : " of " + printable(owner)) +
+                                       ", made " + printable(text_field(document, "made")) + "\n"
+                                 : "Certificate " + std::to_string(count_field(document, "id")) +
+                                       " of an erasure, the bytes gone " + printable(gone) + "\n");
 }
 
 // Offline: neither daemon nor store is asked.
@@ -213,9 +225,7 @@ Status verify_file(const ReportArguments& arguments) {
                           "\n");
     return ok();
   }
-  const std::string owner = text_field(report, "owner");
-  write_out(stdout, "Report" + (owner.empty() ? "" : " of " + printable(owner)) + ", made " +
-                        printable(text_field(report, "made")));
+  print_what_it_is(report);
   print_audit_head(report);
   write_out(stdout, "Signed by the key " + signer->fingerprint + "\nintact: nothing was changed\n");
   if (arguments.key.empty())
@@ -273,8 +283,8 @@ void add_report_command(CLI::App& app, Action& action) {
   CLI::Option* const verify =
       command
           ->add_option("--verify", arguments->verify,
-                       "Offline: whether anything in this report, of --json, was changed since it\n"
-                       "was signed; exit code 7 if so")
+                       "Offline: whether anything in this report, or certificate of erase, of\n"
+                       "--json, was changed since it was signed; exit code 7 if so")
           ->type_name("FILE")
           ->excludes(owner);
   command

@@ -207,6 +207,17 @@ Status check_metadata(const DeviceName& name, const DeviceMetadata& metadata) {
   EC_TRY(wire::check_name("device", name.device));
   if (!metadata.owner.empty()) EC_TRY(wire::check_name("owner", metadata.owner));
   if (!metadata.location.empty()) EC_TRY(wire::check_name("location", metadata.location));
+  if (metadata.consents.size() > kConsentsMax) {
+    return invalid_argument("of a device at most " + std::to_string(kConsentsMax) +
+                            " consents are kept");
+  }
+  for (const Consent& consent : metadata.consents) {
+    EC_TRY(check_terms("purpose", consent.purposes));
+    EC_TRY(check_terms("objection", consent.objections));
+    if (consent.by.size() > kConsentByMaxBytes)
+      return invalid_argument("who consented is told in at most " +
+                              std::to_string(kConsentByMaxBytes) + " bytes");
+  }
   EC_TRY(check_terms("purpose", metadata.purposes));
   EC_TRY(check_terms("objection", metadata.objections));
   if (metadata.labels.size() > kLabelsMax) {
@@ -223,15 +234,19 @@ Status check_metadata(const DeviceName& name, const DeviceMetadata& metadata) {
 void note_consent(const DeviceMetadata& before, const Saying& saying, DeviceMetadata& after) {
   // What an earlier owner said is nothing that the next one, or who asks of them, has to know.
   const bool is_others = !before.owner.empty() && before.owner != after.owner;
-  after.consents = is_others ? std::vector<Consent>() : before.consents;
+  if (!before.empty()) after.consents = is_others ? std::vector<Consent>() : before.consents;
   const bool is_said_anew = before.owner != after.owner || before.purposes != after.purposes ||
                             before.objections != after.objections;
-  if (saying.by.empty()) {
-    // The last one is as purposes and objections are: of what nobody says, none can be.
-    if (is_said_anew) after.consents.clear();
+  // The last one is as purposes and objections are: of what nobody says, none can be, and what a
+  // backup brings must end with it.
+  const bool is_told = !after.consents.empty() &&
+                       after.consents.back().purposes == after.purposes &&
+                       after.consents.back().objections == after.objections;
+  if (is_told && (before.empty() || !is_said_anew)) return;
+  if (saying.by.empty() || !is_said_anew) {
+    after.consents.clear();
     return;
   }
-  if (!is_said_anew) return;
   if (after.consents.size() >= kConsentsMax) after.consents.erase(after.consents.begin());
   after.consents.push_back(
       {saying.time_ns, saying.by.substr(0, kConsentByMaxBytes), after.purposes, after.objections});

@@ -3,6 +3,7 @@
 #include "config/validate.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
+#include "report/compliance_report.h"
 #include "wire/json_values.h"
 #include "wire/routes.h"
 
@@ -22,7 +23,9 @@ Result<Json> state_json(const HttpServerParts& parts) {
   Json devices = Json::array();
   for (const catalog::DeviceName& name : parts.devices.all()) {
     EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata, parts.devices.metadata(name));
-    devices.push_back(device_json(name, metadata));
+    Json device = device_json(name, metadata);
+    device["consents"] = report::consents_json(metadata);
+    devices.push_back(std::move(device));
   }
   Json namespaces = Json::array();
   for (const std::string& name : parts.catalog.namespaces()) {

@@ -4,12 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "wire/time_text.h"
+
 namespace edgecase::http {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kDepthMax = 4;
+constexpr int kDepthMax = 5;
 constexpr std::size_t kValuesMax = 32 * kDescribedMax;  // of all descriptions together
 
 Result<std::string> text_of(const Json& json, const std::string& key) {
@@ -26,17 +28,35 @@ Result<std::vector<std::string>> list_of(const Json& json, const std::string& ke
   return list;
 }
 
+Result<std::vector<catalog::Consent>> consents_of(const Json& json) {
+  if (!json.is_array()) return invalid_argument("consents is no list");
+  std::vector<catalog::Consent> consents;
+  for (const Json& each : json) {
+    if (!each.is_object()) return invalid_argument("a consent is no object");
+    catalog::Consent& consent = consents.emplace_back();
+    EC_ASSIGN_OR_RETURN(const std::string since, text_of(each.value("since", Json()), "since"));
+    EC_ASSIGN_OR_RETURN(consent.time_ns, wire::parse_time_ns(since, 0));
+    EC_ASSIGN_OR_RETURN(consent.by, text_of(each.value("by", Json()), "by"));
+    EC_ASSIGN_OR_RETURN(consent.purposes, list_of(each.value("purposes", Json()), "purposes"));
+    EC_ASSIGN_OR_RETURN(consent.objections,
+                        list_of(each.value("objections", Json()), "objections"));
+  }
+  return consents;
+}
+
 // What is given; the rest stays as it is.
 struct Description {
   std::optional<std::string> owner, location;
   std::optional<std::vector<std::string>> purposes, objections;
   std::vector<std::pair<std::string, std::string>> labels;
+  std::optional<std::vector<catalog::Consent>> consents;
 
   void apply(catalog::DeviceMetadata& said) const {
     if (owner) said.owner = *owner;
     if (location) said.location = *location;
     if (purposes) said.purposes = *purposes;
     if (objections) said.objections = *objections;
+    if (consents) said.consents = *consents;
     for (const auto& [label, value] : labels) {
       said.labels[label] = value;
       if (value.empty()) said.labels.erase(label);
@@ -58,6 +78,8 @@ Status take_member(const std::string& key, const Json& value, catalog::DeviceNam
     EC_ASSIGN_OR_RETURN(said.purposes, list_of(value, key));
   } else if (key == "objections") {
     EC_ASSIGN_OR_RETURN(said.objections, list_of(value, key));
+  } else if (key == "consents") {
+    EC_ASSIGN_OR_RETURN(said.consents, consents_of(value));
   } else if (key == "labels") {
     if (!value.is_object()) return invalid_argument("labels is no object");
     for (const auto& [label, text] : value.items()) {
@@ -108,7 +130,7 @@ Status check_shape(std::string_view text) {
     } else if (c == ']' || c == '}') {
       --depth;
     } else if ((c == '[' || c == '{') && ++depth > kDepthMax) {
-      return invalid_argument("it goes more than 4 levels deep");
+      return invalid_argument("it goes more than " + std::to_string(kDepthMax) + " levels deep");
     }
   }
   if (values < kValuesMax) return ok();

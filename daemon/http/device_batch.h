@@ -1,9 +1,11 @@
 // What POST /api/v1/devices takes: one object, an array of them, or NDJSON, each as GET
 // /api/v1/device answers it:
 //
-//   {"namespace"?,"device","owner"?,"purposes"?,"objections"?,"location"?,"labels"?}
+//   {"namespace"?,"device","owner"?,"purposes"?,"objections"?,"location"?,"labels"?,
+//    "consents"?:[{"since","by","purposes","objections"}]}
 //
 // What is given replaces what was said; empty takes it back; a label that is not given stays.
+// Consents, as reports and backups tell them, are taken of devices that nothing is said of yet.
 // Anything else in an object is refused.
 #pragma once
 

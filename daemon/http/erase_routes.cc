@@ -5,6 +5,7 @@
 
 #include "http/http_routes.h"
 #include "http/refusal.h"
+#include "http/signed_answer.h"
 #include "query/whereabouts.h"
 #include "wire/json_values.h"
 #include "wire/names.h"
@@ -156,13 +157,25 @@ Result<erase::Certificate> begin(HttpContext& context, const Call& call) {
   return wait_for(context, begun.number, wait_ns);
 }
 
+// What is done can be shown to whoever asked for it. On a drive that takes no writes no key is made
+// for that.
+Json signed_certificate(HttpContext& context, const Call& call,
+                        const erase::Certificate& certificate) {
+  Json json = certificate_json(context, certificate);
+  const bool is_done = certificate.state == erase::ErasureState::Done;
+  if (!is_done || !context.parts.engine.stats().refused.ok()) return json;
+  const Result<Bytes> secret = signing_secret(context, call);
+  if (secret.ok()) static_cast<void>(add_signature(context, *secret, json).ok());
+  return json;
+}
+
 void post_erase(HttpContext& context, Call& call) {
   const auto certificate = begin(context, call);
   if (!certificate.ok()) return call.answer_error(certificate.status());
   call.exchange.audit.detail = "erasure " + std::to_string(certificate->number);
   call.exchange.audit.count = certificate->readings.value_or(0);
   call.answer_json(certificate->state == erase::ErasureState::Done ? 200 : 202,
-                   wire::dump(certificate_json(context, *certificate)));
+                   wire::dump(signed_certificate(context, call, *certificate)));
 }
 
 // Who erased may look at the certificate by its number; the list is for administrators.
@@ -181,7 +194,7 @@ Result<Json> certificates(HttpContext& context, const Call& call) {
     EC_ASSIGN_OR_RETURN(const erase::Certificate found, wait_for(context, number, wait_ns));
     const Status administers = auth::authorize_administration(call.principal());
     if (!administers.ok() && found.asked_by != call.principal().name) return administers;
-    return certificate_json(context, found);
+    return signed_certificate(context, call, found);
   }
   EC_TRY(auth::authorize_administration(call.principal()));
   std::optional<catalog::DeviceName> device;

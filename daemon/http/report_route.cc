@@ -2,9 +2,9 @@
 #include "audit/audit_log.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
+#include "http/signed_answer.h"
 #include "report/compliance_report.h"
 #include "sign/signature.h"
-#include "sign/signed_json.h"
 #include "wire/routes.h"
 
 namespace edgecase::http {
@@ -19,31 +19,6 @@ Status add_audit_head(HttpContext& context, wire::Json& report) {
   const audit::AuditLog::State state = log->state();
   report["audit"] = {{"sequence", state.sequence},
                      {"head", auth::hex_text(auth::view_of(state.hash))}};
-  return ok();
-}
-
-// The log knows a new key before anything is signed by it.
-Result<Bytes> signing_secret(HttpContext& context, const Call& call) {
-  EC_ASSIGN_OR_RETURN(sign::SigningKey::Secret secret, context.parts.signing_key->secret());
-  if (secret.is_new && context.parts.audit != nullptr) {
-    EC_ASSIGN_OR_RETURN(const std::string key,
-                        sign::public_key_of(secret.bytes, context.parts.signing_key->random()));
-    audit::Record record = audit::record_of("report.key-made", call.principal());
-    record.detail = "fingerprint " + sign::fingerprint(key);
-    EC_TRY(context.parts.audit->note(std::move(record)));
-  }
-  return std::move(secret.bytes);
-}
-
-// What is in the log is in the report, by the head; and that this was said is in the log, by the
-// hash of what is signed.
-Status add_signature(HttpContext& context, const Call& call, const Bytes& secret,
-                     wire::Json& report) {
-  const nlohmann::json document = report;
-  EC_ASSIGN_OR_RETURN(report[sign::kSignatureMember],
-                      sign::signature_of(document, secret, context.parts.signing_key->random()));
-  const auth::Digest digest = auth::sha256(sign::signed_text(document));
-  call.exchange.audit.detail = "sha256 " + auth::hex_text(auth::view_of(digest));
   return ok();
 }
 
@@ -68,14 +43,15 @@ Result<wire::Json> answer_report(HttpContext& context, const Call& call) {
   }
   EC_ASSIGN_OR_RETURN(const Bytes secret, signing_secret(context, call));
   EC_TRY(add_audit_head(context, report));
-  EC_TRY(add_signature(context, call, secret, report));
+  // What is in the log is in the report, by the head; and that this was said is in the log.
+  EC_ASSIGN_OR_RETURN(const std::string text, add_signature(context, secret, report));
+  call.exchange.audit.detail = "sha256 " + auth::hex_text(auth::view_of(auth::sha256(text)));
   return report;
 }
 
 Result<wire::Json> answer_key(HttpContext& context, const Call& call) {
   EC_TRY(check_parameters(call, {}));
   EC_TRY(auth::authorize_administration(call.principal()));
-  if (context.parts.signing_key == nullptr) return unsupported("reports are not signed here");
   EC_ASSIGN_OR_RETURN(const Bytes secret, signing_secret(context, call));
   EC_ASSIGN_OR_RETURN(std::string key,
                       sign::public_key_of(secret, context.parts.signing_key->random()));

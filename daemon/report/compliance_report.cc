@@ -12,6 +12,9 @@ namespace {
 
 using wire::Json;
 
+// The label of devices whose readings decide of themselves over somebody (article 22).
+constexpr char kAutomatedDecisions[] = "automated-decisions";
+
 struct Amounts {
   std::uint64_t devices = 0, series = 0, readings = 0, bytes = 0;
   std::optional<std::int64_t> oldest_ns, newest_ns;
@@ -155,6 +158,17 @@ Json monitoring(const config::AuditSettings& settings) {
 
 }  // namespace
 
+Json consents_json(const catalog::DeviceMetadata& metadata) {
+  Json consents = Json::array();
+  for (const catalog::Consent& consent : metadata.consents) {
+    consents.push_back({{"since", wire::time_text(consent.time_ns)},
+                        {"by", consent.by},
+                        {"purposes", consent.purposes},
+                        {"objections", consent.objections}});
+  }
+  return consents;
+}
+
 Result<ComplianceReport::Stored> ComplianceReport::look() const {
   EC_ASSIGN_OR_RETURN(const std::vector<query::SeriesInfo> series,
                       parts_.query.series(daemon_itself(), "", {}));
@@ -267,17 +281,10 @@ Result<Json> ComplianceReport::device_json(const catalog::DeviceName& name) cons
   EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata, parts_.devices.metadata(name));
   Json labels = Json::object();
   for (const auto& [label, value] : metadata.labels) labels[label] = value;
-  Json consents = Json::array();
-  for (const catalog::Consent& consent : metadata.consents) {
-    consents.push_back({{"since", wire::time_text(consent.time_ns)},
-                        {"by", consent.by},
-                        {"purposes", consent.purposes},
-                        {"objections", consent.objections}});
-  }
-  return Json{{"namespace", name.namespace_name}, {"device", name.device},
-              {"purposes", metadata.purposes},    {"objections", metadata.objections},
-              {"location", metadata.location},    {"labels", std::move(labels)},
-              {"consents", std::move(consents)},  {"series", Json::array()}};
+  return Json{{"namespace", name.namespace_name},    {"device", name.device},
+              {"purposes", metadata.purposes},       {"objections", metadata.objections},
+              {"location", metadata.location},       {"labels", std::move(labels)},
+              {"consents", consents_json(metadata)}, {"series", Json::array()}};
 }
 
 // The last ones, or those of what is somebody's.
@@ -330,10 +337,12 @@ Result<Json> ComplianceReport::of_owner(const std::string& owner) const {
   EC_ASSIGN_OR_RETURN(Json erased, erasures(owner));
   Amounts all;
   Json devices = Json::array();
+  bool decides = false;
   auto next = series.begin();
   // Both are in the order of namespace and device; a device need not have readings.
   for (const catalog::DeviceName& name : names) {
     EC_ASSIGN_OR_RETURN(Json device, device_json(name));
+    decides = decides || device["labels"].value(kAutomatedDecisions, "") == "yes";
     for (; next != series.end() && device_of(*next) == name; ++next) {
       EC_ASSIGN_OR_RETURN(const catalog::SeriesEntry entry,
                           parts_.catalog.find(next->namespace_name, next->device, next->sensor));
@@ -359,7 +368,7 @@ Result<Json> ComplianceReport::of_owner(const std::string& owner) const {
               {"devices", std::move(devices)},
               {"recipients", recipients(series)},
               {"erasures", std::move(erased)},
-              {"automated_decisions", false}};
+              {"automated_decisions", decides}};
 }
 
 }  // namespace edgecase::report

@@ -29,6 +29,9 @@ inline constexpr std::size_t kOwnersNamedMax = 1'000;
 // Certificates that a report shows, the newest.
 inline constexpr std::size_t kErasuresShownMax = 10;
 
+// [{"since","by","purposes","objections"}]: who said when what a device's readings may be used for.
+wire::Json consents_json(const catalog::DeviceMetadata& metadata);
+
 // Everything must outlive the report.
 struct ReportParts {
   const config::Settings& settings;

@@ -125,6 +125,16 @@ class ReportFlow(unittest.TestCase):
         self.cli("erase", "--owner", "alice ü", "--yes")
         self.cli("report", "--owner", "alice ü", code=3)
 
+    def test_who_asked_for_an_erasure_has_it_signed(self):
+        self.start()
+        self.some_report()
+        path = self.keep("certificate.json", self.cli("erase", "meter", "--yes", "--json"))
+        self.assertIn("of an erasure, the bytes gone 2", self.cli("report", "--verify", path))
+        with open(path, encoding="utf-8") as file:
+            certificate = json.load(file)
+        certificate["level"] = "cryptographic"
+        self.cli("report", "--verify", self.keep("changed.json", json.dumps(certificate)), code=7)
+
     def test_a_person_takes_all_to_another_controller(self):
         places = 'locations = "de"\nmetadata-location = "de"\nvalues-location = "de"\n'
         self.start(storage=places)
@@ -150,6 +160,23 @@ class ReportFlow(unittest.TestCase):
         there = json.loads(other.cli("report", "--owner", "alice ü", "--json").stdout)["devices"][0]
         self.assertEqual((there["purposes"], there["series"][0]["keep"]), (["billing"], "99999d"))
         self.assertIn("transfer de", self.cli("audit", "--json"))
+
+    def test_a_backup_takes_consents_along(self):
+        self.start()
+        self.some_report()
+        self.cli("device", "set", "meter", "--purpose", "")
+        backup = os.path.join(self.place.path, "backup")
+        self.cli("backup", backup)
+        other = Place()
+        self.addCleanup(other.remove)
+        daemon = Daemon(other)
+        self.addCleanup(daemon.stop)
+        restored = other.cli("restore", backup)
+        self.assertEqual(restored.returncode, 0, restored.stderr)
+        told = [json.loads(place.cli("report", "--owner", "alice ü", "--json").stdout)["devices"][0]["consents"]
+                for place in (self.place, other)]
+        self.assertEqual(len(told[0]), 2)
+        self.assertEqual(told[0], told[1])
 
     def test_data_stays_where_it_may_be(self):
         places = 'locations = "de,fr"\nmetadata-location = "de"\nvalues-location = "%s"\n'

@@ -78,4 +78,43 @@ TEST_CASE("consents: each consent is kept with who gave it, of one owner, the la
   CHECK(engine.range_stats(records, {}, {})->entries == 0);
 }
 
+TEST_CASE("consents: what a backup tells is taken of a device that nothing is said of, alone") {
+  test::ModelEngine engine;
+  const auto index = DeviceIndex::open(engine).value();
+  const DeviceName name{"home", "meter"};
+  DeviceMetadata told = meter();
+  told.consents = {{1, "uid 7", {"billing"}, {}}, {2, "uid 8", told.purposes, told.objections}};
+  REQUIRE(index->set(name, told, {9, "uid 0"}).ok());
+  CHECK(index->metadata(name)->consents == told.consents);
+  // Of one that is there, no.
+  DeviceMetadata other = told;
+  other.purposes = {"heating"};
+  other.consents = {{5, "nobody", {"heating"}, told.objections}};
+  REQUIRE(index->set(name, other, {10, "uid 0"}).ok());
+  std::vector<Consent> wanted = told.consents;
+  wanted.push_back({10, "uid 0", {"heating"}, told.objections});
+  CHECK(index->metadata(name)->consents == wanted);
+  // One that does not end with what is said is followed by that.
+  const DeviceName second{"home", "tv"};
+  told.consents.pop_back();
+  REQUIRE(index->set(second, told, {11, "uid 0"}).ok());
+  CHECK(index->metadata(second)->consents.size() == 2);
+  CHECK(index->metadata(second)->consents.back().time_ns == 11);
+  // And one of a device that nothing is consented to at all is none.
+  DeviceMetadata placed;
+  placed.location = "attic";
+  placed.consents = {{1, "uid 7", {"billing"}, {}}};
+  REQUIRE(index->set({"home", "lamp"}, placed, {12, "uid 0"}).ok());
+  CHECK(index->metadata({"home", "lamp"})->consents.empty());
+
+  for (const Consent& bad : {Consent{1, std::string(65, 'x'), {}, {}}, Consent{1, "x", {"a/b"}, {}},
+                             Consent{1, "x", {}, {std::string(300, 'x')}},
+                             Consent{1, "x", std::vector<std::string>(17, "a"), {}}}) {
+    told.consents = {bad};
+    CHECK(index->set({"home", "new"}, told, {13, "uid 0"}).code() == StatusCode::InvalidArgument);
+  }
+  told.consents.assign(kConsentsMax + 1, Consent{1, "x", {}, {}});
+  CHECK(index->set({"home", "new"}, told, {13, "uid 0"}).code() == StatusCode::InvalidArgument);
+}
+
 }  // namespace edgecase::catalog

@@ -23,6 +23,8 @@ std::string other_value(const Setting& setting) {
       // Of two that go together one alone is refused.
       if (setting.key == "mqtt.password-file") return "";
       if (setting.name().starts_with("tls-")) return "";
+      if (setting.key == "storage.locations") return "";
+      if (setting.name().ends_with("-location")) return "de";
       return "/some/where";
     case SettingKind::Choice:
       return std::string(setting.choices.substr(setting.choices.rfind('|') + 1));

@@ -212,7 +212,7 @@ TEST_CASE("devices over HTTP: what describes too much is refused before it is ta
   for (const Case& c :
        {Case{array(R"({"device":"a"})", 200'000), "at most 10000 devices"},
         Case{R"({"device":"a","purposes":)" + array(R"("b")", 900'000) + "}", "at most 320000"},
-        Case{std::string(100'000, '['), "more than 4 levels deep"}}) {
+        Case{std::string(100'000, '['), "more than 5 levels deep"}}) {
     const Answer answer = f.ask("POST", "/api/v1/devices", c.body);
     CHECK(answer.status == 400);
     CHECK(answer.body.find(c.words) != std::string::npos);

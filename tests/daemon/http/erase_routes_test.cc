@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/http/http_fixture.h"
+#include "sign/signed_json.h"
 
 namespace edgecase::http {
 namespace {
@@ -45,6 +46,9 @@ TEST_CASE("an erasure is previewed, done, certified, and holds against redeliver
   CHECK(f.ask("POST", "/api/v1/erase?select=kitchen").status == 404);
   const std::string id = std::to_string(json["id"].get<int>());
   CHECK(Json::parse(f.ask("GET", "/api/v1/erasures?id=" + id).body) == json);
+  CHECK(sign::check_signature(json).ok());
+  json["readings"] = 9;
+  CHECK(sign::check_signature(json).status().code() == StatusCode::Corruption);
   CHECK(f.ask("GET", "/api/v1/erasures?id=99").status == 404);
   json = Json::parse(f.ask("GET", "/api/v1/erasures?device=kitchen").body);
   CHECK(json["erasures"].size() == 1);

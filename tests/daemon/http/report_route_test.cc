@@ -191,6 +191,9 @@ TEST_CASE("report of an owner: devices, purposes, retention, and who may read it
   REQUIRE(report["recipients"].size() == 1);
   CHECK(report["recipients"][0]["token"] == Json::parse(made.body)["id"]);
   CHECK(report["recipients"][0]["purpose"] == "billing");
+  CHECK(report["automated_decisions"] == false);
+  f.set("tv", "label=automated-decisions=yes");
+  CHECK(f.report("?owner=alice")["automated_decisions"] == true);
   // Known, though nothing was ever stored.
   CHECK(f.report("?owner=carol")["stored"]["readings"] == 0);
   CHECK(f.administer("GET", "/api/v1/report?owner=nobody").status == 404);
