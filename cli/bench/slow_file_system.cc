@@ -23,6 +23,7 @@ class SlowWritableFile final : public WritableFile {
     clock_.sync();
     return ok();
   }
+  void begin_write_out() override { file_->begin_write_out(); }
   std::uint64_t size_bytes() const override { return file_->size_bytes(); }
 
  private:

@@ -101,6 +101,10 @@ __attribute__((target("sse4.2,crc32"))) inline std::uint32_t step8(std::uint32_t
                                                                    std::uint64_t word) {
   return static_cast<std::uint32_t>(_mm_crc32_u64(crc, word));
 }
+__attribute__((target("sse4.2,crc32"))) inline std::uint32_t step4(std::uint32_t crc,
+                                                                   std::uint32_t word) {
+  return _mm_crc32_u32(crc, word);
+}
 __attribute__((target("sse4.2,crc32"))) inline std::uint32_t step1(std::uint32_t crc,
                                                                    unsigned char byte) {
   return _mm_crc32_u8(crc, byte);
@@ -120,6 +124,10 @@ namespace {
 // By mnemonic: the intrinsics want the whole file compiled for ARMv8.1.
 inline std::uint32_t step8(std::uint32_t crc, std::uint64_t word) {
   asm(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(word));
+  return crc;
+}
+inline std::uint32_t step4(std::uint32_t crc, std::uint32_t word) {
+  asm(".arch_extension crc\n\tcrc32cw %w0, %w0, %w1" : "+r"(crc) : "r"(word));
   return crc;
 }
 inline std::uint32_t step1(std::uint32_t crc, unsigned char byte) {
@@ -165,6 +173,11 @@ crc32c_extend_hardware(std::uint32_t crc, ByteView bytes) {
     crc = over_a_lane(over_a_lane(crc) ^ second) ^ third;
   }
   for (; size >= 8; size -= 8, data += 8) crc = step8(crc, decode_fixed64(data));
+  if (size >= 4) {
+    crc = step4(crc, decode_fixed32(data));
+    size -= 4;
+    data += 4;
+  }
   for (; size > 0; --size, ++data) crc = step1(crc, *bytes_of(data));
   return ~crc;
 }

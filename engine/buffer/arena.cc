@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace edgecase::engine {
 
 char* Arena::allocate(std::size_t size) {
-  constexpr std::size_t kAlignment = alignof(std::uint64_t);
-  size = (size + kAlignment - 1) & ~(kAlignment - 1);
+  size = rounded(size);
   if (size > free_bytes_) {
     // The rest of the current block stays in use: a large entry between small ones wastes nothing.
     if (size > next_block_bytes_ / kLargeFraction) return new_block(size);
@@ -18,6 +19,12 @@ char* Arena::allocate(std::size_t size) {
   free_ += size;
   free_bytes_ -= size;
   return taken;
+}
+
+void Arena::take_back(std::size_t size) {
+  EC_CHECK(size <= kSmallMaxBytes);
+  free_ -= rounded(size);
+  free_bytes_ += rounded(size);
 }
 
 char* Arena::new_block(std::size_t size) {

@@ -18,11 +18,18 @@ class Arena {
 
   // `size` bytes, aligned for a 64-bit number, not initialised; valid as long as the arena.
   char* allocate(std::size_t size);
+  // Of the last allocate(), of kSmallMaxBytes at most, which nobody uses.
+  void take_back(std::size_t size);
+  static constexpr std::size_t kSmallMaxBytes = 2048;
 
   // Everything taken from the system, unused ends of blocks included.
   std::uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
 
  private:
+  static std::size_t rounded(std::size_t size) {
+    constexpr std::size_t kAlignment = alignof(std::uint64_t);
+    return (size + kAlignment - 1) & ~(kAlignment - 1);
+  }
   char* new_block(std::size_t size);
 
   std::vector<std::unique_ptr<char[]>> blocks_;
@@ -37,6 +44,7 @@ class Arena {
   static constexpr std::size_t kBlockMaxBytes = 256u << 10;
   // What is larger than this part of a block gets a block of its own.
   static constexpr std::size_t kLargeFraction = 8;
+  static_assert(kSmallMaxBytes <= kBlockMinBytes / kLargeFraction);
 };
 
 }  // namespace edgecase::engine

@@ -65,7 +65,7 @@ void Memtable::add(NamespaceId namespace_id, ByteView key, SequenceNumber sequen
   EC_CHECK(sequence > in.last_sequence.load(std::memory_order_relaxed));
   const bool in_strip =
       codec == GroupCodec::Series && in.strips.add(namespace_id, key, sequence, kind, value, end);
-  if (!in_strip) add_node(namespace_id, key, sequence, kind, value, end);
+  if (!in_strip) place_node(make_node(namespace_id, key, kind, value, end), sequence);
   count_entry(sequence);
 }
 
@@ -109,13 +109,13 @@ std::uint32_t Memtable::range_delete_count() const {
   return inside_->range_delete_count.load(std::memory_order_acquire);
 }
 
-void Memtable::add_node(NamespaceId namespace_id, ByteView key, SequenceNumber sequence,
-                        EntryKind kind, ByteView value, ByteView end) {
+Memtable::Draft Memtable::make_node(NamespaceId namespace_id, ByteView key, EntryKind kind,
+                                    ByteView value, ByteView end) {
   Inside& in = *inside_;
   const std::size_t key_bytes = kNamespacePrefixBytes + key.size();
   char* memory = in.arena.allocate(sizeof(MemtableNode) + key_bytes + value.size() + end.size());
   auto* node = new (memory) MemtableNode;
-  node->sequence_and_kind = sequence << 2 | static_cast<std::uint64_t>(kind);
+  node->sequence_and_kind = static_cast<std::uint64_t>(kind);
   node->key_bytes = static_cast<std::uint16_t>(key_bytes);
   node->value_bytes = static_cast<std::uint32_t>(value.size() + end.size());
   char* data = node->data();
@@ -124,15 +124,44 @@ void Memtable::add_node(NamespaceId namespace_id, ByteView key, SequenceNumber s
   data += key.size();
   if (!value.empty()) std::memcpy(data, value.data(), value.size());
   if (!end.empty()) std::memcpy(data + value.size(), end.data(), end.size());
+  const auto user_bytes = static_cast<std::uint32_t>(key.size()) + node->value_bytes;
+  return {node, MemtableIndex::hash_of(node->full_key()), user_bytes};
+}
 
+void Memtable::place_node(const Draft& draft, SequenceNumber sequence) {
+  Inside& in = *inside_;
+  MemtableNode* const node = draft.node;
+  node->sequence_and_kind |= sequence << 2;
   const MemtableNode* oldest = in.oldest.load(std::memory_order_relaxed);
-  in.writable_index().insert(node, oldest);
+  in.writable_index().insert(node, draft.hash, oldest);
   if (oldest == nullptr) {
     in.oldest.store(node, std::memory_order_release);
   } else {
     in.newest->next.store(node, std::memory_order_release);
   }
   in.newest = node;
+}
+
+bool Memtable::is_small(ByteView key, ByteView value) {
+  return sizeof(MemtableNode) + kNamespacePrefixBytes + key.size() + value.size() <=
+         Arena::kSmallMaxBytes;
+}
+
+Memtable::Draft Memtable::draft(NamespaceId namespace_id, ByteView key, EntryKind kind,
+                                ByteView value) {
+  const Draft draft = make_node(namespace_id, key, kind, value, {});
+  inside_->writable_index().fetch(draft.hash);
+  return draft;
+}
+
+void Memtable::add(const Draft& draft, SequenceNumber sequence) {
+  EC_CHECK(sequence > inside_->last_sequence.load(std::memory_order_relaxed));
+  place_node(draft, sequence);
+  count_entry(sequence);
+}
+
+void Memtable::discard(const Draft& draft) {
+  inside_->arena.take_back(sizeof(MemtableNode) + draft.node->key_bytes + draft.node->value_bytes);
 }
 
 std::optional<FoundEntry> Memtable::get(ByteView full_key, SequenceNumber visible) const {

@@ -12,6 +12,8 @@
 
 namespace edgecase::engine {
 
+struct MemtableNode;
+
 class Memtable {
  public:
   // Sized for `expected_bytes` in all; grows beyond when it must.
@@ -25,6 +27,19 @@ class Memtable {
   // behind `value`.
   void add(NamespaceId namespace_id, ByteView key, SequenceNumber sequence, EntryKind kind,
            ByteView value, GroupCodec codec = GroupCodec::Plain, ByteView end = {});
+
+  // An entry that is in memory whole and that nobody finds yet: its place is fetched from memory
+  // meanwhile. Of a namespace with GroupCodec::Plain, `is_small()`; the next call is add() or
+  // discard().
+  struct Draft {
+    MemtableNode* node = nullptr;
+    std::uint64_t hash = 0;
+    std::uint32_t user_bytes = 0;  // key and value
+  };
+  static bool is_small(ByteView key, ByteView value);
+  Draft draft(NamespaceId namespace_id, ByteView key, EntryKind kind, ByteView value);
+  void add(const Draft& draft, SequenceNumber sequence);
+  void discard(const Draft& draft);
 
   // As add(), for what hides older entries. get() and cursors do not look at it.
   void add_range_delete(RangeDelete range_delete);
@@ -50,8 +65,9 @@ class Memtable {
 
  private:
   void count_entry(SequenceNumber sequence);
-  void add_node(NamespaceId namespace_id, ByteView key, SequenceNumber sequence, EntryKind kind,
-                ByteView value, ByteView end);
+  Draft make_node(NamespaceId namespace_id, ByteView key, EntryKind kind, ByteView value,
+                  ByteView end);
+  void place_node(const Draft& draft, SequenceNumber sequence);
 
   class Inside;
   std::unique_ptr<Inside> inside_;

@@ -40,8 +40,7 @@ MemtableIndex::Table* MemtableIndex::add_table(std::size_t capacity) {
 
 MemtableIndex::Slot& MemtableIndex::locate(const Table& table, ByteView full_key,
                                            std::uint64_t hash) {
-  // The upper half of the hash chooses the place, the lowest 16 bits are the tag.
-  std::size_t at = static_cast<std::size_t>(((hash >> 32) * table.capacity) >> 32);
+  std::size_t at = first_place(table, hash);
   for (;;) {
     Slot& slot = table.slots[at];
     const std::uint64_t content = slot.load(std::memory_order_acquire);
@@ -60,8 +59,17 @@ const MemtableNode* MemtableIndex::find(ByteView full_key) const {
   return node_of(slot.load(std::memory_order_acquire));
 }
 
-bool MemtableIndex::place(Table& table, const MemtableNode* node, MemtableNode* link) {
-  const std::uint64_t hash = hash64(node->full_key());
+std::uint64_t MemtableIndex::hash_of(ByteView full_key) {
+  return hash64(full_key);
+}
+
+void MemtableIndex::fetch(std::uint64_t hash) const {
+  const Table& table = *current_.load(std::memory_order_relaxed);
+  __builtin_prefetch(&table.slots[first_place(table, hash)], 1);
+}
+
+bool MemtableIndex::place(Table& table, const MemtableNode* node, std::uint64_t hash,
+                          MemtableNode* link) {
   Slot& slot = locate(table, node->full_key(), hash);
   const std::uint64_t before = slot.load(std::memory_order_relaxed);
   if (link != nullptr) link->older = node_of(before);
@@ -69,10 +77,10 @@ bool MemtableIndex::place(Table& table, const MemtableNode* node, MemtableNode* 
   return before == 0;
 }
 
-void MemtableIndex::insert(MemtableNode* node, const MemtableNode* oldest) {
+void MemtableIndex::insert(MemtableNode* node, std::uint64_t hash, const MemtableNode* oldest) {
   const Table& table = *current_.load(std::memory_order_relaxed);
   if ((keys_ + 1) * kFullDenominator > table.capacity * kFullNumerator) grow(oldest);
-  if (place(*current_.load(std::memory_order_relaxed), node, node)) ++keys_;
+  if (place(*current_.load(std::memory_order_relaxed), node, hash, node)) ++keys_;
 }
 
 void MemtableIndex::grow(const MemtableNode* oldest) {
@@ -81,7 +89,7 @@ void MemtableIndex::grow(const MemtableNode* oldest) {
   // another in the arena, which is faster to walk than the old table's pointers.
   for (const MemtableNode* node = oldest; node != nullptr;
        node = node->next.load(std::memory_order_relaxed)) {
-    place(*larger, node, nullptr);
+    place(*larger, node, hash_of(node->full_key()), nullptr);
   }
   current_.store(larger, std::memory_order_release);
 }

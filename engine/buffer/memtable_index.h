@@ -23,9 +23,12 @@ class MemtableIndex {
   // The newest node of `full_key`, or null.
   const MemtableNode* find(ByteView full_key) const;
 
-  // Makes `node` the newest of its key and links it to the one before. `oldest` is the first node
-  // ever written, from which all but `node` are reached through `next`.
-  void insert(MemtableNode* node, const MemtableNode* oldest);
+  static std::uint64_t hash_of(ByteView full_key);
+  // Where a key of this hash lies is in the cache when it is asked for, some time later.
+  void fetch(std::uint64_t hash) const;
+  // Makes `node`, of this hash, the newest of its key and links it to the one before. `oldest` is
+  // the first node ever written, from which all but `node` are reached through `next`.
+  void insert(MemtableNode* node, std::uint64_t hash, const MemtableNode* oldest);
 
   std::uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
 
@@ -42,8 +45,12 @@ class MemtableIndex {
   Table* add_table(std::size_t capacity);
   void grow(const MemtableNode* oldest);
   // Links and stores; answers whether the key is new to the table.
-  static bool place(Table& table, const MemtableNode* node, MemtableNode* link);
+  static bool place(Table& table, const MemtableNode* node, std::uint64_t hash, MemtableNode* link);
   // The slot of the key, or the empty one where it would go.
+  static std::size_t first_place(const Table& table, std::uint64_t hash) {
+    // The upper half of the hash chooses the place, the lowest 16 bits are the tag.
+    return static_cast<std::size_t>(((hash >> 32) * table.capacity) >> 32);
+  }
   static Slot& locate(const Table& table, ByteView full_key, std::uint64_t hash);
 
   std::vector<std::unique_ptr<Table>> tables_;  // the last is current

@@ -176,7 +176,8 @@ Result<bool> Compactor::pick() {
   if (erases) return true;
   EC_ASSIGN_OR_RETURN(const bool probed, probe_growth(*version));
   if (probed) return true;
-  if (auto plan = pick_level0(*version, kLevel0TablesMax)) return start(*std::move(plan));
+  EC_ASSIGN_OR_RETURN(const bool sinks, pick_sink(*version));
+  if (sinks) return true;
   if (auto plan = pick_singles(*version, kSingleRunsMax)) return start(*std::move(plan));
   if (slicing_ && is_idle()) {
     EC_ASSIGN_OR_RETURN(const bool goes_on, start_slice(*version));
@@ -194,6 +195,16 @@ Result<bool> Compactor::pick() {
   EC_ASSIGN_OR_RETURN(const bool covered, pick_covered(*version));
   if (covered) return true;
   return pick_settling(*version);
+}
+
+Result<bool> Compactor::pick_sink(const Version& version) {
+  auto plan = pick_level0(version, kLevel0TablesMax);
+  if (!plan) return false;
+  if (is_in_pieces(version, *plan)) {
+    if (plan->groups.size() < kLevel0PiecesMin && plan->singles.empty()) return false;
+    plan->mode = MergeMode::Relocate;
+  }
+  return start(*std::move(plan));
 }
 
 // In quiet garbage is worth less of a trigger.

@@ -200,6 +200,7 @@ class Compactor {
   std::int64_t until_expiry_check_ns() const;
   bool is_exact() const { return context_.options.expiry == ExpiryMode::Exact; }
   Result<bool> pick_window(const Version& version);
+  Result<bool> pick_sink(const Version& version);
   Result<bool> pick_settling(const Version& version);
   void follow_garbage(const Version& version);
   std::uint64_t suspect_singles(const Version& version);

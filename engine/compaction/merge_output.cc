@@ -133,7 +133,7 @@ Status MergeOutput::write_record(std::size_t slot_index, const UMetaRecord& reco
 
 Status MergeOutput::close_table(Slot& slot) {
   if (slot.table == nullptr) return ok();
-  EC_TRY(slot.table->finish());
+  EC_TRY(slot.table->end());
   TableMetadata table = describe_table(*slot.table, kind_);
   table.level = place_.level;
   table.run = slot.run;
@@ -144,9 +144,16 @@ Status MergeOutput::close_table(Slot& slot) {
   output_.metadata_bytes += table.size_bytes;
   bytes_written_ += table.size_bytes;
   output_.tables.push_back(std::move(table));
-  slot.table.reset();
+  unsynced_.push_back(std::move(slot.table));
+  if (unsynced_.size() > kUnsyncedFilesMax) EC_TRY(sync_oldest_table());
   // What lies in one table is to lie in files of its own, so that they come free together.
   return values_.close_full(value_file_bytes_ / 2, output_);
+}
+
+Status MergeOutput::sync_oldest_table() {
+  EC_TRY(unsynced_.front()->sync());
+  unsynced_.pop_front();
+  return ok();
 }
 
 Result<ValueTableWriter*> MergeOutput::open_values(const ItemExpiry& expiry) {
@@ -174,12 +181,15 @@ Status MergeOutput::sync_directories() {
 Status MergeOutput::finish() {
   EC_TRY(end());
   EC_TRY(values_.close_all(output_));
+  EC_TRY(values_.sync());
+  while (!unsynced_.empty()) EC_TRY(sync_oldest_table());
   return sync_directories();
 }
 
 void MergeOutput::discard() {
   values_.discard();
   slots_.clear();
+  unsynced_.clear();
   remove_created(context_, created_);
   remove_created(context_, values_.created());
 }

@@ -6,6 +6,7 @@
 // Owned by one thread; holds one open group, one open value table a bucket and an open block a run.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -83,6 +84,7 @@ class MergeOutput {
   Status pass_barriers(ByteView first);
   Status write_record(std::size_t slot, const UMetaRecord& record);
   Status close_table(Slot& slot);
+  Status sync_oldest_table();
   Result<ValueTableWriter*> open_values(const ItemExpiry& expiry);
   Status sync_directories();
 
@@ -95,6 +97,7 @@ class MergeOutput {
   NamespaceOptions namespace_options_;
   ExpiryView expiry_;  // of the namespace
   std::vector<Slot> slots_;
+  std::deque<std::unique_ptr<UMetaWriter>> unsynced_;  // closed, old to new
   CBuffer group_;
   ItemExpiry group_expiry_;
   std::uint64_t gathered_bytes_ = 0;

@@ -13,6 +13,10 @@ namespace edgecase::engine {
 // Level 0 is merged into the trees when it has this many tables of one kind; this many at once.
 inline constexpr std::size_t kLevel0TablesMax = 4;
 inline constexpr std::size_t kLevel0MergeMax = 32;
+// Where they hold so little of each of several namespaces, they are merged entry by entry at once,
+// when there are as many: to sink them would make a small file of each table and namespace.
+inline constexpr std::uint64_t kLevel0PieceBytesMin = 512u << 10;
+inline constexpr std::size_t kLevel0PiecesMin = 16;
 // Runs are looked at together when each is at most this many times as large as all smaller ones
 // among them: a large run is not written again for a small one.
 inline constexpr std::uint64_t kSimilarSize = 2;
@@ -30,6 +34,8 @@ inline constexpr std::uint64_t kSinglesShare = 16;
 inline constexpr std::uint64_t kSinglesShareQuiet = 64;
 
 std::optional<MergePlan> pick_level0(const Version& version, std::size_t tables_max);
+// Whether tables of level 0 hold many small pieces.
+bool is_in_pieces(const Version& version, const MergePlan& level0);
 std::optional<MergePlan> pick_singles(const Version& version, std::size_t runs_min,
                                       std::uint64_t share = kSinglesShare);
 

@@ -138,6 +138,8 @@ class EngineImpl final : public Engine {
   std::size_t commit_run(std::size_t begin);
   Status append_run(std::size_t begin, std::size_t end, bool wants_sync);
   Status log_run(std::size_t begin, std::size_t end, bool wants_sync);
+  std::optional<Memtable::Draft> draft_of(const WriteBatch& batch);
+  void apply_draft(const Memtable::Draft& draft);
   void apply_batch(SequenceNumber first, WriteBatchReader& entries);
   void apply_range(const BatchEntry& entry, SequenceNumber sequence);
   GroupCodec codec_of(NamespaceId id);

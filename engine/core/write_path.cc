@@ -210,14 +210,19 @@ std::size_t EngineImpl::commit_run(std::size_t begin) {
       break;
     wants_sync = wants_sync || group_[end]->durability == Durability::Sync;
   }
+  const auto draft = end - begin == 1 ? draft_of(*group_[begin]->batch) : std::nullopt;
   const Status logged = append_run(begin, end, wants_sync);
+  if (draft && !logged.ok()) active_->discard(*draft);
   for (std::size_t i = begin; i < end; ++i) {
     Writer& writer = *group_[i];
     writer.status = logged;
     if (!logged.ok() || writer.batch->count() == 0) continue;
-    const SequenceNumber first = last_sequence_ + 1;
-    WriteBatchReader entries(*writer.batch);
-    apply_batch(first, entries);
+    if (draft) {
+      apply_draft(*draft);
+    } else {
+      WriteBatchReader entries(*writer.batch);
+      apply_batch(last_sequence_ + 1, entries);
+    }
     add_alone(batches_, 1);
     add_alone(entries_written_, writer.batch->count());
   }
@@ -241,6 +246,12 @@ Status EngineImpl::append_run(std::size_t begin, std::size_t end, bool wants_syn
 }
 
 Status EngineImpl::log_run(std::size_t begin, std::size_t end, bool wants_sync) {
+  if (const WriteBatch& batch = *group_[begin]->batch;
+      end - begin == 1 && batch.count() > 0 && batch.borrowed().empty()) {
+    const ByteView encoded = batch.encoded();
+    EC_TRY(wal_->append(last_sequence_ + 1, last_sequence_ + batch.count(), {&encoded, 1}));
+    return wants_sync ? wal_->sync() : ok();
+  }
   // Small batches share a record, which is one call of the system for all of them.
   std::array<ByteView, kRecordBatchesMax> parts;
   std::size_t count = 0, bytes = 0;
@@ -265,6 +276,25 @@ Status EngineImpl::log_run(std::size_t begin, std::size_t end, bool wants_sync) 
   }
   if (count > 0) EC_TRY(wal_->append(first, next - 1, std::span(parts).first(count)));
   return wants_sync ? wal_->sync() : ok();
+}
+
+// Of one put or delete that comes alone: while the log takes it, its place is on the way from
+// memory.
+std::optional<Memtable::Draft> EngineImpl::draft_of(const WriteBatch& batch) {
+  if (batch.count() != 1 || !batch.borrowed().empty()) return std::nullopt;
+  WriteBatchReader entries(batch);
+  const BatchEntry* const entry = entries.next();
+  EC_CHECK(entry != nullptr);
+  if (entry->is_range() || codec_of(entry->namespace_id) != GroupCodec::Plain ||
+      !Memtable::is_small(entry->key, entry->value))
+    return std::nullopt;
+  return active_->draft(entry->namespace_id, entry->key, entry->kind, entry->value);
+}
+
+void EngineImpl::apply_draft(const Memtable::Draft& draft) {
+  static_cast<void>(log_expiry());  // may have new rules; such an entry expires never
+  active_->add(draft, ++last_sequence_);
+  add_alone(user_bytes_written_, draft.user_bytes);
 }
 
 void EngineImpl::apply_batch(SequenceNumber first, WriteBatchReader& entries) {

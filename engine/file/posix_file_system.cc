@@ -59,6 +59,15 @@ class PosixWritableFile final : public WritableFile {
     return failure_;
   }
 
+  // An error is sync()'s to tell.
+  void begin_write_out() override {
+    if (!failure_.ok() || !hand_over().ok()) return;
+    Bytes().swap(buffer_);
+    if (written_ > written_out_)
+      engine::begin_write_out(file_, written_out_, written_ - written_out_);
+    written_out_ = written_;
+  }
+
   std::uint64_t size_bytes() const override { return size_; }
 
  private:
@@ -72,7 +81,7 @@ class PosixWritableFile final : public WritableFile {
     written_ += bytes.size();
     // The drive works while the rest of the table is made.
     if (failure_.ok() && written_ - written_out_ >= kWriteOutBytes) {
-      begin_write_out(file_, written_out_, written_ - written_out_);
+      engine::begin_write_out(file_, written_out_, written_ - written_out_);
       written_out_ = written_;
     }
     return failure_;

@@ -76,9 +76,11 @@ PosixLogFile::~PosixLogFile() {
 Status PosixLogFile::write(std::uint64_t offset, ByteView bytes) {
   EC_CHECK(offset <= capacity_bytes_ && bytes.size() <= capacity_bytes_ - offset);
   if (failed_.load(std::memory_order_acquire)) return give_up(ok());
-  const std::uint32_t before = writes_since_sync_.fetch_add(1, std::memory_order_relaxed);
-  if (before >= kKernelWrites && bytes.size() <= kMappedWriteMaxBytes && !bytes.empty() &&
-      move_window(offset, bytes.size())) {
+  const std::uint32_t before = writes_since_sync_.load(std::memory_order_relaxed);
+  if (before < kKernelWrites) writes_since_sync_.fetch_add(1, std::memory_order_relaxed);
+  const bool is_small = bytes.size() <= kMappedWriteMaxBytes;
+  if (!is_small) writes_since_sync_.store(0, std::memory_order_relaxed);
+  if (before >= kKernelWrites && is_small && !bytes.empty() && move_window(offset, bytes.size())) {
     if (copy_to_mapped(bytes, window_ + (offset - window_offset_))) return ok();
     mapping_possible_ = false;  // the system call says what is wrong, and writes it whole where not
     unmap();

@@ -4,9 +4,11 @@
 // Two ways lead to the page cache, either surviving kill -9. pwrite() costs a system call (1.2 µs
 // measured for 100 bytes); a copy into a shared mapping costs 0.005 µs, but the first touch of a
 // page after every sync is a fault, and such a page takes three times as long to sync (390 µs
-// against 125 µs, ext4). So the first kKernelWrites writes after a sync, and large ones, go through
-// pwrite(): a user who syncs every few records never touches the mapping. A longer run of small
-// writes goes through a mapped window that moves along; only the window is resident.
+// against 125 µs, ext4). So the first kKernelWrites writes after a sync or a large one, and large
+// ones, go through pwrite(): a user who syncs every few records never touches the mapping, nor do
+// heads of large records, for which pages would be faulted in that pwrite() then fills. A longer
+// run of small writes goes through a mapped window that moves along; of it only what the drive was
+// not given yet is resident.
 //
 // A drive that fails under a mapped page, or is full where a write takes new blocks, is a SIGBUS
 // where pwrite() would answer with an error. So the window is faulted in by MADV_POPULATE_WRITE,
@@ -40,12 +42,12 @@ class PosixLogFile final : public LogFile {
   void begin_write_out(std::uint64_t end) override;
   const std::string& path() const override { return path_; }
 
-  // Writes after a sync that go through pwrite().
+  // Writes after a sync, or after one that is not small, that go through pwrite().
   static constexpr std::uint32_t kKernelWrites = 32;
   static constexpr std::size_t kMappedWriteMaxBytes = 4096;
-  static constexpr std::uint64_t kWindowBytes = 1u << 20;
+  static constexpr std::uint64_t kWindowBytes = 4u << 20;
   static constexpr std::uint64_t kFaultInBytes = 64u << 10;  // more than one mapped write, by pages
-  static constexpr std::uint64_t kWriteOutBytes = 512u << 10;  // begun at a time
+  static constexpr std::uint64_t kWriteOutBytes = 1u << 20;  // begun at a time
 
  private:
   // Makes the window cover [offset, offset + size); false: not possible now, use pwrite().

@@ -123,6 +123,11 @@ void UMetaWriter::close_namespace() {
 }
 
 Status UMetaWriter::finish() {
+  EC_TRY(end());
+  return sync();
+}
+
+Status UMetaWriter::end() {
   EC_CHECK(totals_.items > 0);
   if (!block_.empty()) EC_TRY(close_block());
   close_namespace();
@@ -150,6 +155,11 @@ Status UMetaWriter::finish() {
   append_table_tail(tail, kUMetaFormat, identity_.file_number, offsets, sections);
   EC_TRY(append(sections));
   EC_TRY(append(tail));
+  file_->begin_write_out();
+  return ok();
+}
+
+Status UMetaWriter::sync() {
   EC_TRY(file_->sync());
   return cipher_ == nullptr ? ok() : read_back();
 }

@@ -32,10 +32,14 @@ class UMetaWriter {
   // allowed.
   Status add(const UMetaRecord& record);
 
-  // Writes the last block, index, namespaces, properties, tail, and syncs the file; its directory
-  // is the caller's. Reads index and first block of an encrypted file back, to see that they open.
-  // At least one item was added.
+  // end(), then sync().
   Status finish();
+  // Writes the last block, index, namespaces, properties, tail. At least one item was added. The
+  // drive begins with it; several may be ended before the first is synced.
+  Status end();
+  // Of a file that was ended; its directory is the caller's. Reads index and first block of an
+  // encrypted file back, to see that they open.
+  Status sync();
 
   const TableIdentity& identity() const { return identity_; }
   const UMetaTotals& totals() const { return totals_; }
@@ -44,7 +48,7 @@ class UMetaWriter {
   const Bytes& smallest() const { return smallest_; }
   const Bytes& largest() const { return largest_; }
   std::vector<ValueFileUse> value_files() const;  // ascending
-  // After finish().
+  // After end().
   std::uint64_t size_bytes() const { return file_->size_bytes(); }
   std::uint32_t checksum() const { return checksum_; }
 

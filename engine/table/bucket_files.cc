@@ -69,7 +69,7 @@ Status BucketFiles::create(const ItemExpiry& item) {
 }
 
 Status BucketFiles::close(File& file, TableOutput& output) {
-  EC_TRY(file.writer->finish());
+  EC_TRY(file.writer->end());
   ValueFileMetadata metadata = describe_values(*file.writer);
   metadata.bucket = file.expiry.bucket;
   metadata.expiry_min_ns = file.expiry.expiry_min_ns;
@@ -80,6 +80,18 @@ Status BucketFiles::close(File& file, TableOutput& output) {
   (metadata.placement == Placement::Values ? output.value_bytes : output.metadata_bytes) +=
       metadata.size_bytes;
   output.value_files.push_back(metadata);
+  unsynced_.push_back(std::move(file.writer));
+  return unsynced_.size() > kUnsyncedFilesMax ? sync_oldest() : ok();
+}
+
+Status BucketFiles::sync_oldest() {
+  EC_TRY(unsynced_.front()->sync());
+  unsynced_.pop_front();
+  return ok();
+}
+
+Status BucketFiles::sync() {
+  while (!unsynced_.empty()) EC_TRY(sync_oldest());
   return ok();
 }
 
@@ -87,7 +99,6 @@ Status BucketFiles::close_full(std::uint64_t size_bytes_max, TableOutput& output
   for (File& file : files_) {
     if (file.writer->size_bytes() < size_bytes_max) continue;
     EC_TRY(close(file, output));
-    file.writer.reset();
   }
   std::erase_if(files_, [](const File& file) { return file.writer == nullptr; });
   return ok();

@@ -1,10 +1,12 @@
 // The value tables of one namespace that a flush or a merge is writing, one a bucket (bucket.h), so
 // that what expires together lies together. Owned by one thread.
 //
-// Use: begin() a namespace; open() the file for each item and append to it; close() or close_all().
+// Use: begin() a namespace; open() the file for each item and append to it; close() or close_all();
+// sync() at last.
 // After an error only destruction is allowed, and removing what was created.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +19,9 @@ namespace edgecase::engine {
 
 // Beyond these an item goes into the next later one that is open, or into the latest.
 inline constexpr std::size_t kOpenBucketsMax = 32;
+
+// Files that are closed and not synced yet: what is written out before is not waited for.
+inline constexpr std::size_t kUnsyncedFilesMax = 32;
 
 // When an item expires.
 struct ItemExpiry {
@@ -48,10 +53,15 @@ class BucketFiles {
   // Closes files of this size and more.
   Status close_full(std::uint64_t size_bytes_max, TableOutput& output);
   Status close_all(TableOutput& output) { return close_full(0, output); }
+  // Files that were closed, of all namespaces. Until then the drive is busy with them.
+  Status sync();
 
   NamespaceId namespace_id() const { return namespace_id_; }
   bool empty() const { return files_.empty(); }
-  void discard() { files_.clear(); }
+  void discard() {
+    files_.clear();
+    unsynced_.clear();
+  }
   // Every path that was begun.
   const std::vector<std::string>& created() const { return created_; }
 
@@ -63,11 +73,13 @@ class BucketFiles {
 
   Status create(const ItemExpiry& item);
   Status close(File& file, TableOutput& output);
+  Status sync_oldest();
 
   const TableWriterContext& context_;
   NamespaceId namespace_id_ = 0;
   NamespaceOptions options_;
-  std::vector<File> files_;  // ascending by bucket
+  std::vector<File> files_;                                 // ascending by bucket
+  std::deque<std::unique_ptr<ValueTableWriter>> unsynced_;  // closed, old to new
   std::vector<std::string> created_;
 };
 

@@ -326,6 +326,7 @@ Status TablesBuilder::sync_value_directories() {
 }
 
 Status TablesBuilder::finish() {
+  EC_TRY(values_.sync());
   EC_TRY(sync_value_directories());
   if (groups_tables_.empty() && !singles_table_) return ok();
   for (const auto& [life, table] : groups_tables_)

@@ -138,33 +138,43 @@ Result<ValuePointer> ValueTableWriter::append_item(const ItemSummary& summary, B
 }
 
 Status ValueTableWriter::finish() {
+  EC_TRY(end());
+  return sync();
+}
+
+Status ValueTableWriter::end() {
   const std::uint64_t index_offset = file_->size_bytes();
-  Bytes end;
-  append_varint64(end, item_sizes_.size());
-  append_integers(end, item_sizes_);
-  const std::uint64_t summary_offset = index_offset + end.size();
-  append_varint64(end, entries_);
-  append_varint64(end, deletes_);
-  append_varint64(end, sequence_min_);
-  append_varint64(end, sequence_max_);
-  append_length_prefixed(end, smallest_);
-  append_length_prefixed(end, largest_);
-  append_varint64(end, ascending_ ? 1 : 0);
-  const std::uint64_t namespace_offset = index_offset + end.size();
+  Bytes rest;
+  append_varint64(rest, item_sizes_.size());
+  append_integers(rest, item_sizes_);
+  const std::uint64_t summary_offset = index_offset + rest.size();
+  append_varint64(rest, entries_);
+  append_varint64(rest, deletes_);
+  append_varint64(rest, sequence_min_);
+  append_varint64(rest, sequence_max_);
+  append_length_prefixed(rest, smallest_);
+  append_length_prefixed(rest, largest_);
+  append_varint64(rest, ascending_ ? 1 : 0);
+  const std::uint64_t namespace_offset = index_offset + rest.size();
   if (!head_.namespace_name.empty()) {
-    append_varint32(end, head_.scope_bytes);
-    append_length_prefixed(end, head_.namespace_name);
+    append_varint32(rest, head_.scope_bytes);
+    append_length_prefixed(rest, head_.namespace_name);
   }
   if (cipher_ != nullptr) {
-    const std::size_t size = end.size();
-    end.resize(size + kSealBytes);
-    cipher_->seal(kDatabaseKey, index_offset, ByteView(end).substr(0, size), end.data());
+    const std::size_t size = rest.size();
+    rest.resize(size + kSealBytes);
+    cipher_->seal(kDatabaseKey, index_offset, ByteView(rest).substr(0, size), rest.data());
   }
   Bytes tail;
   append_table_tail(tail, kValueTableFormat, head_.identity.file_number,
-                    {index_offset, summary_offset, namespace_offset}, end);
-  EC_TRY(append(end));
+                    {index_offset, summary_offset, namespace_offset}, rest);
+  EC_TRY(append(rest));
   EC_TRY(append(tail));
+  file_->begin_write_out();
+  return ok();
+}
+
+Status ValueTableWriter::sync() {
   if (cipher_ != nullptr) EC_TRY(cipher_->ring().persist());
   EC_TRY(file_->sync());
   return cipher_ == nullptr ? ok() : read_back();

@@ -50,10 +50,14 @@ class ValueTableWriter {
   // An item of another table: all its bytes, as a reader gave them.
   Result<ValuePointer> append_copy(ByteView item, const ItemSummary& summary);
 
-  // Writes index, summary and tail, and syncs the file; its directory is the caller's. Makes the
-  // keys of its items durable. Reads the first item of an encrypted file back, to see that it
-  // opens.
+  // end(), then sync().
   Status finish();
+  // Writes index, summary and tail. Whoever ends several files before the first of them is synced
+  // waits once for what the drive does side by side.
+  Status end();
+  // Of a file that was ended; its directory is the caller's. Makes the keys of its items durable.
+  // Reads the first item of an encrypted file back, to see that it opens.
+  Status sync();
 
   const ValueTableHead& head() const { return head_; }
   // So far; after finish() of the whole file.

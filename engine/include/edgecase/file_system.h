@@ -25,6 +25,9 @@ class WritableFile {
   virtual Status append(ByteView bytes) = 0;
   // Hands everything to the kernel and makes it durable.
   virtual Status sync() = 0;
+  // Nothing more is appended: the drive may begin with all of it, so that less is left for sync().
+  // Promises nothing.
+  virtual void begin_write_out() {}
   // Bytes appended so far.
   virtual std::uint64_t size_bytes() const = 0;
 };

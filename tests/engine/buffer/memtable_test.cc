@@ -79,6 +79,33 @@ void check_gets(const Memtable& memtable, const Model& model, SequenceNumber seq
 
 }  // namespace
 
+TEST_CASE(
+    "memtable: a draft is not there before it is added, and one that is discarded never was") {
+  Memtable memtable;
+  const auto found = [&](ByteView key) {
+    return memtable.get(make_full_key(1, key), UINT64_MAX >> 2);
+  };
+  memtable.add(1, "a", 1, EntryKind::Put, "old");
+  const std::uint64_t before = memtable.memory_bytes();
+  for (int i = 0; i < 100'000; ++i)
+    memtable.discard(memtable.draft(1, "a", EntryKind::Put, Bytes(500, 'x')));
+  CHECK(memtable.memory_bytes() - before <= 64u << 10);
+  CHECK(found("a")->value == "old");
+  const Memtable::Draft put = memtable.draft(1, "b", EntryKind::Put, "new");
+  CHECK_FALSE(found("b").has_value());
+  CHECK(put.user_bytes == 4);
+  memtable.add(put, 2);
+  CHECK(found("b")->value == "new");
+  CHECK(found("b")->sequence == 2);
+  memtable.add(memtable.draft(1, "a", EntryKind::Delete, {}), 3);
+  CHECK(found("a")->kind == EntryKind::Delete);
+  CHECK(memtable.get(make_full_key(1, "a"), 2)->value == "old");
+  CHECK(memtable.entry_count() == 3);
+  CHECK(memtable.last_sequence() == 3);
+  CHECK(Memtable::is_small("key", Bytes(1024, 'x')));
+  CHECK_FALSE(Memtable::is_small("key", Bytes(2048, 'x')));
+}
+
 TEST_CASE("memtable finds the newest entry that is visible") {
   Memtable memtable;
   CHECK(memtable.first_sequence() == 0);

@@ -343,17 +343,39 @@ TEST_CASE("level 0 is shared; below it each namespace has its own tree") {
       REQUIRE(store.put(2, key, "2" + value).ok());
     }
     store.flush();
-    if (round == 2) CHECK(store.compaction().runs == 0);
   }
   store.executor.run_all();
-  CHECK(store.compaction().level0_tables == 0);
-  CHECK(store.compaction().runs == 8);
+  // Small pieces wait for more of them; who asks for a merge does not.
+  CHECK(store.compaction().level0_tables == 4);
+  CHECK(store.compaction().runs == 0);
   REQUIRE(store.engine->compact({2}, {}).ok());
+  CHECK(store.compaction().level0_tables == 0);
   CHECK(store.compaction().runs == 5);
   for (std::uint64_t i = 0; i < 200; ++i) {
     CHECK(store.get(1, ordinal_key(i)) == "1:" + std::to_string(i % 4));
     CHECK(store.get(2, ordinal_key(i)) == "21:" + std::to_string(i % 4));
   }
+}
+
+TEST_CASE("small pieces of several namespaces leave level 0 merged, not each for itself") {
+  CompactionFixture store;
+  store.make_namespace("second", {Placement::Values, GroupCodec::Plain, 0});
+  for (std::uint64_t round = 0; round < 16; ++round) {
+    for (std::uint64_t i = 0; i < 50; ++i) {
+      const Bytes key = ordinal_key((16 * i + 7 * round) % 800);
+      REQUIRE(store.put(1, key, "1:" + std::to_string(round), Durability::Async).ok());
+      REQUIRE(store.put(2, key, "2:" + std::to_string(round), Durability::Async).ok());
+    }
+    store.flush();
+    while (store.executor.run_one()) {
+    }
+    CHECK(store.compaction().level0_tables == (round + 1) % 16);
+  }
+  CHECK(store.compaction().runs == 2);
+  CHECK(store.compaction().relocations == 1);
+  CHECK(store.files_in("/m/store/tables") == 2);
+  for (std::uint64_t round = 0; round < 16; ++round)
+    CHECK(store.get(2, ordinal_key(7 * round % 800)) == "2:" + std::to_string(round));
 }
 
 TEST_CASE("compaction that fails at any operation leaves the store as it was, and is tried again") {
