@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace edgecase::cli {
@@ -89,6 +91,24 @@ Result<TargetFile> TargetFile::create(const std::string& path, const std::string
   return TargetFile(path, name, std::move(temporary), fd);
 }
 
+Result<TargetFile> TargetFile::open_output(const std::string& path) {
+  struct stat there {};
+  if (stat(path.c_str(), &there) != 0) {
+    return errno == ENOENT ? create(path) : file_failure(path, errno);
+  }
+  if (S_ISREG(there.st_mode)) {
+    std::error_code error;
+    const std::filesystem::path place = std::filesystem::canonical(path, error);
+    if (error) return file_failure(path, error.value());
+    EC_ASSIGN_OR_RETURN(TargetFile file, create(place.string(), path));
+    EC_TRY(file.keep_permissions());
+    return file;
+  }
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);  // a directory: refused
+  if (fd < 0) return file_failure(path, errno);
+  return TargetFile(path, path, {}, fd);
+}
+
 Status TargetFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file_descriptor_, bytes.data(), bytes.size());
@@ -111,8 +131,13 @@ Status TargetFile::keep_permissions() {
 }
 
 Status TargetFile::commit() {
-  if (fsync(file_descriptor_) != 0) return file_failure(shown_, errno);
+  // Devices and pipes have nothing to sync.
+  const bool in_place = temporary_path_.empty();
+  if (fsync(file_descriptor_) != 0 && !(in_place && errno == EINVAL)) {
+    return file_failure(shown_, errno);
+  }
   if (close(std::exchange(file_descriptor_, -1)) != 0) return file_failure(shown_, errno);
+  if (in_place) return ok();
   if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) return file_failure(shown_, errno);
   temporary_path_.clear();
   remember("");

@@ -16,6 +16,10 @@ class TargetFile {
  public:
   // `path` is replaced at commit(). `shown` is what messages call it, where that is another name.
   static Result<TargetFile> create(const std::string& path, const std::string& shown = {});
+  // What somebody names as output. A link stays, and what it leads to is replaced, with the same
+  // owner and mode; a device or a pipe is written to as it is: no rename turns /dev/null into a
+  // file.
+  static Result<TargetFile> open_output(const std::string& path);
   ~TargetFile();
   TargetFile(TargetFile&& other) noexcept;
   TargetFile& operator=(TargetFile&&) = delete;
@@ -32,7 +36,7 @@ class TargetFile {
 
   std::string path_;
   std::string shown_;
-  std::string temporary_path_;
+  std::string temporary_path_;  // empty: written in place, or committed
   int file_descriptor_;
 };
 

@@ -119,7 +119,7 @@ int export_to_file(const ExportArguments& arguments, const std::string& path) {
   const std::uint64_t total = expected_readings(client, arguments);
   stop_on_interrupt("\nedgecase: stopped, " + arguments.output + " was not written\n",
                     wire::kExitFailed);
-  Result<TargetFile> file = TargetFile::create(arguments.output);
+  Result<TargetFile> file = TargetFile::open_output(arguments.output);
   if (!file.ok()) return report_failure(file.status());
   Progress progress("export", total, "readings");
   Status written;

@@ -50,7 +50,7 @@ int run_get(const GetArguments& arguments) {
   }
 
   stop_on_interrupt("\nedgecase: stopped, nothing was written\n", wire::kExitFailed);
-  Result<TargetFile> file = TargetFile::create(arguments.output);
+  Result<TargetFile> file = TargetFile::open_output(arguments.output);
   if (!file.ok()) return report_failure(file.status());
   Status written;
   Status status = client.get(*path, [&](std::string_view piece) {

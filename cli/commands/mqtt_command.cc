@@ -10,6 +10,7 @@
 #include "output.h"
 #include "reading_output.h"
 #include "wire/errors.h"
+#include "wire/reading_format.h"
 #include "wire/routes.h"
 
 namespace edgecase::cli {
@@ -27,10 +28,10 @@ void print_rule(const nlohmann::json& rule) {
   if (const std::uint64_t at = count_field(rule, "line"); at != 0) {
     line += " (line " + std::to_string(at) + ")";
   }
-  line += ": " + text_field(rule, "topic");
   if (const std::string preset = text_field(rule, "preset"); !preset.empty()) {
-    line += " (preset " + preset + ", " + text_field(rule, "template") + ")";
+    line += ", preset " + preset;
   }
+  line += ": " + text_field(rule, "template");
   write_out(stdout, printable(line) + "\n");
 }
 
@@ -55,6 +56,10 @@ void print_result(const nlohmann::json& document) {
     std::string type = text_field(reading, "type");
     if (value != reading.end()) {
       text = value->is_string() ? value->get<std::string>() : value->dump();
+      if (value->is_number_float()) {  // as a query shows it
+        text.clear();
+        wire::append_double(value->get<double>(), text);
+      }
       if (type.empty()) {
         type = value->is_string() ? "text" : value->is_boolean() ? "bool" : "float";
       }

@@ -199,7 +199,7 @@ Result<std::vector<Chart>> read_charts(const PlotArguments& arguments, std::size
 
 Status write_svg(const std::string& path, const std::vector<Chart>& charts) {
   stop_on_interrupt("\nedgecase: stopped, " + path + " was not written\n", wire::kExitFailed);
-  EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(path));
+  EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::open_output(path));
   EC_TRY(file.write(charts_svg(charts)));
   return file.commit();
 }

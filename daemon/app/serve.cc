@@ -47,7 +47,7 @@ std::string_view remedy_of(StatusCode code) {
     case StatusCode::OutOfSpace: return "free space on that drive";
     case StatusCode::Unavailable: return "mount it, or correct storage.values";
     case StatusCode::AlreadyExists:
-      return "stop what has it, or set another http.listen or mqtt.listen";
+      return "stop what has it, or set another http.socket, http.listen or mqtt.listen";
     case StatusCode::Locked: return "stop the other daemon, or use another storage.metadata";
     case StatusCode::Unsupported:
       return "install the version of EdgeCase that wrote the store, or a later one";

@@ -100,6 +100,10 @@ Status apply_flags(const NamedTexts& flags, Configuration& configuration) {
 
 }  // namespace
 
+std::string rule_origin(std::size_t number, std::string_view key) {
+  return "mqtt.rule." + std::to_string(number) + "." + std::string(key);
+}
+
 NamedTexts process_environment() {
   NamedTexts all;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {

@@ -39,6 +39,9 @@ struct Sources {
   NamedTexts flags;        // key and value, in the order given; the last of a key counts
 };
 
+// Under which `origins` tells the place of a key of a [[mqtt.rule]]; rules count from 1.
+std::string rule_origin(std::size_t number, std::string_view key);
+
 // The environment of this process.
 NamedTexts process_environment();
 

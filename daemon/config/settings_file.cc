@@ -161,6 +161,7 @@ class FileReader {
     MqttRuleSettings rule;
     rule.line = static_cast<int>(table.source().begin.line);
     rule.where = place(table.source());
+    const std::size_t number = configuration_.settings.mqtt.rules.size() + 1;
     for (const auto& [name, node] : table) {
       const RuleKey* found = nullptr;
       for (const RuleKey& key : rule_keys()) {
@@ -168,6 +169,8 @@ class FileReader {
       }
       if (found == nullptr) return unknown(name.source(), "mqtt.rule.", name.str());
       const std::string key = "mqtt.rule." + std::string(found->name);
+      configuration_.origins[rule_origin(number, found->name)] = {OriginKind::File,
+                                                                  place(node.source())};
       if (found->text == nullptr) {
         EC_TRY(apply_qos(node, key, rule));
       } else {

@@ -63,8 +63,8 @@ Status validate_tls_pair(const Configuration& configuration, const std::string& 
   if (certificate.empty() == key.empty()) return ok();
   const char* const missing = certificate.empty() ? ".tls-cert" : ".tls-key";
   const char* const given = certificate.empty() ? ".tls-key" : ".tls-cert";
-  return configuration.error(section + missing,
-                             "is empty but " + section + given + " is set, set both or neither");
+  return configuration.error(section + given,
+                             "is set but " + section + missing + " is empty, set both or neither");
 }
 
 // Drives that are where no data may be.

@@ -268,6 +268,9 @@ void get_devices(HttpContext& context, Call& call) {
 }
 
 void get_namespaces(HttpContext& context, Call& call) {
+  if (const Status status = check_parameters(call, {}); !status.ok()) {
+    return call.answer_error(status);
+  }
   std::string json = "{\"namespaces\":[";
   bool first = true;
   for (const std::string& name : context.parts.catalog.namespaces()) {
@@ -281,10 +284,12 @@ void get_namespaces(HttpContext& context, Call& call) {
 void post_namespace(HttpContext& context, Call& call) {
   const std::string name = call.parameter("name");
   const std::vector<std::string> before = context.parts.catalog.namespaces();
-  if (name.starts_with('_')) {
-    return call.answer_error(not_allowed("names that begin with _ are the store's own"));
+  Status status = check_parameters(call, {"name"});
+  if (status.ok() && name.starts_with('_')) {
+    status = not_allowed("names that begin with _ are the store's own");
   }
-  if (const Status status = auth::authorize_creation(call.principal(), name); !status.ok()) {
+  if (status.ok()) status = auth::authorize_creation(call.principal(), name);
+  if (!status.ok()) {
     return call.answer_error(status);
   }
   const auto id = context.parts.catalog.ensure_namespace(name);

@@ -111,9 +111,9 @@ class ReadingsStore {
 void post_readings(HttpContext& context, Call& call) {
   const std::string default_namespace =
       call.has("ns") ? call.parameter("ns") : std::string(wire::kDefaultNamespace);
-  if (const Status status = wire::check_name("namespace", default_namespace); !status.ok()) {
-    return call.answer_error(status);
-  }
+  Status asked = check_parameters(call, {"ns"});
+  if (asked.ok()) asked = wire::check_name("namespace", default_namespace);
+  if (!asked.ok()) return call.answer_error(asked);
   wire::JsonDecodeOptions options;
   options.default_namespace = default_namespace;
   options.depth_max = context.parts.settings.limits.json_depth;
@@ -132,7 +132,9 @@ struct BlobAddress {
   std::optional<std::int64_t> time_ns;
 };
 
-Result<BlobAddress> blob_address(const HttpContext& context, const Call& call) {
+Result<BlobAddress> blob_address(const HttpContext& context, const Call& call,
+                                 std::initializer_list<std::string_view> parameters) {
+  EC_TRY(check_parameters(call, parameters));
   const std::string_view path =
       std::string_view(call.request.path).substr(std::string_view(wire::routes::kBlob).size() + 1);
   const std::size_t first = path.find('/');
@@ -155,7 +157,7 @@ Result<BlobAddress> blob_address(const HttpContext& context, const Call& call) {
 }
 
 void put_blob(HttpContext& context, Call& call) {
-  auto address = blob_address(context, call);
+  auto address = blob_address(context, call, {"time"});
   if (!address.ok()) return call.answer_error(address.status());
   if (call.body().empty()) return call.answer_error(invalid_argument("the body is empty"));
   const std::string& content_type = call.exchange.head.content_type;
@@ -216,7 +218,7 @@ void answer_value(Call& call, const wire::Reading& reading) {
 }
 
 void get_blob(HttpContext& context, Call& call) {
-  auto address = blob_address(context, call);
+  auto address = blob_address(context, call, {"time", "purpose"});
   if (!address.ok()) return call.answer_error(address.status());
   auto cursor = open_value(context, call, *address);
   if (!cursor.ok()) return call.answer_error(cursor.status());

@@ -282,6 +282,9 @@ void get_readyz(HttpContext& context, Call& call) {
 }
 
 void post_mqtt_test(HttpContext& context, Call& call) {
+  if (const Status status = check_parameters(call, {"topic"}); !status.ok()) {
+    return call.answer_error(status);
+  }
   if (!context.parts.mqtt_test) return call.answer_error(unsupported("there is no MQTT side here"));
   if (call.parameter("topic").empty()) {
     return call.answer_error(invalid_argument("the parameter topic is missing"));

@@ -209,7 +209,7 @@ Result<TimeFormat> parse_time_format(std::string_view name) {
   if (name == "unix_ms") return TimeFormat::UnixMs;
   if (name == "unix_us") return TimeFormat::UnixUs;
   if (name == "unix_ns") return TimeFormat::UnixNs;
-  return invalid_argument("time-format \"" + std::string(name) +
+  return invalid_argument("time-format: \"" + std::string(name) +
                           "\": one of auto, rfc3339, unix, unix_ms, unix_us, unix_ns");
 }
 

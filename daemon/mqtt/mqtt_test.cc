@@ -60,7 +60,16 @@ Result<std::string> mqtt_test_json(const std::vector<config::MqttRuleSettings>& 
                                    std::string_view payload) {
   EC_ASSIGN_OR_RETURN(const std::vector<TopicRule> compiled, compile_rules(rules));
   wire::ReadingBatch batch;
-  const DecodeResult result = decode_message(compiled, limits, topic, payload, batch);
+  DecodeResult result = decode_message(compiled, limits, topic, payload, batch);
+  // As the pipeline would.
+  for (const wire::Reading& reading : batch.readings) {
+    if (!reading.namespace_name.starts_with('_')) continue;
+    result.reason = "namespace " + std::string(reading.namespace_name) +
+                    ": names that begin with _ are the store's own";
+    result.outcome = DecodeOutcome::Rejected;
+    batch.clear();
+    break;
+  }
   Json json = {{"outcome", outcome_name(result.outcome)}};
   if (!result.reason.empty()) json["reason"] = result.reason;
   if (result.rule != nullptr) json["rule"] = rule_json(*result.rule, *result.route);

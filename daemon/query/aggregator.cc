@@ -11,6 +11,10 @@ using wire::Aggregate;
 using wire::Value;
 using wire::ValueType;
 
+// Numbers beyond this are shrunk, with those before them, so that squares of them have room.
+constexpr double kSquaresFit = 0x1p480;
+constexpr double kShrink = 0x1p-600;
+
 double finite(double number) {
   constexpr double kLargest = std::numeric_limits<double>::max();
   if (std::isnan(number)) return 0;
@@ -101,6 +105,7 @@ void Aggregator::clear() {
   sum_.clear();
   mean_ = 0;
   squares_ = 0;
+  shrink_ = 1;
   numbers_ = 0;
   percentile_.clear();
   has_kept_ = false;
@@ -150,8 +155,14 @@ void Aggregator::add(const Value& value) {
 }
 
 void Aggregator::add_number(const Value& value) {
-  const double number = as_double(value);
+  double number = as_double(value);
   if (aggregate_ != Aggregate::Stddev) return percentile_.add(number);
+  if (std::fabs(number) > kSquaresFit && shrink_ == 1) {
+    shrink_ = kShrink;
+    mean_ *= shrink_;
+    squares_ = squares_ * shrink_ * shrink_;  // shrink_ squared is no double
+  }
+  number *= shrink_;
   ++numbers_;
   const double delta = number - mean_;
   mean_ += delta / static_cast<double>(numbers_);
@@ -175,7 +186,8 @@ bool Aggregator::result(Value& value) {
       return sum_.count() > 0;
     case Aggregate::Stddev:
       if (numbers_ < 2) return false;
-      value = Value::of_float64(finite(std::sqrt(squares_ / static_cast<double>(numbers_ - 1))));
+      value = Value::of_float64(
+          finite(std::sqrt(squares_ / static_cast<double>(numbers_ - 1)) / shrink_));
       return true;
     case Aggregate::P50:
     case Aggregate::P95:

@@ -90,6 +90,7 @@ class Aggregator {
   NumberSum sum_;
   double mean_ = 0;  // stddev: Welford's running mean and sum of squares
   double squares_ = 0;
+  double shrink_ = 1;  // what numbers are multiplied with
   std::uint64_t numbers_ = 0;
   Percentile percentile_;
   bool has_kept_ = false;

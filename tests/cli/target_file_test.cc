@@ -1,6 +1,8 @@
 #include "target_file.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,6 +81,41 @@ TEST_CASE("what is not committed leaves nothing, and the old file stays") {
   }
   CHECK(contents(path) == "old");
   CHECK(directory.files() == 1);
+}
+
+TEST_CASE("an output that is a link or a pipe stays one") {
+  Directory directory;
+  const fs::path target = directory.path / "target";
+  const fs::path link = directory.path / "link";
+  std::ofstream(target) << "old";
+  fs::permissions(target, fs::perms(0600));
+  fs::create_symlink("target", link);
+  auto file = TargetFile::open_output(link.string());
+  REQUIRE(file.ok());
+  CHECK(file->write("new").ok());
+  CHECK(contents(target) == "old");
+  CHECK(file->commit().ok());
+  CHECK(fs::is_symlink(link));
+  CHECK(contents(target) == "new");
+  CHECK(fs::status(target).permissions() == fs::perms(0600));
+  CHECK(directory.files() == 2);
+
+  const fs::path fifo = directory.path / "fifo";
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  const int reader = open(fifo.c_str(), O_RDONLY | O_NONBLOCK);
+  REQUIRE(reader >= 0);
+  auto pipe = TargetFile::open_output(fifo.string());
+  REQUIRE(pipe.ok());
+  CHECK(pipe->write("through").ok());
+  CHECK(pipe->commit().ok());
+  char text[16];
+  CHECK(read(reader, text, sizeof text) == 7);
+  close(reader);
+  CHECK(fs::is_fifo(fifo));
+
+  CHECK_FALSE(TargetFile::open_output(directory.path.string()).ok());
+  CHECK(TargetFile::open_output((directory.path / "fresh").string()).ok());
+  CHECK(directory.files() == 3);
 }
 
 TEST_CASE("a place that cannot be written is told at once") {

@@ -105,7 +105,13 @@ TEST_CASE("a rule that makes no sense names its place") {
   configuration.settings.mqtt.rules = {rule};
   const Status status = check_parts(configuration);
   CHECK(status.code() == StatusCode::InvalidArgument);
-  CHECK_MESSAGE(status.message().starts_with("e.toml:7:1: mqtt.rule"), status.message());
+  CHECK_MESSAGE(status.message().starts_with("e.toml:7:1: mqtt.rule: topic: "), status.message());
+
+  configuration.origins[config::rule_origin(1, "topic")] = {config::OriginKind::File, "e.toml:8:9"};
+  CHECK(check_parts(configuration).message().starts_with("e.toml:8:9: mqtt.rule.topic: level "));
+
+  configuration.settings.mqtt.rules[0].topic = "a/+";
+  CHECK(check_parts(configuration).message().starts_with("e.toml:7:1: mqtt.rule: no device: "));
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ mode = "batched"                        # off | batched (1 s) | strict (durable 
   CHECK(configuration.settings.mqtt.rules[1].preset == "zigbee2mqtt");
   CHECK(configuration.settings.mqtt.rules[1].retention == "30d");
   CHECK(configuration.settings.mqtt.rules[1].where == "edgecase.toml:28:1");
+  CHECK(configuration.origin_of(rule_origin(2, "preset")).where == "edgecase.toml:30:10");
 }
 
 TEST_CASE("a rule takes every key of the contract") {

@@ -141,6 +141,9 @@ TEST_CASE("http: a blob comes back byte for byte with its type") {
   CHECK(f.ask("GET", "/api/v1/blob/a/b").status == 400);
   CHECK(f.ask("PUT", "/api/v1/blob/a/b/c/d", "x").status == 400);
   CHECK(f.ask("PUT", path, "").status == 400);
+  CHECK(f.ask("PUT", path + "?tim=@5", "x").status == 400);
+  CHECK(f.ask("PUT", path + "?time=@5&purpose=x", "x").status == 400);
+  CHECK(f.ask("GET", path + "?tim=@5").status == 400);
   CHECK(f.ask("PUT", "/api/v1/blob/_own/b/c", "x").status == 403);
 }
 

@@ -23,6 +23,10 @@ TEST_CASE("mqtt test: says which rule and which readings") {
         R"("sensor":"value","value":"/w==","type":"bytes"}]})");
   CHECK(text("t/k", "1") ==
         R"({"outcome":"rejected","reason":"no rule takes this topic","readings":[]})");
+  rule.topic = "n/{namespace}/{device}";
+  CHECK(text("n/_own/k", "1")
+            .starts_with(
+                R"({"outcome":"rejected","reason":"namespace _own: names that begin with _ are)"));
   rule.topic = "s/{";
   CHECK(text("s/k", "1").substr(0, 27) == "mqtt.rule 1 (line 7): topic");
 }

@@ -44,7 +44,7 @@ TEST_CASE("topic rule: errors name the rule, its line and the key") {
   add(rule, "time: `~` in a JSON pointer");
   rule.time = "/ts";
   rule.time_format = "iso";
-  add(rule, "time-format \"iso\": one of auto, rfc3339");
+  add(rule, "time-format: \"iso\": one of auto, rfc3339");
   rule = rule_with("a/+");
   rule.device = "{device}";
   add(rule, "device: {device} is not in the topic");

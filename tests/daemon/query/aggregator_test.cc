@@ -174,6 +174,17 @@ TEST_CASE("aggregate: stddev is the sample's") {
   CHECK(number(Aggregate::Stddev, floats({1e9 + 4, 1e9 + 7, 1e9 + 13, 1e9 + 16})) ==
         doctest::Approx(5.477225575051661));
   CHECK_FALSE(aggregate(Aggregate::Stddev, floats({1})).has_value());
+  CHECK(number(Aggregate::Stddev, floats({1e300, 3e300})) == doctest::Approx(std::sqrt(2) * 1e300));
+  CHECK(number(Aggregate::Stddev, floats({kLargest, 0, 1, -kLargest})) ==
+        doctest::Approx(kLargest * std::sqrt(2.0 / 3)));
+  CHECK(number(Aggregate::Stddev, floats({kLargest, -kLargest})) == kLargest);
+  Aggregator cleared(Aggregate::Stddev, false);
+  cleared.add(Value::of_float64(kLargest));
+  cleared.clear();
+  for (const Value& value : floats({1, 3})) cleared.add(value);
+  Value result;
+  REQUIRE(cleared.result(result));
+  CHECK(result.float64 == doctest::Approx(std::sqrt(2.0)));
 }
 
 TEST_CASE("aggregate: percentiles") {

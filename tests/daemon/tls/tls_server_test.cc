@@ -256,10 +256,10 @@ TEST_CASE("tls: settings that cannot work are found before the daemon starts, wi
     CHECK(check({{certificate, files.certificate}, {key, files.key}}).ok());
     CHECK(check({{certificate, files.certificate}})
               .message()
-              .ends_with(key + ": is empty but " + certificate + " is set, set both or neither"));
+              .ends_with(certificate + ": is set but " + key + " is empty, set both or neither"));
     CHECK(check({{key, files.key}})
               .message()
-              .ends_with(certificate + ": is empty but " + key + " is set, set both or neither"));
+              .ends_with(key + ": is set but " + certificate + " is empty, set both or neither"));
     const Status wrong = check({{certificate, files.key}, {key, files.key}});
     CHECK(wrong.code() == StatusCode::InvalidArgument);
     CHECK_MESSAGE(wrong.message().find("--" + certificate + ": " + certificate + ": ") == 0,
