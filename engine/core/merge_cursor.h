@@ -35,6 +35,9 @@ class MergeCursor final : public EntryCursor {
   SequenceNumber sequence() const override { return children_[current_].cursor->sequence(); }
   EntryKind kind() const override { return children_[current_].cursor->kind(); }
   ByteView value() const override { return children_[current_].cursor->value(); }
+  Result<std::unique_ptr<LargeValue>> large_value() override {
+    return children_[current_].cursor->large_value();
+  }
   void next() override;
   // Up to the key of the next source: entries before it are the only ones of their keys.
   std::span<const EntryView> loaded_run(ByteView until) override;

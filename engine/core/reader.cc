@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/memory_value.h"
 #include "core/hidden.h"
 
 namespace edgecase::engine {
@@ -24,23 +25,51 @@ MergeSource memtable_source(std::shared_ptr<const Memtable> memtable, const Full
 }
 
 MergeSource table_source(TableCache& tables, std::shared_ptr<const TableMetadata> table,
-                         const FullKeyRange& range, Direction direction, bool fill_cache) {
+                         const FullKeyRange& range, Direction direction, bool fill_cache,
+                         std::uint64_t large_value_bytes) {
   MergeSource source;
   source.smallest = std::max(table->smallest, range.lower);
   source.largest = range.upper.empty() ? table->largest : std::min(table->largest, range.upper);
   source.sequence_min = table->sequence_min;
   source.sequence_max = table->sequence_max;
-  source.open = [&tables, table = std::move(table), range, direction, fill_cache] {
-    return tables.cursor(table, range.lower, range.upper, direction, fill_cache);
+  source.open = [&tables, table = std::move(table), range, direction, fill_cache,
+                 large_value_bytes] {
+    return tables.cursor(table, range.lower, range.upper, direction, fill_cache, large_value_bytes);
   };
   return source;
 }
+
+// What was erased, bytes or key, is no damage.
+Status explain_large(const std::function<Status(Status)>& explain, const Status& failure) {
+  return failure.code() == StatusCode::NotFound ? failure : explain(failure);
+}
+
+// Keeps the view that it is read from, and tells what went wrong as a scan does.
+class ScanLargeValue final : public LargeValue {
+ public:
+  ScanLargeValue(std::unique_ptr<LargeValue> inner, std::shared_ptr<const ReadView> view,
+                 const std::function<Status(Status)>& explain)
+      : view_(std::move(view)), inner_(std::move(inner)), explain_(explain) {}
+
+  std::uint64_t size_bytes() const override { return inner_->size_bytes(); }
+  std::uint64_t sequence() const override { return inner_->sequence(); }
+  Result<ByteView> next_piece() override {
+    auto piece = inner_->next_piece();
+    if (!piece.ok()) return explain_large(explain_, piece.status());
+    return piece;
+  }
+
+ private:
+  const std::shared_ptr<const ReadView> view_;
+  const std::unique_ptr<LargeValue> inner_;
+  const std::function<Status(Status)> explain_;
+};
 
 // Walks a merge and hides deletes.
 class ScanIterator final : public Iterator {
  public:
   ScanIterator(VisibleView at, std::unique_ptr<MergeCursor> merge, ExpiryView expiry,
-               NamespaceId id, FullKeyRange range, Direction direction,
+               NamespaceId id, FullKeyRange range, const ReadOptions& options,
                std::function<Status(Status)> explain)
       : at_(std::move(at)),
         hidden_(at_),
@@ -48,7 +77,8 @@ class ScanIterator final : public Iterator {
         merge_(std::move(merge)),
         id_(id),
         range_(std::move(range)),
-        direction_(direction),
+        direction_(options.direction),
+        large_value_bytes_(options.large_value_bytes),
         explain_(std::move(explain)) {
     settle(Step::None);
   }
@@ -56,7 +86,21 @@ class ScanIterator final : public Iterator {
   bool valid() const override { return valid_; }
   const Status& status() const override { return status_; }
   ByteView key() const override { return user_key_of(entry_->full_key); }
-  ByteView value() override { return valid_ ? entry_->value : ByteView(); }
+  ByteView value() override { return valid_ && !is_large() ? entry_->value : ByteView(); }
+
+  Result<std::unique_ptr<LargeValue>> large_value() override {
+    if (!valid_ || large_value_bytes_ == kNoLargeValues) return std::unique_ptr<LargeValue>();
+    auto large = merge_->large_value();
+    if (!large.ok()) return explain_large(explain_, large.status());
+    if (*large != nullptr) {
+      return std::unique_ptr<LargeValue>(
+          std::make_unique<ScanLargeValue>(*std::move(large), at_.view, explain_));
+    }
+    if (!is_large()) return std::unique_ptr<LargeValue>();
+    // Of a memtable, where it stays.
+    return std::unique_ptr<LargeValue>(
+        std::make_unique<MemoryValue>(entry_->value, entry_->sequence, at_.view));
+  }
 
   void next() override {
     if (!valid_) return;
@@ -78,6 +122,8 @@ class ScanIterator final : public Iterator {
  private:
   // What to step over first: nothing, or all of run_.
   enum class Step : unsigned char { None, Run };
+
+  bool is_large() const { return entry_->value.size() >= large_value_bytes_; }
 
   bool is_shown(const EntryView& entry) const {
     return entry.kind == EntryKind::Put &&
@@ -142,6 +188,7 @@ class ScanIterator final : public Iterator {
   NamespaceId id_;
   FullKeyRange range_;
   Direction direction_;
+  std::uint64_t large_value_bytes_;
   std::function<Status(Status)> explain_;
   // Where the merge stands and what it has decoded behind it; the merge moves when that is used up.
   std::span<const EntryView> run_;
@@ -232,7 +279,7 @@ Result<std::optional<FoundEntry>> find_entry(const VisibleView& at, TableCache& 
 
 std::unique_ptr<MergeCursor> merge_view(const VisibleView& at, TableCache& tables,
                                         const FullKeyRange& range, Direction direction,
-                                        bool fill_cache) {
+                                        bool fill_cache, std::uint64_t large_value_bytes) {
   std::vector<MergeSource> sources;
   if (!range.empty()) {
     const ReadView& view = *at.view;
@@ -241,19 +288,22 @@ std::unique_ptr<MergeCursor> merge_view(const VisibleView& at, TableCache& table
       sources.push_back(memtable_source(memtable, range, direction, at.visible));
     for (const auto& table : view.version->tables) {
       if (intersects(*table, range))
-        sources.push_back(table_source(tables, table, range, direction, fill_cache));
+        sources.push_back(
+            table_source(tables, table, range, direction, fill_cache, large_value_bytes));
     }
   }
   return std::make_unique<MergeCursor>(std::move(sources), direction);
 }
 
 std::unique_ptr<Iterator> make_scan(const VisibleView& at, TableCache& tables, ExpiryView expiry,
-                                    NamespaceId id, const KeyRange& range, Direction direction,
-                                    bool fill_cache, std::function<Status(Status)> explain) {
+                                    NamespaceId id, const KeyRange& range,
+                                    const ReadOptions& options,
+                                    std::function<Status(Status)> explain) {
   FullKeyRange full = full_key_range(id, range);
-  auto merge = merge_view(at, tables, full, direction, fill_cache);
+  auto merge = merge_view(at, tables, full, options.direction, options.fill_cache,
+                          options.large_value_bytes);
   return std::make_unique<ScanIterator>(at, std::move(merge), std::move(expiry), id,
-                                        std::move(full), direction, std::move(explain));
+                                        std::move(full), options, std::move(explain));
 }
 
 }  // namespace edgecase::engine

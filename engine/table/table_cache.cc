@@ -47,10 +47,10 @@ Result<std::optional<FoundEntry>> TableCache::get(const std::shared_ptr<const Ta
 
 std::unique_ptr<EntryCursor> TableCache::cursor(std::shared_ptr<const TableMetadata> table,
                                                 ByteView lower, ByteView upper, Direction direction,
-                                                bool fill_cache) {
+                                                bool fill_cache, std::uint64_t large_value_bytes) {
   return std::make_unique<TableCursor>(
       files_, std::move(table),
-      TableCursorOptions{Bytes(lower), Bytes(upper), direction, fill_cache});
+      TableCursorOptions{Bytes(lower), Bytes(upper), direction, fill_cache, large_value_bytes});
 }
 
 RecordCursor TableCache::records(std::vector<std::shared_ptr<const TableMetadata>> tables,
@@ -76,6 +76,10 @@ const ReadCounters& TableCache::counters() const {
 
 void TableCache::set_aside(std::uint64_t bytes) {
   files_->set_aside(bytes);
+}
+
+void TableCache::resize(std::uint64_t cache_bytes) {
+  files_->resize(cache_bytes);
 }
 
 std::uint64_t TableCache::used_bytes() const {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/memory_value.h"
+
 namespace edgecase::engine {
 
 TableCursor::TableCursor(std::shared_ptr<TableFiles> files,
@@ -86,10 +88,42 @@ bool TableCursor::list_pages_of_record() {
   return true;
 }
 
+bool TableCursor::is_large() const {
+  return record().type == ItemType::Single &&
+         record().pointer.size_bytes >= options_.large_value_bytes;
+}
+
+// Of a large value its record tells all but the value, and whether its key was destroyed.
+bool TableCursor::open_large() {
+  const auto opens = files_->opens(record());
+  if (!opens.ok()) return fail(opens.status());
+  if (*opens) {
+    item_.open_unread(record());
+  } else {
+    // Its head may be damaged, too: all of it is looked at before it counts as deleted.
+    const Status status = files_->large_value(record()).status();
+    if (!is_destroyed(status)) return fail(status.ok() ? files_->disagreement(record()) : status);
+    item_.open_destroyed(record());
+  }
+  page_ = 0;
+  return true;
+}
+
+Result<std::unique_ptr<LargeValue>> TableCursor::large_value() {
+  if (item_.is_unread()) return files_->large_value(record());
+  // A large one among small ones: stores may have been written with other thresholds.
+  const ByteView value = item_.entry().value;
+  if (value.size() < options_.large_value_bytes) return std::unique_ptr<LargeValue>();
+  auto copy = std::make_shared<const Bytes>(value);
+  return std::unique_ptr<LargeValue>(
+      std::make_unique<MemoryValue>(*copy, item_.entry().sequence, copy));
+}
+
 // Page `page`, or the whole item where it has no pages.
 bool TableCursor::open_part(std::size_t page) {
   if (item_.is_open() && page == page_) return true;
   item_.close();
+  if (is_large()) return open_large();
   const bool whole = pages_.empty();
   auto part = whole ? files_->item(record(), options_.fill_cache, forward() ? &ahead_ : nullptr)
                     : files_->page(record(), pages_[page], options_.fill_cache, &ahead_,
