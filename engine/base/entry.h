@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "edgecase/bytes.h"
+#include "edgecase/large_value.h"
 #include "edgecase/status.h"
 #include "edgecase/write_batch.h"
 
@@ -93,6 +95,12 @@ class EntryCursor {
   virtual SequenceNumber sequence() const = 0;
   virtual EntryKind kind() const = 0;
   virtual ByteView value() const = 0;
+  // Of a source that was opened with `large_value_bytes`, after load(): the value, where it is that
+  // large and not in memory; value() is empty then. Null: value() has it. Errors: as those of
+  // load(); NotFound: it was erased since.
+  virtual Result<std::unique_ptr<LargeValue>> large_value() {
+    return std::unique_ptr<LargeValue>();
+  }
 
   virtual void next() = 0;
   // Instead of next(), for speed: the current entry with those behind it, as far as they lie

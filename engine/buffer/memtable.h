@@ -2,6 +2,7 @@
 // of readers beside it. Entries become visible to a reader whose `visible` sequence covers them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -58,6 +59,10 @@ class Memtable {
                                              ByteView lower, ByteView upper, Direction direction,
                                              SequenceNumber visible);
 
+  // Said when its entries are in tables that new views show.
+  void set_written_out() { is_written_out_.store(true, std::memory_order_relaxed); }
+  bool is_written_out() const { return is_written_out_.load(std::memory_order_relaxed); }
+
   std::uint64_t memory_bytes() const;  // what it occupies: entries, index, order
   std::uint64_t entry_count() const;
   SequenceNumber first_sequence() const;  // 0 when it is empty
@@ -71,6 +76,7 @@ class Memtable {
 
   class Inside;
   std::unique_ptr<Inside> inside_;
+  std::atomic<bool> is_written_out_{false};
 };
 
 }  // namespace edgecase::engine

@@ -24,8 +24,6 @@ EngineImpl::EngineImpl(const Options& options, const Environment& environment)
     : options_(options),
       environment_(environment),
       file_system_(environment.file_system),
-      memtable_bytes_(options.memtable_bytes != 0 ? options.memtable_bytes
-                                                  : options.memory_limit_bytes / kMemtableShare),
       remover_(environment.file_system,
                [this] {
                  return options_.removal == Removal::Overwrite ||
@@ -56,6 +54,37 @@ Result<NamespaceInfo> EngineImpl::find_namespace(std::string_view name) const {
 
 std::vector<NamespaceInfo> EngineImpl::namespaces() const {
   return versions_->state().namespaces;
+}
+
+std::uint64_t EngineImpl::memory_bytes() const {
+  const std::uint64_t limit = options_.memory_limit_bytes;
+  return std::max(limit - std::min(limit, set_aside_.load(std::memory_order_relaxed)),
+                  kMemoryLimitMinBytes);
+}
+
+std::uint64_t EngineImpl::memtable_bytes() const {
+  return options_.memtable_bytes != 0 ? options_.memtable_bytes : memory_bytes() / kMemtableShare;
+}
+
+void EngineImpl::set_aside(std::uint64_t bytes) {
+  set_aside_.store(bytes, std::memory_order_relaxed);
+  tables_->resize(memory_bytes() / kCacheShare);
+}
+
+std::uint64_t EngineImpl::kept_memtable_bytes() const {
+  // Whoever lets go of one last frees it: not under the lock.
+  std::vector<std::shared_ptr<const Memtable>> kept;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& retired : retired_memtables_) kept.push_back(retired.lock());
+  }
+  std::uint64_t bytes = 0;
+  for (const auto& memtable : kept) bytes += memtable == nullptr ? 0 : memtable->memory_bytes();
+  return bytes;
+}
+
+bool EngineImpl::is_short_of_memory() const {
+  return kept_memtable_bytes() > options_.memory_limit_bytes / kKeptShare;
 }
 
 Stats EngineImpl::stats() const {
@@ -162,6 +191,8 @@ Stats EngineImpl::stats() const {
   stats.reads.cache_hits = read.cache_hits.load();
   stats.reads.cache_misses = read.cache_misses.load();
   stats.cache_bytes = tables_->used_bytes();
+  stats.kept_memtable_bytes = kept_memtable_bytes();
+  stats.set_aside_bytes = set_aside_.load(std::memory_order_relaxed);
   stats.stall_ns = stall_ns_.load();
   return stats;
 }

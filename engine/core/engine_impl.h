@@ -77,6 +77,8 @@ class EngineImpl final : public Engine {
   Status evict(std::span<const NamespaceId> ids, std::int64_t before_ns) override;
   std::int64_t evicted_before_ns(NamespaceId id) const override;
   std::vector<DamagedFile> damaged_files() const override { return scrubber_->damaged(); }
+  bool is_short_of_memory() const override;
+  void set_aside(std::uint64_t bytes) override;
   Stats stats() const override;
 
  private:
@@ -94,10 +96,17 @@ class EngineImpl final : public Engine {
   // what a flush sorts and gathers.
   static constexpr std::uint64_t kMemtableShare = 8;
   static constexpr std::uint64_t kCacheShare = 5;
+  // Of it snapshots and iterators may keep memtables before is_short_of_memory().
+  static constexpr std::uint64_t kKeptShare = 8;
   // So many ranges that are hidden for good are not made disjoint before somebody asks.
   static constexpr std::size_t kErasedListMin = 512;
   // How far the durable mark of expiry time may lie behind.
   static constexpr std::int64_t kExpiryMarkNs = 60'000'000'000;
+
+  // Of memory_limit_bytes, what is not set aside.
+  std::uint64_t memory_bytes() const;
+  std::uint64_t memtable_bytes() const;
+  std::uint64_t kept_memtable_bytes() const EC_EXCLUDES(mutex_);
 
   // creation.cc: from directories to a store that may be opened.
   Status check_directories_differ() const;
@@ -234,7 +243,7 @@ class EngineImpl final : public Engine {
   const Options options_;
   const Environment environment_;
   FileSystem& file_system_;
-  const std::uint64_t memtable_bytes_;
+  std::atomic<std::uint64_t> set_aside_{0};
   FileRemover remover_;
   SpaceReserve reserve_;
   FreeSpace free_space_;

@@ -39,7 +39,7 @@ Status EngineImpl::rotate_memtable() {
     if (view_->immutables.size() < kImmutablesMax) break;
     EC_TRY(wait_for_flush(flushes_));
   }
-  auto fresh = std::make_shared<Memtable>(memtable_bytes_);
+  auto fresh = std::make_shared<Memtable>(memtable_bytes());
   {
     MutexLock lock(mutex_);
     // What becomes immutable is visible from here on: flushed tables keep no older entries.
@@ -160,7 +160,7 @@ void EngineImpl::cut_values(TableWriterContext& context) {
   std::uint64_t bytes = 0;
   for (const auto& [number, file] : version->value_files) bytes += file.size_bytes;
   context.value_file_bytes =
-      std::max({kPieceBytesMin, memtable_bytes_ / kPiecesPerFlush, bytes / kPiecePart});
+      std::max({kPieceBytesMin, memtable_bytes() / kPiecesPerFlush, bytes / kPiecePart});
   const std::uint64_t place = 1 + flush_cuts_++ % kPiecesPerFlush;
   context.first_value_file_bytes = context.value_file_bytes * place / kPiecesPerFlush;
 }
@@ -236,6 +236,7 @@ Status EngineImpl::commit_tables(const TableOutput& output, const Memtable& memt
   {
     MutexLock lock(mutex_);
     auto view = std::make_shared<ReadView>(*view_);
+    view->immutables.back()->set_written_out();
     retired_memtables_.push_back(view->immutables.back());
     std::erase_if(retired_memtables_, [](const auto& retired) { return retired.expired(); });
     view->immutables.pop_back();

@@ -285,6 +285,7 @@ void MergeCursor::gather(ByteView until) {
       const std::size_t other = runner_up();
       if (other == kNone || children_[other].key != entry.full_key) {
         gathered_.push_back(entry);
+        last_child_ = index;
         winner_steps_ = 1;
         return;
       }
@@ -292,8 +293,10 @@ void MergeCursor::gather(ByteView until) {
     discard_winner();
     bool is_superseded = false;
     if (!status_.ok() || !drop_older(entry, is_superseded)) return;
-    if (!is_superseded) gathered_.push_back(entry);
-    if (!parked_.empty() && !is_superseded) return;
+    if (is_superseded) continue;
+    gathered_.push_back(entry);
+    last_child_ = index;
+    if (!parked_.empty() || entry.value.size() >= kAloneBytes) return;
   }
 }
 
@@ -310,6 +313,7 @@ std::span<const EntryView> MergeCursor::take(ByteView until) {
     }
     if (const auto run = run_of_winner(until); !run.empty()) {
       winner_steps_ = run.size();
+      last_child_ = winner_.child;
       return run;
     }
     gather(until);

@@ -50,6 +50,14 @@ class MergeCursor {
   // hold until the next call. Empty when the next entry lies beyond `until`, and when valid()
   // becomes false.
   std::span<const EntryView> take(ByteView until = {});
+  // Of the last entry that take() returned, until the next call: EntryCursor::large_value(). What
+  // has a value of kAloneBytes or more, be it read or not, is the last one, unless it lies among
+  // others in a group.
+  Result<std::unique_ptr<LargeValue>> large_value() {
+    return children_[last_child_].cursor->large_value();
+  }
+  // Whether that entry lies in a memtable, where its value stays.
+  bool is_in_memory() const { return children_[last_child_].cursor->is_in_memory(); }
   // Steps over the next entry without loading it. Only when valid().
   void skip();
   // Forward: to the first entry with full key >= `full_key`; reverse: to the last with full key <=
@@ -63,6 +71,8 @@ class MergeCursor {
   static constexpr std::size_t kGatheredMax = 128;
   // From so many entries of one source on they are not gathered but returned as they lie there.
   static constexpr std::size_t kDirectMin = 4;
+  // Nothing is gathered behind a value of so many bytes: the caller may want no more than that.
+  static constexpr std::size_t kAloneBytes = 64u << 10;
 
   struct Child {
     EntryCursor* cursor = nullptr;  // null: not opened, `key` is a bound
@@ -120,6 +130,7 @@ class MergeCursor {
   Player winner_;
   std::vector<Player> scratch_;
   std::vector<EntryView> gathered_;
+  std::size_t last_child_ = 0;  // whose entry was returned last
   std::size_t gathered_max_ = kGatheredMin;
   // What was returned holds until these move: the winner by so many entries, or behind its run;
   // and others, which stand at their ends, out of the tournament.

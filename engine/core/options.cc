@@ -7,7 +7,7 @@ Status validate_options(const Options& options) {
   if (options.values_directory.empty()) return invalid_argument("values_directory is empty");
   if (options.metadata_directory == options.values_directory)
     return invalid_argument("metadata_directory and values_directory are the same");
-  if (options.memory_limit_bytes < (8u << 20))
+  if (options.memory_limit_bytes < kMemoryLimitMinBytes)
     return invalid_argument("memory_limit_bytes is below 8 MiB");
   if (options.wal_segment_bytes < (64u << 10))
     return invalid_argument("wal_segment_bytes is below 64 KiB");

@@ -37,7 +37,7 @@ double EngineImpl::compaction_debt() {
   for (const auto& [number, live_bytes] : version->live_bytes) bytes += live_bytes;
   // With what is in memory, and what may come there before this is asked again: flushes come in
   // bursts.
-  std::uint64_t coming = memtable_bytes_;
+  std::uint64_t coming = memtable_bytes();
   {
     MutexLock lock(mutex_);
     for (const auto& memtable : view_->immutables) coming += memtable->memory_bytes();
@@ -76,7 +76,7 @@ double EngineImpl::pause_for_memory() const {
   const std::size_t waiting = waiting_memtables_.load(std::memory_order_relaxed);
   if (waiting == 0) return 0;
   const double full = static_cast<double>(waiting) + static_cast<double>(active_->memory_bytes()) /
-                                                         static_cast<double>(memtable_bytes_);
+                                                         static_cast<double>(memtable_bytes());
   const double debt =
       std::clamp((full - kMemtablesSlowMin) / (kMemtablesSlowMax - kMemtablesSlowMin), 0.0, 1.0);
   return debt * debt * kPauseMaxNsPerByte;

@@ -10,6 +10,9 @@
 namespace edgecase::engine {
 namespace {
 
+// Values in tables that are larger count without being read.
+constexpr std::uint64_t kUnreadBytes = 64u << 10;
+
 // Items whose key ranges touch one another, directly or through others; with nothing of a memtable
 // in between they are what a merge must look at together.
 struct Cluster {
@@ -110,7 +113,7 @@ class Counter {
       : range_(range),
         hidden_(at),
         expiry_(std::move(expiry)),
-        merge_(merge_view(at, tables, range, Direction::Forward, false)) {
+        merge_(merge_view(at, tables, range, Direction::Forward, false, kUnreadBytes)) {
     // The memtables alone: what lies between the items, and whether anything lies within one.
     VisibleView memory = at;
     auto view = std::make_shared<ReadView>(*at.view);
@@ -231,7 +234,7 @@ std::uint64_t share_of_item(TableCache& tables, const TablePointer& table, const
   behind.push_back('\0');
   const Bytes upper = range.upper.empty() ? behind : std::min(behind, range.upper);
   const auto entries = tables.cursor(table, std::max(item.first, ByteView(range.lower)), upper,
-                                     Direction::Forward, false);
+                                     Direction::Forward, false, kUnreadBytes);
   std::uint64_t count = 0;
   for (; entries->valid() && entries->load().ok(); entries->next()) ++count;
   if (!entries->status().ok()) return stored_bytes / 2;

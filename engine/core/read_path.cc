@@ -61,10 +61,9 @@ Result<Bytes> EngineImpl::get(NamespaceId namespace_id, ByteView key, const Read
 Result<std::unique_ptr<Iterator>> EngineImpl::scan(NamespaceId namespace_id, const KeyRange& range,
                                                    const ReadOptions& options) {
   EC_TRY(check_readable(namespace_id));
-  auto iterator = make_scan(view_for(options), *tables_, expiry_view(namespace_id), namespace_id,
-                            range, options.direction, options.fill_cache, [this](Status failure) {
-                              return explain_read_failure(std::move(failure));
-                            });
+  auto iterator = make_scan(
+      view_for(options), *tables_, expiry_view(namespace_id), namespace_id, range, options,
+      [this](Status failure) { return explain_read_failure(std::move(failure)); });
   if (!iterator->status().ok()) return iterator->status();
   return iterator;
 }

@@ -2,6 +2,7 @@
 // version alive.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -31,6 +32,12 @@ class EngineSnapshot final : public Snapshot {
   EngineSnapshot(std::shared_ptr<const void> generation, VisibleView at)
       : generation_(std::move(generation)), at_(std::move(at)) {}
   const VisibleView& at() const { return at_; }
+  bool keeps_memory() const override {
+    const ReadView& view = *at_.view;
+    return view.active->is_written_out() ||
+           std::any_of(view.immutables.begin(), view.immutables.end(),
+                       [](const auto& memtable) { return memtable->is_written_out(); });
+  }
 
  private:
   std::shared_ptr<const void> generation_;

@@ -36,12 +36,14 @@ Result<std::optional<FoundEntry>> find_entry(const VisibleView& at, TableCache& 
 // Every full key of the range once, newest entry, deletes included.
 std::unique_ptr<MergeCursor> merge_view(const VisibleView& at, TableCache& tables,
                                         const FullKeyRange& range, Direction direction,
-                                        bool fill_cache);
+                                        bool fill_cache,
+                                        std::uint64_t large_value_bytes = kNoLargeValues);
 
 // What the caller of a scan sees: puts only, user keys, nothing that has expired.
 std::unique_ptr<Iterator> make_scan(const VisibleView& at, TableCache& tables, ExpiryView expiry,
-                                    NamespaceId id, const KeyRange& range, Direction direction,
-                                    bool fill_cache, std::function<Status(Status)> explain);
+                                    NamespaceId id, const KeyRange& range,
+                                    const ReadOptions& options,
+                                    std::function<Status(Status)> explain);
 
 // Bytes of items, from metadata; an item that a bound cuts counts half.
 Result<std::uint64_t> size_of_range(const Version& version, TableCache& tables, NamespaceId id,

@@ -65,7 +65,7 @@ Status EngineImpl::recover_store() {
   leaps_.resume(state.held_ns);
   make_compactor();
   make_scrubber();
-  active_ = std::make_shared<Memtable>(memtable_bytes_);
+  active_ = std::make_shared<Memtable>(memtable_bytes());
   {
     MutexLock lock(mutex_);
     auto view = std::make_shared<ReadView>();

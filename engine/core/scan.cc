@@ -1,6 +1,7 @@
 // The engine's iterator: a merge of a view, without what its caller is not to see.
 #include <utility>
 
+#include "base/memory_value.h"
 #include "base/ordinal.h"
 #include "core/hidden.h"
 #include "core/reader.h"
@@ -9,11 +10,37 @@
 namespace edgecase::engine {
 namespace {
 
+// What was erased, bytes or key, is no damage.
+Status explain_large(const std::function<Status(Status)>& explain, const Status& failure) {
+  return failure.code() == StatusCode::NotFound ? failure : explain(failure);
+}
+
+// Keeps the view that it is read from, and tells what went wrong as a scan does.
+class ScanLargeValue final : public LargeValue {
+ public:
+  ScanLargeValue(std::unique_ptr<LargeValue> inner, std::shared_ptr<const ReadView> view,
+                 const std::function<Status(Status)>& explain)
+      : view_(std::move(view)), inner_(std::move(inner)), explain_(explain) {}
+
+  std::uint64_t size_bytes() const override { return inner_->size_bytes(); }
+  std::uint64_t sequence() const override { return inner_->sequence(); }
+  Result<ByteView> next_piece() override {
+    auto piece = inner_->next_piece();
+    if (!piece.ok()) return explain_large(explain_, piece.status());
+    return piece;
+  }
+
+ private:
+  const std::shared_ptr<const ReadView> view_;
+  const std::unique_ptr<LargeValue> inner_;
+  const std::function<Status(Status)> explain_;
+};
+
 // Walks a merge and hides deletes.
 class ScanIterator final : public Iterator {
  public:
   ScanIterator(VisibleView at, std::unique_ptr<MergeCursor> merge, ExpiryView expiry,
-               NamespaceId id, FullKeyRange range, Direction direction,
+               NamespaceId id, FullKeyRange range, const ReadOptions& options,
                std::function<Status(Status)> explain)
       : at_(std::move(at)),
         hidden_(at_),
@@ -21,7 +48,8 @@ class ScanIterator final : public Iterator {
         merge_(std::move(merge)),
         id_(id),
         range_(std::move(range)),
-        direction_(direction),
+        direction_(options.direction),
+        large_value_bytes_(options.large_value_bytes),
         explain_(std::move(explain)) {
     settle();
   }
@@ -29,7 +57,30 @@ class ScanIterator final : public Iterator {
   bool valid() const override { return valid_; }
   const Status& status() const override { return status_; }
   ByteView key() const override { return user_key_of(entry_->full_key); }
-  ByteView value() override { return valid_ ? entry_->value : ByteView(); }
+  ByteView value() override { return valid_ && !is_large() ? entry_->value : ByteView(); }
+
+  Result<std::unique_ptr<LargeValue>> large_value() override {
+    if (!valid_ || large_value_bytes_ == kNoLargeValues) return std::unique_ptr<LargeValue>();
+    const bool is_last = entry_ == &run_.back();
+    if (is_last) {
+      auto large = merge_->large_value();
+      if (!large.ok()) return explain_large(explain_, large.status());
+      if (*large != nullptr) {
+        return std::unique_ptr<LargeValue>(
+            std::make_unique<ScanLargeValue>(*std::move(large), at_.view, explain_));
+      }
+    }
+    if (!is_large()) return std::unique_ptr<LargeValue>();
+    // Of a memtable it stays where it is. One in a group is a copy: stores may have been written
+    // with other thresholds.
+    if (is_last && merge_->is_in_memory()) {
+      return std::unique_ptr<LargeValue>(
+          std::make_unique<MemoryValue>(entry_->value, entry_->sequence, at_.view));
+    }
+    auto copy = std::make_shared<const Bytes>(entry_->value);
+    return std::unique_ptr<LargeValue>(
+        std::make_unique<MemoryValue>(*copy, entry_->sequence, copy));
+  }
 
   void next() override {
     if (!valid_) return;
@@ -49,6 +100,8 @@ class ScanIterator final : public Iterator {
   }
 
  private:
+  bool is_large() const { return entry_->value.size() >= large_value_bytes_; }
+
   bool is_shown(const EntryView& entry) const {
     return entry.kind == EntryKind::Put &&
            (hidden_.empty() || !hidden_.hides(entry.full_key, entry.sequence)) &&
@@ -105,6 +158,7 @@ class ScanIterator final : public Iterator {
   NamespaceId id_;
   FullKeyRange range_;
   Direction direction_;
+  std::uint64_t large_value_bytes_;
   std::function<Status(Status)> explain_;
   std::span<const EntryView> run_;    // what the merge gave last
   const EntryView* entry_ = nullptr;  // of run_, while valid_
@@ -116,18 +170,21 @@ class ScanIterator final : public Iterator {
 
 std::unique_ptr<MergeCursor> merge_view(const VisibleView& at, TableCache& tables,
                                         const FullKeyRange& range, Direction direction,
-                                        bool fill_cache) {
+                                        bool fill_cache, std::uint64_t large_value_bytes) {
   return std::make_unique<MergeCursor>(
-      std::make_unique<ViewSources>(at, tables, range, direction, fill_cache), direction);
+      std::make_unique<ViewSources>(at, tables, range, direction, fill_cache, large_value_bytes),
+      direction);
 }
 
 std::unique_ptr<Iterator> make_scan(const VisibleView& at, TableCache& tables, ExpiryView expiry,
-                                    NamespaceId id, const KeyRange& range, Direction direction,
-                                    bool fill_cache, std::function<Status(Status)> explain) {
+                                    NamespaceId id, const KeyRange& range,
+                                    const ReadOptions& options,
+                                    std::function<Status(Status)> explain) {
   FullKeyRange full = full_key_range(id, range);
-  auto merge = merge_view(at, tables, full, direction, fill_cache);
+  auto merge = merge_view(at, tables, full, options.direction, options.fill_cache,
+                          options.large_value_bytes);
   return std::make_unique<ScanIterator>(at, std::move(merge), std::move(expiry), id,
-                                        std::move(full), direction, std::move(explain));
+                                        std::move(full), options, std::move(explain));
 }
 
 }  // namespace edgecase::engine

@@ -5,11 +5,12 @@
 namespace edgecase::engine {
 
 ViewSources::ViewSources(const VisibleView& at, TableCache& tables, const FullKeyRange& range,
-                         Direction direction, bool fill_cache)
+                         Direction direction, bool fill_cache, std::uint64_t large_value_bytes)
     : at_(at),
       range_(range),
       direction_(direction),
       fill_cache_(fill_cache),
+      large_value_bytes_(large_value_bytes),
       runs_(tables.lend_cursors()) {
   if (range_.empty()) return;
   const ReadView& view = *at_.view;
@@ -55,7 +56,8 @@ void ViewSources::add(std::span<const TablePointer> tables, SequenceNumber seque
 EntryCursor& ViewSources::open(std::size_t index) {
   const Place& place = places_[index];
   if (place.memtable == nullptr)
-    return runs_.open(place.tables, {range_.lower, range_.upper, direction_, fill_cache_});
+    return runs_.open(place.tables,
+                      {range_.lower, range_.upper, direction_, fill_cache_, large_value_bytes_});
   memtables_.push_back(
       Memtable::cursor(*place.memtable, range_.lower, range_.upper, direction_, at_.visible));
   return *memtables_.back();

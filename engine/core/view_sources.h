@@ -17,7 +17,7 @@ class ViewSources final : public MergeSources {
  public:
   // `range` lies within one namespace.
   ViewSources(const VisibleView& at, TableCache& tables, const FullKeyRange& range,
-              Direction direction, bool fill_cache);
+              Direction direction, bool fill_cache, std::uint64_t large_value_bytes);
 
   std::span<const MergeSource> all() const override { return sources_; }
   EntryCursor& open(std::size_t index) override;
@@ -37,6 +37,7 @@ class ViewSources final : public MergeSources {
   const FullKeyRange range_;
   const Direction direction_;
   const bool fill_cache_;
+  const std::uint64_t large_value_bytes_;
   std::vector<MergeSource> sources_;
   std::vector<Place> places_;  // of sources_
   std::vector<std::unique_ptr<EntryCursor>> memtables_;

@@ -373,7 +373,7 @@ Status EngineImpl::make_room_for(const WriteBatch& batch) {
 }
 
 Status EngineImpl::make_memtable_room() {
-  if (active_->memory_bytes() < memtable_bytes_ &&
+  if (active_->memory_bytes() < memtable_bytes() &&
       active_->range_delete_count() < kRangeDeletesPerMemtable)
     return ok();
   return rotate_memtable();
@@ -382,7 +382,7 @@ Status EngineImpl::make_memtable_room() {
 // A batch of which a memtable to itself is made, when those before it are in tables: memory has no
 // room beside it.
 bool EngineImpl::is_large(std::size_t batch_bytes) const {
-  return batch_bytes >= std::max<std::uint64_t>(memtable_bytes_, kGroupMaxBytes);
+  return batch_bytes >= std::max<std::uint64_t>(memtable_bytes(), kGroupMaxBytes);
 }
 
 Status EngineImpl::empty_memtables() {

@@ -56,7 +56,11 @@ bool AesGcm::open(const GcmNonce& nonce, ByteView associated, ByteView sealed, c
   gcm_aes256_decrypt(gcm, size, as_output(out), as_input(sealed.data()));
   std::uint8_t tag[kGcmTagBytes];
   gcm_aes256_digest(gcm, sizeof tag, tag);
-  return memeql_sec(tag, sealed.data() + size, sizeof tag) != 0;  // in constant time
+  return is_same_tag(reinterpret_cast<const char*>(tag), sealed.data() + size);
+}
+
+bool is_same_tag(const char* one, const char* other) {
+  return memeql_sec(one, other, kGcmTagBytes) != 0;
 }
 
 void AesGcm::begin_sealing(const GcmNonce& nonce, ByteView associated) {
@@ -70,6 +74,23 @@ void AesGcm::seal_piece(ByteView plain, char* out) {
 std::array<char, kGcmTagBytes> AesGcm::finish_sealing() {
   std::array<char, kGcmTagBytes> tag{};
   gcm_aes256_digest(context_of(context_), tag.size(), as_output(tag.data()));
+  return tag;
+}
+
+void AesGcm::begin_opening(const GcmNonce& nonce, ByteView associated) {
+  begin(nonce, associated);
+}
+
+void AesGcm::open_piece(ByteView sealed, char* out) {
+  gcm_aes256_decrypt(context_of(context_), sealed.size(), as_output(out), as_input(sealed.data()));
+}
+
+std::array<char, kGcmTagBytes> AesGcm::tag_so_far() const {
+  gcm_aes256_ctx copy;
+  std::memcpy(&copy, context_, sizeof copy);
+  std::array<char, kGcmTagBytes> tag{};
+  gcm_aes256_digest(&copy, tag.size(), as_output(tag.data()));
+  explicit_bzero(&copy, sizeof copy);
   return tag;
 }
 

@@ -37,6 +37,13 @@ class AesGcm {
   void begin_sealing(const GcmNonce& nonce, ByteView associated);
   void seal_piece(ByteView plain, char* out);
   std::array<char, kGcmTagBytes> finish_sealing();
+  // The same way back, in place too. What was opened means nothing until the tag of all of it was
+  // compared.
+  void begin_opening(const GcmNonce& nonce, ByteView associated);
+  void open_piece(ByteView sealed, char* out);
+  // As if what was sealed or opened by now were all. Only to be compared: whoever saw several of
+  // one nonce could forge.
+  std::array<char, kGcmTagBytes> tag_so_far() const;
 
  private:
   static constexpr std::size_t kContextBytes = 4400;
@@ -45,6 +52,9 @@ class AesGcm {
 
   alignas(16) std::byte context_[kContextBytes];  // the library's
 };
+
+// In constant time; both have kGcmTagBytes.
+[[nodiscard]] bool is_same_tag(const char* one, const char* other);
 
 // Whether the library computes what the standard says. Internal error: it does not, and nothing may
 // be sealed with it.

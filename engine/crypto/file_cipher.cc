@@ -26,6 +26,11 @@ AesGcm& PartCipher::begin_sealing(std::uint64_t place) {
   return gcm_;
 }
 
+AesGcm& PartCipher::begin_opening(std::uint64_t place) {
+  gcm_.begin_opening(FileCipher::nonce_of(place), associated_);
+  return gcm_;
+}
+
 Opened PartCipher::open(std::uint64_t place, ByteView sealed, char* out) {
   return gcm_.open(FileCipher::nonce_of(place), associated_, sealed, out) ? Opened::Yes
                                                                           : Opened::Changed;

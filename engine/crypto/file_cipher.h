@@ -42,6 +42,8 @@ class PartCipher {
   [[nodiscard]] Opened open(std::uint64_t place, ByteView sealed, char* out);
   // For a part that is sealed piece by piece (piece_sealer.h).
   AesGcm& begin_sealing(std::uint64_t place);
+  // For one that is opened like that.
+  AesGcm& begin_opening(std::uint64_t place);
 
  private:
   const KeyId id_;

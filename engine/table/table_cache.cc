@@ -15,9 +15,10 @@ namespace {
 class OwningCursor final : public EntryCursor {
  public:
   OwningCursor(std::shared_ptr<TableFiles> files, std::shared_ptr<const TableMetadata> table,
-               ByteView lower, ByteView upper, Direction direction, bool fill_cache)
+               ByteView lower, ByteView upper, Direction direction, bool fill_cache,
+               std::uint64_t large_value_bytes)
       : files_(std::move(files)), table_(std::move(table)), lower_(lower), upper_(upper) {
-    cursor_.open(*files_, {&table_, 1}, {lower_, upper_, direction, fill_cache});
+    cursor_.open(*files_, {&table_, 1}, {lower_, upper_, direction, fill_cache, large_value_bytes});
   }
 
   bool valid() const override { return cursor_.valid(); }
@@ -27,6 +28,7 @@ class OwningCursor final : public EntryCursor {
   SequenceNumber sequence() const override { return cursor_.sequence(); }
   EntryKind kind() const override { return cursor_.kind(); }
   ByteView value() const override { return cursor_.value(); }
+  Result<std::unique_ptr<LargeValue>> large_value() override { return cursor_.large_value(); }
   void next() override { cursor_.next(); }
   std::span<const EntryView> loaded_run() override { return cursor_.loaded_run(); }
   void skip(std::size_t count) override { cursor_.skip(count); }
@@ -83,9 +85,9 @@ Result<std::optional<FoundEntry>> TableCache::get(const std::shared_ptr<const Ta
 
 std::unique_ptr<EntryCursor> TableCache::cursor(std::shared_ptr<const TableMetadata> table,
                                                 ByteView lower, ByteView upper, Direction direction,
-                                                bool fill_cache) {
+                                                bool fill_cache, std::uint64_t large_value_bytes) {
   return std::make_unique<OwningCursor>(files_, std::move(table), lower, upper, direction,
-                                        fill_cache);
+                                        fill_cache, large_value_bytes);
 }
 
 LentCursors TableCache::lend_cursors() {
@@ -115,6 +117,10 @@ const ReadCounters& TableCache::counters() const {
 
 void TableCache::set_aside(std::uint64_t bytes) {
   files_->set_aside(bytes);
+}
+
+void TableCache::resize(std::uint64_t cache_bytes) {
+  files_->resize(cache_bytes);
 }
 
 std::uint64_t TableCache::used_bytes() const {

@@ -54,9 +54,11 @@ class TableCache {
                                         ByteView full_key, bool fill_cache);
 
   // A cursor over [lower, upper) (empty upper: unbounded; full keys), positioned on its first entry
-  // in `direction`. It reads an item when load() or a seek into it asks for it.
+  // in `direction`. It reads an item when load() or a seek into it asks for it, and of values of
+  // `large_value_bytes` and more nothing but in pieces.
   std::unique_ptr<EntryCursor> cursor(std::shared_ptr<const TableMetadata> table, ByteView lower,
-                                      ByteView upper, Direction direction, bool fill_cache);
+                                      ByteView upper, Direction direction, bool fill_cache,
+                                      std::uint64_t large_value_bytes = kNoLargeValues);
   // Such cursors over runs, for one scan.
   LentCursors lend_cursors();
 
@@ -77,6 +79,8 @@ class TableCache {
   std::uint64_t used_bytes() const;
   // Memory that others took of what the cache was given; half of it stays the cache's.
   void set_aside(std::uint64_t bytes);
+  // Another Limits::cache_bytes.
+  void resize(std::uint64_t cache_bytes);
 
  private:
   std::shared_ptr<TableFiles> files_;  // shared with the cursors

@@ -145,12 +145,38 @@ Result<ByteView> TableCursor::read_page(std::size_t page) {
   return read_bytes_;
 }
 
+bool TableCursor::is_large() const {
+  return record().type == ItemType::Single &&
+         record().pointer.size_bytes >= options_.large_value_bytes;
+}
+
+// Of a large value its record tells all but the value, and whether its key was destroyed.
+bool TableCursor::open_large() {
+  const auto opens = files_->opens(record());
+  if (!opens.ok()) return fail(opens.status());
+  if (*opens) {
+    item_.open_unread(record());
+  } else {
+    // Its head may be damaged, too: all of it is looked at before it counts as deleted.
+    const Status status = files_->large_value(record()).status();
+    if (!is_destroyed(status)) return fail(status.ok() ? files_->disagreement(record()) : status);
+    return open_destroyed();
+  }
+  return true;
+}
+
+Result<std::unique_ptr<LargeValue>> TableCursor::large_value() {
+  if (item_.is_unread()) return files_->large_value(record());
+  return std::unique_ptr<LargeValue>();
+}
+
 // Page `page`, or the whole item where it has no pages.
 bool TableCursor::open_part(std::size_t page) {
   if (item_.is_open() && is_whole_ && page == page_) return true;
   item_.close();
   is_whole_ = true;
   page_ = page;
+  if (is_large()) return open_large();
   if (pages_.empty()) {
     auto item = files_->item(record(), options_.fill_cache, forward() ? &ahead_ : nullptr);
     if (is_destroyed(item.status())) return open_destroyed();

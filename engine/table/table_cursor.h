@@ -14,6 +14,7 @@ struct TableCursorOptions {
   ByteView upper;  // empty: unbounded
   Direction direction = Direction::Forward;
   bool fill_cache = true;
+  std::uint64_t large_value_bytes = kNoLargeValues;  // EntryCursor::large_value()
 };
 
 // Invariant while valid(): record() is the record that holds the current entry. The entry is either
@@ -37,6 +38,7 @@ class TableCursor final : public EntryCursor {
   SequenceNumber sequence() const override { return item_.entry().sequence; }
   EntryKind kind() const override { return item_.entry().kind; }
   ByteView value() const override { return item_.entry().value; }
+  Result<std::unique_ptr<LargeValue>> large_value() override;
   void next() override;
   std::span<const EntryView> loaded_run() override;
   void skip(std::size_t count) override;
@@ -60,6 +62,8 @@ class TableCursor final : public EntryCursor {
   bool open_destroyed();
   bool open_part(std::size_t page);
   bool open_page_from(std::size_t page, ByteView full_key);
+  bool is_large() const;
+  bool open_large();
   bool move_to(std::size_t index);
   bool move_to_first();  // of the item, and last
   bool move_to_last();

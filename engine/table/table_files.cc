@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "file/file_names.h"
+#include "value/large_item.h"
 
 namespace edgecase::engine {
 namespace {
@@ -27,12 +28,13 @@ TableFiles::TableFiles(FileSystem& file_system, std::string metadata_directory,
       store_id_(store_id),
       keys_(keys),
       map_files_(limits.map_files),
-      cache_bytes_(limits.cache_bytes),
-      cache_(cache_bytes_),
+      cache_(limits.cache_bytes),
       tables_(std::max<std::size_t>(1, limits.open_files / kTablesShare),
               limits.cache_bytes / kIndexShare),
       values_(std::max<std::size_t>(1, limits.open_files - limits.open_files / kTablesShare),
-              UINT64_MAX) {}
+              UINT64_MAX),
+      cache_bytes_(limits.cache_bytes),
+      capacity_(limits.cache_bytes) {}
 
 Result<std::unique_ptr<RandomAccessFile>> TableFiles::open(const std::string& path) const {
   return map_files_ ? file_system_.open_mapped(path) : file_system_.open_file(path);
@@ -233,14 +235,13 @@ Result<ByteView> TableFiles::page(const UMetaRecord& record, const PagePlace& pl
   }
   const bool keep = !is_next && is_kept(pointer, fill_cache);
   ReadAhead* first_ahead = &ahead;
-  EC_ASSIGN_OR_RETURN(
-      const ByteView bytes,
-      from_values<ByteView>(pointer.file_number, [&](const ValueTableReader& table) {
-        // The second time what failed is left alone.
-        ReadAhead* const once = std::exchange(first_ahead, nullptr);
-        return once != nullptr ? read_page_ahead(table, wanted, page, *once)
-                               : read_page_alone(table, wanted, page);
-      }));
+  EC_ASSIGN_OR_RETURN(const ByteView bytes,
+                      from_values<ByteView>(pointer.file_number, [&](const auto& table) {
+                        // The second time what failed is left alone.
+                        ReadAhead* const once = std::exchange(first_ahead, nullptr);
+                        return once != nullptr ? read_page_ahead(*table, wanted, page, *once)
+                                               : read_page_alone(*table, wanted, page);
+                      }));
   if (!keep) return bytes;
   page.kept = std::make_shared<const Item>(Item{Bytes(bytes)});
   keep_item(pointer, page.kept);
@@ -255,9 +256,9 @@ Result<ByteView> TableFiles::page(const UMetaRecord& record, const PagePlace& pl
   if (buffer.kept == nullptr) {
     const bool keep = is_kept(pointer, fill_cache);
     if (!keep && place.size <= buffer.bytes.size()) {
-      return from_values<ByteView>(pointer.file_number, [&](const ValueTableReader& table) {
-        count_read(table, pointer.size_bytes);
-        return table.read_page(pointer, buffer.bytes.data());
+      return from_values<ByteView>(pointer.file_number, [&](const auto& table) {
+        count_read(*table, pointer.size_bytes);
+        return table->read_page(pointer, buffer.bytes.data());
       });
     }
     EC_ASSIGN_OR_RETURN(buffer.kept, load(wanted, keep, nullptr));
@@ -291,23 +292,23 @@ Result<std::shared_ptr<const Item>> TableFiles::find(const Wanted& wanted, bool 
 template <typename Answer, typename Read>
 Result<Answer> TableFiles::from_values(FileNumber number, const Read& read) {
   EC_ASSIGN_OR_RETURN(std::shared_ptr<const ValueTableReader> table, values(number));
-  Result<Answer> answer = read(*table);
+  Result<Answer> answer = read(table);
   if (answer.status().code() != StatusCode::IoError) return answer;
   // A file that was opened before its drive was pulled fails for good, however well the drive is.
   values_.erase(number);
   EC_ASSIGN_OR_RETURN(table, values(number));
-  return read(*table);
+  return read(table);
 }
 
 Result<std::shared_ptr<const Item>> TableFiles::load(const Wanted& wanted, bool keep,
                                                      ReadAhead* ahead) {
   const ValuePointer& pointer = wanted.pointer;
-  EC_ASSIGN_OR_RETURN(
-      Item got, from_values<Item>(pointer.file_number, [&](const ValueTableReader& table) {
-        // The second time what failed is left alone.
-        return ahead != nullptr ? read_ahead(table, wanted, *std::exchange(ahead, nullptr))
-                                : read(table, wanted);
-      }));
+  EC_ASSIGN_OR_RETURN(Item got, from_values<Item>(pointer.file_number, [&](const auto& table) {
+                        // The second time what failed is left alone.
+                        return ahead != nullptr
+                                   ? read_ahead(*table, wanted, *std::exchange(ahead, nullptr))
+                                   : read(*table, wanted);
+                      }));
   auto item = std::make_shared<const Item>(std::move(got));
   if (keep) keep_item(pointer, item);
   return std::shared_ptr<const Item>(std::move(item));
@@ -317,6 +318,25 @@ void TableFiles::keep_item(const ValuePointer& pointer, std::shared_ptr<const It
   const std::uint64_t bytes = item->bytes.capacity();
   cache_.insert(pointer.file_number, pointer.offset_bytes, std::move(item), bytes,
                 CacheClass::Item);
+}
+
+Result<std::unique_ptr<LargeValue>> TableFiles::large_value(const UMetaRecord& record) {
+  const ValuePointer& pointer = record.pointer;
+  const auto read = [&](const std::shared_ptr<const ValueTableReader>& table)
+      -> Result<std::unique_ptr<LargeValue>> {
+    count_read(*table, 2 * std::uint64_t{pointer.size_bytes});
+    EC_ASSIGN_OR_RETURN(std::unique_ptr<LargeItem> item,
+                        LargeItem::open(table, pointer, record.first));
+    return std::unique_ptr<LargeValue>(std::move(item));
+  };
+  return from_values<std::unique_ptr<LargeValue>>(pointer.file_number, read);
+}
+
+Result<bool> TableFiles::opens(const UMetaRecord& record) {
+  const auto look = [&](const std::shared_ptr<const ValueTableReader>& table) {
+    return LargeItem::has_key(*table, record.pointer);
+  };
+  return from_values<bool>(record.pointer.file_number, look);
 }
 
 Status TableFiles::disagreement(const UMetaRecord& record) const {
@@ -351,14 +371,22 @@ void TableFiles::set_aside(std::uint64_t bytes) {
   fit_cache();
 }
 
+void TableFiles::resize(std::uint64_t cache_bytes) {
+  {
+    MutexLock lock(mutex_);
+    cache_bytes_ = cache_bytes;
+  }
+  fit_cache();
+}
+
 void TableFiles::fit_cache() {
   MutexLock lock(mutex_);
   const std::uint64_t others = set_aside_ + tables_.used_bytes();
   const std::uint64_t taken =
       std::min((others + kFitBytes - 1) / kFitBytes * kFitBytes, cache_bytes_ / 2);
-  if (taken == taken_from_cache_) return;
-  taken_from_cache_ = taken;
-  cache_.set_capacity(cache_bytes_ - taken);
+  if (cache_bytes_ - taken == capacity_) return;
+  capacity_ = cache_bytes_ - taken;
+  cache_.set_capacity(capacity_);
 }
 
 std::uint64_t TableFiles::used_bytes() const {
@@ -404,6 +432,14 @@ bool ItemReader::open_page_from(const UMetaRecord& record, ByteView page, ByteVi
   return is_open_;
 }
 
+void ItemReader::open_unread(const UMetaRecord& record) {
+  close();
+  form_ = Form::Unread;
+  const EntryKind kind = record.deletes == 0 ? EntryKind::Put : EntryKind::Delete;
+  entry_ = {record.first, record.sequence_max, kind, {}};
+  is_open_ = true;
+}
+
 void ItemReader::open_destroyed(const UMetaRecord& record) {
   close();
   form_ = Form::Destroyed;
@@ -415,7 +451,8 @@ void ItemReader::open_destroyed(const UMetaRecord& record) {
 
 std::size_t ItemReader::entry_count() const {
   switch (form_) {
-    case Form::Single: return 1;
+    case Form::Single:
+    case Form::Unread: return 1;
     case Form::Group: return group_.entry_count();
     case Form::Page: return page_.entries().size();
     case Form::Destroyed: return destroyed_count_;
@@ -425,7 +462,8 @@ std::size_t ItemReader::entry_count() const {
 
 bool ItemReader::lower_bound(ByteView full_key, std::size_t& index) {
   switch (form_) {
-    case Form::Single: index = entry_.full_key < full_key ? 1 : 0; return true;
+    case Form::Single:
+    case Form::Unread: index = entry_.full_key < full_key ? 1 : 0; return true;
     case Form::Group: return group_.lower_bound(full_key, index);
     case Form::Page: index = page_.lower_bound(full_key); return true;
     case Form::Destroyed: index = destroyed_[0].full_key < full_key ? 1 : 0; return true;
@@ -448,6 +486,7 @@ bool ItemReader::move_to(std::size_t index) {
 std::span<const EntryView> ItemReader::decoded_from(std::size_t index) const {
   switch (form_) {
     case Form::Single:
+    case Form::Unread:
     case Form::Destroyed: return {};
     case Form::Group: return group_.decoded_from(index);
     case Form::Page: return page_.entries().subspan(index);

@@ -69,6 +69,10 @@ class TableFiles {
   // The same for one look at it, which lies in `buffer` then.
   Result<ByteView> page(const UMetaRecord& record, const PagePlace& place, bool fill_cache,
                         PageBuffer& buffer);
+  // The item of a record of a single Put, to be read in pieces.
+  Result<std::unique_ptr<LargeValue>> large_value(const UMetaRecord& record);
+  // Whether it opens, as far as its head tells.
+  Result<bool> opens(const UMetaRecord& record);
   // An error for what the record and its item disagree on.
   Status disagreement(const UMetaRecord& record) const;
 
@@ -77,6 +81,7 @@ class TableFiles {
   void forget_items(FileNumber number);
 
   void set_aside(std::uint64_t bytes);
+  void resize(std::uint64_t cache_bytes);
 
   ReadCounters& counters() { return counters_; }
   std::uint64_t used_bytes() const;
@@ -123,7 +128,6 @@ class TableFiles {
   const StoreId store_id_;
   KeyRing* const keys_;  // null: not encrypted
   const bool map_files_;
-  const std::uint64_t cache_bytes_;
   BlockCache cache_;
   OpenFiles<UMetaReader> tables_;
   OpenFiles<ValueTableReader> values_;
@@ -131,7 +135,9 @@ class TableFiles {
   mutable Mutex mutex_;
   std::unordered_map<FileNumber, ValueFileMetadata> value_files_ EC_GUARDED_BY(mutex_);
   std::uint64_t set_aside_ EC_GUARDED_BY(mutex_) = 0;
-  std::uint64_t taken_from_cache_ EC_GUARDED_BY(mutex_) = 0;
+  std::uint64_t cache_bytes_
+      EC_GUARDED_BY(mutex_);                      // what the cache has where nobody else takes any
+  std::uint64_t capacity_ EC_GUARDED_BY(mutex_);  // of the cache
 };
 
 // What reading an item answers when the key it was sealed with is destroyed.
@@ -151,6 +157,10 @@ class ItemReader {
   // Whether the page has others behind those, and: these in their place.
   bool has_more() const { return form_ == Form::Page && page_.has_more(); }
   [[nodiscard]] bool decode_more() { return page_.decode_more(); }
+  // In place of the item of a single, which is not read: its value is empty. The key is the
+  // record's.
+  void open_unread(const UMetaRecord& record);
+  bool is_unread() const { return is_open_ && form_ == Form::Unread; }
   // In place of an item whose key was destroyed, since all of it was erased: its first and its last
   // key, deleted. They view the record.
   void open_destroyed(const UMetaRecord& record);
@@ -172,7 +182,7 @@ class ItemReader {
   std::span<const EntryView> decoded_from(std::size_t index) const;
 
  private:
-  enum class Form : unsigned char { Single, Group, Page, Destroyed };
+  enum class Form : unsigned char { Single, Unread, Group, Page, Destroyed };
 
   std::shared_ptr<const Item> item_;
   bool is_open_ = false;

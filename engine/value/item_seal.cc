@@ -17,9 +17,6 @@ namespace {
 
 static_assert(kPageChecksumBytes == kItemChecksumBytes);
 
-constexpr std::size_t kKeyIdAt = kItemHeadBytes;
-constexpr std::size_t kHeadSizeAt = kKeyIdAt + kKeyIdBytes;
-constexpr std::size_t kSealedHeadAt = kHeadSizeAt + kSealedHeadSizeBytes;
 constexpr std::size_t kSealedPageAt = kPageChecksumBytes + kKeyIdBytes;
 
 void place_checksum(char* part, std::size_t size, std::uint64_t file_number, std::uint64_t offset) {

@@ -14,6 +14,10 @@ namespace edgecase::engine {
 // What an item is longer by in the file, and each page of a plain group.
 inline constexpr std::uint32_t kItemSealBytes = kKeyIdBytes + kSealedHeadSizeBytes + kSealBytes;
 inline constexpr std::uint32_t kPageSealBytes = kKeyIdBytes + kSealBytes;
+// Where parts of a sealed item lie.
+inline constexpr std::size_t kKeyIdAt = kItemHeadBytes;
+inline constexpr std::size_t kHeadSizeAt = kKeyIdAt + kKeyIdBytes;
+inline constexpr std::size_t kSealedHeadAt = kHeadSizeAt + kSealedHeadSizeBytes;
 
 // For a cipher, or none.
 inline SealOverhead overhead_of(const FileCipher* cipher) {

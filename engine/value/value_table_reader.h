@@ -54,6 +54,7 @@ class ValueTableReader {
 
   const ValueTableHead& head() const { return head_; }
   const RandomAccessFile& file() const { return *file_; }
+  const FileCipher* cipher() const { return cipher_.get(); }  // null: not encrypted
 
   // Exactly one read of `pointer.size_bytes`. Corruption when the pointer leads astray or the
   // checksum is wrong; NotFound when the item was erased by destroying its key.
@@ -68,6 +69,8 @@ class ValueTableReader {
   // that is sealed.
   Result<ByteView> take_page(const ValuePointer& page, ByteView bytes, Bytes& opened) const;
   Status damaged(const ValuePointer& pointer, std::string_view what) const;
+  // Ok when there is no problem.
+  Status explain(const SealProblem& problem, const ValuePointer& pointer) const;
   // Of what cannot be read: whether that is since it was overwritten.
   bool reads_blank(const ValuePointer& pointer) const;
 
@@ -87,7 +90,6 @@ class ValueTableReader {
     return (cipher_ == nullptr ? kTableHeadBytes : kSealedTableHeadBytes) + kValueTableHeadBytes;
   }
   Status check_size(const ValuePointer& pointer) const;
-  Status explain(const SealProblem& problem, const ValuePointer& pointer) const;
   Result<ByteView> open_page(const ValuePointer& page, char* bytes) const;
   Status check_page(const ValuePointer& page, ByteView bytes) const;
 

@@ -26,6 +26,8 @@ struct ModelEngine::State {
   std::size_t open_views = 0;
   engine::SnapshotGenerations generations;
   CommitCompanion* companion = nullptr;
+  bool is_short_of_memory = false;
+  std::uint64_t shortages = 0;  // so far
 };
 
 namespace {
@@ -58,11 +60,20 @@ template <typename State>
 class ModelSnapshot final : public Snapshot {
  public:
   ModelSnapshot(std::shared_ptr<State> state, ModelEngine::Contents contents)
-      : generation_(state->generations.current()), view_(std::move(state), std::move(contents)) {}
+      : generation_(state->generations.current()),
+        state_(state),
+        shortages_(state->shortages),
+        view_(std::move(state), std::move(contents)) {}
   const ModelEngine::Contents& contents() const { return view_.held(); }
+  bool keeps_memory() const override {
+    const std::lock_guard lock(state_->mutex);
+    return state_->shortages > shortages_;
+  }
 
  private:
   std::shared_ptr<const void> generation_;
+  std::shared_ptr<State> state_;
+  const std::uint64_t shortages_;
   View<ModelEngine::Contents, State> view_;
 };
 
@@ -408,6 +419,22 @@ void ModelEngine::set_live_bytes(std::uint64_t metadata_bytes, std::uint64_t val
   const std::lock_guard lock(state_->mutex);
   state_->stats.metadata.live_bytes = metadata_bytes;
   state_->stats.values.live_bytes = value_bytes;
+}
+
+void ModelEngine::set_short_of_memory(bool is_short) {
+  const std::lock_guard lock(state_->mutex);
+  state_->is_short_of_memory = is_short;
+  if (is_short) ++state_->shortages;
+}
+
+bool ModelEngine::is_short_of_memory() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->is_short_of_memory;
+}
+
+void ModelEngine::set_aside(std::uint64_t bytes) {
+  const std::lock_guard lock(state_->mutex);
+  state_->stats.set_aside_bytes = bytes;
 }
 
 Stats ModelEngine::stats() const {

@@ -80,6 +80,10 @@ class ModelEngine final : public Engine {
   void set_live_bytes(std::uint64_t metadata_bytes, std::uint64_t value_bytes);
   // batches, entries_written, user_bytes_written, wal_syncs (one a Sync write), gets,
   // last_sequence.
+  // True: and what snapshots there are keep some.
+  void set_short_of_memory(bool is_short);
+  bool is_short_of_memory() const override;
+  void set_aside(std::uint64_t bytes) override;
   Stats stats() const override;
 
   // Snapshots and iterators alive.

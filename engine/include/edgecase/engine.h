@@ -62,12 +62,16 @@ struct NamespaceInfo {
 class Snapshot {
  public:
   virtual ~Snapshot() = default;
+  // Whether it keeps memtables in memory that nobody else would need: they are written out by now.
+  virtual bool keeps_memory() const = 0;
 };
 
 struct ReadOptions {
   std::shared_ptr<const Snapshot> snapshot;  // null: now
   Direction direction = Direction::Forward;  // scan() only
   bool fill_cache = true;                    // off for scans of everything
+  // scan() only: values of so many bytes and more are read in pieces, by Iterator::large_value().
+  std::uint64_t large_value_bytes = kNoLargeValues;
 };
 
 struct RangeStats {
@@ -201,6 +205,13 @@ class Engine {
   // What scrubbing has found and is there still, by file (Options::scrub_interval_ns). What is lost
   // of a metadata table a repair brings back (edgecase/store_check.h).
   virtual std::vector<DamagedFile> damaged_files() const = 0;
+
+  // Whether snapshots and iterators together keep more than an eighth of memory_limit_bytes so: who
+  // has one that does, and can go on with a newer one, should.
+  virtual bool is_short_of_memory() const = 0;
+  // Of memory_limit_bytes others take so many: memtables and the cache are the smaller for it, as
+  // if the limit were what is left, but 8 MiB at least.
+  virtual void set_aside(std::uint64_t bytes) = 0;
 
   virtual Stats stats() const = 0;
 };

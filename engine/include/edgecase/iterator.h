@@ -2,7 +2,11 @@
 // It keeps the tables it reads alive; close it soon.
 #pragma once
 
+#include <memory>
+
 #include "edgecase/bytes.h"
+#include "edgecase/large_value.h"
+#include "edgecase/result.h"
 #include "edgecase/status.h"
 
 namespace edgecase {
@@ -29,6 +33,12 @@ class Iterator {
   // valid() may have become false with status() telling why, and what it returned is empty.
   virtual ByteView key() const = 0;
   virtual ByteView value() = 0;
+  // With ReadOptions::large_value_bytes: the value, where it has so many bytes or more; value() is
+  // empty then. Null: value() has it. Reads all of it once, to check it. Corruption, IoError,
+  // Unavailable as value(); NotFound: it was erased since. Good for as long as the engine is there.
+  virtual Result<std::unique_ptr<LargeValue>> large_value() {
+    return std::unique_ptr<LargeValue>();
+  }
   virtual const Status& status() const = 0;
 };
 

@@ -21,6 +21,7 @@ inline constexpr std::uint32_t kBatchSizeMaxBytes = 32u << 20;
 inline constexpr std::uint32_t kRangeDeletesPerBatchMax = 256;
 inline constexpr std::uint32_t kNamespaceNameMaxBytes = 128;
 inline constexpr std::uint32_t kNamespaceCountMax = 1024;
+inline constexpr std::uint64_t kMemoryLimitMinBytes = 8u << 20;
 
 // When the bytes of what has expired go; it is unreadable at once.
 enum class ExpiryMode : unsigned char {
@@ -60,7 +61,8 @@ struct Options {
   // after the drive was pulled, until it is there. False: it does not open (Unavailable).
   bool open_without_values = false;
 
-  // All memory the engine takes for data: memtables, caches, buffers. At least 8 MiB.
+  // All memory the engine takes for data: memtables, caches, buffers. At least
+  // kMemoryLimitMinBytes.
   std::uint64_t memory_limit_bytes = 64u << 20;
   // Tables are mapped into memory, and what a get reads of them is copied from there: half a
   // microsecond and more less than a call of the system takes. What was read counts as resident

@@ -133,7 +133,9 @@ struct Stats {
   std::uint64_t immutable_memtables = 0;
   std::uint64_t flushes = 0;
   std::uint64_t cache_bytes = 0;
-  std::uint64_t stall_ns = 0;  // writers held back
+  std::uint64_t kept_memtable_bytes = 0;  // written out, and kept by snapshots and iterators
+  std::uint64_t set_aside_bytes = 0;      // Engine::set_aside()
+  std::uint64_t stall_ns = 0;             // writers held back
   std::uint64_t last_sequence = 0;
 };
 

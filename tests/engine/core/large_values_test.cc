@@ -2,6 +2,7 @@
 // memory at a time.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -143,4 +144,60 @@ TEST_CASE("engine refuses large values that memory has no room for, and takes ot
   CHECK(store.get(id, "small") == "taken");
   CHECK(store.get(id, large_key(0)) == large);
   CHECK(store.get(id, large_key(9)) == large);
+}
+
+TEST_CASE("engine tells what memtables snapshots keep that are in tables") {
+  EngineFixture store;
+  make_memtables_small(store);
+  REQUIRE(store.open().ok());
+  const NamespaceId id = store.make_namespace("data");
+  const Bytes large(kMebibyte / 2, 'v');
+  REQUIRE(store.put(id, "a", large).ok());
+  auto snapshot = store.engine->snapshot();
+  CHECK(!snapshot->keeps_memory());
+  REQUIRE(store.engine->flush().ok());
+  CHECK(snapshot->keeps_memory());
+  CHECK(!store.engine->snapshot()->keeps_memory());
+  CHECK(store.engine->stats().kept_memtable_bytes >= large.size());
+  CHECK(!store.engine->is_short_of_memory());
+  REQUIRE(store.put(id, "b", large).ok());
+  const auto second = store.engine->snapshot();
+  const auto iterator = store.engine->scan(id, {}, {});
+  REQUIRE(store.engine->flush().ok());
+  CHECK(store.engine->is_short_of_memory());
+  snapshot.reset();
+  CHECK(!store.engine->is_short_of_memory());
+  CHECK(store.engine->stats().kept_memtable_bytes >= large.size());
+}
+
+TEST_CASE("engine makes do with less where memory is set aside") {
+  EngineFixture store;
+  store.options.memory_limit_bytes = 24 * kMebibyte;
+  store.options.wal_segment_bytes = 4 * kMebibyte;
+  store.options.wal_limit_bytes = 64 * kMebibyte;
+  REQUIRE(store.open().ok());
+  const NamespaceId id = store.make_namespace("data");
+  const auto most = [&](std::uint64_t first) {
+    std::uint64_t bytes = 0;
+    for (std::uint64_t i = 0; i < 5'000; ++i) {
+      const Bytes key = large_key(first * 10'000 + i);
+      REQUIRE(store.put(id, key, Bytes(1'000, 'v'), Durability::Async).ok());
+      bytes = std::max(bytes, store.engine->stats().memtable_bytes);
+      store.executor.run_all();
+    }
+    return bytes;
+  };
+  const std::uint64_t whole = most(0);
+  CHECK(whole > 5 * kMebibyte / 2);
+  store.engine->set_aside(16 * kMebibyte);
+  REQUIRE(store.engine->flush().ok());
+  const std::uint64_t rest = most(1);
+  CHECK(rest < whole / 2);
+  store.engine->set_aside(1u << 30);  // 8 MiB are left in any case
+  REQUIRE(store.engine->flush().ok());
+  CHECK(most(2) + kMebibyte / 4 > rest);
+  store.engine->set_aside(0);
+  REQUIRE(store.engine->flush().ok());
+  CHECK(most(3) > 2 * rest);
+  CHECK(store.get(id, large_key(1)) == Bytes(1'000, 'v'));
 }
