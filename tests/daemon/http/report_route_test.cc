@@ -192,7 +192,8 @@ TEST_CASE("report of an owner: devices, purposes, retention, and who may read it
   CHECK(report["recipients"][0]["token"] == Json::parse(made.body)["id"]);
   CHECK(report["recipients"][0]["purpose"] == "billing");
   CHECK(report["automated_decisions"] == false);
-  f.set("tv", "label=automated-decisions=yes");
+  CHECK(f.administer("POST", "/api/v1/device?device=tv&label=automated-decisions=yes").status ==
+        200);
   CHECK(f.report("?owner=alice")["automated_decisions"] == true);
   // Known, though nothing was ever stored.
   CHECK(f.report("?owner=carol")["stored"]["readings"] == 0);
