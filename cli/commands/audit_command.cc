@@ -1,5 +1,8 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -24,6 +27,7 @@ struct AuditArguments {
   std::string from, to, device, owner;
   std::string limit;
   bool descending = false;
+  bool subjects = false;
   bool verify = false;
   std::string report;  // a file
   bool json = false;
@@ -31,7 +35,96 @@ struct AuditArguments {
 
 constexpr std::size_t kTerminalRows = 1'000;
 
-// Each line of the answer is one record, so that a long log is printed as it comes.
+// Each line of the answer is one record, so that a long log is taken as it comes.
+class RecordLines {
+ public:
+  explicit RecordLines(std::function<void(const nlohmann::json&)> record)
+      : record_(std::move(record)) {}
+
+  void take(std::string_view piece) {
+    input_ += piece;
+    std::size_t at = 0;
+    for (std::size_t end = input_.find('\n'); end != std::string::npos;
+         end = input_.find('\n', at)) {
+      take_line(std::string_view(input_).substr(at, end - at));
+      at = end + 1;
+    }
+    input_.erase(0, at);
+  }
+
+ private:
+  // A record, and behind it a comma or the end of the list.
+  void take_line(std::string_view line) {
+    if (!line.starts_with("{\"sequence\"")) return;
+    line = line.substr(0, line.rfind("\"}") + 2);
+    const nlohmann::json record = nlohmann::json::parse(line, nullptr, false);
+    if (record.is_object()) record_(record);
+  }
+
+  const std::function<void(const nlohmann::json&)> record_;
+  std::string input_;
+};
+
+// Whose data was touched, as who has to tell them wants to know it.
+class Subjects {
+ public:
+  void add(const nlohmann::json& record) {
+    if (text_field(record, "result") != "ok") return;
+    const auto devices = record.find("devices");
+    if (devices == record.end() || !devices->is_array()) return;
+    std::set<std::string> owners;
+    for (const nlohmann::json& device : *devices) {
+      std::string owner = text_field(device, "owner");
+      found_[owner].devices.insert(text_field(device, "pseudonym"));
+      owners.insert(std::move(owner));
+    }
+    const std::string time = text_field(record, "time");
+    for (const std::string& owner : owners) {
+      Subject& subject = found_[owner];
+      ++subject.records;
+      if (subject.first.empty() || time < subject.first) subject.first = time;
+      subject.last = std::max(subject.last, time);
+    }
+    if (count_field(record, "more_devices") > 0) ++reaching_more_;
+  }
+
+  int print(bool as_json) const {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    Table table(
+        {{"OWNER"}, {"DEVICES", Align::Right}, {"RECORDS", Align::Right}, {"FIRST"}, {"LAST"}},
+        stdout);
+    for (const auto& [owner, subject] : found_) {
+      list.push_back({{"owner", owner},
+                      {"devices", subject.devices.size()},
+                      {"records", subject.records},
+                      {"first", subject.first},
+                      {"last", subject.last}});
+      if (!as_json)
+        table.row({or_dash(owner), count_text(subject.devices.size()), count_text(subject.records),
+                   subject.first, subject.last});
+    }
+    if (as_json) {
+      const nlohmann::ordered_json document = {{"subjects", std::move(list)},
+                                               {"records_reaching_more", reaching_more_}};
+      return print_document(document.dump());
+    }
+    table.flush();
+    if (reaching_more_ > 0)
+      std::fprintf(stderr, "edgecase: %s records reached more devices than they name\n",
+                   count_text(reaching_more_).c_str());
+    return finish_stdout();
+  }
+
+ private:
+  struct Subject {
+    std::set<std::string> devices;
+    std::uint64_t records = 0;
+    std::string first, last;
+  };
+  std::map<std::string, Subject> found_;  // "": of devices without an owner, or erased by now
+  std::uint64_t reaching_more_ = 0;
+};
+
 class RecordTable {
  public:
   RecordTable()
@@ -47,27 +140,8 @@ class RecordTable {
                 {"DETAIL"}},
                stdout) {}
 
-  void take(std::string_view piece) {
-    input_ += piece;
-    std::size_t at = 0;
-    for (std::size_t end = input_.find('\n'); end != std::string::npos;
-         end = input_.find('\n', at)) {
-      take_line(std::string_view(input_).substr(at, end - at));
-      at = end + 1;
-    }
-    input_.erase(0, at);
-  }
   void flush() { table_.flush(); }
   std::size_t rows() const { return rows_; }
-
- private:
-  // A record, and behind it a comma or the end of the list.
-  void take_line(std::string_view line) {
-    if (!line.starts_with("{\"sequence\"")) return;
-    line = line.substr(0, line.rfind("\"}") + 2);
-    const nlohmann::json record = nlohmann::json::parse(line, nullptr, false);
-    if (record.is_object()) add(record);
-  }
 
   void add(const nlohmann::json& record) {
     ++rows_;
@@ -79,6 +153,7 @@ class RecordTable {
                 std::to_string(count_field(record, "count")), text_field(record, "detail")});
   }
 
+ private:
   // A device by its name while there is one, else by its pseudonym.
   static std::string target_of(const nlohmann::json& record) {
     const std::string selector = text_field(record, "select");
@@ -109,7 +184,6 @@ class RecordTable {
   }
 
   Table table_;
-  std::string input_;
   std::size_t rows_ = 0;
 };
 
@@ -187,17 +261,23 @@ int run_audit(const AuditArguments& arguments) {
     if (!text->empty()) parameters.emplace_back(name, *text);
   }
   if (arguments.descending) parameters.emplace_back("desc", "true");
-  const bool shortened = !arguments.json && arguments.limit.empty() && is_terminal(stdout);
+  const bool shortened =
+      !arguments.json && !arguments.subjects && arguments.limit.empty() && is_terminal(stdout);
   if (shortened) parameters.emplace_back("limit", std::to_string(kTerminalRows));
   DaemonClient client(arguments.connection);
   RecordTable table;
+  Subjects subjects;
+  RecordLines lines([&](const nlohmann::json& record) {
+    arguments.subjects ? subjects.add(record) : table.add(record);
+  });
   const Status status =
       client.get(path_with(wire::routes::kAudit, parameters), [&](std::string_view piece) {
-        if (arguments.json) return write_out(stdout, piece);
-        table.take(piece);
+        if (arguments.json && !arguments.subjects) return write_out(stdout, piece);
+        lines.take(piece);
         return true;
       });
   if (!status.ok()) return report_failure(status);
+  if (arguments.subjects) return subjects.print(arguments.json);
   table.flush();
   if (shortened && table.rows() == kTerminalRows) {
     std::fprintf(stderr, "%zu records shown; --limit for more, --desc for the newest\n",
@@ -221,6 +301,9 @@ void add_audit_command(CLI::App& app, Action& action) {
                       "those erased by owner");
   command->add_option("--limit", arguments->limit, "At most so many records")->type_name("N");
   command->add_flag("--desc", arguments->descending, "Newest first");
+  command->add_flag("--subjects", arguments->subjects,
+                    "Whose data the records touched, a row an owner: devices, records, first and\n"
+                    "last time");
   CLI::Option* const verify = command->add_flag(
       "--verify", arguments->verify,
       "Find any record that was removed, changed or reordered; exit code 7 if so, 6 "
@@ -235,7 +318,8 @@ void add_audit_command(CLI::App& app, Action& action) {
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::NotAllowed);
   add_connection_options(*command, arguments->connection);
   command->footer(
-      help_footer({"edgecase audit --from -1d --device kitchen", "edgecase audit --verify"}));
+      help_footer({"edgecase audit --from -1d --device kitchen",
+                   "edgecase audit --from 2026-11-20 --subjects", "edgecase audit --verify"}));
   command->callback(
       [arguments, &action] { action = [arguments] { return run_audit(*arguments); }; });
 }

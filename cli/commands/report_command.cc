@@ -74,6 +74,8 @@ void print_audit_head(const Json& report) {
 void print_signer(const Json& report) {
   const Json signature = report.value(sign::kSignatureMember, Json::object());
   const std::string fingerprint = text_field(signature, "fingerprint");
+  if (const std::string why = text_field(report, "unsigned"); !why.empty())
+    write_out(stdout, "Not signed: " + printable(why) + "\n");
   if (fingerprint.empty()) return;
   write_out(stdout, "Signed, in --json, by the key " + printable(fingerprint) + "\n");
 }

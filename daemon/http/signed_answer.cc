@@ -21,9 +21,8 @@ Result<Bytes> signing_secret(HttpContext& context, const Call& call) {
 
 Result<std::string> add_signature(HttpContext& context, const Bytes& secret, wire::Json& answer) {
   const nlohmann::json document = answer;
-  EC_ASSIGN_OR_RETURN(
-      answer[sign::kSignatureMember],
-      sign::signature_of(document, secret, context.parts.signing_key->random()));
+  EC_ASSIGN_OR_RETURN(answer[sign::kSignatureMember],
+                      sign::signature_of(document, secret, context.parts.signing_key->random()));
   return sign::signed_text(document);
 }
 

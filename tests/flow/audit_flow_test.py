@@ -76,6 +76,24 @@ class AuditFlow(unittest.TestCase):
         self.assertIn(("daemon.stop", "ok"), [(r["operation"], r["result"]) for r in self.records()])
         self.assertIn("intact", self.cli("audit", "--verify"))
 
+    def test_whose_data_was_touched(self):
+        self.start("batched")
+        for device in ("kitchen", "shed", "tv"):
+            self.cli("write", f"{device}/temp", "21.5", "--time", "@1")
+        self.cli("device", "set", "kitchen", "--owner", "alice")
+        self.cli("device", "set", "shed", "--owner", "bob")
+        since = self.records("--desc", "--limit", "1")[0]["time"]
+        self.cli("query", "kitchen/temp")
+        self.cli("last", "*/*")
+        self.cli("query", "nothing/temp", code=3)
+        found = json.loads(self.cli("audit", "--from", since, "--subjects", "--json"))["subjects"]
+        told = {each["owner"]: (each["devices"], each["records"]) for each in found}
+        self.assertEqual(told["alice"], (1, 2))
+        self.assertEqual(told[""], (1, 1))
+        text = self.cli("audit", "--from", since, "--subjects")
+        self.assertRegex(text, r"alice +1 +2 ")
+        self.assertRegex(text, r"bob +1 +")
+
     def test_a_head_that_was_changed_is_found(self):
         self.start("batched")
         self.cli("write", "kitchen/temp", "21.5")

@@ -142,6 +142,20 @@ TEST_CASE("report: it is signed, with the head of the audit log, and says so the
       400);
 }
 
+TEST_CASE("report: what a full drive lets nobody sign is told all the same, and says why") {
+  ReportRoom f;
+  f.engine.fail_writes(out_of_space("full"));
+  Json report = f.report();
+  CHECK(report["stored"]["readings"] == 4);
+  CHECK(report["unsigned"].get<std::string>().find("full") != std::string::npos);
+  CHECK(sign::check_signature(report).status().code() == StatusCode::InvalidArgument);
+  CHECK(f.administer("GET", "/api/v1/report/key").status == 503);
+  f.engine.fail_writes(ok());
+  report = f.report();
+  CHECK(sign::check_signature(report).ok());
+  CHECK_FALSE(report.contains("unsigned"));
+}
+
 TEST_CASE("report of an owner: who said when what readings may be used for") {
   ReportRoom f;
   f.clock.advance(1'000'000'000);
@@ -192,7 +206,8 @@ TEST_CASE("report of an owner: devices, purposes, retention, and who may read it
   CHECK(report["recipients"][0]["token"] == Json::parse(made.body)["id"]);
   CHECK(report["recipients"][0]["purpose"] == "billing");
   CHECK(report["automated_decisions"] == false);
-  f.set("tv", "label=automated-decisions=yes");
+  CHECK(f.administer("POST", "/api/v1/device?device=tv&label=automated-decisions=yes").status ==
+        200);
   CHECK(f.report("?owner=alice")["automated_decisions"] == true);
   // Known, though nothing was ever stored.
   CHECK(f.report("?owner=carol")["stored"]["readings"] == 0);
