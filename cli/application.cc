@@ -23,6 +23,15 @@ std::string nearest_command(CLI::App& app, std::string_view word) {
   return std::string(wire::nearest_word(word, known));
 }
 
+// "list, create, drop"
+std::string command_names(CLI::App& app) {
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  return names;
+}
+
 // "edgecase config": the deepest command that the arguments reached.
 CLI::App* deepest_command(CLI::App& app, std::string& path) {
   CLI::App* at = &app;
@@ -44,7 +53,8 @@ int report_wrong_usage(CLI::App& app, const CLI::ParseError& error,
   if (has_commands && command->get_subcommands().empty()) {
     // The first word that is no option is what should have been a command.
     const std::vector<std::string> rest = command->remaining(true);
-    const std::vector<std::string>& words = rest.empty() ? arguments : rest;
+    const std::vector<std::string>& words = command == &app ? arguments : rest;
+    if (command != &app && rest.empty()) message = "say which: " + command_names(*command);
     const auto word = std::find_if(words.begin(), words.end(), [](const std::string& text) {
       return !text.empty() && text.front() != '-';
     });
@@ -58,6 +68,19 @@ int report_wrong_usage(CLI::App& app, const CLI::ParseError& error,
   return wire::kExitUsage;
 }
 
+// The parser takes "-1" for the largest unsigned number there is.
+void refuse_negative_numbers(CLI::App& app) {
+  for (CLI::Option* option : app.get_options([](CLI::Option*) { return true; })) {
+    if (!option->get_type_name().starts_with("UINT")) continue;
+    option->check([](const std::string& text) {
+      return text.starts_with('-') ? text + " is negative, use a whole number" : std::string();
+    });
+  }
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    refuse_negative_numbers(*command);
+  }
+}
+
 // Sets `action`, or does all there is to do and answers the exit code.
 int parse_arguments(std::span<const AddCommand> commands, std::vector<std::string> arguments,
                     Action& action) {
@@ -67,6 +90,7 @@ int parse_arguments(std::span<const AddCommand> commands, std::vector<std::strin
   app.footer(help_footer({"edgecase query 'kitchen/*' --since 1h"}));
   app.get_formatter()->column_width(34);
   for (const AddCommand add : commands) add(app, action);
+  refuse_negative_numbers(app);
 
   const std::vector<std::string> given = arguments;
   std::reverse(arguments.begin(), arguments.end());  // the order CLI11 wants
@@ -104,7 +128,8 @@ int run_application(std::span<const AddCommand> commands, int argument_count, ch
     const std::size_t slash = program.rfind('/');
     const std::string_view name =
         slash == std::string_view::npos ? program : program.substr(slash + 1);
-    if (name == "edgecased") words.insert(words.begin(), "serve");
+    const bool is_asked = words.size() == 1 && words.front() == "--version";
+    if (name == "edgecased" && !is_asked) words.insert(words.begin(), "serve");
   }
   return run_application(commands, std::move(words));
 }

@@ -47,10 +47,15 @@ int print_table(DaemonClient& client, std::string_view path, Parameters paramete
 }  // namespace
 
 void add_format_option(CLI::App& command, std::string& format) {
+  CLI::Option* option =
+      command
+          .add_option("--format", format,
+                      "table, csv, ndjson, json or line; else table on a terminal, csv into a pipe")
+          ->check(CLI::IsMember({"table", "csv", "ndjson", "json", "line"}));
   command
-      .add_option("--format", format,
-                  "table, csv, ndjson, json or line; else table on a terminal, csv into a pipe")
-      ->check(CLI::IsMember({"table", "csv", "ndjson", "json", "line"}));
+      .add_flag_callback(
+          "--json", [&format] { format = "json"; }, "One JSON document, as --format json")
+      ->excludes(option);
 }
 
 std::string effective_format(const std::string& format) {

@@ -107,7 +107,8 @@ std::string report_text(const Report& report, const std::string& operation) {
   for (const auto& [name, words] : report.words) text += "  " + name + ": " + words + "\n";
   if (!report.table.empty()) return text + report.table;
   for (const auto& [name, value] : report.more) {
-    add_line(text, "  %s %.3f", name.c_str(), value);
+    const int decimals = value == std::floor(value) ? 0 : 3;
+    add_line(text, "  %s %.*f", name.c_str(), decimals, value);
   }
   add_table(text, report.rows);
   return text;

@@ -157,7 +157,7 @@ void add_bench(std::shared_ptr<BenchOptions> options, CLI::App& app, Action& act
       ->add_option(
           "--rate", options->rate,
           "Operations a second, of ycsb-* and neighbour; latencies count from when each was due")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1e9));
   command->add_option("--seed", options->seed, "Of keys, values and readings")
       ->capture_default_str();
   command

@@ -38,8 +38,6 @@ void add_last_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   add_format_option(*command, arguments->output.format);
   add_purpose_option(*command, arguments->output.purpose);
-  command->add_flag_callback(
-      "--json", [arguments] { arguments->output.format = "json"; }, "The same as --format json");
   add_namespace_options(*command, arguments->output.namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);
   command->footer(help_footer({"edgecase last 'kitchen/*'"}));

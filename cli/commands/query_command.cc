@@ -72,8 +72,7 @@ void add_query_command(CLI::App& app, Action& action) {
                       "One row for each window of this length, as in 15m; needs --agg");
   command->add_option("--agg", arguments->aggregate,
                       "mean, min, max, sum, count, first, last, stddev, p50, p95 or p99");
-  command->add_option("--limit", arguments->limit, "Print at most this many readings")
-      ->check(CLI::NonNegativeNumber);
+  command->add_option("--limit", arguments->limit, "Print at most this many readings");
   command->add_flag("--desc", arguments->descending, "Newest first");
   add_format_option(*command, arguments->output.format);
   add_purpose_option(*command, arguments->output.purpose);

@@ -38,13 +38,24 @@ std::string number_text(std::string_view name, const nlohmann::ordered_json& val
     return age_text(static_cast<std::int64_t>(number * 1e9));
   }
   if (whole) return count_text(value.get<std::uint64_t>());
-  return value.dump();
+  if (!value.is_number_float()) return value.dump();
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", number);
+  return text;
 }
 
-std::string label_of(std::string_view name) {
-  std::string label(name);
-  for (const char* unit : {"_bytes", "_seconds", "_ns"}) {
-    if (label.ends_with(unit)) label.resize(label.size() - std::string_view(unit).size());
+std::string_view without_unit(std::string_view name) {
+  for (const std::string_view unit : {"_bytes", "_seconds", "_ns"}) {
+    if (name.ends_with(unit)) name.remove_suffix(unit.size());
+  }
+  return name;
+}
+
+// The unit stays where two names differ in nothing else.
+std::string label_of(std::string_view name, const nlohmann::ordered_json& object) {
+  std::string label(without_unit(name));
+  for (const auto& [other, value] : object.items()) {
+    if (other != name && without_unit(other) == label) label = name;
   }
   for (char& c : label) {
     if (c == '_') c = ' ';
@@ -56,7 +67,7 @@ std::string label_of(std::string_view name) {
 void print_object(const nlohmann::ordered_json& object, std::size_t indent) {
   for (const auto& [name, value] : object.items()) {
     std::string line(indent, ' ');
-    line += label_of(name);
+    line += label_of(name, object);
     if (value.is_object()) {
       write_out(stdout, printable(line) + "\n");
       print_object(value, indent + 2);

@@ -147,7 +147,9 @@ void add_tail_command(CLI::App& app, Action& action) {
                    "table, csv, ndjson or line; else table on a terminal, csv into a pipe")
       ->check(CLI::IsMember({"table", "csv", "ndjson", "line"}));
   command->add_option("--limit", arguments->limit, "End after this many readings")
-      ->check(CLI::PositiveNumber);
+      ->check([](const std::string& text) {
+        return text == "0" ? std::string("0 readings are none, use 1 or more") : std::string();
+      });
   add_purpose_option(*command, arguments->purpose);
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);

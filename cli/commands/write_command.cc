@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "commands/commands.h"
@@ -25,7 +26,7 @@ struct WriteArguments {
   ConnectionArguments connection;
   NamespaceArguments namespaces;
   std::string series;
-  std::string value;
+  std::optional<std::string> value;
   std::string time;
   std::string type;
   std::string file;
@@ -56,8 +57,12 @@ Result<std::string> read_all(const std::string& path) {
 }
 
 Status check(const WriteArguments& arguments) {
-  if (arguments.value.empty() == arguments.file.empty()) {
+  if (arguments.value.has_value() != arguments.file.empty()) {
     return invalid_argument("give either a VALUE or --file");
+  }
+  // More often a variable that was never set than what somebody means.
+  if (arguments.value == "" && arguments.type.empty()) {
+    return invalid_argument("the value is empty; a text of no letters needs --type text");
   }
   if (!arguments.content_type.empty() && arguments.type != "bytes" && arguments.file.empty()) {
     return invalid_argument("--content-type belongs to bytes, add --type bytes");
@@ -75,7 +80,7 @@ Status write_value(const WriteArguments& arguments) {
   // Absolute, so that "now" means the moment of the command.
   EC_ASSIGN_OR_RETURN(const std::string time, absolute_time(arguments.time));
 
-  std::string text = arguments.value;
+  std::string text = arguments.value.value_or("");
   std::string type = arguments.type;
   std::string content_type = arguments.content_type;
   if (!arguments.file.empty()) {

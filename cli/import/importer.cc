@@ -178,9 +178,9 @@ Result<std::vector<std::string>> list_files(const std::vector<std::string>& path
     }
     if (error) return io_error(path + ": " + error.message());
     if (files.size() == before) {
-      return not_found(
-          path +
-          ": holds no file that ends in .csv, .ndjson, .ndjson.gz, .jsonl, .json, .line or .lp");
+      return not_found(path +
+                       ": holds no file that ends in .csv, .ndjson, .jsonl, .json, .line or .lp, "
+                       "or in one of these and .gz");
     }
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
   }
@@ -239,14 +239,16 @@ class Import {
           wire::kExitPartly);
     }
     Status status = take_each(&Manifest::describe);
+    std::size_t taken = 0;
     for (const std::string& path : *files) {
       if (!status.ok()) break;
       status = take(path);
+      if (status.ok()) ++taken;
     }
     if (status.ok()) status = take_each(&Manifest::keep);
     progress_.finish();
     if (request_.dry_run) table_.flush();
-    return finish(status, files->size());
+    return finish(status, taken, files->size());
   }
 
  private:
@@ -312,12 +314,16 @@ class Import {
     }
   }
 
-  int finish(const Status& status, std::size_t files) {
+  int finish(const Status& status, std::size_t taken, std::size_t files) {
     const std::uint64_t done = request_.dry_run ? readings_ : sender_.stored();
     bad_ += sender_.refused();
-    std::fprintf(stderr, "%s readings %s%s\n", count_text(done).c_str(),
-                 request_.dry_run ? "found" : "stored",
-                 files == 1 ? "" : (" from " + count_text(files) + " files").c_str());
+    std::string from = count_text(files);
+    if (taken < files) from = count_text(taken) + " of " + from;
+    from = files == 1 ? "" : " from " + from + " files";
+    if (status.ok() || done > 0) {
+      std::fprintf(stderr, "%s readings %s%s\n", count_text(done).c_str(),
+                   request_.dry_run ? "found" : "stored", from.c_str());
+    }
     if (bad_ > 0) std::fprintf(stderr, "%s refused\n", count_text(bad_).c_str());
     std::size_t conflicts = 0;
     for (const Manifest& manifest : manifests_) {

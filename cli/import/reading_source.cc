@@ -37,6 +37,21 @@ Result<File> spool(std::FILE* from, const std::string& path) {
   return copy;
 }
 
+// What is in a gzip file, in a file without a name.
+Result<File> unpack(const std::string& path) {
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<GzipReader> packed, GzipReader::open(path));
+  File copy(std::tmpfile());
+  if (!copy) return file_failure("a temporary file", errno);
+  std::string piece;
+  for (bool more = true; more; piece.clear()) {
+    EC_ASSIGN_OR_RETURN(more, packed->read(piece));
+    if (std::fwrite(piece.data(), 1, piece.size(), copy.get()) != piece.size())
+      return file_failure("a temporary file", errno);
+  }
+  if (std::fflush(copy.get()) != 0) return file_failure("a temporary file", errno);
+  return copy;
+}
+
 // A whole file as one view.
 class MappedFile {
  public:
@@ -50,6 +65,10 @@ class MappedFile {
     if (S_ISDIR(status.st_mode)) return invalid_argument(path + ": is a directory");
     if (!S_ISREG(status.st_mode) || standard_input) {
       EC_ASSIGN_OR_RETURN(file, spool(standard_input ? stdin : file.get(), path));
+      if (fstat(fileno(file.get()), &status) != 0) return file_failure(path, errno);
+    }
+    if (path.ends_with(".gz")) {
+      EC_ASSIGN_OR_RETURN(file, unpack(path));
       if (fstat(fileno(file.get()), &status) != 0) return file_failure(path, errno);
     }
     MappedFile mapped;
@@ -201,8 +220,8 @@ class GzipSource : public ReadingSource {
 }  // namespace
 
 std::string_view format_of_file(std::string_view path) {
+  if (path.ends_with(".gz")) path.remove_suffix(3);
   if (path.ends_with(".csv")) return "csv";
-  if (path.ends_with(".ndjson.gz")) return "ndjson";
   for (const std::string_view ending : {".ndjson", ".jsonl", ".json"})
     if (path.ends_with(ending)) return "ndjson";
   for (const std::string_view ending : {".line", ".lp"})
@@ -218,8 +237,7 @@ Result<std::unique_ptr<ReadingSource>> ReadingSource::open(const std::string& pa
     return invalid_argument(path + ": its name does not tell the format, add --format");
   }
   std::unique_ptr<ReadingSource> source;
-  if (path.ends_with(".gz")) {
-    if (chosen != "ndjson") return invalid_argument(path + ": in gzip only NDJSON is taken");
+  if (chosen == "ndjson" && path.ends_with(".gz")) {
     EC_ASSIGN_OR_RETURN(std::unique_ptr<GzipReader> file, GzipReader::open(path));
     source = std::make_unique<GzipSource>(std::move(file), default_namespace);
     return source;

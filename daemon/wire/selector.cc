@@ -172,6 +172,10 @@ Result<Selector> parse_selector(std::string_view text) {
 
 Result<SeriesName> parse_series_name(std::string_view text) {
   EC_ASSIGN_OR_RETURN(const Selector selector, parse_selector(text));
+  if (text.find('/') == std::string_view::npos) {
+    return invalid_argument("\"" + std::string(text) +
+                            "\" names no sensor: one series is wanted, as in kitchen/temp");
+  }
   if (!selector.is_exact()) {
     return invalid_argument(
         "one series is wanted, not a pattern: write \\* or \\? for a name with "

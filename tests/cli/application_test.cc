@@ -15,6 +15,22 @@ TEST_CASE("wrong usage is exit code 2") {
   CHECK(run_application(kCommands, {"verson"}) == 2);
   CHECK(run_application(kCommands, {"version", "--nope"}) == 2);
   CHECK(run_application(kCommands, {"version", "surplus"}) == 2);
+  for (const auto& [name, code] : {std::pair("edgecase", 0), {"/usr/bin/edgecased", 0}}) {
+    std::string program(name), flag("--version");
+    char* words[] = {program.data(), flag.data()};
+    CHECK(run_application(kCommands, 2, words) == code);
+  }
+}
+
+TEST_CASE("a negative number is refused where one without a sign is wanted") {
+  constexpr AddCommand kCommands[] = {add_query_command, add_tail_command, add_bench_command};
+  for (const char* number : {"-1", "-18446744073709551615", "1.5", "x"}) {
+    CAPTURE(number);
+    CHECK(run_application(kCommands, {"query", "a/b", "--limit", number}) == 2);
+    CHECK(run_application(kCommands, {"tail", "a/b", "--limit", number}) == 2);
+    CHECK(run_application(kCommands, {"bench", "fillseq", "--num", number}) == 2);
+  }
+  CHECK(run_application(kCommands, {"tail", "a/b", "--limit", "0"}) == 2);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What was exported comes back through `edgecase import`, and bad files lose nothing but their bad lines."""
+import gzip
 import os
 import unittest
 
@@ -53,6 +54,21 @@ class ImportFlow(unittest.TestCase):
             else:  # line protocol has no bytes
                 self.assertEqual(again, "".join(line for line in whole.splitlines(True) if "photo" not in line))
 
+    def test_gzip_is_unpacked(self):
+        self.fill()
+        whole = self.done("query", "press", "-n", "plant", "--format", "ndjson")
+        for name in ("all.csv", "all.ndjson", "all.line"):
+            path = os.path.join(self.place.path, name)
+            self.done("export", "press", "-n", "plant", "--format", name[4:], "-o", path)
+            with open(path, "rb") as file, gzip.open(path + ".gz", "wb") as packed:
+                packed.write(file.read())
+            self.done("namespace", "drop", "plant", "--yes")
+            self.done("import", path + ".gz", "-n", "plant")
+            self.assertEqual(self.done("query", "press", "-n", "plant", "--format", "ndjson"), whole)
+        with open(path + ".gz", "r+b") as packed:
+            packed.truncate(60)
+        self.assertEqual(self.place.cli("import", path + ".gz", "-n", "plant").returncode, 7)
+
     def test_a_directory_of_exports_and_a_pipe(self):
         self.fill()
         directory = os.path.join(self.place.path, "out")
@@ -61,6 +77,9 @@ class ImportFlow(unittest.TestCase):
         looked = self.place.cli("import", directory, "--dry-run")
         self.assertEqual((looked.returncode, looked.stdout.count("\n")), (0, 7), looked.stderr)
         self.assertIn("16 readings found from 6 files", looked.stderr)
+        cut_short = self.place.cli("import", os.path.join(directory, "plant/door/photo.csv"), "none.csv")
+        self.assertEqual(cut_short.returncode, 6, cut_short.stderr)
+        self.assertIn(" stored from 1 of 2 files\n", cut_short.stderr)
         self.done("namespace", "drop", "plant", "--yes")
         self.done("import", directory)
         self.assertEqual(self.done("query", "*/*", "-n", "plant", "--format", "ndjson"), whole)

@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import os
+import re
+import stat
 import subprocess
 import threading
 import time
@@ -72,7 +74,41 @@ class ReadingsFlow(unittest.TestCase):
         self.ok("write", "guess/b", "false")
         self.ok("write", "guess/c", "-", input="from a pipe\n")
         newest = [json.loads(x) for x in self.ok("last", "guess", "--format", "ndjson").splitlines()]
+        for command in ("last", "query"):
+            self.assertEqual(json.loads(self.ok(command, "guess", "--json")), newest)
+            self.assertEqual(json.loads(self.ok(command, "gues?", "--json", "-A")), newest)
+            self.assertEqual(json.loads(self.ok(command, "nobody*", "--json")), [])
+            self.fails(2, command, "guess", "--json", "--format", "csv")
         self.assertEqual([x["value"] for x in newest], [-1.5, False, "from a pipe"])
+
+    def test_an_empty_value_is_meant_or_refused(self):
+        self.assertIn("--type text", self.fails(2, "write", "empty/x", ""))
+        self.assertIn("VALUE or --file", self.fails(2, "write", "empty/x"))
+        self.ok("write", "empty/x", "", "--type", "text")
+        self.assertEqual(json.loads(self.ok("last", "empty/x", "--format", "ndjson"))["value"], "")
+        self.assertIn("names no sensor", self.fails(2, "write", "empty", "5"))
+        self.assertIn("say which: list, create, drop", self.fails(2, "namespace"))
+        self.assertLess(len(self.fails(2, "query", "empty", "--limit", "-1")), 200)
+
+    def test_outputs_that_are_links_or_pipes_stay(self):
+        self.ok("write", "out/x", "5", "--time", T0)
+        target, link = (os.path.join(self.place.path, name) for name in ("target.csv", "link.csv"))
+        with open(target, "w", encoding="utf-8"):
+            os.chmod(target, 0o600)
+        os.symlink(target, link)
+        self.ok("export", "out/x", "-o", link)
+        self.assertTrue(os.path.islink(link))
+        self.assertEqual(os.stat(target).st_mode & 0o777, 0o600)
+        with open(target, encoding="utf-8") as file:
+            self.assertIn("default,out,x,", file.read())
+        pipe = os.path.join(self.place.path, "pipe")  # not /dev/null: were it wrong, root would lose that
+        os.mkfifo(pipe)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        for arguments in (("export", "out/x", "-o"), ("get", "out/x", "-o"), ("plot", "out/x", "--svg")):
+            self.ok(*arguments, pipe)
+            self.assertTrue(os.read(reader, 65536))
+        os.close(reader)
+        self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode))
 
     def test_ranges_windows_limits_and_order(self):
         for second in range(10):
@@ -171,7 +207,11 @@ class ReadingsFlow(unittest.TestCase):
         self.assertEqual(last[1], f"default,list,a,{T1},2,float")
         status = json.loads(self.ok("status", "--json"))
         self.assertTrue(status["ready"])
-        self.assertIn("drives", self.ok("status"))
+        shown = self.ok("status")
+        self.assertIn("drives", shown)
+        for words in ("expiry waits ", "expiry waits seconds ", "held bytes ", "held seconds "):
+            self.assertIn("\n  " + words, shown)
+        self.assertLess(len(re.search(r"\n  write +(\S+)", shown).group(1)), 9)
 
     def test_names_with_blanks_colons_and_globs(self):
         self.ok("write", "AA:BB:CC/Küche temp", "1", "--time", T0)
@@ -331,6 +371,7 @@ class ReadingsFlow(unittest.TestCase):
         self.assertEqual(document["outcome"], "readings")
         self.assertEqual(document["readings"][0]["device"], "kitchen")
         self.assertIn("kitchen/temp", self.ok("mqtt", "test", "sensors/kitchen/temp", "21.5"))
+        self.assertRegex(self.ok("mqtt", "test", "sensors/kitchen/temp", "5"), r"arrival +5 +float")
         self.assertEqual(self.place.cli("mqtt", "test", "other", "1").returncode, 1)
 
 

@@ -112,6 +112,13 @@ TEST_CASE("selector: a series name is taken literally, and only that") {
   }
 }
 
+TEST_CASE("selector: a series without a sensor is told what is missing") {
+  CHECK(wire::parse_series_name("kitchen").status().message().starts_with(
+      "\"kitchen\" names no sensor"));
+  CHECK(wire::parse_series_name("kit*/t").status().message().find("not a pattern") !=
+        std::string::npos);
+}
+
 TEST_CASE("selector: an escaped name selects itself alone") {
   for (const char* name : {"plain", "*", "a?b", "back\\slash", "\\*",
                            "K\xc3\xbc"
