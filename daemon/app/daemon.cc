@@ -152,6 +152,7 @@ MemoryShares share_memory(const config::Settings& settings) {
           : 0;
   return {
       .engine_bytes = eighth * 5 - mqtt_tls_bytes,
+      .catalog_bytes = eighth * 2,
       .in_flight_bytes = std::min(settings.http.in_flight_limit_bytes, eighth * (listens ? 2 : 3)),
       .mqtt_in_flight_bytes =
           std::min(settings.mqtt.in_flight_limit_bytes, eighth / 2) + mqtt_tls_bytes};
@@ -285,10 +286,12 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                       open_audit_log(state.settings, *state.engine, state.clock, logger));
   state.expiry_watch = std::make_unique<ExpiryWatch>(logger, *state.audit);
   EC_TRY(erase::resume_jobs(*state.engine));
+  const std::uint64_t catalog_bytes = share_memory(configuration.settings).catalog_bytes;
   EC_ASSIGN_OR_RETURN(state.catalog,
                       catalog::Catalog::open(*state.engine, {.namespaces = limits.namespaces,
                                                              .devices = limits.devices,
-                                                             .series = limits.series}));
+                                                             .series = limits.series,
+                                                             .memory_bytes = catalog_bytes}));
   tell_recovered(state.catalog->recovered(), logger);
   EC_ASSIGN_OR_RETURN(state.devices, catalog::DeviceIndex::open(*state.engine, limits.devices));
   std::int64_t retention_ns = kRetentionForever;
