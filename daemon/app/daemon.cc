@@ -8,6 +8,7 @@
 #include "app/eviction_setup.h"
 #include "app/expiry_watch.h"
 #include "app/listener_tls.h"
+#include "app/process_memory.h"
 #include "app/redating_setup.h"
 #include "app/store_clock.h"
 #include "auth/authenticator.h"
@@ -150,8 +151,9 @@ MemoryShares share_memory(const config::Settings& settings) {
       listens && !settings.mqtt.tls_cert.empty()
           ? std::min(settings.mqtt.connections * tls::kTlsChannelBytes, eighth / 2)
           : 0;
+  const std::uint64_t engine_bytes = eighth * 5 - mqtt_tls_bytes;
   return {
-      .engine_bytes = eighth * 5 - mqtt_tls_bytes,
+      .engine_bytes = engine_bytes,
       .catalog_bytes = eighth * 2,
       .in_flight_bytes = std::min(settings.http.in_flight_limit_bytes, eighth * (listens ? 2 : 3)),
       .mqtt_in_flight_bytes =
@@ -354,6 +356,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   parts.audit = state.audit.get();
   parts.eviction = state.eviction.get();
   parts.redating = state.redating.get();
+  parts.give_memory_back = give_free_memory_back;
   EC_TRY(start_mqtt_listener(state, logger));
   if (state.mqtt_listener) mqtt::register_metrics(*state.mqtt_listener, metrics);
   if (state.mqtt || state.mqtt_listener) {

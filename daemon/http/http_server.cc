@@ -256,8 +256,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
   add_audit_routes(s.router, context);
   record_requests(s.router, context);
   add_status_routes(s.router, context);
-  EC_ASSIGN_OR_RETURN(s.front,
-                      Front::start(front_options(settings), std::move(listeners), s.router));
+  FrontOptions options = front_options(settings);
+  options.on_large_body = context.parts.give_memory_back;
+  EC_ASSIGN_OR_RETURN(s.front, Front::start(options, std::move(listeners), s.router));
   front->store(s.front.get());
   return server;
 }

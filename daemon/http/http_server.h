@@ -57,6 +57,8 @@ struct HttpServerParts {
   audit::AuditLog* audit = nullptr;               // null: nothing is recorded
   const retention::Eviction* eviction = nullptr;  // null: nothing is evicted
   const ingest::Redating* redating = nullptr;     // null: nothing is dated later
+  // Has memory that is free given back, for a large body that comes; on the poller's thread.
+  std::function<void()> give_memory_back = {};
 };
 
 class HttpServer {

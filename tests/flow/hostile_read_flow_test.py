@@ -134,6 +134,10 @@ class HostileReadFlow(HostileDaemon):
         self.assertEqual(told[0], 503, told)
         self.assertIn("storage.memory-limit", told[1])
         self.within_limit(f"{series} series with long names")
+        text = b'{"device":"good","sensor":"n","value":"%s"}' % (b"x" * (BODY_BYTES_MAX // 2))
+        for _ in range(3):
+            self.assertEqual(exchange(self.port, post("/api/v1/readings", text))[0], 200)
+        self.within_limit("the same, and values of 8 MiB")
         print(f"with long names: {self.status()['memory']}", flush=True)
         devices = series // 5
         for path, count in (("last?select=d*", series), ("series?select=d*", series),
