@@ -8,6 +8,7 @@
 #include "app/eviction_setup.h"
 #include "app/expiry_watch.h"
 #include "app/listener_tls.h"
+#include "app/process_memory.h"
 #include "app/redating_setup.h"
 #include "app/store_clock.h"
 #include "auth/authenticator.h"
@@ -150,8 +151,10 @@ MemoryShares share_memory(const config::Settings& settings) {
       listens && !settings.mqtt.tls_cert.empty()
           ? std::min(settings.mqtt.connections * tls::kTlsChannelBytes, eighth / 2)
           : 0;
+  const std::uint64_t engine_bytes = eighth * 5 - mqtt_tls_bytes;
   return {
-      .engine_bytes = eighth * 5 - mqtt_tls_bytes,
+      .engine_bytes = engine_bytes,
+      .catalog_bytes = eighth * 2,
       .in_flight_bytes = std::min(settings.http.in_flight_limit_bytes, eighth * (listens ? 2 : 3)),
       .mqtt_in_flight_bytes =
           std::min(settings.mqtt.in_flight_limit_bytes, eighth / 2) + mqtt_tls_bytes};
@@ -286,10 +289,12 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                       open_audit_log(state.settings, *state.engine, state.clock, logger));
   state.expiry_watch = std::make_unique<ExpiryWatch>(logger, *state.audit);
   EC_TRY(erase::resume_jobs(*state.engine));
+  const std::uint64_t catalog_bytes = share_memory(configuration.settings).catalog_bytes;
   EC_ASSIGN_OR_RETURN(state.catalog,
                       catalog::Catalog::open(*state.engine, {.namespaces = limits.namespaces,
                                                              .devices = limits.devices,
-                                                             .series = limits.series}));
+                                                             .series = limits.series,
+                                                             .memory_bytes = catalog_bytes}));
   tell_recovered(state.catalog->recovered(), logger);
   EC_ASSIGN_OR_RETURN(state.devices, catalog::DeviceIndex::open(*state.engine, limits.devices));
   std::int64_t retention_ns = kRetentionForever;
@@ -354,6 +359,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   parts.audit = state.audit.get();
   parts.eviction = state.eviction.get();
   parts.redating = state.redating.get();
+  parts.give_memory_back = give_free_memory_back;
   EC_TRY(start_mqtt_listener(state, logger));
   if (state.mqtt_listener) mqtt::register_metrics(*state.mqtt_listener, metrics);
   if (state.mqtt || state.mqtt_listener) {

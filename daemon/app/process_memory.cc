@@ -49,10 +49,14 @@ void keep_memory_small() {
 #endif
 }
 
-void give_memory_back() {
+void give_free_memory_back() {
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif
+}
+
+void give_memory_back() {
+  give_free_memory_back();
   auto page_bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   dl_iterate_phdr(forget_pages, &page_bytes);
 }

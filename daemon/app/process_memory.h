@@ -6,7 +6,9 @@ namespace edgecase::app {
 // Tells the allocator to serve all threads from few arenas and to return what is free. Before
 // threads start.
 void keep_memory_small();
-// Returns what is free now, and the pages of code and constants that were read so far: most were
+// Returns what is free now: what lies between what is in use, too. Takes milliseconds.
+void give_free_memory_back();
+// The same, and the pages of code and constants that were read so far: most were
 // for starting, the libraries' own above all.
 void give_memory_back();
 // Keys and readings are not to be found in a core dump. Whoever looks for a fault may allow one for

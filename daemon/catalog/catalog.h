@@ -47,10 +47,14 @@ struct DeviceEntry {
 };
 
 // Named limits (CONTRACT promise 5); reaching one is Busy with the setting's name in the message.
+using SeriesRow = std::uint32_t;
+
 struct CatalogLimits {
   std::size_t namespaces = 256;
   std::size_t devices = 20'000;  // all namespaces together
   std::size_t series = 100'000;
+  // What the tables may take; what they do take is set aside in the engine.
+  std::uint64_t memory_bytes = UINT64_MAX;
 };
 
 // The records of devices and series that a batch of readings needs and that are not durable yet.
@@ -115,6 +119,11 @@ class Catalog {
   // whose names begin with `_`.
   virtual std::vector<SeriesEntry> select(std::string_view namespace_name,
                                           const wire::Selector& selector) const = 0;
+  // The same as numbers that lead to them for as long as the catalog is there; NotFound: the series
+  // is gone.
+  virtual std::vector<SeriesRow> select_rows(std::string_view namespace_name,
+                                             const wire::Selector& selector) const = 0;
+  virtual Result<SeriesEntry> series_at(SeriesRow row) const = 0;
   // Devices, also those without a series left, in the same order and of the same namespaces.
   virtual std::vector<DeviceEntry> devices(std::string_view namespace_name,
                                            std::string_view device_glob) const = 0;
@@ -136,6 +145,7 @@ class Catalog {
   // Durable ones.
   virtual std::size_t device_count() const = 0;
   virtual std::size_t series_count() const = 0;
+  virtual std::uint64_t memory_bytes() const = 0;
   virtual RecoveredNames recovered() const = 0;
 };
 

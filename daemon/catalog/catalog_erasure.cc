@@ -21,7 +21,7 @@ std::vector<DeviceEntry> MemoryCatalog::devices(std::string_view namespace_name,
       const std::uint32_t found = find_device_row(namespace_row, wire::unescape_name(device_glob));
       if (found == kNoRow || !devices_[found].durable) return entries;
       const NamespaceRow& owner = namespaces_[namespace_row];
-      return {{owner.name, devices_[found].name, owner.id, devices_[found].id}};
+      return {{owner.name, std::string(devices_[found].name), owner.id, devices_[found].id}};
     }
     for (const NamespaceRow& owner : namespaces_) {
       const bool in_scope = namespace_name.empty()
@@ -31,7 +31,7 @@ std::vector<DeviceEntry> MemoryCatalog::devices(std::string_view namespace_name,
       for (std::uint32_t at = owner.last_device; at != kNoRow; at = devices_[at].before) {
         const DeviceRow& row = devices_[at];
         if (row.durable && wire::glob_matches(device_glob, row.name))
-          entries.push_back({owner.name, row.name, owner.id, row.id});
+          entries.push_back({owner.name, std::string(row.name), owner.id, row.id});
       }
     }
   }
@@ -52,7 +52,7 @@ Result<DeviceEntry> MemoryCatalog::device_at(std::uint32_t row) const {
   const DeviceRow& device = devices_[row];
   const NamespaceRow& owner = namespaces_[device.namespace_row];
   if (device.name.empty() || owner.name.empty()) return not_found("the device is gone");
-  return DeviceEntry{owner.name, device.name, owner.id, device.id};
+  return DeviceEntry{owner.name, std::string(device.name), owner.id, device.id};
 }
 
 Status MemoryCatalog::plan_erasure(const Erased& erased, std::vector<KeySpan>& spans,
@@ -98,9 +98,9 @@ Status MemoryCatalog::plan_erasure(const Erased& erased, std::vector<KeySpan>& s
 
 // With mutex_ held alone.
 void MemoryCatalog::forget_series(std::uint32_t series_row) {
-  SeriesRow& series = series_[series_row];
+  SensorRow& series = series_[series_row];
   if (series.name.empty()) return;
-  series.name.clear();
+  NameStore::wipe(std::exchange(series.name, {}));
   ++dropped_series_;
   if (std::exchange(series.durable, false)) --durable_series_;
 }
@@ -116,7 +116,7 @@ void MemoryCatalog::forget(const Erased& erased) {
     DeviceRow& row = devices_[device_row];
     for (std::uint32_t at = row.last_series; at != kNoRow; at = series_[at].before)
       forget_series(at);
-    row.name.clear();
+    NameStore::wipe(std::exchange(row.name, {}));
     ++dropped_devices_;
     if (std::exchange(row.durable, false)) --durable_devices_;
   }

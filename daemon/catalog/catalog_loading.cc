@@ -29,7 +29,9 @@ Status MemoryCatalog::load() {
     }
   }
   EC_TRY(load_records());
-  return recovery_ == nullptr ? ok() : recover_numbers();
+  if (recovery_ != nullptr) EC_TRY(recover_numbers());
+  set_memory_aside();
+  return ok();
 }
 
 Status MemoryCatalog::open_namespace() {

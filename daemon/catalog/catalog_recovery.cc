@@ -115,7 +115,7 @@ Status MemoryCatalog::write_recovered() {
         record);
     EC_TRY(write_if(batch.count() >= kRecordsPerBatch));
   }
-  for (const SeriesRow& series : series_) {
+  for (const SensorRow& series : series_) {
     if (series.durable) continue;
     const SeriesId id = id_of(series);
     batch.put(catalog_namespace_,
@@ -129,7 +129,7 @@ Status MemoryCatalog::write_recovered() {
     ++durable_devices_;
     ++recovered_.devices;
   }
-  for (SeriesRow& series : series_) {
+  for (SensorRow& series : series_) {
     if (std::exchange(series.durable, true)) continue;
     ++durable_series_;
     ++recovered_.series;

@@ -44,6 +44,17 @@ std::size_t place_of(const wire::Reading& reading) {
 }
 static_assert(kRemembered == std::size_t{1} << (64 - 53));
 
+// The engine is told of the next when there are as many more.
+constexpr std::uint64_t kSetAsideStepBytes = 256u << 10;
+
+// By a quarter: twice as many would be more than there is room for.
+template <typename Row>
+std::size_t room_for(const std::vector<Row>& rows, std::size_t more) {
+  const std::size_t needed = rows.size() + more;
+  if (needed <= rows.capacity()) return rows.capacity();
+  return std::max(needed, rows.capacity() + rows.capacity() / 4 + 16);
+}
+
 std::string limit_message(std::string_view what, std::size_t limit) {
   return "the limit of " + std::to_string(limit) + " " + std::string(what) +
          " is reached (setting limits." + std::string(what) + ")";
@@ -106,7 +117,8 @@ std::uint32_t MemoryCatalog::add_namespace(std::string_view name, NamespaceId id
 std::uint32_t MemoryCatalog::add_device(std::uint32_t namespace_row, std::string_view name,
                                         std::uint32_t id) {
   const auto row = static_cast<std::uint32_t>(devices_.size());
-  devices_.push_back({std::string(name), namespace_row, id, 1, false});
+  devices_.reserve(room_for(devices_, 1));
+  devices_.push_back({names_.keep(name), namespace_row, id, 1, false});
   device_index_.insert(hash_name(seed_, namespace_row, name), row);
   NamespaceRow& owner = namespaces_[namespace_row];
   owner.next_device = std::max(owner.next_device, id + 1);
@@ -117,7 +129,8 @@ std::uint32_t MemoryCatalog::add_device(std::uint32_t namespace_row, std::string
 std::uint32_t MemoryCatalog::add_series(std::uint32_t device_row, std::string_view name,
                                         std::uint32_t id) {
   const auto row = static_cast<std::uint32_t>(series_.size());
-  series_.push_back({std::string(name), device_row, id, false});
+  series_.reserve(room_for(series_, 1));
+  series_.push_back({names_.keep(name), device_row, id, false});
   series_index_.insert(hash_name(seed_, device_row, name), row);
   DeviceRow& owner = devices_[device_row];
   owner.next_sensor = std::max(owner.next_sensor, id + 1);
@@ -125,7 +138,31 @@ std::uint32_t MemoryCatalog::add_series(std::uint32_t device_row, std::string_vi
   return row;
 }
 
-SeriesId MemoryCatalog::id_of(const SeriesRow& series) const {
+std::uint64_t MemoryCatalog::bytes_with(const Growth& growth) const {
+  return room_for(devices_, growth.devices) * sizeof(DeviceRow) +
+         room_for(series_, growth.series) * sizeof(SensorRow) +
+         device_index_.memory_bytes(growth.devices) + series_index_.memory_bytes(growth.series) +
+         names_.used_bytes() + growth.names_bytes;
+}
+
+std::uint64_t MemoryCatalog::memory_bytes() const {
+  const std::shared_lock lock(mutex_);
+  return bytes_with({});
+}
+
+void MemoryCatalog::set_memory_aside() {
+  std::uint64_t bytes = 0;
+  {
+    const std::unique_lock lock(mutex_);
+    bytes = bytes_with({});
+    const std::uint64_t before = set_aside_bytes_;
+    if (std::max(bytes, before) - std::min(bytes, before) < kSetAsideStepBytes) return;
+    set_aside_bytes_ = bytes;
+  }
+  engine_.set_aside(bytes);
+}
+
+SeriesId MemoryCatalog::id_of(const SensorRow& series) const {
   const DeviceRow& device = devices_[series.device_row];
   return {namespaces_[device.namespace_row].id, device.id, series.id};
 }
@@ -191,7 +228,7 @@ void MemoryCatalog::forget_rows_of(std::string_view name) {
     ++dropped_devices_;
     if (std::exchange(device.durable, false)) --durable_devices_;
   }
-  for (SeriesRow& series : series_) {
+  for (SensorRow& series : series_) {
     if (!belongs(series.device_row) || series.name.empty()) continue;
     ++dropped_series_;
     if (std::exchange(series.durable, false)) --durable_series_;
@@ -255,7 +292,7 @@ Status MemoryCatalog::resolve(std::span<const wire::Reading> readings, std::vect
       if (row == kNoRow || !series_[row].durable) {
         missed.push_back(i);
       } else {
-        const SeriesRow& series = series_[row];
+        const SensorRow& series = series_[row];
         const DeviceRow& device = devices_[series.device_row];
         ids[i] = {namespaces_[device.namespace_row].id, device.id, series.id};
         if (known != nullptr) *known = static_cast<std::uint32_t>(i);
@@ -303,7 +340,7 @@ Status MemoryCatalog::resolve_missed(std::span<const wire::Reading> readings,
   std::unordered_set<std::uint32_t> seen_devices, seen_series;
   for (const std::size_t i : missed) {
     const std::uint32_t series_row = find_or_add_series(readings[i]);
-    const SeriesRow& series = series_[series_row];
+    const SensorRow& series = series_[series_row];
     const DeviceRow& device = devices_[series.device_row];
     ids[i] = id_of(series);
     RecordKey key{RecordKind::Device, ids[i].namespace_id, device.id, 0};
@@ -326,7 +363,10 @@ Status MemoryCatalog::check_room(std::span<const wire::Reading> readings,
                                  const std::vector<std::size_t>& missed) const {
   const std::size_t devices = devices_.size() - dropped_devices_;
   const std::size_t series = series_.size() - dropped_series_;
-  if (devices + missed.size() <= limits_.devices && series + missed.size() <= limits_.series) {
+  const bool fits = bytes_with({missed.size(), missed.size(),
+                                2 * missed.size() * wire::kNameMaxBytes}) <= limits_.memory_bytes;
+  if (fits && devices + missed.size() <= limits_.devices &&
+      series + missed.size() <= limits_.series) {
     return ok();
   }
   std::set<std::pair<std::string_view, std::string_view>> new_devices;
@@ -346,6 +386,15 @@ Status MemoryCatalog::check_room(std::span<const wire::Reading> readings,
   if (!new_series.empty() && series + new_series.size() > limits_.series) {
     return busy(limit_message("series", limits_.series));
   }
+  Growth growth{new_devices.size(), new_series.size()};
+  for (const auto& [namespace_name, device] : new_devices) growth.names_bytes += device.size();
+  for (const auto& [namespace_name, device, sensor] : new_series)
+    growth.names_bytes += sensor.size();
+  if (!new_series.empty() && bytes_with(growth) > limits_.memory_bytes) {
+    return busy("the names of devices and series take the " +
+                std::to_string(limits_.memory_bytes >> 20) +
+                " MiB of memory that are theirs (setting storage.memory-limit)");
+  }
   return ok();
 }
 
@@ -362,6 +411,7 @@ std::uint32_t MemoryCatalog::find_or_add_series(const wire::Reading& reading) {
 
 void MemoryCatalog::confirm(const CatalogAdditions& additions) {
   if (additions.empty()) return;
+  set_memory_aside();
   const std::unique_lock lock(mutex_);
   for (const CatalogAdditions::Record& record : additions.records_) {
     const std::uint32_t device_row = record.is_device ? record.row : series_[record.row].device_row;
@@ -371,72 +421,6 @@ void MemoryCatalog::confirm(const CatalogAdditions& additions) {
     if (durable) continue;  // another batch carried it too
     durable = true;
     ++(record.is_device ? durable_devices_ : durable_series_);
-  }
-}
-
-Result<SeriesEntry> MemoryCatalog::find(std::string_view namespace_name, std::string_view device,
-                                        std::string_view sensor) const {
-  const std::shared_lock lock(mutex_);
-  const std::uint32_t namespace_row = find_namespace_row(namespace_name);
-  if (namespace_row == kNoRow) return not_found("no namespace " + std::string(namespace_name));
-  const std::uint32_t device_row = find_device_row(namespace_row, device);
-  if (device_row == kNoRow || !devices_[device_row].durable) {
-    return not_found("no device " + std::string(device) + " in namespace " +
-                     std::string(namespace_name));
-  }
-  const std::uint32_t series_row = find_series_row(device_row, sensor);
-  if (series_row == kNoRow || !series_[series_row].durable) {
-    return not_found("no sensor " + std::string(sensor) + " of device " + std::string(device) +
-                     " in namespace " + std::string(namespace_name));
-  }
-  return SeriesEntry{namespaces_[namespace_row].name, devices_[device_row].name,
-                     series_[series_row].name, id_of(series_[series_row])};
-}
-
-std::vector<SeriesEntry> MemoryCatalog::select(std::string_view namespace_name,
-                                               const wire::Selector& selector) const {
-  std::vector<SeriesEntry> entries;
-  if (!namespace_name.empty() && selector.is_exact()) {
-    auto found = find(namespace_name, wire::unescape_name(selector.device),
-                      wire::unescape_name(selector.sensor));
-    if (found.ok()) entries.push_back(std::move(found).value());
-    return entries;
-  }
-  if (!namespace_name.empty() && wire::is_literal(selector.device)) {
-    const std::shared_lock lock(mutex_);
-    const std::uint32_t namespace_row = find_namespace_row(namespace_name);
-    if (namespace_row == kNoRow) return entries;
-    const std::uint32_t device_row =
-        find_device_row(namespace_row, wire::unescape_name(selector.device));
-    if (device_row != kNoRow) append_series_of(device_row, selector.sensor, entries);
-  } else {
-    const std::shared_lock lock(mutex_);
-    for (const NamespaceRow& owner : namespaces_) {
-      const bool in_scope = namespace_name.empty()
-                                ? !owner.name.empty() && !owner.name.starts_with('_')
-                                : owner.name == namespace_name;
-      if (!in_scope) continue;
-      for (std::uint32_t row = owner.last_device; row != kNoRow; row = devices_[row].before) {
-        if (wire::glob_matches(selector.device, devices_[row].name))
-          append_series_of(row, selector.sensor, entries);
-      }
-    }
-  }
-  std::sort(entries.begin(), entries.end(), [](const SeriesEntry& a, const SeriesEntry& b) {
-    return std::tie(a.namespace_name, a.device, a.sensor) <
-           std::tie(b.namespace_name, b.device, b.sensor);
-  });
-  return entries;
-}
-
-void MemoryCatalog::append_series_of(std::uint32_t device_row, std::string_view sensor_glob,
-                                     std::vector<SeriesEntry>& entries) const {
-  const DeviceRow& device = devices_[device_row];
-  for (std::uint32_t row = device.last_series; row != kNoRow; row = series_[row].before) {
-    const SeriesRow& series = series_[row];
-    if (!series.durable || !wire::glob_matches(sensor_glob, series.name)) continue;
-    entries.push_back(
-        {namespaces_[device.namespace_row].name, device.name, series.name, id_of(series)});
   }
 }
 

@@ -16,6 +16,7 @@
 
 #include "catalog/catalog.h"
 #include "catalog/name_index.h"
+#include "catalog/name_store.h"
 #include "wire/names.h"
 
 namespace edgecase::catalog {
@@ -45,6 +46,9 @@ class MemoryCatalog final : public Catalog {
                            std::string_view sensor) const override;
   std::vector<SeriesEntry> select(std::string_view namespace_name,
                                   const wire::Selector& selector) const override;
+  std::vector<SeriesRow> select_rows(std::string_view namespace_name,
+                                     const wire::Selector& selector) const override;
+  Result<SeriesEntry> series_at(SeriesRow row) const override;
   std::vector<DeviceEntry> devices(std::string_view namespace_name,
                                    std::string_view device_glob) const override;
   std::uint32_t device_rows() const override;
@@ -55,6 +59,7 @@ class MemoryCatalog final : public Catalog {
   void forget(const Erased& erased) override;
   std::size_t device_count() const override;
   std::size_t series_count() const override;
+  std::uint64_t memory_bytes() const override;
   RecoveredNames recovered() const override { return recovered_; }
 
  private:
@@ -66,7 +71,7 @@ class MemoryCatalog final : public Catalog {
     bool is_marked = false;  // next_device is kept on the drive, since a device was erased
   };
   struct DeviceRow {
-    std::string name;
+    std::string_view name;  // in names_, as that of a sensor
     std::uint32_t namespace_row = 0;
     std::uint32_t id = 0;
     std::uint32_t next_sensor = 1;
@@ -74,8 +79,8 @@ class MemoryCatalog final : public Catalog {
     std::uint32_t last_series = kNoRow;  // the row added last
     std::uint32_t before = kNoRow;       // the row of the same namespace that was added before
   };
-  struct SeriesRow {
-    std::string name;
+  struct SensorRow {
+    std::string_view name;
     std::uint32_t device_row = 0;
     std::uint32_t id = 0;
     bool durable = false;
@@ -102,9 +107,16 @@ class MemoryCatalog final : public Catalog {
   std::uint32_t add_namespace(std::string_view name, NamespaceId id);
   std::uint32_t add_device(std::uint32_t namespace_row, std::string_view name, std::uint32_t id);
   std::uint32_t add_series(std::uint32_t device_row, std::string_view name, std::uint32_t id);
-  SeriesId id_of(const SeriesRow& series) const;
+  SeriesId id_of(const SensorRow& series) const;
+  // What the tables take, with so much more in them.
+  struct Growth {
+    std::size_t devices = 0, series = 0;
+    std::uint64_t names_bytes = 0;
+  };
+  std::uint64_t bytes_with(const Growth& growth) const;
+  SeriesEntry entry_of(std::uint32_t series_row) const;
   void append_series_of(std::uint32_t device_row, std::string_view sensor_glob,
-                        std::vector<SeriesEntry>& entries) const;
+                        std::vector<SeriesRow>& rows) const;
   Status check_room(std::span<const wire::Reading> readings,
                     const std::vector<std::size_t>& missed) const;
   std::uint32_t find_or_add_series(const wire::Reading& reading);
@@ -127,6 +139,7 @@ class MemoryCatalog final : public Catalog {
   Status recover_numbers_of(std::uint32_t namespace_row);
   void pass_over_numbers_of_rules();
   Status write_recovered();
+  void set_memory_aside();
   Status remove_records_of(NamespaceId id);
   void forget_rows_of(std::string_view name);
   void forget_series(std::uint32_t series_row);
@@ -140,12 +153,14 @@ class MemoryCatalog final : public Catalog {
   mutable std::shared_mutex mutex_;
   std::vector<NamespaceRow> namespaces_;
   std::vector<DeviceRow> devices_;
-  std::vector<SeriesRow> series_;
+  std::vector<SensorRow> series_;
   NameIndex device_index_, series_index_;
+  NameStore names_;
   std::size_t durable_devices_ = 0;
   std::size_t durable_series_ = 0;
   std::size_t dropped_devices_ = 0;  // rows
   std::size_t dropped_series_ = 0;
+  std::uint64_t set_aside_bytes_ = 0;  // that the engine was told of last
   // load() alone: the device whose sensors come, and namespaces whose drop was cut short.
   std::size_t loading_device_ = 0;
   std::vector<std::uint32_t> next_devices_;  // of FieldTag::NextDevices

@@ -50,6 +50,13 @@ class NameIndex {
     return kNoRow;
   }
 
+  // With so many rows more.
+  std::uint64_t memory_bytes(std::size_t more = 0) const {
+    std::uint64_t slots = slots_.size();
+    while ((count_ + more) * 2 > slots) slots *= 2;
+    return slots * sizeof(Slot);
+  }
+
   // `row` must not be there yet.
   void insert(std::uint32_t hash, std::uint32_t row) {
     if (++count_ * 2 > slots_.size()) grow();

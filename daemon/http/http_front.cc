@@ -299,7 +299,9 @@ void Front::receive(Connection& connection) {
     const net::Transfer got = connection.channel->receive(buffer_.data(), wanted);
     if (got.outcome == net::Outcome::Blocked) break;
     if (got.outcome != net::Outcome::Done) return close_connection(connection.id);
+    const std::uint64_t bytes_before = reader.body_bytes();
     const RequestReader::Progress progress = reader.feed({buffer_.data(), got.bytes});
+    note_large_body(bytes_before, reader);
     if (progress != RequestReader::Progress::NeedMore) return proceed(connection, progress);
     // A short read emptied the socket, or a record; asking again would mostly only say so.
     if (got.bytes < wanted) break;
@@ -309,6 +311,13 @@ void Front::receive(Connection& connection) {
     return flush(connection);
   }
   await(connection, Stage::Reading);
+}
+
+void Front::note_large_body(std::uint64_t bytes_before, const RequestReader& reader) {
+  if (bytes_before >= kLargeBodyBytes || reader.body_bytes() < kLargeBodyBytes) return;
+  if (!options_.on_large_body || now_ns() < large_body_again_ns_) return;
+  large_body_again_ns_ = now_ns() + options_.large_body_ns;
+  options_.on_large_body();
 }
 
 void Front::proceed(Connection& connection, RequestReader::Progress progress) {

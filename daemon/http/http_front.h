@@ -57,7 +57,11 @@ struct FrontOptions {
   std::int64_t close_ns = 2 * kSecondNs;         // for the client to read a last answer and close
   std::int64_t stop_grace_ns = 5 * kSecondNs;
   std::int64_t sweep_ns = kSecondNs;  // how often deadlines are looked at
+  // Told when a body has come to kLargeBodyBytes, and may go on, at most every large_body_ns.
+  std::function<void()> on_large_body = {};
+  std::int64_t large_body_ns = kSecondNs / 4;
 };
+inline constexpr std::uint64_t kLargeBodyBytes = 2u << 20;
 
 struct FrontListener {
   net::Socket socket;
@@ -146,6 +150,7 @@ class Front {
   void pause_accepting();
   void on_ready(Connection& connection);
   void receive(Connection& connection);
+  void note_large_body(std::uint64_t bytes_before, const RequestReader& reader);
   void drain(Connection& connection);
   void flush(Connection& connection);
   void proceed(Connection& connection, RequestReader::Progress progress);
@@ -200,6 +205,7 @@ class Front {
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::uint64_t next_id_;
   std::int64_t next_sweep_ns_ = 0;
+  std::int64_t large_body_again_ns_ = 0;
   std::int64_t accept_again_ns_ = 0;  // 0: accepting
   std::int64_t stop_by_ns_ = 0;       // 0: not stopping
   std::vector<char> buffer_;

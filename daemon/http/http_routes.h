@@ -90,11 +90,19 @@ wire::Json device_json(const catalog::DeviceName& name, const catalog::DeviceMet
 // A misspelt parameter would silently ask for something else.
 Status check_parameters(const Call& call, std::initializer_list<std::string_view> known);
 
-// Appends more of an answer to `piece`; false when that was the last.
-using PieceSource = std::function<Result<bool>(std::string& piece)>;
+class PieceSource {
+ public:
+  virtual ~PieceSource() = default;
+  // Appends more of an answer to `piece`; false when that was the last.
+  virtual Result<bool> fill(std::string& piece) = 0;
+  // The next piece may take long: somebody is slow to read this one.
+  virtual void let_go() {}
+};
 // Answers with the pieces, sent as they come. An error before anything was sent is answered as
 // such; a later one cuts the connection.
-void answer_in_pieces(Call& call, const char* content_type, PieceSource source);
+void answer_in_pieces(Call& call, const char* content_type, std::shared_ptr<PieceSource> source);
+void answer_in_pieces(Call& call, const char* content_type,
+                      std::function<Result<bool>(std::string& piece)> fill);
 inline constexpr std::size_t kPieceBytes = 32u << 10;
 // A piece is sent after this time, however short it is.
 inline constexpr std::int64_t kPieceNs = 5'000'000;

@@ -108,15 +108,15 @@ Status check_parameters(const Call& call, std::initializer_list<std::string_view
   return ok();
 }
 
-void answer_in_pieces(Call& call, const char* content_type, PieceSource source) {
+void answer_in_pieces(Call& call, const char* content_type, std::shared_ptr<PieceSource> source) {
   struct Progress {
-    PieceSource source;
+    std::shared_ptr<PieceSource> source;
     std::string piece;
     bool more = true;
   };
   auto progress = std::make_shared<Progress>();
   progress->source = std::move(source);
-  const auto first = progress->source(progress->piece);
+  const auto first = progress->source->fill(progress->piece);
   if (!first.ok()) return call.answer_error(first.status());
   if (!*first) return call.answer_text(200, content_type, std::move(progress->piece));
 
@@ -132,17 +132,30 @@ void answer_in_pieces(Call& call, const char* content_type, PieceSource source) 
       sink.done();
       return true;
     }
-    const auto more = progress->source(progress->piece);
+    progress->source->let_go();
+    const auto more = progress->source->fill(progress->piece);
     if (!more.ok()) return false;  // without a last chunk the client knows that this is not all
     progress->more = *more;
     return true;
   };
+  call.exchange.stream.on_slow([progress] { progress->source->let_go(); });
   call.response.status = 200;
   if (call.exchange.head.http_1_1) {
     call.response.set_chunked_content_provider(content_type, send);
   } else {
     call.response.set_content_provider(content_type, send);
   }
+}
+
+void answer_in_pieces(Call& call, const char* content_type,
+                      std::function<Result<bool>(std::string& piece)> fill) {
+  struct Function final : PieceSource {
+    std::function<Result<bool>(std::string& piece)> function;
+    Result<bool> fill(std::string& piece) override { return function(piece); }
+  };
+  auto source = std::make_shared<Function>();
+  source->function = std::move(fill);
+  answer_in_pieces(call, content_type, std::move(source));
 }
 
 bool HttpContext::is_over_batch(Call& call, std::uint64_t stored, std::uint64_t more) const {
@@ -243,8 +256,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
   add_audit_routes(s.router, context);
   record_requests(s.router, context);
   add_status_routes(s.router, context);
-  EC_ASSIGN_OR_RETURN(s.front,
-                      Front::start(front_options(settings), std::move(listeners), s.router));
+  FrontOptions options = front_options(settings);
+  options.on_large_body = context.parts.give_memory_back;
+  EC_ASSIGN_OR_RETURN(s.front, Front::start(options, std::move(listeners), s.router));
   front->store(s.front.get());
   return server;
 }

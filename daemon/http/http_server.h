@@ -59,6 +59,8 @@ struct HttpServerParts {
   const retention::Eviction* eviction = nullptr;  // null: nothing is evicted
   const ingest::Redating* redating = nullptr;     // null: nothing is dated later
   sign::SigningKey* signing_key = nullptr;        // null: reports are not signed
+  // Has memory that is free given back, for a large body that comes; on the poller's thread.
+  std::function<void()> give_memory_back = {};
 };
 
 class HttpServer {

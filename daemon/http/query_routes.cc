@@ -7,6 +7,7 @@
 
 #include "config/validate.h"
 #include "http/http_routes.h"
+#include "http/reading_pieces.h"
 #include "http/refusal.h"
 #include "wire/names.h"
 #include "wire/query_request.h"
@@ -16,9 +17,6 @@
 
 namespace edgecase::http {
 namespace {
-
-// Looking at the clock for every reading would cost as much as formatting one.
-constexpr int kReadingsPerClockLook = 8;
 
 Result<bool> flag_parameter(const Call& call, const char* name) {
   if (!call.has(name)) return false;
@@ -65,36 +63,6 @@ Result<wire::QueryRequest> query_request(const HttpContext& context, const Call&
   return request;
 }
 
-// Readings of a cursor, formatted piece by piece.
-class ReadingPieces {
- public:
-  ReadingPieces(std::unique_ptr<query::ReadingCursor> cursor, wire::ReadingFormat format)
-      : cursor_(std::move(cursor)), formatter_(format) {}
-
-  Result<bool> fill(std::string& piece) {
-    if (!begun_) formatter_.begin(piece);
-    begun_ = true;
-    const std::int64_t begin_ns = system_clock().boot_ns();
-    wire::Reading reading;
-    for (int i = 1; piece.size() < kPieceBytes; ++i) {
-      EC_ASSIGN_OR_RETURN(const bool more, cursor_->next(reading));
-      if (!more) {
-        formatter_.end(piece);
-        return false;
-      }
-      formatter_.reading(reading, piece);
-      const bool look = i % kReadingsPerClockLook == 0;
-      if (look && system_clock().boot_ns() - begin_ns > kPieceNs) break;
-    }
-    return true;
-  }
-
- private:
-  const std::unique_ptr<query::ReadingCursor> cursor_;
-  wire::ReadingFormatter formatter_;
-  bool begun_ = false;
-};
-
 void tell_withheld(Call& call, std::uint64_t devices) {
   if (devices > 0) call.response.set_header(wire::routes::kWithheldHeader, std::to_string(devices));
 }
@@ -107,17 +75,9 @@ void answer_readings(Call& call, Result<std::unique_ptr<query::ReadingCursor>> c
                                    : Result<wire::ReadingFormat>(wire::ReadingFormat::Ndjson);
   if (!format.ok()) return call.answer_error(format.status());
   if (!cursor.ok()) return call.answer_error(cursor.status());
-  auto pieces = std::make_shared<ReadingPieces>(std::move(cursor).value(), *format);
   const std::string content_type(wire::content_type_of(*format));
   answer_in_pieces(call, content_type.c_str(),
-                   [pieces](std::string& piece) { return pieces->fill(piece); });
-}
-
-template <typename Info>
-void note_reach(Call& call, const Result<std::vector<Info>>& found) {
-  if (!found.ok()) return;
-  query::Reach& reach = call.exchange.audit.reach.emplace();
-  for (const Info& each : *found) reach.add(each.namespace_name, each.device);
+                   std::make_shared<ReadingPieces>(std::move(cursor).value(), *format));
 }
 
 void get_query(HttpContext& context, Call& call) {
@@ -186,23 +146,41 @@ void append_item(const query::DeviceInfo& info, std::string& out) {
 }
 
 // {"NAME":[item, ...]}
-template <typename Info>
-void answer_list(Call& call, const char* name, Result<std::vector<Info>> found) {
-  if (!found.ok()) return call.answer_error(found.status());
-  auto items = std::make_shared<const std::vector<Info>>(std::move(found).value());
-  const std::string head = std::string("{\"") + name + "\":[";
-  answer_in_pieces(
-      call, "application/json",
-      [items, head, next = std::size_t{0}](std::string& piece) mutable -> Result<bool> {
-        if (next == 0) piece += head;
-        while (next < items->size() && piece.size() < kPieceBytes) {
-          if (next > 0) piece += ',';
-          append_item((*items)[next++], piece);
-        }
-        if (next < items->size()) return true;
+template <typename Listing, typename Info>
+class ListPieces final : public PieceSource {
+ public:
+  ListPieces(const char* name, Listing listing)
+      : head_(std::string("{\"") + name + "\":["), listing_(std::move(listing)) {}
+
+  Result<bool> fill(std::string& piece) override {
+    piece += std::exchange(head_, {});
+    while (piece.size() < kPieceBytes) {
+      EC_ASSIGN_OR_RETURN(const bool more, listing_.next(info_));
+      if (!more) {
         piece += "]}\n";
         return false;
-      });
+      }
+      if (!std::exchange(is_first_, false)) piece += ',';
+      append_item(info_, piece);
+    }
+    return true;
+  }
+  void let_go() override { listing_.let_go(); }
+
+ private:
+  std::string head_;
+  Listing listing_;
+  Info info_;
+  bool is_first_ = true;
+};
+
+template <typename Info, typename Listing>
+void answer_list(Call& call, const char* name, Result<Listing> listing, query::Reach reach) {
+  tell_withheld(call, reach.withheld);
+  if (!listing.ok()) return call.answer_error(listing.status());
+  call.exchange.audit.reach = std::move(reach);
+  answer_in_pieces(call, "application/json",
+                   std::make_shared<ListPieces<Listing, Info>>(name, std::move(listing).value()));
 }
 
 void get_series(HttpContext& context, Call& call) {
@@ -214,21 +192,18 @@ void get_series(HttpContext& context, Call& call) {
   auto moment = moment_parameter(context, call);
   if (status.ok()) status = moment.status();
   if (!status.ok()) return call.answer_error(status);
+  query::Reach reach;
   if (*moment) {
-    auto found = context.parts.query.series_at(call.principal(), namespace_parameter(call),
-                                               *selector, std::move(*moment));
-    note_reach(call, found);
-    return answer_list(call, "series", std::move(found));
+    auto found = context.parts.query.list_series_at(call.principal(), namespace_parameter(call),
+                                                    *selector, std::move(*moment), &reach);
+    return answer_list<query::SeriesInfo>(call, "series", std::move(found), std::move(reach));
   }
   std::optional<std::string> purpose;
   if (call.has("purpose")) purpose = call.parameter("purpose");
-  std::uint64_t withheld = 0;
-  auto found = context.parts.query.series(
+  auto found = context.parts.query.list_series(
       call.principal(), namespace_parameter(call), *selector,
-      *exports ? auth::Operation::Export : auth::Operation::Read, purpose, &withheld);
-  tell_withheld(call, withheld);
-  note_reach(call, found);
-  answer_list(call, "series", std::move(found));
+      *exports ? auth::Operation::Export : auth::Operation::Read, purpose, &reach);
+  answer_list<query::SeriesInfo>(call, "series", std::move(found), std::move(reach));
 }
 
 // `after`: a device, as NAMESPACE/DEVICE where all namespaces are asked for.
@@ -261,10 +236,10 @@ void get_devices(HttpContext& context, Call& call) {
   if (!status.ok()) return call.answer_error(status);
   const catalog::DeviceFilter filter{call.parameter("owner"), call.parameter("purpose"),
                                      call.parameter("object"), *labels};
-  auto found = context.parts.query.devices(call.principal(), namespace_parameter(call), *selector,
-                                           filter, *page);
-  note_reach(call, found);
-  answer_list(call, "devices", std::move(found));
+  query::Reach reach;
+  auto found = context.parts.query.list_devices(call.principal(), namespace_parameter(call),
+                                                *selector, filter, *page, &reach);
+  answer_list<query::DeviceInfo>(call, "devices", std::move(found), std::move(reach));
 }
 
 void get_namespaces(HttpContext& context, Call& call) {

@@ -197,12 +197,34 @@ Result<std::unique_ptr<query::ReadingCursor>> open_value(HttpContext& context, c
   return context.parts.query.query(call.principal(), request);
 }
 
-void answer_value(Call& call, const wire::Reading& reading) {
+constexpr const char* kPlainText = "text/plain; charset=utf-8";
+
+void set_value_headers(Call& call, const wire::Reading& reading) {
   std::string time;
   wire::append_time(*reading.time_ns, time);
   call.response.set_header("X-EdgeCase-Time", time);
   // A stored page must not act as one of this server's.
   call.response.set_header("Content-Security-Policy", "sandbox; default-src 'none'");
+}
+
+// In pieces, as they are read.
+void answer_large_value(Call& call, const wire::Reading& reading,
+                        std::shared_ptr<query::ReadingCursor> cursor) {
+  const bool is_text = reading.value.type == wire::ValueType::Text;
+  const std::string content_type(is_text ? kPlainText : reading.value.content_type);
+  call.response.status = 200;
+  // While a piece waits, it is a copy: the stream's.
+  call.exchange.stream.on_slow([cursor] { cursor->let_go(); });
+  call.response.set_content_provider(
+      static_cast<std::size_t>(cursor->large_text()->size_bytes()), content_type,
+      [cursor](std::size_t, std::size_t, httplib::DataSink& sink) {
+        cursor->let_go();
+        const auto piece = cursor->large_text()->next_piece();
+        return piece.ok() && !piece->empty() && sink.write(piece->data(), piece->size());
+      });
+}
+
+void answer_value(Call& call, const wire::Reading& reading) {
   std::string text;
   switch (reading.value.type) {
     case wire::ValueType::Bytes: {
@@ -214,7 +236,7 @@ void answer_value(Call& call, const wire::Reading& reading) {
     case wire::ValueType::Int64: text = std::to_string(reading.value.int64); break;
     case wire::ValueType::Float64: wire::append_double(reading.value.float64, text); break;
   }
-  call.answer_text(200, "text/plain; charset=utf-8", std::move(text));
+  call.answer_text(200, kPlainText, std::move(text));
 }
 
 void get_blob(HttpContext& context, Call& call) {
@@ -229,6 +251,9 @@ void get_blob(HttpContext& context, Call& call) {
     return call.answer_error(
         not_found(address->device + "/" + address->sensor + " holds no value at that time"));
   }
+  set_value_headers(call, reading);
+  if ((*cursor)->large_text() != nullptr)
+    return answer_large_value(call, reading, std::move(cursor).value());
   answer_value(call, reading);
 }
 

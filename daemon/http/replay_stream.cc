@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::int64_t kMillisecondNs = 1'000'000;
 constexpr std::int64_t kWholeSecondNs = 1'000'000'000;
+constexpr std::int64_t kToldEveryNs = 250 * kMillisecondNs;
 
 }  // namespace
 
@@ -57,12 +58,22 @@ bool ReplayStream::wait_for_reader() {
       grace_ns_ + static_cast<std::int64_t>(sent_bytes / kReadBytesPerSecondMin) * kWholeSecondNs;
   const std::int64_t left_ns = std::min(grace_ns_, allowed_ns - waited_ns_);
   if (left_ns <= 0) return false;
+  const std::int64_t begin_ns = system_clock().boot_ns();
+  std::int64_t passed_ns = 0;
+  int outcome = 0;
+  while (outcome == 0 && passed_ns < left_ns) {
+    outcome = await(std::min(left_ns - passed_ns, kToldEveryNs));
+    if (outcome == 0 && told_) told_();
+    passed_ns = system_clock().boot_ns() - begin_ns;
+  }
+  waited_ns_ += passed_ns;
+  return outcome > 0 || (outcome < 0 && errno == EINTR);
+}
+
+int ReplayStream::await(std::int64_t most_ns) {
   const short awaited = channel_.send_awaits_receive() ? POLLIN : POLLOUT;
   pollfd ready{channel_.descriptor(), awaited, 0};
-  const std::int64_t begin_ns = system_clock().boot_ns();
-  const int outcome = poll(&ready, 1, static_cast<int>(left_ns / kMillisecondNs + 1));
-  waited_ns_ += system_clock().boot_ns() - begin_ns;
-  return outcome > 0 || (outcome < 0 && errno == EINTR);
+  return poll(&ready, 1, static_cast<int>(most_ns / kMillisecondNs + 1));
 }
 
 void ReplayStream::get_remote_ip_and_port(std::string& ip, int& port) const {

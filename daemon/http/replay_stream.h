@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "auth/authorize.h"
@@ -49,9 +50,12 @@ class ReplayStream final : public httplib::Stream {
   // Sends what is buffered, waiting only while more than kOutputKeptBytes are left. False: failed.
   bool flush();
   bool failed() const { return failed_; }
+  // Told now and then while it waits for its reader.
+  void on_slow(std::function<void()> told) { told_ = std::move(told); }
 
  private:
   bool wait_for_reader();
+  int await(std::int64_t most_ns);
 
   const std::string request_;
   std::size_t position_ = 0;
@@ -62,6 +66,7 @@ class ReplayStream final : public httplib::Stream {
   std::uint64_t written_bytes_ = 0;
   std::int64_t waited_ns_ = 0;
   bool failed_ = false;
+  std::function<void()> told_;
 };
 
 }  // namespace edgecase::http

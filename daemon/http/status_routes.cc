@@ -261,6 +261,8 @@ void get_status(HttpContext& context, Call& call) {
                         {"destroyed_keys", stats.encryption.destroyed_keys},
                         {"aes_instructions", has_aes_instructions()}};
   json["memory"] = {{"resident_bytes", resident_bytes()},
+                    {"kept_memtable_bytes", stats.kept_memtable_bytes},
+                    {"catalog_bytes", parts.catalog.memory_bytes()},
                     {"limit_bytes", settings.storage.memory_limit_bytes},
                     {"memtable_bytes", stats.memtable_bytes},
                     {"cache_bytes", stats.cache_bytes}};

@@ -2,13 +2,16 @@
 // cursor that the last answer gave it; no worker waits for readings.
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "http/http_routes.h"
+#include "http/reading_pieces.h"
 #include "http/refusal.h"
 #include "wire/reading_format.h"
 #include "wire/routes.h"
@@ -18,8 +21,39 @@ namespace {
 
 using Position = ingest::ReadingFeed::Position;
 
-// What one answer holds at most; the rest comes with the next one.
+// What one answer holds at most, and one reading more; the rest comes with the next one.
 constexpr std::size_t kTailPageBytes = 256u << 10;
+
+std::size_t text_bytes(const wire::Reading& reading) {
+  return reading.namespace_name.size() + reading.device.size() + reading.sensor.size() +
+         reading.value.text.size();
+}
+
+// Readings of one page, which stay where they are until they are sent.
+class PageCursor final : public query::ReadingCursor {
+ public:
+  // Readings of this page are added while it is read.
+  void add(const wire::Reading& reading) { readings_.push_back(&reading); }
+  void keep(std::vector<std::shared_ptr<const void>> kept) { kept_ = std::move(kept); }
+
+  Result<bool> next(wire::Reading& reading) override {
+    large_.reset();
+    if (next_ == readings_.size()) return false;
+    reading = *readings_[next_++];
+    if (reading.value.text.size() >= query::kLargeTextBytes) {
+      large_.emplace(reading.value);
+      reading.value = large_->kind();
+    }
+    return true;
+  }
+  query::LargeText* large_text() override { return large_ ? &*large_ : nullptr; }
+
+ private:
+  std::vector<std::shared_ptr<const void>> kept_;
+  std::vector<const wire::Reading*> readings_;
+  std::size_t next_ = 0;
+  std::optional<query::LargeText> large_;
+};
 
 std::string cursor_text(const Position& position) {
   return std::to_string(position.epoch) + "-" + std::to_string(position.next);
@@ -62,19 +96,22 @@ Status answer_tail(HttpContext& context, Call& call) {
                       context.parts.query.filter(call.principal(), namespace_parameter(call),
                                                  selector, call.parameter("purpose")));
   EC_ASSIGN_OR_RETURN(const std::optional<std::uint64_t> limit, limit_parameter(call));
-  wire::ReadingFormatter formatter(format);
-  std::string text;
+  auto cursor = std::make_unique<PageCursor>();
+  std::size_t bytes = 0;
   std::uint64_t count = 0;
   std::set<std::pair<std::string, std::string>> devices;
-  if (!position) formatter.begin(text);
-  const auto page = context.parts.ingest.feed().read(position, [&](const wire::Reading& reading) {
+  auto read = context.parts.ingest.feed().read(position, [&](const wire::Reading& reading) {
     if (!is_meant(reading)) return true;
-    if (text.size() >= kTailPageBytes || count == limit) return false;
-    formatter.reading(reading, text);
+    if (bytes >= kTailPageBytes || count == limit) return false;
+    cursor->add(reading);
+    bytes += sizeof(reading) + text_bytes(reading);
     devices.emplace(reading.namespace_name, reading.device);
     ++count;
     return true;
   });
+  if (!read.ok()) return read.status();
+  ingest::ReadingFeed::Page& page = *read;
+  cursor->keep(std::move(page.kept));
   call.response.set_header(wire::routes::kCursorHeader, cursor_text(page.next));
   call.exchange.audit.count = count;
   query::Reach& reach = call.exchange.audit.reach.emplace();
@@ -84,7 +121,10 @@ Status answer_tail(HttpContext& context, Call& call) {
     call.response.set_header(wire::routes::kMissedHeader,
                              page.gap ? "unknown" : std::to_string(page.missed));
   }
-  call.answer_text(200, std::string(wire::content_type_of(format)).c_str(), std::move(text));
+  // What a format has at its beginning comes with the first question.
+  const Frame frame = position ? Frame::None : Frame::Whole;
+  answer_in_pieces(call, std::string(wire::content_type_of(format)).c_str(),
+                   std::make_shared<ReadingPieces>(std::move(cursor), format, frame));
   return ok();
 }
 

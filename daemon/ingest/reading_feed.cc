@@ -58,14 +58,15 @@ void ReadingFeed::clear() {
   trim(0);
 }
 
-std::shared_ptr<ReadingFeed::Block> ReadingFeed::copy(std::span<const wire::Reading> readings,
-                                                      std::span<const std::int64_t> times_ns) {
-  auto block = std::make_shared<Block>();
+std::shared_ptr<ReadingFeed::Block> ReadingFeed::copy(
+    std::span<const wire::Reading> readings, std::span<const std::int64_t> times_ns) const {
+  auto block = std::make_shared<Block>(alive_bytes_);
   std::size_t bytes = 0;
   for (const wire::Reading& reading : readings) {
     bytes += text_bytes(reading);
     block->bytes += kept_bytes(reading);
   }
+  alive_bytes_->fetch_add(block->bytes, std::memory_order_relaxed);
   block->text.reset(new char[bytes]);
   block->readings.assign(readings.begin(), readings.end());
   char* out = block->text.get();
@@ -103,8 +104,9 @@ std::vector<std::shared_ptr<const ReadingFeed::Block>> ReadingFeed::blocks_from(
   return {begin, blocks_.end()};
 }
 
-ReadingFeed::Page ReadingFeed::read(const std::optional<Position>& position,
-                                    const std::function<bool(const wire::Reading&)>& visit) {
+Result<ReadingFeed::Page> ReadingFeed::read(
+    const std::optional<Position>& position,
+    const std::function<bool(const wire::Reading&)>& visit) {
   std::vector<std::shared_ptr<const Block>> blocks;
   Page page;
   {
@@ -114,12 +116,15 @@ ReadingFeed::Page ReadingFeed::read(const std::optional<Position>& position,
     if (!position) return page;
     page.gap = position->epoch != next_.epoch || position->next > next_.next;
     if (page.gap) return page;
+    if (alive_bytes_->load(std::memory_order_relaxed) > bytes_ + kPagesBytesMax)
+      return busy("followers that read slowly keep as much in memory as they may");
     blocks = blocks_from(position->next);
   }
   std::uint64_t at = position->next;
   for (const auto& block : blocks) {
     if (block->first > at) page.missed += block->first - at;
     at = std::max(at, block->first);
+    page.kept.push_back(block);
     for (; at < block->first + block->readings.size(); ++at) {
       if (visit(block->readings[at - block->first])) continue;
       page.next.next = at;

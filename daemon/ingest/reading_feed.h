@@ -1,9 +1,9 @@
 // What was stored last, in the order it was, for who follows it live (`edgecase tail`).
 //
 // A follower asks with the position that its last page ended at, and gets what came since. What is
-// kept is bounded by kBytesMax; a follower that comes too late is told how much it missed. Nothing
-// is kept, and publish() costs one load, once nobody has asked for kFollowNs. Thread-safe; no lock
-// is held while pages are looked through.
+// kept is bounded by kBytesMax; a follower that comes too late is told how much it missed. So is
+// what pages that are being sent keep beyond that. Nothing is kept, and publish() costs one load,
+// once nobody has asked for kFollowNs. Thread-safe; no lock is held while pages are looked through.
 #pragma once
 
 #include <atomic>
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "edgecase/clock.h"
+#include "edgecase/result.h"
 #include "wire/reading.h"
 
 namespace edgecase::ingest {
@@ -25,6 +26,7 @@ namespace edgecase::ingest {
 class ReadingFeed {
  public:
   static constexpr std::size_t kBytesMax = 2u << 20;
+  static constexpr std::size_t kPagesBytesMax = 2u << 20;
   static constexpr std::int64_t kFollowNs = 30'000'000'000;
 
   explicit ReadingFeed(Clock& clock);
@@ -41,27 +43,35 @@ class ReadingFeed {
     friend bool operator==(const Position&, const Position&) = default;
   };
   struct Page {
-    Position next;             // where the page after this one begins
-    std::uint64_t missed = 0;  // came and went before they were asked for
-    bool gap = false;          // nobody knows what came since the position: it is of another epoch
+    std::vector<std::shared_ptr<const void>> kept;  // what its readings point into
+    Position next;                                  // where the page after this one begins
+    std::uint64_t missed = 0;                       // came and went before they were asked for
+    bool gap = false;  // nobody knows what came since the position: it is of another epoch
   };
   // Hands `visit` what came since `position`, until it answers false: the page ends before the
   // reading it was given then. Without a position, or after a gap: nothing, and what comes from now
-  // on is kept.
-  Page read(const std::optional<Position>& position,
-            const std::function<bool(const wire::Reading&)>& visit);
+  // on is kept. The readings live as long as `Page::kept`. Busy: kPagesBytesMax.
+  Result<Page> read(const std::optional<Position>& position,
+                    const std::function<bool(const wire::Reading&)>& visit);
 
  private:
   // Readings of one batch and the text they point into.
   struct Block {
+    explicit Block(std::shared_ptr<std::atomic<std::size_t>> counter)
+        : alive_bytes(std::move(counter)) {}
+    ~Block() { alive_bytes->fetch_sub(bytes, std::memory_order_relaxed); }
+    Block(const Block&) = delete;
+    Block& operator=(const Block&) = delete;
+
+    const std::shared_ptr<std::atomic<std::size_t>> alive_bytes;
     std::uint64_t first = 0;
     std::unique_ptr<char[]> text;
     std::vector<wire::Reading> readings;
     std::size_t bytes = 0;
   };
 
-  static std::shared_ptr<Block> copy(std::span<const wire::Reading> readings,
-                                     std::span<const std::int64_t> times_ns);
+  std::shared_ptr<Block> copy(std::span<const wire::Reading> readings,
+                              std::span<const std::int64_t> times_ns) const;
   // Both under the mutex.
   void trim(std::size_t bytes_max);
   std::vector<std::shared_ptr<const Block>> blocks_from(std::uint64_t position) const;
@@ -71,6 +81,9 @@ class ReadingFeed {
   std::mutex mutex_;
   std::deque<std::shared_ptr<const Block>> blocks_;  // oldest first
   std::size_t bytes_ = 0;
+  // Of these and of what pages keep besides.
+  const std::shared_ptr<std::atomic<std::size_t>> alive_bytes_ =
+      std::make_shared<std::atomic<std::size_t>>(0);
   Position next_;  // of the reading that comes next
 };
 

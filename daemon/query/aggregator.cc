@@ -109,11 +109,13 @@ void Aggregator::clear() {
   numbers_ = 0;
   percentile_.clear();
   has_kept_ = false;
+  kept_large_.reset();
 }
 
 void Aggregator::keep(const Value& value) {
   kept_ = value;
   has_kept_ = true;
+  kept_large_.reset();
   if (is_number(value)) return;
   kept_text_.assign(value.text);
   kept_content_type_.assign(value.content_type);
@@ -121,15 +123,25 @@ void Aggregator::keep(const Value& value) {
   kept_.content_type = kept_content_type_;
 }
 
+bool Aggregator::keeps_next() const {
+  if (aggregate_ == Aggregate::First) return !has_kept_ || newest_first_;
+  return aggregate_ == Aggregate::Last && (!has_kept_ || !newest_first_);
+}
+
+void Aggregator::add(std::unique_ptr<LargeText> large) {
+  ++readings_;
+  kept_ = large->kind();
+  has_kept_ = true;
+  kept_large_ = std::move(large);
+}
+
 void Aggregator::add(const Value& value) {
   ++readings_;
   switch (aggregate_) {
     case Aggregate::Count: return;
     case Aggregate::First:
-      if (!has_kept_ || newest_first_) keep(value);
-      return;
     case Aggregate::Last:
-      if (!has_kept_ || !newest_first_) keep(value);
+      if (keeps_next()) keep(value);
       return;
     case Aggregate::Min:
       if (is_number(value) && (!has_kept_ || compare_numbers(value, kept_) < 0)) keep(value);

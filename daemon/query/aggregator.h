@@ -17,8 +17,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "query/large_text.h"
 #include "query/percentile.h"
 #include "wire/query_request.h"
 #include "wire/reading.h"
@@ -77,6 +79,11 @@ class Aggregator {
   bool needs_values() const { return aggregate_ != wire::Aggregate::Count; }
   void add_without_value() { ++readings_; }
   void add(const wire::Value& value);
+  // Whether add() will keep the reading as it is; one with a large text is added like this then.
+  bool keeps_next() const;
+  void add(std::unique_ptr<LargeText> large);
+  // Of the result, where it is one.
+  LargeText* large_text() const { return kept_large_.get(); }
   // False when there is no result. Views of `value` are valid until clear() or add().
   bool result(wire::Value& value);
 
@@ -96,6 +103,7 @@ class Aggregator {
   bool has_kept_ = false;
   wire::Value kept_;
   std::string kept_text_, kept_content_type_;
+  std::unique_ptr<LargeText> kept_large_;
 };
 
 // Numbers and bools by their exact mathematical value, across types. Both must be one.

@@ -26,11 +26,13 @@ std::int64_t window_start(std::int64_t time_ns, std::int64_t every_ns) {
 }
 
 Result<bool> StoredCursor::next(wire::Reading& reading) {
+  large_.reset();
   if (limit_ == 0) {
     scan_.close();
     return false;
   }
-  if (positioned_ && series_left_ > 0) scan_.next();
+  EC_ASSIGN_OR_RETURN(const bool stands, scan_.wake());
+  if (positioned_ && series_left_ > 0 && stands) scan_.next();
   while (!scan_.valid() || series_left_ == 0) {
     EC_TRY(scan_.status());
     EC_ASSIGN_OR_RETURN(const bool more, scan_.next_series());
@@ -43,6 +45,10 @@ Result<bool> StoredCursor::next(wire::Reading& reading) {
   }
   positioned_ = true;
   EC_TRY(scan_.value(reading.value));
+  if (scan_.is_large()) {
+    EC_ASSIGN_OR_RETURN(large_, scan_.large_text());
+    reading.value = large_->kind();
+  }
   name_reading(scan_.series(), scan_.time_ns(), reading);
   --series_left_;
   --limit_;
@@ -68,25 +74,35 @@ void WindowCursor::open_window(std::int64_t time_ns) {
 
 // Takes in what belongs to the window; stops at the first reading that does not.
 Status WindowCursor::fill_window() {
-  wire::Value value;
-  const bool needs_values = aggregator_.needs_values();
   const bool moves_row = options_.every_ns == 0 && !options_.from_ns.has_value();
   while (scan_.valid()) {
     const std::int64_t time_ns = scan_.time_ns();
     if (time_ns < window_first_ns_ || time_ns > window_last_ns_) break;
     if (moves_row) row_time_ns_ = std::min(row_time_ns_, time_ns);
-    if (needs_values) {
-      EC_TRY(scan_.value(value));
-      aggregator_.add(value);
-    } else {
-      aggregator_.add_without_value();
-    }
+    EC_TRY(add_reading());
     scan_.next();
   }
   return scan_.status();
 }
 
+Status WindowCursor::add_reading() {
+  if (!aggregator_.needs_values()) {
+    aggregator_.add_without_value();
+    return ok();
+  }
+  wire::Value value;
+  EC_TRY(scan_.value(value));
+  if (scan_.is_large() && aggregator_.keeps_next()) {
+    EC_ASSIGN_OR_RETURN(std::unique_ptr<LargeText> large, scan_.large_text());
+    aggregator_.add(std::move(large));
+  } else {
+    aggregator_.add(value);
+  }
+  return ok();
+}
+
 Result<bool> WindowCursor::next(wire::Reading& reading) {
+  EC_TRY(scan_.wake().status());
   while (limit_ > 0) {
     if (!scan_.valid()) {
       EC_TRY(scan_.status());

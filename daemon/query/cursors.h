@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 
 #include "query/aggregator.h"
@@ -20,9 +21,14 @@ class StoredCursor final : public ReadingCursor {
   StoredCursor(SeriesScan scan, std::uint64_t limit, std::uint64_t series_limit)
       : scan_(std::move(scan)), limit_(limit), series_limit_(series_limit) {}
   Result<bool> next(wire::Reading& reading) override;
+  LargeText* large_text() override { return large_.get(); }
+  void let_go() override {
+    if (scan_.let_go() && large_ != nullptr) large_->let_go();
+  }
 
  private:
   SeriesScan scan_;
+  std::unique_ptr<LargeText> large_;  // of the reading that was handed out
   std::uint64_t limit_;
   const std::uint64_t series_limit_;
   std::uint64_t series_left_ = 0;
@@ -44,10 +50,16 @@ class WindowCursor final : public ReadingCursor {
         limit_(limit),
         aggregator_(options.aggregate, options.descending) {}
   Result<bool> next(wire::Reading& reading) override;
+  LargeText* large_text() override { return aggregator_.large_text(); }
+  // What the aggregator keeps lies in another place than the scan.
+  void let_go() override {
+    if (aggregator_.large_text() == nullptr) static_cast<void>(scan_.let_go());
+  }
 
  private:
   void open_window(std::int64_t time_ns);
   Status fill_window();
+  Status add_reading();
 
   SeriesScan scan_;
   const WindowOptions options_;

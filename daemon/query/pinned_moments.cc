@@ -24,6 +24,8 @@ PinnedMoments::~PinnedMoments() {
 
 Result<std::string> PinnedMoments::pin() {
   sweep();
+  // What is in tables by then is not kept in memory for it; where that fails, it is.
+  static_cast<void>(engine_.flush().ok());
   std::shared_ptr<const Snapshot> snapshot = engine_.snapshot();
   const std::scoped_lock lock(mutex_);
   if (moments_.size() == kMomentsMax) {

@@ -11,31 +11,12 @@ namespace {
 
 const auth::Principal kItself{auth::PrincipalKind::LocalSocket, "daemon", nullptr};
 
-double rate_of(std::uint64_t steps, std::int64_t first_ns, std::int64_t last_ns) {
-  // As doubles: the distance may be more than an int64 holds.
-  const double seconds = (static_cast<double>(last_ns) - static_cast<double>(first_ns)) / 1e9;
-  return seconds > 0 ? static_cast<double>(steps) / seconds : 0;
-}
-
 Status check_request(const wire::QueryRequest& request) {
   if (request.every_ns < 0) return invalid_argument("a window's length is negative");
   if (request.to_ns.has_value() && *request.to_ns < request.from_ns) {
     return invalid_argument("the range ends before it begins");
   }
   return ok();
-}
-
-void include_times(const std::optional<std::int64_t>& first,
-                   const std::optional<std::int64_t>& last, DeviceInfo& device) {
-  if (first.has_value()) {
-    device.first_ns = std::min(device.first_ns.value_or(*first), *first);
-  }
-  if (last.has_value()) device.last_ns = std::max(device.last_ns.value_or(*last), *last);
-}
-
-void add_to(Reach* reach, const std::vector<catalog::SeriesEntry>& series) {
-  if (reach == nullptr) return;
-  for (const catalog::SeriesEntry& each : series) reach->add(each.namespace_name, each.device);
 }
 
 }  // namespace
@@ -50,13 +31,20 @@ void Reach::add(const std::string& namespace_name, const std::string& device) {
   }
 }
 
+void QueryService::add_to(Reach* reach, const Rows& series) const {
+  if (reach == nullptr) return;
+  for (const catalog::SeriesRow row : series) {
+    const auto entry = catalog_.series_at(row);
+    if (entry.ok()) reach->add(entry->namespace_name, entry->device);
+  }
+}
+
 QueryService::QueryService(Engine& engine, const catalog::Catalog& catalog,
                            const catalog::DeviceIndex* devices)
     : engine_(engine), catalog_(catalog), devices_(devices) {}
 
 Status QueryService::withhold(const auth::Principal& principal, std::string_view purpose,
-                              const wire::Selector& selector,
-                              std::vector<catalog::SeriesEntry>& series,
+                              const wire::Selector& selector, Rows& series,
                               std::uint64_t* withheld) const {
   EC_ASSIGN_OR_RETURN(const std::string read_for, auth::purpose_of(principal, purpose));
   if (devices_ == nullptr) return ok();
@@ -65,10 +53,12 @@ Status QueryService::withhold(const auth::Principal& principal, std::string_view
   // A device's series follow one another.
   std::string namespace_name, device;
   bool is_refused = false;
-  std::erase_if(series, [&](const catalog::SeriesEntry& entry) {
-    if (entry.namespace_name == namespace_name && entry.device == device) return is_refused;
-    namespace_name = entry.namespace_name;
-    device = entry.device;
+  std::erase_if(series, [&](catalog::SeriesRow row) {
+    auto entry = catalog_.series_at(row);
+    if (!entry.ok()) return true;
+    if (entry->namespace_name == namespace_name && entry->device == device) return is_refused;
+    namespace_name = std::move(entry->namespace_name);
+    device = std::move(entry->device);
     const Status checked = devices_->check_purpose(namespace_name, device, read_for);
     is_refused = !checked.ok();
     if (is_refused && count++ == 0) refused = checked;
@@ -78,12 +68,14 @@ Status QueryService::withhold(const auth::Principal& principal, std::string_view
   return count > 0 && series.empty() && wire::is_literal(selector.device) ? refused : ok();
 }
 
-Result<std::vector<catalog::SeriesEntry>> QueryService::select_filtered(
-    auth::Operation operation, const auth::Principal& principal, const std::string& namespace_name,
-    const wire::Selector& selector, const catalog::DeviceFilter& filter,
-    const catalog::DevicePage& page) const {
+Result<QueryService::Rows> QueryService::select_filtered(auth::Operation operation,
+                                                         const auth::Principal& principal,
+                                                         const std::string& namespace_name,
+                                                         const wire::Selector& selector,
+                                                         const catalog::DeviceFilter& filter,
+                                                         const catalog::DevicePage& page) const {
   EC_TRY(auth::authorize(operation, principal, namespace_name, selector));
-  std::vector<catalog::SeriesEntry> series;
+  Rows series;
   if (devices_ == nullptr) return series;
   catalog::DevicePage next = page;
   std::size_t found = 0;
@@ -95,10 +87,9 @@ Result<std::vector<catalog::SeriesEntry>> QueryService::select_filtered(
       if (found == page.limit) break;
       if (!wire::glob_matches(selector.device, name.device)) continue;
       const std::size_t before = series.size();
-      for (catalog::SeriesEntry& entry : catalog_.select(
+      for (const catalog::SeriesRow row : catalog_.select_rows(
                name.namespace_name, {wire::escape_name(name.device), selector.sensor})) {
-        if (auth::allows(operation, principal, entry.namespace_name, entry.device, entry.sensor))
-          series.push_back(std::move(entry));
+        if (may_reach(operation, principal, row)) series.push_back(row);
       }
       if (series.size() > before) ++found;
     }
@@ -129,8 +120,8 @@ Result<ReadingFilter> QueryService::filter(const auth::Principal& principal,
   });
 }
 
-Result<std::vector<catalog::SeriesEntry>> QueryService::select_requested(
-    const auth::Principal& principal, const wire::QueryRequest& request) const {
+Result<QueryService::Rows> QueryService::select_requested(const auth::Principal& principal,
+                                                          const wire::QueryRequest& request) const {
   const catalog::DeviceFilter filter{request.owner, request.of_purpose, request.of_objection,
                                      request.of_labels};
   const bool is_owned = !request.owner.empty();
@@ -138,27 +129,33 @@ Result<std::vector<catalog::SeriesEntry>> QueryService::select_requested(
       request.exports || is_owned ? auth::Operation::Export : auth::Operation::Read;
   if (filter.empty()) return select(operation, principal, request.namespace_name, request.selector);
   if (is_owned) EC_TRY(auth::authorize_administration(principal));
-  EC_ASSIGN_OR_RETURN(
-      std::vector<catalog::SeriesEntry> series,
-      select_filtered(operation, principal, request.namespace_name, request.selector, filter));
+  EC_ASSIGN_OR_RETURN(Rows series, select_filtered(operation, principal, request.namespace_name,
+                                                   request.selector, filter));
   if (!series.empty()) return series;
   return not_found(is_owned ? "nothing is stored of " + request.owner
                             : "nothing is stored of devices of which this is said");
 }
 
-Result<std::vector<catalog::SeriesEntry>> QueryService::select(
-    auth::Operation operation, const auth::Principal& principal, const std::string& namespace_name,
-    const wire::Selector& selector) const {
+bool QueryService::may_reach(auth::Operation operation, const auth::Principal& principal,
+                             catalog::SeriesRow row) const {
+  const auto entry = catalog_.series_at(row);
+  return entry.ok() &&
+         auth::allows(operation, principal, entry->namespace_name, entry->device, entry->sensor);
+}
+
+Result<QueryService::Rows> QueryService::select(auth::Operation operation,
+                                                const auth::Principal& principal,
+                                                const std::string& namespace_name,
+                                                const wire::Selector& selector) const {
   EC_TRY(auth::authorize(operation, principal, namespace_name, selector));
   if (!namespace_name.empty() && namespace_name != wire::kDefaultNamespace &&
       namespace_name != wire::kRejectedNamespace && !catalog_.has_namespace(namespace_name)) {
     return not_found("no namespace " + namespace_name);
   }
-  std::vector<catalog::SeriesEntry> series = catalog_.select(namespace_name, selector);
+  Rows series = catalog_.select_rows(namespace_name, selector);
   if (principal.grant) {
-    std::erase_if(series, [&](const catalog::SeriesEntry& entry) {
-      return !auth::allows(operation, principal, entry.namespace_name, entry.device, entry.sensor);
-    });
+    std::erase_if(series,
+                  [&](catalog::SeriesRow row) { return !may_reach(operation, principal, row); });
   }
   if (!series.empty() || !selector.is_exact()) return series;
   const std::string device = wire::unescape_name(selector.device);
@@ -167,23 +164,21 @@ Result<std::vector<catalog::SeriesEntry>> QueryService::select(
     return not_found("no series " + device + "/" + sensor + " in any namespace");
   }
   // For its words about what is missing; a first write may have come in between.
-  EC_ASSIGN_OR_RETURN(catalog::SeriesEntry entry, catalog_.find(namespace_name, device, sensor));
-  series.push_back(std::move(entry));
-  return series;
+  EC_TRY(catalog_.find(namespace_name, device, sensor).status());
+  return catalog_.select_rows(namespace_name, selector);
 }
 
 Result<std::unique_ptr<ReadingCursor>> QueryService::query(const auth::Principal& principal,
                                                            const wire::QueryRequest& request,
                                                            Reach* reach) {
   EC_TRY(check_request(request));
-  EC_ASSIGN_OR_RETURN(std::vector<catalog::SeriesEntry> series,
-                      select_requested(principal, request));
+  EC_ASSIGN_OR_RETURN(Rows series, select_requested(principal, request));
   if (request.owner.empty()) {
     EC_TRY(withhold(principal, request.purpose, request.selector, series,
                     reach == nullptr ? nullptr : &reach->withheld));
   }
   add_to(reach, series);
-  return run(request, std::move(series), engine_.snapshot());
+  return run(request, std::move(series), nullptr);
 }
 
 Result<std::unique_ptr<ReadingCursor>> QueryService::query_at(
@@ -191,15 +186,14 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::query_at(
     std::shared_ptr<const Snapshot> moment, Reach* reach) {
   EC_TRY(auth::authorize_administration(principal));
   EC_TRY(check_request(request));
-  EC_ASSIGN_OR_RETURN(
-      std::vector<catalog::SeriesEntry> series,
-      select(auth::Operation::Export, principal, request.namespace_name, request.selector));
+  EC_ASSIGN_OR_RETURN(Rows series, select(auth::Operation::Export, principal,
+                                          request.namespace_name, request.selector));
   add_to(reach, series);
   return run(request, std::move(series), std::move(moment));
 }
 
 Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryRequest& request,
-                                                         std::vector<catalog::SeriesEntry> series,
+                                                         Rows series,
                                                          std::shared_ptr<const Snapshot> moment) {
   const bool from_the_beginning = request.from_ns == kFirstTime;
   ReadOptions options;
@@ -207,8 +201,9 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryReques
   options.direction = request.descending ? Direction::Reverse : Direction::Forward;
   // Runs through everything would push out of the cache what others need.
   options.fill_cache = !from_the_beginning || request.limit.has_value();
+  options.large_value_bytes = kLargeTextBytes;
   const TimeRange range{request.from_ns, request.to_ns};
-  SeriesScan scan(engine_, std::move(series), range, options);
+  SeriesScan scan(engine_, catalog_, std::move(series), range, options);
   const std::uint64_t limit = request.limit.value_or(kNoLimit);
   if (request.every_ns == 0 && !request.aggregate.has_value()) {
     return std::unique_ptr<ReadingCursor>(new StoredCursor(std::move(scan), limit, kNoLimit));
@@ -225,121 +220,103 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::last(const auth::Principal&
                                                           const std::string& namespace_name,
                                                           const wire::Selector& selector,
                                                           std::string_view purpose, Reach* reach) {
-  EC_ASSIGN_OR_RETURN(std::vector<catalog::SeriesEntry> series,
+  EC_ASSIGN_OR_RETURN(Rows series,
                       select(auth::Operation::Read, principal, namespace_name, selector));
   EC_TRY(withhold(principal, purpose, selector, series,
                   reach == nullptr ? nullptr : &reach->withheld));
   add_to(reach, series);
   ReadOptions options;
-  options.snapshot = engine_.snapshot();
   options.direction = Direction::Reverse;
-  SeriesScan scan(engine_, std::move(series), {kFirstTime, std::nullopt}, options);
+  options.large_value_bytes = kLargeTextBytes;
+  SeriesScan scan(engine_, catalog_, std::move(series), {kFirstTime, std::nullopt}, options);
   return std::unique_ptr<ReadingCursor>(new StoredCursor(std::move(scan), kNoLimit, 1));
 }
 
-Result<SeriesInfo> QueryService::describe(const catalog::SeriesEntry& entry,
-                                          const ReadOptions& options) {
-  SeriesInfo info;
-  info.namespace_name = entry.namespace_name;
-  info.device = entry.device;
-  info.sensor = entry.sensor;
-  const KeyRange keys = key_range(entry.id, {kFirstTime, std::nullopt});
-  EC_ASSIGN_OR_RETURN(const RangeStats stats,
-                      engine_.range_stats(entry.id.namespace_id, keys, options));
-  info.count = stats.entries;
-  info.stored_bytes = stats.stored_bytes;
-  for (const Direction direction : {Direction::Forward, Direction::Reverse}) {
-    ReadOptions one_way = options;
-    one_way.direction = direction;
-    EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(entry.id.namespace_id, keys, one_way));
-    EC_TRY(iterator->status());
-    if (!iterator->valid()) continue;
-    const std::int64_t time_ns = wire::time_of_reading_key(iterator->key().data());
-    (direction == Direction::Forward ? info.first_ns : info.last_ns) = time_ns;
+Result<SeriesListing> QueryService::list_series(const auth::Principal& principal,
+                                                const std::string& namespace_name,
+                                                const wire::Selector& selector,
+                                                auth::Operation operation,
+                                                std::optional<std::string> purpose, Reach* reach) {
+  EC_ASSIGN_OR_RETURN(Rows rows, select(operation, principal, namespace_name, selector));
+  if (purpose) {
+    EC_TRY(withhold(principal, *purpose, selector, rows,
+                    reach == nullptr ? nullptr : &reach->withheld));
   }
-  if (info.count > 0 && info.first_ns.has_value() && info.last_ns.has_value()) {
-    info.readings_per_second = rate_of(info.count - 1, *info.first_ns, *info.last_ns);
-  }
-  return info;
+  add_to(reach, rows);
+  return SeriesListing(engine_, catalog_, std::move(rows), nullptr);
 }
+
+namespace {
+
+Result<std::vector<SeriesInfo>> all_of(Result<SeriesListing> listing) {
+  if (!listing.ok()) return listing.status();
+  std::vector<SeriesInfo> all;
+  SeriesInfo info;
+  while (true) {
+    EC_ASSIGN_OR_RETURN(const bool more, listing->next(info));
+    if (!more) return all;
+    all.push_back(std::move(info));
+  }
+}
+
+}  // namespace
 
 Result<std::vector<SeriesInfo>> QueryService::series(const auth::Principal& principal,
                                                      const std::string& namespace_name,
-                                                     const wire::Selector& selector,
-                                                     auth::Operation operation,
-                                                     std::optional<std::string> purpose,
-                                                     std::uint64_t* withheld) {
-  EC_ASSIGN_OR_RETURN(std::vector<catalog::SeriesEntry> entries,
-                      select(operation, principal, namespace_name, selector));
-  if (purpose) EC_TRY(withhold(principal, *purpose, selector, entries, withheld));
-  return describe(entries, engine_.snapshot());
+                                                     const wire::Selector& selector) {
+  return all_of(list_series(principal, namespace_name, selector));
 }
 
 Result<std::vector<SeriesInfo>> QueryService::series_of(std::string_view owner) {
-  EC_ASSIGN_OR_RETURN(
-      const std::vector<catalog::SeriesEntry> entries,
-      select_filtered(auth::Operation::Export, kItself, "", {}, catalog::owned_by(owner)));
-  return describe(entries, engine_.snapshot());
+  EC_ASSIGN_OR_RETURN(Rows rows, select_filtered(auth::Operation::Export, kItself, "", {},
+                                                 catalog::owned_by(owner)));
+  return all_of(SeriesListing(engine_, catalog_, std::move(rows), nullptr));
 }
 
-Result<std::vector<SeriesInfo>> QueryService::series_at(const auth::Principal& principal,
-                                                        const std::string& namespace_name,
-                                                        const wire::Selector& selector,
-                                                        std::shared_ptr<const Snapshot> moment) {
+Result<SeriesListing> QueryService::list_series_at(const auth::Principal& principal,
+                                                   const std::string& namespace_name,
+                                                   const wire::Selector& selector,
+                                                   std::shared_ptr<const Snapshot> moment,
+                                                   Reach* reach) {
   EC_TRY(auth::authorize_administration(principal));
-  EC_ASSIGN_OR_RETURN(const std::vector<catalog::SeriesEntry> entries,
+  EC_ASSIGN_OR_RETURN(Rows rows,
                       select(auth::Operation::Export, principal, namespace_name, selector));
-  EC_ASSIGN_OR_RETURN(std::vector<SeriesInfo> infos, describe(entries, std::move(moment)));
-  std::erase_if(infos, [](const SeriesInfo& info) { return info.count == 0; });
-  return infos;
+  add_to(reach, rows);
+  return SeriesListing(engine_, catalog_, std::move(rows), std::move(moment));
 }
 
-Result<std::vector<SeriesInfo>> QueryService::describe(
-    const std::vector<catalog::SeriesEntry>& entries, std::shared_ptr<const Snapshot> moment) {
-  ReadOptions options;
-  options.snapshot = std::move(moment);
-  std::vector<SeriesInfo> infos;
-  infos.reserve(entries.size());
-  for (const catalog::SeriesEntry& entry : entries) {
-    EC_ASSIGN_OR_RETURN(SeriesInfo info, describe(entry, options));
-    infos.push_back(std::move(info));
-  }
-  return infos;
+Result<DeviceListing> QueryService::list_devices(const auth::Principal& principal,
+                                                 const std::string& namespace_name,
+                                                 const wire::Selector& selector,
+                                                 const catalog::DeviceFilter& filter,
+                                                 const catalog::DevicePage& page, Reach* reach) {
+  EC_ASSIGN_OR_RETURN(
+      Rows rows, filter.empty() ? select(auth::Operation::Read, principal, namespace_name, selector)
+                                : select_filtered(auth::Operation::Read, principal, namespace_name,
+                                                  selector, filter, page));
+  rows = page_of(std::move(rows), page);
+  add_to(reach, rows);
+  return DeviceListing(SeriesListing(engine_, catalog_, std::move(rows), nullptr));
 }
 
-Result<std::vector<DeviceInfo>> QueryService::devices(const auth::Principal& principal,
-                                                      const std::string& namespace_name,
-                                                      const wire::Selector& selector,
-                                                      const catalog::DeviceFilter& filter,
-                                                      const catalog::DevicePage& page) {
-  EC_ASSIGN_OR_RETURN(const std::vector<catalog::SeriesEntry> entries,
-                      filter.empty()
-                          ? select(auth::Operation::Read, principal, namespace_name, selector)
-                          : select_filtered(auth::Operation::Read, principal, namespace_name,
-                                            selector, filter, page));
-  ReadOptions options;
-  options.snapshot = engine_.snapshot();
-  std::vector<DeviceInfo> devices;
-  // A device's series follow one another.
-  for (const catalog::SeriesEntry& entry : entries) {
-    if (page.after && catalog::DeviceName{entry.namespace_name, entry.device} <= *page.after)
-      continue;
-    if (devices.empty() || devices.back().namespace_name != entry.namespace_name ||
-        devices.back().device != entry.device) {
-      if (devices.size() == page.limit) break;
-      devices.emplace_back();
-      devices.back().namespace_name = entry.namespace_name;
-      devices.back().device = entry.device;
+// A device's series follow one another.
+QueryService::Rows QueryService::page_of(Rows series, const catalog::DevicePage& page) const {
+  if (!page.after && page.limit == SIZE_MAX) return series;
+  std::size_t devices = 0;
+  catalog::DeviceName last;
+  Rows rows;
+  for (const catalog::SeriesRow row : series) {
+    auto entry = catalog_.series_at(row);
+    if (!entry.ok()) continue;
+    catalog::DeviceName name{std::move(entry->namespace_name), std::move(entry->device)};
+    if (page.after && name <= *page.after) continue;
+    if (devices == 0 || name != last) {
+      if (devices++ == page.limit) break;
+      last = std::move(name);
     }
-    EC_ASSIGN_OR_RETURN(const SeriesInfo info, describe(entry, options));
-    DeviceInfo& device = devices.back();
-    ++device.series;
-    device.count += info.count;
-    device.stored_bytes += info.stored_bytes;
-    device.readings_per_second += info.readings_per_second;
-    include_times(info.first_ns, info.last_ns, device);
+    rows.push_back(row);
   }
-  return devices;
+  return rows;
 }
 
 }  // namespace edgecase::query

@@ -1,6 +1,6 @@
 // The way out: authorize -> engine scan -> readings. Thread-safe; a cursor belongs to one thread
 // and must not outlive the service. A cursor holds a snapshot of the store until its end is reached
-// or it is destroyed: what is written meanwhile does not show.
+// or it is destroyed: what is written meanwhile does not show, unless it has let go in between.
 //
 // Windows (`every_ns`) are aligned to the epoch, also before it; a row's time is the window's
 // start, which may lie before `from_ns`. Windows without a result have no row. An aggregate without
@@ -21,6 +21,8 @@
 #include "catalog/device_index.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "query/large_text.h"
+#include "query/listings.h"
 #include "wire/query_request.h"
 #include "wire/reading.h"
 
@@ -33,22 +35,14 @@ class ReadingCursor {
   // True: `reading` is filled, its views valid until the next call. False: the end. Never builds up
   // the result. After an error only destruction is allowed.
   virtual Result<bool> next(wire::Reading& reading) = 0;
-};
-
-struct SeriesInfo {
-  std::string namespace_name, device, sensor;
-  std::uint64_t count = 0;
-  std::optional<std::int64_t> first_ns, last_ns;
-  std::uint64_t stored_bytes = 0;
-  double readings_per_second = 0;  // steps between readings over the time from first to last
-};
-
-struct DeviceInfo {
-  std::string namespace_name, device;
-  std::uint64_t series = 0, count = 0;  // of those that the selector matches
-  std::optional<std::int64_t> first_ns, last_ns;
-  std::uint64_t stored_bytes = 0;
-  double readings_per_second = 0;  // of all its series together
+  // Of that reading, and valid as long: its text or bytes, where they are large (kLargeTextBytes);
+  // `value.text` is empty then. Null: they are not.
+  virtual LargeText* large_text() { return nullptr; }
+  // Between two calls of next(), for who waits in between: where the engine is short of memory that
+  // the cursor keeps, it lets go of it, and goes on with what is stored then, behind the reading
+  // that it answered last. What that holds is valid no more; the next piece of its large text is
+  // there.
+  virtual void let_go() {}
 };
 
 // What an answer is about, for whoever keeps an account of it.
@@ -93,10 +87,11 @@ class QueryService {
                                                   std::shared_ptr<const Snapshot> moment,
                                                   Reach* reach = nullptr);
   // Series with readings at that moment.
-  Result<std::vector<SeriesInfo>> series_at(const auth::Principal& principal,
-                                            const std::string& namespace_name,
-                                            const wire::Selector& selector,
-                                            std::shared_ptr<const Snapshot> moment);
+  Result<SeriesListing> list_series_at(const auth::Principal& principal,
+                                       const std::string& namespace_name,
+                                       const wire::Selector& selector,
+                                       std::shared_ptr<const Snapshot> moment,
+                                       Reach* reach = nullptr);
   // The newest reading of each series.
   Result<std::unique_ptr<ReadingCursor>> last(const auth::Principal& principal,
                                               const std::string& namespace_name,
@@ -110,42 +105,45 @@ class QueryService {
                                const wire::Selector& selector, std::string_view purpose) const;
   // `operation`: Read, or Export for those that may be exported. `purpose`: only those that may be
   // read for it; none: all, since what is told of them is no reading.
+  Result<SeriesListing> list_series(const auth::Principal& principal,
+                                    const std::string& namespace_name,
+                                    const wire::Selector& selector,
+                                    auth::Operation operation = auth::Operation::Read,
+                                    std::optional<std::string> purpose = std::nullopt,
+                                    Reach* reach = nullptr);
+  // Those of which something can be told, at once.
   Result<std::vector<SeriesInfo>> series(const auth::Principal& principal,
                                          const std::string& namespace_name,
-                                         const wire::Selector& selector,
-                                         auth::Operation operation = auth::Operation::Read,
-                                         std::optional<std::string> purpose = std::nullopt,
-                                         std::uint64_t* withheld = nullptr);
+                                         const wire::Selector& selector);
   // All of the devices of an owner; work grows with the result.
   Result<std::vector<SeriesInfo>> series_of(std::string_view owner);
   // `filter`: of all devices, or of what is said of them; work grows with the result, which with a
   // filter of one condition is the page.
-  Result<std::vector<DeviceInfo>> devices(const auth::Principal& principal,
-                                          const std::string& namespace_name,
-                                          const wire::Selector& selector,
-                                          const catalog::DeviceFilter& filter = {},
-                                          const catalog::DevicePage& page = {});
+  Result<DeviceListing> list_devices(const auth::Principal& principal,
+                                     const std::string& namespace_name,
+                                     const wire::Selector& selector,
+                                     const catalog::DeviceFilter& filter = {},
+                                     const catalog::DevicePage& page = {}, Reach* reach = nullptr);
 
  private:
-  Result<std::vector<catalog::SeriesEntry>> select(auth::Operation operation,
-                                                   const auth::Principal& principal,
-                                                   const std::string& namespace_name,
-                                                   const wire::Selector& selector) const;
+  using Rows = std::vector<catalog::SeriesRow>;
+
+  Result<Rows> select(auth::Operation operation, const auth::Principal& principal,
+                      const std::string& namespace_name, const wire::Selector& selector) const;
   Status withhold(const auth::Principal& principal, std::string_view purpose,
-                  const wire::Selector& selector, std::vector<catalog::SeriesEntry>& series,
-                  std::uint64_t* withheld) const;
-  Result<std::vector<catalog::SeriesEntry>> select_filtered(
-      auth::Operation operation, const auth::Principal& principal,
-      const std::string& namespace_name, const wire::Selector& selector,
-      const catalog::DeviceFilter& filter, const catalog::DevicePage& page = {}) const;
-  Result<std::vector<catalog::SeriesEntry>> select_requested(
-      const auth::Principal& principal, const wire::QueryRequest& request) const;
-  Result<std::unique_ptr<ReadingCursor>> run(const wire::QueryRequest& request,
-                                             std::vector<catalog::SeriesEntry> series,
+                  const wire::Selector& selector, Rows& series, std::uint64_t* withheld) const;
+  Result<Rows> select_filtered(auth::Operation operation, const auth::Principal& principal,
+                               const std::string& namespace_name, const wire::Selector& selector,
+                               const catalog::DeviceFilter& filter,
+                               const catalog::DevicePage& page = {}) const;
+  Result<Rows> select_requested(const auth::Principal& principal,
+                                const wire::QueryRequest& request) const;
+  Result<std::unique_ptr<ReadingCursor>> run(const wire::QueryRequest& request, Rows series,
                                              std::shared_ptr<const Snapshot> moment);
-  Result<std::vector<SeriesInfo>> describe(const std::vector<catalog::SeriesEntry>& entries,
-                                           std::shared_ptr<const Snapshot> moment);
-  Result<SeriesInfo> describe(const catalog::SeriesEntry& entry, const ReadOptions& options);
+  bool may_reach(auth::Operation operation, const auth::Principal& principal,
+                 catalog::SeriesRow row) const;
+  void add_to(Reach* reach, const Rows& series) const;
+  Rows page_of(Rows series, const catalog::DevicePage& page) const;
 
   Engine& engine_;
   const catalog::Catalog& catalog_;

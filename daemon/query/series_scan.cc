@@ -19,20 +19,58 @@ KeyRange key_range(const catalog::SeriesId& series, const TimeRange& range) {
   return keys;
 }
 
-SeriesScan::SeriesScan(Engine& engine, std::vector<catalog::SeriesEntry> series,
-                       const TimeRange& range, const ReadOptions& options)
-    : engine_(engine), series_(std::move(series)), range_(range), options_(options) {}
+SeriesScan::SeriesScan(Engine& engine, const catalog::Catalog& catalog,
+                       std::vector<catalog::SeriesRow> series, const TimeRange& range,
+                       const ReadOptions& options)
+    : engine_(engine),
+      catalog_(catalog),
+      series_(std::move(series)),
+      range_(range),
+      options_(options),
+      is_of_moment_(options.snapshot != nullptr) {
+  if (!is_of_moment_) options_.snapshot = engine_.snapshot();
+}
+
+bool SeriesScan::let_go() {
+  if (is_of_moment_ || options_.snapshot == nullptr || !options_.snapshot->keeps_memory() ||
+      !engine_.is_short_of_memory())
+    return false;
+  if (valid()) resting_at_ = iterator_->key();
+  iterator_.reset();
+  options_.snapshot.reset();
+  return true;
+}
+
+Result<bool> SeriesScan::wake() {
+  if (resting_at_.empty()) return true;
+  const Bytes key = std::exchange(resting_at_, {});
+  const catalog::SeriesId& id = current_.id;
+  options_.snapshot = engine_.snapshot();
+  EC_ASSIGN_OR_RETURN(iterator_, engine_.scan(id.namespace_id, key_range(id, range_), options_));
+  iterator_->seek(key);
+  EC_TRY(iterator_->status());
+  return iterator_->valid() && iterator_->key() == ByteView(key);
+}
 
 Result<bool> SeriesScan::next_series() {
+  static_cast<void>(let_go());
+  resting_at_.clear();
   iterator_.reset();
-  if (next_ == series_.size()) return false;
-  current_ = next_++;
-  const catalog::SeriesId& id = series_[current_].id;
+  while (true) {
+    if (next_ == series_.size()) return false;
+    auto entry = catalog_.series_at(series_[next_++]);
+    if (!entry.ok()) continue;
+    current_ = *std::move(entry);
+    break;
+  }
+  if (options_.snapshot == nullptr) options_.snapshot = engine_.snapshot();
+  const catalog::SeriesId& id = current_.id;
   EC_ASSIGN_OR_RETURN(iterator_, engine_.scan(id.namespace_id, key_range(id, range_), options_));
   return true;
 }
 
 void SeriesScan::close() {
+  resting_at_.clear();
   iterator_.reset();
   options_.snapshot.reset();
   next_ = series_.size();
@@ -41,8 +79,26 @@ void SeriesScan::close() {
 Status SeriesScan::value(wire::Value& value) {
   const ByteView bytes = iterator_->value();
   if (!iterator_->valid()) return iterator_->status();
+  // No stored value is empty.
+  is_large_ = bytes.empty();
+  if (is_large_) {
+    value = wire::Value::of_text({});
+    return ok();
+  }
   if (!wire::decode_value(bytes, value)) return bad_value();
   return ok();
+}
+
+Result<std::unique_ptr<LargeText>> SeriesScan::large_text() {
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<LargeValue> large, iterator_->large_value());
+  if (large == nullptr) return bad_value();
+  auto text = LargeText::open(std::move(large), [this]() -> Result<std::unique_ptr<LargeValue>> {
+    EC_ASSIGN_OR_RETURN(const bool is_there, wake());
+    if (!is_there) return not_found("a value was deleted while it was read");
+    return iterator_->large_value();
+  });
+  if (!text.ok() && text.status().code() == StatusCode::Corruption) return bad_value();
+  return text;
 }
 
 Status SeriesScan::bad_value() const {

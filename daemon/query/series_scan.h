@@ -9,6 +9,7 @@
 
 #include "catalog/catalog.h"
 #include "edgecase/engine.h"
+#include "query/large_text.h"
 #include "wire/reading.h"
 #include "wire/reading_key.h"
 
@@ -24,33 +25,49 @@ KeyRange key_range(const catalog::SeriesId& series, const TimeRange& range);
 
 class SeriesScan {
  public:
-  SeriesScan(Engine& engine, std::vector<catalog::SeriesEntry> series, const TimeRange& range,
+  // `options.snapshot`: a moment that somebody else holds; null: now.
+  SeriesScan(Engine& engine, const catalog::Catalog& catalog,
+             std::vector<catalog::SeriesRow> series, const TimeRange& range,
              const ReadOptions& options);
 
-  // To the first reading of the next series, which may have none; false after the last one.
+  // To the first reading of the next series, which may have none; false after the last one. What
+  // was erased meanwhile is passed over.
   Result<bool> next_series();
   // Lets go of snapshot and iterator.
   void close();
+  // The same until wake(), where the engine is short of memory that this scan keeps and it does not
+  // read as of a moment. True: it did. The views of value() hold no more.
+  bool let_go();
+  // After let_go() it goes on with what is stored now: to the reading where it stood, or, where
+  // that is gone (false), to the one behind it.
+  Result<bool> wake();
 
   // False at the end of the current series, and after an error: look at status().
   bool valid() const { return iterator_ != nullptr && iterator_->valid(); }
   Status status() const { return iterator_ == nullptr ? ok() : iterator_->status(); }
   void next() { iterator_->next(); }
-  const catalog::SeriesEntry& series() const { return series_[current_]; }
+  const catalog::SeriesEntry& series() const { return current_; }
   // Only when valid(). The value's views hold until next().
   std::int64_t time_ns() const { return wire::time_of_reading_key(iterator_->key().data()); }
+  // Of one that is large no more than that it is told; then large_text() has it.
   Status value(wire::Value& value);
+  bool is_large() const { return is_large_; }
+  Result<std::unique_ptr<LargeText>> large_text();
 
  private:
   Status bad_value() const;
 
   Engine& engine_;
-  std::vector<catalog::SeriesEntry> series_;
+  const catalog::Catalog& catalog_;
+  std::vector<catalog::SeriesRow> series_;
   TimeRange range_;
   ReadOptions options_;
   std::size_t next_ = 0;
-  std::size_t current_ = 0;
+  catalog::SeriesEntry current_;
   std::unique_ptr<Iterator> iterator_;
+  bool is_large_ = false;  // what value() came to last
+  bool is_of_moment_;      // that somebody holds
+  Bytes resting_at_;       // after let_go(): the key
 };
 
 }  // namespace edgecase::query

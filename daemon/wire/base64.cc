@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 namespace edgecase::wire {
 namespace {
@@ -34,6 +35,24 @@ void append_base64(std::string_view bytes, std::string& out) {
       out.push_back(j <= taken ? kAlphabet[bits >> (18 - 6 * j) & 63] : '=');
     }
   }
+}
+
+void Base64Encoder::append(std::string_view piece, std::string& out) {
+  if (kept_bytes_ > 0) {
+    while (kept_bytes_ < kept_.size() && !piece.empty()) {
+      kept_[kept_bytes_++] = piece.front();
+      piece.remove_prefix(1);
+    }
+    if (kept_bytes_ < kept_.size()) return;
+    finish(out);
+  }
+  const std::size_t whole = piece.size() - piece.size() % kept_.size();
+  append_base64(piece.substr(0, whole), out);
+  kept_bytes_ = piece.copy(kept_.data(), kept_.size(), whole);
+}
+
+void Base64Encoder::finish(std::string& out) {
+  append_base64({kept_.data(), std::exchange(kept_bytes_, 0)}, out);
 }
 
 Result<std::string> decode_base64(std::string_view text) {

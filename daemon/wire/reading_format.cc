@@ -23,23 +23,24 @@ std::string_view content_type_or_default(const Value& value) {
   return value.content_type.empty() ? kDefaultContentType : value.content_type;
 }
 
-void append_csv_value(const Value& value, std::string& out) {
-  switch (value.type) {
-    case ValueType::Float64: append_double(value.float64, out); break;
-    case ValueType::Int64: append_int(value.int64, out); break;
-    case ValueType::Bool: out.append(value.boolean ? "true" : "false"); break;
-    case ValueType::Text: append_csv_field(value.text, out); break;
-    case ValueType::Bytes: append_base64(value.text, out); break;
+void append_csv_quoted(std::string_view text, std::string& out) {
+  for (const char c : text) {
+    if (c == '"') out.push_back('"');
+    out.push_back(c);
   }
+}
+
+void append_csv_end(const Value& value, std::string& out) {
   out.push_back(',');
   if (value.type == ValueType::Bytes && content_type_or_default(value) != kDefaultContentType) {
     append_csv_field("bytes;" + std::string(value.content_type), out);
   } else {
     out.append(value_type_name(value.type));
   }
+  out.push_back('\n');
 }
 
-void append_csv(const Reading& reading, std::string& out) {
+void append_csv_begin(const Reading& reading, std::string& out) {
   append_csv_field(reading.namespace_name, out);
   out.push_back(',');
   append_csv_field(reading.device, out);
@@ -48,8 +49,28 @@ void append_csv(const Reading& reading, std::string& out) {
   out.push_back(',');
   append_time(reading.time_ns.value_or(0), out);
   out.push_back(',');
-  append_csv_value(reading.value, out);
-  out.push_back('\n');
+}
+
+void append_csv(const Reading& reading, std::string& out) {
+  append_csv_begin(reading, out);
+  const Value& value = reading.value;
+  switch (value.type) {
+    case ValueType::Float64: append_double(value.float64, out); break;
+    case ValueType::Int64: append_int(value.int64, out); break;
+    case ValueType::Bool: out.append(value.boolean ? "true" : "false"); break;
+    case ValueType::Text: append_csv_field(value.text, out); break;
+    case ValueType::Bytes: append_base64(value.text, out); break;
+  }
+  append_csv_end(value, out);
+}
+
+// Behind the quote that ends a text or bytes.
+void append_json_end(const Value& value, std::string& out) {
+  if (value.type == ValueType::Bytes) {
+    out.append(",\"type\":\"bytes\",\"content_type\":");
+    append_json_string(content_type_or_default(value), out);
+  }
+  out.push_back('}');
 }
 
 void append_json_value(const Value& value, std::string& out) {
@@ -64,13 +85,13 @@ void append_json_value(const Value& value, std::string& out) {
     case ValueType::Bytes:
       out.push_back('"');
       append_base64(value.text, out);
-      out.append("\",\"type\":\"bytes\",\"content_type\":");
-      append_json_string(content_type_or_default(value), out);
+      out.push_back('"');
       break;
   }
+  append_json_end(value, out);
 }
 
-void append_json(const Reading& reading, std::string& out) {
+void append_json_begin(const Reading& reading, std::string& out) {
   out.append("{\"namespace\":");
   append_json_string(reading.namespace_name, out);
   out.append(",\"device\":");
@@ -80,8 +101,11 @@ void append_json(const Reading& reading, std::string& out) {
   out.append(",\"time\":\"");
   append_time(reading.time_ns.value_or(0), out);
   out.append("\",\"value\":");
+}
+
+void append_json(const Reading& reading, std::string& out) {
+  append_json_begin(reading, out);
   append_json_value(reading.value, out);
-  out.push_back('}');
 }
 
 // A `\` before each of `special`; other `\` stand for themselves in line protocol.
@@ -103,19 +127,35 @@ const char* no_line_form(const Reading& reading) {
   return nullptr;
 }
 
-void append_line(const Reading& reading, std::string& out) {
+// False: it has no line form, and a comment stands in its place.
+bool append_line_begin(const Reading& reading, std::string& out) {
   const char* const missing = no_line_form(reading);
   if (missing != nullptr) {
     // Names hold no line breaks, so the comment is one line.
     out.append("# ").append(reading.device).append("/").append(reading.sensor).append(" ");
     append_time(reading.time_ns.value_or(0), out);
     out.append(": line protocol has no form for ").append(missing).append("\n");
-    return;
+    return false;
   }
   append_line_name(reading.sensor, ", ", out);
   out.append(",device=");
   append_line_name(reading.device, ",= ", out);
   out.append(" value=");
+  return true;
+}
+
+void append_line_text(std::string_view text, std::string& out) {
+  append_line_name(text, "\"\\", out);
+}
+
+void append_line_end(const Reading& reading, std::string& out) {
+  out.push_back(' ');
+  append_int(reading.time_ns.value_or(0), out);
+  out.push_back('\n');
+}
+
+void append_line(const Reading& reading, std::string& out) {
+  if (!append_line_begin(reading, out)) return;
   switch (reading.value.type) {
     case ValueType::Float64: append_double(reading.value.float64, out); break;
     case ValueType::Int64:
@@ -125,14 +165,35 @@ void append_line(const Reading& reading, std::string& out) {
     case ValueType::Bool: out.append(reading.value.boolean ? "true" : "false"); break;
     case ValueType::Text:
       out.push_back('"');
-      append_line_name(reading.value.text, "\"\\", out);
+      append_line_text(reading.value.text, out);
       out.push_back('"');
       break;
     case ValueType::Bytes: break;
   }
-  out.push_back(' ');
-  append_int(reading.time_ns.value_or(0), out);
-  out.push_back('\n');
+  append_line_end(reading, out);
+}
+
+void append_json_escaped(std::string_view text, std::string& out) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::size_t plain = 0;  // begin of what needs no escape
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c >= 0x20 && c != '"' && c != '\\') continue;
+    out.append(text.substr(plain, i - plain));
+    plain = i + 1;
+    switch (c) {
+      case '"': out.append("\\\""); break;
+      case '\\': out.append("\\\\"); break;
+      case '\n': out.append("\\n"); break;
+      case '\r': out.append("\\r"); break;
+      case '\t': out.append("\\t"); break;
+      default:
+        out.append("\\u00");
+        out.push_back(kHex[c >> 4]);
+        out.push_back(kHex[c & 15]);
+    }
+  }
+  out.append(text.substr(plain));
 }
 
 void append_digits(std::int64_t number, int digits, std::string& out) {
@@ -197,11 +258,62 @@ void ReadingFormatter::reading(const Reading& reading, std::string& out) {
       out.push_back('\n');
       return;
     case ReadingFormat::Json:
-      out.append(first_ ? "\n" : ",\n");
-      first_ = false;
+      open_object(out);
       append_json(reading, out);
       return;
     case ReadingFormat::Line: append_line(reading, out); return;
+  }
+}
+
+void ReadingFormatter::open_object(std::string& out) {
+  out.append(first_ ? "\n" : ",\n");
+  first_ = false;
+}
+
+bool ReadingFormatter::begin_text(const Reading& reading, std::string& out) {
+  const bool is_text = reading.value.type == ValueType::Text;
+  switch (format_) {
+    case ReadingFormat::Csv: append_csv_begin(reading, out); break;
+    case ReadingFormat::Json: open_object(out); [[fallthrough]];
+    case ReadingFormat::Ndjson: append_json_begin(reading, out); break;
+    case ReadingFormat::Line:
+      if (!append_line_begin(reading, out)) return false;
+      break;
+  }
+  if (is_text || format_ != ReadingFormat::Csv) out.push_back('"');
+  return true;
+}
+
+void ReadingFormatter::text(const Reading& reading, std::string_view piece, std::string& out) {
+  if (format_ == ReadingFormat::Line) {
+    append_line_text(piece, out);
+  } else if (reading.value.type == ValueType::Bytes) {
+    base64_.append(piece, out);
+  } else if (format_ == ReadingFormat::Csv) {
+    append_csv_quoted(piece, out);
+  } else {
+    append_json_escaped(piece, out);
+  }
+}
+
+void ReadingFormatter::end_text(const Reading& reading, std::string& out) {
+  const bool is_text = reading.value.type == ValueType::Text;
+  base64_.finish(out);
+  switch (format_) {
+    case ReadingFormat::Csv:
+      if (is_text) out.push_back('"');
+      append_csv_end(reading.value, out);
+      return;
+    case ReadingFormat::Ndjson:
+    case ReadingFormat::Json:
+      out.push_back('"');
+      append_json_end(reading.value, out);
+      if (format_ == ReadingFormat::Ndjson) out.push_back('\n');
+      return;
+    case ReadingFormat::Line:
+      out.push_back('"');
+      append_line_end(reading, out);
+      return;
   }
 }
 
@@ -252,27 +364,8 @@ void append_time(std::int64_t time_ns, std::string& out) {
 }
 
 void append_json_string(std::string_view text, std::string& out) {
-  constexpr std::string_view kHex = "0123456789abcdef";
   out.push_back('"');
-  std::size_t plain = 0;  // begin of what needs no escape
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (c >= 0x20 && c != '"' && c != '\\') continue;
-    out.append(text.substr(plain, i - plain));
-    plain = i + 1;
-    switch (c) {
-      case '"': out.append("\\\""); break;
-      case '\\': out.append("\\\\"); break;
-      case '\n': out.append("\\n"); break;
-      case '\r': out.append("\\r"); break;
-      case '\t': out.append("\\t"); break;
-      default:
-        out.append("\\u00");
-        out.push_back(kHex[c >> 4]);
-        out.push_back(kHex[c & 15]);
-    }
-  }
-  out.append(text.substr(plain));
+  append_json_escaped(text, out);
   out.push_back('"');
 }
 
@@ -283,10 +376,7 @@ void append_csv_field(std::string_view text, std::string& out) {
     return;
   }
   out.push_back('"');
-  for (const char c : text) {
-    if (c == '"') out.push_back('"');
-    out.push_back(c);
-  }
+  append_csv_quoted(text, out);
   out.push_back('"');
 }
 

@@ -21,6 +21,7 @@
 #include <string_view>
 
 #include "edgecase/result.h"
+#include "wire/base64.h"
 #include "wire/reading.h"
 
 namespace edgecase::wire {
@@ -37,9 +38,19 @@ class ReadingFormatter {
   void reading(const Reading& reading, std::string& out);  // time_ns must be set
   void end(std::string& out);
 
+  // Instead of reading(), where a text or bytes come in pieces: `value.text` means nothing then.
+  // The same comes of it, but that CSV always quotes a text. False: that was all of it, since the
+  // format has no form for such a value.
+  [[nodiscard]] bool begin_text(const Reading& reading, std::string& out);
+  void text(const Reading& reading, std::string_view piece, std::string& out);
+  void end_text(const Reading& reading, std::string& out);
+
  private:
+  void open_object(std::string& out);
+
   ReadingFormat format_;
   bool first_ = true;
+  Base64Encoder base64_;
 };
 
 // The shortest decimal text that reads back as the same double: 21.5, 1e+300, never "nan" or "inf".

@@ -95,6 +95,7 @@ TEST_CASE("memory is shared out within the limit") {
   }
   CHECK(share_memory({}).engine_bytes == 40u << 20);
   CHECK(share_memory({}).in_flight_bytes == 24u << 20);
+  CHECK(share_memory({}).catalog_bytes == 16u << 20);
 }
 
 TEST_CASE("a rule that makes no sense names its place") {

@@ -211,6 +211,45 @@ TEST_CASE("catalog: select is ordered, and all namespaces leave out the store's 
   CHECK(names("nowhere", "*").empty());
 }
 
+TEST_CASE("catalog: its memory is set aside in the engine, and has a limit of its own") {
+  ModelEngine engine;
+  const std::string name(wire::kNameMaxBytes - 6, 'n');
+  std::uint64_t all = 0;
+  {
+    const auto catalog = open_catalog(engine, {.memory_bytes = 3u << 20});
+    Status refused;
+    int taken = 0;
+    for (; refused.ok(); ++taken) {
+      std::vector<std::string> names;
+      for (int i = 0; i < 100; ++i) names.push_back(name + std::to_string(taken * 100 + i));
+      std::vector<wire::Reading> readings;
+      for (const std::string& each : names) readings.push_back(reading_of("one", name, each));
+      std::vector<SeriesId> ids;
+      CatalogAdditions additions;
+      refused = catalog->resolve(readings, ids, additions);
+      if (!refused.ok()) break;
+      WriteBatch batch;
+      additions.append_to(batch);
+      REQUIRE(engine.write(batch, Durability::Sync).ok());
+      catalog->confirm(additions);
+    }
+    CAPTURE(taken);
+    CHECK(taken > 50);
+    CHECK(refused.code() == StatusCode::Busy);
+    CHECK(refused.message().find("storage.memory-limit") != std::string::npos);
+    all = catalog->memory_bytes();
+    CHECK(all <= 3u << 20);
+    CHECK(all > 2u << 20);
+    CHECK(engine.stats().set_aside_bytes + (512u << 10) > all);
+    // What is there goes on, and what is kept as rejected.
+    CHECK(try_resolve(*catalog, {reading_of("one", name, name + "0")}).ok());
+    CHECK(try_resolve(*catalog, {reading_of("_rejected", "mqtt", "message")}).ok());
+  }
+  engine.set_aside(0);
+  const auto catalog = open_catalog(engine);
+  CHECK(engine.stats().set_aside_bytes + (512u << 10) > all);
+}
+
 TEST_CASE("catalog: each limit is Busy, names its setting, and leaves room for what still fits") {
   ModelEngine engine;
   const auto catalog = open_catalog(engine, {.namespaces = 2, .devices = 3, .series = 4});

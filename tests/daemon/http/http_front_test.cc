@@ -146,6 +146,24 @@ TEST_CASE("front: damaged, cut and exploding bodies") {
   CHECK(f.stored().empty());
 }
 
+TEST_CASE("front: of a large body is told while it comes, but not all the time") {
+  for (const std::int64_t pause_ns : {std::int64_t{0}, 1'000 * kSecondNs}) {
+    CAPTURE(pause_ns);
+    std::atomic<int> told{0};
+    FrontOptions options;
+    options.on_large_body = [&told] { ++told; };
+    options.large_body_ns = pause_ns;
+    FrontFixture f(options);
+    Client client = f.connect();
+    CHECK(client.ask("POST", "/", std::string(1u << 20, 'x')).status == 200);
+    CHECK(told == 0);
+    CHECK(client.ask("POST", "/", std::string(5u << 20, 'x')).status == 200);
+    CHECK(told == 1);
+    CHECK(client.ask("POST", "/", std::string(5u << 20, 'x')).status == 200);
+    CHECK(told == (pause_ns == 0 ? 2 : 1));
+  }
+}
+
 TEST_CASE("front: a refusal reaches a client that is still sending") {
   ServerFixture f([](config::Settings& s) { s.http.body_limit_bytes = 1u << 20; });
   const Answer answer = f.ask("POST", "/write", std::string(20u << 20, 'x'));

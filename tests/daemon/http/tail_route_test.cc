@@ -46,6 +46,24 @@ TEST_CASE("tail over HTTP: a limit ends an answer, and the next goes on there") 
   CHECK(f.follow(cursor, "format=line").body == "m,device=a value=3 3\n");
 }
 
+TEST_CASE("tail over HTTP: a text of a megabyte comes in pieces, and nothing after it") {
+  Tail f;
+  std::string cursor;
+  f.follow(cursor);
+  std::string text;
+  while (text.size() < 1u << 20) text += "0123456789 \\\" \\n";
+  const auto reading = [](int time, const std::string& value) {
+    return R"({"namespace":"default","device":"a","sensor":"m","time":"1970-01-01T00:00:00.)" +
+           std::string("00000000") + std::to_string(time) + R"(Z","value":")" + value + "\"}\n";
+  };
+  CHECK(f.ask("POST", "/api/v1/readings", reading(1, "small") + reading(2, text)).status == 200);
+  f.write("m,device=a value=3 3");
+  const Answer answer = f.follow(cursor);
+  CHECK((answer.body == reading(1, "small") + reading(2, text)));
+  CHECK(answer.header("x-edgecase-readings") == "2");
+  CHECK(f.follow(cursor, "format=line").body == "m,device=a value=3 3\n");
+}
+
 TEST_CASE("tail over HTTP: tokens, purposes and namespaces hold as for queries") {
   Tail f;
   f.write("m,device=a value=0 1");

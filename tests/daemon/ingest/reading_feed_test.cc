@@ -35,7 +35,7 @@ struct Feed {
   };
   Seen read(const std::optional<ReadingFeed::Position>& position, std::size_t limit = SIZE_MAX) {
     Seen seen;
-    seen.page = feed.read(position, [&](const wire::Reading& reading) {
+    seen.page = *feed.read(position, [&](const wire::Reading& reading) {
       if (limit-- == 0) return false;
       seen.text += std::string(reading.value.text.substr(0, 3)) + "@" +
                    std::to_string(reading.time_ns.value()) + " ";
@@ -123,6 +123,27 @@ TEST_CASE("feed: nothing is kept once nobody asks, and a follower that comes bac
   CHECK(f.read(ReadingFeed::Position{seen.page.next.epoch, 1'000'000}).page.gap);
 }
 
+TEST_CASE("feed: pages that are sent slowly keep a bounded amount, and others are told") {
+  Feed f;
+  const auto begun = f.read(std::nullopt);
+  std::vector<ReadingFeed::Page> slow;
+  Status refused;
+  std::size_t kept = 0;
+  for (; refused.ok() && kept < 100; ++kept) {
+    f.publish("a", 4, 100'000);
+    auto page = f.feed.read(slow.empty() ? begun.page.next : slow.back().next,
+                            [](const wire::Reading&) { return true; });
+    refused = page.status();
+    if (page.ok()) slow.push_back(*std::move(page));
+  }
+  // As much as is kept for everybody, and as much again.
+  CHECK(kept * 400'000 <= ReadingFeed::kBytesMax + ReadingFeed::kPagesBytesMax + 800'000);
+  CHECK(refused.code() == StatusCode::Busy);
+  CHECK(f.feed.read(std::nullopt, {}).ok());
+  slow.erase(slow.begin(), slow.begin() + 2);
+  CHECK(f.feed.read(slow.back().next, [](const wire::Reading&) { return true; }).ok());
+}
+
 TEST_CASE("feed: many writers and followers at once lose nothing") {
   Feed f;
   constexpr int kBatches = 200;
@@ -138,7 +159,7 @@ TEST_CASE("feed: many writers and followers at once lose nothing") {
     threads.emplace_back([&f, &count, begun] {
       auto position = begun;
       while (count < 2 * 3 * kBatches) {
-        const auto page = f.feed.read(position, [&count](const wire::Reading&) {
+        const auto page = *f.feed.read(position, [&count](const wire::Reading&) {
           ++count;
           return true;
         });

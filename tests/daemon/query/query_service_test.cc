@@ -341,7 +341,12 @@ TEST_CASE("query: what is stored of series and devices") {
   CHECK(series[2].first_ns == -1);
   CHECK(series[2].readings_per_second == 0);
 
-  const auto devices = room.service.devices(room.principal, "", all).value();
+  std::vector<query::DeviceInfo> devices;
+  {
+    auto listing = room.service.list_devices(room.principal, "", all).value();
+    query::DeviceInfo info;
+    while (*listing.next(info)) devices.push_back(info);
+  }
   REQUIRE(devices.size() == 2);
   CHECK(devices[0].device == "a");
   CHECK(devices[0].series == 2);
@@ -351,7 +356,7 @@ TEST_CASE("query: what is stored of series and devices") {
   CHECK(devices[0].readings_per_second == doctest::Approx(1.5));
   CHECK(devices[1].series == 1);
   CHECK(room.engine.open_views() == 0);
-  CHECK(room.service.devices(room.principal, "default", wire::parse_selector("x/y").value())
+  CHECK(room.service.list_devices(room.principal, "default", wire::parse_selector("x/y").value())
             .status()
             .code() == StatusCode::NotFound);
 }

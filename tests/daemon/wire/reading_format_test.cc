@@ -258,3 +258,45 @@ TEST_CASE("format: random names and texts survive a CSV reader and the JSON deco
     CHECK(went_in == came_out);
   }
 }
+
+TEST_CASE("texts and bytes that come in pieces make what they make as a whole") {
+  const std::uint64_t seed = 5;
+  SeededRandom random(seed);
+  for (int round = 0; round < 200; ++round) {
+    CAPTURE(round);
+    std::string text;
+    for (std::uint64_t left = random.below(60); left > 0; --left)
+      text += "\"\\\n\r\t\x01,= ab\xc3\xa9"[random.below(14)];
+    const Value value = random.below(2) == 0 ? Value::of_text(text) : Value::of_bytes(text, "a/b");
+    const bool is_text = value.type == wire::ValueType::Text;
+    std::vector<Reading> readings = {make_reading("d", "s", Value::of_float64(1)),
+                                     make_reading("d,", "s ", value),
+                                     make_reading("d", random.below(4) == 0 ? "#s" : "s", value)};
+    for (const ReadingFormat each :
+         {ReadingFormat::Csv, ReadingFormat::Ndjson, ReadingFormat::Json, ReadingFormat::Line}) {
+      CAPTURE(static_cast<int>(each));
+      std::string pieced;
+      wire::ReadingFormatter formatter(each);
+      formatter.begin(pieced);
+      formatter.reading(readings[0], pieced);
+      for (std::size_t i = 1; i < readings.size(); ++i) {
+        Reading reading = readings[i];
+        reading.value.text = {};
+        if (!formatter.begin_text(reading, pieced)) continue;
+        for (std::string_view rest = text; !rest.empty();) {
+          const std::string_view piece = rest.substr(0, 1 + random.below(10));
+          formatter.text(reading, piece, pieced);
+          rest.remove_prefix(piece.size());
+        }
+        formatter.end_text(reading, pieced);
+      }
+      formatter.end(pieced);
+      const std::string whole = format(each, readings);
+      if (each == ReadingFormat::Csv && is_text) {
+        CHECK(read_csv(pieced) == read_csv(whole));
+      } else {
+        CHECK(pieced == whole);
+      }
+    }
+  }
+}

@@ -1,0 +1,67 @@
+#include "http/reading_pieces.h"
+
+#include "edgecase/clock.h"
+
+namespace edgecase::http {
+namespace {
+
+// Looking at the clock for every reading would cost as much as formatting one.
+constexpr int kReadingsPerClockLook = 8;
+// Of a large text at once: escaped it may be six times as long.
+constexpr std::size_t kTextSliceBytes = 8u << 10;
+
+}  // namespace
+
+Result<bool> ReadingPieces::fill(std::string& piece) {
+  if (!begun_ && frame_ == Frame::Whole) formatter_.begin(piece);
+  begun_ = true;
+  const std::int64_t begin_ns = system_clock().boot_ns();
+  for (int i = 1; piece.size() < kPieceBytes; ++i) {
+    if (text_ != nullptr) {
+      EC_TRY(fill_text(piece));
+      continue;
+    }
+    EC_ASSIGN_OR_RETURN(const bool more, cursor_->next(reading_));
+    if (!more) {
+      if (frame_ == Frame::Whole) formatter_.end(piece);
+      return false;
+    }
+    text_ = cursor_->large_text();
+    if (text_ == nullptr) {
+      formatter_.reading(reading_, piece);
+    } else if (!formatter_.begin_text(reading_, piece)) {
+      text_ = nullptr;
+    }
+    const bool look = i % kReadingsPerClockLook == 0;
+    if (look && system_clock().boot_ns() - begin_ns > kPieceNs) break;
+  }
+  return true;
+}
+
+// A slice more, or what stands behind the last one.
+Status ReadingPieces::fill_text(std::string& piece) {
+  if (text_rest_.empty()) {
+    EC_ASSIGN_OR_RETURN(text_rest_, text_->next_piece());
+  }
+  if (text_rest_.empty()) {
+    formatter_.end_text(reading_, piece);
+    text_ = nullptr;
+    return ok();
+  }
+  const std::string_view slice = text_rest_.substr(0, kTextSliceBytes);
+  formatter_.text(reading_, slice, piece);
+  text_rest_.remove_prefix(slice.size());
+  return ok();
+}
+
+void ReadingPieces::let_go() {
+  if (!text_rest_.empty()) {
+    // It may lie in what goes.
+    std::string rest(text_rest_);
+    kept_rest_ = std::move(rest);
+    text_rest_ = kept_rest_;
+  }
+  cursor_->let_go();
+}
+
+}  // namespace edgecase::http

@@ -1,0 +1,39 @@
+// Readings of a cursor as the pieces of an answer. Inside daemon/http only. One thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "http/http_routes.h"
+#include "query/query_service.h"
+#include "wire/reading_format.h"
+
+namespace edgecase::http {
+
+// What a format has around its readings.
+enum class Frame : unsigned char { Whole, None };
+
+class ReadingPieces final : public PieceSource {
+ public:
+  ReadingPieces(std::unique_ptr<query::ReadingCursor> cursor, wire::ReadingFormat format,
+                Frame frame = Frame::Whole)
+      : cursor_(std::move(cursor)), formatter_(format), frame_(frame) {}
+
+  Result<bool> fill(std::string& piece) override;
+  void let_go() override;
+
+ private:
+  Status fill_text(std::string& piece);
+
+  const std::unique_ptr<query::ReadingCursor> cursor_;
+  wire::ReadingFormatter formatter_;
+  const Frame frame_;
+  wire::Reading reading_;
+  query::LargeText* text_ = nullptr;  // of reading_, as far as it is not formatted
+  std::string_view text_rest_;        // of the piece at hand
+  std::string kept_rest_;             // that after let_go()
+  bool begun_ = false;
+};
+
+}  // namespace edgecase::http

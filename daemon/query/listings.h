@@ -1,0 +1,67 @@
+// What is stored, series by series or device by device, as it is asked for: a list may be longer
+// than memory has room for. One thread; must not outlive the service. Of a series that is erased
+// meanwhile nothing is told.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "catalog/catalog.h"
+#include "edgecase/engine.h"
+
+namespace edgecase::query {
+
+struct SeriesInfo {
+  std::string namespace_name, device, sensor;
+  std::uint64_t count = 0;
+  std::optional<std::int64_t> first_ns, last_ns;
+  std::uint64_t stored_bytes = 0;
+  double readings_per_second = 0;  // steps between readings over the time from first to last
+};
+
+struct DeviceInfo {
+  std::string namespace_name, device;
+  std::uint64_t series = 0, count = 0;  // of those that the selector matches
+  std::optional<std::int64_t> first_ns, last_ns;
+  std::uint64_t stored_bytes = 0;
+  double readings_per_second = 0;  // of all its series together
+};
+
+class SeriesListing {
+ public:
+  // `moment`: one that somebody holds, of which series without readings are left out; null: now.
+  SeriesListing(Engine& engine, const catalog::Catalog& catalog,
+                std::vector<catalog::SeriesRow> rows, std::shared_ptr<const Snapshot> moment);
+
+  // False: the end.
+  Result<bool> next(SeriesInfo& info);
+  // As that of a cursor.
+  void let_go();
+
+ private:
+  Engine& engine_;
+  const catalog::Catalog& catalog_;
+  const std::vector<catalog::SeriesRow> rows_;
+  const bool is_of_moment_;
+  ReadOptions options_;
+  std::size_t next_ = 0;
+};
+
+class DeviceListing {
+ public:
+  explicit DeviceListing(SeriesListing series) : series_(std::move(series)) {}
+
+  // False: the end.
+  Result<bool> next(DeviceInfo& info);
+  void let_go() { series_.let_go(); }
+
+ private:
+  SeriesListing series_;
+  std::optional<SeriesInfo> following_;  // the first of the next device
+};
+
+}  // namespace edgecase::query
