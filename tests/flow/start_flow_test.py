@@ -288,7 +288,7 @@ class StartFlow(unittest.TestCase):
                 self.assertIn(message, result.stderr)
         for text, message in {
             "[storage]\nvaleus = 1\n": ":2:1: storage.valeus: unknown key, did you mean",
-            "[[mqtt.rule]]\ntopic = \"a/{nonsense}\"\n": ":1:1: mqtt.rule",
+            "[[mqtt.rule]]\ntopic = \"a/{nonsense}\"\n": ":2:9: mqtt.rule.topic: ",
             "[http\n": "not TOML",
         }.items():
             with self.subTest(text=text):
