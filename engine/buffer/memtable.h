@@ -30,8 +30,8 @@ class Memtable {
            ByteView value, GroupCodec codec = GroupCodec::Plain, ByteView end = {});
 
   // An entry that is in memory whole and that nobody finds yet: its place is fetched from memory
-  // meanwhile. Of a namespace with GroupCodec::Plain, `is_small()`; the next call is add() or
-  // discard().
+  // meanwhile. Of a namespace with GroupCodec::Plain, `is_small()`; drafts are added in the order
+  // they were made in, before anything else is; or, of one alone, discarded.
   struct Draft {
     MemtableNode* node = nullptr;
     std::uint64_t hash = 0;

@@ -25,6 +25,9 @@ constexpr std::size_t kGroupMaxBytes = 1u << 20;
 constexpr std::size_t kRecordMaxBytes = 16u << 10;
 constexpr std::size_t kRecordBatchesMax = 32;
 
+// Entries of a batch whose places are fetched from memory side by side.
+constexpr std::size_t kDraftsMax = 8;
+
 // Reads search them, and each changes what is searched.
 constexpr std::uint32_t kRangeDeletesPerMemtable = 1024;
 
@@ -304,11 +307,26 @@ void EngineImpl::apply_batch(SequenceNumber first, WriteBatchReader& entries) {
   GroupCodec codec = GroupCodec::Plain;
   const ExpiryView& expiry = log_expiry();
   std::int64_t expires_ns = kNeverNs;
+  std::array<Memtable::Draft, kDraftsMax> drafts;
+  std::size_t drafted = 0;
+  const auto add_drafts = [&] {
+    for (std::size_t i = 0; i < drafted; ++i) active_->add(drafts[i], sequence++);
+    drafted = 0;
+  };
   while (const auto entry = entries.next()) {
     if (entry->namespace_id != known) {
       known = entry->namespace_id;
       codec = codec_of(known);
     }
+    user_bytes +=
+        entry->is_range() ? 0 : entry->key.size() + entry->value.size() + entry->end.size();
+    const bool is_plain = !entry->is_range() && codec == GroupCodec::Plain && entry->end.empty();
+    if (is_plain && Memtable::is_small(entry->key, entry->value)) {
+      drafts[drafted++] = active_->draft(known, entry->key, entry->kind, entry->value);
+      if (drafted == drafts.size()) add_drafts();
+      continue;
+    }
+    add_drafts();
     if (entry->is_range()) {
       apply_range(*entry, sequence++);
       continue;
@@ -316,8 +334,8 @@ void EngineImpl::apply_batch(SequenceNumber first, WriteBatchReader& entries) {
     if (!expiry.empty() && codec == GroupCodec::Series)
       expires_ns = std::min(expires_ns, log_expiry_of(known, entry->key));
     active_->add(known, entry->key, sequence++, entry->kind, entry->value, codec, entry->end);
-    user_bytes += entry->key.size() + entry->value.size() + entry->end.size();
   }
+  add_drafts();
   EC_CHECK(entries.status().ok());
   if (!expiry.empty()) wal_->note_expiry(expires_ns);
   add_alone(user_bytes_written_, user_bytes);

@@ -171,6 +171,9 @@ Status ValueTableWriter::end() {
   EC_TRY(append(rest));
   EC_TRY(append(tail));
   file_->begin_write_out();
+  // Several may wait for their sync.
+  Bytes().swap(item_);
+  Bytes().swap(sealed_);
   return ok();
 }
 
