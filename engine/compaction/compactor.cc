@@ -254,7 +254,7 @@ Result<bool> Compactor::pick_window(const Version& version) {
       } else if (!idle) {
         relocated_bytes_ += overlap.overlapping_bytes;
       }
-      return start_slices(version, plan_window(version, window, MergeMode::Relocate));
+      return start_slices(version, plan_window(version, window, MergeMode::Relocate), is_scanned);
     }
     if (runs >= kWindowMinRecords) scan_runs_wanted = std::min(scan_runs_wanted, scan_runs_needed);
     waits_for_quiet_ = true;

@@ -220,7 +220,7 @@ class Compactor {
   std::optional<MergePlan> pick_cleaning(const Version& version);
   Result<bool> survey();
   Result<bool> start(MergePlan plan);
-  Result<bool> start_slices(const Version& version, MergePlan plan);
+  Result<bool> start_slices(const Version& version, MergePlan plan, bool is_scanned);
   Result<bool> start_slice(const Version& version);
   void note_slice(const TableOutput& output, bool leaves_rest);
   Status commit();
