@@ -24,6 +24,10 @@ constexpr std::uint64_t kBudgetShare = 4;
 // Where no more than this part overlaps, relocation is cheap at any time.
 constexpr std::uint64_t kLittleOverlapShare = 4;
 
+// So many bytes may be relocated for each run that a scan had to open beyond the first: about what
+// opening it takes of the processor, a few times over.
+constexpr std::uint64_t kBytesPerScanRun = 16u << 10;
+
 // More numbers than a merge can use: of each namespace and run a table and a value table, those
 // that are cut for their size, and tables that end before others of their run.
 std::uint64_t file_numbers_for(const MergePlan& plan, bool expires) {
@@ -229,6 +233,7 @@ Result<bool> Compactor::pick_settling(const Version& version) {
 
 Result<bool> Compactor::pick_window(const Version& version) {
   const bool idle = is_idle();
+  std::uint64_t scan_runs_wanted = UINT64_MAX;
   std::map<std::vector<FileNumber>, Overlap> known;
   for (Window& window : find_windows(version, kWindowMinIdle)) {
     const auto found = overlaps_.find(window.runs);
@@ -251,13 +256,22 @@ Result<bool> Compactor::pick_window(const Version& version) {
     // Where much is dead, cleaning frees it for less.
     const bool affordable = overlap.overlapping_bytes <= budget_bytes() && !has_garbage(version);
     const bool wanted = runs >= (little ? kWindowMinRecords : kWindowMinLoad) && affordable;
-    if (idle || wanted || window.runs_in_tree >= kRunsMax) {
-      if (!idle) relocated_bytes_ += overlap.overlapping_bytes;
-      return start_slices(version, plan_window(version, window, MergeMode::Relocate));
+    const std::uint64_t scan_runs_needed =
+        scan_runs_spent_ + overlap.overlapping_bytes / kBytesPerScanRun + 1;
+    const bool is_scanned = runs >= kWindowMinRecords && scan_runs() >= scan_runs_needed;
+    if (idle || wanted || is_scanned || window.runs_in_tree >= kRunsMax) {
+      if (is_scanned) {
+        scan_runs_spent_ = scan_runs();  // nothing is saved up for others
+      } else if (!idle) {
+        relocated_bytes_ += overlap.overlapping_bytes;
+      }
+      return start_slices(version, plan_window(version, window, MergeMode::Relocate), is_scanned);
     }
+    if (runs >= kWindowMinRecords) scan_runs_wanted = std::min(scan_runs_wanted, scan_runs_needed);
     waits_for_quiet_ = true;
   }
   overlaps_ = std::move(known);  // forgets windows that are no more
+  scan_runs_wanted_.store(scan_runs_wanted, std::memory_order_relaxed);
   return false;
 }
 

@@ -89,6 +89,13 @@ class Compactor {
 
   // Something changed: looks for work.
   void wake();
+  // Another scan begins: wakes it when scans have opened so many runs that merging them is worth
+  // it. Costs next to nothing.
+  void note_scan() {
+    if (scan_runs() < scan_runs_wanted_.load(std::memory_order_relaxed)) return;
+    scan_runs_wanted_.store(UINT64_MAX, std::memory_order_relaxed);
+    wake();
+  }
   // As wake(), and without waiting for the time at which what failed would be tried again.
   void retry_at_once();
   // Merges all of `ids` between two keys; an empty `upper` is unbounded. Waits. Only what is in
@@ -214,7 +221,7 @@ class Compactor {
   std::optional<MergePlan> pick_cleaning(const Version& version);
   Result<bool> survey();
   Result<bool> start(MergePlan plan);
-  Result<bool> start_slices(const Version& version, MergePlan plan);
+  Result<bool> start_slices(const Version& version, MergePlan plan, bool is_scanned);
   Result<bool> start_slice(const Version& version);
   void note_slice(const TableOutput& output, bool leaves_rest);
   Status commit();
@@ -225,6 +232,9 @@ class Compactor {
   bool is_idle();
   bool is_asked() const;
   std::uint64_t budget_bytes() const;
+  std::uint64_t scan_runs() const {
+    return context_.tables.counters().more_runs.load(std::memory_order_relaxed);
+  }
 
   const CompactorContext context_;
   const TableWriterContext writer_context_;
@@ -272,9 +282,11 @@ class Compactor {
   std::size_t current_step_ = 0;
   std::set<FileNumber> to_empty_;  // value files that were there when all else was merged
   FileNumberBlock numbers_;
-  std::uint64_t relocated_bytes_ = 0;  // that counts against the budget
-  bool expired_last_ = false;          // the last work was of expiry: who waits is next
-  bool waits_for_quiet_ = false;       // there is work that is not worth it under load
+  std::uint64_t relocated_bytes_ = 0;                        // that counts against the budget
+  std::uint64_t scan_runs_spent_ = 0;                        // of scan_runs(), on relocations
+  std::atomic<std::uint64_t> scan_runs_wanted_{UINT64_MAX};  // until there is one for them
+  bool expired_last_ = false;     // the last work was of expiry: who waits is next
+  bool waits_for_quiet_ = false;  // there is work that is not worth it under load
   bool idle_ = false;
   std::int64_t rate_since_ns_;
   std::uint64_t rate_bytes_ = 0;

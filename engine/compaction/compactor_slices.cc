@@ -11,6 +11,8 @@ namespace {
 // A slice writes one part in so many of the store, and of the memory limit at least: less is not
 // worth its syncs.
 constexpr std::uint64_t kSlicePart = 32;
+// While scans wait for the end of it the tables of what is left are written again less often.
+constexpr std::uint64_t kScannedSlicePart = 8;
 constexpr std::uint64_t kSliceMemoryPart = 16;
 // Of each run that goes in a part of a group is written once more, which must be little beside it.
 constexpr std::uint64_t kSliceRests = 16;
@@ -24,7 +26,7 @@ std::uint64_t value_bytes_of(const Version& version) {
 }  // namespace
 
 // The plan is of groups alone, of one namespace, of all tables of its runs.
-Result<bool> Compactor::start_slices(const Version& version, MergePlan plan) {
+Result<bool> Compactor::start_slices(const Version& version, MergePlan plan, bool is_scanned) {
   if (plan.empty()) return false;
   Slicing slicing;
   slicing.namespace_id = plan.groups.front().front()->namespace_id;
@@ -34,7 +36,8 @@ Result<bool> Compactor::start_slices(const Version& version, MergePlan plan) {
                                       ? options.memtable_bytes
                                       : options.memory_limit_bytes / kSliceMemoryPart;
   const std::uint64_t of_rests = kSliceRests * plan.groups.size() * group_bytes_of(options);
-  slicing.slice_bytes = std::max({of_memory, of_rests, value_bytes_of(version) / kSlicePart});
+  const std::uint64_t part = is_scanned ? kScannedSlicePart : kSlicePart;
+  slicing.slice_bytes = std::max({of_memory, of_rests, value_bytes_of(version) / part});
   slicing.output_level = plan.output_level;
   slicing_ = std::move(slicing);
   return start_slice(version);

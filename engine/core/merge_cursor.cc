@@ -261,6 +261,8 @@ std::span<const EntryView> MergeCursor::run_of_winner(ByteView until) {
 
 // One entry after another into gathered_, as long as that leaves those that are there in place.
 void MergeCursor::gather(ByteView until) {
+  std::size_t before = kNone;
+  std::size_t in_a_row = 0;
   while (gathered_.size() < gathered_max_) {
     const std::size_t index = winner_.child;
     Child& child = children_[index];
@@ -280,6 +282,9 @@ void MergeCursor::gather(ByteView until) {
       }
       if (!load(index)) return;
     }
+    // Where one source has many, they need not be gathered.
+    in_a_row = std::exchange(before, index) == index ? in_a_row + 1 : 1;
+    if (in_a_row > kDirectMin && is_forward() && !child.cursor->is_in_memory()) return;
     const EntryView entry = child.run[child.at];
     if (child.is_last() && !child.cursor->is_in_memory() && parked_.empty()) {
       const std::size_t other = runner_up();

@@ -61,6 +61,7 @@ Result<Bytes> EngineImpl::get(NamespaceId namespace_id, ByteView key, const Read
 Result<std::unique_ptr<Iterator>> EngineImpl::scan(NamespaceId namespace_id, const KeyRange& range,
                                                    const ReadOptions& options) {
   EC_TRY(check_readable(namespace_id));
+  compactor_->note_scan();
   auto iterator = make_scan(
       view_for(options), *tables_, expiry_view(namespace_id), namespace_id, range, options,
       [this](Status failure) { return explain_read_failure(std::move(failure)); });

@@ -24,6 +24,7 @@ LentCursors::LentCursors(std::shared_ptr<TableFiles> files, std::shared_ptr<Curs
     : files_(std::move(files)), pool_(std::move(pool)), cursors_(pool_->take()) {}
 
 LentCursors::~LentCursors() {
+  if (used_ > 1) files_->counters().more_runs.fetch_add(used_ - 1, std::memory_order_relaxed);
   for (std::size_t i = 0; i < used_; ++i) cursors_[i]->close();
   pool_->give_back(std::move(cursors_));
 }

@@ -34,6 +34,7 @@ struct ReadCounters {
   std::atomic<std::uint64_t> filter_negatives{0};
   std::atomic<std::uint64_t> cache_hits{0};
   std::atomic<std::uint64_t> cache_misses{0};
+  std::atomic<std::uint64_t> more_runs{0};  // that scans opened, beyond the first of each
 };
 
 class TableCache {

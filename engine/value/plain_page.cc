@@ -35,7 +35,8 @@ struct EntryHead {
   std::uint64_t sequence_distance = 0;  // from the largest
 };
 
-bool take_head(ByteView& input, bool with_sequences, EntryHead& head) {
+[[gnu::always_inline]] inline bool take_head(ByteView& input, bool with_sequences,
+                                             EntryHead& head) {
   std::uint32_t rest_size = 0;
   std::uint64_t size_and_kind = 0;
   // Three sizes of a byte each are what small entries have.
@@ -222,6 +223,10 @@ bool PlainPageReader::decode(std::size_t count_max) {
     key_end_ -= std::exchange(key_begin_, 0);
   }
   count_ = 0;
+  // Where the first `same` bytes of the key before lie as well. What was written just now is waited
+  // for when it is read in other pieces: neighbours that share as much are all copied from one key.
+  std::size_t source = key_begin_;
+  std::size_t same = key_end_ - key_begin_;
   // No head is shorter than three sizes of a byte each.
   const std::size_t count_limit =
       std::min({count_max, heads_.size() / 3 + 1, std::size_t{kGroupEntriesMax}});
@@ -243,7 +248,9 @@ bool PlainPageReader::decode(std::size_t count_max) {
     if (key_end_ > kGroupRawMaxBytes + prefix_bytes_ * kGroupEntriesMax) return fail();
     if (keys_.size() < key_end_ + size + kCopySlackBytes) grow_keys(key_end_ + size);
     char* const key = keys_.data() + key_end_;
-    copy_in_steps(key, keys_.data() + key_begin_, kept);
+    if (kept > same) source = key_begin_;
+    same = kept;
+    copy_in_steps(key, keys_.data() + source, kept);
     const char* const rest_end = head.rest.data() + head.rest.size();
     if (page_end - rest_end >= static_cast<std::ptrdiff_t>(kCopySlackBytes)) {
       copy_in_steps(key + kept, head.rest.data(), head.rest.size());

@@ -108,6 +108,40 @@ TEST_CASE("compaction drops large values that were superseded or deleted, by the
   CHECK(store.engine->stats().values.live_bytes < flushed_bytes / 4);
 }
 
+TEST_CASE("runs that many scans had to open are merged without waiting for quiet") {
+  for (const int scans : {0, 3, 300}) {
+    CAPTURE(scans);
+    CompactionFixture store;
+    SeededRandom random(3);
+    for (int round = 0; round < 12; ++round) {
+      for (int i = 0; i < 1000; ++i) {
+        REQUIRE(store
+                    .put(1, ordinal_key(random.below(1'000'000)),
+                         Bytes(50, static_cast<char>('a' + round)), Durability::Async)
+                    .ok());
+      }
+      store.flush();
+      store.executor.run_all();
+    }
+    const std::map<Bytes, Bytes> before = store.contents();
+    const CompactionStats loaded = store.compaction();
+    REQUIRE(loaded.runs >= 12);
+    REQUIRE(loaded.relocations == 0);
+    for (int i = 0; i < scans; ++i) {
+      const Bytes lower = ordinal_key(random.below(1'000'000));
+      const auto iterator = store.engine->scan(1, {lower, {}}, {});
+      REQUIRE(iterator.ok());
+      const auto want = before.lower_bound(lower);
+      REQUIRE((*iterator)->valid() == (want != before.end()));
+      if (want != before.end()) CHECK((*iterator)->key() == want->first);
+    }
+    store.executor.run_all();
+    CHECK((store.compaction().relocations > 0) == (scans == 300));
+    CHECK((store.compaction().runs < 4) == (scans == 300));
+    CHECK(store.contents() == before);
+  }
+}
+
 TEST_CASE("compaction leaves one run, without superseded entries and without deletes") {
   CompactionFixture store;
   std::map<Bytes, Bytes> model;
