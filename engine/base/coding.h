@@ -113,17 +113,28 @@ inline bool take_fixed64(ByteView& input, std::uint64_t& value) {
 inline std::size_t shared_bytes(ByteView a, ByteView b) {
   const std::size_t most = std::min(a.size(), b.size());
   std::size_t shared = 0;
+  for (; most - shared >= 8; shared += 8) {
+    const std::uint64_t differs =
+        decode_fixed64(a.data() + shared) ^ decode_fixed64(b.data() + shared);
+    if (differs != 0) return shared + static_cast<std::size_t>(std::countr_zero(differs)) / 8;
+  }
   while (shared < most && a[shared] == b[shared]) ++shared;
   return shared;
 }
 
-// Two bytes and more; take_varint64() has the usual single byte inline.
+// Three bytes and more; take_varint64() has the usual one and two inline.
 bool take_long_varint64(ByteView& input, std::uint64_t& value);
 
 inline bool take_varint64(ByteView& input, std::uint64_t& value) {
   if (!input.empty() && static_cast<signed char>(input.front()) >= 0) {
     value = static_cast<unsigned char>(input.front());
     input.remove_prefix(1);
+    return true;
+  }
+  if (input.size() >= 2 && static_cast<signed char>(input[1]) > 0) {
+    value = (static_cast<unsigned char>(input[0]) & 0x7fu) |
+            static_cast<std::uint64_t>(static_cast<unsigned char>(input[1])) << 7;
+    input.remove_prefix(2);
     return true;
   }
   return take_long_varint64(input, value);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/coding.h"
+#include "base/crc32c_folding.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -186,6 +187,8 @@ crc32c_extend_hardware(std::uint32_t crc, ByteView bytes) {
 
 std::uint32_t crc32c_extend(std::uint32_t crc, ByteView bytes) {
   static const bool hardware = crc32c_has_hardware();
+  static const bool folding = crc32c_has_folding();
+  if (folding && bytes.size() >= kCrcFoldingMinBytes) return crc32c_extend_folding(crc, bytes);
   return hardware ? crc32c_extend_hardware(crc, bytes) : crc32c_extend_software(crc, bytes);
 }
 

@@ -1,5 +1,5 @@
-// CRC-32C (Castagnoli), the checksum of every format. Uses the processor's instruction where it is
-// found at run time (SSE4.2, ARMv8 CRC), else tables.
+// CRC-32C (Castagnoli), the checksum of every format. Uses the processor's instructions where they
+// are found at run time (crc32c_folding.h, SSE4.2, ARMv8 CRC), else tables.
 #pragma once
 
 #include <cstdint>

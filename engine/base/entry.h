@@ -27,10 +27,12 @@ enum class EntryKind : unsigned char {
 
 inline constexpr std::size_t kNamespacePrefixBytes = 4;
 
+inline void encode_namespace(char* out, NamespaceId id) {
+  for (int shift = 24; shift >= 0; shift -= 8) *out++ = static_cast<char>(id >> shift);
+}
 inline void append_full_key(Bytes& out, NamespaceId id, ByteView key) {
-  const char prefix[kNamespacePrefixBytes] = {static_cast<char>(id >> 24),
-                                              static_cast<char>(id >> 16),
-                                              static_cast<char>(id >> 8), static_cast<char>(id)};
+  char prefix[kNamespacePrefixBytes];
+  encode_namespace(prefix, id);
   out.append(prefix, kNamespacePrefixBytes).append(key);
 }
 inline Bytes make_full_key(NamespaceId id, ByteView key) {

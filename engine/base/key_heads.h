@@ -5,8 +5,10 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "edgecase/bytes.h"
@@ -41,9 +43,19 @@ class KeyHeads {
     const int order = key.substr(0, prefix_.size()).compare(prefix_);
     if (order < 0) return {0, 0};
     if (order > 0) return {heads_.size(), heads_.size()};
-    const auto [begin, end] = std::equal_range(heads_.begin(), heads_.end(), head_of(key));
-    return {static_cast<std::size_t>(begin - heads_.begin()),
-            static_cast<std::size_t>(end - heads_.begin())};
+    const std::uint64_t head = head_of(key);
+    // Halves without a branch: which half it is, nobody could guess.
+    const std::uint64_t* begin = heads_.data();
+    for (std::size_t left = heads_.size(); left > 0;) {
+      const std::size_t half = (left + 1) / 2;
+      begin = begin[half - 1] < head ? begin + half : begin;
+      left -= half;
+    }
+    const std::uint64_t* end = begin;
+    const std::uint64_t* const last = heads_.data() + heads_.size();
+    while (end != last && *end == head) ++end;
+    return {static_cast<std::size_t>(begin - heads_.data()),
+            static_cast<std::size_t>(end - heads_.data())};
   }
 
   // The first of `count` keys, as they were at build(), that is not before `key`; `count` for none.
@@ -61,6 +73,10 @@ class KeyHeads {
     return begin;
   }
 
+  // What a key and its head are known to share if their heads are equal: so many bytes of the key,
+  // or all of it where it is shorter.
+  std::size_t reach() const { return prefix_.size() + sizeof(std::uint64_t); }
+
   std::size_t memory_bytes() const {
     return heads_.capacity() * sizeof(std::uint64_t) + prefix_.capacity();
   }
@@ -69,6 +85,10 @@ class KeyHeads {
   // Shorter keys are filled up with zeros: of two keys the smaller never has the larger head.
   std::uint64_t head_of(ByteView key) const {
     std::uint64_t head = 0;
+    if (key.size() >= prefix_.size() + sizeof head) {
+      std::memcpy(&head, key.data() + prefix_.size(), sizeof head);
+      return std::endian::native == std::endian::little ? __builtin_bswap64(head) : head;
+    }
     for (std::size_t i = prefix_.size(); i < prefix_.size() + sizeof head; ++i)
       head = head << 8 | (i < key.size() ? static_cast<unsigned char>(key[i]) : 0);
     return head;

@@ -202,6 +202,7 @@ StripChunk* SeriesStrips::add_chunk(StripLane& lane) {
 }
 
 std::optional<FoundEntry> SeriesStrips::get(ByteView full_key, SequenceNumber visible) const {
+  if (used_bytes() == 0) return std::nullopt;  // it grows before the first entry is published
   if (full_key.size() < kNamespacePrefixBytes + kOrdinalKeyBytes) return std::nullopt;
   const std::size_t prefix_bytes = full_key.size() - kOrdinalKeyBytes;
   if (prefix_bytes > kPrefixMaxBytes) return std::nullopt;

@@ -5,6 +5,34 @@
 #include "core/reader.h"
 
 namespace edgecase::engine {
+namespace {
+
+// A full key that takes memory only when it is long.
+class ShortFullKey {
+ public:
+  ShortFullKey(NamespaceId id, ByteView key) {
+    const std::size_t size = kNamespacePrefixBytes + key.size();
+    if (size > sizeof bytes_) {
+      long_ = make_full_key(id, key);
+      view_ = long_;
+      return;
+    }
+    encode_namespace(bytes_, id);
+    key.copy(bytes_ + kNamespacePrefixBytes, key.size());
+    view_ = ByteView(bytes_, size);
+  }
+  ShortFullKey(const ShortFullKey&) = delete;
+  ShortFullKey& operator=(const ShortFullKey&) = delete;
+
+  ByteView view() const { return view_; }
+
+ private:
+  char bytes_[128];
+  Bytes long_;
+  ByteView view_;
+};
+
+}  // namespace
 
 VisibleView EngineImpl::visible_view() const {
   MutexLock lock(mutex_);
@@ -49,13 +77,15 @@ Status EngineImpl::check_readable(NamespaceId id) const {
 Result<Bytes> EngineImpl::get(NamespaceId namespace_id, ByteView key, const ReadOptions& options) {
   gets_.fetch_add(1, std::memory_order_relaxed);
   if (versions_->dropped().contains(namespace_id)) return check_readable(namespace_id);
-  const Bytes full_key = make_full_key(namespace_id, key);
-  if (const ExpiryView expiry = expiry_view(namespace_id); expiry.hides(full_key))
+  const ShortFullKey full_key(namespace_id, key);
+  if (const ExpiryView expiry = expiry_view(namespace_id); expiry.hides(full_key.view()))
     return not_found("no such key");
-  auto found = find_entry(view_for(options), *tables_, full_key, options.fill_cache, hits_);
+  FoundEntry entry;
+  const auto found =
+      find_entry(view_for(options), *tables_, full_key.view(), options.fill_cache, hits_, entry);
   if (!found.ok()) return explain_read_failure(found.status());
-  if (!*found || (*found)->kind == EntryKind::Delete) return not_found("no such key");
-  return std::move((*found)->value);
+  if (!*found || entry.kind == EntryKind::Delete) return not_found("no such key");
+  return std::move(entry.value);
 }
 
 Result<std::unique_ptr<Iterator>> EngineImpl::scan(NamespaceId namespace_id, const KeyRange& range,

@@ -19,68 +19,74 @@ FullKeyRange full_key_range(NamespaceId id, const KeyRange& range) {
 
 namespace {
 
+// The newest entry of a key that was found so far, and where.
+struct Newest {
+  bool is_there = false;
+  FoundEntry entry;
+  std::uint8_t level = 0;
+};
+
+Status look_into(const TableMetadata& table, TableCache& tables, ByteView full_key, bool fill_cache,
+                 Newest& newest) {
+  if (!newest.is_there) {
+    EC_ASSIGN_OR_RETURN(newest.is_there, tables.find(table, full_key, fill_cache, newest.entry));
+    newest.level = table.level;
+    return ok();
+  }
+  FoundEntry other;
+  EC_ASSIGN_OR_RETURN(const bool is_there, tables.find(table, full_key, fill_cache, other));
+  if (is_there && other.sequence > newest.entry.sequence)
+    newest = {true, std::move(other), table.level};
+  return ok();
+}
+
 // Tables come with the largest sequence first: behind one that can hold nothing newer than what was
 // found nothing newer is found.
-Result<std::optional<FoundEntry>> find_in_tables(const Version& version, TableCache& tables,
-                                                 ByteView full_key, bool fill_cache,
-                                                 std::uint8_t& level) {
-  std::optional<FoundEntry> best;
-  const auto look_into = [&](const TablePointer& table) -> Status {
-    EC_ASSIGN_OR_RETURN(std::optional<FoundEntry> found, tables.get(table, full_key, fill_cache));
-    if (found && (!best || found->sequence > best->sequence)) {
-      best = std::move(found);
-      level = table->level;
-    }
-    return ok();
+Status find_in_tables(const Version& version, TableCache& tables, ByteView full_key,
+                      bool fill_cache, Newest& newest) {
+  const auto is_older = [&newest](SequenceNumber sequence_max) {
+    return newest.is_there && newest.entry.sequence > sequence_max;
   };
   for (const TablePointer& table : version.level0) {
-    if (best && best->sequence > table->sequence_max) break;
-    if (full_key < ByteView(table->smallest) || full_key > ByteView(table->largest)) continue;
-    EC_TRY(look_into(table));
+    if (is_older(table->sequence_max)) break;
+    EC_TRY(look_into(*table, tables, full_key, fill_cache, newest));
   }
   const auto tree = version.trees.find(namespace_of(full_key));
-  if (tree == version.trees.end()) return best;
+  if (tree == version.trees.end()) return ok();
   for (const Run& run : tree->second) {
-    if (best && best->sequence > run.sequence_max) break;
-    if (const TablePointer* table = run.find(full_key)) EC_TRY(look_into(*table));
+    if (is_older(run.sequence_max)) break;
+    if (const TablePointer* table = run.find(full_key))
+      EC_TRY(look_into(**table, tables, full_key, fill_cache, newest));
   }
-  return best;
+  return ok();
+}
+
+bool find_in_memory(const ReadView& view, SequenceNumber visible, ByteView full_key,
+                    FoundEntry& entry) {
+  const auto look = [&](const Memtable& memtable) {
+    auto found = memtable.get(full_key, visible);
+    if (found) entry = *std::move(found);
+    return found.has_value();
+  };
+  return look(*view.active) || std::any_of(view.immutables.begin(), view.immutables.end(),
+                                           [&](const auto& memtable) { return look(*memtable); });
 }
 
 }  // namespace
 
-namespace {
-
-std::optional<FoundEntry> find_in_memory(const ReadView& view, SequenceNumber visible,
-                                         ByteView full_key) {
-  if (auto found = view.active->get(full_key, visible)) return found;
-  for (const auto& memtable : view.immutables) {
-    if (auto found = memtable->get(full_key, visible)) return found;
-  }
-  return std::nullopt;
-}
-
-Result<std::optional<FoundEntry>> find_any(const VisibleView& at, TableCache& tables,
-                                           ByteView full_key, bool fill_cache, HitCounters& hits) {
-  if (auto found = find_in_memory(*at.view, at.visible, full_key)) {
+Result<bool> find_entry(const VisibleView& at, TableCache& tables, ByteView full_key,
+                        bool fill_cache, HitCounters& hits, FoundEntry& entry) {
+  if (find_in_memory(*at.view, at.visible, full_key, entry)) {
     hits.memtables.fetch_add(1, std::memory_order_relaxed);
-    return found;
+  } else {
+    Newest newest;
+    EC_TRY(find_in_tables(*at.view->version, tables, full_key, fill_cache, newest));
+    if (!newest.is_there) return false;
+    hits.levels[newest.level].fetch_add(1, std::memory_order_relaxed);
+    entry = std::move(newest.entry);
   }
-  std::uint8_t level = 0;
-  auto found = find_in_tables(*at.view->version, tables, full_key, fill_cache, level);
-  if (found.ok() && *found) hits.levels[level].fetch_add(1, std::memory_order_relaxed);
-  return found;
-}
-
-}  // namespace
-
-Result<std::optional<FoundEntry>> find_entry(const VisibleView& at, TableCache& tables,
-                                             ByteView full_key, bool fill_cache,
-                                             HitCounters& hits) {
-  auto found = find_any(at, tables, full_key, fill_cache, hits);
   // What is older than the entry that is hidden is hidden, too.
-  if (found.ok() && *found && is_hidden(at, full_key, (*found)->sequence)) found->reset();
-  return found;
+  return !is_hidden(at, full_key, entry.sequence);
 }
 
 }  // namespace edgecase::engine

@@ -29,9 +29,9 @@ struct HitCounters {
   std::array<std::atomic<std::uint64_t>, kLevelMax + 1> levels{};
 };
 
-// The newest visible entry, delete or put.
-Result<std::optional<FoundEntry>> find_entry(const VisibleView& at, TableCache& tables,
-                                             ByteView full_key, bool fill_cache, HitCounters& hits);
+// Whether there is a visible entry, delete or put; fills in `entry`, with the newest, if so.
+Result<bool> find_entry(const VisibleView& at, TableCache& tables, ByteView full_key,
+                        bool fill_cache, HitCounters& hits, FoundEntry& entry);
 
 // Every full key of the range once, newest entry, deletes included.
 std::unique_ptr<MergeCursor> merge_view(const VisibleView& at, TableCache& tables,

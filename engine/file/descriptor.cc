@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include <cerrno>
 #include <string>
@@ -78,6 +79,28 @@ Result<std::size_t> read_whole(const Descriptor& file, std::uint64_t offset, std
     }
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+Result<std::size_t> read_two_whole(const Descriptor& file, std::uint64_t offset,
+                                   std::span<char> first, std::span<char> second,
+                                   const std::string& path) {
+  const iovec parts[] = {{first.data(), first.size()}, {second.data(), second.size()}};
+  ssize_t got = 0;
+  do {
+    got = ::preadv(file.number(), parts, 2, static_cast<off_t>(offset));
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return errno_status(errno, "read", path);
+  auto done = static_cast<std::size_t>(got);
+  // What the system has not read at once: of the first part, then of the second.
+  while (done < first.size() + second.size()) {
+    const std::span<char> rest =
+        done < first.size() ? first.subspan(done) : second.subspan(done - first.size());
+    EC_ASSIGN_OR_RETURN(const std::size_t more,
+                        read_whole(file, offset + done, rest.size(), rest.data(), path));
+    done += more;
+    if (more < rest.size()) break;
   }
   return done;
 }

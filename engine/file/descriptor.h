@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "edgecase/bytes.h"
@@ -44,6 +45,10 @@ Status write_whole(const Descriptor& file, std::uint64_t offset, ByteView bytes,
 // Fewer than `size` only at the end of the file.
 Result<std::size_t> read_whole(const Descriptor& file, std::uint64_t offset, std::size_t size,
                                char* buffer, const std::string& path);
+// The same into two places, the second behind the first.
+Result<std::size_t> read_two_whole(const Descriptor& file, std::uint64_t offset,
+                                   std::span<char> first, std::span<char> second,
+                                   const std::string& path);
 Status sync_data(const Descriptor& file, const std::string& path);   // fdatasync
 Status sync_whole(const Descriptor& file, const std::string& path);  // fsync
 // The kernel begins to write out what is dirty in the range, without anyone waiting for it. A

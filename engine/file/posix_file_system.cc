@@ -104,6 +104,10 @@ class PosixRandomAccessFile final : public RandomAccessFile {
   Result<std::size_t> read(std::uint64_t offset, std::size_t size, char* buffer) const override {
     return read_whole(file_, offset, size, buffer, path_);
   }
+  Result<std::size_t> read_two(std::uint64_t offset, std::size_t first_size, char* first,
+                               std::size_t second_size, char* second) const override {
+    return read_two_whole(file_, offset, {first, first_size}, {second, second_size}, path_);
+  }
   std::uint64_t size_bytes() const override { return size_; }
   const std::string& path() const override { return path_; }
 

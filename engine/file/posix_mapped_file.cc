@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "file/mapped_copy.h"
@@ -31,11 +32,30 @@ PosixMappedFile::~PosixMappedFile() {
 
 Result<std::size_t> PosixMappedFile::read(std::uint64_t offset, std::size_t size,
                                           char* buffer) const {
-  if (mapping_ != MAP_FAILED && size <= kMappedReadMaxBytes && offset <= size_ &&
-      size <= size_ - offset && !is_gone_.load(std::memory_order_relaxed) &&
-      copy_from_mapped(static_cast<const char*>(mapping_) + offset, size, buffer, is_gone_))
-    return size;
+  if (is_mapped(offset, size) && copy(offset, size, buffer)) return size;
   return read_whole(file_, offset, size, buffer, path_);
+}
+
+Result<std::size_t> PosixMappedFile::read_two(std::uint64_t offset, std::size_t first_size,
+                                              char* first, std::size_t second_size,
+                                              char* second) const {
+  if (is_mapped(offset, first_size + second_size) && copy(offset, first_size, first) &&
+      copy(offset + first_size, second_size, second))
+    return first_size + second_size;
+  return read_two_whole(file_, offset, {first, first_size}, {second, second_size}, path_);
+}
+
+void PosixMappedFile::expect_read(std::uint64_t offset, std::size_t size) const {
+  constexpr std::size_t kLineBytes = 64;
+  constexpr std::size_t kLinesMax = 32;  // the rest comes by itself, once these are read in order
+  if (!is_mapped(offset, size)) return;
+  const char* const bytes = static_cast<const char*>(mapping_) + offset;
+  const std::size_t fetched = std::min(size, kLinesMax * kLineBytes);
+  for (std::size_t at = 0; at < fetched; at += kLineBytes) __builtin_prefetch(bytes + at);
+}
+
+bool PosixMappedFile::copy(std::uint64_t offset, std::size_t size, char* buffer) const {
+  return copy_from_mapped(static_cast<const char*>(mapping_) + offset, size, buffer, is_gone_);
 }
 
 }  // namespace edgecase::engine

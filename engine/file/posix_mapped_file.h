@@ -4,6 +4,8 @@
 // does, reads ask the system, which says why.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <memory>
 #include <string>
@@ -21,10 +23,19 @@ class PosixMappedFile final : public RandomAccessFile {
   ~PosixMappedFile() override;
 
   Result<std::size_t> read(std::uint64_t offset, std::size_t size, char* buffer) const override;
+  Result<std::size_t> read_two(std::uint64_t offset, std::size_t first_size, char* first,
+                               std::size_t second_size, char* second) const override;
+  void expect_read(std::uint64_t offset, std::size_t size) const override;
   std::uint64_t size_bytes() const override { return size_; }
   const std::string& path() const override { return path_; }
 
  private:
+  bool is_mapped(std::uint64_t offset, std::size_t size) const {
+    return mapping_ != MAP_FAILED && size <= kMappedReadMaxBytes && offset <= size_ &&
+           size <= size_ - offset && !is_gone_.load(std::memory_order_relaxed);
+  }
+  bool copy(std::uint64_t offset, std::size_t size, char* buffer) const;
+
   PosixMappedFile(Descriptor file, std::string path, std::uint64_t size);
 
   const Descriptor file_;

@@ -262,6 +262,105 @@ std::size_t UMetaBlock::memory_bytes() const {
          anchor_keys_.capacity() + last_keys_.memory_bytes();
 }
 
+namespace {
+
+// Reads what parse() has found to be well-formed: looks at no bound.
+class KnownRecord {
+ public:
+  explicit KnownRecord(const char* at) : at_(reinterpret_cast<const unsigned char*>(at)) {}
+
+  const char* at() const { return reinterpret_cast<const char*>(at_); }
+  std::uint8_t take_byte() { return *at_++; }
+  std::uint64_t take_varint() {
+    std::uint64_t value = *at_ & 0x7f;
+    for (unsigned shift = 7; *at_++ >= 0x80; shift += 7)
+      value |= static_cast<std::uint64_t>(*at_ & 0x7f) << shift;
+    return value;
+  }
+  void skip_varint() {
+    while (*at_++ >= 0x80) {
+    }
+  }
+  ByteView take_bytes(std::size_t size) {
+    const ByteView bytes(at(), size);
+    at_ += size;
+    return bytes;
+  }
+
+ private:
+  const unsigned char* at_;
+};
+
+// What a record tells of one of its keys: how much of it another begins with, and the rest.
+struct KeyParts {
+  std::size_t shared = 0;
+  ByteView rest;
+};
+
+KeyParts take_key_parts(KnownRecord& input) {
+  KeyParts parts;
+  parts.shared = input.take_varint();
+  parts.rest = input.take_bytes(input.take_varint());
+  return parts;
+}
+
+}  // namespace
+
+namespace {
+
+// What follows the keys of a record. `state` goes on to the next one, but for where that begins.
+void take_rest(KnownRecord& input, unsigned flags, bool is_first, const char* filters,
+               UMetaDecoder::State& state, UMetaRecord& record) {
+  record.entries = record.type == ItemType::Single ? 1 : input.take_varint();
+  record.deletes = input.take_varint();
+  record.sequence_max = input.take_varint();
+  if ((flags & kRecordOneSequence) == 0) input.skip_varint();
+  if (is_first || (flags & kRecordOtherFile) != 0)
+    state = {0, state.filter_offset, input.take_varint(), 0};
+  const std::int64_t distance = unzigzag(input.take_varint());
+  record.pointer = {state.file_number, state.end_offset + static_cast<std::uint64_t>(distance),
+                    static_cast<std::uint32_t>(input.take_varint())};
+  state.end_offset = record.pointer.offset_bytes + record.pointer.size_bytes;
+  const std::uint64_t filter = (flags & kRecordFilter) != 0 ? input.take_varint() : 0;
+  record.filter = ByteView(filters + state.filter_offset, filter);
+  state.filter_offset += static_cast<std::uint32_t>(filter);
+  record.pages = (flags & kRecordPages) != 0 ? input.take_bytes(input.take_varint()) : ByteView();
+}
+
+}  // namespace
+
+// Heads tell all but where one of them is the key's own. Then the key begins as the last key of
+// that record does, as far as heads reach, and the rest of that one stands in the record.
+UMetaBlock::Sought UMetaBlock::locate(ByteView full_key, UMetaPlace& place) const {
+  const auto [begin, end] = last_keys_.candidates(full_key);
+  if (end - begin > 1 || begin == count_) return Sought::Unknown;
+  const std::size_t anchor = begin / kAnchorRecords;
+  UMetaDecoder::State state = anchors_[anchor].state;
+  KnownRecord input(bytes_.data() + record_offset_ + state.input_offset);
+  UMetaRecord& record = place.record;
+  for (std::size_t index = anchor * kAnchorRecords; index < count_; ++index) {
+    const unsigned flags = input.take_byte();
+    record.type = static_cast<ItemType>(flags & kRecordTypeMask);
+    const bool single = record.type == ItemType::Single;
+    KeyParts last = take_key_parts(input);
+    if (!single) last = take_key_parts(input);
+    take_rest(input, flags, index == 0, bytes_.data() + filter_offset_, state, record);
+    if (index < begin) continue;
+    if (record.type == ItemType::SeriesGroup) return Sought::Unknown;
+    if (index < end) {
+      if (last.shared > last_keys_.reach() || last.shared > full_key.size()) return Sought::Unknown;
+      const int order = full_key.substr(last.shared).compare(last.rest);
+      if (order > 0) continue;
+      if (single && order < 0) return Sought::Nowhere;
+    } else if (single) {
+      return Sought::Nowhere;
+    }
+    place.shared = single ? full_key.size() : last.shared;
+    return Sought::Here;
+  }
+  return Sought::Unknown;
+}
+
 void UMetaCursor::open(std::shared_ptr<const UMetaBlock> block) {
   block_ = std::move(block);
   index_ = block_->size();

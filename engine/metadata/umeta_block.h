@@ -95,6 +95,12 @@ class UMetaDecoder {
   std::size_t first_size_ = 0;
 };
 
+// Where a get goes on: a record whose keys nobody has put together.
+struct UMetaPlace {
+  UMetaRecord record;      // without keys and smallest sequence; its views are of the block
+  std::size_t shared = 0;  // how many bytes its first and its last key both begin with
+};
+
 // A block in memory, immutable: the bytes as they lie in the file, whose records were all read
 // once, and what finds one of them among the others.
 class UMetaBlock {
@@ -104,6 +110,13 @@ class UMetaBlock {
   static std::optional<UMetaBlock> parse(Bytes block);
 
   std::size_t size() const { return count_; }
+
+  // What can be said of a key without reading any that lies before its record's.
+  enum class Sought : unsigned char { Here, Nowhere, Unknown };
+  // Here: if the block has `full_key`, then in the item of `place`; of a Single it is the key.
+  // Unknown: only UMetaCursor::find() tells. Takes no memory.
+  Sought locate(ByteView full_key, UMetaPlace& place) const;
+
   std::size_t filter_bytes() const { return filters().size(); }
   std::size_t memory_bytes() const;
 

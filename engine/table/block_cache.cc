@@ -97,22 +97,16 @@ class BlockCache::Shard {
 
   std::shared_ptr<const void> find(const Key& key) EC_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    const std::uint32_t found = find_slot(key);
-    if (found == SlotIndex::kNone) return nullptr;
-    Slot& slot = slots_[found];
-    slot.passes = slot.passes_when_asked;
-    return slot.object;
+    return find_locked(key, hash_of(key));
   }
 
-  bool admits(const Key& key, std::uint64_t bytes) EC_EXCLUDES(mutex_) {
+  std::shared_ptr<const void> find_or_note(const Key& key, std::uint64_t bytes, bool& admits)
+      EC_EXCLUDES(mutex_) {
     const std::uint64_t hash = hash_of(key);
     MutexLock lock(mutex_);
-    if (used_bytes_ + bytes + kEntryOverheadBytes <= capacity_bytes_) return true;
-    const auto tag = static_cast<std::uint32_t>(hash);
-    std::uint32_t& miss = misses_[(hash >> 32) / kShardCountMax % misses_.size()];
-    if (miss == tag) return true;
-    miss = tag;
-    return false;
+    auto found = find_locked(key, hash);
+    admits = found == nullptr && note_miss(hash, bytes);
+    return found;
   }
 
   void insert(const Key& key, std::shared_ptr<const void> object, std::uint64_t bytes,
@@ -122,7 +116,7 @@ class BlockCache::Shard {
     std::vector<std::shared_ptr<const void>> evicted;
     MutexLock lock(mutex_);
     if (bytes > capacity_bytes_ / kObjectShareMax) return;
-    if (find_slot(key) != SlotIndex::kNone) return;
+    if (find_slot(key, hash_of(key)) != SlotIndex::kNone) return;
     while (used_bytes_ + bytes > capacity_bytes_) evicted.push_back(evict_one());
     std::size_t index = slots_.size();
     if (free_.empty()) {
@@ -167,10 +161,28 @@ class BlockCache::Shard {
     std::uint8_t passes = 0;  // of the hand, that it still stays
   };
 
-  std::uint32_t find_slot(const Key& key) const EC_REQUIRES(mutex_) {
+  std::shared_ptr<const void> find_locked(const Key& key, std::uint64_t hash) EC_REQUIRES(mutex_) {
+    const std::uint32_t found = find_slot(key, hash);
+    if (found == SlotIndex::kNone) return nullptr;
+    Slot& slot = slots_[found];
+    slot.passes = slot.passes_when_asked;
+    return slot.object;
+  }
+
+  // Whether what is not there is worth keeping.
+  bool note_miss(std::uint64_t hash, std::uint64_t bytes) EC_REQUIRES(mutex_) {
+    if (used_bytes_ + bytes + kEntryOverheadBytes <= capacity_bytes_) return true;
+    const auto tag = static_cast<std::uint32_t>(hash);
+    std::uint32_t& miss = misses_[(hash >> 32) / kShardCountMax % misses_.size()];
+    if (miss == tag) return true;
+    miss = tag;
+    return false;
+  }
+
+  std::uint32_t find_slot(const Key& key, std::uint64_t hash) const EC_REQUIRES(mutex_) {
     // The analysis of locks does not look into a closure.
     const Slot* const slots = slots_.data();
-    return index_.find(hash_of(key), [&](std::uint32_t slot) { return slots[slot].key == key; });
+    return index_.find(hash, [&](std::uint32_t slot) { return slots[slot].key == key; });
   }
 
   // Something is in the shard.
@@ -224,8 +236,10 @@ std::shared_ptr<const void> BlockCache::find_object(std::uint64_t file_number,
   return shard_of(file_number, offset).find({file_number, offset});
 }
 
-bool BlockCache::admits(std::uint64_t file_number, std::uint64_t offset, std::uint64_t bytes) {
-  return shard_of(file_number, offset).admits({file_number, offset}, bytes);
+std::shared_ptr<const void> BlockCache::find_or_note_object(std::uint64_t file_number,
+                                                            std::uint64_t offset,
+                                                            std::uint64_t bytes, bool& admits) {
+  return shard_of(file_number, offset).find_or_note({file_number, offset}, bytes, admits);
 }
 
 void BlockCache::insert(std::uint64_t file_number, std::uint64_t offset,

@@ -22,10 +22,16 @@ class BlockCache {
   std::shared_ptr<const T> find(std::uint64_t file_number, std::uint64_t offset) {
     return std::static_pointer_cast<const T>(find_object(file_number, offset));
   }
-  // Whether an item that was not found is worth keeping: while there is room, and afterwards what
-  // was wanted twice within as many misses as the cache has items. Where all are wanted alike,
-  // taking each in for another would cost more than it saves.
-  bool admits(std::uint64_t file_number, std::uint64_t offset, std::uint64_t bytes);
+  // The same; where it is not there, `admits` tells whether an item of so many bytes is worth
+  // keeping: while there is room, and afterwards what was wanted twice within as many misses as the
+  // cache has items. Where all are wanted alike, taking each in for another would cost more than it
+  // saves.
+  template <typename T>
+  std::shared_ptr<const T> find_or_note(std::uint64_t file_number, std::uint64_t offset,
+                                        std::uint64_t bytes, bool& admits) {
+    return std::static_pointer_cast<const T>(
+        find_or_note_object(file_number, offset, bytes, admits));
+  }
   // `bytes` is what the object takes. Objects larger than a part of the capacity are not kept.
   void insert(std::uint64_t file_number, std::uint64_t offset, std::shared_ptr<const void> object,
               std::uint64_t bytes, CacheClass cache_class);
@@ -38,6 +44,8 @@ class BlockCache {
   class Shard;
 
   std::shared_ptr<const void> find_object(std::uint64_t file_number, std::uint64_t offset);
+  std::shared_ptr<const void> find_or_note_object(std::uint64_t file_number, std::uint64_t offset,
+                                                  std::uint64_t bytes, bool& admits);
   Shard& shard_of(std::uint64_t file_number, std::uint64_t offset);
 
   std::vector<std::unique_ptr<Shard>> shards_;

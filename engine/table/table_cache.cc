@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "metadata/bloom_filter.h"
 #include "table/cursor_pool.h"
+#include "table/point_lookup.h"
 #include "table/record_cursor.h"
 #include "table/table_cursor.h"
 #include "table/table_files.h"
@@ -53,34 +53,18 @@ TableCache::TableCache(FileSystem& file_system, std::string metadata_directory,
 
 TableCache::~TableCache() = default;
 
+Result<bool> TableCache::find(const TableMetadata& table, ByteView full_key, bool fill_cache,
+                              FoundEntry& entry) {
+  if (full_key < table.smallest || full_key > table.largest) return false;
+  return find_in_table(*files_, table, full_key, fill_cache, entry);
+}
+
 Result<std::optional<FoundEntry>> TableCache::get(const std::shared_ptr<const TableMetadata>& table,
                                                   ByteView full_key, bool fill_cache) {
-  if (full_key < table->smallest || full_key > table->largest) return {std::nullopt};
-  EC_ASSIGN_OR_RETURN(const std::shared_ptr<const UMetaReader> reader, files_->table(*table));
-  if (table->level == 0 && !reader->may_hold(full_key)) {
-    files_->counters().level0_skips.fetch_add(1, std::memory_order_relaxed);
-    return {std::nullopt};
-  }
-  const std::size_t block_index = reader->find_block(full_key);
-  if (block_index == reader->blocks().size()) return {std::nullopt};
-  EC_ASSIGN_OR_RETURN(std::shared_ptr<const UMetaBlock> block,
-                      files_->block(*reader, block_index, fill_cache));
-  UMetaCursor records;
-  records.open(std::move(block));
-  if (!records.find(full_key))
-    return corruption_at(reader->file().path(), reader->blocks()[block_index].offset,
-                         "block ends before the key its index says");
-  const UMetaRecord& record = records.record();
-  if (full_key < record.first) return {std::nullopt};
-
-  if (!record.filter.empty()) {
-    files_->counters().filter_probes.fetch_add(1, std::memory_order_relaxed);
-    if (!filter_may_contain(record.filter, *filter_hash(record.type, full_key))) {
-      files_->counters().filter_negatives.fetch_add(1, std::memory_order_relaxed);
-      return {std::nullopt};
-    }
-  }
-  return find_in_item(*files_, record, full_key, fill_cache);
+  std::optional<FoundEntry> entry(std::in_place);
+  EC_ASSIGN_OR_RETURN(const bool is_there, find(*table, full_key, fill_cache, *entry));
+  if (!is_there) entry.reset();
+  return entry;
 }
 
 std::unique_ptr<EntryCursor> TableCache::cursor(std::shared_ptr<const TableMetadata> table,

@@ -49,8 +49,11 @@ class TableCache {
              const StoreId& store_id, Limits limits, KeyRing* keys = nullptr);
   ~TableCache();
 
-  // The entry of `full_key` in this table, delete or put; nullopt if there is none. Reads at most
-  // one item.
+  // Whether this table has an entry of `full_key`, delete or put; fills in `entry` if so. Reads at
+  // most one item.
+  Result<bool> find(const TableMetadata& table, ByteView full_key, bool fill_cache,
+                    FoundEntry& entry);
+  // The same; nullopt if there is none.
   Result<std::optional<FoundEntry>> get(const std::shared_ptr<const TableMetadata>& table,
                                         ByteView full_key, bool fill_cache);
 

@@ -227,13 +227,13 @@ Result<ByteView> TableFiles::page(const UMetaRecord& record, const PagePlace& pl
   page.kept = nullptr;
   // Who reads everything finds little in the cache, and leaves nothing there.
   const bool is_next = !fill_cache && holds(ahead, pointer);
-  if (!is_next) page.kept = find_cached(pointer);
+  bool keep = false;
+  if (!is_next) page.kept = find_cached(pointer, fill_cache, keep);
   if (page.kept != nullptr) {
     if (ahead.file_number == pointer.file_number)
       ahead.expected = pointer.offset_bytes + pointer.size_bytes;
     return ByteView(page.kept->bytes);
   }
-  const bool keep = !is_next && is_kept(pointer, fill_cache);
   ReadAhead* first_ahead = &ahead;
   EC_ASSIGN_OR_RETURN(const ByteView bytes,
                       from_values<ByteView>(pointer.file_number, [&](const auto& table) {
@@ -252,11 +252,12 @@ Result<ByteView> TableFiles::page(const UMetaRecord& record, const PagePlace& pl
                                   bool fill_cache, PageBuffer& buffer) {
   const Wanted wanted = wanted_page(record, place);
   const ValuePointer& pointer = wanted.pointer;
-  buffer.kept = find_cached(pointer);
+  auto open = expect(pointer);
+  bool keep = false;
+  buffer.kept = find_cached(pointer, fill_cache, keep);
   if (buffer.kept == nullptr) {
-    const bool keep = is_kept(pointer, fill_cache);
     if (!keep && place.size <= buffer.bytes.size()) {
-      return from_values<ByteView>(pointer.file_number, [&](const auto& table) {
+      return from_open<ByteView>(pointer.file_number, std::move(open), [&](const auto& table) {
         count_read(*table, pointer.size_bytes);
         return table->read_page(pointer, buffer.bytes.data());
       });
@@ -266,32 +267,83 @@ Result<ByteView> TableFiles::page(const UMetaRecord& record, const PagePlace& pl
   return ByteView(buffer.kept->bytes);
 }
 
-std::shared_ptr<const Item> TableFiles::find_cached(const ValuePointer& pointer) {
-  auto cached = cache_.find<Item>(pointer.file_number, pointer.offset_bytes);
+Result<bool> TableFiles::single(const UMetaRecord& record, ByteView full_key, bool fill_cache,
+                                FoundEntry& entry) {
+  const ValuePointer& pointer = record.pointer;
+  auto open = expect(pointer);
+  bool keep = false;
+  auto item = find_cached(pointer, fill_cache, keep);
+  if (item == nullptr && !keep && keys_ == nullptr && record.deletes == 0) {
+    entry.sequence = record.sequence_max;
+    entry.kind = EntryKind::Put;
+    EC_ASSIGN_OR_RETURN(
+        const bool agrees,
+        from_open<bool>(pointer.file_number, std::move(open), [&](const auto& table) {
+          count_read(*table, pointer.size_bytes);
+          return table->read_put(pointer, record.sequence_max, full_key, entry.value);
+        }));
+    if (!agrees) return disagreement(record);
+    return true;
+  }
+  if (item == nullptr) {
+    auto loaded = load({pointer, false, 0, 0}, keep, nullptr);
+    if (is_destroyed(loaded.status())) return false;
+    if (!loaded.ok()) return loaded.status();
+    item = *std::move(loaded);
+  }
+  const auto found =
+      item->type() == ItemType::Single ? parse_single(item->contents()) : std::nullopt;
+  if (!found || found->full_key != full_key) return disagreement(record);
+  entry.sequence = found->sequence;
+  entry.kind = found->kind;
+  entry.value = found->value;
+  return true;
+}
+
+std::shared_ptr<const ValueTableReader> TableFiles::expect(const ValuePointer& pointer) {
+  auto open = values_.find(pointer.file_number);
+  if (open != nullptr) open->file().expect_read(pointer.offset_bytes, pointer.size_bytes);
+  return open;
+}
+
+// `keep`: whether it is not there and the cache is to take it in.
+std::shared_ptr<const Item> TableFiles::find_cached(const ValuePointer& pointer, bool fill_cache,
+                                                    bool& keep) {
+  const bool may_keep = fill_cache && pointer.size_bytes <= kCachedItemMaxBytes;
+  keep = may_keep;
+  auto cached = may_keep ? cache_.find_or_note<Item>(pointer.file_number, pointer.offset_bytes,
+                                                     pointer.size_bytes, keep)
+                         : cache_.find<Item>(pointer.file_number, pointer.offset_bytes);
   auto& count = cached != nullptr ? counters_.cache_hits : counters_.cache_misses;
   count.fetch_add(1, std::memory_order_relaxed);
   return cached;
 }
 
-bool TableFiles::is_kept(const ValuePointer& pointer, bool fill_cache) {
-  return fill_cache && pointer.size_bytes <= kCachedItemMaxBytes &&
-         cache_.admits(pointer.file_number, pointer.offset_bytes, pointer.size_bytes);
-}
-
 Result<std::shared_ptr<const Item>> TableFiles::find(const Wanted& wanted, bool fill_cache,
                                                      ReadAhead* ahead) {
   const ValuePointer& pointer = wanted.pointer;
-  if (auto cached = find_cached(pointer)) {
+  bool keep = false;
+  if (auto cached = find_cached(pointer, fill_cache, keep)) {
     if (ahead != nullptr && ahead->file_number == pointer.file_number)
       ahead->expected = pointer.offset_bytes + pointer.size_bytes;
     return cached;
   }
-  return load(wanted, is_kept(pointer, fill_cache), ahead);
+  return load(wanted, keep, ahead);
 }
 
 template <typename Answer, typename Read>
 Result<Answer> TableFiles::from_values(FileNumber number, const Read& read) {
-  EC_ASSIGN_OR_RETURN(std::shared_ptr<const ValueTableReader> table, values(number));
+  return from_open<Answer>(number, nullptr, read);
+}
+
+// `table` is that file, or null.
+template <typename Answer, typename Read>
+Result<Answer> TableFiles::from_open(FileNumber number,
+                                     std::shared_ptr<const ValueTableReader> table,
+                                     const Read& read) {
+  if (table == nullptr) {
+    EC_ASSIGN_OR_RETURN(table, values(number));
+  }
   Result<Answer> answer = read(table);
   if (answer.status().code() != StatusCode::IoError) return answer;
   // A file that was opened before its drive was pulled fails for good, however well the drive is.
@@ -492,36 +544,6 @@ std::span<const EntryView> ItemReader::decoded_from(std::size_t index) const {
     case Form::Page: return page_.entries().subspan(index);
   }
   return {};
-}
-
-Result<std::optional<FoundEntry>> find_in_item(TableFiles& files, const UMetaRecord& record,
-                                               ByteView full_key, bool fill_cache) {
-  if (!record.pages.empty()) {
-    const auto place =
-        find_page(record.pages, record.pointer.size_bytes, record.first, record.last, full_key);
-    if (!place) return files.disagreement(record);
-    PageBuffer buffer;
-    const auto page = files.page(record, *place, fill_cache, buffer);
-    if (is_destroyed(page.status())) return {std::nullopt};
-    if (!page.ok()) return page.status();
-    EntryView entry;
-    bool is_there = false;
-    if (!find_in_page(*page, user_key_of(full_key), record.sequence_max, entry, is_there))
-      return files.disagreement(record);
-    if (!is_there) return {std::nullopt};
-    return {FoundEntry{entry.sequence, entry.kind, Bytes(entry.value)}};
-  }
-  auto item = files.item(record, fill_cache);
-  if (is_destroyed(item.status())) return {std::nullopt};
-  if (!item.ok()) return item.status();
-  ItemReader reader;
-  std::size_t index = 0;
-  if (!reader.open(record, *std::move(item)) || !reader.lower_bound(full_key, index) ||
-      index >= reader.entry_count() || !reader.move_to(index))
-    return files.disagreement(record);
-  const EntryView& entry = reader.entry();
-  if (entry.full_key != full_key) return {std::nullopt};
-  return {FoundEntry{entry.sequence, entry.kind, Bytes(entry.value)}};
 }
 
 }  // namespace edgecase::engine

@@ -73,6 +73,9 @@ class TableFiles {
   Result<std::unique_ptr<LargeValue>> large_value(const UMetaRecord& record);
   // Whether it opens, as far as its head tells.
   Result<bool> opens(const UMetaRecord& record);
+  // The entry of a Single, whose key is `full_key`, if its key was not destroyed.
+  Result<bool> single(const UMetaRecord& record, ByteView full_key, bool fill_cache,
+                      FoundEntry& entry);
   // An error for what the record and its item disagree on.
   Status disagreement(const UMetaRecord& record) const;
 
@@ -101,14 +104,18 @@ class TableFiles {
     std::uint64_t around_end = 0;
   };
   static Wanted wanted_page(const UMetaRecord& record, const PagePlace& place);
-  std::shared_ptr<const Item> find_cached(const ValuePointer& pointer);
-  bool is_kept(const ValuePointer& pointer, bool fill_cache);
+  std::shared_ptr<const Item> find_cached(const ValuePointer& pointer, bool fill_cache, bool& keep);
   Result<std::shared_ptr<const Item>> find(const Wanted& wanted, bool fill_cache, ReadAhead* ahead);
   Result<std::shared_ptr<const Item>> load(const Wanted& wanted, bool keep, ReadAhead* ahead);
   // What `read` answers of the open file; asks again once it was opened anew when its drive was
   // away.
   template <typename Answer, typename Read>
   Result<Answer> from_values(FileNumber number, const Read& read);
+  template <typename Answer, typename Read>
+  Result<Answer> from_open(FileNumber number, std::shared_ptr<const ValueTableReader> table,
+                           const Read& read);
+  // The file, if it is open, and told what will be read of it soon.
+  std::shared_ptr<const ValueTableReader> expect(const ValuePointer& pointer);
   // The cache has what neither the indexes of open tables take nor others.
   void fit_cache() EC_EXCLUDES(mutex_);
   void count_read(const ValueTableReader& table, std::uint64_t bytes);
@@ -194,10 +201,5 @@ class ItemReader {
   PlainPageReader page_;
   EntryView entry_;
 };
-
-// The entry of `full_key`, which lies between the first and the last key of `record`. Asks no
-// filter and reads one item, or one page of it.
-Result<std::optional<FoundEntry>> find_in_item(TableFiles& files, const UMetaRecord& record,
-                                               ByteView full_key, bool fill_cache);
 
 }  // namespace edgecase::engine

@@ -10,6 +10,13 @@
 namespace edgecase::engine {
 namespace {
 
+// As tail < separator: separators are short, and mostly differ in their first byte.
+bool lies_before(ByteView tail, ByteView separator) {
+  if (tail.empty() || separator.empty() || tail.front() == separator.front())
+    return tail < separator;
+  return static_cast<unsigned char>(tail.front()) < static_cast<unsigned char>(separator.front());
+}
+
 // Calls `visit(place, separator)` for each page but the last, until it answers false, then
 // `visit_last(place)`. False when the index does not fit.
 template <typename Visit, typename VisitLast>
@@ -64,13 +71,18 @@ void append_page_index(Bytes& out, ByteView item, std::span<const EntryView> ent
 
 std::optional<PagePlace> find_page(ByteView index, std::size_t item_bytes, ByteView first,
                                    ByteView last, ByteView full_key) {
-  const ByteView tail = separated_part(first, last, full_key);
+  return find_page(index, item_bytes, shared_bytes(first, last), full_key);
+}
+
+std::optional<PagePlace> find_page(ByteView index, std::size_t item_bytes, std::size_t shared,
+                                   ByteView full_key) {
+  const ByteView tail = full_key.substr(std::min(shared, full_key.size()));
   std::optional<PagePlace> found;
   const auto take = [&found](const PagePlace& place) { found = place; };
   const bool fits = for_each_page(
       index, item_bytes,
       [&](const PagePlace& place, ByteView separator) {
-        if (tail >= separator) return true;
+        if (!lies_before(tail, separator)) return true;
         take(place);
         return false;
       },

@@ -38,6 +38,9 @@ void append_page_index(Bytes& out, ByteView item, std::span<const EntryView> ent
 // `last` key. Nothing when the index does not fit an item of `item_bytes`.
 std::optional<PagePlace> find_page(ByteView index, std::size_t item_bytes, ByteView first,
                                    ByteView last, ByteView full_key);
+// The same where it is known how many bytes these two begin with.
+std::optional<PagePlace> find_page(ByteView index, std::size_t item_bytes, std::size_t shared,
+                                   ByteView full_key);
 // All of them. False when the index does not fit an item of `item_bytes`.
 [[nodiscard]] bool list_pages(ByteView index, std::size_t item_bytes,
                               std::vector<PagePlace>& pages);

@@ -35,20 +35,12 @@ struct EntryHead {
   std::uint64_t sequence_distance = 0;  // from the largest
 };
 
-[[gnu::always_inline]] inline bool take_head(ByteView& input, bool with_sequences,
-                                             EntryHead& head) {
+bool take_long_head(ByteView& input, bool with_sequences, EntryHead& head) {
   std::uint32_t rest_size = 0;
   std::uint64_t size_and_kind = 0;
-  // Three sizes of a byte each are what small entries have.
-  if (input.size() >= 3 && ((input[0] | input[1] | input[2]) & 0x80) == 0) {
-    head.shared = static_cast<std::uint32_t>(input[0]);
-    rest_size = static_cast<std::uint32_t>(input[1]);
-    size_and_kind = static_cast<std::uint64_t>(input[2]);
-    input.remove_prefix(3);
-  } else if (!take_varint32(input, head.shared) || !take_varint32(input, rest_size) ||
-             !take_varint64(input, size_and_kind)) {
+  if (!take_varint32(input, head.shared) || !take_varint32(input, rest_size) ||
+      !take_varint64(input, size_and_kind))
     return false;
-  }
   if (with_sequences && !take_varint64(input, head.sequence_distance)) return false;
   head.value_size = size_and_kind >> 1;
   head.kind = (size_and_kind & 1) != 0 ? EntryKind::Delete : EntryKind::Put;
@@ -65,6 +57,23 @@ inline void copy_in_steps(char* to, const char* from, std::size_t size) {
   for (std::size_t done = 0; done < size; done += kCopyStepBytes)
     std::memcpy(to + done, from + done, kCopyStepBytes);
 }
+
+// Three sizes of a byte each are what small entries have.
+inline bool take_head(ByteView& input, bool with_sequences, EntryHead& head) {
+  if (with_sequences || input.size() < 3 || ((input[0] | input[1] | input[2]) & 0x80) != 0)
+    return take_long_head(input, with_sequences, head);
+  const char* const sizes = input.data();
+  const auto rest_size = static_cast<std::size_t>(sizes[1]);
+  if (rest_size > input.size() - 3) return false;
+  head.shared = static_cast<std::uint32_t>(sizes[0]);
+  head.rest = ByteView(sizes + 3, rest_size);
+  head.value_size = static_cast<std::uint64_t>(sizes[2]) >> 1;
+  head.kind = (sizes[2] & 1) != 0 ? EntryKind::Delete : EntryKind::Put;
+  head.sequence_distance = 0;
+  input.remove_prefix(3 + rest_size);
+  return true;
+}
+static_assert(2 * 0x7f <= kKeySizeMaxBytes);
 
 }  // namespace
 
@@ -109,6 +118,12 @@ bool find_in_page(ByteView page, ByteView user_key, SequenceNumber largest, Entr
     if (head.shared > matched) continue;
     if (head.shared < matched) return true;
     const ByteView tail = user_key.substr(matched);
+    // The first byte tells most of them apart.
+    if (!head.rest.empty() && !tail.empty() && head.rest.front() != tail.front()) {
+      if (static_cast<unsigned char>(head.rest.front()) < static_cast<unsigned char>(tail.front()))
+        continue;
+      return true;
+    }
     const std::size_t same = shared_bytes(head.rest, tail);
     if (same == head.rest.size() && same == tail.size()) {
       if (head.sequence_distance > largest) return false;

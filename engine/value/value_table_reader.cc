@@ -10,6 +10,7 @@
 #include "value/integers_block.h"
 #include "value/item_checksums.h"
 #include "value/item_seal.h"
+#include "value/single_head.h"
 
 namespace edgecase::engine {
 namespace {
@@ -114,6 +115,26 @@ Result<Item> ValueTableReader::read(const ValuePointer& pointer) const {
   EC_TRY(check_size(pointer));
   EC_ASSIGN_OR_RETURN(Bytes bytes, read_exactly(*file_, pointer.offset_bytes, pointer.size_bytes));
   return check(pointer, std::move(bytes));
+}
+
+Result<bool> ValueTableReader::read_put(const ValuePointer& pointer, SequenceNumber sequence,
+                                        ByteView full_key, Bytes& value) const {
+  EC_CHECK(cipher_ == nullptr);
+  EC_TRY(check_size(pointer));
+  const SingleHead wanted(EntryKind::Put, sequence, full_key);
+  const std::size_t head_bytes = wanted.bytes().size();
+  if (head_bytes > pointer.size_bytes) return false;
+  char head[SingleHead::kMaxBytes];
+  value.resize(pointer.size_bytes - head_bytes);
+  EC_ASSIGN_OR_RETURN(const std::size_t got, file_->read_two(pointer.offset_bytes, head_bytes, head,
+                                                             value.size(), value.data()));
+  if (got != pointer.size_bytes) return damaged(pointer, "file ends within an item");
+  const ByteView checked = ByteView(head, head_bytes).substr(kItemChecksumBytes);
+  const std::uint32_t of_head =
+      placed_crc32c(head_.identity.file_number, pointer.offset_bytes, checked);
+  if (decode_fixed32(head) != crc32c_extend(of_head, value))
+    return damaged(pointer, "wrong checksum of an item");
+  return checked == wanted.bytes().substr(kItemChecksumBytes);
 }
 
 Result<Item> ValueTableReader::check(const ValuePointer& pointer, Bytes bytes) const {

@@ -59,6 +59,10 @@ class ValueTableReader {
   // Exactly one read of `pointer.size_bytes`. Corruption when the pointer leads astray or the
   // checksum is wrong; NotFound when the item was erased by destroying its key.
   Result<Item> read(const ValuePointer& pointer) const;
+  // Of a Single that is a put, its value into memory of its own, where the file is not encrypted.
+  // False when the item is whole but not what it should be.
+  Result<bool> read_put(const ValuePointer& pointer, SequenceNumber sequence, ByteView full_key,
+                        Bytes& value) const;
   // The same of bytes that were read already, as they lie in the file.
   Result<Item> check(const ValuePointer& pointer, Bytes bytes) const;
   // As these, of one page of a plain group: `page` is where it lies.

@@ -9,6 +9,7 @@
 #include "value/integers_block.h"
 #include "value/item_checksums.h"
 #include "value/item_seal.h"
+#include "value/single_head.h"
 #include "value/value_table_reader.h"
 
 namespace edgecase::engine {
@@ -78,11 +79,7 @@ Result<ValuePointer> ValueTableWriter::append_group(SeriesColumns& columns) {
 }
 
 Result<ValuePointer> ValueTableWriter::append_single(const EntryView& entry) {
-  item_.assign(kItemChecksumBytes, '\0');
-  item_.push_back(static_cast<char>(ItemType::Single));
-  item_.push_back(static_cast<char>(entry.kind));
-  append_varint64(item_, entry.sequence);
-  append_length_prefixed(item_, entry.full_key);
+  item_ = SingleHead(entry.kind, entry.sequence, entry.full_key).bytes();
   return append_item(summary_of(std::span(&entry, 1)),
                      entry.kind == EntryKind::Put ? entry.value : ByteView());
 }

@@ -39,6 +39,16 @@ class RandomAccessFile {
   // Reads at most `size` bytes into `buffer` and returns how many: fewer only at the end of the
   // file.
   virtual Result<std::size_t> read(std::uint64_t offset, std::size_t size, char* buffer) const = 0;
+  // The same of bytes that lie behind each other and belong into two places; in one read where that
+  // can be.
+  virtual Result<std::size_t> read_two(std::uint64_t offset, std::size_t first_size, char* first,
+                                       std::size_t second_size, char* second) const;
+  // These bytes will be read next: fetches into the processor's cache what already lies in memory.
+  // Only advice, and free of cost.
+  virtual void expect_read(std::uint64_t offset, std::size_t size) const {
+    static_cast<void>(offset);
+    static_cast<void>(size);
+  }
   virtual std::uint64_t size_bytes() const = 0;
   virtual const std::string& path() const = 0;
 };
@@ -127,6 +137,16 @@ class FileSystem {
  protected:
   static constexpr std::size_t kOpenFilesMax = 2048;
 };
+
+inline Result<std::size_t> RandomAccessFile::read_two(std::uint64_t offset, std::size_t first_size,
+                                                      char* first, std::size_t second_size,
+                                                      char* second) const {
+  auto got = read(offset, first_size, first);
+  if (!got.ok() || *got < first_size) return got;
+  auto more = read(offset + first_size, second_size, second);
+  if (!more.ok()) return more;
+  return first_size + *more;
+}
 
 inline Result<FileIdentity> FileSystem::identity(const std::string& path) {
   return unsupported(path + ": this file system has no identities");

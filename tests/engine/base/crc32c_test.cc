@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/crc32c_folding.h"
 #include "edgecase/random.h"
 #include "support/test_seed.h"
 
@@ -41,8 +42,24 @@ TEST_CASE("crc32c: definition, tables and instruction agree at every length and 
       const std::uint32_t want = by_definition(part);
       REQUIRE(crc32c_extend_software(0, part) == want);
       if (crc32c_has_hardware()) REQUIRE(crc32c_extend_hardware(0, part) == want);
+      if (crc32c_has_folding() && size >= kCrcFoldingMinBytes)
+        REQUIRE(crc32c_extend_folding(0, part) == want);
       REQUIRE(crc32c(part) == want);
     }
+  }
+}
+
+TEST_CASE("crc32c: a long piece behind another has the checksum of both") {
+  const std::uint64_t seed = test::test_seed(4);
+  CAPTURE(seed);
+  SeededRandom random(seed);
+  Bytes bytes(70'000, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random.next());
+  const ByteView view = bytes;
+  const std::uint32_t want = by_definition(view);
+  for (const std::size_t cut : {1u, 16u, 255u, 4096u, 65'000u}) {
+    CAPTURE(cut);
+    CHECK(crc32c_extend(crc32c(view.substr(0, cut)), view.substr(cut)) == want);
   }
 }
 

@@ -75,11 +75,30 @@ TEST_CASE("posix mapped file: it reads what the file holds, and what is left of 
       CAPTURE(size);
       CHECK(reads(offset, size) == ByteView(contents).substr(offset, size));
     }
+  const auto plain = posix_file_system().open_file(path);
+  REQUIRE(plain.ok());
+  for (const RandomAccessFile* both : {&file, static_cast<const RandomAccessFile*>(plain->get())})
+    for (const std::size_t first : {std::size_t{0}, std::size_t{7}, std::size_t{4096}})
+      for (const std::size_t second : {std::size_t{0}, std::size_t{5000}, kLarge})
+        for (const std::size_t offset : {std::size_t{0}, kBytes - 4100, kBytes - 3, kBytes}) {
+          CAPTURE(first);
+          CAPTURE(second);
+          CAPTURE(offset);
+          both->expect_read(offset, first + second);
+          Bytes head(first, '\0');
+          Bytes rest(second, '\0');
+          const auto count = both->read_two(offset, first, head.data(), second, rest.data());
+          REQUIRE(count.ok());
+          CHECK((head + rest).substr(0, *count) == contents.substr(offset, first + second));
+        }
   // Pages that no drive has any more; those that are left are read all the same.
   REQUIRE(::truncate(path.c_str(), 10'000) == 0);
   CHECK(reads(200'000, 100).empty());
   CHECK(reads(9000, 2000) == ByteView(contents).substr(9000, 1000));
   CHECK(reads(100, 5000) == ByteView(contents).substr(100, 5000));
+  const auto count = file.read_two(9000, 500, got.data(), 1000, got.data() + 500);
+  REQUIRE(count.ok());
+  CHECK(ByteView(got).substr(0, *count) == ByteView(contents).substr(9000, 1000));
 }
 
 TEST_CASE("posix mapped file: no reader takes what stands in for a lost page for the file's") {

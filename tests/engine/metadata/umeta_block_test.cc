@@ -2,12 +2,17 @@
 
 #include <doctest/doctest.h>
 
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "base/coding.h"
+#include "edgecase/random.h"
 #include "metadata/bloom_filter.h"
+#include "support/test_seed.h"
 
 namespace edgecase::engine {
 namespace {
@@ -214,6 +219,97 @@ TEST_CASE("series filters know prefixes, single items need none") {
   CHECK_FALSE(filter_hash(ItemType::Single, key).has_value());
 }
 
+// What locate() says of `key` is what the cursor finds out by reading keys.
+UMetaBlock::Sought located(UMetaCursor& cursor, ByteView key) {
+  UMetaPlace place;
+  const UMetaBlock::Sought sought = cursor.block().locate(key, place);
+  const bool is_there = cursor.find(key);
+  if (sought == UMetaBlock::Sought::Unknown) return sought;
+  REQUIRE(is_there);
+  const UMetaRecord& record = cursor.record();
+  if (sought == UMetaBlock::Sought::Nowhere) {
+    CHECK(key < record.first);
+    return sought;
+  }
+  CHECK(place.record.type == record.type);
+  CHECK(place.record.pointer == record.pointer);
+  CHECK(place.record.entries == record.entries);
+  CHECK(place.record.deletes == record.deletes);
+  CHECK(place.record.sequence_max == record.sequence_max);
+  CHECK(place.record.filter == record.filter);
+  CHECK(place.record.pages == record.pages);
+  if (record.type == ItemType::Single) {
+    CHECK(key == record.first);
+  } else {
+    CHECK(place.shared == shared_bytes(record.first, record.last));
+  }
+  return sought;
+}
+
+TEST_CASE("a key is located as it is found") {
+  auto block = opened(encoded(some_records()));
+  REQUIRE(block.has_value());
+  for (const OwnedRecord& owned : some_records()) {
+    for (const Bytes& key : {owned.first, owned.last}) {
+      CHECK(located(*block, key) != UMetaBlock::Sought::Nowhere);
+      located(*block, key + '\0');
+      located(*block, key.substr(0, key.size() - 1));
+      Bytes next = key;
+      ++next.back();
+      located(*block, next);
+    }
+  }
+  CHECK(located(*block, make_full_key(9, "behind all")) == UMetaBlock::Sought::Unknown);
+}
+
+TEST_CASE("keys of random blocks are located as they are found, nearly all without reading keys") {
+  const std::uint64_t seed = test::test_seed(11);
+  CAPTURE(seed);
+  SeededRandom random(seed);
+  std::size_t asked = 0;
+  std::size_t unknown = 0;
+  for (int round = 0; round < 200; ++round) {
+    const bool are_long = round % 4 == 0;  // longer than a head beyond what all begin with
+    std::set<Bytes> keys;
+    while (keys.size() < 120) {
+      Bytes key = make_full_key(1, round % 2 == 0 ? "store/" : "");
+      for (std::size_t i = 0, size = 1 + random.below(are_long ? 20 : 8); i < size; ++i)
+        key += static_cast<char>(random.below(12) == 0 ? 0 : 'a' + random.below(6));
+      keys.insert(std::move(key));
+    }
+    std::vector<OwnedRecord> records;
+    ValuePointer pointer{7, 96, 0};
+    for (auto key = keys.begin(); key != keys.end(); ++key) {
+      pointer.size_bytes = static_cast<std::uint32_t>(1 + random.below(100'000));
+      const Bytes& first = *key;
+      if (random.below(3) == 0) {
+        records.push_back(single(first, pointer));
+      } else {
+        for (std::uint64_t more = random.below(4); more > 0 && std::next(key) != keys.end(); --more)
+          ++key;
+        records.push_back(group(first, *key, pointer));
+      }
+      pointer.offset_bytes += pointer.size_bytes;
+      if (random.below(10) == 0) pointer = {pointer.file_number + 1, 96, 0};
+    }
+    for (OwnedRecord& owned : records) {
+      owned.record.first = owned.first;
+      owned.record.last = owned.last;
+    }
+    auto block = opened(encoded(records));
+    REQUIRE(block.has_value());
+    for (const Bytes& key : keys) {
+      ++asked;
+      const auto sought = located(*block, key);
+      CHECK(sought != UMetaBlock::Sought::Nowhere);
+      if (sought == UMetaBlock::Sought::Unknown) ++unknown;
+      located(*block, key + 'x');
+      if (key.size() > 5) located(*block, key.substr(0, key.size() - 1));
+    }
+  }
+  CHECK(unknown < asked / 5);
+}
+
 TEST_CASE("a damaged, cut or misplaced block is refused") {
   const Bytes bytes = encoded(some_records());
   for (std::size_t byte = 0; byte < bytes.size(); ++byte) {
@@ -240,6 +336,11 @@ TEST_CASE("damage behind a right checksum is refused or read within its bounds")
       if (!block) continue;
       while (block->next()) REQUIRE(block->record().first <= block->record().last);
       block->find(make_full_key(1, "b"));
+      UMetaPlace place;
+      for (const OwnedRecord& owned : some_records()) {
+        if (block->block().locate(owned.last, place) != UMetaBlock::Sought::Here) continue;
+        CHECK(place.record.filter.size() + place.record.pages.size() <= bytes.size());
+      }
     }
 }
 

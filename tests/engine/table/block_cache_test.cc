@@ -88,21 +88,28 @@ TEST_CASE("blocks of records stay where items that nobody asks for again come an
 
 TEST_CASE("a full cache takes in what is wanted twice, and not what is wanted once") {
   BlockCache cache(100'000);
+  const auto is_wanted = [&cache](std::uint64_t file, std::uint64_t offset) {
+    bool admits = false;
+    CHECK(cache.find_or_note<int>(file, offset, 1000, admits) == nullptr);
+    return admits;
+  };
   std::uint64_t taken = 0;
-  for (; cache.admits(1, taken, 1000); ++taken)
-    cache.insert(1, taken, object(1), 1000, CacheClass::Item);
+  for (; is_wanted(1, taken); ++taken) cache.insert(1, taken, object(1), 1000, CacheClass::Item);
   CHECK(taken == 88);
   // 98 misses are remembered; each of these is forgotten when it comes again.
   std::uint64_t again = 0;
   for (int round = 0; round < 4; ++round)
-    for (std::uint64_t i = 0; i < 5000; ++i) again += cache.admits(2, i, 1000) ? 1u : 0u;
+    for (std::uint64_t i = 0; i < 5000; ++i) again += is_wanted(2, i) ? 1u : 0u;
   CHECK(again < 100);
   std::uint64_t soon = 0;
   for (std::uint64_t i = 0; i < 1000; ++i) {
-    cache.admits(3, i, 1000);
-    soon += cache.admits(3, i, 1000) ? 1u : 0u;
+    is_wanted(3, i);
+    soon += is_wanted(3, i) ? 1u : 0u;
   }
   CHECK(soon == 1000);
+  bool admits = true;
+  CHECK(cache.find_or_note<int>(1, taken - 1, 1000, admits) != nullptr);
+  CHECK_FALSE(admits);
 }
 
 TEST_CASE("a forgotten file leaves nothing behind") {
