@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -32,14 +33,14 @@ PosixMappedFile::~PosixMappedFile() {
 
 Result<std::size_t> PosixMappedFile::read(std::uint64_t offset, std::size_t size,
                                           char* buffer) const {
-  if (is_mapped(offset, size) && copy(offset, size, buffer)) return size;
+  if (is_to_copy(offset, size) && copy(offset, size, buffer)) return size;
   return read_whole(file_, offset, size, buffer, path_);
 }
 
 Result<std::size_t> PosixMappedFile::read_two(std::uint64_t offset, std::size_t first_size,
                                               char* first, std::size_t second_size,
                                               char* second) const {
-  if (is_mapped(offset, first_size + second_size) && copy(offset, first_size, first) &&
+  if (is_to_copy(offset, first_size + second_size) && copy(offset, first_size, first) &&
       copy(offset + first_size, second_size, second))
     return first_size + second_size;
   return read_two_whole(file_, offset, {first, first_size}, {second, second_size}, path_);
@@ -52,6 +53,17 @@ void PosixMappedFile::expect_read(std::uint64_t offset, std::size_t size) const 
   const char* const bytes = static_cast<const char*>(mapping_) + offset;
   const std::size_t fetched = std::min(size, kLinesMax * kLineBytes);
   for (std::size_t at = 0; at < fetched; at += kLineBytes) __builtin_prefetch(bytes + at);
+}
+
+bool PosixMappedFile::is_resident(std::uint64_t offset, std::size_t size) const {
+  static const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  constexpr std::size_t kPageBytesMin = 4096;
+  unsigned char pages[kResidentReadMaxBytes / kPageBytesMin + 1];
+  const std::uint64_t begin = offset / page_bytes * page_bytes;
+  const std::uint64_t end = offset + size;
+  if (::mincore(static_cast<char*>(mapping_) + begin, end - begin, pages) != 0) return false;
+  const std::size_t count = (end - begin + page_bytes - 1) / page_bytes;
+  return std::all_of(pages, pages + count, [](unsigned char page) { return (page & 1) != 0; });
 }
 
 bool PosixMappedFile::copy(std::uint64_t offset, std::size_t size, char* buffer) const {

@@ -1,7 +1,8 @@
 // A file that is mapped into memory: a read of up to kMappedReadMaxBytes is a copy, without a call
-// of the system. What was read counts as resident memory of the process from then on, until the
-// kernel needs it for something else. Where the mapping fails, at once or later since its drive
-// does, reads ask the system, which says why.
+// of the system; a larger one is, up to kResidentReadMaxBytes, where all of it lies in memory:
+// else the drive would be asked for a page at a time. What was read counts as resident memory of
+// the process from then on, until the kernel needs it for something else. Where the mapping fails,
+// at once or later since its drive does, reads ask the system, which says why.
 #pragma once
 
 #include <sys/mman.h>
@@ -18,6 +19,7 @@ namespace edgecase::engine {
 class PosixMappedFile final : public RandomAccessFile {
  public:
   static constexpr std::size_t kMappedReadMaxBytes = 32u << 10;
+  static constexpr std::size_t kResidentReadMaxBytes = 256u << 10;
 
   static Result<std::unique_ptr<RandomAccessFile>> open(const std::string& path);
   ~PosixMappedFile() override;
@@ -31,9 +33,13 @@ class PosixMappedFile final : public RandomAccessFile {
 
  private:
   bool is_mapped(std::uint64_t offset, std::size_t size) const {
-    return mapping_ != MAP_FAILED && size <= kMappedReadMaxBytes && offset <= size_ &&
+    return mapping_ != MAP_FAILED && size <= kResidentReadMaxBytes && offset <= size_ &&
            size <= size_ - offset && !is_gone_.load(std::memory_order_relaxed);
   }
+  bool is_to_copy(std::uint64_t offset, std::size_t size) const {
+    return is_mapped(offset, size) && (size <= kMappedReadMaxBytes || is_resident(offset, size));
+  }
+  bool is_resident(std::uint64_t offset, std::size_t size) const;
   bool copy(std::uint64_t offset, std::size_t size, char* buffer) const;
 
   PosixMappedFile(Descriptor file, std::string path, std::uint64_t size);
