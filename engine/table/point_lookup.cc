@@ -4,6 +4,7 @@
 
 #include "base/coding.h"
 #include "metadata/bloom_filter.h"
+#include "table/item_reader.h"
 
 namespace edgecase::engine {
 namespace {

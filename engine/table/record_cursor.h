@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "table/item_reader.h"
 #include "table/table_files.h"
 
 namespace edgecase::engine {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 
+#include "table/item_reader.h"
 #include "table/table_files.h"
 
 namespace edgecase::engine {
