@@ -26,7 +26,8 @@ TEST_CASE("an erased device is gone with every name, and its neighbour stays") {
                                                    .purposes = {"canary-purpose"},
                                                    .objections = {},
                                                    .location = "canary-shed",
-                                                   .labels = {{"canary-label", "x"}}})
+                                                   .labels = {{"canary-label", "x"}},
+                                                   .consents = {}})
               .ok());
   REQUIRE(room.retention->set({"default", {"canary-device", "*"}, 500 * kHour}).ok());
   REQUIRE(room.retention->set({"default", {"*", "*"}, 900 * kHour}).ok());
