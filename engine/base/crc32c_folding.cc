@@ -13,12 +13,13 @@ namespace edgecase::engine {
 namespace {
 
 // Everything is reflected: the lowest bit of a number is its highest power of x.
-constexpr std::uint32_t kPolynomial = 0x82f63b78;
+constexpr std::uint32_t kReflectedPolynomial = 0x82f63b78;
 
 // x to the power of `exponent`, modulo the polynomial.
 constexpr std::uint32_t power_of_x(unsigned exponent) {
   std::uint32_t power = 0x80000000;
-  for (; exponent > 0; --exponent) power = (power >> 1) ^ ((power & 1) != 0 ? kPolynomial : 0);
+  for (; exponent > 0; --exponent)
+    power = (power >> 1) ^ ((power & 1) != 0 ? kReflectedPolynomial : 0);
   return power;
 }
 

@@ -116,6 +116,8 @@ class EntryCursor {
   // Whether load() reads no drive, and views of entries hold as long as the source, wherever the
   // cursor goes.
   virtual bool is_in_memory() const { return false; }
+  // Whether views of values of 64 KiB and more hold as long as the source: those of a memtable.
+  virtual bool keeps_large_values() const { return is_in_memory(); }
   // As `count` calls of next(), for the whole of what loaded_run() answered.
   virtual void skip(std::size_t count) {
     for (; count > 0 && valid(); --count) next();

@@ -56,8 +56,8 @@ class MergeCursor {
   Result<std::unique_ptr<LargeValue>> large_value() {
     return children_[last_child_].cursor->large_value();
   }
-  // Whether that entry lies in a memtable, where its value stays.
-  bool is_in_memory() const { return children_[last_child_].cursor->is_in_memory(); }
+  // Whether its value, if it is that large, stays where it is.
+  bool keeps_large_values() const { return children_[last_child_].cursor->keeps_large_values(); }
   // Steps over the next entry without loading it. Only when valid().
   void skip();
   // Forward: to the first entry with full key >= `full_key`; reverse: to the last with full key <=

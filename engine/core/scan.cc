@@ -73,7 +73,7 @@ class ScanIterator final : public Iterator {
     if (!is_large()) return std::unique_ptr<LargeValue>();
     // Of a memtable it stays where it is. One in a group is a copy: stores may have been written
     // with other thresholds.
-    if (is_last && merge_->is_in_memory()) {
+    if (is_last && merge_->keeps_large_values()) {
       return std::unique_ptr<LargeValue>(
           std::make_unique<MemoryValue>(entry_->value, entry_->sequence, at_.view));
     }

@@ -11,8 +11,7 @@
 namespace edgecase::engine {
 namespace {
 
-constexpr std::size_t kPieceBytes = kLargeValuePieceBytes;
-static_assert(kPieceBytes % kGcmBlockBytes == 0);
+static_assert(kLargeValuePieceBytes % kGcmBlockBytes == 0);
 
 }  // namespace
 
@@ -47,8 +46,8 @@ LargeItem::LargeItem(std::shared_ptr<const ValueTableReader> table, const ValueP
                 : table_->cipher()->opener(decode_fixed64(head.data() + kKeyIdAt))),
       begin_(pointer.offset_bytes + head.size()),
       end_(pointer.offset_bytes + pointer.size_bytes - (is_sealed() ? kSealBytes : 0)) {
-  buffer_.resize(std::min<std::size_t>(kPieceBytes, end_ - begin_));
-  marks_.reserve((end_ - begin_ + kPieceBytes - 1) / kPieceBytes);
+  buffer_.resize(std::min<std::size_t>(kLargeValuePieceBytes, end_ - begin_));
+  marks_.reserve((end_ - begin_ + kLargeValuePieceBytes - 1) / kLargeValuePieceBytes);
 }
 
 Status LargeItem::read_at(std::uint64_t offset, std::size_t size) {
@@ -57,8 +56,9 @@ Status LargeItem::read_at(std::uint64_t offset, std::size_t size) {
 }
 
 Result<ByteView> LargeItem::read_piece(std::size_t index, std::uint32_t* checksum) {
-  const std::uint64_t at = begin_ + index * kPieceBytes;
-  const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, end_ - at));
+  const std::uint64_t at = begin_ + index * kLargeValuePieceBytes;
+  const auto size =
+      static_cast<std::size_t>(std::min<std::uint64_t>(kLargeValuePieceBytes, end_ - at));
   EC_TRY(read_at(at, size));
   const ByteView piece(buffer_.data(), size);
   if (checksum != nullptr) *checksum = crc32c_extend(*checksum, piece);
@@ -80,7 +80,7 @@ Status LargeItem::check(ByteView head, ByteView full_key) {
   std::uint32_t checksum = placed_crc32c(table_->head().identity.file_number, pointer_.offset_bytes,
                                          head.substr(kItemChecksumBytes));
   bool is_right = true;
-  for (std::uint64_t at = begin_; at < end_; at += kPieceBytes) {
+  for (std::uint64_t at = begin_; at < end_; at += kLargeValuePieceBytes) {
     EC_ASSIGN_OR_RETURN(const ByteView piece, read_piece(marks_.size(), &checksum));
     if (marks_.empty() && (part_ || !is_sealed())) is_right = take_head(piece, full_key);
     marks_.push_back(mark_of(piece));
@@ -114,7 +114,7 @@ Result<ByteView> LargeItem::next_piece() {
   EC_ASSIGN_OR_RETURN(const ByteView piece, read_piece(next_, nullptr));
   const Mark mark = mark_of(piece);
   if (!is_same_tag(mark.data(), marks_[next_].data())) {
-    const std::uint64_t at = begin_ + next_ * kPieceBytes;
+    const std::uint64_t at = begin_ + next_ * kLargeValuePieceBytes;
     EC_TRY(read_at(at, piece.size()));
     if (!is_blank({buffer_.data(), piece.size()}))
       return damaged("item was changed while it was read");

@@ -380,7 +380,7 @@ TEST_CASE("crash: what sessions may do wrong is found") {
     std::uint64_t seeds;  // by then
   };
   for (const Case& c :
-       {Case{PlantedSession::Unrecorded, 200}, Case{PlantedSession::RecordedLater, 200},
+       {Case{PlantedSession::Unrecorded, 600}, Case{PlantedSession::RecordedLater, 600},
         Case{PlantedSession::ReleasedEarly, 200}, Case{PlantedSession::StartedEarly, 200},
         Case{PlantedSession::NeverForgotten, 200}}) {
     CAPTURE(static_cast<int>(c.planted));

@@ -16,7 +16,7 @@ using namespace edgecase::test;
 
 namespace {
 
-constexpr std::uint64_t kMebibyte = 1u << 20;
+constexpr std::uint64_t kReadMebibyte = 1u << 20;
 constexpr std::uint64_t kLargeBytes = 100'000;
 
 ReadOptions in_pieces(Direction direction = Direction::Forward) {
@@ -76,7 +76,7 @@ void compare(EngineFixture& store, NamespaceId id, const std::map<Bytes, Bytes>&
 // A store with one value of several pieces in a table, and where it lies.
 struct OneLargeValue : EngineFixture {
   explicit OneLargeValue(bool encrypted) : value(3 * kLargeValuePieceBytes + 500, 'v') {
-    options.memtable_bytes = kMebibyte;
+    options.memtable_bytes = kReadMebibyte;
     if (encrypted) options.encryption = MasterKeys{SecretKey{3}};
     REQUIRE(open().ok());
     id = make_namespace("data", {.scope_bytes = 1});
@@ -108,9 +108,9 @@ TEST_CASE("engine reads large values in pieces as they were written") {
   for (int way = 0; way < 4; ++way) {
     CAPTURE(way);
     EngineFixture store;
-    store.options.memtable_bytes = kMebibyte;
-    store.options.wal_segment_bytes = 4 * kMebibyte;
-    store.options.wal_limit_bytes = 32 * kMebibyte;
+    store.options.memtable_bytes = kReadMebibyte;
+    store.options.wal_segment_bytes = 4 * kReadMebibyte;
+    store.options.wal_limit_bytes = 32 * kReadMebibyte;
     if ((way & 1) != 0) store.options.encryption = MasterKeys{SecretKey{3}};
     REQUIRE(store.open().ok());
     NamespaceOptions options;

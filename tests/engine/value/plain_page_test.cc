@@ -15,21 +15,21 @@ namespace {
 using test::OwnedEntry;
 using test::views_of;
 
-constexpr NamespaceId kNamespace = 0x01020304;
+constexpr NamespaceId kPageNamespace = 0x01020304;
 
-Bytes random_key(SeededRandom& random) {
+Bytes random_page_key(SeededRandom& random) {
   Bytes key;
   for (std::uint64_t i = random.below(40); i > 0; --i)
     key.push_back(static_cast<char>('a' + random.below(2)));
-  return make_full_key(kNamespace, key);
+  return make_full_key(kPageNamespace, key);
 }
 
-std::vector<OwnedEntry> random_entries(SeededRandom& random) {
+std::vector<OwnedEntry> random_page_entries(SeededRandom& random) {
   std::map<Bytes, OwnedEntry> entries;
   for (std::uint64_t i = 1 + random.below(60); i > 0; --i) {
     const bool is_delete = random.below(5) == 0;
     const Bytes value(is_delete ? 0 : static_cast<std::size_t>(random.below(50)), 'v');
-    const Bytes key = random_key(random);
+    const Bytes key = random_page_key(random);
     entries[key] = {key, 1 + random.below(1000), is_delete ? EntryKind::Delete : EntryKind::Put,
                     value};
   }
@@ -54,10 +54,10 @@ TEST_CASE("a page read from a key on has what lies there, stretch by stretch") {
   PlainPageReader reader;  // one for all: what it keeps of a page must not show in the next
   for (int round = 0; round < 300; ++round) {
     CAPTURE(round);
-    const std::vector<OwnedEntry> entries = random_entries(random);
+    const std::vector<OwnedEntry> entries = random_page_entries(random);
     Bytes page;
     append_plain_page(page, views_of(entries), 1000, SequenceColumn::Written);
-    const Bytes prefix = make_full_key(kNamespace, {});
+    const Bytes prefix = make_full_key(kPageNamespace, {});
     REQUIRE(reader.open(page, prefix, 1000));
     CHECK_FALSE(reader.has_more());
     REQUIRE(reader.entries().size() == entries.size());
@@ -65,7 +65,7 @@ TEST_CASE("a page read from a key on has what lies there, stretch by stretch") {
 
     for (int i = 0; i < 20; ++i) {
       const Bytes key =
-          i % 2 == 0 ? entries[random.below(entries.size())].full_key : random_key(random);
+          i % 2 == 0 ? entries[random.below(entries.size())].full_key : random_page_key(random);
       const auto there = std::ranges::lower_bound(entries, key, {}, &OwnedEntry::full_key);
       auto at = static_cast<std::size_t>(there - entries.begin());
       REQUIRE(reader.open_from(page, prefix, 1000, key));
@@ -82,10 +82,10 @@ TEST_CASE("a page read from a key on has what lies there, stretch by stretch") {
 
 TEST_CASE("a page read from a key on is refused or read within its bounds when it is damaged") {
   SeededRandom random(11);
-  const std::vector<OwnedEntry> entries = random_entries(random);
+  const std::vector<OwnedEntry> entries = random_page_entries(random);
   Bytes whole;
   append_plain_page(whole, views_of(entries), 1000, SequenceColumn::Written);
-  const Bytes prefix = make_full_key(kNamespace, {});
+  const Bytes prefix = make_full_key(kPageNamespace, {});
   std::size_t refused = 0;
   const auto read = [&](const Bytes& bytes) {
     const std::vector<char> page(bytes.begin(), bytes.end());  // where a read too far is noticed
