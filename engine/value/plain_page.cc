@@ -52,10 +52,14 @@ constexpr std::size_t kCopyStepBytes = 16;
 // What copy_in_steps() may touch behind what it copies, on either side.
 constexpr std::size_t kCopySlackBytes = kCopyStepBytes;
 
-// For parts of keys, which are a few steps long: a call of memcpy() for each takes longer.
+// For parts of keys, which are a few steps long: a call of memcpy() for each takes longer. Steps
+// may overlap behind `size`, where nothing counts.
 inline void copy_in_steps(char* to, const char* from, std::size_t size) {
-  for (std::size_t done = 0; done < size; done += kCopyStepBytes)
-    std::memcpy(to + done, from + done, kCopyStepBytes);
+  for (std::size_t done = 0; done < size; done += kCopyStepBytes) {
+    char step[kCopyStepBytes];
+    std::memcpy(step, from + done, kCopyStepBytes);
+    std::memcpy(to + done, step, kCopyStepBytes);
+  }
 }
 
 // Three sizes of a byte each are what small entries have.
