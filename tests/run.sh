@@ -5,7 +5,7 @@
 #
 #   --preset NAME   release (default), debug, asan, tsan, clang or aarch64: a build of CMakePresets.json
 #   --filter REGEX  only tests whose names match; -R of ctest
-#   --exclude LABEL leave out the tests with this label: tidy or flow
+#   --exclude LABEL leave out the tests with this label: tidy, flow, long (flows of minutes) or crash
 #   --long          the long forms of tests too (EDGECASE_TEST_LONG=1): hours are possible
 #   --seed N        EDGECASE_TEST_SEED=N: random tests replay this seed
 #   --system DIR    EDGECASE_SYSTEM_ROOT=DIR: a Debian root that tests/flow/systemd.sh may boot and change

@@ -2,6 +2,8 @@
 // not wait for.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "engine/check/recording_observer.h"
 #include "engine/core/engine_fixture.h"
 #include "engine/core/secrets.h"
+#include "support/test_share.h"
 
 namespace edgecase::engine {
 namespace {
@@ -119,7 +122,7 @@ TEST_CASE("the device that files begin or end with is overwritten where it lies,
 
 TEST_CASE(
     "a crash while the device that files begin with is erased leaves nothing of it, no damage") {
-  constexpr int kCuts = 40;
+  const std::uint64_t cuts = std::max<std::uint64_t>(test::share_of(40), 5);
   const auto life = [](std::uint64_t cut_at) {
     DeviceStore store;
     store.fill();
@@ -145,8 +148,8 @@ TEST_CASE(
     return operations;
   };
   const std::uint64_t operations = life(0);
-  REQUIRE(operations > kCuts);
-  for (std::uint64_t i = 1; i <= kCuts; ++i) life(i * operations / (kCuts + 1));
+  REQUIRE(operations > cuts);
+  for (std::uint64_t i = 1; i <= cuts; ++i) life(i * operations / (cuts + 1));
 }
 
 // After a sync that failed they are read, and nothing writes them any more.
