@@ -28,11 +28,9 @@ if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
   SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || stat --format=%Y packaging/CHANGELOG.md)
   export SOURCE_DATE_EPOCH
 fi
-launcher=()
-if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 
 rm -rf build/release/packages
-cmake --preset release --log-level=WARNING "${launcher[@]}" >&2
+packaging/configure.sh release >&2
 cmake --build --preset release --parallel "$(nproc)" --target edgecase packaging_files >&2
 (cd build/release && cpack >&2)
 package=$(echo build/release/packages/*.deb)

@@ -82,9 +82,7 @@ if [ $install = yes ]; then
 fi
 if [ -z "$program" ]; then
   say "Building"
-  launcher=()
-  if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
-  (cd "$top" && cmake --preset release --log-level=WARNING "${launcher[@]}" >/dev/null &&
+  (cd "$top" && packaging/configure.sh release >/dev/null &&
     cmake --build --preset release --parallel "$(nproc)" --target edgecase) || fail "the build failed"
   program=$top/build/release/cli/edgecase
 fi

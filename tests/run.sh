@@ -59,19 +59,9 @@ case $preset in
 esac
 [ $install = no ] || "$top/packaging/install-dependencies.sh" "${groups[@]}"
 
-launcher=()
-if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
-
 cd "$top"
 [ "$preset" != aarch64 ] || toolchains/debian-sysroot.sh arm64 build/sysroot-arm64
-# Nothing is built yet: all of it, then, and that goes by folders in half the time, where there is a GiB of memory a
-# compilation.
-at_once=()
-gibs=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo)
-if [ "$preset" = release ] && [ ! -e build/release ] && [ "$gibs" -ge "$jobs" ]; then
-  at_once=(-DEDGECASE_FOLDERS_AT_ONCE=ON)
-fi
-cmake --preset "$preset" --log-level=WARNING "${launcher[@]}" "${at_once[@]}"
+packaging/configure.sh "$preset"
 # The thread sanitizer of GCC 12 cannot place its memory when addresses are too random.
 steady=()
 if [ "$preset" = tsan ] && setarch --addr-no-randomize true 2>/dev/null; then steady=(setarch --addr-no-randomize); fi

@@ -48,9 +48,7 @@ cd "$top"
 [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(ls tests/fuzz/corpus)
 
 [ $install = no ] || packaging/install-dependencies.sh build tests clang
-launcher=()
-if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
-cmake --preset fuzz --log-level=WARNING "${launcher[@]}"
+packaging/configure.sh fuzz
 cmake --build --preset fuzz --parallel "$jobs"
 
 run_target() {
