@@ -11,6 +11,7 @@
 #   --system DIR    EDGECASE_SYSTEM_ROOT=DIR: a Debian root that tests/flow/systemd.sh may boot and change
 #   --jobs N        tests and compilations side by side (default: the processors there are)
 #   --no-install    install nothing
+#   --build-only    run no test
 #   --help          this text
 #
 # Every test has a time limit, set in the preset. The last lines are ctest's summary.
@@ -28,6 +29,7 @@ wrong() { echo "tests/run.sh: $1; see --help" >&2; exit 2; }
 top=$(cd "$(dirname "$0")/.." && pwd)
 preset=release
 install=yes
+run=yes
 jobs=$(nproc)
 select=()
 while [ $# -gt 0 ]; do
@@ -44,6 +46,7 @@ while [ $# -gt 0 ]; do
     --jobs) jobs=$2; shift ;;
     --long) export EDGECASE_TEST_LONG=1 ;;
     --no-install) install=no ;;
+    --build-only) run=no ;;
     -h | --help) usage; exit 0 ;;
     *) wrong "unknown option $1" ;;
   esac
@@ -66,4 +69,5 @@ packaging/configure.sh "$preset"
 steady=()
 if [ "$preset" = tsan ] && setarch --addr-no-randomize true 2>/dev/null; then steady=(setarch --addr-no-randomize); fi
 "${steady[@]}" cmake --build --preset "$preset" --parallel "$jobs"
+[ $run = yes ] || exit 0
 "${steady[@]}" ctest --preset "$preset" --parallel "$jobs" --no-tests=error "${select[@]}" </dev/null || exit 1
