@@ -14,7 +14,7 @@ namespace edgecase::engine {
 Result<std::unique_ptr<RandomAccessFile>> PosixMappedFile::open(const std::string& path) {
   EC_ASSIGN_OR_RETURN(Descriptor file, open_descriptor(path, O_RDONLY));
   EC_ASSIGN_OR_RETURN(const std::uint64_t size, size_of(file, path));
-  // Read-ahead would fetch, with one group, many that nobody asked for. Only advice: no check.
+  // What is read around is for ReadAround to say. Only advice: no check.
   (void)::posix_fadvise(file.number(), 0, 0, POSIX_FADV_RANDOM);
   return std::unique_ptr<RandomAccessFile>(new PosixMappedFile(std::move(file), path, size));
 }
@@ -23,7 +23,8 @@ PosixMappedFile::PosixMappedFile(Descriptor file, std::string path, std::uint64_
     : file_(std::move(file)),
       path_(std::move(path)),
       size_(size),
-      mapping_(::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_.number(), 0)) {
+      mapping_(::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_.number(), 0)),
+      around_(size) {
   if (mapping_ != MAP_FAILED) (void)::madvise(mapping_, size_, MADV_RANDOM);
 }
 
@@ -33,6 +34,7 @@ PosixMappedFile::~PosixMappedFile() {
 
 Result<std::size_t> PosixMappedFile::read(std::uint64_t offset, std::size_t size,
                                           char* buffer) const {
+  around_.touch(file_, offset, size);
   if (is_to_copy(offset, size) && copy(offset, size, buffer)) return size;
   return read_whole(file_, offset, size, buffer, path_);
 }
@@ -40,6 +42,7 @@ Result<std::size_t> PosixMappedFile::read(std::uint64_t offset, std::size_t size
 Result<std::size_t> PosixMappedFile::read_two(std::uint64_t offset, std::size_t first_size,
                                               char* first, std::size_t second_size,
                                               char* second) const {
+  around_.touch(file_, offset, first_size + second_size);
   if (is_to_copy(offset, first_size + second_size) && copy(offset, first_size, first) &&
       copy(offset + first_size, second_size, second))
     return first_size + second_size;

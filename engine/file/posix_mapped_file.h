@@ -13,6 +13,7 @@
 
 #include "edgecase/file_system.h"
 #include "file/descriptor.h"
+#include "file/read_around.h"
 
 namespace edgecase::engine {
 
@@ -49,6 +50,7 @@ class PosixMappedFile final : public RandomAccessFile {
   const std::uint64_t size_;
   void* const mapping_;  // MAP_FAILED: there is none
   mutable std::atomic<bool> is_gone_{false};
+  mutable ReadAround around_;
 };
 
 }  // namespace edgecase::engine

@@ -1,0 +1,33 @@
+// A file read at random for the first time since it was opened, from a drive that takes nearly as
+// long for a page as for thirty: the first read in each region has the kernel load all of it, so
+// that a store which fits in memory is there soon. Each region once; where the files that are open
+// so would fill more than half of this machine's memory, none, since they would push each other
+// out. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "file/descriptor.h"
+
+namespace edgecase::engine {
+
+class ReadAround {
+ public:
+  static constexpr std::uint64_t kRegionBytes = 128u << 10;  // the kernel's own for a mapping
+
+  explicit ReadAround(std::uint64_t file_bytes);
+  ~ReadAround();
+  ReadAround(const ReadAround&) = delete;
+  ReadAround& operator=(const ReadAround&) = delete;
+
+  // Before a read of it. Nobody waits for what is loaded around it.
+  void touch(const Descriptor& file, std::uint64_t offset, std::uint64_t size);
+
+ private:
+  const std::uint64_t counted_bytes_;                            // of the file; 0: not read around
+  const std::unique_ptr<std::atomic<std::uint64_t>[]> touched_;  // a bit a region
+};
+
+}  // namespace edgecase::engine
