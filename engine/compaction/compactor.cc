@@ -253,7 +253,7 @@ Result<bool> Compactor::pick_window(const Version& version) {
         scan_runs_spent_ = scan_runs();  // nothing is saved up for others
         return start_slices(version, plan_window(version, window, MergeMode::Relocate), true);
       case WindowUse::Wait:
-        if (window.runs.size() >= kWindowMinRecords)
+        if (window.runs.size() >= kWindowMinScans)
           scan_runs_wanted = std::min(scan_runs_wanted, scan_runs_spent_ + scan_runs_for(overlap));
         waits_for_quiet_ = true;
     }

@@ -213,7 +213,7 @@ WindowUse use_of(const Window& window, const Overlap& overlap, const WindowLimit
   if (overlap.depth * 2 <= runs && (overlap.depth <= 1 || !little))
     return runs >= kWindowMinRecords ? WindowUse::Sink : WindowUse::Nothing;
   if (overlap.depth <= 1) return WindowUse::Nothing;
-  if (runs >= kWindowMinRecords && limits.scan_runs >= scan_runs_for(overlap))
+  if (runs >= kWindowMinScans && limits.scan_runs >= scan_runs_for(overlap))
     return WindowUse::RelocateForScans;
   const bool wanted = runs >= (little ? kWindowMinRecords : kWindowMinLoad) &&
                       overlap.overlapping_bytes <= limits.budget_bytes;

@@ -23,6 +23,7 @@ inline constexpr std::uint64_t kSimilarSize = 2;
 // So many of them make a merge worth it, by need.
 inline constexpr std::size_t kWindowMinIdle = 2;
 inline constexpr std::size_t kWindowMinRecords = 4;  // nothing but records is written
+inline constexpr std::size_t kWindowMinScans = 8;    // for scans: what they overlap is written
 inline constexpr std::size_t kWindowMinLoad = 16;
 inline constexpr std::size_t kWindowMax = 128;
 // A tree with as many runs is merged whatever it costs.

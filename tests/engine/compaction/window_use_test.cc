@@ -56,6 +56,8 @@ TEST_CASE(
       {15, overlap_of(9, kWindowBytes), quiet, WindowUse::Relocate},
       {2, little, quiet, WindowUse::Relocate},
       {2, little, scanned, WindowUse::Wait},
+      {7, overlap_of(7, kWindowBytes), scanned, WindowUse::Wait},
+      {8, overlap_of(8, kWindowBytes), scanned, WindowUse::RelocateForScans},
       {4, little, rich, WindowUse::Relocate},
       {4, little, busy, WindowUse::Wait},
       {128, overlap_of(128, kWindowBytes), busy, WindowUse::Relocate},
@@ -76,7 +78,8 @@ TEST_CASE("windows: runs that overlap much, and more of them, are surveyed when 
   CHECK_FALSE(may_be_used(window_of(7), known, busy));
   CHECK(may_be_used(window_of(8), known, busy));
   CHECK(may_be_used(window_of(5), known, {true, 0, 0}));
-  CHECK(may_be_used(window_of(5), known, {false, 0, kWindowBytes}));
+  CHECK_FALSE(may_be_used(window_of(7), known, {false, 0, kWindowBytes}));
+  CHECK(may_be_used(window_of(9), overlap_of(5, 1), {false, 0, kWindowBytes}));
   CHECK_FALSE(may_be_used(window_of(5), known, {false, kWindowBytes, 0}));
   CHECK(may_be_used(window_of(2), known, {true, 0, 0}));
 }
