@@ -17,7 +17,7 @@ using namespace std::string_view_literals;
 constexpr std::size_t kSmallFileMaxBytes = 4096;
 
 void head_lines(std::string& out, std::string_view kind, const LogLook& look) {
-  add_fact(out, "kind", std::string(kind) + (look.is_sealed ? ", version 2" : ", version 1"));
+  add_fact(out, "kind", std::string(kind) + ", version " + std::to_string(look.version));
   add_fact(out, "encrypted", look.is_sealed ? "yes"sv : "no"sv);
   add_fact(out, "store", to_text(look.identity.store_id));
   add_fact(out, "number", look.identity.number);

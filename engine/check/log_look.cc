@@ -39,10 +39,9 @@ Status look_at_head(const RandomAccessFile& file, LogLook& look) {
 // Zeros between a payload and the next record; no checksum covers them.
 Status look_at_padding(const RandomAccessFile& file, std::uint64_t offset, const LogRecord& record,
                        LogLook& look) {
-  const std::uint64_t padding =
-      log_record_bytes(record.stored_bytes) - kLogRecordHeaderBytes - record.stored_bytes;
+  const std::uint64_t padding = log_aligned(record.stored_bytes) - record.stored_bytes;
   if (padding == 0) return ok();
-  const std::uint64_t at = offset + kLogRecordHeaderBytes + record.stored_bytes;
+  const std::uint64_t at = offset + record.stored_bytes;
   EC_ASSIGN_OR_RETURN(const Bytes bytes, read_exactly(file, at, padding));
   if (!all_zero(bytes))
     look.notes.push_back(file.path() + " at byte " + std::to_string(at) +
@@ -79,6 +78,7 @@ Status look(FileSystem& file_system, const std::string& path, KeyRing* keys,
   EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> reader,
                       LogReader::open(std::move(second), keys));
   result.identity = reader->identity();
+  result.version = reader->version();
   result.is_sealed = reader->is_sealed();
   result.successor = reader->successor();
   EC_TRY(look_at_head(*file, result));

@@ -14,6 +14,7 @@ namespace edgecase::engine {
 struct LogLook {
   LogIdentity identity;
   std::uint64_t successor = 0;  // 0: none is named
+  std::uint32_t version = 0;    // of its format
   bool is_sealed = false;
   std::uint64_t file_bytes = 0;
   std::uint64_t records = 0;

@@ -21,13 +21,6 @@ constexpr std::int64_t kIdleCheckNs = 1'000'000'000;
 // they lie on the drive: a reading takes 25 bytes of keys and values and a byte there, and what a
 // relocation costs grows with the latter.
 constexpr std::uint64_t kBudgetShare = 4;
-// Where no more than this part overlaps, relocation is cheap at any time.
-constexpr std::uint64_t kLittleOverlapShare = 4;
-
-// So many bytes may be relocated for each run that a scan had to open beyond the first: about what
-// opening it takes of the processor, a few times over.
-constexpr std::uint64_t kBytesPerScanRun = 16u << 10;
-
 // More numbers than a merge can use: of each namespace and run a table and a value table, those
 // that are cut for their size, and tables that end before others of their run.
 std::uint64_t file_numbers_for(const MergePlan& plan, bool expires) {
@@ -232,47 +225,55 @@ Result<bool> Compactor::pick_settling(const Version& version) {
 }
 
 Result<bool> Compactor::pick_window(const Version& version) {
-  const bool idle = is_idle();
+  // Where much is dead, cleaning frees it for less.
+  const WindowLimits limits{is_idle(), has_garbage(version) ? 0 : budget_bytes(),
+                            scan_runs() - scan_runs_spent_};
   std::uint64_t scan_runs_wanted = UINT64_MAX;
-  std::map<std::vector<FileNumber>, Overlap> known;
+  Overlaps known;
   for (Window& window : find_windows(version, kWindowMinIdle)) {
-    const auto found = overlaps_.find(window.runs);
-    if (found == overlaps_.end()) {
+    const auto surveyed = find_surveyed(window);
+    const bool exact = surveyed != overlaps_.end() && surveyed->first == window.runs;
+    const Overlap overlap = surveyed != overlaps_.end() ? surveyed->second : Overlap{};
+    if (!exact && may_be_used(window, overlap, limits)) {
       surveyed_ = window;
       read_version_ = context_.versions.current();
       survey_ = std::make_unique<Survey>(context_.tables,
                                          plan_window(version, window, MergeMode::Sink).groups);
       return true;
     }
-    const Overlap& overlap = found->second;
-    known.emplace(window.runs, overlap);
-    const std::size_t runs = window.runs.size();
-    const bool little = overlap.overlapping_bytes * kLittleOverlapShare <= overlap.item_bytes;
-    if (overlap.depth * 2 <= runs && (overlap.depth == 1 || !little)) {
-      if (runs >= kWindowMinRecords) return start(plan_window(version, window, MergeMode::Sink));
-      continue;
-    }
-    if (overlap.depth == 1) continue;
-    // Where much is dead, cleaning frees it for less.
-    const bool affordable = overlap.overlapping_bytes <= budget_bytes() && !has_garbage(version);
-    const bool wanted = runs >= (little ? kWindowMinRecords : kWindowMinLoad) && affordable;
-    const std::uint64_t scan_runs_needed =
-        scan_runs_spent_ + overlap.overlapping_bytes / kBytesPerScanRun + 1;
-    const bool is_scanned = runs >= kWindowMinRecords && scan_runs() >= scan_runs_needed;
-    if (idle || wanted || is_scanned || window.runs_in_tree >= kRunsMax) {
-      if (is_scanned) {
+    if (surveyed != overlaps_.end()) known.insert(*surveyed);
+    const WindowUse use = exact ? use_of(window, overlap, limits) : WindowUse::Wait;
+    switch (use) {
+      case WindowUse::Nothing: break;
+      case WindowUse::Sink: return start(plan_window(version, window, MergeMode::Sink));
+      case WindowUse::Relocate:
+        if (!limits.idle) relocated_bytes_ += overlap.overlapping_bytes;
+        return start_slices(version, plan_window(version, window, MergeMode::Relocate), false);
+      case WindowUse::RelocateForScans:
         scan_runs_spent_ = scan_runs();  // nothing is saved up for others
-      } else if (!idle) {
-        relocated_bytes_ += overlap.overlapping_bytes;
-      }
-      return start_slices(version, plan_window(version, window, MergeMode::Relocate), is_scanned);
+        return start_slices(version, plan_window(version, window, MergeMode::Relocate), true);
+      case WindowUse::Wait:
+        if (window.runs.size() >= kWindowMinScans)
+          scan_runs_wanted = std::min(scan_runs_wanted, scan_runs_spent_ + scan_runs_for(overlap));
+        waits_for_quiet_ = true;
     }
-    if (runs >= kWindowMinRecords) scan_runs_wanted = std::min(scan_runs_wanted, scan_runs_needed);
-    waits_for_quiet_ = true;
   }
   overlaps_ = std::move(known);  // forgets windows that are no more
   scan_runs_wanted_.store(scan_runs_wanted, std::memory_order_relaxed);
   return false;
+}
+
+// What is known of it, or of the most of its runs: all of them overlap no less. Each new run makes
+// another window; while writes come, not each is surveyed.
+Compactor::Overlaps::const_iterator Compactor::find_surveyed(const Window& window) const {
+  auto best = overlaps_.find(window.runs);
+  if (best != overlaps_.end()) return best;
+  for (auto at = overlaps_.begin(); at != overlaps_.end(); ++at) {
+    const bool is_part =
+        std::includes(window.runs.begin(), window.runs.end(), at->first.begin(), at->first.end());
+    if (is_part && (best == overlaps_.end() || at->first.size() > best->first.size())) best = at;
+  }
+  return best;
 }
 
 std::uint64_t Compactor::budget_bytes() const {

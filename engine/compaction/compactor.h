@@ -206,7 +206,9 @@ class Compactor {
   void schedule_expiry();
   std::int64_t until_expiry_check_ns() const;
   bool is_exact() const { return context_.options.expiry == ExpiryMode::Exact; }
+  using Overlaps = std::map<std::vector<FileNumber>, Overlap>;  // by runs
   Result<bool> pick_window(const Version& version);
+  Overlaps::const_iterator find_surveyed(const Window& window) const;
   Result<bool> pick_sink(const Version& version);
   Result<bool> pick_settling(const Version& version);
   void follow_garbage(const Version& version);
@@ -265,7 +267,7 @@ class Compactor {
   std::unique_ptr<Survey> survey_;
   Window surveyed_;
   std::optional<Slicing> slicing_;
-  std::map<std::vector<FileNumber>, Overlap> overlaps_;  // what surveys said of windows
+  Overlaps overlaps_;  // what surveys said of windows
   GarbageLedger ledger_;
   std::uint64_t suspected_singles_bytes_ = 0;
   double superseding_share_ = 0;      // by values of smaller runs, of older ones

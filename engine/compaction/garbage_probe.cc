@@ -15,8 +15,11 @@ constexpr std::uint64_t kLookedUpMax = 64;
 // At so many places of the table: neighbours cost less, but often live and die together.
 constexpr std::uint64_t kPlaces = 4;
 
-// Keys of a new table that are looked for in older runs, and how few of them say nothing.
-constexpr std::size_t kNewKeysMax = 32;
+// Keys of a new table that are looked for in older runs, and how few of them say nothing. Some
+// records apart at each place: near enough for one block of a run to tell of most of them.
+constexpr std::size_t kNewPlaces = 4;
+constexpr std::size_t kNewKeysPerPlace = 8;
+constexpr std::size_t kRecordsApart = 4;
 constexpr std::size_t kNewKeysMin = 8;
 // So many items of series in a row, and it is left at that.
 constexpr std::size_t kSeriesMax = 4;
@@ -68,17 +71,19 @@ Result<std::vector<Bytes>> choose_keys(TableCache& tables, const TablePointer& t
   SeededRandom draws(random);
   std::set<Bytes> keys;
   std::size_t series = 0;
-  for (std::size_t i = 0; i < kNewKeysMax && series < kSeriesMax; ++i) {
+  for (std::size_t place = 0; place < kNewPlaces; ++place) {
     RecordCursor cursor = tables.records({table});
     cursor.select_any(draws.next());
-    EC_TRY(cursor.status());
-    if (!cursor.valid()) break;
-    if (cursor.record().type == ItemType::SeriesGroup) {
-      ++series;
-    } else {
-      series = 0;
-      keys.emplace(cursor.record().first);
+    for (std::size_t i = 0; i < kNewKeysPerPlace * kRecordsApart && cursor.valid(); ++i) {
+      if (i % kRecordsApart == 0) {
+        const bool is_series = cursor.record().type == ItemType::SeriesGroup;
+        series = is_series ? series + 1 : 0;
+        if (!is_series) keys.emplace(cursor.record().first);
+        if (series == kSeriesMax) return std::vector<Bytes>(keys.begin(), keys.end());
+      }
+      cursor.next_record();
     }
+    EC_TRY(cursor.status());
   }
   return std::vector<Bytes>(keys.begin(), keys.end());
 }

@@ -36,6 +36,13 @@ constexpr std::uint64_t kFileOverheadBytes = 4096;
 // A file is a table's own when others use no more than this part of it.
 constexpr std::uint64_t kOwnFileShare = 8;
 
+// Where no more than this part overlaps, relocation is cheap at any time.
+constexpr std::uint64_t kLittleOverlapShare = 4;
+
+// So many bytes may be relocated for each run that a scan had to open beyond the first: about what
+// opening it takes of the processor, a few times over.
+constexpr std::uint64_t kBytesPerScanRun = 16u << 10;
+
 // So little lives in such a file that it is emptied whatever the garbage is in all.
 constexpr double kNearlyEmptyShare = 0.9;
 
@@ -194,6 +201,31 @@ MergePlan plan_window(const Version& version, const Window& window, MergeMode mo
   }
   plan.set_surroundings(version);
   return plan;
+}
+
+std::uint64_t scan_runs_for(const Overlap& overlap) {
+  return overlap.overlapping_bytes / kBytesPerScanRun + 1;
+}
+
+WindowUse use_of(const Window& window, const Overlap& overlap, const WindowLimits& limits) {
+  const std::size_t runs = window.runs.size();
+  const bool little = overlap.overlapping_bytes * kLittleOverlapShare <= window.item_bytes;
+  if (overlap.depth * 2 <= runs && (overlap.depth <= 1 || !little))
+    return runs >= kWindowMinRecords ? WindowUse::Sink : WindowUse::Nothing;
+  if (overlap.depth <= 1) return WindowUse::Nothing;
+  if (runs >= kWindowMinScans && limits.scan_runs >= scan_runs_for(overlap))
+    return WindowUse::RelocateForScans;
+  const bool wanted = runs >= (little ? kWindowMinRecords : kWindowMinLoad) &&
+                      overlap.overlapping_bytes <= limits.budget_bytes;
+  return limits.idle || wanted || window.runs_in_tree >= kRunsMax ? WindowUse::Relocate
+                                                                  : WindowUse::Wait;
+}
+
+bool may_be_used(const Window& window, const Overlap& least, const WindowLimits& limits) {
+  const std::size_t runs = window.runs.size();
+  if (limits.idle || window.runs_in_tree >= kRunsMax) return true;
+  if (runs < kWindowMinRecords) return false;
+  return least.depth * 2 <= runs || use_of(window, least, limits) != WindowUse::Wait;
 }
 
 std::optional<MergePlan> pick_evacuation(const Version& version, const EvacuationLimits& limits) {

@@ -23,6 +23,7 @@ inline constexpr std::uint64_t kSimilarSize = 2;
 // So many of them make a merge worth it, by need.
 inline constexpr std::size_t kWindowMinIdle = 2;
 inline constexpr std::size_t kWindowMinRecords = 4;  // nothing but records is written
+inline constexpr std::size_t kWindowMinScans = 8;    // for scans: what they overlap is written
 inline constexpr std::size_t kWindowMinLoad = 16;
 inline constexpr std::size_t kWindowMax = 128;
 // A tree with as many runs is merged whatever it costs.
@@ -49,6 +50,25 @@ struct Window {
 // The largest windows of each namespace.
 std::vector<Window> find_windows(const Version& version, std::size_t runs_min);
 MergePlan plan_window(const Version& version, const Window& window, MergeMode mode);
+
+// What relocations may take while writes come.
+struct WindowLimits {
+  bool idle = false;               // or they do not
+  std::uint64_t budget_bytes = 0;  // that may be relocated by need
+  std::uint64_t scan_runs = 0;     // that scans had to open since the last relocation for them
+};
+enum class WindowUse : unsigned char {
+  Nothing,
+  Wait,  // until there is quiet, budget, or scans that are worth it
+  Sink,
+  Relocate,
+  RelocateForScans,
+};
+WindowUse use_of(const Window& window, const Overlap& overlap, const WindowLimits& limits);
+// How many runs scans have to have opened for it.
+std::uint64_t scan_runs_for(const Overlap& overlap);
+// Whether a survey may find what is done at once, when this is the least that it can find.
+bool may_be_used(const Window& window, const Overlap& least, const WindowLimits& limits);
 
 // Moves what lives in the emptiest value files, so that they come free: when value files hold more
 // than `garbage_share` of garbage in all, and a file itself `file_share`.

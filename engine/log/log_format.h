@@ -1,4 +1,4 @@
-// The bytes of a log, versions 1 and 2. Integers are little-endian. One log fills one file of fixed
+// The bytes of a log, versions 1 to 4. Integers are little-endian. One log fills one file of fixed
 // size from the front; what lies behind its last record is zeros, or left over from an earlier log.
 //
 //   head  record*
@@ -10,7 +10,7 @@
 //                          the rest is zero
 //
 //   copy          0     8  magic "ECLOG\r\n\0"
-//                 8     4  format version, 1
+//                 8     4  format version
 //                12     4  type: 1 WAL, 2 manifest (LogType)
 //                16    16  store id
 //                32     8  number of this log
@@ -21,14 +21,15 @@
 //                64     4  crc32c of bytes 0..63
 //                68     4  zero
 //
-//   Version 2 is that of an encrypted store. Its copies have 96 bytes:
+//   Versions 1 and 3 are in clear, 2 and 4 those of an encrypted store; 3 and 4 may hold short
+//   records. A manifest is written in 1 or 2, a WAL in 3 or 4. Copies of 2 and 4 have 96 bytes:
 //
 //                64    24  salt of the file's key (crypto/key_ring.h)
 //                88     4  crc32c of bytes 0..87
 //                92     4  zero
 //
-//   and each payload is sealed (crypto/file_cipher.h), its place the record's position: 16 bytes
-//   longer than what was appended. Lengths and checksums are of what lies in the file.
+//   and of these each payload is sealed (crypto/file_cipher.h), its place the record's position: 16
+//   bytes longer than what was appended. Lengths and checksums are of what lies in the file.
 //
 //   link          0     8  number of this log
 //                 8     8  number of the next one
@@ -48,9 +49,18 @@
 //                32     n  payload
 //                    0..7  zeros up to a multiple of 8
 //
+//   short record, which is never the first
+//                 0     4  checksum: over the salt, then bytes 4..8 and the payload
+//                 4     4  bits 0..10 payload length, bits 11..30 durable / 8, bit 31 one: a
+//                          length with that bit is none of a record as above
+//                 8     1  sequence minus that of the record before, not 0
+//                 9     n  payload
+//                    0..7  zeros up to a multiple of 8
+//
 // The salt is store id, log number, the head's salt and the record's position: a record that an
 // earlier log left at this place, a copy of one inside a payload, or one that lies elsewhere is not
-// taken for a record.
+// taken for a record. One checksum of 32 bits is little to search all of a log by: behind damage a
+// short record far away counts only with another one (kNearBytes).
 //
 // Positions and lengths of records count from the end of the head. Of two valid copies of the head
 // that differ (the file was being taken into use again) the one with the higher number counts; a
@@ -59,6 +69,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/coding.h"
 #include "base/crc32c.h"
@@ -70,6 +81,9 @@ namespace edgecase::engine {
 inline constexpr char kLogMagic[] = {'E', 'C', 'L', 'O', 'G', '\r', '\n', '\0'};
 inline constexpr std::uint32_t kLogVersion = 1;
 inline constexpr std::uint32_t kSealedLogVersion = 2;
+// Added to the version of a log that may hold short records.
+inline constexpr std::uint32_t kShortRecords = 2;
+inline constexpr std::uint32_t kLogVersionMax = kSealedLogVersion + kShortRecords;
 inline constexpr std::string_view kWalPurpose = "edgecase wal";
 inline constexpr std::string_view kManifestPurpose = "edgecase manifest";
 inline constexpr std::uint64_t kLogHeadBytes = 4096;
@@ -81,11 +95,31 @@ inline constexpr std::uint64_t kLogLinkBytes = 24;
 inline constexpr std::uint64_t kLogRecordHeaderBytes = 32;
 inline constexpr std::uint64_t kLogAlignmentBytes = 8;
 inline constexpr std::uint32_t kLogPayloadMaxBytes = 64u << 20;
+inline constexpr std::uint64_t kShortRecordHeaderBytes = 9;
+inline constexpr std::uint32_t kShortPayloadMaxBytes = (1u << 11) - 1;
+inline constexpr std::uint64_t kShortRecordMaxBytes =
+    kShortRecordHeaderBytes + kShortPayloadMaxBytes;
+inline constexpr std::uint64_t kShortDurableMaxBytes = ((1u << 20) - 1) * kLogAlignmentBytes;
+inline constexpr std::uint64_t kShortStepMax = 255;
+inline constexpr std::uint32_t kShortFlag = 1u << 31;
 
-// Header, payload and padding.
+constexpr std::uint64_t log_aligned(std::uint64_t bytes) {
+  return (bytes + kLogAlignmentBytes - 1) / kLogAlignmentBytes * kLogAlignmentBytes;
+}
+// Header, payload and padding of one that is not short.
 constexpr std::uint64_t log_record_bytes(std::uint64_t payload_bytes) {
-  return kLogRecordHeaderBytes +
-         (payload_bytes + kLogAlignmentBytes - 1) / kLogAlignmentBytes * kLogAlignmentBytes;
+  return kLogRecordHeaderBytes + log_aligned(payload_bytes);
+}
+
+constexpr bool is_sealed_version(std::uint32_t version) {
+  return version == kSealedLogVersion || version == kSealedLogVersion + kShortRecords;
+}
+constexpr bool has_short_records(std::uint32_t version) {
+  return version > kShortRecords;
+}
+// That a log of this type is written in.
+constexpr std::uint32_t log_version(LogType type, bool sealed) {
+  return (sealed ? kSealedLogVersion : kLogVersion) + (type == LogType::Wal ? kShortRecords : 0);
 }
 
 inline FileRole role_of(const LogIdentity& identity) {
@@ -160,6 +194,41 @@ inline bool decode_log_record_header(ByteView bytes, std::uint64_t position, std
   }
   return decode_fixed32(data) == crc32c_extend(log_record_salt(log_salt, position),
                                                bytes.substr(4, kLogRecordHeaderBytes - 4));
+}
+
+struct ShortRecordHeader {
+  std::uint32_t payload_bytes = 0;
+  std::uint64_t durable = 0;
+  std::uint64_t step = 0;
+};
+
+// `record` is header and payload; writes the header, which has the checksum of both.
+inline void encode_short_record_header(std::span<char> record, std::uint64_t durable,
+                                       std::uint64_t step, std::uint32_t record_salt) {
+  const std::uint64_t payload_bytes = record.size() - kShortRecordHeaderBytes;
+  encode_fixed32(
+      record.data() + 4,
+      static_cast<std::uint32_t>(payload_bytes | durable / kLogAlignmentBytes << 11) | kShortFlag);
+  record[8] = static_cast<char>(step);
+  encode_fixed32(record.data(),
+                 crc32c_extend(record_salt, ByteView(record.data() + 4, record.size() - 4)));
+}
+
+// `bytes` begin at `position`. False for what is no whole short record of this log.
+inline bool decode_short_record(ByteView bytes, std::uint64_t position, std::uint32_t log_salt,
+                                ShortRecordHeader& header) {
+  if (bytes.size() < kShortRecordHeaderBytes || position == 0) return false;
+  const std::uint32_t word = decode_fixed32(bytes.data() + 4);
+  header.payload_bytes = word & kShortPayloadMaxBytes;
+  header.durable = ((word & ~kShortFlag) >> 11) * kLogAlignmentBytes;
+  header.step = static_cast<unsigned char>(bytes[8]);
+  if ((word & kShortFlag) == 0 || header.durable > position || header.step == 0 ||
+      header.payload_bytes > bytes.size() - kShortRecordHeaderBytes) {
+    return false;
+  }
+  return decode_fixed32(bytes.data()) ==
+         crc32c_extend(log_record_salt(log_salt, position),
+                       bytes.substr(4, kShortRecordHeaderBytes - 4 + header.payload_bytes));
 }
 
 }  // namespace edgecase::engine

@@ -15,13 +15,17 @@ constexpr std::uint64_t kSearchedBytes = 64u << 10;  // at a time, for records b
 // Within a copy of the head: the salt of a sealed log, and the checksum of either kind.
 constexpr std::size_t kSaltAt = 64;
 constexpr std::size_t kSealedChecksumAt = kSaltAt + kSaltBytes;
-static_assert(kSearchedBytes <= kReadAheadBytes);
+static_assert(kShortRecordMaxBytes < kSearchedBytes && kSearchedBytes <= kReadAheadBytes);
+// A short record proves damage alone if it lies no farther behind: in so few places none is found
+// by chance, since it has to say what can be, too. Farther away it takes two.
+constexpr std::uint64_t kNearBytes = 64u << 10;
 
 enum class HeadCopy : unsigned char { Broken, Newer, Valid };
 
 // A log's head, and of a sealed one the salt.
 struct LogHead {
   LogIdentity identity;
+  std::uint32_t version = 0;
   std::optional<KeySalt> salt;
 };
 
@@ -34,16 +38,17 @@ HeadCopy decode_head_copy(ByteView copy, LogHead& head) {
     return copy.size() >= checksum_at + 8 &&
            decode_fixed32(data + checksum_at) == crc32c(copy.substr(0, checksum_at));
   };
-  const bool sealed = version == kSealedLogVersion;
-  if (version > kSealedLogVersion)
+  const bool sealed = is_sealed_version(version);
+  if (version > kLogVersionMax)
     return is_whole(kSaltAt) || is_whole(kSealedChecksumAt) ? HeadCopy::Newer : HeadCopy::Broken;
   if (!is_whole(sealed ? kSealedChecksumAt : kSaltAt)) return HeadCopy::Broken;
   LogIdentity& identity = head.identity;
   const std::uint32_t type = decode_fixed32(data + 12);
-  if (decode_fixed32(data + 8) == 0 || (type != static_cast<std::uint32_t>(LogType::Wal) &&
-                                        type != static_cast<std::uint32_t>(LogType::Manifest))) {
+  if (version == 0 || (type != static_cast<std::uint32_t>(LogType::Wal) &&
+                       type != static_cast<std::uint32_t>(LogType::Manifest))) {
     return HeadCopy::Broken;
   }
+  head.version = version;
   identity.type = static_cast<LogType>(type);
   std::memcpy(identity.store_id.data(), data + 16, identity.store_id.size());
   identity.number = decode_fixed64(data + 32);
@@ -57,8 +62,9 @@ HeadCopy decode_head_copy(ByteView copy, LogHead& head) {
 
 // The zeros behind the last record are most of a young log, and no header is all zeros: told
 // without their checksum.
-bool is_unwritten(ByteView head) {
-  const char* data = head.data();
+bool is_unwritten(ByteView bytes) {
+  if (bytes.size() < kLogRecordHeaderBytes) return false;
+  const char* data = bytes.data();
   return (decode_fixed64(data) | decode_fixed64(data + 8) | decode_fixed64(data + 16) |
           decode_fixed64(data + 24)) == 0;
 }
@@ -73,31 +79,35 @@ std::uint64_t unwritten_bytes(ByteView bytes) {
 
 class LogReader::Inside {
  public:
-  Inside(std::unique_ptr<RandomAccessFile> file, const LogIdentity& identity,
+  Inside(std::unique_ptr<RandomAccessFile> file, const LogHead& head,
          std::unique_ptr<FileCipher> cipher)
       : file_(std::move(file)),
         size_(file_->size_bytes()),
-        salt_(log_salt(identity)),
+        version_(head.version),
+        salt_(log_salt(head.identity)),
         cipher_(std::move(cipher)) {}
 
   Result<std::optional<LogRecord>> next() {
     if (ended_) return std::optional<LogRecord>();
     const std::uint64_t offset = kLogHeadBytes + position_;
-    EC_ASSIGN_OR_RETURN(const ByteView head, view(offset, kLogRecordHeaderBytes));
+    EC_ASSIGN_OR_RETURN(const ByteView bytes, view(offset, kShortRecordMaxBytes));
+    ShortRecordHeader found;
+    if (is_short_record(bytes, position_, found)) {
+      proven_ = std::max(proven_, found.durable);
+      return taken(last_sequence_ + found.step, kShortRecordHeaderBytes,
+                   bytes.substr(kShortRecordHeaderBytes, found.payload_bytes));
+    }
     LogRecordHeader header;
-    const bool begun = decode_log_record_header(head, position_, salt_, header);
+    const bool begun =
+        decode_log_record_header(bytes.substr(0, kLogRecordHeaderBytes), position_, salt_, header);
     if (begun) {
       proven_ = std::max(proven_, header.durable);
       EC_ASSIGN_OR_RETURN(const ByteView payload,
                           view(offset + kLogRecordHeaderBytes, header.payload_bytes));
       const std::uint32_t record_salt = log_record_salt(salt_, position_);
       if (payload.size() == header.payload_bytes &&
-          crc32c_extend(record_salt, payload) == header.payload_checksum) {
-        const std::uint64_t position = position_;
-        position_ += log_record_bytes(header.payload_bytes);
-        if (cipher_ != nullptr) return open_sealed(position, header.sequence, payload);
-        return std::optional<LogRecord>(LogRecord{header.sequence, payload, payload.size()});
-      }
+          crc32c_extend(record_salt, payload) == header.payload_checksum)
+        return taken(header.sequence, kLogRecordHeaderBytes, payload);
     }
     EC_TRY(end_here(begun));
     return std::optional<LogRecord>();
@@ -106,19 +116,29 @@ class LogReader::Inside {
   std::uint64_t end_bytes() const { return position_; }
   std::uint64_t proven_bytes() const { return proven_; }
   bool torn_tail() const { return torn_tail_; }
-  bool is_sealed() const { return cipher_ != nullptr; }
+  std::uint32_t version() const { return version_; }
 
  private:
-  // In place: nobody looks at these bytes again.
-  Result<std::optional<LogRecord>> open_sealed(std::uint64_t position, std::uint64_t sequence,
-                                               ByteView payload) {
+  bool is_short_record(ByteView bytes, std::uint64_t position, ShortRecordHeader& header) const {
+    return has_short_records(version_) && decode_short_record(bytes, position, salt_, header);
+  }
+
+  // The record at position_, which is whole. What is sealed is opened in place: nobody looks at
+  // these bytes again.
+  Result<std::optional<LogRecord>> taken(std::uint64_t sequence, std::uint64_t header_bytes,
+                                         ByteView payload) {
+    const std::uint64_t position = position_;
+    const std::uint64_t stored_bytes = header_bytes + payload.size();
+    position_ += log_aligned(stored_bytes);
+    last_sequence_ = sequence;
+    if (cipher_ == nullptr)
+      return std::optional<LogRecord>(LogRecord{sequence, payload, stored_bytes});
     char* const out = buffer_.data() + (payload.data() - buffer_.data());
     const Opened opened = payload.size() < kSealBytes
                               ? Opened::Changed
                               : cipher_->open(kDatabaseKey, position, payload, out);
     if (opened != Opened::Yes)
       return explain(opened, file_->path(), kLogHeadBytes + position, "record");
-    const std::uint64_t stored_bytes = payload.size();
     payload.remove_suffix(kSealBytes);
     return std::optional<LogRecord>(LogRecord{sequence, payload, stored_bytes});
   }
@@ -145,23 +165,34 @@ class LogReader::Inside {
   Status end_here(bool begun) {
     torn_tail_ = begun;
     std::uint64_t proof = 0;  // the place of the first such
+    std::uint64_t doubtful = 0;
     for (std::uint64_t position = position_ + kLogAlignmentBytes;;) {
       EC_ASSIGN_OR_RETURN(const ByteView piece, view(kLogHeadBytes + position, kSearchedBytes));
-      if (piece.size() < kLogRecordHeaderBytes) break;
+      if (piece.size() <= kShortRecordHeaderBytes) break;
+      // Whole short records, but at the end of the file.
+      const std::size_t needed =
+          piece.size() == kSearchedBytes ? kShortRecordMaxBytes : kShortRecordHeaderBytes + 1;
       std::uint64_t step = 0;
-      for (std::size_t at = 0; at + kLogRecordHeaderBytes <= piece.size();
-           at += step, position += step) {
+      for (std::size_t at = 0; at + needed <= piece.size(); at += step, position += step) {
         step = kLogAlignmentBytes;
-        const ByteView head = piece.substr(at, kLogRecordHeaderBytes);
-        if (is_unwritten(head)) {
-          step = unwritten_bytes(piece.substr(at));
+        const ByteView bytes = piece.substr(at);
+        if (is_unwritten(bytes)) {
+          step = unwritten_bytes(bytes);
           continue;
         }
         LogRecordHeader header;
-        if (!decode_log_record_header(head, position, salt_, header)) continue;
+        ShortRecordHeader found;
+        const bool is_short = is_short_record(bytes, position, found);
+        if (is_short) {
+          header.durable = found.durable;
+        } else if (!decode_log_record_header(bytes.substr(0, kLogRecordHeaderBytes), position,
+                                             salt_, header)) {
+          continue;
+        }
         torn_tail_ = true;
         proven_ = std::max(proven_, header.durable);
         if (header.durable <= position_ || proof != 0) continue;
+        if (is_short && position - position_ > kNearBytes && doubtful++ == 0) continue;
         proof = position;
       }
     }
@@ -176,9 +207,11 @@ class LogReader::Inside {
 
   std::unique_ptr<RandomAccessFile> file_;
   const std::uint64_t size_;
+  const std::uint32_t version_;
   const std::uint32_t salt_;
   const std::unique_ptr<FileCipher> cipher_;  // null: not sealed
   std::uint64_t position_ = 0;                // of the next record
+  std::uint64_t last_sequence_ = 0;           // of the record before it
   std::uint64_t proven_ = 0;
   bool ended_ = false;
   bool torn_tail_ = false;
@@ -207,7 +240,7 @@ Result<std::unique_ptr<LogReader>> LogReader::open(std::unique_ptr<RandomAccessF
   EC_ASSIGN_OR_RETURN(auto cipher,
                       cipher_for(keys, best->salt, role_of(best->identity), file->path()));
   const LogIdentity identity = best->identity;
-  auto inside = std::make_unique<Inside>(std::move(file), identity, std::move(cipher));
+  auto inside = std::make_unique<Inside>(std::move(file), *best, std::move(cipher));
   const std::size_t link_at = std::min<std::size_t>(kLogLinkOffset, bytes.size());
   const std::uint64_t successor =
       decode_log_link(ByteView(bytes).substr(link_at), identity.store_id, identity.number);
@@ -228,8 +261,11 @@ std::uint64_t LogReader::end_bytes() const {
 std::uint64_t LogReader::proven_bytes() const {
   return inside_->proven_bytes();
 }
+std::uint32_t LogReader::version() const {
+  return inside_->version();
+}
 bool LogReader::is_sealed() const {
-  return inside_->is_sealed();
+  return is_sealed_version(version());
 }
 bool LogReader::torn_tail() const {
   return inside_->torn_tail();

@@ -13,7 +13,7 @@ namespace edgecase::engine {
 struct LogRecord {
   std::uint64_t sequence = 0;
   ByteView payload;                // until the next call
-  std::uint64_t stored_bytes = 0;  // what it takes in the file: more when it is sealed
+  std::uint64_t stored_bytes = 0;  // in the file, header included, without the zeros at its end
 };
 
 class LogReader {
@@ -27,6 +27,7 @@ class LogReader {
   const LogIdentity& identity() const { return identity_; }
   // Number of the log that followed this one; 0: there was none, or it is not known.
   std::uint64_t successor() const { return successor_; }
+  std::uint32_t version() const;
   bool is_sealed() const;
 
   // nullopt at the end. Corruption when a broken record lies before one that was written after it

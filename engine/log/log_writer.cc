@@ -23,7 +23,7 @@ constexpr std::size_t kSealedRoomBytes = kLogRecordHeaderBytes + PieceSealer::kR
 
 Bytes encode_head(const LogIdentity& identity, const FileCipher* cipher) {
   Bytes copy(kLogMagic, sizeof kLogMagic);
-  append_fixed32(copy, cipher == nullptr ? kLogVersion : kSealedLogVersion);
+  append_fixed32(copy, log_version(identity.type, cipher != nullptr));
   append_fixed32(copy, static_cast<std::uint32_t>(identity.type));
   copy.append(reinterpret_cast<const char*>(identity.store_id.data()), identity.store_id.size());
   append_fixed64(copy, identity.number);
@@ -88,19 +88,42 @@ Status LogWriter::append(std::uint64_t sequence, std::span<const ByteView> parts
   header.sequence = sequence;
   header.durable = durable_.load(std::memory_order_acquire);
   header.payload_checksum = log_record_salt(salt_, position);
-  const std::uint64_t record_bytes = log_record_bytes(header.payload_bytes);
-  Status status = cipher_ == nullptr ? write_record(header, position, parts)
-                                     : write_sealed(header, position, parts);
+  const std::uint64_t step = short_step(header);
+  const std::uint64_t record_bytes =
+      step != 0 ? log_aligned(kShortRecordHeaderBytes + header.payload_bytes)
+                : log_record_bytes(header.payload_bytes);
+  Status status = step != 0            ? write_short(header, step, position, parts)
+                  : cipher_ == nullptr ? write_record(header, position, parts)
+                                       : write_sealed(header, position, parts);
   if (!status.ok()) return give_up(std::move(status));
+  last_sequence_ = sequence;
   appended_.store(position + record_bytes, std::memory_order_release);
   file_->begin_write_out(kLogHeadBytes + position + record_bytes);
   return ok();
 }
 
-// `scratch_` holds the record but for its header and the zeros at its end.
-Status LogWriter::write_end(LogRecordHeader& header, std::uint64_t position) {
-  scratch_.resize(log_record_bytes(header.payload_bytes), '\0');
-  encode_log_record_header(scratch_.data(), header, log_record_salt(salt_, position));
+// 0: it is not to be a short record.
+std::uint64_t LogWriter::short_step(const LogRecordHeader& header) const {
+  if (identity_.type != LogType::Wal || appended_.load(std::memory_order_relaxed) == 0 ||
+      header.payload_bytes > kShortPayloadMaxBytes || header.durable > kShortDurableMaxBytes ||
+      header.sequence <= last_sequence_ || header.sequence - last_sequence_ > kShortStepMax)
+    return 0;
+  return header.sequence - last_sequence_;
+}
+
+Status LogWriter::write_short(const LogRecordHeader& header, std::uint64_t step,
+                              std::uint64_t position, std::span<const ByteView> parts) {
+  scratch_.assign(kShortRecordHeaderBytes, '\0');
+  if (cipher_ == nullptr) {
+    for (const ByteView part : parts) scratch_.append(part);
+  } else {
+    gcm_->begin_sealing(FileCipher::nonce_of(position), FileCipher::associated_of(kDatabaseKey));
+    PieceSealer pieces(*gcm_, sealed_.data());
+    for (ByteView part : parts) EC_CHECK(!pieces.take(part));
+    scratch_.append(pieces.finish());
+  }
+  encode_short_record_header(scratch_, header.durable, step, log_record_salt(salt_, position));
+  scratch_.resize(log_aligned(scratch_.size()), '\0');
   return file_->write(kLogHeadBytes + position, scratch_);
 }
 
@@ -111,7 +134,9 @@ Status LogWriter::write_record(LogRecordHeader& header, std::uint64_t position,
   if (log_record_bytes(header.payload_bytes) <= kScratchMaxBytes) {
     scratch_.assign(kLogRecordHeaderBytes, '\0');
     for (const ByteView part : parts) scratch_.append(part);
-    return write_end(header, position);
+    scratch_.resize(log_record_bytes(header.payload_bytes), '\0');
+    encode_log_record_header(scratch_.data(), header, log_record_salt(salt_, position));
+    return file_->write(kLogHeadBytes + position, scratch_);
   }
   // The header last: a kill in between leaves nothing that looks begun.
   const std::uint64_t offset = kLogHeadBytes + position;

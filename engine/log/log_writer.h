@@ -42,6 +42,7 @@ class LogWriter {
                                                    const LogIdentity& identity,
                                                    KeyRing* keys = nullptr);
 
+  // Counted as of a record that is not short.
   bool fits(std::uint64_t payload_bytes) const;
   // Concatenates `parts` into one record. Survives kill -9 on return, a power cut after sync().
   // `fits()` must hold.
@@ -64,11 +65,13 @@ class LogWriter {
   std::uint64_t stored_bytes(std::uint64_t payload_bytes) const {
     return cipher_ == nullptr ? payload_bytes : payload_bytes + kSealBytes;
   }
+  std::uint64_t short_step(const LogRecordHeader& header) const;
+  Status write_short(const LogRecordHeader& header, std::uint64_t step, std::uint64_t position,
+                     std::span<const ByteView> parts);
   Status write_record(LogRecordHeader& header, std::uint64_t position,
                       std::span<const ByteView> parts);
   Status write_sealed(LogRecordHeader& header, std::uint64_t position,
                       std::span<const ByteView> parts);
-  Status write_end(LogRecordHeader& header, std::uint64_t position);
   Status write_parts(std::uint64_t offset, std::span<const ByteView> parts);
   // Keeps the first failure and answers with it, now and ever after.
   Status give_up(Status failure) EC_EXCLUDES(mutex_);
@@ -78,8 +81,9 @@ class LogWriter {
   std::unique_ptr<FileCipher> cipher_;  // null: not sealed
   std::optional<AesGcm> gcm_;           // the appending thread's
   std::uint32_t salt_;
-  Bytes scratch_;  // a record on its way; the appending thread's
-  Bytes sealed_;   // of a sealed log, instead
+  std::uint64_t last_sequence_ = 0;  // of the record before; the appending thread's
+  Bytes scratch_;                    // a record on its way; the appending thread's
+  Bytes sealed_;                     // of a sealed log, instead
   std::atomic<std::uint64_t> appended_{0};
   std::atomic<std::uint64_t> durable_{0};
   std::atomic<bool> failed_{false};

@@ -20,6 +20,7 @@ constexpr const char* kMetadata = "/m/store";
 constexpr const char* kValues = "/v/store";
 constexpr std::size_t kTasksMax = 2'000;
 constexpr unsigned kEntriesPerPart = 24;
+constexpr unsigned kSinglePuts = 9;
 constexpr std::size_t kEntriesMax = 100'000;
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 
@@ -176,6 +177,11 @@ std::map<std::string, Bytes> store_files() {
   demand(engine.compact({*plain}, {"key0", "key3"}).ok());
   machine.work();
   write_part(engine, *plain, *series, 3);
+  for (unsigned i = 0; i < kSinglePuts; ++i) {
+    WriteBatch one;
+    one.put(*plain, "one" + std::to_string(i), std::string(i * 25, 'o'));
+    demand(engine.write(one, i % 3 == 2 ? Durability::Sync : Durability::Async).ok());
+  }
   return machine.disk.durable_contents();
 }
 

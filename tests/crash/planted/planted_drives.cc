@@ -108,6 +108,14 @@ class PlantedReader final : public RandomAccessFile {
     while (at + kLogRecordHeaderBytes <= size) {
       const std::uint64_t position = offset + at - kLogHeadBytes;
       char* record = buffer + at;
+      const std::uint32_t word = decode_fixed32(record + 4);
+      const std::uint64_t short_bytes = kShortRecordHeaderBytes + (word & kShortPayloadMaxBytes);
+      if ((word & kShortFlag) != 0 && record[8] != 0 && log_aligned(short_bytes) <= size - at) {
+        encode_fixed32(record, crc32c_extend(log_record_salt(salt_, position),
+                                             ByteView(record + 4, short_bytes - 4)));
+        at += log_aligned(short_bytes);
+        continue;
+      }
       LogRecordHeader header;
       if (!decode_log_record_header(ByteView(record, kLogRecordHeaderBytes), position, salt_,
                                     header) ||

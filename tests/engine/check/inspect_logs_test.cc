@@ -75,7 +75,7 @@ TEST_CASE("inspect_file tells what the files that are no tables hold") {
 
   const auto wal = inspect_file(store.disk, store.wal_slot());
   REQUIRE(wal.ok());
-  CHECK(has_line(*wal, "kind: write-ahead log segment, version 1"));
+  CHECK(has_line(*wal, "kind: write-ahead log segment, version 3"));
   CHECK(has_line(*wal, "entries: 3"));
   CHECK(has_line(*wal, "deletes: 1"));
 }
@@ -85,7 +85,7 @@ TEST_CASE("inspect_file knows a file by its content when its name says nothing")
   const std::pair<std::string, std::string> copies[] = {
       {"/m/store/IDENTITY", "kind: identity, version 1"},
       {store.manifest(), "kind: manifest, version 1"},
-      {store.wal_slot(), "kind: write-ahead log segment, version 1"},
+      {store.wal_slot(), "kind: write-ahead log segment, version 3"},
       {metadata_table_path("/m/store", 2), "kind: metadata table, version 1"}};
   for (const auto& copy : copies) {
     CAPTURE(copy.first);

@@ -1,5 +1,5 @@
-// A whole encrypted store of format version 1: what is on people's drives stays readable with its
-// key. EDGECASE_WRITE_GOLDEN=1 writes it anew.
+// Whole encrypted stores: what is on people's drives stays readable with its key. The first has a
+// log of version 2, the second one of version 4. EDGECASE_WRITE_GOLDEN=1 writes the last one anew.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -12,7 +12,8 @@
 namespace edgecase::engine {
 namespace {
 
-constexpr const char* kGolden = EDGECASE_GOLDEN_DIRECTORY "/encrypted-store-v1.bin";
+constexpr const char* kFirstGolden = EDGECASE_GOLDEN_DIRECTORY "/encrypted-store-v1.bin";
+constexpr const char* kGolden = EDGECASE_GOLDEN_DIRECTORY "/encrypted-store-v2.bin";
 constexpr std::size_t kGoldenMaxBytes = 1u << 20;
 
 MasterKeys golden_keys() {
@@ -87,7 +88,7 @@ void unpack(const Bytes& bytes, test::MemoryFileSystem& disk) {
 
 }  // namespace
 
-TEST_CASE("an encrypted store of version 1 is read with its key") {
+TEST_CASE("an encrypted store of any version is read with its key") {
   if (std::getenv("EDGECASE_WRITE_GOLDEN") != nullptr) {
     GoldenStore store;
     store.fill();
@@ -97,22 +98,25 @@ TEST_CASE("an encrypted store of version 1 is read with its key") {
     REQUIRE((*out)->append(packed(store.disk.durable_contents())).ok());
     REQUIRE((*out)->sync().ok());
   }
-  GoldenStore store;
-  const auto golden = read_whole_file(posix_file_system(), kGolden, kGoldenMaxBytes);
-  REQUIRE(golden.ok());
-  unpack(*golden, store.disk);
-  const Status opened = store.open();
-  INFO(opened.to_string());
-  REQUIRE(opened.ok());
-  const auto info = store.engine->find_namespace("plant");
-  REQUIRE(info.ok());
-  std::map<Bytes, Bytes> found;
-  auto scan = store.engine->scan(info->id, {}, {});
-  REQUIRE(scan.ok());
-  for (; (*scan)->valid(); (*scan)->next()) found.emplace((*scan)->key(), (*scan)->value());
-  CHECK((*scan)->status().ok());
-  CHECK(found == GoldenStore::expected());
-  CHECK(store.engine->stats().encryption.scope_keys == 3);
+  for (const char* const path : {kFirstGolden, kGolden}) {
+    CAPTURE(path);
+    GoldenStore store;
+    const auto golden = read_whole_file(posix_file_system(), path, kGoldenMaxBytes);
+    REQUIRE(golden.ok());
+    unpack(*golden, store.disk);
+    const Status opened = store.open();
+    INFO(opened.to_string());
+    REQUIRE(opened.ok());
+    const auto info = store.engine->find_namespace("plant");
+    REQUIRE(info.ok());
+    std::map<Bytes, Bytes> found;
+    auto scan = store.engine->scan(info->id, {}, {});
+    REQUIRE(scan.ok());
+    for (; (*scan)->valid(); (*scan)->next()) found.emplace((*scan)->key(), (*scan)->value());
+    CHECK((*scan)->status().ok());
+    CHECK(found == GoldenStore::expected());
+    CHECK(store.engine->stats().encryption.scope_keys == 3);
+  }
 }
 
 }  // namespace edgecase::engine
