@@ -86,7 +86,44 @@ Difference difference_of(ByteView a, ByteView b) {
   return {begin, end - begin};
 }
 
+// What most entries of series have: such keys, and a tag and a number for a value.
+constexpr std::size_t kTwoWords = 16;
+constexpr std::size_t kNumberBytes = 9;
+
+Difference difference_of_two_words(const char* a, const char* b) {
+  const std::uint64_t first = engine::decode_fixed64(a) ^ engine::decode_fixed64(b);
+  const std::uint64_t last = engine::decode_fixed64(a + 8) ^ engine::decode_fixed64(b + 8);
+  const auto same_before = [](std::uint64_t bits) {
+    return static_cast<std::size_t>(std::countr_zero(bits)) / 8;
+  };
+  const auto end_of = [](std::uint64_t bits) {
+    return 8 - static_cast<std::size_t>(std::countl_zero(bits)) / 8;
+  };
+  if ((first | last) == 0) return {kTwoWords, 0};
+  const std::size_t shared = first != 0 ? same_before(first) : 8 + same_before(last);
+  return {shared, (last != 0 ? 8 + end_of(last) : end_of(first)) - shared};
+}
+
 }  // namespace
+
+// Whether the entry before is of the same one.
+inline bool WriteBatch::note_namespace(NamespaceId namespace_id) {
+  if (!namespaces_.empty() && namespaces_.back() == namespace_id) return true;
+  const auto known = std::find(namespaces_.begin(), namespaces_.end(), namespace_id);
+  if (known == namespaces_.end()) {
+    namespaces_.push_back(namespace_id);
+  } else {
+    std::iter_swap(known, namespaces_.end() - 1);
+  }
+  return false;
+}
+
+inline char* WriteBatch::room_for(std::size_t bytes) {
+  if (bytes_.size() - used_ < bytes) {
+    bytes_.resize(std::max({used_ + bytes, 2 * bytes_.size(), kRoomMinBytes}));
+  }
+  return bytes_.data() + used_;
+}
 
 void WriteBatch::put(NamespaceId namespace_id, ByteView key, ByteView value, ByteView end) {
   if (key.size() > kKeySizeMaxBytes || value.size() > kValueSizeMaxBytes ||
@@ -97,21 +134,37 @@ void WriteBatch::put(NamespaceId namespace_id, ByteView key, ByteView value, Byt
   const bool borrows = end.size() >= kBorrowedMinBytes;
   char* out = room_for(kHeadMaxBytes + key.size() + value.size() + (borrows ? 0 : end.size()));
   const char* const begin = out;
-  const bool same_namespace = note_namespace(namespace_id);
+  const bool same_namespace =
+      (!namespaces_.empty() && namespaces_.back() == namespace_id) || note_namespace(namespace_id);
   if (same_namespace && key.size() == last_key_.size() && key.size() <= engine::kNearKeyMaxBytes) {
-    const Difference difference = difference_of(key, last_key_);
+    const Difference difference = key.size() == kTwoWords
+                                      ? difference_of_two_words(key.data(), last_key_.data())
+                                      : difference_of(key, last_key_);
     *out++ = static_cast<char>(engine::kNearPut);
     *out++ = static_cast<char>(difference.shared);
     *out++ = static_cast<char>(difference.size);
-    out = write_bytes(out, key.substr(difference.shared, difference.size));
-    write_bytes(last_key_.data(), key);
+    if (difference.size == 1) {
+      *out++ = key[difference.shared];
+    } else {
+      out = write_bytes(out, key.substr(difference.shared, difference.size));
+    }
+    if (key.size() == kTwoWords) {
+      std::memcpy(last_key_.data(), key.data(), kTwoWords);
+    } else {
+      write_bytes(last_key_.data(), key);
+    }
   } else {
     out = write_whole_key(out, engine::EntryKind::Put, namespace_id, key);
   }
   whole_bytes_ += head_bytes_ + key.size();
   const char* const value_begin = out;
   out = engine::encode_varint64(out, value.size() + end.size());
-  out = write_bytes(out, value);
+  if (value.size() == kNumberBytes) {
+    std::memcpy(out, value.data(), kNumberBytes);
+    out += kNumberBytes;
+  } else {
+    out = write_bytes(out, value);
+  }
   if (!borrows) out = write_bytes(out, end);
   whole_bytes_ += static_cast<std::size_t>(out - value_begin);
   used_ += static_cast<std::size_t>(out - begin);
@@ -173,25 +226,6 @@ char* WriteBatch::write_whole_key(char* out, engine::EntryKind kind, NamespaceId
   head_bytes_ = static_cast<std::size_t>(out - begin);
   last_key_.assign(key);
   return write_bytes(out, key);
-}
-
-// Whether the entry before is of the same one.
-bool WriteBatch::note_namespace(NamespaceId namespace_id) {
-  if (!namespaces_.empty() && namespaces_.back() == namespace_id) return true;
-  const auto known = std::find(namespaces_.begin(), namespaces_.end(), namespace_id);
-  if (known == namespaces_.end()) {
-    namespaces_.push_back(namespace_id);
-  } else {
-    std::iter_swap(known, namespaces_.end() - 1);
-  }
-  return false;
-}
-
-char* WriteBatch::room_for(std::size_t bytes) {
-  if (bytes_.size() - used_ < bytes) {
-    bytes_.resize(std::max({used_ + bytes, 2 * bytes_.size(), kRoomMinBytes}));
-  }
-  return bytes_.data() + used_;
 }
 
 void WriteBatch::reserve(std::size_t count, std::size_t key_and_value_bytes) {
