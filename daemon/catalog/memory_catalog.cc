@@ -23,8 +23,8 @@ NamespaceOptions reading_namespace_options() {
   return options;
 }
 
-// Of a smaller batch each reading is looked up.
-constexpr std::size_t kRememberedMin = 256;
+// Of a smaller batch, in which most series come once, each reading is looked up.
+constexpr std::size_t kRememberedMin = 1'024;
 
 // The engine is told of the next when there are as many more.
 constexpr std::uint64_t kSetAsideStepBytes = 256u << 10;
