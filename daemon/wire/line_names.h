@@ -1,7 +1,8 @@
 // What "measurement,tag=value,..." and field keys of line protocol are called in EdgeCase: device
-// and sensor names, built once for every distinct text, of one slice and those that
-// follow it in the same batch. Mapping: line_protocol.h.
-// One thread. Views of what it returns last as long as the body and the batch.
+// and sensor names, built once for every distinct text of one slice and of those that follow it in
+// the same batch; sensors of several devices in a row that have the same names once for all of
+// them. Mapping: line_protocol.h. One thread. Views of what it returns last as long as the body and
+// the batch.
 #pragma once
 
 #include <cstddef>
@@ -61,7 +62,8 @@ class LineNames {
   struct TagSet {
     std::string_view raw;
     std::string_view device;
-    std::string_view prefix;  // of the sensor
+    std::string_view prefix;       // of the sensor
+    const TagSet* like = nullptr;  // another one with that prefix, which has the same sensors
     std::vector<Field> fields;
   };
   struct Tag {
@@ -87,6 +89,7 @@ class LineNames {
   Status split_tags(std::string_view text, ReadingBatch& batch);
 
   TagSet* current_ = nullptr;
+  const TagSet* built_last_ = nullptr;  // of those that are remembered
   std::deque<TagSet> sets_;  // the first `used_` are in use; the others keep their memory
   std::size_t used_ = 0;
   TagSet unremembered_;
