@@ -120,6 +120,7 @@ Status LineNames::build(std::string_view raw, ReadingBatch& batch, TagSet& set) 
     std::replace(scratch_.begin() + static_cast<std::ptrdiff_t>(begin), scratch_.end(), '/', ':');
   }
   set.like = built_last_ != nullptr && built_last_->prefix == scratch_ ? built_last_ : nullptr;
+  if (set.like != nullptr) set.fields.reserve(set.like->fields.size());
   set.prefix = set.like == nullptr ? batch.keep(scratch_) : set.like->prefix;
   return ok();
 }
