@@ -104,6 +104,24 @@ Difference difference_of_two_words(const char* a, const char* b) {
   return {shared, (last != 0 ? 8 + end_of(last) : end_of(first)) - shared};
 }
 
+// A near put of such an entry; `last_key`, of the one before, becomes its key. Returns the end.
+constexpr std::size_t kNearNumberMaxBytes = 3 + kTwoWords + 1 + kNumberBytes;
+char* write_near_number(char* out, const char* key, char* last_key, const char* value) {
+  const Difference difference = difference_of_two_words(key, last_key);
+  *out++ = static_cast<char>(engine::kNearPut);
+  *out++ = static_cast<char>(difference.shared);
+  *out++ = static_cast<char>(difference.size);
+  if (difference.size == 1) {
+    *out++ = key[difference.shared];
+  } else {
+    out = write_bytes(out, ByteView(key + difference.shared, difference.size));
+  }
+  std::memcpy(last_key, key, kTwoWords);
+  *out++ = static_cast<char>(kNumberBytes);
+  std::memcpy(out, value, kNumberBytes);
+  return out + kNumberBytes;
+}
+
 }  // namespace
 
 // Whether the entry before is of the same one.
@@ -126,6 +144,17 @@ inline char* WriteBatch::room_for(std::size_t bytes) {
 }
 
 void WriteBatch::put(NamespaceId namespace_id, ByteView key, ByteView value, ByteView end) {
+  const bool is_usual = key.size() == kTwoWords && last_key_.size() == kTwoWords &&
+                        value.size() == kNumberBytes && end.empty() && !namespaces_.empty() &&
+                        namespaces_.back() == namespace_id;
+  if (is_usual && bytes_.size() - used_ >= kNearNumberMaxBytes) {
+    char* const at = bytes_.data() + used_;
+    const char* const behind = write_near_number(at, key.data(), last_key_.data(), value.data());
+    used_ += static_cast<std::size_t>(behind - at);
+    whole_bytes_ += head_bytes_ + kTwoWords + 1 + kNumberBytes;
+    ++count_;
+    return;
+  }
   if (key.size() > kKeySizeMaxBytes || value.size() > kValueSizeMaxBytes ||
       end.size() > kValueSizeMaxBytes - value.size()) {
     over_limit_ = true;
@@ -134,37 +163,21 @@ void WriteBatch::put(NamespaceId namespace_id, ByteView key, ByteView value, Byt
   const bool borrows = end.size() >= kBorrowedMinBytes;
   char* out = room_for(kHeadMaxBytes + key.size() + value.size() + (borrows ? 0 : end.size()));
   const char* const begin = out;
-  const bool same_namespace =
-      (!namespaces_.empty() && namespaces_.back() == namespace_id) || note_namespace(namespace_id);
+  const bool same_namespace = note_namespace(namespace_id);
   if (same_namespace && key.size() == last_key_.size() && key.size() <= engine::kNearKeyMaxBytes) {
-    const Difference difference = key.size() == kTwoWords
-                                      ? difference_of_two_words(key.data(), last_key_.data())
-                                      : difference_of(key, last_key_);
+    const Difference difference = difference_of(key, last_key_);
     *out++ = static_cast<char>(engine::kNearPut);
     *out++ = static_cast<char>(difference.shared);
     *out++ = static_cast<char>(difference.size);
-    if (difference.size == 1) {
-      *out++ = key[difference.shared];
-    } else {
-      out = write_bytes(out, key.substr(difference.shared, difference.size));
-    }
-    if (key.size() == kTwoWords) {
-      std::memcpy(last_key_.data(), key.data(), kTwoWords);
-    } else {
-      write_bytes(last_key_.data(), key);
-    }
+    out = write_bytes(out, key.substr(difference.shared, difference.size));
+    write_bytes(last_key_.data(), key);
   } else {
     out = write_whole_key(out, engine::EntryKind::Put, namespace_id, key);
   }
   whole_bytes_ += head_bytes_ + key.size();
   const char* const value_begin = out;
   out = engine::encode_varint64(out, value.size() + end.size());
-  if (value.size() == kNumberBytes) {
-    std::memcpy(out, value.data(), kNumberBytes);
-    out += kNumberBytes;
-  } else {
-    out = write_bytes(out, value);
-  }
+  out = write_bytes(out, value);
   if (!borrows) out = write_bytes(out, end);
   whole_bytes_ += static_cast<std::size_t>(out - value_begin);
   used_ += static_cast<std::size_t>(out - begin);
