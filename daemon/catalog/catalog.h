@@ -22,8 +22,9 @@ namespace edgecase::catalog {
 
 inline constexpr std::string_view kCatalogNamespace = "_catalog";
 
-struct Erased;   // erased.h
-struct KeySpan;  // erased.h
+struct Erased;     // erased.h
+struct KeySpan;    // erased.h
+class SeriesMemo;  // series_memo.h
 
 struct SeriesId {
   NamespaceId namespace_id = 0;
@@ -106,9 +107,10 @@ class Catalog {
   // goes into `additions`, which the caller writes with the readings and then confirms. Until
   // confirmed the ids are used by this process only: find() and select() do not show them, and
   // every batch that uses them carries their records again. Errors: InvalidArgument (a name),
-  // Busy (a limit), the engine's (a new namespace).
+  // Busy (a limit), the engine's (a new namespace). `earlier` is what the slices before of the same
+  // request were found to be of (series_memo.h).
   virtual Status resolve(std::span<const wire::Reading> readings, std::vector<SeriesId>& ids,
-                         CatalogAdditions& additions) = 0;
+                         CatalogAdditions& additions, SeriesMemo* earlier = nullptr) = 0;
   // After Engine::write returned Ok: what `additions` held is durable.
   virtual void confirm(const CatalogAdditions& additions) = 0;
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "catalog/catalog_format.h"
+#include "catalog/series_memo.h"
 #include "edgecase/random.h"
 #include "wire/names.h"
 
@@ -22,27 +23,8 @@ NamespaceOptions reading_namespace_options() {
   return options;
 }
 
-// Large batches mostly name few series again and again. Views of one batch with the same address
-// and size hold the same name, so that series are recognised without looking at their names.
-constexpr std::size_t kRememberedMin = 256;
-constexpr std::size_t kRemembered = 2048;  // a power of two
-
-bool same_place(std::string_view a, std::string_view b) {
-  return a.data() == b.data() && a.size() == b.size();
-}
-
-bool same_series(const wire::Reading& a, const wire::Reading& b) {
-  return same_place(a.sensor, b.sensor) && same_place(a.device, b.device) &&
-         same_place(a.namespace_name, b.namespace_name);
-}
-
-std::size_t place_of(const wire::Reading& reading) {
-  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
-  const auto sensor = reinterpret_cast<std::uintptr_t>(reading.sensor.data());
-  const auto device = reinterpret_cast<std::uintptr_t>(reading.device.data());
-  return static_cast<std::size_t>((sensor * 31 + device) * kOdd >> 53);
-}
-static_assert(kRemembered == std::size_t{1} << (64 - 53));
+// Of a smaller batch, in which most series come once, each reading is looked up.
+constexpr std::size_t kRememberedMin = 1'024;
 
 // The engine is told of the next when there are as many more.
 constexpr std::uint64_t kSetAsideStepBytes = 256u << 10;
@@ -272,20 +254,18 @@ bool MemoryCatalog::has_namespace(std::string_view name) const {
 }
 
 Status MemoryCatalog::resolve(std::span<const wire::Reading> readings, std::vector<SeriesId>& ids,
-                              CatalogAdditions& additions) {
+                              CatalogAdditions& additions, SeriesMemo* earlier) {
   ids.resize(readings.size());
   std::vector<std::size_t> missed;
-  // What a decoder found again in one batch has the address it had before.
-  constexpr auto kNone = static_cast<std::uint32_t>(-1);
-  const bool remember = readings.size() >= kRememberedMin && readings.size() < kNone;
-  std::vector<std::uint32_t> resolved(remember ? kRemembered : 0, kNone);  // indexes
+  SeriesMemo own;
+  SeriesMemo& known = earlier == nullptr ? own : *earlier;
+  const bool remember = readings.size() >= kRememberedMin;
   {
     const std::shared_lock lock(mutex_);
     Memo memo;
     for (std::size_t i = 0; i < readings.size(); ++i) {
-      std::uint32_t* const known = remember ? &resolved[place_of(readings[i])] : nullptr;
-      if (known != nullptr && *known != kNone && same_series(readings[*known], readings[i])) {
-        ids[i] = ids[*known];
+      if (const SeriesId* const id = known.find(readings[i])) {
+        ids[i] = *id;
         continue;
       }
       const std::uint32_t row = find_series_row(readings[i], memo);
@@ -295,7 +275,7 @@ Status MemoryCatalog::resolve(std::span<const wire::Reading> readings, std::vect
         const SensorRow& series = series_[row];
         const DeviceRow& device = devices_[series.device_row];
         ids[i] = {namespaces_[device.namespace_row].id, device.id, series.id};
-        if (known != nullptr) *known = static_cast<std::uint32_t>(i);
+        if (remember) known.note(readings[i], ids[i]);
       }
     }
   }

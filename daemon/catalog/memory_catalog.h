@@ -40,7 +40,7 @@ class MemoryCatalog final : public Catalog {
   Status drop_namespace(std::string_view name) override;
   std::vector<std::string> namespaces() const override;
   Status resolve(std::span<const wire::Reading> readings, std::vector<SeriesId>& ids,
-                 CatalogAdditions& additions) override;
+                 CatalogAdditions& additions, SeriesMemo* earlier) override;
   void confirm(const CatalogAdditions& additions) override;
   Result<SeriesEntry> find(std::string_view namespace_name, std::string_view device,
                            std::string_view sensor) const override;

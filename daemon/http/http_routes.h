@@ -13,6 +13,7 @@
 
 #include "http/http_server.h"
 #include "http/router.h"
+#include "ingest/sliced_ingest.h"
 #include "query/pinned_moments.h"
 #include "wire/json_values.h"
 #include "wire/selector.h"
@@ -60,8 +61,12 @@ struct HttpContext {
   // Durable on Ok. Readings with a time that was erased are left out and counted in `erased`;
   // without it they are an error, when the rest is stored.
   Status store(Call& call, const wire::ReadingBatch& batch, std::uint64_t* erased = nullptr);
+  // The same of a slice, durable once slices.finish() is Ok.
+  Status store(Call& call, const wire::ReadingBatch& slice, ingest::SlicedIngest& slices,
+               std::uint64_t& erased);
   // Whether a request brings too many readings, `stored` of them by now; then it is answered.
   bool is_over_batch(Call& call, std::uint64_t stored, std::uint64_t more) const;
+  std::uint64_t points_per_batch() const { return parts.settings.limits.points_per_batch; }
   std::size_t line_errors() const { return parts.settings.limits.line_errors; }
 };
 

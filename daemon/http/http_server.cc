@@ -48,6 +48,13 @@ void count_answers(Router& router, observe::Metrics& metrics) {
   });
 }
 
+// Where its device owes readings.
+void say_when_to_come_again(Call& call) {
+  if (call.pacing.owed_ns <= 0) return;
+  const std::int64_t seconds = ingest::whole_seconds(call.pacing.owed_ns);
+  call.response.set_header("Retry-After", std::to_string(seconds));
+}
+
 }  // namespace
 
 void RateMeter::sample(std::int64_t now_ns, const ingest::IngestPipeline::Counters& counters) {
@@ -77,14 +84,21 @@ Status HttpContext::store(Call& call, const wire::ReadingBatch& batch, std::uint
                       auth::authorize_write(call.principal(), batch));
   std::uint64_t refused = 0;
   const Status status = parts.ingest.ingest(authorized, &refused, {}, {}, &call.pacing);
-  if (call.pacing.owed_ns > 0) {
-    const std::int64_t seconds = ingest::whole_seconds(call.pacing.owed_ns);
-    call.response.set_header("Retry-After", std::to_string(seconds));
-  }
+  say_when_to_come_again(call);
   rates.sample(parts.clock.boot_ns(), parts.ingest.counters());
   if (erased != nullptr) *erased += refused;
   if (status.ok() && erased == nullptr && refused > 0)
     return invalid_argument(erased_message(refused));
+  return status;
+}
+
+Status HttpContext::store(Call& call, const wire::ReadingBatch& slice, ingest::SlicedIngest& slices,
+                          std::uint64_t& erased) {
+  EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
+                      auth::authorize_write(call.principal(), slice));
+  const Status status = slices.add(authorized, erased);
+  say_when_to_come_again(call);
+  rates.sample(parts.clock.boot_ns(), parts.ingest.counters());
   return status;
 }
 
@@ -159,7 +173,7 @@ void answer_in_pieces(Call& call, const char* content_type,
 }
 
 bool HttpContext::is_over_batch(Call& call, std::uint64_t stored, std::uint64_t more) const {
-  const std::uint64_t most = parts.settings.limits.points_per_batch;
+  const std::uint64_t most = points_per_batch();
   if (stored + more <= most) return false;
   std::string message =
       "more readings in one request than limits.points-per-batch = " + std::to_string(most) +

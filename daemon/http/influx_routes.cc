@@ -39,16 +39,20 @@ void write_lines(HttpContext& context, Call& call, wire::InfluxVersion version) 
   options.unit_ns = *unit_ns;
   options.error_limit = context.line_errors();
   wire::LineProtocolDecoder decoder(call.body(), options);
+  ingest::SlicedIngest slices(context.parts.ingest, call.principal(), &call.pacing,
+                              call.body().size());
   wire::ReadingBatch batch;
   std::uint64_t stored = 0, erased = 0;
   while (decoder.next(batch)) {
-    if (context.is_over_batch(call, stored - erased, batch.readings.size())) return;
-    if (const Status status = context.store(call, batch, &erased); !status.ok()) {
+    if (stored + batch.readings.size() > context.points_per_batch() + erased) break;
+    if (const Status status = context.store(call, batch, slices, erased); !status.ok()) {
       return call.answer_error(status);
     }
     stored += batch.readings.size();
-    batch.clear();
+    batch.clear_readings();
   }
+  if (const Status status = slices.finish(); !status.ok()) return call.answer_error(status);
+  if (context.is_over_batch(call, stored - erased, batch.readings.size())) return;
   if (decoder.bad_lines() + erased > 0) {
     std::vector<wire::LineError> errors = decoder.errors();
     if (erased > 0) errors.push_back({0, erased_message(erased)});

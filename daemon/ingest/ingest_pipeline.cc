@@ -6,7 +6,6 @@
 #include <mutex>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "wire/reading_key.h"
@@ -22,9 +21,14 @@ constexpr std::size_t kEntryOverheadBytes = 1 + 3 * 5 + wire::kReadingKeyBytes;
 // clock too coarse to tell two batches apart, must not give one time twice.
 constexpr std::int64_t kArrivalHoldNs = 1'000'000'000;
 
+// Of slices that wait for others (WriteBatch::size_bytes()): less than any memtable, and little
+// enough that others need not wait long for their turn.
+constexpr std::size_t kGatheredBytes = 7u << 18;
+
 Status check_values(const std::vector<wire::Reading>& readings) {
   for (std::size_t i = 0; i < readings.size(); ++i) {
     const wire::Reading& reading = readings[i];
+    if (wire::is_good_number(reading.value)) continue;
     const Status status = wire::check_value(reading.value);
     if (status.ok()) continue;
     return invalid_argument("reading " + std::to_string(i + 1) + ", " +
@@ -35,93 +39,6 @@ Status check_values(const std::vector<wire::Reading>& readings) {
 }
 
 constexpr std::string_view kOperation = "ingest";
-
-// Readings of one device, by one author, side by side.
-struct Run {
-  std::size_t author;  // 0: the batch's principal; else behind that many authors
-  NamespaceId namespace_id;
-  std::uint32_t device;
-  std::size_t first;
-  std::uint64_t count;
-
-  auto device_and_author() const { return std::tuple(author, namespace_id, device); }
-};
-
-// The same author may come several times, between others.
-std::vector<Run> runs_of(const std::vector<catalog::SeriesId>& ids,
-                         std::span<const Author> authors) {
-  std::unordered_map<std::string_view, std::size_t> numbers;
-  std::vector<Run> runs;
-  runs.reserve(std::min<std::size_t>(ids.size(), 8));
-  std::size_t next_author = 0, author = 0;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    while (next_author < authors.size() && authors[next_author].first_reading <= i) {
-      const std::string_view name = authors[next_author++].name;
-      author = numbers.try_emplace(name, next_author).first->second;
-    }
-    const Run next{author, ids[i].namespace_id, ids[i].device, i, 1};
-    if (!runs.empty() && runs.back().device_and_author() == next.device_and_author()) {
-      ++runs.back().count;
-    } else {
-      runs.push_back(next);
-    }
-  }
-  return runs;
-}
-
-// Whose readings a record is of: one author's, or the batch's principal's.
-audit::Stored stored_by(const Incoming& incoming, std::size_t author,
-                        std::string_view namespace_name) {
-  if (author > 0) {
-    const Author& one = incoming.authors[author - 1];
-    return {kOperation, one.name, one.token, namespace_name};
-  }
-  const auth::Principal& principal = incoming.principal;
-  const bool has_token = principal.grant != nullptr;
-  return {kOperation, principal.name, has_token ? principal.grant->token_id : std::string_view(),
-          namespace_name};
-}
-
-audit::Target target_of(audit::AuditLog& log, const Run& run, const wire::Reading& reading) {
-  return {
-      log.device_pseudonym(run.namespace_id, run.device, reading.namespace_name, reading.device),
-      run.count};
-}
-
-// One for up to audit::kTargetsMax devices of one namespace and one author.
-std::vector<audit::Draft> records_of(audit::AuditLog& log, const Incoming& incoming,
-                                     const std::vector<catalog::SeriesId>& ids) {
-  std::vector<audit::Draft> records;
-  std::vector<Run> runs = runs_of(ids, incoming.authors);
-  std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
-    return a.device_and_author() < b.device_and_author();
-  });
-  std::vector<audit::Target> targets;
-  const Run* first = nullptr;  // of the record
-  const Run* last = nullptr;
-  const auto finish = [&] {
-    const std::string_view name = incoming.readings[first->first].namespace_name;
-    records.push_back(audit::draft_of(stored_by(incoming, first->author, name), targets));
-    targets.clear();
-  };
-  for (const Run& run : runs) {
-    if (last != nullptr && last->device_and_author() == run.device_and_author()) {
-      targets.back().count += run.count;
-      continue;
-    }
-    const bool is_other = last == nullptr || last->author != run.author ||
-                          last->namespace_id != run.namespace_id ||
-                          targets.size() == audit::kTargetsMax;
-    if (is_other) {
-      if (first != nullptr) finish();
-      first = &run;
-    }
-    last = &run;
-    targets.push_back(target_of(log, run, incoming.readings[run.first]));
-  }
-  if (first != nullptr) finish();
-  return records;
-}
 
 }  // namespace
 
@@ -191,9 +108,14 @@ IngestPipeline::Counters IngestPipeline::counters() const {
 
 // No erasure begins or ends meanwhile.
 Status IngestPipeline::store_allowed(const Incoming& incoming, std::uint64_t& refused) {
-  if (fences_ == nullptr) return store_others(incoming, {}, refused);
+  if (fences_ == nullptr) return store_inside(incoming, refused);
   if (undated_ != nullptr) EC_TRY(undated_->date_this_boot(*fences_));
   const erase::Fences::Pass pass = fences_->enter();
+  return store_inside(incoming, refused);
+}
+
+Status IngestPipeline::store_inside(const Incoming& incoming, std::uint64_t& refused) {
+  if (fences_ == nullptr) return store_others(incoming, {}, refused);
   if (undated_ != nullptr) return store_dated(incoming, refused);
   return store_others(incoming, fences_->refused(incoming.readings), refused);
 }
@@ -208,9 +130,9 @@ Status IngestPipeline::store_dated(const Incoming& incoming, std::uint64_t& refu
   for (wire::Reading& each : dated) {
     if (each.time_ns) each.time_ns = undated_->dated_ns(*each.time_ns);
   }
-  return store_others(
-      {incoming.principal, dated, incoming.authors, incoming.records, incoming.pacing},
-      fences_->refused(dated), refused);
+  return store_others({incoming.principal, dated, incoming.authors, incoming.records,
+                       incoming.pacing, incoming.slices},
+                      fences_->refused(dated), refused);
 }
 
 // All but those that were erased, and those that were evicted.
@@ -241,7 +163,8 @@ Status IngestPipeline::store_others(const Incoming& incoming, std::vector<bool> 
     if (!is_refused[i]) allowed.push_back(readings[i]);
   }
   if (!allowed.empty()) {
-    EC_TRY(store({incoming.principal, allowed, authors, incoming.records, incoming.pacing}));
+    EC_TRY(store({incoming.principal, allowed, authors, incoming.records, incoming.pacing,
+                  incoming.slices}));
   } else if (!incoming.records.empty()) {
     EC_TRY(write_records(incoming.records));
   }
@@ -256,7 +179,8 @@ Status IngestPipeline::store(const Incoming& incoming) {
   EC_TRY(check_values(readings));
   std::vector<catalog::SeriesId> ids;
   catalog::CatalogAdditions additions;
-  EC_TRY(catalog_.resolve(readings, ids, additions));
+  EC_TRY(catalog_.resolve(readings, ids, additions,
+                          incoming.slices == nullptr ? nullptr : &incoming.slices->series));
   if (incoming.pacing != nullptr && !rates_.admit(ids, clock_.boot_ns(), *incoming.pacing)) {
     return busy("a device is over limits.device-rate = " +
                 std::to_string(rates_.limits().per_second) + " readings a second, try again in " +
@@ -312,15 +236,50 @@ Status IngestPipeline::write(const Incoming& incoming, const std::vector<std::in
                              const Resolved& resolved) {
   const std::vector<wire::Reading>& readings = incoming.readings;
   const auto& [ids, additions] = resolved;
-  WriteBatch piece;
-  additions.append_to(piece);
+  Gathered own;
+  Gathered& gathered = incoming.slices == nullptr ? own : incoming.slices->gathered;
+  // This slice follows, and with it, or after it, a commit that is synced.
+  if (gathered.batch.size_bytes() >= kGatheredBytes)
+    EC_TRY(commit(incoming.principal, gathered, Durability::Async));
+  additions.append_to(gathered.batch);
   std::vector<std::uint32_t> periods;
-  if (undated_ != nullptr) periods = undated_->append_records(times, piece);
-  piece.reserve(readings.size(),
-                readings.size() * (wire::kReadingKeyBytes + wire::kNumberValueBytes));
+  if (undated_ != nullptr) periods = undated_->append_records(times, gathered.batch);
+  EC_TRY(append_readings(incoming, times, ids, gathered.batch));
+  EC_TRY(append_records(incoming.records, gathered.batch));
+  if (audit_ != nullptr) gathered.devices.add(*audit_, readings, ids, incoming.authors);
+  gathered.readings += readings.size();
+  const bool waits = incoming.slices != nullptr && additions.empty() && periods.empty();
+  if (waits && may_wait(gathered.batch)) return ok();
+  EC_TRY(commit(incoming.principal, gathered, Durability::Sync));
+  catalog_.confirm(additions);
+  if (!periods.empty()) undated_->confirm(periods);
+  feed_.publish(readings, times);
+  return ok();
+}
+
+// For further slices: not where the next one would take the memory that it borrows, or where it is
+// shown, or counted, only once it is durable.
+bool IngestPipeline::may_wait(const WriteBatch& batch) const {
+  return batch.borrowed().empty() && !feed_.may_be_followed() && !rates_.is_on();
+}
+
+Status IngestPipeline::append_readings(const Incoming& incoming,
+                                       std::span<const std::int64_t> times,
+                                       std::span<const catalog::SeriesId> ids, WriteBatch& piece) {
+  const std::vector<wire::Reading>& readings = incoming.readings;
+  if (incoming.slices == nullptr) {
+    piece.reserve(readings.size(),
+                  readings.size() * (wire::kReadingKeyBytes + wire::kNumberValueBytes));
+  }
   Bytes value;
-  char key[wire::kReadingKeyBytes];
+  char key[wire::kReadingKeyBytes], number[wire::kNumberValueBytes];
   for (std::size_t i = 0; i < readings.size(); ++i) {
+    wire::encode_reading_key({ids[i].device, ids[i].sensor, times[i]}, key);
+    if (wire::encode_number(readings[i].value, number) &&
+        piece.size_bytes() + kEntryOverheadBytes + sizeof number <= kBatchSizeMaxBytes) {
+      piece.put(ids[i].namespace_id, ByteView(key, sizeof key), ByteView(number, sizeof number));
+      continue;
+    }
     value.clear();
     const ByteView end = wire::append_value_begin(readings[i].value, value);
     const std::size_t bytes = value.size() + end.size() + kEntryOverheadBytes;
@@ -329,18 +288,8 @@ Status IngestPipeline::write(const Incoming& incoming, const std::vector<std::in
       EC_TRY(engine_.write(piece, Durability::Async));
       piece.clear();
     }
-    wire::encode_reading_key({ids[i].device, ids[i].sensor, times[i]}, key);
     piece.put(ids[i].namespace_id, ByteView(key, sizeof key), value, end);
   }
-  EC_TRY(append_records(incoming.records, piece));
-  if (audit_ != nullptr) {
-    EC_TRY(write_recorded(incoming, resolved, piece));
-  } else {
-    EC_TRY(engine_.write(piece, Durability::Sync));
-    catalog_.confirm(additions);
-  }
-  if (!periods.empty()) undated_->confirm(periods);
-  feed_.publish(readings, times);
   return ok();
 }
 
@@ -367,19 +316,24 @@ Status IngestPipeline::write_records(std::span<const RecordChange> records) {
   return engine_.write(batch, Durability::Sync);
 }
 
-// The records wait when the commit begins, and are in its sync.
-Status IngestPipeline::write_recorded(const Incoming& incoming, const Resolved& resolved,
-                                      const WriteBatch& piece) {
+// The audit log's records wait when the commit begins, and are in its sync.
+Status IngestPipeline::commit(const auth::Principal& principal, Gathered& gathered,
+                              Durability durability) {
+  if (audit_ == nullptr) {
+    EC_TRY(engine_.write(gathered.batch, durability));
+    gathered.clear();
+    return ok();
+  }
   EC_ASSIGN_OR_RETURN(const audit::Ticket ticket,
-                      audit_->append(records_of(*audit_, incoming, resolved.ids)));
-  const Status written = engine_.write(piece, Durability::Sync);
+                      audit_->append(gathered.devices.drafts(principal)));
+  const Status written = engine_.write(gathered.batch, durability);
   if (!written.ok()) {
-    audit::Record failed = audit::record_of(kOperation, incoming.principal);
-    failed.count = incoming.readings.size();
+    audit::Record failed = audit::record_of(StoredDevices::kOperation, principal);
+    failed.count = gathered.readings;
     audit_->amend(ticket, std::move(failed), written);
     return written;
   }
-  catalog_.confirm(resolved.additions);
+  gathered.clear();
   return audit_->settle(ticket);
 }
 

@@ -11,24 +11,18 @@
 #include "auth/authorize.h"
 #include "catalog/catalog.h"
 #include "catalog/device_index.h"
+#include "catalog/series_memo.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "erase/fences.h"
 #include "ingest/device_rates.h"
 #include "ingest/reading_feed.h"
+#include "ingest/stored_devices.h"
 #include "ingest/undated_periods.h"
 #include "retention/eviction.h"
 #include "retention/retention_service.h"
 
 namespace edgecase::ingest {
-
-// Who brought the readings from this one on, up to the next author's, for the audit log: where that
-// is not the batch's principal.
-struct Author {
-  std::size_t first_reading = 0;
-  std::string_view name;   // as a principal's
-  std::string_view token;  // its id; empty: none
-};
 
 // A record of whoever brings the readings, durable with them or not at all. Borrows its bytes.
 struct RecordChange {
@@ -39,6 +33,25 @@ struct RecordChange {
   ByteView value;
 };
 
+// What one commit takes along: a batch, or several slices of a request (sliced_ingest.h).
+struct Gathered {
+  WriteBatch batch;
+  StoredDevices devices;  // where there is an audit log
+  std::uint64_t readings = 0;
+
+  void clear() {
+    batch.clear();
+    devices.clear();
+    readings = 0;
+  }
+};
+
+// Of one request, from one slice to the next.
+struct Slices {
+  Gathered gathered;
+  catalog::SeriesMemo series;
+};
+
 // What is to be stored. Borrows all of it.
 struct Incoming {
   const auth::Principal& principal;
@@ -46,6 +59,7 @@ struct Incoming {
   std::span<const Author> authors;
   std::span<const RecordChange> records;
   Pacing* pacing = nullptr;  // null: taken, whatever its devices owe
+  Slices* slices = nullptr;  // null: written at once
 };
 
 class IngestPipeline {
@@ -117,23 +131,27 @@ class IngestPipeline {
   Counters counters() const;
 
  private:
+  friend class SlicedIngest;
   Status introduce(const Incoming& incoming);
   struct Resolved {
     const std::vector<catalog::SeriesId>& ids;
     const catalog::CatalogAdditions& additions;
   };
   Status store_allowed(const Incoming& incoming, std::uint64_t& refused);
+  Status store_inside(const Incoming& incoming, std::uint64_t& refused);
   Status store_dated(const Incoming& incoming, std::uint64_t& refused);
   Status store_others(const Incoming& incoming, std::vector<bool> is_refused,
                       std::uint64_t& refused);
   Status store(const Incoming& incoming);
   Status store_taken(const Incoming& incoming, const Resolved& resolved);
+  Status append_readings(const Incoming& incoming, std::span<const std::int64_t> times,
+                         std::span<const catalog::SeriesId> ids, WriteBatch& piece);
   Status append_records(std::span<const RecordChange> records, WriteBatch& piece);
   Status write_records(std::span<const RecordChange> records);
   Status write(const Incoming& incoming, const std::vector<std::int64_t>& times,
                const Resolved& resolved);
-  Status write_recorded(const Incoming& incoming, const Resolved& resolved,
-                        const WriteBatch& piece);
+  bool may_wait(const WriteBatch& batch) const;
+  Status commit(const auth::Principal& principal, Gathered& gathered, Durability durability);
   std::vector<std::int64_t> take_times(const std::vector<wire::Reading>& readings,
                                        const std::vector<catalog::SeriesId>& ids);
   std::int64_t take_arrival_times(std::int64_t count);

@@ -37,6 +37,9 @@ class ReadingFeed {
   // Readings that are durable now; `times_ns[i]` is that of `readings[i]`.
   void publish(std::span<const wire::Reading> readings, std::span<const std::int64_t> times_ns);
 
+  // Whether anybody asked in the last kFollowNs, or nobody knows better yet.
+  bool may_be_followed() const { return followed_until_ns_.load(std::memory_order_relaxed) != 0; }
+
   struct Position {
     std::uint64_t epoch = 0;  // another one after a restart, and after nobody asked for kFollowNs
     std::uint64_t next = 0;   // number of a reading within it

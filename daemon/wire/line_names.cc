@@ -42,6 +42,7 @@ void LineNames::reset() {
   by_raw_.clear();
   used_ = 0;
   current_ = nullptr;
+  built_last_ = nullptr;
 }
 
 Status LineNames::select(std::string_view raw, ReadingBatch& batch) {
@@ -59,12 +60,20 @@ Status LineNames::select(std::string_view raw, ReadingBatch& batch) {
   if (remember) {
     ++used_;
     by_raw_.emplace(raw, &set);
+    built_last_ = &set;
   }
   current_ = &set;
   return ok();
 }
 
 Result<std::string_view> LineNames::sensor(std::string_view raw, ReadingBatch& batch) {
+  // Devices of one kind send the same fields in the same order.
+  const std::size_t index = current_->fields.size();
+  if (current_->like != nullptr && index < current_->like->fields.size() &&
+      current_->like->fields[index].raw == raw) {
+    current_->fields.push_back({raw, current_->like->fields[index].sensor});
+    return current_->fields.back().sensor;
+  }
   for (const Field& field : current_->fields) {
     if (field.raw == raw) return field.sensor;
   }
@@ -110,7 +119,9 @@ Status LineNames::build(std::string_view raw, ReadingBatch& batch, TagSet& set) 
     scratch_ += tag.value;
     std::replace(scratch_.begin() + static_cast<std::ptrdiff_t>(begin), scratch_.end(), '/', ':');
   }
-  set.prefix = batch.keep(scratch_);
+  set.like = built_last_ != nullptr && built_last_->prefix == scratch_ ? built_last_ : nullptr;
+  if (set.like != nullptr) set.fields.reserve(set.like->fields.size());
+  set.prefix = set.like == nullptr ? batch.keep(scratch_) : set.like->prefix;
   return ok();
 }
 

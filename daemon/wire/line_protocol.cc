@@ -91,7 +91,8 @@ LineProtocolDecoder::LineProtocolDecoder(std::string_view body, const LineProtoc
       ascii_(is_ascii(body)) {}
 
 bool LineProtocolDecoder::next(ReadingBatch& batch) {
-  names_.reset();
+  if (batch.text_id() != names_text_id_ || names_.is_full()) names_.reset();
+  names_text_id_ = batch.text_id();
   // Growing step by step copies; address space that is not used costs nothing.
   const auto rest_bytes = static_cast<std::size_t>(end_ - position_);
   batch.readings.reserve(std::min(kReadingsPerSlice, rest_bytes / kReadingMinBytes + 1));
@@ -200,7 +201,8 @@ bool LineProtocolDecoder::decode_number(Value& value) {
   if (position_ < end_ && (*position_ == 'i' || *position_ == 'u')) {
     return decode_integer(begin, value);
   }
-  value = Value::of_float64(number);
+  value.type = ValueType::Float64;  // of a reading that was just made: nothing else is set
+  value.float64 = number;
   return true;
 }
 
@@ -267,6 +269,19 @@ bool LineProtocolDecoder::decode_bool(Value& value) {
 }
 
 bool LineProtocolDecoder::decode_timestamp(std::int64_t& time_ns) {
+  // So many digits are less than 2^64: nothing needs to be asked of each.
+  constexpr std::ptrdiff_t kDigits = 19;
+  std::uint64_t digits = 0;
+  const char* p = position_;
+  const char* const limit = end_ - position_ > kDigits ? position_ + kDigits : end_;
+  for (; p < limit && is_digit(*p); ++p)
+    digits = digits * 10 + static_cast<std::uint64_t>(*p - '0');
+  const bool ends = p > position_ && (p == end_ || kEndsValue(*p));
+  if (ends && digits <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) &&
+      !__builtin_mul_overflow(static_cast<std::int64_t>(digits), options_.unit_ns, &time_ns)) {
+    position_ = p;
+    return true;
+  }
   std::int64_t count = 0;
   const auto [stop, error] = std::from_chars(position_, end_, count);
   if (error == std::errc::invalid_argument) return fail("the timestamp is no integer");

@@ -15,9 +15,10 @@
 // line feed too. A line is taken whole or not at all: what is wrong with it becomes a LineError,
 // and decoding goes on with the next line.
 //
-// Use: while (decoder.next(batch)) { hand the batch over; batch.clear(); }
+// Use: while (decoder.next(batch)) { hand the batch over; batch.clear_readings(); }
 // One thread. Readings borrow from the body and from the batch; where a name is equal to that of an
-// earlier line of the same slice, its view has the same address.
+// earlier line of the same slice, its view has the same address, and mostly also where it is equal
+// to one of an earlier slice under the same ReadingBatch::text_id().
 #pragma once
 
 #include <cstddef>
@@ -34,8 +35,9 @@ namespace edgecase::wire {
 
 inline constexpr std::size_t kFieldsPerLineMax = 8'192;
 // A slice ends after the line that reaches this many readings, so that a body of any size takes
-// bounded memory: a reading is many times larger than the shortest field.
-inline constexpr std::size_t kReadingsPerSlice = 16'384;
+// bounded memory: a reading is many times larger than the shortest field. So many
+// stay in a processor's own cache for all that is done with them until they are stored.
+inline constexpr std::size_t kReadingsPerSlice = 2'048;
 
 enum class InfluxVersion : unsigned char { V1, V2 };
 
@@ -85,6 +87,7 @@ class LineProtocolDecoder {
   const LineProtocolOptions options_;
   const bool ascii_;  // the whole body: no text needs a UTF-8 check
   LineNames names_;
+  std::uint64_t names_text_id_ = 0;  // of the batch that holds them
   std::string scratch_;
 
   std::uint64_t line_ = 1;

@@ -76,6 +76,11 @@ Status check_name(std::string_view what, std::string_view name) {
                               std::to_string(kNameMaxBytes) + " are allowed");
   }
   std::size_t position = 0;
+  const auto is_plain = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x20 && byte < 0x7f && byte != '/';
+  };
+  while (position < name.size() && is_plain(name[position])) ++position;  // most are throughout
   while (position < name.size()) {
     const char32_t character = next_character(name, position);
     if (character == kNoCharacter) return bad_name(what, "is not UTF-8");

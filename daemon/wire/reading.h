@@ -5,6 +5,7 @@
 // batch's own store (ReadingBatch::keep). They live as long as both.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -102,6 +103,21 @@ struct ReadingBatch {
   void clear() {
     readings.clear();
     blocks_.clear();
+    kept_bytes_ = 0;
+    text_id_ = 0;
+  }
+  // For the next slice of the same request: what was kept stays while it is little, so that names
+  // that come again need not be built again.
+  void clear_readings() {
+    if (kept_bytes_ > kKeptMaxBytes) return clear();
+    readings.clear();
+  }
+  // Another one whenever kept text may have gone: two names that were kept under one number are the
+  // same name if they have the same address and size.
+  std::uint64_t text_id() const {
+    static std::atomic<std::uint64_t> last{0};
+    if (text_id_ == 0) text_id_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
+    return text_id_;
   }
 
  private:
@@ -112,6 +128,7 @@ struct ReadingBatch {
   };
   static constexpr std::size_t kBlockBytes = 4096;
   static constexpr std::size_t kBlockMaxBytes = 256u << 10;
+  static constexpr std::size_t kKeptMaxBytes = 256u << 10;
 
   // Twice the block before, within the two limits, or as large as the text.
   void add_block(std::size_t text_bytes) {
@@ -119,9 +136,12 @@ struct ReadingBatch {
     if (size > kBlockMaxBytes) size = kBlockMaxBytes;
     if (size < text_bytes) size = text_bytes;
     blocks_.push_back({std::unique_ptr<char[]>(new char[size]), size, 0});
+    kept_bytes_ += size;
   }
 
   std::vector<Block> blocks_;  // text is added to the last
+  std::size_t kept_bytes_ = 0;
+  mutable std::uint64_t text_id_ = 0;  // 0: none yet
 };
 
 inline constexpr std::size_t kNameMaxBytes = 128;

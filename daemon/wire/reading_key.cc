@@ -28,13 +28,6 @@ std::uint64_t load_big_endian(const char* in, std::size_t bytes) {
   return number;
 }
 
-void append_number(ValueTag tag, std::uint64_t bits, Bytes& out) {
-  if constexpr (std::endian::native == std::endian::big) bits = __builtin_bswap64(bits);
-  char encoded[kNumberValueBytes] = {static_cast<char>(tag)};
-  std::memcpy(encoded + 1, &bits, sizeof bits);
-  out.append(encoded, sizeof encoded);
-}
-
 std::uint64_t load_number(ByteView bytes) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, bytes.data() + 1, sizeof bits);
@@ -108,11 +101,12 @@ Status check_value(const Value& value) {
 std::string_view append_value_begin(const Value& value, Bytes& out) {
   switch (value.type) {
     case ValueType::Float64:
-      append_number(ValueTag::Float64, std::bit_cast<std::uint64_t>(value.float64), out);
+    case ValueType::Int64: {
+      char number[kNumberValueBytes];
+      encode_number(value, number);
+      out.append(number, sizeof number);
       return {};
-    case ValueType::Int64:
-      append_number(ValueTag::Int64, static_cast<std::uint64_t>(value.int64), out);
-      return {};
+    }
     case ValueType::Bool:
       out.push_back(static_cast<char>(value.boolean ? ValueTag::True : ValueTag::False));
       return {};

@@ -19,7 +19,10 @@
 // Changing anything above needs a new tag and a test that reads the old one.
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -70,6 +73,23 @@ inline std::int64_t time_of_reading_key(const char* key) {
 // What may be stored: finite floats, UTF-8 text, a content type of printable ASCII and at most
 // kContentTypeMaxBytes, kEncodedValueMaxBytes in all. InvalidArgument says what is wrong.
 Status check_value(const Value& value);
+
+// Whether it is a number that passes check_value(): most are.
+inline bool is_good_number(const Value& value) {
+  return value.type == ValueType::Float64 ? std::isfinite(value.float64)
+                                          : value.type == ValueType::Int64;
+}
+// The encoding of a number; false: it is none.
+inline bool encode_number(const Value& value, char (&out)[kNumberValueBytes]) {
+  if (value.type != ValueType::Float64 && value.type != ValueType::Int64) return false;
+  const bool is_float = value.type == ValueType::Float64;
+  std::uint64_t bits = is_float ? std::bit_cast<std::uint64_t>(value.float64)
+                                : static_cast<std::uint64_t>(value.int64);
+  if constexpr (std::endian::native == std::endian::big) bits = __builtin_bswap64(bits);
+  out[0] = static_cast<char>(is_float ? ValueTag::Float64 : ValueTag::Int64);
+  std::memcpy(out + 1, &bits, sizeof bits);
+  return true;
+}
 
 // Appends the encoding of a value that passed check_value(), but for the end that it answers: the
 // bytes of a text or of bytes, where they are.

@@ -86,9 +86,75 @@ Difference difference_of(ByteView a, ByteView b) {
   return {begin, end - begin};
 }
 
+// What most entries of series have: such keys, and a tag and a number for a value.
+constexpr std::size_t kTwoWords = 16;
+constexpr std::size_t kNumberBytes = 9;
+
+Difference difference_of_two_words(const char* a, const char* b) {
+  const std::uint64_t first = engine::decode_fixed64(a) ^ engine::decode_fixed64(b);
+  const std::uint64_t last = engine::decode_fixed64(a + 8) ^ engine::decode_fixed64(b + 8);
+  const auto same_before = [](std::uint64_t bits) {
+    return static_cast<std::size_t>(std::countr_zero(bits)) / 8;
+  };
+  const auto end_of = [](std::uint64_t bits) {
+    return 8 - static_cast<std::size_t>(std::countl_zero(bits)) / 8;
+  };
+  if ((first | last) == 0) return {kTwoWords, 0};
+  const std::size_t shared = first != 0 ? same_before(first) : 8 + same_before(last);
+  return {shared, (last != 0 ? 8 + end_of(last) : end_of(first)) - shared};
+}
+
+// A near put of such an entry; `last_key`, of the one before, becomes its key. Returns the end.
+constexpr std::size_t kNearNumberMaxBytes = 3 + kTwoWords + 1 + kNumberBytes;
+char* write_near_number(char* out, const char* key, char* last_key, const char* value) {
+  const Difference difference = difference_of_two_words(key, last_key);
+  *out++ = static_cast<char>(engine::kNearPut);
+  *out++ = static_cast<char>(difference.shared);
+  *out++ = static_cast<char>(difference.size);
+  if (difference.size == 1) {
+    *out++ = key[difference.shared];
+  } else {
+    out = write_bytes(out, ByteView(key + difference.shared, difference.size));
+  }
+  std::memcpy(last_key, key, kTwoWords);
+  *out++ = static_cast<char>(kNumberBytes);
+  std::memcpy(out, value, kNumberBytes);
+  return out + kNumberBytes;
+}
+
 }  // namespace
 
+// Whether the entry before is of the same one.
+inline bool WriteBatch::note_namespace(NamespaceId namespace_id) {
+  if (!namespaces_.empty() && namespaces_.back() == namespace_id) return true;
+  const auto known = std::find(namespaces_.begin(), namespaces_.end(), namespace_id);
+  if (known == namespaces_.end()) {
+    namespaces_.push_back(namespace_id);
+  } else {
+    std::iter_swap(known, namespaces_.end() - 1);
+  }
+  return false;
+}
+
+inline char* WriteBatch::room_for(std::size_t bytes) {
+  if (bytes_.size() - used_ < bytes) {
+    bytes_.resize(std::max({used_ + bytes, 2 * bytes_.size(), kRoomMinBytes}));
+  }
+  return bytes_.data() + used_;
+}
+
 void WriteBatch::put(NamespaceId namespace_id, ByteView key, ByteView value, ByteView end) {
+  const bool is_usual = key.size() == kTwoWords && last_key_.size() == kTwoWords &&
+                        value.size() == kNumberBytes && end.empty() && !namespaces_.empty() &&
+                        namespaces_.back() == namespace_id;
+  if (is_usual && bytes_.size() - used_ >= kNearNumberMaxBytes) {
+    char* const at = bytes_.data() + used_;
+    const char* const behind = write_near_number(at, key.data(), last_key_.data(), value.data());
+    used_ += static_cast<std::size_t>(behind - at);
+    whole_bytes_ += head_bytes_ + kTwoWords + 1 + kNumberBytes;
+    ++count_;
+    return;
+  }
   if (key.size() > kKeySizeMaxBytes || value.size() > kValueSizeMaxBytes ||
       end.size() > kValueSizeMaxBytes - value.size()) {
     over_limit_ = true;
@@ -173,25 +239,6 @@ char* WriteBatch::write_whole_key(char* out, engine::EntryKind kind, NamespaceId
   head_bytes_ = static_cast<std::size_t>(out - begin);
   last_key_.assign(key);
   return write_bytes(out, key);
-}
-
-// Whether the entry before is of the same one.
-bool WriteBatch::note_namespace(NamespaceId namespace_id) {
-  if (!namespaces_.empty() && namespaces_.back() == namespace_id) return true;
-  const auto known = std::find(namespaces_.begin(), namespaces_.end(), namespace_id);
-  if (known == namespaces_.end()) {
-    namespaces_.push_back(namespace_id);
-  } else {
-    std::iter_swap(known, namespaces_.end() - 1);
-  }
-  return false;
-}
-
-char* WriteBatch::room_for(std::size_t bytes) {
-  if (bytes_.size() - used_ < bytes) {
-    bytes_.resize(std::max({used_ + bytes, 2 * bytes_.size(), kRoomMinBytes}));
-  }
-  return bytes_.data() + used_;
 }
 
 void WriteBatch::reserve(std::size_t count, std::size_t key_and_value_bytes) {

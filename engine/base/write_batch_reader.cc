@@ -7,6 +7,33 @@
 
 namespace edgecase::engine {
 
+inline bool WriteBatchReader::take_value(ByteView& input) {
+  entry_.end = {};
+  // Most lengths take one byte.
+  if (borrowed_.empty() && !input.empty()) {
+    const std::size_t size = static_cast<unsigned char>(input.front());
+    if (size < 0x80 && size < input.size()) {
+      entry_.value = ByteView(input.data() + 1, size);
+      input = ByteView(input.data() + 1 + size, input.size() - 1 - size);
+      return true;
+    }
+  }
+  if (borrowed_.empty()) return take_length_prefixed(input, kValueSizeMaxBytes, entry_.value);
+  std::uint32_t size = 0;
+  if (!take_varint32(input, size) || size > kValueSizeMaxBytes) return false;
+  const auto [at, end] = borrowed_.front();
+  const auto begin = static_cast<std::size_t>(input.data() - begin_);
+  if (size >= end.size() && begin + (size - end.size()) == at) {
+    entry_.end = end;
+    size -= static_cast<std::uint32_t>(end.size());
+    borrowed_ = borrowed_.subspan(1);
+  }
+  if (size > input.size()) return false;
+  entry_.value = input.substr(0, size);
+  input.remove_prefix(size);
+  return true;
+}
+
 const BatchEntry* WriteBatchReader::next() {
   if (rest_.empty() || !status_.ok()) return nullptr;
   ByteView input = rest_;
@@ -56,24 +83,6 @@ const BatchEntry* WriteBatchReader::next_near(ByteView input) {
   if (!take_value(input)) return damaged("no whole value");
   rest_ = input;
   return &entry_;
-}
-
-bool WriteBatchReader::take_value(ByteView& input) {
-  entry_.end = {};
-  if (borrowed_.empty()) return take_length_prefixed(input, kValueSizeMaxBytes, entry_.value);
-  std::uint32_t size = 0;
-  if (!take_varint32(input, size) || size > kValueSizeMaxBytes) return false;
-  const auto [at, end] = borrowed_.front();
-  const auto begin = static_cast<std::size_t>(input.data() - begin_);
-  if (size >= end.size() && begin + (size - end.size()) == at) {
-    entry_.end = end;
-    size -= static_cast<std::uint32_t>(end.size());
-    borrowed_ = borrowed_.subspan(1);
-  }
-  if (size > input.size()) return false;
-  entry_.value = input.substr(0, size);
-  input.remove_prefix(size);
-  return true;
 }
 
 const BatchEntry* WriteBatchReader::damaged(const char* what) {

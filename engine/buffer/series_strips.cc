@@ -88,11 +88,40 @@ void prefetch_for_writing(const Strip* strip) {
   __builtin_prefetch(strip->successor, 1);
 }
 
+// The usual entry: a number, behind the last of the strip that is expected, where its chunk has
+// room. False: it is another one, nothing was changed.
+bool append_number(Strip& strip, NamespaceId namespace_id, ByteView key, SequenceNumber sequence,
+                   ByteView value) {
+  if (key.size() != 8 + kOrdinalKeyBytes || value.size() != kTaggedBytes) return false;
+  if (strip.words != words_of(namespace_id, ByteView(key.data(), 8))) return false;
+  StripLane& lane = strip.lanes[0];
+  const std::uint64_t ordinal = load_ordinal(key.data() + 8);
+  const bool is_float = value[0] == kFloatTag;
+  const bool is_number = is_float || value[0] == kIntegerTag;
+  if (!is_number || lane.place == lane.end || ordinal <= lane.ordinal_max) return false;
+  prefetch_for_writing(strip.successor);
+  SeriesEntry& entry = *lane.place++;
+  const auto value_class = is_float ? SeriesClass::Float : SeriesClass::Integer;
+  entry.ordinal = ordinal;
+  entry.sequence_and_class = sequence << 2 | static_cast<std::uint64_t>(value_class);
+  std::memcpy(&entry.payload, value.data() + 1, sizeof entry.payload);
+  lane.ordinal_max = ordinal;
+  StripChunk* const chunk = lane.last.load(std::memory_order_relaxed);
+  chunk->size.store(chunk->size.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  return true;
+}
+
 }  // namespace
 
 bool SeriesStrips::add(NamespaceId namespace_id, ByteView key, SequenceNumber sequence,
                        EntryKind kind, ByteView value, ByteView end) {
   if (key.size() < kOrdinalKeyBytes) return false;
+  Strip* const expected = used_last_ == nullptr ? nullptr : used_last_->successor;
+  if (kind == EntryKind::Put && end.empty() && expected != nullptr &&
+      append_number(*expected, namespace_id, key, sequence, value)) {
+    used_last_ = expected;
+    return true;
+  }
   const ByteView key_prefix = key.substr(0, key.size() - kOrdinalKeyBytes);
   const std::size_t prefix_bytes = kNamespacePrefixBytes + key_prefix.size();
   if (prefix_bytes > kPrefixMaxBytes) return false;

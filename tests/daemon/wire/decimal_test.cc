@@ -72,6 +72,43 @@ TEST_CASE("parse_decimal stops behind the number") {
   CHECK(used == 1);
 }
 
+TEST_CASE("parse_decimal reads numbers of any length, whatever follows") {
+  SeededRandom random(5);
+  const std::string tails[] = {"",
+                               ",a=1.5,b=2",
+                               " 1700000000",
+                               "i,b=3 1  ",
+                               "\n2\n3\n4\n5\n6\n",
+                               "/:::::::::",
+                               "\xff\xb0\xb1\x80.5555",
+                               std::string(9, '\0')};
+  for (int round = 0; round < 20'000; ++round) {
+    std::string number(random.below(2) == 0 ? "" : "-");
+    const std::uint64_t digits = random.below(10), fraction_digits = random.below(10);
+    for (std::uint64_t i = 0; i < digits; ++i) number += static_cast<char>('0' + random.below(10));
+    if (random.below(4) != 0) {
+      number += '.';
+      for (std::uint64_t i = 0; i < fraction_digits; ++i)
+        number += static_cast<char>('0' + random.below(10));
+    }
+    for (const std::string& tail : tails) {
+      const std::string text = number + tail;
+      CAPTURE(text);
+      double value = 0;
+      std::size_t used = 0;
+      const DecimalOutcome outcome = parse(text, value, used);
+      if (number.find_first_of("0123456789") == std::string::npos) {
+        if (tail.empty() || !is_digit(tail[0])) REQUIRE(outcome == DecimalOutcome::NotANumber);
+        continue;
+      }
+      REQUIRE(outcome == DecimalOutcome::Ok);
+      REQUIRE(used == number.size());
+      REQUIRE(std::bit_cast<std::uint64_t>(value) ==
+              std::bit_cast<std::uint64_t>(std::strtod(number.c_str(), nullptr)));
+    }
+  }
+}
+
 TEST_CASE("parse_decimal refuses what is no finite number") {
   for (const char* text : {"", "-", "+", ".", "-.", "e5", "1e", "1e+", "nan", "inf", "-inf", "x"}) {
     CAPTURE(text);

@@ -124,6 +124,32 @@ TEST_CASE("write batch: of a key like the one before only the bytes that differ 
   CHECK(read.entries == wanted);
 }
 
+TEST_CASE("write batch: keys of two words may differ in any of their bytes, or in none") {
+  SeededRandom random(3);
+  WriteBatch batch;
+  std::vector<OwnedBatchEntry> wanted;
+  std::string key(16, 'k');
+  std::size_t expected_bytes = 0;
+  for (std::size_t begin = 0; begin <= key.size(); ++begin) {
+    for (std::size_t end = begin; end <= key.size(); ++end) {
+      // The first and the last of the bytes differ, those between may.
+      for (std::size_t at = begin; at < end; ++at) {
+        const bool must = at == begin || at + 1 == end;
+        key[at] = static_cast<char>(key[at] + (must ? 1 : static_cast<int>(random.below(2))));
+      }
+      const std::string value(random.below(2) == 0 ? 9 : random.below(20), 'v');
+      batch.put(7, key, value);
+      wanted.push_back({EntryKind::Put, 7, key, value});
+      const bool is_first = wanted.size() == 1;
+      expected_bytes += (is_first ? 3 + key.size() : 3 + end - begin) + 1 + value.size();
+    }
+  }
+  CHECK(batch.encoded_bytes() == expected_bytes);
+  const Read read = read_all(batch.encoded());
+  CHECK(read.status.ok());
+  CHECK(read.entries == wanted);
+}
+
 TEST_CASE("write batch: any keys and values come back, and count whole against the limit") {
   const std::uint64_t seed = test::test_seed(12);
   CAPTURE(seed);

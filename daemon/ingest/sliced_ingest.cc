@@ -1,0 +1,68 @@
+#include "ingest/sliced_ingest.h"
+
+#include <algorithm>
+
+namespace edgecase::ingest {
+namespace {
+
+// No more is reserved at first: most requests are small.
+constexpr std::size_t kReservedMaxBytes = 1u << 20;
+
+}  // namespace
+
+SlicedIngest::SlicedIngest(IngestPipeline& pipeline, const auth::Principal& principal,
+                           Pacing* pacing, std::size_t bytes)
+    : pipeline_(pipeline), principal_(principal), pacing_(pacing) {
+  slices_.gathered.batch.reserve(0, std::min(bytes, kReservedMaxBytes));
+}
+
+Status SlicedIngest::enter() {
+  if (pipeline_.fences_ == nullptr || inside_) return ok();
+  if (pipeline_.undated_ != nullptr) EC_TRY(pipeline_.undated_->date_this_boot(*pipeline_.fences_));
+  inside_.emplace(*pipeline_.fences_);
+  // Numbers may have been given up while the gate was closed.
+  slices_.series.forget();
+  return ok();
+}
+
+Status SlicedIngest::add(const auth::AuthorizedBatch& slice, std::uint64_t& refused) {
+  if (slice.batch().readings.empty()) return ok();
+  std::uint64_t left_out = 0;
+  Status status = store(slice, left_out);
+  if (!status.ok()) {
+    pipeline_.failed_batches_.fetch_add(1, std::memory_order_relaxed);
+    slices_.gathered.clear();
+    inside_.reset();
+    return status;
+  }
+  refused += left_out;
+  readings_ += slice.batch().readings.size() - left_out;
+  // Everything is in the engine.
+  if (slices_.gathered.batch.count() == 0) inside_.reset();
+  return ok();
+}
+
+Status SlicedIngest::store(const auth::AuthorizedBatch& slice, std::uint64_t& refused) {
+  EC_TRY(enter());
+  if (slice.batch().text_id() != text_id_) slices_.series.forget();
+  text_id_ = slice.batch().text_id();
+  return pipeline_.store_inside({principal_, slice.batch().readings, {}, {}, pacing_, &slices_},
+                                refused);
+}
+
+Status SlicedIngest::finish() {
+  Status status;
+  if (slices_.gathered.batch.count() > 0)
+    status = pipeline_.commit(principal_, slices_.gathered, Durability::Sync);
+  slices_.gathered.clear();
+  inside_.reset();
+  if (!status.ok()) {
+    pipeline_.failed_batches_.fetch_add(1, std::memory_order_relaxed);
+    return status;
+  }
+  if (readings_ > 0) pipeline_.batches_.fetch_add(1, std::memory_order_relaxed);
+  pipeline_.readings_.fetch_add(std::exchange(readings_, 0), std::memory_order_relaxed);
+  return ok();
+}
+
+}  // namespace edgecase::ingest

@@ -1,0 +1,66 @@
+// How many readings of which devices, by whom: what the audit log tells of one commit. Owned by one
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "audit/audit_log.h"
+#include "catalog/catalog.h"
+#include "wire/reading.h"
+
+namespace edgecase::ingest {
+
+// Who brought the readings from this one on, up to the next author's, for the audit log: where that
+// is not the batch's principal.
+struct Author {
+  std::size_t first_reading = 0;
+  std::string_view name;   // as a principal's
+  std::string_view token;  // its id; empty: none
+};
+
+class StoredDevices {
+ public:
+  static constexpr std::string_view kOperation = "ingest";
+
+  // `authors` are those of these readings; what is stored of them outlives drafts(). The same one
+  // may come several times, between others.
+  void add(audit::AuditLog& log, std::span<const wire::Reading> readings,
+           std::span<const catalog::SeriesId> ids, std::span<const Author> authors);
+  // A record for up to audit::kTargetsMax devices of one namespace and one author; what has no
+  // author of its own is the principal's.
+  std::vector<audit::Draft> drafts(const auth::Principal& principal) const;
+  void clear();
+
+ private:
+  struct Device {
+    std::size_t author = 0;  // 0: none of its own; else behind that many of authors_
+    NamespaceId namespace_id = 0;
+    std::uint32_t id = 0;
+    audit::Target target;
+
+    auto place() const { return std::tuple(author, namespace_id, id); }
+  };
+  struct Namespace {
+    NamespaceId id = 0;
+    std::string name;
+  };
+
+  std::size_t author_of(const Author& author);
+  Device& device_of(audit::AuditLog& log, std::size_t author, const wire::Reading& reading,
+                    const catalog::SeriesId& id);
+  std::string_view namespace_name(NamespaceId id) const;  // empty: not met yet
+
+  std::vector<Device> devices_;
+  std::unordered_map<std::uint64_t, std::size_t> index_;  // of those without an author
+  std::vector<Namespace> namespaces_;
+  std::vector<Author> authors_;
+  std::unordered_map<std::string_view, std::size_t> author_numbers_;
+};
+
+}  // namespace edgecase::ingest
