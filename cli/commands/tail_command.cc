@@ -52,7 +52,8 @@ class Follower {
       : arguments_(arguments),
         client_(arguments.connection),
         format_(effective_format(arguments.format)),
-        formatter_(wire_format(format_)),
+        formatter_(wire_format(format_), arguments.namespaces.all ? wire::LineNamespaces::Told
+                                                                  : wire::LineNamespaces::NotTold),
         left_(arguments.limit),
         table_(arguments.namespaces.all ? NamespaceColumn::Shown : NamespaceColumn::Hidden,
                std::nullopt, std::nullopt, stdout),

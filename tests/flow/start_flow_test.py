@@ -213,7 +213,8 @@ class StartFlow(unittest.TestCase):
         for variable, value, wanted in (
                 ("EDGECASE_HTTP_THREADS", "many", "EDGECASE_HTTP_THREADS: http.threads: \"many\" is not a whole"),
                 ("EDGECASE_HTTP_LISTEN", "8650", "EDGECASE_HTTP_LISTEN: http.listen: \"8650\" is not an address"),
-                ("EDGECASE_HTTP_TLS_CERT", "/c", "EDGECASE_HTTP_TLS_CERT: http.tls-cert: is set but http.tls-key is empty"),
+                ("EDGECASE_HTTP_TLS_CERT", "/c",
+                 "EDGECASE_HTTP_TLS_CERT: http.tls-cert: is set but http.tls-key is empty"),
                 ("EDGECASE_HTTP_LISTNE", "x",
                  "EDGECASE_HTTP_LISTNE: unknown key, did you mean EDGECASE_HTTP_LISTEN?"),
                 ("EDGECASE_STROAGE_VALUES", "x", "EDGECASE_STROAGE_VALUES: unknown key, did you mean ")):
