@@ -165,6 +165,11 @@ class Exporter {
 
     EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(folder.path() + "/" + name, shown));
     Status written;
+    if (request_.namespaces.all && request_.format == "line") {
+      std::string context;
+      wire::append_line_context(row.namespace_name, context);
+      EC_TRY(file.write(context));
+    }
     const Status status =
         client_.get(path_with(wire::routes::kQuery, parameters), [&](std::string_view piece) {
           written = file.write(piece);

@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -39,30 +40,46 @@ int run_show(const ShowArguments& arguments) {
   return finish_stdout();
 }
 
+// What the daemon would say to it. The service has its credentials, and whoever looks at its
+// configuration has not: `left_out` names the settings that are passed over for that.
+Result<config::Configuration> judge(const config::Sources& sources,
+                                    std::vector<std::string>& left_out) {
+  EC_ASSIGN_OR_RETURN(config::Configuration configuration, config::load_configuration(sources));
+  const char* const credentials = std::getenv(config::kCredentialsVariable);
+  if (credentials == nullptr) {
+    left_out = config::leave_out_credentials(configuration);
+  } else {
+    EC_TRY(config::resolve_credentials(credentials, configuration));
+  }
+  EC_TRY(app::check_parts(configuration));
+  return configuration;
+}
+
+std::size_t count_from_environment(const config::Configuration& configuration) {
+  return static_cast<std::size_t>(std::count_if(
+      configuration.origins.begin(), configuration.origins.end(),
+      [](const auto& at) { return at.second.kind == config::OriginKind::Environment; }));
+}
+
 int run_check(const SettingArguments& arguments) {
-  // The file alone: a variable of this shell must not hide a mistake in it.
+  // The file alone first: a variable of this shell must not hide a mistake in it.
   config::Sources sources;
   if (!arguments.file.empty()) {
     sources.file = arguments.file;
     sources.missing_file = config::MissingFile::IsError;
   }
-  Result<config::Configuration> configuration = config::load_configuration(sources);
-  if (!configuration.ok()) return report_configuration(configuration.status());
-  // The service has its credentials, and whoever looks at its configuration has not.
-  const char* const credentials = std::getenv(config::kCredentialsVariable);
   std::vector<std::string> left_out;
-  if (credentials == nullptr) {
-    left_out = config::leave_out_credentials(*configuration);
-  } else if (const Status status = config::resolve_credentials(credentials, *configuration);
-             !status.ok()) {
-    return report_configuration(status);
-  }
-  const Status rules = app::check_parts(*configuration);
-  if (!rules.ok()) return report_configuration(rules);
+  Result<config::Configuration> configuration = judge(sources, left_out);
+  if (!configuration.ok()) return report_configuration(configuration.status());
+  sources.environment = config::process_environment();
+  configuration = judge(sources, left_out);
+  if (!configuration.ok()) return report_configuration(configuration.status());
   const std::string what = configuration->file.empty()
                                ? "there is no " + sources.file + ", the defaults are used"
                                : configuration->file + " is right";
-  std::fprintf(stderr, "%s\n", what.c_str());
+  const std::size_t variables = count_from_environment(*configuration);
+  std::fprintf(stderr, "%s%s\n", what.c_str(),
+               variables == 0 ? "" : ", and so is what the environment sets (`config show`)");
   for (const std::string& key : left_out) {
     std::fprintf(stderr, "%s: a credential, which the service alone has: not looked at\n",
                  key.c_str());
@@ -95,7 +112,8 @@ void add_config_command(CLI::App& app, Action& action) {
   });
 
   auto check_arguments = std::make_shared<SettingArguments>();
-  CLI::App* check = command->add_subcommand("check", "Check a file without starting anything");
+  CLI::App* check = command->add_subcommand(
+      "check", "Check a file, and EDGECASE_ variables with it, without starting anything");
   check->add_option("file", check_arguments->file, "Else " + std::string(config::kDefaultFile))
       ->type_name("FILE");
   check->footer(help_footer({"edgecase config check ./edgecase.toml"}));

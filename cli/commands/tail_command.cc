@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "catch_up.h"
 #include "commands/commands.h"
 #include "daemon_client.h"
 #include "help_text.h"
@@ -15,6 +16,7 @@
 #include "reading_output.h"
 #include "reading_table.h"
 #include "wire/errors.h"
+#include "wire/reading_format.h"
 #include "wire/routes.h"
 #include "wire/selector.h"
 
@@ -25,6 +27,8 @@ namespace {
 constexpr std::chrono::milliseconds kBusyPause{50};
 constexpr std::chrono::milliseconds kIdlePause{200};
 constexpr std::chrono::milliseconds kAwayPause{1000};
+// Of what is to be printed at once.
+constexpr std::size_t kTextBytes = 256u << 10;
 
 struct TailArguments {
   ConnectionArguments connection;
@@ -35,6 +39,12 @@ struct TailArguments {
   std::optional<std::uint64_t> limit;
 };
 
+wire::ReadingFormat wire_format(const std::string& format) {
+  // The table is made of NDJSON; the other names were checked when they were given.
+  const Result<wire::ReadingFormat> parsed = wire::parse_reading_format(format);
+  return parsed.ok() ? *parsed : wire::ReadingFormat::Ndjson;
+}
+
 // Asks for what came since the last answer, and prints it.
 class Follower {
  public:
@@ -42,56 +52,97 @@ class Follower {
       : arguments_(arguments),
         client_(arguments.connection),
         format_(effective_format(arguments.format)),
+        formatter_(wire_format(format_), arguments.namespaces.all ? wire::LineNamespaces::Told
+                                                                  : wire::LineNamespaces::NotTold),
         left_(arguments.limit),
         table_(arguments.namespaces.all ? NamespaceColumn::Shown : NamespaceColumn::Hidden,
-               std::nullopt, std::nullopt, stdout) {
+               std::nullopt, std::nullopt, stdout),
+        catch_up_(client_, arguments.namespaces, arguments.selector, arguments.purpose) {
     client_.keep_connection();
   }
 
   // How many readings came.
   Result<std::uint64_t> ask() {
+    const bool begins = cursor_.empty();
+    if (is_behind_) EC_TRY(catch_up());
     EC_ASSIGN_OR_RETURN(const std::string text, client_.get_small(path()));
-    tell_missed(client_.answer_header(wire::routes::kMissedHeader));
-    cursor_ = client_.answer_header(wire::routes::kCursorHeader);
+    const std::string missed = client_.answer_header(wire::routes::kMissedHeader);
+    const std::string cursor = client_.answer_header(wire::routes::kCursorHeader);
     const std::string count = client_.answer_header(wire::routes::kReadingsHeader);
-    if (cursor_.empty() || count.empty()) return io_error("the daemon knows nothing of tail");
+    if (cursor.empty() || count.empty()) return io_error("the daemon knows nothing of tail");
+    // From the cursor on the feed brings all; what is there already is asked for after it.
+    if (begins) EC_TRY(begin());
+    cursor_ = cursor;
+    tell_missed(missed);
     const std::uint64_t came = std::strtoull(count.c_str(), nullptr, 10);
-    if (left_) *left_ -= std::min(came, *left_);
-    EC_TRY(print(text));
+    if (came == 0 && !is_behind_) catch_up_.forget_repeats();
+    ReadingLines lines(
+        [this](const wire::Reading& reading) { return catch_up_.skips(reading) || show(reading); });
+    const Status taken = lines.push(text);
+    EC_TRY(print());
+    if (taken.code() != StatusCode::Cancelled) EC_TRY(taken);
     return came;
   }
 
   bool has_begun() const { return !cursor_.empty(); }
+  bool is_behind() const { return is_behind_; }
   bool is_done() const { return left_ == 0u || !is_read_; }
 
  private:
   std::string path() const {
     Parameters parameters = {{"ns", arguments_.namespaces.parameter()},
                              {"select", arguments_.selector},
-                             {"format", format_ == "table" ? "ndjson" : format_}};
+                             {"format", "ndjson"}};
     if (!arguments_.purpose.empty()) parameters.emplace_back("purpose", arguments_.purpose);
     if (!cursor_.empty()) parameters.emplace_back("cursor", cursor_);
     if (left_) parameters.emplace_back("limit", std::to_string(*left_));
     return path_with(wire::routes::kTail, parameters);
   }
 
-  Status print(const std::string& text) {
-    if (text.empty()) return ok();
+  Status begin() {
+    EC_TRY(catch_up_.begin());
+    formatter_.begin(text_);
+    return print();
+  }
+
+  Status catch_up() {
+    const Status status =
+        catch_up_.show_missed([this](const wire::Reading& reading) { return show(reading); });
+    EC_TRY(print());
+    if (!is_done()) EC_TRY(status);
+    is_behind_ = false;
+    return ok();
+  }
+
+  // False: no more is wanted.
+  bool show(const wire::Reading& reading) {
+    if (is_done()) return false;
+    formatter_.reading(reading, text_);
+    catch_up_.shown(reading);
+    if (left_) --*left_;
+    return (text_.size() < kTextBytes || print().ok()) && !is_done();
+  }
+
+  Status print() {
+    if (text_.empty()) return ok();
     if (format_ == "table") {
-      table_.push(text);
+      table_.push(text_);
       EC_TRY(table_.finish());
     } else {
-      write_out(stdout, text);
+      write_out(stdout, text_);
     }
+    text_.clear();
     is_read_ = finish_stdout() == wire::kExitOk;
     return ok();
   }
 
-  static void tell_missed(const std::string& missed) {
+  void tell_missed(const std::string& missed) {
     if (missed.empty()) return;
     if (missed == "unknown") {
-      std::fputs("edgecase: the daemon was started again; what came meanwhile is not shown\n",
-                 stderr);
+      is_behind_ = true;
+      std::fputs(
+          "edgecase: following begins anew; what was stored meanwhile comes first, by series\n",
+          stderr);
       return;
     }
     std::fprintf(stderr, "edgecase: %s readings came too fast to be shown or looked through\n",
@@ -101,9 +152,13 @@ class Follower {
   const TailArguments& arguments_;
   DaemonClient client_;
   const std::string format_;
+  wire::ReadingFormatter formatter_;
   std::optional<std::uint64_t> left_;
   ReadingTable table_;
+  CatchUp catch_up_;
   std::string cursor_;
+  std::string text_;  // to be printed
+  bool is_behind_ = false;
   bool is_read_ = true;
 };
 
@@ -127,7 +182,8 @@ int run_tail(const TailArguments& arguments) {
       continue;
     }
     away = false;
-    if (!follower.is_done()) std::this_thread::sleep_for(*came > 0 ? kBusyPause : kIdlePause);
+    if (follower.is_done() || follower.is_behind()) continue;
+    std::this_thread::sleep_for(*came > 0 ? kBusyPause : kIdlePause);
   }
   return wire::kExitOk;
 }
@@ -137,7 +193,11 @@ int run_tail(const TailArguments& arguments) {
 void add_tail_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<TailArguments>();
   CLI::App* command =
-      app.add_subcommand("tail", "Print readings as they are stored, whatever their times");
+      app.add_subcommand("tail",
+                         "Print readings as they are stored, whatever their times. After a restart "
+                         "of the daemon,\nor when it was away, those come first that were stored "
+                         "meanwhile, ordered by series and\ntime: of each series what is later "
+                         "than all it had before");
   command
       ->add_option("selector", arguments->selector,
                    "device/sensor with globs * and ?; kitchen alone means kitchen/*")

@@ -114,7 +114,9 @@ class CsvSource : public ReadingSource {
 class LineSource : public ReadingSource {
  public:
   LineSource(MappedFile file, std::string_view default_namespace)
-      : file_(std::move(file)), decoder_(file_.view(), {default_namespace, 1, kBadLinesToldMax}) {}
+      : file_(std::move(file)),
+        decoder_(file_.view(),
+                 {default_namespace, 1, kBadLinesToldMax, wire::LineContexts::Followed}) {}
   Result<bool> next(wire::ReadingBatch& batch) override { return decoder_.next(batch); }
   std::uint64_t bad_lines() const override { return decoder_.bad_lines(); }
   const std::vector<wire::LineError>& errors() const override { return decoder_.errors(); }

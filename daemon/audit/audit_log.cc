@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -142,7 +143,7 @@ void AuditLog::amend(Ticket ticket, Record record, const Status& failure) {
   {
     const std::lock_guard lock(mutex_);
     const std::uint64_t first = ticket.last - ticket.count + 1;
-    if (first > durable_.sequence + in_flight_) {
+    if (first > std::max(durable_.sequence + in_flight_, spared_sequence_)) {
       for (std::uint64_t i = 0; i < ticket.count; ++i) {
         queue_[first + i - durable_.sequence - 1].draft.outcome = outcome;
       }
@@ -158,7 +159,7 @@ void AuditLog::amend(Ticket ticket, Record record, const Status& failure) {
 Status AuditLog::settle(Ticket ticket) {
   if (mode() != Mode::Strict || ticket.count == 0) return ok();
   const Status written = write_until(ticket.last);
-  return written.ok() ? ok() : not_writable(written);
+  return written.ok() || spare_until(ticket.last) ? ok() : not_writable(written);
 }
 
 Status AuditLog::note(Record record) {
@@ -168,8 +169,12 @@ Status AuditLog::note(Record record) {
 
 Status AuditLog::ready() const {
   if (mode() != Mode::Strict) return ok();
+  const bool has_spare = [this] {
+    const std::lock_guard file_lock(spare_mutex_);
+    return spare_.has_value();
+  }();
   const std::lock_guard lock(mutex_);
-  if (!failure_.ok()) return not_writable(failure_);
+  if (!failure_.ok() && !has_spare) return not_writable(failure_);
   return is_full() ? not_writable(busy("its queue is full")) : ok();
 }
 
@@ -228,11 +233,15 @@ void AuditLog::push(Draft draft) {
     trust_ = parts_.clock.trust();
   }
   draft.trust = trust_;
+  enqueue(std::move(draft));
+  ++appended_;
+}
+
+void AuditLog::enqueue(Draft draft) {
   const bool went_back = draft.time_ns < last_time_ns_ - kClockStepNs;
   last_time_ns_ = went_back ? draft.time_ns : std::max(last_time_ns_, draft.time_ns);
   queue_bytes_ += draft.memory_bytes();
   queue_.push_back({std::move(draft), went_back});
-  ++appended_;
 }
 
 Status AuditLog::flush() {
@@ -323,7 +332,7 @@ void AuditLog::committed(const Status& status) {
     queue_.pop_front();
   }
   durable_ = in_flight_head_;
-  durable_sequence_.store(durable_.sequence, std::memory_order_release);
+  settled_sequence_.store(std::max(durable_.sequence, spared_sequence_), std::memory_order_release);
   if (in_flight_has_head_) head_written_ = durable_.sequence;
   if (mode() == Mode::Batched) room_.notify_all();
 }
@@ -345,10 +354,12 @@ void AuditLog::tick() {
   if (minute) {
     next_minute_ns_ = parts_.clock.boot_ns() + kCutSpacingNs;
     note_unrecorded();
+    make_spare();
   }
   if (state().queued > 0) {
     if (const Status written = flush(); !written.ok()) report("write", written);
   }
+  clear_spare();
   write_head(HeadFile::IfDue);
   if (minute) cut();
 }

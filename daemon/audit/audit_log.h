@@ -13,7 +13,8 @@
 //
 // Limits: at kQueueRecordsMax or kQueueBytesMax append() says Busy in strict mode; batched, it has
 // the queue written and waits for kBackPressureNs, then drops the record: it is counted, and a
-// record of how many were lost follows. What is urgent finds room for kUrgentRecordsMax more.
+// record of how many were lost follows. What is urgent finds room for kUrgentRecordsMax more. While
+// a drive takes no records, strict ones are durable in a file beside the log (spare_pages.h).
 // Thread-safe. Must outlive all who append; destroy it before
 // the engine.
 #pragma once
@@ -34,6 +35,7 @@
 #include "audit/page.h"
 #include "audit/record.h"
 #include "audit/record_names.h"
+#include "audit/spare_pages.h"
 #include "auth/authorize.h"
 #include "edgecase/commit_companion.h"
 #include "edgecase/engine.h"
@@ -49,6 +51,7 @@ struct AuditOptions {
   std::int64_t retention_ns = INT64_MAX;      // older records are cut off; INT64_MAX: none
   std::uint64_t size_limit_bytes = 1u << 30;  // of all records; beyond it the oldest are cut off
   std::string head_directory = {};            // on the other drive
+  std::string spare_directory = {};           // of spare_pages.h; empty: none
   bool runs_thread = true;                    // without it, tick() is called by somebody
 };
 
@@ -116,7 +119,7 @@ class AuditLog final : public CommitCompanion {
   // Whether settle() would have nothing to wait for.
   bool is_settled(Ticket ticket) const {
     return mode() != Mode::Strict ||
-           durable_sequence_.load(std::memory_order_acquire) >= ticket.last;
+           settled_sequence_.load(std::memory_order_acquire) >= ticket.last;
   }
   // append() and settle().
   Status note(Record record);
@@ -175,6 +178,7 @@ class AuditLog final : public CommitCompanion {
   Ticket push_all(std::span<Draft> drafts);
   Result<Ticket> append_drafts(std::span<Draft> drafts);
   void push(Draft draft);
+  void enqueue(Draft draft);
   std::size_t take_waiting();
   void append_page(std::size_t begin, std::size_t end, WriteBatch& batch);
   Status write_until(std::uint64_t sequence);
@@ -184,6 +188,17 @@ class AuditLog final : public CommitCompanion {
   Status write_checkpoint();
   enum class HeadFile : unsigned char { IfDue, Now };
   void write_head(HeadFile when);
+  // audit_spare.cc
+  struct SparedPage {
+    std::uint64_t last = 0;
+    Bytes body;
+    bool is_first = false;
+  };
+  Status load_spare();
+  void make_spare();
+  SparedPage next_spared(std::uint64_t sequence);
+  bool spare_until(std::uint64_t sequence);
+  void clear_spare();
   // audit_cut.cc
   void cut();
   bool waits_for_leap(std::int64_t expiry_now_ns);
@@ -209,7 +224,8 @@ class AuditLog final : public CommitCompanion {
   Mark in_flight_head_;
   bool in_flight_has_head_ = false;
   Mark durable_;
-  std::atomic<std::uint64_t> durable_sequence_{0};  // the same, for who does not wait
+  std::uint64_t spared_sequence_ = 0;               // what the spare pages reach
+  std::atomic<std::uint64_t> settled_sequence_{0};  // the later of both, for who does not wait
   Mark anchor_;  // sequence: the first one kept; hash: of the one before
   std::uint64_t head_written_ = 0;
   std::int64_t last_time_ns_ = 0;
@@ -222,6 +238,9 @@ class AuditLog final : public CommitCompanion {
   Status failure_, head_failure_;
 
   std::vector<const Waiting*> taken_;  // whose commit it is
+
+  mutable std::mutex spare_mutex_;  // held across I/O, and before mutex_
+  std::optional<SparePages> spare_;
 
   // The thread's (or tick()'s).
   std::int64_t clock_offset_ns_ = 0;

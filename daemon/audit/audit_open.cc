@@ -30,8 +30,9 @@ Status AuditLog::load() {
                       auth::Pseudonyms::load(parts_.engine, parts_.random));
   names_ = std::make_unique<const RecordNames>(std::move(pseudonyms));
   EC_TRY(load_end());
-  durable_sequence_ = durable_.sequence;
+  settled_sequence_ = durable_.sequence;
   if (!is_on()) return ok();
+  EC_TRY(load_spare());
   EC_ASSIGN_OR_RETURN(const auto head, read_mark(parts_.engine, records_, kHeadKey));
   if (head) head_written_ = head->sequence;
   compare_heads(head);

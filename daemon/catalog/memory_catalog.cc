@@ -217,21 +217,12 @@ void MemoryCatalog::forget_rows_of(std::string_view name) {
   }
 }
 
+// For good, as an erasure does: nobody can name them any more, and a full drive has room for it.
 Status MemoryCatalog::remove_records_of(NamespaceId id) {
-  constexpr std::uint32_t kRecordsPerBatch = 10'000;
   WriteBatch batch;
   for (const RecordKind kind : {RecordKind::Device, RecordKind::Sensor}) {
-    KeyRange range;
-    range.lower = encode_record_key({kind, id, 0, 0});
-    range.upper = encode_record_key({kind, id + 1, 0, 0});
-    EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(catalog_namespace_, range, {}));
-    for (; iterator->valid(); iterator->next()) {
-      batch.remove(catalog_namespace_, iterator->key());
-      if (batch.count() < kRecordsPerBatch) continue;
-      EC_TRY(engine_.write(batch, Durability::Async));
-      batch.clear();
-    }
-    EC_TRY(iterator->status());
+    batch.erase_range(catalog_namespace_, encode_record_key({kind, id, 0, 0}),
+                      encode_record_key({kind, id + 1, 0, 0}));
   }
   return engine_.write(batch, Durability::Sync);
 }

@@ -56,32 +56,36 @@ Status apply_text(const Setting& setting, std::string_view text, OriginKind kind
   return ok();
 }
 
-// EDGECASE_STORAGE_VALEUS is a mistake, EDGECASE_HOST and others belong to the command line.
-bool is_in_a_section(std::string_view variable) {
+// EDGECASE_STORAGE_VALEUS and EDGECASE_STROAGE_VALUES are mistakes; EDGECASE_HOST and others belong
+// to the command line, or to whoever starts the daemon.
+Status unknown_variable(std::string_view variable) {
+  std::vector<std::string> names;
+  bool in_a_section = false;
   for (const Setting& setting : settings_table()) {
-    const std::string name = environment_name(setting);
-    if (variable.starts_with(std::string_view(name).substr(0, name.find('_', 9) + 1))) return true;
+    const std::string& name = names.emplace_back(environment_name(setting));
+    const std::size_t section_bytes = setting.section().size() + 1;
+    in_a_section |= variable.starts_with(
+        std::string_view(name).substr(0, kEnvironmentPrefix.size() + section_bytes));
   }
-  return false;
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  const std::string_view near = wire::nearest_word(variable, known);
+  if (near.empty() && !in_a_section) return ok();
+  return invalid_argument(
+      std::string(variable) + ": unknown key, " +
+      (near.empty() ? "see `edgecase config show`" : "did you mean " + std::string(near) + "?"));
 }
 
 Status apply_environment(const NamedTexts& environment, Configuration& configuration) {
   for (const auto& [variable, text] : environment) {
-    if (!variable.starts_with("EDGECASE_")) continue;
+    if (!variable.starts_with(kEnvironmentPrefix)) continue;
     const Setting* found = nullptr;
     for (const Setting& setting : settings_table()) {
       if (environment_name(setting) == variable) found = &setting;
     }
-    if (found != nullptr) {
+    if (found == nullptr) {
+      EC_TRY(unknown_variable(variable));
+    } else {
       EC_TRY(apply_text(*found, text, OriginKind::Environment, variable, configuration));
-    } else if (is_in_a_section(variable)) {
-      std::vector<std::string> names;
-      for (const Setting& setting : settings_table()) names.push_back(environment_name(setting));
-      const std::vector<std::string_view> known(names.begin(), names.end());
-      const std::string_view near = wire::nearest_word(variable, known);
-      return invalid_argument(variable + ": unknown key, " +
-                              (near.empty() ? "see `edgecase config show`"
-                                            : "did you mean " + std::string(near) + "?"));
     }
   }
   return ok();

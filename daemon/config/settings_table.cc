@@ -254,7 +254,7 @@ const Setting* find_setting(std::string_view key) {
 }
 
 std::string environment_name(const Setting& setting) {
-  std::string name = "EDGECASE_";
+  std::string name(kEnvironmentPrefix);
   for (const char c : setting.key) {
     const bool letter = c >= 'a' && c <= 'z';
     name += letter ? static_cast<char>(c - 'a' + 'A') : '_';

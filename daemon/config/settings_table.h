@@ -55,6 +55,7 @@ struct Setting {
 std::span<const Setting> settings_table();
 const Setting* find_setting(std::string_view key);  // null: no such key
 
+inline constexpr std::string_view kEnvironmentPrefix = "EDGECASE_";
 std::string environment_name(const Setting& setting);  // "EDGECASE_STORAGE_VALUES"
 std::string flag_name(const Setting& setting);         // "--storage.values"
 

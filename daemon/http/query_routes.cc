@@ -76,8 +76,9 @@ void answer_readings(Call& call, Result<std::unique_ptr<query::ReadingCursor>> c
   if (!format.ok()) return call.answer_error(format.status());
   if (!cursor.ok()) return call.answer_error(cursor.status());
   const std::string content_type(wire::content_type_of(*format));
-  answer_in_pieces(call, content_type.c_str(),
-                   std::make_shared<ReadingPieces>(std::move(cursor).value(), *format));
+  answer_in_pieces(
+      call, content_type.c_str(),
+      std::make_shared<ReadingPieces>(std::move(cursor).value(), formatter_for(call, *format)));
 }
 
 void get_query(HttpContext& context, Call& call) {

@@ -12,6 +12,12 @@ constexpr std::size_t kTextSliceBytes = 8u << 10;
 
 }  // namespace
 
+wire::ReadingFormatter formatter_for(const Call& call, wire::ReadingFormat format) {
+  const bool of_all = namespace_parameter(call).empty();
+  return wire::ReadingFormatter(
+      format, of_all ? wire::LineNamespaces::Told : wire::LineNamespaces::NotTold);
+}
+
 Result<bool> ReadingPieces::fill(std::string& piece) {
   if (!begun_ && frame_ == Frame::Whole) formatter_.begin(piece);
   begun_ = true;

@@ -14,11 +14,14 @@ namespace edgecase::http {
 // What a format has around its readings.
 enum class Frame : unsigned char { Whole, None };
 
+// Of readings of all namespaces, line protocol tells which is whose.
+wire::ReadingFormatter formatter_for(const Call& call, wire::ReadingFormat format);
+
 class ReadingPieces final : public PieceSource {
  public:
-  ReadingPieces(std::unique_ptr<query::ReadingCursor> cursor, wire::ReadingFormat format,
+  ReadingPieces(std::unique_ptr<query::ReadingCursor> cursor, wire::ReadingFormatter formatter,
                 Frame frame = Frame::Whole)
-      : cursor_(std::move(cursor)), formatter_(format), frame_(frame) {}
+      : cursor_(std::move(cursor)), formatter_(std::move(formatter)), frame_(frame) {}
 
   Result<bool> fill(std::string& piece) override;
   void let_go() override;

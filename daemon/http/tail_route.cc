@@ -123,8 +123,9 @@ Status answer_tail(HttpContext& context, Call& call) {
   }
   // What a format has at its beginning comes with the first question.
   const Frame frame = position ? Frame::None : Frame::Whole;
-  answer_in_pieces(call, std::string(wire::content_type_of(format)).c_str(),
-                   std::make_shared<ReadingPieces>(std::move(cursor), format, frame));
+  answer_in_pieces(
+      call, std::string(wire::content_type_of(format)).c_str(),
+      std::make_shared<ReadingPieces>(std::move(cursor), formatter_for(call, format), frame));
   return ok();
 }
 

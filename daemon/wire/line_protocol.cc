@@ -88,6 +88,7 @@ LineProtocolDecoder::LineProtocolDecoder(std::string_view body, const LineProtoc
     : position_(body.data()),
       end_(body.data() + body.size()),
       options_(options),
+      namespace_name_(options.namespace_name),
       ascii_(is_ascii(body)) {}
 
 bool LineProtocolDecoder::next(ReadingBatch& batch) {
@@ -151,7 +152,7 @@ bool LineProtocolDecoder::decode_fields(ReadingBatch& batch) {
       return fail("more than " + std::to_string(kFieldsPerLineMax) + " fields");
     }
     Reading& reading = batch.readings.emplace_back();
-    reading.namespace_name = options_.namespace_name;
+    reading.namespace_name = namespace_name_;
     reading.device = names_.device();
     if (!decode_field_key(batch, index, reading.sensor)) return false;
     if (!decode_value(batch, reading.value)) return false;
@@ -305,11 +306,24 @@ void LineProtocolDecoder::skip_to_content() {
     } else if (c == '#') {
       const void* const line_end =
           std::memchr(position_, '\n', static_cast<std::size_t>(end_ - position_));
-      position_ = line_end == nullptr ? end_ : static_cast<const char*>(line_end);
+      const char* const begin =
+          std::exchange(position_, line_end == nullptr ? end_ : static_cast<const char*>(line_end));
+      take_comment({begin, static_cast<std::size_t>(position_ - begin)});
     } else {
       return;
     }
   }
+}
+
+// One space stands before the name, which may begin with others. A name holds no `/`: that line
+// tells of a device without a line form.
+void LineProtocolDecoder::take_comment(std::string_view line) {
+  if (options_.contexts == LineContexts::PassedOver || !line.starts_with(kLineContext)) return;
+  line.remove_prefix(kLineContext.size());
+  if (line.starts_with(' ')) line.remove_prefix(1);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (line.find('/') != std::string_view::npos) return;
+  namespace_name_ = line.empty() ? options_.namespace_name : line;
 }
 
 // To the first line feed behind where decoding stopped. A text that is not closed ends with its

@@ -12,8 +12,9 @@
 //
 // `\` escapes a comma, a space and (not in the measurement) an equals sign; before anything else it
 // is itself. Blank lines and lines that begin with `#` are skipped, a carriage return before the
-// line feed too. A line is taken whole or not at all: what is wrong with it becomes a LineError,
-// and decoding goes on with the next line.
+// line feed too; where LineContexts::Followed, `# CONTEXT-DATABASE: NAMESPACE` names the namespace
+// of the lines that follow. A line is taken whole or not at all: what is wrong with it becomes a
+// LineError, and decoding goes on with the next line.
 //
 // Use: while (decoder.next(batch)) { hand the batch over; batch.clear_readings(); }
 // One thread. Readings borrow from the body and from the batch; where a name is equal to that of an
@@ -45,10 +46,15 @@ enum class InfluxVersion : unsigned char { V1, V2 };
 // the ones there are.
 Result<std::int64_t> parse_precision_ns(std::string_view text, InfluxVersion version);
 
+// Of files (reading_format.h); what comes over HTTP says where it belongs by itself.
+inline constexpr std::string_view kLineContext = "# CONTEXT-DATABASE:";
+enum class LineContexts : unsigned char { PassedOver, Followed };
+
 struct LineProtocolOptions {
   std::string_view namespace_name = kDefaultNamespace;  // must outlive the readings
   std::int64_t unit_ns = 1;                             // of timestamps
   std::size_t error_limit = 20;                         // bad lines that are named
+  LineContexts contexts = LineContexts::PassedOver;
 };
 
 class LineProtocolDecoder {
@@ -77,6 +83,7 @@ class LineProtocolDecoder {
   bool decode_bool(Value& value);
   bool decode_timestamp(std::int64_t& time_ns);
   void skip_to_content();
+  void take_comment(std::string_view line);
   void skip_bad_line(const char* begin);
   void skip_blanks();
   bool at_line_end() const;
@@ -85,7 +92,8 @@ class LineProtocolDecoder {
   const char* position_;
   const char* const end_;
   const LineProtocolOptions options_;
-  const bool ascii_;  // the whole body: no text needs a UTF-8 check
+  std::string_view namespace_name_;  // of the line at hand
+  const bool ascii_;                 // the whole body: no text needs a UTF-8 check
   LineNames names_;
   std::uint64_t names_text_id_ = 0;  // of the batch that holds them
   std::string scratch_;

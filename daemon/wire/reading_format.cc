@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "wire/base64.h"
+#include "wire/line_protocol.h"
 #include "wire/reading_key.h"
 
 namespace edgecase::wire {
@@ -244,10 +245,21 @@ std::string_view content_type_of(ReadingFormat format) {
   return kDefaultContentType;
 }
 
+void append_line_context(std::string_view namespace_name, std::string& out) {
+  out.append(kLineContext).append(" ").append(namespace_name).append("\n");
+}
+
 void ReadingFormatter::begin(std::string& out) {
   first_ = true;
   if (format_ == ReadingFormat::Csv) out.append(kCsvHeader);
   if (format_ == ReadingFormat::Json) out.push_back('[');
+  if (tells_namespaces_) out.append("# DML\n");
+}
+
+void ReadingFormatter::tell_namespace(const Reading& reading, std::string& out) {
+  if (!tells_namespaces_ || reading.namespace_name == told_) return;
+  told_ = reading.namespace_name;
+  append_line_context(told_, out);
 }
 
 void ReadingFormatter::reading(const Reading& reading, std::string& out) {
@@ -261,7 +273,10 @@ void ReadingFormatter::reading(const Reading& reading, std::string& out) {
       open_object(out);
       append_json(reading, out);
       return;
-    case ReadingFormat::Line: append_line(reading, out); return;
+    case ReadingFormat::Line:
+      tell_namespace(reading, out);
+      append_line(reading, out);
+      return;
   }
 }
 
@@ -277,6 +292,7 @@ bool ReadingFormatter::begin_text(const Reading& reading, std::string& out) {
     case ReadingFormat::Json: open_object(out); [[fallthrough]];
     case ReadingFormat::Ndjson: append_json_begin(reading, out); break;
     case ReadingFormat::Line:
+      tell_namespace(reading, out);
       if (!append_line_begin(reading, out)) return false;
       break;
   }

@@ -9,10 +9,12 @@
 //           bytes only; bytes also have `content_type`.
 //   json    the same objects in one array.
 //   line    Influx line protocol, `sensor,device=DEVICE value=VALUE NANOSECONDS`: with the mapping
-//           of CONTRACT section 6 it leads back to the same series. It names no namespace. A
-//           reading without a line form becomes a comment line beginning with `#`, which parsers
-//           pass over: bytes, and names that line protocol cannot quote (ending in `\`, or a sensor
-//           beginning with `#`).
+//           of CONTRACT section 6 it leads back to the same series. It names no namespace; where
+//           several are asked for, LineNamespaces::Told, a comment `# CONTEXT-DATABASE: NAMESPACE`
+//           stands before the readings of each, below a first line `# DML`: as `influx -import`
+//           takes them, and `edgecase import`. A reading without a line form becomes a comment
+//           line beginning with `#`, which parsers pass over: bytes, and names that line protocol
+//           cannot quote (ending in `\`, or a sensor beginning with `#`).
 //
 // Floats print in the shortest form that reads back equal.
 #pragma once
@@ -27,13 +29,19 @@
 namespace edgecase::wire {
 
 enum class ReadingFormat : unsigned char { Csv, Ndjson, Json, Line };
+enum class LineNamespaces : unsigned char { NotTold, Told };
+// A whole line in front of line protocol: `namespace_name` is that of what follows.
+void append_line_context(std::string_view namespace_name, std::string& out);
 Result<ReadingFormat> parse_reading_format(std::string_view name);
 std::string_view content_type_of(ReadingFormat format);
 
 // Appends to a buffer that the caller empties: begin(), reading()..., end().
 class ReadingFormatter {
  public:
-  explicit ReadingFormatter(ReadingFormat format) : format_(format) {}
+  explicit ReadingFormatter(ReadingFormat format,
+                            LineNamespaces namespaces = LineNamespaces::NotTold)
+      : format_(format),
+        tells_namespaces_(format == ReadingFormat::Line && namespaces == LineNamespaces::Told) {}
   void begin(std::string& out);
   void reading(const Reading& reading, std::string& out);  // time_ns must be set
   void end(std::string& out);
@@ -47,8 +55,11 @@ class ReadingFormatter {
 
  private:
   void open_object(std::string& out);
+  void tell_namespace(const Reading& reading, std::string& out);
 
   ReadingFormat format_;
+  bool tells_namespaces_;
+  std::string told_;  // of the readings before; empty: none
   bool first_ = true;
   Base64Encoder base64_;
 };

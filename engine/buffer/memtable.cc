@@ -337,7 +337,7 @@ class TwoCursor final : public EntryCursor {
   SequenceNumber sequence() const override { return current_->sequence(); }
   EntryKind kind() const override { return current_->kind(); }
   ByteView value() const override { return current_->value(); }
-  bool keeps_large_values() const override { return true; }  // these are nodes'
+  bool keeps_large_values() const override { return true; }
   void next() override {
     current_->next();
     settle();

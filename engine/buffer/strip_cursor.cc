@@ -54,6 +54,7 @@ class StripCursor final : public EntryCursor {
   SequenceNumber sequence() const override { return entry_->sequence(); }
   EntryKind kind() const override { return strip_kind(*entry_); }
   ByteView value() const override { return strip_value(*entry_, number_); }
+  bool keeps_large_values() const override { return true; }  // no number is one
 
   void next() override {
     if (direction_ == Direction::Forward) {

@@ -88,6 +88,24 @@ class ImportFlow(unittest.TestCase):
         self.done("import", "-", "--format", "ndjson", input=whole)
         self.assertEqual(self.done("query", "*/*", "-n", "plant", "--format", "ndjson"), whole)
 
+    def test_line_protocol_of_all_namespaces_keeps_them_apart(self):
+        lines = ['s,device=d value=1 1', 's,device=d value=2 1']
+        for name, line in (("one", lines[0]), ("two words", lines[1])):
+            self.done("import", self.write("line", line + "\n"), "--format", "line", "-n", name)
+        whole = self.done("query", "d", "-A", "--format", "ndjson")
+        self.assertEqual(self.done("export", "d", "-A", "--format", "line"),
+                         f"# DML\n# CONTEXT-DATABASE: one\n{lines[0]}\n# CONTEXT-DATABASE: two words\n{lines[1]}\n")
+        self.assertEqual(self.done("export", "d", "-n", "one", "--format", "line"), lines[0] + "\n")
+        directory = os.path.join(self.place.path, "lines")
+        for target in (directory + ".line", directory + "/"):
+            self.done("export", "d", "-A", "--format", "line", "-o", target)
+            for name in ("one", "two words"):
+                self.done("namespace", "drop", name, "--yes")
+            self.done("import", target)
+            self.assertEqual(self.done("query", "d", "-A", "--format", "ndjson"), whole)
+        for name in ("one", "two words"):
+            self.done("namespace", "drop", name, "--yes")
+
     def test_many_readings_arrive_once(self):
         lines = "".join(f"s,device=d value={i}i {i}\n" for i in range(50_000))
         path = self.write("many.line", lines)

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import signal
 import stat
 import subprocess
 import threading
@@ -134,6 +135,34 @@ class ReadingsFlow(unittest.TestCase):
             self.assertEqual(follower.stdout.readline(), f"default,live,y,{T0},3,float\n")
             self.assertEqual(follower.wait(TIME_LIMIT_SECONDS), 0)
         self.fails(2, "tail", "a/b/c")
+
+    def test_a_follower_goes_on_over_a_restart(self):
+        times = [f"2026-11-20T14:00:{second:02}.000000000Z" for second in range(10)]
+        self.ok("write", "live/old", "0", "--time", times[3])
+        environment = clean_environment({"EDGECASE_HTTP_SOCKET": self.place.socket})
+        with subprocess.Popen([PROGRAM, "tail", "live/*", "--limit", "8"], stdout=subprocess.PIPE,
+                              text=True, env=environment) as follower:
+            self.assertEqual(follower.stdout.readline(), "namespace,device,sensor,time,value,type\n")
+            self.ok("write", "live/x", "1", "--time", times[1])
+            self.assertEqual(follower.stdout.readline(), f"default,live,x,{times[1]},1,float\n")
+            # It looks away while the daemon is killed, comes back, and takes readings.
+            follower.send_signal(signal.SIGSTOP)
+            self.daemon.stop(signal.SIGKILL)
+            type(self).daemon = Daemon(self.place)
+            for series, value, time in (("live/x", "3", times[3]), ("live/x", "2", times[2]),
+                                        ("live/new", "1", times[0]), ("live/old", "4", times[4]),
+                                        ("live/old", "2", times[2]),
+                                        ("other/x", "9", times[9])):
+                self.ok("write", series, value, "--time", time)
+            follower.send_signal(signal.SIGCONT)
+            # By series and time, what is later than all the series had before; then as it comes.
+            for series, value, time in (("new", 1, times[0]), ("old", 4, times[4]), ("x", 2, times[2]),
+                                        ("x", 3, times[3])):
+                self.assertEqual(follower.stdout.readline(), f"default,live,{series},{time},{value},float\n")
+            for value, time in ((5, times[5]), (0, times[0]), (3, times[3])):
+                self.ok("write", "live/x", str(value), "--time", time)
+                self.assertEqual(follower.stdout.readline(), f"default,live,x,{time},{value},float\n")
+            self.assertEqual(follower.wait(TIME_LIMIT_SECONDS), 0)
 
     def test_everything_of_a_person_is_reported_and_exported(self):
         self.ok("write", "watch/pulse", "61", "--type", "int", "--time", T0)

@@ -209,6 +209,33 @@ class StartFlow(unittest.TestCase):
                 self.assertTrue(result.stderr.startswith(self.place.config + ":1:1: "), result.stderr)
                 self.assertTrue(result.stderr.endswith(ending), result.stderr)
 
+    def test_variables_are_judged_as_the_file_is(self):
+        for variable, value, wanted in (
+                ("EDGECASE_HTTP_THREADS", "many", "EDGECASE_HTTP_THREADS: http.threads: \"many\" is not a whole"),
+                ("EDGECASE_HTTP_LISTEN", "8650", "EDGECASE_HTTP_LISTEN: http.listen: \"8650\" is not an address"),
+                ("EDGECASE_HTTP_TLS_CERT", "/c",
+                 "EDGECASE_HTTP_TLS_CERT: http.tls-cert: is set but http.tls-key is empty"),
+                ("EDGECASE_HTTP_LISTNE", "x",
+                 "EDGECASE_HTTP_LISTNE: unknown key, did you mean EDGECASE_HTTP_LISTEN?"),
+                ("EDGECASE_STROAGE_VALUES", "x", "EDGECASE_STROAGE_VALUES: unknown key, did you mean ")):
+            for verb in (("serve", "--config"), ("config", "check"), ("config", "show", "--config")):
+                with self.subTest(verb=verb, variable=variable):
+                    result = run((*verb, self.place.config), env=clean_environment({variable: value}))
+                    self.assertEqual(result.returncode, 2, result.stderr)
+                    self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+                    self.assertTrue(result.stderr.startswith(wanted), result.stderr)
+        # One that is right hides no mistake of the file, and is told of.
+        shell = clean_environment({"EDGECASE_HTTP_THREADS": "3"})
+        result = run(("config", "check", self.place.config), env=shell)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("what the environment sets", result.stderr)
+        with open(self.place.config, "a", encoding="utf-8") as file:
+            file.write("\n[limits]\ndevices = 0\n")
+        result = run(("config", "check", self.place.config),
+                     env=clean_environment({"EDGECASE_LIMITS_DEVICES": "3"}))
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("limits.devices: 0 is out of range", result.stderr)
+
     def test_a_full_drive_or_one_that_takes_no_writes_is_named(self):
         drive = self.place.path + "/drive"
         os.mkdir(drive)

@@ -142,6 +142,102 @@ TEST_CASE("audit: what is urgent finds room in a full queue, and goes with the n
   }
 }
 
+TEST_CASE("audit: strict, what a full drive does not take is kept beside the log, and joins it") {
+  AuditRoom room;
+  room.log.reset();
+  room.options.spare_directory = room.directory.path();
+  room.open();
+  room.fill(2);
+  room.engine.fail_writes(out_of_space("the drive is full"));
+  room.fill(3);
+  CHECK(room.log->state().queued == 3);
+  CHECK(room.log->ready().ok());
+  // What it says already, another record has to change.
+  const auto ticket = room.log->append(room.example(5));
+  REQUIRE(ticket.ok());
+  REQUIRE(room.log->settle(*ticket).ok());
+  CHECK(room.log->is_settled(*ticket));
+  room.log->amend(*ticket, room.example(5), io_error("failed"));
+
+  SUBCASE("once there is room") {
+    room.engine.fail_writes(ok());
+    room.log->tick();
+    CHECK(room.list().size() == 7);
+    room.kill();
+    room.open();
+    CHECK(room.log->state().queued == 0);
+  }
+  SUBCASE("after a kill, in the same order and with the same times, twice") {
+    const std::int64_t now_ns = room.clock.wall_ns();
+    room.kill();
+    room.engine.fail_writes(out_of_space("the drive is full"));
+    room.open();
+    CHECK(room.log->state().queued == 4);
+    room.fill(1);
+    room.kill();
+    room.open();
+    CHECK(room.log->state().queued == 5);
+    REQUIRE(room.log->flush().ok());
+    const std::vector<Record> records = room.list();
+    REQUIRE(records.size() == 7);
+    CHECK(records[5].time_ns == now_ns);
+    CHECK(records[5].outcome == Outcome::Ok);
+    CHECK(records[3].operation == "query");
+    CHECK(records[3].detail == "purpose billing");
+    CHECK(records[3].targets == room.example(1).targets);
+    room.log->tick();
+    CHECK(room.list().size() == 7);
+  }
+  CHECK(room.first_fault() == 0);
+  // Nothing is left of it there.
+  const auto file = posix_file_system().open_file(room.directory.path() + "/" + kSpareFileName);
+  REQUIRE(file.ok());
+  Bytes bytes(kSpareBytes, 'x');
+  REQUIRE((*file)->read(0, bytes.size(), bytes.data()).value() == kSpareBytes);
+  CHECK((bytes == Bytes(kSpareBytes, '\0')));
+}
+
+TEST_CASE("audit: strict, a page beside the log that was cut short or changed is none") {
+  for (const std::uint64_t at : {0u, 5u, 20u, 60u}) {
+    CAPTURE(at);
+    AuditRoom room;
+    room.log.reset();
+    room.options.spare_directory = room.directory.path();
+    room.open();
+    room.fill(1);
+    room.engine.fail_writes(out_of_space("the drive is full"));
+    room.fill(1);
+    room.kill();
+    const std::string path = room.directory.path() + "/" + kSpareFileName;
+    {
+      const auto file = posix_file_system().open_log_file(path);
+      REQUIRE(file.ok());
+      REQUIRE((*file)->write(at, "\x7f").ok());
+    }
+    room.open();
+    CHECK(room.log->state().queued == 0);
+    room.fill(1);
+    CHECK(room.first_fault() == 0);
+  }
+}
+
+TEST_CASE("audit: strict, what is kept beside the log is bounded") {
+  AuditRoom room;
+  room.log.reset();
+  room.options.spare_directory = room.directory.path();
+  room.open();
+  room.engine.fail_writes(out_of_space("the drive is full"));
+  std::size_t taken = 0;
+  Record record = room.example(0);
+  record.detail = std::string(kTextMaxBytes, 'x');
+  while (taken <= AuditLog::kQueueRecordsMax && room.log->note(record).ok()) ++taken;
+  CHECK(taken > 1'000);
+  CHECK(taken <= AuditLog::kQueueRecordsMax);
+  room.engine.fail_writes(ok());
+  REQUIRE(room.log->flush().ok());
+  CHECK(room.first_fault() == 0);
+}
+
 TEST_CASE("audit: off, nothing is written, and what is there can be read") {
   AuditRoom room;
   room.fill(3);

@@ -202,7 +202,13 @@ TEST_CASE("mistakes in the environment and in flags name their place") {
   sources.environment = {{"EDGECASE_STORAGE_VALEUS", "x"}};
   CHECK(load_configuration(sources).status().message() ==
         "EDGECASE_STORAGE_VALEUS: unknown key, did you mean EDGECASE_STORAGE_VALUES?");
-  sources.environment = {{"EDGECASE_HOST", "x"}, {"EDGECASE_TOKEN", "y"}, {"HOME", "/"}};
+  sources.environment = {{"EDGECASE_STROAGE_VALUES", "x"}};
+  CHECK(load_configuration(sources).status().message() ==
+        "EDGECASE_STROAGE_VALUES: unknown key, did you mean EDGECASE_STORAGE_VALUES?");
+  sources.environment = {
+      {"EDGECASE_HOST", "x"},      {"EDGECASE_TOKEN", "y"},           {"EDGECASE_TLS_CA", "x"},
+      {"EDGECASE_NAMESPACE", "y"}, {"EDGECASE_PURPOSE", "x"},         {"EDGECASE_TO_TOKEN", "y"},
+      {"EDGECASE_BOOT_ID", "x"},   {"EDGECASE_SERVICE_PORT", "8650"}, {"HOME", "/"}};
   CHECK(load_configuration(sources).ok());
   sources.flags = {{"http.threads", "0"}};
   CHECK(load_configuration(sources).status().message() ==

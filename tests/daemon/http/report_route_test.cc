@@ -219,9 +219,10 @@ TEST_CASE("report of an owner: devices, purposes, retention, and who may read it
 TEST_CASE("export of an owner: all of it whatever the purposes, for administrators alone") {
   ReportRoom f;
   const std::string path = "/api/v1/query?ns=*&format=line&owner=alice";
+  const std::string head = "# DML\n# CONTEXT-DATABASE: default\n";
   CHECK(f.administer("GET", path).body ==
-        "m,device=meter value=1 1\nm,device=meter value=2 5\nm,device=tv value=3 1\n");
-  CHECK(f.administer("GET", path + "&select=tv").body == "m,device=tv value=3 1\n");
+        head + "m,device=meter value=1 1\nm,device=meter value=2 5\nm,device=tv value=3 1\n");
+  CHECK(f.administer("GET", path + "&select=tv").body == head + "m,device=tv value=3 1\n");
   CHECK(f.administer("GET", "/api/v1/query?owner=nobody").status == 404);
   CHECK(f.administer("GET", "/api/v1/query?owner=").status == 400);
   const Answer made = f.administer("POST", "/api/v1/tokens?read=*/*&export=*/*");

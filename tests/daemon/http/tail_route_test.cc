@@ -80,7 +80,8 @@ TEST_CASE("tail over HTTP: tokens, purposes and namespaces hold as for queries")
   CHECK(f.follow(cursor, "format=line&purpose=billing").body ==
         "m,device=meter value=1 1\nm,device=lamp value=2 1\n");
   CHECK(f.follow(all, "ns=*&format=line").body ==
-        "m,device=lamp value=2 1\nm,device=lamp value=3 1\n");
+        "# CONTEXT-DATABASE: default\nm,device=lamp value=2 1\n"
+        "# CONTEXT-DATABASE: other\nm,device=lamp value=3 1\n");
   CHECK(f.follow(cursor, "select=meter").status == 403);
 
   const Answer made =
@@ -89,7 +90,7 @@ TEST_CASE("tail over HTTP: tokens, purposes and namespaces hold as for queries")
   CHECK(f.ask("GET", "/api/v1/tail").status == 401);
   CHECK(f.ask("GET", "/api/v1/tail?select=garage", {}, shown).status == 403);
   CHECK(f.ask("GET", "/api/v1/tail?format=line&ns=*&purpose=billing&cursor=" + begun, {}, shown)
-            .body == "m,device=lamp value=2 1\n");
+            .body == "# CONTEXT-DATABASE: default\nm,device=lamp value=2 1\n");
 }
 
 TEST_CASE("tail over HTTP: what was erased is not told") {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "edgecase/random.h"
+#include "wire/line_protocol.h"
 #include "wire/reading_json.h"
 #include "wire/reading_key.h"
 
@@ -151,6 +152,46 @@ TEST_CASE("format: line protocol leads back to the same series") {
         "c\\,\\ d=e,device=a\\ b value=1 1763647200000000000\n"
         "x\\y,device=a\\,\\=b value=1 1763647200000000000\n"
         "t,device=k value=\"a \\\"b\\\" \\\\ c\nd\" 1763647200000000000\n");
+}
+
+TEST_CASE("format: line protocol of several namespaces tells whose readings follow") {
+  const auto in = [](std::string_view name, Reading reading) {
+    reading.namespace_name = name;
+    return reading;
+  };
+  const std::vector<Reading> readings = {
+      in("a b", make_reading("d", "s", Value::of_float64(1))),
+      in("a b", make_reading("d", "t", Value::of_float64(2))),
+      in("b", make_reading("CONTEXT-DATABASE: x", "s", Value::of_bytes("1", "image/png"))),
+      in("b", make_reading("d", "s", Value::of_float64(3))),
+  };
+  wire::ReadingFormatter formatter(ReadingFormat::Line, wire::LineNamespaces::Told);
+  std::string text;
+  formatter.begin(text);
+  for (const Reading& reading : readings) formatter.reading(reading, text);
+  formatter.end(text);
+  CHECK(text ==
+        "# DML\n# CONTEXT-DATABASE: a b\n"
+        "s,device=d value=1 1763647200000000000\nt,device=d value=2 1763647200000000000\n"
+        "# CONTEXT-DATABASE: b\n"
+        "# CONTEXT-DATABASE: x/s 2025-11-20T14:00:00.000000000Z: line protocol has no form for "
+        "bytes\n"
+        "s,device=d value=3 1763647200000000000\n");
+  for (const wire::LineContexts contexts :
+       {wire::LineContexts::Followed, wire::LineContexts::PassedOver}) {
+    wire::LineProtocolOptions options;
+    options.contexts = contexts;
+    wire::LineProtocolDecoder decoder(text, options);
+    wire::ReadingBatch batch;
+    REQUIRE(decoder.next(batch));
+    std::string names;
+    for (const Reading& reading : batch.readings) {
+      names.append(reading.namespace_name).append(",");
+    }
+    CHECK(names ==
+          (contexts == wire::LineContexts::Followed ? "a b,a b,b," : "default,default,default,"));
+    CHECK(decoder.bad_lines() == 0);
+  }
 }
 
 TEST_CASE("format: what has no line form becomes one comment line") {

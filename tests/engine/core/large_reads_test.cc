@@ -101,6 +101,55 @@ struct OneLargeValue : EngineFixture {
 
 }  // namespace
 
+TEST_CASE("engine does not copy a memtable's large value for who reads it in pieces") {
+  // How a memtable keeps a series: as nodes, as strips, as both.
+  enum class Kept { Nodes, Strips, Both };
+  for (const Kept kept : {Kept::Nodes, Kept::Strips, Kept::Both}) {
+    for (const Direction direction : {Direction::Forward, Direction::Reverse}) {
+      CAPTURE(static_cast<int>(kept));
+      CAPTURE(static_cast<int>(direction));
+      EngineFixture store;
+      store.options.memtable_bytes = 4 * kReadMebibyte;
+      REQUIRE(store.open().ok());
+      const GroupCodec codec = kept == Kept::Nodes ? GroupCodec::Plain : GroupCodec::Series;
+      const NamespaceId id = store.make_namespace("data", {.codec = codec});
+      Bytes key = "dev-sens";
+      key.append(8, '\0');
+      constexpr char kLargeOne = 10;
+      const auto put = [&](char at) {
+        key.back() = at;
+        const bool is_large = at == kLargeOne;
+        REQUIRE(store.put(id, key, Bytes(is_large ? 4 * kLargeValuePieceBytes : 9, '\1')).ok());
+      };
+      for (char at = 0; at < 20; ++at) put(at);
+      // In no order.
+      for (char at = 20; kept == Kept::Both && at-- > 0;) put(at);
+      // Two readers are given the same bytes.
+      key.back() = kLargeOne;
+      std::vector<std::unique_ptr<Iterator>> iterators;
+      std::vector<std::unique_ptr<LargeValue>> values;
+      for (int reader = 0; reader < 2; ++reader) {
+        auto iterator = store.engine->scan(id, {}, in_pieces(direction));
+        REQUIRE(iterator.ok());
+        while ((*iterator)->valid() && (*iterator)->key() != key) (*iterator)->next();
+        REQUIRE((*iterator)->valid());
+        auto large = (*iterator)->large_value();
+        REQUIRE(large.ok());
+        REQUIRE(*large != nullptr);
+        values.push_back(*std::move(large));
+        iterators.push_back(*std::move(iterator));
+      }
+      for (int piece = 0; piece < 4; ++piece) {
+        const auto one = values[0]->next_piece();
+        const auto other = values[1]->next_piece();
+        REQUIRE((one.ok() && other.ok()));
+        CHECK(one->size() == kLargeValuePieceBytes);
+        CHECK(one->data() == other->data());
+      }
+    }
+  }
+}
+
 TEST_CASE("engine reads large values in pieces as they were written") {
   const std::uint64_t seed = test_seed(11);
   CAPTURE(seed);

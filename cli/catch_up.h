@@ -1,0 +1,80 @@
+// What `edgecase tail` makes up for: readings that were stored while it could not follow, since the
+// daemon was away or started again.
+//
+// The daemon's feed begins anew then. Of each series the newest time that was shown, or stored
+// before, is known here; what is stored under later times now is what came meanwhile. A reading
+// that came late, under a time before that, does not show; nor does one that replaced another.
+// Use: begin(), shown() for each reading that is printed, after a gap show_missed(), which may be
+// called again where it failed; skips() for what the feed brings. One thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "daemon_client.h"
+#include "wire/reading.h"
+
+namespace edgecase::cli {
+
+// False: it takes no more.
+using TakeReading = std::function<bool(const wire::Reading&)>;
+
+// Decodes NDJSON of the daemon as it comes. Cancelled: `take` took no more.
+class ReadingLines {
+ public:
+  explicit ReadingLines(TakeReading take) : take_(std::move(take)) {}
+  Status push(std::string_view piece);
+  Status finish();  // the answer is whole
+
+ private:
+  const TakeReading take_;
+  std::string rest_;  // the beginning of a line whose end has not come
+};
+
+class CatchUp {
+ public:
+  // Series and readings that are kept in mind; beyond, what came meanwhile is not shown, or twice.
+  static constexpr std::size_t kSeriesMax = 1u << 20;
+  static constexpr std::size_t kRepeatsMax = 1u << 18;
+
+  // `client` outlives this.
+  CatchUp(DaemonClient& client, const NamespaceArguments& namespaces, std::string selector,
+          std::string purpose);
+
+  // What is stored already.
+  Status begin();
+  void shown(const wire::Reading& reading);
+  // Hands over what came since, ordered by series and time: take() prints and calls shown().
+  Status show_missed(const TakeReading& take);
+  // Whether show_missed() handed it over, once for each time it did.
+  bool skips(const wire::Reading& reading);
+  // The feed brought all that was stored while show_missed() ran.
+  void forget_repeats() { repeats_.clear(); }
+
+ private:
+  struct Newest {
+    std::int64_t dated_ns = INT64_MIN;
+    std::int64_t undated_ns = INT64_MIN;  // waits for its time: wire/undated_time.h
+
+    bool is_before(std::int64_t time_ns) const;
+    void add(std::int64_t time_ns);
+  };
+  using Series = std::map<std::string, Newest, std::less<>>;
+
+  Newest* newest_of(const wire::Reading& reading);  // null: kSeriesMax
+  Status for_each_last(const TakeReading& take);
+
+  DaemonClient& client_;
+  const NamespaceArguments namespaces_;
+  const std::string selector_;
+  const std::string purpose_;
+  Series series_;  // by namespace/device/sensor
+  std::set<std::pair<const Newest*, std::int64_t>> repeats_;
+};
+
+}  // namespace edgecase::cli
