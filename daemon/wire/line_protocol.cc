@@ -271,10 +271,10 @@ bool LineProtocolDecoder::decode_bool(Value& value) {
 
 bool LineProtocolDecoder::decode_timestamp(std::int64_t& time_ns) {
   // So many digits are less than 2^64: nothing needs to be asked of each.
-  constexpr std::ptrdiff_t kDigits = 19;
+  constexpr std::ptrdiff_t kTimeDigitsMax = 19;
   std::uint64_t digits = 0;
   const char* p = position_;
-  const char* const limit = end_ - position_ > kDigits ? position_ + kDigits : end_;
+  const char* const limit = end_ - position_ > kTimeDigitsMax ? position_ + kTimeDigitsMax : end_;
   for (; p < limit && is_digit(*p); ++p)
     digits = digits * 10 + static_cast<std::uint64_t>(*p - '0');
   const bool ends = p > position_ && (p == end_ || kEndsValue(*p));

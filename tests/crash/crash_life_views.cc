@@ -86,7 +86,9 @@ Status Life::take_view(SeededRandom& detail) {
   if (ids_[view.iterated] != 0) {
     auto iterator = store_.engine().scan(ids_[view.iterated], {}, {});
     EC_TRY(excuse(iterator.status()));
-    if (iterator.ok()) view.iterator = std::move(iterator).value();
+    // One that met a failure keeps it, whatever becomes of the drive.
+    if (iterator.ok()) EC_TRY(excuse((*iterator)->status()));
+    if (iterator.ok() && (*iterator)->status().ok()) view.iterator = std::move(iterator).value();
   }
   views_.push_back(std::move(view));
   return ok();

@@ -17,7 +17,7 @@ using namespace edgecase::test;
 
 namespace {
 
-constexpr const char* kPath = "/m/log";
+constexpr const char* kShortLogPath = "/m/log";
 
 LogIdentity short_log(LogType type = LogType::Wal) {
   LogIdentity identity;
@@ -30,7 +30,7 @@ LogIdentity short_log(LogType type = LogType::Wal) {
 
 std::unique_ptr<LogWriter> begin_log(MemoryFileSystem& disk, std::uint64_t capacity,
                                      const LogIdentity& identity = short_log()) {
-  auto file = disk.create_log_file(kPath, capacity);
+  auto file = disk.create_log_file(kShortLogPath, capacity);
   REQUIRE(file.ok());
   auto writer = LogWriter::create(std::move(file).value(), identity);
   REQUIRE(writer.ok());
@@ -38,7 +38,7 @@ std::unique_ptr<LogWriter> begin_log(MemoryFileSystem& disk, std::uint64_t capac
 }
 
 std::unique_ptr<LogReader> read_log(MemoryFileSystem& disk) {
-  auto reader = LogReader::open(std::move(disk.open_file(kPath)).value());
+  auto reader = LogReader::open(std::move(disk.open_file(kShortLogPath)).value());
   REQUIRE(reader.ok());
   return std::move(reader).value();
 }
@@ -63,11 +63,11 @@ Status read_damaged(std::uint64_t count, std::uint64_t behind) {
   const std::uint64_t durable = writer->durable_bytes();
   while (sequence < count + behind) REQUIRE(append_small(*writer, ++sequence).ok());
   REQUIRE(writer->appended_bytes() == durable + behind * kSmallRecordBytes);
-  Bytes bytes = disk.contents(kPath);
+  Bytes bytes = disk.contents(kShortLogPath);
   const std::uint64_t begin = kLogHeadBytes + durable - (count - 1) * kSmallRecordBytes;
   std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(begin),
             bytes.begin() + static_cast<std::ptrdiff_t>(kLogHeadBytes + durable), '\0');
-  disk.set_contents(kPath, bytes);
+  disk.set_contents(kShortLogPath, bytes);
   const auto reader = read_log(disk);
   REQUIRE(reader->next().ok());
   const Status end = reader->next().status();
@@ -140,12 +140,12 @@ TEST_CASE("log: one of an older version has no short records") {
     auto writer = begin_log(disk, kLogHeadBytes + 2'000);
     for (std::uint64_t i = 1; i <= 8; ++i) REQUIRE(append_small(*writer, i).ok());
   }
-  Bytes bytes = disk.contents(kPath);
+  Bytes bytes = disk.contents(kShortLogPath);
   for (const std::uint64_t offset : kLogHeadCopyOffsets) {
     encode_fixed32(bytes.data() + offset + 8, kLogVersion);
     encode_fixed32(bytes.data() + offset + 64, crc32c(ByteView(bytes).substr(offset, 64)));
   }
-  disk.set_contents(kPath, bytes);
+  disk.set_contents(kShortLogPath, bytes);
   const auto reader = read_log(disk);
   CHECK(reader->next()->has_value());
   const auto end = reader->next();
