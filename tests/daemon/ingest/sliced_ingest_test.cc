@@ -22,7 +22,7 @@ using wire::Value;
 namespace {
 
 // A pipeline with fences, and optionally an audit log, on an engine in memory.
-struct Room {
+struct SlicedRoom {
   test::ModelEngine engine;
   test::ManualClock clock;
   SeededRandom random{1};
@@ -34,7 +34,7 @@ struct Room {
   std::unique_ptr<ingest::IngestPipeline> pipeline;
   auth::Principal principal{auth::PrincipalKind::LocalSocket, "test"};
 
-  explicit Room(audit::Mode mode = audit::Mode::Off, ingest::DeviceRateLimits rates = {}) {
+  explicit SlicedRoom(audit::Mode mode = audit::Mode::Off, ingest::DeviceRateLimits rates = {}) {
     log = audit::AuditLog::open(
               {.mode = mode, .head_directory = directory.path(), .runs_thread = false},
               {engine, posix_file_system(), clock, random})
@@ -83,7 +83,7 @@ struct Room {
 }  // namespace
 
 TEST_CASE("sliced ingest: slices of one request are one batch, with one sync, and one record") {
-  Room room(audit::Mode::Batched);
+  SlicedRoom room(audit::Mode::Batched);
   room.introduce();
   REQUIRE(room.log->flush().ok());
   const auto before = room.engine.stats();
@@ -116,7 +116,7 @@ TEST_CASE("sliced ingest: slices of one request are one batch, with one sync, an
 }
 
 TEST_CASE("sliced ingest: what is gathered is bounded, and all of it durable at the end") {
-  Room room;
+  SlicedRoom room;
   room.introduce();
   const auto before = room.engine.stats();
   ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0);
@@ -132,7 +132,7 @@ TEST_CASE("sliced ingest: what is gathered is bounded, and all of it durable at 
 }
 
 TEST_CASE("sliced ingest: a slice that is refused takes with it what waited") {
-  Room room;
+  SlicedRoom room;
   room.introduce();
   ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0);
   REQUIRE(room.add(slices, 1, 10).ok());
@@ -144,7 +144,7 @@ TEST_CASE("sliced ingest: a slice that is refused takes with it what waited") {
 }
 
 TEST_CASE("sliced ingest: a drive that refuses is told at the end, and nothing is stored") {
-  Room room(audit::Mode::Batched);
+  SlicedRoom room(audit::Mode::Batched);
   room.introduce();
   ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0);
   REQUIRE(room.add(slices, 1, 10).ok());
@@ -158,7 +158,7 @@ TEST_CASE("sliced ingest: a drive that refuses is told at the end, and nothing i
 
 TEST_CASE(
     "sliced ingest: new series, values that are not copied, rates and followers do not wait") {
-  Room room;
+  SlicedRoom room;
   const auto waits = [&room](std::int64_t at, const Value& value) {
     const std::uint64_t syncs = room.engine.stats().wal_syncs;
     ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0);
@@ -176,7 +176,7 @@ TEST_CASE(
   REQUIRE(room.pipeline->feed().read({}, [](const wire::Reading&) { return true; }).ok());
   CHECK(!waits(5, Value::of_int64(1)));
 
-  Room limited(audit::Mode::Off, {.per_second = 1'000'000});
+  SlicedRoom limited(audit::Mode::Off, {.per_second = 1'000'000});
   limited.introduce();
   const std::uint64_t syncs = limited.engine.stats().wal_syncs;
   ingest::Pacing pacing;
@@ -186,7 +186,7 @@ TEST_CASE(
 }
 
 TEST_CASE("sliced ingest: an erasure waits for what was begun, and what follows it for its end") {
-  Room room;
+  SlicedRoom room;
   room.introduce();
   ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0);
   REQUIRE(room.add(slices, 1, 2).ok());
@@ -210,7 +210,7 @@ TEST_CASE("sliced ingest: an erasure waits for what was begun, and what follows 
 
 TEST_CASE(
     "sliced ingest: names that move or give way to others from slice to slice are told apart") {
-  Room room;
+  SlicedRoom room;
   SeededRandom random(7);
   std::string body;
   std::map<std::string, std::map<std::int64_t, double>> wanted;
