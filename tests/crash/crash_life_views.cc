@@ -81,14 +81,13 @@ Status Life::take_view(SeededRandom& detail) {
                 history_.now(),
                 {},
                 detail.below(kEnginePlaces + (has_times_ ? 1 : 0)),
-                {}};
+                {},
+                ailing_};
   if (view.iterated == kEnginePlaces) view.iterated = kTimedPlace;
   if (ids_[view.iterated] != 0) {
     auto iterator = store_.engine().scan(ids_[view.iterated], {}, {});
     EC_TRY(excuse(iterator.status()));
-    // One that met a failure keeps it, whatever becomes of the drive.
-    if (iterator.ok()) EC_TRY(excuse((*iterator)->status()));
-    if (iterator.ok() && (*iterator)->status().ok()) view.iterator = std::move(iterator).value();
+    if (iterator.ok()) view.iterator = std::move(iterator).value();
   }
   views_.push_back(std::move(view));
   return ok();
@@ -111,7 +110,7 @@ Status Life::release_view() {
   State found = view.iterated_state;
   found.places[view.iterated].fill(0);
   const Status status = store_.read_rest(view.iterated, *view.iterator, found);
-  EC_TRY(excuse(status));
+  if (!view.began_ailing || status.code() == StatusCode::Corruption) EC_TRY(excuse(status));
   State expected = view.iterated_state;
   for (std::size_t key = 0; key < kKeysPerPlace; ++key) {
     if (view.erased[key] && found.places[view.iterated][key] == 0)

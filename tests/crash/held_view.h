@@ -21,6 +21,8 @@ struct HeldView {
   std::array<bool, kKeysPerPlace> erased{};  // meanwhile: the iterator may show them still
   std::size_t iterated = 0;                  // the place of `iterator`
   std::unique_ptr<Iterator> iterator;
+  // It may have met a failure where it began, and keeps that when the drives are well again.
+  bool began_ailing = false;
 };
 
 }  // namespace edgecase::test

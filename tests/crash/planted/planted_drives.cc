@@ -227,7 +227,7 @@ const std::vector<PlantedBug>& planted_bugs() {
               {Bug::DirectorySyncSkipped, "/m/store"}),
       planted("current-removed", "removes CURRENT before it renames the new one", 600,
               {Bug::RemovedEarly, "CURRENT"}),
-      planted("sync-retried", "takes a sync that failed for one that did not", 400,
+      planted("sync-retried", "takes a sync that failed for one that did not", 1000,
               {Bug::FailedSyncForgotten, "/wal/"}),
       planted("write-forgotten", "takes a table of which a write failed for whole", 100,
               {Bug::FailedWriteForgotten, ".val"}),
