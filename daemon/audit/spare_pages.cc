@@ -44,6 +44,10 @@ Result<SparePages> SparePages::open(FileSystem& file_system, const std::string& 
   EC_ASSIGN_OR_RETURN(auto file, file_system.open_log_file(path_in(directory)));
   SparePages pages(std::move(file));
   pages.read_frames(bytes);
+  if (pages.empty() && bytes.size() < kSpareBytes) {
+    EC_TRY(file_system.remove_file(path_in(directory)));
+    return not_found(path_in(directory) + " was never whole");
+  }
   return pages;
 }
 

@@ -24,7 +24,8 @@ inline constexpr std::uint64_t kSpareBytes = 2u << 20;
 
 class SparePages {
  public:
-  // NotFound: there is none. OutOfSpace: nor room for one.
+  // NotFound: there is none, or one whose making was cut short, which is removed. OutOfSpace: nor
+  // room for one.
   static Result<SparePages> open(FileSystem& file_system, const std::string& directory);
   static Result<SparePages> create(FileSystem& file_system, const std::string& directory);
 

@@ -116,6 +116,19 @@ TEST_CASE("spare pages: a page that is damaged or cut short is none, nor are tho
   }
 }
 
+TEST_CASE("spare pages: a file whose making was cut short is none, and is made anew") {
+  Room room;
+  for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{100}, kSpareBytes - 1}) {
+    CAPTURE(size);
+    test::write_file(room.path(), Bytes(size, '\0'));
+    CHECK(SparePages::open(room.files, room.directory.path()).status().code() ==
+          StatusCode::NotFound);
+    REQUIRE(SparePages::create(room.files, room.directory.path()).ok());
+    CHECK(room.found().empty());
+    REQUIRE(room.files.remove_file(room.path()).ok());
+  }
+}
+
 TEST_CASE("spare pages: the file is bounded") {
   Room room;
   auto pages = SparePages::create(room.files, room.directory.path());
