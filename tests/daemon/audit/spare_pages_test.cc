@@ -120,7 +120,7 @@ TEST_CASE("spare pages: a file whose making was cut short is none, and is made a
   Room room;
   for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{100}, kSpareBytes - 1}) {
     CAPTURE(size);
-    test::write_file(room.path(), Bytes(size, '\0'));
+    edgecase::test::write_file(room.path(), Bytes(size, '\0'));
     CHECK(SparePages::open(room.files, room.directory.path()).status().code() ==
           StatusCode::NotFound);
     REQUIRE(SparePages::create(room.files, room.directory.path()).ok());
