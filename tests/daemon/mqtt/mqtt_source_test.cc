@@ -205,23 +205,23 @@ TEST_CASE("mqtt source: stopping while the drive refuses leaves the messages wit
   CHECK(eventually([&fixture] { return stored_numbers(fixture).size() == 100; }));
 }
 
-TEST_CASE("mqtt source: stopping acknowledges what is stored, and nothing comes again") {
+TEST_CASE("mqtt source: stopping acknowledges what is stored, and nothing of it comes again") {
   SKIP_WITHOUT_MOSQUITTO();
   MosquittoBroker broker;
   REQUIRE(broker.start());
   MqttFixture fixture;
   auto source = connected_source(fixture, settings_for(broker));
-  std::uint64_t redelivered = 0;
   for (int round = 0; round < 5; ++round) {
-    // Stopped while messages come.
+    // Stopped while messages come: what is still on its way then comes again, and only that.
+    const std::size_t published = (std::size_t(round) + 1) * 2'000;
     REQUIRE(broker.publish("s/k/t", numbers(round * 2'000, (round + 1) * 2'000)));
     source->stop();
+    const std::size_t stored = stored_numbers(fixture).size();
     source = connected_source(fixture, settings_for(broker));
-    REQUIRE(eventually(
-        [&] { return stored_numbers(fixture).size() == std::size_t(round + 1) * 2'000; }));
-    redelivered += source->status().counters.redelivered;
+    REQUIRE(eventually([&] { return stored_numbers(fixture).size() == published; }));
+    CHECK(source->status().counters.redelivered <= published - stored);
   }
-  CHECK(redelivered == 0);
+  // One that was stored before would have been stored again, under another time.
   CHECK(fixture.readings("default", "k", "t").size() == 10'000);
 }
 
