@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "daemon/mqtt/mqtt_fixture.h"
 #include "mqtt/paho_client.h"
@@ -223,6 +224,29 @@ TEST_CASE("mqtt source: stopping acknowledges what is stored, and nothing of it 
   }
   // One that was stored before would have been stored again, under another time.
   CHECK(fixture.readings("default", "k", "t").size() == 10'000);
+}
+
+TEST_CASE("mqtt source: what becomes durable while it stops is acknowledged") {
+  SKIP_WITHOUT_MOSQUITTO();
+  MosquittoBroker broker;
+  REQUIRE(broker.start());
+  MqttFixture fixture;
+  auto source = connected_source(fixture, settings_for(broker));
+  fixture.engine.hold_writes();
+  REQUIRE(broker.publish("s/k/t", numbers(0, 100)));
+  REQUIRE(eventually([&source] { return source->status().unacknowledged == 100; }));
+  std::thread stopping([&source] { source->stop(); });
+  const bool begun = eventually([&source] { return !source->status().connected; });
+  fixture.engine.release_writes();
+  stopping.join();
+  REQUIRE(begun);
+  REQUIRE(stored_numbers(fixture).size() == 100);
+  source = connected_source(fixture, settings_for(broker));
+  REQUIRE(broker.publish_one("s/k/t", "100", false));
+  REQUIRE(eventually([&fixture] { return stored_numbers(fixture).size() == 101; }));
+  // One that came again would have been stored again, under another time.
+  CHECK(fixture.readings("default", "k", "t").size() == 101);
+  CHECK(source->status().counters.redelivered == 0);
 }
 
 TEST_CASE("mqtt source: an acknowledgement that is held for too long costs the connection") {
