@@ -43,6 +43,17 @@ std::string directory_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+// Where this process writes to already (/dev/stdout, redirected), to go on there: a rename would
+// part it from whoever else writes to it, and from what is in it. -1: it does not.
+int open_already(const struct stat& file) {
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat open_file {};
+    if (fstat(fd, &open_file) != 0) continue;
+    if (open_file.st_dev == file.st_dev && open_file.st_ino == file.st_ino) return fd;
+  }
+  return -1;
+}
+
 }  // namespace
 
 Status file_failure(const std::string& path, int error) {
@@ -95,6 +106,11 @@ Result<TargetFile> TargetFile::open_output(const std::string& path) {
   struct stat there {};
   if (stat(path.c_str(), &there) != 0) {
     return errno == ENOENT ? create(path) : file_failure(path, errno);
+  }
+  if (const int open_fd = open_already(there); open_fd >= 0) {
+    const int fd = fcntl(open_fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) return file_failure(path, errno);
+    return TargetFile(path, path, {}, fd);
   }
   if (S_ISREG(there.st_mode)) {
     std::error_code error;

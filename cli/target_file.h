@@ -18,7 +18,7 @@ class TargetFile {
   static Result<TargetFile> create(const std::string& path, const std::string& shown = {});
   // What somebody names as output. A link stays, and what it leads to is replaced, with the same
   // owner and mode; a device or a pipe is written to as it is: no rename turns /dev/null into a
-  // file.
+  // file. So is what stdout or stderr leads to, from where they are (-o /dev/stdout >> FILE).
   static Result<TargetFile> open_output(const std::string& path);
   ~TargetFile();
   TargetFile(TargetFile&& other) noexcept;

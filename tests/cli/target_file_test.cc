@@ -118,6 +118,32 @@ TEST_CASE("an output that is a link or a pipe stays one") {
   CHECK(directory.files() == 3);
 }
 
+TEST_CASE("an output that stdout leads to already goes on where that is") {
+  Directory directory;
+  const fs::path path = directory.path / "log";
+  std::ofstream(path) << "before ";
+  const int kept = dup(STDOUT_FILENO);
+  const int redirected = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  REQUIRE(kept >= 0);
+  REQUIRE(redirected >= 0);
+  REQUIRE(lseek(redirected, 0, SEEK_END) == 7);
+  REQUIRE(dup2(redirected, STDOUT_FILENO) == STDOUT_FILENO);
+  close(redirected);
+  Status status;
+  {
+    auto file = TargetFile::open_output("/dev/stdout");
+    status = file.ok() ? file->write("ours") : file.status();
+    if (status.ok()) status = file->commit();
+  }
+  const bool goes_on = write(STDOUT_FILENO, " after", 6) == 6;
+  REQUIRE(dup2(kept, STDOUT_FILENO) == STDOUT_FILENO);
+  close(kept);
+  CHECK(status.ok());
+  CHECK(goes_on);
+  CHECK(contents(path) == "before ours after");
+  CHECK(directory.files() == 1);
+}
+
 TEST_CASE("a place that cannot be written is told at once") {
   Directory directory;
   const auto file = TargetFile::create((directory.path / "no" / "x").string());
