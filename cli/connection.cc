@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "config/configuration.h"
+#include "wire/names.h"
 
 namespace edgecase::cli {
 namespace {
@@ -49,6 +50,11 @@ void add_namespace_options(CLI::App& command, NamespaceArguments& arguments, All
   CLI::Option* name =
       command.add_option("-n,--namespace", arguments.name, "Namespace [env EDGECASE_NAMESPACE]");
   name->capture_default_str();
+  // An empty one would mean "default" to some commands: a variable that was never set.
+  name->check([](const std::string& text) {
+    const Status status = wire::check_name("namespace", text);
+    return status.ok() ? std::string() : status.message();
+  });
   if (all == AllNamespaces::Allowed) {
     command.add_flag("-A,--all-namespaces", arguments.all, "All namespaces")->excludes(name);
   }

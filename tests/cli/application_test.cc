@@ -33,5 +33,15 @@ TEST_CASE("a negative number is refused where one without a sign is wanted") {
   CHECK(run_application(kCommands, {"tail", "a/b", "--limit", "0"}) == 2);
 }
 
+TEST_CASE("a namespace that can be none is refused, not taken for the default one") {
+  constexpr AddCommand kCommands[] = {add_query_command, add_erase_command, add_write_command};
+  for (const char* name : {"", "a/b", "a\tb", "\xff"}) {
+    CAPTURE(name);
+    CHECK(run_application(kCommands, {"query", "a/b", "-n", name}) == 2);
+    CHECK(run_application(kCommands, {"erase", "--device", "a", "-n", name}) == 2);
+    CHECK(run_application(kCommands, {"write", "a/b", "1", "--namespace", name}) == 2);
+  }
+}
+
 }  // namespace
 }  // namespace edgecase::cli
