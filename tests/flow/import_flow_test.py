@@ -138,7 +138,7 @@ class ImportFlow(unittest.TestCase):
                 ((self.write("x.csv", "a,b\n"),), 2, "unknown column"),
                 ((self.write("e.csv", ""),), 2, "empty"),
                 ((self.write("x.ndjson", "[1,"),), 2, "JSON"),
-                ((self.write("ok.csv", "device,sensor,time,value\nd,s,0,1\n"), "-n", "a/b"), 1, "namespace")):
+                ((self.write("ok.csv", "device,sensor,time,value\nd,s,0,1\n"), "-n", "a/b"), 2, "namespace")):
             result = self.place.cli("import", *arguments)
             self.assertEqual(result.returncode, code, (arguments, result.stderr))
             self.assertIn(word, result.stderr)
