@@ -296,7 +296,9 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                                                              .series = limits.series,
                                                              .memory_bytes = catalog_bytes}));
   tell_recovered(state.catalog->recovered(), logger);
-  EC_ASSIGN_OR_RETURN(state.devices, catalog::DeviceIndex::open(*state.engine, limits.devices));
+  EC_ASSIGN_OR_RETURN(state.devices, catalog::DeviceIndex::open(
+                                         *state.engine, {.devices = limits.devices,
+                                                         .memory_bytes = catalog_bytes / 2}));
   std::int64_t retention_ns = kRetentionForever;
   if (state.settings.storage.retention != "forever") {
     EC_ASSIGN_OR_RETURN(retention_ns, wire::parse_duration_ns(state.settings.storage.retention));

@@ -30,7 +30,7 @@ Status MemoryCatalog::load() {
   }
   EC_TRY(load_records());
   if (recovery_ != nullptr) EC_TRY(recover_numbers());
-  set_memory_aside();
+  set_aside_.tell(memory_bytes());
   return ok();
 }
 

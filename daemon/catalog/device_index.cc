@@ -5,31 +5,17 @@
 #include "catalog/device_records.h"
 #include "catalog/erased.h"
 #include "edgecase/options.h"
-#include "wire/selector.h"
 
 namespace edgecase::catalog {
 namespace {
 
 constexpr std::size_t kDevicesPerBatch = 500;
 
-bool holds(const std::vector<std::string>& terms, std::string_view term) {
-  return std::find(terms.begin(), terms.end(), term) != terms.end();
-}
-
 }  // namespace
 
-bool DeviceFilter::holds_for(const DeviceMetadata& said) const {
-  return (owner.empty() || said.owner == owner) &&
-         (purpose.empty() || holds(said.purposes, purpose)) &&
-         (objection.empty() || holds(said.objections, objection)) &&
-         std::all_of(labels.begin(), labels.end(), [&said](const auto& label) {
-           const auto known = said.labels.find(label.first);
-           return known != said.labels.end() && known->second == label.second;
-         });
-}
-
-Result<std::unique_ptr<DeviceIndex>> DeviceIndex::open(Engine& engine, std::size_t devices_max) {
-  std::unique_ptr<DeviceIndex> index(new DeviceIndex(engine, devices_max));
+Result<std::unique_ptr<DeviceIndex>> DeviceIndex::open(Engine& engine,
+                                                       const DeviceIndexLimits& limits) {
+  std::unique_ptr<DeviceIndex> index(new DeviceIndex(engine, limits));
   EC_TRY(index->load());
   return index;
 }
@@ -61,12 +47,21 @@ Result<DeviceMetadata> DeviceIndex::metadata(const DeviceName& name) const {
 }
 
 void DeviceIndex::remember(const DeviceName& name, const DeviceMetadata& metadata) {
-  const std::unique_lock lock(mutex_);
-  if (metadata.empty()) {
-    terms_.erase(name);
-  } else {
-    terms_[name] = {metadata.purposes, metadata.objections};
+  {
+    const std::unique_lock lock(mutex_);
+    if (metadata.empty()) {
+      terms_.remove(name.namespace_name, name.device);
+    } else {
+      terms_.set(name.namespace_name, name.device,
+                 terms_text(metadata.purposes, metadata.objections));
+    }
   }
+  set_aside_.tell(memory_bytes());
+}
+
+std::uint64_t DeviceIndex::memory_bytes() const {
+  const std::shared_lock lock(mutex_);
+  return terms_.memory_bytes();
 }
 
 void DeviceIndex::append(const DeviceName& name, const DeviceMetadata& before,
@@ -83,7 +78,7 @@ void DeviceIndex::append(const DeviceName& name, const DeviceMetadata& before,
 
 bool DeviceIndex::is_known(const DeviceName& name) const {
   const std::shared_lock lock(mutex_);
-  return terms_.contains(name);
+  return terms_.contains(name.namespace_name, name.device);
 }
 
 // With change_mutex_ held.
@@ -132,7 +127,7 @@ Result<DeviceIndex::Added> DeviceIndex::append_change(const Planned& planned,
 }
 
 // With change_mutex_ held. In batches of bounded size; all of them are planned by now.
-Status DeviceIndex::write(const std::vector<Planned>& planned) {
+Status DeviceIndex::write(std::span<const Planned> planned) {
   std::size_t first = 0;
   while (first < planned.size()) {
     WriteBatch batch;
@@ -165,83 +160,173 @@ Result<DeviceMetadata> DeviceIndex::update(const DeviceName& name,
                                            const Saying& saying) {
   const DeviceChange one{name, change};
   const std::lock_guard lock(change_mutex_);
-  std::map<DeviceName, DeviceMetadata> after;
-  EC_TRY(replace({&one, 1}, saying, after));
-  return std::move(after.begin()->second);
-}
-
-Status DeviceIndex::update_all(std::span<const DeviceChange> changes, const Saying& saying) {
-  const std::lock_guard lock(change_mutex_);
-  std::map<DeviceName, DeviceMetadata> after;
-  return replace(changes, saying, after);
+  return update_one(one, saying);
 }
 
 // With change_mutex_ held.
-Status DeviceIndex::replace(std::span<const DeviceChange> changes, const Saying& saying,
-                            std::map<DeviceName, DeviceMetadata>& after) {
-  std::map<DeviceName, DeviceMetadata> before;
-  for (const DeviceChange& change : changes) {
-    const auto [at, is_first] = before.try_emplace(change.name);
-    if (is_first) {
-      EC_ASSIGN_OR_RETURN(at->second, metadata(change.name));
-      after[change.name] = at->second;
-    }
-    DeviceMetadata& said = after[change.name];
-    auto next = changed(change, said, saying);
-    if (!next.ok()) {
-      if (changes.size() == 1) return next.status();
-      return invalid_argument("device " + change.name.device + ": " + next.status().message());
-    }
-    said = std::move(next).value();
+Result<DeviceMetadata> DeviceIndex::update_one(const DeviceChange& change, const Saying& saying) {
+  const DeviceChange* const changes[] = {&change};
+  EC_ASSIGN_OR_RETURN(Planned planned, plan(changes, saying, true));
+  if (planned.before == planned.after) return std::move(planned.after);
+  Growth growth;
+  count(planned, growth);
+  EC_TRY(check_room(growth));
+  EC_TRY(make_room_for_notes());
+  EC_TRY(write({&planned, 1}));
+  return std::move(planned.after);
+}
+
+// With change_mutex_ held.
+Result<DeviceIndex::Planned> DeviceIndex::plan(std::span<const DeviceChange* const> changes,
+                                               const Saying& saying, bool is_alone) const {
+  Planned planned{changes.front()->name, {}, {}};
+  EC_ASSIGN_OR_RETURN(planned.before, metadata(planned.name));
+  planned.after = planned.before;
+  for (const DeviceChange* const change : changes) {
+    auto next = changed(*change, planned.after, saying);
+    if (!next.ok() && is_alone) return next.status();
+    if (!next.ok())
+      return invalid_argument("device " + planned.name.device + ": " + next.status().message());
+    planned.after = std::move(next).value();
   }
-  std::vector<Planned> planned;
-  std::size_t added = 0;
-  for (const auto& [name, said] : after) {
-    if (before[name] == said) continue;
-    if (before[name].empty()) ++added;
-    planned.push_back({name, before[name], said});
+  return planned;
+}
+
+// With change_mutex_ held.
+void DeviceIndex::count(const Planned& planned, Growth& growth) const {
+  if (planned.after.empty()) return;
+  if (planned.before.empty()) ++growth.devices;
+  Bytes terms = terms_text(planned.after.purposes, planned.after.objections);
+  const std::shared_lock lock(mutex_);
+  if (terms_.has_set(terms)) return;
+  const auto [at, is_new] = growth.sets.insert(std::move(terms));
+  if (is_new) growth.set_bytes += DeviceTerms::set_bytes(*at);
+}
+
+Status DeviceIndex::check_room(const Growth& growth) const {
+  const std::shared_lock lock(mutex_);
+  if (growth.devices > 0 && terms_.size() + growth.devices > limits_.devices) {
+    return busy("something is said of " + std::to_string(terms_.size()) +
+                " devices already, at most " + std::to_string(limits_.devices) +
+                " there may be (limits.devices)");
   }
-  if (added > 0) {
-    const std::shared_lock lock(mutex_);
-    if (terms_.size() + added > devices_max_) {
-      return busy("something is said of " + std::to_string(terms_.size()) +
-                  " devices already, at most " + std::to_string(devices_max_) +
-                  " there may be (limits.devices)");
-    }
+  const std::uint64_t bytes = terms_.memory_bytes(growth.devices, growth.set_bytes);
+  if (bytes > limits_.memory_bytes && bytes > terms_.memory_bytes()) {
+    return busy("what is said of devices takes the " + std::to_string(limits_.memory_bytes >> 20) +
+                " MiB of memory that are its own (setting storage.memory-limit)");
   }
-  // Where the engine cannot keep up, whoever changes things waits.
+  return ok();
+}
+
+// With change_mutex_ held. Where the engine cannot keep up, whoever changes things waits.
+Status DeviceIndex::make_room_for_notes() {
   while (notes_ > kNotesMax) EC_TRY(remove_taken_back());
-  return write(planned);
+  return ok();
+}
+
+// With change_mutex_ held. What `batch` makes of each of its devices, where that is something else.
+Result<std::vector<DeviceIndex::Planned>> DeviceIndex::plan_batch(
+    std::span<const DeviceChange* const> batch, const Saying& saying, bool is_alone) const {
+  std::vector<Planned> changes;
+  for (std::size_t first = 0, end = 0; first < batch.size(); first = end) {
+    while (end < batch.size() && batch[end]->name == batch[first]->name) ++end;
+    EC_ASSIGN_OR_RETURN(Planned planned, plan(batch.subspan(first, end - first), saying, is_alone));
+    if (planned.before != planned.after) changes.push_back(std::move(planned));
+  }
+  return changes;
+}
+
+// With change_mutex_ held. When all batches have been checked, they are asked for again, and
+// written.
+Status DeviceIndex::update_batches(const BatchSource& next, const Saying& saying, bool is_alone) {
+  Growth growth;
+  for (const bool is_checked : {false, true}) {
+    for (bool is_first = true;; is_first = false) {
+      EC_ASSIGN_OR_RETURN(const std::vector<const DeviceChange*> batch, next(is_first));
+      if (batch.empty()) break;
+      EC_ASSIGN_OR_RETURN(const std::vector<Planned> changes, plan_batch(batch, saying, is_alone));
+      if (is_checked) {
+        EC_TRY(make_room_for_notes());
+        EC_TRY(write(changes));
+        continue;
+      }
+      for (const Planned& planned : changes) count(planned, growth);
+      EC_TRY(check_room(growth));
+    }
+  }
+  return ok();
+}
+
+Status DeviceIndex::update_all(std::span<const DeviceChange> changes, const Saying& saying) {
+  // A device's follow one another.
+  std::vector<const DeviceChange*> sorted;
+  for (const DeviceChange& change : changes) sorted.push_back(&change);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto* a, const auto* b) { return a->name < b->name; });
+  auto at = sorted.begin();
+  const auto next = [&](bool is_first) -> Result<std::vector<const DeviceChange*>> {
+    if (is_first) at = sorted.begin();
+    std::vector<const DeviceChange*> batch;
+    for (; at != sorted.end(); ++at) {
+      if (batch.size() >= kDevicesPerBatch && (*at)->name != batch.back()->name) break;
+      batch.push_back(*at);
+    }
+    return batch;
+  };
+  const std::lock_guard lock(change_mutex_);
+  return update_batches(next, saying, changes.size() == 1);
+}
+
+Status DeviceIndex::update_found(std::string_view namespace_name, const DeviceFilter& filter,
+                                 const std::function<void(DeviceMetadata&)>& change,
+                                 const Saying& saying,
+                                 const std::function<void(const DeviceName&)>& told) {
+  DevicePage page{std::nullopt, kDevicesPerBatch};
+  std::vector<DeviceChange> changes;
+  bool is_checked = false;
+  // Behind the last one nothing has been changed yet.
+  const auto next = [&](bool is_first) -> Result<std::vector<const DeviceChange*>> {
+    if (is_first) page.after.reset();
+    changes.clear();
+    while (changes.empty()) {
+      EC_ASSIGN_OR_RETURN(const std::vector<DeviceName> names, find(namespace_name, filter, page));
+      if (names.empty()) break;
+      page.after = names.back();
+      for (const DeviceName& name : names) {
+        if (name.namespace_name.starts_with('_')) continue;
+        changes.push_back({name, change});
+        if (is_checked) told(name);
+      }
+    }
+    if (changes.empty()) is_checked = true;
+    std::vector<const DeviceChange*> batch;
+    for (const DeviceChange& each : changes) batch.push_back(&each);
+    return batch;
+  };
+  const std::lock_guard lock(change_mutex_);
+  return update_batches(next, saying, false);
 }
 
 Status DeviceIndex::introduce(const DeviceName& name, const DeviceMetadata& metadata,
                               const Saying& saying) {
-  const std::lock_guard lock(change_mutex_);
-  if (is_known(name)) return ok();
   const DeviceChange said{name, [&metadata](DeviceMetadata& all) { all = metadata; }};
-  std::map<DeviceName, DeviceMetadata> after;
-  return replace({&said, 1}, saying, after);
+  const std::lock_guard lock(change_mutex_);
+  return is_known(name) ? ok() : update_one(said, saying).status();
 }
 
 Status DeviceIndex::forget_namespace(const std::string& namespace_name) {
   const std::lock_guard lock(change_mutex_);
-  std::vector<DeviceName> names;
-  {
-    const std::shared_lock terms_lock(mutex_);
-    for (auto at = terms_.lower_bound({namespace_name, ""});
-         at != terms_.end() && at->first.namespace_name == namespace_name; ++at) {
-      names.push_back(at->first);
-    }
-  }
-  for (std::size_t first = 0; first < names.size(); first += kDevicesPerBatch) {
-    const std::size_t end = std::min(first + kDevicesPerBatch, names.size());
+  while (true) {
+    EC_ASSIGN_OR_RETURN(const std::vector<DeviceName> names,
+                        records_in(namespace_name, {std::nullopt, kDevicesPerBatch}));
+    if (names.empty()) break;
     WriteBatch batch;
-    for (std::size_t i = first; i < end; ++i) {
-      EC_ASSIGN_OR_RETURN(const DeviceMetadata before, metadata(names[i]));
-      append(names[i], before, {}, batch);
+    for (const DeviceName& name : names) {
+      EC_ASSIGN_OR_RETURN(const DeviceMetadata before, metadata(name));
+      append(name, before, {}, batch);
     }
     EC_TRY(engine_.write(batch, Durability::Sync));
-    for (std::size_t i = first; i < end; ++i) remember(names[i], {});
+    for (const DeviceName& name : names) remember(name, {});
   }
   WriteBatch notes;
   const KeySpan span = span_of_prefix(records_, 'S' + Bytes(namespace_name) + '\0');
@@ -249,97 +334,19 @@ Status DeviceIndex::forget_namespace(const std::string& namespace_name) {
   return engine_.write(notes, Durability::Sync);
 }
 
-std::vector<DeviceName> DeviceIndex::select(std::string_view namespace_name,
-                                            std::string_view device_glob) const {
-  const std::shared_lock lock(mutex_);
-  std::vector<DeviceName> names;
-  if (!namespace_name.empty() && wire::is_literal(device_glob)) {
-    DeviceName only{std::string(namespace_name), wire::unescape_name(device_glob)};
-    if (terms_.contains(only)) names.push_back(std::move(only));
-    return names;
-  }
-  for (const auto& [name, terms] : terms_) {
-    const bool in_scope = namespace_name.empty() ? !name.namespace_name.starts_with('_')
-                                                 : name.namespace_name == namespace_name;
-    if (in_scope && wire::glob_matches(device_glob, name.device)) names.push_back(name);
-  }
-  return names;
-}
-
-// All ranges are gone through side by side: the first one to end is the shortest. Or, where a page
-// is full before, as many as it needs.
-Result<std::vector<DeviceName>> DeviceIndex::find(std::string_view namespace_name,
-                                                  const DeviceFilter& filter,
-                                                  const DevicePage& page) const {
-  if (filter.empty()) return invalid_argument("an owner, a purpose or a label is looked for");
-  struct Range {
-    Bytes prefix;
-    std::unique_ptr<Iterator> iterator;
-    std::vector<DeviceName> names;
-  };
-  const Bytes scope = namespace_name.empty() ? Bytes() : Bytes(namespace_name) + '\0';
-  std::vector<Range> ranges;
-  for (Bytes& prefix : prefixes_of(filter)) {
-    const Bytes all = prefix + scope;
-    Bytes first = all;
-    if (page.after) first = std::max(first, prefix + name_bytes(*page.after) + '\0');
-    EC_ASSIGN_OR_RETURN(auto iterator,
-                        engine_.scan(records_, {std::min(first, end_of(all)), end_of(all)}, {}));
-    ranges.push_back({std::move(prefix), std::move(iterator), {}});
-  }
-  const bool is_single = ranges.size() == 1;
-  const std::vector<DeviceName>* candidates = nullptr;
-  while (candidates == nullptr) {
-    for (Range& range : ranges) {
-      const bool is_full = is_single && range.names.size() >= page.limit;
-      if (is_full || !range.iterator->valid()) {
-        EC_TRY(range.iterator->status());
-        candidates = &range.names;
-        break;
-      }
-      range.names.push_back(parse_name(range.iterator->key().substr(range.prefix.size())));
-      range.iterator->next();
-    }
-  }
-  if (is_single) return *candidates;
-  std::vector<DeviceName> names;
-  for (const DeviceName& name : *candidates) {
-    if (names.size() >= page.limit) break;
-    bool has_all = true;
-    for (std::size_t i = 0; i < ranges.size() && has_all; ++i) {
-      const Status found = engine_.get(records_, ranges[i].prefix + name_bytes(name), {}).status();
-      if (!found.ok() && found.code() != StatusCode::NotFound) return found;
-      has_all = found.ok();
-    }
-    if (has_all) names.push_back(name);
-  }
-  return names;
-}
-
-std::vector<DeviceName> DeviceIndex::all() const {
-  const std::shared_lock lock(mutex_);
-  std::vector<DeviceName> names;
-  names.reserve(terms_.size());
-  for (const auto& each : terms_) names.push_back(each.first);
-  return names;
-}
-
 Status DeviceIndex::check_purpose(std::string_view namespace_name, std::string_view device,
                                   std::string_view purpose) const {
   const std::shared_lock lock(mutex_);
-  if (terms_.empty()) return ok();
-  const auto found = terms_.find({std::string(namespace_name), std::string(device)});
-  if (found == terms_.end()) return ok();
-  const auto& [purposes, objections] = found->second;
-  if (purposes.empty() && objections.empty()) return ok();
+  const TermsView terms = terms_.find(namespace_name, device);
+  if (terms.is_empty()) return ok();
   const std::string who = "device " + std::string(device);
   if (purpose.empty()) {
     return not_allowed(who + " is read for a stated purpose only: say --purpose, or purpose=");
   }
-  if (holds(objections, purpose)) {
+  if (holds_term(terms.objections, purpose)) {
     return not_allowed(who + ": its owner objects to the purpose " + std::string(purpose));
   }
-  if (!purposes.empty() && !holds(purposes, purpose)) {
+  if (!terms.purposes.empty() && !holds_term(terms.purposes, purpose)) {
     return not_allowed(who + " is not there for the purpose " + std::string(purpose));
   }
   return ok();

@@ -20,10 +20,11 @@
 // their bytes are asked to go, too: with the device's erasure, by forget_taken_back(), or when
 // there are more than kNotesMax.
 //
-// Purposes and objections are in memory too, since every read asks for them: kTermsMax of each and
-// device. Thread-safe. `mutex_` guards them and is never held across I/O; `change_mutex_` makes
-// changes one at a time and is held while the engine makes them durable. Order: change_mutex_, then
-// mutex_.
+// Purposes and objections are in memory too (device_terms.h), since every read asks for them; what
+// that takes is set aside in the engine, and has a limit. All else is read where it is asked for.
+// Thread-safe. `mutex_` guards what is in memory and is never held across I/O; `change_mutex_`
+// makes changes one at a time and is held while the engine makes them durable. Order:
+// change_mutex_, then mutex_.
 #pragma once
 
 #include <functional>
@@ -31,6 +32,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <shared_mutex>
 #include <span>
 #include <string>
@@ -38,6 +40,8 @@
 #include <utility>
 #include <vector>
 
+#include "catalog/device_terms.h"
+#include "catalog/set_aside.h"
 #include "edgecase/engine.h"
 
 namespace edgecase::catalog {
@@ -111,6 +115,11 @@ struct DeviceChange {
   std::function<void(DeviceMetadata&)> change;
 };
 
+struct DeviceIndexLimits {
+  std::size_t devices = kDevicesMax;  // that something is said of
+  std::uint64_t memory_bytes = UINT64_MAX;
+};
+
 inline DeviceFilter owned_by(std::string_view owner) {
   DeviceFilter filter;
   filter.owner = owner;
@@ -119,33 +128,37 @@ inline DeviceFilter owned_by(std::string_view owner) {
 
 class DeviceIndex {
  public:
-  // `devices_max`: that something is said of.
   static Result<std::unique_ptr<DeviceIndex>> open(Engine& engine,
-                                                   std::size_t devices_max = kDevicesMax);
+                                                   const DeviceIndexLimits& limits = {});
 
   // Empty metadata where nothing is said of it. Errors: the engine's.
   Result<DeviceMetadata> metadata(const DeviceName& name) const;
   // Replaces all that is said; empty metadata removes it. Holds for the next read, durable on
-  // return. InvalidArgument: a name or a limit; Busy: `devices_max`; the engine's.
+  // return. InvalidArgument: a name or a limit of one device; Busy: one of DeviceIndexLimits; the
+  // engine's.
   Status set(const DeviceName& name, const DeviceMetadata& metadata, const Saying& saying = {});
   // As set(), of what `change` makes of what is said by now; returns that.
   Result<DeviceMetadata> update(const DeviceName& name,
                                 const std::function<void(DeviceMetadata&)>& change,
                                 const Saying& saying = {});
 
-  // The same of many devices. All is checked before anything is changed; then it is made durable in
-  // batches, so that an error of the engine may find some changed. Of a device that comes twice
-  // both changes are made, one after the other.
+  // The same of many devices. All is checked before anything is changed, for which each change is
+  // asked for twice; then it is made durable in batches, so that an error of the engine may find
+  // some changed. Of a device that comes twice both changes are made, one after the other.
   Status update_all(std::span<const DeviceChange> changes, const Saying& saying = {});
+  // The same of those that find() would answer, but for the store's own; `told` of each.
+  Status update_found(std::string_view namespace_name, const DeviceFilter& filter,
+                      const std::function<void(DeviceMetadata&)>& change, const Saying& saying,
+                      const std::function<void(const DeviceName&)>& told);
 
   // By namespace and device; `namespace_name` empty: all. Reads as much of each range that the
-  // filter names as the shortest one holds; of a single range no more than the page.
-  // InvalidArgument: an empty filter.
+  // filter names as the shortest one holds, and no more than the page needs. InvalidArgument: an
+  // empty filter.
   Result<std::vector<DeviceName>> find(std::string_view namespace_name, const DeviceFilter& filter,
                                        const DevicePage& page = {}) const;
 
   // Every device that something is said of, by namespace and name.
-  std::vector<DeviceName> all() const;
+  Result<std::vector<DeviceName>> all(const DevicePage& page) const;
 
   // Whether readings of the device may be read for `purpose` (empty: none is stated). NotAllowed
   // says what is missing. A device with purposes or objections is read only for a stated purpose:
@@ -163,8 +176,10 @@ class DeviceIndex {
 
   // Devices that something is said of, by namespace and device; `namespace_name` empty: all but
   // those whose names begin with `_`.
-  std::vector<DeviceName> select(std::string_view namespace_name,
-                                 std::string_view device_glob) const;
+  Result<std::vector<DeviceName>> select(std::string_view namespace_name,
+                                         std::string_view device_glob) const;
+
+  std::uint64_t memory_bytes() const;
 
   // Of devices that are erased (erased.h): adds the keys of their records to `spans`. What is said
   // of devices does not change until the returned lock is let go; before, forget() follows the
@@ -179,23 +194,35 @@ class DeviceIndex {
   static constexpr std::uint64_t kNotesPerBatch = 200;
 
  private:
-  struct Terms {
-    std::vector<std::string> purposes, objections;
-  };
-
   struct Planned {
     DeviceName name;
     DeviceMetadata before, after;
   };
+  // What changes would add to memory.
+  struct Growth {
+    std::size_t devices = 0;
+    std::uint64_t set_bytes = 0;
+    std::set<Bytes> sets;  // those
+  };
+  // The changes of devices in the order of their names, those of one together; empty: the end.
+  using BatchSource = std::function<Result<std::vector<const DeviceChange*>>(bool is_first)>;
 
-  DeviceIndex(Engine& engine, std::size_t devices_max)
-      : engine_(engine), devices_max_(devices_max) {}
+  DeviceIndex(Engine& engine, const DeviceIndexLimits& limits) : engine_(engine), limits_(limits) {}
   Status load();
   bool is_known(const DeviceName& name) const;
   Result<DeviceMetadata> changed(const DeviceChange& change, const DeviceMetadata& before,
                                  const Saying& saying) const;
-  Status replace(std::span<const DeviceChange> changes, const Saying& saying,
-                 std::map<DeviceName, DeviceMetadata>& after);
+  Result<Planned> plan(std::span<const DeviceChange* const> changes, const Saying& saying,
+                       bool is_alone) const;
+  void count(const Planned& planned, Growth& growth) const;
+  Status check_room(const Growth& growth) const;
+  Status make_room_for_notes();
+  Result<DeviceMetadata> update_one(const DeviceChange& change, const Saying& saying);
+  Result<std::vector<Planned>> plan_batch(std::span<const DeviceChange* const> batch,
+                                          const Saying& saying, bool is_alone) const;
+  Status update_batches(const BatchSource& next, const Saying& saying, bool is_alone);
+  Result<std::vector<DeviceName>> records_in(std::string_view namespace_name,
+                                             const DevicePage& page) const;
   struct Added {
     std::size_t ranges = 0, notes = 0;
   };
@@ -203,18 +230,19 @@ class DeviceIndex {
   Status append_spans(const DeviceName& name, const DeviceMetadata& said,
                       std::vector<KeySpan>& spans) const;
   Status remove_taken_back();
-  Status write(const std::vector<Planned>& planned);
+  Status write(std::span<const Planned> planned);
   void append(const DeviceName& name, const DeviceMetadata& before, const DeviceMetadata& after,
               WriteBatch& batch) const;
   void remember(const DeviceName& name, const DeviceMetadata& metadata);
 
   Engine& engine_;
-  const std::size_t devices_max_;
+  const DeviceIndexLimits limits_;
   NamespaceId records_ = 0;
   std::mutex change_mutex_;
   std::uint64_t notes_ = 0;  // under change_mutex_; at least as many as there are
   mutable std::shared_mutex mutex_;
-  std::map<DeviceName, Terms> terms_;  // of every device that something is said of
+  DeviceTerms terms_{system_random()};  // of every device that something is said of
+  SetAside set_aside_{engine_};
 };
 
 }  // namespace edgecase::catalog

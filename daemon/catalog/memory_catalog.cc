@@ -26,9 +26,6 @@ NamespaceOptions reading_namespace_options() {
 // Of a smaller batch, in which most series come once, each reading is looked up.
 constexpr std::size_t kRememberedMin = 1'024;
 
-// The engine is told of the next when there are as many more.
-constexpr std::uint64_t kSetAsideStepBytes = 256u << 10;
-
 // By a quarter: twice as many would be more than there is room for.
 template <typename Row>
 std::size_t room_for(const std::vector<Row>& rows, std::size_t more) {
@@ -130,18 +127,6 @@ std::uint64_t MemoryCatalog::bytes_with(const Growth& growth) const {
 std::uint64_t MemoryCatalog::memory_bytes() const {
   const std::shared_lock lock(mutex_);
   return bytes_with({});
-}
-
-void MemoryCatalog::set_memory_aside() {
-  std::uint64_t bytes = 0;
-  {
-    const std::unique_lock lock(mutex_);
-    bytes = bytes_with({});
-    const std::uint64_t before = set_aside_bytes_;
-    if (std::max(bytes, before) - std::min(bytes, before) < kSetAsideStepBytes) return;
-    set_aside_bytes_ = bytes;
-  }
-  engine_.set_aside(bytes);
 }
 
 SeriesId MemoryCatalog::id_of(const SensorRow& series) const {
@@ -382,7 +367,7 @@ std::uint32_t MemoryCatalog::find_or_add_series(const wire::Reading& reading) {
 
 void MemoryCatalog::confirm(const CatalogAdditions& additions) {
   if (additions.empty()) return;
-  set_memory_aside();
+  set_aside_.tell(memory_bytes());
   const std::unique_lock lock(mutex_);
   for (const CatalogAdditions::Record& record : additions.records_) {
     const std::uint32_t device_row = record.is_device ? record.row : series_[record.row].device_row;

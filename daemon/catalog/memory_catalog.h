@@ -17,6 +17,7 @@
 #include "catalog/catalog.h"
 #include "catalog/name_index.h"
 #include "catalog/name_store.h"
+#include "catalog/set_aside.h"
 #include "wire/names.h"
 
 namespace edgecase::catalog {
@@ -139,7 +140,6 @@ class MemoryCatalog final : public Catalog {
   Status recover_numbers_of(std::uint32_t namespace_row);
   void pass_over_numbers_of_rules();
   Status write_recovered();
-  void set_memory_aside();
   Status remove_records_of(NamespaceId id);
   void forget_rows_of(std::string_view name);
   void forget_series(std::uint32_t series_row);
@@ -160,7 +160,7 @@ class MemoryCatalog final : public Catalog {
   std::size_t durable_series_ = 0;
   std::size_t dropped_devices_ = 0;  // rows
   std::size_t dropped_series_ = 0;
-  std::uint64_t set_aside_bytes_ = 0;  // that the engine was told of last
+  SetAside set_aside_{engine_};
   // load() alone: the device whose sensors come, and namespaces whose drop was cut short.
   std::size_t loading_device_ = 0;
   std::vector<std::uint32_t> next_devices_;  // of FieldTag::NextDevices

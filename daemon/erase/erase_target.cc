@@ -42,9 +42,9 @@ Result<std::vector<std::pair<std::string, wire::Selector>>> selectors_of(
 }
 
 // Devices that go whole: all their sensors are asked for, and may be erased.
-void add_devices(const catalog::Catalog& catalog, const catalog::DeviceIndex& index,
-                 const auth::Principal& principal, const std::string& namespace_name,
-                 const wire::Selector& selector, EraseTarget& target) {
+Status add_devices(const catalog::Catalog& catalog, const catalog::DeviceIndex& index,
+                   const auth::Principal& principal, const std::string& namespace_name,
+                   const wire::Selector& selector, EraseTarget& target) {
   const auto may_go = [&](const std::string& of_namespace, const std::string& device) {
     return auth::allows(Operation::Erase, principal, of_namespace, device, kAnySensor);
   };
@@ -54,10 +54,13 @@ void add_devices(const catalog::Catalog& catalog, const catalog::DeviceIndex& in
     added.insert({entry.namespace_name, entry.device});
     target.devices.push_back(std::move(entry));
   }
-  for (const DeviceName& name : index.select(namespace_name, selector.device)) {
+  EC_ASSIGN_OR_RETURN(const std::vector<DeviceName> said,
+                      index.select(namespace_name, selector.device));
+  for (const DeviceName& name : said) {
     if (added.contains(name) || !may_go(name.namespace_name, name.device)) continue;
     target.devices.push_back({name.namespace_name, name.device, 0, 0});
   }
+  return ok();
 }
 
 }  // namespace
@@ -83,7 +86,7 @@ Result<EraseTarget> resolve_target(const catalog::Catalog& catalog,
       }
     }
     if (selector.sensor == "*")
-      add_devices(catalog, devices, principal, namespace_name, selector, target);
+      EC_TRY(add_devices(catalog, devices, principal, namespace_name, selector, target));
   }
   if (target.series.empty() && target.devices.empty()) {
     if (refused > 0) return not_allowed("nothing of what matches may be erased with this token");

@@ -21,7 +21,8 @@ Result<Json> state_json(const HttpServerParts& parts) {
                      {"keep", wire::keep_text(rule.retention_ns)}});
   }
   Json devices = Json::array();
-  for (const catalog::DeviceName& name : parts.devices.all()) {
+  EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceName> described, parts.devices.all({}));
+  for (const catalog::DeviceName& name : described) {
     EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata, parts.devices.metadata(name));
     Json device = device_json(name, metadata);
     device["consents"] = report::consents_json(metadata);

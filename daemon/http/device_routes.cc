@@ -90,7 +90,7 @@ Result<std::function<void(catalog::DeviceMetadata&)>> change_parameters(const Ca
       });
 }
 
-// Of the devices of which something is said. One that meanwhile is none of them stays as it is.
+// Of the devices of which something is said.
 Result<Json> set_group(HttpContext& context, const Call& call,
                        const catalog::DeviceFilter& filter) {
   if (call.has("device") || call.has("as_of"))
@@ -98,20 +98,15 @@ Result<Json> set_group(HttpContext& context, const Call& call,
   EC_ASSIGN_OR_RETURN(const auto change, change_parameters(call));
   const std::string wanted = namespace_parameter(call);
   const erase::Fences::Pass pass = context.parts.erase.fences().enter();
-  EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceName> found,
-                      context.parts.devices.find(wanted, filter));
   query::Reach& reach = call.exchange.audit.reach.emplace();
-  std::vector<catalog::DeviceChange> changes;
-  for (const catalog::DeviceName& name : found) {
-    if (name.namespace_name.starts_with('_')) continue;
-    reach.add(name.namespace_name, name.device);
-    changes.push_back({name, [&change, &filter](catalog::DeviceMetadata& said) {
-                         if (filter.holds_for(said)) change(said);
-                       }});
-  }
-  if (changes.empty()) return not_found("no device of which this is said");
-  EC_TRY(context.parts.devices.update_all(changes, saying_of(context, call)));
-  return Json{{"described", changes.size()}};
+  std::size_t described = 0;
+  EC_TRY(context.parts.devices.update_found(wanted, filter, change, saying_of(context, call),
+                                            [&](const catalog::DeviceName& name) {
+                                              ++described;
+                                              reach.add(name.namespace_name, name.device);
+                                            }));
+  if (described == 0) return not_found("no device of which this is said");
+  return Json{{"described", described}};
 }
 
 Result<Json> set(HttpContext& context, const Call& call) {

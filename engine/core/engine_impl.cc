@@ -66,8 +66,8 @@ std::uint64_t EngineImpl::memtable_bytes() const {
   return options_.memtable_bytes != 0 ? options_.memtable_bytes : memory_bytes() / kMemtableShare;
 }
 
-void EngineImpl::set_aside(std::uint64_t bytes) {
-  set_aside_.store(bytes, std::memory_order_relaxed);
+void EngineImpl::set_aside(std::uint64_t before, std::uint64_t now) {
+  set_aside_.fetch_add(now - before, std::memory_order_relaxed);
   tables_->resize(memory_bytes() / kCacheShare);
 }
 

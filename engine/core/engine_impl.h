@@ -78,7 +78,7 @@ class EngineImpl final : public Engine {
   std::int64_t evicted_before_ns(NamespaceId id) const override;
   std::vector<DamagedFile> damaged_files() const override { return scrubber_->damaged(); }
   bool is_short_of_memory() const override;
-  void set_aside(std::uint64_t bytes) override;
+  void set_aside(std::uint64_t before, std::uint64_t now) override;
   Stats stats() const override;
 
  private:

@@ -74,7 +74,9 @@ class CountingEngine final : public Engine {
   std::int64_t expiry_now_ns() override { return model_.expiry_now_ns(); }
   std::vector<DamagedFile> damaged_files() const override { return model_.damaged_files(); }
   bool is_short_of_memory() const override { return model_.is_short_of_memory(); }
-  void set_aside(std::uint64_t bytes) override { model_.set_aside(bytes); }
+  void set_aside(std::uint64_t before, std::uint64_t now) override {
+    model_.set_aside(before, now);
+  }
   Stats stats() const override { return model_.stats(); }
 
  private:

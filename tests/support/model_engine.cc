@@ -432,9 +432,9 @@ bool ModelEngine::is_short_of_memory() const {
   return state_->is_short_of_memory;
 }
 
-void ModelEngine::set_aside(std::uint64_t bytes) {
+void ModelEngine::set_aside(std::uint64_t before, std::uint64_t now) {
   const std::lock_guard lock(state_->mutex);
-  state_->stats.set_aside_bytes = bytes;
+  state_->stats.set_aside_bytes += now - before;
 }
 
 Stats ModelEngine::stats() const {

@@ -83,7 +83,7 @@ class ModelEngine final : public Engine {
   // True: and what snapshots there are keep some.
   void set_short_of_memory(bool is_short);
   bool is_short_of_memory() const override;
-  void set_aside(std::uint64_t bytes) override;
+  void set_aside(std::uint64_t before, std::uint64_t now) override;
   Stats stats() const override;
 
   // Snapshots and iterators alive.

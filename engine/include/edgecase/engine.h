@@ -209,9 +209,10 @@ class Engine {
   // Whether snapshots and iterators together keep more than an eighth of memory_limit_bytes so: who
   // has one that does, and can go on with a newer one, should.
   virtual bool is_short_of_memory() const = 0;
-  // Of memory_limit_bytes others take so many: memtables and the cache are the smaller for it, as
-  // if the limit were what is left, but 8 MiB at least.
-  virtual void set_aside(std::uint64_t bytes) = 0;
+  // Of memory_limit_bytes somebody takes `now` bytes, who said `before` the last time (0: never);
+  // memtables and the cache are the smaller for what all take, as if the limit were what is left,
+  // but 8 MiB at least.
+  virtual void set_aside(std::uint64_t before, std::uint64_t now) = 0;
 
   virtual Stats stats() const = 0;
 };

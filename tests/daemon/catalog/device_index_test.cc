@@ -300,7 +300,7 @@ TEST_CASE("devices: many are described at once, or where one is wrong none") {
 
 TEST_CASE("devices: as many as there may be, and no more") {
   Room room;
-  room.index = DeviceIndex::open(room.engine, 3).value();
+  room.index = DeviceIndex::open(room.engine, {.devices = 3}).value();
   for (const char* device : {"a", "b", "c", "a"}) room.set(device, meter());
   CHECK(room.index->set({"home", "d"}, meter()).code() == StatusCode::Busy);
   REQUIRE(room.index->set({"home", "a"}, {}).ok());

@@ -49,7 +49,7 @@ TEST_CASE("an erased device is gone with every name, and its neighbour stays") {
   CHECK(room.readings("_rejected") == 1);
   CHECK(room.retention->rules().size() == 1);
   CHECK(room.catalog->series_count() == 2);  // cellar/temp, mqtt/message
-  CHECK(room.devices->select("", "*").empty());
+  CHECK(room.devices->select("", "*")->empty());
   CHECK(room.erase("canary-device").status().code() == StatusCode::NotFound);
 
   CHECK(room.service->has_pending());

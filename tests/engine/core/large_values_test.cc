@@ -189,14 +189,14 @@ TEST_CASE("engine makes do with less where memory is set aside") {
   };
   const std::uint64_t whole = most(0);
   CHECK(whole > 5 * kMebibyte / 2);
-  store.engine->set_aside(16 * kMebibyte);
+  store.engine->set_aside(0, 16 * kMebibyte);
   REQUIRE(store.engine->flush().ok());
   const std::uint64_t rest = most(1);
   CHECK(rest < whole / 2);
-  store.engine->set_aside(1u << 30);  // 8 MiB are left in any case
+  store.engine->set_aside(16 * kMebibyte, 1u << 30);  // 8 MiB are left in any case
   REQUIRE(store.engine->flush().ok());
   CHECK(most(2) + kMebibyte / 4 > rest);
-  store.engine->set_aside(0);
+  store.engine->set_aside(1u << 30, 0);
   REQUIRE(store.engine->flush().ok());
   CHECK(most(3) > 2 * rest);
   CHECK(store.get(id, large_key(1)) == Bytes(1'000, 'v'));

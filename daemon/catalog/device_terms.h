@@ -1,0 +1,80 @@
+// What readings of devices may be used for and what not, in memory: every read asks for it. Of each
+// device there are 12 bytes of a hash of its name, by a key that nobody knows, and which of the
+// sets of purposes and objections is its own; a set that many have is there once.
+// Thread-compatible.
+//
+// A table of open addressing; what is removed leaves no gap behind.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "catalog/sip_hash.h"
+#include "edgecase/bytes.h"
+#include "edgecase/random.h"
+
+namespace edgecase::catalog {
+
+// Purposes and objections, as one text.
+Bytes terms_text(const std::vector<std::string>& purposes,
+                 const std::vector<std::string>& objections);
+
+struct TermsView {
+  ByteView purposes, objections;  // lists, as they are in terms_text()
+
+  bool is_empty() const { return purposes.empty() && objections.empty(); }
+};
+bool holds_term(ByteView list, std::string_view term);
+
+class DeviceTerms {
+ public:
+  explicit DeviceTerms(Random& random)
+      : key_{random.next(), random.next()}, slots_(kFirstCapacity) {}
+  DeviceTerms(const DeviceTerms&) = delete;
+  DeviceTerms& operator=(const DeviceTerms&) = delete;
+
+  std::size_t size() const { return count_; }
+  bool contains(std::string_view namespace_name, std::string_view device) const;
+  // Empty where there is no such device. Until the next change.
+  TermsView find(std::string_view namespace_name, std::string_view device) const;
+  void set(std::string_view namespace_name, std::string_view device, const Bytes& terms);
+  void remove(std::string_view namespace_name, std::string_view device);
+
+  bool has_set(const Bytes& terms) const { return ids_.contains(terms); }
+  static std::uint64_t set_bytes(const Bytes& terms);
+  // With so many devices, and bytes of sets, more.
+  std::uint64_t memory_bytes(std::size_t devices = 0, std::uint64_t more_set_bytes = 0) const;
+
+ private:
+  static constexpr std::uint32_t kNone = 0xffffffff;
+  static constexpr std::size_t kFirstCapacity = 64;  // a power of two, a quarter of it always empty
+
+  struct Slot {
+    std::uint64_t hash = 0;
+    std::uint32_t more_hash = 0;
+    std::uint32_t set = kNone;  // kNone: the slot is empty
+  };
+  struct Set {
+    const Bytes* text = nullptr;  // a key of ids_
+    std::uint32_t devices = 0;
+  };
+
+  Slot key_of(std::string_view namespace_name, std::string_view device) const;
+  std::size_t place_of(const Slot& key) const;
+  std::uint32_t take_set(const Bytes& terms);
+  void release_set(std::uint32_t id);
+  void grow();
+
+  const SipKey key_;
+  std::vector<Slot> slots_;
+  std::size_t count_ = 0;
+  std::unordered_map<Bytes, std::uint32_t> ids_;  // of sets
+  std::vector<Set> sets_;
+  std::vector<std::uint32_t> free_ids_;
+  std::uint64_t set_bytes_ = 0;
+};
+
+}  // namespace edgecase::catalog

@@ -1,0 +1,31 @@
+// What tables in memory take is set aside in the engine, which is told in steps. Thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <mutex>
+
+#include "edgecase/engine.h"
+
+namespace edgecase::catalog {
+
+class SetAside {
+ public:
+  static constexpr std::uint64_t kStepBytes = 256u << 10;
+
+  explicit SetAside(Engine& engine) : engine_(engine) {}
+
+  void tell(std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (std::max(bytes, told_bytes_) - std::min(bytes, told_bytes_) < kStepBytes) return;
+    engine_.set_aside(told_bytes_, bytes);
+    told_bytes_ = bytes;
+  }
+
+ private:
+  Engine& engine_;
+  std::mutex mutex_;
+  std::uint64_t told_bytes_ = 0;
+};
+
+}  // namespace edgecase::catalog
