@@ -30,6 +30,26 @@ Digest sha256(std::string_view bytes) {
   return digest;
 }
 
+struct Sha256::State {
+  State() { sha256_init(&context); }
+  sha256_ctx context;
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {}
+Sha256::~Sha256() = default;
+Sha256::Sha256(Sha256&& other) noexcept = default;
+Sha256& Sha256::operator=(Sha256&& other) noexcept = default;
+
+void Sha256::add(std::string_view bytes) {
+  sha256_update(&state_->context, bytes.size(), bytes_of(bytes));
+}
+
+Digest Sha256::finish() {
+  Digest digest{};
+  sha256_digest(&state_->context, digest.size(), digest.data());
+  return digest;
+}
+
 Digest hmac_sha256(std::string_view key, std::string_view bytes) {
   hmac_sha256_ctx context;
   hmac_sha256_set_key(&context, key.size(), bytes_of(key));

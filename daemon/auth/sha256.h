@@ -1,8 +1,9 @@
 // SHA-256 and HMAC-SHA-256 (FIPS 180-4, RFC 2104), by Nettle, with the processor's
-// instructions where it has them. Pure functions; any thread.
+// instructions where it has them. Functions are pure; any thread.
 #pragma once
 
 #include <array>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,24 @@ namespace edgecase::auth {
 using Digest = std::array<unsigned char, 32>;
 
 Digest sha256(std::string_view bytes);
+
+// Of bytes that come one after another. Thread-compatible.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(Sha256&& other) noexcept;
+  Sha256& operator=(Sha256&& other) noexcept;
+
+  void add(std::string_view bytes);
+  // Of all; then it is as new.
+  Digest finish();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 Digest hmac_sha256(std::string_view key, std::string_view bytes);
 
 // Takes as long wherever the two differ.

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -126,6 +127,10 @@ class Catalog {
   virtual std::vector<SeriesRow> select_rows(std::string_view namespace_name,
                                              const wire::Selector& selector) const = 0;
   virtual Result<SeriesEntry> series_at(SeriesRow row) const = 0;
+  // One after another what select() answers at once, until `take` returns an error, which is
+  // answered then. What is gone when its turn comes is left out.
+  Status each(std::string_view namespace_name, const wire::Selector& selector,
+              const std::function<Status(const SeriesEntry&)>& take) const;
   // Devices, also those without a series left, in the same order and of the same namespaces.
   virtual std::vector<DeviceEntry> devices(std::string_view namespace_name,
                                            std::string_view device_glob) const = 0;

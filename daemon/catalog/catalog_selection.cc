@@ -7,6 +7,14 @@
 
 namespace edgecase::catalog {
 
+Status Catalog::each(std::string_view namespace_name, const wire::Selector& selector,
+                     const std::function<Status(const SeriesEntry&)>& take) const {
+  for (const SeriesRow row : select_rows(namespace_name, selector)) {
+    if (const auto entry = series_at(row); entry.ok()) EC_TRY(take(*entry));
+  }
+  return ok();
+}
+
 Result<SeriesEntry> MemoryCatalog::find(std::string_view namespace_name, std::string_view device,
                                         std::string_view sensor) const {
   const std::shared_lock lock(mutex_);

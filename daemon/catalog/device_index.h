@@ -157,6 +157,9 @@ class DeviceIndex {
   Result<std::vector<DeviceName>> find(std::string_view namespace_name, const DeviceFilter& filter,
                                        const DevicePage& page = {}) const;
 
+  // Owners of devices of which one at least is `counted`.
+  Result<std::uint64_t> count_owners(const std::function<bool(const DeviceName&)>& counted) const;
+
   // Every device that something is said of, by namespace and name.
   Result<std::vector<DeviceName>> all(const DevicePage& page) const;
 

@@ -90,6 +90,24 @@ Result<std::vector<DeviceName>> DeviceIndex::records_in(std::string_view namespa
   return names;
 }
 
+Result<std::uint64_t> DeviceIndex::count_owners(
+    const std::function<bool(const DeviceName&)>& counted) const {
+  EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(records_, {"O", "P"}, {}));
+  std::uint64_t owners = 0;
+  while (iterator->valid()) {
+    const ByteView key = iterator->key();
+    const std::size_t end = std::min(key.find('\0'), key.size() - 1);
+    if (!counted(parse_name(key.substr(end + 1)))) {
+      iterator->next();
+      continue;
+    }
+    ++owners;
+    iterator->seek(end_of(Bytes(key.substr(0, end + 1))));
+  }
+  EC_TRY(iterator->status());
+  return owners;
+}
+
 Result<std::vector<DeviceName>> DeviceIndex::all(const DevicePage& page) const {
   return records_in("", page);
 }

@@ -1,10 +1,16 @@
 // What the daemon says of itself, for administrators: /api/v1/report, signed; and by which key.
+#include <memory>
+#include <optional>
+#include <utility>
+
 #include "audit/audit_log.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
 #include "http/signed_answer.h"
 #include "report/compliance_report.h"
+#include "report/owner_report.h"
 #include "sign/signature.h"
+#include "sign/signed_json.h"
 #include "wire/routes.h"
 
 namespace edgecase::http {
@@ -21,32 +27,117 @@ void add_audit_head(HttpContext& context, wire::Json& report) {
                      {"head", auth::hex_text(auth::view_of(state.hash))}};
 }
 
-Result<wire::Json> make_report(const HttpContext& context, const Call& call) {
+report::ReportParts report_parts(const HttpContext& context) {
   const HttpServerParts& parts = context.parts;
-  const report::ComplianceReport report({parts.settings, parts.engine, parts.clock, parts.catalog,
-                                         parts.devices, parts.query, parts.retention,
-                                         parts.authenticator.tokens(), parts.erase});
-  if (!call.has("owner")) return report.of_store();
-  const std::string owner = call.parameter("owner");
-  if (owner.empty()) return invalid_argument("owner is empty");
-  return report.of_owner(owner);
+  return {parts.settings, parts.engine, parts.clock,     parts.catalog,
+          parts.devices,  parts.query,  parts.retention, parts.authenticator.tokens(),
+          parts.erase};
 }
 
-Result<wire::Json> answer_report(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"owner"}));
-  EC_TRY(auth::authorize_administration(call.principal()));
-  EC_ASSIGN_OR_RETURN(wire::Json report, make_report(context, call));
+void note_signed(const Call& call, const auth::Digest& digest) {
+  call.exchange.audit.detail = "sha256 " + auth::hex_text(auth::view_of(digest));
+}
+
+// A drive that takes no key, being full, is no reason to say nothing.
+void say_unsigned(const Status& why, wire::Json& report) {
+  report["unsigned"] = why.to_string();
+}
+
+Result<wire::Json> store_report(HttpContext& context, const Call& call) {
+  const report::ComplianceReport maker(report_parts(context));
+  EC_ASSIGN_OR_RETURN(wire::Json report, maker.of_store());
   const Result<Bytes> secret = signing_secret(context, call);
   add_audit_head(context, report);
-  // A drive that takes no key, being full, is no reason to say nothing.
   if (!secret.ok()) {
-    report["unsigned"] = secret.status().to_string();
+    say_unsigned(secret.status(), report);
     return report;
   }
   // What is in the log is in the report, by the head; and that this was said is in the log.
   EC_ASSIGN_OR_RETURN(const std::string text, add_signature(context, *secret, report));
-  call.exchange.audit.detail = "sha256 " + auth::hex_text(auth::view_of(auth::sha256(text)));
+  note_signed(call, auth::sha256(text));
   return report;
+}
+
+class OwnerReportPieces final : public PieceSource {
+ public:
+  explicit OwnerReportPieces(report::OwnerReportText text) : text_(std::move(text)) {}
+
+  Result<bool> fill(std::string& piece) override {
+    while (piece.size() < kPieceBytes) {
+      EC_ASSIGN_OR_RETURN(const bool more, text_.fill(piece));
+      if (more) continue;
+      piece += '\n';
+      return false;
+    }
+    return true;
+  }
+
+ private:
+  report::OwnerReportText text_;
+};
+
+struct SignedText {
+  auth::Digest of_all, of_devices;
+};
+
+// Written once as it is signed, before it is as it is told: the signature comes last.
+Result<SignedText> hash_text(const report::ReportParts& parts,
+                             const std::shared_ptr<const report::OwnerReport>& report) {
+  report::OwnerReportText text(parts, report, report::MemberOrder::Sorted);
+  auth::Sha256 hash;
+  std::string piece;
+  bool has_more = true;
+  while (has_more) {
+    piece.clear();
+    EC_ASSIGN_OR_RETURN(has_more, text.fill(piece));
+    hash.add(piece);
+  }
+  return SignedText{hash.finish(), text.devices_digest()};
+}
+
+Result<std::shared_ptr<PieceSource>> owner_report(HttpContext& context, const Call& call) {
+  const report::ReportParts parts = report_parts(context);
+  const report::ComplianceReport maker(parts);
+  const std::string owner = call.parameter("owner");
+  if (owner.empty()) return invalid_argument("owner is empty");
+  EC_TRY(maker.check_owner(owner));
+  query::Reach reach;
+  EC_ASSIGN_OR_RETURN(report::OwnerReport made,
+                      maker.of_owner(owner, [&reach](const catalog::DeviceName& name) {
+                        reach.add(name.namespace_name, name.device);
+                      }));
+  auto report = std::make_shared<report::OwnerReport>(std::move(made));
+  const Result<Bytes> secret = signing_secret(context, call);
+  add_audit_head(context, report->document);
+  std::optional<auth::Digest> of_devices;
+  if (secret.ok()) {
+    EC_ASSIGN_OR_RETURN(const SignedText hashes, hash_text(parts, report));
+    EC_ASSIGN_OR_RETURN(
+        report->document[sign::kSignatureMember],
+        sign::signature_of(hashes.of_all, *secret, context.parts.signing_key->random()));
+    note_signed(call, hashes.of_all);
+    of_devices = hashes.of_devices;
+  } else {
+    say_unsigned(secret.status(), report->document);
+  }
+  report::OwnerReportText text(parts, std::move(report), report::MemberOrder::AsTold);
+  if (of_devices) text.expect_devices(*of_devices);
+  call.exchange.audit.reach = std::move(reach);
+  return std::shared_ptr<PieceSource>(std::make_shared<OwnerReportPieces>(std::move(text)));
+}
+
+void get_report(HttpContext& context, Call& call) {
+  Status status = check_parameters(call, {"owner"});
+  if (status.ok()) status = auth::authorize_administration(call.principal());
+  if (!status.ok()) return call.answer_error(status);
+  if (call.has("owner")) {
+    auto pieces = owner_report(context, call);
+    if (!pieces.ok()) return call.answer_error(pieces.status());
+    return answer_in_pieces(call, "application/json", std::move(*pieces));
+  }
+  const Result<wire::Json> report = store_report(context, call);
+  if (!report.ok()) return call.answer_error(report.status());
+  call.answer_json(200, wire::dump(*report));
 }
 
 Result<wire::Json> answer_key(HttpContext& context, const Call& call) {
@@ -64,18 +155,8 @@ Result<wire::Json> answer_key(HttpContext& context, const Call& call) {
 }  // namespace
 
 void add_report_route(Router& router, HttpContext& context) {
-  router.add("GET", wire::routes::kReport, Effect::Reads, [&context](Call& call) {
-    const Result<wire::Json> answer = answer_report(context, call);
-    if (!answer.ok()) return call.answer_error(answer.status());
-    if (const auto devices = answer->find("devices");
-        call.has("owner") && devices != answer->end()) {
-      query::Reach& reach = call.exchange.audit.reach.emplace();
-      for (const wire::Json& each : *devices) {
-        reach.add(each.value("namespace", ""), each.value("device", ""));
-      }
-    }
-    call.answer_json(200, wire::dump(*answer));
-  });
+  router.add("GET", wire::routes::kReport, Effect::Reads,
+             [&context](Call& call) { get_report(context, call); });
   router.add("GET", wire::routes::kReportKey, Effect::Reads, [&context](Call& call) {
     const Result<wire::Json> answer = answer_key(context, call);
     if (!answer.ok()) return call.answer_error(answer.status());

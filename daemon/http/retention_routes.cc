@@ -1,5 +1,9 @@
 // How long readings are kept: /api/v1/retention and /api/v1/retention/preview.
+#include <functional>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "http/http_routes.h"
 #include "http/refusal.h"
@@ -12,10 +16,38 @@ namespace {
 
 using wire::Json;
 
-// What a rule is asked for of: a selector; or the devices of which something is said, a rule each
-// where anything is stored of it.
-Result<std::vector<retention::Rule>> rules_of(const HttpContext& context, const Call& call,
-                                              std::int64_t retention_ns = kRetentionForever) {
+using Rules = std::vector<retention::Rule>;
+
+// Devices of a group that are looked up at once.
+constexpr std::size_t kGroupPage = 500;
+
+// Of the devices of which something is said, a rule each where anything is stored of it.
+Status each_of_group(const HttpContext& context, const std::string& wanted,
+                     const catalog::DeviceFilter& filter, std::int64_t retention_ns,
+                     const std::function<Status(const Rules&)>& take) {
+  bool is_any = false;
+  catalog::DevicePage page{std::nullopt, kGroupPage};
+  while (true) {
+    EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceName> found,
+                        context.parts.devices.find(wanted, filter, page));
+    Rules rules;
+    for (const catalog::DeviceName& name : found) {
+      if (wanted.empty() && name.namespace_name.starts_with('_')) continue;
+      const wire::Selector one{wire::escape_name(name.device), "*"};
+      if (!context.parts.catalog.select_rows(name.namespace_name, one).empty())
+        rules.push_back({name.namespace_name, one, retention_ns});
+    }
+    if (!rules.empty()) EC_TRY(take(rules));
+    is_any = is_any || !rules.empty();
+    if (found.size() < kGroupPage) break;
+    page.after = found.back();
+  }
+  return is_any ? ok() : not_found("nothing is stored of devices of which this is said");
+}
+
+// What a rule is asked for of, in pages: a selector, or a group of devices.
+Status each_rules(const HttpContext& context, const Call& call, std::int64_t retention_ns,
+                  const std::function<Status(const Rules&)>& take) {
   EC_ASSIGN_OR_RETURN(const catalog::DeviceFilter filter, filter_parameters(call));
   if (filter.empty() != call.has("select")) {
     return invalid_argument(
@@ -23,21 +55,21 @@ Result<std::vector<retention::Rule>> rules_of(const HttpContext& context, const 
   }
   const std::string wanted = namespace_parameter(call);
   EC_ASSIGN_OR_RETURN(const wire::Selector selector, selector_parameter(call));
-  if (filter.empty()) return std::vector{retention::Rule{wanted, selector, retention_ns}};
-  EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceName> found,
-                      context.parts.devices.find(wanted, filter));
-  std::vector<retention::Rule> rules;
-  for (const catalog::DeviceName& name : found) {
-    if (wanted.empty() && name.namespace_name.starts_with('_')) continue;
-    const wire::Selector one{wire::escape_name(name.device), "*"};
-    if (!context.parts.catalog.select(name.namespace_name, one).empty())
-      rules.push_back({name.namespace_name, one, retention_ns});
-  }
-  if (rules.empty()) return not_found("nothing is stored of devices of which this is said");
-  return rules;
+  if (filter.empty()) return take(Rules{{wanted, selector, retention_ns}});
+  return each_of_group(context, wanted, filter, retention_ns, take);
 }
 
-std::string text_of(const std::vector<retention::Rule>& rules) {
+// All of them. Busy: more than there may be.
+Result<Rules> rules_of(const HttpContext& context, const Call& call, std::int64_t retention_ns) {
+  Rules all;
+  EC_TRY(each_rules(context, call, retention_ns, [&all](const Rules& rules) {
+    all.insert(all.end(), rules.begin(), rules.end());
+    return all.size() > retention::kRulesMax ? retention::too_many_rules() : ok();
+  }));
+  return all;
+}
+
+std::string text_of(const Rules& rules) {
   if (rules.size() > 1) return std::to_string(rules.size()) + " devices";
   return rules.front().selector.device + "/" + rules.front().selector.sensor;
 }
@@ -58,13 +90,17 @@ Json rule_json(const retention::Rule& rule) {
 }
 
 // Of a group of devices, which the audit log names.
-Json rules_json(const Call& call, const std::vector<retention::Rule>& rules) {
-  query::Reach& reach = call.exchange.audit.reach.emplace();
+void note_reach(const Call& call, const Rules& rules) {
+  if (call.has("select")) return;
+  std::optional<query::Reach>& reach = call.exchange.audit.reach;
+  if (!reach) reach.emplace();
+  for (const retention::Rule& rule : rules)
+    reach->add(rule.namespace_name, wire::unescape_name(rule.selector.device));
+}
+
+Json rules_json(const Rules& rules) {
   Json list = Json::array();
-  for (const retention::Rule& rule : rules) {
-    reach.add(rule.namespace_name, wire::unescape_name(rule.selector.device));
-    list.push_back(rule_json(rule));
-  }
+  for (const retention::Rule& rule : rules) list.push_back(rule_json(rule));
   return {{"rules", std::move(list)}};
 }
 
@@ -112,8 +148,7 @@ Result<Json> set_rule(HttpContext& context, const Call& call) {
                           {"ns", "select", "owner", "purpose", "object", "label", "keep", "yes"}));
   EC_TRY(auth::authorize_administration(call.principal()));
   EC_ASSIGN_OR_RETURN(const std::int64_t retention_ns, keep_parameter(call));
-  EC_ASSIGN_OR_RETURN(const std::vector<retention::Rule> rules,
-                      rules_of(context, call, retention_ns));
+  EC_ASSIGN_OR_RETURN(const Rules rules, rules_of(context, call, retention_ns));
   EC_ASSIGN_OR_RETURN(const retention::Preview preview,
                       context.parts.retention.preview_all(rules, retention_ns));
   if (preview.erases_everything() && call.parameter("yes") != "true")
@@ -122,7 +157,8 @@ Result<Json> set_rule(HttpContext& context, const Call& call) {
                             " at once; if that is meant, say yes=true");
   EC_TRY(context.parts.retention.set_all(rules));
   call.exchange.audit.count = preview.count;
-  Json json = call.has("select") ? rule_json(rules.front()) : rules_json(call, rules);
+  note_reach(call, rules);
+  Json json = call.has("select") ? rule_json(rules.front()) : rules_json(rules);
   json["erased_readings"] = preview.count;
   return json;
 }
@@ -137,17 +173,20 @@ void post_retention(HttpContext& context, Call& call) {
 Result<Json> clear_rules(HttpContext& context, const Call& call) {
   EC_TRY(check_parameters(call, {"ns", "select", "owner", "purpose", "object", "label"}));
   EC_TRY(auth::authorize_administration(call.principal()));
-  EC_ASSIGN_OR_RETURN(const std::vector<retention::Rule> rules, rules_of(context, call));
   std::size_t cleared = 0;
   Status status;
-  for (const retention::Rule& rule : rules) {
-    status = context.parts.retention.clear(rule.namespace_name, rule.selector);
-    if (status.ok()) ++cleared;
-    if (status.code() != StatusCode::NotFound) EC_TRY(status);
-  }
+  const auto clear_all = [&](const Rules& rules) {
+    note_reach(call, rules);
+    for (const retention::Rule& rule : rules) {
+      status = context.parts.retention.clear(rule.namespace_name, rule.selector);
+      if (status.ok()) ++cleared;
+      if (status.code() != StatusCode::NotFound) EC_TRY(status);
+    }
+    return ok();
+  };
+  EC_TRY(each_rules(context, call, kRetentionForever, clear_all));
   if (cleared == 0) return status;
   if (call.has("select")) return Json{{"cleared", true}};
-  static_cast<void>(rules_json(call, rules));
   return Json{{"cleared", true}, {"rules", cleared}};
 }
 
@@ -164,10 +203,22 @@ Result<Json> preview_of(HttpContext& context, const Call& call) {
   if (call.has("keep")) {
     EC_ASSIGN_OR_RETURN(retention_ns, keep_parameter(call));
   }
-  EC_ASSIGN_OR_RETURN(const std::vector<retention::Rule> rules, rules_of(context, call));
-  EC_ASSIGN_OR_RETURN(const retention::Preview preview,
-                      context.parts.retention.preview_all(rules, retention_ns));
-  if (!call.has("select")) static_cast<void>(rules_json(call, rules));
+  if (retention_ns) {
+    EC_ASSIGN_OR_RETURN(const Rules rules, rules_of(context, call, *retention_ns));
+    EC_ASSIGN_OR_RETURN(const retention::Preview preview,
+                        context.parts.retention.preview_all(rules, retention_ns));
+    note_reach(call, rules);
+    return preview_json(preview);
+  }
+  retention::Preview preview;
+  const auto look_at = [&](const Rules& rules) -> Status {
+    EC_ASSIGN_OR_RETURN(retention::Preview more,
+                        context.parts.retention.preview_all(rules, std::nullopt));
+    preview.add(std::move(more));
+    note_reach(call, rules);
+    return ok();
+  };
+  EC_TRY(each_rules(context, call, kRetentionForever, look_at));
   return preview_json(preview);
 }
 

@@ -39,6 +39,8 @@ class SeriesListing {
 
   // False: the end.
   Result<bool> next(SeriesInfo& info);
+  // Of the series that next() answered last.
+  catalog::SeriesRow row() const { return rows_[next_ - 1]; }
   // As that of a cursor.
   void let_go();
 

@@ -11,6 +11,9 @@ namespace {
 
 const auth::Principal kItself{auth::PrincipalKind::LocalSocket, "daemon", nullptr};
 
+// Names of devices that are held at once.
+constexpr std::size_t kNamesAtOnce = 1'000;
+
 Status check_request(const wire::QueryRequest& request) {
   if (request.every_ns < 0) return invalid_argument("a window's length is negative");
   if (request.to_ns.has_value() && *request.to_ns < request.from_ns) {
@@ -80,6 +83,7 @@ Result<QueryService::Rows> QueryService::select_filtered(auth::Operation operati
   catalog::DevicePage next = page;
   std::size_t found = 0;
   // Some may be left out, so that one page of names does not make one of devices.
+  next.limit = std::min(page.limit, kNamesAtOnce);
   while (found < page.limit) {
     EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceName> names,
                         devices_->find(namespace_name, filter, next));
@@ -93,7 +97,7 @@ Result<QueryService::Rows> QueryService::select_filtered(auth::Operation operati
       }
       if (series.size() > before) ++found;
     }
-    if (names.size() < page.limit) break;
+    if (names.size() < next.limit) break;
     next.after = names.back();
   }
   return series;
@@ -246,31 +250,23 @@ Result<SeriesListing> QueryService::list_series(const auth::Principal& principal
   return SeriesListing(engine_, catalog_, std::move(rows), nullptr);
 }
 
-namespace {
-
-Result<std::vector<SeriesInfo>> all_of(Result<SeriesListing> listing) {
-  if (!listing.ok()) return listing.status();
+Result<std::vector<SeriesInfo>> QueryService::series(const auth::Principal& principal,
+                                                     const std::string& namespace_name,
+                                                     const wire::Selector& selector) {
+  EC_ASSIGN_OR_RETURN(SeriesListing listing, list_series(principal, namespace_name, selector));
   std::vector<SeriesInfo> all;
   SeriesInfo info;
   while (true) {
-    EC_ASSIGN_OR_RETURN(const bool more, listing->next(info));
+    EC_ASSIGN_OR_RETURN(const bool more, listing.next(info));
     if (!more) return all;
     all.push_back(std::move(info));
   }
 }
 
-}  // namespace
-
-Result<std::vector<SeriesInfo>> QueryService::series(const auth::Principal& principal,
-                                                     const std::string& namespace_name,
-                                                     const wire::Selector& selector) {
-  return all_of(list_series(principal, namespace_name, selector));
-}
-
-Result<std::vector<SeriesInfo>> QueryService::series_of(std::string_view owner) {
+Result<SeriesListing> QueryService::list_series_of(std::string_view owner) {
   EC_ASSIGN_OR_RETURN(Rows rows, select_filtered(auth::Operation::Export, kItself, "", {},
                                                  catalog::owned_by(owner)));
-  return all_of(SeriesListing(engine_, catalog_, std::move(rows), nullptr));
+  return SeriesListing(engine_, catalog_, std::move(rows), nullptr);
 }
 
 Result<SeriesListing> QueryService::list_series_at(const auth::Principal& principal,

@@ -116,7 +116,7 @@ class QueryService {
                                          const std::string& namespace_name,
                                          const wire::Selector& selector);
   // All of the devices of an owner; work grows with the result.
-  Result<std::vector<SeriesInfo>> series_of(std::string_view owner);
+  Result<SeriesListing> list_series_of(std::string_view owner);
   // `filter`: of all devices, or of what is said of them; work grows with the result, which with a
   // filter of one condition is the page.
   Result<DeviceListing> list_devices(const auth::Principal& principal,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "catalog/erased.h"
@@ -59,6 +60,27 @@ class Collector {
   std::uint64_t bytes_ = 0;
 };
 
+// The series of one device, in which files they are.
+Status locate_device(const catalog::Catalog& catalog, const std::vector<SeriesEntry>& entries,
+                     const std::set<std::string>& locations, Collector& collector) {
+  const SeriesEntry& first = entries.front();
+  const std::size_t all =
+      catalog.select_rows(first.namespace_name, {wire::escape_name(first.device), "*"}).size();
+  const std::size_t prefix_bytes =
+      all == entries.size() ? sizeof(first.id.device) : wire::kSeriesPrefixBytes;
+  for (const SeriesEntry& entry : entries) {
+    EC_TRY(collector.add(
+        {catalog::span_of_prefix(entry.id.namespace_id, prefix_of(entry.id, prefix_bytes)),
+         locations}));
+    if (all == entries.size()) break;
+  }
+  return ok();
+}
+
+DeviceId device_of(const SeriesEntry& entry) {
+  return {entry.id.namespace_id, entry.id.device};
+}
+
 }  // namespace
 
 Result<Whereabouts> find_whereabouts(Engine& engine, const catalog::Catalog& catalog,
@@ -68,44 +90,45 @@ Result<Whereabouts> find_whereabouts(Engine& engine, const catalog::Catalog& cat
                                      const wire::Selector& selector) {
   EC_TRY(auth::authorize(auth::Operation::Read, principal, namespace_name, selector));
   Whereabouts found;
-  std::map<DeviceId, std::vector<SeriesEntry>> by_device;
-  for (SeriesEntry& entry : catalog.select(namespace_name, selector)) {
-    if (!auth::allows(auth::Operation::Read, principal, entry.namespace_name, entry.device,
-                      entry.sensor)) {
-      continue;
-    }
+  // A device's series follow one another; of all that matches no more than one device is held.
+  std::optional<DeviceId> last;
+  std::vector<catalog::SeriesRow> rows = catalog.select_rows(namespace_name, selector);
+  std::erase_if(rows, [&](catalog::SeriesRow row) {
+    const auto entry = catalog.series_at(row);
+    if (!entry.ok() || !auth::allows(auth::Operation::Read, principal, entry->namespace_name,
+                                     entry->device, entry->sensor))
+      return true;
     ++found.series;
-    found.reach.add(entry.namespace_name, entry.device);
-    by_device[{entry.id.namespace_id, entry.id.device}].push_back(std::move(entry));
-  }
-  if (by_device.empty())
-    return not_found("nothing matches " + selector.device + "/" + selector.sensor);
-  found.devices = by_device.size();
+    found.reach.add(entry->namespace_name, entry->device);
+    if (std::exchange(last, device_of(*entry)) != device_of(*entry)) ++found.devices;
+    return false;
+  });
+  if (rows.empty()) return not_found("nothing matches " + selector.device + "/" + selector.sensor);
   const bool by_namespace = selector.device == "*" && selector.sensor == "*" && !principal.grant &&
-                            by_device.size() > kLocatedDevicesMax;
+                            found.devices > kLocatedDevicesMax;
   std::map<NamespaceId, std::set<std::string>> of_namespaces;
   Collector collector(engine);
-  for (const auto& [id, entries] : by_device) {
+  std::vector<SeriesEntry> of_device;
+  const auto add_device = [&]() -> Status {
+    const SeriesEntry& first = of_device.front();
     EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata said,
-                        devices.metadata({entries.front().namespace_name, entries.front().device}));
+                        devices.metadata({first.namespace_name, first.device}));
     std::set<std::string> locations;
     if (!said.location.empty()) locations.insert(said.location);
-    if (by_namespace) {
-      of_namespaces[id.first].insert(locations.begin(), locations.end());
-      continue;
+    if (!by_namespace) return locate_device(catalog, of_device, locations, collector);
+    of_namespaces[first.id.namespace_id].merge(locations);
+    return ok();
+  };
+  for (const catalog::SeriesRow row : rows) {
+    auto entry = catalog.series_at(row);
+    if (!entry.ok()) continue;
+    if (!of_device.empty() && device_of(of_device.front()) != device_of(*entry)) {
+      EC_TRY(add_device());
+      of_device.clear();
     }
-    const std::size_t all = catalog
-                                .select(entries.front().namespace_name,
-                                        {wire::escape_name(entries.front().device), "*"})
-                                .size();
-    const std::size_t prefix_bytes =
-        all == entries.size() ? sizeof(id.second) : wire::kSeriesPrefixBytes;
-    for (const SeriesEntry& entry : entries) {
-      EC_TRY(collector.add(
-          {catalog::span_of_prefix(id.first, prefix_of(entry.id, prefix_bytes)), locations}));
-      if (all == entries.size()) break;
-    }
+    of_device.push_back(*std::move(entry));
   }
+  if (!of_device.empty()) EC_TRY(add_device());
   for (const auto& [id, locations] : of_namespaces)
     EC_TRY(collector.add({{id, {}, {}}, locations}));
   collector.finish(found);

@@ -1,32 +1,18 @@
 #include "report/compliance_report.h"
 
-#include <algorithm>
+#include <iterator>
 #include <map>
-#include <memory>
+#include <optional>
 
 #include "config/validate.h"
+#include "report/amounts.h"
+#include "wire/names.h"
 #include "wire/version.h"
 
 namespace edgecase::report {
 namespace {
 
 using wire::Json;
-
-// The label of devices whose readings decide of themselves over somebody (article 22).
-constexpr char kAutomatedDecisions[] = "automated-decisions";
-
-struct Amounts {
-  std::uint64_t devices = 0, series = 0, readings = 0, bytes = 0;
-  std::optional<std::int64_t> oldest_ns, newest_ns;
-
-  void add(const query::SeriesInfo& info) {
-    ++series;
-    readings += info.count;
-    bytes += info.stored_bytes;
-    if (info.first_ns) oldest_ns = std::min(oldest_ns.value_or(*info.first_ns), *info.first_ns);
-    if (info.last_ns) newest_ns = std::max(newest_ns.value_or(*info.last_ns), *info.last_ns);
-  }
-};
 
 const auth::Principal& daemon_itself() {
   static const auth::Principal principal{auth::PrincipalKind::LocalSocket, "daemon", nullptr};
@@ -35,11 +21,6 @@ const auth::Principal& daemon_itself() {
 
 catalog::DeviceName device_of(const query::SeriesInfo& info) {
   return {info.namespace_name, info.device};
-}
-
-Json scope_json(const std::optional<wire::Selector>& scope) {
-  if (!scope) return nullptr;
-  return scope->device + "/" + scope->sensor;
 }
 
 // "full" where nothing is missing.
@@ -170,18 +151,21 @@ Json consents_json(const catalog::DeviceMetadata& metadata) {
 }
 
 Result<ComplianceReport::Stored> ComplianceReport::look() const {
-  EC_ASSIGN_OR_RETURN(const std::vector<query::SeriesInfo> series,
-                      parts_.query.series(daemon_itself(), "", {}));
+  EC_ASSIGN_OR_RETURN(query::SeriesListing listing,
+                      parts_.query.list_series(daemon_itself(), "", {}));
   Stored stored;
   Amounts all;
-  std::map<std::string, Amounts> by_owner;
+  std::map<std::string, Amounts> by_owner;  // the first ones, by name
   std::string owner;
-  for (std::size_t i = 0; i < series.size(); ++i) {
-    const query::SeriesInfo& info = series[i];
-    const bool is_new_device = i == 0 || device_of(info) != device_of(series[i - 1]);
+  std::optional<catalog::DeviceName> device;
+  query::SeriesInfo info;
+  while (true) {
+    EC_ASSIGN_OR_RETURN(const bool more, listing.next(info));
+    if (!more) break;
+    const bool is_new_device = !device || device_of(info) != *device;
     if (is_new_device) {
-      EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata,
-                          parts_.devices.metadata(device_of(info)));
+      device = device_of(info);
+      EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata, parts_.devices.metadata(*device));
       owner = metadata.owner;
       ++stored.devices;
       if (owner.empty()) ++stored.devices_without_owner;
@@ -191,6 +175,8 @@ Result<ComplianceReport::Stored> ComplianceReport::look() const {
     if (!owner.empty()) {
       by_owner[owner].add(info);
       by_owner[owner].devices += is_new_device ? 1 : 0;
+      // One that is not among them by now never will be.
+      if (by_owner.size() > kOwnersNamedMax) by_owner.erase(std::prev(by_owner.end()));
     }
     EC_ASSIGN_OR_RETURN(const catalog::SeriesEntry entry,
                         parts_.catalog.find(info.namespace_name, info.device, info.sensor));
@@ -201,9 +187,8 @@ Result<ComplianceReport::Stored> ComplianceReport::look() const {
   stored.bytes = all.bytes;
   stored.oldest_ns = all.oldest_ns;
   stored.newest_ns = all.newest_ns;
-  stored.owners = by_owner.size();
+  EC_ASSIGN_OR_RETURN(stored.owners, count_owners());
   for (const auto& [name, amounts] : by_owner) {
-    if (stored.by_owner.size() == kOwnersNamedMax) break;
     stored.by_owner.push_back({{"owner", name},
                                {"devices", amounts.devices},
                                {"series", amounts.series},
@@ -213,6 +198,15 @@ Result<ComplianceReport::Stored> ComplianceReport::look() const {
                                {"newest", wire::time_or_null(amounts.newest_ns)}});
   }
   return stored;
+}
+
+// Of whose devices anything is stored.
+Result<std::uint64_t> ComplianceReport::count_owners() const {
+  return parts_.devices.count_owners([this](const catalog::DeviceName& name) {
+    return !name.namespace_name.starts_with('_') &&
+           !parts_.catalog.select_rows(name.namespace_name, {wire::escape_name(name.device), "*"})
+                .empty();
+  });
 }
 
 Json ComplianceReport::features(const Stored& stored) const {
@@ -277,16 +271,6 @@ Result<Json> ComplianceReport::of_store() const {
               {"settings", settings_json()}};
 }
 
-Result<Json> ComplianceReport::device_json(const catalog::DeviceName& name) const {
-  EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata, parts_.devices.metadata(name));
-  Json labels = Json::object();
-  for (const auto& [label, value] : metadata.labels) labels[label] = value;
-  return Json{{"namespace", name.namespace_name},    {"device", name.device},
-              {"purposes", metadata.purposes},       {"objections", metadata.objections},
-              {"location", metadata.location},       {"labels", std::move(labels)},
-              {"consents", consents_json(metadata)}, {"series", Json::array()}};
-}
-
 // The last ones, or those of what is somebody's.
 Result<Json> ComplianceReport::erasures(const std::string& owner) const {
   EC_ASSIGN_OR_RETURN(const std::vector<erase::Certificate> certificates,
@@ -301,74 +285,6 @@ Result<Json> ComplianceReport::erasures(const std::string& owner) const {
                     {"series", each.series}});
   }
   return list;
-}
-
-// Tokens that may read or export any of it now.
-Json ComplianceReport::recipients(const std::vector<query::SeriesInfo>& series) const {
-  Json list = Json::array();
-  for (const auth::TokenInfo& token : parts_.tokens.list()) {
-    if (token.has_ended) continue;
-    auto grant = std::make_shared<auth::Grant>();
-    grant->scopes = token.scopes;
-    const auth::Principal holder{auth::PrincipalKind::Remote, "", grant};
-    const bool may = std::any_of(series.begin(), series.end(), [&](const auto& info) {
-      return auth::allows(auth::Operation::Read, holder, info.namespace_name, info.device,
-                          info.sensor) ||
-             auth::allows(auth::Operation::Export, holder, info.namespace_name, info.device,
-                          info.sensor);
-    });
-    if (!may) continue;
-    list.push_back({{"token", token.id},
-                    {"admin", token.scopes.admin},
-                    {"read", scope_json(token.scopes.read)},
-                    {"export", scope_json(token.scopes.export_all)},
-                    {"purpose", token.scopes.purpose},
-                    {"ends", wire::time_or_null(token.ends_ns)},
-                    {"last_used", wire::time_or_null(token.last_used_ns)}});
-  }
-  return list;
-}
-
-Result<Json> ComplianceReport::of_owner(const std::string& owner) const {
-  EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceName> names,
-                      parts_.devices.find("", catalog::owned_by(owner)));
-  if (names.empty()) return not_found("nothing is said to belong to " + owner);
-  EC_ASSIGN_OR_RETURN(const std::vector<query::SeriesInfo> series, parts_.query.series_of(owner));
-  EC_ASSIGN_OR_RETURN(Json erased, erasures(owner));
-  Amounts all;
-  Json devices = Json::array();
-  bool decides = false;
-  auto next = series.begin();
-  // Both are in the order of namespace and device; a device need not have readings.
-  for (const catalog::DeviceName& name : names) {
-    EC_ASSIGN_OR_RETURN(Json device, device_json(name));
-    decides = decides || device["labels"].value(kAutomatedDecisions, "") == "yes";
-    for (; next != series.end() && device_of(*next) == name; ++next) {
-      EC_ASSIGN_OR_RETURN(const catalog::SeriesEntry entry,
-                          parts_.catalog.find(next->namespace_name, next->device, next->sensor));
-      all.add(*next);
-      device["series"].push_back({{"sensor", next->sensor},
-                                  {"readings", next->count},
-                                  {"bytes", next->stored_bytes},
-                                  {"oldest", wire::time_or_null(next->first_ns)},
-                                  {"newest", wire::time_or_null(next->last_ns)},
-                                  {"keep", wire::keep_text(parts_.retention.retention_ns(entry))}});
-    }
-    devices.push_back(std::move(device));
-  }
-  return Json{{"owner", owner},
-              {"made", wire::time_text(parts_.clock.wall_ns())},
-              {"stored",
-               {{"devices", names.size()},
-                {"series", all.series},
-                {"readings", all.readings},
-                {"bytes", all.bytes},
-                {"oldest", wire::time_or_null(all.oldest_ns)},
-                {"newest", wire::time_or_null(all.newest_ns)}}},
-              {"devices", std::move(devices)},
-              {"recipients", recipients(series)},
-              {"erasures", std::move(erased)},
-              {"automated_decisions", decides}};
 }
 
 }  // namespace edgecase::report

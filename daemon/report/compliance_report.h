@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,11 @@ namespace edgecase::report {
 inline constexpr std::size_t kOwnersNamedMax = 1'000;
 // Certificates that a report shows, the newest.
 inline constexpr std::size_t kErasuresShownMax = 10;
+
+// The label of devices whose readings decide of themselves over somebody (article 22).
+inline constexpr char kAutomatedDecisions[] = "automated-decisions";
+
+struct OwnerReport;  // owner_report.h
 
 // [{"since","by","purposes","objections"}]: who said when what a device's readings may be used for.
 wire::Json consents_json(const catalog::DeviceMetadata& metadata);
@@ -51,9 +57,11 @@ class ComplianceReport {
 
   // Of the whole store. Errors: the engine's.
   Result<wire::Json> of_store() const;
-  // Of one person: devices with their readings, purposes and objections, how long each series is
-  // kept, and who may read it. NotFound: nothing is said to be theirs.
-  Result<wire::Json> of_owner(const std::string& owner) const;
+  // NotFound: nothing is said to be theirs.
+  Status check_owner(const std::string& owner) const;
+  // Of one person (owner_report.h); `told` of each device.
+  Result<OwnerReport> of_owner(const std::string& owner,
+                               const std::function<void(const catalog::DeviceName&)>& told) const;
 
  private:
   // What the degrees of features depend on, beside the settings.
@@ -69,9 +77,10 @@ class ComplianceReport {
   Result<Stored> look() const;
   wire::Json features(const Stored& stored) const;
   wire::Json settings_json() const;
-  wire::Json recipients(const std::vector<query::SeriesInfo>& series) const;
   Result<wire::Json> erasures(const std::string& owner) const;
-  Result<wire::Json> device_json(const catalog::DeviceName& name) const;
+  Result<std::uint64_t> count_owners() const;
+  Result<std::uint64_t> count_devices(
+      const std::string& owner, const std::function<void(const catalog::DeviceName&)>& told) const;
 
   const ReportParts parts_;
 };

@@ -57,29 +57,39 @@ Result<Preview> RetentionService::preview_all(std::span<const Rule> rules,
   const std::lock_guard lock(mutex_);
   std::vector<Rule> next = rules_;
   if (retention_ns) {
-    for (const Rule& rule : rules)
+    for (const Rule& rule : rules) {
       next = with(next, {rule.namespace_name, rule.selector, *retention_ns});
-  }
-  const auto earlier = [](std::optional<std::int64_t>& sum, std::optional<std::int64_t> more) {
-    if (more && (!sum || *more < *sum)) sum = more;
-  };
-  const std::int64_t now_ns = engine_.expiry_now_ns();
-  Preview preview;
-  for (const Rule& rule : rules) {
-    for (const catalog::SeriesEntry& entry : catalog_.select(rule.namespace_name, rule.selector)) {
-      ++preview.series;
-      std::uint64_t readings = 0;
-      EC_ASSIGN_OR_RETURN(PreviewSeries series, preview_series(next, entry, now_ns, readings));
-      preview.readings += readings;
-      preview.count += series.count;
-      preview.bytes += series.bytes;
-      earlier(preview.oldest_ns, series.oldest_ns);
-      earlier(preview.next_ns, series.next_ns);
-      if (series.entry.device.empty() || preview.affected.size() >= kPreviewSeriesMax) continue;
-      preview.affected.push_back(std::move(series));
+      if (next.size() > kRulesMax) return too_many_rules();
     }
   }
+  const std::int64_t now_ns = engine_.expiry_now_ns();
+  Preview preview;
+  const auto look_at = [&](const catalog::SeriesEntry& entry) -> Status {
+    std::uint64_t readings = 0;
+    EC_ASSIGN_OR_RETURN(PreviewSeries series, preview_series(next, entry, now_ns, readings));
+    Preview of_one{1, readings, series.count, series.bytes, series.oldest_ns, series.next_ns, {}};
+    if (!series.entry.device.empty()) of_one.affected.push_back(std::move(series));
+    preview.add(std::move(of_one));
+    return ok();
+  };
+  for (const Rule& rule : rules) EC_TRY(catalog_.each(rule.namespace_name, rule.selector, look_at));
   return preview;
+}
+
+void Preview::add(Preview more) {
+  const auto take_earlier = [](std::optional<std::int64_t>& sum,
+                               const std::optional<std::int64_t>& other) {
+    if (other && (!sum || *other < *sum)) sum = other;
+  };
+  series += more.series;
+  readings += more.readings;
+  count += more.count;
+  bytes += more.bytes;
+  take_earlier(oldest_ns, more.oldest_ns);
+  take_earlier(next_ns, more.next_ns);
+  for (PreviewSeries& each : more.affected) {
+    if (affected.size() < kPreviewSeriesMax) affected.push_back(std::move(each));
+  }
 }
 
 }  // namespace edgecase::retention

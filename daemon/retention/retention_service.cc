@@ -169,8 +169,10 @@ Status RetentionService::align(const std::vector<Rule>& rules) {
     if (!info.ok()) continue;  // dropped meanwhile
     Prefixes wanted;
     if (outermost_ns(rules, name) != kRetentionForever) wanted[{}] = outermost_ns(rules, name);
-    for (const catalog::SeriesEntry& entry : catalog_.select(name, {}))
+    EC_TRY(catalog_.each(name, {}, [&](const catalog::SeriesEntry& entry) {
       add_series(rules, entry, wanted);
+      return ok();
+    }));
     const Prefixes& applied = applied_[info->id];
     for (const auto& [prefix, retention_ns] : wanted) {
       const auto at = applied.find(prefix);
@@ -195,9 +197,9 @@ Status RetentionService::check_target(const std::string& namespace_name,
     if (glob.find('\0') != std::string::npos)
       return invalid_argument("a selector has no control characters");
   if (!wire::is_literal(selector.device)) return ok();
-  if (!catalog_.select(namespace_name, selector).empty()) return ok();
+  if (!catalog_.select_rows(namespace_name, selector).empty()) return ok();
   if (!wire::is_literal(selector.sensor) &&
-      !catalog_.select(namespace_name, {selector.device, "*"}).empty())
+      !catalog_.select_rows(namespace_name, {selector.device, "*"}).empty())
     return ok();
   return not_found("there is nothing that " + selector.device + "/" + selector.sensor + " names");
 }
@@ -214,6 +216,10 @@ std::vector<Rule> RetentionService::with(const std::vector<Rule>& rules, const R
   return next;
 }
 
+Status too_many_rules() {
+  return busy("there are " + std::to_string(kRulesMax) + " retention rules, the most");
+}
+
 Status RetentionService::set(const Rule& rule) {
   return set_all({&rule, 1});
 }
@@ -228,8 +234,7 @@ Status RetentionService::set_all(std::span<const Rule> rules) {
   WriteBatch batch, undo;
   for (const Rule& rule : rules) {
     next = with(next, rule);
-    if (next.size() > kRulesMax)
-      return busy("there are " + std::to_string(kRulesMax) + " retention rules, the most");
+    if (next.size() > kRulesMax) return too_many_rules();
     const Bytes key = rule_key(rule.namespace_name, rule.selector);
     batch.put(records_, key, record_value(rule.retention_ns));
     undo.remove(records_, key);
@@ -250,11 +255,11 @@ Status RetentionService::set_all(std::span<const Rule> rules) {
 
 Status RetentionService::clear(const std::string& namespace_name, const wire::Selector& selector) {
   const std::lock_guard lock(mutex_);
-  std::vector<Rule> next = rules_;
-  const auto gone = std::erase_if(
-      next, [&](const Rule& each) { return same_rule(each, namespace_name, selector); });
-  if (gone == 0)
+  const auto is_meant = [&](const Rule& each) { return same_rule(each, namespace_name, selector); };
+  if (std::none_of(rules_.begin(), rules_.end(), is_meant))
     return not_found("no retention rule for " + selector.device + "/" + selector.sensor);
+  std::vector<Rule> next = rules_;
+  std::erase_if(next, is_meant);
   // For good: it may name a device, whose erasure later on would not know of it.
   const catalog::KeySpan span = catalog::span_of_key(records_, rule_key(namespace_name, selector));
   WriteBatch batch;

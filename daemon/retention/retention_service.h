@@ -61,7 +61,12 @@ struct Preview {
   std::vector<PreviewSeries> affected;  // those of which something goes, at once or later
 
   bool erases_everything() const { return count > 0 && count == readings; }
+  // What another one found, of other series.
+  void add(Preview more);
 };
+
+// Busy: kRulesMax.
+Status too_many_rules();
 
 class RetentionService {
  public:
@@ -87,7 +92,8 @@ class RetentionService {
   // set().
   Result<Preview> preview(const std::string& namespace_name, const wire::Selector& selector,
                           std::optional<std::int64_t> retention_ns) const;
-  // The same of several rules, which overlap nowhere; their own retention means nothing.
+  // The same of several rules, which overlap nowhere; their own retention means nothing. Busy: they
+  // would be more than kRulesMax.
   Result<Preview> preview_all(std::span<const Rule> rules,
                               std::optional<std::int64_t> retention_ns) const;
 

@@ -6,7 +6,6 @@
 
 #include <array>
 
-#include "auth/sha256.h"
 #include "wire/base64.h"
 
 namespace edgecase::sign {
@@ -111,10 +110,9 @@ Result<std::string> public_key_of(ByteView secret, Random& random) {
   return pem += kPemEnd;
 }
 
-Result<Bytes> sign(ByteView secret, std::string_view text, Random& random) {
+Result<Bytes> sign(ByteView secret, const auth::Digest& digest, Random& random) {
   Curve curve;
   if (!curve.take(secret)) return no_secret();
-  const auth::Digest digest = auth::sha256(text);
   Bytes numbers;
   if (mbedtls_ecdsa_sign_det_ext(&curve.group, &curve.r, &curve.s, &curve.secret, digest.data(),
                                  digest.size(), MBEDTLS_MD_SHA256, draw, &random) != 0 ||

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "auth/sha256.h"
 #include "edgecase/bytes.h"
 #include "edgecase/random.h"
 #include "edgecase/result.h"
@@ -21,7 +22,10 @@ Result<Bytes> make_secret(Random& random);
 // "-----BEGIN PUBLIC KEY-----...". Errors: Corruption: that is no secret.
 Result<std::string> public_key_of(ByteView secret, Random& random);
 // The same text and secret have one signature.
-Result<Bytes> sign(ByteView secret, std::string_view text, Random& random);
+Result<Bytes> sign(ByteView secret, const auth::Digest& digest, Random& random);
+inline Result<Bytes> sign(ByteView secret, std::string_view text, Random& random) {
+  return sign(secret, auth::sha256(text), random);
+}
 // InvalidArgument: that is no public key. Corruption: the signature is not one of the text by it.
 Status verify(const std::string& public_key, std::string_view text, ByteView signature);
 

@@ -23,8 +23,12 @@ std::string signed_text(Json document) {
 }
 
 Result<Json> signature_of(const Json& document, ByteView secret, Random& random) {
+  return signature_of(auth::sha256(signed_text(document)), secret, random);
+}
+
+Result<Json> signature_of(const auth::Digest& digest, ByteView secret, Random& random) {
   EC_ASSIGN_OR_RETURN(const std::string public_key, public_key_of(secret, random));
-  EC_ASSIGN_OR_RETURN(const Bytes value, sign(secret, signed_text(document), random));
+  EC_ASSIGN_OR_RETURN(const Bytes value, sign(secret, digest, random));
   std::string base64;
   wire::append_base64(value, base64);
   return Json{{"algorithm", kAlgorithm},

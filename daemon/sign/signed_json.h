@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "auth/sha256.h"
 #include "edgecase/bytes.h"
 #include "edgecase/random.h"
 #include "edgecase/result.h"
@@ -23,9 +24,10 @@ inline constexpr char kSignatureMember[] = "signature";
 // What is signed of the object.
 std::string signed_text(nlohmann::json document);
 
-// The member of an object that has none.
+// The member of an object that has none; or of the digest of signed_text().
 Result<nlohmann::json> signature_of(const nlohmann::json& document, ByteView secret,
                                     Random& random);
+Result<nlohmann::json> signature_of(const auth::Digest& digest, ByteView secret, Random& random);
 
 struct Signer {
   std::string public_key, fingerprint;
