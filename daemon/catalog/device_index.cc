@@ -246,7 +246,7 @@ Status DeviceIndex::update_batches(const BatchSource& next, const Saying& saying
       if (batch.empty()) break;
       EC_ASSIGN_OR_RETURN(const std::vector<Planned> changes, plan_batch(batch, saying, is_alone));
       if (is_checked) {
-        EC_TRY(make_room_for_notes());
+        if (is_first) EC_TRY(make_room_for_notes());
         EC_TRY(write(changes));
         continue;
       }
