@@ -25,6 +25,18 @@ enum class EntryKind : unsigned char {
   EraseRange = 5,   // the same
 };
 
+// As a batch holds it; borrowed. It is handed on by reference: views that are copied as a whole
+// just after their halves were written have to wait for both.
+struct BatchEntry {
+  EntryKind kind = EntryKind::Put;
+  NamespaceId namespace_id = 0;
+  ByteView key;
+  ByteView value;  // empty for a delete; of a range the upper key, `key` being the lower
+  ByteView end;    // of a batch that borrows, what belongs behind `value`
+
+  bool is_range() const { return kind == EntryKind::DeleteRange || kind == EntryKind::EraseRange; }
+};
+
 inline constexpr std::size_t kNamespacePrefixBytes = 4;
 
 inline void encode_namespace(char* out, NamespaceId id) {

@@ -20,22 +20,14 @@ namespace edgecase::engine {
 inline constexpr unsigned char kNearPut = 3;
 inline constexpr std::size_t kNearKeyMaxBytes = 127;
 
-struct BatchEntry {
-  EntryKind kind = EntryKind::Put;
-  NamespaceId namespace_id = 0;
-  ByteView key;
-  ByteView value;  // empty for a delete; of a range the upper key, `key` being the lower
-  ByteView end;    // of a batch that borrows, what belongs behind `value`
-
-  bool is_range() const { return kind == EntryKind::DeleteRange || kind == EntryKind::EraseRange; }
-};
-
 class WriteBatchReader {
  public:
-  explicit WriteBatchReader(ByteView encoded) : begin_(encoded.data()), rest_(encoded) {}
+  explicit WriteBatchReader(ByteView encoded)
+      : begin_(encoded.data()), position_(begin_), stop_(begin_ + encoded.size()) {}
   // What the batch borrows too.
-  explicit WriteBatchReader(const WriteBatch& batch)
-      : begin_(batch.encoded().data()), rest_(batch.encoded()), borrowed_(batch.borrowed()) {}
+  explicit WriteBatchReader(const WriteBatch& batch) : WriteBatchReader(batch.encoded()) {
+    borrowed_ = batch.borrowed();
+  }
   WriteBatchReader(const WriteBatchReader&) = delete;
   WriteBatchReader& operator=(const WriteBatchReader&) = delete;
 
@@ -45,17 +37,24 @@ class WriteBatchReader {
   const Status& status() const { return status_; }
 
  private:
-  const BatchEntry* next_whole(unsigned char kind, ByteView input);
-  const BatchEntry* next_near(ByteView input);
+  const BatchEntry* next_whole(unsigned char kind);
+  const BatchEntry* next_near();
   const BatchEntry* damaged(const char* what);
-  bool take_value(ByteView& input);
+  const char* take_value(const char* from);
+  const char* take_long_value(const char* from);
+  ByteView rest_from(const char* from) const {
+    return ByteView(from, static_cast<std::size_t>(stop_ - from));
+  }
 
   const char* begin_;
-  ByteView rest_;
+  // Of the next entry. Pointers, because a view that a call has changed goes through memory, where
+  // reading it at once as a whole has to wait for both halves to be written.
+  const char* position_;
+  const char* const stop_;
   std::span<const WriteBatch::Borrowed> borrowed_;  // those that are still to come
   BatchEntry entry_;
-  bool near_possible_ = false;  // key_ holds the key of the entry before
-  char key_[kNearKeyMaxBytes];
+  bool near_possible_ = false;                      // key_ holds the key of the entry before
+  alignas(8) char key_[kNearKeyMaxBytes + 1] = {};  // whole words
   Status status_;
 };
 

@@ -59,13 +59,14 @@ Memtable::Memtable(std::uint64_t expected_bytes)
     : inside_(std::make_unique<Inside>(expected_bytes)) {}
 Memtable::~Memtable() = default;
 
-void Memtable::add(NamespaceId namespace_id, ByteView key, SequenceNumber sequence, EntryKind kind,
-                   ByteView value, GroupCodec codec, ByteView end) {
+void Memtable::add(const BatchEntry& entry, SequenceNumber sequence, GroupCodec codec) {
   Inside& in = *inside_;
   EC_CHECK(sequence > in.last_sequence.load(std::memory_order_relaxed));
-  const bool in_strip =
-      codec == GroupCodec::Series && in.strips.add(namespace_id, key, sequence, kind, value, end);
-  if (!in_strip) place_node(make_node(namespace_id, key, kind, value, end), sequence);
+  const bool in_strip = codec == GroupCodec::Series && in.strips.add(entry, sequence);
+  if (!in_strip) {
+    place_node(make_node(entry.namespace_id, entry.key, entry.kind, entry.value, entry.end),
+               sequence);
+  }
   count_entry(sequence);
 }
 

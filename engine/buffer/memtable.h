@@ -24,10 +24,13 @@ class Memtable {
   Memtable& operator=(const Memtable&) = delete;
 
   // `sequence` is greater than that of every entry before it. Entries of namespaces with
-  // GroupCodec::Series that come in order are kept as strips (series_strips.h). `end` belongs
-  // behind `value`.
+  // GroupCodec::Series that come in order are kept as strips (series_strips.h). It is no
+  // range.
+  void add(const BatchEntry& entry, SequenceNumber sequence, GroupCodec codec);
   void add(NamespaceId namespace_id, ByteView key, SequenceNumber sequence, EntryKind kind,
-           ByteView value, GroupCodec codec = GroupCodec::Plain, ByteView end = {});
+           ByteView value, GroupCodec codec = GroupCodec::Plain, ByteView end = {}) {
+    add({kind, namespace_id, key, value, end}, sequence, codec);
+  }
 
   // An entry that is in memory whole and that nobody finds yet: its place is fetched from memory
   // meanwhile. Of a namespace with GroupCodec::Plain, `is_small()`; drafts are added in the order

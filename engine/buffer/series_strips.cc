@@ -30,9 +30,10 @@ std::uint64_t keep_value(Arena& arena, ByteView value, ByteView end) {
   return reinterpret_cast<std::uint64_t>(memory);
 }
 
-SeriesClass class_of(EntryKind kind, ByteView value, ByteView end) {
-  if (kind == EntryKind::Delete) return SeriesClass::Delete;
-  if (!end.empty()) return SeriesClass::Other;
+SeriesClass class_of(const BatchEntry& entry) {
+  const ByteView value = entry.value;
+  if (entry.kind == EntryKind::Delete) return SeriesClass::Delete;
+  if (!entry.end.empty()) return SeriesClass::Other;
   if (value.size() == kTaggedBytes && value[0] == kFloatTag) return SeriesClass::Float;
   if (value.size() == kTaggedBytes && value[0] == kIntegerTag) return SeriesClass::Integer;
   return SeriesClass::Other;
@@ -90,12 +91,15 @@ void prefetch_for_writing(const Strip* strip) {
 
 // The usual entry: a number, behind the last of the strip that is expected, where its chunk has
 // room. False: it is another one, nothing was changed.
-bool append_number(Strip& strip, NamespaceId namespace_id, ByteView key, SequenceNumber sequence,
-                   ByteView value) {
-  if (key.size() != 8 + kOrdinalKeyBytes || value.size() != kTaggedBytes) return false;
-  if (strip.words != words_of(namespace_id, ByteView(key.data(), 8))) return false;
+bool append_number(Strip& strip, const BatchEntry& number, SequenceNumber sequence) {
+  if (number.kind != EntryKind::Put || !number.end.empty()) return false;
+  if (number.key.size() != 8 + kOrdinalKeyBytes || number.value.size() != kTaggedBytes)
+    return false;
+  const char* const key = number.key.data();
+  const char* const value = number.value.data();
+  if (strip.words != words_of(number.namespace_id, ByteView(key, 8))) return false;
   StripLane& lane = strip.lanes[0];
-  const std::uint64_t ordinal = load_ordinal(key.data() + 8);
+  const std::uint64_t ordinal = load_ordinal(key + 8);
   const bool is_float = value[0] == kFloatTag;
   const bool is_number = is_float || value[0] == kIntegerTag;
   if (!is_number || lane.place == lane.end || ordinal <= lane.ordinal_max) return false;
@@ -104,7 +108,7 @@ bool append_number(Strip& strip, NamespaceId namespace_id, ByteView key, Sequenc
   const auto value_class = is_float ? SeriesClass::Float : SeriesClass::Integer;
   entry.ordinal = ordinal;
   entry.sequence_and_class = sequence << 2 | static_cast<std::uint64_t>(value_class);
-  std::memcpy(&entry.payload, value.data() + 1, sizeof entry.payload);
+  std::memcpy(&entry.payload, value + 1, sizeof entry.payload);
   lane.ordinal_max = ordinal;
   StripChunk* const chunk = lane.last.load(std::memory_order_relaxed);
   chunk->size.store(chunk->size.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -113,45 +117,44 @@ bool append_number(Strip& strip, NamespaceId namespace_id, ByteView key, Sequenc
 
 }  // namespace
 
-bool SeriesStrips::add(NamespaceId namespace_id, ByteView key, SequenceNumber sequence,
-                       EntryKind kind, ByteView value, ByteView end) {
-  if (key.size() < kOrdinalKeyBytes) return false;
+bool SeriesStrips::add(const BatchEntry& entry, SequenceNumber sequence) {
+  if (entry.key.size() < kOrdinalKeyBytes) return false;
   Strip* const expected = used_last_ == nullptr ? nullptr : used_last_->successor;
-  if (kind == EntryKind::Put && end.empty() && expected != nullptr &&
-      append_number(*expected, namespace_id, key, sequence, value)) {
+  if (expected != nullptr && append_number(*expected, entry, sequence)) {
     used_last_ = expected;
     return true;
   }
-  const ByteView key_prefix = key.substr(0, key.size() - kOrdinalKeyBytes);
+  const NamespaceId namespace_id = entry.namespace_id;
+  const ByteView key_prefix = entry.key.substr(0, entry.key.size() - kOrdinalKeyBytes);
   const std::size_t prefix_bytes = kNamespacePrefixBytes + key_prefix.size();
   if (prefix_bytes > kPrefixMaxBytes) return false;
   if (prefix_bytes_ != 0 && prefix_bytes != prefix_bytes_) return false;
   Strip& strip = strip_of(words_of(namespace_id, key_prefix), namespace_id, key_prefix);
   prefetch_for_writing(strip.successor);
-  const std::uint64_t ordinal = load_ordinal(key.data() + key_prefix.size());
+  const std::uint64_t ordinal = load_ordinal(entry.key.data() + key_prefix.size());
   for (StripLane& lane : strip.lanes) {
     const bool is_new = lane.last.load(std::memory_order_relaxed) == nullptr;
     if (!is_new && ordinal <= lane.ordinal_max) continue;
-    add_to(lane, ordinal, sequence, kind, value, end);
+    add_to(lane, ordinal, sequence, entry);
     return true;
   }
   return false;
 }
 
 void SeriesStrips::add_to(StripLane& lane, std::uint64_t ordinal, SequenceNumber sequence,
-                          EntryKind kind, ByteView value, ByteView end) {
+                          const BatchEntry& added) {
   StripChunk* chunk = lane.last.load(std::memory_order_relaxed);
   if (chunk == nullptr || lane.place == lane.end) chunk = add_chunk(lane);
   SeriesEntry& entry = *lane.place++;
-  const SeriesClass value_class = class_of(kind, value, end);
+  const SeriesClass value_class = class_of(added);
   entry.ordinal = ordinal;
   entry.sequence_and_class = sequence << 2 | static_cast<std::uint64_t>(value_class);
   if (value_class == SeriesClass::Other) {
-    entry.payload = keep_value(arena_, value, end);
+    entry.payload = keep_value(arena_, added.value, added.end);
   } else if (value_class == SeriesClass::Delete) {
     entry.payload = 0;
   } else {
-    std::memcpy(&entry.payload, value.data() + 1, sizeof entry.payload);
+    std::memcpy(&entry.payload, added.value.data() + 1, sizeof entry.payload);
   }
   lane.ordinal_max = ordinal;
   chunk->size.store(chunk->size.load(std::memory_order_relaxed) + 1, std::memory_order_release);

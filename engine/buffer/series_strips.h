@@ -69,9 +69,8 @@ class SeriesStrips {
   // `arena` is the memtable's; it outlives this.
   explicit SeriesStrips(Arena& arena) : arena_(arena) {}
 
-  // False: the entry is not for a strip, nothing was changed. `end` belongs behind `value`.
-  bool add(NamespaceId namespace_id, ByteView key, SequenceNumber sequence, EntryKind kind,
-           ByteView value, ByteView end);
+  // False: the entry is not for a strip, nothing was changed.
+  bool add(const BatchEntry& entry, SequenceNumber sequence);
 
   std::optional<FoundEntry> get(ByteView full_key, SequenceNumber visible) const;
 
@@ -92,8 +91,8 @@ class SeriesStrips {
                    ByteView key_prefix);
   void put_in_table(Strip* strip);
   StripChunk* add_chunk(StripLane& lane);
-  void add_to(StripLane& lane, std::uint64_t ordinal, SequenceNumber sequence, EntryKind kind,
-              ByteView value, ByteView end);
+  void add_to(StripLane& lane, std::uint64_t ordinal, SequenceNumber sequence,
+              const BatchEntry& added);
   // In the order of their prefixes.
   std::shared_ptr<const Strips> sorted() const EC_EXCLUDES(mutex_);
 

@@ -333,7 +333,7 @@ void EngineImpl::apply_batch(SequenceNumber first, WriteBatchReader& entries) {
     }
     if (!expiry.empty() && codec == GroupCodec::Series)
       expires_ns = std::min(expires_ns, log_expiry_of(known, entry->key));
-    active_->add(known, entry->key, sequence++, entry->kind, entry->value, codec, entry->end);
+    active_->add(*entry, sequence++, codec);
   }
   add_drafts();
   EC_CHECK(entries.status().ok());
