@@ -270,6 +270,11 @@ Result<Certificate> EraseService::make_invisible(const catalog::Erased& erased, 
   for (const Pseudonym& pseudonym : gone) fences_->append_remove(pseudonym, batch);
   append_certificate(certificate, batch);
   EC_TRY(give_way(batch));
+  if (batch.size_bytes() > kBatchSizeMaxBytes)
+    return invalid_argument(
+        "this is too much to be erased at once: " + std::to_string(erased.devices.size()) +
+        " devices and " + std::to_string(erased.series.size()) +
+        " series; erase it in parts, by the beginnings of their names");
   EC_TRY(parts_.engine.write(batch, Durability::Sync));
   ++next_number_;
   for (const Pseudonym& pseudonym : gone) fences_->remove(pseudonym);

@@ -326,12 +326,7 @@ class StoreRepair {
 
   Result<SequenceNumber> apply(const LogRecord& record) {
     EC_TRY(findings_.read_bytes(record.payload.size()));
-    {
-      WriteBatchReader whole(record.payload);
-      while (whole.next()) {
-      }
-      EC_TRY(whole.status());
-    }
+    EC_TRY(check_batch(record.payload));
     WriteBatchReader batch(record.payload);
     SequenceNumber sequence = record.sequence;
     while (const auto entry = batch.next()) {

@@ -6,6 +6,7 @@
 
 #include "base/write_batch_reader.h"
 #include "check/log_look.h"
+#include "edgecase/options.h"
 #include "file/file_names.h"
 
 namespace edgecase::engine {
@@ -64,6 +65,15 @@ Result<SequenceNumber> find_wal_begin(FileSystem& file_system, const StoreFiles&
     if (!log.status.ok() && log.status.code() != StatusCode::Corruption) return log.status;
   }
   return begin.value_or(in_tables);
+}
+
+Status check_batch(ByteView batch) {
+  WriteBatchReader reader(batch);
+  while (const auto* const entry = reader.next()) {
+    if (entry->namespace_id == 0 || entry->namespace_id > kNamespaceIdMax)
+      return corruption("batch: a namespace that cannot be");
+  }
+  return reader.status();
 }
 
 Result<SequenceNumber> salvage_wal(

@@ -9,6 +9,9 @@
 
 namespace edgecase::engine {
 
+// Ok, or Corruption: an entry of it is none, or of a namespace that cannot be.
+Status check_batch(ByteView batch);
+
 // Calls `apply` with every batch newer than `flushed`, in order; it answers the sequence of its
 // last entry, or Corruption for bytes that are no batch. Gaps and damage are losses. Answers the
 // last sequence that was read.

@@ -34,6 +34,8 @@ Result<ValueTableHead> read_value_table_head(const RandomAccessFile& file, std::
     return unsupported(file.path() + ": unknown placement or codec");
   ValueTableHead head;
   head.namespace_id = decode_fixed32(bytes.data());
+  if (head.namespace_id == 0 || head.namespace_id > kNamespaceIdMax)
+    return corruption_at(file.path(), offset, "a namespace that cannot be");
   head.placement = static_cast<Placement>(placement);
   head.codec = static_cast<GroupCodec>(codec);
   return head;

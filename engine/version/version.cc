@@ -253,6 +253,8 @@ Status VersionState::apply(const VersionEdit& edit) {
   if (edit.namespace_id_limit) {
     if (*edit.namespace_id_limit < namespace_id_limit)
       return misfit("lowers the namespace id limit to", *edit.namespace_id_limit);
+    if (*edit.namespace_id_limit > kNamespaceIdMax + 1)
+      return misfit("has a namespace id limit beyond all there are:", *edit.namespace_id_limit);
     namespace_id_limit = *edit.namespace_id_limit;
   }
   for (const NamespaceInfo& info : edit.namespaces) {

@@ -433,6 +433,8 @@ Result<NamespaceId> VersionSet::create_namespace(std::string_view name,
   }
   if (before.namespaces.size() >= kNamespaceCountMax)
     return busy("there are " + std::to_string(kNamespaceCountMax) + " namespaces, the most");
+  if (before.namespace_id_limit > kNamespaceIdMax)
+    return busy("there have been " + std::to_string(kNamespaceIdMax) + " namespaces, the most");
   VersionEdit edit;
   edit.namespace_id_limit = before.namespace_id_limit + 1;
   edit.namespaces.push_back({before.namespace_id_limit, std::string(name), options});

@@ -127,7 +127,8 @@ class Engine {
 
   virtual ~Engine() = default;
 
-  // Durable on return. Errors: AlreadyExists, Busy (kNamespaceCountMax), InvalidArgument.
+  // Durable on return. Errors: AlreadyExists, Busy (kNamespaceCountMax, kNamespaceIdMax),
+  // InvalidArgument.
   virtual Result<NamespaceId> create_namespace(std::string_view name,
                                                const NamespaceOptions& options) = 0;
   // Nobody can read it from the moment of return, through no snapshot either; an iterator that was

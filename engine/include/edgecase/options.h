@@ -21,6 +21,9 @@ inline constexpr std::uint32_t kBatchSizeMaxBytes = 32u << 20;
 inline constexpr std::uint32_t kRangeDeletesPerBatchMax = 256;
 inline constexpr std::uint32_t kNamespaceNameMaxBytes = 128;
 inline constexpr std::uint32_t kNamespaceCountMax = 1024;
+// A store makes no more namespaces than this in its life: ids count up, those that were dropped
+// too.
+inline constexpr std::uint32_t kNamespaceIdMax = (1u << 24) - 1;
 inline constexpr std::uint64_t kMemoryLimitMinBytes = 8u << 20;
 
 // When the bytes of what has expired go; it is unreadable at once.

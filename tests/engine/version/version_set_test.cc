@@ -85,6 +85,21 @@ TEST_CASE("version set changes nothing on opening, and a new manifest is begun b
   CHECK((*set)->manifest_number() == 2);
 }
 
+TEST_CASE(
+    "version set: namespaces have numbers up to a greatest, and a manifest that goes beyond is "
+    "refused") {
+  MemoryFileSystem disk({"/m"});
+  auto set = VersionSet::create(disk, "/m", kStoreId);
+  REQUIRE(set.ok());
+  VersionEdit edit;
+  edit.namespace_id_limit = kNamespaceIdMax;
+  REQUIRE((*set)->apply(edit).ok());
+  CHECK(*(*set)->create_namespace("last", {}) == kNamespaceIdMax);
+  CHECK((*set)->create_namespace("one more", {}).status().code() == StatusCode::Busy);
+  edit.namespace_id_limit = kNamespaceIdMax + 2;
+  CHECK_FALSE((*set)->apply(edit).ok());
+}
+
 TEST_CASE("version set gives file numbers out once, also over crashes") {
   MemoryFileSystem disk({"/m"});
   FileNumber last = 0;
