@@ -1,10 +1,12 @@
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "auth/sha256.h"
 #include "daemon/http/http_fixture.h"
+#include "report/owner_report.h"
 #include "sign/signed_json.h"
 
 namespace edgecase::http::test {
@@ -154,6 +156,58 @@ TEST_CASE("report: what a full drive lets nobody sign is told all the same, and 
   report = f.report();
   CHECK(sign::check_signature(report).ok());
   CHECK_FALSE(report.contains("unsigned"));
+}
+
+TEST_CASE("report of an owner: more devices than are held at once, signed as a whole") {
+  ReportRoom f;
+  constexpr std::size_t kDevices = 1'100;
+  std::string lines, described;
+  for (std::size_t i = 0; i < kDevices; ++i) {
+    const std::string device = "d" + std::to_string(10'000 + i);
+    lines += "m,device=" + device + " value=1 1\n";
+    described += R"({"device":")" + device + R"(","owner":"bob"})" + "\n";
+  }
+  REQUIRE(f.ask("POST", "/write", lines).status == 204);
+  REQUIRE(f.ask("POST", "/api/v1/devices", described).status == 200);
+  const Json report = f.report("?owner=bob");
+  CHECK(sign::check_signature(report).ok());
+  REQUIRE(report["devices"].size() == kDevices);
+  for (std::size_t i = 0; i < kDevices; ++i) {
+    const Json& device = report["devices"][i];
+    CHECK(device["device"] == "d" + std::to_string(10'000 + i));
+    REQUIRE(device["series"].size() == 1);
+    CHECK(device["series"][0]["readings"] == 1);
+  }
+}
+
+TEST_CASE("report of an owner: it ends before its signature where what it tells has changed") {
+  ReportRoom f;
+  const report::ReportParts parts{f.settings, f.engine,     f.clock,   *f.catalog, *f.devices,
+                                  *f.queries, *f.retention, *f.tokens, *f.erase};
+  const auto report = std::make_shared<const report::OwnerReport>(
+      report::ComplianceReport(parts).of_owner("alice", [](const catalog::DeviceName&) {}).value());
+  const auto write = [](report::OwnerReportText& text) -> Status {
+    std::string written;
+    while (true) {
+      const Result<bool> has_more = text.fill(written);
+      if (!has_more.ok()) return has_more.status();
+      if (!*has_more) return ok();
+    }
+  };
+  report::OwnerReportText sorted(parts, report, report::MemberOrder::Sorted);
+  REQUIRE(write(sorted).ok());
+  const auto told_again = [&] {
+    report::OwnerReportText text(parts, report, report::MemberOrder::AsTold);
+    text.expect_devices(sorted.devices_digest());
+    return write(text).code();
+  };
+  CHECK(told_again() == StatusCode::Ok);
+  f.set("tv", "location=hall");
+  CHECK(told_again() == StatusCode::Busy);
+  f.set("tv", "location=attic");
+  CHECK(told_again() == StatusCode::Ok);
+  f.set("tv", "owner=bob");
+  CHECK(told_again() == StatusCode::Busy);
 }
 
 TEST_CASE("report of an owner: who said when what readings may be used for") {
