@@ -27,6 +27,9 @@ struct Erased;     // erased.h
 struct KeySpan;    // erased.h
 class SeriesMemo;  // series_memo.h
 
+// Is told of the ranges of keys that are to go, one after another; an error ends the plan.
+using SpanTaker = std::function<Status(KeySpan span)>;
+
 struct SeriesId {
   NamespaceId namespace_id = 0;
   std::uint32_t device = 0;
@@ -141,10 +144,10 @@ class Catalog {
   // Whether there is such a namespace, user-visible or `_rejected`.
   virtual bool has_namespace(std::string_view name) const = 0;
 
-  // Of what is erased with its names (erased.h): adds the keys of its records to `spans`, and to
-  // `batch` what keeps its numbers from being used again; `batch` is to be written with the removal
-  // of the spans, or before it. Nobody may resolve() and write until forget() has followed.
-  virtual Status plan_erasure(const Erased& erased, std::vector<KeySpan>& spans,
+  // Of what is erased with its names (erased.h): `take` gets the keys of its records, and `batch`
+  // what keeps its numbers from being used again; `batch` is to be written with the removal of the
+  // keys, or before it. Nobody may resolve() and write until forget() has followed.
+  virtual Status plan_erasure(const Erased& erased, const SpanTaker& take,
                               WriteBatch& batch) const = 0;
   // Once that is durable. A name that comes again is another device or series.
   virtual void forget(const Erased& erased) = 0;

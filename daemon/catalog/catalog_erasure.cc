@@ -55,18 +55,25 @@ Result<DeviceEntry> MemoryCatalog::device_at(std::uint32_t row) const {
   return DeviceEntry{owner.name, std::string(device.name), owner.id, device.id};
 }
 
-Status MemoryCatalog::plan_erasure(const Erased& erased, std::vector<KeySpan>& spans,
+Status MemoryCatalog::plan_erasure(const Erased& erased, const SpanTaker& take,
                                    WriteBatch& batch) const {
-  const std::shared_lock lock(mutex_);
   std::set<NamespaceId> marked;
-  for (const DeviceEntry& device : erased.devices) {
-    if (device.id == 0) continue;
-    marked.insert(device.namespace_id);
-    Bytes key = encode_record_key({RecordKind::Device, device.namespace_id, device.id, 0});
-    spans.push_back(span_of_prefix(catalog_namespace_, key));
-    key.front() = static_cast<char>(RecordKind::Sensor);
-    spans.push_back(span_of_prefix(catalog_namespace_, key));
+  for (const RecordKind kind : {RecordKind::Device, RecordKind::Sensor}) {
+    for (const DeviceEntry& device : erased.devices) {
+      if (device.id == 0) continue;
+      marked.insert(device.namespace_id);
+      // Keys of sensors begin like that of their device.
+      Bytes key = encode_record_key({RecordKind::Device, device.namespace_id, device.id, 0});
+      key.front() = static_cast<char>(kind);
+      EC_TRY(take(span_of_prefix(catalog_namespace_, key)));
+    }
   }
+  for (const SeriesEntry& series : erased.series) {
+    const RecordKey key{RecordKind::Sensor, series.id.namespace_id, series.id.device,
+                        series.id.sensor};
+    EC_TRY(take(span_of_prefix(catalog_namespace_, encode_record_key(key))));
+  }
+  const std::shared_lock lock(mutex_);
   if (!marked.empty()) {
     Bytes next;
     for (const NamespaceRow& row : namespaces_) {
@@ -81,8 +88,6 @@ Status MemoryCatalog::plan_erasure(const Erased& erased, std::vector<KeySpan>& s
   }
   std::set<std::uint32_t> rewritten;
   for (const SeriesEntry& series : erased.series) {
-    RecordKey key{RecordKind::Sensor, series.id.namespace_id, series.id.device, series.id.sensor};
-    spans.push_back(span_of_prefix(catalog_namespace_, encode_record_key(key)));
     const std::uint32_t device_row =
         find_device_row(find_namespace_row(series.namespace_name), series.device);
     if (device_row == kNoRow || !rewritten.insert(device_row).second) continue;
@@ -90,8 +95,9 @@ Status MemoryCatalog::plan_erasure(const Erased& erased, std::vector<KeySpan>& s
     Bytes next;
     append_id(devices_[device_row].next_sensor, next);
     append_record_field(FieldTag::NextSensor, next, record);
-    key.kind = RecordKind::Device;
-    batch.put(catalog_namespace_, encode_record_key(key), record);
+    batch.put(catalog_namespace_,
+              encode_record_key({RecordKind::Device, series.id.namespace_id, series.id.device, 0}),
+              record);
   }
   return ok();
 }

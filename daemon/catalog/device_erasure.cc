@@ -1,36 +1,80 @@
 // DeviceIndex's end of an erasure, and terms that were taken back: their bytes, too.
 #include <algorithm>
+#include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "catalog/device_records.h"
 #include "catalog/erased.h"
 
 namespace edgecase::catalog {
+namespace {
+
+constexpr std::size_t kSpansJoined = 4096;  // that are looked at together
+
+}  // namespace
 
 // With change_mutex_ held. Everything that there is and was of a device.
-Status DeviceIndex::append_spans(const DeviceName& name, const DeviceMetadata& said,
-                                 std::vector<KeySpan>& spans) const {
+Status DeviceIndex::tell_spans(const DeviceName& name, const DeviceMetadata& said,
+                               const SpanTaker& take) const {
   const Bytes suffix = name_bytes(name);
   for (const Bytes& prefix : index_prefixes(said))
-    spans.push_back(span_of_key(records_, prefix + suffix));
-  spans.push_back(span_of_key(records_, 'D' + suffix));
+    EC_TRY(take(span_of_key(records_, prefix + suffix)));
+  EC_TRY(take(span_of_key(records_, 'D' + suffix)));
   const KeySpan notes = span_of_prefix(records_, taken_back_key(name, {}));
   EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(records_, {notes.lower, notes.upper}, {}));
   bool is_any = false;
   for (; iterator->valid(); iterator->next(), is_any = true)
-    spans.push_back(span_of_key(records_, parse_taken_back(iterator->key()).second + suffix));
-  if (is_any) spans.push_back(notes);
+    EC_TRY(take(span_of_key(records_, parse_taken_back(iterator->key()).second + suffix)));
+  if (is_any) EC_TRY(take(notes));
   return iterator->status();
 }
 
-Result<std::unique_lock<std::mutex>> DeviceIndex::plan_erasure(const Erased& erased,
-                                                               std::vector<KeySpan>& spans) {
-  std::unique_lock lock(change_mutex_);
-  for (const DeviceEntry& device : erased.devices) {
-    const DeviceName name{device.namespace_name, device.device};
-    EC_ASSIGN_OR_RETURN(const DeviceMetadata said, metadata(name));
-    EC_TRY(append_spans(name, said, spans));
+// Of ranges with no key between them it makes one: of a whole group they are few. Keys of others
+// that were removed may lie there.
+Status DeviceIndex::tell_joined(std::vector<KeySpan> spans, const SpanTaker& take) const {
+  std::sort(spans.begin(), spans.end(),
+            [](const KeySpan& a, const KeySpan& b) { return a.lower < b.lower; });
+  ReadOptions options;
+  options.fill_cache = false;
+  EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(records_, {}, options));
+  KeySpan joined;
+  for (KeySpan& span : spans) {
+    if (!joined.upper.empty()) {
+      iterator->seek(joined.upper);
+      EC_TRY(iterator->status());
+      if (!iterator->valid() || iterator->key() >= span.lower) {
+        joined.upper = std::max(std::move(joined.upper), std::move(span.upper));
+        continue;
+      }
+      EC_TRY(take(std::move(joined)));
+    }
+    joined = std::move(span);
   }
+  return joined.upper.empty() ? ok() : take(std::move(joined));
+}
+
+Result<std::unique_lock<std::mutex>> DeviceIndex::plan_erasure(const Erased& erased,
+                                                               const SpanTaker& take) {
+  std::vector<std::uint32_t> by_name(erased.devices.size());
+  std::iota(by_name.begin(), by_name.end(), 0);
+  std::sort(by_name.begin(), by_name.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const DeviceEntry &one = erased.devices[a], &other = erased.devices[b];
+    return std::tie(one.namespace_name, one.device) < std::tie(other.namespace_name, other.device);
+  });
+  std::unique_lock lock(change_mutex_);
+  std::vector<KeySpan> spans;
+  const auto gather = [&spans](KeySpan span) {
+    spans.push_back(std::move(span));
+    return ok();
+  };
+  for (const std::uint32_t at : by_name) {
+    const DeviceName name{erased.devices[at].namespace_name, erased.devices[at].device};
+    EC_ASSIGN_OR_RETURN(const DeviceMetadata said, metadata(name));
+    EC_TRY(tell_spans(name, said, gather));
+    if (spans.size() >= kSpansJoined) EC_TRY(tell_joined(std::exchange(spans, {}), take));
+  }
+  EC_TRY(tell_joined(std::move(spans), take));
   return lock;
 }
 

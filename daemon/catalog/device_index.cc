@@ -107,10 +107,11 @@ Result<DeviceIndex::Added> DeviceIndex::append_change(const Planned& planned,
   };
   Added added;
   if (planned.after.empty()) {
-    std::vector<KeySpan> spans;
-    EC_TRY(append_spans(planned.name, planned.before, spans));
-    for (const KeySpan& span : spans) batch.erase_range(records_, span.lower, span.upper);
-    added.ranges = spans.size();
+    EC_TRY(tell_spans(planned.name, planned.before, [&](const KeySpan& span) {
+      batch.erase_range(records_, span.lower, span.upper);
+      ++added.ranges;
+      return ok();
+    }));
     return added;
   }
   for (const Bytes& prefix : known) {

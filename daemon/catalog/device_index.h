@@ -40,14 +40,12 @@
 #include <utility>
 #include <vector>
 
+#include "catalog/catalog.h"
 #include "catalog/device_terms.h"
 #include "catalog/set_aside.h"
 #include "edgecase/engine.h"
 
 namespace edgecase::catalog {
-
-struct Erased;   // erased.h
-struct KeySpan;  // erased.h
 
 inline constexpr std::string_view kDevicesNamespace = "_devices";
 inline constexpr std::size_t kTermsMax = 16;     // purposes, and objections, of a device
@@ -184,11 +182,10 @@ class DeviceIndex {
 
   std::uint64_t memory_bytes() const;
 
-  // Of devices that are erased (erased.h): adds the keys of their records to `spans`. What is said
-  // of devices does not change until the returned lock is let go; before, forget() follows the
-  // durable removal of the spans.
-  Result<std::unique_lock<std::mutex>> plan_erasure(const Erased& erased,
-                                                    std::vector<KeySpan>& spans);
+  // Of devices that are erased (erased.h): `take` gets the keys of their records. What is said of
+  // devices does not change until the returned lock is let go; before, forget() follows the durable
+  // removal of the keys.
+  Result<std::unique_lock<std::mutex>> plan_erasure(const Erased& erased, const SpanTaker& take);
   void forget(const Erased& erased);
   // Has the bytes of terms that were taken back go with the next Engine::erase(): of up to
   // kNotesPerBatch. Durable.
@@ -230,8 +227,9 @@ class DeviceIndex {
     std::size_t ranges = 0, notes = 0;
   };
   Result<Added> append_change(const Planned& planned, WriteBatch& batch) const;
-  Status append_spans(const DeviceName& name, const DeviceMetadata& said,
-                      std::vector<KeySpan>& spans) const;
+  Status tell_spans(const DeviceName& name, const DeviceMetadata& said,
+                    const SpanTaker& take) const;
+  Status tell_joined(std::vector<KeySpan> spans, const SpanTaker& take) const;
   Status remove_taken_back();
   Status write(std::span<const Planned> planned);
   void append(const DeviceName& name, const DeviceMetadata& before, const DeviceMetadata& after,

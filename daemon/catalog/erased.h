@@ -1,6 +1,6 @@
 // What an erasure takes whole, with all its times and its names, as those see it who keep records
-// of devices and series: catalog, device index, retention. Each tells which keys are to go, and
-// once these are gone for good forgets what it has in memory.
+// of devices and series: catalog, device index, retention. Each tells which keys are to go, a range
+// after another, and once these are gone for good forgets what it has in memory.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 
 namespace edgecase::catalog {
 
+// By number, so that ranges of neighbours follow each other.
 struct Erased {
   std::vector<DeviceEntry> devices;  // id 0: something is said of it, and it never had a reading
   std::vector<SeriesEntry> series;   // of devices that stay

@@ -55,7 +55,7 @@ class MemoryCatalog final : public Catalog {
   std::uint32_t device_rows() const override;
   Result<DeviceEntry> device_at(std::uint32_t row) const override;
   bool has_namespace(std::string_view name) const override;
-  Status plan_erasure(const Erased& erased, std::vector<KeySpan>& spans,
+  Status plan_erasure(const Erased& erased, const SpanTaker& take,
                       WriteBatch& batch) const override;
   void forget(const Erased& erased) override;
   std::size_t device_count() const override;

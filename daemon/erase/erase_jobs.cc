@@ -10,7 +10,15 @@ namespace edgecase::erase {
 namespace {
 
 constexpr char kJobRecord = 'J';
-constexpr char kJobVersion = 1;
+// 1 was written in the batch of the certificate alone.
+constexpr char kJobVersion = 2;
+constexpr std::size_t kJobKeyBytes = 1 + 8 + 4;
+
+Bytes job_prefix(std::uint64_t number) {
+  Bytes key(1, kJobRecord);
+  wire::append_big_endian(number, key);
+  return key;
+}
 
 bool take_number(ByteView& bytes, std::uint32_t& number) {
   if (bytes.size() < 4) return false;
@@ -28,11 +36,11 @@ bool take_bytes(ByteView& bytes, Bytes& taken) {
 }
 
 // version (1), then of each range: namespace id (4), and lower and upper, each with its length (4).
-Bytes encode(const std::vector<catalog::KeySpan>& spans, std::size_t first, std::size_t end) {
+Bytes encode(const std::vector<catalog::KeySpan>& spans) {
   Bytes value(1, kJobVersion);
-  for (std::size_t i = first; i < end; ++i) {
-    wire::append_big_endian(spans[i].namespace_id, value, 4);
-    for (const Bytes* bound : {&spans[i].lower, &spans[i].upper}) {
+  for (const catalog::KeySpan& span : spans) {
+    wire::append_big_endian(span.namespace_id, value, 4);
+    for (const Bytes* bound : {&span.lower, &span.upper}) {
       wire::append_big_endian(bound->size(), value, 4);
       value += *bound;
     }
@@ -42,7 +50,7 @@ Bytes encode(const std::vector<catalog::KeySpan>& spans, std::size_t first, std:
 
 Result<std::vector<catalog::KeySpan>> decode(ByteView value) {
   if (value.empty()) return corruption("the record of an erasure is cut");
-  if (value.front() != kJobVersion)
+  if (value.front() < 1 || value.front() > kJobVersion)
     return unsupported("an erasure was written by a newer version of EdgeCase");
   value.remove_prefix(1);
   std::vector<catalog::KeySpan> spans;
@@ -70,42 +78,82 @@ void leave_out_dropped(const Engine& engine, std::vector<catalog::KeySpan>& span
   });
 }
 
+// The first job behind `after`; an empty key: none.
+Result<std::pair<Bytes, Bytes>> next_job(Engine& engine, NamespaceId records, const Bytes& after) {
+  const catalog::KeySpan all = catalog::span_of_prefix(records, Bytes(1, kJobRecord));
+  EC_ASSIGN_OR_RETURN(const auto iterator,
+                      engine.scan(records, {after.empty() ? all.lower : after, all.upper}, {}));
+  EC_TRY(iterator->status());
+  if (!iterator->valid()) return std::pair<Bytes, Bytes>();
+  return std::pair(Bytes(iterator->key()), Bytes(iterator->value()));
+}
+
+Result<bool> counts(Engine& engine, NamespaceId records, ByteView key) {
+  if (key.size() != kJobKeyBytes) return corruption("the record of an erasure has a wrong key");
+  const std::uint64_t number = wire::read_big_endian(key.substr(1, 8));
+  const Status found = engine.get(records, certificate_key(number), {}).status();
+  if (found.code() == StatusCode::NotFound) return false;
+  EC_TRY(found);
+  return true;
+}
+
 }  // namespace
 
-void append_erasure(const std::vector<catalog::KeySpan>& spans, NamespaceId records,
-                    std::uint64_t number, WriteBatch& batch) {
-  std::size_t first = std::min(spans.size(), kRangesPerJob);
-  for (std::size_t i = 0; i < first; ++i) append_range(spans[i], batch);
-  for (std::uint32_t count = 0; first < spans.size(); ++count) {
-    const std::size_t end = std::min(first + kRangesPerJob, spans.size());
-    Bytes key(1, kJobRecord);
-    wire::append_big_endian(number, key);
-    wire::append_big_endian(count, key, 4);
-    batch.put(records, key, encode(spans, first, end));
-    first = end;
+Status ErasureRanges::add(catalog::KeySpan span) {
+  if (!spans_.empty()) {
+    catalog::KeySpan& last = spans_.back();
+    const bool touches = last.namespace_id == span.namespace_id && last.lower <= span.lower &&
+                         (last.upper.empty() || span.lower <= last.upper);
+    if (touches) {
+      if (!last.upper.empty() && (span.upper.empty() || span.upper > last.upper))
+        last.upper = std::move(span.upper);
+      return ok();
+    }
   }
+  if (spans_.size() == kRangesPerJob) EC_TRY(write_ahead());
+  spans_.push_back(std::move(span));
+  return ok();
+}
+
+// The range makes it a batch that erases, for which there is room on a full drive.
+Status ErasureRanges::write_ahead() {
+  WriteBatch batch;
+  Bytes key = job_prefix(number_);
+  wire::append_big_endian(jobs_, key, 4);
+  append_range(catalog::span_of_key(records_, key), batch);
+  batch.put(records_, key, encode(spans_));
+  EC_TRY(engine_.write(batch, Durability::Async));
+  ++jobs_;
+  spans_.clear();
+  return ok();
+}
+
+void ErasureRanges::append_to(WriteBatch& batch) const {
+  for (const catalog::KeySpan& span : spans_) append_range(span, batch);
+}
+
+Status ErasureRanges::abandon() {
+  if (jobs_ == 0) return ok();
+  WriteBatch batch;
+  append_range(catalog::span_of_prefix(records_, job_prefix(number_)), batch);
+  return engine_.write(batch, Durability::Async);
 }
 
 Status run_jobs(Engine& engine, NamespaceId records) {
-  std::vector<std::pair<Bytes, Bytes>> jobs;
-  {
-    const catalog::KeySpan all = catalog::span_of_prefix(records, Bytes(1, kJobRecord));
-    EC_ASSIGN_OR_RETURN(const auto iterator, engine.scan(records, {all.lower, all.upper}, {}));
-    for (; iterator->valid(); iterator->next()) {
-      Bytes key(iterator->key());
-      jobs.emplace_back(std::move(key), Bytes(iterator->value()));
-    }
-    EC_TRY(iterator->status());
-  }
-  for (const auto& [key, value] : jobs) {
-    EC_ASSIGN_OR_RETURN(std::vector<catalog::KeySpan> spans, decode(value));
-    leave_out_dropped(engine, spans);
+  for (Bytes key;;) {
+    EC_ASSIGN_OR_RETURN(const auto job, next_job(engine, records, key));
+    if (job.first.empty()) return ok();
+    key = job.first;
+    EC_ASSIGN_OR_RETURN(const bool is_meant, counts(engine, records, key));
     WriteBatch batch;
-    for (const catalog::KeySpan& span : spans) append_range(span, batch);
+    if (is_meant) {
+      EC_ASSIGN_OR_RETURN(std::vector<catalog::KeySpan> spans, decode(job.second));
+      leave_out_dropped(engine, spans);
+      for (const catalog::KeySpan& span : spans) append_range(span, batch);
+    }
     append_range(catalog::span_of_key(records, key), batch);
     EC_TRY(engine.write(batch, Durability::Sync));
   }
-  return ok();
 }
 
 Status resume_jobs(Engine& engine) {

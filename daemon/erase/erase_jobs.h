@@ -1,7 +1,8 @@
-// Erasures of more ranges of keys than one batch may hold: what is left of them stands in records
-// of
-// `_erasures`, 'J' number of the erasure (8) count (4), big-endian, and is done again and again
-// until it is durable. A record is erased in the batch that does what it says.
+// The ranges of keys of an erasure, of which there may be more than one batch, or memory, holds:
+// they are written ahead as jobs, records of `_erasures`, 'J' number of the erasure (8) count (4),
+// big-endian. The batch with the certificate of that number makes them count; they are done then,
+// again and again until that is durable. A job is erased in the batch that does what it says, and
+// one whose erasure has no certificate for nothing.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,29 @@ inline constexpr std::string_view kErasuresNamespace = "_erasures";
 // One more range is the record itself.
 inline constexpr std::size_t kRangesPerJob = kRangeDeletesPerBatchMax - 1;
 
-// Adds the first ranges to `batch`, and records of the rest; puts come after.
-void append_erasure(const std::vector<catalog::KeySpan>& spans, NamespaceId records,
-                    std::uint64_t number, WriteBatch& batch);
+// What one erasure takes. One thread; no other erasure meanwhile.
+class ErasureRanges {
+ public:
+  ErasureRanges(Engine& engine, NamespaceId records, std::uint64_t number)
+      : engine_(engine), records_(records), number_(number) {}
+
+  // Of two that touch, one after the other, it makes one. Errors: the engine's.
+  Status add(catalog::KeySpan span);
+  // Adds what is not written ahead to `batch`, which is to hold the certificate; puts come after.
+  void append_to(WriteBatch& batch) const;
+  // The erasure comes to nothing. After an error its number must not be used again before the next
+  // start.
+  Status abandon();
+
+ private:
+  Status write_ahead();
+
+  Engine& engine_;
+  const NamespaceId records_;
+  const std::uint64_t number_;
+  std::vector<catalog::KeySpan> spans_;  // kRangesPerJob at most
+  std::uint32_t jobs_ = 0;               // written ahead
+};
 
 // Does what records say. Errors: the engine's; what is done stays done.
 Status run_jobs(Engine& engine, NamespaceId records);

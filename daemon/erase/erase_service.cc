@@ -14,8 +14,8 @@ namespace edgecase::erase {
 // What one erasure changes.
 struct EraseService::Plan {
   Certificate certificate;
-  std::vector<catalog::KeySpan> spans;
-  std::vector<std::pair<Pseudonym, Fence>> fences;
+  ErasureRanges ranges;
+  Fences::Planned fences;
 };
 
 namespace {
@@ -49,21 +49,31 @@ Result<std::optional<std::int64_t>> time_at_end(Engine& engine, NamespaceId id,
 
 // Of readings that were dated later, a copy under their undated time waits for a merge: nobody sees
 // it, and it goes with them. It lies before all that wait still.
-Status add_left_copies(Engine& engine, const EraseTarget& target,
-                       std::vector<catalog::KeySpan>& spans) {
+Status tell_left_copies(Engine& engine, const catalog::Catalog& catalog, const EraseTarget& target,
+                        const catalog::SpanTaker& take) {
   const auto periods = engine.find_namespace(wire::kUndatedNamespace);
   if (!periods.ok()) return ok();
   EC_ASSIGN_OR_RETURN(const RangeStats records, engine.range_stats(periods->id, {}, {}));
   if (records.entries == 0) return ok();
-  for (const catalog::SeriesEntry& each : target.series) {
-    KeyRange keys = range_of_series(each.id, {wire::kUndatedFromNs, wire::kUndatedToNs});
+  for (const catalog::SeriesRow row : target.series) {
+    const auto each = catalog.series_at(row);
+    if (!each.ok()) continue;
+    KeyRange keys = range_of_series(each->id, {wire::kUndatedFromNs, wire::kUndatedToNs});
     EC_ASSIGN_OR_RETURN(const auto first_ns,
-                        time_at_end(engine, each.id.namespace_id, keys, Direction::Forward));
+                        time_at_end(engine, each->id.namespace_id, keys, Direction::Forward));
     if (first_ns == wire::kUndatedFromNs) continue;
-    if (first_ns) keys = range_of_series(each.id, {wire::kUndatedFromNs, *first_ns});
-    spans.push_back({each.id.namespace_id, std::move(keys.lower), std::move(keys.upper)});
+    if (first_ns) keys = range_of_series(each->id, {wire::kUndatedFromNs, *first_ns});
+    EC_TRY(take({each->id.namespace_id, std::move(keys.lower), std::move(keys.upper)}));
   }
   return ok();
+}
+
+Status too_much(const catalog::Erased& names) {
+  return invalid_argument(
+      "this is too much to be erased at once: " + std::to_string(names.devices.size()) +
+      " devices and " + std::to_string(names.series.size()) + " series of others, where " +
+      std::to_string(kFencesMax) +
+      " are the most; erase it in parts, by the beginnings of their names");
 }
 
 }  // namespace
@@ -98,6 +108,7 @@ Status EraseService::load() {
     }
   }
   if (is_first) oldest_number_ = next_number_;
+  set_aside_.tell(fences_->memory_bytes());
   return iterator->status();
 }
 
@@ -123,15 +134,17 @@ Result<ErasePreview> EraseService::preview(const auth::Principal& principal,
   EC_ASSIGN_OR_RETURN(const EraseTarget target,
                       resolve_target(parts_.catalog, parts_.devices, principal, request));
   ErasePreview preview;
-  preview.devices = target.with_names.devices.size();
+  if (request.has_all_times()) preview.devices = target.names.devices.size();
   preview.series = target.series.size();
   preview.is_everything = target.is_everything;
   preview.amount.readings = 0;
   preview.amount.bytes = 0;
-  for (const catalog::SeriesEntry& entry : target.series) {
-    const Amount amount = amount_of(entry, request.range());
+  for (const catalog::SeriesRow row : target.series) {
+    const auto entry = parts_.catalog.series_at(row);
+    if (!entry.ok()) continue;  // it has gone meanwhile
+    const Amount amount = amount_of(*entry, request.range());
     add(preview.amount, amount);
-    if (preview.matched.size() < kPreviewSeriesMax) preview.matched.push_back({entry, amount});
+    if (preview.matched.size() < kPreviewSeriesMax) preview.matched.push_back({*entry, amount});
   }
   return preview;
 }
@@ -156,16 +169,18 @@ Status EraseService::plan_fences(const EraseRequest& request, const EraseTarget&
   if (range.from_ns >= range.to_ns) return ok();
   const Pseudonyms& pseudonyms = fences_->pseudonyms();
   const std::uint64_t number = plan.certificate.number;
-  for (const catalog::DeviceEntry& each : target.devices) {
+  for (const catalog::DeviceEntry& each : target.names.devices) {
     const Pseudonym pseudonym = pseudonyms.of_device(each.namespace_name, each.device);
     EC_ASSIGN_OR_RETURN(Fence fence, fences_->with(pseudonym, number, range));
     plan.fences.emplace_back(pseudonym, std::move(fence));
   }
-  for (const catalog::SeriesEntry& each : target.single_series) {
+  for (const catalog::SeriesEntry& each : target.names.series) {
     const Pseudonym pseudonym = pseudonyms.of_series(each.namespace_name, each.device, each.sensor);
     EC_ASSIGN_OR_RETURN(Fence fence, fences_->with(pseudonym, number, range));
     plan.fences.emplace_back(pseudonym, std::move(fence));
   }
+  std::sort(plan.fences.begin(), plan.fences.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
   return ok();
 }
 
@@ -176,14 +191,14 @@ void EraseService::describe(const EraseRequest& request, const EraseTarget& targ
   certificate.from_ns = request.from_ns;
   certificate.to_ns = request.to_ns;
   certificate.with_names = request.has_all_times();
-  certificate.devices = target.devices.size();
+  certificate.devices = target.names.devices.size();
   certificate.series = target.series.size();
-  for (const catalog::DeviceEntry& each : target.devices) {
+  for (const catalog::DeviceEntry& each : target.names.devices) {
     if (certificate.device_pseudonyms.size() == kPseudonymsMax) break;
     certificate.device_pseudonyms.push_back(
         text(pseudonyms.of_device(each.namespace_name, each.device)));
   }
-  for (const catalog::SeriesEntry& each : target.single_series) {
+  for (const catalog::SeriesEntry& each : target.names.series) {
     if (certificate.series_pseudonyms.size() == kPseudonymsMax) break;
     certificate.series_pseudonyms.push_back(
         text(pseudonyms.of_series(each.namespace_name, each.device, each.sensor)));
@@ -229,7 +244,7 @@ Result<Certificate> EraseService::erase(const auth::Principal& principal,
     if (pending_.size() >= kPendingMax)
       return busy(std::to_string(kPendingMax) + " erasures wait for their bytes to go, the most");
   }
-  Plan plan;
+  Plan plan{{}, {parts_.engine, records_, next_number_}, {}};
   plan.certificate.number = next_number_;
   plan.certificate.asked_ns = asked_ns;
   plan.certificate.asked_by = principal.name;
@@ -238,47 +253,54 @@ Result<Certificate> EraseService::erase(const auth::Principal& principal,
   const Fences::Closed closed = fences_->close();
   EC_ASSIGN_OR_RETURN(const EraseTarget target,
                       resolve_target(parts_.catalog, parts_.devices, principal, request));
+  if (target.names.devices.size() + target.names.series.size() > kFencesMax)
+    return too_much(target.names);
   describe(request, target, plan.certificate);
   EC_TRY(plan_fences(request, target, counted.amount.last_ns, plan));
-  plan.spans = spans_of_readings(target, request.range());
-  if (!request.has_all_times()) EC_TRY(add_left_copies(parts_.engine, target, plan.spans));
-  auto made = make_invisible(target.with_names, plan);
-  if (made.ok() && observer_) observer_();
+  auto made = make_invisible(request, target, plan);
+  if (!made.ok()) {
+    if (!plan.ranges.abandon().ok()) ++next_number_;
+  } else if (observer_) {
+    observer_();
+  }
   return made;
 }
 
-// Everything in one batch, or what is more than one may hold in records that finish it. Then what
-// is in memory follows.
-Result<Certificate> EraseService::make_invisible(const catalog::Erased& erased, Plan& plan) {
+// The certificate in one batch with everything, but for ranges that are more than one may hold:
+// these are written ahead. Then what is in memory follows.
+Result<Certificate> EraseService::make_invisible(const EraseRequest& request,
+                                                 const EraseTarget& target, Plan& plan) {
+  static const catalog::Erased kNoNames;
+  const catalog::Erased& erased = request.has_all_times() ? target.names : kNoNames;
+  const auto take = [&plan](catalog::KeySpan span) { return plan.ranges.add(std::move(span)); };
   Certificate& certificate = plan.certificate;
   WriteBatch batch;
-  EC_TRY(parts_.catalog.plan_erasure(erased, plan.spans, batch));
-  EC_ASSIGN_OR_RETURN(const auto said, parts_.devices.plan_erasure(erased, plan.spans));
+  EC_TRY(tell_readings(parts_.catalog, target, request.range(), take));
+  if (!request.has_all_times())
+    EC_TRY(tell_left_copies(parts_.engine, parts_.catalog, target, take));
+  EC_TRY(parts_.catalog.plan_erasure(erased, take, batch));
+  EC_ASSIGN_OR_RETURN(const auto said, parts_.devices.plan_erasure(erased, take));
   std::unique_lock<std::mutex> rules_lock;
-  const std::vector<retention::Rule> rules =
-      parts_.retention.plan_erasure(erased, plan.spans, rules_lock);
-  const std::vector<catalog::KeySpan> mentions =
-      find_mentions(parts_.engine, parts_.catalog, erased);
-  plan.spans.insert(plan.spans.end(), mentions.begin(), mentions.end());
+  EC_ASSIGN_OR_RETURN(const std::vector<retention::Rule> rules,
+                      parts_.retention.plan_erasure(erased, take, rules_lock));
+  std::vector<catalog::KeySpan> mentions = find_mentions(parts_.engine, parts_.catalog, erased);
   certificate.rules = rules.size();
   certificate.messages = mentions.size();
+  for (catalog::KeySpan& span : mentions) EC_TRY(take(std::move(span)));
   certificate.invisible_ns = parts_.clock.wall_ns();
 
-  append_erasure(merged(std::move(plan.spans)), records_, certificate.number, batch);
+  plan.ranges.append_to(batch);
   for (const auto& [pseudonym, fence] : plan.fences) fences_->append_put(pseudonym, fence, batch);
-  const std::vector<Pseudonym> gone = fences_->oldest_beyond(plan.fences.size());
+  const std::vector<Pseudonym> gone = fences_->giving_way(plan.fences);
   for (const Pseudonym& pseudonym : gone) fences_->append_remove(pseudonym, batch);
   append_certificate(certificate, batch);
   EC_TRY(give_way(batch));
-  if (batch.size_bytes() > kBatchSizeMaxBytes)
-    return invalid_argument(
-        "this is too much to be erased at once: " + std::to_string(erased.devices.size()) +
-        " devices and " + std::to_string(erased.series.size()) +
-        " series; erase it in parts, by the beginnings of their names");
+  if (batch.size_bytes() > kBatchSizeMaxBytes) return too_much(target.names);
   EC_TRY(parts_.engine.write(batch, Durability::Sync));
   ++next_number_;
   for (const Pseudonym& pseudonym : gone) fences_->remove(pseudonym);
   for (auto& [pseudonym, fence] : plan.fences) fences_->set(pseudonym, std::move(fence));
+  set_aside_.tell(fences_->memory_bytes());
   parts_.catalog.forget(erased);
   parts_.devices.forget(erased);
   {

@@ -27,6 +27,7 @@
 
 #include "auth/authorize.h"
 #include "catalog/device_index.h"
+#include "catalog/set_aside.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "edgecase/random.h"
@@ -79,7 +80,8 @@ class EraseService {
   // What erase() would take. Errors as of resolve_target().
   Result<ErasePreview> preview(const auth::Principal& principal, const EraseRequest& request);
   // The pending certificate, durable; nothing of what it is about can be read any more. Errors: as
-  // of resolve_target(); InvalidArgument (everything there is, by a glob, unless that is allowed);
+  // of resolve_target(); InvalidArgument (everything there is, by a glob, unless that is allowed;
+  // more than kFencesMax devices and single series);
   // Busy (kPendingMax, kRangesPerFenceMax); the engine's: then nothing has
   // changed, unless it is of the metadata drive (IoError, OutOfSpace), when it may have.
   Result<Certificate> erase(const auth::Principal& principal, const EraseRequest& request,
@@ -120,7 +122,8 @@ class EraseService {
                      std::optional<std::int64_t> newest_ns, Plan& plan) const;
   void describe(const EraseRequest& request, const EraseTarget& target,
                 Certificate& certificate) const;
-  Result<Certificate> make_invisible(const catalog::Erased& erased, Plan& plan);
+  Result<Certificate> make_invisible(const EraseRequest& request, const EraseTarget& target,
+                                     Plan& plan);
   void append_certificate(const Certificate& certificate, WriteBatch& batch) const;
   Status give_way(WriteBatch& batch);
   void index(const Certificate& certificate);
@@ -133,6 +136,7 @@ class EraseService {
   const Parts parts_;
   NamespaceId records_ = 0;
   std::unique_ptr<Fences> fences_;
+  catalog::SetAside set_aside_{parts_.engine};  // for fences_
   std::function<void()> observer_;
 
   std::mutex erase_mutex_;

@@ -1,7 +1,7 @@
 #include "erase/erase_target.h"
 
 #include <algorithm>
-#include <set>
+#include <functional>
 #include <tuple>
 
 #include "wire/names.h"
@@ -17,6 +17,7 @@ using catalog::SeriesEntry;
 
 // No sensor is called so: whoever may erase it may erase any.
 constexpr std::string_view kAnySensor = "\x01";
+constexpr std::size_t kDevicesPerPage = 1000;
 
 Bytes prefix_of(const catalog::SeriesId& id, std::size_t bytes) {
   Bytes key = wire::make_reading_key({id.device, id.sensor, 0});
@@ -24,43 +25,91 @@ Bytes prefix_of(const catalog::SeriesId& id, std::size_t bytes) {
   return key;
 }
 
-// Selectors that the request stands for, each of one namespace or of all.
-Result<std::vector<std::pair<std::string, wire::Selector>>> selectors_of(
-    const catalog::DeviceIndex& devices, const EraseRequest& request) {
-  std::vector<std::pair<std::string, wire::Selector>> selectors;
-  if (request.devices.empty())
-    return std::vector{std::pair(request.namespace_name, request.selector)};
-  EC_ASSIGN_OR_RETURN(const std::vector<DeviceName> found,
-                      devices.find(request.namespace_name, request.devices));
-  for (const DeviceName& name : found) {
-    if (request.namespace_name.empty() && name.namespace_name.starts_with('_')) continue;
-    selectors.emplace_back(name.namespace_name,
-                           wire::Selector{wire::escape_name(name.device), "*"});
+// Of the namespace, or of all.
+using SelectorTaker = std::function<Status(const std::string&, const wire::Selector&)>;
+
+// Selectors that the request stands for, one after another.
+Status each_selector(const catalog::DeviceIndex& devices, const EraseRequest& request,
+                     const SelectorTaker& take) {
+  if (request.devices.empty()) return take(request.namespace_name, request.selector);
+  bool is_any = false;
+  for (catalog::DevicePage page{std::nullopt, kDevicesPerPage};;) {
+    EC_ASSIGN_OR_RETURN(const std::vector<DeviceName> found,
+                        devices.find(request.namespace_name, request.devices, page));
+    for (const DeviceName& name : found) {
+      if (request.namespace_name.empty() && name.namespace_name.starts_with('_')) continue;
+      is_any = true;
+      EC_TRY(take(name.namespace_name, {wire::escape_name(name.device), "*"}));
+    }
+    if (found.size() < page.limit) break;
+    page.after = found.back();
   }
-  if (selectors.empty()) return not_found("no device of which this is said");
-  return selectors;
+  return is_any ? ok() : not_found("no device of which this is said");
+}
+
+bool by_name(const DeviceEntry& a, const DeviceEntry& b) {
+  return std::tie(a.namespace_name, a.device) < std::tie(b.namespace_name, b.device);
+}
+bool by_number(const DeviceEntry& a, const DeviceEntry& b) {
+  return std::tie(a.namespace_id, a.id) < std::tie(b.namespace_id, b.id);
+}
+bool series_by_number(const SeriesEntry& a, const SeriesEntry& b) {
+  return std::tie(a.id.namespace_id, a.id.device, a.id.sensor) <
+         std::tie(b.id.namespace_id, b.id.device, b.id.sensor);
 }
 
 // Devices that go whole: all their sensors are asked for, and may be erased.
 Status add_devices(const catalog::Catalog& catalog, const catalog::DeviceIndex& index,
                    const auth::Principal& principal, const std::string& namespace_name,
-                   const wire::Selector& selector, EraseTarget& target) {
+                   const wire::Selector& selector, std::vector<DeviceEntry>& devices) {
   const auto may_go = [&](const std::string& of_namespace, const std::string& device) {
     return auth::allows(Operation::Erase, principal, of_namespace, device, kAnySensor);
   };
-  std::set<DeviceName> added;
+  const std::size_t before = devices.size();
   for (DeviceEntry& entry : catalog.devices(namespace_name, selector.device)) {
-    if (!may_go(entry.namespace_name, entry.device)) continue;
-    added.insert({entry.namespace_name, entry.device});
-    target.devices.push_back(std::move(entry));
+    if (may_go(entry.namespace_name, entry.device)) devices.push_back(std::move(entry));
   }
+  const std::size_t end = devices.size();  // of those that have a number, by name
   EC_ASSIGN_OR_RETURN(const std::vector<DeviceName> said,
                       index.select(namespace_name, selector.device));
   for (const DeviceName& name : said) {
-    if (added.contains(name) || !may_go(name.namespace_name, name.device)) continue;
-    target.devices.push_back({name.namespace_name, name.device, 0, 0});
+    if (!may_go(name.namespace_name, name.device)) continue;
+    DeviceEntry entry{name.namespace_name, name.device, 0, 0};
+    const auto first = devices.begin() + static_cast<std::ptrdiff_t>(before);
+    const auto last = devices.begin() + static_cast<std::ptrdiff_t>(end);
+    if (!std::binary_search(first, last, entry, by_name)) devices.push_back(std::move(entry));
   }
   return ok();
+}
+
+// The series that may be erased; answers how many may not.
+std::size_t add_series(const catalog::Catalog& catalog, const auth::Principal& principal,
+                       const std::string& namespace_name, const wire::Selector& selector,
+                       std::vector<catalog::SeriesRow>& series) {
+  std::size_t refused = 0;
+  for (const catalog::SeriesRow row : catalog.select_rows(namespace_name, selector)) {
+    const auto entry = catalog.series_at(row);
+    if (!entry.ok()) continue;
+    if (auth::allows(Operation::Erase, principal, entry->namespace_name, entry->device,
+                     entry->sensor)) {
+      series.push_back(row);
+    } else {
+      ++refused;
+    }
+  }
+  return refused;
+}
+
+// Of the series those that go with no device.
+void add_single_series(const catalog::Catalog& catalog, EraseTarget& target) {
+  const std::vector<DeviceEntry>& whole = target.names.devices;
+  for (const catalog::SeriesRow row : target.series) {
+    auto entry = catalog.series_at(row);
+    if (!entry.ok()) continue;
+    const DeviceEntry device{{}, {}, entry->id.namespace_id, entry->id.device};
+    if (!std::binary_search(whole.begin(), whole.end(), device, by_number))
+      target.names.series.push_back(std::move(entry).value());
+  }
 }
 
 }  // namespace
@@ -73,35 +122,24 @@ Result<EraseTarget> resolve_target(const catalog::Catalog& catalog,
   EC_TRY(auth::authorize(Operation::Erase, principal, request.namespace_name, request.selector));
   if (!request.namespace_name.empty() && !catalog.has_namespace(request.namespace_name))
     return not_found("no namespace " + request.namespace_name);
-  EC_ASSIGN_OR_RETURN(const auto selectors, selectors_of(devices, request));
   EraseTarget target;
   std::size_t refused = 0;
-  for (const auto& [namespace_name, selector] : selectors) {
-    for (SeriesEntry& entry : catalog.select(namespace_name, selector)) {
-      if (auth::allows(Operation::Erase, principal, entry.namespace_name, entry.device,
-                       entry.sensor)) {
-        target.series.push_back(std::move(entry));
-      } else {
-        ++refused;
-      }
-    }
-    if (selector.sensor == "*")
-      EC_TRY(add_devices(catalog, devices, principal, namespace_name, selector, target));
-  }
-  if (target.series.empty() && target.devices.empty()) {
+  const auto add = [&](const std::string& of_namespace, const wire::Selector& selector) -> Status {
+    refused += add_series(catalog, principal, of_namespace, selector, target.series);
+    if (selector.sensor != "*") return ok();
+    return add_devices(catalog, devices, principal, of_namespace, selector, target.names.devices);
+  };
+  EC_TRY(each_selector(devices, request, add));
+  if (target.series.empty() && target.names.devices.empty()) {
     if (refused > 0) return not_allowed("nothing of what matches may be erased with this token");
     return not_found("nothing matches " + request.selector.device + "/" + request.selector.sensor);
   }
-  std::set<std::pair<NamespaceId, std::uint32_t>> whole;
-  for (const DeviceEntry& each : target.devices) whole.emplace(each.namespace_id, each.id);
-  for (const SeriesEntry& each : target.series) {
-    if (!whole.contains({each.id.namespace_id, each.id.device}))
-      target.single_series.push_back(each);
-  }
-  if (request.has_all_times()) target.with_names = {target.devices, target.single_series};
-  target.is_everything = request.devices.empty() && !wire::is_literal(request.selector.device) &&
-                         refused == 0 &&
-                         target.series.size() == catalog.select(request.namespace_name, {}).size();
+  std::sort(target.names.devices.begin(), target.names.devices.end(), by_number);
+  add_single_series(catalog, target);
+  std::sort(target.names.series.begin(), target.names.series.end(), series_by_number);
+  target.is_everything =
+      request.devices.empty() && !wire::is_literal(request.selector.device) && refused == 0 &&
+      target.series.size() == catalog.select_rows(request.namespace_name, {}).size();
   return target;
 }
 
@@ -116,39 +154,26 @@ KeyRange range_of_series(const catalog::SeriesId& id, TimeRange range) {
   return keys;
 }
 
-std::vector<catalog::KeySpan> spans_of_readings(const EraseTarget& target, TimeRange range) {
-  std::vector<catalog::KeySpan> spans;
-  const bool all_times = range == TimeRange{};
-  const auto& single = all_times ? target.single_series : target.series;
-  for (const SeriesEntry& each : single) {
-    KeyRange keys = range_of_series(each.id, range);
-    spans.push_back({each.id.namespace_id, std::move(keys.lower), std::move(keys.upper)});
-  }
-  if (!all_times) return spans;
-  for (const DeviceEntry& each : target.devices) {
-    if (each.id == 0) continue;
-    spans.push_back(catalog::span_of_prefix(
-        each.namespace_id, prefix_of({each.namespace_id, each.id, 0}, sizeof(each.id))));
-  }
-  return spans;
-}
-
-std::vector<catalog::KeySpan> merged(std::vector<catalog::KeySpan> spans) {
-  std::sort(spans.begin(), spans.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.namespace_id, a.lower) < std::tie(b.namespace_id, b.lower);
-  });
-  std::vector<catalog::KeySpan> fewer;
-  for (catalog::KeySpan& span : spans) {
-    catalog::KeySpan* const last = fewer.empty() ? nullptr : &fewer.back();
-    if (last != nullptr && last->namespace_id == span.namespace_id &&
-        (last->upper.empty() || span.lower <= last->upper)) {
-      if (!last->upper.empty() && (span.upper.empty() || span.upper > last->upper))
-        last->upper = std::move(span.upper);
-    } else {
-      fewer.push_back(std::move(span));
+Status tell_readings(const catalog::Catalog& catalog, const EraseTarget& target, TimeRange range,
+                     const catalog::SpanTaker& take) {
+  const auto tell = [&](const catalog::SeriesId& id) {
+    KeyRange keys = range_of_series(id, range);
+    return take({id.namespace_id, std::move(keys.lower), std::move(keys.upper)});
+  };
+  if (range != TimeRange{}) {
+    for (const catalog::SeriesRow row : target.series) {
+      const auto entry = catalog.series_at(row);
+      if (entry.ok()) EC_TRY(tell(entry->id));
     }
+    return ok();
   }
-  return fewer;
+  for (const SeriesEntry& each : target.names.series) EC_TRY(tell(each.id));
+  for (const DeviceEntry& each : target.names.devices) {
+    if (each.id == 0) continue;
+    EC_TRY(take(catalog::span_of_prefix(
+        each.namespace_id, prefix_of({each.namespace_id, each.id, 0}, sizeof(each.id)))));
+  }
+  return ok();
 }
 
 }  // namespace edgecase::erase

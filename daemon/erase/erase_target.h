@@ -27,11 +27,9 @@ struct EraseRequest {
 };
 
 struct EraseTarget {
-  std::vector<catalog::SeriesEntry> series;  // all that match, by namespace, device, sensor
-  // Of which every series matches; fenced as such.
-  std::vector<catalog::DeviceEntry> devices;
-  std::vector<catalog::SeriesEntry> single_series;  // of `series`: of no such device
-  catalog::Erased with_names;                       // of all times only
+  std::vector<catalog::SeriesRow> series;  // all that match, by namespace, device, sensor
+  // Devices of which every series matches, and what else there is of `series`; fenced as such.
+  catalog::Erased names;
   bool is_everything = false;  // all that is in the namespaces in question, by a glob
 };
 
@@ -41,11 +39,9 @@ Result<EraseTarget> resolve_target(const catalog::Catalog& catalog,
                                    const catalog::DeviceIndex& devices,
                                    const auth::Principal& principal, const EraseRequest& request);
 
-// The readings of it, as keys.
-std::vector<catalog::KeySpan> spans_of_readings(const EraseTarget& target, TimeRange range);
+// `take` gets the readings of it, as keys; answers its error.
+Status tell_readings(const catalog::Catalog& catalog, const EraseTarget& target, TimeRange range,
+                     const catalog::SpanTaker& take);
 KeyRange range_of_series(const catalog::SeriesId& id, TimeRange range);
-
-// Sorted; neighbours are one.
-std::vector<catalog::KeySpan> merged(std::vector<catalog::KeySpan> spans);
 
 }  // namespace edgecase::erase

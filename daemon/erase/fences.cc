@@ -157,14 +157,24 @@ void Fences::append_remove(const Pseudonym& pseudonym, WriteBatch& batch) const 
   batch.remove(records_, key_of(pseudonym));
 }
 
-std::vector<Pseudonym> Fences::oldest_beyond(std::size_t count) const {
+std::vector<Pseudonym> Fences::giving_way(const Planned& planned) const {
+  const auto is_planned = [&planned](const Pseudonym& pseudonym) {
+    const auto at = std::lower_bound(
+        planned.begin(), planned.end(), pseudonym,
+        [](const auto& each, const Pseudonym& wanted) { return each.first < wanted; });
+    return at != planned.end() && at->first == pseudonym;
+  };
   const std::shared_lock lock(mutex_);
-  if (fences_.size() + count <= kFencesMax) return {};
+  if (fences_.size() + planned.size() <= kFencesMax) return {};
   std::vector<std::pair<std::uint64_t, Pseudonym>> by_age;
-  for (const auto& [pseudonym, fence] : fences_) by_age.emplace_back(fence.erasure, pseudonym);
-  std::sort(by_age.begin(), by_age.end());
-  by_age.resize(std::min(by_age.size(), fences_.size() + count - kFencesMax));
+  for (const auto& [pseudonym, fence] : fences_) {
+    if (!is_planned(pseudonym)) by_age.emplace_back(fence.erasure, pseudonym);
+  }
+  const std::size_t all = by_age.size() + planned.size();
   std::vector<Pseudonym> oldest;
+  if (all <= kFencesMax) return oldest;
+  std::sort(by_age.begin(), by_age.end());
+  by_age.resize(std::min(by_age.size(), all - kFencesMax));
   for (const auto& [erasure, pseudonym] : by_age) oldest.push_back(pseudonym);
   return oldest;
 }
@@ -179,6 +189,12 @@ void Fences::set(const Pseudonym& pseudonym, Fence fence) {
 void Fences::remove(const Pseudonym& pseudonym) {
   const std::unique_lock lock(mutex_);
   fences_.erase(pseudonym);  // end_ns_ stays: it may be too late, never too early
+}
+
+// Two nodes and what the allocator adds; most fences have one range.
+std::uint64_t Fences::memory_bytes() const {
+  constexpr std::uint64_t kBytesPerFence = 160;
+  return size() * kBytesPerFence;
 }
 
 std::size_t Fences::size() const {

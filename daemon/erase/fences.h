@@ -19,6 +19,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "auth/pseudonyms.h"
@@ -95,15 +96,17 @@ class Fences {
   // What adding `range` makes of the fence of `pseudonym`, as yet unknown to refused(). Busy:
   // kRangesPerFenceMax.
   Result<Fence> with(const Pseudonym& pseudonym, std::uint64_t erasure, TimeRange range) const;
-  // The record of one, and of those that give way to `count` new ones.
+  using Planned = std::vector<std::pair<Pseudonym, Fence>>;  // by pseudonym, each once
+  // The record of one, and which of the others, set longest ago, give way to those that are new.
   void append_put(const Pseudonym& pseudonym, const Fence& fence, WriteBatch& batch) const;
-  std::vector<Pseudonym> oldest_beyond(std::size_t count) const;
+  std::vector<Pseudonym> giving_way(const Planned& planned) const;
   void append_remove(const Pseudonym& pseudonym, WriteBatch& batch) const;
   // Once durable.
   void set(const Pseudonym& pseudonym, Fence fence);
   void remove(const Pseudonym& pseudonym);
 
   std::size_t size() const;
+  std::uint64_t memory_bytes() const;
   const Pseudonyms& pseudonyms() const { return pseudonyms_; }
 
  private:

@@ -29,18 +29,18 @@ bool names_series(const Rule& rule, const catalog::SeriesEntry& series) {
 
 }  // namespace
 
-std::vector<Rule> RetentionService::plan_erasure(const catalog::Erased& erased,
-                                                 std::vector<catalog::KeySpan>& spans,
-                                                 std::unique_lock<std::mutex>& lock) {
+Result<std::vector<Rule>> RetentionService::plan_erasure(const catalog::Erased& erased,
+                                                         const catalog::SpanTaker& take,
+                                                         std::unique_lock<std::mutex>& lock) {
   lock = std::unique_lock(mutex_);
   for (const catalog::DeviceEntry& device : erased.devices) {
     if (device.id == 0) continue;
     Bytes prefix = kTopicRecord + topic_key({device.namespace_id, device.id, 0});
     prefix.resize(prefix.size() - sizeof(std::uint32_t));  // without the sensor
-    spans.push_back(catalog::span_of_prefix(records_, prefix));
+    EC_TRY(take(catalog::span_of_prefix(records_, prefix)));
   }
   for (const catalog::SeriesEntry& series : erased.series)
-    spans.push_back(catalog::span_of_prefix(records_, kTopicRecord + topic_key(series.id)));
+    EC_TRY(take(catalog::span_of_prefix(records_, kTopicRecord + topic_key(series.id))));
   std::vector<Rule> gone;
   for (const Rule& rule : rules_) {
     const bool named =
@@ -50,7 +50,7 @@ std::vector<Rule> RetentionService::plan_erasure(const catalog::Erased& erased,
                     [&](const auto& series) { return names_series(rule, series); });
     if (!named) continue;
     gone.push_back(rule);
-    spans.push_back(catalog::span_of_key(records_, rule_key(rule.namespace_name, rule.selector)));
+    EC_TRY(take(catalog::span_of_key(records_, rule_key(rule.namespace_name, rule.selector))));
   }
   return gone;
 }

@@ -105,13 +105,13 @@ class RetentionService {
                bool has_new_series);
   std::uint64_t generation() const { return generation_.load(); }
 
-  // Of what is erased with its names (catalog/erased.h): adds the keys to `spans` of what topics
-  // said of it, and of the rules that name an erased device; returns these. Nothing changes until
-  // `lock` is let go; before, forget() follows the durable removal of the spans, and brings the
+  // Of what is erased with its names (catalog/erased.h): `take` gets the keys of what topics said
+  // of it, and of the rules that name an erased device; returns these. Nothing changes until
+  // `lock` is let go; before, forget() follows the durable removal of the keys, and brings the
   // engine's rules in line, as the next open() does.
-  std::vector<Rule> plan_erasure(const catalog::Erased& erased,
-                                 std::vector<catalog::KeySpan>& spans,
-                                 std::unique_lock<std::mutex>& lock);
+  Result<std::vector<Rule>> plan_erasure(const catalog::Erased& erased,
+                                         const catalog::SpanTaker& take,
+                                         std::unique_lock<std::mutex>& lock);
   Status forget(const catalog::Erased& erased, const std::vector<Rule>& rules);
 
  private:

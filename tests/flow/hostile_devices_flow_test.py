@@ -19,7 +19,7 @@ def name_of(number):
 
 
 class HostileDevicesFlow(HostileDaemon):
-    def measured(self, name, path, method="GET", status=200):
+    def measured(self, name, path, method="GET", status=(200,)):
         """The answer, of which memory has had room."""
         self.daemon.forget_peak()
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIME_LIMIT_SECONDS)
@@ -27,7 +27,7 @@ class HostileDevicesFlow(HostileDaemon):
             connection.request(method, path)
             answer = connection.getresponse()
             body = answer.read()
-        self.assertEqual(answer.status, status, (name, body[:1000]))
+        self.assertIn(answer.status, status, (name, body[:1000]))
         with self.subTest(name):
             self.within_limit(name)
         return body
@@ -82,16 +82,13 @@ class HostileDevicesFlow(HostileDaemon):
             preview = json.loads(self.measured(f"retention preview {what}", f"/api/v1/retention/preview?{what}"))
             self.assertGreaterEqual(preview["series"], devices)
         self.measured("devices of an owner", "/api/v1/devices?owner=alice")
-        erased = exchange(self.port, post(f"/api/v1/erase?select={'d' * 120}000*", b""))
-        self.assertEqual(erased[0], 200, erased)
+        told = self.measured("erase of too much", "/api/v1/erase?select=d*&yes=true", "POST", (400,)).decode()
+        self.assertIn(f"{devices} devices", told)
+        self.assertIn("erase it in parts", told)
+        # 202: the bytes are still going.
+        self.measured("erase of a part", f"/api/v1/erase?select={'d' * 120}0*", "POST", (200, 202))
         left = json.loads(self.measured("where of what is left", "/api/v1/where?select=d*"))
-        self.assertEqual(left["devices"], devices - 100)
-        # Of these two memory is not asked for: the first is found to be too much when it is there
-        # as a whole.
-        told = exchange(self.port, post("/api/v1/erase?select=d*&yes=true", b""))
-        self.assertEqual(told[0], 400, told)
-        self.assertIn(f"{devices - 100} devices", told[1])
-        self.assertIn("erase it in parts", told[1])
+        self.assertEqual(left["devices"], devices - 10_000)
         # A rule of the engine for each of them: some 260 bytes that no limit of memory counts.
         told = exchange(self.port, post("/api/v1/retention?select=d*&keep=1000d", b""))
         self.assertEqual(told[0], 200, told)

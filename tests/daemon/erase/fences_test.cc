@@ -61,6 +61,23 @@ TEST_CASE("ranges of one fence that touch are one, and too many are refused") {
   CHECK(fences.with(who, 2, {40, 51}).ok());
 }
 
+TEST_CASE("the fences set longest ago give way to new ones, and none that is set again") {
+  Fences fences(1, pseudonyms());
+  const auto numbered = [](std::size_t number) {
+    Pseudonym pseudonym{};
+    for (std::size_t i = 0; i < sizeof number; ++i)
+      pseudonym[i] = static_cast<std::uint8_t>(number >> (8 * (sizeof number - 1 - i)));
+    return pseudonym;
+  };
+  for (std::size_t i = 0; i < kFencesMax - 1; ++i) fences.set(numbered(i), {i + 1, {{0, 1}}});
+  const Fence again{kFencesMax, {{0, 2}}};
+  CHECK(fences.giving_way({{numbered(0), again}}).empty());
+  CHECK(fences.giving_way({{numbered(0), again}, {numbered(kFencesMax), again}}).empty());
+  const Fences::Planned planned{
+      {numbered(0), again}, {numbered(kFencesMax), again}, {numbered(kFencesMax + 1), again}};
+  CHECK(fences.giving_way(planned) == std::vector{numbered(1)});
+}
+
 TEST_CASE("a fence reads back from its record, and what is no record is refused") {
   Fences fences(1, pseudonyms());
   const Pseudonym who = pseudonyms().of_device("default", "a");
