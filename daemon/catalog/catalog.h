@@ -137,6 +137,9 @@ class Catalog {
   // Devices, also those without a series left, in the same order and of the same namespaces.
   virtual std::vector<DeviceEntry> devices(std::string_view namespace_name,
                                            std::string_view device_glob) const = 0;
+  // The same as numbers for device_at().
+  virtual std::vector<std::uint32_t> select_device_rows(std::string_view namespace_name,
+                                                        std::string_view device_glob) const = 0;
   // Devices in the order in which they came, by row: 0 to before device_rows(), which only grows.
   // NotFound: the device is gone.
   virtual std::uint32_t device_rows() const = 0;

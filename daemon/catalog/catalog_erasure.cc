@@ -13,32 +13,40 @@ namespace edgecase::catalog {
 std::vector<DeviceEntry> MemoryCatalog::devices(std::string_view namespace_name,
                                                 std::string_view device_glob) const {
   std::vector<DeviceEntry> entries;
-  {
-    const std::shared_lock lock(mutex_);
-    if (!namespace_name.empty() && wire::is_literal(device_glob)) {
-      const std::uint32_t namespace_row = find_namespace_row(namespace_name);
-      if (namespace_row == kNoRow) return entries;
-      const std::uint32_t found = find_device_row(namespace_row, wire::unescape_name(device_glob));
-      if (found == kNoRow || !devices_[found].durable) return entries;
-      const NamespaceRow& owner = namespaces_[namespace_row];
-      return {{owner.name, std::string(devices_[found].name), owner.id, devices_[found].id}};
-    }
-    for (const NamespaceRow& owner : namespaces_) {
-      const bool in_scope = namespace_name.empty()
-                                ? !owner.name.empty() && !owner.name.starts_with('_')
-                                : owner.name == namespace_name;
-      if (!in_scope) continue;
-      for (std::uint32_t at = owner.last_device; at != kNoRow; at = devices_[at].before) {
-        const DeviceRow& row = devices_[at];
-        if (row.durable && wire::glob_matches(device_glob, row.name))
-          entries.push_back({owner.name, std::string(row.name), owner.id, row.id});
-      }
+  for (const std::uint32_t row : select_device_rows(namespace_name, device_glob)) {
+    auto entry = device_at(row);
+    if (entry.ok()) entries.push_back(std::move(entry).value());
+  }
+  return entries;
+}
+
+std::vector<std::uint32_t> MemoryCatalog::select_device_rows(std::string_view namespace_name,
+                                                             std::string_view device_glob) const {
+  std::vector<std::uint32_t> rows;
+  const std::shared_lock lock(mutex_);
+  if (!namespace_name.empty() && wire::is_literal(device_glob)) {
+    const std::uint32_t namespace_row = find_namespace_row(namespace_name);
+    if (namespace_row == kNoRow) return rows;
+    const std::uint32_t found = find_device_row(namespace_row, wire::unescape_name(device_glob));
+    if (found != kNoRow && devices_[found].durable) rows.push_back(found);
+    return rows;
+  }
+  for (const NamespaceRow& owner : namespaces_) {
+    const bool in_scope = namespace_name.empty()
+                              ? !owner.name.empty() && !owner.name.starts_with('_')
+                              : owner.name == namespace_name;
+    if (!in_scope) continue;
+    for (std::uint32_t at = owner.last_device; at != kNoRow; at = devices_[at].before) {
+      if (devices_[at].durable && wire::glob_matches(device_glob, devices_[at].name))
+        rows.push_back(at);
     }
   }
-  std::sort(entries.begin(), entries.end(), [](const DeviceEntry& a, const DeviceEntry& b) {
-    return std::tie(a.namespace_name, a.device) < std::tie(b.namespace_name, b.device);
+  std::sort(rows.begin(), rows.end(), [this](std::uint32_t a, std::uint32_t b) {
+    const DeviceRow &one = devices_[a], &other = devices_[b];
+    return std::tie(namespaces_[one.namespace_row].name, one.name) <
+           std::tie(namespaces_[other.namespace_row].name, other.name);
   });
-  return entries;
+  return rows;
 }
 
 std::uint32_t MemoryCatalog::device_rows() const {

@@ -179,6 +179,9 @@ class DeviceIndex {
   // those whose names begin with `_`.
   Result<std::vector<DeviceName>> select(std::string_view namespace_name,
                                          std::string_view device_glob) const;
+  // The same one after another, until `take` returns an error, which is answered then.
+  Status each(std::string_view namespace_name, std::string_view device_glob,
+              const std::function<Status(const DeviceName&)>& take) const;
 
   std::uint64_t memory_bytes() const;
 

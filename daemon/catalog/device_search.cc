@@ -112,19 +112,31 @@ Result<std::vector<DeviceName>> DeviceIndex::all(const DevicePage& page) const {
   return records_in("", page);
 }
 
+Status DeviceIndex::each(std::string_view namespace_name, std::string_view device_glob,
+                         const std::function<Status(const DeviceName&)>& take) const {
+  if (!namespace_name.empty() && wire::is_literal(device_glob)) {
+    const DeviceName only{std::string(namespace_name), wire::unescape_name(device_glob)};
+    return is_known(only) ? take(only) : ok();
+  }
+  constexpr std::size_t kPerPage = 1000;
+  for (DevicePage page{std::nullopt, kPerPage};;) {
+    EC_ASSIGN_OR_RETURN(const std::vector<DeviceName> names, records_in(namespace_name, page));
+    for (const DeviceName& name : names) {
+      const bool is_own = namespace_name.empty() && name.namespace_name.starts_with('_');
+      if (!is_own && wire::glob_matches(device_glob, name.device)) EC_TRY(take(name));
+    }
+    if (names.size() < page.limit) return ok();
+    page.after = names.back();
+  }
+}
+
 Result<std::vector<DeviceName>> DeviceIndex::select(std::string_view namespace_name,
                                                     std::string_view device_glob) const {
   std::vector<DeviceName> names;
-  if (!namespace_name.empty() && wire::is_literal(device_glob)) {
-    DeviceName only{std::string(namespace_name), wire::unescape_name(device_glob)};
-    if (is_known(only)) names.push_back(std::move(only));
-    return names;
-  }
-  EC_ASSIGN_OR_RETURN(names, records_in(namespace_name, {}));
-  std::erase_if(names, [&](const DeviceName& name) {
-    return (namespace_name.empty() && name.namespace_name.starts_with('_')) ||
-           !wire::glob_matches(device_glob, name.device);
-  });
+  EC_TRY(each(namespace_name, device_glob, [&names](const DeviceName& name) {
+    names.push_back(name);
+    return ok();
+  }));
   return names;
 }
 

@@ -55,6 +55,8 @@ class MemoryCatalog final : public Catalog {
   std::uint32_t device_rows() const override;
   Result<DeviceEntry> device_at(std::uint32_t row) const override;
   bool has_namespace(std::string_view name) const override;
+  std::vector<std::uint32_t> select_device_rows(std::string_view namespace_name,
+                                                std::string_view device_glob) const override;
   Status plan_erasure(const Erased& erased, const SpanTaker& take,
                       WriteBatch& batch) const override;
   void forget(const Erased& erased) override;

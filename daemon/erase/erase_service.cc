@@ -68,10 +68,10 @@ Status tell_left_copies(Engine& engine, const catalog::Catalog& catalog, const E
   return ok();
 }
 
-Status too_much(const catalog::Erased& names) {
+Status too_much(const EraseTarget& target) {
   return invalid_argument(
-      "this is too much to be erased at once: " + std::to_string(names.devices.size()) +
-      " devices and " + std::to_string(names.series.size()) + " series of others, where " +
+      "this is too much to be erased at once: " + std::to_string(target.device_count()) +
+      " devices and " + std::to_string(target.single_series.size()) + " series of others, where " +
       std::to_string(kFencesMax) +
       " are the most; erase it in parts, by the beginnings of their names");
 }
@@ -134,7 +134,7 @@ Result<ErasePreview> EraseService::preview(const auth::Principal& principal,
   EC_ASSIGN_OR_RETURN(const EraseTarget target,
                       resolve_target(parts_.catalog, parts_.devices, principal, request));
   ErasePreview preview;
-  if (request.has_all_times()) preview.devices = target.names.devices.size();
+  if (request.has_all_times()) preview.devices = target.device_count();
   preview.series = target.series.size();
   preview.is_everything = target.is_everything;
   preview.amount.readings = 0;
@@ -161,7 +161,7 @@ std::int64_t EraseService::fence_end_ns(std::optional<std::int64_t> newest_ns) c
   return (trusted ? std::min(last_ns, now_ns + kFenceAheadMaxNs - 1) : last_ns) + 1;
 }
 
-Status EraseService::plan_fences(const EraseRequest& request, const EraseTarget& target,
+Status EraseService::plan_fences(const EraseRequest& request, const catalog::Erased& names,
                                  std::optional<std::int64_t> newest_ns, Plan& plan) const {
   const std::int64_t end_ns = fence_end_ns(newest_ns);
   TimeRange range = request.range();
@@ -169,12 +169,12 @@ Status EraseService::plan_fences(const EraseRequest& request, const EraseTarget&
   if (range.from_ns >= range.to_ns) return ok();
   const Pseudonyms& pseudonyms = fences_->pseudonyms();
   const std::uint64_t number = plan.certificate.number;
-  for (const catalog::DeviceEntry& each : target.names.devices) {
+  for (const catalog::DeviceEntry& each : names.devices) {
     const Pseudonym pseudonym = pseudonyms.of_device(each.namespace_name, each.device);
     EC_ASSIGN_OR_RETURN(Fence fence, fences_->with(pseudonym, number, range));
     plan.fences.emplace_back(pseudonym, std::move(fence));
   }
-  for (const catalog::SeriesEntry& each : target.names.series) {
+  for (const catalog::SeriesEntry& each : names.series) {
     const Pseudonym pseudonym = pseudonyms.of_series(each.namespace_name, each.device, each.sensor);
     EC_ASSIGN_OR_RETURN(Fence fence, fences_->with(pseudonym, number, range));
     plan.fences.emplace_back(pseudonym, std::move(fence));
@@ -184,21 +184,20 @@ Status EraseService::plan_fences(const EraseRequest& request, const EraseTarget&
   return ok();
 }
 
-void EraseService::describe(const EraseRequest& request, const EraseTarget& target,
+void EraseService::describe(const EraseRequest& request, const catalog::Erased& names,
                             Certificate& certificate) const {
   const Pseudonyms& pseudonyms = fences_->pseudonyms();
   const auto text = [](const Pseudonym& each) { return auth::hex_text(auth::view_of(each)); };
   certificate.from_ns = request.from_ns;
   certificate.to_ns = request.to_ns;
   certificate.with_names = request.has_all_times();
-  certificate.devices = target.names.devices.size();
-  certificate.series = target.series.size();
-  for (const catalog::DeviceEntry& each : target.names.devices) {
+  certificate.devices = names.devices.size();
+  for (const catalog::DeviceEntry& each : names.devices) {
     if (certificate.device_pseudonyms.size() == kPseudonymsMax) break;
     certificate.device_pseudonyms.push_back(
         text(pseudonyms.of_device(each.namespace_name, each.device)));
   }
-  for (const catalog::SeriesEntry& each : target.names.series) {
+  for (const catalog::SeriesEntry& each : names.series) {
     if (certificate.series_pseudonyms.size() == kPseudonymsMax) break;
     certificate.series_pseudonyms.push_back(
         text(pseudonyms.of_series(each.namespace_name, each.device, each.sensor)));
@@ -253,11 +252,12 @@ Result<Certificate> EraseService::erase(const auth::Principal& principal,
   const Fences::Closed closed = fences_->close();
   EC_ASSIGN_OR_RETURN(const EraseTarget target,
                       resolve_target(parts_.catalog, parts_.devices, principal, request));
-  if (target.names.devices.size() + target.names.series.size() > kFencesMax)
-    return too_much(target.names);
-  describe(request, target, plan.certificate);
-  EC_TRY(plan_fences(request, target, counted.amount.last_ns, plan));
-  auto made = make_invisible(request, target, plan);
+  if (target.device_count() + target.single_series.size() > kFencesMax) return too_much(target);
+  const catalog::Erased names = names_of(parts_.catalog, target);
+  describe(request, names, plan.certificate);
+  plan.certificate.series = target.series.size();
+  EC_TRY(plan_fences(request, names, counted.amount.last_ns, plan));
+  auto made = make_invisible(request, target, names, plan);
   if (!made.ok()) {
     if (!plan.ranges.abandon().ok()) ++next_number_;
   } else if (observer_) {
@@ -269,9 +269,10 @@ Result<Certificate> EraseService::erase(const auth::Principal& principal,
 // The certificate in one batch with everything, but for ranges that are more than one may hold:
 // these are written ahead. Then what is in memory follows.
 Result<Certificate> EraseService::make_invisible(const EraseRequest& request,
-                                                 const EraseTarget& target, Plan& plan) {
+                                                 const EraseTarget& target,
+                                                 const catalog::Erased& names, Plan& plan) {
   static const catalog::Erased kNoNames;
-  const catalog::Erased& erased = request.has_all_times() ? target.names : kNoNames;
+  const catalog::Erased& erased = request.has_all_times() ? names : kNoNames;
   const auto take = [&plan](catalog::KeySpan span) { return plan.ranges.add(std::move(span)); };
   Certificate& certificate = plan.certificate;
   WriteBatch batch;
@@ -295,7 +296,7 @@ Result<Certificate> EraseService::make_invisible(const EraseRequest& request,
   for (const Pseudonym& pseudonym : gone) fences_->append_remove(pseudonym, batch);
   append_certificate(certificate, batch);
   EC_TRY(give_way(batch));
-  if (batch.size_bytes() > kBatchSizeMaxBytes) return too_much(target.names);
+  if (batch.size_bytes() > kBatchSizeMaxBytes) return too_much(target);
   EC_TRY(parts_.engine.write(batch, Durability::Sync));
   ++next_number_;
   for (const Pseudonym& pseudonym : gone) fences_->remove(pseudonym);

@@ -118,12 +118,12 @@ class EraseService {
   Status load();
   Amount amount_of(const catalog::SeriesEntry& entry, TimeRange range);
   std::int64_t fence_end_ns(std::optional<std::int64_t> newest_ns) const;
-  Status plan_fences(const EraseRequest& request, const EraseTarget& target,
+  Status plan_fences(const EraseRequest& request, const catalog::Erased& names,
                      std::optional<std::int64_t> newest_ns, Plan& plan) const;
-  void describe(const EraseRequest& request, const EraseTarget& target,
+  void describe(const EraseRequest& request, const catalog::Erased& names,
                 Certificate& certificate) const;
   Result<Certificate> make_invisible(const EraseRequest& request, const EraseTarget& target,
-                                     Plan& plan);
+                                     const catalog::Erased& names, Plan& plan);
   void append_certificate(const Certificate& certificate, WriteBatch& batch) const;
   Status give_way(WriteBatch& batch);
   void index(const Certificate& certificate);

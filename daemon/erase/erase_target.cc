@@ -11,7 +11,6 @@ namespace edgecase::erase {
 namespace {
 
 using auth::Operation;
-using catalog::DeviceEntry;
 using catalog::DeviceName;
 using catalog::SeriesEntry;
 
@@ -47,39 +46,24 @@ Status each_selector(const catalog::DeviceIndex& devices, const EraseRequest& re
   return is_any ? ok() : not_found("no device of which this is said");
 }
 
-bool by_name(const DeviceEntry& a, const DeviceEntry& b) {
-  return std::tie(a.namespace_name, a.device) < std::tie(b.namespace_name, b.device);
-}
-bool by_number(const DeviceEntry& a, const DeviceEntry& b) {
-  return std::tie(a.namespace_id, a.id) < std::tie(b.namespace_id, b.id);
-}
-bool series_by_number(const SeriesEntry& a, const SeriesEntry& b) {
-  return std::tie(a.id.namespace_id, a.id.device, a.id.sensor) <
-         std::tie(b.id.namespace_id, b.id.device, b.id.sensor);
-}
-
 // Devices that go whole: all their sensors are asked for, and may be erased.
 Status add_devices(const catalog::Catalog& catalog, const catalog::DeviceIndex& index,
                    const auth::Principal& principal, const std::string& namespace_name,
-                   const wire::Selector& selector, std::vector<DeviceEntry>& devices) {
+                   const wire::Selector& selector, EraseTarget& target) {
   const auto may_go = [&](const std::string& of_namespace, const std::string& device) {
     return auth::allows(Operation::Erase, principal, of_namespace, device, kAnySensor);
   };
-  const std::size_t before = devices.size();
-  for (DeviceEntry& entry : catalog.devices(namespace_name, selector.device)) {
-    if (may_go(entry.namespace_name, entry.device)) devices.push_back(std::move(entry));
+  for (const std::uint32_t row : catalog.select_device_rows(namespace_name, selector.device)) {
+    const auto entry = catalog.device_at(row);
+    if (entry.ok() && may_go(entry->namespace_name, entry->device))
+      target.devices.push_back({entry->namespace_id, entry->id, row});
   }
-  const std::size_t end = devices.size();  // of those that have a number, by name
-  EC_ASSIGN_OR_RETURN(const std::vector<DeviceName> said,
-                      index.select(namespace_name, selector.device));
-  for (const DeviceName& name : said) {
-    if (!may_go(name.namespace_name, name.device)) continue;
-    DeviceEntry entry{name.namespace_name, name.device, 0, 0};
-    const auto first = devices.begin() + static_cast<std::ptrdiff_t>(before);
-    const auto last = devices.begin() + static_cast<std::ptrdiff_t>(end);
-    if (!std::binary_search(first, last, entry, by_name)) devices.push_back(std::move(entry));
-  }
-  return ok();
+  return index.each(namespace_name, selector.device, [&](const DeviceName& name) {
+    const bool has_number =
+        !catalog.select_device_rows(name.namespace_name, wire::escape_name(name.device)).empty();
+    if (!has_number && may_go(name.namespace_name, name.device)) target.only_said.push_back(name);
+    return ok();
+  });
 }
 
 // The series that may be erased; answers how many may not.
@@ -102,13 +86,14 @@ std::size_t add_series(const catalog::Catalog& catalog, const auth::Principal& p
 
 // Of the series those that go with no device.
 void add_single_series(const catalog::Catalog& catalog, EraseTarget& target) {
-  const std::vector<DeviceEntry>& whole = target.names.devices;
   for (const catalog::SeriesRow row : target.series) {
-    auto entry = catalog.series_at(row);
+    const auto entry = catalog.series_at(row);
     if (!entry.ok()) continue;
-    const DeviceEntry device{{}, {}, entry->id.namespace_id, entry->id.device};
-    if (!std::binary_search(whole.begin(), whole.end(), device, by_number))
-      target.names.series.push_back(std::move(entry).value());
+    const EraseTarget::Device first{entry->id.namespace_id, entry->id.device, 0};
+    const auto at = std::lower_bound(target.devices.begin(), target.devices.end(), first);
+    const bool is_whole =
+        at != target.devices.end() && at->namespace_id == first.namespace_id && at->id == first.id;
+    if (!is_whole) target.single_series.push_back(row);
   }
 }
 
@@ -127,20 +112,41 @@ Result<EraseTarget> resolve_target(const catalog::Catalog& catalog,
   const auto add = [&](const std::string& of_namespace, const wire::Selector& selector) -> Status {
     refused += add_series(catalog, principal, of_namespace, selector, target.series);
     if (selector.sensor != "*") return ok();
-    return add_devices(catalog, devices, principal, of_namespace, selector, target.names.devices);
+    return add_devices(catalog, devices, principal, of_namespace, selector, target);
   };
   EC_TRY(each_selector(devices, request, add));
-  if (target.series.empty() && target.names.devices.empty()) {
+  if (target.series.empty() && target.device_count() == 0) {
     if (refused > 0) return not_allowed("nothing of what matches may be erased with this token");
     return not_found("nothing matches " + request.selector.device + "/" + request.selector.sensor);
   }
-  std::sort(target.names.devices.begin(), target.names.devices.end(), by_number);
+  std::sort(target.devices.begin(), target.devices.end());
   add_single_series(catalog, target);
-  std::sort(target.names.series.begin(), target.names.series.end(), series_by_number);
   target.is_everything =
       request.devices.empty() && !wire::is_literal(request.selector.device) && refused == 0 &&
       target.series.size() == catalog.select_rows(request.namespace_name, {}).size();
   return target;
+}
+
+catalog::Erased names_of(const catalog::Catalog& catalog, const EraseTarget& target) {
+  catalog::Erased names;
+  names.devices.reserve(target.device_count());
+  for (const DeviceName& name : target.only_said)
+    names.devices.push_back({name.namespace_name, name.device, 0, 0});
+  for (const EraseTarget::Device& device : target.devices) {
+    auto entry = catalog.device_at(device.row);
+    if (entry.ok()) names.devices.push_back(std::move(entry).value());
+  }
+  names.series.reserve(target.single_series.size());
+  for (const catalog::SeriesRow row : target.single_series) {
+    auto entry = catalog.series_at(row);
+    if (entry.ok()) names.series.push_back(std::move(entry).value());
+  }
+  std::sort(names.series.begin(), names.series.end(),
+            [](const SeriesEntry& a, const SeriesEntry& b) {
+              return std::tie(a.id.namespace_id, a.id.device, a.id.sensor) <
+                     std::tie(b.id.namespace_id, b.id.device, b.id.sensor);
+            });
+  return names;
 }
 
 KeyRange range_of_series(const catalog::SeriesId& id, TimeRange range) {
@@ -160,16 +166,13 @@ Status tell_readings(const catalog::Catalog& catalog, const EraseTarget& target,
     KeyRange keys = range_of_series(id, range);
     return take({id.namespace_id, std::move(keys.lower), std::move(keys.upper)});
   };
-  if (range != TimeRange{}) {
-    for (const catalog::SeriesRow row : target.series) {
-      const auto entry = catalog.series_at(row);
-      if (entry.ok()) EC_TRY(tell(entry->id));
-    }
-    return ok();
+  const bool has_all_times = range == TimeRange{};
+  for (const catalog::SeriesRow row : has_all_times ? target.single_series : target.series) {
+    const auto entry = catalog.series_at(row);
+    if (entry.ok()) EC_TRY(tell(entry->id));
   }
-  for (const SeriesEntry& each : target.names.series) EC_TRY(tell(each.id));
-  for (const DeviceEntry& each : target.names.devices) {
-    if (each.id == 0) continue;
+  if (!has_all_times) return ok();
+  for (const EraseTarget::Device& each : target.devices) {
     EC_TRY(take(catalog::span_of_prefix(
         each.namespace_id, prefix_of({each.namespace_id, each.id, 0}, sizeof(each.id)))));
   }

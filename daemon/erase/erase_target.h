@@ -27,10 +27,22 @@ struct EraseRequest {
 };
 
 struct EraseTarget {
+  struct Device {
+    NamespaceId namespace_id;
+    std::uint32_t id;
+    std::uint32_t row;  // Catalog::device_at()
+
+    friend auto operator<=>(const Device&, const Device&) = default;
+  };
   std::vector<catalog::SeriesRow> series;  // all that match, by namespace, device, sensor
-  // Devices of which every series matches, and what else there is of `series`; fenced as such.
-  catalog::Erased names;
+  // Devices of which every series matches, sorted; those of which something is said and that have
+  // no number; and what there is of `series` of no such device. They are fenced as such.
+  std::vector<Device> devices;
+  std::vector<catalog::DeviceName> only_said;
+  std::vector<catalog::SeriesRow> single_series;
   bool is_everything = false;  // all that is in the namespaces in question, by a glob
+
+  std::size_t device_count() const { return devices.size() + only_said.size(); }
 };
 
 // InvalidArgument: an empty range of times. NotAllowed: nothing of it may be erased. NotFound:
@@ -38,6 +50,8 @@ struct EraseTarget {
 Result<EraseTarget> resolve_target(const catalog::Catalog& catalog,
                                    const catalog::DeviceIndex& devices,
                                    const auth::Principal& principal, const EraseRequest& request);
+
+catalog::Erased names_of(const catalog::Catalog& catalog, const EraseTarget& target);
 
 // `take` gets the readings of it, as keys; answers its error.
 Status tell_readings(const catalog::Catalog& catalog, const EraseTarget& target, TimeRange range,
