@@ -38,7 +38,7 @@ constexpr Factors kOver128 = factors_over(128);
 constexpr Factors kOver512 = factors_over(512);
 constexpr Factors kOver2048 = factors_over(2048);
 
-#define EC_TARGET_FOLDING __attribute__((target("avx512f,pclmul,vpclmulqdq,sse4.2")))
+#define EC_TARGET_FOLDING __attribute__((target("avx512f,pclmul,vpclmulqdq,sse4.2,crc32")))
 
 EC_TARGET_FOLDING inline __m512i four_times(const Factors& over) {
   return _mm512_set_epi64(over.second, over.first, over.second, over.first, over.second, over.first,
