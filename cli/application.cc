@@ -13,14 +13,17 @@
 namespace edgecase::cli {
 namespace {
 
-// The subcommand of `app` that `word` was probably meant to be; empty when none is near.
-std::string nearest_command(CLI::App& app, std::string_view word) {
+// What to say of a word that should have been one of the program's many commands.
+std::string unknown_command(CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     names.push_back(command->get_name());
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
-  return std::string(wire::nearest_word(word, known));
+  const std::string_view nearest = wire::nearest_word(word, known);
+  std::string message = "unknown command '" + word + "'";
+  if (!nearest.empty()) message.append(", did you mean '").append(nearest).append("'?");
+  return message;
 }
 
 // "list, create, drop"
@@ -59,9 +62,8 @@ int report_wrong_usage(CLI::App& app, const CLI::ParseError& error,
       return !text.empty() && text.front() != '-';
     });
     if (word != words.end()) {
-      message = "unknown command '" + *word + "'";
-      const std::string nearest = nearest_command(*command, *word);
-      if (!nearest.empty()) message += ", did you mean '" + nearest + "'?";
+      message = command == &app ? unknown_command(app, *word)
+                                : "'" + *word + "' is none of " + command_names(*command);
     }
   }
   std::fprintf(stderr, "%s: %s (see %s --help)\n", path.c_str(), message.c_str(), path.c_str());

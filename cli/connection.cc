@@ -9,6 +9,8 @@
 namespace edgecase::cli {
 namespace {
 
+constexpr const char* kNamespaceVariable = "EDGECASE_NAMESPACE";
+
 std::string environment_text(const char* name) {
   const char* text = std::getenv(name);
   return text == nullptr ? std::string() : std::string(text);
@@ -44,7 +46,7 @@ void add_purpose_option(CLI::App& command, std::string& purpose) {
 }
 
 void add_namespace_options(CLI::App& command, NamespaceArguments& arguments, AllNamespaces all) {
-  if (std::string name = environment_text("EDGECASE_NAMESPACE"); !name.empty()) {
+  if (std::string name = environment_text(kNamespaceVariable); !name.empty()) {
     arguments.name = std::move(name);
   }
   CLI::Option* name =
@@ -58,6 +60,13 @@ void add_namespace_options(CLI::App& command, NamespaceArguments& arguments, All
   if (all == AllNamespaces::Allowed) {
     command.add_flag("-A,--all-namespaces", arguments.all, "All namespaces")->excludes(name);
   }
+  // What is given is judged above; the environment's, where it counts, here.
+  command.parse_complete_callback([name, &arguments] {
+    if (name->count() > 0 || arguments.all) return;
+    const Status status = wire::check_name("namespace", arguments.name);
+    // tidy: allow throw: the parser's own way to be told of wrong usage
+    if (!status.ok()) throw CLI::ValidationError(kNamespaceVariable, status.message());
+  });
 }
 
 ConnectionArguments resolve_connection(ConnectionArguments connection) {

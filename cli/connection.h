@@ -31,7 +31,9 @@ void add_connection_options(CLI::App& command, ConnectionArguments& connection);
 void add_purpose_option(CLI::App& command, std::string& purpose);
 
 enum class AllNamespaces : unsigned char { Allowed, NotAllowed };
-// -n/--namespace (EDGECASE_NAMESPACE), and -A where `all` allows it.
+// -n/--namespace (EDGECASE_NAMESPACE), and -A where `all` allows it. A name that can be none is
+// wrong usage, wherever it comes from. `arguments` lives as long as `command`, whose
+// parse_complete_callback() is taken.
 void add_namespace_options(CLI::App& command, NamespaceArguments& arguments, AllNamespaces all);
 
 // Fills in what was not given. The daemon is named by --host, else --socket, else EDGECASE_HOST,

@@ -90,6 +90,13 @@ check_needs() {
   ! strings "$program" | grep -q 'OpenSSL [0-9]' || fail "$target has OpenSSL in it"
 }
 
+# A board has little room: what is promised of a file, in bytes.
+check_size() {
+  local size
+  size=$(stat --format=%s "$1")
+  [ "$size" -le "$2" ] || fail "$1 has $size bytes, and $2 are the most"
+}
+
 # Starts it where nothing else is but what it says it needs.
 try_program() {
   local program=$1 target=$2 root libc_root emulator=
@@ -207,6 +214,7 @@ for target in "${targets[@]}"; do
     { grep -m 5 -E 'error|FAILED' "$out/$target.log" >&2; fail "$target was not built"; }
   rm "$out/$target.log"
   check_needs "build/$target/cli/edgecase" "$target"
+  [ "$target" != aarch64-portable ] || check_size "build/$target/cli/edgecase" 6000000
   try_program "build/$target/cli/edgecase" "$target"
   run_units "$target"
 
@@ -221,6 +229,7 @@ for target in "${targets[@]}"; do
     *-portable)
       rm -rf "build/$target/packages"
       (cd "build/$target" && cpack >/dev/null)
+      for package in "build/$target"/packages/*.deb; do check_size "$package" 3000000; done
       cp "build/$target"/packages/*.deb "$out"
       ;;
   esac

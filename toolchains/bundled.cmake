@@ -107,6 +107,7 @@ edgecase_third_party(httplib ${httplib}/out/httplib.cc)
 target_compile_features(edgecase_third_party_httplib PUBLIC cxx_std_20)
 target_include_directories(edgecase_third_party_httplib SYSTEM PUBLIC ${httplib}/out)
 target_compile_definitions(edgecase_third_party_httplib PUBLIC CPPHTTPLIB_ZLIB_SUPPORT)
+target_compile_options(edgecase_third_party_httplib PRIVATE -Os)  # of a request it sees one line
 target_link_libraries(edgecase_third_party_httplib PUBLIC Threads::Threads ZLIB::ZLIB)
 
 edgecase_unpack(paho-mqtt-c paho)

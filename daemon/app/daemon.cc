@@ -10,6 +10,7 @@
 #include "app/listener_tls.h"
 #include "app/process_memory.h"
 #include "app/redating_setup.h"
+#include "app/remedy.h"
 #include "app/store_clock.h"
 #include "auth/authenticator.h"
 #include "catalog/catalog.h"
@@ -382,16 +383,15 @@ std::string Daemon::check_alive() {
   const Stats stats = state_->engine->stats();
   state_->expiry_watch->look(stats.expiry);
   const ingest::IngestPipeline::Counters counters = state_->ingest->counters();
-  std::string line = std::to_string(counters.readings) + " readings taken, " +
-                     std::to_string(state_->catalog->series_count()) + " series";
+  std::string line = drive_trouble(stats);  // the first that is to be seen
+  if (!line.empty()) line += "; ";
+  line += std::to_string(counters.readings) + " readings taken, " +
+          std::to_string(state_->catalog->series_count()) + " series";
   if (state_->mqtt) {
     line += state_->mqtt->status().connected ? ", broker connected" : ", broker away";
   }
   if (state_->mqtt_listener) {
     line += ", " + std::to_string(state_->mqtt_listener->status().connections) + " MQTT clients";
-  }
-  if (!stats.metadata.degraded.ok() || !stats.values.degraded.ok()) {
-    line += ", a drive takes no writes";
   }
   return line;
 }

@@ -11,12 +11,12 @@
 #include <cstdlib>
 #include <ctime>
 #include <string>
-#include <string_view>
 
 #include "app/daemon.h"
 #include "app/directories.h"
 #include "app/notify.h"
 #include "app/process_memory.h"
+#include "app/remedy.h"
 #include "config/credentials.h"
 #include "observe/logger.h"
 #include "observe/metrics.h"
@@ -41,26 +41,8 @@ sigset_t stop_signals() {
   return signals;
 }
 
-// What whoever reads the line can do about it; empty where the message says so already.
-std::string_view remedy_of(StatusCode code) {
-  switch (code) {
-    case StatusCode::OutOfSpace: return "free space on that drive";
-    case StatusCode::Unavailable: return "mount it, or correct storage.values";
-    case StatusCode::AlreadyExists:
-      return "stop what has it, or set another http.socket, http.listen or mqtt.listen";
-    case StatusCode::Locked: return "stop the other daemon, or use another storage.metadata";
-    case StatusCode::Unsupported:
-      return "install the version of EdgeCase that wrote the store, or a later one";
-    case StatusCode::Corruption: return "see what edgecase check says with the service stopped";
-    case StatusCode::IoError: return "see to the drive, or to the rights of the daemon's user";
-    default: return "";
-  }
-}
-
 int report_start(observe::Logger& logger, const Notifier& notifier, const Status& status) {
-  const std::string_view remedy = remedy_of(status.code());
-  const std::string line =
-      status.to_string() + (remedy.empty() ? "" : "; to do: " + std::string(remedy));
+  const std::string line = with_remedy(status);
   logger.error("start", line);
   notifier.send("STATUS=" + line);
   if (status.code() == StatusCode::Corruption) return wire::kExitCorruption;

@@ -59,13 +59,13 @@ void PosixMappedFile::expect_read(std::uint64_t offset, std::size_t size) const 
 }
 
 bool PosixMappedFile::is_resident(std::uint64_t offset, std::size_t size) const {
-  static const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  static const auto kernel_page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   constexpr std::size_t kPageBytesMin = 4096;
   unsigned char pages[kResidentReadMaxBytes / kPageBytesMin + 1];
-  const std::uint64_t begin = offset / page_bytes * page_bytes;
+  const std::uint64_t begin = offset / kernel_page * kernel_page;
   const std::uint64_t end = offset + size;
   if (::mincore(static_cast<char*>(mapping_) + begin, end - begin, pages) != 0) return false;
-  const std::size_t count = (end - begin + page_bytes - 1) / page_bytes;
+  const std::size_t count = (end - begin + kernel_page - 1) / kernel_page;
   return std::all_of(pages, pages + count, [](unsigned char page) { return (page & 1) != 0; });
 }
 

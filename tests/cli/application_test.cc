@@ -3,6 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "commands/commands.h"
 
@@ -50,6 +55,30 @@ TEST_CASE("a namespace that can be none is refused, not taken for the default on
     CHECK(codes(name) == std::array{2, 2, 2});
   }
   CHECK(codes("a b") == std::array{5, 5, 5});  // no daemon answers
+}
+
+TEST_CASE("a namespace of the environment is judged as one that is given, where it counts") {
+  constexpr AddCommand kCommands[] = {add_query_command, add_version_command};
+  const auto code = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{"query", "a/b", "--socket", "/nowhere/edgecase.sock"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_application(kCommands, words);
+  };
+  const std::unique_ptr<const char, int (*)(const char*)> variable("EDGECASE_NAMESPACE", unsetenv);
+  for (const char* name : {"a/b", "a\tb", "\xff"}) {
+    CAPTURE(name);
+    REQUIRE(setenv(variable.get(), name, 1) == 0);
+    CHECK(code({}) == 2);
+    CHECK(code({"-n", "right"}) == 5);  // no daemon answers
+    CHECK(code({"-A"}) == 5);
+    CHECK(code({"--help"}) == 0);
+    CHECK(run_application(kCommands, {"version"}) == 0);
+  }
+  for (const char* name : {"", "a b"}) {
+    CAPTURE(name);
+    REQUIRE(setenv(variable.get(), name, 1) == 0);
+    CHECK(code({}) == 5);
+  }
 }
 
 }  // namespace

@@ -89,6 +89,8 @@ class ReadingsFlow(unittest.TestCase):
         self.assertEqual(json.loads(self.ok("last", "empty/x", "--format", "ndjson"))["value"], "")
         self.assertIn("names no sensor", self.fails(2, "write", "empty", "5"))
         self.assertIn("say which: list, create, drop", self.fails(2, "namespace"))
+        self.assertIn("'tcsh' is none of bash, zsh, fish", self.fails(2, "completion", "tcsh"))
+        self.assertIn("did you mean 'query'?", self.fails(2, "qurey"))
         self.assertLess(len(self.fails(2, "query", "empty", "--limit", "-1")), 200)
 
     def test_outputs_that_are_links_or_pipes_stay(self):
@@ -285,6 +287,10 @@ class ReadingsFlow(unittest.TestCase):
         self.assertIn("plant", json.loads(self.ok("namespace", "list", "--json"))["namespaces"])
         self.fails(4, "write", "apart/x", "1", "-n", "_secret")
         self.fails(2, "namespace", "create", "a/b")
+        for more in (["-n", "a/b"], []):
+            wrong = self.fails(2, "last", *more, extra={"EDGECASE_NAMESPACE": "a/b"})
+            self.assertIn("namespace name holds a '/'", wrong)
+            self.assertIn("--namespace:" if more else "EDGECASE_NAMESPACE:", wrong)
 
     def test_blobs_keep_their_bytes(self):
         source = os.path.join(self.place.path, "photo.jpg")

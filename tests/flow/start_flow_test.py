@@ -127,6 +127,9 @@ class StartFlow(unittest.TestCase):
         os.mkdir(values)
         daemon = self.start()
         self.assertIn("is the drive mounted?", self.degraded())
+        told = [line for message in daemon.messages for line in message.split("\n")]
+        self.assertRegex("\n".join(told), r"STATUS=the values drive takes no writes: .*/values: .*is the drive "
+                         r"mounted\?\); to do: mount it, or correct storage.values; 0 readings taken, 0 series")
         self.assertEqual(os.listdir(values), [])
         audited = self.place.cli("audit", "--json").stdout
         self.assertIn("audit.unchecked", audited)

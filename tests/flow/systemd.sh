@@ -252,6 +252,33 @@ inside journalctl --flush
 inside systemctl start mosquitto
 expect_value kitchen/temperature 22.5
 
+step "a port that is taken, a key that others read or the service does not, a newer store: status says what to do"
+refused() {
+  inside systemctl restart edgecased 2>/dev/null && fail "started"
+  until_true status_says "$1"
+}
+inside systemctl stop edgecased
+# tidy: allow fixed-port: the default one, in the container's own network
+inside sh -c 'mosquitto -p 8650 >/dev/null 2>&1 & echo $! >/run/taker'
+is_taken() { inside sh -c 'ss --listening --tcp --numeric --no-header "sport = 8650" | grep -q .'; }
+until_true is_taken
+refused ':8650.*to do: stop what has it, or set another http.socket, http.listen'
+inside sh -c 'kill "$(cat /run/taker)"'
+until_true is_active
+inside sh -c 'head -c 32 /dev/urandom >/etc/edgecase/key && chmod 0404 /etc/edgecase/key'
+inside sed -i 's|^encryption-key-file = .*|encryption-key-file = "/etc/edgecase/key"|' /etc/edgecase/edgecase.toml
+refused '/etc/edgecase/key.*everybody can read it, run chmod 0400'
+inside chmod 0400 /etc/edgecase/key
+refused '/etc/edgecase/key.*chown edgecase'
+inside cp /var/tmp/edgecase.toml /etc/edgecase/edgecase.toml
+until_true is_active
+inside sh -c 'cd /var/lib/edgecase && cp -p IDENTITY /var/tmp && systemctl stop edgecased && echo more >>IDENTITY &&
+  printf "\002\000\000\000" | dd of=IDENTITY bs=1 seek=8 conv=notrunc status=none'
+refused 'newer version of EdgeCase (format 2).*to do: install the version of EdgeCase that wrote the store'
+inside sh -c 'cp -p /var/tmp/IDENTITY /var/lib/edgecase && rm /etc/edgecase/key'
+until_true is_active
+expect_value kitchen/temperature 22.5
+
 step "keys and passwords as credentials: without them status says what to do"
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=localhost \
   -addext subjectAltName=IP:127.0.0.1 -keyout "$root/root/tls-key" -out "$root/etc/edgecase/board.crt" 2>/dev/null
@@ -314,6 +341,7 @@ inside umount /mnt/ssd
 inside systemctl start edgecased
 main=$(property MainPID)
 case $(values_state) in *mounted*) ;; *) fail "without its drive: '$(values_state)'" ;; esac
+until_true status_says 'the values drive takes no writes: .*/mnt/ssd/edgecase.*to do: mount it'
 edgecase_as visitor write kitchen/temperature 24.5
 [ -z "$(inside ls -A /mnt/ssd)" ] || fail "something was written below the mount point"
 inside mount --bind /mnt/kept /mnt/ssd
