@@ -377,6 +377,51 @@ TEST_CASE("on a full drive what is noted beside an erasure finds room as that do
   }
 }
 
+// Puts until memory and log take no more.
+Status fill_up(SecretStore& store, const char* full) {
+  store.disk.set_capacity(full, store.disk.used_bytes(full));
+  Status refused;
+  for (int i = 0; i < 10'000 && refused.ok(); ++i) {
+    refused = store.put(store.id, "c" + std::to_string(i), Bytes(1000, 'c'));
+    store.executor.run_all();
+  }
+  return refused;
+}
+
+TEST_CASE("on a full drive what makes room finds some, and what was kept for it comes back") {
+  for (const char* full : {"/m", "/v"}) {
+    for (const bool makes_room : {true, false}) {
+      CAPTURE(full);
+      CAPTURE(makes_room);
+      SecretStore store(Removal::Overwrite);
+      store.options.erasure_reserve_bytes = 4u << 20;
+      store.reopen();
+      store.executor.run_all();
+      store.fill(1);
+      REQUIRE(store.engine->flush().ok());
+      REQUIRE(fill_up(store, full).code() == StatusCode::Busy);
+      WriteBatch batch;
+      batch.put(store.id, "a rule", "keep less");
+      if (makes_room) batch.set_makes_room();
+      CHECK(store.engine->write(batch, Durability::Sync).ok() == makes_room);
+      const std::string reserve = std::string(full) + "/store/RESERVE";
+      CHECK(store.disk.exists(reserve) != makes_room);
+      const auto pass = [&] {
+        store.clock.advance(10'000'000'000);
+        store.executor.advance(10'000'000'000);
+        store.executor.run_all();
+      };
+      pass();
+      CHECK(store.disk.exists(reserve) != makes_room);
+      store.disk.set_capacity(full, 0);
+      pass();
+      CHECK(store.disk.exists(reserve));
+      store.reopen();
+      CHECK((store.get(store.id, "a rule") == "keep less") == makes_room);
+    }
+  }
+}
+
 TEST_CASE(
     "a crash at each operation of an erasure leaves it done or pending, and it is done then") {
   SecretStore counted(Removal::Overwrite);
