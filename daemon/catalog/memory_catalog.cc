@@ -177,6 +177,10 @@ Status MemoryCatalog::drop_namespace(std::string_view name) {
     if (row == kNoRow) return not_found("no namespace " + std::string(name));
     id = namespaces_[row].id;
   }
+  // What waits to be noted of it (CommitCompanion) is durable first; a full drive has room for it.
+  WriteBatch nothing;
+  nothing.set_makes_room();
+  EC_TRY(engine_.write(nothing, Durability::Sync));
   EC_TRY(engine_.drop_namespace(id));
   forget_rows_of(name);
   // Cut short here, the records are removed by the next load().

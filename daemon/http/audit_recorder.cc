@@ -310,9 +310,16 @@ void note_described(const Call& call) {
     reach.add(change.name.namespace_name, change.name.device);
 }
 
-// Where a full drive takes no record, it takes this one in the erasure's commit, which finds the
-// room that is kept for those; and if it took neither, there is no erasure. after_answer() looks.
-Status begin_erasure(audit::AuditLog& log, const Call& call, audit::Record record) {
+// What a full drive finds room for, since it makes some.
+bool makes_room(const Call& call) {
+  const std::string& path = call.request.path;
+  return path == routes::kErase || path == routes::kRetention ||
+         (path == routes::kNamespaces && call.request.method == "DELETE");
+}
+
+// Where a full drive takes no record, it takes this one in the commit of what makes room
+// (WriteBatch::makes_room()); and if it took neither, nothing is done. after_answer() looks.
+Status begin_urgently(audit::AuditLog& log, const Call& call, audit::Record record) {
   EC_ASSIGN_OR_RETURN(const audit::Ticket ticket, log.append_urgent(std::move(record)));
   static_cast<void>(log.settle(ticket).ok());
   call.exchange.audit.begun = ticket.last;
@@ -323,23 +330,23 @@ Status before_change(Recorder& recorder, const Call& call, Effect effect) {
   if (effect == Effect::Reads) return ok();
   const auto prepared = recorder.preparation.of(call, effect, 0);
   if (prepared == nullptr || prepared->what.kind != Kind::Change) return ok();
-  const bool erases = call.request.path == routes::kErase;
-  if (!erases) EC_TRY(recorder.log.ready());
+  const bool is_urgent = makes_room(call);
+  if (!is_urgent) EC_TRY(recorder.log.ready());
   note_described(call);
   audit::Record record = prepared->record;
   if (call.exchange.audit.reach)
     name_reached(recorder.log.names(), *call.exchange.audit.reach, record);
   record.outcome = audit::Outcome::Begun;
-  return erases ? begin_erasure(recorder.log, call, std::move(record))
-                : recorder.log.note(std::move(record));
+  return is_urgent ? begin_urgently(recorder.log, call, std::move(record))
+                   : recorder.log.note(std::move(record));
 }
 
-// What must be durable before the answer leaves. That something was erased is said by the record
-// that it began and by its certificate, which were so with it: what became of it may follow, once a
-// drive that is full by then takes it.
+// What must be durable before the answer leaves. That room was made is said by the record that it
+// began, which was so with it: what became of it may follow, once a drive that is full by then
+// takes it.
 audit::Ticket enough_for(const Call& call, audit::Ticket ticket) {
-  const bool is_erased = call.exchange.audit.begun != 0 && call.response.status / 100 == 2;
-  return is_erased ? audit::Ticket{call.exchange.audit.begun, 1} : ticket;
+  const bool is_done = call.exchange.audit.begun != 0 && call.response.status / 100 == 2;
+  return is_done ? audit::Ticket{call.exchange.audit.begun, 1} : ticket;
 }
 
 void after_answer(Recorder& recorder, Call& call, Effect effect) {

@@ -220,6 +220,15 @@ Status too_many_rules() {
   return busy("there are " + std::to_string(kRulesMax) + " retention rules, the most");
 }
 
+// Whether it may let something go that would stay: then a full drive has room for it.
+bool RetentionService::may_shorten(const Rule& rule) const {
+  for (const Rule& each : rules_) {
+    if (same_rule(each, rule.namespace_name, rule.selector))
+      return rule.retention_ns < each.retention_ns;
+  }
+  return rule.retention_ns != kRetentionForever;
+}
+
 Status RetentionService::set(const Rule& rule) {
   return set_all({&rule, 1});
 }
@@ -232,11 +241,13 @@ Status RetentionService::set_all(std::span<const Rule> rules) {
   const std::lock_guard lock(mutex_);
   std::vector<Rule> next = rules_;
   WriteBatch batch, undo;
+  undo.set_makes_room();
   for (const Rule& rule : rules) {
     next = with(next, rule);
     if (next.size() > kRulesMax) return too_many_rules();
     const Bytes key = rule_key(rule.namespace_name, rule.selector);
     batch.put(records_, key, record_value(rule.retention_ns));
+    if (may_shorten(rule)) batch.set_makes_room();
     undo.remove(records_, key);
     for (const Rule& each : rules_) {
       if (same_rule(each, rule.namespace_name, rule.selector))

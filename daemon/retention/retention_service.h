@@ -132,6 +132,7 @@ class RetentionService {
   // The engine's rules are made those of `rules`.
   Status align(const std::vector<Rule>& rules);
   Status apply(const std::vector<RetentionRule>& changes);
+  bool may_shorten(const Rule& rule) const;
   Status note_topics(std::span<const wire::Reading> readings,
                      std::span<const catalog::SeriesId> ids, bool& changed);
   std::vector<Rule> with(const std::vector<Rule>& rules, const Rule& rule) const;

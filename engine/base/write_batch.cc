@@ -208,7 +208,7 @@ void WriteBatch::remove_range(NamespaceId namespace_id, ByteView lower, ByteView
 
 void WriteBatch::erase_range(NamespaceId namespace_id, ByteView lower, ByteView upper) {
   add_range(engine::EntryKind::EraseRange, namespace_id, lower, upper);
-  erases_ = true;
+  makes_room_ = true;
 }
 
 void WriteBatch::add_range(engine::EntryKind kind, NamespaceId namespace_id, ByteView lower,
@@ -255,7 +255,7 @@ void WriteBatch::clear() {
   namespaces_.clear();
   count_ = 0;
   range_deletes_ = 0;
-  erases_ = false;
+  makes_room_ = false;
   over_limit_ = false;
 }
 

@@ -140,11 +140,12 @@ Result<bool> Compactor::work() {
   make_way_for_erasure();
   make_way_for_expiry();
   if (job_ != nullptr) {
-    const bool erases = job_erases_;
+    const bool erases = job_erases_, expires = job_expires_;
     auto done = job_->step(kSliceBytes, kSliceTurns);
     Status status = done.status();
     if (status.ok() && *done) status = commit();
-    if (status.ok() || !erases) return status.ok() ? Result<bool>(true) : Result<bool>(status);
+    if (status.ok() || (expires && finds_room(status))) return true;
+    if (!erases) return status;
     fail_erasure(status);
     return true;
   }
@@ -164,7 +165,9 @@ Result<bool> Compactor::pick() {
   // Something may expire at any time: they take turns.
   if (!std::exchange(expired_last_, false) || !is_asked()) {
     expired_last_ = true;  // if it fails, too
-    EC_ASSIGN_OR_RETURN(expired_last_, pick_expired(*version));
+    const Result<bool> expires = pick_expired(*version);
+    if (!expires.ok() && !finds_room(expires.status())) return expires.status();
+    expired_last_ = !expires.ok() || *expires;
     if (expired_last_) return true;
   }
   EC_ASSIGN_OR_RETURN(const bool requested, pick_requested(*version));

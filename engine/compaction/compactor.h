@@ -199,6 +199,7 @@ class Compactor {
   Result<bool> finish_erasure(std::span<const RangeDelete> ranges);
   void make_way_for_erasure();
   void make_way_for_expiry();
+  bool finds_room(const Status& failure);
   bool may_discard(std::uint64_t lost_bytes) const;
   void fail_erasure(const Status& failure);
   void schedule_erasure(std::int64_t delay_ns);

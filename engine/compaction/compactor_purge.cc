@@ -146,6 +146,13 @@ Result<bool> Compactor::pick_expired(const Version& version) {
   return started;
 }
 
+// What has expired makes room, and may use what is kept for that.
+bool Compactor::finds_room(const Status& failure) {
+  if (failure.code() != StatusCode::OutOfSpace || !context_.release_reserve()) return false;
+  discard_job();
+  return true;
+}
+
 // Bytes that are to go within a second do not wait for a merge that would be done later: it begins
 // again, when less was written for it than has expired, and within the limits of erasures.
 void Compactor::make_way_for_expiry() {

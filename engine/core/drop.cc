@@ -59,10 +59,13 @@ Status EngineImpl::drop_namespace(NamespaceId id) {
   // From here on reads refuse the id. Entries that wait in memtables, and those of batches that are
   // on their way, are left out when their memtable is flushed; records in tables of level 0 go with
   // the next merge.
-  EC_TRY(versions_->drop_namespace(id));
+  const auto attempt = [&] { return versions_->drop_namespace(id); };
+  Status dropped = attempt();
+  if (!dropped.ok()) dropped = use_reserve(std::move(dropped), attempt);
+  EC_TRY(dropped);
   if (keys_ != nullptr) keys_->drop_namespace(id);
   publish_version();
-  compactor_->wake();
+  compactor_->retry_at_once();
   return ok();
 }
 

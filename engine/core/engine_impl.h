@@ -223,6 +223,8 @@ class EngineImpl final : public Engine {
   std::uint64_t overwritten_bytes() const;
   Status turn_log(SequenceNumber through);
   void fill_reserve();
+  void fill_reserve_later();
+  bool release_reserve();
   bool lacks_space(const Status& failure) const;
   Status use_reserve(Status failure, const std::function<Status()>& attempt);
   Status overwrite_free_log(SequenceNumber through);
@@ -246,6 +248,7 @@ class EngineImpl final : public Engine {
   std::atomic<std::uint64_t> set_aside_{0};
   FileRemover remover_;
   SpaceReserve reserve_;
+  std::atomic<bool> reserve_fill_scheduled_{false};
   FreeSpace free_space_;
   std::atomic<bool> space_look_scheduled_{false};
   StoreId store_id_{};

@@ -16,6 +16,7 @@ namespace {
 constexpr std::int64_t kErasureSliceNs = 10'000'000;
 constexpr int kLogTurnsMax = 3;
 constexpr int kReserveAttempts = 3;
+constexpr std::int64_t kFillReserveNs = 10'000'000'000;
 
 }  // namespace
 
@@ -178,9 +179,30 @@ void EngineImpl::fill_reserve() {
   environment_.executor.schedule(Lane::Compaction, [this, gate = gate_] {
     if (!gate->enter()) return;
     // Not into the directory that an unmounted drive leaves behind.
-    if (check_values().ok()) reserve_.fill();
+    if (!check_values().ok() || !reserve_.fill()) fill_reserve_later();
     gate->leave();
   });
+}
+
+// Once there is room, and no erasure pending that needs it, and that fills it when it is done.
+void EngineImpl::fill_reserve_later() {
+  if (reserve_fill_scheduled_.exchange(true)) return;
+  environment_.executor.schedule_after(Lane::Compaction, kFillReserveNs, [this, gate = gate_] {
+    if (!gate->enter()) return;
+    reserve_fill_scheduled_ = false;
+    if (versions_->has_erasures()) {
+      fill_reserve_later();
+    } else {
+      fill_reserve();
+    }
+    gate->leave();
+  });
+}
+
+bool EngineImpl::release_reserve() {
+  if (!reserve_.release()) return false;
+  fill_reserve_later();
+  return true;
 }
 
 bool EngineImpl::lacks_space(const Status& failure) const {
@@ -193,7 +215,7 @@ bool EngineImpl::lacks_space(const Status& failure) const {
 // What `attempt` answers once what is kept for erasing has been let go; `failure` where that is no
 // matter of space, or nothing is kept.
 Status EngineImpl::use_reserve(Status failure, const std::function<Status()>& attempt) {
-  if (!lacks_space(failure) || !reserve_.release()) return failure;
+  if (!lacks_space(failure) || !release_reserve()) return failure;
   // The flush that runs meanwhile may have begun before there was room.
   for (int attempts = 0; attempts < kReserveAttempts && !failure.ok(); ++attempts) {
     {

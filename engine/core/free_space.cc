@@ -89,7 +89,7 @@ bool EngineImpl::is_of_metadata_alone(const WriteBatch& batch) const {
 }
 
 Status EngineImpl::check_free_space(const WriteBatch& batch) const {
-  if (batch.erases() || is_of_metadata_alone(batch)) return ok();
+  if (batch.makes_room() || is_of_metadata_alone(batch)) return ok();
   return free_space_.shortage().status;
 }
 

@@ -137,7 +137,7 @@ void EngineImpl::make_compactor() {
       remover_,
       [this](SequenceNumber through) { return finish_erasure(through); },
       [this] { return free_space_.is_roomy(); },
-      [this] { return reserve_.release(); },
+      [this] { return release_reserve(); },
       keys_.get()});
   drop_rule_ = std::make_unique<EngineDropRule>(*versions_, *expiry_clock_, options_.expiry);
   compactor_->set_drop_rule(drop_rule_.get());

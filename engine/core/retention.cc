@@ -35,9 +35,14 @@ Status EngineImpl::set_retention(std::span<const RetentionRule> rules) {
   }
   // What the old rules hid stays hidden, unless nobody has confirmed that it was due.
   judge_leap();
-  EC_TRY(versions_->change_retention(std::move(changes), expiry_clock_->removal_ns()));
+  const auto attempt = [&] {
+    return versions_->change_retention(changes, expiry_clock_->removal_ns());
+  };
+  Status changed = attempt();
+  if (!changed.ok()) changed = use_reserve(std::move(changed), attempt);
+  EC_TRY(changed);
   wal_->forget_expiries();
-  compactor_->wake();
+  compactor_->retry_at_once();
   return ok();
 }
 

@@ -159,12 +159,12 @@ void EngineImpl::commit_group() {
   add_alone(commit_groups_, 1);
   const std::uint64_t bytes_before = user_bytes_written_.load(std::memory_order_relaxed);
   const bool accompanied = ask_companion();
-  const bool erases = std::any_of(group_.begin(), group_.end(),
-                                  [](const Writer* each) { return each->batch->erases(); });
+  const bool makes_room = std::any_of(group_.begin(), group_.end(),
+                                      [](const Writer* each) { return each->batch->makes_room(); });
   for (std::size_t at = 0; at < group_.size();) {
     const WriteBatch& batch = *group_[at]->batch;
     // What is noted of an erasure comes with it, wherever there is room for that.
-    const bool may_use_reserve = batch.erases() || (accompanied && at == 0 && erases);
+    const bool may_use_reserve = batch.makes_room() || (accompanied && at == 0 && makes_room);
     Status prepared = prepare_for(batch, may_use_reserve);
     note_prepared(prepared);
     // Smaller ones are taken where this one is not.
@@ -359,7 +359,7 @@ GroupCodec EngineImpl::codec_of(NamespaceId id) {
   return info->options.codec;
 }
 
-// What erases brings room, and may use what is kept for it.
+// What brings room may use what is kept for it.
 Status EngineImpl::prepare_for(const WriteBatch& batch, bool may_use_reserve) {
   if (free_space_.is_short()) EC_TRY(check_free_space(batch));
   Status prepared = make_room_for(batch);
@@ -368,7 +368,7 @@ Status EngineImpl::prepare_for(const WriteBatch& batch, bool may_use_reserve) {
     heal_not_before_ns_ = 0;
     return make_room_for(batch);
   });
-  if (!prepared.ok()) fill_reserve();  // nothing is pending that would do it
+  if (!prepared.ok()) fill_reserve();
   return prepared;
 }
 

@@ -2,17 +2,22 @@
 
 namespace edgecase::engine {
 
-void SpaceReserve::fill() {
-  if (bytes_ == 0) return;
+bool SpaceReserve::fill() {
+  if (bytes_ == 0) return true;
   MutexLock lock(mutex_);
-  for (const std::string& path : paths_) fill(path);
+  bool is_whole = true;
+  for (const std::string& path : paths_) is_whole = fill(path) && is_whole;
+  return is_whole;
 }
 
-void SpaceReserve::fill(const std::string& path) {
+// A drive without room is asked first: an attempt would take all that is left while it lasts.
+bool SpaceReserve::fill(const std::string& path) {
   const Result<std::uint64_t> size = file_system_.file_size(path);
-  if (size.ok() && *size == bytes_) return;
-  if (size.ok() && !file_system_.remove_file(path).ok()) return;
-  static_cast<void>(file_system_.create_log_file(path, bytes_).ok());
+  if (size.ok() && *size == bytes_) return true;
+  if (size.ok() && !file_system_.remove_file(path).ok()) return false;
+  const Result<Space> space = file_system_.space(path.substr(0, path.rfind('/')));
+  if (space.ok() && space->free_bytes < bytes_) return false;
+  return file_system_.create_log_file(path, bytes_).ok();
 }
 
 bool SpaceReserve::release() {

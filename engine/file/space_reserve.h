@@ -18,13 +18,13 @@ class SpaceReserve {
   SpaceReserve(FileSystem& file_system, std::vector<std::string> paths, std::uint64_t bytes)
       : file_system_(file_system), paths_(std::move(paths)), bytes_(bytes) {}
 
-  // Those that are not there. A drive that is full goes without until the next call. Does I/O.
-  void fill();
+  // Makes those that are not there. False: a drive has no room for its one. Does I/O.
+  bool fill();
   // Whether there was anything to let go.
   bool release();
 
  private:
-  void fill(const std::string& path) EC_REQUIRES(mutex_);
+  bool fill(const std::string& path) EC_REQUIRES(mutex_);
 
   FileSystem& file_system_;
   const std::vector<std::string> paths_;

@@ -217,6 +217,47 @@ class FullFlow(unittest.TestCase):
             reads = json.loads(self.cli("audit", "--device", "d0", "--json"))["records"]
             self.assertIn(("query", "ok"), [(each["operation"], each["result"]) for each in reads])
 
+    def let_expire(self, device):
+        """A rule that a full drive has to take: at once nothing of it can be read."""
+        name = self.readings.name(device)
+        self.cli("retention", "set", name, "30d", "--yes")
+        self.readings.erased.add(device)
+        self.assertIn(f"{name}/*", self.cli("retention", "list"))
+        self.assertEqual(self.cli("query", name, "--format", "line"), "")
+
+    def test_shorter_retention_and_a_drop_make_room(self):
+        """On a full drive, however much has to be recorded; the reserve comes back."""
+        for mode, layer in (("off", "values"), ("strict", "metadata"), ("strict", "values")):
+            self.daemon.stop()
+            self.place.write_config(storage=STORAGE, reserve=f"{RESERVE_MIB}MiB",
+                                    more=f'[audit]\nmode = "{mode}"\n')
+            self.daemon = Daemon(self.place)
+            until(lambda: has_reserves(self.place), "there is something kept for erasing")
+            device = self.readings.devices()[-1]
+            ballast = Ballast(self.images[layer].mount)
+            ballast.leave(ROOM_BYTES)
+            fill(self.readings, ballast, self.write, BATCHES)
+            # One that keeps more makes no room.
+            longer = self.place.cli("retention", "set", "d0", "forever")
+            self.assertNotEqual(longer.returncode, 0, longer.stdout)
+            self.assertTrue(has_reserves(self.place))
+            self.let_expire(device)
+            self.assertFalse(has_reserves(self.place))
+            self.assertIsNotNone(time_to_take(self.readings, self.write, RESUMES_SECONDS))
+            ballast.remove()
+            until(lambda: has_reserves(self.place), "it is made again", RESUMES_SECONDS)
+            until(lambda: not self.degraded(), "both drives are well")
+            if mode == "strict":
+                told = json.loads(self.cli("audit", "--json"))["records"]
+                results = [each["result"] for each in told if each["operation"] == "retention.set"]
+                self.assertEqual(results[-2:], ["begun", "ok"])
+                self.assertIn("intact", self.cli("audit", "--verify"))
+        # What the rules say stays so.
+        self.daemon.stop(signal.SIGKILL)
+        self.daemon = Daemon(self.place)
+        for device in self.readings.erased:
+            self.assertEqual(self.cli("query", self.readings.name(device), "--format", "line"), "")
+
     def test_others_find_room_on_both_drives(self):
         self.daemon.stop()
         self.place.write_config(storage=STORAGE.replace('keep-free = "0MiB"\n', ""),

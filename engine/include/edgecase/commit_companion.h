@@ -16,7 +16,8 @@ class CommitCompanion {
   // call at a time, after every batch of the group was handed to write(): what its callers said
   // before that can be in here. Must neither call the engine nor wait for who does. The batch comes
   // first in the group, is synced, and is applied whole or not at all, apart from the others.
-  // Beside a batch that erases it finds the room that one finds (Options::erasure_reserve_bytes).
+  // Beside a batch that makes room it finds the room that one finds
+  // (Options::erasure_reserve_bytes).
   virtual void add_to(WriteBatch& batch) = 0;
 
   // What became of what add_to() added; called after it where that was anything, and before any

@@ -88,8 +88,8 @@ struct Options {
 
   ExpiryMode expiry = ExpiryMode::Bounded;
   Removal removal = Removal::Unlink;
-  // Kept free on each drive for erasing when it is full: that writes again what lies beside the
-  // erased, a file of 32 MiB at a time. 0: none.
+  // Kept free on each drive for what makes room when it is full: erasing, and shorter retention,
+  // write again what lies beside that which goes, a file of 32 MiB at a time. 0: none.
   std::uint64_t erasure_reserve_bytes = 0;
   // Writes leave so much free on each drive, or a sixteenth of a smaller one, for others who live
   // there: below it they are refused with OutOfSpace, but for those that erase, and those to

@@ -35,13 +35,16 @@ class WriteBatch {
   // As remove_range(), and for good: what it hides no snapshot that is held shows either, and
   // Engine::erase() removes its bytes. Counts as a range delete.
   void erase_range(NamespaceId namespace_id, ByteView lower, ByteView upper);
+  // What it brings about makes room, as an erasure does: on a full drive it finds what is kept for
+  // those (Options::erasure_reserve_bytes). For little that somebody waits for.
+  void set_makes_room() { makes_room_ = true; }
   void clear();
   // Room for about this many bytes of keys and values in `count` entries, so that it need not grow.
   void reserve(std::size_t count, std::size_t key_and_value_bytes);
 
   std::uint32_t count() const { return count_; }
   std::uint32_t range_deletes() const { return range_deletes_; }
-  bool erases() const { return erases_; }  // has an erase_range()
+  bool makes_room() const { return makes_room_; }  // set_makes_room(), or has an erase_range()
   // What kBatchSizeMaxBytes limits: every entry with its whole key. Not less than encoded_bytes().
   std::size_t size_bytes() const { return whole_bytes_; }
   std::size_t encoded_bytes() const { return used_ + borrowed_bytes_; }
@@ -75,7 +78,7 @@ class WriteBatch {
   std::vector<NamespaceId> namespaces_;  // the last one used comes last
   std::uint32_t count_ = 0;
   std::uint32_t range_deletes_ = 0;
-  bool erases_ = false;
+  bool makes_room_ = false;
   bool over_limit_ = false;
 };
 

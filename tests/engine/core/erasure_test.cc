@@ -303,6 +303,17 @@ TEST_CASE("on full drives what is erased goes by the room that is kept for it") 
   }
 }
 
+// Puts until memory and log take no more.
+Status fill_up(SecretStore& store, const char* full) {
+  store.disk.set_capacity(full, store.disk.used_bytes(full));
+  Status refused;
+  for (int i = 0; i < 10'000 && refused.ok(); ++i) {
+    refused = store.put(store.id, "c" + std::to_string(i), Bytes(1000, 'c'));
+    store.executor.run_all();
+  }
+  return refused;
+}
+
 TEST_CASE("on a full drive something is erased though memory and log take no more") {
   for (const char* full : {"/m", "/v"}) {
     for (const bool has_reserve : {true, false}) {
@@ -314,13 +325,7 @@ TEST_CASE("on a full drive something is erased though memory and log take no mor
       store.executor.run_all();
       store.fill(1);
       REQUIRE(store.engine->flush().ok());
-      store.disk.set_capacity(full, store.disk.used_bytes(full));
-      Status refused;
-      for (int i = 0; i < 10'000 && refused.ok(); ++i) {
-        refused = store.put(store.id, "c" + std::to_string(i), Bytes(1000, 'c'));
-        store.executor.run_all();
-      }
-      CHECK(refused.code() == StatusCode::Busy);
+      CHECK(fill_up(store, full).code() == StatusCode::Busy);
       CHECK(store.engine->stats().refused.code() == StatusCode::Busy);
       const Status erased = store.erase_half();
       INFO(erased.to_string());
@@ -356,12 +361,7 @@ TEST_CASE("on a full drive what is noted beside an erasure finds room as that do
     store.executor.run_all();
     store.fill(1);
     REQUIRE(store.engine->flush().ok());
-    store.disk.set_capacity(full, store.disk.used_bytes(full));
-    Status refused;
-    for (int i = 0; i < 10'000 && refused.ok(); ++i) {
-      refused = store.put(store.id, "c" + std::to_string(i), Bytes(1000, 'c'));
-      store.executor.run_all();
-    }
+    REQUIRE(fill_up(store, full).code() == StatusCode::Busy);
     Witness witness(store.id);
     store.engine->set_commit_companion(&witness);
     CHECK_FALSE(store.engine->write(WriteBatch(), Durability::Sync).ok());
@@ -374,6 +374,35 @@ TEST_CASE("on a full drive what is noted beside an erasure finds room as that do
     REQUIRE(store.engine->erase().ok());
     store.reopen();
     CHECK(store.get(store.id, "witness") == "noted");
+  }
+}
+
+TEST_CASE("on a full drive what makes room finds some, and what was kept for it comes back") {
+  for (const char* full : {"/m", "/v"}) {
+    for (const bool makes_room : {true, false}) {
+      CAPTURE(full);
+      CAPTURE(makes_room);
+      SecretStore store(Removal::Overwrite);
+      store.options.erasure_reserve_bytes = 4u << 20;
+      store.reopen();
+      store.executor.run_all();
+      store.fill(1);
+      REQUIRE(store.engine->flush().ok());
+      REQUIRE(fill_up(store, full).code() == StatusCode::Busy);
+      WriteBatch batch;
+      batch.put(store.id, "a rule", "keep less");
+      if (makes_room) batch.set_makes_room();
+      CHECK(store.engine->write(batch, Durability::Sync).ok() == makes_room);
+      const std::string reserve = std::string(full) + "/store/RESERVE";
+      CHECK(store.disk.exists(reserve) != makes_room);
+      store.disk.set_capacity(full, 0);
+      store.clock.advance(10'000'000'000);
+      store.executor.advance(10'000'000'000);
+      store.executor.run_all();
+      CHECK(store.disk.exists(reserve));
+      store.reopen();
+      CHECK((store.get(store.id, "a rule") == "keep less") == makes_room);
+    }
   }
 }
 
