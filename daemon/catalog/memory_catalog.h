@@ -8,6 +8,7 @@
 // mutex_.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -58,6 +59,7 @@ class MemoryCatalog final : public Catalog {
   Status plan_erasure(const Erased& erased, std::vector<KeySpan>& spans,
                       WriteBatch& batch) const override;
   void forget(const Erased& erased) override;
+  std::uint64_t generation() const override { return generation_.load(); }
   std::size_t device_count() const override;
   std::size_t series_count() const override;
   std::uint64_t memory_bytes() const override;
@@ -151,6 +153,7 @@ class MemoryCatalog final : public Catalog {
 
   std::mutex creation_mutex_;
   mutable std::shared_mutex mutex_;
+  std::atomic<std::uint64_t> generation_{1};  // changed under mutex_
   std::vector<NamespaceRow> namespaces_;
   std::vector<DeviceRow> devices_;
   std::vector<SensorRow> series_;
