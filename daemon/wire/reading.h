@@ -136,7 +136,7 @@ struct ReadingBatch {
   };
   static constexpr std::size_t kBlockBytes = 4096;
   static constexpr std::size_t kBlockMaxBytes = 256u << 10;
-  static constexpr std::size_t kKeptMaxBytes = 256u << 10;
+  static constexpr std::size_t kKeptMaxBytes = 1u << 20;
 
   // Twice the block before, within the two limits, or as large as the text.
   void add_block(std::size_t text_bytes) {
