@@ -8,7 +8,8 @@
 #include "bench/line_load.h"
 #include "bench/median.h"
 #include "bench/process_usage.h"
-#include "bench/sensor_lines.h"
+#include "bench/table_bytes.h"
+#include "bench/truck_lines.h"
 
 namespace edgecase::cli::bench {
 namespace {
@@ -17,12 +18,13 @@ constexpr std::uint64_t kUsualLines = 200'000;
 constexpr std::uint64_t kSmokeLines = 2'000;
 constexpr std::uint32_t kHttpLinesPerRequest = 1'000;
 constexpr std::uint32_t kConnections = 2;
-constexpr std::uint32_t kHttpFields = 10;
 constexpr const char* kHttpDatabase = "bench";
 
 struct HttpRun {
   LoadResult load;
   std::uint64_t lines = 0;
+  std::uint64_t readings = 0;
+  std::uint64_t table_bytes = 0;  // of EdgeCase
   ProcessUsage usage;
 };
 
@@ -32,8 +34,7 @@ double lines_per_second(const HttpRun& run) {
 
 // Of the server, kernel included: a figure that other work on the machine disturbs little.
 double cpu_us_per_reading(const HttpRun& run) {
-  return static_cast<double>(run.usage.cpu_ns) / 1000 /
-         static_cast<double>(run.lines * kHttpFields);
+  return static_cast<double>(run.usage.cpu_ns) / 1000 / static_cast<double>(run.readings);
 }
 
 class IngestHttp {
@@ -41,9 +42,10 @@ class IngestHttp {
   explicit IngestHttp(const BenchOptions& options) : options_(options) {
     lines_.lines = options.num_or(kUsualLines, kSmokeLines);
     lines_.lines_per_body = options.batch_or(kHttpLinesPerRequest);
-    lines_.fields = kHttpFields;
     lines_.seed = options.seed;
-    requests_ = make_write_requests(make_sensor_bodies(lines_), kHttpDatabase);
+    const TruckLines made = make_truck_lines(lines_);
+    readings_per_line_ = static_cast<double>(made.fields) / static_cast<double>(lines_.lines);
+    requests_ = make_write_requests(made.bodies, kHttpDatabase);
   }
 
   Result<Report> run() {
@@ -80,6 +82,7 @@ class IngestHttp {
     EC_ASSIGN_OR_RETURN(run.load, send_all(endpoint, requests_, options_.threads_or(kConnections),
                                            options_.seconds));
     run.lines = std::min<std::uint64_t>(run.load.requests * lines_.lines_per_body, lines_.lines);
+    run.readings = static_cast<std::uint64_t>(static_cast<double>(run.lines) * readings_per_line_);
     run.usage = usage_of(server);
     run.usage.written_bytes -= before.written_bytes;
     run.usage.cpu_ns -= before.cpu_ns;
@@ -90,7 +93,10 @@ class IngestHttp {
     EC_ASSIGN_OR_RETURN(const auto daemon,
                         DaemonProcess::create({options_.metadata, options_.values, ""}));
     EC_TRY(daemon->start());
-    return into(daemon->endpoint(), daemon->id());
+    EC_ASSIGN_OR_RETURN(HttpRun run, into(daemon->endpoint(), daemon->id()));
+    daemon->stop();
+    EC_ASSIGN_OR_RETURN(run.table_bytes, table_bytes(daemon->directories()));
+    return run;
   }
 
   Result<HttpRun> into_influx() {
@@ -112,13 +118,15 @@ class IngestHttp {
     report.peak_memory_bytes = run.usage.peak_resident_bytes;
     const auto bytes = static_cast<double>(run.load.bytes);
     report.write_amplification = static_cast<double>(run.usage.written_bytes) / bytes;
-    report.more.emplace_back("readings_per_second", report.ops_per_second() * kHttpFields);
+    report.more.emplace_back("readings_per_second", report.ops_per_second() * readings_per_line_);
     report.more.emplace_back("server_cpu_us_per_reading", cpu_us_per_reading(run));
+    report.more.emplace_back("stored_mb", static_cast<double>(run.table_bytes) / 1e6);
     return report;
   }
 
   BenchOptions options_;
-  SensorLineOptions lines_;
+  TruckLineOptions lines_;
+  double readings_per_line_ = 0;
   std::vector<std::string> requests_;
 };
 

@@ -1,6 +1,6 @@
-// ingest-http: durable line protocol into a private daemon, 10 fields a line, 1,000 lines a
-// request, two connections; with --peer influxdb the same requests also go to a private InfluxDB,
-// taking turns.
+// ingest-http: durable line protocol into a private daemon, the stream of TSBS's trucks
+// (truck_lines.h), 1,000 lines a request, two connections; with --peer influxdb the same requests
+// also go to a private InfluxDB, taking turns.
 #pragma once
 
 #include "bench/bench_options.h"

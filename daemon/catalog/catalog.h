@@ -111,8 +111,8 @@ class Catalog {
   // goes into `additions`, which the caller writes with the readings and then confirms. Until
   // confirmed the ids are used by this process only: find() and select() do not show them, and
   // every batch that uses them carries their records again. Errors: InvalidArgument (a name),
-  // Busy (a limit), the engine's (a new namespace). `earlier` is what the slices before of the same
-  // request were found to be of (series_memo.h).
+  // Busy (a limit), the engine's (a new namespace). `earlier` is what slices before were
+  // found to be of (series_memo.h); of no other catalog.
   virtual Status resolve(std::span<const wire::Reading> readings, std::vector<SeriesId>& ids,
                          CatalogAdditions& additions, SeriesMemo* earlier = nullptr) = 0;
   // After Engine::write returned Ok: what `additions` held is durable.
@@ -154,6 +154,8 @@ class Catalog {
                               WriteBatch& batch) const = 0;
   // Once that is durable. A name that comes again is another device or series.
   virtual void forget(const Erased& erased) = 0;
+  // Another one whenever names went, erased or with their namespace.
+  virtual std::uint64_t generation() const = 0;
 
   // Durable ones.
   virtual std::size_t device_count() const = 0;

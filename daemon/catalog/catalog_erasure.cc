@@ -121,6 +121,7 @@ void MemoryCatalog::forget_series(std::uint32_t series_row) {
 
 void MemoryCatalog::forget(const Erased& erased) {
   const std::unique_lock lock(mutex_);
+  ++generation_;
   for (const DeviceEntry& device : erased.devices) {
     const std::uint32_t namespace_row = find_namespace_row(device.namespace_name);
     if (namespace_row == kNoRow || device.id == 0) continue;

@@ -190,6 +190,7 @@ Status MemoryCatalog::drop_namespace(std::string_view name) {
 void MemoryCatalog::forget_rows_of(std::string_view name) {
   const std::unique_lock lock(mutex_);
   const std::uint32_t namespace_row = find_namespace_row(name);
+  ++generation_;
   namespaces_[namespace_row].name.clear();
   const auto belongs = [&](std::uint32_t device_row) {
     return devices_[device_row].namespace_row == namespace_row;
@@ -242,6 +243,7 @@ Status MemoryCatalog::resolve(std::span<const wire::Reading> readings, std::vect
   const bool remember = readings.size() >= kRememberedMin;
   {
     const std::shared_lock lock(mutex_);
+    known.begin_look_up(generation_);
     Memo memo;
     for (std::size_t i = 0; i < readings.size(); ++i) {
       if (const SeriesId* const id = known.find(readings[i])) {
@@ -255,7 +257,7 @@ Status MemoryCatalog::resolve(std::span<const wire::Reading> readings, std::vect
         const SensorRow& series = series_[row];
         const DeviceRow& device = devices_[series.device_row];
         ids[i] = {namespaces_[device.namespace_row].id, device.id, series.id};
-        if (remember) known.note(readings[i], ids[i]);
+        known.note(readings[i], ids[i], remember);
       }
     }
   }

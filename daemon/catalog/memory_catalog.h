@@ -8,6 +8,7 @@
 // mutex_.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -60,6 +61,7 @@ class MemoryCatalog final : public Catalog {
   Status plan_erasure(const Erased& erased, const SpanTaker& take,
                       WriteBatch& batch) const override;
   void forget(const Erased& erased) override;
+  std::uint64_t generation() const override { return generation_.load(); }
   std::size_t device_count() const override;
   std::size_t series_count() const override;
   std::uint64_t memory_bytes() const override;
@@ -153,6 +155,7 @@ class MemoryCatalog final : public Catalog {
 
   std::mutex creation_mutex_;
   mutable std::shared_mutex mutex_;
+  std::atomic<std::uint64_t> generation_{1};  // changed under mutex_
   std::vector<NamespaceRow> namespaces_;
   std::vector<DeviceRow> devices_;
   std::vector<SensorRow> series_;

@@ -1,8 +1,12 @@
-// Which series the readings of a batch were found to be of, recognised by where their names lie, so
-// that large batches, which mostly name few series again and again, have each looked up once. Views
-// with the same address and size hold the same name within a batch, and between the slices of one
-// request as long as ReadingBatch::text_id() stays; when it changes, forget(). Nor may it outlive
-// what keeps the numbers of its series as they are (erase::Fences). One thread.
+// Which series readings were found to be of, so that large batches, and requests that come again
+// and again, which mostly name few series, have each looked up once. Two ways to recognise one:
+//
+//   by its number, between slices and between requests, as long as ReadingBatch::numbering stays
+//   by where its names lie, where it has none: views with the same address and size hold the same
+//   name within a batch, and between slices of one request as long as ReadingBatch::text_id() stays
+//
+// What it answers is what a look-up would: the catalog, which alone asks it, has it forget
+// everything when a series was erased or dropped since. One thread.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +20,51 @@ namespace edgecase::catalog {
 
 class SeriesMemo {
  public:
+  // Numbers from here on; series with greater ones are not remembered.
+  static constexpr std::uint32_t kNumbersMax = 16u << 10;
+
+  // Before a batch with names under that id, and with that numbering.
+  void begin(std::uint64_t text_id, std::uint64_t numbering) {
+    if (text_id != text_id_) slots_.clear();
+    if (numbering != numbering_) numbered_.clear();
+    text_id_ = text_id;
+    numbering_ = numbering;
+  }
+  // Names may lie elsewhere from here on: another request comes.
+  void forget_places() { slots_.clear(); }
+  // The catalog's: of when it is asked.
+  void begin_look_up(std::uint64_t generation) {
+    if (generation == generation_) return;
+    generation_ = generation;
+    slots_.clear();
+    numbered_.clear();
+  }
+
   // Null: not known.
   const SeriesId* find(const wire::Reading& reading) const {
-    if (slots_.empty()) return nullptr;
-    const std::size_t first = place_of(reading);
-    for (std::size_t i = 0; i < kWays; ++i) {
-      const Slot& slot = slots_[(first + i) % kSlots];
-      if (slot.sensor == place(reading.sensor) && slot.device == place(reading.device) &&
-          slot.namespace_name == place(reading.namespace_name))
-        return &slot.id;
+    if (is_numbered(reading)) {
+      if (reading.series_number >= numbered_.size()) return nullptr;
+      const SeriesId& id = numbered_[reading.series_number];
+      return id.sensor == 0 ? nullptr : &id;
     }
-    return nullptr;
+    return slots_.empty() ? nullptr : find_by_place(reading);
   }
-  // That the series is durable.
-  void note(const wire::Reading& reading, const SeriesId& id) {
-    if (slots_.empty()) slots_.resize(kSlots);
-    const std::size_t first = place_of(reading);
-    std::size_t at = first;
-    for (std::size_t i = 0; i < kWays && slots_[at].sensor.data != nullptr; ++i)
-      at = (first + i) % kSlots;
-    slots_[at] = {place(reading.sensor), place(reading.device), place(reading.namespace_name), id};
+  // That the series is durable. Small batches, in which most series come once, are not worth
+  // remembering places.
+  void note(const wire::Reading& reading, const SeriesId& id, bool by_place) {
+    if (!is_numbered(reading)) {
+      if (by_place) note_place(reading, id);
+      return;
+    }
+    const std::uint32_t number = reading.series_number;
+    if (number >= kNumbersMax) return;
+    if (number >= numbered_.size()) numbered_.resize(number + 1);
+    numbered_[number] = id;
   }
-  void forget() { slots_.clear(); }
+
+  std::size_t memory_bytes() const {
+    return slots_.capacity() * sizeof(Slot) + numbered_.capacity() * sizeof(SeriesId);
+  }
 
  private:
   static constexpr unsigned kSlotBits = 11;
@@ -61,7 +88,33 @@ class SeriesMemo {
     return static_cast<std::size_t>((sensor * 31 + device) * kOdd >> (64 - kSlotBits));
   }
 
+  bool is_numbered(const wire::Reading& reading) const {
+    return numbering_ != 0 && reading.series_number != 0;
+  }
+  const SeriesId* find_by_place(const wire::Reading& reading) const {
+    const std::size_t first = place_of(reading);
+    for (std::size_t i = 0; i < kWays; ++i) {
+      const Slot& slot = slots_[(first + i) % kSlots];
+      if (slot.sensor == place(reading.sensor) && slot.device == place(reading.device) &&
+          slot.namespace_name == place(reading.namespace_name))
+        return &slot.id;
+    }
+    return nullptr;
+  }
+  void note_place(const wire::Reading& reading, const SeriesId& id) {
+    if (slots_.empty()) slots_.resize(kSlots);
+    const std::size_t first = place_of(reading);
+    std::size_t at = first;
+    for (std::size_t i = 0; i < kWays && slots_[at].sensor.data != nullptr; ++i)
+      at = (first + i) % kSlots;
+    slots_[at] = {place(reading.sensor), place(reading.device), place(reading.namespace_name), id};
+  }
+
+  std::uint64_t generation_ = 0;
+  std::uint64_t text_id_ = 0;
+  std::uint64_t numbering_ = 0;
   std::vector<Slot> slots_;
+  std::vector<SeriesId> numbered_;  // by number; sensor 0: not known
 };
 
 }  // namespace edgecase::catalog

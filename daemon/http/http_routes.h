@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "http/http_server.h"
+#include "http/line_spares.h"
 #include "http/router.h"
 #include "ingest/sliced_ingest.h"
 #include "query/pinned_moments.h"
@@ -48,10 +49,13 @@ class RateMeter {
 
 struct HttpContext {
   explicit HttpContext(HttpServerParts given)
-      : parts(std::move(given)), moments(parts.engine, parts.clock) {}
+      : parts(std::move(given)),
+        moments(parts.engine, parts.clock),
+        line_spares(parts.engine, parts.catalog) {}
 
   HttpServerParts parts;
   query::PinnedMoments moments;
+  LineSpares line_spares;
   std::int64_t started_boot_ns = 0;
   RateMeter rates;
   // Filled in when the front runs: connections open, body bytes in flight.

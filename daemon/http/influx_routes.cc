@@ -38,10 +38,11 @@ void write_lines(HttpContext& context, Call& call, wire::InfluxVersion version) 
   options.namespace_name = database;
   options.unit_ns = *unit_ns;
   options.error_limit = context.line_errors();
-  wire::LineProtocolDecoder decoder(call.body(), options);
+  LineSpares::Loan spare = context.line_spares.take(database);
+  wire::LineProtocolDecoder decoder(call.body(), options, spare->names);
   ingest::SlicedIngest slices(context.parts.ingest, call.principal(), &call.pacing,
-                              call.body().size());
-  wire::ReadingBatch batch;
+                              call.body().size(), spare->slices);
+  wire::ReadingBatch& batch = spare->batch;
   std::uint64_t stored = 0, erased = 0;
   while (decoder.next(batch)) {
     if (stored + batch.readings.size() > context.points_per_batch() + erased) break;

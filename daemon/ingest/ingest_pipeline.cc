@@ -177,30 +177,34 @@ Status IngestPipeline::store_others(const Incoming& incoming, std::vector<bool> 
 Status IngestPipeline::store(const Incoming& incoming) {
   const std::vector<wire::Reading>& readings = incoming.readings;
   EC_TRY(check_values(readings));
-  std::vector<catalog::SeriesId> ids;
+  Slices* const slices = incoming.slices;
+  std::vector<catalog::SeriesId> own_ids;
+  std::vector<std::int64_t> own_times;
+  std::vector<catalog::SeriesId>& ids = slices == nullptr ? own_ids : slices->ids;
   catalog::CatalogAdditions additions;
-  EC_TRY(catalog_.resolve(readings, ids, additions,
-                          incoming.slices == nullptr ? nullptr : &incoming.slices->series));
+  EC_TRY(catalog_.resolve(readings, ids, additions, slices == nullptr ? nullptr : &slices->series));
   if (incoming.pacing != nullptr && !rates_.admit(ids, clock_.boot_ns(), *incoming.pacing)) {
     return busy("a device is over limits.device-rate = " +
                 std::to_string(rates_.limits().per_second) + " readings a second, try again in " +
                 std::to_string(whole_seconds(incoming.pacing->owed_ns)) + " s");
   }
-  EC_TRY(store_taken(incoming, {ids, additions}));
+  EC_TRY(store_taken(incoming, {ids, additions}, slices == nullptr ? own_times : slices->times));
   // What is not stored is not counted, or a drive that refuses would use up every token.
   rates_.charge(ids, clock_.boot_ns());
   return ok();
 }
 
-Status IngestPipeline::store_taken(const Incoming& incoming, const Resolved& resolved) {
+Status IngestPipeline::store_taken(const Incoming& incoming, const Resolved& resolved,
+                                   std::vector<std::int64_t>& times) {
   const std::vector<wire::Reading>& readings = incoming.readings;
   const auto& [ids, additions] = resolved;
   if (devices_ != nullptr && !additions.empty()) EC_TRY(introduce(incoming));
-  if (retention_ == nullptr) return write(incoming, take_times(readings, ids), resolved);
-  const std::uint64_t generation = retention_->generation();
-  EC_TRY(retention_->cover(readings, ids, !additions.empty()));
-  EC_TRY(write(incoming, take_times(readings, ids), resolved));
-  if (additions.empty() || retention_->generation() == generation) return ok();
+  const std::uint64_t generation = retention_ == nullptr ? 0 : retention_->generation();
+  if (retention_ != nullptr) EC_TRY(retention_->cover(readings, ids, !additions.empty()));
+  take_times(readings, ids, times);
+  EC_TRY(write(incoming, times, resolved));
+  if (retention_ == nullptr || additions.empty() || retention_->generation() == generation)
+    return ok();
   return retention_->cover(readings, ids, true);
 }
 
@@ -337,9 +341,10 @@ Status IngestPipeline::commit(const auth::Principal& principal, Gathered& gather
   return audit_->settle(ticket);
 }
 
-std::vector<std::int64_t> IngestPipeline::take_times(const std::vector<wire::Reading>& readings,
-                                                     const std::vector<catalog::SeriesId>& ids) {
-  std::vector<std::int64_t> times(readings.size());
+void IngestPipeline::take_times(const std::vector<wire::Reading>& readings,
+                                const std::vector<catalog::SeriesId>& ids,
+                                std::vector<std::int64_t>& times) {
+  times.resize(readings.size());
   std::vector<std::size_t> untimed;
   for (std::size_t i = 0; i < readings.size(); ++i) {
     if (readings[i].time_ns.has_value()) {
@@ -348,11 +353,11 @@ std::vector<std::int64_t> IngestPipeline::take_times(const std::vector<wire::Rea
       untimed.push_back(i);
     }
   }
-  if (untimed.empty()) return times;
+  if (untimed.empty()) return;
   const std::int64_t arrival = take_arrival_times(static_cast<std::int64_t>(untimed.size()));
   if (untimed.size() == 1) {
     times[untimed.front()] = arrival;
-    return times;
+    return;
   }
   // The second of one series gets the nanosecond after the first, and so on.
   std::map<std::tuple<NamespaceId, std::uint32_t, std::uint32_t>, std::int64_t> next;
@@ -360,7 +365,6 @@ std::vector<std::int64_t> IngestPipeline::take_times(const std::vector<wire::Rea
     const auto series = std::make_tuple(ids[i].namespace_id, ids[i].device, ids[i].sensor);
     times[i] = next.try_emplace(series, arrival).first->second++;
   }
-  return times;
 }
 
 std::int64_t IngestPipeline::arrival_clock_ns() {

@@ -46,10 +46,18 @@ struct Gathered {
   }
 };
 
-// Of one request, from one slice to the next.
+// Of one request, from one slice to the next; another may go on with it.
 struct Slices {
   Gathered gathered;
   catalog::SeriesMemo series;
+  // Of the slice at hand.
+  std::vector<catalog::SeriesId> ids;
+  std::vector<std::int64_t> times;
+
+  std::size_t memory_bytes() const {
+    return gathered.batch.memory_bytes() + gathered.devices.memory_bytes() + series.memory_bytes() +
+           ids.capacity() * sizeof(ids[0]) + times.capacity() * sizeof(times[0]);
+  }
 };
 
 // What is to be stored. Borrows all of it.
@@ -143,7 +151,8 @@ class IngestPipeline {
   Status store_others(const Incoming& incoming, std::vector<bool> is_refused,
                       std::uint64_t& refused);
   Status store(const Incoming& incoming);
-  Status store_taken(const Incoming& incoming, const Resolved& resolved);
+  Status store_taken(const Incoming& incoming, const Resolved& resolved,
+                     std::vector<std::int64_t>& times);
   Status append_readings(const Incoming& incoming, std::span<const std::int64_t> times,
                          std::span<const catalog::SeriesId> ids, WriteBatch& piece);
   Status append_records(std::span<const RecordChange> records, WriteBatch& piece);
@@ -152,8 +161,8 @@ class IngestPipeline {
                const Resolved& resolved);
   bool may_wait(const WriteBatch& batch) const;
   Status commit(const auth::Principal& principal, Gathered& gathered, Durability durability);
-  std::vector<std::int64_t> take_times(const std::vector<wire::Reading>& readings,
-                                       const std::vector<catalog::SeriesId>& ids);
+  void take_times(const std::vector<wire::Reading>& readings,
+                  const std::vector<catalog::SeriesId>& ids, std::vector<std::int64_t>& times);
   std::int64_t take_arrival_times(std::int64_t count);
 
   Engine& engine_;

@@ -11,8 +11,10 @@ constexpr std::size_t kReservedMaxBytes = 1u << 20;
 }  // namespace
 
 SlicedIngest::SlicedIngest(IngestPipeline& pipeline, const auth::Principal& principal,
-                           Pacing* pacing, std::size_t bytes)
-    : pipeline_(pipeline), principal_(principal), pacing_(pacing) {
+                           Pacing* pacing, std::size_t bytes, Slices& slices)
+    : pipeline_(pipeline), principal_(principal), pacing_(pacing), slices_(slices) {
+  slices_.gathered.clear();  // of a request that did not come to its end
+  slices_.series.forget_places();
   slices_.gathered.batch.reserve(0, std::min(bytes, kReservedMaxBytes));
 }
 
@@ -20,8 +22,6 @@ Status SlicedIngest::enter() {
   if (pipeline_.fences_ == nullptr || inside_) return ok();
   if (pipeline_.undated_ != nullptr) EC_TRY(pipeline_.undated_->date_this_boot(*pipeline_.fences_));
   inside_.emplace(*pipeline_.fences_);
-  // Numbers may have been given up while the gate was closed.
-  slices_.series.forget();
   return ok();
 }
 
@@ -44,8 +44,7 @@ Status SlicedIngest::add(const auth::AuthorizedBatch& slice, std::uint64_t& refu
 
 Status SlicedIngest::store(const auth::AuthorizedBatch& slice, std::uint64_t& refused) {
   EC_TRY(enter());
-  if (slice.batch().text_id() != text_id_) slices_.series.forget();
-  text_id_ = slice.batch().text_id();
+  slices_.series.begin(slice.batch().text_id(), slice.batch().numbering);
   return pipeline_.store_inside({principal_, slice.batch().readings, {}, {}, pacing_, &slices_},
                                 refused);
 }

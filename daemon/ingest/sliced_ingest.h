@@ -22,9 +22,10 @@ namespace edgecase::ingest {
 
 class SlicedIngest {
  public:
-  // All must outlive it. `bytes` is about what the request has left to decode.
+  // All must outlive it. `bytes` is about what the request has left to decode. `slices` may be what
+  // another request went on with that has ended.
   SlicedIngest(IngestPipeline& pipeline, const auth::Principal& principal, Pacing* pacing,
-               std::size_t bytes);
+               std::size_t bytes, Slices& slices);
 
   // As IngestPipeline::ingest(), but durable only after finish(): an error leaves out what was not
   // committed, and nothing more may be added. Adds to `refused`.
@@ -45,8 +46,7 @@ class SlicedIngest {
   IngestPipeline& pipeline_;
   const auth::Principal& principal_;
   Pacing* const pacing_;
-  Slices slices_;
-  std::uint64_t text_id_ = 0;  // of the slices that slices_.series knows
+  Slices& slices_;
   std::optional<Inside> inside_;
   std::uint64_t readings_ = 0;  // stored since the last finish()
 };

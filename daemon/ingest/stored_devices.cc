@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace edgecase::ingest {
+namespace {
+
+constexpr std::size_t kIndexMin = 64;
+
+}  // namespace
+
 void StoredDevices::add(audit::AuditLog& log, std::span<const wire::Reading> readings,
                         std::span<const catalog::SeriesId> ids, std::span<const Author> authors) {
   std::size_t next_author = 0, author = 0;
@@ -38,9 +44,32 @@ StoredDevices::Device& StoredDevices::device_of(audit::AuditLog& log, std::size_
   };
   // Messages of many authors are few of each device: drafts() puts these together.
   if (author != 0) return make();
-  const auto [at, is_new] =
-      index_.try_emplace(std::uint64_t{id.namespace_id} << 32 | id.device, devices_.size());
-  return is_new ? make() : devices_[at->second];
+  if (2 * (indexed_ + 1) > index_.size()) make_index_larger();
+  std::uint32_t& place = place_of(id.namespace_id, id.device);
+  if (place != 0) return devices_[place - 1];
+  Device& made = make();
+  ++indexed_;
+  place = static_cast<std::uint32_t>(devices_.size());
+  return made;
+}
+
+std::uint32_t& StoredDevices::place_of(NamespaceId namespace_id, std::uint32_t id) {
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
+  const std::uint64_t key = std::uint64_t{namespace_id} << 32 | id;
+  for (std::size_t at = key * kOdd >> 32;; ++at) {
+    std::uint32_t& place = index_[at % index_.size()];
+    if (place == 0) return place;
+    const Device& device = devices_[place - 1];
+    if (device.id == id && device.namespace_id == namespace_id) return place;
+  }
+}
+
+void StoredDevices::make_index_larger() {
+  index_.assign(std::max(kIndexMin, 2 * index_.size()), 0);
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    if (devices_[i].author != 0) continue;
+    place_of(devices_[i].namespace_id, devices_[i].id) = static_cast<std::uint32_t>(i + 1);
+  }
 }
 
 std::string_view StoredDevices::namespace_name(NamespaceId id) const {
@@ -53,8 +82,9 @@ std::vector<audit::Draft> StoredDevices::drafts(const auth::Principal& principal
   std::vector<const Device*> devices;
   devices.reserve(devices_.size());
   for (const Device& device : devices_) devices.push_back(&device);
-  std::sort(devices.begin(), devices.end(),
-            [](const Device* a, const Device* b) { return a->place() < b->place(); });
+  const auto is_before = [](const Device* a, const Device* b) { return a->place() < b->place(); };
+  if (!std::is_sorted(devices.begin(), devices.end(), is_before))
+    std::sort(devices.begin(), devices.end(), is_before);
   std::vector<audit::Draft> drafts;
   std::vector<audit::Target> targets;
   const auto finish = [&](const Device& of) {
@@ -86,8 +116,11 @@ std::vector<audit::Draft> StoredDevices::drafts(const auth::Principal& principal
 }
 
 void StoredDevices::clear() {
+  // What one large commit needed is not looked through for each small one.
+  if (index_.size() > kIndexMin && 8 * indexed_ < index_.size()) index_.resize(kIndexMin);
+  std::fill(index_.begin(), index_.end(), 0);
+  indexed_ = 0;
   devices_.clear();
-  index_.clear();
   namespaces_.clear();
   authors_.clear();
   author_numbers_.clear();

@@ -36,6 +36,9 @@ class StoredDevices {
   // author of its own is the principal's.
   std::vector<audit::Draft> drafts(const auth::Principal& principal) const;
   void clear();
+  std::size_t memory_bytes() const {
+    return devices_.capacity() * sizeof(Device) + index_.capacity() * sizeof(std::uint32_t);
+  }
 
  private:
   struct Device {
@@ -55,9 +58,14 @@ class StoredDevices {
   Device& device_of(audit::AuditLog& log, std::size_t author, const wire::Reading& reading,
                     const catalog::SeriesId& id);
   std::string_view namespace_name(NamespaceId id) const;  // empty: not met yet
+  std::uint32_t& place_of(NamespaceId namespace_id, std::uint32_t id);
+  void make_index_larger();
 
   std::vector<Device> devices_;
-  std::unordered_map<std::uint64_t, std::size_t> index_;  // of those without an author
+  // Of those without an author: how many devices there were with it; 0: none. As many as a power of
+  // two, half of them taken at most; the next ones are looked at where one is.
+  std::vector<std::uint32_t> index_;
+  std::size_t indexed_ = 0;
   std::vector<Namespace> namespaces_;
   std::vector<Author> authors_;
   std::unordered_map<std::string_view, std::size_t> author_numbers_;

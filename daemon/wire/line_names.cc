@@ -1,6 +1,8 @@
 #include "wire/line_names.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 
 #include "wire/names.h"
 
@@ -38,57 +40,103 @@ std::size_t find_unescaped(std::string_view text, char stop, std::size_t from) {
 
 }  // namespace
 
-void LineNames::reset() {
-  by_raw_.clear();
-  used_ = 0;
+void LineNames::begin(std::string_view namespace_name, const ReadingBatch& batch) {
+  if (current_ == &unremembered_) current_ = nullptr;  // it lies in a body
+  const bool is_held = numbering_ != 0 && batch.text_id() == text_id_;
+  if (is_held && namespace_name == namespace_name_ && strangers_ < kStrangersMax) return;
+  forget();
+  text_id_ = batch.text_id();
+  namespace_name_ = namespace_name;
+}
+
+void LineNames::forget() {
+  static std::atomic<std::uint64_t> last_numbering{0};
+  numbering_ = last_numbering.fetch_add(1, std::memory_order_relaxed) + 1;
+  next_number_ = 1;
   current_ = nullptr;
-  built_last_ = nullptr;
+  by_raw_.clear();
+  by_prefix_.clear();
+  sets_.clear();
+  kinds_.clear();
+  fields_ = 0;
+  strangers_ = 0;
+}
+
+std::size_t LineNames::memory_bytes() const {
+  constexpr std::size_t kNodeBytes = 64;  // of a map, with its share of the table
+  return sets_.size() * (sizeof(TagSet) + kNodeBytes) +
+         kinds_.size() * (sizeof(Kind) + kNodeBytes) + 2 * fields_ * sizeof(Field);
 }
 
 Status LineNames::select(std::string_view raw, ReadingBatch& batch) {
-  if (current_ != nullptr && current_->raw == raw) return ok();
-  if (const auto found = by_raw_.find(raw); found != by_raw_.end()) {
-    current_ = found->second;
+  TagSet* const before = current_;
+  if (before != nullptr && before->raw == raw) {
+    enter(*before);
     return ok();
   }
-  current_ = nullptr;
-  const bool remember = used_ < kRememberedTagSetsMax;
-  if (remember && used_ == sets_.size()) sets_.emplace_back();
-  TagSet& set = remember ? sets_[used_] : unremembered_;
-  set.fields.clear();
-  EC_TRY(build(raw, batch, set));
-  if (remember) {
-    ++used_;
-    by_raw_.emplace(raw, &set);
-    built_last_ = &set;
+  if (before != nullptr && before->next != nullptr && before->next->raw == raw) {
+    enter(*before->next);
+    return ok();
   }
-  current_ = &set;
+  TagSet* found = nullptr;
+  if (const auto at = by_raw_.find(raw); at != by_raw_.end()) {
+    found = at->second;
+  } else {
+    current_ = nullptr;
+    TagSet set;
+    EC_TRY(build(raw, batch, set));
+    found = &remember(set, batch);
+  }
+  if (before != nullptr) before->next = found == &unremembered_ ? nullptr : found;
+  enter(*found);
   return ok();
 }
 
-Result<std::string_view> LineNames::sensor(std::string_view raw, ReadingBatch& batch) {
-  // Devices of one kind send the same fields in the same order.
-  const std::size_t index = current_->fields.size();
-  if (current_->like != nullptr && index < current_->like->fields.size() &&
-      current_->like->fields[index].raw == raw) {
-    current_->fields.push_back({raw, current_->like->fields[index].sensor});
-    return current_->fields.back().sensor;
-  }
-  for (const Field& field : current_->fields) {
-    if (field.raw == raw) return field.sensor;
+void LineNames::enter(TagSet& set) {
+  current_ = &set;
+  look_at_field(0);
+  const std::size_t fields = set.kind->fields.size();
+  if (set.numbers >= fields || &set == &unremembered_) return;
+  const auto wanted = static_cast<std::uint32_t>(fields);
+  if (wanted > kSeriesNumbersMax - next_number_) return;
+  set.first_number = next_number_;
+  set.numbers = wanted;
+  next_number_ += wanted;
+}
+
+void LineNames::look_at_field(std::size_t index) {
+  const std::vector<Field>& fields = current_->kind->fields;
+  fields_begin_ = fields.data();
+  fields_end_ = fields_begin_ + fields.size();
+  field_ = fields_begin_ + index;
+}
+
+Status LineNames::name(std::string_view raw, ReadingBatch& batch, Reading& reading) {
+  Kind& kind = *current_->kind;
+  const auto known = std::find_if(kind.fields.begin(), kind.fields.end(),
+                                  [raw](const Field& field) { return field.raw == raw; });
+  if (known != kind.fields.end()) {
+    look_at_field(static_cast<std::size_t>(known - kind.fields.begin()));
+    take(reading);
+    return ok();
   }
   const std::string_view key = unescape(raw, kKeySpecials, batch);
-  std::string_view name = current_->prefix;
+  std::string_view name = kind.prefix;
   if (key != "value") {
-    scratch_.assign(current_->prefix);
+    scratch_.assign(kind.prefix);
     scratch_ += '.';
     scratch_ += key;
     name = scratch_;
   }
   EC_TRY(check_name("sensor", name));
-  name = batch.keep(name);
-  if (current_->fields.size() < kRememberedFieldsMax) current_->fields.push_back({raw, name});
-  return name;
+  reading.sensor = batch.keep(name);
+  reading.series_number = 0;
+  if (kind.fields.size() == kRememberedFieldsMax) return ok();
+  const bool is_kept = &kind != &unremembered_kind_;
+  kind.fields.push_back({is_kept ? batch.keep(raw) : raw, reading.sensor});
+  if (is_kept) ++fields_;
+  look_at_field(kind.fields.size());
+  return ok();
 }
 
 Status LineNames::build(std::string_view raw, ReadingBatch& batch, TagSet& set) {
@@ -119,10 +167,38 @@ Status LineNames::build(std::string_view raw, ReadingBatch& batch, TagSet& set) 
     scratch_ += tag.value;
     std::replace(scratch_.begin() + static_cast<std::ptrdiff_t>(begin), scratch_.end(), '/', ':');
   }
-  set.like = built_last_ != nullptr && built_last_->prefix == scratch_ ? built_last_ : nullptr;
-  if (set.like != nullptr) set.fields.reserve(set.like->fields.size());
-  set.prefix = set.like == nullptr ? batch.keep(scratch_) : set.like->prefix;
   return ok();
+}
+
+// Of a set that build() has just made, with its prefix in scratch_.
+LineNames::TagSet& LineNames::remember(const TagSet& built, ReadingBatch& batch) {
+  if (sets_.size() == kRememberedTagSetsMax) {
+    ++strangers_;
+    unremembered_ = built;
+    const auto known = by_prefix_.find(scratch_);
+    if (known != by_prefix_.end()) {
+      unremembered_.kind = known->second;
+      return unremembered_;
+    }
+    unremembered_kind_.prefix = batch.keep(scratch_);
+    unremembered_kind_.fields.clear();
+    unremembered_.kind = &unremembered_kind_;
+    return unremembered_;
+  }
+  TagSet& set = sets_.emplace_back(built);
+  set.raw = batch.keep(built.raw);
+  // Out of the body, where it lay in it.
+  const auto at = reinterpret_cast<std::uintptr_t>(built.device.data()) -
+                  reinterpret_cast<std::uintptr_t>(built.raw.data());
+  if (at < built.raw.size()) set.device = set.raw.substr(at, built.device.size());
+  if (const auto known = by_prefix_.find(scratch_); known != by_prefix_.end()) {
+    set.kind = known->second;
+  } else {
+    set.kind = &kinds_.emplace_back(Kind{batch.keep(scratch_), {}});
+    by_prefix_.emplace(set.kind->prefix, set.kind);
+  }
+  by_raw_.emplace(set.raw, &set);
+  return set;
 }
 
 Status LineNames::split_tags(std::string_view text, ReadingBatch& batch) {

@@ -1,8 +1,10 @@
 // What "measurement,tag=value,..." and field keys of line protocol are called in EdgeCase: device
-// and sensor names, built once for every distinct text of one slice and of those that follow it in
-// the same batch; sensors of several devices in a row that have the same names once for all of
-// them. Mapping: line_protocol.h. One thread. Views of what it returns last as long as the body and
-// the batch.
+// and sensor names, built once for every distinct text, and the sensors of devices that are of one
+// kind, having all but the device's name in common, once for all of them. Mapping: line_protocol.h.
+//
+// What is remembered lies in a ReadingBatch and in nothing that was decoded, so that it serves one
+// body after another of one namespace. Each of its series has a number (Reading::series_number).
+// One thread. Views of what it returns last as long as the body and the batch.
 #pragma once
 
 #include <cstddef>
@@ -23,48 +25,60 @@ inline constexpr std::size_t kTagsPerLineMax = 64;
 // Distinct tag sets whose names are remembered at once; further ones are built each time.
 // Bounds memory, and the harm that crafted hash collisions could do.
 inline constexpr std::size_t kRememberedTagSetsMax = 1'024;
-// Fields of one tag set whose names are remembered.
+// Lines of further ones after which those that are remembered give way to others.
+inline constexpr std::size_t kStrangersMax = 8 * kRememberedTagSetsMax;
+// Fields of one kind of devices whose names are remembered.
 inline constexpr std::size_t kRememberedFieldsMax = 256;
+// Numbers are less than this; series beyond them have none.
+inline constexpr std::uint32_t kSeriesNumbersMax = 16u << 10;
 
 class LineNames {
  public:
-  // Forgets everything: before a slice whose batch does not hold the remembered names any more.
-  void reset();
-  // Whether further tag sets will not be remembered.
-  bool is_full() const { return used_ == kRememberedTagSetsMax; }
+  // Before lines of a namespace are decoded into `batch`. Forgets everything that is of another
+  // one, or was in a batch that does not hold it any more.
+  void begin(std::string_view namespace_name, const ReadingBatch& batch);
+  // ReadingBatch::numbering, since begin().
+  std::uint64_t numbering() const { return numbering_; }
 
-  // Makes `raw` (escapes kept) the tag set that sensor() speaks of.
+  // Makes `raw` (escapes kept) the tag set that the others speak of, before its first field.
   Status select(std::string_view raw, ReadingBatch& batch);
   std::string_view device() const { return current_->device; }
 
-  // True when the line's field number `index` begins with the same key and `=` as it did the last
-  // time: `key_bytes` is the key's length then.
-  bool expect(std::size_t index, const char* position, const char* end, std::size_t& key_bytes,
-              std::string_view& sensor) const {
-    if (index >= current_->fields.size()) return false;
-    const Field& field = current_->fields[index];
-    key_bytes = field.raw.size();
-    if (static_cast<std::size_t>(end - position) <= key_bytes || position[key_bytes] != '=' ||
-        !is_same(position, field.raw.data(), key_bytes)) {
+  // True when what begins at `position` is the key, with its `=`, of the field that came next in
+  // the lines before: then the reading is of its sensor, and `position` behind it.
+  bool expect(const char*& position, const char* end, Reading& reading) {
+    if (field_ == fields_end_) return false;
+    const std::size_t bytes = field_->raw.size();
+    if (static_cast<std::size_t>(end - position) <= bytes || position[bytes] != '=' ||
+        !is_same(position, field_->raw.data(), bytes)) {
       return false;
     }
-    sensor = field.sensor;
+    position += bytes + 1;
+    take(reading);
     return true;
   }
-  // The sensor of field key `raw` (escapes kept).
-  Result<std::string_view> sensor(std::string_view raw, ReadingBatch& batch);
+  // Makes the reading one of the sensor of field key `raw` (escapes kept).
+  Status name(std::string_view raw, ReadingBatch& batch, Reading& reading);
+
+  // About.
+  std::size_t memory_bytes() const;
 
  private:
   struct Field {
     std::string_view raw;
     std::string_view sensor;
   };
+  struct Kind {
+    std::string_view prefix;  // of the sensors
+    std::vector<Field> fields;
+  };
   struct TagSet {
     std::string_view raw;
     std::string_view device;
-    std::string_view prefix;       // of the sensor
-    const TagSet* like = nullptr;  // another one with that prefix, which has the same sensors
-    std::vector<Field> fields;
+    Kind* kind = nullptr;
+    TagSet* next = nullptr;          // which came after it last; null: not known
+    std::uint32_t first_number = 0;  // of its fields
+    std::uint32_t numbers = 0;       // so many of them have one
   };
   struct Tag {
     std::string_view key;
@@ -85,15 +99,39 @@ class LineNames {
     if (bytes >= 4 && bytes < 8) return !differ(std::uint32_t{});
     return std::memcmp(a, b, bytes) == 0;
   }
+  // The field at field_, which the next one follows.
+  void take(Reading& reading) {
+    reading.sensor = field_->sensor;
+    const auto index = static_cast<std::uint32_t>(field_ - fields_begin_);
+    reading.series_number = index < current_->numbers ? current_->first_number + index : 0;
+    ++field_;
+  }
+  void forget();
+  void enter(TagSet& set);
+  void look_at_field(std::size_t index);
   Status build(std::string_view raw, ReadingBatch& batch, TagSet& set);
   Status split_tags(std::string_view text, ReadingBatch& batch);
+  TagSet& remember(const TagSet& built, ReadingBatch& batch);
+
+  std::string namespace_name_;
+  std::uint64_t text_id_ = 0;  // of the batch that holds what is remembered
+  std::uint64_t numbering_ = 0;
+  std::uint32_t next_number_ = 1;
 
   TagSet* current_ = nullptr;
-  const TagSet* built_last_ = nullptr;  // of those that are remembered
-  std::deque<TagSet> sets_;  // the first `used_` are in use; the others keep their memory
-  std::size_t used_ = 0;
-  TagSet unremembered_;
+  // Of the current set's kind.
+  const Field* fields_begin_ = nullptr;
+  const Field* fields_end_ = nullptr;
+  const Field* field_ = nullptr;  // which is expected next
+
+  std::deque<TagSet> sets_;
+  std::deque<Kind> kinds_;
   std::unordered_map<std::string_view, TagSet*> by_raw_;
+  std::unordered_map<std::string_view, Kind*> by_prefix_;
+  std::size_t fields_ = 0;     // of all kinds
+  std::size_t strangers_ = 0;  // lines of sets that are not remembered
+  TagSet unremembered_;
+  Kind unremembered_kind_;
   std::vector<Tag> tags_;
   std::string scratch_;
 };

@@ -84,16 +84,28 @@ Result<std::int64_t> parse_precision_ns(std::string_view text, InfluxVersion ver
                                                                     : "ns, us, ms, s"));
 }
 
+LineProtocolDecoder::LineProtocolDecoder(std::string_view body, const LineProtocolOptions& options,
+                                         LineNames& names)
+    : position_(body.data()),
+      end_(body.data() + body.size()),
+      options_(options),
+      namespace_name_(options.namespace_name),
+      ascii_(is_ascii(body)),
+      names_(names) {}
+
 LineProtocolDecoder::LineProtocolDecoder(std::string_view body, const LineProtocolOptions& options)
     : position_(body.data()),
       end_(body.data() + body.size()),
       options_(options),
       namespace_name_(options.namespace_name),
-      ascii_(is_ascii(body)) {}
+      ascii_(is_ascii(body)),
+      own_names_(std::make_unique<LineNames>()),
+      names_(*own_names_) {}
 
 bool LineProtocolDecoder::next(ReadingBatch& batch) {
-  if (batch.text_id() != names_text_id_ || names_.is_full()) names_.reset();
-  names_text_id_ = batch.text_id();
+  names_.begin(options_.namespace_name, batch);
+  // Names are the same in other namespaces, series are not.
+  batch.numbering = options_.contexts == LineContexts::Followed ? 0 : names_.numbering();
   // Growing step by step copies; address space that is not used costs nothing.
   const auto rest_bytes = static_cast<std::size_t>(end_ - position_);
   batch.readings.reserve(std::min(kReadingsPerSlice, rest_bytes / kReadingMinBytes + 1));
@@ -154,7 +166,7 @@ bool LineProtocolDecoder::decode_fields(ReadingBatch& batch) {
     Reading& reading = batch.readings.emplace_back();
     reading.namespace_name = namespace_name_;
     reading.device = names_.device();
-    if (!decode_field_key(batch, index, reading.sensor)) return false;
+    if (!decode_field_key(batch, reading)) return false;
     if (!decode_value(batch, reading.value)) return false;
     if (position_ == end_ || *position_ != ',') break;
     ++position_;
@@ -163,21 +175,15 @@ bool LineProtocolDecoder::decode_fields(ReadingBatch& batch) {
   return true;
 }
 
-bool LineProtocolDecoder::decode_field_key(ReadingBatch& batch, std::size_t index,
-                                           std::string_view& sensor) {
-  std::size_t key_bytes = 0;
-  if (names_.expect(index, position_, end_, key_bytes, sensor)) {
-    position_ += key_bytes + 1;
-    return true;
-  }
+bool LineProtocolDecoder::decode_field_key(ReadingBatch& batch, Reading& reading) {
+  if (names_.expect(position_, end_, reading)) return true;
   const char* const begin = position_;
   position_ = find_end(begin, end_, kEndsFieldKey);
   if (position_ == begin) return fail("a field's key is missing");
   if (position_ == end_ || *position_ != '=') return fail("a field's value is missing");
-  const auto found =
-      names_.sensor(std::string_view(begin, static_cast<std::size_t>(position_ - begin)), batch);
-  if (!found.ok()) return fail(found.status().message());
-  sensor = *found;
+  const std::string_view raw(begin, static_cast<std::size_t>(position_ - begin));
+  if (const Status named = names_.name(raw, batch, reading); !named.ok())
+    return fail(named.message());
   ++position_;
   return true;
 }

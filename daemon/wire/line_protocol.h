@@ -18,12 +18,14 @@
 //
 // Use: while (decoder.next(batch)) { hand the batch over; batch.clear_readings(); }
 // One thread. Readings borrow from the body and from the batch; where a name is equal to that of an
-// earlier line of the same slice, its view has the same address, and mostly also where it is equal
-// to one of an earlier slice under the same ReadingBatch::text_id().
+// earlier line of the same slice, its view has mostly the same address, also where it is equal to
+// one of an earlier slice under the same ReadingBatch::text_id(). Most series of names that come
+// again are numbered (ReadingBatch::numbering).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,8 +61,13 @@ struct LineProtocolOptions {
 
 class LineProtocolDecoder {
  public:
-  // `body` must outlive the decoder and every reading.
+  // `body` must outlive the decoder and every reading. `names`, which must outlive the decoder,
+  // knows names from other bodies that were decoded into the same batch, and remembers those of
+  // this one.
+  LineProtocolDecoder(std::string_view body, const LineProtocolOptions& options, LineNames& names);
   LineProtocolDecoder(std::string_view body, const LineProtocolOptions& options);
+  LineProtocolDecoder(const LineProtocolDecoder&) = delete;
+  LineProtocolDecoder& operator=(const LineProtocolDecoder&) = delete;
 
   // Adds the next slice to `batch`, which must be empty. False: the body is used up and `batch` is
   // empty.
@@ -75,7 +82,7 @@ class LineProtocolDecoder {
   bool decode_line(ReadingBatch& batch);  // false: bad, and why_ says why
   bool decode_names(ReadingBatch& batch);
   bool decode_fields(ReadingBatch& batch);
-  bool decode_field_key(ReadingBatch& batch, std::size_t index, std::string_view& sensor);
+  bool decode_field_key(ReadingBatch& batch, Reading& reading);
   bool decode_value(ReadingBatch& batch, Value& value);
   bool decode_number(Value& value);
   bool decode_integer(const char* begin, Value& value);
@@ -92,10 +99,10 @@ class LineProtocolDecoder {
   const char* position_;
   const char* const end_;
   const LineProtocolOptions options_;
-  std::string_view namespace_name_;  // of the line at hand
-  const bool ascii_;                 // the whole body: no text needs a UTF-8 check
-  LineNames names_;
-  std::uint64_t names_text_id_ = 0;  // of the batch that holds them
+  std::string_view namespace_name_;       // of the line at hand
+  const bool ascii_;                      // the whole body: no text needs a UTF-8 check
+  std::unique_ptr<LineNames> own_names_;  // null: somebody else's
+  LineNames& names_;
   std::string scratch_;
 
   std::uint64_t line_ = 1;

@@ -77,6 +77,9 @@ struct Reading {
   // On the way in: how long the topic's rule keeps the series, or one of the two below.
   std::int64_t retention_ns = 0;
   const TopicMetadata* metadata = nullptr;  // and what it says of new devices; null: nothing
+  // Not 0: under one ReadingBatch::numbering, readings with the same number are of the same
+  // namespace, device and sensor.
+  std::uint32_t series_number = 0;
 };
 inline constexpr std::int64_t kRetentionUnsaid = 0;      // it came by no topic
 inline constexpr std::int64_t kRetentionOfNoTopic = -1;  // its topic's rule says nothing
@@ -84,6 +87,9 @@ inline constexpr std::int64_t kRetentionOfNoTopic = -1;  // its topic's rule say
 // What one request or message holds. Owned by one thread.
 struct ReadingBatch {
   std::vector<Reading> readings;
+  // Of whoever numbered the series of `readings`; another one whenever a number may mean another
+  // series than it did, in whatever batch. 0: nobody did.
+  std::uint64_t numbering = 0;
 
   // Copies `text` into the batch; the view lives as long as the batch, or until clear().
   std::string_view keep(std::string_view text) {
@@ -102,12 +108,13 @@ struct ReadingBatch {
   }
   void clear() {
     readings.clear();
+    numbering = 0;
     blocks_.clear();
     kept_bytes_ = 0;
     text_id_ = 0;
   }
-  // For the next slice of the same request: what was kept stays while it is little, so that names
-  // that come again need not be built again.
+  // For the next slice, of this request or another: what was kept stays while it is little, so that
+  // names that come again need not be built again.
   void clear_readings() {
     if (kept_bytes_ > kKeptMaxBytes) return clear();
     readings.clear();
@@ -119,6 +126,7 @@ struct ReadingBatch {
     if (text_id_ == 0) text_id_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
     return text_id_;
   }
+  std::size_t memory_bytes() const { return kept_bytes_ + readings.capacity() * sizeof(Reading); }
 
  private:
   struct Block {
@@ -128,7 +136,7 @@ struct ReadingBatch {
   };
   static constexpr std::size_t kBlockBytes = 4096;
   static constexpr std::size_t kBlockMaxBytes = 256u << 10;
-  static constexpr std::size_t kKeptMaxBytes = 256u << 10;
+  static constexpr std::size_t kKeptMaxBytes = 1u << 20;
 
   // Twice the block before, within the two limits, or as large as the text.
   void add_block(std::size_t text_bytes) {

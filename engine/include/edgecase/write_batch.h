@@ -48,6 +48,8 @@ class WriteBatch {
   // What kBatchSizeMaxBytes limits: every entry with its whole key. Not less than encoded_bytes().
   std::size_t size_bytes() const { return whole_bytes_; }
   std::size_t encoded_bytes() const { return used_ + borrowed_bytes_; }
+  // Of its own; clear() keeps them.
+  std::size_t memory_bytes() const { return bytes_.capacity(); }
   // The encoding, but for the ends of values that are borrowed.
   ByteView encoded() const { return ByteView(bytes_).substr(0, used_); }
   struct Borrowed {

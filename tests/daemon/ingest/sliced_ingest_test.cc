@@ -33,6 +33,7 @@ struct SlicedRoom {
   std::unique_ptr<audit::AuditLog> log;
   std::unique_ptr<ingest::IngestPipeline> pipeline;
   auth::Principal principal{auth::PrincipalKind::LocalSocket, "test"};
+  ingest::Slices gathered;  // of one request after another
 
   explicit SlicedRoom(audit::Mode mode = audit::Mode::Off, ingest::DeviceRateLimits rates = {}) {
     log = audit::AuditLog::open(
@@ -55,7 +56,7 @@ struct SlicedRoom {
   }
   // So that no slice brings new series.
   void introduce() {
-    ingest::SlicedIngest slices(*pipeline, principal, nullptr, 0);
+    ingest::SlicedIngest slices(*pipeline, principal, nullptr, 0, gathered);
     REQUIRE(add(slices, 0, 1).ok());
     REQUIRE(slices.finish().ok());
   }
@@ -88,7 +89,7 @@ TEST_CASE("sliced ingest: slices of one request are one batch, with one sync, an
   REQUIRE(room.log->flush().ok());
   const auto before = room.engine.stats();
   const auto counted = room.pipeline->counters();
-  ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 100);
+  ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 100, room.gathered);
   for (std::int64_t from = 1; from < 31; from += 10)
     REQUIRE(room.add(slices, from, from + 10).ok());
   CHECK(room.engine.stats().batches == before.batches);
@@ -119,7 +120,7 @@ TEST_CASE("sliced ingest: what is gathered is bounded, and all of it durable at 
   SlicedRoom room;
   room.introduce();
   const auto before = room.engine.stats();
-  ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0);
+  ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0, room.gathered);
   for (std::int64_t from = 1; from < 100'001; from += 1'000)
     REQUIRE(room.add(slices, from, from + 1'000).ok());
   const std::uint64_t commits = room.engine.stats().batches - before.batches;
@@ -134,7 +135,7 @@ TEST_CASE("sliced ingest: what is gathered is bounded, and all of it durable at 
 TEST_CASE("sliced ingest: a slice that is refused takes with it what waited") {
   SlicedRoom room;
   room.introduce();
-  ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0);
+  ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0, room.gathered);
   REQUIRE(room.add(slices, 1, 10).ok());
   CHECK(room.add(slices, 10, 11, Value::of_text("\xff")).code() == StatusCode::InvalidArgument);
   CHECK(room.stored().at("a/s").size() == 1);
@@ -146,7 +147,7 @@ TEST_CASE("sliced ingest: a slice that is refused takes with it what waited") {
 TEST_CASE("sliced ingest: a drive that refuses is told at the end, and nothing is stored") {
   SlicedRoom room(audit::Mode::Batched);
   room.introduce();
-  ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0);
+  ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0, room.gathered);
   REQUIRE(room.add(slices, 1, 10).ok());
   room.engine.fail_next_write(out_of_space("drive is full"));
   CHECK(slices.finish().code() == StatusCode::OutOfSpace);
@@ -161,7 +162,7 @@ TEST_CASE(
   SlicedRoom room;
   const auto waits = [&room](std::int64_t at, const Value& value) {
     const std::uint64_t syncs = room.engine.stats().wal_syncs;
-    ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0);
+    ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0, room.gathered);
     REQUIRE(room.add(slices, at, at + 1, value).ok());
     const bool waited = room.engine.stats().wal_syncs == syncs;
     REQUIRE(slices.finish().ok());
@@ -180,7 +181,7 @@ TEST_CASE(
   limited.introduce();
   const std::uint64_t syncs = limited.engine.stats().wal_syncs;
   ingest::Pacing pacing;
-  ingest::SlicedIngest slices(*limited.pipeline, limited.principal, &pacing, 0);
+  ingest::SlicedIngest slices(*limited.pipeline, limited.principal, &pacing, 0, limited.gathered);
   REQUIRE(limited.add(slices, 1, 2).ok());
   CHECK(limited.engine.stats().wal_syncs == syncs + 1);
 }
@@ -188,7 +189,7 @@ TEST_CASE(
 TEST_CASE("sliced ingest: an erasure waits for what was begun, and what follows it for its end") {
   SlicedRoom room;
   room.introduce();
-  ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0);
+  ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0, room.gathered);
   REQUIRE(room.add(slices, 1, 2).ok());
   std::atomic<bool> begins{false};
   std::size_t seen = 0;
@@ -228,7 +229,8 @@ TEST_CASE(
   }
   for (int round = 0; round < 2; ++round) {
     wire::LineProtocolDecoder decoder(body, {});
-    ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, body.size());
+    ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, body.size(),
+                                room.gathered);
     wire::ReadingBatch batch;
     std::uint64_t refused = 0;
     for (int slice = 0; decoder.next(batch); ++slice) {

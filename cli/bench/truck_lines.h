@@ -1,0 +1,35 @@
+// The stream of TSBS's IoT use case as Influx line protocol: trucks that tell every ten seconds
+// where they are (`readings`) and how they are (`diagnostics`), over links that lose lines, delay
+// them and let single values go missing. The same seed gives the same bytes.
+//
+// As there, lines are drawn ten at a time, all trucks' readings of an instant and then all their
+// diagnostics: of these batches 1 % is missing and 5 % wait, each to come back in the place of a
+// later batch with a chance of one half; of a batch's first ten lines a tenth is missing and 30 %
+// of the others wait, to come back likewise, and then perhaps be missing or wait again; a tenth of
+// the others lacks one field, and 1 % a tag. What counts as a number there (capacities) is a field.
+// Values walk within the same bounds by steps of the same size, with as many digits.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace edgecase::cli::bench {
+
+struct TruckLineOptions {
+  std::uint64_t lines = 0;
+  std::uint32_t lines_per_body = 1'000;
+  std::uint32_t trucks = 100;
+  std::uint64_t seed = 1;
+  std::int64_t start_ns = 1'763'596'800'000'000'000;  // 2025-11-20T00:00:00Z
+};
+
+struct TruckLines {
+  std::vector<std::string> bodies;
+  std::uint64_t fields = 0;  // of all lines
+  std::uint64_t drawn = 0;   // lines that there would be if none were missing, late ones included
+};
+
+TruckLines make_truck_lines(const TruckLineOptions& options);
+
+}  // namespace edgecase::cli::bench

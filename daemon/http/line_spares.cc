@@ -1,0 +1,50 @@
+#include "http/line_spares.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace edgecase::http {
+
+LineSpares::Loan LineSpares::take(std::string_view namespace_name) {
+  std::unique_ptr<LineSpare> spare;
+  const std::uint64_t generation = catalog_.generation();
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(spares_,
+                  [generation](const auto& each) { return each->generation != generation; });
+    const auto served = std::find_if(
+        spares_.rbegin(), spares_.rend(),
+        [namespace_name](const auto& each) { return each->namespace_name == namespace_name; });
+    // Of others the one that was used longest ago gives way, once there are as many as are kept.
+    if (served != spares_.rend()) {
+      const auto at = std::prev(served.base());
+      spare = std::move(*at);
+      spares_.erase(at);
+    } else if (spares_.size() == kSparesMax) {
+      spare = std::move(spares_.front());
+      spares_.erase(spares_.begin());
+    }
+  }
+  if (spare == nullptr) spare = std::make_unique<LineSpare>();
+  spare->generation = generation;
+  spare->namespace_name = namespace_name;
+  return Loan(*this, std::move(spare));
+}
+
+void LineSpares::give_back(std::unique_ptr<LineSpare> spare) {
+  spare->batch.clear_readings();
+  spare->slices.gathered.clear();
+  // A request of large texts is rare.
+  if (spare->memory_bytes() > kSpareMaxBytes)
+    static_cast<void>(std::exchange(spare->slices.gathered, {}));
+  if (spare->memory_bytes() > kSpareMaxBytes) return;
+  const std::lock_guard lock(mutex_);
+  if (spares_.size() == kSparesMax) spares_.erase(spares_.begin());
+  spares_.push_back(std::move(spare));
+  std::uint64_t bytes = 0;
+  for (const auto& each : spares_) bytes += each->memory_bytes();
+  set_aside_.tell(bytes);
+}
+
+}  // namespace edgecase::http

@@ -1,0 +1,72 @@
+// What decoding and storing line protocol takes besides the body, from one request to the next: the
+// names that were built, the series that were found, and memory that need not be asked for again.
+// Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "catalog/set_aside.h"
+#include "ingest/ingest_pipeline.h"
+#include "wire/line_names.h"
+#include "wire/reading.h"
+
+namespace edgecase::http {
+
+// Of one request at a time; between two it holds nothing of either but names.
+struct LineSpare {
+  std::string namespace_name;
+  std::uint64_t generation = 0;  // of the catalog when it was made
+  wire::ReadingBatch batch;
+  wire::LineNames names;
+  ingest::Slices slices;
+
+  std::size_t memory_bytes() const {
+    return sizeof(LineSpare) + batch.memory_bytes() + names.memory_bytes() + slices.memory_bytes();
+  }
+};
+
+class LineSpares {
+ public:
+  // Of one that is kept, and how many are. What they take is set aside in the engine.
+  static constexpr std::size_t kSpareMaxBytes = 3u << 20;
+  static constexpr std::size_t kSparesMax = 4;
+
+  LineSpares(Engine& engine, const catalog::Catalog& catalog)
+      : catalog_(catalog), set_aside_(engine) {
+    spares_.reserve(kSparesMax);
+  }
+
+  class Loan {
+   public:
+    Loan(LineSpares& spares, std::unique_ptr<LineSpare> spare)
+        : spares_(spares), spare_(std::move(spare)) {}
+    ~Loan() { spares_.give_back(std::move(spare_)); }
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+    LineSpare* operator->() { return spare_.get(); }
+
+   private:
+    LineSpares& spares_;
+    std::unique_ptr<LineSpare> spare_;
+  };
+  // One that served the namespace, where there is one. Those that may know names that were erased
+  // since are gone.
+  Loan take(std::string_view namespace_name);
+
+ private:
+  friend class Loan;
+  void give_back(std::unique_ptr<LineSpare> spare);
+
+  const catalog::Catalog& catalog_;
+  catalog::SetAside set_aside_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<LineSpare>> spares_;  // the one used last comes last
+};
+
+}  // namespace edgecase::http

@@ -1,0 +1,130 @@
+// Line protocol, one request after another: what is kept between them shows nowhere.
+#include "http/line_spares.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "daemon/http/http_fixture.h"
+
+namespace edgecase::http {
+namespace {
+
+using test::ServerFixture;
+
+// Of the fixture's clock: a whole minute.
+constexpr std::int64_t kMinuteS = edgecase::test::ManualClock::kStartWallNs / 1'000'000'000;
+
+std::string line_at(const std::string& device, int second) {
+  return "m,device=" + device + " value=" + std::to_string(second) + " " +
+         std::to_string(kMinuteS + second) + "\n";
+}
+
+void write_at(ServerFixture& f, int second, const std::string& database = "default") {
+  const std::string lines = line_at("kitchen", second) + line_at("cellar", second);
+  REQUIRE(f.ask("POST", "/write?precision=s&db=" + database, lines).status == 204);
+}
+
+// "device@time " of what is stored.
+std::string all_of(const ServerFixture& f, const std::string& database = "default") {
+  std::string all;
+  const std::string text = f.stored(database);
+  for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
+    all += text.substr(at, text.find('/', at) - at) + "@" +
+           text.substr(text.find('@', at) + 18, 2) + " ";
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("line spares: what was erased or dropped is stored anew, under numbers of its own") {
+  ServerFixture f;
+  for (int second = 10; second < 13; ++second) write_at(f, second);
+  const catalog::SeriesEntry before = f.catalog->find("default", "kitchen", "m").value();
+  f.clock.advance(20'000'000'000);
+  REQUIRE(f.ask("POST", "/api/v1/erase?select=kitchen").status == 200);
+  CHECK(all_of(f) == "cellar@10 cellar@11 cellar@12 ");
+  for (int second = 50; second < 52; ++second) write_at(f, second);
+  const catalog::SeriesEntry after = f.catalog->find("default", "kitchen", "m").value();
+  CHECK(after.id.device != before.id.device);
+  CHECK(all_of(f) == "cellar@10 cellar@11 cellar@12 cellar@50 cellar@51 kitchen@50 kitchen@51 ");
+
+  REQUIRE(f.catalog->drop_namespace("default").ok());
+  for (int second = 52; second < 54; ++second) write_at(f, second);
+  CHECK(all_of(f) == "cellar@52 cellar@53 kitchen@52 kitchen@53 ");
+}
+
+TEST_CASE("line spares: namespaces with the same names are told apart") {
+  ServerFixture f;
+  for (int second = 10; second < 16; ++second) {
+    for (const char* const database : {"one", "two", "six", "ten", "a", "b"})
+      write_at(f, second, database);
+    write_at(f, second + 20, "one");
+  }
+  for (const char* const database : {"two", "six", "ten", "a", "b"}) {
+    CHECK(all_of(f, database) ==
+          "cellar@10 cellar@11 cellar@12 cellar@13 cellar@14 cellar@15 "
+          "kitchen@10 kitchen@11 kitchen@12 kitchen@13 kitchen@14 kitchen@15 ");
+  }
+  CHECK(f.catalog->series_count() == 12);
+}
+
+TEST_CASE("line spares: a request that is refused in its midst leaves nothing to the next") {
+  ServerFixture f;
+  write_at(f, 10);
+  write_at(f, 11);
+  f.engine.fail_next_write(out_of_space("drive is full"));
+  CHECK(f.ask("POST", "/write?precision=s", line_at("kitchen", 12)).status == 503);
+  CHECK(f.ask("POST", "/write?precision=s", line_at("kitchen", 13) + "nonsense\n").status == 400);
+  write_at(f, 14);
+  CHECK(all_of(f) == "cellar@10 cellar@11 cellar@14 kitchen@10 kitchen@11 kitchen@13 kitchen@14 ");
+}
+
+TEST_CASE("line spares: many at once are served, a few are kept, and large ones are not") {
+  edgecase::test::ModelEngine engine;
+  const auto catalog = catalog::Catalog::open(engine, {}).value();
+  LineSpares spares(engine, *catalog);
+  LineSpare* first = nullptr;
+  {
+    LineSpares::Loan loan = spares.take("a");
+    first = loan.operator->();
+    loan->batch.keep("a name");
+    {
+      LineSpares::Loan other = spares.take("a");
+      CHECK(other.operator->() != first);
+    }
+  }
+  const std::uint64_t text_id = first->batch.text_id();
+  {
+    LineSpares::Loan loan = spares.take("a");
+    CHECK(loan.operator->() == first);
+    CHECK(loan->batch.text_id() == text_id);
+    loan->slices.gathered.batch.reserve(0, LineSpares::kSpareMaxBytes);
+  }
+  {
+    LineSpares::Loan loan = spares.take("a");
+    CHECK(loan.operator->() == first);
+    CHECK(loan->memory_bytes() < LineSpares::kSpareMaxBytes / 4);
+  }
+  // What may know a name that was erased is not kept.
+  REQUIRE(spares.take("a")->batch.text_id() == text_id);
+  catalog->forget({});
+  CHECK(spares.take("a")->batch.text_id() != text_id);
+
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&spares, i] {
+      for (int round = 0; round < 500; ++round) {
+        LineSpares::Loan loan = spares.take(std::string(1, static_cast<char>('a' + i)));
+        loan->batch.readings.emplace_back();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int i = 0; i < 8; ++i)
+    CHECK(spares.take(std::string(1, static_cast<char>('a' + i)))->batch.readings.empty());
+}
+
+}  // namespace edgecase::http

@@ -1,0 +1,148 @@
+// Names and numbers of series from one body of line protocol to the next.
+#include "wire/line_names.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "edgecase/random.h"
+#include "wire/line_protocol.h"
+
+namespace edgecase::wire {
+namespace {
+
+// Bodies one after another, each in memory of its own that is gone when the next one comes.
+struct Bodies {
+  LineNames names;
+  ReadingBatch batch;
+  // What each number was said to be of, by numbering.
+  std::map<std::uint64_t, std::map<std::uint32_t, std::string>> said;
+  std::size_t readings = 0, numbered = 0;
+
+  // Answers "device/sensor" of all readings.
+  std::string decode(std::string_view text, std::string_view namespace_name = "default") {
+    const std::string body(text);
+    LineProtocolOptions options;
+    options.namespace_name = namespace_name;
+    LineProtocolDecoder decoder(body, options, names);
+    std::string all;
+    while (decoder.next(batch)) {
+      for (const Reading& reading : batch.readings) {
+        note(reading);
+        all += std::string(reading.device) + "/" + std::string(reading.sensor) + " ";
+      }
+      batch.clear_readings();
+    }
+    return all;
+  }
+  void note(const Reading& reading) {
+    ++readings;
+    if (reading.series_number == 0) return;
+    ++numbered;
+    CHECK(reading.series_number < kSeriesNumbersMax);
+    const std::string series = std::string(reading.namespace_name) + "/" +
+                               std::string(reading.device) + "/" + std::string(reading.sensor);
+    const auto [at, is_new] = said[batch.numbering].try_emplace(reading.series_number, series);
+    REQUIRE(at->second == series);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("line names: what one body taught, the next one is told by") {
+  Bodies bodies;
+  CHECK(bodies.decode("m,device=a x=1,y=2 1\n") == "a/m.x a/m.y ");
+  CHECK(bodies.numbered == 0);  // they may come only once
+  for (int i = 0; i < 3; ++i) {
+    CHECK(bodies.decode("m,device=a x=1,y=2 1\nm,device=b x=1,y=2 1") ==
+          "a/m.x a/m.y b/m.x b/m.y ");
+  }
+  CHECK(bodies.numbered == 12);
+  CHECK(bodies.said.size() == 1);
+  CHECK(bodies.said.begin()->second.size() == 4);
+  // Another order, some that are missing, one twice, one more.
+  CHECK(bodies.decode("m,device=b y=1,x=2,x=3 1\nm,device=a y=1 1\nm,device=a x=1,z=2,y=3,z=4 1") ==
+        "b/m.y b/m.x b/m.x a/m.y a/m.x a/m.z a/m.y a/m.z ");
+  CHECK(bodies.decode("m,device=a z=1\nm,device=b z=1\n") == "a/m.z b/m.z ");
+  CHECK(bodies.said.size() == 1);
+}
+
+TEST_CASE("line names: what looks like an earlier line is read to its end") {
+  Bodies bodies;
+  CHECK(bodies.decode("m,device=a x=1,xx=2 1\nm,device=b x=1,xx=2 1\n") ==
+        "a/m.x a/m.xx b/m.x b/m.xx ");
+  CHECK(bodies.decode("m,device=a xx=1,x=2 1\nm,device=bb x=1 1\nm,device=b\\ c x=1 1\n") ==
+        "a/m.xx a/m.x bb/m.x b c/m.x ");
+  // A set without fields is no line, and may be the beginning of one.
+  CHECK(bodies.decode("m,device=a\\\nm,device=a\\ b x=1 1\n") == "a b/m.x ");
+  CHECK(bodies.decode("m,device=a x\\=y=1 1\nm,device=a x=1 1\nm,device=a x\\=y=1 1\n") ==
+        "a/m.x=y a/m.x a/m.x=y ");
+}
+
+TEST_CASE("line names: another namespace and a batch that was cleared begin anew") {
+  Bodies bodies;
+  const std::string_view body = "m,device=a x=1 1\nm,device=a x=1 2\n";
+  bodies.decode(body, "one");
+  bodies.decode(body, "two");
+  bodies.decode(body, "one");
+  CHECK(bodies.said.size() == 3);
+  CHECK(bodies.numbered == 3);
+  bodies.batch.clear();
+  bodies.decode(body, "one");
+  CHECK(bodies.said.size() == 4);
+  // Of lines that say themselves where they belong, series have no numbers.
+  LineProtocolOptions options;
+  options.contexts = LineContexts::Followed;
+  LineProtocolDecoder decoder(body, options);
+  ReadingBatch batch;
+  REQUIRE(decoder.next(batch));
+  CHECK(batch.numbering == 0);
+}
+
+TEST_CASE("line names: more tag sets than are remembered, for body after body") {
+  Bodies bodies;
+  SeededRandom random(5);
+  std::size_t most_bytes = 0;
+  for (int round = 0; round < 60; ++round) {
+    std::string body, wanted;
+    for (int i = 0; i < 500; ++i) {
+      const std::string device = "d" + std::to_string(random.below(3'000));
+      const std::string place = std::to_string(random.below(2));
+      body += "m,device=" + device + ",place=p" + place;
+      const char* separator = " ";
+      for (const char* const field : {"x", "y", "value"}) {
+        if (random.below(4) == 0) continue;
+        body += std::string(separator) + field + "=1";
+        separator = ",";
+        const std::string end = std::string(field) == "value" ? "" : std::string(".") + field;
+        wanted += device + "/m.p" + place + end + " ";
+      }
+      body += *separator == ' ' ? " z=1 1\n" : " 1\n";
+      if (*separator == ' ') wanted += device + "/m.p" + place + ".z ";
+    }
+    REQUIRE(bodies.decode(body) == wanted);
+    most_bytes = std::max(most_bytes, bodies.names.memory_bytes() + bodies.batch.memory_bytes());
+  }
+  CHECK(bodies.said.size() > 1);  // others had their turn
+  CHECK(bodies.numbered > bodies.readings / 20);
+  CHECK(most_bytes < (2u << 20));
+}
+
+TEST_CASE("line names: numbers come to an end, and lines go on without") {
+  Bodies bodies;
+  std::string body;
+  for (int device = 0; device < 100; ++device) {
+    body += "m,device=d" + std::to_string(device);
+    for (int field = 0; field < 250; ++field)
+      body += std::string(field == 0 ? " " : ",") + "f" + std::to_string(field) + "=1";
+    body += " 1\n";
+  }
+  const std::string first = bodies.decode(body);
+  CHECK(bodies.decode(body) == first);
+  CHECK(bodies.numbered > 10'000);
+  CHECK(bodies.numbered < bodies.readings);
+}
+
+}  // namespace edgecase::wire
