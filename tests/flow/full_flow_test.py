@@ -225,7 +225,7 @@ class FullFlow(unittest.TestCase):
         self.assertIn(f"{name}/*", self.cli("retention", "list"))
         self.assertEqual(self.cli("query", name, "--format", "line"), "")
 
-    def test_shorter_retention_and_a_drop_make_room(self):
+    def test_shorter_retention_makes_room(self):
         """On a full drive, however much has to be recorded; the reserve comes back."""
         for mode, layer in (("off", "values"), ("strict", "metadata"), ("strict", "values")):
             self.daemon.stop()
