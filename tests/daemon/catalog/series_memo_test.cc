@@ -37,11 +37,13 @@ struct MemoRoom {
     return ids.at(0);
   }
   void erase(const catalog::Erased& erased) {
-    std::vector<catalog::KeySpan> spans;
-    WriteBatch batch;
-    REQUIRE(catalog->plan_erasure(erased, spans, batch).ok());
-    for (const catalog::KeySpan& span : spans)
-      batch.erase_range(span.namespace_id, span.lower, span.upper);
+    WriteBatch batch, ranges;
+    const auto take = [&ranges](const catalog::KeySpan& span) {
+      ranges.erase_range(span.namespace_id, span.lower, span.upper);
+      return ok();
+    };
+    REQUIRE(catalog->plan_erasure(erased, take, batch).ok());
+    REQUIRE(engine.write(ranges, Durability::Sync).ok());
     REQUIRE(engine.write(batch, Durability::Sync).ok());
     catalog->forget(erased);
   }
