@@ -81,8 +81,9 @@ void leave_out_dropped(const Engine& engine, std::vector<catalog::KeySpan>& span
 // The first job behind `after`; an empty key: none.
 Result<std::pair<Bytes, Bytes>> next_job(Engine& engine, NamespaceId records, const Bytes& after) {
   const catalog::KeySpan all = catalog::span_of_prefix(records, Bytes(1, kJobRecord));
-  EC_ASSIGN_OR_RETURN(const auto iterator,
-                      engine.scan(records, {after.empty() ? all.lower : after, all.upper}, {}));
+  EC_ASSIGN_OR_RETURN(
+      const auto iterator,
+      engine.scan(records, {after.empty() ? all.lower : after + '\0', all.upper}, {}));
   EC_TRY(iterator->status());
   if (!iterator->valid()) return std::pair<Bytes, Bytes>();
   return std::pair(Bytes(iterator->key()), Bytes(iterator->value()));
@@ -139,12 +140,15 @@ Status ErasureRanges::abandon() {
   return engine_.write(batch, Durability::Async);
 }
 
-Status run_jobs(Engine& engine, NamespaceId records) {
+namespace {
+
+Status run_all(Engine& engine, NamespaceId records, bool is_start) {
   for (Bytes key;;) {
     EC_ASSIGN_OR_RETURN(const auto job, next_job(engine, records, key));
     if (job.first.empty()) return ok();
     key = job.first;
     EC_ASSIGN_OR_RETURN(const bool is_meant, counts(engine, records, key));
+    if (!is_meant && !is_start) continue;
     WriteBatch batch;
     if (is_meant) {
       EC_ASSIGN_OR_RETURN(std::vector<catalog::KeySpan> spans, decode(job.second));
@@ -156,11 +160,18 @@ Status run_jobs(Engine& engine, NamespaceId records) {
   }
 }
 
+}  // namespace
+
+// Whether a certificate that could not be made durable is there all the same is known at a start.
+Status run_jobs(Engine& engine, NamespaceId records) {
+  return run_all(engine, records, false);
+}
+
 Status resume_jobs(Engine& engine) {
   const auto found = engine.find_namespace(kErasuresNamespace);
   if (found.status().code() == StatusCode::NotFound) return ok();
   EC_TRY(found.status());
-  return run_jobs(engine, found->id);
+  return run_all(engine, found->id, true);
 }
 
 }  // namespace edgecase::erase

@@ -1,8 +1,8 @@
 // The ranges of keys of an erasure, of which there may be more than one batch, or memory, holds:
 // they are written ahead as jobs, records of `_erasures`, 'J' number of the erasure (8) count (4),
 // big-endian. The batch with the certificate of that number makes them count; they are done then,
-// again and again until that is durable. A job is erased in the batch that does what it says, and
-// one whose erasure has no certificate for nothing.
+// again and again until that is durable. A job is erased in the batch that does what it says; one
+// whose erasure has no certificate by the next start, for nothing.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ class ErasureRanges {
   Status add(catalog::KeySpan span);
   // Adds what is not written ahead to `batch`, which is to hold the certificate; puts come after.
   void append_to(WriteBatch& batch) const;
-  // The erasure comes to nothing. After an error its number must not be used again before the next
-  // start.
+  // The erasure comes to nothing: before anybody tried to write the certificate. After an error its
+  // number must not be used again before the next start.
   Status abandon();
 
  private:

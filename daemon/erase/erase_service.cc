@@ -16,6 +16,7 @@ struct EraseService::Plan {
   Certificate certificate;
   ErasureRanges ranges;
   Fences::Planned fences;
+  bool may_be_durable = false;  // the certificate
 };
 
 namespace {
@@ -243,7 +244,7 @@ Result<Certificate> EraseService::erase(const auth::Principal& principal,
     if (pending_.size() >= kPendingMax)
       return busy(std::to_string(kPendingMax) + " erasures wait for their bytes to go, the most");
   }
-  Plan plan{{}, {parts_.engine, records_, next_number_}, {}};
+  Plan plan{{}, {parts_.engine, records_, next_number_}, {}, false};
   plan.certificate.number = next_number_;
   plan.certificate.asked_ns = asked_ns;
   plan.certificate.asked_by = principal.name;
@@ -259,7 +260,7 @@ Result<Certificate> EraseService::erase(const auth::Principal& principal,
   EC_TRY(plan_fences(request, names, counted.amount.last_ns, plan));
   auto made = make_invisible(request, target, names, plan);
   if (!made.ok()) {
-    if (!plan.ranges.abandon().ok()) ++next_number_;
+    if (plan.may_be_durable || !plan.ranges.abandon().ok()) ++next_number_;
   } else if (observer_) {
     observer_();
   }
@@ -297,6 +298,7 @@ Result<Certificate> EraseService::make_invisible(const EraseRequest& request,
   append_certificate(certificate, batch);
   EC_TRY(give_way(batch));
   if (batch.size_bytes() > kBatchSizeMaxBytes) return too_much(target);
+  plan.may_be_durable = true;
   EC_TRY(parts_.engine.write(batch, Durability::Sync));
   ++next_number_;
   for (const Pseudonym& pseudonym : gone) fences_->remove(pseudonym);
