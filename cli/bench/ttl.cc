@@ -115,7 +115,7 @@ class TtlRun {
     EC_ASSIGN_OR_RETURN(
         store_, OverwritingStore::open(options_, ExpiryMode::Exact, {.codec = GroupCodec::Series}));
     const RetentionRule rule{store_->space(), {}, kLateNs};
-    return store_->engine().set_retention({&rule, 1});
+    return store_->engine().set_retention({rule});
   }
 
   // A series each; by its time, and the one rule, a key expires at the instant or kLateNs later.

@@ -59,7 +59,8 @@ struct HttpServerParts {
   const retention::Eviction* eviction = nullptr;  // null: nothing is evicted
   const ingest::Redating* redating = nullptr;     // null: nothing is dated later
   sign::SigningKey* signing_key = nullptr;        // null: reports are not signed
-  // Has memory that is free given back, for a large body that comes; on the poller's thread.
+  // Has memory that is free given back, for a large body that comes or a change of many rules; on
+  // any thread.
   std::function<void()> give_memory_back = {};
 };
 

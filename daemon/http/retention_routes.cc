@@ -164,7 +164,11 @@ Result<Json> set_rule(HttpContext& context, const Call& call) {
 }
 
 void post_retention(HttpContext& context, Call& call) {
+  // The engine may need a rule for each of tens of thousands of series, and a few lists of them.
+  const auto& give_memory_back = context.parts.give_memory_back;
+  if (give_memory_back) give_memory_back();
   const auto done = set_rule(context, call);
+  if (give_memory_back) give_memory_back();
   if (!done.ok()) return call.answer_error(done.status());
   call.answer_json(200, wire::dump(*done));
 }

@@ -1,5 +1,6 @@
 // RetentionService's end of an erasure.
 #include <algorithm>
+#include <utility>
 
 #include "catalog/erased.h"
 #include "retention/retention_records.h"
@@ -59,10 +60,11 @@ Result<std::vector<Rule>> RetentionService::plan_erasure(const catalog::Erased& 
 // does: all the rest is as it was.
 Status RetentionService::forget(const catalog::Erased& erased, const std::vector<Rule>& rules) {
   std::vector<RetentionRule> changes;
-  const auto drop = [&](NamespaceId id, const Bytes& lower, const Bytes& upper) {
-    const Prefixes& applied = applied_[id];
-    for (auto at = applied.lower_bound(lower); at != applied.end() && at->first < upper; ++at)
-      changes.push_back({id, at->first, std::nullopt});
+  const auto drop = [&](NamespaceId id, Bytes lower, Bytes upper) {
+    engine_.each_retention_rule(id, {std::move(lower), std::move(upper)},
+                                [&](ByteView prefix, std::int64_t) {
+                                  changes.push_back({id, Bytes(prefix), std::nullopt});
+                                });
   };
   for (const catalog::DeviceEntry& device : erased.devices) {
     if (device.id == 0) continue;
@@ -75,7 +77,8 @@ Status RetentionService::forget(const catalog::Erased& erased, const std::vector
     const Bytes prefix = series_prefix(series.id);
     drop(series.id.namespace_id, prefix, prefix + '\0');
   }
-  if (rules.empty()) return apply(changes);
+  tell_memory();
+  if (rules.empty()) return apply(std::move(changes));
   for (const Rule& rule : rules) {
     std::erase_if(rules_, [&](const Rule& each) {
       return same_rule(each, rule.namespace_name, rule.selector);

@@ -6,6 +6,7 @@
 
 #include "catalog/erased.h"
 #include "retention/retention_records.h"
+#include "retention/wanted_rules.h"
 #include "wire/big_endian.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
@@ -41,6 +42,11 @@ const Rule* most_specific(const std::vector<Rule>& rules, const Accepts& accepts
     if (accepts(rule) && (best == nullptr || specificity(*best) < specificity(rule))) best = &rule;
   }
   return best;
+}
+
+Status too_many_engine_rules() {
+  return busy("there are " + std::to_string(kRetentionRulesMax) +
+              " devices and series with a retention of their own, the most");
 }
 
 }  // namespace
@@ -89,9 +95,13 @@ Status RetentionService::load() {
                       retention_ns});
   }
   EC_TRY(iterator->status());
-  for (const RetentionRule& rule : engine_.retention_rules())
-    applied_[rule.namespace_id][rule.prefix] = *rule.retention_ns;
+  tell_memory();
   return ok();
+}
+
+void RetentionService::tell_memory() {
+  constexpr std::size_t kNodeBytes = 80;  // of a map, of keys that need no memory of their own
+  set_aside_.tell(topics_.size() * kNodeBytes);
 }
 
 std::vector<Rule> RetentionService::rules() const {
@@ -136,30 +146,29 @@ std::int64_t RetentionService::retention_ns(const catalog::SeriesEntry& entry) c
   return series_ns(rules_, entry.namespace_name, entry.device, entry.sensor, entry.id);
 }
 
-// Rules of the engine that give one series what it is due; a longer prefix wins there.
-void RetentionService::add_series(const std::vector<Rule>& rules, const catalog::SeriesEntry& entry,
-                                  Prefixes& wanted) const {
-  const std::int64_t outermost = outermost_ns(rules, entry.namespace_name);
-  if (outermost != kRetentionForever) wanted[{}] = outermost;
-  const std::int64_t of_device = device_ns(rules, entry.namespace_name, entry.device);
-  if (of_device != outermost) wanted[device_prefix(entry.id.device)] = of_device;
-  const std::int64_t of_series =
-      series_ns(rules, entry.namespace_name, entry.device, entry.sensor, entry.id);
-  if (of_series != of_device) wanted[series_prefix(entry.id)] = of_series;
+// Of those whose records are not durable yet nothing is stored.
+RetentionService::New RetentionService::what_is_new(const catalog::SeriesEntry& entry) const {
+  if (catalog_.find(entry.namespace_name, entry.device, entry.sensor).ok()) return {};
+  const wire::Selector all_of_it{wire::escape_name(entry.device), "*"};
+  return {catalog_.select_rows(entry.namespace_name, all_of_it).empty(), true};
 }
 
-Status RetentionService::apply(const std::vector<RetentionRule>& changes) {
-  if (changes.empty()) return ok();
-  EC_TRY(engine_.set_retention(changes));
-  for (const RetentionRule& change : changes) {
-    Prefixes& prefixes = applied_[change.namespace_id];
-    if (change.retention_ns) {
-      prefixes[change.prefix] = *change.retention_ns;
-    } else {
-      prefixes.erase(change.prefix);
-    }
-  }
-  return ok();
+// Rules of the engine that give one series what it is due, besides its namespace's; a longer prefix
+// wins there. Whether it takes one for the series alone.
+bool RetentionService::add_series(const std::vector<Rule>& rules, const catalog::SeriesEntry& entry,
+                                  New fresh, WantedRules& wanted) const {
+  const std::int64_t outermost = outermost_ns(rules, entry.namespace_name);
+  const std::int64_t of_device = device_ns(rules, entry.namespace_name, entry.device);
+  if (of_device != outermost) wanted.add_device(entry.id.device, fresh.device, of_device);
+  const std::int64_t of_series =
+      series_ns(rules, entry.namespace_name, entry.device, entry.sensor, entry.id);
+  if (of_series == of_device) return false;
+  wanted.add_series(entry.id, fresh.series, of_series);
+  return true;
+}
+
+Status RetentionService::apply(std::vector<RetentionRule> changes) {
+  return changes.empty() ? ok() : engine_.set_retention(std::move(changes));
 }
 
 Status RetentionService::align(const std::vector<Rule>& rules) {
@@ -167,24 +176,18 @@ Status RetentionService::align(const std::vector<Rule>& rules) {
   for (const std::string& name : catalog_.namespaces()) {
     const auto info = engine_.find_namespace(name);
     if (!info.ok()) continue;  // dropped meanwhile
-    Prefixes wanted;
-    if (outermost_ns(rules, name) != kRetentionForever) wanted[{}] = outermost_ns(rules, name);
+    WantedRules wanted;
+    if (const std::int64_t ns = outermost_ns(rules, name); ns != kRetentionForever)
+      wanted.add_namespace(ns);
     EC_TRY(catalog_.each(name, {}, [&](const catalog::SeriesEntry& entry) {
-      add_series(rules, entry, wanted);
-      return ok();
+      add_series(rules, entry, {}, wanted);
+      return wanted.is_full() ? too_many_engine_rules() : ok();
     }));
-    const Prefixes& applied = applied_[info->id];
-    for (const auto& [prefix, retention_ns] : wanted) {
-      const auto at = applied.find(prefix);
-      if (at == applied.end() || at->second != retention_ns)
-        changes.push_back({info->id, prefix, retention_ns});
-    }
-    for (const auto& [prefix, retention_ns] : applied)
-      if (!wanted.contains(prefix)) changes.push_back({info->id, prefix, std::nullopt});
+    wanted.append_changes(engine_, info->id, changes);
   }
   ++generation_;
   active_ = !rules.empty() || default_ns_ != kRetentionForever || !topics_.empty();
-  return apply(changes);
+  return apply(std::move(changes));
 }
 
 Status RetentionService::check_target(const std::string& namespace_name,
@@ -313,6 +316,7 @@ Status RetentionService::note_topics(std::span<const wire::Reading> readings,
   }
   active_ = true;
   changed = true;
+  tell_memory();
   return ok();
 }
 
@@ -327,31 +331,27 @@ Status RetentionService::cover(std::span<const wire::Reading> readings,
   EC_TRY(note_topics(readings, ids, topics_changed));
   if (!topics_changed && !has_new_series) return ok();
   std::vector<RetentionRule> changes;
-  std::map<NamespaceId, Prefixes> wanted;
+  std::map<NamespaceId, WantedRules> wanted;
   const catalog::SeriesId* last = nullptr;
   for (std::size_t i = 0; i < readings.size(); ++i) {
-    if (last != nullptr && *last == ids[i]) continue;
-    last = &ids[i];
+    const catalog::SeriesId& id = ids[i];
+    if (last != nullptr && *last == id) continue;
+    last = &id;
     const wire::Reading& reading = readings[i];
-    Prefixes& prefixes = wanted[ids[i].namespace_id];
-    add_series(rules_,
-               {std::string(reading.namespace_name), std::string(reading.device),
-                std::string(reading.sensor), ids[i]},
-               prefixes);
+    const catalog::SeriesEntry entry{std::string(reading.namespace_name),
+                                     std::string(reading.device), std::string(reading.sensor), id};
+    const auto [rules, first] = wanted.try_emplace(id.namespace_id);
+    const std::int64_t outermost = outermost_ns(rules_, entry.namespace_name);
+    if (first && outermost != kRetentionForever) rules->second.add_namespace(outermost);
+    const New fresh = has_new_series ? what_is_new(entry) : New{};
+    const bool own = add_series(rules_, entry, fresh, rules->second);
     // What topics no longer say anything of.
-    const Bytes own = series_prefix(ids[i]);
-    if (topics_changed && !prefixes.contains(own) && applied_[ids[i].namespace_id].contains(own))
-      changes.push_back({ids[i].namespace_id, own, std::nullopt});
+    const Bytes prefix = series_prefix(id);
+    if (topics_changed && !own && engine_has(engine_, id.namespace_id, prefix))
+      changes.push_back({id.namespace_id, prefix, std::nullopt});
   }
-  for (const auto& [id, prefixes] : wanted) {
-    const Prefixes& applied = applied_[id];
-    for (const auto& [prefix, retention_ns] : prefixes) {
-      const auto at = applied.find(prefix);
-      if (at == applied.end() || at->second != retention_ns)
-        changes.push_back({id, prefix, retention_ns});
-    }
-  }
-  return apply(changes);
+  for (auto& [id, rules] : wanted) rules.append_additions(engine_, id, changes);
+  return apply(std::move(changes));
 }
 
 }  // namespace edgecase::retention

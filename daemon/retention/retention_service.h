@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "catalog/catalog.h"
+#include "catalog/set_aside.h"
 #include "edgecase/engine.h"
 #include "wire/reading.h"
 #include "wire/selector.h"
@@ -67,6 +68,8 @@ struct Preview {
 
 // Busy: kRulesMax.
 Status too_many_rules();
+
+class WantedRules;
 
 class RetentionService {
  public:
@@ -115,8 +118,6 @@ class RetentionService {
   Status forget(const catalog::Erased& erased, const std::vector<Rule>& rules);
 
  private:
-  using Prefixes = std::map<Bytes, std::int64_t>;  // of one namespace: prefix to retention
-
   RetentionService(Engine& engine, catalog::Catalog& catalog, std::int64_t default_ns);
 
   Status load();
@@ -127,11 +128,16 @@ class RetentionService {
   std::int64_t series_ns(const std::vector<Rule>& rules, std::string_view namespace_name,
                          std::string_view device, std::string_view sensor,
                          const catalog::SeriesId& id) const;
-  void add_series(const std::vector<Rule>& rules, const catalog::SeriesEntry& entry,
-                  Prefixes& wanted) const;
+  struct New {
+    bool device = false, series = false;
+  };
+  New what_is_new(const catalog::SeriesEntry& entry) const;
+  bool add_series(const std::vector<Rule>& rules, const catalog::SeriesEntry& entry, New fresh,
+                  WantedRules& wanted) const;
   // The engine's rules are made those of `rules`.
   Status align(const std::vector<Rule>& rules);
-  Status apply(const std::vector<RetentionRule>& changes);
+  Status apply(std::vector<RetentionRule> changes);
+  void tell_memory();
   bool may_shorten(const Rule& rule) const;
   Status note_topics(std::span<const wire::Reading> readings,
                      std::span<const catalog::SeriesId> ids, bool& changed);
@@ -147,8 +153,8 @@ class RetentionService {
 
   mutable std::mutex mutex_;
   std::vector<Rule> rules_;
-  std::map<NamespaceId, Prefixes> applied_;   // what the engine has
   std::map<Bytes, std::int64_t> topics_;      // by namespace id and series prefix
+  catalog::SetAside set_aside_{engine_};      // for topics_
   std::atomic<bool> active_{false};           // any rule, default or topic
   std::atomic<std::uint64_t> generation_{0};  // of rules_
 };

@@ -10,9 +10,11 @@ namespace {
 
 // As if all rules had been cleared when expiry had come that far.
 RetentionRules without_rules(const RetentionRules& rules, std::int64_t mark_ns) {
-  std::vector<ScopeState> cleared;
+  std::vector<RetentionRule> cleared;
   for (const ScopeState& scope : rules.scopes()) {
-    if (scope.retention_ns) cleared.push_back({scope.prefix, std::nullopt, 0, 0});
+    if (scope.retention_ns)
+      cleared.push_back(
+          {namespace_of(scope.prefix), Bytes(user_key_of(scope.prefix)), std::nullopt});
   }
   RetentionRules floors = rules;
   // No scope is added, so that there are not too many.

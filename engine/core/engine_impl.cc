@@ -58,8 +58,9 @@ std::vector<NamespaceInfo> EngineImpl::namespaces() const {
 
 std::uint64_t EngineImpl::memory_bytes() const {
   const std::uint64_t limit = options_.memory_limit_bytes;
-  return std::max(limit - std::min(limit, set_aside_.load(std::memory_order_relaxed)),
-                  kMemoryLimitMinBytes);
+  const std::uint64_t others =
+      set_aside_.load(std::memory_order_relaxed) + versions_->retention_memory_bytes();
+  return std::max(limit - std::min(limit, others), kMemoryLimitMinBytes);
 }
 
 std::uint64_t EngineImpl::memtable_bytes() const {
@@ -92,7 +93,6 @@ Stats EngineImpl::stats() const {
   stats.compaction = compactor_->stats();
   stats.expiry = compactor_->expiry_stats();
   stats.scrub = scrubber_->stats();
-  stats.expiry.rules = retention_rules().size();
   const ReadCounters& read = tables_->counters();
   {
     MutexLock lock(mutex_);
@@ -153,6 +153,7 @@ Stats EngineImpl::stats() const {
   stats.expiry.evicted_waiting_bytes = evicted_waiting_bytes(*version);
   stats.expiry.removals_wait = remover_.has_waiting(FileRemover::Urgency::Whenever);
   const auto rules = versions_->retention();
+  stats.expiry.rules = rules == nullptr ? 0 : rules->rule_count();
   for (const auto& [number, file] : version->value_files) {
     const std::int64_t evicted_before_ns =
         rules == nullptr ? kEverNs : time_of_ordinal(rules->given_up_below(file.namespace_id));

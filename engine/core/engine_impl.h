@@ -70,8 +70,10 @@ class EngineImpl final : public Engine {
   void set_commit_companion(CommitCompanion* companion) override;
   Result<ErasureReport> erase() override;
   Result<std::vector<FileShare>> locate(NamespaceId namespace_id, const KeyRange& range) override;
-  Status set_retention(std::span<const RetentionRule> rules) override;
+  Status set_retention(std::vector<RetentionRule> rules) override;
   std::vector<RetentionRule> retention_rules() const override;
+  void each_retention_rule(NamespaceId id, const KeyRange& prefixes,
+                           const RetentionTaker& take) const override;
   std::int64_t expiry_now_ns() override;
   Eviction plan_eviction(const EvictionRequest& request) const override;
   Status evict(std::span<const NamespaceId> ids, std::int64_t before_ns) override;

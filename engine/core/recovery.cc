@@ -50,7 +50,7 @@ Status EngineImpl::recover_store() {
   values_admitted_ = values_away_.ok();
 
   TableCache::Limits limits;
-  limits.cache_bytes = options_.memory_limit_bytes / kCacheShare;
+  limits.cache_bytes = memory_bytes() / kCacheShare;
   limits.open_files = file_system_.open_files_max();
   limits.map_files = options_.map_tables;
   tables_ = std::make_unique<TableCache>(file_system_, options_.metadata_directory,

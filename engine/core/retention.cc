@@ -24,23 +24,26 @@ Status check_rule(const RetentionRule& rule, const NamespaceInfo& info) {
 
 }  // namespace
 
-Status EngineImpl::set_retention(std::span<const RetentionRule> rules) {
+Status EngineImpl::set_retention(std::vector<RetentionRule> rules) {
   if (rules.empty()) return ok();
-  std::vector<ScopeState> changes;
-  changes.reserve(rules.size());
+  NamespaceInfo info;
   for (const RetentionRule& rule : rules) {
-    EC_ASSIGN_OR_RETURN(const NamespaceInfo info, versions_->find_namespace(rule.namespace_id));
+    if (rule.namespace_id != info.id) {
+      EC_ASSIGN_OR_RETURN(info, versions_->find_namespace(rule.namespace_id));
+    }
     EC_TRY(check_rule(rule, info));
-    changes.push_back({make_full_key(rule.namespace_id, rule.prefix), rule.retention_ns});
   }
   // What the old rules hid stays hidden, unless nobody has confirmed that it was due.
   judge_leap();
+  VersionEdit edit;
+  edit.rule_changes = std::move(rules);
   const auto attempt = [&] {
-    return versions_->change_retention(changes, expiry_clock_->removal_ns());
+    return versions_->change_retention(edit, expiry_clock_->removal_ns());
   };
   Status changed = attempt();
   if (!changed.ok()) changed = use_reserve(std::move(changed), attempt);
   EC_TRY(changed);
+  tables_->resize(memory_bytes() / kCacheShare);
   wal_->forget_expiries();
   compactor_->retry_at_once();
   return ok();
@@ -50,12 +53,18 @@ std::vector<RetentionRule> EngineImpl::retention_rules() const {
   std::vector<RetentionRule> all;
   const auto rules = versions_->retention();
   if (rules == nullptr) return all;
+  all.reserve(rules->rule_count());
   for (const ScopeState& scope : rules->scopes()) {
     if (!scope.retention_ns) continue;
     all.push_back(
         {namespace_of(scope.prefix), Bytes(user_key_of(scope.prefix)), scope.retention_ns});
   }
   return all;
+}
+
+void EngineImpl::each_retention_rule(NamespaceId id, const KeyRange& prefixes,
+                                     const RetentionTaker& take) const {
+  if (const auto rules = versions_->retention()) rules->each(id, prefixes, take);
 }
 
 std::int64_t EngineImpl::expiry_now_ns() {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <set>
 #include <utility>
 
 namespace edgecase::engine {
@@ -17,38 +19,80 @@ std::uint64_t horizon_at(std::int64_t now_ns, std::int64_t retention_ns) {
 
 }  // namespace
 
-RetentionRules::RetentionRules(std::vector<ScopeState> scopes) {
-  for (ScopeState& each : scopes) {
-    epoch_ = std::max(epoch_, each.epoch);
-    scopes_[std::move(each.prefix)] = {each.retention_ns, each.floor, each.epoch};
-  }
+RetentionRules::RetentionRules(std::vector<ScopeState> scopes) : scopes_(std::move(scopes)) {
+  // A prefix that is there twice is what it was said to be last.
+  std::ranges::stable_sort(scopes_, {}, &ScopeState::prefix);
+  const auto is_older = [](const ScopeState& a, const ScopeState& b) {
+    return a.prefix == b.prefix;
+  };
+  scopes_.erase(scopes_.begin(), std::unique(scopes_.rbegin(), scopes_.rend(), is_older).base());
+  for (const ScopeState& each : scopes_) epoch_ = std::max(epoch_, each.epoch);
   index();
 }
 
 void RetentionRules::index() {
   sizes_.clear();
-  for (const auto& [prefix, scope] : scopes_) sizes_.push_back(prefix.size());
-  std::sort(sizes_.rbegin(), sizes_.rend());
-  sizes_.erase(std::unique(sizes_.begin(), sizes_.end()), sizes_.end());
+  for (const ScopeState& each : scopes_) {
+    const std::size_t size = each.prefix.size();
+    const auto at = std::lower_bound(sizes_.begin(), sizes_.end(), size, std::greater<>());
+    if (at == sizes_.end() || *at != size) sizes_.insert(at, size);
+  }
 }
 
-RetentionRules::Scopes::const_iterator RetentionRules::innermost(ByteView part) const {
+RetentionRules::Scopes::iterator RetentionRules::lower_bound(ByteView prefix) {
+  return std::lower_bound(
+      scopes_.begin(), scopes_.end(), prefix,
+      [](const ScopeState& scope, ByteView sought) { return ByteView(scope.prefix) < sought; });
+}
+
+RetentionRules::Scopes::const_iterator RetentionRules::lower_bound(ByteView prefix) const {
+  return const_cast<RetentionRules*>(this)->lower_bound(prefix);
+}
+
+const ScopeState* RetentionRules::find(ByteView prefix) const {
+  const auto at = lower_bound(prefix);
+  return at == scopes_.end() || ByteView(at->prefix) != prefix ? nullptr : &*at;
+}
+
+const ScopeState* RetentionRules::innermost(ByteView part) const {
   for (const std::size_t size : sizes_) {
     if (size > part.size()) continue;
-    const auto found = scopes_.find(part.substr(0, size));
-    if (found != scopes_.end()) return found;
+    if (const ScopeState* scope = find(part.substr(0, size))) return scope;
   }
-  return scopes_.end();
+  return nullptr;
 }
 
 // The retention that holds for a scope, which need not be there.
 std::optional<std::int64_t> RetentionRules::own_or_outer(ByteView prefix) const {
   for (const std::size_t size : sizes_) {
     if (size > prefix.size()) continue;
-    const auto found = scopes_.find(prefix.substr(0, size));
-    if (found != scopes_.end() && found->second.retention_ns) return found->second.retention_ns;
+    const ScopeState* scope = find(prefix.substr(0, size));
+    if (scope != nullptr && scope->retention_ns) return scope->retention_ns;
   }
   return std::nullopt;
+}
+
+void RetentionRules::each(NamespaceId id, const KeyRange& prefixes,
+                          const Engine::RetentionTaker& take) const {
+  for (auto at = lower_bound(make_full_key(id, prefixes.lower));
+       at != scopes_.end() && namespace_of(at->prefix) == id; ++at) {
+    const ByteView prefix = user_key_of(at->prefix);
+    if (!prefixes.upper.empty() && prefix >= prefixes.upper) return;
+    if (at->retention_ns) take(prefix, *at->retention_ns);
+  }
+}
+
+std::size_t RetentionRules::rule_count() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(scopes_, [](const ScopeState& each) { return !!each.retention_ns; }));
+}
+
+std::size_t RetentionRules::memory_bytes() const {
+  std::size_t bytes = scopes_.capacity() * sizeof(ScopeState);
+  for (const ScopeState& each : scopes_) {
+    if (each.prefix.capacity() > Bytes().capacity()) bytes += each.prefix.capacity() + 1;
+  }
+  return bytes;
 }
 
 std::int64_t RetentionRules::retention_ns(ByteView part) const {
@@ -57,36 +101,58 @@ std::int64_t RetentionRules::retention_ns(ByteView part) const {
 
 std::uint64_t RetentionRules::horizon(ByteView part, std::int64_t now_ns) const {
   const std::uint64_t given_up = given_up_below(namespace_of(part));
-  const auto scope = innermost(part);
-  if (scope == scopes_.end()) return given_up;
-  return std::max({given_up, scope->second.floor, horizon_at(now_ns, retention_ns(part))});
+  const ScopeState* scope = innermost(part);
+  if (scope == nullptr) return given_up;
+  return std::max({given_up, scope->floor, horizon_at(now_ns, retention_ns(part))});
 }
 
 // Everything below `prefix` that follows its retention remembers what that has let expire.
 void RetentionRules::settle(ByteView prefix, std::int64_t now_ns) {
-  for (auto at = scopes_.lower_bound(prefix); at != scopes_.end() && at->first.starts_with(prefix);
-       ++at)
-    at->second.floor = std::max(at->second.floor, horizon(at->first, now_ns));
+  for (auto at = lower_bound(prefix); at != scopes_.end() && at->prefix.starts_with(prefix); ++at)
+    at->floor = std::max(at->floor, horizon(at->prefix, now_ns));
 }
 
-bool RetentionRules::change(std::span<const ScopeState> changes, std::int64_t now_ns) {
+// Without a rule, and hiding what the scopes around them do: as if they were not there. All at
+// once, since each moves what lies behind it.
+void RetentionRules::add_missing(std::span<const RetentionRule> changes, std::int64_t now_ns) {
+  Scopes missing;
+  for (const RetentionRule& each : changes) {
+    Bytes prefix = make_full_key(each.namespace_id, each.prefix);
+    if (!each.retention_ns || find(prefix) != nullptr) continue;
+    const std::uint64_t floor = each.is_new ? 0 : horizon(prefix, now_ns);
+    missing.push_back({std::move(prefix), std::nullopt, floor, 0});
+  }
+  if (missing.empty()) return;
+  std::ranges::sort(missing, {}, &ScopeState::prefix);
+  const auto twice = std::ranges::unique(missing, {}, &ScopeState::prefix);
+  missing.erase(twice.begin(), twice.end());
+  Scopes all;
+  all.reserve(scopes_.size() + missing.size());
+  std::ranges::merge(std::move_iterator(scopes_.begin()), std::move_iterator(scopes_.end()),
+                     std::move_iterator(missing.begin()), std::move_iterator(missing.end()),
+                     std::back_inserter(all), {}, &ScopeState::prefix, &ScopeState::prefix);
+  scopes_ = std::move(all);
+  index();
+}
+
+bool RetentionRules::change(std::span<const RetentionRule> changes, std::int64_t now_ns) {
+  // What the old rules have let expire stays so, in these scopes and within them. First of all:
+  // none may follow a rule meanwhile that is neither its old nor its new one.
+  for (const RetentionRule& each : changes) {
+    const Bytes prefix = make_full_key(each.namespace_id, each.prefix);
+    if (each.retention_ns || find(prefix) != nullptr) settle(prefix, now_ns);
+  }
+  add_missing(changes, now_ns);
   // The epoch is the largest of the scopes', also when they are read again: without a scope that
   // changes there is no new one.
   const RuleEpoch next = epoch_ + 1;
-  for (const ScopeState& each : changes) {
-    if (!each.retention_ns && !scopes_.contains(each.prefix)) continue;
+  for (const RetentionRule& each : changes) {
+    const Bytes prefix = make_full_key(each.namespace_id, each.prefix);
+    const auto at = lower_bound(prefix);
+    if (at == scopes_.end() || at->prefix != prefix) continue;  // cleared, and never there
     epoch_ = next;
-    // The scope begins with what the one around it has let expire; so do those within.
-    const std::uint64_t floor = horizon(each.prefix, now_ns);
-    settle(each.prefix, now_ns);
-    const auto [at, added] = scopes_.try_emplace(each.prefix);
-    at->second.retention_ns = each.retention_ns;
-    at->second.floor = std::max(at->second.floor, floor);
-    at->second.epoch = epoch_;
-    const auto size =
-        std::lower_bound(sizes_.begin(), sizes_.end(), each.prefix.size(), std::greater<>());
-    if (added && (size == sizes_.end() || *size != each.prefix.size()))
-      sizes_.insert(size, each.prefix.size());
+    at->retention_ns = each.retention_ns;
+    at->epoch = epoch_;
   }
   if (scopes_.size() > kRetentionRulesMax) prune(now_ns);
   return scopes_.size() <= kRetentionRulesMax;
@@ -95,23 +161,36 @@ bool RetentionRules::change(std::span<const ScopeState> changes, std::int64_t no
 // Forgets scopes without a rule that hide nothing which the scope around them does not hide. That
 // they were there is remembered by their namespace's epoch.
 void RetentionRules::prune(std::int64_t now_ns) {
-  std::vector<NamespaceId> pruned;
-  for (auto at = scopes_.begin(); at != scopes_.end();) {
-    const ByteView prefix = at->first;
-    const bool is_namespace = prefix.size() == kNamespacePrefixBytes;
-    const auto outer = innermost(prefix.substr(0, prefix.size() - (is_namespace ? 0 : 1)));
-    const bool idle = !at->second.retention_ns && !is_namespace;
+  std::vector<bool> idle(scopes_.size());
+  for (std::size_t i = 0; i < scopes_.size(); ++i) {
+    const ByteView prefix = scopes_[i].prefix;
+    if (scopes_[i].retention_ns || prefix.size() == kNamespacePrefixBytes) continue;
+    const ScopeState* outer = innermost(prefix.substr(0, prefix.size() - 1));
     const std::uint64_t hidden =
-        outer == scopes_.end() ? 0 : horizon(prefix.substr(0, outer->first.size()), now_ns);
-    if (!idle || at->second.floor > hidden) {
-      ++at;
-      continue;
-    }
-    pruned.push_back(namespace_of(prefix));
-    at = scopes_.erase(at);
+        outer == nullptr ? 0 : horizon(prefix.substr(0, outer->prefix.size()), now_ns);
+    idle[i] = scopes_[i].floor <= hidden;
   }
-  for (const NamespaceId id : pruned) scopes_[make_full_key(id, {})].epoch = epoch_;
+  std::set<NamespaceId> pruned;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < scopes_.size(); ++i) {
+    if (idle[i]) {
+      pruned.insert(namespace_of(scopes_[i].prefix));
+    } else {
+      std::swap(scopes_[kept++], scopes_[i]);
+    }
+  }
+  scopes_.resize(kept);
+  for (const NamespaceId id : pruned) remember_epoch_in(id);
   index();
+}
+
+// Of scopes that are gone.
+void RetentionRules::remember_epoch_in(NamespaceId id) {
+  const Bytes prefix = make_full_key(id, {});
+  auto at = lower_bound(prefix);
+  if (at == scopes_.end() || at->prefix != prefix)
+    at = scopes_.insert(at, {prefix, std::nullopt, 0, 0});
+  at->epoch = epoch_;
 }
 
 void RetentionRules::give_up(const GivenUp& more) {
@@ -133,27 +212,19 @@ std::uint64_t RetentionRules::given_up_below(NamespaceId id) const {
 
 void RetentionRules::forget_namespace(NamespaceId id) {
   given_up_.erase(id);
-  std::erase_if(scopes_, [id](const auto& each) { return namespace_of(each.first) == id; });
+  std::erase_if(scopes_, [id](const ScopeState& each) { return namespace_of(each.prefix) == id; });
   // Somebody must remember the epoch, or files would seem to know of later changes.
-  const bool known = std::any_of(scopes_.begin(), scopes_.end(),
-                                 [this](const auto& each) { return each.second.epoch == epoch_; });
-  if (!known && epoch_ != 0) scopes_[make_full_key(id, {})].epoch = epoch_;
+  const bool known =
+      std::ranges::any_of(scopes_, [this](const ScopeState& each) { return each.epoch == epoch_; });
+  if (!known && epoch_ != 0) remember_epoch_in(id);
   index();
 }
 
 bool RetentionRules::has_namespace(NamespaceId id) const {
   if (given_up_.contains(id)) return true;
   const Bytes prefix = make_full_key(id, {});
-  const auto found = scopes_.lower_bound(prefix);
-  return found != scopes_.end() && found->first.starts_with(prefix);
-}
-
-std::vector<ScopeState> RetentionRules::scopes() const {
-  std::vector<ScopeState> all;
-  all.reserve(scopes_.size());
-  for (const auto& [prefix, scope] : scopes_)
-    all.push_back({prefix, scope.retention_ns, scope.floor, scope.epoch});
-  return all;
+  const auto found = lower_bound(prefix);
+  return found != scopes_.end() && found->prefix.starts_with(prefix);
 }
 
 bool RetentionRules::changed_since(ByteView first, ByteView last, RuleEpoch epoch) const {
@@ -161,11 +232,11 @@ bool RetentionRules::changed_since(ByteView first, ByteView last, RuleEpoch epoc
   // Scopes around the first key, then those that begin within.
   for (const std::size_t size : sizes_) {
     if (size > first.size()) continue;
-    const auto found = scopes_.find(first.substr(0, size));
-    if (found != scopes_.end() && found->second.epoch > epoch) return true;
+    const ScopeState* around = find(first.substr(0, size));
+    if (around != nullptr && around->epoch > epoch) return true;
   }
-  for (auto at = scopes_.lower_bound(first); at != scopes_.end() && at->first <= last; ++at)
-    if (at->second.epoch > epoch) return true;
+  for (auto at = lower_bound(first); at != scopes_.end() && at->prefix <= last; ++at)
+    if (at->epoch > epoch) return true;
   return false;
 }
 

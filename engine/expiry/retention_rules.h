@@ -9,6 +9,7 @@
 // time, in all its scopes, whatever rules say. It changes no epoch, since buckets stay as they are.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <span>
@@ -16,7 +17,7 @@
 
 #include "base/entry.h"
 #include "base/ordinal.h"
-#include "edgecase/retention.h"
+#include "edgecase/engine.h"
 #include "expiry/bucket.h"
 
 namespace edgecase::engine {
@@ -57,8 +58,9 @@ class RetentionRules {
   explicit RetentionRules(std::vector<ScopeState> scopes);
 
   // The rules after these changes at `now_ns`, which is at or after that of all changes before.
-  // Prefixes begin with the namespace. False: more than kRetentionRulesMax scopes.
-  bool change(std::span<const ScopeState> changes, std::int64_t now_ns);
+  // They change at once: no scope follows one in between. Of several changes of one scope the last
+  // one counts. False: more than kRetentionRulesMax scopes.
+  bool change(std::span<const RetentionRule> changes, std::int64_t now_ns);
   void forget_namespace(NamespaceId id);
   // Nothing changes where more was given up before.
   void give_up(const GivenUp& more);
@@ -66,7 +68,12 @@ class RetentionRules {
   bool empty() const { return scopes_.empty() && given_up_.empty(); }
   bool has_namespace(NamespaceId id) const;
   RuleEpoch epoch() const { return epoch_; }
-  std::vector<ScopeState> scopes() const;
+  // In the order of their prefixes.
+  const std::vector<ScopeState>& scopes() const { return scopes_; }
+  void each(NamespaceId id, const KeyRange& prefixes, const Engine::RetentionTaker& take) const;
+  // Scopes that have a rule.
+  std::size_t rule_count() const;
+  std::size_t memory_bytes() const;
   std::vector<GivenUp> given_up() const;
   // An ordinal: what lies below was given up; 0: nothing was.
   std::uint64_t given_up_below(NamespaceId id) const;
@@ -79,20 +86,21 @@ class RetentionRules {
   bool changed_since(ByteView first, ByteView last, RuleEpoch epoch) const;
 
  private:
-  struct Scope {
-    std::optional<std::int64_t> retention_ns;
-    std::uint64_t floor = 0;
-    RuleEpoch epoch = 0;
-  };
-  using Scopes = std::map<Bytes, Scope, std::less<>>;
+  using Scopes = std::vector<ScopeState>;
 
-  Scopes::const_iterator innermost(ByteView part) const;
+  Scopes::iterator lower_bound(ByteView prefix);
+  Scopes::const_iterator lower_bound(ByteView prefix) const;
+  // Null: there is none.
+  const ScopeState* find(ByteView prefix) const;
+  const ScopeState* innermost(ByteView part) const;
   std::optional<std::int64_t> own_or_outer(ByteView prefix) const;
+  void add_missing(std::span<const RetentionRule> changes, std::int64_t now_ns);
+  void remember_epoch_in(NamespaceId id);
   void settle(ByteView prefix, std::int64_t now_ns);
   void prune(std::int64_t now_ns);
   void index();
 
-  Scopes scopes_;
+  Scopes scopes_;                                  // by prefix
   std::map<NamespaceId, std::uint64_t> given_up_;  // ordinals
   std::vector<std::size_t> sizes_;                 // of prefixes, the longest first
   RuleEpoch epoch_ = 0;

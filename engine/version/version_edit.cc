@@ -30,6 +30,7 @@ enum class Tag : unsigned char {
   ValueFileTimeMax = 20,
   TableLife = 21,
   HeldTime = 22,
+  NewRule = 23,  // a RuleChange of a scope that is new
 };
 
 constexpr std::size_t kFullKeyMaxBytes = kKeySizeMaxBytes + kNamespacePrefixBytes;
@@ -90,11 +91,11 @@ void append_range(Bytes& out, Tag tag, const RangeDelete& each) {
   append_varint64(out, each.sequence);
 }
 
-void append_rule(Bytes& out, Tag tag, const ScopeState& scope) {
+void append_rule(Bytes& out, Tag tag, ByteView full_prefix,
+                 std::optional<std::int64_t> retention_ns) {
   append_tag(out, tag);
-  append_length_prefixed(out, scope.prefix);
-  const bool has_own = scope.retention_ns.has_value();
-  append_varint64(out, has_own ? static_cast<std::uint64_t>(*scope.retention_ns) + 1 : 0);
+  append_length_prefixed(out, full_prefix);
+  append_varint64(out, retention_ns ? static_cast<std::uint64_t>(*retention_ns) + 1 : 0);
 }
 
 void append_table(Bytes& out, const TableMetadata& table) {
@@ -152,7 +153,10 @@ class Decoder {
       case Tag::DroppedNamespace: return take_number32(edit.dropped_namespaces.emplace_back());
       case Tag::ExpiryMark: return take_time(edit.expiry_mark_ns.emplace());
       case Tag::HeldTime: return take_number(edit.held_ns.emplace());
-      case Tag::RuleChange: return take_rule(edit.rule_changes.emplace_back());
+      case Tag::RuleChange: return take_rule_change(edit.rule_changes.emplace_back());
+      case Tag::NewRule:
+        edit.rule_changes.emplace_back().is_new = true;
+        return take_rule_change(edit.rule_changes.back());
       case Tag::Erasure: return take_range_delete(edit.erasures.emplace_back());
       case Tag::ErasedSequence: return take_number(edit.erased_sequence.emplace());
       case Tag::BlankedValueFile: return take_number(edit.blanked_value_files.emplace_back());
@@ -268,6 +272,15 @@ class Decoder {
     return take_time(each.before_ns);
   }
 
+  Status take_rule_change(RetentionRule& rule) {
+    ScopeState scope;
+    EC_TRY(take_rule(scope));
+    rule.namespace_id = namespace_of(scope.prefix);
+    rule.prefix = user_key_of(scope.prefix);
+    rule.retention_ns = scope.retention_ns;
+    return ok();
+  }
+
   Status take_rule(ScopeState& scope) {
     EC_TRY(take_text(kFullKeyMaxBytes, scope.prefix));
     if (scope.prefix.size() < kNamespacePrefixBytes) return damaged("a rule of no namespace");
@@ -341,7 +354,9 @@ class Decoder {
 }  // namespace
 
 Bytes VersionEdit::encode() const {
+  constexpr std::size_t kRuleBytes = 32;  // about
   Bytes out;
+  out.reserve((rule_changes.size() + 2 * scopes.size()) * kRuleBytes);
   if (format_version) append_number(out, Tag::FormatVersion, *format_version);
   if (file_number_limit) append_number(out, Tag::FileNumberLimit, *file_number_limit);
   if (namespace_id_limit) append_number(out, Tag::NamespaceIdLimit, *namespace_id_limit);
@@ -361,9 +376,11 @@ Bytes VersionEdit::encode() const {
   if (oldest_wal_segment) append_number(out, Tag::OldestWalSegment, *oldest_wal_segment);
   if (expiry_mark_ns) append_number(out, Tag::ExpiryMark, zigzag(*expiry_mark_ns));
   if (held_ns) append_number(out, Tag::HeldTime, *held_ns);
-  for (const ScopeState& each : rule_changes) append_rule(out, Tag::RuleChange, each);
+  for (const RetentionRule& each : rule_changes)
+    append_rule(out, each.is_new ? Tag::NewRule : Tag::RuleChange,
+                make_full_key(each.namespace_id, each.prefix), each.retention_ns);
   for (const ScopeState& each : scopes) {
-    append_rule(out, Tag::Scope, each);
+    append_rule(out, Tag::Scope, each.prefix, each.retention_ns);
     append_varint64(out, each.floor);
     append_varint64(out, each.epoch);
   }

@@ -78,7 +78,7 @@ struct VersionEdit {
   std::optional<std::uint64_t> oldest_wal_segment;
   std::optional<std::int64_t> expiry_mark_ns;
   std::optional<std::uint64_t> held_ns;
-  std::vector<ScopeState> rule_changes;  // prefix and retention alone
+  std::vector<RetentionRule> rule_changes;
   std::vector<ScopeState> scopes;
   std::vector<GivenUp> given_up;
 

@@ -283,6 +283,7 @@ void VersionSet::install(VersionState next) {
   has_range_deletes_.store(next.version->range_deletes != nullptr, std::memory_order_release);
   has_erasures_.store(!next.erasures.empty() || manifest_is_left_, std::memory_order_release);
   has_retention_.store(next.retention != nullptr, std::memory_order_release);
+  retention_memory_bytes_.store(next.retention == nullptr ? 0 : next.retention->memory_bytes());
   namespace_id_limit_.store(next.namespace_id_limit, std::memory_order_release);
   MutexLock lock(mutex_);
   state_ = std::move(next);
@@ -442,15 +443,21 @@ Result<NamespaceId> VersionSet::create_namespace(std::string_view name,
   return before.namespace_id_limit;
 }
 
-Status VersionSet::change_retention(std::vector<ScopeState> changes, std::int64_t now_ns) {
+Status VersionSet::change_retention(VersionEdit& edit, std::int64_t now_ns) {
   MutexLock lock(edit_mutex_);
-  for (const ScopeState& each : changes) EC_TRY(find_namespace(namespace_of(each.prefix)).status());
-  VersionEdit edit;
   edit.expiry_mark_ns = now_ns;
-  edit.rule_changes = std::move(changes);
-  const auto rules = retention();
-  RetentionRules next = rules == nullptr ? RetentionRules() : *rules;
-  if (!next.change(edit.rule_changes, now_ns))
+  NamespaceId known = 0;
+  for (const RetentionRule& each : edit.rule_changes) {
+    if (each.namespace_id != known) EC_TRY(find_namespace(each.namespace_id).status());
+    known = each.namespace_id;
+  }
+  const auto before = retention();
+  const std::size_t scopes = before == nullptr ? 0 : before->scopes().size();
+  const auto fits = [&] {
+    RetentionRules next = before == nullptr ? RetentionRules() : *before;
+    return next.change(edit.rule_changes, now_ns);
+  };
+  if (scopes + edit.rule_changes.size() > kRetentionRulesMax && !fits())
     return busy("there are " + std::to_string(kRetentionRulesMax) + " retention rules, the most");
   return apply_locked(edit);
 }

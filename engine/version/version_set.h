@@ -104,12 +104,14 @@ class VersionSet {
   // Whether the current version has range deletes: cheaper than to look.
   bool has_range_deletes() const { return has_range_deletes_.load(std::memory_order_acquire); }
 
-  // The changes take effect at `now_ns`, durable on return. Busy: kRetentionRulesMax.
-  Status change_retention(std::vector<ScopeState> changes, std::int64_t now_ns);
+  // Of an edit of rules alone, which take effect at `now_ns`; durable on return. Busy:
+  // kRetentionRulesMax.
+  Status change_retention(VersionEdit& edit, std::int64_t now_ns);
   // Namespaces that were dropped are left out.
   Status give_up(std::vector<GivenUp> given_up);
   // Null when there was never a rule; then it costs a load.
   std::shared_ptr<const RetentionRules> retention() const;
+  std::uint64_t retention_memory_bytes() const { return retention_memory_bytes_.load(); }
 
   std::uint64_t manifest_number() const { return manifest_number_.load(); }
   std::uint64_t manifest_bytes_written() const { return bytes_written_.load(); }
@@ -158,6 +160,7 @@ class VersionSet {
   std::atomic<bool> has_range_deletes_{false};
   std::atomic<bool> has_erasures_{false};
   std::atomic<bool> has_retention_{false};
+  std::atomic<std::uint64_t> retention_memory_bytes_{0};
   std::atomic<std::uint64_t> manifest_number_{0};
   std::atomic<std::uint64_t> bytes_written_{0};
 };

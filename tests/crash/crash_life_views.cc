@@ -20,7 +20,7 @@ Status Life::retain(SeededRandom& detail) {
   if (ids_[kTimedPlace] == 0) return ok();
   const ScopedRule rule = draw_rule(detail);
   const RetentionRule set = to_retention_rule(rule, ids_[kTimedPlace]);
-  const Status status = store_.engine().set_retention(std::span(&set, 1));
+  const Status status = store_.engine().set_retention({set});
   if (status.ok()) {
     has_mark_ = true;
     expiry_.acknowledge(rule);

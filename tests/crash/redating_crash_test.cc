@@ -122,7 +122,7 @@ class DatingLife {
     EC_ASSIGN_OR_RETURN(catalog_, catalog::Catalog::open(*engine_, {}));
     EC_ASSIGN_OR_RETURN(const NamespaceId readings, catalog_->ensure_namespace("default"));
     const RetentionRule rule{readings, {}, kKeptNs};
-    EC_TRY(engine_->set_retention({&rule, 1}));
+    EC_TRY(engine_->set_retention({rule}));
     if (planted_ == PlantedDating::RecordsLost) EC_TRY(lose_records());
     fences_.emplace(0, erase::Pseudonyms(Bytes(auth::kPseudonymKeyBytes, 'k')));
     const std::string id = "boot-" + std::to_string(planted_ == PlantedDating::OneBoot ? 0 : boot_);

@@ -169,7 +169,7 @@ std::map<std::string, Bytes> store_files() {
   const auto series = engine.create_namespace("series", {.codec = GroupCodec::Series});
   demand(plain.ok() && series.ok());
   const RetentionRule rule{*series, "sb", 3'600 * kSecondNs};
-  demand(engine.set_retention({&rule, 1}).ok());
+  demand(engine.set_retention({rule}).ok());
   for (unsigned part = 0; part < 3; ++part) {
     write_part(engine, *plain, *series, part);
     demand(engine.flush().ok());

@@ -58,10 +58,14 @@ class CountingEngine final : public Engine {
   Result<std::vector<FileShare>> locate(NamespaceId id, const KeyRange& range) override {
     return model_.locate(id, range);
   }
-  Status set_retention(std::span<const RetentionRule> rules) override {
-    return model_.set_retention(rules);
+  Status set_retention(std::vector<RetentionRule> rules) override {
+    return model_.set_retention(std::move(rules));
   }
   std::vector<RetentionRule> retention_rules() const override { return model_.retention_rules(); }
+  void each_retention_rule(NamespaceId id, const KeyRange& prefixes,
+                           const RetentionTaker& take) const override {
+    model_.each_retention_rule(id, prefixes, take);
+  }
   Eviction plan_eviction(const EvictionRequest& request) const override {
     return model_.plan_eviction(request);
   }

@@ -345,17 +345,15 @@ std::shared_ptr<const Snapshot> ModelEngine::snapshot() {
   return std::make_shared<ModelSnapshot<State>>(state_, state_->contents);
 }
 
-Status ModelEngine::set_retention(std::span<const RetentionRule> rules) {
+Status ModelEngine::set_retention(std::vector<RetentionRule> rules) {
   const std::lock_guard lock(state_->mutex);
   if (!state_->every_write.ok()) return state_->every_write;
   if (!state_->next_write.ok()) return std::exchange(state_->next_write, ok());
-  std::vector<engine::ScopeState> changes;
   for (const RetentionRule& rule : rules) {
     if (state_->contents.count(rule.namespace_id) == 0)
       return not_found("namespace " + std::to_string(rule.namespace_id));
-    changes.push_back({engine::make_full_key(rule.namespace_id, rule.prefix), rule.retention_ns});
   }
-  if (!state_->rules.change(changes, state_->now_ns)) return busy("too many retention rules");
+  if (!state_->rules.change(rules, state_->now_ns)) return busy("too many retention rules");
   return ok();
 }
 
@@ -368,6 +366,12 @@ std::vector<RetentionRule> ModelEngine::retention_rules() const {
                    scope.retention_ns});
   }
   return all;
+}
+
+void ModelEngine::each_retention_rule(NamespaceId id, const KeyRange& prefixes,
+                                      const RetentionTaker& take) const {
+  const std::lock_guard lock(state_->mutex);
+  state_->rules.each(id, prefixes, take);
 }
 
 std::int64_t ModelEngine::expiry_now_ns() {

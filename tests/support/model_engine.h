@@ -67,8 +67,10 @@ class ModelEngine final : public Engine {
                                         const KeyRange& /*range*/) override {
     return std::vector<FileShare>{};
   }
-  Status set_retention(std::span<const RetentionRule> rules) override;
+  Status set_retention(std::vector<RetentionRule> rules) override;
   std::vector<RetentionRule> retention_rules() const override;
+  void each_retention_rule(NamespaceId id, const KeyRange& prefixes,
+                           const RetentionTaker& take) const override;
   std::int64_t expiry_now_ns() override;
   // By keys and values, exactly.
   Eviction plan_eviction(const EvictionRequest& request) const override;

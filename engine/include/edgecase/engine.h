@@ -187,9 +187,13 @@ class Engine {
   // (edgecase/retention.h). Durable on return. Errors: InvalidArgument (a retention below 1 ns, a
   // namespace of another codec, a prefix over kKeySizeMaxBytes), NotFound (the namespace), Busy
   // (kRetentionRulesMax), IoError, OutOfSpace.
-  virtual Status set_retention(std::span<const RetentionRule> rules) = 0;
+  virtual Status set_retention(std::vector<RetentionRule> rules) = 0;
   // Those that are set, by namespace and prefix.
   virtual std::vector<RetentionRule> retention_rules() const = 0;
+  // The same of one namespace and of prefixes in a range, one after another.
+  using RetentionTaker = std::function<void(ByteView prefix, std::int64_t retention_ns)>;
+  virtual void each_retention_rule(NamespaceId id, const KeyRange& prefixes,
+                                   const RetentionTaker& take) const = 0;
   // What the oldest entries are, over all namespaces alike, that take about that much. A time is
   // found from what value files say of themselves, without reading any.
   virtual Eviction plan_eviction(const EvictionRequest& request) const = 0;

@@ -27,6 +27,11 @@ struct RetentionRule {
   Bytes prefix;
   // Positive. None: as if there were no rule, the scope around it decides; outermost: forever.
   std::optional<std::int64_t> retention_ns;
+  // Nothing was ever stored of the scope: the rule around it has let nothing of it expire. Means
+  // nothing where the scope has, or had, a rule of its own.
+  bool is_new = false;
+
+  friend bool operator==(const RetentionRule&, const RetentionRule&) = default;
 };
 
 // What is to make room.

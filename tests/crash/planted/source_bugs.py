@@ -51,9 +51,9 @@ BUGS = {
         "  if (!planted(PlantedSource::ErasedShownBySnapshots)) at.erased = erased();\n"),
     "ExpiredReturns": (
         "retention_rules.cc",
-        "  return std::max({given_up, scope->second.floor, horizon_at(now_ns, retention_ns(part))});\n",
+        "  return std::max({given_up, scope->floor, horizon_at(now_ns, retention_ns(part))});\n",
         "  if (planted(PlantedSource::ExpiredReturns)) return horizon_at(now_ns, retention_ns(part));\n"
-        "  return std::max({given_up, scope->second.floor, horizon_at(now_ns, retention_ns(part))});\n"),
+        "  return std::max({given_up, scope->floor, horizon_at(now_ns, retention_ns(part))});\n"),
     "ExpiredStaysInFiles": (
         "compactor_purge.cc",
         "  if (purge.expiry.empty()) return false;\n",

@@ -150,7 +150,8 @@ TEST_CASE("catalog: numbers that rules are left of after a repair are not given 
   RepairedEngine store;
   store.mark();
   const Bytes device_12("\0\0\0\14", 4);
-  const RetentionRule rules[] = {{store.readings, "", 1}, {store.readings, device_12, 1}};
+  const std::vector<RetentionRule> rules = {{store.readings, "", 1},
+                                            {store.readings, device_12, 1}};
   REQUIRE(store.engine.set_retention(rules).ok());
   CHECK(number_for(*store.open(), "new", "s").device == 13);
 }

@@ -183,7 +183,7 @@ TEST_CASE("redating: nothing expires before it has its time, and then what is du
   REQUIRE(room.send("d", {1}).ok());
   const auto id = room.engine.find_namespace("default")->id;
   const RetentionRule rule{id, {}, kHour};
-  REQUIRE(room.engine.set_retention({&rule, 1}).ok());
+  REQUIRE(room.engine.set_retention({rule}).ok());
   room.clock.advance(kHour / 2);
   room.engine.set_expiry_now_ns(kNow);
   CHECK(room.in_order("d") == std::vector<std::int64_t>{1});

@@ -152,6 +152,30 @@ TEST_CASE("namespaces have rules of their own, and the default holds where there
   CHECK(room.left("attic", "temp", "office") == 7);
 }
 
+TEST_CASE("a rule for everything that gets shorter takes nothing of what another rule keeps") {
+  Room room(8 * kHour);
+  room.write("kitchen", "temp");
+  // The same as for everything, so that nothing tells the two apart.
+  REQUIRE(room.set("kitchen", 8 * kHour).ok());
+  CHECK(room.left("kitchen", "temp") == 9);
+  SUBCASE("by a rule") {
+    REQUIRE(room.set("*/*", 2 * kHour).ok());
+  }
+  SUBCASE("by the configuration") {
+    room.restart(2 * kHour);
+  }
+  CHECK(room.left("kitchen", "temp") == 9);
+}
+
+TEST_CASE("of a series that comes later all is there that its own rule keeps") {
+  Room room(2 * kHour);
+  REQUIRE(room.set("cellar*", 100 * kHour).ok());
+  room.write("cellar1", "temp");
+  CHECK(room.left("cellar1", "temp") == 10);
+  room.write("kitchen", "temp", "default", 100 * kHour);  // of a topic
+  CHECK(room.left("kitchen", "temp") == 10);
+}
+
 TEST_CASE("what a topic's rule says holds below the user's, above those for everything") {
   Room room(9 * kHour);
   room.write("kitchen", "temp", "default", 2 * kHour);

@@ -405,7 +405,7 @@ TEST_CASE("a power cut at any moment of a drop, a purge or a rule's change bring
     REQUIRE(store.count() == 100);
     store.disk.stop_at(stop);
     const RetentionRule shorter{store.id, "b2", kSecond};
-    const bool acknowledged = store.engine->set_retention({&shorter, 1}).ok();
+    const bool acknowledged = store.engine->set_retention({shorter}).ok();
     store.executor.run_all();
     store.executor.advance(30 * kSecond);
     store.executor.run_all();

@@ -34,7 +34,7 @@ struct ExpiringStore : EngineFixture {
   }
   void set(const std::string& prefix, std::optional<std::int64_t> retention_ns) {
     const RetentionRule rule{id, prefix, retention_ns};
-    const Status done = engine->set_retention({&rule, 1});
+    const Status done = engine->set_retention({rule});
     CAPTURE(done.to_string());
     REQUIRE(done.ok());
   }

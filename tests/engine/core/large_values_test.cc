@@ -199,5 +199,12 @@ TEST_CASE("engine makes do with less where memory is set aside") {
   store.engine->set_aside(1u << 30, 0);
   REQUIRE(store.engine->flush().ok());
   CHECK(most(3) > 2 * rest);
+  // Retention rules take some of it as well.
+  const NamespaceId timed = store.make_namespace("timed", {.codec = GroupCodec::Series});
+  std::vector<RetentionRule> rules;
+  for (std::uint64_t i = 0; i < 65'000; ++i) rules.push_back({timed, large_key(i), 5});
+  REQUIRE(store.engine->set_retention(rules).ok());
+  REQUIRE(store.engine->flush().ok());
+  CHECK(most(4) < whole - whole / 10);
   CHECK(store.get(id, large_key(1)) == Bytes(1'000, 'v'));
 }

@@ -176,6 +176,26 @@ TEST_CASE("a store without rules knows by its flushes what time it is at least")
   CHECK(store.engine->expiry_now_ns() == kStartNs);
 }
 
+TEST_CASE(
+    "what is stored of a scope that is new is there again after a start, as its rule keeps it") {
+  ExpiringStore store;
+  store.set("", kHour);
+  REQUIRE(store.engine->set_retention({{store.id, "a1", 9 * kHour, true}}).ok());
+  store.fill("a1", kStartNs - 8 * kHour, 10);
+  store.fill("b1", kStartNs - 8 * kHour, 10);
+  const auto check = [&] {
+    CHECK(store.scan().size() == 10);
+    CHECK(store.has("a1", kStartNs - 8 * kHour));
+  };
+  check();
+  store.reopen();
+  check();
+  REQUIRE(store.engine->flush().ok());
+  REQUIRE(store.engine->compact({store.id}, {}).ok());
+  store.expect_sound();
+  check();
+}
+
 TEST_CASE("rules outlive the process and go with their namespace") {
   ExpiringStore store;
   store.set("b", 7);

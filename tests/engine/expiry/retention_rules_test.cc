@@ -13,8 +13,8 @@ namespace {
 using test::kHour;
 using test::kSecond;
 
-ScopeState rule(const char* prefix, std::optional<std::int64_t> retention_ns) {
-  return {make_full_key(1, prefix), retention_ns};
+RetentionRule rule(const char* prefix, std::optional<std::int64_t> retention_ns) {
+  return {1, prefix, retention_ns};
 }
 
 std::int64_t oldest(const RetentionRules& rules, const char* part, std::int64_t now_ns) {
@@ -82,6 +82,74 @@ TEST_CASE("an inner scope that follows an outer rule remembers it when that chan
   CHECK(oldest(rules, "other", 9000) == 2900);
 }
 
+TEST_CASE(
+    "rules that change at once do so in no order: no scope follows one that is not to be its own") {
+  RetentionRules rules;
+  REQUIRE(rules.change(std::vector{rule("", 100)}, 1000));
+  SUBCASE("the outer one gets shorter, an inner one keeps what it had") {
+    REQUIRE(rules.change(std::vector{rule("", 10), rule("dev", 100)}, 2000));
+    CHECK(oldest(rules, "dev", 2000) == 1900);
+    CHECK(oldest(rules, "other", 2000) == 1990);
+  }
+  SUBCASE("an inner one goes, the outer one gets what it had") {
+    REQUIRE(rules.change(std::vector{rule("dev", 500)}, 1000));
+    REQUIRE(rules.change(std::vector{rule("dev", std::nullopt), rule("", 500)}, 1200));
+    CHECK(oldest(rules, "dev", 1200) == 900);  // what expired before stays away
+    CHECK(oldest(rules, "other", 1200) == 1100);
+  }
+  SUBCASE("of two changes of one scope the last one counts") {
+    REQUIRE(rules.change(std::vector{rule("dev", 1), rule("dev", 100)}, 2000));
+    CHECK(oldest(rules, "dev", 2000) == 1900);
+  }
+}
+
+TEST_CASE("a scope that is new begins with nothing expired, whatever the rule around it let go") {
+  RetentionRules rules;
+  REQUIRE(rules.change(std::vector{rule("", 100)}, 1000));
+  RetentionRule fresh = rule("dev", 5000);
+  fresh.is_new = true;
+  REQUIRE(rules.change(std::vector{fresh, rule("old", 5000)}, 9000));
+  CHECK(oldest(rules, "dev", 9000) == 4000);
+  CHECK(oldest(rules, "old", 9000) == 8900);
+  // Not twice.
+  REQUIRE(rules.change(std::vector{rule("dev", 10)}, 9000));
+  REQUIRE(rules.change(std::vector{fresh}, 9000));
+  CHECK(oldest(rules, "dev", 9000) == 8990);
+  rules.give_up({1, 8995});
+  CHECK(oldest(rules, "dev", 9000) == 8995);
+}
+
+TEST_CASE("many rules that change at once are found, in whatever order they come") {
+  RetentionRules rules;
+  REQUIRE(rules.change(std::vector{rule("d5", 7), rule("d50", 8)}, 1000));
+  std::vector<RetentionRule> many;
+  for (int i = 999; i >= 0; --i) many.push_back(rule(("d" + std::to_string(i)).c_str(), i + 1));
+  REQUIRE(rules.change(many, 1000));
+  CHECK(rules.scopes().size() == 1000);
+  CHECK(rules.rule_count() == 1000);
+  CHECK(rules.memory_bytes() >= 1000 * sizeof(ScopeState));
+  int seen = 0;
+  for (int i = 0; i < 1000; ++i) {
+    CAPTURE(i);
+    const Bytes prefix = make_full_key(1, "d" + std::to_string(i));
+    rules.each(1, {"d" + std::to_string(i), "d" + std::to_string(i) + '!'},
+               [&](ByteView found, std::int64_t retention_ns) {
+                 CHECK(found == "d" + std::to_string(i));
+                 CHECK(retention_ns == i + 1);
+                 ++seen;
+               });
+    CHECK(rules.retention_ns(prefix) == i + 1);
+  }
+  CHECK(seen == 1000);
+  const auto none = [](ByteView, std::int64_t) { FAIL("there is none"); };
+  rules.each(1, {"d1000", "d1001"}, none);
+  rules.each(2, {}, none);
+  CHECK(rules.retention_ns(make_full_key(1, "d1000")) == 101);
+  RetentionRules read_again = RetentionRules(rules.scopes());
+  CHECK(read_again.scopes() == rules.scopes());
+  CHECK(read_again.retention_ns(make_full_key(1, "d77x")) == 78);
+}
+
 TEST_CASE("a rule that changed is noticed over every range of keys it may hold for") {
   RetentionRules rules;
   REQUIRE(rules.change(std::vector{rule("b", 100)}, 1000));
@@ -114,7 +182,7 @@ TEST_CASE("the epoch is the same after rules were read again, whatever was chang
 
 TEST_CASE("rules are bounded, and scopes that hide nothing more are forgotten before") {
   RetentionRules rules;
-  std::vector<ScopeState> many;
+  std::vector<RetentionRule> many;
   for (std::size_t i = 0; i < kRetentionRulesMax; ++i)
     many.push_back(rule(("d" + std::to_string(i)).c_str(), 100));
   REQUIRE(rules.change(many, 1000));
@@ -139,7 +207,7 @@ TEST_CASE("what was given up of a namespace is gone in all its scopes, whatever 
   CHECK(rules.epoch() == 0);  // no file is cut otherwise than before
   rules.give_up({2, 999});
   CHECK(rules.horizon(in_two, 0) == ordinal_of_time(1000));
-  const ScopeState longer{in_two, 500, 0, 0};
+  const RetentionRule longer{2, "a1", 500};
   REQUIRE(rules.change({&longer, 1}, 600));
   CHECK(rules.horizon(in_two, 600) == ordinal_of_time(1000));
   CHECK(rules.horizon(in_two, 2000) == ordinal_of_time(1500));

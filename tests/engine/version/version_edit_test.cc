@@ -56,8 +56,8 @@ VersionEdit full_edit() {
   edit.flushed_sequence = 1004;
   edit.oldest_wal_segment = 6;
   edit.expiry_mark_ns = -300;
-  edit.rule_changes.push_back({make_full_key(2, "d"), 5});
-  edit.rule_changes.push_back({make_full_key(2, {}), std::nullopt});
+  edit.rule_changes.push_back({2, "d", 5});
+  edit.rule_changes.push_back({2, {}, std::nullopt});
   edit.scopes.push_back({make_full_key(3, "e"), kRetentionForever, 77, 3});
   return edit;
 }
@@ -96,6 +96,14 @@ TEST_CASE("for how long a leap of the clock was held comes back") {
   CHECK(VersionEdit::decode(encoded)->held_ns == 300);
   CHECK(VersionEdit::decode(encoded.substr(0, 2)).status().code() == StatusCode::Corruption);
   CHECK_FALSE(VersionEdit::decode({})->held_ns.has_value());
+}
+
+TEST_CASE("an edit says which rules are of scopes that are new") {
+  VersionEdit edit;
+  edit.rule_changes = {{2, "d", 5}, {2, "n", 6, true}, {2, "d", std::nullopt}};
+  const auto read = VersionEdit::decode(edit.encode());
+  REQUIRE(read.ok());
+  CHECK(read->rule_changes == edit.rule_changes);
 }
 
 TEST_CASE("an edit says which erased ranges are pending, and up to where none is") {
