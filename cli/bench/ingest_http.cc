@@ -91,9 +91,14 @@ class IngestHttp {
 
   Result<HttpRun> into_edgecase() {
     EC_ASSIGN_OR_RETURN(const auto daemon,
-                        DaemonProcess::create({options_.metadata, options_.values, ""}));
+                        DaemonProcess::create({.metadata_parent = options_.metadata,
+                                               .values_parent = options_.values,
+                                               .broker = "",
+                                               .transport = Transport::Tcp}));
     EC_TRY(daemon->start());
-    EC_ASSIGN_OR_RETURN(HttpRun run, into(daemon->endpoint(), daemon->id()));
+    // As InfluxDB is reached.
+    EC_ASSIGN_OR_RETURN(const Endpoint endpoint, daemon->tcp_endpoint());
+    EC_ASSIGN_OR_RETURN(HttpRun run, into(endpoint, daemon->id()));
     daemon->stop();
     EC_ASSIGN_OR_RETURN(run.table_bytes, table_bytes(daemon->directories()));
     return run;

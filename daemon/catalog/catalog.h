@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "edgecase/engine.h"
@@ -62,14 +63,21 @@ struct CatalogLimits {
   std::uint64_t memory_bytes = UINT64_MAX;
 };
 
-// The records of devices and series that a batch of readings needs and that are not durable yet.
-// Owned by one thread: filled by resolve(), written with the readings, then confirmed.
+// The records of devices and series that readings need and that are not durable yet. Owned by one
+// thread: filled by resolve(), of one batch of readings or of several that are written together,
+// written with them, then confirmed.
 class CatalogAdditions {
  public:
-  // Adds the records to `batch`, which must be the one that holds the readings, or come before it.
-  void append_to(WriteBatch& batch) const;
+  // Adds the records that it has not added yet to `batch`, which must be the one that holds their
+  // readings, or come before it.
+  void append_to(WriteBatch& batch);
   bool empty() const { return records_.empty(); }
   std::size_t size() const { return records_.size(); }
+  // How many of the readings were of series that are not durable.
+  std::size_t readings() const { return readings_; }
+  // The series among them, for Catalog::series_at() once they are confirmed.
+  std::vector<SeriesRow> series() const;
+  void clear() { *this = {}; }
 
  private:
   friend class MemoryCatalog;
@@ -80,6 +88,9 @@ class CatalogAdditions {
   };
   NamespaceId catalog_namespace_ = 0;
   std::vector<Record> records_;
+  std::size_t appended_ = 0;
+  std::size_t readings_ = 0;
+  std::unordered_set<std::uint32_t> devices_, series_;  // rows that have their record
 };
 
 // Numbers under which there was something, and whose names were lost: what has a name in their
@@ -108,7 +119,7 @@ class Catalog {
   virtual std::vector<std::string> namespaces() const = 0;
 
   // Finds or creates the series of each reading: `ids[i]` is that of `readings[i]`. What is new
-  // goes into `additions`, which the caller writes with the readings and then confirms. Until
+  // joins `additions`, which the caller writes with the readings and then confirms. Until
   // confirmed the ids are used by this process only: find() and select() do not show them, and
   // every batch that uses them carries their records again. Errors: InvalidArgument (a name),
   // Busy (a limit), the engine's (a new namespace). `earlier` is what slices before were

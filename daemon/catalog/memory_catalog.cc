@@ -41,8 +41,13 @@ std::string limit_message(std::string_view what, std::size_t limit) {
 
 }  // namespace
 
-void CatalogAdditions::append_to(WriteBatch& batch) const {
-  for (const Record& record : records_) batch.put(catalog_namespace_, record.key, record.value);
+void CatalogAdditions::append_to(WriteBatch& batch) {
+  for (; appended_ < records_.size(); ++appended_)
+    batch.put(catalog_namespace_, records_[appended_].key, records_[appended_].value);
+}
+
+std::vector<SeriesRow> CatalogAdditions::series() const {
+  return {series_.begin(), series_.end()};
 }
 
 Result<std::unique_ptr<Catalog>> Catalog::open(Engine& engine, const CatalogLimits& limits) {
@@ -299,18 +304,18 @@ Status MemoryCatalog::resolve_missed(std::span<const wire::Reading> readings,
                   " was dropped meanwhile");
   }
   EC_TRY(check_room(readings, missed));
-  std::unordered_set<std::uint32_t> seen_devices, seen_series;
+  additions.readings_ += missed.size();
   for (const std::size_t i : missed) {
     const std::uint32_t series_row = find_or_add_series(readings[i]);
     const SensorRow& series = series_[series_row];
     const DeviceRow& device = devices_[series.device_row];
     ids[i] = id_of(series);
     RecordKey key{RecordKind::Device, ids[i].namespace_id, device.id, 0};
-    if (!device.durable && seen_devices.insert(series.device_row).second) {
+    if (!device.durable && additions.devices_.insert(series.device_row).second) {
       additions.records_.push_back({true, series.device_row, encode_record_key(key),
                                     encode_record(FieldTag::Name, device.name)});
     }
-    if (!series.durable && seen_series.insert(series_row).second) {
+    if (!series.durable && additions.series_.insert(series_row).second) {
       key.kind = RecordKind::Sensor;
       key.sensor = series.id;
       additions.records_.push_back(

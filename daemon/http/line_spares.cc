@@ -34,7 +34,7 @@ LineSpares::Loan LineSpares::take(std::string_view namespace_name) {
 
 void LineSpares::give_back(std::unique_ptr<LineSpare> spare) {
   spare->batch.clear_readings();
-  spare->slices.gathered.clear();
+  spare->slices.abandon();
   // A request of large texts is rare.
   if (spare->memory_bytes() > kSpareMaxBytes)
     static_cast<void>(std::exchange(spare->slices.gathered, {}));

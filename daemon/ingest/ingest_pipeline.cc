@@ -25,6 +25,9 @@ constexpr std::int64_t kArrivalHoldNs = 1'000'000'000;
 // enough that others need not wait long for their turn.
 constexpr std::size_t kGatheredBytes = 7u << 18;
 
+// Of new series among them: each is looked up until its series is durable, and these take memory.
+constexpr std::size_t kNewReadingsWaitMax = 1'024;
+
 Status check_values(const std::vector<wire::Reading>& readings) {
   for (std::size_t i = 0; i < readings.size(); ++i) {
     const wire::Reading& reading = readings[i];
@@ -181,14 +184,19 @@ Status IngestPipeline::store(const Incoming& incoming) {
   std::vector<catalog::SeriesId> own_ids;
   std::vector<std::int64_t> own_times;
   std::vector<catalog::SeriesId>& ids = slices == nullptr ? own_ids : slices->ids;
-  catalog::CatalogAdditions additions;
-  EC_TRY(catalog_.resolve(readings, ids, additions, slices == nullptr ? nullptr : &slices->series));
+  NewSeries own_fresh;
+  NewSeries& fresh = slices == nullptr ? own_fresh : slices->fresh;
+  const std::size_t known = fresh.additions.size();
+  EC_TRY(catalog_.resolve(readings, ids, fresh.additions,
+                          slices == nullptr ? nullptr : &slices->series));
   if (incoming.pacing != nullptr && !rates_.admit(ids, clock_.boot_ns(), *incoming.pacing)) {
     return busy("a device is over limits.device-rate = " +
                 std::to_string(rates_.limits().per_second) + " readings a second, try again in " +
                 std::to_string(whole_seconds(incoming.pacing->owed_ns)) + " s");
   }
-  EC_TRY(store_taken(incoming, {ids, additions}, slices == nullptr ? own_times : slices->times));
+  if (known == 0 && retention_ != nullptr) fresh.retention_generation = retention_->generation();
+  EC_TRY(store_taken(incoming, {ids, fresh, fresh.additions.size() > known},
+                     slices == nullptr ? own_times : slices->times));
   // What is not stored is not counted, or a drive that refuses would use up every token.
   rates_.charge(ids, clock_.boot_ns());
   return ok();
@@ -197,15 +205,37 @@ Status IngestPipeline::store(const Incoming& incoming) {
 Status IngestPipeline::store_taken(const Incoming& incoming, const Resolved& resolved,
                                    std::vector<std::int64_t>& times) {
   const std::vector<wire::Reading>& readings = incoming.readings;
-  const auto& [ids, additions] = resolved;
-  if (devices_ != nullptr && !additions.empty()) EC_TRY(introduce(incoming));
-  const std::uint64_t generation = retention_ == nullptr ? 0 : retention_->generation();
-  if (retention_ != nullptr) EC_TRY(retention_->cover(readings, ids, !additions.empty()));
+  const std::vector<catalog::SeriesId>& ids = resolved.ids;
+  if (devices_ != nullptr && resolved.has_new) EC_TRY(introduce(incoming));
+  if (retention_ != nullptr) EC_TRY(retention_->cover(readings, ids, resolved.has_new));
   take_times(readings, ids, times);
   EC_TRY(write(incoming, times, resolved));
-  if (retention_ == nullptr || additions.empty() || retention_->generation() == generation)
+  // Of slices settle() sees to it.
+  if (retention_ == nullptr || !resolved.has_new || incoming.slices != nullptr ||
+      retention_->generation() == resolved.fresh.retention_generation)
     return ok();
   return retention_->cover(readings, ids, true);
+}
+
+// What is new is durable. Rules that were set since it was met know nothing of it.
+Status IngestPipeline::settle(NewSeries& fresh) {
+  if (fresh.additions.empty()) return ok();
+  catalog_.confirm(fresh.additions);
+  const std::vector<catalog::SeriesRow> rows = fresh.additions.series();
+  fresh.additions.clear();
+  if (retention_ == nullptr || retention_->generation() == fresh.retention_generation) return ok();
+  std::vector<catalog::SeriesEntry> entries;
+  for (const catalog::SeriesRow row : rows) {
+    auto entry = catalog_.series_at(row);
+    if (entry.ok()) entries.push_back(std::move(*entry));  // else it is gone again
+  }
+  std::vector<wire::Reading> readings;
+  std::vector<catalog::SeriesId> ids;
+  for (const catalog::SeriesEntry& entry : entries) {
+    readings.push_back({entry.namespace_name, entry.device, entry.sensor, {}, {}});
+    ids.push_back(entry.id);
+  }
+  return readings.empty() ? ok() : retention_->cover(readings, ids, true);
 }
 
 std::int64_t IngestPipeline::owed_ns(const wire::Reading& reading) {
@@ -239,23 +269,25 @@ Status IngestPipeline::introduce(const Incoming& incoming) {
 Status IngestPipeline::write(const Incoming& incoming, const std::vector<std::int64_t>& times,
                              const Resolved& resolved) {
   const std::vector<wire::Reading>& readings = incoming.readings;
-  const auto& [ids, additions] = resolved;
   Gathered own;
   Gathered& gathered = incoming.slices == nullptr ? own : incoming.slices->gathered;
   // This slice follows, and with it, or after it, a commit that is synced.
   if (gathered.batch.size_bytes() >= kGatheredBytes)
     EC_TRY(commit(incoming.principal, gathered, Durability::Async));
-  additions.append_to(gathered.batch);
+  resolved.fresh.additions.append_to(gathered.batch);
   std::vector<std::uint32_t> periods;
   if (undated_ != nullptr) periods = undated_->append_records(times, gathered.batch);
-  EC_TRY(append_readings(incoming, times, ids, gathered.batch));
+  EC_TRY(append_readings(incoming, times, resolved.ids, gathered.batch));
   EC_TRY(append_records(incoming.records, gathered.batch));
-  if (audit_ != nullptr) gathered.devices.add(*audit_, readings, ids, incoming.authors);
+  if (audit_ != nullptr) gathered.devices.add(*audit_, readings, resolved.ids, incoming.authors);
   gathered.readings += readings.size();
-  const bool waits = incoming.slices != nullptr && additions.empty() && periods.empty();
-  if (waits && may_wait(gathered.batch)) return ok();
+  if (periods.empty() && may_wait(incoming, gathered.batch, resolved.fresh)) return ok();
   EC_TRY(commit(incoming.principal, gathered, Durability::Sync));
-  catalog_.confirm(additions);
+  if (incoming.slices == nullptr) {
+    catalog_.confirm(resolved.fresh.additions);
+  } else {
+    EC_TRY(settle(resolved.fresh));
+  }
   if (!periods.empty()) undated_->confirm(periods);
   feed_.publish(readings, times);
   return ok();
@@ -263,8 +295,10 @@ Status IngestPipeline::write(const Incoming& incoming, const std::vector<std::in
 
 // For further slices: not where the next one would take the memory that it borrows, or where it is
 // shown, or counted, only once it is durable.
-bool IngestPipeline::may_wait(const WriteBatch& batch) const {
-  return batch.borrowed().empty() && !feed_.may_be_followed() && !rates_.is_on();
+bool IngestPipeline::may_wait(const Incoming& incoming, const WriteBatch& batch,
+                              const NewSeries& fresh) const {
+  return incoming.slices != nullptr && fresh.additions.readings() < kNewReadingsWaitMax &&
+         batch.borrowed().empty() && !feed_.may_be_followed() && !rates_.is_on();
 }
 
 Status IngestPipeline::append_readings(const Incoming& incoming,

@@ -46,14 +46,26 @@ struct Gathered {
   }
 };
 
+// Devices and series that readings brought and that are not durable yet.
+struct NewSeries {
+  catalog::CatalogAdditions additions;
+  std::uint64_t retention_generation = 0;  // when the first of them got its rules
+};
+
 // Of one request, from one slice to the next; another may go on with it.
 struct Slices {
   Gathered gathered;
+  NewSeries fresh;
   catalog::SeriesMemo series;
   // Of the slice at hand.
   std::vector<catalog::SeriesId> ids;
   std::vector<std::int64_t> times;
 
+  // Nothing that waits is stored.
+  void abandon() {
+    gathered.clear();
+    if (!fresh.additions.empty()) fresh.additions.clear();
+  }
   std::size_t memory_bytes() const {
     return gathered.batch.memory_bytes() + gathered.devices.memory_bytes() + series.memory_bytes() +
            ids.capacity() * sizeof(ids[0]) + times.capacity() * sizeof(times[0]);
@@ -143,7 +155,8 @@ class IngestPipeline {
   Status introduce(const Incoming& incoming);
   struct Resolved {
     const std::vector<catalog::SeriesId>& ids;
-    const catalog::CatalogAdditions& additions;
+    NewSeries& fresh;
+    bool has_new = false;  // to whoever gathers; others may have brought it, too
   };
   Status store_allowed(const Incoming& incoming, std::uint64_t& refused);
   Status store_inside(const Incoming& incoming, std::uint64_t& refused);
@@ -159,7 +172,8 @@ class IngestPipeline {
   Status write_records(std::span<const RecordChange> records);
   Status write(const Incoming& incoming, const std::vector<std::int64_t>& times,
                const Resolved& resolved);
-  bool may_wait(const WriteBatch& batch) const;
+  bool may_wait(const Incoming& incoming, const WriteBatch& batch, const NewSeries& fresh) const;
+  Status settle(NewSeries& fresh);
   Status commit(const auth::Principal& principal, Gathered& gathered, Durability durability);
   void take_times(const std::vector<wire::Reading>& readings,
                   const std::vector<catalog::SeriesId>& ids, std::vector<std::int64_t>& times);

@@ -13,7 +13,7 @@ constexpr std::size_t kReservedMaxBytes = 1u << 20;
 SlicedIngest::SlicedIngest(IngestPipeline& pipeline, const auth::Principal& principal,
                            Pacing* pacing, std::size_t bytes, Slices& slices)
     : pipeline_(pipeline), principal_(principal), pacing_(pacing), slices_(slices) {
-  slices_.gathered.clear();  // of a request that did not come to its end
+  slices_.abandon();  // of a request that did not come to its end
   slices_.series.forget_places();
   slices_.gathered.batch.reserve(0, std::min(bytes, kReservedMaxBytes));
 }
@@ -31,7 +31,7 @@ Status SlicedIngest::add(const auth::AuthorizedBatch& slice, std::uint64_t& refu
   Status status = store(slice, left_out);
   if (!status.ok()) {
     pipeline_.failed_batches_.fetch_add(1, std::memory_order_relaxed);
-    slices_.gathered.clear();
+    slices_.abandon();
     inside_.reset();
     return status;
   }
@@ -53,7 +53,8 @@ Status SlicedIngest::finish() {
   Status status;
   if (slices_.gathered.batch.count() > 0)
     status = pipeline_.commit(principal_, slices_.gathered, Durability::Sync);
-  slices_.gathered.clear();
+  if (status.ok()) status = pipeline_.settle(slices_.fresh);
+  slices_.abandon();
   inside_.reset();
   if (!status.ok()) {
     pipeline_.failed_batches_.fetch_add(1, std::memory_order_relaxed);

@@ -6,8 +6,9 @@
 //   ...slices.finish()        // what was added is durable
 //
 // Requests of up to about 60,000 numbers are stored whole or not at all, except that slices that
-// bring new series, or values that are not copied, are committed with what came before them; so is
-// each one while somebody follows what is stored, or devices are held to a rate. Of a larger
+// bring many readings of new series, or values that are not copied, are committed with what came
+// before them; so is each one while somebody follows what is stored, or devices are held to a rate.
+// Of a larger
 // request, as of one in several batches, a part may be stored when another one fails.
 //
 // One thread. Erasures wait from the first add() to the next commit, or to the end.

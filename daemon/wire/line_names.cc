@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 
 #include "wire/names.h"
 
@@ -11,6 +13,34 @@ namespace {
 
 constexpr std::string_view kMeasurementSpecials = ", ";
 constexpr std::string_view kKeySpecials = ",= ";
+
+constexpr std::size_t kPlacesMin = 64;
+
+std::uint64_t word_at(const char* at) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+}
+
+// Of all bytes: tag sets differ anywhere.
+std::uint64_t hash_of(std::string_view raw) {
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  const auto mix = [](std::uint64_t state, std::uint64_t word) {
+    return (std::rotl(state, 5) ^ word) * kOdd;
+  };
+  std::uint64_t state = raw.size();
+  std::uint64_t last = 0;
+  if (raw.size() < kWord) {
+    std::memcpy(&last, raw.data(), raw.size());
+  } else {
+    for (std::size_t at = 0; at + kWord < raw.size(); at += kWord)
+      state = mix(state, word_at(raw.data() + at));
+    last = word_at(raw.data() + raw.size() - kWord);
+  }
+  state = mix(state, last);
+  return state ^ state >> 32;
+}
 
 // Without escapes a view of the body itself, else a copy in the batch.
 std::string_view unescape(std::string_view raw, std::string_view specials, ReadingBatch& batch) {
@@ -64,7 +94,7 @@ void LineNames::forget() {
 
 std::size_t LineNames::memory_bytes() const {
   constexpr std::size_t kNodeBytes = 64;  // of a map, with its share of the table
-  return sets_.size() * (sizeof(TagSet) + kNodeBytes) +
+  return sets_.size() * sizeof(TagSet) + by_raw_.capacity() * sizeof(Place) +
          kinds_.size() * (sizeof(Kind) + kNodeBytes) + 2 * fields_ * sizeof(Field);
 }
 
@@ -78,18 +108,35 @@ Status LineNames::select(std::string_view raw, ReadingBatch& batch) {
     enter(*before->next);
     return ok();
   }
-  TagSet* found = nullptr;
-  if (const auto at = by_raw_.find(raw); at != by_raw_.end()) {
-    found = at->second;
-  } else {
+  const std::uint64_t hash = hash_of(raw);
+  TagSet* found = by_raw_.empty() ? nullptr : place_of(raw, hash).set;
+  if (found == nullptr) {
     current_ = nullptr;
     TagSet set;
     EC_TRY(build(raw, batch, set));
-    found = &remember(set, batch);
+    found = &remember(set, hash, batch);
   }
   if (before != nullptr) before->next = found == &unremembered_ ? nullptr : found;
   enter(*found);
   return ok();
+}
+
+// Of the set of that text, or a free one. There are places.
+LineNames::Place& LineNames::place_of(std::string_view raw, std::uint64_t hash) {
+  for (std::uint64_t at = hash;; ++at) {
+    Place& place = by_raw_[at & (by_raw_.size() - 1)];
+    if (place.set == nullptr || (place.hash == hash && place.set->raw == raw)) return place;
+  }
+}
+
+void LineNames::add_place(TagSet& set, std::uint64_t hash) {
+  if (2 * sets_.size() > by_raw_.size()) {
+    std::vector<Place> before(std::max(kPlacesMin, 2 * by_raw_.size()));
+    before.swap(by_raw_);
+    for (const Place& place : before)
+      if (place.set != nullptr) place_of(place.set->raw, place.hash) = place;
+  }
+  place_of(set.raw, hash) = {hash, &set};
 }
 
 void LineNames::enter(TagSet& set) {
@@ -171,7 +218,8 @@ Status LineNames::build(std::string_view raw, ReadingBatch& batch, TagSet& set) 
 }
 
 // Of a set that build() has just made, with its prefix in scratch_.
-LineNames::TagSet& LineNames::remember(const TagSet& built, ReadingBatch& batch) {
+LineNames::TagSet& LineNames::remember(const TagSet& built, std::uint64_t hash,
+                                       ReadingBatch& batch) {
   if (sets_.size() == kRememberedTagSetsMax) {
     ++strangers_;
     unremembered_ = built;
@@ -197,7 +245,7 @@ LineNames::TagSet& LineNames::remember(const TagSet& built, ReadingBatch& batch)
     set.kind = &kinds_.emplace_back(Kind{batch.keep(scratch_), {}});
     by_prefix_.emplace(set.kind->prefix, set.kind);
   }
-  by_raw_.emplace(set.raw, &set);
+  add_place(set, hash);
   return set;
 }
 

@@ -80,6 +80,12 @@ class LineNames {
     std::uint32_t first_number = 0;  // of its fields
     std::uint32_t numbers = 0;       // so many of them have one
   };
+  // Where a set is found by its raw text: in the first free place from that of its hash on, of as
+  // many as a power of two, half of which are taken at most.
+  struct Place {
+    std::uint64_t hash = 0;
+    TagSet* set = nullptr;  // null: free
+  };
   struct Tag {
     std::string_view key;
     std::string_view value;
@@ -107,11 +113,13 @@ class LineNames {
     ++field_;
   }
   void forget();
+  Place& place_of(std::string_view raw, std::uint64_t hash);
+  void add_place(TagSet& set, std::uint64_t hash);
   void enter(TagSet& set);
   void look_at_field(std::size_t index);
   Status build(std::string_view raw, ReadingBatch& batch, TagSet& set);
   Status split_tags(std::string_view text, ReadingBatch& batch);
-  TagSet& remember(const TagSet& built, ReadingBatch& batch);
+  TagSet& remember(const TagSet& built, std::uint64_t hash, ReadingBatch& batch);
 
   std::string namespace_name_;
   std::uint64_t text_id_ = 0;  // of the batch that holds what is remembered
@@ -126,7 +134,7 @@ class LineNames {
 
   std::deque<TagSet> sets_;
   std::deque<Kind> kinds_;
-  std::unordered_map<std::string_view, TagSet*> by_raw_;
+  std::vector<Place> by_raw_;
   std::unordered_map<std::string_view, Kind*> by_prefix_;
   std::size_t fields_ = 0;     // of all kinds
   std::size_t strangers_ = 0;  // lines of sets that are not remembered

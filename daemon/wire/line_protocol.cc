@@ -71,6 +71,21 @@ const char* find_end(const char* p, const char* end, const StopTable& stops) {
   return p;
 }
 
+// The same of kEndsNames, eight bytes at a time: names of many tags are long.
+const char* find_names_end(const char* p, const char* end) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101, kHighs = 0x8080808080808080;
+  const auto holds = [](std::uint64_t word, char c) {
+    const std::uint64_t zero_where_it_is = word ^ kOnes * static_cast<unsigned char>(c);
+    return (zero_where_it_is - kOnes) & ~zero_where_it_is & kHighs;
+  };
+  for (std::uint64_t word = 0; end - p >= static_cast<std::ptrdiff_t>(sizeof word);
+       p += sizeof word) {
+    std::memcpy(&word, p, sizeof word);
+    if ((holds(word, ' ') | holds(word, '\n') | holds(word, '\\')) != 0) break;
+  }
+  return find_end(p, end, kEndsNames);
+}
+
 }  // namespace
 
 Result<std::int64_t> parse_precision_ns(std::string_view text, InfluxVersion version) {
@@ -149,7 +164,7 @@ bool LineProtocolDecoder::decode_line(ReadingBatch& batch) {
 
 bool LineProtocolDecoder::decode_names(ReadingBatch& batch) {
   const char* const begin = position_;
-  position_ = find_end(begin, end_, kEndsNames);
+  position_ = find_names_end(begin, end_);
   std::string_view raw(begin, static_cast<std::size_t>(position_ - begin));
   if (at_line_end() && raw.ends_with('\r')) raw.remove_suffix(1);
   if (Status status = names_.select(raw, batch); !status.ok()) return fail(status.message());

@@ -31,19 +31,23 @@ MergeJob::MergeJob(TableCache& tables, TableWriterContext context, MergePlan pla
 
 Result<bool> MergeJob::step(std::uint64_t written_bytes, std::uint64_t turns) {
   const std::uint64_t stop_bytes = output_.bytes_written() + written_bytes;
-  while (phase_ != Phase::Done && turns-- > 0 && output_.bytes_written() < stop_bytes)
-    EC_TRY(turn());
+  while (phase_ != Phase::Done && turns > 0 && output_.bytes_written() < stop_bytes) {
+    --turns;
+    EC_TRY(turn(turns));
+  }
   return phase_ == Phase::Done;
 }
 
-Status MergeJob::turn() {
+// Takes more of `turns` where it goes on for long.
+Status MergeJob::turn(std::uint64_t& turns) {
   if (phase_ == Phase::Rest) return write_rest();
   RecordMerge& merge = phase_ == Phase::Singles ? *singles_ : *groups_;
   EC_TRY(merge.status());
   if (!merge.valid()) return next_phase();
   if (phase_ == Phase::Groups && slice_is_full()) return end_slice();
   if (phase_ == Phase::Singles) return merge_single();
-  return plan_.mode == MergeMode::Sink ? sink_group() : merge_group();
+  if (plan_.mode == MergeMode::Sink) return sink_group();
+  return groups_->top().is_open() ? merge_entries(turns) : merge_group();
 }
 
 Status MergeJob::next_phase() {
@@ -249,7 +253,6 @@ bool MergeJob::has_deletes_to_drop(const UMetaRecord& record) const {
 
 Status MergeJob::merge_group() {
   RecordCursor& cursor = groups_->top();
-  if (cursor.is_open()) return merge_entry();
   const UMetaRecord& record = cursor.record();
   EC_TRY(enter(record.first, TableKind::Groups));
   const DropRule::Verdict verdict =
@@ -381,6 +384,29 @@ ItemExpiry MergeJob::expiry_of_copy(const UMetaRecord& record, bool misplaced) c
   return expiry;
 }
 
+// What of one item comes before all others' keys, up to where something is written: series come
+// in stretches of each input.
+Status MergeJob::merge_entries(std::uint64_t& turns) {
+  RecordCursor& cursor = groups_->top();
+  ByteView second;
+  const bool has_second = groups_->second_key(second);
+  if (plan_.mode == MergeMode::Clean || (has_second && cursor.key() == second))
+    return merge_entry();
+  const std::uint64_t written = output_.bytes_written();
+  for (;; --turns) {
+    ++counters_.seen_entries;
+    EC_TRY(emit(cursor.entry()));
+    cursor.next_entry();
+    const bool goes_on =
+        cursor.valid() && cursor.is_open() && (!has_second || cursor.key() < second);
+    if (!goes_on || turns == 0 || output_.bytes_written() != written) break;
+  }
+  if (!cursor.is_open()) --open_items_;
+  groups_->settle();
+  return ok();
+}
+
+// Of several inputs.
 Status MergeJob::merge_entry() {
   const std::vector<std::size_t>& equals = groups_->equals();
   std::size_t newest = equals.front();

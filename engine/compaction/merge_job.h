@@ -42,7 +42,7 @@ class MergeJob {
  private:
   enum class Phase : unsigned char { Singles, Groups, Rest, Done };
 
-  Status turn();
+  Status turn(std::uint64_t& turns);
   Status enter(ByteView key, TableKind kind);
   Status next_phase();
   bool slice_is_full() const;
@@ -64,6 +64,7 @@ class MergeJob {
   Status copy(RecordCursor& cursor, bool misplaced);
   ItemExpiry expiry_of_copy(const UMetaRecord& record, bool misplaced) const;
   bool has_deletes_to_drop(const UMetaRecord& record) const;
+  Status merge_entries(std::uint64_t& turns);
   Status merge_entry();
   Status emit(const EntryView& entry);
   bool is_superseded_by_single(const EntryView& entry);

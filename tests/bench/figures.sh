@@ -57,9 +57,11 @@ count() {
 failed=0
 influx=()
 if command -v influxd > /dev/null; then influx=(--peer influxdb); fi
-measure http ingest-http --rounds 1 "${influx[@]}"
+for lines in 10000 1000 100; do
+  measure "http-$lines" ingest-http --rounds 1 --batch "$lines" $(count 300000) "${influx[@]}"
+done
 # Long enough for both to pay for what they put off: flushes here, snapshots and compactions there.
-measure http-long ingest-http --rounds 1 $(count 6000000) "${influx[@]}"
+measure http-long ingest-http --rounds 1 $(count 3000000) "${influx[@]}"
 if command -v mosquitto > /dev/null || [ -x /usr/sbin/mosquitto ]; then
   measure mqtt ingest-mqtt --rounds 1
 fi

@@ -157,9 +157,9 @@ TEST_CASE("sliced ingest: a drive that refuses is told at the end, and nothing i
   CHECK((room.fences.close(), true));
 }
 
-TEST_CASE(
-    "sliced ingest: new series, values that are not copied, rates and followers do not wait") {
+TEST_CASE("sliced ingest: values that are not copied, rates and followers do not wait") {
   SlicedRoom room;
+  room.introduce();
   const auto waits = [&room](std::int64_t at, const Value& value) {
     const std::uint64_t syncs = room.engine.stats().wal_syncs;
     ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0, room.gathered);
@@ -169,7 +169,6 @@ TEST_CASE(
     CHECK(room.engine.stats().wal_syncs == syncs + 1);
     return waited;
   };
-  CHECK(!waits(1, Value::of_int64(1)));  // new
   CHECK(waits(2, Value::of_int64(1)));
   const std::string large(WriteBatch::kBorrowedMinBytes, 'x');
   CHECK(!waits(3, Value::of_text(large)));
@@ -184,6 +183,87 @@ TEST_CASE(
   ingest::SlicedIngest slices(*limited.pipeline, limited.principal, &pacing, 0, limited.gathered);
   REQUIRE(limited.add(slices, 1, 2).ok());
   CHECK(limited.engine.stats().wal_syncs == syncs + 1);
+}
+
+TEST_CASE("sliced ingest: few readings of new series wait, and their records go once") {
+  SlicedRoom room;
+  const auto before = room.engine.stats();
+  ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0, room.gathered);
+  REQUIRE(room.add(slices, 1, 3).ok());
+  REQUIRE(room.add(slices, 3, 5).ok());
+  CHECK(room.engine.stats().batches == before.batches);
+  CHECK(room.catalog->series_count() == 0);
+  REQUIRE(slices.finish().ok());
+  CHECK(room.engine.stats().batches == before.batches + 1);
+  CHECK(room.engine.stats().wal_syncs == before.wal_syncs + 1);
+  // Eight readings, two devices and their sensors.
+  CHECK(room.engine.stats().entries_written == before.entries_written + 12);
+  CHECK(room.catalog->series_count() == 2);
+  CHECK(room.stored().at("b/s").size() == 4);
+  const auto again = catalog::Catalog::open(room.engine, {}).value();
+  CHECK(again->select("default", {"*", "*"}).size() == 2);
+  REQUIRE(room.add(slices, 5, 6).ok());
+  REQUIRE(slices.finish().ok());
+  CHECK(room.engine.stats().entries_written == before.entries_written + 14);
+}
+
+TEST_CASE("sliced ingest: many readings of new series are committed as they come") {
+  SlicedRoom room;
+  ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0, room.gathered);
+  REQUIRE(room.add(slices, 0, 300).ok());
+  CHECK(room.catalog->series_count() == 0);
+  REQUIRE(room.add(slices, 300, 600).ok());
+  CHECK(room.catalog->series_count() == 2);
+  CHECK(room.stored().at("a/s").size() == 600);
+  const std::uint64_t syncs = room.engine.stats().wal_syncs;
+  REQUIRE(room.add(slices, 600, 2'000).ok());
+  CHECK(room.engine.stats().wal_syncs == syncs);
+  REQUIRE(slices.finish().ok());
+}
+
+TEST_CASE("sliced ingest: new series that were not stored are new to the next request, too") {
+  SlicedRoom room;
+  {
+    ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, 0, room.gathered);
+    REQUIRE(room.add(slices, 1, 10).ok());
+    SUBCASE("the drive refuses") {
+      room.engine.fail_next_write(out_of_space("drive is full"));
+      CHECK(slices.finish().code() == StatusCode::OutOfSpace);
+    }
+    SUBCASE("a later slice is refused") {
+      CHECK(room.add(slices, 10, 11, Value::of_text("\xff")).code() == StatusCode::InvalidArgument);
+    }
+    SUBCASE("the request breaks off") {}
+  }
+  CHECK(room.catalog->series_count() == 0);
+  CHECK(room.catalog->select("default", {"*", "*"}).empty());
+  room.introduce();
+  CHECK(room.stored().at("a/s").size() == 1);
+  const auto again = catalog::Catalog::open(room.engine, {}).value();
+  CHECK(again->select("default", {"*", "*"}).size() == 2);
+}
+
+TEST_CASE("sliced ingest: a rule that is set while new series wait holds for them, too") {
+  SlicedRoom room;
+  room.introduce();
+  const auto retention =
+      retention::RetentionService::open(room.engine, *room.catalog, kRetentionForever).value();
+  ingest::IngestPipeline pipeline(room.engine, *room.catalog, room.clock, retention.get());
+  ingest::SlicedIngest slices(pipeline, room.principal, nullptr, 0, room.gathered);
+  wire::ReadingBatch batch;
+  for (const char* const device : {"warm-1", "cold-1"})
+    batch.readings.push_back({"default", device, "s", 1, Value::of_int64(1)});
+  std::uint64_t refused = 0;
+  REQUIRE(slices.add(*auth::authorize_write(room.principal, batch), refused).ok());
+  constexpr std::int64_t kHour = 3'600'000'000'000;
+  REQUIRE(retention->set({"default", wire::parse_selector("warm-*/*").value(), kHour}).ok());
+  CHECK(room.engine.retention_rules().empty());
+  REQUIRE(slices.finish().ok());
+  REQUIRE(room.engine.retention_rules().size() == 1);
+  CHECK(room.engine.retention_rules().front().retention_ns == kHour);
+  const auto entry = room.catalog->find("default", "warm-1", "s").value();
+  const wire::ReadingKey first{entry.id.device, 0, 0};
+  CHECK(wire::make_reading_key(first).starts_with(room.engine.retention_rules().front().prefix));
 }
 
 TEST_CASE("sliced ingest: an erasure waits for what was begun, and what follows it for its end") {

@@ -180,6 +180,21 @@ TEST_CASE("line protocol: a bad field takes its whole line with it") {
   CHECK(got.bad_lines == 1);
 }
 
+TEST_CASE("line protocol: names end where they do, however long they are") {
+  const std::string letters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  for (std::size_t size = 1; size <= letters.size(); ++size) {
+    CAPTURE(size);
+    const std::string name = letters.substr(0, size);
+    CHECK(decode("m,device=" + name + " value=1 2").readings == Lines{name + "/m@2=f1.000000"});
+    CHECK(decode("m,device=" + name + "\\ b value=1 2").readings ==
+          Lines{name + " b/m@2=f1.000000"});
+    CHECK(decode("m,device=" + name + "\nm value=1 2").readings == Lines{"m/m@2=f1.000000"});
+    // A byte with the highest bit is none of them.
+    CHECK(decode("m,device=" + name + "\u00a0 value=1 2").readings ==
+          Lines{name + "\u00a0/m@2=f1.000000"});
+  }
+}
+
 TEST_CASE("line protocol: names are limited") {
   const std::string long_name(129, 'x');
   CHECK(decode("m,device=" + long_name + " a=1").bad_lines == 1);

@@ -332,5 +332,45 @@ TEST_CASE("emptying a file moves what lies in it, and no other file becomes empt
   CHECK(store.state.version->live_bytes.at(other.file_number) == other.bytes);
 }
 
+TEST_CASE("stretches of several runs come out merged, whatever a step may look at") {
+  for (const std::uint64_t turns : {1, 2, 7, 1'000}) {
+    CAPTURE(turns);
+    MergeFixture store;
+    std::map<Bytes, Bytes> wanted;
+    MergePlan plan;
+    plan.mode = MergeMode::Relocate;
+    // Each has stretches of a length of its own, which meet those of the others at some keys.
+    for (int run = 0; run < 4; ++run) {
+      std::vector<OwnedEntry> entries;
+      for (int i = 0; i < 600; ++i) {
+        if (i / (3 + 5 * run) % 4 != run && i % 50 != 0) continue;
+        const Bytes value = std::to_string(run) + "/" + std::to_string(i);
+        const auto sequence = static_cast<SequenceNumber>(1'000 * run + i + 1);
+        entries.push_back({full_key_of(i), sequence, EntryKind::Put, value});
+        wanted[full_key_of(i)] = value;
+      }
+      plan.groups.push_back({store.add_run(entries)});
+    }
+    plan.set_surroundings(*store.state.version);
+    MergeJob job(*store.cache, store.context(), plan, nullptr);
+    for (bool done = false; !done;) {
+      const std::uint64_t before = job.counters().seen_entries;
+      const auto stepped = job.step(1u << 20, turns);
+      REQUIRE(stepped.ok());
+      done = *stepped;
+      // Of one key all four are looked at together.
+      CHECK(job.counters().seen_entries - before <= 4 * turns);
+    }
+    store.output = job.take_output();
+    store.tables.clear();
+    for (const auto& file : store.output.value_files) store.cache->add_value_file(file);
+    for (const auto& table : store.output.tables)
+      store.tables.push_back(std::make_shared<const TableMetadata>(table));
+    CHECK(store.contents(store.tables) == wanted);
+    CHECK(job.counters().rewritten_items == 4);
+    CHECK(job.counters().superseded_entries == job.counters().seen_entries - wanted.size());
+  }
+}
+
 }  // namespace
 }  // namespace edgecase::engine
