@@ -90,9 +90,8 @@ class WantedRules {
     std::ranges::sort(rules_, [](const Rule& a, const Rule& b) {
       return a.prefix != b.prefix ? a.prefix < b.prefix : a.size < b.size;
     });
-    const auto twice =
-        std::ranges::unique(rules_, [](const Rule& a, const Rule& b) { return a.is_same(b); });
-    rules_.erase(twice.begin(), twice.end());
+    const auto is_same = [](const Rule& a, const Rule& b) { return a.is_same(b); };
+    rules_.erase(std::unique(rules_.begin(), rules_.end(), is_same), rules_.end());
   }
 
   std::vector<Rule> rules_;

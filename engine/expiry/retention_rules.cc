@@ -17,15 +17,16 @@ std::uint64_t horizon_at(std::int64_t now_ns, std::int64_t retention_ns) {
   return ordinal_of_time(oldest_ns);
 }
 
+bool same_prefix(const ScopeState& a, const ScopeState& b) {
+  return a.prefix == b.prefix;
+}
+
 }  // namespace
 
 RetentionRules::RetentionRules(std::vector<ScopeState> scopes) : scopes_(std::move(scopes)) {
   // A prefix that is there twice is what it was said to be last.
   std::ranges::stable_sort(scopes_, {}, &ScopeState::prefix);
-  const auto is_older = [](const ScopeState& a, const ScopeState& b) {
-    return a.prefix == b.prefix;
-  };
-  scopes_.erase(scopes_.begin(), std::unique(scopes_.rbegin(), scopes_.rend(), is_older).base());
+  scopes_.erase(scopes_.begin(), std::unique(scopes_.rbegin(), scopes_.rend(), same_prefix).base());
   for (const ScopeState& each : scopes_) epoch_ = std::max(epoch_, each.epoch);
   index();
 }
@@ -123,14 +124,14 @@ void RetentionRules::add_missing(std::span<const RetentionRule> changes, std::in
     missing.push_back({std::move(prefix), std::nullopt, floor, 0});
   }
   if (missing.empty()) return;
-  std::ranges::sort(missing, {}, &ScopeState::prefix);
-  const auto twice = std::ranges::unique(missing, {}, &ScopeState::prefix);
-  missing.erase(twice.begin(), twice.end());
+  const auto before = [](const ScopeState& a, const ScopeState& b) { return a.prefix < b.prefix; };
+  std::sort(missing.begin(), missing.end(), before);
+  missing.erase(std::unique(missing.begin(), missing.end(), same_prefix), missing.end());
   Scopes all;
   all.reserve(scopes_.size() + missing.size());
-  std::ranges::merge(std::move_iterator(scopes_.begin()), std::move_iterator(scopes_.end()),
-                     std::move_iterator(missing.begin()), std::move_iterator(missing.end()),
-                     std::back_inserter(all), {}, &ScopeState::prefix, &ScopeState::prefix);
+  std::merge(std::move_iterator(scopes_.begin()), std::move_iterator(scopes_.end()),
+             std::move_iterator(missing.begin()), std::move_iterator(missing.end()),
+             std::back_inserter(all), before);
   scopes_ = std::move(all);
   index();
 }
