@@ -65,7 +65,8 @@ class TlsFlow(unittest.TestCase):
                                    "--cafile", self.certificate, "-q", "1", "-t", "sensors/a/y", "-m", "2"],
                                   capture_output=True, text=True, check=False, timeout=TIME_LIMIT_SECONDS)
             self.assertEqual((sent.returncode, sent.stderr), (0, ""))
-            self.assertIn(",2,float", self.place.cli("last", "a/y", *secure).stdout)
+            last = self.place.cli("last", "a/y", *secure)
+            self.assertIn(",2,float", last.stdout, last.stderr)
         exported = self.place.cli("export", "curl", "--format", "csv", *secure)
         self.assertEqual(exported.stdout.count("\n"), 50_001)
         # The socket of this machine needs none of it.
