@@ -53,7 +53,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-groups=(build tests)
+groups=(build tests readers)
 case $preset in
   release | debug | tsan) ;;
   asan | clang) groups+=(clang) ;;

@@ -18,6 +18,7 @@ mkdir -p "$target"
 target=$(cd "$target" && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+said=$scratch/said  # by the clients: told where a file is missing in the end
 
 # name version licence kind package file sum
 pins() { grep -v '^#' "$here/sources.txt" | paste -d' ' - - -; }
@@ -45,12 +46,12 @@ fetch_debian() {
     -o "Dir::State=$state" -o "Dir::State::lists=$state/lists" -o "Dir::State::status=$state/status"
     -o "Dir::Cache=$state" -o APT::Sandbox::User=root -o Debug::NoLocking=true -o Acquire::Languages=none
     -o APT::Update::Post-Invoke::=)
-  "${apt[@]}" update >&2 || true
+  "${apt[@]}" update >>"$said" 2>&1 || true
   # Another file of a package may be missing where it is fetched from; ours are looked at below.
   for package in $sources; do
-    (cd "$scratch" && "${apt[@]}" source --download-only --only-source "$package" >&2) || true
+    (cd "$scratch" && "${apt[@]}" source --download-only --only-source "$package" >>"$said" 2>&1) || true
   done
-  for package in $binaries; do (cd "$scratch" && "${apt[@]}" download "$package" >&2) || true; done
+  for package in $binaries; do (cd "$scratch" && "${apt[@]}" download "$package" >>"$said" 2>&1) || true; done
 }
 
 fetch_crates() {
@@ -65,7 +66,7 @@ fetch_crates() {
     done
   } >"$project/Cargo.toml"
   : >"$project/lib.rs"
-  (cd "$project" && CARGO_HOME=$scratch/cargo cargo fetch --quiet >&2) || true
+  (cd "$project" && CARGO_HOME=$scratch/cargo cargo fetch --quiet >>"$said" 2>&1) || true
   find "$scratch/cargo" -name '*.crate' -exec cp {} "$scratch" \;
 }
 
@@ -74,7 +75,7 @@ fetch_wheels() {
   for package in $1; do
     version=$(pins | awk -v name="$package" '$4 == "wheel" && $5 == name {print $2}')
     python3 -m pip download --quiet --no-deps --only-binary=:all: --platform manylinux2010_x86_64 \
-      --dest "$scratch" "$package==$version" >&2 || true
+      --dest "$scratch" "$package==$version" >>"$said" 2>&1 || true
   done
 }
 
@@ -86,6 +87,7 @@ wheels=$(wanted wheel)
 [ -z "$crates" ] || fetch_crates "$crates"
 [ -z "$wheels" ] || fetch_wheels "$wheels"
 
+touch "$said"
 missing=0
 while read -r name version _ kind package file sum; do
   is_right "$file" "$sum" && continue
@@ -97,7 +99,7 @@ while read -r name version _ kind package file sum; do
   echo "$0: $name $version: no $file with SHA-256 $sum ($kind package $package); put it into $target" >&2
   missing=1
 done < <(pins)
-[ $missing -eq 0 ] || exit 1
+[ $missing -eq 0 ] || { cat "$said" >&2; exit 1; }
 
 # The compiler comes ready to run.
 wheel=$(pins | awk '$1 == "zig" {print $6}')

@@ -6,6 +6,18 @@
 #include "tls/tls_setup.h"
 
 namespace edgecase::tls {
+namespace {
+
+// A small system may come without any that it trusts.
+Status read_authorities(const std::string& file, mbedtls_x509_crt& chain) {
+  const Status read = read_certificates(file.empty() ? kSystemAuthorities : file, chain);
+  if (read.ok() || !file.empty()) return read;
+  return Status(read.code(), read.message() +
+                                 "; name a file of certificates to trust, or install the package "
+                                 "ca-certificates");
+}
+
+}  // namespace
 
 struct TlsClient::Parts {
   Parts() {
@@ -35,8 +47,7 @@ TlsClient::~TlsClient() = default;
 Result<std::shared_ptr<const TlsClient>> TlsClient::load(const std::string& authorities,
                                                          const TlsFiles& own) {
   auto parts = std::make_unique<Parts>();
-  EC_TRY(read_certificates(authorities.empty() ? kSystemAuthorities : authorities,
-                           parts->authorities));
+  EC_TRY(read_authorities(authorities, parts->authorities));
   int error = mbedtls_ssl_config_defaults(&parts->configuration, MBEDTLS_SSL_IS_CLIENT,
                                           MBEDTLS_SSL_TRANSPORT_STREAM, MBEDTLS_SSL_PRESET_DEFAULT);
   restrict_to_safe(parts->configuration);

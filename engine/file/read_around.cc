@@ -48,7 +48,7 @@ void ReadAround::touch(const Descriptor& file, std::uint64_t offset, std::uint64
     if ((word.load(std::memory_order_relaxed) & bit) != 0) continue;
     if ((word.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) continue;
     // Only advice: no check.
-    (void)::readahead(file.number(), static_cast<off64_t>(region * kRegionBytes), kRegionBytes);
+    (void)::readahead(file.number(), static_cast<off_t>(region * kRegionBytes), kRegionBytes);
   }
 }
 

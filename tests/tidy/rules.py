@@ -167,6 +167,17 @@ def rule_throw(tree):
                 yield path, number, "throws; return a Status"
 
 
+def rule_libc64(tree):
+    """no name with a 64 that glibc has and musl has not: off_t has 64 bits wherever we run"""
+    calls = "f?l?stat|fstatat|statv?fs|fstatv?fs|open|openat|creat|lseek|p?(?:read|write)v?|mmap|f?truncate|fallocate"
+    calls += "|posix_fadvise|posix_fallocate|readdir|sendfile|mkstemp|[gs]etrlimit"
+    pattern = rf"\b(?:off|ino|blkcnt|fsblkcnt|fsfilcnt|rlim)64_t\b|\b(?:{calls})64\b"
+    for top in ("engine/", "daemon/", "cli/"):
+        for path, text in tree.texts(".h", ".cc", under=top):
+            for number, line in lines_with(pattern, without_comments(text)):
+                yield path, number, f"musl does not have it; the name without 64: {line[:80]}"
+
+
 def rule_loop_temporary(tree):
     """nothing loops over a part of what a call returned: C++20 lets go of the whole before the first turn"""
     pattern = r"\bfor \((?:[^;{}]*;)?[^;:{}]*[^:]:(?!:)[^;{}]*\)->\w+\) "

@@ -67,6 +67,8 @@ PLANTS = [
     ("fixed-port", "tests/engine/base/bytes_view_test.cc", 'open("127.0.0.1:8650");\n', 1),
     ("fixed-port", "tests/x.sh", "mosquitto -p 1883 &\n", 1),
     ("cmake", "engine/base/hash.cc", '#include "base/bytes_view.h"\n', 1),
+    ("libc64", "cli/main.cc", "\nint f() { return static_cast<off64_t>(1); }\n", 2),
+    ("libc64", "cli/main.cc", "\nint f() { return ::fstat64(0, nullptr); }\n", 2),
     ("loop-temporary", "cli/main.cc", "\nfor (const auto& [n, file] : versions_->current()->files) n();\n", 2),
     ("loop-temporary", "cli/main.cc", "for (const auto& file :\n     set()->files) {\n}\n", 1),
     ("captured-binding", "tests/engine/base/bytes_view_test.cc",

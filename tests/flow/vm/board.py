@@ -104,6 +104,10 @@ class Board:
             self.tell()
             raise
 
+    def wait_until_active(self):
+        """For a service that answers this machine alone."""
+        until(lambda: self.machine.ssh("systemctl is-active edgecased", check=False).returncode == 0, "active")
+
     def tell(self):
         """What the machine says of itself, for people."""
         if self.machine.is_on():

@@ -77,11 +77,12 @@ def _must_run(architecture):
 class Image:
     """The files to boot: root, kernel, initrd, and the key that opens it."""
 
-    def __init__(self, builds, package, suite=None):
+    def __init__(self, builds, package, suite=None, tools=()):
+        """`tools`: packages that it shall have besides."""
         self.package = package
         more, self.architecture = depends_of(package)
         suite = suite or SUITES[self.architecture]
-        packages = [*PACKAGES, f"linux-image-{self.architecture}", *more]
+        packages = [*PACKAGES, f"linux-image-{self.architecture}", *more, *tools]
         recipe = repr((suite, sorted(packages), sorted(FILES.items()), _FINISH, ROOT_BYTES))
         name = f"{suite}-{self.architecture}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
         self.path = pathlib.Path(builds) / name

@@ -236,10 +236,10 @@ class Machine:
         return ["ssh", "-F", "none", "-i", str(self.image.path / "key"), "-p", str(self.ports[22]),
                 *[word for option in options for word in ("-o", option)], "root@127.0.0.1"]
 
-    def ssh(self, command, check=True, data=None):
-        """What the command does in the machine, as root."""
+    def ssh(self, command, check=True, data=None, seconds=COMMAND_SECONDS):
+        """What the command does in the machine, as root, within so many seconds."""
         done = subprocess.run([*self._ssh_command(), command], input=data, capture_output=True,
-                              text=True, timeout=COMMAND_SECONDS, check=False,
+                              text=True, timeout=seconds, check=False,
                               stdin=None if data is not None else subprocess.DEVNULL)
         if check and done.returncode != 0:
             raise AssertionError(f"{command}: {done.returncode}: {done.stdout}{done.stderr}")

@@ -14,13 +14,14 @@ QEMU = {"amd64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}
 SKIPPED = 77
 
 
-def arguments_of(name, description):
-    """What both scripts understand."""
+def arguments_of(name, description, cuts=True):
+    """What all scripts understand."""
     parser = argparse.ArgumentParser(prog=name, description=description,
                                      formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     epilog="EDGECASE_TEST_SEED replays the moments of the cuts.\n"
-                                            "Exit codes: 0 passed, 1 failed, 2 wrong usage, 77 skipped")
-    parser.add_argument("--cuts", type=int, default=10, metavar="N", help="how often (10)")
+                                     epilog=("EDGECASE_TEST_SEED replays the moments of the cuts.\n" if cuts else "")
+                                     + "Exit codes: 0 passed, 1 failed, 2 wrong usage, 77 skipped")
+    if cuts:
+        parser.add_argument("--cuts", type=int, default=10, metavar="N", help="how often (10)")
     parser.add_argument("--architecture", choices=sorted(QEMU), default="amd64", help="of the board (amd64)")
     parser.add_argument("--package", metavar="FILE",
                         help="the .deb to install; otherwise packaging/build-deb.sh makes it")
@@ -34,7 +35,8 @@ def arguments_of(name, description):
 
 def ready_for(arguments, parser):
     """Leaves where something is missing; afterwards the tests that kill can be imported."""
-    if arguments.cuts < 1:
+    cuts = getattr(arguments, "cuts", 1)
+    if cuts < 1:
         parser.error("--cuts: at least one")
     for tool in [*TOOLS, QEMU[arguments.architecture]]:
         if not shutil.which(tool, path=os.environ["PATH"] + ":/usr/sbin:/sbin"):
@@ -45,7 +47,7 @@ def ready_for(arguments, parser):
         sys.exit(SKIPPED)
     for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(each, lambda *_: sys.exit(1))  # by way of what switches the machine off
-    os.environ["EDGECASE_FLOW_KILLS"] = str(arguments.cuts)
+    os.environ["EDGECASE_FLOW_KILLS"] = str(cuts)
     os.environ["EDGECASE_TEST_TIME_LIMIT"] = "600"
     os.environ.setdefault("EDGECASE_PROGRAM", "edgecase")  # the one in the machine
     sys.path.insert(0, str(HERE.parent))
