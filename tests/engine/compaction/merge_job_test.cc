@@ -333,7 +333,7 @@ TEST_CASE("emptying a file moves what lies in it, and no other file becomes empt
 }
 
 TEST_CASE("stretches of several runs come out merged, whatever a step may look at") {
-  for (const std::uint64_t turns : {1, 2, 7, 1'000}) {
+  for (const std::uint64_t turns : {1u, 2u, 7u, 1'000u}) {
     CAPTURE(turns);
     MergeFixture store;
     std::map<Bytes, Bytes> wanted;
