@@ -147,23 +147,27 @@ std::int64_t RetentionService::retention_ns(const catalog::SeriesEntry& entry) c
 }
 
 // Of those whose records are not durable yet nothing is stored.
-RetentionService::New RetentionService::what_is_new(const catalog::SeriesEntry& entry) const {
-  if (catalog_.find(entry.namespace_name, entry.device, entry.sensor).ok()) return {};
+bool RetentionService::is_new_device(const catalog::SeriesEntry& entry) const {
   const wire::Selector all_of_it{wire::escape_name(entry.device), "*"};
-  return {catalog_.select_rows(entry.namespace_name, all_of_it).empty(), true};
+  return catalog_.select_rows(entry.namespace_name, all_of_it).empty();
+}
+
+bool RetentionService::is_new_series(const catalog::SeriesEntry& entry) const {
+  return !catalog_.find(entry.namespace_name, entry.device, entry.sensor).ok();
 }
 
 // Rules of the engine that give one series what it is due, besides its namespace's; a longer prefix
 // wins there. Whether it takes one for the series alone.
 bool RetentionService::add_series(const std::vector<Rule>& rules, const catalog::SeriesEntry& entry,
-                                  New fresh, WantedRules& wanted) const {
+                                  bool may_be_new, WantedRules& wanted) const {
   const std::int64_t outermost = outermost_ns(rules, entry.namespace_name);
   const std::int64_t of_device = device_ns(rules, entry.namespace_name, entry.device);
-  if (of_device != outermost) wanted.add_device(entry.id.device, fresh.device, of_device);
+  if (of_device != outermost && !wanted.added_last(entry.id.device))
+    wanted.add_device(entry.id.device, may_be_new && is_new_device(entry), of_device);
   const std::int64_t of_series =
       series_ns(rules, entry.namespace_name, entry.device, entry.sensor, entry.id);
   if (of_series == of_device) return false;
-  wanted.add_series(entry.id, fresh.series, of_series);
+  wanted.add_series(entry.id, may_be_new && is_new_series(entry), of_series);
   return true;
 }
 
@@ -180,7 +184,7 @@ Status RetentionService::align(const std::vector<Rule>& rules) {
     if (const std::int64_t ns = outermost_ns(rules, name); ns != kRetentionForever)
       wanted.add_namespace(ns);
     EC_TRY(catalog_.each(name, {}, [&](const catalog::SeriesEntry& entry) {
-      add_series(rules, entry, {}, wanted);
+      add_series(rules, entry, false, wanted);
       return wanted.is_full() ? too_many_engine_rules() : ok();
     }));
     wanted.append_changes(engine_, info->id, changes);
@@ -343,8 +347,7 @@ Status RetentionService::cover(std::span<const wire::Reading> readings,
     const auto [rules, first] = wanted.try_emplace(id.namespace_id);
     const std::int64_t outermost = outermost_ns(rules_, entry.namespace_name);
     if (first && outermost != kRetentionForever) rules->second.add_namespace(outermost);
-    const New fresh = has_new_series ? what_is_new(entry) : New{};
-    const bool own = add_series(rules_, entry, fresh, rules->second);
+    const bool own = add_series(rules_, entry, has_new_series, rules->second);
     // What topics no longer say anything of.
     const Bytes prefix = series_prefix(id);
     if (topics_changed && !own && engine_has(engine_, id.namespace_id, prefix))

@@ -128,12 +128,10 @@ class RetentionService {
   std::int64_t series_ns(const std::vector<Rule>& rules, std::string_view namespace_name,
                          std::string_view device, std::string_view sensor,
                          const catalog::SeriesId& id) const;
-  struct New {
-    bool device = false, series = false;
-  };
-  New what_is_new(const catalog::SeriesEntry& entry) const;
-  bool add_series(const std::vector<Rule>& rules, const catalog::SeriesEntry& entry, New fresh,
-                  WantedRules& wanted) const;
+  bool is_new_device(const catalog::SeriesEntry& entry) const;
+  bool is_new_series(const catalog::SeriesEntry& entry) const;
+  bool add_series(const std::vector<Rule>& rules, const catalog::SeriesEntry& entry,
+                  bool may_be_new, WantedRules& wanted) const;
   // The engine's rules are made those of `rules`.
   Status align(const std::vector<Rule>& rules);
   Status apply(std::vector<RetentionRule> changes);

@@ -26,11 +26,12 @@ inline std::optional<std::int64_t> engine_has(const Engine& engine, NamespaceId 
 class WantedRules {
  public:
   void add_namespace(std::int64_t retention_ns) { add({0, 0, false, retention_ns}); }
-  // Once, where series of a device come one after another.
   void add_device(std::uint32_t device, bool is_new, std::int64_t retention_ns) {
-    if (device != last_device_) add({std::uint64_t{device} << 32, 4, is_new, retention_ns});
+    add({std::uint64_t{device} << 32, 4, is_new, retention_ns});
     last_device_ = device;
   }
+  // Series of a device come one after another: its rule needs to be added once.
+  bool added_last(std::uint32_t device) const { return last_device_ == device; }
   void add_series(const catalog::SeriesId& id, bool is_new, std::int64_t retention_ns) {
     add({std::uint64_t{id.device} << 32 | id.sensor, 8, is_new, retention_ns});
   }

@@ -12,36 +12,30 @@ def decimals(places):
     return lambda value: f"{value:,.{places}f}"
 
 
+def line_protocol(label, what, *more, aim=""):
+    """Of one run of ingest-http: its rows."""
+    return [
+        (f"durable line protocol over HTTP, {what} a request", "", label, "ops_per_second", "lines/s", thousands),
+        *more,
+        ("InfluxDB 1.6.7 beside it", "", label, "influxdb_ops_per_second", "lines/s", thousands),
+        ("ratio", aim, label, "ratio_to_influxdb", "", decimals(2)),
+        ("processor time of the daemon", "", label, "server_cpu_us_per_reading", "µs a reading", decimals(2)),
+        ("processor time of InfluxDB", "", label, "influxdb_cpu_us_per_reading", "µs a reading", decimals(2)),
+    ]
+
+
+def trucks(lines):
+    """300,000 lines of TSBS's trucks, so many a request."""
+    label = f"http-{lines}"
+    return [*line_protocol(label, f"300,000 lines, {lines:,}", aim="≥ 4"),
+            ("tables afterwards", "≤ 20", label, "stored_mb", "MB", decimals(1))]
+
+
 # Figure, aim, label of the report, field, unit, how to write it.
 FIGURES = [
-    ("durable line protocol over HTTP, 300,000 lines, 10,000 a request", "", "http-10000", "ops_per_second", "lines/s",
-     thousands),
-    ("InfluxDB 1.6.7 beside it", "", "http-10000", "influxdb_ops_per_second", "lines/s", thousands),
-    ("ratio", "≥ 4", "http-10000", "ratio_to_influxdb", "", decimals(2)),
-    ("processor time of the daemon", "", "http-10000", "server_cpu_us_per_reading", "µs a reading", decimals(2)),
-    ("processor time of InfluxDB", "", "http-10000", "influxdb_cpu_us_per_reading", "µs a reading", decimals(2)),
-    ("tables afterwards", "≤ 20", "http-10000", "stored_mb", "MB", decimals(1)),
-    ("durable line protocol over HTTP, 300,000 lines, 1,000 a request", "", "http-1000", "ops_per_second", "lines/s",
-     thousands),
-    ("InfluxDB 1.6.7 beside it", "", "http-1000", "influxdb_ops_per_second", "lines/s", thousands),
-    ("ratio", "≥ 4", "http-1000", "ratio_to_influxdb", "", decimals(2)),
-    ("processor time of the daemon", "", "http-1000", "server_cpu_us_per_reading", "µs a reading", decimals(2)),
-    ("processor time of InfluxDB", "", "http-1000", "influxdb_cpu_us_per_reading", "µs a reading", decimals(2)),
-    ("tables afterwards", "≤ 20", "http-1000", "stored_mb", "MB", decimals(1)),
-    ("durable line protocol over HTTP, 300,000 lines, 100 a request", "", "http-100", "ops_per_second", "lines/s",
-     thousands),
-    ("InfluxDB 1.6.7 beside it", "", "http-100", "influxdb_ops_per_second", "lines/s", thousands),
-    ("ratio", "≥ 4", "http-100", "ratio_to_influxdb", "", decimals(2)),
-    ("processor time of the daemon", "", "http-100", "server_cpu_us_per_reading", "µs a reading", decimals(2)),
-    ("processor time of InfluxDB", "", "http-100", "influxdb_cpu_us_per_reading", "µs a reading", decimals(2)),
-    ("tables afterwards", "≤ 20", "http-100", "stored_mb", "MB", decimals(1)),
-    ("durable line protocol over HTTP, 3 M lines, 1,000 a request", "", "http-long", "ops_per_second", "lines/s",
-     thousands),
-    ("the same in readings", "", "http-long", "readings_per_second", "readings/s", thousands),
-    ("InfluxDB 1.6.7 beside it", "", "http-long", "influxdb_ops_per_second", "lines/s", thousands),
-    ("ratio", "", "http-long", "ratio_to_influxdb", "", decimals(2)),
-    ("processor time of the daemon", "", "http-long", "server_cpu_us_per_reading", "µs a reading", decimals(2)),
-    ("processor time of InfluxDB", "", "http-long", "influxdb_cpu_us_per_reading", "µs a reading", decimals(2)),
+    *trucks(10000), *trucks(1000), *trucks(100),
+    *line_protocol("http-long", "3 M lines, 1,000",
+                   ("the same in readings", "", "http-long", "readings_per_second", "readings/s", thousands)),
     ("durable MQTT QoS 1 through mosquitto", "", "mqtt", "ops_per_second", "messages/s", thousands),
     ("paho that stores nothing, QoS 0", "", "mqtt", "paho_qos0_per_second", "messages/s", thousands),
     ("paho that stores nothing, QoS 1", "", "mqtt", "paho_qos1_per_second", "messages/s", thousands),

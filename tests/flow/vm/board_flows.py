@@ -10,7 +10,7 @@ import sys
 import tarfile
 import time
 
-from powercut import HERE, arguments_of, package_for, ready_for
+from powercut import HERE, arguments_of, image_for, ready_for
 
 FLOWS = ["start", "readings", "tls", "storage", "encryption", "access", "audit", "backup", "damage", "erase", "group",
          "import", "kill_broker", "kill_http", "kill_listener", "kill_mqtt", "listener", "listener_paho",
@@ -59,14 +59,7 @@ def main():
             parser.error(f"there is no flow test '{name}'")
     ready_for(arguments, parser)
     import board as boards
-    import image as images
-    try:
-        image = images.Image(arguments.images, package_for(arguments), arguments.suite, TOOLS)
-    except AssertionError as error:
-        print(f"failed: {error}")
-        return 1
-    if image.architecture != arguments.architecture:
-        parser.error(f"--package: is for {image.architecture}")
+    image = image_for(arguments, parser, TOOLS)
     board = boards.Board(image, arguments.images)
     failed = []
     try:

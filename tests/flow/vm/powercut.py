@@ -53,6 +53,19 @@ def ready_for(arguments, parser):
     sys.path.insert(0, str(HERE.parent))
 
 
+def image_for(arguments, parser, tools=()):
+    """What the machine boots, with these packages besides; leaves where it cannot be made."""
+    import image as images
+    try:
+        image = images.Image(arguments.images, package_for(arguments), arguments.suite, tools)
+    except AssertionError as error:
+        print(f"failed: {error}")
+        sys.exit(1)
+    if image.architecture != arguments.architecture:
+        parser.error(f"--package: is for {image.architecture}")
+    return image
+
+
 def package_for(arguments):
     """The one given, or the one of this machine."""
     if arguments.package:
@@ -75,16 +88,8 @@ def go_through(arguments, parser, chosen, saves=False, loses=False, at_first=Non
     """
     ready_for(arguments, parser)
     import board as boards
-    import image as images
     import ways
-    try:
-        image = images.Image(arguments.images, package_for(arguments), arguments.suite)
-    except AssertionError as error:
-        print(f"failed: {error}")
-        return 1
-    if image.architecture != arguments.architecture:
-        parser.error(f"--package: is for {image.architecture}")
-    board = boards.Board(image, arguments.images)
+    board = boards.Board(image_for(arguments, parser), arguments.images)
     passed = False
     traffic = None
     try:
