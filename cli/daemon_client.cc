@@ -156,20 +156,18 @@ struct DaemonClient::State {
   }
 
   Status transport_error(httplib::Error error, bool answered) const {
-    const DoorFailure failure = door ? door->take_failure() : DoorFailure::None;
-    if (failure == DoorFailure::NotReached) error = httplib::Error::Connection;
-    if (failure == DoorFailure::NotTrusted && !answered) error = httplib::Error::SSLConnection;
+    const DoorFailure failure = door ? door->take_failure() : DoorFailure();
+    if (failure.kind == DoorFailure::Kind::NotReached) error = httplib::Error::Connection;
+    if (failure.kind == DoorFailure::Kind::NoTls && !answered) {
+      return unavailable("no trusted TLS connection to " + place + ": " + failure.why +
+                         "; --tls-ca FILE names certificates to trust");
+    }
     switch (error) {
       case httplib::Error::Connection:
       case httplib::Error::ConnectionTimeout:
       case httplib::Error::BindIPAddress:
         return unavailable("no daemon answers at " + place +
                            "; is it running? (systemctl status edgecased)");
-      case httplib::Error::SSLConnection:
-      case httplib::Error::SSLLoadingCerts:
-      case httplib::Error::SSLServerVerification:
-        return unavailable("no trusted TLS connection to " + place +
-                           "; trust its certificate by --tls-ca FILE");
       default: break;
     }
     if (answered) return io_error("the daemon's answer broke off");

@@ -97,7 +97,7 @@ void RawConnection::close() {
 
 Status RawConnection::open_tls(const Endpoint& endpoint) {
   fcntl(socket_, F_SETFL, fcntl(socket_, F_GETFL) | O_NONBLOCK);
-  channel_ = tls::TlsClient::open(endpoint.tls, net::Socket(socket_), "localhost", true);
+  channel_ = tls::TlsClient::open(endpoint.tls, net::Socket(socket_), "localhost", std::nullopt);
   if (channel_) return ok();
   socket_ = -1;
   return unavailable("no memory for TLS");

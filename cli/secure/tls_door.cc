@@ -143,10 +143,10 @@ void TlsDoor::run() {
     if (!accepted || !is_of_this_process(accepted.descriptor())) continue;
     net::Socket socket = connect_daemon();
     if (!socket) {
-      failure_ = DoorFailure::NotReached;
+      note({DoorFailure::Kind::NotReached, {}});
       continue;
     }
-    const auto daemon = tls::TlsClient::open(client_, std::move(socket), host_, false);
+    const auto daemon = tls::TlsClient::open(client_, std::move(socket), host_, std::nullopt);
     if (!daemon) continue;
     net::Channel inside(std::move(accepted));
     forward(inside, *daemon);
@@ -183,8 +183,20 @@ void TlsDoor::forward(net::Channel& inside, net::Channel& daemon) {
     if (poll(ready, 3, -1) < 0 && errno != EINTR) break;
   }
   // Said before our end goes: who asks because of that finds it.
-  if (!daemon.failure().empty()) failure_ = DoorFailure::NotTrusted;
+  if (std::string why = daemon.failure(); !why.empty()) {
+    note({DoorFailure::Kind::NoTls, std::move(why)});
+  }
   daemon.finish();
+}
+
+void TlsDoor::note(DoorFailure failure) {
+  const std::lock_guard lock(mutex_);
+  failure_ = std::move(failure);
+}
+
+DoorFailure TlsDoor::take_failure() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(failure_, {});
 }
 
 }  // namespace edgecase::cli

@@ -20,7 +20,11 @@
 namespace edgecase::cli {
 
 // Why a connection came to nothing.
-enum class DoorFailure : unsigned char { None, NotReached, NotTrusted };
+struct DoorFailure {
+  enum class Kind : unsigned char { None, NotReached, NoTls };
+  Kind kind = Kind::None;
+  std::string why;  // of NoTls, in words
+};
 
 class TlsDoor {
  public:
@@ -36,7 +40,7 @@ class TlsDoor {
   // Where to connect instead: the abstract name of a Unix socket, which begins with a zero byte.
   const std::string& name() const { return name_; }
   // Of the last connection; asked for once.
-  DoorFailure take_failure() { return failure_.exchange(DoorFailure::None); }
+  DoorFailure take_failure();
 
  private:
   TlsDoor(std::shared_ptr<const tls::TlsClient> client, std::string host, std::string port);
@@ -44,6 +48,7 @@ class TlsDoor {
   void run();
   net::Socket connect_daemon() const;
   void forward(net::Channel& inside, net::Channel& daemon);
+  void note(DoorFailure failure);
 
   const std::shared_ptr<const tls::TlsClient> client_;
   const std::string host_;
@@ -52,7 +57,8 @@ class TlsDoor {
   net::Socket listener_;
   net::Socket wake_;
   std::atomic<bool> stopping_{false};
-  std::atomic<DoorFailure> failure_{DoorFailure::None};
+  std::mutex mutex_;
+  DoorFailure failure_;  // under the mutex
   std::thread thread_;
 };
 

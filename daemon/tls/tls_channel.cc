@@ -109,6 +109,9 @@ int TlsChannel::judge(const mbedtls_x509_crt& certificate, int depth, std::uint3
 
 net::Transfer TlsChannel::fail(int error) {
   failed_ = true;
+  const bool closed =
+      error == MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY || error == MBEDTLS_ERR_SSL_CONN_EOF;
+  if (closed && is_agreed()) return {net::Outcome::Closed, 0};
   if (error == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED) {
     char text[512] = {};
     mbedtls_x509_crt_verify_info(text, sizeof text, "", mbedtls_ssl_get_verify_result(&context_));
@@ -118,9 +121,7 @@ net::Transfer TlsChannel::fail(int error) {
   } else {
     failure_ = error_text(error);
   }
-  const bool closed =
-      error == MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY || error == MBEDTLS_ERR_SSL_CONN_EOF;
-  return {closed ? net::Outcome::Closed : net::Outcome::Failed, 0};
+  return {net::Outcome::Failed, 0};
 }
 
 net::Transfer TlsChannel::receive(char* buffer, std::size_t size) {

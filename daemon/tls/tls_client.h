@@ -33,6 +33,10 @@ class TlsClient {
   static std::unique_ptr<net::Channel> open(const std::shared_ptr<const TlsClient>& client,
                                             net::Socket socket, const std::string& host,
                                             std::optional<std::int64_t> judged_at_ns);
+  // Whether a clock is to be trusted is no time.
+  static std::unique_ptr<net::Channel> open(const std::shared_ptr<const TlsClient>& client,
+                                            net::Socket socket, const std::string& host,
+                                            bool judged_at_ns) = delete;
 
  private:
   struct Parts;

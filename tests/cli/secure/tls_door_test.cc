@@ -10,6 +10,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon_client.h"
+#include "http/http_front.h"
+#include "support/temp_directory.h"
+#include "support/test_certificate.h"
+#include "tls/tls_server.h"
 
 namespace edgecase::cli {
 namespace {
@@ -58,6 +66,44 @@ TEST_CASE("the door is open to its own process alone, and is no file") {
   pollfd ready = {listener->descriptor(), POLLIN, 0};
   CHECK(poll(&ready, 1, kLimitMs) == 1);
   close(own);
+}
+
+// What a client says of a daemon with this certificate; empty: it was answered.
+std::string said_of(const test::TestCertificate& files) {
+  const auto server = tls::TlsServer::load({files.certificate, files.key}, nullptr).value();
+  http::Router router("");
+  router.add("GET", "/", http::Effect::Reads,
+             [](http::Call& call) { call.answer_text(200, "text/plain", "here"); });
+  net::Socket socket = net::listen_on_tcp("127.0.0.1", 0).value();
+  const std::string port = std::to_string(net::tcp_port_of(socket));
+  std::vector<http::FrontListener> listeners;
+  listeners.push_back(
+      {std::move(socket),
+       net::ListenerKind::Tcp,
+       {[&server](net::Socket accepted) { return server->accept(std::move(accepted), 1); },
+        tls::kTlsChannelBytes}});
+  const auto front = http::Front::start({}, std::move(listeners), router).value();
+  DaemonClient client({.host = "https://localhost:" + port,
+                       .socket = "",
+                       .token = "",
+                       .tls_ca = files.certificate});
+  const Result<std::string> answer = client.get_small("/");
+  if (answer.ok()) return *answer == "here" ? "" : "another answer";
+  CHECK(answer.status().code() == StatusCode::Unavailable);
+  return answer.status().message();
+}
+
+TEST_CASE("a daemon whose certificate has ended, or has not begun, is not spoken to") {
+  const test::TempDirectory directory;
+  const auto made = [&directory](const char* begins, const char* ends) {
+    return test::make_test_certificate(directory.path(), "board", test::KeyKind::Elliptic, ends,
+                                       begins);
+  };
+  CHECK(said_of(made("20000101000000", "20990101000000")) == "");
+  const std::string ended = said_of(made("20000101000000", "20240101000000"));
+  CHECK_MESSAGE(ended.find("has expired") != std::string::npos, ended);
+  const std::string early = said_of(made("20980101000000", "20990101000000"));
+  CHECK_MESSAGE(early.find("in the future") != std::string::npos, early);
 }
 
 }  // namespace
