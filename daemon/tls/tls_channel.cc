@@ -127,6 +127,8 @@ net::Transfer TlsChannel::fail(int error) {
 net::Transfer TlsChannel::receive(char* buffer, std::size_t size) {
   if (failed_) return {net::Outcome::Failed, 0};
   const int n = mbedtls_ssl_read(&context_, reinterpret_cast<unsigned char*>(buffer), size);
+  // The keys may have been agreed on by this: what a send() waited to receive is here then.
+  if (is_agreed()) send_awaits_receive_ = false;
   if (n > 0) return {net::Outcome::Done, static_cast<std::size_t>(n)};
   if (n == 0) return fail(MBEDTLS_ERR_SSL_CONN_EOF);
   if (n != MBEDTLS_ERR_SSL_WANT_READ && n != MBEDTLS_ERR_SSL_WANT_WRITE) return fail(n);

@@ -18,6 +18,7 @@
 #include "support/temp_directory.h"
 #include "support/test_certificate.h"
 #include "support/test_share.h"
+#include "tls/tls_client.h"
 
 using namespace edgecase;
 using namespace edgecase::test;
@@ -148,6 +149,28 @@ TEST_CASE("tls: who never finishes its handshake is closed, and costs others not
   http::test::Client stranger = http::test::Client::over_tcp(f.port);
   CHECK(stranger.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
   CHECK(stranger.closed());
+}
+
+TEST_CASE("tls: what waits until the keys are agreed on can be sent once receiving has done that") {
+  const TempDirectory directory;
+  const TestCertificate files = make_test_certificate(directory.path(), "board");
+  std::array<int, 2> pair{};
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair.data()) == 0);
+  const auto client = tls::TlsClient::open(tls::TlsClient::load(files.certificate, {}).value(),
+                                           net::Socket(pair[0]), "localhost", std::nullopt);
+  const auto server = load(files)->accept(net::Socket(pair[1]), 1);
+  char byte = 0;
+  for (int flight = 0; flight < 2; ++flight) {
+    REQUIRE(client->send("x").outcome == net::Outcome::Blocked);
+    REQUIRE(client->send_awaits_receive());
+    REQUIRE(server->receive(&byte, 1).outcome == net::Outcome::Blocked);
+  }
+  // The server's last flight is on its way, after which it says nothing more.
+  REQUIRE(client->receive(&byte, 1).outcome == net::Outcome::Blocked);
+  CHECK_FALSE(client->send_awaits_receive());
+  CHECK(client->send("x").outcome == net::Outcome::Done);
+  CHECK(server->receive(&byte, 1).bytes == 1);
+  CHECK(byte == 'x');
 }
 
 TEST_CASE("tls: connections take their memory from the budget, and idle ones give way") {
