@@ -6,7 +6,7 @@
 #
 #   build    compiler, CMake, libraries of the build
 #   tests    broker and clients that tests and the quick start talk to
-#   readers  what reads what the program says of itself: shells that complete, groff, jq
+#   readers  what reads what the program says: shells that complete, groff, jq, a client of InfluxDB's
 #   clang    the second compiler
 #   format   the formatter
 #   cross    cross compiler and emulator for 64-bit ARM
@@ -24,7 +24,7 @@ packages_of() {
     build) echo g++ cmake ninja-build pkg-config git libcpp-httplib-dev libpaho-mqtt-dev libmbedtls-dev \
       nettle-dev libcli11-dev nlohmann-json3-dev doctest-dev libtomlplusplus-dev zlib1g-dev ;;
     tests) echo mosquitto mosquitto-clients curl openssl python3 python3-paho-mqtt ;;
-    readers) echo fish zsh groff-base jq ;;
+    readers) echo fish zsh groff-base jq python3-influxdb ;;
     clang) echo clang libclang-rt-dev ;;
     format) echo clang-format ;;
     cross) echo g++-aarch64-linux-gnu qemu-user-static ;;

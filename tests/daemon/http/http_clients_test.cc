@@ -38,7 +38,7 @@ TEST_CASE("http clients: curl writes and reads") {
 
 TEST_CASE("http clients: Python's influxdb package") {
   const char* chosen = std::getenv("EDGECASE_TEST_PYTHON");
-  const std::string python = chosen == nullptr ? "python3" : chosen;
+  const std::string python = chosen == nullptr ? "/usr/bin/python3" : chosen;
   if (!runs(python + " -c 'import influxdb'")) {
     MESSAGE("skipped: no Python with the package influxdb (name one in EDGECASE_TEST_PYTHON)");
     return;
