@@ -6,6 +6,7 @@
 #   --preset NAME   release (default), debug, asan, tsan, clang or aarch64: a build of CMakePresets.json
 #   --filter REGEX  only tests whose names match; -R of ctest
 #   --exclude LABEL leave out the tests with this label: tidy, flow, long (flows of minutes) or crash
+#   --skip REGEX    not those whose names match; -E of ctest
 #   --long          the long forms of tests too (EDGECASE_TEST_LONG=1): hours are possible
 #   --seed N        EDGECASE_TEST_SEED=N: random tests replay this seed
 #   --system DIR    EDGECASE_SYSTEM_ROOT=DIR: a Debian root that tests/flow/systemd.sh may boot and change
@@ -34,13 +35,14 @@ jobs=$(nproc)
 select=()
 while [ $# -gt 0 ]; do
   case $1 in
-    --preset | --filter | --exclude | --seed | --system | --jobs)
+    --preset | --filter | --exclude | --skip | --seed | --system | --jobs)
       [ $# -ge 2 ] || wrong "$1 needs a value" ;;
   esac
   case $1 in
     --preset) preset=$2; shift ;;
     --filter) select+=(--tests-regex "$2"); shift ;;
     --exclude) select+=(--label-exclude "$2"); shift ;;
+    --skip) select+=(--exclude-regex "$2"); shift ;;
     --seed) export EDGECASE_TEST_SEED=$2; shift ;;
     --system) EDGECASE_SYSTEM_ROOT=$(cd "$2" && pwd) || wrong "no directory $2"; export EDGECASE_SYSTEM_ROOT; shift ;;
     --jobs) jobs=$2; shift ;;
