@@ -30,9 +30,7 @@ Result<std::unique_ptr<audit::AuditLog>> open_audit_log(const config::Settings& 
   }
   options.size_limit_bytes = settings.audit.size_limit_bytes;
   options.head_directory = settings.storage.values;
-  // What lies beside the engine's files is not encrypted.
-  if (settings.storage.encryption_key_file.empty())
-    options.spare_directory = settings.storage.metadata;
+  options.spare_directory = settings.storage.metadata;
   EC_ASSIGN_OR_RETURN(std::unique_ptr<audit::AuditLog> log,
                       audit::AuditLog::open(options, {.engine = engine,
                                                       .file_system = posix_file_system(),

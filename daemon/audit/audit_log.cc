@@ -72,6 +72,7 @@ void AuditLog::stop() {
   Status status = flush();
   if (status.ok()) status = write_checkpoint();
   if (!status.ok()) report("write", status);
+  clear_spare();
   write_head(HeadFile::Now);
   parts_.engine.set_commit_companion(nullptr);
 }

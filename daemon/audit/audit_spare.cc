@@ -9,13 +9,20 @@ namespace edgecase::audit {
 // What an earlier run left there: the log takes it in before all else.
 Status AuditLog::load_spare() {
   if (options_.spare_directory.empty()) return ok();
-  Result<SparePages> opened = SparePages::open(parts_.file_system, options_.spare_directory);
+  Result<SparePages> opened =
+      SparePages::open(parts_.file_system, options_.spare_directory, parts_.engine.sealer());
   if (opened.status().code() == StatusCode::NotFound) {
     make_spare();
     return ok();
   }
   if (!opened.ok()) return opened.status();
   spare_.emplace(std::move(opened).value());
+  if (spare_->dropped_bytes() > 0 && parts_.logger != nullptr) {
+    parts_.logger->warning(
+        "audit", std::string(kSpareFileName) + ": " + std::to_string(spare_->dropped_bytes()) +
+                     " bytes of it are no whole page, and are overwritten: one that nobody was "
+                     "told was durable, or they were damaged, or are not of this store");
+  }
   for (const Record& record : spare_->found()) {
     const std::uint64_t next = last_sequence() + 1;
     if (record.sequence < next) continue;
@@ -39,7 +46,8 @@ void AuditLog::make_spare() {
   if (mode() != Mode::Strict || options_.spare_directory.empty()) return;
   const std::lock_guard file_lock(spare_mutex_);
   if (spare_) return;
-  Result<SparePages> made = SparePages::create(parts_.file_system, options_.spare_directory);
+  Result<SparePages> made =
+      SparePages::create(parts_.file_system, options_.spare_directory, parts_.engine.sealer());
   if (made.ok()) spare_.emplace(std::move(made).value());
 }
 

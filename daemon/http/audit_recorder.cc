@@ -349,6 +349,26 @@ audit::Ticket enough_for(const Call& call, audit::Ticket ticket) {
   return is_done ? audit::Ticket{call.exchange.audit.begun, 1} : ticket;
 }
 
+// The answer leaves when its record is durable, or is a refusal.
+void await_record(audit::AuditLog& log, Call& call, audit::Ticket ticket,
+                  const std::shared_ptr<const Prepared>& prepared) {
+  const auto settle = [&log, ticket, enough = enough_for(call, ticket)] {
+    const Status settled = log.settle(ticket);
+    return settled.ok() || log.is_settled(enough) ? ok() : settled;
+  };
+  // Who read nothing after all has a record that says so. What was changed, or denied, was.
+  const bool is_undone = prepared->what.kind == Kind::Read && !is_denied(call.response.status);
+  const auto refused = [&log, ticket, is_undone, prepared](const Status& why) {
+    if (is_undone) log.amend(ticket, prepared->record, why);
+  };
+  if (may_be_held(call)) {
+    call.exchange.settlement = {[&log, ticket] { return log.is_settled(ticket); }, settle, refused};
+  } else if (const Status settled = settle(); !settled.ok()) {
+    refused(settled);
+    give_up(call, settled);
+  }
+}
+
 void after_answer(Recorder& recorder, Call& call, Effect effect) {
   audit::AuditLog& log = recorder.log;
   const int http_status = call.response.status;
@@ -362,20 +382,8 @@ void after_answer(Recorder& recorder, Call& call, Effect effect) {
       (kind == Kind::Read && (call.request.path != routes::kTail || call.exchange.audit.count > 0));
   if (!is_told && !is_denied(http_status)) return;
   const auto ticket = log.append(draft_of(log.names(), *prepared, call));
-  Status noted = ticket.status();
-  if (noted.ok() && log.mode() == audit::Mode::Strict) {
-    const audit::Ticket enough = enough_for(call, *ticket);
-    const auto settle = [&log, last = *ticket, enough] {
-      const Status settled = log.settle(last);
-      return settled.ok() || log.is_settled(enough) ? ok() : settled;
-    };
-    if (may_be_held(call)) {
-      call.exchange.settlement = {[&log, last = *ticket] { return log.is_settled(last); }, settle};
-    } else {
-      noted = settle();
-    }
-  }
-  if (!noted.ok()) give_up(call, noted);
+  if (!ticket.ok()) return give_up(call, ticket.status());
+  if (log.mode() == audit::Mode::Strict) await_record(log, call, *ticket, prepared);
 }
 
 }  // namespace

@@ -127,6 +127,7 @@ void Front::settle_all(std::vector<HeldAnswer>& group) {
     if (each->settlement.is_settled()) continue;
     if (status.ok()) status = each->settlement.settle();
     if (status.ok()) continue;
+    if (each->settlement.refused) each->settlement.refused(status);
     refused_.fetch_add(1, std::memory_order_relaxed);
     each->connection->output = refusal_text(each->target, {503, status});
     each->connection->close_after_output = true;

@@ -38,6 +38,8 @@ struct AuditNote {
 struct Settlement {
   std::function<bool()> is_settled;  // does not wait
   std::function<Status()> settle;    // may take a sync
+  // Told why, where the answer is a refusal instead.
+  std::function<void(const Status&)> refused = {};
 
   explicit operator bool() const { return settle != nullptr; }
 };

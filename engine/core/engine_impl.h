@@ -31,6 +31,7 @@
 #include "core/wal.h"
 #include "core/wal_recovery.h"
 #include "crypto/key_ring.h"
+#include "crypto/key_ring_sealer.h"
 #include "edgecase/engine.h"
 #include "expiry/expiry_clock.h"
 #include "expiry/expiry_view.h"
@@ -81,6 +82,7 @@ class EngineImpl final : public Engine {
   std::vector<DamagedFile> damaged_files() const override { return scrubber_->damaged(); }
   bool is_short_of_memory() const override;
   void set_aside(std::uint64_t before, std::uint64_t now) override;
+  Sealer* sealer() override { return sealer_ ? &*sealer_ : nullptr; }
   Stats stats() const override;
 
  private:
@@ -261,6 +263,7 @@ class EngineImpl final : public Engine {
   Mutex admission_;                // held while it is looked through
   Status values_away_;             // why the store was opened without it
   std::unique_ptr<KeyRing> keys_;  // null: not encrypted
+  std::optional<KeyRingSealer> sealer_;
   std::unique_ptr<VersionSet> versions_;
   std::unique_ptr<Wal> wal_;
   std::unique_ptr<TableCache> tables_;

@@ -42,6 +42,7 @@ Status EngineImpl::recover_store() {
   }
   const VersionState state = versions_->state();
   if (keys_ != nullptr) {
+    sealer_.emplace(*keys_);
     for (const RangeDelete& each : state.erasures)
       keys_->retire(each.lower, each.upper, each.sequence);
   }

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import time
 import unittest
@@ -12,13 +13,14 @@ from daemon_process import Daemon, Place, until
 from full_drive import (FULL_SECONDS, IMAGE_MIB, KEPT_PART, RESERVE_MIB, ROOM_BYTES, STORAGE, Ballast,
                         Readings, fill, has_reserves, stay_full, time_to_take)
 from mqtt_device import Device
-from residue import Image, search, seeded
+from residue import Image, canary, search, seeded
 
 BATCHES = 20  # before the ballast takes everything
 # The promise is 2 s; this machine may be busy.
 RESUMES_SECONDS = 20
 MESSAGES = 96
 MESSAGE_BYTES = 8 << 10
+STRICT = '[audit]\nmode = "strict"\n'
 MQTT = """
 listen = "127.0.0.1:0"
 [[mqtt.rule]]
@@ -29,7 +31,7 @@ LINE = re.compile(r'm\.text,device=(\S+) value="(\w+)" (\d+)')
 
 class FullFlow(unittest.TestCase):
     def setUp(self):
-        source = seeded()
+        self.source = seeded()
         self.place = Place()
         self.addCleanup(self.place.remove)
         self.images = {}
@@ -40,7 +42,7 @@ class FullFlow(unittest.TestCase):
                 self.skipTest(image.reason)
             image.hold(self.place, name)
         self.place.write_config(storage=STORAGE, reserve=f"{RESERVE_MIB}MiB", more=MQTT)
-        self.readings = Readings(source)
+        self.readings = Readings(self.source)
         self.daemon = Daemon(self.place)
         self.addCleanup(lambda: self.daemon.stop(signal.SIGKILL))
         self.refusals = set()
@@ -186,14 +188,27 @@ class FullFlow(unittest.TestCase):
     def test_a_metadata_drive_that_is_full_before_the_log_has_all_its_files(self):
         self.fill_and_check("metadata", 0, 0)
 
+    def restart(self, more="", storage=STORAGE):
+        """With another configuration, and what is kept for erasing."""
+        self.daemon.stop()
+        self.place.write_config(storage=storage, reserve=f"{RESERVE_MIB}MiB", more=more)
+        self.daemon = Daemon(self.place)
+        until(lambda: has_reserves(self.place), "there is something kept for erasing")
+
+    def has_room_again(self, ballast):
+        """What is recorded by then is in the log; how d0 was read, each with the record's detail."""
+        ballast.remove()
+        self.assertIsNotNone(time_to_take(self.readings, self.write, RESUMES_SECONDS))
+        until(lambda: not self.degraded(), "both drives are well")
+        self.check_readings()
+        self.assertIn("intact", self.cli("audit", "--verify"))
+        reads = json.loads(self.cli("audit", "--device", "d0", "--json"))["records"]
+        return [(each["operation"], each["result"], each.get("detail")) for each in reads]
+
     def test_what_must_be_recorded_first_is_erased_too(self):
         """audit.mode = "strict": the record finds the room that the erasure does."""
         for layer in ("metadata", "values"):
-            self.daemon.stop()
-            self.place.write_config(storage=STORAGE, reserve=f"{RESERVE_MIB}MiB",
-                                    more='[audit]\nmode = "strict"\n')
-            self.daemon = Daemon(self.place)
-            until(lambda: has_reserves(self.place), "there is something kept for erasing")
+            self.restart(STRICT)
             self.cli("write", "-n", "spare", "x/y", "1")
             ballast = Ballast(self.images[layer].mount)
             ballast.leave(ROOM_BYTES)
@@ -206,16 +221,40 @@ class FullFlow(unittest.TestCase):
             self.assertNotIn("spare", self.cli("namespace", "list"))
             device = self.readings.devices()[-1]
             self.erase(device, ballast)
-            ballast.remove()
-            self.assertIsNotNone(time_to_take(self.readings, self.write, RESUMES_SECONDS))
-            until(lambda: not self.degraded(), "both drives are well")
-            self.check_readings()
-            self.assertIn("intact", self.cli("audit", "--verify"))
+            self.assertIn(("query", "ok"), [each[:2] for each in self.has_room_again(ballast)])
             told = json.loads(self.cli("audit", "--device", self.readings.name(device), "--json"))
             results = [each["result"] for each in told["records"] if each["operation"] == "erase"]
             self.assertEqual(results, ["begun", "ok"])
-            reads = json.loads(self.cli("audit", "--device", "d0", "--json"))["records"]
-            self.assertIn(("query", "ok"), [(each["operation"], each["result"]) for each in reads])
+
+    def test_reads_of_an_encrypted_store_are_recorded_on_a_full_drive_too(self):
+        """audit.mode = "strict": nothing of the records can be read on the drive; a kill loses none."""
+        self.daemon.stop()
+        for name in ("meta", "values"):
+            path = os.path.join(self.place.path, name)
+            for each in os.listdir(path):
+                path_of_it = os.path.join(path, each)
+                (shutil.rmtree if os.path.isdir(path_of_it) else os.unlink)(path_of_it)
+        key = os.path.join(self.place.path, "key")
+        with open(key, "wb") as file:
+            file.write(os.urandom(32))
+        os.chmod(key, 0o400)
+        self.restart(STRICT, f'{STORAGE}\nencryption-key-file = "{key}"')
+        image = self.images["metadata"]
+        ballast = Ballast(image.mount)
+        ballast.leave(ROOM_BYTES)
+        fill(self.readings, ballast, self.write, BATCHES)
+        purposes = [canary(self.source) for _ in range(2)]
+        for number, purpose in enumerate(purposes):
+            self.cli("query", "d0", "--limit", "1", "--purpose", purpose)
+            self.check_readings()
+            image.settle()
+            self.assertEqual(search([image.image], purposes), set())
+            if number == 0:
+                self.daemon.stop(signal.SIGKILL)
+                self.daemon = Daemon(self.place)
+        told = self.has_room_again(ballast)
+        for purpose in purposes:
+            self.assertIn(("query", "ok", f"purpose {purpose}"), told)
 
     def let_expire(self, device):
         """A rule that a full drive has to take: at once nothing of it can be read."""
@@ -228,11 +267,7 @@ class FullFlow(unittest.TestCase):
     def test_shorter_retention_makes_room(self):
         """On a full drive, however much has to be recorded; the reserve comes back."""
         for mode, layer in (("off", "values"), ("strict", "metadata"), ("strict", "values")):
-            self.daemon.stop()
-            self.place.write_config(storage=STORAGE, reserve=f"{RESERVE_MIB}MiB",
-                                    more=f'[audit]\nmode = "{mode}"\n')
-            self.daemon = Daemon(self.place)
-            until(lambda: has_reserves(self.place), "there is something kept for erasing")
+            self.restart(f'[audit]\nmode = "{mode}"\n')
             device = self.readings.devices()[-1]
             ballast = Ballast(self.images[layer].mount)
             ballast.leave(ROOM_BYTES)
@@ -259,11 +294,7 @@ class FullFlow(unittest.TestCase):
             self.assertEqual(self.cli("query", self.readings.name(device), "--format", "line"), "")
 
     def test_others_find_room_on_both_drives(self):
-        self.daemon.stop()
-        self.place.write_config(storage=STORAGE.replace('keep-free = "0MiB"\n', ""),
-                                reserve=f"{RESERVE_MIB}MiB")
-        self.daemon = Daemon(self.place)
-        until(lambda: has_reserves(self.place), "there is something kept for erasing")
+        self.restart(storage=STORAGE.replace('keep-free = "0MiB"\n', ""))
         for layer in ("values", "metadata"):
             mount = self.images[layer].mount
             kept_bytes = (IMAGE_MIB << 20) // KEPT_PART

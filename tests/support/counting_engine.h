@@ -81,6 +81,7 @@ class CountingEngine final : public Engine {
   void set_aside(std::uint64_t before, std::uint64_t now) override {
     model_.set_aside(before, now);
   }
+  Sealer* sealer() override { return model_.sealer(); }
   Stats stats() const override { return model_.stats(); }
 
  private:

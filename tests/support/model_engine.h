@@ -86,6 +86,9 @@ class ModelEngine final : public Engine {
   void set_short_of_memory(bool is_short);
   bool is_short_of_memory() const override;
   void set_aside(std::uint64_t before, std::uint64_t now) override;
+  // As of an encrypted store, though nothing here is; null: of one in clear.
+  void set_sealer(Sealer* sealer) { sealer_ = sealer; }
+  Sealer* sealer() override { return sealer_; }
   Stats stats() const override;
 
   // Snapshots and iterators alive.
@@ -98,6 +101,7 @@ class ModelEngine final : public Engine {
   Result<std::shared_ptr<Map>> contents(NamespaceId namespace_id, const ReadOptions& options);
   std::shared_ptr<State> state_;  // views drop what they hold under its mutex
   std::vector<DamagedFile> damaged_;
+  Sealer* sealer_ = nullptr;
 };
 
 }  // namespace edgecase::test

@@ -19,6 +19,7 @@
 #include "edgecase/options.h"
 #include "edgecase/result.h"
 #include "edgecase/retention.h"
+#include "edgecase/sealer.h"
 #include "edgecase/stats.h"
 #include "edgecase/write_batch.h"
 
@@ -218,6 +219,9 @@ class Engine {
   // memtables and the cache are the smaller for what all take, as if the limit were what is left,
   // but 8 MiB at least.
   virtual void set_aside(std::uint64_t before, std::uint64_t now) = 0;
+
+  // For files that somebody keeps beside this store; lives as long. Null: it is not encrypted.
+  virtual Sealer* sealer() = 0;
 
   virtual Stats stats() const = 0;
 };

@@ -1,6 +1,7 @@
 #include "audit/audit_log.h"
 
 #include "daemon/audit/audit_room.h"
+#include "daemon/audit/store_sealer.h"
 
 namespace edgecase::audit::test {
 namespace {
@@ -167,6 +168,12 @@ TEST_CASE("audit: strict, what a full drive does not take is kept beside the log
     room.open();
     CHECK(room.log->state().queued == 0);
   }
+  SUBCASE("at the latest when it stops") {
+    room.engine.fail_writes(ok());
+    room.log.reset();
+    room.open();
+    CHECK(room.list().size() == 7);
+  }
   SUBCASE("after a kill, in the same order and with the same times, twice") {
     const std::int64_t now_ns = room.clock.wall_ns();
     room.kill();
@@ -195,6 +202,43 @@ TEST_CASE("audit: strict, what a full drive does not take is kept beside the log
   Bytes bytes(kSpareBytes, 'x');
   REQUIRE((*file)->read(0, bytes.size(), bytes.data()).value() == kSpareBytes);
   CHECK((bytes == Bytes(kSpareBytes, '\0')));
+}
+
+TEST_CASE("audit: strict, what is kept beside an encrypted log nobody reads, and it joins it") {
+  test::StoreSealer store;
+  AuditRoom room;
+  room.log.reset();
+  room.engine.set_sealer(store.get());
+  room.options.spare_directory = room.directory.path();
+  room.open();
+  room.fill(2);
+  room.engine.fail_writes(out_of_space("the drive is full"));
+  Record record = room.example(2);
+  record.actor = record.detail = "canary";
+  REQUIRE(room.log->note(record).ok());
+  room.fill(1);
+  const auto in_file = [&room](std::string_view text) {
+    const auto file = posix_file_system().open_file(room.directory.path() + "/" + kSpareFileName);
+    REQUIRE(file.ok());
+    Bytes bytes((*file)->size_bytes(), '\0');
+    REQUIRE((*file)->read(0, bytes.size(), bytes.data()).ok());
+    return bytes.find(text) != Bytes::npos;
+  };
+  CHECK_FALSE(in_file("canary"));
+  CHECK_FALSE(in_file("uid 1000"));
+  room.kill();
+  SUBCASE("with the same master key") {}
+  SUBCASE("with another one that took its place") {
+    store.change_master_key();
+    room.engine.set_sealer(store.get());
+  }
+  room.open();
+  CHECK(room.log->state().queued == 2);
+  REQUIRE(room.log->flush().ok());
+  const std::vector<Record> records = room.list();
+  REQUIRE(records.size() == 4);
+  CHECK(records[2].actor == "canary");
+  CHECK(room.first_fault() == 0);
 }
 
 TEST_CASE("audit: strict, a page beside the log that was cut short or changed is none") {

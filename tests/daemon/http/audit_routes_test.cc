@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <array>
+
 #include <nlohmann/json.hpp>
 
 #include "audit/audit_reader.h"
@@ -160,6 +162,36 @@ TEST_CASE("audit over HTTP: strict, nothing is answered that was not recorded") 
   CHECK(f.ask("GET", "/api/v1/status").status == 200);
   f.engine.fail_writes(ok());
   CHECK(f.ask("GET", "/api/v1/last").status == 200);
+}
+
+TEST_CASE(
+    "audit over HTTP: strict, a read that was refused after its record was made says so there") {
+  AuditRoom f;
+  std::string readings;
+  for (int i = 0; i < 3'000; ++i) {
+    readings += R"({"device":"kitchen","sensor":"temp","value":71717.25,"time":)" +
+                std::to_string(i) + "}\n";
+  }
+  CHECK(f.ask("POST", "/api/v1/readings", readings).status == 200);
+  // The last is too large to be held until its record is durable.
+  constexpr std::array kReads = {"/api/v1/last", "/api/v1/query?select=kitchen/temp&limit=2",
+                                 "/api/v1/query?select=shed/temp", "/api/v1/query"};
+  f.engine.fail_writes(out_of_space("full"));
+  for (const char* target : kReads) {
+    CAPTURE(target);
+    CHECK(f.ask("GET", target).status == 503);
+  }
+  CHECK(f.ask("POST", "/api/v1/namespaces?name=other").status == 503);
+  f.engine.fail_writes(ok());
+  CHECK(f.ask("GET", "/api/v1/series").status == 200);
+  std::vector<std::string> told;
+  for (const nlohmann::json& record : f.records()) {
+    told.push_back(record["operation"].get<std::string>() + " " +
+                   record["result"].get<std::string>());
+  }
+  CHECK(told == std::vector<std::string>{"ingest ok", "last unavailable", "query unavailable",
+                                         "query unavailable", "query unavailable",
+                                         "namespace.create unavailable", "series ok"});
 }
 
 TEST_CASE("audit over HTTP: a batch of many devices is in several records") {

@@ -35,6 +35,11 @@ struct HeldAnswers {
       durable = std::max(durable, std::min(number, durable_max));
       return durable < number ? unavailable("no more can be recorded") : ok();
     };
+    call.exchange.settlement.refused = [this, number](const Status& why) {
+      CHECK(why.code() == StatusCode::Unavailable);
+      const std::lock_guard refusing(mutex);
+      refused.push_back(number);
+    };
     return number;
   }
   // So many, one after another; the first one has begun to settle before another comes.
@@ -57,7 +62,7 @@ struct HeldAnswers {
 
   std::mutex mutex;
   std::condition_variable changed;
-  std::vector<int> settled;
+  std::vector<int> settled, refused;
   bool open = false;
   int arrived = 0, durable = 0, durable_max = std::numeric_limits<int>::max();
 };
@@ -98,6 +103,8 @@ TEST_CASE("front: answers that wait for something durable keep no worker, and le
   // The newest, most often 6: the others need no sync of their own.
   const std::lock_guard lock(held.mutex);
   CHECK(held.settled.size() <= 4);
+  std::sort(held.refused.begin(), held.refused.end());
+  CHECK(held.refused == std::vector<int>{5, 6});
 }
 
 TEST_CASE("front: an answer that was held before an older one waits for its own") {

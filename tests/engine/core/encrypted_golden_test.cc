@@ -14,6 +14,8 @@ namespace {
 
 constexpr const char* kFirstGolden = EDGECASE_GOLDEN_DIRECTORY "/encrypted-store-v1.bin";
 constexpr const char* kGolden = EDGECASE_GOLDEN_DIRECTORY "/encrypted-store-v2.bin";
+// What the second store sealed for a file beside it.
+constexpr const char* kGoldenPiece = EDGECASE_GOLDEN_DIRECTORY "/sealed-piece-v1.bin";
 constexpr std::size_t kGoldenMaxBytes = 1u << 20;
 
 MasterKeys golden_keys() {
@@ -86,27 +88,43 @@ void unpack(const Bytes& bytes, test::MemoryFileSystem& disk) {
   }
 }
 
+bool is_written_anew() {
+  return std::getenv("EDGECASE_WRITE_GOLDEN") != nullptr;
+}
+
+void write_file(const char* path, ByteView bytes) {
+  (void)posix_file_system().remove_file(path);
+  const auto out = posix_file_system().create_file(path);
+  REQUIRE(out.ok());
+  REQUIRE((*out)->append(bytes).ok());
+  REQUIRE((*out)->sync().ok());
+}
+
+Bytes read_golden(const char* path) {
+  auto golden = read_whole_file(posix_file_system(), path, kGoldenMaxBytes);
+  REQUIRE(golden.ok());
+  return std::move(golden).value();
+}
+
+void open_golden(GoldenStore& store, const char* path) {
+  unpack(read_golden(path), store.disk);
+  const Status opened = store.open();
+  INFO(opened.to_string());
+  REQUIRE(opened.ok());
+}
+
 }  // namespace
 
 TEST_CASE("an encrypted store of any version is read with its key") {
-  if (std::getenv("EDGECASE_WRITE_GOLDEN") != nullptr) {
+  if (is_written_anew()) {
     GoldenStore store;
     store.fill();
-    (void)posix_file_system().remove_file(kGolden);
-    const auto out = posix_file_system().create_file(kGolden);
-    REQUIRE(out.ok());
-    REQUIRE((*out)->append(packed(store.disk.durable_contents())).ok());
-    REQUIRE((*out)->sync().ok());
+    write_file(kGolden, packed(store.disk.durable_contents()));
   }
   for (const char* const path : {kFirstGolden, kGolden}) {
     CAPTURE(path);
     GoldenStore store;
-    const auto golden = read_whole_file(posix_file_system(), path, kGoldenMaxBytes);
-    REQUIRE(golden.ok());
-    unpack(*golden, store.disk);
-    const Status opened = store.open();
-    INFO(opened.to_string());
-    REQUIRE(opened.ok());
+    open_golden(store, path);
     const auto info = store.engine->find_namespace("plant");
     REQUIRE(info.ok());
     std::map<Bytes, Bytes> found;
@@ -117,6 +135,14 @@ TEST_CASE("an encrypted store of any version is read with its key") {
     CHECK(found == GoldenStore::expected());
     CHECK(store.engine->stats().encryption.scope_keys == 3);
   }
+}
+
+TEST_CASE("what an encrypted store sealed for a file beside it is read") {
+  GoldenStore store;
+  open_golden(store, kGolden);
+  Sealer& sealer = *store.engine->sealer();
+  if (is_written_anew()) write_file(kGoldenPiece, sealer.seal("golden", 4096, "beside the store"));
+  CHECK(sealer.open("golden", 4096, read_golden(kGoldenPiece)) == "beside the store");
 }
 
 }  // namespace edgecase::engine
