@@ -258,15 +258,16 @@ Result<std::string> DaemonClient::send(const char* method, const std::string& pa
   if (!content_type.empty()) request.set_header("Content-Type", content_type);
   // Taken piece by piece, since the library would keep as much as it is sent.
   std::string answer;
-  bool is_too_large = false;
+  bool is_too_large = false, is_begun = false;
   request.content_receiver = [&](const char* data, std::size_t size, std::uint64_t, std::uint64_t) {
+    is_begun = true;
     is_too_large = size > kSmallAnswerMaxBytes - answer.size();
     if (!is_too_large) answer.append(data, size);
     return !is_too_large;
   };
   const httplib::Result result = state_->client->send(request);
   if (is_too_large) return io_error("the daemon's answer is too large");
-  if (!result) return state_->transport_error(result.error(), false);
+  if (!result) return state_->transport_error(result.error(), is_begun);
   if (result->status / 100 == 2) return answer;
   state_->refusal = answer;
   return error_of(result->status, answer);

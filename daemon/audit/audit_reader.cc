@@ -5,25 +5,23 @@
 
 namespace edgecase::audit {
 
-Result<std::unique_ptr<RecordCursor>> RecordCursor::open(AuditLog& log,
-                                                         const ListRequest& request) {
+Result<std::unique_ptr<RecordCursor>> RecordCursor::open(AuditLog& log, ListRequest request) {
   EC_TRY(log.flush());
-  std::unique_ptr<RecordCursor> cursor(new RecordCursor(log, request));
+  std::unique_ptr<RecordCursor> cursor(new RecordCursor(log, std::move(request)));
   EC_TRY(cursor->find_stretches());
   return cursor;
 }
 
-RecordCursor::RecordCursor(AuditLog& log, const ListRequest& request)
-    : request_(request),
-      pseudonym_(log.names().of_device(request.namespace_name, request.device)),
-      owner_("owner " + log.names().of_text("owner", request.owner)),
+RecordCursor::RecordCursor(AuditLog& log, ListRequest request)
+    : request_(std::move(request)),
+      pseudonym_(log.names().of_device(request_.namespace_name, request_.device)),
+      owner_("owner " + log.names().of_text("owner", request_.owner)),
+      owned_(std::move(request_.erased)),
       engine_(log.engine()),
       records_(log.records()) {
-  for (const ListRequest::Device& each : request_.owned) {
-    owned_.insert(each.pseudonym != 0 ? each.pseudonym
-                                      : log.names().of_device(each.namespace_name, each.device));
-  }
-  std::erase_if(request_.owned, [](const auto& each) { return each.device.empty(); });
+  for (const ListRequest::Device& each : request_.owned)
+    owned_.push_back(log.names().of_device(each.namespace_name, each.device));
+  std::sort(owned_.begin(), owned_.end());
   if (!request_.owner.empty() || !request_.device.empty())
     wanted_ = [this](const Record& description) { return is_of_wanted(description); };
   read_.snapshot = engine_.snapshot();
@@ -108,7 +106,9 @@ Result<std::uint64_t> RecordCursor::first_at(const Stretch& stretch, std::int64_
 // Of a device that is erased nobody knows whether a glob reached it.
 bool RecordCursor::is_of_owner(const Record& description) const {
   if (description.detail.find(owner_) != std::string::npos) return true;
-  const auto is_owned = [this](const Target& target) { return owned_.contains(target.pseudonym); };
+  const auto is_owned = [this](const Target& target) {
+    return std::binary_search(owned_.begin(), owned_.end(), target.pseudonym);
+  };
   if (std::any_of(description.targets.begin(), description.targets.end(), is_owned)) return true;
   return description.reaches_more &&
          std::any_of(request_.owned.begin(), request_.owned.end(), [&](const auto& each) {

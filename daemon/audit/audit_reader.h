@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "audit/audit_log.h"
@@ -22,10 +21,10 @@ struct ListRequest {
   // Not empty: records that name this owner, or are of its devices, or may be.
   std::string owner = {};
   struct Device {
-    std::string namespace_name = {}, device = {};  // empty of one that is erased, ...
-    std::uint64_t pseudonym = 0;                   // ... of which this is left; else 0
+    std::string namespace_name = {}, device = {};
   };
   std::vector<Device> owned = {};
+  std::vector<std::uint64_t> erased = {};  // what is left of those that were: pseudonyms
   std::uint64_t limit = UINT64_MAX;
   bool descending = false;
 };
@@ -33,7 +32,7 @@ struct ListRequest {
 // Records by sequence, of one snapshot. `from` and `to` are looked up, not scanned for.
 class RecordCursor {
  public:
-  static Result<std::unique_ptr<RecordCursor>> open(AuditLog& log, const ListRequest& request);
+  static Result<std::unique_ptr<RecordCursor>> open(AuditLog& log, ListRequest request);
 
   // False: the end. After an error only destruction is allowed.
   Result<bool> next(Record& record);
@@ -44,7 +43,7 @@ class RecordCursor {
     std::uint64_t first = 0, end = 0;
   };
 
-  RecordCursor(AuditLog& log, const ListRequest& request);
+  RecordCursor(AuditLog& log, ListRequest request);
   Status find_stretches();
   enum class Edge : unsigned char { First, Last };  // of a page: which of its records is compared
   Result<std::uint64_t> first_at(const Stretch& stretch, std::int64_t time_ns, Edge edge);
@@ -56,9 +55,9 @@ class RecordCursor {
 
   ListRequest request_;
   const std::uint64_t pseudonym_;
-  const std::string owner_;  // as a record's detail names it
-  std::unordered_set<std::uint64_t> owned_;
-  Wanted wanted_;  // empty: every record
+  const std::string owner_;           // as a record's detail names it
+  std::vector<std::uint64_t> owned_;  // pseudonyms, sorted
+  Wanted wanted_;                     // empty: every record
   Engine& engine_;
   const NamespaceId records_;
   ReadOptions read_;

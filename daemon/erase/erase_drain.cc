@@ -8,6 +8,11 @@
 #include "erase/erase_service.h"
 
 namespace edgecase::erase {
+namespace {
+
+constexpr std::size_t kCertificatesPerBatch = 50;
+
+}  // namespace
 
 std::size_t EraseService::pending_count() const {
   const std::lock_guard lock(mutex_);
@@ -64,40 +69,53 @@ Status EraseService::merge_rejected() {
 // several such erasures that were pending together they are counted together.
 Status EraseService::note_destroyed(const std::vector<std::uint64_t>& numbers,
                                     std::uint64_t destroyed_keys) {
-  WriteBatch batch;
+  std::vector<std::uint64_t> with_keys;
   {
     const std::lock_guard lock(mutex_);
     for (const std::uint64_t number : numbers) {
-      Certificate& certificate = pending_.at(number);
-      const bool has_keys = certificate.with_names && certificate.devices > 0;
-      if (!has_keys) continue;
-      certificate.destroyed_keys += destroyed_keys;
-      append_certificate(certificate, batch);
+      Pending& pending = pending_.at(number);
+      if (!pending.has_keys) continue;
+      pending.destroyed_keys += destroyed_keys;
+      with_keys.push_back(number);
     }
   }
-  return parts_.engine.write(batch, Durability::Sync);
+  return rewrite(with_keys, [](Certificate&) {});
 }
 
 Status EraseService::complete(const std::vector<std::uint64_t>& numbers,
                               const ErasureReport& report) {
-  std::vector<Certificate> done;
-  WriteBatch batch;
   const std::int64_t gone_ns = parts_.clock.wall_ns();
-  {
-    const std::lock_guard lock(mutex_);
-    for (const std::uint64_t number : numbers) done.push_back(pending_.at(number));
-  }
-  for (Certificate& certificate : done) {
+  return rewrite(numbers, [&](Certificate& certificate) {
     certificate.state = ErasureState::Done;
     certificate.gone_ns = gone_ns;
     certificate.removed_files = report.removed_files;
     certificate.overwritten_bytes = report.overwritten_bytes;
     certificate.rewritten_bytes = report.rewritten_bytes;
-    append_certificate(certificate, batch);
+  });
+}
+
+// Certificates that are pending, a few at a time; durable. Those that are done are pending no more.
+Status EraseService::rewrite(const std::vector<std::uint64_t>& numbers,
+                             const std::function<void(Certificate&)>& change) {
+  for (std::size_t begin = 0; begin < numbers.size(); begin += kCertificatesPerBatch) {
+    const std::size_t end = std::min(begin + kCertificatesPerBatch, numbers.size());
+    std::vector<std::uint64_t> done;
+    WriteBatch batch;
+    for (std::size_t i = begin; i < end; ++i) {
+      EC_ASSIGN_OR_RETURN(Certificate each, certificate(numbers[i]));
+      {
+        const std::lock_guard lock(mutex_);
+        each.destroyed_keys += pending_.at(numbers[i]).destroyed_keys;
+      }
+      change(each);
+      if (each.state == ErasureState::Done) done.push_back(numbers[i]);
+      append_certificate(each, batch);
+    }
+    EC_TRY(parts_.engine.write(batch, Durability::Sync));
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = begin; i < end; ++i) pending_.at(numbers[i]).destroyed_keys = 0;
+    for (const std::uint64_t number : done) pending_.erase(number);
   }
-  EC_TRY(parts_.engine.write(batch, Durability::Sync));
-  const std::lock_guard lock(mutex_);
-  for (const std::uint64_t number : numbers) pending_.erase(number);
   return ok();
 }
 
@@ -126,42 +144,9 @@ Result<Certificate> EraseService::certificate(std::uint64_t number) const {
   return decode_certificate(*record);
 }
 
-void EraseService::index(const Certificate& certificate) {
-  const std::hash<std::string> hash;
-  const std::lock_guard lock(mutex_);
-  for (const std::string& each : certificate.device_pseudonyms)
-    by_pseudonym_.emplace(hash(each), certificate.number);
-  if (!certificate.owner_pseudonym.empty())
-    by_pseudonym_.emplace(hash(certificate.owner_pseudonym), certificate.number);
-}
-
-void EraseService::forget_index(const Certificate& certificate) {
-  std::vector<std::string> all = certificate.device_pseudonyms;
-  all.push_back(certificate.owner_pseudonym);
-  const std::lock_guard lock(mutex_);
-  for (const std::string& each : all) {
-    const auto [first, end] = by_pseudonym_.equal_range(std::hash<std::string>()(each));
-    const auto found = std::find_if(
-        first, end, [&](const auto& entry) { return entry.second == certificate.number; });
-    if (found != end) by_pseudonym_.erase(found);
-  }
-}
-
-// Newest first.
-std::vector<std::uint64_t> EraseService::numbers_of(const std::string& pseudonym) const {
-  std::vector<std::uint64_t> numbers;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto [first, end] = by_pseudonym_.equal_range(std::hash<std::string>()(pseudonym));
-    for (auto at = first; at != end; ++at) numbers.push_back(at->second);
-  }
-  std::sort(numbers.rbegin(), numbers.rend());
-  return numbers;
-}
-
 Result<std::vector<Certificate>> EraseService::certificates(
-    const std::optional<catalog::DeviceName>& device, const std::string& owner,
-    std::size_t limit) const {
+    const std::optional<catalog::DeviceName>& device, const std::string& owner, std::size_t limit,
+    std::uint64_t before) const {
   const Pseudonyms& pseudonyms = fences_->pseudonyms();
   std::string of_device, of_owner;
   if (device) {
@@ -176,22 +161,18 @@ Result<std::vector<Certificate>> EraseService::certificates(
            (of_owner.empty() || each.owner_pseudonym == of_owner);
   };
   std::vector<Certificate> found;
-  if (!of_device.empty() || !of_owner.empty()) {
-    for (const std::uint64_t number : numbers_of(of_device.empty() ? of_owner : of_device)) {
-      if (found.size() == limit) break;
-      auto each = certificate(number);
-      if (each.status().code() == StatusCode::NotFound) continue;  // it gave way meanwhile
-      EC_TRY(each.status());
-      if (is_meant(*each)) found.push_back(std::move(each).value());
-    }
-    return found;
-  }
   ReadOptions options;
   options.direction = Direction::Reverse;
   options.fill_cache = false;
-  EC_ASSIGN_OR_RETURN(const auto iterator, parts_.engine.scan(records_, {"C", "D"}, options));
+  EC_ASSIGN_OR_RETURN(const auto iterator,
+                      parts_.engine.scan(records_, {"C", certificate_key(before)}, options));
   for (; iterator->valid() && found.size() < limit; iterator->next()) {
-    EC_ASSIGN_OR_RETURN(found.emplace_back(), decode_certificate(iterator->value()));
+    // Most are of others, which shows faster than what they say.
+    const ByteView record = iterator->value();
+    if (record.find(of_device) == ByteView::npos || record.find(of_owner) == ByteView::npos)
+      continue;
+    EC_ASSIGN_OR_RETURN(Certificate each, decode_certificate(record));
+    if (is_meant(each)) found.push_back(std::move(each));
   }
   EC_TRY(iterator->status());
   return found;

@@ -101,8 +101,7 @@ Status EraseService::load() {
       EC_ASSIGN_OR_RETURN(const Certificate certificate, decode_certificate(iterator->value()));
       if (std::exchange(is_first, false)) oldest_number_ = certificate.number;
       next_number_ = certificate.number + 1;
-      index(certificate);
-      if (certificate.state == ErasureState::Pending) pending_[certificate.number] = certificate;
+      if (certificate.state == ErasureState::Pending) add_pending(certificate);
     } else {
       const Bytes fence_key(iterator->key());
       EC_TRY(fences_->load(fence_key, iterator->value()));
@@ -212,21 +211,17 @@ void EraseService::append_certificate(const Certificate& certificate, WriteBatch
 }
 
 // The oldest certificates, as far as there are too many.
-Status EraseService::give_way(WriteBatch& batch) {
-  while (next_number_ - oldest_number_ > kCertificatesMax) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (pending_.contains(oldest_number_)) return ok();
-    }
-    const auto oldest = certificate(oldest_number_);
-    if (oldest.ok()) {
-      forget_index(*oldest);
-    } else if (oldest.status().code() != StatusCode::NotFound) {
-      return oldest.status();
-    }
+void EraseService::give_way(WriteBatch& batch) {
+  const std::lock_guard lock(mutex_);
+  while (next_number_ - oldest_number_ > kCertificatesMax && !pending_.contains(oldest_number_))
     batch.remove(records_, certificate_key(oldest_number_++));
-  }
-  return ok();
+}
+
+void EraseService::add_pending(const Certificate& certificate) {
+  const std::lock_guard lock(mutex_);
+  pending_[certificate.number] = {certificate.with_names,
+                                  certificate.with_names && certificate.devices > 0};
+  obstacle_ = ok();
 }
 
 Result<Certificate> EraseService::erase(const auth::Principal& principal,
@@ -296,7 +291,7 @@ Result<Certificate> EraseService::make_invisible(const EraseRequest& request,
   const std::vector<Pseudonym> gone = fences_->giving_way(plan.fences);
   for (const Pseudonym& pseudonym : gone) fences_->append_remove(pseudonym, batch);
   append_certificate(certificate, batch);
-  EC_TRY(give_way(batch));
+  give_way(batch);
   if (batch.size_bytes() > kBatchSizeMaxBytes) return too_much(target);
   plan.may_be_durable = true;
   EC_TRY(parts_.engine.write(batch, Durability::Sync));
@@ -306,12 +301,7 @@ Result<Certificate> EraseService::make_invisible(const EraseRequest& request,
   set_aside_.tell(fences_->memory_bytes());
   parts_.catalog.forget(erased);
   parts_.devices.forget(erased);
-  {
-    const std::lock_guard lock(mutex_);
-    pending_[certificate.number] = certificate;
-    obstacle_ = ok();
-  }
-  index(certificate);
+  add_pending(certificate);
   // Neither undoes what is durable: a start, or the next drain(), brings both in line.
   if (!erased.devices.empty() || !erased.series.empty())
     static_cast<void>(parts_.retention.forget(erased, rules).ok());

@@ -104,15 +104,22 @@ class EraseService {
   // From now on nobody waits: the daemon stops.
   void end_waiting();
   Result<Certificate> certificate(std::uint64_t number) const;
-  // Newest first; those of a device or an owner, where one is named: work grows with the result.
-  // `limit` at most.
+  // Newest first, `limit` at most, of those with a number below `before`; where a device or an
+  // owner is named, of those that are of it, for which all may be looked through
+  // (kCertificatesMax).
   Result<std::vector<Certificate>> certificates(const std::optional<catalog::DeviceName>& device,
-                                                const std::string& owner, std::size_t limit) const;
+                                                const std::string& owner, std::size_t limit,
+                                                std::uint64_t before = UINT64_MAX) const;
 
   Fences& fences() { return *fences_; }
 
  private:
   struct Plan;
+  struct Pending {
+    bool with_names = false;
+    bool has_keys = false;             // of devices that it takes whole
+    std::uint64_t destroyed_keys = 0;  // of them, since its certificate was written
+  };
 
   explicit EraseService(const Parts& parts) : parts_(parts) {}
   Status load();
@@ -125,13 +132,13 @@ class EraseService {
   Result<Certificate> make_invisible(const EraseRequest& request, const EraseTarget& target,
                                      const catalog::Erased& names, Plan& plan);
   void append_certificate(const Certificate& certificate, WriteBatch& batch) const;
-  Status give_way(WriteBatch& batch);
-  void index(const Certificate& certificate);
-  void forget_index(const Certificate& certificate);
-  std::vector<std::uint64_t> numbers_of(const std::string& pseudonym) const;
+  void give_way(WriteBatch& batch);
+  void add_pending(const Certificate& certificate);
   Status merge_rejected();
   Status note_destroyed(const std::vector<std::uint64_t>& numbers, std::uint64_t destroyed_keys);
   Status complete(const std::vector<std::uint64_t>& numbers, const ErasureReport& report);
+  Status rewrite(const std::vector<std::uint64_t>& numbers,
+                 const std::function<void(Certificate&)>& change);
 
   const Parts parts_;
   NamespaceId records_ = 0;
@@ -147,9 +154,7 @@ class EraseService {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::uint64_t, Certificate> pending_;
-  // Hash of a device's or an owner's pseudonym to the number of a certificate that may name it.
-  std::multimap<std::uint64_t, std::uint64_t> by_pseudonym_;
+  std::map<std::uint64_t, Pending> pending_;  // by number
   Status obstacle_;
   bool waits_ended_ = false;
 };

@@ -17,6 +17,9 @@
 namespace edgecase::http {
 namespace {
 
+// Whose pseudonyms are in memory at once.
+constexpr std::size_t kCertificatesAtOnce = 20;
+
 using Json = nlohmann::ordered_json;
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -148,27 +151,34 @@ Result<bool> descending(const Call& call) {
   return invalid_argument("desc is none of true, false, 1, 0");
 }
 
-// Devices that are the owner's now, and those that erasures by this owner took: at most
-// erase::kPseudonymsMax of each.
+void add_erased(const erase::Certificate& certificate, audit::ListRequest& request) {
+  for (const std::string& digits : certificate.device_pseudonyms) {
+    std::uint64_t pseudonym = 0;
+    const char* const begin = digits.data();
+    const auto [end, error] =
+        std::from_chars(begin, begin + std::min<std::size_t>(digits.size(), 16), pseudonym, 16);
+    if (error == std::errc() && end == begin + 16) request.erased.push_back(pseudonym);
+  }
+}
+
+// Devices that are the owner's now, and those that erasures by this owner took, of each erasure
+// erase::kPseudonymsMax at most.
 Status add_owned(const HttpContext& context, audit::ListRequest& request) {
   EC_TRY(wire::check_name("owner", request.owner));
-  EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceName> found,
+  EC_ASSIGN_OR_RETURN(std::vector<catalog::DeviceName> found,
                       context.parts.devices.find("", catalog::owned_by(request.owner)));
-  for (const catalog::DeviceName& name : found)
-    request.owned.push_back({name.namespace_name, name.device, 0});
-  EC_ASSIGN_OR_RETURN(
-      const std::vector<erase::Certificate> certificates,
-      context.parts.erase.certificates(std::nullopt, request.owner, erase::kCertificatesMax));
-  for (const erase::Certificate& each : certificates) {
-    for (const std::string& digits : each.device_pseudonyms) {
-      std::uint64_t pseudonym = 0;
-      const char* const begin = digits.data();
-      const auto [end, error] =
-          std::from_chars(begin, begin + std::min<std::size_t>(digits.size(), 16), pseudonym, 16);
-      if (error == std::errc() && end == begin + 16) request.owned.push_back({{}, {}, pseudonym});
-    }
+  request.owned.reserve(found.size());
+  for (catalog::DeviceName& name : found)
+    request.owned.push_back({std::move(name.namespace_name), std::move(name.device)});
+  std::uint64_t before = UINT64_MAX;
+  while (true) {
+    EC_ASSIGN_OR_RETURN(
+        const std::vector<erase::Certificate> page,
+        context.parts.erase.certificates(std::nullopt, request.owner, kCertificatesAtOnce, before));
+    for (const erase::Certificate& each : page) add_erased(each, request);
+    if (page.size() < kCertificatesAtOnce) return ok();
+    before = page.back().number;
   }
-  return ok();
 }
 
 Result<audit::ListRequest> list_request(const HttpContext& context, const Call& call) {

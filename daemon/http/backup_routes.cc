@@ -1,5 +1,11 @@
 // Moments to back up, for administrators: /api/v1/backups. Readings of one come from /api/v1/query
 // and /api/v1/series with its name as the parameter `moment`.
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "config/validate.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
@@ -12,44 +18,104 @@ namespace {
 
 using wire::Json;
 
-// What is stored beside readings, as the requests that set it take it.
-Result<Json> state_json(const HttpServerParts& parts) {
+Json rules_json(const HttpServerParts& parts) {
   Json rules = Json::array();
   for (const retention::Rule& rule : parts.retention.rules()) {
     rules.push_back({{"namespace", rule.namespace_name.empty() ? "*" : rule.namespace_name},
                      {"select", rule.selector.device + "/" + rule.selector.sensor},
                      {"keep", wire::keep_text(rule.retention_ns)}});
   }
-  Json devices = Json::array();
-  EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceName> described, parts.devices.all({}));
-  for (const catalog::DeviceName& name : described) {
-    EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata, parts.devices.metadata(name));
-    Json device = device_json(name, metadata);
-    device["consents"] = report::consents_json(metadata);
-    devices.push_back(std::move(device));
-  }
+  return rules;
+}
+
+Json namespaces_json(const HttpServerParts& parts) {
   Json namespaces = Json::array();
   for (const std::string& name : parts.catalog.namespaces()) {
     if (!name.starts_with('_')) namespaces.push_back(name);
   }
-  return Json{{"namespaces", std::move(namespaces)},
-              {"devices", std::move(devices)},
-              {"retention", std::move(rules)}};
+  return namespaces;
 }
 
-Result<Json> pin(HttpContext& context, const Call& call) {
+// A moment with what is stored beside readings, as the requests that set it take it:
+//   {"moment","made","state":{"namespaces","devices","retention"}}
+// What is said of devices, which is more than memory has room for, is looked up as it is told. A
+// moment of which not all could be told is let go of: nobody goes on with it.
+class MomentPieces final : public PieceSource {
+ public:
+  MomentPieces(HttpContext& context, std::string moment)
+      : context_(context), moment_(std::move(moment)) {}
+  ~MomentPieces() override {
+    if (!is_told_) static_cast<void>(context_.moments.release(moment_).ok());
+  }
+  MomentPieces(const MomentPieces&) = delete;
+  MomentPieces& operator=(const MomentPieces&) = delete;
+
+  Result<bool> fill(std::string& piece) override {
+    if (std::exchange(is_first_, false)) append_head(piece);
+    while (piece.size() < kPieceBytes) {
+      EC_ASSIGN_OR_RETURN(const bool more, append_device(piece));
+      if (more) continue;
+      piece += "],\"retention\":" + wire::compact(rules_json(context_.parts)) + "}}\n";
+      is_told_ = true;
+      return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kNamesPerPage = 500;
+
+  void append_head(std::string& piece) const {
+    const HttpServerParts& parts = context_.parts;
+    piece += "{\"moment\":" + wire::compact(moment_) +
+             ",\"made\":" + wire::compact(wire::time_text(parts.clock.wall_ns())) +
+             ",\"state\":{\"namespaces\":" + wire::compact(namespaces_json(parts)) +
+             ",\"devices\":[";
+  }
+
+  // False: that was the last.
+  Result<bool> append_device(std::string& piece) {
+    if (next_ == names_.size()) {
+      if (is_last_page_) return false;
+      if (!names_.empty()) page_.after = names_.back();
+      EC_ASSIGN_OR_RETURN(names_, context_.parts.devices.all(page_));
+      next_ = 0;
+      is_last_page_ = names_.size() < page_.limit;
+      if (names_.empty()) return false;
+    }
+    const catalog::DeviceName& name = names_[next_++];
+    EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata said, context_.parts.devices.metadata(name));
+    if (said.empty()) return true;  // it was erased meanwhile
+    Json device = device_json(name, said);
+    device["consents"] = report::consents_json(said);
+    if (!std::exchange(is_first_device_, false)) piece += ',';
+    piece += wire::compact(device);
+    return true;
+  }
+
+  HttpContext& context_;
+  const std::string moment_;
+  catalog::DevicePage page_{std::nullopt, kNamesPerPage};
+  std::vector<catalog::DeviceName> names_;  // of a page
+  std::size_t next_ = 0;
+  bool is_last_page_ = false;
+  bool is_first_ = true, is_first_device_ = true;
+  bool is_told_ = false;
+};
+
+Result<std::string> pin(HttpContext& context, const Call& call) {
   EC_TRY(check_parameters(call, {"location"}));
   EC_TRY(auth::authorize_administration(call.principal()));
   EC_TRY(config::check_location(context.parts.settings.storage, call.parameter("location")));
-  EC_ASSIGN_OR_RETURN(const std::string moment, context.moments.pin());
-  auto state = state_json(context.parts);
-  if (!state.ok()) {
-    EC_TRY(context.moments.release(moment));
-    return state.status();
-  }
-  return Json{{"moment", moment},
-              {"made", wire::time_text(context.parts.clock.wall_ns())},
-              {"state", std::move(*state)}};
+  return context.moments.pin();
+}
+
+void begin_backup(HttpContext& context, Call& call) {
+  auto moment = pin(context, call);
+  if (!moment.ok()) return call.answer_error(moment.status());
+  answer_in_pieces(call, "application/json",
+                   std::make_shared<MomentPieces>(context, std::move(moment).value()));
+  if (call.response.status == 200) call.response.status = 201;
 }
 
 Result<Json> release(HttpContext& context, const Call& call) {
@@ -68,17 +134,13 @@ Result<std::shared_ptr<const Snapshot>> moment_parameter(HttpContext& context, c
 }
 
 void add_backup_routes(Router& router, HttpContext& context) {
-  using Function = Result<Json> (*)(HttpContext&, const Call&);
-  const auto add = [&](const char* method, int good, Function function) {
-    router.add(method, wire::routes::kBackups, Effect::Changes,
-               [&context, good, function](Call& call) {
-                 const auto answer = function(context, call);
-                 if (!answer.ok()) return call.answer_error(answer.status());
-                 call.answer_json(good, wire::dump(*answer));
-               });
-  };
-  add("POST", 201, pin);
-  add("DELETE", 200, release);
+  router.add("POST", wire::routes::kBackups, Effect::Changes,
+             [&context](Call& call) { begin_backup(context, call); });
+  router.add("DELETE", wire::routes::kBackups, Effect::Changes, [&context](Call& call) {
+    const auto answer = release(context, call);
+    if (!answer.ok()) return call.answer_error(answer.status());
+    call.answer_json(200, wire::dump(*answer));
+  });
 }
 
 }  // namespace edgecase::http

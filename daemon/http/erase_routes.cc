@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <memory>
 
 #include "http/http_routes.h"
 #include "http/refusal.h"
@@ -178,35 +179,72 @@ void post_erase(HttpContext& context, Call& call) {
                    wire::dump(signed_certificate(context, call, *certificate)));
 }
 
-// Who erased may look at the certificate by its number; the list is for administrators.
-Result<Json> certificates(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"id", "wait", "ns", "device", "owner"}));
-  if (call.has("id")) {
-    const std::string text = call.parameter("id");
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size())
-      return invalid_argument("id is a number");
-    std::int64_t wait_ns = 0;
-    if (call.has("wait")) {
-      EC_ASSIGN_OR_RETURN(wait_ns, wait_parameter(call));
-    }
-    EC_ASSIGN_OR_RETURN(const erase::Certificate found, wait_for(context, number, wait_ns));
-    const Status administers = auth::authorize_administration(call.principal());
-    if (!administers.ok() && found.asked_by != call.principal().name) return administers;
-    return signed_certificate(context, call, found);
+// Who erased may look at the certificate by its number.
+Result<Json> one_certificate(HttpContext& context, const Call& call) {
+  const std::string text = call.parameter("id");
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size())
+    return invalid_argument("id is a number");
+  std::int64_t wait_ns = 0;
+  if (call.has("wait")) {
+    EC_ASSIGN_OR_RETURN(wait_ns, wait_parameter(call));
   }
-  EC_TRY(auth::authorize_administration(call.principal()));
-  std::optional<catalog::DeviceName> device;
-  if (call.has("device")) device = {namespace_parameter(call), call.parameter("device")};
-  EC_ASSIGN_OR_RETURN(
-      const std::vector<erase::Certificate> found,
-      context.parts.erase.certificates(device, call.parameter("owner"), kListedMax));
-  Json list = Json::array();
-  for (const erase::Certificate& each : found) list.push_back(certificate_json(context, each));
-  return Json{{"erasures", std::move(list)},
-              {"fences", context.parts.erase.fences().size()},
-              {"refused_readings", context.parts.erase.fences().refused_count()}};
+  EC_ASSIGN_OR_RETURN(const erase::Certificate found, wait_for(context, number, wait_ns));
+  const Status administers = auth::authorize_administration(call.principal());
+  if (!administers.ok() && found.asked_by != call.principal().name) return administers;
+  return signed_certificate(context, call, found);
+}
+
+// {"erasures","fences","refused_readings"}: the newest kListedMax, a few of them in memory at once.
+class CertificatePieces final : public PieceSource {
+ public:
+  CertificatePieces(HttpContext& context, const Call& call) : context_(context) {
+    if (call.has("device")) device_ = {namespace_parameter(call), call.parameter("device")};
+    owner_ = call.parameter("owner");
+  }
+
+  Result<bool> fill(std::string& piece) override {
+    if (told_ == 0) piece += "{\"erasures\":[";
+    erase::EraseService& erasures = context_.parts.erase;
+    while (piece.size() < kPieceBytes) {
+      const std::size_t most = std::min(kPerPage, kListedMax - told_);
+      EC_ASSIGN_OR_RETURN(const std::vector<erase::Certificate> page,
+                          erasures.certificates(device_, owner_, most, before_));
+      for (const erase::Certificate& each : page) {
+        if (told_++ > 0) piece += ',';
+        piece += wire::compact(certificate_json(context_, each));
+        before_ = each.number;
+      }
+      if (page.size() == kPerPage) continue;
+      piece += "],\"fences\":" + std::to_string(erasures.fences().size()) +
+               ",\"refused_readings\":" + std::to_string(erasures.fences().refused_count()) + "}\n";
+      return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kPerPage = 20;
+
+  HttpContext& context_;
+  std::optional<catalog::DeviceName> device_;
+  std::string owner_;
+  std::uint64_t before_ = UINT64_MAX;
+  std::size_t told_ = 0;
+};
+
+// The list is for administrators.
+void get_certificates(HttpContext& context, Call& call) {
+  Status status = check_parameters(call, {"id", "wait", "ns", "device", "owner"});
+  if (status.ok() && call.has("id")) {
+    const auto found = one_certificate(context, call);
+    if (!found.ok()) return call.answer_error(found.status());
+    return call.answer_json(200, wire::dump(*found));
+  }
+  if (status.ok()) status = auth::authorize_administration(call.principal());
+  if (!status.ok()) return call.answer_error(status);
+  answer_in_pieces(call, "application/json", std::make_shared<CertificatePieces>(context, call));
 }
 
 const char* layer_name(FileLayer layer) {
@@ -260,7 +298,8 @@ void add_erase_routes(Router& router, HttpContext& context) {
     });
   };
   get(wire::routes::kErasePreview, preview);
-  get(wire::routes::kErasures, certificates);
+  router.add("GET", wire::routes::kErasures, Effect::Reads,
+             [&context](Call& call) { get_certificates(context, call); });
   get(wire::routes::kWhere, where);
   router.add("POST", wire::routes::kErase, Effect::Changes,
              [&context](Call& call) { post_erase(context, call); });

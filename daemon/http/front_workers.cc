@@ -26,11 +26,13 @@ void Front::work() {
       Connection& connection = *queue_.front();
       queue_.pop_front();
       ++serving_;
+      const bool may_wait = waiting_.size() + serving_ <= options_.waiting;
       wake_worker();
       lock.unlock();
-      serve(connection);
+      serve(connection, may_wait);
       lock.lock();
       --serving_;
+      give_turns();
     } else if (workers_end_) {
       return;
     } else {
@@ -53,19 +55,22 @@ void Front::rest(std::unique_lock<std::mutex>& lock) {
   is_timed_ = false;
 }
 
-void Front::serve(Connection& connection) {
-  bool complete = false;
+void Front::serve(Connection& connection, bool may_wait) {
+  Answered answered = Answered::Broken;
   HeldAnswer held{&connection, {}, {}};
   {
-    ReceivedRequest request = connection.reader.take();
+    const bool has_waited = connection.waiting.has_value();
+    ReceivedRequest request =
+        has_waited ? *std::exchange(connection.waiting, std::nullopt) : connection.reader.take();
     try {
-      complete = answer(connection, request, held.settlement);
+      answered = answer(connection, request, may_wait && !has_waited, held.settlement);
     } catch (const std::exception&) {
-      complete = false;  // out of memory outside the router: the client sees a cut connection
+      // Out of memory outside the router: the client sees a cut connection.
     }
+    if (answered == Answered::NotYet) return wait_for_turn(connection, std::move(request));
     if (held.settlement) held.target = std::move(request.head.target);
   }
-  if (!complete) {
+  if (answered == Answered::Broken) {
     // A reset, so that no client takes half an answer for a whole one.
     const linger reset{1, 0};
     setsockopt(connection.channel->descriptor(), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
@@ -73,6 +78,21 @@ void Front::serve(Connection& connection) {
   }
   if (held.settlement) return hold(std::move(held));
   finish(connection);
+}
+
+void Front::wait_for_turn(Connection& connection, ReceivedRequest request) {
+  const std::lock_guard lock(mutex_);
+  connection.waiting = std::move(request);
+  connection.waits_until_ns = now_ns() + options_.long_wait_ns;
+  waiting_.push_back(&connection);
+}
+
+// After each answer, long or not: it is cheap, and none is forgotten.
+void Front::give_turns() {
+  while (!waiting_.empty() && waiting_.front()->turn.grow(1)) {
+    queue_.push_front(waiting_.front());
+    waiting_.pop_front();
+  }
 }
 
 void Front::hold(HeldAnswer answer) {
@@ -158,8 +178,8 @@ void Front::finish(Connection& connection) {
   await(connection, Stage::Flushing);
 }
 
-// False: cut the connection.
-bool Front::answer(Connection& connection, ReceivedRequest& request, Settlement& settlement) {
+Front::Answered Front::answer(Connection& connection, ReceivedRequest& request, bool may_wait,
+                              Settlement& settlement) {
   connection.close_after_output = !request.head.keep_alive || stopping_;
   if (request.head.coding != ContentCoding::Identity) {
     std::string decoded;
@@ -170,10 +190,11 @@ bool Front::answer(Connection& connection, ReceivedRequest& request, Settlement&
       refused_.fetch_add(1, std::memory_order_relaxed);
       connection.output += refusal_text(request.head.target, refusal);
       connection.close_after_output = true;
-      return true;
+      return Answered::Whole;
     }
     request.share.shrink(request.body.size());
     request.body = std::move(decoded);
+    request.head.coding = ContentCoding::Identity;
   }
   ReplayStream stream(Router::replayed_line(request.head), *connection.channel, connection.output,
                       options_.write_grace_ns, connection.principal);
@@ -181,14 +202,16 @@ bool Front::answer(Connection& connection, ReceivedRequest& request, Settlement&
                     request.body,
                     connection.principal,
                     stream,
-                    net::BudgetShare(long_answers_),
+                    std::move(connection.turn),
                     !connection.close_after_output,
                     {}};
   // Of what is held nothing may be sent: head and body must fit into what is kept.
   if (connection.output.empty()) exchange.held_max_bytes = kOutputKeptBytes / 2;
+  exchange.may_wait = may_wait && !stopping_ && request.body.size() <= kWaitingBodyMaxBytes;
   const bool complete = router_.answer(exchange);
+  if (exchange.waits) return Answered::NotYet;
   settlement = std::move(exchange.settlement);
-  return complete;
+  return complete ? Answered::Whole : Answered::Broken;
 }
 
 }  // namespace edgecase::http

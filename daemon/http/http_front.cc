@@ -137,6 +137,7 @@ bool Front::stop_poller() {
     eventfd_t count = 0;
     eventfd_read(wake_.descriptor(), &count);
   }
+  end_waiting(INT64_MAX);
   std::vector<std::uint64_t> done;
   bool serving = false;
   {
@@ -371,6 +372,7 @@ void Front::expire(Connection& connection) {
 void Front::sweep() {
   const std::int64_t now = now_ns();
   next_sweep_ns_ = now + options_.sweep_ns;
+  end_waiting(now);
   std::vector<std::uint64_t> expired;
   {
     const std::lock_guard lock(mutex_);
@@ -386,6 +388,16 @@ void Front::sweep() {
     for (std::size_t i = 0; i < listeners_.size(); ++i) {
       poll_control(poll_, EPOLL_CTL_MOD, listeners_[i].socket.descriptor(), EPOLLIN, i);
     }
+  }
+}
+
+// Those that are due are asked again, to be answered or refused.
+void Front::end_waiting(std::int64_t due_by_ns) {
+  const std::lock_guard lock(mutex_);
+  while (!waiting_.empty() && waiting_.front()->waits_until_ns <= due_by_ns) {
+    queue_.push_back(waiting_.front());
+    waiting_.pop_front();
+    wake_worker();
   }
 }
 

@@ -11,8 +11,14 @@
 // few syncs do for many. What others made durable leaves as soon as a worker sees it. There is a
 // worker more than may serve: whoever settles takes the place of none.
 //
+// An answer that is long keeps its worker while its reader is slow, so that there is always one
+// worker that sends none. A request that only reads, and comes to another one, waits for its turn
+// without a worker: it is asked once more when a long answer has ended, those first that wait
+// longest; refused where none has in time.
+//
 // A connection belongs to the poller, except from the queue until its worker is done with it
-// (Stage::Serving), held or not. Stages change under the mutex; each epoll registration fires once.
+// (Stage::Serving), held, waiting or not. Stages change under the mutex; each epoll registration
+// fires once.
 #pragma once
 
 #include <atomic>
@@ -22,6 +28,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -54,7 +61,10 @@ struct FrontOptions {
   std::uint64_t body_bytes_per_second_min = 8u << 10;  // a second more for so many bytes
   std::int64_t slow_ns = kSecondNs;  // where connections are short, who is behind for so long goes
   std::int64_t write_grace_ns = 10 * kSecondNs;  // without a reader's progress
-  std::int64_t close_ns = 2 * kSecondNs;         // for the client to read a last answer and close
+  // For a turn to send a long answer: longer than readers that read nothing keep one.
+  std::int64_t long_wait_ns = 15 * kSecondNs;
+  std::uint32_t waiting = 64;             // requests that wait for that, or are served
+  std::int64_t close_ns = 2 * kSecondNs;  // for the client to read a last answer and close
   std::int64_t stop_grace_ns = 5 * kSecondNs;
   std::int64_t sweep_ns = kSecondNs;  // how often deadlines are looked at
   // Told when a body has come to kLargeBodyBytes, and may go on, at most every large_body_ns.
@@ -62,6 +72,7 @@ struct FrontOptions {
   std::int64_t large_body_ns = kSecondNs / 4;
 };
 inline constexpr std::uint64_t kLargeBodyBytes = 2u << 20;
+inline constexpr std::size_t kWaitingBodyMaxBytes = 64u << 10;  // of who waits for a turn
 
 struct FrontListener {
   net::Socket socket;
@@ -90,7 +101,7 @@ class Front {
 
   enum class Stage : unsigned char {
     Reading,   // a request, or idle
-    Serving,   // in the queue or with a worker
+    Serving,   // in the queue, with a worker, held, or waiting for a turn
     Flushing,  // an answer waits for its reader
     Draining,  // the last answer is out: waiting for the client to close
     Cut,       // to be closed by the poller
@@ -103,6 +114,7 @@ class Front {
         : id(number),
           channel(std::move(accepted)),
           channel_share(front.budget_),
+          turn(front.long_answers_),
           principal(std::move(who)),
           address_share(over_tcp
                             ? std::make_unique<net::AddressShare>(front.addresses_, principal.name)
@@ -113,6 +125,9 @@ class Front {
     const std::uint64_t id;
     const std::unique_ptr<net::Channel> channel;
     net::BudgetShare channel_share;
+    std::optional<ReceivedRequest> waiting;  // that is asked once more
+    net::BudgetShare turn;                   // that it was given
+    std::int64_t waits_until_ns = 0;
     auth::Principal principal;
     const std::unique_ptr<net::AddressShare> address_share;  // null: not over TCP
     RequestReader reader;
@@ -125,6 +140,8 @@ class Front {
     bool close_after_output = false;
     std::uint64_t drained_bytes = 0;
   };
+
+  enum class Answered : unsigned char { Whole, Broken, NotYet };
 
   struct HeldAnswer {
     Connection* connection = nullptr;
@@ -158,6 +175,7 @@ class Front {
   void expire(Connection& connection);
   void sweep();
   bool stop_poller();
+  void end_waiting(std::int64_t due_by_ns);
   void close_connection(std::uint64_t id);
 
   // Both, for a connection that is theirs.
@@ -169,8 +187,11 @@ class Front {
   void work();
   void rest(std::unique_lock<std::mutex>& lock);
   void wake_worker();
-  void serve(Connection& connection);
-  bool answer(Connection& connection, ReceivedRequest& request, Settlement& settlement);
+  void serve(Connection& connection, bool may_wait);
+  Answered answer(Connection& connection, ReceivedRequest& request, bool may_wait,
+                  Settlement& settlement);
+  void wait_for_turn(Connection& connection, ReceivedRequest request);
+  void give_turns();
   void hold(HeldAnswer answer);
   bool are_together() const;
   bool release_held(std::unique_lock<std::mutex>& lock);
@@ -190,9 +211,10 @@ class Front {
   std::mutex mutex_;  // stages, the queue, what is held
   std::condition_variable queued_;
   std::deque<Connection*> queue_;
-  std::uint32_t serving_ = 0;  // workers
-  std::uint32_t resting_ = 0;  // workers that wait for the queue
-  bool is_waking_ = false;     // one of them was told, and has not looked yet
+  std::deque<Connection*> waiting_;  // for a turn to send a long answer, those longest first
+  std::uint32_t serving_ = 0;        // workers
+  std::uint32_t resting_ = 0;        // workers that wait for the queue
+  bool is_waking_ = false;           // one of them was told, and has not looked yet
   bool workers_end_ = false;
   std::vector<HeldAnswer> held_;    // oldest first
   std::int64_t held_until_ns_ = 0;  // then they are settled in any case

@@ -30,6 +30,7 @@ FrontOptions front_options(const config::HttpSettings& settings) {
   options.threads = std::max<std::uint32_t>(settings.threads, 1);
   options.connections = settings.connections;
   options.connections_per_address = settings.connections_per_address;
+  options.waiting = settings.connections / 4 + options.threads;
   options.head = {static_cast<std::size_t>(settings.head_limit_bytes), settings.headers};
   options.body_limit_bytes = settings.body_limit_bytes;
   options.in_flight_limit_bytes = settings.in_flight_limit_bytes;

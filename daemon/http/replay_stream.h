@@ -50,6 +50,8 @@ class ReplayStream final : public httplib::Stream {
   // Sends what is buffered, waiting only while more than kOutputKeptBytes are left. False: failed.
   bool flush();
   bool failed() const { return failed_; }
+  // Nothing more is written.
+  void drop() { failed_ = true; }
   // Told now and then while it waits for its reader.
   void on_slow(std::function<void()> told) { told_ = std::move(told); }
 

@@ -70,7 +70,9 @@ Router::Router(std::string own_name) : own_name_(std::move(own_name)) {
         response.body = error_body(request.path, busy("no memory for this request"));
         response.set_header("Content-Type", "application/json");
       });
-  set_logger([this](const httplib::Request&, const httplib::Response& response) {
+  set_logger([this](const httplib::Request& request, const httplib::Response& response) {
+    const ExchangeCarrier* const carrier = request.progress.target<ExchangeCarrier>();
+    if (carrier != nullptr && carrier->exchange->waits) return;
     if (observer_) observer_(response.status);
   });
 }
@@ -196,7 +198,7 @@ bool Router::admit(const Route& route, Call& call) {
 void Router::run(const Route& route, Call& call) {
   call.exchange.principal = call.exchange.connection;
   handle(route, call);
-  if (hooks_.after) hooks_.after(call, route.effect);
+  if (hooks_.after && !call.exchange.waits) hooks_.after(call, route.effect);
 }
 
 void Router::handle(const Route& route, Call& call) {
@@ -212,11 +214,14 @@ void Router::handle(const Route& route, Call& call) {
   route.handler(call);
   if (!is_long(call.response)) return;
   // Its reader may be slow, and then a worker waits: not all of them at once.
-  if (call.exchange.long_answer.bytes() == 0 && !call.exchange.long_answer.grow(1)) {
-    call.response.content_provider_ = nullptr;
-    call.response.is_chunked_content_provider_ = false;
-    call.answer_error(busy("too many long answers are being sent"));
-  }
+  Exchange& exchange = call.exchange;
+  if (exchange.long_answer.bytes() > 0 || exchange.long_answer.grow(1)) return;
+  call.response.content_provider_ = nullptr;
+  call.response.is_chunked_content_provider_ = false;
+  // Who only reads comes to the same once more.
+  exchange.waits = exchange.may_wait && route.effect == Effect::Reads;
+  if (exchange.waits) return exchange.stream.drop();
+  call.answer_error(busy("too many long answers are being sent"));
 }
 
 }  // namespace edgecase::http

@@ -58,6 +58,10 @@ struct Exchange {
   std::size_t held_max_bytes = 0;
   // Out: what must be settled before anything of the answer leaves.
   Settlement settlement = {};
+  // In: where long answers leave it no room, the request may be asked once more, later.
+  bool may_wait = false;
+  // Out: it is to be. Nothing was sent, or recorded.
+  bool waits = false;
 };
 
 // Whether a route is there for whoever can connect.

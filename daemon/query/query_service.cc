@@ -250,19 +250,6 @@ Result<SeriesListing> QueryService::list_series(const auth::Principal& principal
   return SeriesListing(engine_, catalog_, std::move(rows), nullptr);
 }
 
-Result<std::vector<SeriesInfo>> QueryService::series(const auth::Principal& principal,
-                                                     const std::string& namespace_name,
-                                                     const wire::Selector& selector) {
-  EC_ASSIGN_OR_RETURN(SeriesListing listing, list_series(principal, namespace_name, selector));
-  std::vector<SeriesInfo> all;
-  SeriesInfo info;
-  while (true) {
-    EC_ASSIGN_OR_RETURN(const bool more, listing.next(info));
-    if (!more) return all;
-    all.push_back(std::move(info));
-  }
-}
-
 Result<SeriesListing> QueryService::list_series_of(std::string_view owner) {
   EC_ASSIGN_OR_RETURN(Rows rows, select_filtered(auth::Operation::Export, kItself, "", {},
                                                  catalog::owned_by(owner)));

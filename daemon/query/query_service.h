@@ -111,10 +111,6 @@ class QueryService {
                                     auth::Operation operation = auth::Operation::Read,
                                     std::optional<std::string> purpose = std::nullopt,
                                     Reach* reach = nullptr);
-  // Those of which something can be told, at once.
-  Result<std::vector<SeriesInfo>> series(const auth::Principal& principal,
-                                         const std::string& namespace_name,
-                                         const wire::Selector& selector);
   // All of the devices of an owner; work grows with the result.
   Result<SeriesListing> list_series_of(std::string_view owner);
   // `filter`: of all devices, or of what is said of them; work grows with the result, which with a

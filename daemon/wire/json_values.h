@@ -14,9 +14,13 @@ namespace edgecase::wire {
 
 using Json = nlohmann::ordered_json;
 
-// One line; what is no UTF-8 becomes U+FFFD.
+// What is no UTF-8 becomes U+FFFD.
+inline std::string compact(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+// One line.
 inline std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return compact(json) + "\n";
 }
 
 inline std::string time_text(std::int64_t time_ns) {

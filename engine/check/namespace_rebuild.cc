@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "edgecase/options.h"
+
 namespace edgecase::engine {
 namespace {
 
@@ -65,7 +67,10 @@ void NamespaceRebuild::mark_repaired() {
   if (find_name(kRepairedNamespace) != nullptr) return;
   NamespaceOptions options;
   options.placement = Placement::Metadata;
-  insert({id_limit_, std::string(kRepairedNamespace), options});
+  // Where a file has the last number there is room before it.
+  NamespaceId id = std::min(id_limit_, kNamespaceIdMax);
+  while (id > 1 && (find(id) != nullptr || is_dropped(id))) --id;
+  insert({id, std::string(kRepairedNamespace), options});
 }
 
 NamespaceOptions NamespaceRebuild::options_of(NamespaceId id) const {

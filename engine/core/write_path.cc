@@ -7,6 +7,7 @@
 // never seen.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -77,14 +78,14 @@ Status EngineImpl::check_namespace(NamespaceId id) const {
 
 Result<std::uint64_t> EngineImpl::check_entries(ByteView payload) const {
   WriteBatchReader entries(payload);
-  NamespaceId known = 0;
+  std::optional<NamespaceId> known;
   std::uint64_t count = 0;
   while (const auto entry = entries.next()) {
     ++count;
     if (entry->namespace_id == known) continue;
     // What was written to a namespace before it was dropped is no damage.
     if (!versions_->was_given_out(entry->namespace_id))
-      EC_TRY(check_namespace(entry->namespace_id));
+      return corruption("there is no namespace " + std::to_string(entry->namespace_id));
     known = entry->namespace_id;
   }
   EC_TRY(entries.status());

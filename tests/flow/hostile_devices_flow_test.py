@@ -70,6 +70,13 @@ class HostileDevicesFlow(HostileDaemon):
             self.within_limit("started anew")
         report = json.loads(self.measured("report", "/api/v1/report"))
         self.assertGreaterEqual(report["stored"]["owners"], devices)
+        moment = json.loads(self.measured("moment of a backup", "/api/v1/backups", "POST", (201,)))
+        self.assertEqual(len(moment["state"]["devices"]), devices)
+        self.assertEqual(moment["state"]["devices"][-1]["purposes"], ["billing", "heating"])
+        of_moment = f"moment={moment['moment']}"
+        saved = json.loads(self.measured("series of a moment", f"/api/v1/series?ns=*&{of_moment}"))
+        self.assertGreaterEqual(len(saved["series"]), devices)
+        self.measured("end of a backup", f"/api/v1/backups?{of_moment}", "DELETE")
         body = self.measured("set of a group", "/api/v1/device?of_purpose=billing&owner=alice", "POST")
         self.assertEqual(json.loads(body)["described"], devices)
         report = json.loads(self.measured("report of an owner", "/api/v1/report?owner=alice"))

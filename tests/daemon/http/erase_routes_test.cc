@@ -103,6 +103,33 @@ TEST_CASE("while the values drive is away the answer is 202, and the certificate
   CHECK(json["state"] == "done");
 }
 
+TEST_CASE("certificates are listed newest first, however many there are") {
+  ServerFixture f;
+  constexpr int kCount = 70;  // more than one piece of an answer
+  for (int i = 0; i < kCount; ++i) {
+    const std::string device = i % 7 == 0 ? "cellar" : "kitchen" + std::to_string(i);
+    f.clock.advance(1'000'000'000);
+    REQUIRE(f.ask("POST", "/write", "m,device=" + device + " value=1").status == 204);
+    REQUIRE(f.ask("POST", "/api/v1/erase?select=" + device).status == 200);
+  }
+  const Answer answer = f.ask("GET", "/api/v1/erasures");
+  CHECK(answer.status == 200);
+  const Json json = Json::parse(answer.body);
+  REQUIRE(json["erasures"].size() == kCount);
+  for (int i = 0; i < kCount; ++i) {
+    const Json& each = json["erasures"][static_cast<std::size_t>(i)];
+    CHECK(each["id"] == kCount - i);
+    Json alone = Json::parse(f.ask("GET", "/api/v1/erasures?id=" + each["id"].dump()).body);
+    alone.erase("signature");
+    CHECK(each == alone);
+  }
+  CHECK(json["fences"] == 61);
+  CHECK(json["refused_readings"] == 0);
+  const Json some = Json::parse(f.ask("GET", "/api/v1/erasures?device=cellar").body);
+  CHECK(some["erasures"].size() == 10);
+  CHECK(some["fences"] == 61);
+}
+
 TEST_CASE("requests for erasure that mean nothing are refused") {
   ServerFixture f;
   write(f, "kitchen", 2);

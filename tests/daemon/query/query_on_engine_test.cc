@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/query/listed.h"
 #include "edgecase/random.h"
 #include "ingest/ingest_pipeline.h"
 #include "query/query_service.h"
@@ -165,8 +166,10 @@ void check_same(Floor& real, Floor& model) {
   const wire::Selector everything;
   CHECK(real.drain(real.service.last(real.principal, "", everything)) ==
         model.drain(model.service.last(model.principal, "", everything)));
-  const auto got = real.service.series(real.principal, "", everything).value();
-  const auto want = model.service.series(model.principal, "", everything).value();
+  const auto got =
+      test::all_of<query::SeriesInfo>(real.service.list_series(real.principal, "", everything));
+  const auto want =
+      test::all_of<query::SeriesInfo>(model.service.list_series(model.principal, "", everything));
   REQUIRE(got.size() == want.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
     CAPTURE(got[i].device + "/" + got[i].sensor);

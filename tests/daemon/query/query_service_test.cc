@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/query/listed.h"
 #include "edgecase/random.h"
 #include "ingest/ingest_pipeline.h"
 #include "query/cursors.h"
@@ -328,7 +329,8 @@ TEST_CASE("query: what is stored of series and devices") {
   }
   room.put("default", "b", "x", -1, Value::of_float64(1));
   const auto all = wire::parse_selector("*").value();
-  const auto series = room.service.series(room.principal, "default", all).value();
+  const auto series =
+      test::all_of<query::SeriesInfo>(room.service.list_series(room.principal, "default", all));
   REQUIRE(series.size() == 3);
   CHECK(series[0].device == "a");
   CHECK(series[0].sensor == "x");
@@ -341,12 +343,8 @@ TEST_CASE("query: what is stored of series and devices") {
   CHECK(series[2].first_ns == -1);
   CHECK(series[2].readings_per_second == 0);
 
-  std::vector<query::DeviceInfo> devices;
-  {
-    auto listing = room.service.list_devices(room.principal, "", all).value();
-    query::DeviceInfo info;
-    while (*listing.next(info)) devices.push_back(info);
-  }
+  const auto devices =
+      test::all_of<query::DeviceInfo>(room.service.list_devices(room.principal, "", all));
   REQUIRE(devices.size() == 2);
   CHECK(devices[0].device == "a");
   CHECK(devices[0].series == 2);
