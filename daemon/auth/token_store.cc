@@ -10,7 +10,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kPrefix = "ec1_";
 constexpr int kRecordVersion = 1;
 constexpr char kTokenRecord = 'T';
 constexpr char kUseRecord = 'U';
@@ -84,9 +83,9 @@ bool has_whole_numbers(const Json& record) {
 }  // namespace
 
 bool looks_like_token(std::string_view text) {
-  constexpr std::size_t kIdEnd = kPrefix.size() + TokenStore::kIdDigits;
-  return text.size() == kIdEnd + 1 + TokenStore::kSecretDigits && text.starts_with(kPrefix) &&
-         text[kIdEnd] == '_' && is_hex(text.substr(kPrefix.size(), TokenStore::kIdDigits)) &&
+  constexpr std::size_t kIdEnd = kTokenPrefix.size() + TokenStore::kIdDigits;
+  return text.size() == kIdEnd + 1 + TokenStore::kSecretDigits && text.starts_with(kTokenPrefix) &&
+         text[kIdEnd] == '_' && is_hex(text.substr(kTokenPrefix.size(), TokenStore::kIdDigits)) &&
          is_hex(text.substr(kIdEnd + 1));
 }
 
@@ -192,7 +191,8 @@ Result<TokenStore::Created> TokenStore::create(const Scopes& scopes,
   do {
     created.id = random_digits(random_, kIdDigits);
   } while (tokens_.contains(created.id));
-  created.text = std::string(kPrefix) + created.id + "_" + random_digits(random_, kSecretDigits);
+  created.text =
+      std::string(kTokenPrefix) + created.id + "_" + random_digits(random_, kSecretDigits);
   Token token;
   token.grant = std::make_shared<Grant>();
   token.grant->token_id = created.id;
@@ -264,7 +264,7 @@ Result<std::shared_ptr<const Grant>> TokenStore::check(std::string_view text) {
   const Digest hash = sha256(text);
   const std::int64_t now = now_ns();
   const std::lock_guard lock(mutex_);
-  const auto found = tokens_.find(text.substr(kPrefix.size(), kIdDigits));
+  const auto found = tokens_.find(text.substr(kTokenPrefix.size(), kIdDigits));
   if (found == tokens_.end()) return unknown;
   Token& token = found->second;
   if (!equal_in_constant_time(hash, token.hash)) return unknown;

@@ -30,6 +30,7 @@
 namespace edgecase::auth {
 
 inline constexpr std::string_view kTokensNamespace = "_tokens";
+inline constexpr std::string_view kTokenPrefix = "ec1_";
 
 // Whether the text has the form of a token: such text belongs into no URL and no log.
 bool looks_like_token(std::string_view text);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "auth/token_store.h"
 #include "wire/base64.h"
 
 namespace edgecase::http {
@@ -32,7 +33,8 @@ Result<std::string> presented_token(std::string_view authorization) {
   if (!pair.ok()) return malformed;
   const std::size_t colon = pair->find(':');
   if (colon == std::string::npos || colon + 1 == pair->size()) return malformed;
-  return pair->substr(colon + 1);
+  std::string password = pair->substr(colon + 1);
+  return password.starts_with(auth::kTokenPrefix) ? password : std::string();
 }
 
 }  // namespace edgecase::http

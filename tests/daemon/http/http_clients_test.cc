@@ -34,6 +34,11 @@ TEST_CASE("http clients: curl writes and reads") {
   CHECK(runs("curl -sf -T " + file + ".gz '" + base + "/api/v1/blob/c/d/file' && curl -sf '" +
              base + "/api/v1/blob/c/d/file' | cmp - " + file + ".gz"));
   CHECK(!runs("curl -sf '" + base + "/write' --data-binary 'nonsense'"));
+  // What clients of Influx v1 send where they are told nothing is no token; what should be one is.
+  const std::string write = "' --data-binary 'm,device=d value=1 1' '" + base + "/write?db=c'";
+  CHECK(runs("curl -sf -H 'Authorization: Basic cm9vdDpyb290" + write));
+  CHECK(!runs("curl -sf -H 'Authorization: Bearer root" + write));
+  CHECK(!runs("curl -sf -u 'root:ec1_0123456789_wrong" + write));
 }
 
 TEST_CASE("http clients: Python's influxdb package") {
