@@ -89,7 +89,8 @@ Bytes SparePages::encode_frame(std::uint64_t last_sequence, ByteView page) const
   frame.reserve(kLengthBytes + content.size());
   wire::append_big_endian(sealer_ != nullptr ? content.size() | kSealedFlag : page.size(), frame,
                           kLengthBytes);
-  return frame += content;
+  frame += content;
+  return frame;
 }
 
 Status SparePages::append(std::uint64_t last_sequence, ByteView body) {

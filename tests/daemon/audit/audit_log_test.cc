@@ -1,5 +1,8 @@
 #include "audit/audit_log.h"
 
+#include <array>
+#include <cstdio>
+
 #include "daemon/audit/audit_room.h"
 #include "daemon/audit/store_sealer.h"
 
@@ -258,8 +261,22 @@ TEST_CASE("audit: strict, a page beside the log that was cut short or changed is
       REQUIRE(file.ok());
       REQUIRE((*file)->write(at, "\x7f").ok());
     }
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> said(std::tmpfile(), std::fclose);
+    REQUIRE(said);
+    {
+      observe::Logger logger(fileno(said.get()), observe::LogStyle::Plain, room.clock);
+      room.told = &logger;
+      room.open();
+      room.told = nullptr;
+      CHECK(room.log->state().queued == 0);
+      room.log.reset();
+    }
+    std::array<char, 1'000> text{};
+    std::rewind(said.get());
+    REQUIRE(std::fread(text.data(), 1, text.size() - 1, said.get()) > 0);
+    CHECK(std::string_view(text.data()).find("no whole page, and are overwritten") !=
+          std::string_view::npos);
     room.open();
-    CHECK(room.log->state().queued == 0);
     room.fill(1);
     CHECK(room.first_fault() == 0);
   }

@@ -25,7 +25,7 @@ struct AuditRoom {
   ~AuditRoom() { log.reset(); }
 
   void open() {
-    auto opened = AuditLog::open(options, {engine, posix_file_system(), clock, random});
+    auto opened = AuditLog::open(options, {engine, posix_file_system(), clock, random, told});
     REQUIRE_MESSAGE(opened.ok(), opened.status().to_string());
     log = std::move(opened).value();
   }
@@ -114,6 +114,7 @@ struct AuditRoom {
   edgecase::test::ModelEngine engine;
   SeededRandom random{5};
   AuditOptions options;
+  observe::Logger* told = nullptr;
   std::unique_ptr<AuditLog> log;
 };
 

@@ -10,6 +10,7 @@
 #include "audit/page.h"
 #include "daemon/audit/store_sealer.h"
 #include "support/memory_file_system.h"
+#include "wire/big_endian.h"
 
 namespace edgecase::audit {
 namespace {
@@ -130,8 +131,7 @@ TEST_CASE("spare pages: in an encrypted store the same bytes, each frame sealed 
   for (std::size_t at = 0; at < bytes;) {
     const Bytes frame = room.contents().substr(at);
     CHECK(frame[0] == '\x80');
-    const std::size_t size =
-        static_cast<unsigned char>(frame[2]) << 8 | static_cast<unsigned char>(frame[3]);
+    const std::size_t size = wire::read_big_endian(frame.substr(1, 3));
     const auto content = store.get()->open("audit spare", at, frame.substr(kFrameHeadBytes, size));
     REQUIRE(content);
     opened += Bytes{0, 0, 0, static_cast<char>(content->size() - 8)} + *content;
