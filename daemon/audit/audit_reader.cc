@@ -4,6 +4,11 @@
 #include <utility>
 
 namespace edgecase::audit {
+namespace {
+
+constexpr std::size_t kSelectorsMax = 1'024;  // that are remembered
+
+}  // namespace
 
 Result<std::unique_ptr<RecordCursor>> RecordCursor::open(AuditLog& log, ListRequest request) {
   EC_TRY(log.flush());
@@ -16,12 +21,9 @@ RecordCursor::RecordCursor(AuditLog& log, ListRequest request)
     : request_(std::move(request)),
       pseudonym_(log.names().of_device(request_.namespace_name, request_.device)),
       owner_("owner " + log.names().of_text("owner", request_.owner)),
-      owned_(std::move(request_.erased)),
       engine_(log.engine()),
       records_(log.records()) {
-  for (const ListRequest::Device& each : request_.owned)
-    owned_.push_back(log.names().of_device(each.namespace_name, each.device));
-  std::sort(owned_.begin(), owned_.end());
+  std::sort(request_.owned.begin(), request_.owned.end());
   if (!request_.owner.empty() || !request_.device.empty())
     wanted_ = [this](const Record& description) { return is_of_wanted(description); };
   read_.snapshot = engine_.snapshot();
@@ -104,19 +106,26 @@ Result<std::uint64_t> RecordCursor::first_at(const Stretch& stretch, std::int64_
 }
 
 // Of a device that is erased nobody knows whether a glob reached it.
-bool RecordCursor::is_of_owner(const Record& description) const {
+bool RecordCursor::is_of_owner(const Record& description) {
   if (description.detail.find(owner_) != std::string::npos) return true;
   const auto is_owned = [this](const Target& target) {
-    return std::binary_search(owned_.begin(), owned_.end(), target.pseudonym);
+    return std::binary_search(request_.owned.begin(), request_.owned.end(), target.pseudonym);
   };
   if (std::any_of(description.targets.begin(), description.targets.end(), is_owned)) return true;
-  return description.reaches_more &&
-         std::any_of(request_.owned.begin(), request_.owned.end(), [&](const auto& each) {
-           return may_reach(description, each.namespace_name, each.device);
-         });
+  if (!description.reaches_more || !request_.any_owned) return false;
+  if (may_reach_owned_.size() >= kSelectorsMax) may_reach_owned_.clear();
+  const auto [known, is_new] =
+      may_reach_owned_.try_emplace(description.namespace_name + '\0' + description.selector, false);
+  if (is_new) {
+    known->second =
+        request_.any_owned([&](std::string_view namespace_name, std::string_view device) {
+          return may_reach(description, namespace_name, device);
+        });
+  }
+  return known->second;
 }
 
-bool RecordCursor::is_of_wanted(const Record& description) const {
+bool RecordCursor::is_of_wanted(const Record& description) {
   if (!request_.owner.empty() && !is_of_owner(description)) return false;
   return request_.device.empty() ||
          concerns(description, pseudonym_, request_.namespace_name, request_.device);

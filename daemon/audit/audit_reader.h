@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,11 +22,10 @@ struct ListRequest {
   std::string device = {};
   // Not empty: records that name this owner, or are of its devices, or may be.
   std::string owner = {};
-  struct Device {
-    std::string namespace_name = {}, device = {};
-  };
-  std::vector<Device> owned = {};
-  std::vector<std::uint64_t> erased = {};  // what is left of those that were: pseudonyms
+  std::vector<std::uint64_t> owned = {};  // pseudonyms: of those it has, and had when it was erased
+  // Whether any of those it has is one that is meant. Asked once for each selector, mostly.
+  using NameTest = std::function<bool(std::string_view namespace_name, std::string_view device)>;
+  std::function<bool(const NameTest& is_meant)> any_owned = {};
   std::uint64_t limit = UINT64_MAX;
   bool descending = false;
 };
@@ -49,15 +50,16 @@ class RecordCursor {
   Result<std::uint64_t> first_at(const Stretch& stretch, std::int64_t time_ns, Edge edge);
   void seek(const Stretch& stretch);
   Result<bool> next_page();
-  bool is_of_wanted(const Record& description) const;
-  bool is_of_owner(const Record& description) const;
+  bool is_of_wanted(const Record& description);
+  bool is_of_owner(const Record& description);
   bool is_in_time(const Record& record) const;
 
   ListRequest request_;
   const std::uint64_t pseudonym_;
-  const std::string owner_;           // as a record's detail names it
-  std::vector<std::uint64_t> owned_;  // pseudonyms, sorted
-  Wanted wanted_;                     // empty: every record
+  const std::string owner_;  // as a record's detail names it
+  // Whether records of a namespace and a selector may be of the owner's devices.
+  std::map<std::string, bool> may_reach_owned_;
+  Wanted wanted_;  // empty: every record
   Engine& engine_;
   const NamespaceId records_;
   ReadOptions read_;

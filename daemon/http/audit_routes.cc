@@ -17,7 +17,8 @@
 namespace edgecase::http {
 namespace {
 
-// Whose pseudonyms are in memory at once.
+// In memory at once, of an owner.
+constexpr std::size_t kNamesAtOnce = 1'000;
 constexpr std::size_t kCertificatesAtOnce = 20;
 
 using Json = nlohmann::ordered_json;
@@ -87,6 +88,7 @@ class Told {
       : context_(context), names_(std::move(names)) {}
 
   Status append(const audit::Target& target, std::string& text) {
+    if (known_.size() >= kKnownMax) known_.clear();
     const auto [at, is_new] = known_.try_emplace(target.pseudonym);
     if (is_new) {
       EC_ASSIGN_OR_RETURN(at->second, look_up(target.pseudonym));
@@ -98,6 +100,8 @@ class Told {
   }
 
  private:
+  static constexpr std::size_t kKnownMax = 4'096;
+
   // What is said of it, but for its count.
   Result<std::string> look_up(std::uint64_t pseudonym) const {
     std::string said = "{\"pseudonym\":\"" + audit::pseudonym_text(pseudonym) + '"';
@@ -157,7 +161,22 @@ void add_erased(const erase::Certificate& certificate, audit::ListRequest& reque
     const char* const begin = digits.data();
     const auto [end, error] =
         std::from_chars(begin, begin + std::min<std::size_t>(digits.size(), 16), pseudonym, 16);
-    if (error == std::errc() && end == begin + 16) request.erased.push_back(pseudonym);
+    if (error == std::errc() && end == begin + 16) request.owned.push_back(pseudonym);
+  }
+}
+
+using NameTest = audit::ListRequest::NameTest;
+
+Result<bool> any_of_owner(const catalog::DeviceIndex& devices, const std::string& owner,
+                          const NameTest& is_meant) {
+  for (catalog::DevicePage page{std::nullopt, kNamesAtOnce};;) {
+    EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceName> names,
+                        devices.find("", catalog::owned_by(owner), page));
+    for (const catalog::DeviceName& name : names) {
+      if (is_meant(name.namespace_name, name.device)) return true;
+    }
+    if (names.size() < page.limit) return false;
+    page.after = names.back();
   }
 }
 
@@ -165,11 +184,16 @@ void add_erased(const erase::Certificate& certificate, audit::ListRequest& reque
 // erase::kPseudonymsMax at most.
 Status add_owned(const HttpContext& context, audit::ListRequest& request) {
   EC_TRY(wire::check_name("owner", request.owner));
-  EC_ASSIGN_OR_RETURN(std::vector<catalog::DeviceName> found,
-                      context.parts.devices.find("", catalog::owned_by(request.owner)));
-  request.owned.reserve(found.size());
-  for (catalog::DeviceName& name : found)
-    request.owned.push_back({std::move(name.namespace_name), std::move(name.device)});
+  const auto& devices = context.parts.devices;
+  const auto note = [&](std::string_view namespace_name, std::string_view device) {
+    request.owned.push_back(context.parts.audit->names().of_device(namespace_name, device));
+    return false;
+  };
+  EC_TRY(any_of_owner(devices, request.owner, note).status());
+  request.any_owned = [&devices, owner = request.owner](const NameTest& is_meant) {
+    const auto any = any_of_owner(devices, owner, is_meant);
+    return !any.ok() || *any;  // where it cannot be found out it may be
+  };
   std::uint64_t before = UINT64_MAX;
   while (true) {
     EC_ASSIGN_OR_RETURN(

@@ -82,6 +82,10 @@ class HostileDevicesFlow(HostileDaemon):
         report = json.loads(self.measured("report of an owner", "/api/v1/report?owner=alice"))
         self.assertEqual(len(report["devices"]), devices)
         self.assertEqual(report["devices"][-1]["series"][0]["readings"], 1)
+        told = self.measured("audit log of an owner", "/api/v1/audit?owner=alice").decode()
+        self.assertIn('"operation":"device.set"', told)
+        preview = json.loads(self.measured("preview of an erasure", "/api/v1/erase/preview?owner=alice"))
+        self.assertEqual(preview["devices"], devices)
         for what in ("select=d*", "select=*", "ns=*"):
             where = json.loads(self.measured(f"where {what}", f"/api/v1/where?{what}"))
             self.assertGreaterEqual(where["devices"], devices)
