@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "daemon/erase/erase_room.h"
 #include "erase/erase_records.h"
+#include "support/test_share.h"
 
 namespace edgecase::erase {
 namespace {
@@ -103,13 +103,14 @@ TEST_CASE("of however many erasures that are pending each has its certificate") 
 // kCertificatesMax of them with as many names as one holds are 70 MB of records, and were as much
 // in memory.
 TEST_CASE("as many certificates as may be take no memory") {
-  const bool is_plain_build = std::getenv("EDGECASE_TEST_SHARE") == nullptr;
+  const bool is_plain_build = edgecase::test::test_share_percent() == 100;
+  const std::uint64_t count = edgecase::test::share_of(kCertificatesMax);
   Room room;
   const NamespaceId records = room.engine.find_namespace(kErasuresNamespace)->id;
   Certificate certificate;
   certificate.with_names = true;
   certificate.devices = kPseudonymsMax;
-  for (std::uint64_t number = 1; number <= kCertificatesMax; ++number) {
+  for (std::uint64_t number = 1; number <= count; ++number) {
     certificate.number = number;
     certificate.state = number % 20 == 0 ? ErasureState::Pending : ErasureState::Done;
     certificate.device_pseudonyms.clear();
@@ -125,13 +126,13 @@ TEST_CASE("as many certificates as may be take no memory") {
   const auto service = EraseService::open(
       {room.engine, *room.catalog, *room.devices, *room.retention, room.clock, room.random});
   REQUIRE(service.ok());
-  CHECK((*service)->pending_count() == kCertificatesMax / 20);
+  CHECK((*service)->pending_count() == count / 20);
   const std::uint64_t after = resident_bytes();
   const std::uint64_t taken = after > before ? after - before : 0;
   CAPTURE(taken);
   if (is_plain_build) CHECK(taken < 4u << 20);
   CHECK(numbers_of(*(*service)->certificates(std::nullopt, "", 1)) ==
-        std::vector<std::uint64_t>{kCertificatesMax});
+        std::vector<std::uint64_t>{count});
   CHECK((*service)->certificates(std::nullopt, "nobody", 1)->empty());
 }
 
