@@ -28,6 +28,10 @@ class TomlWalk {
       if (byte >= 0x80 && quotes_.empty() && !in_comment_) {
         return wrong("a character that belongs in quotes");
       }
+      // The parser asks whether it is a blank, which of many it does not know.
+      if (byte >= 0x80 && is_behind_backslash_) {
+        return wrong("a character beyond ASCII right behind a backslash, or the blanks after one");
+      }
       const std::size_t end = at_ + look();
       for (; at_ < end; ++at_) count(text_[at_]);
     }
@@ -43,14 +47,19 @@ class TomlWalk {
       in_comment_ = false;
       in_number_ = false;
       quotes_ = {};
+      is_behind_backslash_ = false;
       starts_line_ = true;
     } else if (in_comment_) {
       return 1;
     } else if (!quotes_.empty()) {
       // What a backslash escapes is no end.
-      if (quotes_.front() == '"' && (rest.starts_with(R"(\\)") || rest.starts_with(R"(\")"))) {
+      const bool may_escape = quotes_.front() == '"';
+      if (may_escape && (rest.starts_with(R"(\\)") || rest.starts_with(R"(\")"))) {
+        is_behind_backslash_ = false;
         return 2;
       }
+      const bool is_blank = kBlanks.find(c) != std::string_view::npos;
+      is_behind_backslash_ = may_escape && (c == '\\' || (is_behind_backslash_ && is_blank));
       if (!rest.starts_with(quotes_)) return 1;
       const std::size_t size = quotes_.size();
       quotes_ = {};
@@ -108,7 +117,8 @@ class TomlWalk {
   std::size_t at_ = 0;
   std::size_t line_ = 1;
   std::size_t column_ = 1;
-  std::string_view quotes_;  // that will end the text that at_ is in; empty: it is in none
+  std::string_view quotes_;           // that will end the text that at_ is in; empty: it is in none
+  bool is_behind_backslash_ = false;  // in quotes, but for blanks
   bool in_comment_ = false;
   bool in_number_ = false;
   // Of what is outside of quotes and comments, before at_: its last character but for blanks, if

@@ -30,6 +30,8 @@ TEST_CASE("TOML characters: what belongs in quotes or comments is taken there") 
            "a = { 0=\"\xc3\xa4\", b = 1979-05-27 }\nc = '\xc3\xa4'",
            "0=\"\xc3\xa4\"\n1.\"\xc3\xa4\" = 5 # \xc3\xa4\n2-\"\xc3\xa4\"",
            "a.0.\"\xc3\xa4\" = 5",
+           "a = \"\"\"\\\\\xc3\xa4 \\\n  b\xc3\xa4\"\"\"",
+           "a = '''\\\n\xc3\xa4'''",
        }) {
     CAPTURE(text);
     CHECK(told(text).empty());
@@ -39,6 +41,8 @@ TEST_CASE("TOML characters: what belongs in quotes or comments is taken there") 
 TEST_CASE("TOML characters: others are told with their place") {
   const std::string control = ": not TOML: a control character";
   const std::string bare = ": not TOML: a character that belongs in quotes";
+  const std::string behind =
+      ": not TOML: a character beyond ASCII right behind a backslash, or the blanks after one";
   const struct {
     std::string_view text;
     std::string what;
@@ -65,6 +69,8 @@ TEST_CASE("TOML characters: others are told with their place") {
       {"a = [0\"\xc3\xa4", "x.toml:1:8" + bare},
       {"a = [1, # one\n2\"\xc3\xa4", "x.toml:2:3" + bare},
       {"a = { b = 3\"\xc3\xa4\" }", "x.toml:1:13" + bare},
+      {"a = \"\"\"\\\xc3\xa4\"\"\"", "x.toml:1:9" + behind},
+      {"a = \"\"\"b\\ \n\n \xef\xbb\x9f\"\"\"", "x.toml:3:2" + behind},
   };
   for (const auto& each : cases) {
     CAPTURE(each.text);
