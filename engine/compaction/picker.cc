@@ -138,17 +138,20 @@ std::optional<MergePlan> pick_level0(const Version& version, std::size_t tables_
 }
 
 bool is_in_pieces(const Version& version, const MergePlan& level0) {
-  std::uint64_t pieces = 0;
+  std::uint64_t pieces = 0, entries = 0;
   std::set<NamespaceId> namespaces;
   for (const MergeInput& input : level0.groups) {
     namespaces.clear();
-    for (const TablePointer& table : input)
+    for (const TablePointer& table : input) {
+      entries += table->entry_count;
       for (const ValueFileUse& use : table->value_files)
         namespaces.insert(version.value_files.at(use.file_number).namespace_id);
+    }
     pieces += namespaces.size();
   }
   const std::size_t tables = level0.groups.size();
   return pieces >= 2 * tables && level0.item_bytes() < pieces * kLevel0PieceBytesMin &&
+         entries < pieces * kLevel0PieceEntriesMin &&
          std::all_of(level0.groups.begin(), level0.groups.end(), [&](const MergeInput& input) {
            return input.front()->life == level0.groups.front().front()->life;
          });

@@ -14,8 +14,10 @@ namespace edgecase::engine {
 inline constexpr std::size_t kLevel0TablesMax = 4;
 inline constexpr std::size_t kLevel0MergeMax = 32;
 // Where they hold so little of each of several namespaces, they are merged entry by entry at once,
-// when there are as many: to sink them would make a small file of each table and namespace.
+// when there are as many: to sink them would make a small file of each table and namespace. Of
+// readings a piece of few bytes holds many entries: writing those again costs more than a file.
 inline constexpr std::uint64_t kLevel0PieceBytesMin = 512u << 10;
+inline constexpr std::uint64_t kLevel0PieceEntriesMin = 16u << 10;
 inline constexpr std::size_t kLevel0PiecesMin = 16;
 // Runs are looked at together when each is at most this many times as large as all smaller ones
 // among them: a large run is not written again for a small one.

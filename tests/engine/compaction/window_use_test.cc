@@ -1,7 +1,8 @@
-// What is done with runs alike in size, and when it is worth a survey to know.
+// What is done with level 0 and with runs alike in size, and when it is worth a survey to know.
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "compaction/picker.h"
 #include "edgecase/random.h"
@@ -30,6 +31,28 @@ Overlap overlap_of(std::size_t depth, std::uint64_t overlapping_bytes) {
 }
 
 }  // namespace
+
+TEST_CASE("level 0 is in pieces where it holds few bytes of each namespace, and few entries") {
+  Version version;
+  for (const NamespaceId id : {1u, 2u}) {
+    ValueFileMetadata file;
+    file.number = id;
+    file.namespace_id = id;
+    version.value_files.emplace(file.number, file);
+  }
+  const auto is_in_pieces_with = [&](std::uint64_t entries, std::uint64_t bytes) {
+    const auto table = std::make_shared<TableMetadata>();
+    table->entry_count = entries;
+    table->value_files = {{1, bytes / 2}, {2, bytes / 2}};
+    MergePlan plan;
+    plan.groups = {{table}};
+    return is_in_pieces(version, plan);
+  };
+  const std::uint64_t entries = 2 * kLevel0PieceEntriesMin, bytes = 2 * kLevel0PieceBytesMin;
+  CHECK(is_in_pieces_with(entries - 1, bytes - 2));
+  CHECK_FALSE(is_in_pieces_with(entries - 1, bytes));
+  CHECK_FALSE(is_in_pieces_with(entries, bytes - 2));  // readings
+}
 
 TEST_CASE(
     "windows: while writes come runs are sunk or relocated for little, in quiet at any price") {
