@@ -6,10 +6,11 @@
 #
 #   --seconds N   how long for each target (default 20)
 #   --jobs N      targets side by side (default: the processors there are)
+#   --preset NAME fuzz (default) or asan: slower decoders, whose build the tests have, too
 #   --no-install  install nothing
 #   --help        this text
 #
-# What was learned is kept in build/fuzz/learned/TARGET. An input that stops a target is in build/fuzz/found/:
+# What was learned is kept in build/PRESET/learned/TARGET. An input that stops a target is in build/PRESET/found/:
 #   EDGECASE_FUZZ_TARGET=wal build/fuzz/tests/fuzz_decoders build/fuzz/found/wal-crash-...
 #
 # Exit codes: 0 nothing was found, 1 something was, 2 wrong usage
@@ -29,14 +30,17 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 seconds=20
 jobs=$(nproc)
 install=yes
+preset=fuzz
 targets=()
 while [ $# -gt 0 ]; do
   case $1 in
+    --preset) case "${2:-}" in fuzz | asan) ;; *) wrong "--preset needs fuzz or asan" ;; esac ;;
     --seconds | --jobs) [[ "${2:-}" =~ ^[1-9][0-9]*$ ]] || wrong "$1 needs a number" ;;
   esac
   case $1 in
     --seconds) seconds=$2; shift ;;
     --jobs) jobs=$2; shift ;;
+    --preset) preset=$2; shift ;;
     --no-install) install=no ;;
     -h | --help) usage; exit 0 ;;
     -*) wrong "unknown option $1" ;;
@@ -48,15 +52,15 @@ cd "$top"
 [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(ls tests/fuzz/corpus)
 
 [ $install = no ] || packaging/install-dependencies.sh build tests clang
-packaging/configure.sh fuzz
-cmake --build --preset fuzz --parallel "$jobs"
+packaging/configure.sh "$preset"
+cmake --build --preset "$preset" --target fuzz_decoders --parallel "$jobs"
 
 run_target() {
-  local target=$1 log=build/fuzz/$1.log
-  mkdir -p "build/fuzz/learned/$target"
-  if EDGECASE_FUZZ_TARGET=$target build/fuzz/tests/fuzz_decoders -max_total_time="$seconds" \
+  local target=$1 build=build/$preset log=build/$preset/$1.log
+  mkdir -p "$build/learned/$target"
+  if EDGECASE_FUZZ_TARGET=$target "$build/tests/fuzz_decoders" -max_total_time="$seconds" \
     -entropic=0 -timeout=$kInputSecondsMax -rss_limit_mb=$kMemoryMaxMiB -max_len=$kInputMaxBytes -print_final_stats=1 \
-    -artifact_prefix="build/fuzz/found/$target-" "build/fuzz/learned/$target" "tests/fuzz/corpus/$target" \
+    -artifact_prefix="$build/found/$target-" "$build/learned/$target" "tests/fuzz/corpus/$target" \
     </dev/null >"$log" 2>&1; then
     printf '%-14s nothing found in %s inputs\n' "$target" \
       "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")"
@@ -67,9 +71,9 @@ run_target() {
   fi
 }
 export -f run_target
-export seconds kInputMaxBytes kInputSecondsMax kMemoryMaxMiB
+export preset seconds kInputMaxBytes kInputSecondsMax kMemoryMaxMiB
 
 export ASAN_OPTIONS=quarantine_size_mb=$kQuarantineMiB${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 
-mkdir -p build/fuzz/found
+mkdir -p "build/$preset/found"
 printf '%s\n' "${targets[@]}" | xargs -P "$jobs" -I{} bash -c 'run_target {}' || exit 1
