@@ -1,12 +1,16 @@
 // The audit log: /api/v1/audit and /api/v1/audit/verify, for administrators.
 #include <algorithm>
 #include <charconv>
+#include <compare>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
+#include <vector>
 
 #include "audit/audit_reader.h"
+#include "catalog/set_aside.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
 #include "wire/names.h"
@@ -53,32 +57,49 @@ Status no_log() {
 // the catalog has them, and learns of new devices when it is asked. Thread-safe.
 class DeviceNames {
  public:
-  explicit DeviceNames(HttpContext& context) : context_(context) {}
+  explicit DeviceNames(HttpContext& context)
+      : context_(context), set_aside_(context.parts.engine) {}
 
   void learn() {
     const std::lock_guard lock(mutex_);
+    const std::size_t before = rows_.size();
     for (const std::uint32_t rows = context_.parts.catalog.device_rows(); known_ < rows; ++known_) {
       const auto device = context_.parts.catalog.device_at(known_);
       if (!device.ok()) continue;
-      rows_[context_.parts.audit->device_pseudonym(
-          device->namespace_id, device->id, device->namespace_name, device->device)] = known_;
+      rows_.push_back(
+          {context_.parts.audit->device_pseudonym(device->namespace_id, device->id,
+                                                  device->namespace_name, device->device),
+           known_});
     }
+    const auto newer = rows_.begin() + static_cast<std::ptrdiff_t>(before);
+    std::sort(newer, rows_.end());
+    std::inplace_merge(rows_.begin(), newer, rows_.end());
+    set_aside_.tell(rows_.capacity() * sizeof(Row));
   }
   // Empty: it stands for nothing that is there.
   catalog::DeviceName name_of(std::uint64_t pseudonym) const {
     const std::lock_guard lock(mutex_);
-    const auto known = rows_.find(pseudonym);
-    if (known == rows_.end()) return {};
-    auto device = context_.parts.catalog.device_at(known->second);
+    // The newest, where a device came again.
+    const auto after = std::upper_bound(rows_.begin(), rows_.end(),
+                                        Row{pseudonym, std::numeric_limits<std::uint32_t>::max()});
+    if (after == rows_.begin() || std::prev(after)->pseudonym != pseudonym) return {};
+    auto device = context_.parts.catalog.device_at(std::prev(after)->row);
     if (!device.ok()) return {};
     return {std::move(device->namespace_name), std::move(device->device)};
   }
 
  private:
+  struct Row {
+    std::uint64_t pseudonym = 0;
+    std::uint32_t row = 0;  // of the catalog
+    friend auto operator<=>(const Row&, const Row&) = default;
+  };
+
   HttpContext& context_;
   mutable std::mutex mutex_;
   std::uint32_t known_ = 0;  // rows that were looked at
-  std::unordered_map<std::uint64_t, std::uint32_t> rows_;
+  std::vector<Row> rows_;    // sorted
+  catalog::SetAside set_aside_;
 };
 
 // Names and owners of the devices that one listing tells of.

@@ -33,9 +33,12 @@ void NamespaceRebuild::insert(const NamespaceInfo& info) {
 void NamespaceRebuild::take(const std::vector<NamespaceInfo>& known, NamespaceId id_limit) {
   known_ = known;
   id_limit_ = std::max(id_limit_, id_limit);
-  for (NamespaceId id = 1; id < id_limit; ++id) {
-    if (find(id) == nullptr) dropped_.insert(id);
-  }
+  known_below_ = id_limit;
+}
+
+bool NamespaceRebuild::is_dropped(NamespaceId id) const {
+  if (id >= 1 && id < known_below_ && find(id) == nullptr) return true;
+  return dropped_.contains(id);
 }
 
 void NamespaceRebuild::add(NamespaceId id, std::string_view name, const NamespaceOptions& options) {

@@ -24,8 +24,7 @@ class NamespaceRebuild {
   // The mark of a repaired store (edgecase/store_check.h).
   void mark_repaired();
 
-  bool is_dropped(NamespaceId id) const { return dropped_.contains(id); }
-  const std::set<NamespaceId>& dropped() const { return dropped_; }
+  bool is_dropped(NamespaceId id) const;
   NamespaceOptions options_of(NamespaceId id) const;
   Bytes name_of(NamespaceId id) const;
   NamespaceId id_limit() const { return id_limit_; }
@@ -38,7 +37,8 @@ class NamespaceRebuild {
 
   Findings& findings_;
   std::vector<NamespaceInfo> known_;
-  std::set<NamespaceId> dropped_;
+  NamespaceId known_below_ = 0;    // of these `known_` has all that were not dropped
+  std::set<NamespaceId> dropped_;  // beside those
   NamespaceId id_limit_ = 1;
 };
 

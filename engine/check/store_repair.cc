@@ -6,6 +6,7 @@
 // begins again from the same files; one that was cut short after it finds a whole store with a
 // marker, and puts the rest aside.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/write_batch_reader.h"
@@ -215,7 +216,11 @@ class StoreRepair {
     next_.erasures = salvage_.erasures;
     if (salvage_.retention.empty()) return;
     RetentionRules kept = salvage_.retention;
-    for (const NamespaceId id : namespaces_.dropped()) kept.forget_namespace(id);
+    std::set<NamespaceId> with_rules;
+    for (const ScopeState& each : kept.scopes()) with_rules.insert(namespace_of(each.prefix));
+    for (const GivenUp& each : kept.given_up()) with_rules.insert(each.namespace_id);
+    for (const NamespaceId id : with_rules)
+      if (namespaces_.is_dropped(id)) kept.forget_namespace(id);
     next_.expiry_mark_ns = salvage_.expiry_mark_ns;
     next_.scopes = kept.scopes();
     next_.given_up = kept.given_up();

@@ -404,4 +404,24 @@ TEST_CASE("audit over HTTP: a report carries the head of the chain") {
   CHECK_FALSE(json_of(ServerFixture().ask("GET", "/api/v1/report")).contains("audit"));
 }
 
+TEST_CASE("audit over HTTP: what is remembered of whose pseudonyms there are is set aside") {
+  AuditRoom f;
+  const auto set_aside = [&f] { return f.engine.stats().set_aside_bytes; };
+  const auto add_devices = [&f](int first, int last) {
+    std::string lines;
+    for (int i = first; i < last; ++i) lines += "m,device=d" + std::to_string(i) + " v=1 5\n";
+    REQUIRE(f.ask("POST", "/write", lines).status == 204);
+  };
+  add_devices(0, 19'000);
+  const std::uint64_t before = set_aside();
+  CHECK(f.records("?limit=1").size() == 1);
+  CHECK(set_aside() >= before + 19'000 * 12);
+  CHECK(set_aside() <= before + 19'000 * 40);
+  // Devices that come later are told of, too.
+  add_devices(19'000, 19'003);
+  const nlohmann::json last = f.last_record();
+  REQUIRE(last["devices"].size() == 3);
+  for (const nlohmann::json& device : last["devices"]) CHECK(device.contains("device"));
+}
+
 }  // namespace edgecase::http::test
