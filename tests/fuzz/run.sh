@@ -11,7 +11,7 @@
 #   --help        this text
 #
 # What was learned is kept in build/PRESET/learned/TARGET. An input that stops a target is in build/PRESET/found/:
-#   EDGECASE_FUZZ_TARGET=wal build/fuzz/tests/fuzz_decoders build/fuzz/found/wal-crash-...
+#   EDGECASE_FUZZ_TARGET=wal build/PRESET/tests/fuzz_decoders build/PRESET/found/wal-crash-...
 #
 # Exit codes: 0 nothing was found, 1 something was, 2 wrong usage
 set -euo pipefail

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 
@@ -25,8 +24,10 @@ void put(const std::string& path, const std::string& text) {
 Files files_in(const std::string& directory) {
   Files files;
   for (const auto& entry : fs::directory_iterator(directory)) {
-    std::ifstream file(entry.path(), std::ios::binary);
-    files[entry.path().filename()] = {std::istreambuf_iterator<char>(file), {}};
+    std::string& bytes = files[entry.path().filename()];
+    bytes.resize(entry.file_size());
+    std::ifstream(entry.path(), std::ios::binary)
+        .read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
   return files;
 }
