@@ -1,8 +1,11 @@
-# Compiles the sources of a folder as one: reading headers is most of what a whole build costs. A source that
-# changes compiles its whole folder, so this is for builds made once, not for those one works in. Names in the
-# anonymous namespaces of a folder differ. Sources that are replaced one by one stay alone
-# (SKIP_UNITY_BUILD_INCLUSION).
-option(EDGECASE_FOLDERS_AT_ONCE "Compile the sources of each folder as one" OFF)
+# Compiles the sources of a folder as one, and small folders of a library together: reading headers is most of what a
+# whole build costs. A source that changes compiles all that is with it, so this is for builds made once, not for
+# those one works in. Names in anonymous namespaces differ within a folder, and between folders that share a
+# namespace. Sources that are replaced one by one stay alone (SKIP_UNITY_BUILD_INCLUSION).
+option(EDGECASE_FOLDERS_AT_ONCE "Compile the sources of folders as one" OFF)
+
+# Bytes of sources that are compiled as one, unless a folder has more: for a compiler that has a GiB.
+set(EDGECASE_BYTES_AT_ONCE 160000)
 
 function(edgecase_compile_folders_at_once)
   foreach(directory IN LISTS ARGN)
@@ -18,11 +21,30 @@ function(edgecase_compile_folders_at_once)
       # GCC 12 takes more for not initialized. `release` has both warnings.
       target_compile_options(${target} PRIVATE
         $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage -Wno-maybe-uninitialized>)
+      set(folders)
       foreach(source IN LISTS sources)
         get_filename_component(folder ${source} DIRECTORY)
-        string(MAKE_C_IDENTIFIER "in_${folder}" group)
         get_filename_component(source ${source} ABSOLUTE BASE_DIR ${PROJECT_SOURCE_DIR}/${directory})
-        set_property(SOURCE ${source} DIRECTORY ${directory} PROPERTY UNITY_GROUP ${group})
+        string(MAKE_C_IDENTIFIER "in_${folder}" folder)
+        if(NOT folder IN_LIST folders)
+          list(APPEND folders ${folder})
+          set(bytes_${folder} 0)
+          set(sources_${folder})
+        endif()
+        if(EXISTS ${source})
+          file(SIZE ${source} bytes)
+          math(EXPR bytes_${folder} "${bytes_${folder}} + ${bytes}")
+        endif()
+        list(APPEND sources_${folder} ${source})
+      endforeach()
+      set(bytes_together ${EDGECASE_BYTES_AT_ONCE})
+      foreach(folder IN LISTS folders)
+        math(EXPR bytes_together "${bytes_together} + ${bytes_${folder}}")
+        if(bytes_together GREATER EDGECASE_BYTES_AT_ONCE)
+          set(group ${folder})
+          set(bytes_together ${bytes_${folder}})
+        endif()
+        set_property(SOURCE ${sources_${folder}} DIRECTORY ${directory} PROPERTY UNITY_GROUP ${group})
       endforeach()
     endforeach()
   endforeach()

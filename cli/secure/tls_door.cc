@@ -29,9 +29,9 @@ struct Stream {
   std::string bytes;
   bool ended = false;
 };
-enum class Progress : unsigned char { Blocked, Moved, Over };
+enum class Step : unsigned char { Blocked, Moved, Over };
 
-Progress move(net::Channel& from, net::Channel& to, Stream& stream) {
+Step move(net::Channel& from, net::Channel& to, Stream& stream) {
   bool moved = false;
   if (!stream.ended && stream.bytes.size() < kBufferBytes) {
     const std::size_t held = stream.bytes.size();
@@ -45,11 +45,11 @@ Progress move(net::Channel& from, net::Channel& to, Stream& stream) {
   }
   if (!stream.bytes.empty()) {
     const std::size_t held = stream.bytes.size();
-    if (net::send_some(to, stream.bytes) == net::Outcome::Failed) return Progress::Over;
+    if (net::send_some(to, stream.bytes) == net::Outcome::Failed) return Step::Over;
     moved = moved || stream.bytes.size() < held;
   }
-  if (stream.ended && stream.bytes.empty()) return Progress::Over;
-  return moved ? Progress::Moved : Progress::Blocked;
+  if (stream.ended && stream.bytes.empty()) return Step::Over;
+  return moved ? Step::Moved : Step::Blocked;
 }
 
 pollfd awaited(const net::Channel& channel, const Stream& from, const Stream& to) {
@@ -174,10 +174,10 @@ void TlsDoor::forward(net::Channel& inside, net::Channel& daemon) {
   Stream out;
   Stream in;
   while (!stopping_) {
-    const Progress sent = move(inside, daemon, out);
-    const Progress got = move(daemon, inside, in);
-    if (sent == Progress::Over || got == Progress::Over) break;
-    if (sent == Progress::Moved || got == Progress::Moved) continue;
+    const Step sent = move(inside, daemon, out);
+    const Step got = move(daemon, inside, in);
+    if (sent == Step::Over || got == Step::Over) break;
+    if (sent == Step::Moved || got == Step::Moved) continue;
     pollfd ready[] = {awaited(inside, out, in), awaited(daemon, in, out),
                       pollfd{wake_.descriptor(), POLLIN, 0}};
     if (poll(ready, 3, -1) < 0 && errno != EINTR) break;

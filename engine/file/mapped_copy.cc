@@ -20,23 +20,23 @@ struct Copy {
   std::atomic<bool> failed;
   std::atomic<std::atomic<bool>*> is_gone;  // of the mapping; null: nobody asks
 };
-thread_local Copy copy;
+thread_local Copy under_way;
 
 std::uintptr_t page_bytes = 0;
 struct sigaction action_before {};
 
 // Memory takes the page's place, and the copy goes on into that.
 bool replace_page(std::uintptr_t address) {
-  if (address < copy.begin.load(std::memory_order_relaxed) ||
-      address >= copy.end.load(std::memory_order_relaxed))
+  if (address < under_way.begin.load(std::memory_order_relaxed) ||
+      address >= under_way.end.load(std::memory_order_relaxed))
     return false;
-  if (std::atomic<bool>* const is_gone = copy.is_gone.load(std::memory_order_relaxed))
+  if (std::atomic<bool>* const is_gone = under_way.is_gone.load(std::memory_order_relaxed))
     is_gone->store(true, std::memory_order_seq_cst);
   const std::uintptr_t page = address / page_bytes * page_bytes;
   const long made = ::syscall(SYS_mmap, page, page_bytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   if (made != static_cast<long>(page)) return false;
-  copy.failed.store(true, std::memory_order_relaxed);
+  under_way.failed.store(true, std::memory_order_relaxed);
   return true;
 }
 
@@ -65,15 +65,15 @@ bool copy_guarded(const char* from, std::size_t size, char* to, const char* mapp
   static const bool is_installed = install();
   if (!is_installed) return false;
   const auto begin = reinterpret_cast<std::uintptr_t>(mapped);
-  copy.failed.store(false, std::memory_order_relaxed);
-  copy.is_gone.store(is_gone, std::memory_order_relaxed);
-  copy.begin.store(begin, std::memory_order_relaxed);
-  copy.end.store(begin + size, std::memory_order_relaxed);
+  under_way.failed.store(false, std::memory_order_relaxed);
+  under_way.is_gone.store(is_gone, std::memory_order_relaxed);
+  under_way.begin.store(begin, std::memory_order_relaxed);
+  under_way.end.store(begin + size, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   std::memcpy(to, from, size);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  copy.end.store(begin, std::memory_order_relaxed);
-  return !copy.failed.load(std::memory_order_relaxed);
+  under_way.end.store(begin, std::memory_order_relaxed);
+  return !under_way.failed.load(std::memory_order_relaxed);
 }
 
 }  // namespace

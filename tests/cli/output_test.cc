@@ -54,12 +54,12 @@ TEST_CASE("short_time drops decimals that are zero, three at a time") {
 }
 
 TEST_CASE("ages, counts and rates") {
-  constexpr std::int64_t kSecond = 1'000'000'000;
+  constexpr std::int64_t kSecondNs = 1'000'000'000;
   CHECK(age_text(0) == "0ms");
-  CHECK(age_text(kSecond) == "1s");
-  CHECK(age_text(59 * kSecond) == "59s");
-  CHECK(age_text(60 * kSecond) == "1m");
-  CHECK(age_text(86'400 * kSecond) == "1d");
+  CHECK(age_text(kSecondNs) == "1s");
+  CHECK(age_text(59 * kSecondNs) == "59s");
+  CHECK(age_text(60 * kSecondNs) == "1m");
+  CHECK(age_text(86'400 * kSecondNs) == "1d");
   CHECK(age_text(-1) == "in the future");
   CHECK(count_text(0) == "0");
   CHECK(count_text(999) == "999");

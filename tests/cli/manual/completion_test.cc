@@ -26,13 +26,13 @@ Words words_of(const std::string& lines) {
   return words;
 }
 
-struct Case {
+struct Completed {
   std::vector<std::string> line;  // the last word is under the cursor
   Words expected;
 };
 
 // What begins with the word under the cursor is asked for, as a user would type it.
-const std::vector<Case> kCases = {
+const std::vector<Completed> kCases = {
     {{"edgecase", "qu"}, {"query"}},
     {{"edgecase", "config", ""}, {"show", "check", "example", "storage"}},
     {{"edgecase", "query", "--format", ""}, {"table", "csv", "ndjson", "json", "line"}},
@@ -65,7 +65,7 @@ TEST_CASE("bash completes commands, options, choices and files") {
     CHECK(output.exit_code == 0);
     return words_of(output.text);
   };
-  for (const Case& each : kCases) {
+  for (const Completed& each : kCases) {
     CAPTURE(each.line);
     CHECK(complete(each.line) == each.expected);
   }
@@ -81,7 +81,7 @@ TEST_CASE("fish completes commands, options and choices") {
   }
   test::TempDirectory directory;
   test::write_file(directory / "script", fish_completion(test::some_commands()));
-  for (const Case& each : kCases) {
+  for (const Completed& each : kCases) {
     std::string line;
     for (const std::string& word : each.line) line += (line.empty() ? "" : " ") + word;
     if (line.find('*') != std::string::npos) continue;
@@ -116,7 +116,7 @@ TEST_CASE("zsh completes commands, options and choices") {
     CHECK(output.exit_code == 0);
     return words_of(output.text);
   };
-  for (const Case& each : kCases) {
+  for (const Completed& each : kCases) {
     CAPTURE(each.line);
     // zsh itself picks what begins as typed.
     Words fitting;

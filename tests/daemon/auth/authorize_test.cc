@@ -2,10 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace edgecase;
-using auth::Operation;
-using auth::PrincipalKind;
-
+namespace edgecase::auth {
 namespace {
 
 wire::ReadingBatch batch_in(std::string_view namespace_name) {
@@ -113,3 +110,5 @@ TEST_CASE("authorize: without a token the machine administers itself, nobody els
     CHECK(auth::authorize_administration({kind, ""}).code() == StatusCode::NotAllowed);
   }
 }
+
+}  // namespace edgecase::auth

@@ -28,7 +28,7 @@ constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 
 // A store in memory, written through the pipeline.
-struct Room {
+struct QueryRoom {
   test::ModelEngine engine;
   test::ManualClock clock;
   std::unique_ptr<catalog::Catalog> catalog = catalog::Catalog::open(engine, {}).value();
@@ -81,14 +81,14 @@ std::string drain(query::ReadingCursor& cursor) {
   return text.str();
 }
 
-std::string run(Room& room, const wire::QueryRequest& request) {
+std::string run(QueryRoom& room, const wire::QueryRequest& request) {
   auto cursor = room.service.query(room.principal, request);
   REQUIRE_MESSAGE(cursor.ok(), cursor.status().to_string());
   return drain(**cursor);
 }
 
-std::string aggregate(Room& room, std::string_view selector, Aggregate what, std::int64_t every,
-                      bool descending = false) {
+std::string aggregate(QueryRoom& room, std::string_view selector, Aggregate what,
+                      std::int64_t every, bool descending = false) {
   wire::QueryRequest request = request_of(selector);
   request.aggregate = what;
   request.every_ns = every;
@@ -99,7 +99,7 @@ std::string aggregate(Room& room, std::string_view selector, Aggregate what, std
 }  // namespace
 
 TEST_CASE("query: readings come by series, then time, either way") {
-  Room room;
+  QueryRoom room;
   for (const std::int64_t time : {30, -20, 10}) {
     room.put("b", time, Value::of_int64(time));
     room.put("a", time, Value::of_float64(static_cast<double>(time)));
@@ -118,7 +118,7 @@ TEST_CASE("query: readings come by series, then time, either way") {
 }
 
 TEST_CASE("query: ranges are half open, at both ends of time too") {
-  Room room;
+  QueryRoom room;
   for (const std::int64_t time : {kMin, std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}, kMax}) {
     room.put("s", time, Value::of_bool(true));
   }
@@ -144,7 +144,7 @@ TEST_CASE("query: ranges are half open, at both ends of time too") {
 }
 
 TEST_CASE("query: the limit counts readings in all") {
-  Room room;
+  QueryRoom room;
   for (int i = 0; i < 3; ++i) {
     room.put("a", i, Value::of_int64(i));
     room.put("b", i, Value::of_int64(i));
@@ -163,7 +163,7 @@ TEST_CASE("query: the limit counts readings in all") {
 }
 
 TEST_CASE("query: what is missing, wrong or not allowed") {
-  Room room;
+  QueryRoom room;
   room.put("s", 1, Value::of_int64(1));
   const auto code = [&](const std::string& namespace_name, std::string_view selector) {
     wire::QueryRequest request = request_of(selector);
@@ -187,12 +187,12 @@ TEST_CASE("query: what is missing, wrong or not allowed") {
   request = request_of("d/s");
   request.every_ns = -1;
   CHECK(room.service.query(room.principal, request).status().code() == StatusCode::InvalidArgument);
-  Room empty;
+  QueryRoom empty;
   CHECK(run(empty, request_of("*")).empty());
 }
 
 TEST_CASE("query: all namespaces leave out `_rejected`, which is read by its name") {
-  Room room;
+  QueryRoom room;
   room.put("default", "d", "s", 1, Value::of_int64(1));
   room.put("_rejected", "d", "s", 1, Value::of_int64(2));
   wire::QueryRequest request = request_of("*");
@@ -203,7 +203,7 @@ TEST_CASE("query: all namespaces leave out `_rejected`, which is read by its nam
 }
 
 TEST_CASE("query: a cursor sees the store as it was, and lets go of it at its end") {
-  Room room;
+  QueryRoom room;
   room.put("s", 1, Value::of_int64(1));
   room.put("s", 2, Value::of_int64(2));
   REQUIRE(room.engine.open_views() == 0);
@@ -235,7 +235,7 @@ TEST_CASE("query: windows are aligned to the epoch, before it too") {
   CHECK(query::window_start(kMin, kMax) == kMin);
   CHECK(query::window_start(kMin + 1, 10) == kMin);  // its window begins before time does
 
-  Room room;
+  QueryRoom room;
   for (const std::int64_t time : {-25, -20, -11, -1, 0, 5, 10, 35}) {
     room.put("s", time, Value::of_int64(time));
   }
@@ -250,7 +250,7 @@ TEST_CASE("query: windows are aligned to the epoch, before it too") {
 }
 
 TEST_CASE("query: windows at both ends of time hold what lies in them") {
-  Room room;
+  QueryRoom room;
   for (const std::int64_t time : {kMin, kMin + 1, kMax - 1, kMax}) {
     room.put("s", time, Value::of_int64(1));
   }
@@ -264,7 +264,7 @@ TEST_CASE("query: windows at both ends of time hold what lies in them") {
 }
 
 TEST_CASE("query: an aggregate without windows is one row a series, at the range's beginning") {
-  Room room;
+  QueryRoom room;
   for (const std::int64_t time : {5, 10, 20}) {
     room.put("a", time, Value::of_float64(static_cast<double>(time)));
     room.put("b", time, Value::of_int64(time));
@@ -285,7 +285,7 @@ TEST_CASE("query: an aggregate without windows is one row a series, at the range
 }
 
 TEST_CASE("query: windows without a number have no row") {
-  Room room;
+  QueryRoom room;
   room.put("s", 1, Value::of_text("on"));
   room.put("s", 11, Value::of_text("off"));
   room.put("s", 12, Value::of_int64(4));
@@ -297,7 +297,7 @@ TEST_CASE("query: windows without a number have no row") {
 }
 
 TEST_CASE("query: windows without an aggregate are means") {
-  Room room;
+  QueryRoom room;
   room.put("s", 1, Value::of_int64(1));
   room.put("s", 2, Value::of_int64(2));
   wire::QueryRequest request = request_of("d/s");
@@ -306,7 +306,7 @@ TEST_CASE("query: windows without an aggregate are means") {
 }
 
 TEST_CASE("query: last is the newest of each series") {
-  Room room;
+  QueryRoom room;
   for (const std::int64_t time : {-5, 1, 7}) {
     room.put("a", time, Value::of_int64(time));
     room.put("b", -time, Value::of_int64(time));
@@ -321,11 +321,11 @@ TEST_CASE("query: last is the newest of each series") {
 }
 
 TEST_CASE("query: what is stored of series and devices") {
-  Room room;
-  constexpr std::int64_t kSecond = 1'000'000'000;
+  QueryRoom room;
+  constexpr std::int64_t kSecondNs = 1'000'000'000;
   for (int i = 0; i < 11; ++i) {
-    room.put("default", "a", "x", i * kSecond, Value::of_float64(1));
-    room.put("default", "a", "y", 2 * i * kSecond, Value::of_float64(1));
+    room.put("default", "a", "x", i * kSecondNs, Value::of_float64(1));
+    room.put("default", "a", "y", 2 * i * kSecondNs, Value::of_float64(1));
   }
   room.put("default", "b", "x", -1, Value::of_float64(1));
   const auto all = wire::parse_selector("*").value();
@@ -336,7 +336,7 @@ TEST_CASE("query: what is stored of series and devices") {
   CHECK(series[0].sensor == "x");
   CHECK(series[0].count == 11);
   CHECK(series[0].first_ns == 0);
-  CHECK(series[0].last_ns == 10 * kSecond);
+  CHECK(series[0].last_ns == 10 * kSecondNs);
   CHECK(series[0].readings_per_second == doctest::Approx(1));
   CHECK(series[0].stored_bytes > 0);
   CHECK(series[1].readings_per_second == doctest::Approx(0.5));
@@ -350,7 +350,7 @@ TEST_CASE("query: what is stored of series and devices") {
   CHECK(devices[0].series == 2);
   CHECK(devices[0].count == 22);
   CHECK(devices[0].first_ns == 0);
-  CHECK(devices[0].last_ns == 20 * kSecond);
+  CHECK(devices[0].last_ns == 20 * kSecondNs);
   CHECK(devices[0].readings_per_second == doctest::Approx(1.5));
   CHECK(devices[1].series == 1);
   CHECK(room.engine.open_views() == 0);
@@ -360,7 +360,7 @@ TEST_CASE("query: what is stored of series and devices") {
 }
 
 TEST_CASE("query: read errors and damaged values come out as errors") {
-  Room room;
+  QueryRoom room;
   room.put("s", 1, Value::of_int64(1));
   auto cursor = room.service.query(room.principal, request_of("d/s")).value();
   room.engine.fail_next_read(unavailable("values drive is gone"));
@@ -387,7 +387,7 @@ TEST_CASE("query: windows agree with sums made by hand, whatever the times") {
   INFO("seed " << seed);
   SeededRandom random(seed);
   for (int round = 0; round < 60; ++round) {
-    Room room;
+    QueryRoom room;
     std::map<std::int64_t, std::int64_t> model;
     for (int i = 0; i < 60; ++i) {
       const auto time = static_cast<std::int64_t>(random.below(2'000)) - 1'000;

@@ -33,7 +33,7 @@ Bytes number(char tag, std::uint64_t bits) {
   return value;
 }
 
-Bytes real(double value) {
+Bytes real_value(double value) {
   return number(kFloatTag, std::bit_cast<std::uint64_t>(value));
 }
 
@@ -113,8 +113,8 @@ TEST_CASE("groups of one entry come back as they were") {
   check_both({put("k", "v", 77)});
   check_both({removal("k", UINT64_MAX)});
   check_both({removal("")});
-  check_both({put(ordinal_key("", 0), real(1.5))});
-  check_both({put(ordinal_key("p", UINT64_MAX), real(std::nan("")))});
+  check_both({put(ordinal_key("", 0), real_value(1.5))});
+  check_both({put(ordinal_key("p", UINT64_MAX), real_value(std::nan("")))});
   check_both({put(Bytes(1024, '\xff'), Bytes(100000, 'v'))});
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("a regular sensor comes back as it was") {
   std::vector<OwnedEntry> entries;
   for (std::uint64_t i = 0; i < 700; ++i)
     entries.push_back(put(ordinal_key("boiler", (1ull << 63) + i * 1'000'000'000),
-                          real(static_cast<double>(200 + i % 9) / 10), i + 1));
+                          real_value(static_cast<double>(200 + i % 9) / 10), i + 1));
   check_both(entries);
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("ordinals at their limits come back as they were") {
        {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1'000'000'000},
         (std::uint64_t{1} << 63) - 1, std::uint64_t{1} << 63, UINT64_MAX - 1, UINT64_MAX})
     for (const char* prefix : {"", "a", "aa", "b"})
-      entries.push_back(put(ordinal_key(prefix, ordinal), real(0.5)));
+      entries.push_back(put(ordinal_key(prefix, ordinal), real_value(0.5)));
   check_both(entries);
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("a column of mixed types comes back as it was") {
   for (std::uint64_t i = 0; i < 300; ++i) {
     const Bytes key = ordinal_key("mixed", i * 10);
     switch (i / 30 % 6) {
-      case 0: entries.push_back(put(key, real(static_cast<double>(i) / 10), i)); break;
+      case 0: entries.push_back(put(key, real_value(static_cast<double>(i) / 10), i)); break;
       case 1: entries.push_back(put(key, number(kIntegerTag, i * i), i)); break;
       case 2: entries.push_back(put(key, "\x04text " + std::to_string(i % 3), i)); break;
       case 3:
@@ -149,7 +149,7 @@ TEST_CASE("a column of mixed types comes back as it was") {
         break;
       case 4: entries.push_back(removal(key, i)); break;
       default:
-        entries.push_back(i % 2 == 0 ? put(key, real(-0.0), i)
+        entries.push_back(i % 2 == 0 ? put(key, real_value(-0.0), i)
                                      : put(key, number(kIntegerTag, 0 - i), i));
     }
   }
@@ -172,9 +172,9 @@ TEST_CASE("short keys between long ones come back as they were") {
   for (const char* key : {"", "a", "ab", "abcdefg", "abcdefgh", "abcdefghi", "abd", "b", "zzzzzzz",
                           "zzzzzzzz", "zzzzzzzzz"}) {
     entries.push_back(put(key, key));
-    entries.push_back(put(Bytes(key) + "x", real(1)));
+    entries.push_back(put(Bytes(key) + "x", real_value(1)));
     entries.push_back(removal(ordinal_key(key, 5)));
-    entries.push_back(put(ordinal_key(key, 6), real(2)));
+    entries.push_back(put(ordinal_key(key, 6), real_value(2)));
   }
   check_both(entries);
 }
@@ -192,7 +192,7 @@ OwnedEntry random_entry(SeededRandom& random) {
   const SequenceNumber sequence = random.below(1u << 20);
   switch (random.below(6)) {
     case 0: return removal(key, sequence);
-    case 1: return put(key, real(static_cast<double>(random.below(1000)) / 100), sequence);
+    case 1: return put(key, real_value(static_cast<double>(random.below(1000)) / 100), sequence);
     case 2: return put(key, number(kIntegerTag, random.next() >> random.below(64)), sequence);
     case 3: return put(key, number(kFloatTag, random.next()), sequence);
     case 4: return put(key, Bytes(random.below(30), static_cast<char>(random.below(4))), sequence);
@@ -236,7 +236,8 @@ TEST_CASE("damaged groups are refused or read within their bounds") {
     std::vector<OwnedEntry> entries;
     for (int i = 0; i < 40; ++i) entries.push_back(random_entry(random));
     for (std::uint64_t i = 0; i < 40; ++i)
-      entries.push_back(put(ordinal_key("mixed", i * 10), i % 7 == 0 ? Bytes("x") : real(0.5)));
+      entries.push_back(
+          put(ordinal_key("mixed", i * 10), i % 7 == 0 ? Bytes("x") : real_value(0.5)));
     sort_unique(entries);
     for (const GroupCodec codec : {GroupCodec::Plain, GroupCodec::Series}) {
       const Bytes group = encoded(codec, entries, SequenceColumn::Written);

@@ -38,7 +38,7 @@ Written written(std::vector<OwnedEntry> entries, SequenceColumn sequences) {
   return group;
 }
 
-Bytes random_key(SeededRandom& random) {
+Bytes prefixed_key(SeededRandom& random) {
   Bytes key(random.below(3) == 0 ? "a prefix that many keys share " : "");
   for (std::uint64_t n = random.below(6); n > 0; --n)
     key.push_back(static_cast<char>(random.below(4) * 85));
@@ -50,7 +50,7 @@ Written random_group(SeededRandom& random, SequenceColumn sequences) {
   const std::uint64_t value_max = std::uint64_t{1} << random.below(12);
   for (std::uint64_t n = 1 + random.below(300); n > 0; --n) {
     const bool is_delete = random.below(8) == 0;
-    entries.push_back({random_key(random), 1 + random.below(1u << 20),
+    entries.push_back({prefixed_key(random), 1 + random.below(1u << 20),
                        is_delete ? EntryKind::Delete : EntryKind::Put,
                        is_delete ? Bytes() : Bytes(random.below(value_max), 'v')});
   }
@@ -113,7 +113,7 @@ TEST_CASE("a page index leads to each key's page and to no other key") {
       CHECK(got.sequence == (sequences == SequenceColumn::None ? largest : want.sequence));
     }
     for (int i = 0; i < 100; ++i) {
-      const Bytes key = random_key(random);
+      const Bytes key = prefixed_key(random);
       if (key < group.entries.front().full_key || key > group.entries.back().full_key) continue;
       EntryView got;
       const auto there = std::ranges::find(group.entries, key, &OwnedEntry::full_key);
