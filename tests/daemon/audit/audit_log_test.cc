@@ -282,7 +282,7 @@ TEST_CASE("audit: strict, a page beside the log that was cut short or changed is
   }
 }
 
-TEST_CASE("audit: strict, what is kept beside the log is bounded") {
+TEST_CASE("audit: strict, what is kept beside the log is bounded" * doctest::test_suite("bulk")) {
   AuditRoom room;
   room.log.reset();
   room.options.spare_directory = room.directory.path();

@@ -276,7 +276,7 @@ TEST_CASE("spare pages: a file whose making was cut short is none, and is made a
   }
 }
 
-TEST_CASE("spare pages: the file is bounded") {
+TEST_CASE("spare pages: the file is bounded" * doctest::test_suite("bulk")) {
   const test::StoreSealer store;
   for (Sealer* const sealer : {static_cast<Sealer*>(nullptr), store.get()}) {
     CAPTURE(sealer != nullptr);

@@ -156,7 +156,8 @@ TEST_CASE("catalog: numbers that rules are left of after a repair are not given 
   CHECK(number_for(*store.open(), "new", "s").device == 13);
 }
 
-TEST_CASE("catalog: names that could not be made durable are made by the next start") {
+TEST_CASE("catalog: names that could not be made durable are made by the next start" *
+          doctest::test_suite("bulk")) {
   for (const bool marked : {true, false}) {
     CAPTURE(marked);
     for (std::uint64_t writes = 0;; ++writes) {

@@ -412,7 +412,8 @@ TEST_CASE("devices: terms that were taken back go with the device, or before it"
   }
 }
 
-TEST_CASE("devices: notes of what was taken back are bounded, however often terms change") {
+TEST_CASE("devices: notes of what was taken back are bounded, however often terms change" *
+          doctest::test_suite("bulk")) {
   Room room;
   constexpr int kDevices = 300;
   for (int round = 0; round < 60; ++round) {
@@ -429,7 +430,8 @@ TEST_CASE("devices: notes of what was taken back are bounded, however often term
   CHECK(room.index->find("", {"", "", "", {{"round", "59"}}})->size() == kDevices);
 }
 
-TEST_CASE("devices: what finding looks at grows with the result, not with the strangers") {
+TEST_CASE("devices: what finding looks at grows with the result, not with the strangers" *
+          doctest::test_suite("bulk")) {
   const auto looks = [](std::size_t strangers) {
     CountingEngine engine;
     const auto index = DeviceIndex::open(engine).value();

@@ -81,8 +81,8 @@ TEST_CASE("device terms: who has which, as a map would have it, through any chan
   CHECK(terms.memory_bytes() <= 512 * 16);
 }
 
-TEST_CASE(
-    "devices: what is kept in memory is set aside in the engine, and has a limit of its own") {
+TEST_CASE("devices: what is kept in memory is set aside in the engine, and has a limit of its own" *
+          doctest::test_suite("bulk")) {
   test::ModelEngine engine;
   constexpr std::uint64_t kLimitBytes = 1u << 20;
   const auto index =

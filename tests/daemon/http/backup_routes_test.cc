@@ -39,7 +39,8 @@ struct Described : ServerFixture {
 
 }  // namespace
 
-TEST_CASE("backups over HTTP: what is said of devices is told of each, in their order") {
+TEST_CASE("backups over HTTP: what is said of devices is told of each, in their order" *
+          doctest::test_suite("bulk")) {
   constexpr int kCount = 1'501;  // three pages and one more
   Described f(kCount, 1);
   REQUIRE(f.ask("POST", "/write", "m,device=silent value=1 1").status == 204);
@@ -81,7 +82,8 @@ TEST_CASE("backups over HTTP: a store of which nothing is said") {
                             {"retention", wire::Json::array()}});
 }
 
-TEST_CASE("backups over HTTP: a moment of which not all was told is held for nobody") {
+TEST_CASE("backups over HTTP: a moment of which not all was told is held for nobody" *
+          doctest::test_suite("bulk")) {
   // 15 MB, which no socket takes while nobody reads.
   constexpr int kCount = 8'000;
   Described f(kCount, 100);
@@ -99,7 +101,10 @@ TEST_CASE("backups over HTTP: a moment of which not all was told is held for nob
   Answer answer = f.ask("POST", kPin);
   for (int i = 0; i < kTries && answer.status == 503; ++i) answer = f.ask("POST", kPin);
   REQUIRE(answer.status == 201);
-  CHECK(wire::Json::parse(answer.body)["state"]["devices"].size() == kCount);
+  int told = 0;
+  constexpr std::string_view kOwner = R"("owner":)";
+  for (std::size_t at = 0; (at = answer.body.find(kOwner, at)) != std::string::npos; ++at) ++told;
+  CHECK(told == kCount);
 }
 
 }  // namespace edgecase::http::test

@@ -85,7 +85,8 @@ TEST_CASE("http: JSON readings") {
   CHECK(f.ask("POST", "/api/v1/readings", "{\"device\":").status == 400);
 }
 
-TEST_CASE("http: a long array is stored in slices, a malformed one not at all") {
+TEST_CASE("http: a long array is stored in slices, a malformed one not at all" *
+          doctest::test_suite("bulk")) {
   ServerFixture f;
   std::string body = "[";
   int readings = 0;
@@ -103,7 +104,7 @@ TEST_CASE("http: a long array is stored in slices, a malformed one not at all") 
   CHECK(std::count(stored.begin(), stored.end(), '\n') == readings);
 }
 
-TEST_CASE("http: NDJSON of several pieces keeps its line numbers") {
+TEST_CASE("http: NDJSON of several pieces keeps its line numbers" * doctest::test_suite("bulk")) {
   ServerFixture f;
   std::string body;
   int lines = 0;

@@ -27,7 +27,8 @@ TEST_CASE("device rates: without a limit nothing is counted and nothing is kept"
   CHECK(rates.held() == 0);
 }
 
-TEST_CASE("device rates: on the average a device gets its rate, whatever comes at once") {
+TEST_CASE("device rates: on the average a device gets its rate, whatever comes at once" *
+          doctest::test_suite("bulk")) {
   for (const std::size_t batch : {1u, 7u, 100u, 5'000u}) {
     CAPTURE(batch);
     DeviceRates rates({.per_second = 100, .burst = 50, .devices_max = 10});

@@ -322,10 +322,10 @@ TEST_CASE("query: last is the newest of each series") {
 
 TEST_CASE("query: what is stored of series and devices") {
   QueryRoom room;
-  constexpr std::int64_t kSecondNs = 1'000'000'000;
+  constexpr std::int64_t kApartNs = 1'000'000'000;
   for (int i = 0; i < 11; ++i) {
-    room.put("default", "a", "x", i * kSecondNs, Value::of_float64(1));
-    room.put("default", "a", "y", 2 * i * kSecondNs, Value::of_float64(1));
+    room.put("default", "a", "x", i * kApartNs, Value::of_float64(1));
+    room.put("default", "a", "y", 2 * i * kApartNs, Value::of_float64(1));
   }
   room.put("default", "b", "x", -1, Value::of_float64(1));
   const auto all = wire::parse_selector("*").value();
@@ -336,7 +336,7 @@ TEST_CASE("query: what is stored of series and devices") {
   CHECK(series[0].sensor == "x");
   CHECK(series[0].count == 11);
   CHECK(series[0].first_ns == 0);
-  CHECK(series[0].last_ns == 10 * kSecondNs);
+  CHECK(series[0].last_ns == 10 * kApartNs);
   CHECK(series[0].readings_per_second == doctest::Approx(1));
   CHECK(series[0].stored_bytes > 0);
   CHECK(series[1].readings_per_second == doctest::Approx(0.5));
@@ -350,7 +350,7 @@ TEST_CASE("query: what is stored of series and devices") {
   CHECK(devices[0].series == 2);
   CHECK(devices[0].count == 22);
   CHECK(devices[0].first_ns == 0);
-  CHECK(devices[0].last_ns == 20 * kSecondNs);
+  CHECK(devices[0].last_ns == 20 * kApartNs);
   CHECK(devices[0].readings_per_second == doctest::Approx(1.5));
   CHECK(devices[1].series == 1);
   CHECK(room.engine.open_views() == 0);

@@ -13,6 +13,7 @@
 
 #include "base/coding.h"
 #include "edgecase/random.h"
+#include "support/test_share.h"
 
 namespace edgecase::engine {
 namespace {
@@ -237,6 +238,7 @@ Bytes random_bound(SeededRandom& random) {
 }  // namespace
 
 TEST_CASE("memtable keeps series that come in order, late or again like a sorted map") {
+  const std::uint64_t rounds = 20 + test::share_of(180);
   const char* given = std::getenv("EDGECASE_TEST_SEED");
   const std::uint64_t seed = given ? std::strtoull(given, nullptr, 10) : 20261121;
   MESSAGE("seed " << seed);
@@ -247,7 +249,7 @@ TEST_CASE("memtable keeps series that come in order, late or again like a sorted
   std::vector<std::uint64_t> next_ordinals[2] = {std::vector<std::uint64_t>(8),
                                                  std::vector<std::uint64_t>(8)};
 
-  for (int round = 0; round < 200; ++round) {
+  for (std::uint64_t round = 0; round < rounds; ++round) {
     for (std::uint64_t n = random.below(100); n > 0; --n) {
       const std::uint64_t which = random.below(2);
       const auto id = static_cast<NamespaceId>(1 + which);

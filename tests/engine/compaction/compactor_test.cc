@@ -216,7 +216,8 @@ TEST_CASE("compaction comes to rest when nobody writes, and then writes nothing"
   CHECK(after.compaction.merges == before.compaction.merges);
 }
 
-TEST_CASE("random updates of small values leave little garbage, at a bounded cost") {
+TEST_CASE("random updates of small values leave little garbage, at a bounded cost" *
+          doctest::test_suite("bulk")) {
   CompactionFixture store;
   SeededRandom random(9);
   constexpr std::uint64_t kKeys = 2000;
@@ -243,7 +244,8 @@ TEST_CASE("random updates of small values leave little garbage, at a bounded cos
   CHECK(store.contents().size() == kKeys);
 }
 
-TEST_CASE("a store that grows keeps for a while what died, if the drive has room") {
+TEST_CASE("a store that grows keeps for a while what died, if the drive has room" *
+          doctest::test_suite("bulk")) {
   // Relocations by `rounds` of writes, of which every `growing`th is of a new key; others use so
   // much of 16 MiB.
   const auto relocations = [](std::uint64_t growing, std::uint64_t used_mib, int rounds) {
@@ -325,7 +327,8 @@ TEST_CASE("compact() ends while others write, and has merged what was there when
   }
 }
 
-TEST_CASE("writers that outrun merges are held back until merges follow") {
+TEST_CASE("writers that outrun merges are held back until merges follow" *
+          doctest::test_suite("bulk")) {
   CompactionFixture store;
   store.options.memtable_bytes = 64u << 10;
   store.reopen();

@@ -107,7 +107,8 @@ struct SlicesFixture : TableTestStore {
   VersionState state;
 };
 
-TEST_CASE("a relocation in slices keeps every key, and frees what it has passed") {
+TEST_CASE("a relocation in slices keeps every key, and frees what it has passed" *
+          doctest::test_suite("bulk")) {
   SlicesFixture store(slices_seed());
   constexpr std::uint64_t kStoreKeys = 20'000;
   constexpr std::uint64_t kPieceBytes = 16u << 10;
@@ -187,7 +188,8 @@ struct OverwrittenStore : EngineFixture {
   }
 };
 
-TEST_CASE("a store that comes to rest after updates is never on the drives twice") {
+TEST_CASE("a store that comes to rest after updates is never on the drives twice" *
+          doctest::test_suite("bulk")) {
   OverwrittenStore store;
   SeededRandom random(slices_seed());
   constexpr std::uint64_t kStoreKeys = 20'000;
