@@ -6,7 +6,7 @@
 #   --preset NAME   release (default), debug, asan, tsan, clang or aarch64: a build of CMakePresets.json
 #   --filter REGEX  only tests whose names match; -R of ctest
 #   --exclude LABEL leave out the tests with this label, or labels (a|b): tidy, flow, crash, long (flows of minutes),
-#                   commands (flows that mostly start commands)
+#                   commands (flows that mostly start commands), lives (flows of processes that end and begin)
 #   --skip REGEX    not those whose names match; -E of ctest
 #   --long          the long forms of tests too (EDGECASE_TEST_LONG=1): hours are possible
 #   --seed N        EDGECASE_TEST_SEED=N: random tests replay this seed

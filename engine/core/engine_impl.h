@@ -21,6 +21,7 @@
 #include "base/write_batch_reader.h"
 #include "compaction/compactor.h"
 #include "core/background_gate.h"
+#include "core/commit_gathering.h"
 #include "core/drop.h"
 #include "core/free_space.h"
 #include "core/garbage_limit.h"
@@ -145,12 +146,14 @@ class EngineImpl final : public Engine {
   Status check_range_deletes(const WriteBatch& batch) const;
   void wait_for_turn(Writer& writer) EC_REQUIRES(mutex_);
   void wake_next() EC_REQUIRES(mutex_);
+  void gather() EC_REQUIRES(mutex_);
   void take_group() EC_REQUIRES(mutex_);
   void commit_group();
   bool ask_companion();
   std::size_t commit_run(std::size_t begin);
   Status append_run(std::size_t begin, std::size_t end, bool wants_sync);
   Status log_run(std::size_t begin, std::size_t end, bool wants_sync);
+  Status sync_log();
   std::optional<Memtable::Draft> draft_of(const WriteBatch& batch);
   void apply_draft(const Memtable::Draft& draft);
   void apply_batch(SequenceNumber first, WriteBatchReader& entries);
@@ -291,7 +294,8 @@ class EngineImpl final : public Engine {
   SequenceNumber last_sequence_ = 0;
   std::int64_t heal_not_before_ns_ = 0;  // boot time
   std::int64_t heal_delay_ns_ = 0;
-  std::int64_t owed_ns_ = 0;  // of pauses; less than 0: they were longer than asked for
+  std::int64_t synced_ns_ = 0;  // for so long the log was synced for the group
+  std::int64_t owed_ns_ = 0;    // of pauses; less than 0: they were longer than asked for
 
   std::atomic<CommitCompanion*> companion_{nullptr};  // changed by who is at the queue's front
 
@@ -299,6 +303,9 @@ class EngineImpl final : public Engine {
 
   mutable Mutex mutex_;
   std::deque<Writer*> writers_ EC_GUARDED_BY(mutex_);
+  CommitGathering gathering_ EC_GUARDED_BY(mutex_);
+  std::size_t gathered_for_ EC_GUARDED_BY(mutex_) = 0;  // writers that the leader waits for
+  CondVar gathered_;                                    // as many have come
   std::shared_ptr<const ReadView> view_ EC_GUARDED_BY(mutex_);
   SequenceNumber visible_ EC_GUARDED_BY(mutex_) = 0;
   GarbageLimit garbage_limit_ EC_GUARDED_BY(mutex_);

@@ -103,8 +103,10 @@ Status EngineImpl::write(const WriteBatch& batch, Durability durability) {
 
   MutexLock lock(mutex_);
   writers_.push_back(&writer);
+  if (gathered_for_ > 0 && writers_.size() >= gathered_for_) gathered_.notify_one();
   wait_for_turn(writer);
   if (writer.done) return std::move(writer.status);
+  if (writer.durability == Durability::Sync) gather();
   take_group();
   lock.unlock();
   commit_group();
@@ -134,6 +136,16 @@ void EngineImpl::wake_next() {
   if (!writers_.empty() && writers_.front()->wake) writers_.front()->wake->notify_one();
 }
 
+// The leader's: others who will want a sync as soon share its own (commit_gathering.h).
+void EngineImpl::gather() {
+  gathered_for_ = gathering_.expected();
+  if (writers_.size() < gathered_for_) {
+    static_cast<void>(gathered_.wait_for(mutex_, gathering_.wait_ns()));
+    gathering_.waited(writers_.size() >= gathered_for_);
+  }
+  gathered_for_ = 0;
+}
+
 void EngineImpl::take_group() {
   std::size_t bytes = 0;
   for (Writer* waiting : writers_) {
@@ -146,6 +158,8 @@ void EngineImpl::take_group() {
 
 void EngineImpl::finish_group() {
   visible_ = last_sequence_;
+  if (synced_ns_ > 0) gathering_.synced(group_.size(), writers_.size() - group_.size(), synced_ns_);
+  synced_ns_ = 0;
   for (Writer* finished : group_) {
     EC_CHECK(writers_.front() == finished);
     writers_.pop_front();
@@ -254,7 +268,7 @@ Status EngineImpl::log_run(std::size_t begin, std::size_t end, bool wants_sync) 
       end - begin == 1 && batch.count() > 0 && batch.borrowed().empty()) {
     const ByteView encoded = batch.encoded();
     EC_TRY(wal_->append(last_sequence_ + 1, last_sequence_ + batch.count(), {&encoded, 1}));
-    return wants_sync ? wal_->sync() : ok();
+    return wants_sync ? sync_log() : ok();
   }
   // Small batches share a record, which is one call of the system for all of them.
   std::array<ByteView, kRecordBatchesMax> parts;
@@ -279,7 +293,14 @@ Status EngineImpl::log_run(std::size_t begin, std::size_t end, bool wants_sync) 
     bytes += batch.encoded_bytes();
   }
   if (count > 0) EC_TRY(wal_->append(first, next - 1, std::span(parts).first(count)));
-  return wants_sync ? wal_->sync() : ok();
+  return wants_sync ? sync_log() : ok();
+}
+
+Status EngineImpl::sync_log() {
+  const std::int64_t begin_ns = environment_.clock.boot_ns();
+  const Status synced = wal_->sync();
+  synced_ns_ += environment_.clock.boot_ns() - begin_ns;
+  return synced;
 }
 
 // Of one put or delete that comes alone: while the log takes it, its place is on the way from
@@ -409,80 +430,6 @@ Status EngineImpl::empty_memtables() {
   MutexLock lock(mutex_);
   while (!view_->immutables.empty()) EC_TRY(wait_for_flush(flushes_));
   return ok();
-}
-
-Status EngineImpl::make_wal_room(std::uint64_t payload_bytes) {
-  EC_TRY(heal_wal(payload_bytes));
-  for (;;) {
-    if (wal_->fits(payload_bytes)) return ok();
-    std::uint64_t flushes_before = 0;
-    {
-      MutexLock lock(mutex_);
-      flushes_before = flushes_;
-    }
-    const Status started = start_segment(payload_bytes);
-    if (started.ok()) continue;
-    if (started.code() == StatusCode::InvalidArgument) return started;
-    if (started.code() != StatusCode::Busy) {
-      note_wal_failure(started);
-      return started;
-    }
-    // At the limit: what is in memory must reach the tables before a slot comes free.
-    if (active_->entry_count() > 0) EC_TRY(rotate_memtable());
-    MutexLock lock(mutex_);
-    if (flushes_ != flushes_before || !view_->immutables.empty()) {
-      EC_TRY(wait_for_flush(flushes_before));
-      continue;
-    }
-    lock.unlock();
-    EC_ASSIGN_OR_RETURN(const bool released, release_flushed_wal());
-    if (!released) return started;
-  }
-}
-
-// After a crash there may be segments that hold nothing newer than the last flush, and no flush to
-// come. No flush runs: the log's beginning in the manifest is this thread's to move.
-Result<bool> EngineImpl::release_flushed_wal() {
-  const VersionState state = versions_->state();
-  const std::uint64_t oldest = wal_->oldest_needed(state.flushed_sequence);
-  if (oldest <= state.oldest_wal_segment) return false;
-  EC_TRY(wal_->sync_recovered());
-  VersionEdit edit;
-  edit.oldest_wal_segment = oldest;
-  EC_TRY(versions_->apply(edit));
-  wal_->release_before(oldest);
-  return true;
-}
-
-Status EngineImpl::start_segment(std::uint64_t payload_bytes) {
-  EC_TRY(wal_->start_segment(payload_bytes, last_sequence_));
-  schedule_slot();
-  // The first segment ever: from now on one that is missing is noticed.
-  if (versions_->state().oldest_wal_segment == 0) {
-    VersionEdit edit;
-    edit.oldest_wal_segment = wal_->oldest_needed(0);
-    EC_TRY(versions_->apply(edit));
-  }
-  return ok();
-}
-
-void EngineImpl::schedule_slot() {
-  if (!wal_->needs_slot()) return;
-  {
-    MutexLock lock(mutex_);
-    if (slot_scheduled_) return;
-    slot_scheduled_ = true;
-  }
-  environment_.executor.schedule(Lane::Compaction, [this, gate = gate_] {
-    if (!gate->enter()) return;
-    // A failure shows when the slot is needed and is made in place.
-    static_cast<void>(wal_->prepare_slot().ok());
-    {
-      MutexLock lock(mutex_);
-      slot_scheduled_ = false;
-    }
-    gate->leave();
-  });
 }
 
 }  // namespace edgecase::engine
