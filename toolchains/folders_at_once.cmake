@@ -4,8 +4,8 @@
 # namespace. Sources that are replaced one by one stay alone (SKIP_UNITY_BUILD_INCLUSION).
 option(EDGECASE_FOLDERS_AT_ONCE "Compile the sources of folders as one" OFF)
 
-# Bytes of sources that are compiled as one, unless a folder has more: for a compiler that has a GiB.
-set(EDGECASE_BYTES_AT_ONCE 160000)
+# For a compiler that has a GiB or somewhat more. 0: each folder alone.
+set(EDGECASE_BYTES_AT_ONCE 160000 CACHE STRING "Bytes of sources that are compiled as one, unless a folder has more")
 
 function(edgecase_compile_folders_at_once)
   foreach(directory IN LISTS ARGN)
