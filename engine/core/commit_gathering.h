@@ -5,7 +5,7 @@
 // than a sync takes, they share one, and each is done sooner. Where they do not, waiting was for
 // nothing: it is tried again after twice as many groups as the last time.
 //
-// Source: the commit delay of PostgreSQL and InnoDB, with a number and a time that are learned.
+// Source: PostgreSQL's commit_delay and commit_siblings, which are set there and learned here.
 //
 // Threads: none of its own; the engine calls it under its mutex.
 #pragma once
