@@ -58,8 +58,8 @@ done
 
 groups=(build tests readers)
 case $preset in
-  release | debug | tsan) ;;
-  asan | clang) groups+=(clang) ;;
+  release | debug) ;;
+  asan | tsan | clang) groups+=(clang) ;;
   aarch64) groups+=(cross) ;;
   *) wrong "no preset is called '$preset'" ;;
 esac
@@ -68,7 +68,7 @@ esac
 cd "$top"
 [ "$preset" != aarch64 ] || toolchains/debian-sysroot.sh arm64 build/sysroot-arm64
 packaging/configure.sh "$preset"
-# The thread sanitizer of GCC 12 cannot place its memory when addresses are too random.
+# The thread sanitizer cannot place its memory when addresses are too random.
 steady=()
 if [ "$preset" = tsan ] && setarch --addr-no-randomize true 2>/dev/null; then steady=(setarch --addr-no-randomize); fi
 "${steady[@]}" cmake --build --preset "$preset" --parallel "$jobs"

@@ -276,7 +276,7 @@ class DamagedLife {
 
 TEST_CASE("crash: on drives that lie or rot nothing is read that was never written") {
   const std::uint64_t first = test_seed(1);
-  const std::uint64_t lives = seeds_of(200);
+  const std::uint64_t lives = seeds_of(200, 8);
   MESSAGE("EDGECASE_TEST_SEED=" << first << ", " << lives << " seeds");
   for (const Wrong wrong : {Wrong::LyingSync, Wrong::BitRot}) {
     std::uint64_t read = 0, damaged = 0, repaired = 0;

@@ -22,9 +22,9 @@ inline std::uint64_t share_of(std::uint64_t whole) {
 
 // How many seeds of something that is the more thorough the more there are: with a seed of its own
 // (EDGECASE_TEST_SEED) that one alone.
-inline std::uint64_t seeds_of(std::uint64_t whole) {
+inline std::uint64_t seeds_of(std::uint64_t whole, std::uint64_t least = 20) {
   if (std::getenv("EDGECASE_TEST_SEED") != nullptr) return 1;
-  return std::max<std::uint64_t>(whole * test_share_percent() / 100, 20);
+  return std::max(whole * test_share_percent() / 100, least);
 }
 
 // For loops over everything there is: how far to go on, 1 where the whole runs. Loops within loops

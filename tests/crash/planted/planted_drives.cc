@@ -1,5 +1,6 @@
 #include "crash/planted/planted_drives.h"
 
+#include <cerrno>
 #include <utility>
 
 #include "log/log_format.h"
@@ -195,10 +196,39 @@ class PlantedDrives final : public FileSystem {
   const Rule rule_;
 };
 
-PlantedBug planted(std::string name, std::string what, std::uint64_t seeds, Rule rule) {
-  return {std::move(name), std::move(what), seeds, [rule](MemoryFileSystem& drives) {
-            return std::make_unique<PlantedDrives>(drives, rule);
-          }};
+PlantedBug planted(std::string name, std::string what, std::uint64_t seeds, Rule rule,
+                   Plan (*make)(std::uint64_t seed) = make_plan) {
+  return {
+      std::move(name), std::move(what), seeds,
+      [rule](MemoryFileSystem& drives) { return std::make_unique<PlantedDrives>(drives, rule); },
+      make};
+}
+
+// Any life may fail a sync of the log or end again while it reads one, but it takes a thousand.
+Plan batches(std::uint64_t seed, std::uint64_t count) {
+  Plan plan;
+  plan.seed = seed;
+  plan.steps.push_back({StepKind::Create, {1}});
+  for (std::uint64_t i = 0; i < count; ++i)
+    plan.steps.push_back({StepKind::Write, {100 * seed + i, 1}});
+  return plan;
+}
+
+Plan failed_sync_of_the_log(std::uint64_t seed) {
+  constexpr std::uint64_t kBatches = 4;
+  Plan plan = batches(seed, kBatches);
+  plan.steps.insert(
+      plan.steps.begin() + 2,
+      {StepKind::Fail, {static_cast<std::uint64_t>(Operation::LogSync), 1 + seed % 4, EIO, 0, 1}});
+  plan.steps.push_back({StepKind::Cut, {seed, static_cast<std::uint64_t>(CutPolicy::None)}});
+  return plan;
+}
+
+Plan kill_in_recovery(std::uint64_t seed) {
+  constexpr std::uint64_t kOperationsOfRecovery = 80;
+  Plan plan = batches(seed, 4);
+  plan.steps.push_back({StepKind::Kill, {seed, 0, seed % kOperationsOfRecovery}});
+  return plan;
 }
 
 }  // namespace
@@ -227,14 +257,14 @@ const std::vector<PlantedBug>& planted_bugs() {
               {Bug::DirectorySyncSkipped, "/m/store"}),
       planted("current-removed", "removes CURRENT before it renames the new one", 600,
               {Bug::RemovedEarly, "CURRENT"}),
-      planted("sync-retried", "takes a sync that failed for one that did not", 1000,
-              {Bug::FailedSyncForgotten, "/wal/"}),
+      planted("sync-retried", "takes a sync that failed for one that did not", 100,
+              {Bug::FailedSyncForgotten, "/wal/"}, failed_sync_of_the_log),
       planted("write-forgotten", "takes a table of which a write failed for whole", 100,
               {Bug::FailedWriteForgotten, ".val"}),
       planted("torn-accepted", "replays a record of the log whose payload is torn", 100,
               {Bug::TornRecordAccepted, "/wal/"}),
-      planted("read-error-is-end", "takes an I/O error in the log for its end", 1500,
-              {Bug::ReadErrorTakenForEnd, "/wal/"}),
+      planted("read-error-is-end", "takes an I/O error in the log for its end", 100,
+              {Bug::ReadErrorTakenForEnd, "/wal/"}, kill_in_recovery),
       planted("log-not-overwritten", "erases without writing over slots of the log", 100,
               {Bug::OverwriteSkipped, "/wal/"}),
       planted("record-written-twice", "seals two records at one place of a log, under one salt", 20,

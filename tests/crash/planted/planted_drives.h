@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "crash/crash_plan.h"
 #include "crash/crash_store.h"
 
 namespace edgecase::test {
@@ -16,6 +17,7 @@ struct PlantedBug {
   std::string what;         // the engine seems to do
   std::uint64_t seeds = 0;  // by then the harness must have found it
   WrapDrives plant;
+  Plan (*make)(std::uint64_t seed) = make_plan;
 };
 
 const std::vector<PlantedBug>& planted_bugs();

@@ -68,7 +68,12 @@ bool planted(PlantedSource bug) {
 
 TEST_CASE("planted: bugs in the use of the drives are found") {
   plant(PlantedSource::None);
-  for (const PlantedBug& bug : planted_bugs()) demand(bug.name, bug.what, bug.seeds, bug.plant);
+  for (const PlantedBug& bug : planted_bugs()) {
+    demand(bug.name, bug.what, bug.seeds, bug.plant, bug.make);
+    if (bug.make == make_plan) continue;
+    CAPTURE(bug.name);
+    CHECK(find(bug.seeds, {}, bug.make).report.broken == "");
+  }
 }
 
 TEST_CASE("planted: bugs in the engine are found") {

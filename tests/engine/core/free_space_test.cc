@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
+
 #include "engine/core/engine_fixture.h"
 
 namespace edgecase::engine {
@@ -23,7 +25,10 @@ struct SmallDrives : test::EngineFixture {
   // What cannot be compressed, so that it takes room.
   Status write_next() {
     Bytes value(1024, '\0');
-    for (char& byte : value) byte = static_cast<char>(random.next());
+    for (std::size_t at = 0; at < value.size(); at += sizeof(std::uint64_t)) {
+      const std::uint64_t bytes = random.next();
+      std::memcpy(&value[at], &bytes, sizeof bytes);
+    }
     const Status status = put(id, "k" + std::to_string(100'000 + written), value);
     if (status.ok()) ++written;
     return status;

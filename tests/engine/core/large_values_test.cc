@@ -170,7 +170,7 @@ TEST_CASE("engine tells what memtables snapshots keep that are in tables") {
   CHECK(store.engine->stats().kept_memtable_bytes >= large.size());
 }
 
-TEST_CASE("engine makes do with less where memory is set aside") {
+TEST_CASE("engine makes do with less where memory is set aside" * doctest::test_suite("bulk")) {
   EngineFixture store;
   store.options.memory_limit_bytes = 24 * kMebibyte;
   store.options.wal_segment_bytes = 4 * kMebibyte;

@@ -364,7 +364,7 @@ std::uint64_t operations_of(std::uint64_t whole, std::uint64_t least) {
 TEST_CASE("engine answers like a std::map over random operations") {
   constexpr std::uint64_t kRuns = 8;
   const std::uint64_t seed = environment_number("EDGECASE_TEST_SEED", 20261120);
-  const std::uint64_t operations = operations_of(1'000'000, 80'000);
+  const std::uint64_t operations = operations_of(1'000'000, 40'000);
   MESSAGE("EDGECASE_TEST_SEED=" << seed << " EDGECASE_TEST_OPERATIONS=" << operations);
   CompactionStats done;
   for (std::uint64_t run = 0; run < kRuns; ++run) {

@@ -26,7 +26,7 @@ std::size_t files_after_reopen(MemoryFileSystem& disk) {
 
 }  // namespace
 
-TEST_CASE("version set keeps every edit, over many manifests") {
+TEST_CASE("version set keeps every edit, over many manifests" * doctest::test_suite("bulk")) {
   MemoryFileSystem disk({"/m"});
   auto set = VersionSet::create(disk, "/m", kStoreId);
   REQUIRE(set.ok());
@@ -46,7 +46,7 @@ TEST_CASE("version set keeps every edit, over many manifests") {
     if (i % 20 == 0) edit.added_tables.push_back(table);
     REQUIRE((*set)->apply(edit).ok());
   }
-  CHECK((*set)->manifest_number() >= first);
+  CHECK((*set)->manifest_number() > first);
   CHECK((*set)->current()->tables.front()->sequence_max == kFiles);
   disk.power_cut(1, test::CutPolicy::None);
   CHECK(files_after_reopen(disk) == kFiles);
