@@ -186,7 +186,7 @@ class TtlRun {
       const ExpiryStats expiry = store_->engine().stats().expiry;
       // A search of all bytes takes longer than what it waits for: none begins before the engine
       // says that it is done.
-      const bool is_done = expiry.waiting_bytes == 0 && !expiry.removals_wait;
+      const bool is_done = expiry.waiting_bytes == 0 && !expiry.bytes_wait;
       if (is_done && files_in_tables().empty()) {
         add("gone_ms", ms_since(instant_ns_, begun_ns));
         const Stats stats = store_->engine().stats();

@@ -48,16 +48,19 @@ void Compactor::remove_obsolete_files() {
 }
 
 // A slice of what waits to be overwritten. What nobody is in a hurry for does not take more from
-// merges than they take themselves.
+// merges than they take themselves. Of what has expired bytes go before anything else is done, and
+// names after that: the manifest, which names keys of it, comes between.
 void Compactor::remove_some() {
   using Urgency = FileRemover::Urgency;
-  const bool may_wait =
-      works_ && !removes_expired_ && ++slices_since_removal_ < kSlicesBetweenRemovals;
+  if (removes_expired_) {
+    context_.remover.overwrite(kQuietRemovalSliceBytes, Urgency::Soon);
+    removes_expired_ = context_.remover.has_bytes(Urgency::Soon);
+    return;
+  }
+  const bool may_wait = works_ && ++slices_since_removal_ < kSlicesBetweenRemovals;
   if (!may_wait) slices_since_removal_ = 0;
-  const bool beside_merges = works_ && !removes_expired_;
-  context_.remover.step(beside_merges ? kRemovalSliceBytes : kQuietRemovalSliceBytes,
+  context_.remover.step(works_ ? kRemovalSliceBytes : kQuietRemovalSliceBytes,
                         may_wait ? Urgency::Soon : Urgency::Whenever);
-  removes_expired_ = removes_expired_ && context_.remover.has_waiting(Urgency::Soon);
 }
 
 // What has expired may be in files that resisted: of a drive that was away.

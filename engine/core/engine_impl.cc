@@ -152,6 +152,8 @@ Stats EngineImpl::stats() const {
   stats.expiry.held_since_boot_ns = leaps_.held_since_boot_ns();
   stats.expiry.evicted_waiting_bytes = evicted_waiting_bytes(*version);
   stats.expiry.removals_wait = remover_.has_waiting(FileRemover::Urgency::Whenever);
+  stats.expiry.bytes_wait =
+      versions_->has_obsolete_files() || remover_.has_bytes(FileRemover::Urgency::Whenever);
   const auto rules = versions_->retention();
   stats.expiry.rules = rules == nullptr ? 0 : rules->rule_count();
   for (const auto& [number, file] : version->value_files) {

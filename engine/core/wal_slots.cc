@@ -4,7 +4,7 @@
 
 #include "core/wal.h"
 #include "file/file_names.h"
-#include "file/file_remover.h"
+#include "file/overwriting.h"
 
 namespace edgecase::engine {
 namespace {
@@ -107,13 +107,17 @@ std::vector<WalSlot> Wal::take_slots_to_overwrite(
 
 // Whoever needs a slot meanwhile waits as for one that is being made.
 Result<std::uint64_t> Wal::overwrite_slots(std::vector<WalSlot> slots) {
+  std::vector<Overwriting> dirty;
+  for (const WalSlot& slot : slots)
+    dirty.push_back({slot_path(slot.index), 0, std::min(slot.dirty_bytes, slot.capacity_bytes)});
+  file_system_.overwrite(dirty);
   std::uint64_t bytes = 0;
   Status first;
-  for (WalSlot& slot : slots) {
-    const FilePart dirty{0, std::min(slot.dirty_bytes, slot.capacity_bytes)};
-    const Status overwritten = overwrite_parts(file_system_, slot_path(slot.index), {&dirty, 1});
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    WalSlot& slot = slots[i];
+    const Status& overwritten = dirty[i].status;
     if (overwritten.ok()) {
-      bytes += dirty.bytes;
+      bytes += dirty[i].bytes;
       slot.oldest = kNoRecords;
       slot.expires_ns = kNeverExpires;
       slot.dirty_bytes = 0;

@@ -1,45 +1,17 @@
 #include "file/file_remover.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
+
+#include "file/overwriting.h"
 
 namespace edgecase::engine {
 namespace {
 
-constexpr std::uint64_t kZerosBytes = 256u << 10;
-// Open at once.
+// Open at once, and unlinked at once.
 constexpr std::size_t kFilesPerStep = 64;
 
-// Not synced.
-Status write_zeros(LogFile& file, std::span<const FilePart> parts) {
-  std::uint64_t longest = 0;
-  for (const FilePart& part : parts) longest = std::max(longest, part.bytes);
-  const Bytes zeros(std::min(kZerosBytes, longest), '\0');
-  for (const FilePart& part : parts) {
-    for (std::uint64_t done = 0; done < part.bytes; done += zeros.size()) {
-      const std::uint64_t size = std::min<std::uint64_t>(zeros.size(), part.bytes - done);
-      EC_TRY(file.write(part.offset + done, ByteView(zeros).substr(0, size)));
-    }
-  }
-  return ok();
-}
-
 }  // namespace
-
-Status overwrite_parts(FileSystem& file_system, const std::string& path,
-                       std::span<const FilePart> parts) {
-  EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogFile> file, file_system.open_log_file(path));
-  EC_TRY(write_zeros(*file, parts));
-  return file->sync();
-}
-
-Result<std::uint64_t> overwrite_file(FileSystem& file_system, const std::string& path) {
-  EC_ASSIGN_OR_RETURN(const std::uint64_t size, file_system.file_size(path));
-  const FilePart all{0, size};
-  EC_TRY(overwrite_parts(file_system, path, {&all, 1}));
-  return size;
-}
 
 Status FileRemover::remove(const std::string& path, NamespaceId of, Urgency urgency) {
   if (overwrites_()) {
@@ -94,96 +66,111 @@ void FileRemover::note(const std::string& path, const Status& removed) {
   }
 }
 
+bool FileRemover::Waiting::is_of(std::span<const NamespaceId> namespaces) const {
+  return of == kAnyNamespace ||
+         std::find(namespaces.begin(), namespaces.end(), of) != namespaces.end();
+}
+
 bool FileRemover::has_waiting(Urgency urgency) const {
   MutexLock lock(mutex_);
   return std::any_of(waiting_.begin(), waiting_.end(),
                      [&](const Waiting& each) { return each.urgency <= urgency; });
 }
 
-Result<std::uint64_t> FileRemover::overwrite_some(Waiting& file, std::uint64_t bytes) {
-  if (file.file == nullptr) {
-    EC_ASSIGN_OR_RETURN(file.size, file_system_.file_size(file.path));
-    EC_ASSIGN_OR_RETURN(file.file, file_system_.open_log_file(file.path));
-  }
-  const FilePart part{file.done, std::min(bytes, file.size - file.done)};
-  EC_TRY(write_zeros(*file.file, {&part, 1}));
-  file.done += part.bytes;
-  file.file->begin_write_out(file.done);
-  return part.bytes;
-}
-
-void FileRemover::finish_written(std::vector<Waiting> files, std::span<const Status> written) {
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    Waiting& file = files[i];
-    Status removed = written[i].ok() ? file.file->sync() : written[i];
-    if (removed.ok() && file.done < file.size) {
-      MutexLock lock(mutex_);
-      waiting_.push_front(std::move(file));
-      continue;
-    }
-    if (removed.ok()) removed = unlink(file.path);
-    if (removed.code() == StatusCode::NotFound) removed = ok();
-    note(file.path, removed);
-  }
-}
-
-std::optional<FileRemover::Waiting> FileRemover::take_next(Urgency urgency) {
+bool FileRemover::has_bytes(Urgency urgency) const {
   MutexLock lock(mutex_);
-  auto chosen = waiting_.end();
-  for (auto it = waiting_.begin(); it != waiting_.end(); ++it)
-    if (it->urgency <= urgency && (chosen == waiting_.end() || it->urgency < chosen->urgency))
-      chosen = it;
-  if (chosen == waiting_.end()) return std::nullopt;
-  std::optional<Waiting> next = std::move(*chosen);
-  waiting_.erase(chosen);
-  return next;
+  return std::any_of(waiting_.begin(), waiting_.end(), [&](const Waiting& each) {
+    return !each.is_blank && each.urgency <= urgency;
+  });
 }
 
-// What is written is on its way to the drive while the next file is: small files take hardly longer
-// than one that is as large as all of them.
-void FileRemover::step(std::uint64_t bytes, Urgency urgency) {
-  MutexLock stepping(step_mutex_);
-  std::vector<Waiting> files;
-  std::vector<Status> written;
-  while (bytes > 0 && files.size() < kFilesPerStep) {
-    std::optional<Waiting> next = take_next(urgency);
-    if (!next) break;
-    const Result<std::uint64_t> done = overwrite_some(*next, bytes);
-    if (done.ok()) {
-      bytes -= *done;
-      overwritten_bytes_.fetch_add(*done);
-    }
-    written.push_back(done.status());
-    files.push_back(*std::move(next));
+std::vector<FileRemover::Waiting*> FileRemover::choose(const Choice& is_chosen) {
+  std::vector<Waiting*> chosen;
+  MutexLock lock(mutex_);
+  for (const Urgency urgency : {Urgency::Soon, Urgency::Whenever})
+    for (Waiting& each : waiting_)
+      if (each.urgency == urgency && chosen.size() < kFilesPerStep && is_chosen(each))
+        chosen.push_back(&each);
+  return chosen;
+}
+
+Overwriting FileRemover::next_part(Waiting& file, std::uint64_t bytes) {
+  if (!file.size) {
+    const Result<std::uint64_t> size = file_system_.file_size(file.path);
+    if (!size.ok()) return {file.path, 0, 0, size.status()};
+    file.size = *size;
   }
-  finish_written(std::move(files), written);
+  return {file.path, file.done, std::min(bytes, *file.size - file.done)};
+}
+
+bool FileRemover::overwrite_some(std::uint64_t bytes, const Choice& is_chosen) {
+  const std::vector<Waiting*> files =
+      choose([&](const Waiting& each) { return !each.is_blank && is_chosen(each); });
+  std::vector<Overwriting> parts;
+  for (std::size_t i = 0; i < files.size() && bytes > 0; ++i) {
+    parts.push_back(next_part(*files[i], bytes));
+    bytes -= parts.back().bytes;
+  }
+  if (parts.empty()) return false;
+  file_system_.overwrite(parts);
+  for (std::size_t i = 0; i < parts.size(); ++i) note_overwritten(*files[i], parts[i]);
+  forget_done();
+  return true;
+}
+
+void FileRemover::note_overwritten(Waiting& file, const Overwriting& part) {
+  if (!part.status.ok()) {
+    file.is_done = true;
+    return note(file.path, part.status.code() == StatusCode::NotFound ? ok() : part.status);
+  }
+  overwritten_bytes_.fetch_add(part.bytes);
+  file.done += part.bytes;
+  if (file.done < *file.size) return;
+  MutexLock lock(mutex_);
+  file.is_blank = true;
+}
+
+bool FileRemover::unlink_some(const Choice& is_chosen) {
+  const std::vector<Waiting*> files =
+      choose([&](const Waiting& each) { return each.is_blank && is_chosen(each); });
+  for (Waiting* file : files) {
+    note(file->path, unlink(file->path));
+    file->is_done = true;
+  }
+  forget_done();
+  return !files.empty();
+}
+
+void FileRemover::forget_done() {
+  MutexLock lock(mutex_);
+  std::erase_if(waiting_, [](const Waiting& each) { return each.is_done; });
+}
+
+void FileRemover::overwrite(std::uint64_t bytes, Urgency urgency) {
+  MutexLock stepping(step_mutex_);
+  overwrite_some(bytes, [&](const Waiting& each) { return each.urgency <= urgency; });
+}
+
+void FileRemover::step(std::uint64_t bytes, Urgency urgency) {
+  const auto is_chosen = [&](const Waiting& each) { return each.urgency <= urgency; };
+  MutexLock stepping(step_mutex_);
+  overwrite_some(bytes, is_chosen);
+  if (!has_bytes(Urgency::Soon)) unlink_some(is_chosen);
 }
 
 void FileRemover::finish(std::span<const NamespaceId> namespaces) {
+  const auto is_chosen = [&](const Waiting& each) { return each.is_of(namespaces); };
   MutexLock stepping(step_mutex_);
-  for (;;) {
-    std::vector<Waiting> next;
-    {
-      MutexLock lock(mutex_);
-      const auto chosen = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& each) {
-        return each.of == kAnyNamespace ||
-               std::find(namespaces.begin(), namespaces.end(), each.of) != namespaces.end();
-      });
-      if (chosen == waiting_.end()) return;
-      next.push_back(std::move(*chosen));
-      waiting_.erase(chosen);
-    }
-    const Result<std::uint64_t> done = overwrite_some(next.front(), UINT64_MAX);
-    if (done.ok()) overwritten_bytes_.fetch_add(*done);
-    const Status written = done.status();
-    finish_written(std::move(next), {&written, 1});
+  while (overwrite_some(UINT64_MAX, is_chosen)) {
+  }
+  while (unlink_some(is_chosen)) {
   }
 }
 
 Status FileRemover::blank(const std::string& path, std::span<const FilePart> parts,
                           const FileBytes& written) {
   EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogFile> file, file_system_.open_log_file(path));
-  EC_TRY(write_zeros(*file, parts));
+  for (const FilePart& part : parts) EC_TRY(write_zeros(*file, part.offset, part.bytes));
   if (!written.bytes.empty()) EC_TRY(file->write(written.offset, written.bytes));
   EC_TRY(file->sync());
   overwritten_bytes_.fetch_add(written.bytes.size());

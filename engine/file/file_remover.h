@@ -1,14 +1,15 @@
 // Removes files that nobody needs any more, and what lies in them: zeros are written over all of a
 // file and synced before its name goes, where that is asked for, so that freed blocks hold nothing
 // of what was erased. That takes as long as the drive takes to write as much, so such files wait in
-// a queue for step(); those that wait when the process ends are nobody's at the next open. A file
-// that resists keeps its name and is remembered. Thread-safe.
+// a queue for step(): first for their bytes to go, then, when no bytes are urgent, for their names,
+// which may take as long (a file system that tells the drive of each freed block waits for it).
+// Those that wait when the process ends are nobody's at the next open. A file that resists keeps
+// its name and is remembered. Thread-safe.
 #pragma once
 
 #include <atomic>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -21,17 +22,11 @@
 
 namespace edgecase::engine {
 
-// Zeros over all of it, synced. Answers how many; NotFound when there is no such file.
-Result<std::uint64_t> overwrite_file(FileSystem& file_system, const std::string& path);
-
 // A stretch of a file.
 struct FilePart {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
-// Zeros over these alone, synced. They lie within the file.
-Status overwrite_parts(FileSystem& file_system, const std::string& path,
-                       std::span<const FilePart> parts);
 
 // What is to stand at a place of a file.
 struct FileBytes {
@@ -61,9 +56,14 @@ class FileRemover {
   void remove_overwritten(const std::string& path, NamespaceId of, Urgency urgency);
   // At once, overwritten.
   Status remove_now(const std::string& path);
+  // Of `urgency` at least: for their bytes or their names to go.
   bool has_waiting(Urgency urgency) const;
+  // The same, for their bytes; what is being overwritten counts.
+  bool has_bytes(Urgency urgency) const;
   // Overwrites and syncs up to so many bytes of those that wait, the urgent ones first, and
   // `urgency` at least.
+  void overwrite(std::uint64_t bytes, Urgency urgency);
+  // As overwrite(), and then, when no bytes are urgent any more, names go.
   void step(std::uint64_t bytes, Urgency urgency);
   // All that wait and may hold something of these.
   void finish(std::span<const NamespaceId> namespaces);
@@ -82,20 +82,29 @@ class FileRemover {
     std::string path;
     NamespaceId of = kAnyNamespace;
     Urgency urgency = Urgency::Soon;
-    // Once it was begun.
-    std::shared_ptr<LogFile> file = nullptr;
-    std::uint64_t size = 0;
+    bool is_blank = false;  // all of it is overwritten, and synced
+    // Of who holds step_mutex_.
+    std::optional<std::uint64_t> size = std::nullopt;  // once it was begun
     std::uint64_t done = 0;
+    bool is_done = false;  // it waits no more
+
+    bool is_of(std::span<const NamespaceId> namespaces) const;
   };
+  using Choice = std::function<bool(const Waiting&)>;
 
   Status unlink(const std::string& path);
   void note(const std::string& path, const Status& removed);
-  // The most urgent one that waits and is of `urgency` at least.
-  std::optional<Waiting> take_next(Urgency urgency);
-  // Zeros over the next of its bytes, not synced; answers how many.
-  Result<std::uint64_t> overwrite_some(Waiting& file, std::uint64_t bytes);
-  // Syncs these, of which `written` says what became of each; those that are done go.
-  void finish_written(std::vector<Waiting> files, std::span<const Status> written);
+  // The most urgent of these first, kFilesPerStep at most. They stay where they are: only who holds
+  // step_mutex_ takes files out.
+  std::vector<Waiting*> choose(const Choice& is_chosen) EC_REQUIRES(step_mutex_);
+  // Up to so many bytes. False: there were none.
+  bool overwrite_some(std::uint64_t bytes, const Choice& is_chosen) EC_REQUIRES(step_mutex_);
+  // The next of its bytes.
+  Overwriting next_part(Waiting& file, std::uint64_t bytes);
+  void note_overwritten(Waiting& file, const Overwriting& part);
+  // Of blank ones. False: there were none.
+  bool unlink_some(const Choice& is_chosen) EC_REQUIRES(step_mutex_);
+  void forget_done();
 
   FileSystem& file_system_;
   const std::function<bool()> overwrites_;

@@ -4,21 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include "file/direct_memory.h"
+
 namespace edgecase::engine {
-namespace {
-
-// Of offsets, sizes and memory: no drive in use asks for more.
-constexpr std::uint64_t kAlignmentBytes = 4096;
-
-struct Free {
-  void operator()(char* memory) const { std::free(memory); }
-};
-
-}  // namespace
 
 Result<std::unique_ptr<RandomAccessFile>> PosixDirectFile::open(const std::string& path) {
   auto file = open_descriptor(path, O_RDONLY | O_DIRECT);
@@ -33,16 +24,16 @@ Result<std::unique_ptr<RandomAccessFile>> PosixDirectFile::open(const std::strin
 Result<std::size_t> PosixDirectFile::read(std::uint64_t offset, std::size_t size,
                                           char* buffer) const {
   if (offset >= size_) return 0;
-  const std::uint64_t begin = offset / kAlignmentBytes * kAlignmentBytes;
+  const std::uint64_t begin = offset / kDirectBlockBytes * kDirectBlockBytes;
   const std::uint64_t end = std::min<std::uint64_t>(offset + size, size_);
-  const std::uint64_t blocks = (end - begin + kAlignmentBytes - 1) / kAlignmentBytes;
-  const std::unique_ptr<char, Free> memory(
-      static_cast<char*>(std::aligned_alloc(kAlignmentBytes, blocks * kAlignmentBytes)));
+  const std::uint64_t blocks = (end - begin + kDirectBlockBytes - 1) / kDirectBlockBytes;
+  const DirectMemory memory = take_direct_memory(blocks * kDirectBlockBytes);
   if (memory == nullptr) return errno_status(ENOMEM, "read", path_);
   std::uint64_t done = 0;
   while (begin + done < end) {
-    const ssize_t got = ::pread(file_.number(), memory.get() + done,
-                                blocks * kAlignmentBytes - done, static_cast<off_t>(begin + done));
+    const ssize_t got =
+        ::pread(file_.number(), memory.get() + done, blocks * kDirectBlockBytes - done,
+                static_cast<off_t>(begin + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno_status(errno, "read", path_);
     if (got == 0) break;

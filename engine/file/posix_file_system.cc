@@ -1,5 +1,5 @@
-// The machine's file system. With descriptor.cc, posix_direct_file.cc and posix_log_file.cc the
-// only system calls on files.
+// The machine's file system. With descriptor.cc, joint_sync.cc, posix_direct_file.cc,
+// posix_log_file.cc and posix_overwriting.cc the only system calls on files.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -14,9 +14,11 @@
 
 #include "edgecase/file_system.h"
 #include "file/descriptor.h"
+#include "file/joint_sync.h"
 #include "file/posix_direct_file.h"
 #include "file/posix_log_file.h"
 #include "file/posix_mapped_file.h"
+#include "file/posix_overwriting.h"
 
 namespace edgecase {
 namespace {
@@ -171,6 +173,7 @@ class PosixFileSystem final : public FileSystem {
   Result<std::unique_ptr<LogFile>> open_log_file(const std::string& path) override {
     return PosixLogFile::open(path);
   }
+  void overwrite(std::span<Overwriting> stretches) override { overwrite_posix(stretches, syncs_); }
 
   Status create_directory(const std::string& path) override {
     if (::mkdir(path.c_str(), kDirectoryMode) == 0) return ok();
@@ -225,6 +228,7 @@ class PosixFileSystem final : public FileSystem {
 
  private:
   const std::size_t open_files_max_ = std::min(kOpenFilesMax, half_of_open_files());
+  JointSync syncs_;
 };
 
 Result<std::vector<DirectoryEntry>> PosixFileSystem::list_directory(const std::string& path) {

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "file/file_names.h"
-#include "file/file_remover.h"
+#include "file/overwriting.h"
 #include "file/whole_file.h"
 #include "log/log_format.h"
 

@@ -86,6 +86,14 @@ struct Space {
   std::uint64_t device = 0;      // equal for two paths on one file system
 };
 
+// A stretch of a file that is to be zeros, and what became of that.
+struct Overwriting {
+  std::string path;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;  // within the file
+  Status status = {};       // one that has failed already is left alone
+};
+
 // Equal for two paths that lead to one file or directory, through links and bind mounts too.
 struct FileIdentity {
   std::uint64_t device = 0;
@@ -118,6 +126,10 @@ class FileSystem {
                                                            std::uint64_t capacity_bytes) = 0;
   // For reuse of an existing one, its contents as they are.
   virtual Result<std::unique_ptr<LogFile>> open_log_file(const std::string& path) = 0;
+  // Zeros over all of these, durable where `status` is Ok afterwards. As many files are open
+  // meanwhile, and where the system can they are synced together: then that takes hardly longer
+  // than of one. Nobody else writes to these files.
+  virtual void overwrite(std::span<Overwriting> stretches);
 
   virtual Status create_directory(const std::string& path) = 0;  // Ok if it exists
   virtual Result<std::vector<DirectoryEntry>> list_directory(const std::string& path) = 0;

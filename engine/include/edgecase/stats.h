@@ -54,7 +54,8 @@ struct ExpiryStats {
   std::uint64_t purges = 0;         // merges because something had expired or a rule had changed
   std::uint64_t waiting_bytes = 0;  // of value files that should be gone by now
   std::uint64_t evicted_waiting_bytes = 0;  // of value files that go since evict() was called
-  bool removals_wait = false;               // files that went are still being overwritten
+  bool removals_wait = false;               // files that went still have their names
+  bool bytes_wait = false;  // some of them still hold their bytes, which are to be overwritten
   // Earliest time of a reading in a value file; INT64_MAX: none. It may have been superseded.
   std::int64_t oldest_ns = INT64_MAX;
   // When the next value file is due; INT64_MAX: none is.

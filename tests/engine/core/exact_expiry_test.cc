@@ -1,4 +1,5 @@
-// Exact expiry while merges run.
+// Exact expiry: what is done first, and while merges run.
+#include "base/zeros.h"
 #include "engine/core/expiring_store.h"
 
 namespace edgecase::engine {
@@ -98,6 +99,46 @@ TEST_CASE("what expires much sooner goes without a record of others being writte
   for (int i = 0; i < kCount; ++i)
     REQUIRE(store.engine->get(store.id, key(i), {}).ok() == !is_early(i));
   CHECK(store.count() == kCount - kCount / 4);
+  store.expect_sound();
+}
+
+TEST_CASE("bytes of all that has expired go first, then keys in the manifest, then names") {
+  ExpiringStore store;
+  store.options.expiry = ExpiryMode::Exact;
+  store.options.removal = Removal::Overwrite;
+  store.reopen();
+  store.set("", 10 * kHour);
+  // A file for each half hour, and for each flush: more than one slice overwrites.
+  for (int flush = 0; flush < 8; ++flush) {
+    for (int i = 0; i < 18; ++i) store.fill("p", kStartNs - i * kHour / 2, 1);
+    REQUIRE(store.engine->flush().ok());
+  }
+  std::vector<std::string> paths;
+  for (const auto& [path, content] : store.disk.durable_contents())
+    if (path.starts_with("/v/") && path.ends_with(".val")) paths.push_back(path);
+  REQUIRE(paths.size() > 100);
+  const std::string current = store.options.metadata_directory + "/CURRENT";
+  const Bytes manifest = store.disk.contents(current);
+  store.clock.advance(12 * kHour);
+  store.executor.advance(12 * kHour);
+  std::size_t there = paths.size(), full = paths.size();
+  bool were_all_blank = false;
+  while (there > 0) {
+    REQUIRE(store.executor.run_one());
+    there = full = 0;
+    for (const std::string& path : paths) {
+      there += store.disk.exists(path);
+      full += !all_zero(store.disk.contents(path));
+    }
+    if (full > 0) {
+      REQUIRE(there == paths.size());
+      continue;
+    }
+    were_all_blank = were_all_blank || there == paths.size();
+    CHECK_FALSE(store.engine->stats().expiry.bytes_wait);
+    if (there < paths.size()) REQUIRE(store.disk.contents(current) != manifest);
+  }
+  CHECK(were_all_blank);
   store.expect_sound();
 }
 

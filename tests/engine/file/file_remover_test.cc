@@ -1,0 +1,177 @@
+#include "file/file_remover.h"
+
+#include <doctest/doctest.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/zeros.h"
+#include "support/memory_file_system.h"
+
+namespace edgecase::engine {
+namespace {
+
+using test::FaultMode;
+using test::MemoryFileSystem;
+using test::Operation;
+using Urgency = FileRemover::Urgency;
+
+constexpr std::uint64_t kAll = UINT64_MAX;
+constexpr NamespaceId kMine = 1, kOthers = 2;
+
+// Files that are to be overwritten and removed.
+struct Removals {
+  explicit Removals(std::vector<std::string> names) : paths(std::move(names)) {
+    for (const std::string& path : paths) disk.set_contents(path, Bytes(1000, 'x'));
+  }
+  bool is_blank(const std::string& path) const { return all_zero(disk.contents(path)); }
+  // Of all files: those that are there, and those of them that hold something.
+  std::size_t there() const {
+    std::size_t count = 0;
+    for (const std::string& path : paths) count += disk.exists(path);
+    return count;
+  }
+  std::size_t full() const {
+    std::size_t count = 0;
+    for (const std::string& path : paths) count += !is_blank(path);
+    return count;
+  }
+
+  const std::vector<std::string> paths;
+  MemoryFileSystem disk{{"/d"}};
+  FileRemover remover{disk, [] { return true; }};
+};
+
+TEST_CASE("a file remover overwrites all that is urgent before a name goes") {
+  Removals each({"/d/a", "/d/b", "/d/c"});
+  for (const std::string& path : each.paths) REQUIRE(each.remover.remove(path).ok());
+  each.remover.step(1500, Urgency::Soon);
+  CHECK(each.is_blank("/d/a"));
+  CHECK(each.disk.contents("/d/b") == Bytes(500, '\0') + Bytes(500, 'x'));
+  CHECK(each.there() == 3);
+  each.remover.overwrite(kAll, Urgency::Soon);
+  CHECK(each.full() == 0);
+  CHECK(each.there() == 3);
+  CHECK(each.remover.has_waiting(Urgency::Soon));
+  CHECK_FALSE(each.remover.has_bytes(Urgency::Whenever));
+  each.remover.step(kAll, Urgency::Soon);
+  CHECK(each.there() == 0);
+  CHECK_FALSE(each.remover.has_waiting(Urgency::Whenever));
+  CHECK(each.remover.removed_files() == 3);
+  CHECK(each.remover.overwritten_bytes() == 3000);
+}
+
+TEST_CASE("a file remover leaves what is not urgent until that is asked for") {
+  Removals each({"/d/later", "/d/soon"});
+  REQUIRE(each.remover.remove("/d/later", kMine, Urgency::Whenever).ok());
+  REQUIRE(each.remover.remove("/d/soon", kMine).ok());
+  each.remover.step(kAll, Urgency::Soon);
+  CHECK_FALSE(each.disk.exists("/d/soon"));
+  CHECK_FALSE(each.is_blank("/d/later"));
+  CHECK_FALSE(each.remover.has_bytes(Urgency::Soon));
+  CHECK(each.remover.has_bytes(Urgency::Whenever));
+  each.remover.step(kAll, Urgency::Whenever);
+  CHECK(each.there() == 0);
+}
+
+TEST_CASE("a file remover finishes what is of a namespace, and nothing else") {
+  Removals each({"/d/mine", "/d/others", "/d/anyones"});
+  REQUIRE(each.remover.remove("/d/mine", kMine).ok());
+  REQUIRE(each.remover.remove("/d/others", kOthers).ok());
+  REQUIRE(each.remover.remove("/d/anyones").ok());
+  each.remover.finish(std::vector<NamespaceId>{kMine});
+  CHECK_FALSE(each.disk.exists("/d/mine"));
+  CHECK_FALSE(each.disk.exists("/d/anyones"));
+  CHECK_FALSE(each.is_blank("/d/others"));
+}
+
+TEST_CASE("a file that cannot be overwritten keeps its name until it can") {
+  for (const Operation operation :
+       {Operation::FileSize, Operation::OpenLogFile, Operation::LogWrite, Operation::LogSync}) {
+    Removals each({"/d/a", "/d/b"});
+    for (const std::string& path : each.paths) REQUIRE(each.remover.remove(path).ok());
+    each.disk.fail_nth(operation, 1, EIO, FaultMode::Once);
+    each.remover.step(kAll, Urgency::Soon);
+    CHECK(each.disk.faults() == 1);
+    CHECK(each.disk.exists("/d/a"));
+    CHECK_FALSE(each.disk.exists("/d/b"));
+    CHECK_FALSE(each.remover.has_waiting(Urgency::Whenever));
+    each.remover.queue_left();
+    CHECK(each.remover.has_bytes(Urgency::Soon));
+    each.remover.step(kAll, Urgency::Soon);
+    CHECK_FALSE(each.disk.exists("/d/a"));
+    CHECK(each.remover.retry().ok());
+  }
+}
+
+TEST_CASE("a name that goes is of a file that is durably overwritten") {
+  Removals each({"/d/a", "/d/b"});
+  for (const std::string& path : each.paths) REQUIRE(each.remover.remove(path).ok());
+  each.remover.overwrite(1700, Urgency::Soon);
+  each.disk.power_cut(1, test::CutPolicy::Any);
+  CHECK(each.is_blank("/d/a"));
+  CHECK(ByteView(each.disk.contents("/d/b")).substr(700) == Bytes(300, 'x'));
+}
+
+TEST_CASE("a file that is not there any more is removed") {
+  Removals each({"/d/a"});
+  REQUIRE(each.remover.remove("/d/missing").ok());
+  REQUIRE(each.remover.remove("/d/a").ok());
+  each.remover.step(kAll, Urgency::Soon);
+  CHECK(each.there() == 0);
+  CHECK_FALSE(each.remover.has_waiting(Urgency::Whenever));
+  CHECK(each.remover.retry().ok());
+}
+
+// Tells what it was asked for.
+class RecordingFileSystem final : public FileSystem {
+ public:
+  std::function<void()> on_overwrite;
+  std::vector<std::size_t> overwritten;  // files at once
+  std::size_t removed = 0;
+
+  void overwrite(std::span<Overwriting> stretches) override {
+    on_overwrite();
+    overwritten.push_back(stretches.size());
+  }
+  Status remove_file(const std::string&) override {
+    ++removed;
+    return ok();
+  }
+  Result<std::uint64_t> file_size(const std::string&) override { return 10u; }
+
+  Result<std::unique_ptr<WritableFile>> create_file(const std::string&) override { return no(); }
+  Result<std::unique_ptr<RandomAccessFile>> open_file(const std::string&) override { return no(); }
+  Result<std::unique_ptr<LogFile>> create_log_file(const std::string&, std::uint64_t) override {
+    return no();
+  }
+  Result<std::unique_ptr<LogFile>> open_log_file(const std::string&) override { return no(); }
+  Status create_directory(const std::string&) override { return no(); }
+  Result<std::vector<DirectoryEntry>> list_directory(const std::string&) override { return no(); }
+  Status sync_directory(const std::string&) override { return no(); }
+  Status rename_file(const std::string&, const std::string&) override { return no(); }
+  Result<Space> space(const std::string&) override { return no(); }
+  Result<std::unique_ptr<FileLock>> lock_file(const std::string&) override { return no(); }
+
+ private:
+  static Status no() { return unsupported("not asked for here"); }
+};
+
+TEST_CASE("a file remover has many files overwritten at once, and says so meanwhile") {
+  RecordingFileSystem files;
+  FileRemover remover(files, [] { return true; });
+  files.on_overwrite = [&] { CHECK(remover.has_bytes(Urgency::Soon)); };
+  for (int i = 0; i < 100; ++i) REQUIRE(remover.remove(std::to_string(i)).ok());
+  remover.step(kAll, Urgency::Soon);
+  CHECK(files.removed == 0);
+  remover.step(kAll, Urgency::Soon);
+  CHECK(files.overwritten == std::vector<std::size_t>{64, 36});
+  CHECK(files.removed == 64);
+  remover.step(kAll, Urgency::Soon);
+  CHECK(files.removed == 100);
+}
+
+}  // namespace
+}  // namespace edgecase::engine
