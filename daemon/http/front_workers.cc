@@ -1,7 +1,9 @@
 // The workers of the front: from a complete request to the answer that has left, or is left to the
 // poller.
+#include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <iterator>
@@ -16,6 +18,17 @@ namespace {
 // At most, while others are served: about as long as a sync takes.
 constexpr std::int64_t kHeldNs = 200'000;
 
+// From an answer to the next request of who has it ready, or makes it of what was answered.
+constexpr std::int64_t kLingerNs = 500'000;
+// More of a body is for the poller to receive.
+constexpr std::uint64_t kLingerBodyBytes = 1u << 20;
+
+bool is_readable(int descriptor, std::int64_t within_ns) {
+  pollfd wanted{descriptor, POLLIN, 0};
+  const timespec timeout{0, static_cast<long>(std::max<std::int64_t>(within_ns, 0))};
+  return ppoll(&wanted, 1, &timeout, nullptr) > 0;
+}
+
 }  // namespace
 
 void Front::work() {
@@ -29,10 +42,11 @@ void Front::work() {
       const bool may_wait = waiting_.size() + serving_ <= options_.waiting;
       wake_worker();
       lock.unlock();
-      serve(connection, may_wait);
+      const bool is_left = serve(connection, may_wait);
       lock.lock();
       --serving_;
       give_turns();
+      if (is_left) stay_with(connection, lock);
     } else if (workers_end_) {
       return;
     } else {
@@ -55,7 +69,7 @@ void Front::rest(std::unique_lock<std::mutex>& lock) {
   is_timed_ = false;
 }
 
-void Front::serve(Connection& connection, bool may_wait) {
+bool Front::serve(Connection& connection, bool may_wait) {
   Answered answered = Answered::Broken;
   HeldAnswer held{&connection, {}, {}};
   {
@@ -67,17 +81,22 @@ void Front::serve(Connection& connection, bool may_wait) {
     } catch (const std::exception&) {
       // Out of memory outside the router: the client sees a cut connection.
     }
-    if (answered == Answered::NotYet) return wait_for_turn(connection, std::move(request));
+    if (answered == Answered::NotYet) {
+      wait_for_turn(connection, std::move(request));
+      return false;
+    }
     if (held.settlement) held.target = std::move(request.head.target);
   }
   if (answered == Answered::Broken) {
     // A reset, so that no client takes half an answer for a whole one.
     const linger reset{1, 0};
     setsockopt(connection.channel->descriptor(), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    return await(connection, Stage::Cut);
+    await(connection, Stage::Cut);
+    return false;
   }
-  if (held.settlement) return hold(std::move(held));
-  finish(connection);
+  if (!held.settlement) return finish(connection);
+  hold(std::move(held));
+  return false;
 }
 
 void Front::wait_for_turn(Connection& connection, ReceivedRequest request) {
@@ -125,8 +144,14 @@ bool Front::release_held(std::unique_lock<std::mutex>& lock) {
   }
   wake_worker();
   lock.unlock();
-  for (const HeldAnswer& each : group) finish(*each.connection);
+  Connection* left = nullptr;
+  for (const HeldAnswer& each : group) {
+    if (!finish(*each.connection)) continue;
+    if (left != nullptr) await(*left, Stage::Reading);
+    left = each.connection;
+  }
   lock.lock();
+  if (left != nullptr) stay_with(*left, lock);
   return true;
 }
 
@@ -154,28 +179,85 @@ void Front::settle_all(std::vector<HeldAnswer>& group) {
   }
 }
 
-// Sends the answer, and goes on with the connection.
-void Front::finish(Connection& connection) {
+// Sends the answer, and goes on with the connection. True: no next request is there yet, and the
+// connection is still the worker's.
+bool Front::finish(Connection& connection) {
   net::Channel& channel = *connection.channel;
   switch (send_output(channel, connection.output)) {
     case net::Outcome::Closed:
-    case net::Outcome::Failed: return await(connection, Stage::Cut);
-    case net::Outcome::Blocked: return await(connection, Stage::Flushing);
+    case net::Outcome::Failed: await(connection, Stage::Cut); return false;
+    case net::Outcome::Blocked: await(connection, Stage::Flushing); return false;
     case net::Outcome::Done: break;
   }
   if (connection.close_after_output) {
     channel.finish();
-    return await(connection, Stage::Draining);
+    await(connection, Stage::Draining);
+    return false;
   }
   switch (connection.reader.next()) {
-    case RequestReader::Progress::NeedMore: return await(connection, Stage::Reading);
-    case RequestReader::Progress::Complete: return enqueue(connection);
-    case RequestReader::Progress::Refused: break;
+    case RequestReader::Progress::NeedMore: return true;
+    case RequestReader::Progress::Complete: enqueue(connection); return false;
+    case RequestReader::Progress::Refused: refuse_next(connection); return false;
   }
+  return false;
+}
+
+void Front::refuse_next(Connection& connection) {
   refused_.fetch_add(1, std::memory_order_relaxed);
   connection.output = refusal_text(connection.reader.target(), connection.reader.refusal());
   connection.close_after_output = true;
   await(connection, Stage::Flushing);
+}
+
+// One worker at a time, with nothing else to do, receives the next request itself if that comes at
+// once: to be told by the poller takes as long as a small request. Not where connections may soon
+// have to give way, which one that is lingered by does not.
+void Front::stay_with(Connection& connection, std::unique_lock<std::mutex>& lock) {
+  const std::uint32_t most = std::min(options_.connections, options_.connections_per_address);
+  const bool is_roomy = 2 * connections() <= most;
+  const bool lingers = is_roomy && !is_lingering_ && !stopping_ && queue_.empty() && held_.empty();
+  is_lingering_ = is_lingering_ || lingers;
+  lock.unlock();
+  bool is_complete = false;
+  if (lingers) {
+    is_complete = receive_next(connection);
+  } else {
+    await(connection, Stage::Reading);
+  }
+  lock.lock();
+  if (lingers) is_lingering_ = false;
+  if (!is_complete) return;
+  received_at_once_.fetch_add(1, std::memory_order_relaxed);
+  queue_.push_back(&connection);  // where this worker looks next
+}
+
+// False: the connection is the poller's again.
+bool Front::receive_next(Connection& connection) {
+  net::Channel& channel = *connection.channel;
+  RequestReader& reader = connection.reader;
+  const std::int64_t until_ns = now_ns() + kLingerNs;
+  while (reader.body_bytes() < kLingerBodyBytes) {
+    if (!channel.holds_received() && !is_readable(channel.descriptor(), until_ns - now_ns())) break;
+    const std::size_t wanted = std::min(reader.wanted_bytes(), linger_buffer_.size());
+    const net::Transfer got = channel.receive(linger_buffer_.data(), wanted);
+    if (got.outcome == net::Outcome::Blocked) break;
+    if (got.outcome != net::Outcome::Done) {
+      await(connection, Stage::Cut);
+      return false;
+    }
+    switch (reader.feed({linger_buffer_.data(), got.bytes})) {
+      case RequestReader::Progress::NeedMore: break;
+      case RequestReader::Progress::Complete: return true;
+      case RequestReader::Progress::Refused: refuse_next(connection); return false;
+    }
+    if (reader.claim_continue()) {
+      connection.output += kContinue;
+      await(connection, Stage::Flushing);
+      return false;
+    }
+  }
+  await(connection, Stage::Reading);
+  return false;
 }
 
 Front::Answered Front::answer(Connection& connection, ReceivedRequest& request, bool may_wait,

@@ -18,6 +18,7 @@ namespace edgecase::http {
 namespace {
 
 constexpr std::size_t kReceiveBufferBytes = 256u << 10;
+constexpr std::size_t kLingerBufferBytes = 64u << 10;
 constexpr int kSendBufferBytes = 256 << 10;
 constexpr int kReceivesPerTurn = 8;  // then others get theirs
 constexpr int kAcceptsPerTurn = 8;   // less than are turned away at once
@@ -59,6 +60,7 @@ Front::Front(const FrontOptions& options, std::vector<FrontListener> listeners, 
       budget_(options.in_flight_limit_bytes),
       addresses_(options.connections_per_address),
       long_answers_(options.threads > 1 ? options.threads - 1 : 1),
+      linger_buffer_(kLingerBufferBytes),
       next_id_(kWakeId + 1),
       buffer_(kReceiveBufferBytes) {}
 
@@ -308,7 +310,7 @@ void Front::receive(Connection& connection) {
     if (got.bytes < wanted) break;
   }
   if (reader.claim_continue()) {
-    connection.output += "HTTP/1.1 100 Continue\r\n\r\n";
+    connection.output += kContinue;
     return flush(connection);
   }
   await(connection, Stage::Reading);
