@@ -68,11 +68,22 @@ std::string http_settings(const std::string& socket, Transport transport) {
   return text;
 }
 
+// Names, and what is said of devices, are parts of the memory limit: more devices need more of it.
+constexpr std::uint64_t kMemoryShareMiB = 64;
+constexpr std::uint64_t kDevicesPerShare = 110'000;
+
+std::uint64_t memory_shares(std::uint64_t devices) {
+  return std::max<std::uint64_t>(1, (devices + kDevicesPerShare - 1) / kDevicesPerShare);
+}
+
 std::string configuration(const StoreDirectories& directories, const std::string& socket,
                           const DaemonOptions& options) {
   std::string text;
   text += "[storage]\nmetadata = \"" + directories.metadata + "\"\n";
   text += "values = \"" + directories.values + "\"\n";
+  const std::uint64_t shares = memory_shares(options.devices);
+  if (shares > 1)
+    text += "memory-limit = \"" + std::to_string(shares * kMemoryShareMiB) + "MiB\"\n";
   if (options.encrypted) text += key_setting(socket);
   if (!options.retention.empty())
     text += "retention = \"" + options.retention + "\"\nexpiry = \"exact\"\n";

@@ -23,7 +23,8 @@ struct DaemonOptions {
   bool encrypted = false;         // with a key of its own
   std::string retention = {};     // "90d", with exact expiry; empty: the daemon's own
   Transport transport = Transport::UnixSocket;
-  std::uint64_t devices = 0;  // that there will be, of a series each; 0: as many as usual
+  // That there will be, of a series each, with as much memory as they need; 0: as many as usual.
+  std::uint64_t devices = 0;
 };
 
 class DaemonProcess {
