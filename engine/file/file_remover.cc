@@ -10,6 +10,8 @@ namespace {
 
 // Open at once, and unlinked at once.
 constexpr std::size_t kFilesPerStep = 64;
+// More that is blank gives its room back, though other bytes are urgent: a drive may be full.
+constexpr std::uint64_t kBlankBytesMax = 512u << 20;
 
 }  // namespace
 
@@ -126,6 +128,7 @@ void FileRemover::note_overwritten(Waiting& file, const Overwriting& part) {
   overwritten_bytes_.fetch_add(part.bytes);
   file.done += part.bytes;
   if (file.done < *file.size) return;
+  blank_bytes_ += *file.size;
   MutexLock lock(mutex_);
   file.is_blank = true;
 }
@@ -135,6 +138,7 @@ bool FileRemover::unlink_some(const Choice& is_chosen) {
       choose([&](const Waiting& each) { return each.is_blank && is_chosen(each); });
   for (Waiting* file : files) {
     note(file->path, unlink(file->path));
+    blank_bytes_ -= *file->size;
     file->is_done = true;
   }
   forget_done();
@@ -147,15 +151,17 @@ void FileRemover::forget_done() {
 }
 
 void FileRemover::overwrite(std::uint64_t bytes, Urgency urgency) {
+  const auto is_chosen = [&](const Waiting& each) { return each.urgency <= urgency; };
   MutexLock stepping(step_mutex_);
-  overwrite_some(bytes, [&](const Waiting& each) { return each.urgency <= urgency; });
+  overwrite_some(bytes, is_chosen);
+  if (blank_bytes_ > kBlankBytesMax) unlink_some(is_chosen);
 }
 
 void FileRemover::step(std::uint64_t bytes, Urgency urgency) {
   const auto is_chosen = [&](const Waiting& each) { return each.urgency <= urgency; };
   MutexLock stepping(step_mutex_);
   overwrite_some(bytes, is_chosen);
-  if (!has_bytes(Urgency::Soon)) unlink_some(is_chosen);
+  if (blank_bytes_ > kBlankBytesMax || !has_bytes(Urgency::Soon)) unlink_some(is_chosen);
 }
 
 void FileRemover::finish(std::span<const NamespaceId> namespaces) {

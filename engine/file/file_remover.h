@@ -61,7 +61,7 @@ class FileRemover {
   // The same, for their bytes; what is being overwritten counts.
   bool has_bytes(Urgency urgency) const;
   // Overwrites and syncs up to so many bytes of those that wait, the urgent ones first, and
-  // `urgency` at least.
+  // `urgency` at least. Of what is blank by then names go only where it is more than 512 MiB.
   void overwrite(std::uint64_t bytes, Urgency urgency);
   // As overwrite(), and then, when no bytes are urgent any more, names go.
   void step(std::uint64_t bytes, Urgency urgency);
@@ -101,7 +101,7 @@ class FileRemover {
   bool overwrite_some(std::uint64_t bytes, const Choice& is_chosen) EC_REQUIRES(step_mutex_);
   // The next of its bytes.
   Overwriting next_part(Waiting& file, std::uint64_t bytes);
-  void note_overwritten(Waiting& file, const Overwriting& part);
+  void note_overwritten(Waiting& file, const Overwriting& part) EC_REQUIRES(step_mutex_);
   // Of blank ones. False: there were none.
   bool unlink_some(const Choice& is_chosen) EC_REQUIRES(step_mutex_);
   void forget_done();
@@ -111,6 +111,7 @@ class FileRemover {
   std::atomic<std::uint64_t> removed_files_{0};
   std::atomic<std::uint64_t> overwritten_bytes_{0};
   Mutex step_mutex_;  // held across I/O; taken before mutex_
+  std::uint64_t blank_bytes_ EC_GUARDED_BY(step_mutex_) = 0;  // of files that still have names
   mutable Mutex mutex_;
   std::deque<Waiting> waiting_ EC_GUARDED_BY(mutex_);
   std::set<std::string> left_ EC_GUARDED_BY(mutex_);

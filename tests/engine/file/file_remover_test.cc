@@ -131,6 +131,7 @@ class RecordingFileSystem final : public FileSystem {
   std::function<void()> on_overwrite;
   std::vector<std::size_t> overwritten;  // files at once
   std::size_t removed = 0;
+  std::uint64_t bytes_each = 10;
 
   void overwrite(std::span<Overwriting> stretches) override {
     on_overwrite();
@@ -140,7 +141,7 @@ class RecordingFileSystem final : public FileSystem {
     ++removed;
     return ok();
   }
-  Result<std::uint64_t> file_size(const std::string&) override { return 10u; }
+  Result<std::uint64_t> file_size(const std::string&) override { return bytes_each; }
 
   Result<std::unique_ptr<WritableFile>> create_file(const std::string&) override { return no(); }
   Result<std::unique_ptr<RandomAccessFile>> open_file(const std::string&) override { return no(); }
@@ -171,6 +172,24 @@ TEST_CASE("a file remover has many files overwritten at once, and says so meanwh
   CHECK(files.removed == 64);
   remover.step(kAll, Urgency::Soon);
   CHECK(files.removed == 100);
+}
+
+TEST_CASE("a file remover gives room back while much waits to be overwritten") {
+  RecordingFileSystem files;
+  files.bytes_each = 300u << 20;
+  files.on_overwrite = [] {};
+  FileRemover remover(files, [] { return true; });
+  for (int i = 0; i < 5; ++i) REQUIRE(remover.remove(std::to_string(i)).ok());
+  remover.overwrite(files.bytes_each, Urgency::Soon);
+  CHECK(files.removed == 0);
+  remover.overwrite(files.bytes_each, Urgency::Soon);
+  CHECK(files.removed == 2);
+  CHECK(remover.has_bytes(Urgency::Soon));
+  remover.step(2 * files.bytes_each, Urgency::Soon);
+  CHECK(files.removed == 4);
+  CHECK(remover.has_bytes(Urgency::Soon));
+  remover.step(kAll, Urgency::Soon);
+  CHECK(files.removed == 5);
 }
 
 }  // namespace
