@@ -60,7 +60,7 @@ groups=(build tests readers)
 case $preset in
   release | debug) ;;
   asan | tsan | clang) groups+=(clang) ;;
-  aarch64) groups+=(cross) ;;
+  aarch64) groups+=(clang cross) ;;
   *) wrong "no preset is called '$preset'" ;;
 esac
 [ $install = no ] || "$top/packaging/install-dependencies.sh" "${groups[@]}"

@@ -1,5 +1,6 @@
-# Distribution cross build for 64-bit ARM: Debian's cross compiler, the arm64 libraries of the same release in
-# EDGECASE_SYSROOT (debian-sysroot.sh makes one), tests under qemu's user mode.
+# Distribution cross build for 64-bit ARM: Debian's Clang (the portable programs are Clang's too) with what
+# its cross GCC brings; the arm64 libraries of the same release in EDGECASE_SYSROOT (debian-sysroot.sh makes one),
+# tests under qemu's user mode.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
@@ -10,11 +11,14 @@ if(NOT EDGECASE_SYSROOT)
   message(FATAL_ERROR "EDGECASE_SYSROOT is not set: toolchains/debian-sysroot.sh arm64 DIRECTORY fills one")
 endif()
 
-set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
-set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+foreach(language C CXX)
+  set(CMAKE_${language}_COMPILER_TARGET aarch64-linux-gnu)
+endforeach()
+set(CMAKE_C_COMPILER clang)
+set(CMAKE_CXX_COMPILER clang++)
 
-# The cross compiler brings its own libc and libstdc++ of the same release, so only the search for packages is
-# turned towards the sysroot; what libraries need of each other is looked up there too.
+# Debian's cross compiler brings libc, libstdc++ and the linker, of the same release, so only the search for packages
+# is turned towards the sysroot; what libraries need of each other is looked up there too.
 set(CMAKE_FIND_ROOT_PATH ${EDGECASE_SYSROOT})
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)

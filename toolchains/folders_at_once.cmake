@@ -4,7 +4,7 @@
 # namespace. Sources that are replaced one by one stay alone (SKIP_UNITY_BUILD_INCLUSION).
 option(EDGECASE_FOLDERS_AT_ONCE "Compile the sources of folders as one" OFF)
 
-# For a compiler that has a GiB or somewhat more. 0: each folder alone.
+# For a compiler that has a GiB and a half. 0: each folder alone.
 set(EDGECASE_BYTES_AT_ONCE 160000 CACHE STRING "Bytes of sources that are compiled as one, unless a folder has more")
 
 function(edgecase_compile_folders_at_once)
@@ -18,9 +18,11 @@ function(edgecase_compile_folders_at_once)
       endif()
       set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
       # What a class keeps of an anonymous namespace looks as if it came from a header; and where more is inlined,
-      # GCC 12 takes more for not initialized. `release` has both warnings.
+      # GCC 12 takes more for not initialized. `release` has both warnings. GCC looks for memory that it can use again
+      # from so many KiB on: it is done before.
       target_compile_options(${target} PRIVATE
-        $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage -Wno-maybe-uninitialized>)
+        $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage -Wno-maybe-uninitialized
+        --param=ggc-min-heapsize=800000>)
       set(folders)
       foreach(source IN LISTS sources)
         get_filename_component(folder ${source} DIRECTORY)
