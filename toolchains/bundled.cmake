@@ -133,17 +133,6 @@ target_compile_definitions(edgecase_third_party_paho
 target_include_directories(edgecase_third_party_paho SYSTEM PUBLIC ${paho} PRIVATE ${third_party}/paho)
 target_link_libraries(edgecase_third_party_paho PUBLIC Threads::Threads)
 
-# Cipher code of the library has been compiled wrongly at -O3.
-edgecase_unpack(mbedtls mbedtls)
-file(GLOB mbedtls_sources ${mbedtls}/library/*.c)
-edgecase_third_party(mbedtls ${mbedtls_sources})
-target_compile_definitions(edgecase_third_party_mbedtls
-  PUBLIC "MBEDTLS_USER_CONFIG_FILE=\"${CMAKE_CURRENT_LIST_DIR}/mbedtls_config.h\"")
-target_include_directories(edgecase_third_party_mbedtls SYSTEM PUBLIC ${mbedtls}/include)
-target_compile_options(edgecase_third_party_mbedtls PRIVATE -O2)
-target_link_libraries(edgecase_third_party_mbedtls PUBLIC Threads::Threads)
-add_library(edgecase::third_party_mbedcrypto ALIAS edgecase_third_party_mbedtls)
-
 # Nettle's own build makes its assembler files; "fat" chooses among them by what the processor has. On 64-bit ARM it
 # asks the kernel for that where the libc is glibc, and elsewhere only if it is told that getauxval() is there.
 edgecase_unpack(nettle nettle)
@@ -173,3 +162,16 @@ target_include_directories(edgecase_third_party_nettle SYSTEM INTERFACE ${third_
   ${third_party}/nettle-build)
 target_link_libraries(edgecase_third_party_nettle INTERFACE ${nettle_library})
 add_library(edgecase::third_party_nettle ALIAS edgecase_third_party_nettle)
+
+# Cipher code of the library has been compiled wrongly at -O3. Its AES-GCM is Nettle's (mbedtls/gcm_alt.h).
+edgecase_unpack(mbedtls mbedtls)
+file(GLOB mbedtls_sources ${mbedtls}/library/*.c)
+edgecase_third_party(mbedtls ${mbedtls_sources} ${CMAKE_CURRENT_LIST_DIR}/mbedtls/gcm_alt.c)
+target_compile_definitions(edgecase_third_party_mbedtls
+  PUBLIC "MBEDTLS_USER_CONFIG_FILE=\"${CMAKE_CURRENT_LIST_DIR}/mbedtls/config.h\"")
+target_include_directories(edgecase_third_party_mbedtls
+  SYSTEM PUBLIC ${mbedtls}/include ${CMAKE_CURRENT_LIST_DIR}/mbedtls)
+target_compile_options(edgecase_third_party_mbedtls PRIVATE -O2)
+target_link_libraries(edgecase_third_party_mbedtls
+  PUBLIC Threads::Threads PRIVATE edgecase::third_party_nettle)
+add_library(edgecase::third_party_mbedcrypto ALIAS edgecase_third_party_mbedtls)

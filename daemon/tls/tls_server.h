@@ -19,7 +19,7 @@
 
 namespace edgecase::tls {
 
-inline constexpr std::uint64_t kTlsChannelBytes = 44u << 10;
+inline constexpr std::uint64_t kTlsChannelBytes = 54u << 10;
 
 struct TlsFiles {
   std::string certificate;  // PEM, the server's own first, then what signed it; or DER

@@ -1,6 +1,9 @@
 // On top of mbedtls' own configuration, for the portable builds: several threads, TLS 1.2, and of
-// the rest only what certificates and keys of this world need.
+// the rest only what certificates and keys of this world need. AES-GCM is Nettle's: several blocks
+// at once.
 #pragma once
+
+#define MBEDTLS_GCM_ALT
 
 #define MBEDTLS_THREADING_C
 #define MBEDTLS_THREADING_PTHREAD
