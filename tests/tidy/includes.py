@@ -58,7 +58,7 @@ THIRD_PARTY = {
     r"zlib\.h": ["daemon/http/", "cli/backup/", "cli/import/", "tests/daemon/http/"],
     r"MQTT\w+\.h": ["daemon/mqtt/", "cli/bench/", "tests/daemon/mqtt/"],
     r"mbedtls/.*|psa/.*": ["engine/crypto/", "daemon/sign/", "daemon/tls/", "tests/support/test_certificate",
-                           "tests/engine/crypto/"],
+                           "tests/engine/crypto/", "tests/daemon/tls/"],
     r"nettle/.*": ["engine/crypto/", "daemon/auth/"],
     r"(leveldb|rocksdb)/.*": ["cli/bench/peers/"],
     r"doctest/.*": ["tests/"],

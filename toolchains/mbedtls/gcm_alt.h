@@ -1,12 +1,10 @@
-/* What mbedtls has instead of its own AES-GCM in the portable builds (MBEDTLS_GCM_ALT): Nettle's, which takes several
- * blocks at once. TLS is made of it. The functions are declared by mbedtls/gcm.h, which includes this. */
-#ifndef EDGECASE_GCM_ALT_H
-#define EDGECASE_GCM_ALT_H
+/* What mbedtls has instead of its own AES-GCM in the portable builds (MBEDTLS_GCM_ALT): Nettle's,
+ * which takes several blocks at once. TLS is made of it. The functions are declared by
+ * mbedtls/gcm.h, which includes this. */
+#pragma once
 
 struct edgecase_gcm_state;
 
 typedef struct mbedtls_gcm_context {
   struct edgecase_gcm_state* state; /* null until a key is set */
 } mbedtls_gcm_context;
-
-#endif
