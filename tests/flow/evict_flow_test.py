@@ -5,7 +5,6 @@ import os
 import random
 import re
 import signal
-import struct
 import time
 import unittest
 

@@ -151,19 +151,19 @@ class ReadingsFlow(unittest.TestCase):
             follower.send_signal(signal.SIGSTOP)
             self.daemon.stop(signal.SIGKILL)
             type(self).daemon = Daemon(self.place)
-            for series, value, time in (("live/x", "3", times[3]), ("live/x", "2", times[2]),
-                                        ("live/new", "1", times[0]), ("live/old", "4", times[4]),
-                                        ("live/old", "2", times[2]),
-                                        ("other/x", "9", times[9])):
-                self.ok("write", series, value, "--time", time)
+            for series, value, at in (("live/x", "3", times[3]), ("live/x", "2", times[2]),
+                                      ("live/new", "1", times[0]), ("live/old", "4", times[4]),
+                                      ("live/old", "2", times[2]),
+                                      ("other/x", "9", times[9])):
+                self.ok("write", series, value, "--time", at)
             follower.send_signal(signal.SIGCONT)
             # By series and time, what is later than all the series had before; then as it comes.
-            for series, value, time in (("new", 1, times[0]), ("old", 4, times[4]), ("x", 2, times[2]),
-                                        ("x", 3, times[3])):
-                self.assertEqual(follower.stdout.readline(), f"default,live,{series},{time},{value},float\n")
-            for value, time in ((5, times[5]), (0, times[0]), (3, times[3])):
-                self.ok("write", "live/x", str(value), "--time", time)
-                self.assertEqual(follower.stdout.readline(), f"default,live,x,{time},{value},float\n")
+            for series, value, at in (("new", 1, times[0]), ("old", 4, times[4]), ("x", 2, times[2]),
+                                      ("x", 3, times[3])):
+                self.assertEqual(follower.stdout.readline(), f"default,live,{series},{at},{value},float\n")
+            for value, at in ((5, times[5]), (0, times[0]), (3, times[3])):
+                self.ok("write", "live/x", str(value), "--time", at)
+                self.assertEqual(follower.stdout.readline(), f"default,live,x,{at},{value},float\n")
             self.assertEqual(follower.wait(TIME_LIMIT_SECONDS), 0)
 
     def test_everything_of_a_person_is_reported_and_exported(self):

@@ -1,6 +1,5 @@
 """A board with EdgeCase installed from its package: metadata on one drive, values on another, and power that fails."""
 import json
-import os
 import shutil
 import subprocess
 import tempfile

@@ -89,7 +89,8 @@ def go_through(arguments, parser, chosen, saves=False, loses=False, at_first=Non
     ready_for(arguments, parser)
     import board as boards
     import ways
-    board = boards.Board(image_for(arguments, parser), arguments.images)
+    image = image_for(arguments, parser)
+    board = boards.Board(image, arguments.images)
     passed = False
     traffic = None
     try:
