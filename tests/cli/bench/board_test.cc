@@ -55,7 +55,7 @@ TEST_CASE("board: says what it is, what it keeps up with, and leaves nothing beh
   }
 }
 
-TEST_CASE("board: the same rounds are the same bytes; a store's directory and peers are refused") {
+TEST_CASE("board: the same rounds are the same bytes, a store's directory and peers are refused") {
   const test::TempDirectory directory;
   BenchOptions options = board_smoke(directory.path(), "");
   options.num = 1;

@@ -46,7 +46,7 @@ StatusCode code_of(TokenStore& tokens, std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("tokens: one that is made is good, here and after a restart; its secret is not stored") {
+TEST_CASE("tokens: one that is made is good, here and after a restart, its secret is not stored") {
   TokenRoom room;
   CHECK(!room.tokens->any());
   const TokenStore::Created made = room.create();
@@ -164,7 +164,7 @@ TEST_CASE("tokens: one without any scope or already expired is refused") {
   CHECK(!room.tokens->any());
 }
 
-TEST_CASE("tokens: at the limit the one that ended first makes room; without one it is busy") {
+TEST_CASE("tokens: at the limit the one that ended first makes room, without one it is busy") {
   TokenRoom room;
   auth::Scopes admin;
   admin.admin = true;

@@ -228,7 +228,7 @@ TEST_CASE("report of an owner: who said when what readings may be used for") {
   CHECK(f.report("?owner=bob")["devices"][0]["consents"].size() == 1);
 }
 
-TEST_CASE("report: exact expiry is real-time; a network without TLS is no encryption") {
+TEST_CASE("report: exact expiry is real-time, a network without TLS is no encryption") {
   ReportRoom f([](config::Settings& settings) {
     settings.storage.expiry = "exact";
     settings.mqtt.broker = "mqtt://192.0.2.1:1883";

@@ -176,7 +176,7 @@ TEST_CASE("tokens over HTTP: one can be ended later, and serves until then") {
   CHECK(json_of(f.administer("GET", "/api/v1/tokens"))["tokens"][0]["state"] == "revoked");
 }
 
-TEST_CASE("tokens over HTTP: one in a URL is refused with words; u and p mean nothing") {
+TEST_CASE("tokens over HTTP: one in a URL is refused with words, u and p mean nothing") {
   TokenRoom f;
   const std::string token = f.create("write=*/*");
   const Answer answer = f.ask("POST", "/write?u=x&p=" + token, "m value=1", bearer(token));

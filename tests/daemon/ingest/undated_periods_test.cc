@@ -150,7 +150,7 @@ TEST_CASE("undated periods: a span longer than a slot takes another, which goes 
   CHECK(periods->periods()[1].moment_ns(later) == store.clock.boot_ns());
 }
 
-TEST_CASE("undated periods: of those that are done so many are kept; used up, they begin anew") {
+TEST_CASE("undated periods: of those that are done so many are kept, used up, they begin anew") {
   Store store;
   std::uint32_t last = 0;
   for (std::size_t i = 0; i < wire::kUndatedSlots / 2; ++i) {

@@ -236,7 +236,7 @@ TEST_CASE("eviction: a drive that other things fill costs no reading") {
 }
 
 TEST_CASE(
-    "eviction: a metadata drive that is full is relieved, too; one step takes a quarter at most") {
+    "eviction: a metadata drive that is full is relieved, too, one step takes a quarter at most") {
   FullRoom room;
   room.write("a", kClockNs - kMinute, 200);
   room.engine.set_live_bytes(1000, 200 * kReadingBytes);

@@ -154,7 +154,7 @@ TEST_CASE("AES-GCM of TLS: keys of other lengths are refused") {
   mbedtls_gcm_free(&context);
 }
 
-TEST_CASE("ciphers: AES goes first where it is fast, ChaCha20 where not; the same are offered") {
+TEST_CASE("ciphers: AES goes first where it is fast, ChaCha20 where not, the same are offered") {
   const auto names_of = [](const int* ciphers) {
     std::vector<std::string> names;
     for (; *ciphers != 0; ++ciphers) {

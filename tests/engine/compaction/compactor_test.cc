@@ -369,7 +369,7 @@ TEST_CASE("a snapshot and an iterator keep what they see over compactions") {
   CHECK(store.get(1, ordinal_key(7)) == "new");
 }
 
-TEST_CASE("level 0 is shared; below it each namespace has its own tree") {
+TEST_CASE("level 0 is shared, below it each namespace has its own tree") {
   CompactionFixture store;
   store.make_namespace("second", {Placement::Metadata, GroupCodec::Plain, 0});
   for (int round = 0; round < 4; ++round) {

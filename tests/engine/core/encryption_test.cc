@@ -244,7 +244,7 @@ TEST_CASE("every byte of an encrypted table counts, and tables cannot be exchang
   }
 }
 
-TEST_CASE("the key of what was erased is destroyed; what comes after it has another") {
+TEST_CASE("the key of what was erased is destroyed, what comes after it has another") {
   for (const bool flushed : {false, true}) {
     CAPTURE(flushed);
     EncryptedStore store;

@@ -134,7 +134,7 @@ TEST_CASE("posix files: a file that failed once stays failed") {
   CHECK(file.sync().message() == first.message());
 }
 
-TEST_CASE("posix files: directories list what they hold; names can be replaced and removed") {
+TEST_CASE("posix files: directories list what they hold, names can be replaced and removed") {
   const TempDirectory directory;
   FileSystem& files = posix_file_system();
   REQUIRE(files.create_directory(directory / "sub").ok());

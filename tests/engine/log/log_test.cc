@@ -21,7 +21,7 @@ using namespace edgecase;
 using namespace edgecase::engine;
 using namespace edgecase::test;
 
-TEST_CASE("log: records come back from a real file; sync runs beside append") {
+TEST_CASE("log: records come back from a real file, sync runs beside append") {
   const TempDirectory directory;
   LogIdentity identity;
   identity.store_id[3] = 9;
@@ -144,7 +144,7 @@ ReadBack read_back(FileSystem& files, const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("log: a file without a whole head holds no log; a newer format is refused") {
+TEST_CASE("log: a file without a whole head holds no log, a newer format is refused") {
   MemoryFileSystem disk({"/m"});
   disk.set_contents(kPath, Bytes(10'000, '\0'));
   CHECK(read_back(disk, kPath).open.code() == StatusCode::NotFound);

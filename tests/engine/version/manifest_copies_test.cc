@@ -283,7 +283,7 @@ TEST_CASE("a scrub finds what rots of either copy of a manifest, and begins a ne
   CHECK((*again)->current()->value_files.size() == 5);
 }
 
-TEST_CASE("a store opens whatever is damaged of one copy of its manifest; check tells it") {
+TEST_CASE("a store opens whatever is damaged of one copy of its manifest, check tells it") {
   for (const bool sealed : {false, true}) {
     for (const std::size_t copy : {0u, 1u}) {
       CAPTURE(sealed);
