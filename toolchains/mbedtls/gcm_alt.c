@@ -8,7 +8,6 @@
 #include <mbedtls/platform_util.h>
 #include <nettle/aes.h>
 #include <nettle/gcm.h>
-#include <string.h>
 
 enum { kTagMinBytes = 4, kTagMaxBytes = 16 };
 
