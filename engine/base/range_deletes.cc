@@ -85,8 +85,29 @@ std::vector<RangeDeletes::Fragment>::const_iterator RangeDeletes::first_behind(
 
 SequenceNumber RangeDeletes::covering(ByteView full_key, SequenceNumber visible) const {
   const auto found = first_behind(full_key);
-  if (found == fragments_.end() || full_key < ByteView(found->lower)) return 0;
-  for (const SequenceNumber sequence : found->sequences) {
+  return covering_of(static_cast<std::size_t>(found - fragments_.begin()), full_key, visible);
+}
+
+SequenceNumber RangeDeletes::covering(ByteView full_key, SequenceNumber visible,
+                                      std::size_t& hint) const {
+  const std::size_t size = fragments_.size();
+  const auto ends_before = [&](std::size_t at) {
+    return ByteView(fragments_[at].upper) <= full_key;
+  };
+  const auto is_first_behind = [&](std::size_t at) {
+    return (at == 0 || ends_before(at - 1)) && (at == size || !ends_before(at));
+  };
+  if (hint < size && ends_before(hint)) ++hint;
+  if (hint > size || !is_first_behind(hint))
+    hint = static_cast<std::size_t>(first_behind(full_key) - fragments_.begin());
+  return covering_of(hint, full_key, visible);
+}
+
+// `fragment` is the first that ends behind the key.
+SequenceNumber RangeDeletes::covering_of(std::size_t fragment, ByteView full_key,
+                                         SequenceNumber visible) const {
+  if (fragment == fragments_.size() || full_key < ByteView(fragments_[fragment].lower)) return 0;
+  for (const SequenceNumber sequence : fragments_[fragment].sequences) {
     if (sequence <= visible) return sequence;
   }
   return 0;

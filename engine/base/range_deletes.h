@@ -39,6 +39,8 @@ class RangeDeletes {
 
   // The largest sequence, at most `visible`, of a delete that covers the key; 0: there is none.
   SequenceNumber covering(ByteView full_key, SequenceNumber visible) const;
+  // The same, faster where keys mostly ascend; `hint` is kept from one to the next, 0 at first.
+  SequenceNumber covering(ByteView full_key, SequenceNumber visible, std::size_t& hint) const;
   // Whether a delete newer than `sequence` covers some key of [first, last]; all of them.
   bool touches(ByteView first, ByteView last, SequenceNumber sequence) const;
   bool covers(ByteView first, ByteView last, SequenceNumber sequence) const;
@@ -55,6 +57,7 @@ class RangeDeletes {
   };
 
   std::vector<Fragment>::const_iterator first_behind(ByteView full_key) const;
+  SequenceNumber covering_of(std::size_t fragment, ByteView full_key, SequenceNumber visible) const;
 
   std::vector<Fragment> fragments_;
 };

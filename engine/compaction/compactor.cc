@@ -316,7 +316,7 @@ Result<bool> Compactor::start(MergePlan plan) {
   EC_TRY(numbers_.reserve(context_.versions, file_numbers_for(plan, !writer.expiry.empty())));
   if (plan.mode == MergeMode::Relocate) {
     // It asks the rule of everything.
-    plan.purged_sequence = context_.versions.state().flushed_sequence;
+    plan.purged_sequence = context_.versions.flushed_sequence();
     plan.rule_epoch = writer.expiry.epoch();
   }
   writer.remover = &context_.remover;

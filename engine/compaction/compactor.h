@@ -102,7 +102,7 @@ class Compactor {
   // tables when it is called is sure to be merged, so that it ends however much others write.
   Status compact(const std::vector<NamespaceId>& ids, ByteView lower, ByteView upper);
   // Null: none. The rule outlives the compactor.
-  void set_drop_rule(const DropRule* rule) { rule_ = rule; }
+  void set_drop_rule(DropRule* rule) { rule_ = rule; }
 
   // Erased ranges that are pending are seen to now, whatever failed before.
   void erase_now();
@@ -241,7 +241,7 @@ class Compactor {
 
   const CompactorContext context_;
   const TableWriterContext writer_context_;
-  std::atomic<const DropRule*> rule_{nullptr};
+  std::atomic<DropRule*> rule_{nullptr};
   std::atomic<std::uint64_t> suspected_bytes_{0};  // written by the lane
   std::atomic<double> dying_share_{0};             // the same
   std::atomic<double> replacing_share_{0};         // the same: of what flushes write

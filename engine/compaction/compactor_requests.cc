@@ -19,7 +19,7 @@ Status Compactor::compact(const std::vector<NamespaceId>& ids, ByteView lower, B
   request->ids.erase(std::unique(request->ids.begin(), request->ids.end()), request->ids.end());
   request->lower = lower;
   request->upper = upper;
-  request->upto = context_.versions.state().flushed_sequence;
+  request->upto = context_.versions.flushed_sequence();
   {
     MutexLock lock(mutex_);
     requests_.push_back(request);

@@ -12,29 +12,34 @@
 namespace edgecase::engine {
 namespace {
 
-// The first of the disjoint ranges that ends behind the key begins at or before it.
-bool is_within(std::span<const RangeDelete> ranges, const EntryView& entry) {
-  const auto found = std::partition_point(
-      ranges.begin(), ranges.end(),
-      [&](const RangeDelete& each) { return ByteView(each.upper) <= entry.full_key; });
-  return found != ranges.end() && entry.full_key >= ByteView(found->lower) &&
-         entry.sequence < found->sequence;
-}
-
-// Nothing when the item is malformed.
-std::optional<bool> item_holds(const Item& item, std::span<const RangeDelete> ranges) {
-  if (item.type() == ItemType::Single) {
-    const auto entry = parse_single(item.contents());
-    if (!entry) return std::nullopt;
-    return is_within(ranges, *entry);
-  }
+// Nothing when the group is malformed.
+std::optional<bool> group_holds(const Item& item, std::span<const RangeDelete> ranges) {
   GroupReader group;
   if (!group.open(item.type(), item.contents())) return std::nullopt;
-  for (std::size_t i = 0; i < group.entry_count(); ++i) {
-    if (!group.move_to(i)) return std::nullopt;
-    if (is_within(ranges, group.entry())) return true;
+  if (group.entry_count() == 0) return false;
+  if (!group.move_to(0)) return std::nullopt;
+  const Bytes first(group.entry().full_key);
+  if (!group.move_to(group.entry_count() - 1)) return std::nullopt;
+  const Bytes last(group.entry().full_key);
+  for (const RangeDelete& range : meeting(ranges, first, last)) {
+    std::size_t at = 0;
+    if (!group.lower_bound(range.lower, at)) return std::nullopt;
+    for (; at < group.entry_count(); ++at) {
+      if (!group.move_to(at)) return std::nullopt;
+      if (group.entry().full_key >= ByteView(range.upper)) break;
+      if (group.entry().sequence < range.sequence) return true;
+    }
   }
   return false;
+}
+
+// Whether it holds an entry of the disjoint ranges that is older. Nothing when it is malformed.
+std::optional<bool> item_holds(const Item& item, std::span<const RangeDelete> ranges) {
+  if (item.type() != ItemType::Single) return group_holds(item, ranges);
+  const auto entry = parse_single(item.contents());
+  if (!entry) return std::nullopt;
+  const auto around = meeting(ranges, entry->full_key, entry->full_key);
+  return !around.empty() && entry->sequence < around.front().sequence;
 }
 
 Result<std::unique_ptr<ValueTableReader>> open_values(FileSystem& file_system,
@@ -149,15 +154,14 @@ class OrderedSearch {
     for (std::size_t at = low; at < summary_.items.size(); ++at) {
       EC_ASSIGN_OR_RETURN(const auto bounds, bounds_from(at));
       if (unclear_ || !bounds || bounds->first >= range.upper) return ok();
+      if (at < taken_end_) continue;  // it reaches over two ranges
+      taken_end_ = at + 1;
       EC_TRY(take(summary_.items[at], *bounds));
     }
     return ok();
   }
 
   Status take(const ValuePointer& pointer, const Bounds& bounds) {
-    const bool again =
-        !found_.items.empty() && found_.items.back().offset_bytes == pointer.offset_bytes;
-    if (again) return ok();  // it reaches over two ranges
     EC_ASSIGN_OR_RETURN(const Item item, values_.read(pointer));
     if (item_holds(item, ranges_) == false) return ok();
     EC_ASSIGN_OR_RETURN(const bool live, is_live(pointer, bounds.first));
@@ -203,6 +207,7 @@ class OrderedSearch {
   ErasedItems found_;
   std::vector<Seen> seen_;  // by item
   std::size_t first_ = 0;   // no item before it reaches to the range that is looked for
+  std::size_t taken_end_ = 0;
   bool unclear_ = false;
 };
 

@@ -13,10 +13,25 @@ constexpr std::uint64_t kDeletesShare = 8;
 // Of a group's entries; a group of which less is dead is not worth writing again.
 constexpr std::uint64_t kDeadShare = 10;
 
+// A step in which `rule`, which may be null, is asked.
+class RuleStep {
+ public:
+  explicit RuleStep(DropRule* rule) : rule_(rule) {
+    if (rule_ != nullptr) rule_->begin_step();
+  }
+  ~RuleStep() {
+    if (rule_ != nullptr) rule_->end_step();
+  }
+  RuleStep(const RuleStep&) = delete;
+  RuleStep& operator=(const RuleStep&) = delete;
+
+ private:
+  DropRule* const rule_;
+};
+
 }  // namespace
 
-MergeJob::MergeJob(TableCache& tables, TableWriterContext context, MergePlan plan,
-                   const DropRule* rule)
+MergeJob::MergeJob(TableCache& tables, TableWriterContext context, MergePlan plan, DropRule* rule)
     : tables_(tables),
       plan_(std::move(plan)),
       rule_(rule),
@@ -30,6 +45,7 @@ MergeJob::MergeJob(TableCache& tables, TableWriterContext context, MergePlan pla
 }
 
 Result<bool> MergeJob::step(std::uint64_t written_bytes, std::uint64_t turns) {
+  const RuleStep rule_step(rule_);
   const std::uint64_t stop_bytes = output_.bytes_written() + written_bytes;
   while (phase_ != Phase::Done && turns > 0 && output_.bytes_written() < stop_bytes) {
     --turns;
@@ -313,7 +329,7 @@ Status MergeJob::clean_group() {
   counters_.superseded_entries += dead;
   EC_TRY(cursor.rewind_item());
   for (std::size_t i = 0; i < entries; ++i) {
-    if (!dead_[i]) EC_TRY(emit(cursor.entry()));
+    if (!dead_[i]) EC_TRY(emit_undropped(cursor.entry()));
     cursor.next_entry();
     EC_TRY(cursor.status());
   }
@@ -439,6 +455,10 @@ Status MergeJob::emit(const EntryView& entry) {
     ++counters_.superseded_entries;
     return ok();
   }
+  return emit_undropped(entry);
+}
+
+Status MergeJob::emit_undropped(const EntryView& entry) {
   if (is_superseded_by_single(entry)) {
     ++counters_.superseded_entries;
     return newer_singles_->status();

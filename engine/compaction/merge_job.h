@@ -23,9 +23,10 @@ namespace edgecase::engine {
 class MergeJob {
  public:
   // `rule` may be null. The cache and what the context refers to outlive the job.
-  MergeJob(TableCache& tables, TableWriterContext context, MergePlan plan, const DropRule* rule);
+  MergeJob(TableCache& tables, TableWriterContext context, MergePlan plan, DropRule* rule);
 
   // Goes on until about `written_bytes` were written or `turns` records and entries were looked at.
+  // The rule is asked of what held when the step began.
   Result<bool> step(std::uint64_t written_bytes, std::uint64_t turns);
 
   const MergePlan& plan() const { return plan_; }
@@ -67,13 +68,14 @@ class MergeJob {
   Status merge_entries(std::uint64_t& turns);
   Status merge_entry();
   Status emit(const EntryView& entry);
+  Status emit_undropped(const EntryView& entry);
   bool is_superseded_by_single(const EntryView& entry);
 
   bool may_hold_older(ByteView full_key, SequenceNumber sequence) const;
 
   TableCache& tables_;
   const MergePlan plan_;
-  const DropRule* const rule_;
+  DropRule* const rule_;
   const std::size_t threshold_bytes_;
   const ExpiryView expiry_;
   MergeOutput output_;

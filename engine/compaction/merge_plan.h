@@ -89,8 +89,11 @@ class DropRule {
     Rewrite,  // entries lie in the wrong bucket: relocation writes it anew
   };
   virtual ~DropRule() = default;
-  virtual Verdict judge_item(const UMetaRecord& record) const = 0;
-  virtual bool drops_entry(ByteView full_key, SequenceNumber sequence) const = 0;
+  // Between the two it may answer by what held when the step began, and keep that.
+  virtual void begin_step() {}
+  virtual void end_step() {}
+  virtual Verdict judge_item(const UMetaRecord& record) = 0;
+  virtual bool drops_entry(ByteView full_key, SequenceNumber sequence) = 0;
 };
 
 struct MergeCounters {

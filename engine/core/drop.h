@@ -7,9 +7,14 @@
 // gives older and newer entries one sequence.
 #pragma once
 
+#include <cstddef>
+#include <memory>
+#include <optional>
+
 #include "compaction/merge_plan.h"
 #include "edgecase/options.h"
 #include "expiry/expiry_clock.h"
+#include "expiry/expiry_view.h"
 #include "version/version_set.h"
 
 namespace edgecase::engine {
@@ -20,17 +25,24 @@ class EngineDropRule final : public DropRule {
   EngineDropRule(const VersionSet& versions, ExpiryClock& clock, ExpiryMode mode)
       : versions_(versions), clock_(clock), mode_(mode) {}
 
-  Verdict judge_item(const UMetaRecord& record) const override;
-  bool drops_entry(ByteView full_key, SequenceNumber sequence) const override;
+  void begin_step() override;
+  void end_step() override;
+  Verdict judge_item(const UMetaRecord& record) override;
+  bool drops_entry(ByteView full_key, SequenceNumber sequence) override;
 
  private:
-  // Empty where nothing in the namespace of the key expires.
-  ExpiryView expiry_of(ByteView full_key) const;
-  Verdict judge_expiry(const UMetaRecord& record) const;
+  bool may_expire(NamespaceId id);
+  Verdict judge_expiry(const UMetaRecord& record);
 
   const VersionSet& versions_;
   ExpiryClock& clock_;
   const ExpiryMode mode_;
+  // Of the step.
+  std::shared_ptr<const Version> version_;
+  ExpiryView expiry_;
+  std::optional<NamespaceId> asked_;  // last, whether anything in it may expire
+  bool asked_may_expire_ = false;
+  std::size_t range_hint_ = 0;
 };
 
 }  // namespace edgecase::engine

@@ -72,6 +72,10 @@ class VersionSet {
 
   std::shared_ptr<const Version> current() const;
   VersionState state() const;
+  SequenceNumber flushed_sequence() const {
+    MutexLock lock(mutex_);
+    return state_.flushed_sequence;
+  }
   // That merges have not applied everywhere, or that are pending as erased.
   std::size_t waiting_range_deletes() const;
 

@@ -27,14 +27,14 @@ Bytes key_of(int i) {
 class CoveredRule final : public DropRule {
  public:
   explicit CoveredRule(const std::unique_ptr<VersionSet>& versions) : versions_(versions) {}
-  Verdict judge_item(const UMetaRecord& record) const override {
+  Verdict judge_item(const UMetaRecord& record) override {
     const auto deletes = versions_->current()->range_deletes;
     if (deletes == nullptr) return Verdict::Keep;
     if (deletes->covers(record.first, record.last, record.sequence_max)) return Verdict::Drop;
     return deletes->touches(record.first, record.last, record.sequence_min) ? Verdict::Inspect
                                                                             : Verdict::Keep;
   }
-  bool drops_entry(ByteView full_key, SequenceNumber sequence) const override {
+  bool drops_entry(ByteView full_key, SequenceNumber sequence) override {
     const auto deletes = versions_->current()->range_deletes;
     return deletes != nullptr && deletes->covering(full_key, UINT64_MAX) > sequence;
   }

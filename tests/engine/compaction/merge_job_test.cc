@@ -42,7 +42,7 @@ struct MergeFixture : TableTestStore {
     return nullptr;
   }
 
-  MergeCounters merge(MergePlan plan, const DropRule* rule = nullptr) {
+  MergeCounters merge(MergePlan plan, DropRule* rule = nullptr) {
     MergeJob job(*cache, context(), std::move(plan), rule);
     for (;;) {
       const auto done = job.step(1u << 20, 1u << 13);
@@ -98,12 +98,12 @@ class CoveredRanges final : public DropRule {
  public:
   explicit CoveredRanges(std::shared_ptr<const RangeDeletes> deletes)
       : deletes_(std::move(deletes)) {}
-  Verdict judge_item(const UMetaRecord& record) const override {
+  Verdict judge_item(const UMetaRecord& record) override {
     if (deletes_->covers(record.first, record.last, record.sequence_max)) return Verdict::Drop;
     return deletes_->touches(record.first, record.last, record.sequence_min) ? Verdict::Inspect
                                                                              : Verdict::Keep;
   }
-  bool drops_entry(ByteView full_key, SequenceNumber sequence) const override {
+  bool drops_entry(ByteView full_key, SequenceNumber sequence) override {
     return deletes_->covering(full_key, UINT64_MAX) > sequence;
   }
 
@@ -168,7 +168,7 @@ TEST_CASE("what is merged of a run does not reach over tables of it that stay") 
            plan.output_run == first->run && plan.barriers == std::vector<Bytes>{middle->smallest};
   };
 
-  const CoveredRanges rule(store.state.version->range_deletes);
+  CoveredRanges rule(store.state.version->range_deletes);
   PurgeContext everywhere;
   everywhere.within.push_back({});
   const auto purge = pick_purge(*store.state.version, everywhere);
@@ -266,8 +266,8 @@ TEST_CASE("cleaning frees the files of what it cleans, also of groups that all l
 class CoveredKey final : public DropRule {
  public:
   explicit CoveredKey(Bytes key) : key_(std::move(key)) {}
-  Verdict judge_item(const UMetaRecord&) const override { return Verdict::Inspect; }
-  bool drops_entry(ByteView full_key, SequenceNumber) const override { return full_key == key_; }
+  Verdict judge_item(const UMetaRecord&) override { return Verdict::Inspect; }
+  bool drops_entry(ByteView full_key, SequenceNumber) override { return full_key == key_; }
 
  private:
   Bytes key_;
@@ -285,13 +285,13 @@ TEST_CASE("relocation carries an item around a range delete, and writes it anew 
   plan.groups = {{table}};
   plan.set_surroundings(*store.state.version);
 
-  const CoveredKey between(full_key_of(7));
+  CoveredKey between(full_key_of(7));
   const MergeCounters carried = store.merge(plan, &between);
   CHECK(carried.carried_items == 1);
   CHECK(carried.rewritten_items == 0);
   CHECK(store.contents(store.tables).size() == 20);
 
-  const CoveredKey within(full_key_of(8));
+  CoveredKey within(full_key_of(8));
   const MergeCounters cut = store.merge(plan, &within);
   CHECK(cut.carried_items == 0);
   CHECK(cut.rewritten_items == 1);
@@ -321,7 +321,7 @@ TEST_CASE("emptying a file moves what lies in it, and no other file becomes empt
   plan.evacuated = {table->value_files.front().file_number};
   plan.groups = {{table}};
   plan.set_surroundings(*store.state.version);
-  const CoveredKey between(full_key_of(7));
+  CoveredKey between(full_key_of(7));
   const MergeCounters counters = store.merge(plan, &between);
   CHECK(counters.copied_items == 1);
   CHECK(counters.carried_items == 1);

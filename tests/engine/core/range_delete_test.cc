@@ -56,8 +56,13 @@ TEST_CASE("range deletes answer like a list that is searched, over random ranges
     }
     const RangeDeletes deletes(list);
     const RangeDeletes again(deletes.newest());
+    std::size_t hint = 0;
+    std::size_t jumping = random.below(20);
     for (char c = 'a'; c < 'z'; ++c) {
       const Bytes key(1, c);
+      REQUIRE(deletes.covering(key, kNow, hint) == deletes.covering(key, kNow));
+      const Bytes anywhere(1, static_cast<char>('a' + random.below(25)));
+      REQUIRE(deletes.covering(anywhere, kNow, jumping) == deletes.covering(anywhere, kNow));
       for (const SequenceNumber visible : {SequenceNumber{25}, kNow}) {
         SequenceNumber want = 0;
         for (const RangeDelete& each : list) {
