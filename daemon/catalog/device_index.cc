@@ -40,9 +40,14 @@ Status DeviceIndex::load() {
 
 Result<DeviceMetadata> DeviceIndex::metadata(const DeviceName& name) const {
   if (!is_known(name)) return DeviceMetadata{};
-  const auto record = engine_.get(records_, 'D' + name_bytes(name), {});
+  const Bytes suffix = name_bytes(name);
+  if (const auto recent = recent_.find(suffix)) return decode_metadata(*recent);
+  const std::uint64_t changes = recent_.changes();
+  const auto record = engine_.get(records_, 'D' + suffix, {});
   if (record.status().code() == StatusCode::NotFound) return DeviceMetadata{};
   EC_TRY(record.status());
+  recent_.note(suffix, *record, changes);
+  tell_memory();
   return decode_metadata(*record);
 }
 
@@ -56,7 +61,12 @@ void DeviceIndex::remember(const DeviceName& name, const DeviceMetadata& metadat
                  terms_text(metadata.purposes, metadata.objections));
     }
   }
-  set_aside_.tell(memory_bytes());
+  recent_.forget(name_bytes(name));
+  tell_memory();
+}
+
+void DeviceIndex::tell_memory() const {
+  set_aside_.tell(memory_bytes() + recent_.memory_bytes());
 }
 
 std::uint64_t DeviceIndex::memory_bytes() const {
@@ -142,7 +152,9 @@ Status DeviceIndex::write(std::span<const Planned> planned) {
       added.notes += more.notes;
       ++next;
     }
-    EC_TRY(engine_.write(batch, Durability::Sync));
+    const Status written = engine_.write(batch, Durability::Sync);
+    if (!written.ok()) forget_recent();
+    EC_TRY(written);
     for (; first < next; ++first) remember(planned[first].name, planned[first].after);
     notes_ += added.notes;
   }
@@ -317,6 +329,7 @@ Status DeviceIndex::introduce(const DeviceName& name, const DeviceMetadata& meta
 
 Status DeviceIndex::forget_namespace(const std::string& namespace_name) {
   const std::lock_guard lock(change_mutex_);
+  forget_recent();  // devices of which nothing is said go, too
   while (true) {
     EC_ASSIGN_OR_RETURN(const std::vector<DeviceName> names,
                         records_in(namespace_name, {std::nullopt, kDevicesPerBatch}));
@@ -326,7 +339,9 @@ Status DeviceIndex::forget_namespace(const std::string& namespace_name) {
       EC_ASSIGN_OR_RETURN(const DeviceMetadata before, metadata(name));
       append(name, before, {}, batch);
     }
-    EC_TRY(engine_.write(batch, Durability::Sync));
+    const Status written = engine_.write(batch, Durability::Sync);
+    if (!written.ok()) forget_recent();
+    EC_TRY(written);
     for (const DeviceName& name : names) remember(name, {});
   }
   WriteBatch notes;

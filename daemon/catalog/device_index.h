@@ -21,7 +21,8 @@
 // there are more than kNotesMax.
 //
 // Purposes and objections are in memory too (device_terms.h), since every read asks for them; what
-// that takes is set aside in the engine, and has a limit. All else is read where it is asked for.
+// that takes is set aside in the engine, and has a limit. All else is read where it is asked for,
+// and of the devices that were asked for lately kept as it was read (recent_records.h).
 // Thread-safe. `mutex_` guards what is in memory and is never held across I/O; `change_mutex_`
 // makes changes one at a time and is held while the engine makes them durable. Order:
 // change_mutex_, then mutex_.
@@ -42,6 +43,7 @@
 
 #include "catalog/catalog.h"
 #include "catalog/device_terms.h"
+#include "catalog/recent_records.h"
 #include "catalog/set_aside.h"
 #include "edgecase/engine.h"
 
@@ -183,6 +185,10 @@ class DeviceIndex {
   Status each(std::string_view namespace_name, std::string_view device_glob,
               const std::function<Status(const DeviceName&)>& take) const;
 
+  // Grows with each change of what is said of any device, with each that goes, too.
+  std::uint64_t changes() const { return recent_.changes(); }
+
+  // Without what was read lately.
   std::uint64_t memory_bytes() const;
 
   // Of devices that are erased (erased.h): `take` gets the keys of their records. What is said of
@@ -190,6 +196,8 @@ class DeviceIndex {
   // removal of the keys.
   Result<std::unique_lock<std::mutex>> plan_erasure(const Erased& erased, const SpanTaker& take);
   void forget(const Erased& erased);
+  // After a removal of which it is not known whether it is durable.
+  void forget_recent() { recent_.forget_all(); }
   // Has the bytes of terms that were taken back go with the next Engine::erase(): of up to
   // kNotesPerBatch. Durable.
   Status forget_taken_back();
@@ -238,6 +246,7 @@ class DeviceIndex {
   void append(const DeviceName& name, const DeviceMetadata& before, const DeviceMetadata& after,
               WriteBatch& batch) const;
   void remember(const DeviceName& name, const DeviceMetadata& metadata);
+  void tell_memory() const;
 
   Engine& engine_;
   const DeviceIndexLimits limits_;
@@ -246,7 +255,8 @@ class DeviceIndex {
   std::uint64_t notes_ = 0;  // under change_mutex_; at least as many as there are
   mutable std::shared_mutex mutex_;
   DeviceTerms terms_{system_random()};  // of every device that something is said of
-  SetAside set_aside_{engine_};
+  mutable RecentRecords recent_;        // by name_bytes()
+  mutable SetAside set_aside_{engine_};
 };
 
 }  // namespace edgecase::catalog

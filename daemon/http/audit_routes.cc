@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <shared_mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -53,15 +54,16 @@ Status no_log() {
   return unsupported("there is no audit log here");
 }
 
-// What pseudonyms stand for, as long as the devices are there. It remembers no names, only where
-// the catalog has them, and learns of new devices when it is asked. Thread-safe.
+// What pseudonyms stand for, as long as the devices are there. It remembers where the catalog has
+// their names, and learns of new devices when it is asked; what it told it keeps until something
+// else is said of any device. Thread-safe.
 class DeviceNames {
  public:
   explicit DeviceNames(HttpContext& context)
       : context_(context), set_aside_(context.parts.engine) {}
 
   void learn() {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock(mutex_);
     const std::size_t before = rows_.size();
     for (const std::uint32_t rows = context_.parts.catalog.device_rows(); known_ < rows; ++known_) {
       const auto device = context_.parts.catalog.device_at(known_);
@@ -74,11 +76,35 @@ class DeviceNames {
     const auto newer = rows_.begin() + static_cast<std::ptrdiff_t>(before);
     std::sort(newer, rows_.end());
     std::inplace_merge(rows_.begin(), newer, rows_.end());
-    set_aside_.tell(rows_.capacity() * sizeof(Row));
+    tell_memory();
   }
+  // What a listing says of it, but for its count.
+  Result<std::string> said_of(std::uint64_t pseudonym) {
+    const std::uint64_t changes = context_.parts.devices.changes();
+    {
+      const std::shared_lock lock(mutex_);
+      const auto found = said_.find(pseudonym);
+      if (changes == said_changes_ && found != said_.end()) return found->second;
+    }
+    std::string said = "{\"pseudonym\":\"" + audit::pseudonym_text(pseudonym) + '"';
+    const catalog::DeviceName name = name_of(pseudonym);
+    if (name.device.empty()) return said;
+    append_member("device", name.device, said);
+    EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata,
+                        context_.parts.devices.metadata(name));
+    if (!metadata.owner.empty()) append_member("owner", metadata.owner, said);
+    keep(pseudonym, said, changes);
+    return said;
+  }
+
+ private:
+  static constexpr std::size_t kSaidMaxBytes = 1u << 20;
+  // Of a text besides its bytes: the node of the map, and what the heap adds.
+  static constexpr std::size_t kSaidEntryBytes = 96;
+
   // Empty: it stands for nothing that is there.
   catalog::DeviceName name_of(std::uint64_t pseudonym) const {
-    const std::lock_guard lock(mutex_);
+    const std::shared_lock lock(mutex_);
     // The newest, where a device came again.
     const auto after = std::upper_bound(rows_.begin(), rows_.end(),
                                         Row{pseudonym, std::numeric_limits<std::uint32_t>::max()});
@@ -88,7 +114,22 @@ class DeviceNames {
     return {std::move(device->namespace_name), std::move(device->device)};
   }
 
- private:
+  // What changed meanwhile shows when it is looked for.
+  void keep(std::uint64_t pseudonym, const std::string& said, std::uint64_t changes) {
+    const std::size_t bytes = kSaidEntryBytes + said.size();
+    const std::unique_lock lock(mutex_);
+    if (changes != said_changes_ || said_bytes_ + bytes > kSaidMaxBytes) {
+      said_.clear();
+      said_bytes_ = 0;
+    }
+    said_changes_ = changes;
+    if (said_.try_emplace(pseudonym, said).second) said_bytes_ += bytes;
+    tell_memory();
+  }
+
+  // With mutex_ held.
+  void tell_memory() { set_aside_.tell(rows_.capacity() * sizeof(Row) + said_bytes_); }
+
   struct Row {
     std::uint64_t pseudonym = 0;
     std::uint32_t row = 0;  // of the catalog
@@ -96,23 +137,25 @@ class DeviceNames {
   };
 
   HttpContext& context_;
-  mutable std::mutex mutex_;
+  mutable std::shared_mutex mutex_;
   std::uint32_t known_ = 0;  // rows that were looked at
   std::vector<Row> rows_;    // sorted
+  std::unordered_map<std::uint64_t, std::string> said_;
+  std::uint64_t said_changes_ = 0;  // DeviceIndex::changes() when that was so
+  std::size_t said_bytes_ = 0;
   catalog::SetAside set_aside_;
 };
 
 // Names and owners of the devices that one listing tells of.
 class Told {
  public:
-  Told(const HttpContext& context, std::shared_ptr<const DeviceNames> names)
-      : context_(context), names_(std::move(names)) {}
+  explicit Told(std::shared_ptr<DeviceNames> names) : names_(std::move(names)) {}
 
   Status append(const audit::Target& target, std::string& text) {
     if (known_.size() >= kKnownMax) known_.clear();
     const auto [at, is_new] = known_.try_emplace(target.pseudonym);
     if (is_new) {
-      EC_ASSIGN_OR_RETURN(at->second, look_up(target.pseudonym));
+      EC_ASSIGN_OR_RETURN(at->second, names_->said_of(target.pseudonym));
     }
     text.append(at->second).append(",\"count\":");
     append_number(target.count, text);
@@ -123,20 +166,7 @@ class Told {
  private:
   static constexpr std::size_t kKnownMax = 4'096;
 
-  // What is said of it, but for its count.
-  Result<std::string> look_up(std::uint64_t pseudonym) const {
-    std::string said = "{\"pseudonym\":\"" + audit::pseudonym_text(pseudonym) + '"';
-    const catalog::DeviceName name = names_->name_of(pseudonym);
-    if (name.device.empty()) return said;
-    append_member("device", name.device, said);
-    EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata,
-                        context_.parts.devices.metadata(name));
-    if (!metadata.owner.empty()) append_member("owner", metadata.owner, said);
-    return said;
-  }
-
-  const HttpContext& context_;
-  const std::shared_ptr<const DeviceNames> names_;
+  const std::shared_ptr<DeviceNames> names_;
   std::unordered_map<std::uint64_t, std::string> known_;
 };
 
@@ -265,7 +295,7 @@ void get_audit(HttpContext& context, const std::shared_ptr<DeviceNames>& names, 
   const std::shared_ptr<audit::RecordCursor> cursor = std::move(opened).value();
   names->learn();
   answer_in_pieces(call, "application/json",
-                   [cursor, told = std::make_shared<Told>(context, names),
+                   [cursor, told = std::make_shared<Told>(names),
                     first = true](std::string& piece) mutable -> Result<bool> {
                      if (first) piece += "{\"records\":[";
                      audit::Record record;

@@ -384,6 +384,31 @@ TEST_CASE("audit over HTTP: an owner's records are found, also when the devices 
   CHECK(f.administer("GET", "/api/v1/audit?owner=a/b").status == 400);
 }
 
+TEST_CASE("audit over HTTP: what is said of a device is told as it is by now, over and over") {
+  AuditRoom f;
+  REQUIRE(f.ask("POST", "/write?db=home", "m,device=meter a=1 5").status == 204);
+  const auto told = [&f] { return f.records("?ns=home")[0]["devices"][0]; };
+  for (int i = 0; i < 2; ++i) {
+    CHECK(told()["device"] == "meter");
+    CHECK_FALSE(told().contains("owner"));
+  }
+  for (const std::string owner : {"alice", "bob"}) {
+    REQUIRE(f.administer("POST", "/api/v1/device?ns=home&device=meter&owner=" + owner).status ==
+            200);
+    for (int i = 0; i < 2; ++i) CHECK(told()["owner"] == owner);
+  }
+  SUBCASE("erased") {
+    REQUIRE(f.administer("POST", "/api/v1/erase?ns=home&select=meter").status == 200);
+  }
+  SUBCASE("its namespace dropped") {
+    REQUIRE(f.administer("DELETE", "/api/v1/namespaces?name=home").status == 200);
+  }
+  for (int i = 0; i < 2; ++i) {
+    CHECK_FALSE(told().contains("device"));
+    CHECK_FALSE(told().contains("owner"));
+  }
+}
+
 TEST_CASE("audit over HTTP: a report carries the head of the chain") {
   AuditRoom f;
   REQUIRE(f.ask("POST", "/api/v1/readings", kReading).status == 200);
