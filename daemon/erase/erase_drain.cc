@@ -122,12 +122,25 @@ Status EraseService::rewrite(const std::vector<std::uint64_t>& numbers,
 Result<Certificate> EraseService::wait(std::uint64_t number, std::int64_t timeout_ns) {
   {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [this, number] {
+    const auto is_over = [this, number] {
       return !pending_.contains(number) || obstacle_.code() == StatusCode::Unavailable ||
              waits_ended_;
-    });
+    };
+    if (timeout_ns > 0 && !is_over()) {
+      ++waiting_;
+      changed_.notify_all();
+      changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), is_over);
+      --waiting_;
+    }
   }
   return certificate(number);
+}
+
+void EraseService::rest(std::int64_t duration_ns) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::nanoseconds(duration_ns), [this] {
+    return waiting_ > 0 || pending_.size() >= kHurriedPending || waits_ended_;
+  });
 }
 
 void EraseService::end_waiting() {
@@ -161,21 +174,25 @@ Result<std::vector<Certificate>> EraseService::certificates(
            (of_owner.empty() || each.owner_pseudonym == of_owner);
   };
   std::vector<Certificate> found;
-  ReadOptions options;
-  options.direction = Direction::Reverse;
-  options.fill_cache = false;
-  EC_ASSIGN_OR_RETURN(const auto iterator,
-                      parts_.engine.scan(records_, {"C", certificate_key(before)}, options));
-  for (; iterator->valid() && found.size() < limit; iterator->next()) {
-    // Most are of others, which shows faster than what they say.
-    const ByteView record = iterator->value();
-    if (record.find(of_device) == ByteView::npos || record.find(of_owner) == ByteView::npos)
-      continue;
-    EC_ASSIGN_OR_RETURN(Certificate each, decode_certificate(record));
+  for (std::optional<std::uint64_t> number = before; found.size() < limit;) {
+    number = newest_below(*number, of_device, of_owner);
+    if (!number) break;
+    const auto record = parts_.engine.get(records_, certificate_key(*number), {});
+    if (record.status().code() == StatusCode::NotFound) continue;  // it has given way meanwhile
+    EC_TRY(record.status());
+    // Which it may be of shows faster than what it says.
+    if (record->find(of_device) == Bytes::npos || record->find(of_owner) == Bytes::npos) continue;
+    EC_ASSIGN_OR_RETURN(Certificate each, decode_certificate(*record));
     if (is_meant(each)) found.push_back(std::move(each));
   }
-  EC_TRY(iterator->status());
   return found;
+}
+
+std::optional<std::uint64_t> EraseService::newest_below(std::uint64_t before,
+                                                        const std::string& device,
+                                                        const std::string& owner) const {
+  const std::lock_guard lock(mutex_);
+  return index_.newest_below(before, device, owner);
 }
 
 }  // namespace edgecase::erase

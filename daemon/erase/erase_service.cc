@@ -102,13 +102,14 @@ Status EraseService::load() {
       if (std::exchange(is_first, false)) oldest_number_ = certificate.number;
       next_number_ = certificate.number + 1;
       if (certificate.state == ErasureState::Pending) add_pending(certificate);
+      index(certificate);
     } else {
       const Bytes fence_key(iterator->key());
       EC_TRY(fences_->load(fence_key, iterator->value()));
     }
   }
   if (is_first) oldest_number_ = next_number_;
-  set_aside_.tell(fences_->memory_bytes());
+  tell_memory();
   return iterator->status();
 }
 
@@ -222,6 +223,23 @@ void EraseService::add_pending(const Certificate& certificate) {
   pending_[certificate.number] = {certificate.with_names,
                                   certificate.with_names && certificate.devices > 0};
   obstacle_ = ok();
+  changed_.notify_all();
+}
+
+// Those that gave way are indexed no more.
+void EraseService::index(const Certificate& certificate) {
+  const std::lock_guard lock(mutex_);
+  index_.remove_below(oldest_number_);
+  index_.add(certificate);
+}
+
+void EraseService::tell_memory() {
+  std::uint64_t bytes = fences_->memory_bytes();
+  {
+    const std::lock_guard lock(mutex_);
+    bytes += index_.memory_bytes();
+  }
+  set_aside_.tell(bytes);
 }
 
 Result<Certificate> EraseService::erase(const auth::Principal& principal,
@@ -294,14 +312,17 @@ Result<Certificate> EraseService::make_invisible(const EraseRequest& request,
   give_way(batch);
   if (batch.size_bytes() > kBatchSizeMaxBytes) return too_much(target);
   plan.may_be_durable = true;
-  EC_TRY(parts_.engine.write(batch, Durability::Sync));
+  const Status written = parts_.engine.write(batch, Durability::Sync);
+  if (!written.ok()) parts_.devices.forget_recent();
+  EC_TRY(written);
   ++next_number_;
   for (const Pseudonym& pseudonym : gone) fences_->remove(pseudonym);
   for (auto& [pseudonym, fence] : plan.fences) fences_->set(pseudonym, std::move(fence));
-  set_aside_.tell(fences_->memory_bytes());
   parts_.catalog.forget(erased);
   parts_.devices.forget(erased);
   add_pending(certificate);
+  index(certificate);
+  tell_memory();
   // Neither undoes what is durable: a start, or the next drain(), brings both in line.
   if (!erased.devices.empty() || !erased.series.empty())
     static_cast<void>(parts_.retention.forget(erased, rules).ok());

@@ -32,6 +32,7 @@
 #include "edgecase/engine.h"
 #include "edgecase/random.h"
 #include "erase/certificate.h"
+#include "erase/certificate_index.h"
 #include "erase/erase_target.h"
 #include "erase/fences.h"
 #include "retention/retention_service.h"
@@ -40,6 +41,7 @@ namespace edgecase::erase {
 
 inline constexpr std::size_t kCertificatesMax = 10'000;  // the oldest gives way
 inline constexpr std::size_t kPendingMax = 1'000;        // erasures at once
+inline constexpr std::size_t kHurriedPending = kPendingMax / 2;
 // Series that a preview names; its sums count all.
 inline constexpr std::size_t kPreviewSeriesMax = 1000;
 // Readings that were ahead of the clock when they were erased are kept out too, within this.
@@ -101,12 +103,14 @@ class EraseService {
   // The certificate once it is done, or as it is after `timeout_ns` or when what holds it up will
   // take long (obstacle() is Unavailable). NotFound.
   Result<Certificate> wait(std::uint64_t number, std::int64_t timeout_ns);
-  // From now on nobody waits: the daemon stops.
+  // Goes on after that, and earlier when somebody waits for a certificate, or kHurriedPending are
+  // pending: what one drain() takes grows with what is stored, however much it is for.
+  void rest(std::int64_t duration_ns);
+  // From now on nobody waits or rests: the daemon stops.
   void end_waiting();
   Result<Certificate> certificate(std::uint64_t number) const;
   // Newest first, `limit` at most, of those with a number below `before`; where a device or an
-  // owner is named, of those that are of it, for which all may be looked through
-  // (kCertificatesMax).
+  // owner is named, of those that are of it.
   Result<std::vector<Certificate>> certificates(const std::optional<catalog::DeviceName>& device,
                                                 const std::string& owner, std::size_t limit,
                                                 std::uint64_t before = UINT64_MAX) const;
@@ -134,6 +138,10 @@ class EraseService {
   void append_certificate(const Certificate& certificate, WriteBatch& batch) const;
   void give_way(WriteBatch& batch);
   void add_pending(const Certificate& certificate);
+  void index(const Certificate& certificate);
+  std::optional<std::uint64_t> newest_below(std::uint64_t before, const std::string& device,
+                                            const std::string& owner) const;
+  void tell_memory();
   Status merge_rejected();
   Status note_destroyed(const std::vector<std::uint64_t>& numbers, std::uint64_t destroyed_keys);
   Status complete(const std::vector<std::uint64_t>& numbers, const ErasureReport& report);
@@ -155,7 +163,9 @@ class EraseService {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::uint64_t, Pending> pending_;  // by number
+  CertificateIndex index_;
   Status obstacle_;
+  std::size_t waiting_ = 0;  // for certificates of what is pending
   bool waits_ended_ = false;
 };
 

@@ -20,6 +20,7 @@ EraseWorker::EraseWorker(EraseService& service, observe::Logger& logger)
 }
 
 EraseWorker::~EraseWorker() {
+  service_.end_waiting();
   {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;
@@ -44,13 +45,17 @@ void EraseWorker::run() {
     }
     is_asked_ = false;
     lock.unlock();
+    const auto begun = std::chrono::steady_clock::now();
     const Status status = service_.drain();
     tell(status);
-    lock.lock();
     if (status.ok()) {
+      const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begun;
+      service_.rest(std::min<std::int64_t>(took.count(), kLongestRestNs));
       pause_ns = kFirstPauseNs;
+      lock.lock();
       continue;
     }
+    lock.lock();
     const bool away = status.code() == StatusCode::Unavailable;
     changed_.wait_for(lock, std::chrono::nanoseconds(away ? kAwayPauseNs : pause_ns),
                       [this] { return is_asked_ || is_stopping_; });

@@ -1,4 +1,6 @@
-// The thread `erase`: has EraseService drain what is pending, at start too, until it succeeds.
+// The thread `erase`: has EraseService drain what is pending, at start too, until it succeeds. As
+// long as that took it rests afterwards, kLongestRestNs at most, while nobody waits: one erasure
+// begins at once, and of many that follow one another more are done together.
 //
 // Use: start it when the service is open, destroy it before. A drive that is away is looked for
 // every kAwayPauseNs.
@@ -17,13 +19,14 @@ namespace edgecase::erase {
 inline constexpr std::int64_t kFirstPauseNs = 20'000'000;
 inline constexpr std::int64_t kLongestPauseNs = 5'000'000'000;
 inline constexpr std::int64_t kAwayPauseNs = 1'000'000'000;
+inline constexpr std::int64_t kLongestRestNs = 2'000'000'000;
 // Between looks for terms that were taken back from devices, while nothing is erased.
 inline constexpr std::int64_t kTakenBackPauseNs = 30'000'000'000;
 
 class EraseWorker {
  public:
   EraseWorker(EraseService& service, observe::Logger& logger);
-  // Lets a drain() under way finish.
+  // Lets a drain() under way finish; nobody waits for certificates any more.
   ~EraseWorker();
 
  private:

@@ -172,6 +172,7 @@ void ModelEngine::fail_erasures(Status status) {
 }
 // Nothing is stored: there is nothing to overwrite.
 Result<ErasureReport> ModelEngine::erase() {
+  if (erasing_) erasing_();
   const std::lock_guard lock(state_->mutex);
   if (!state_->every_erasure.ok()) return state_->every_erasure;
   return ErasureReport{};

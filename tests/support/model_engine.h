@@ -5,9 +5,12 @@
 //   engine.fail_next_write(out_of_space("drive is full"));
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "edgecase/engine.h"
 
@@ -33,6 +36,8 @@ class ModelEngine final : public Engine {
   void release_writes();
   // Every erase() returns `status`, until called with Ok.
   void fail_erasures(Status status);
+  // Within each erase(), as what it takes. Before other threads come.
+  void set_erasing(std::function<void()> erasing) { erasing_ = std::move(erasing); }
   // What damaged_files() says. Before other threads come.
   void set_damaged(std::vector<DamagedFile> files) { damaged_ = std::move(files); }
   // The next get(), scan() or range_stats() returns `status`.
@@ -102,6 +107,7 @@ class ModelEngine final : public Engine {
   std::shared_ptr<State> state_;  // views drop what they hold under its mutex
   std::vector<DamagedFile> damaged_;
   Sealer* sealer_ = nullptr;
+  std::function<void()> erasing_;
 };
 
 }  // namespace edgecase::test
