@@ -51,8 +51,7 @@ class Memtable::Inside {
   std::atomic<std::uint64_t> entry_count{0};
   std::atomic<std::uint32_t> range_delete_count{0};
   Mutex range_mutex;
-  std::vector<RangeDelete> range_deletes EC_GUARDED_BY(range_mutex);
-  std::shared_ptr<const RangeDeletes> built_range_deletes EC_GUARDED_BY(range_mutex);  // or null
+  RangeDeleteLog range_deletes EC_GUARDED_BY(range_mutex);
 };
 
 Memtable::Memtable(std::uint64_t expected_bytes)
@@ -84,26 +83,23 @@ void Memtable::add_range_delete(RangeDelete range_delete) {
   EC_CHECK(sequence > in.last_sequence.load(std::memory_order_relaxed));
   {
     MutexLock lock(in.range_mutex);
-    in.range_deletes.push_back(std::move(range_delete));
-    in.built_range_deletes = nullptr;
-    in.range_delete_count.store(static_cast<std::uint32_t>(in.range_deletes.size()),
+    in.range_deletes.add(std::move(range_delete));
+    in.range_delete_count.store(static_cast<std::uint32_t>(in.range_deletes.list().size()),
                                 std::memory_order_release);
   }
   count_entry(sequence);
 }
 
-std::shared_ptr<const RangeDeletes> Memtable::range_deletes() const {
+std::shared_ptr<const RangeDeleteLayers> Memtable::range_deletes() const {
   Inside& in = *inside_;
   if (in.range_delete_count.load(std::memory_order_acquire) == 0) return nullptr;
   MutexLock lock(in.range_mutex);
-  if (in.built_range_deletes == nullptr)
-    in.built_range_deletes = std::make_shared<const RangeDeletes>(in.range_deletes);
-  return in.built_range_deletes;
+  return in.range_deletes.layers();
 }
 
 std::vector<RangeDelete> Memtable::range_delete_list() const {
   MutexLock lock(inside_->range_mutex);
-  return inside_->range_deletes;
+  return inside_->range_deletes.list();
 }
 
 std::uint32_t Memtable::range_delete_count() const {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/entry.h"
-#include "base/range_deletes.h"
+#include "base/range_delete_log.h"
 #include "edgecase/engine.h"
 
 namespace edgecase::engine {
@@ -48,7 +48,7 @@ class Memtable {
   // As add(), for what hides older entries. get() and cursors do not look at it.
   void add_range_delete(RangeDelete range_delete);
   // Null when there are none: then this costs one load.
-  std::shared_ptr<const RangeDeletes> range_deletes() const;
+  std::shared_ptr<const RangeDeleteLayers> range_deletes() const;
   // In the order of their sequences.
   std::vector<RangeDelete> range_delete_list() const;
   std::uint32_t range_delete_count() const;

@@ -104,7 +104,7 @@ class EngineImpl final : public Engine {
   // Of it snapshots and iterators may keep memtables before is_short_of_memory().
   static constexpr std::uint64_t kKeptShare = 8;
   // So many ranges that are hidden for good are not made disjoint before somebody asks.
-  static constexpr std::size_t kErasedListMin = 512;
+  static constexpr std::size_t kErasedLogMin = 512;
   // How far the durable mark of expiry time may lie behind.
   static constexpr std::int64_t kExpiryMarkNs = 60'000'000'000;
 
@@ -223,8 +223,9 @@ class EngineImpl final : public Engine {
 
   // erasure.cc
   void hide_for_good(const RangeDelete& erased);
-  void merge_erased() const EC_REQUIRES(mutex_);
-  std::shared_ptr<const RangeDeletes> erased() const EC_REQUIRES(mutex_);
+  std::shared_ptr<const RangeDeleteLayers> erased() const EC_REQUIRES(mutex_) {
+    return erased_log_.layers();
+  }
   void forget_erased(SequenceNumber through);
   std::uint64_t pending_erasures() const;
   std::uint64_t overwritten_bytes() const;
@@ -311,10 +312,9 @@ class EngineImpl final : public Engine {
   GarbageLimit garbage_limit_ EC_GUARDED_BY(mutex_);
   CondVar pace_;           // nobody notifies it
   CondVar flush_changed_;  // a flush ended, well or not, or a merge
-  // Snapshots that are held do not know of these. The list as one: null until somebody asks.
-  mutable std::vector<RangeDelete> erased_list_ EC_GUARDED_BY(mutex_);
-  mutable std::shared_ptr<const RangeDeletes> erased_ EC_GUARDED_BY(mutex_);
-  mutable std::size_t erased_list_min_ EC_GUARDED_BY(mutex_) = kErasedListMin;
+  // Snapshots that are held do not know of these.
+  mutable RangeDeleteLog erased_log_ EC_GUARDED_BY(mutex_);
+  std::size_t erased_log_min_ EC_GUARDED_BY(mutex_) = kErasedLogMin;
   std::atomic<bool> has_erased_{false};  // stored under mutex_
   // That were flushed; while a snapshot or an iterator holds one, what it shows is not gone.
   std::vector<std::weak_ptr<const Memtable>> retired_memtables_ EC_GUARDED_BY(mutex_);

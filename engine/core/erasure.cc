@@ -23,31 +23,22 @@ constexpr std::int64_t kFillReserveNs = 10'000'000'000;
 // Snapshots that are held know nothing of what is erased after them.
 void EngineImpl::hide_for_good(const RangeDelete& erased) {
   MutexLock lock(mutex_);
-  erased_list_.push_back(erased);
-  erased_ = nullptr;
+  erased_log_.add(erased);
   // The same ranges may be erased again and again while they are pending.
-  if (erased_list_.size() >= 2 * erased_list_min_) merge_erased();
+  if (erased_log_.list().size() >= 2 * erased_log_min_) {
+    erased_log_.set(RangeDeletes(erased_log_.list()).newest());
+    erased_log_min_ = std::max(kErasedLogMin, erased_log_.list().size());
+  }
   has_erased_.store(true, std::memory_order_release);
   if (keys_ != nullptr) keys_->retire(erased.lower, erased.upper, erased.sequence);
 }
 
-void EngineImpl::merge_erased() const {
-  erased_ = std::make_shared<const RangeDeletes>(erased_list_);
-  erased_list_ = erased_->newest();
-  erased_list_min_ = std::max(kErasedListMin, erased_list_.size());
-}
-
-// Made when it is asked for: many ranges may be erased before anybody does.
-std::shared_ptr<const RangeDeletes> EngineImpl::erased() const {
-  if (erased_ == nullptr && !erased_list_.empty()) merge_erased();
-  return erased_;
-}
-
 void EngineImpl::forget_erased(SequenceNumber through) {
   MutexLock lock(mutex_);
-  std::erase_if(erased_list_, [&](const RangeDelete& each) { return each.sequence <= through; });
-  erased_ = nullptr;
-  has_erased_.store(!erased_list_.empty(), std::memory_order_release);
+  std::vector<RangeDelete> left = erased_log_.list();
+  std::erase_if(left, [&](const RangeDelete& each) { return each.sequence <= through; });
+  has_erased_.store(!left.empty(), std::memory_order_release);
+  erased_log_.set(std::move(left));
   if (keys_ != nullptr) keys_->forget(through);
 }
 
@@ -55,7 +46,7 @@ void EngineImpl::forget_erased(SequenceNumber through) {
 std::uint64_t EngineImpl::pending_erasures() const {
   std::vector<RangeDelete> all = versions_->pending_erasures();
   MutexLock lock(mutex_);
-  all.insert(all.end(), erased_list_.begin(), erased_list_.end());
+  all.insert(all.end(), erased_log_.list().begin(), erased_log_.list().end());
   return RangeDeletes(all).newest().size();
 }
 

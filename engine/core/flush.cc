@@ -193,7 +193,7 @@ Status EngineImpl::write_memtable(const std::shared_ptr<Memtable>& memtable) {
   cut_values(context);
   std::unique_ptr<EntryCursor> input =
       Memtable::cursor(memtable, {}, {}, Direction::Forward, kEverySequence);
-  std::shared_ptr<const RangeDeletes> deletes = memtable->range_deletes();
+  std::shared_ptr<const RangeDeleteLayers> deletes = memtable->range_deletes();
   if (!versions_->dropped().empty() || deletes != nullptr)
     input = std::make_unique<LiveCursor>(std::move(input), versions_->dropped(), deletes);
   EC_ASSIGN_OR_RETURN(const TableOutput output, write_tables(*input, context));

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/entry.h"
-#include "base/range_deletes.h"
+#include "base/range_delete_log.h"
 #include "version/dropped_ids.h"
 
 namespace edgecase::engine {
@@ -14,7 +14,7 @@ class LiveCursor final : public EntryCursor {
  public:
   // `deletes` are those of the memtable, null for none. `dropped` outlives it.
   LiveCursor(std::unique_ptr<EntryCursor> all, const DroppedIds& dropped,
-             std::shared_ptr<const RangeDeletes> deletes)
+             std::shared_ptr<const RangeDeleteLayers> deletes)
       : all_(std::move(all)), dropped_(dropped), deletes_(std::move(deletes)) {
     settle();
   }
@@ -63,7 +63,7 @@ class LiveCursor final : public EntryCursor {
 
   const std::unique_ptr<EntryCursor> all_;
   const DroppedIds& dropped_;
-  const std::shared_ptr<const RangeDeletes> deletes_;
+  const std::shared_ptr<const RangeDeleteLayers> deletes_;
 };
 
 }  // namespace edgecase::engine

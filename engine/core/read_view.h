@@ -24,7 +24,7 @@ struct VisibleView {
   std::shared_ptr<const ReadView> view;
   SequenceNumber visible = 0;
   // What was erased since, whatever is visible: null for none.
-  std::shared_ptr<const RangeDeletes> erased = nullptr;
+  std::shared_ptr<const RangeDeleteLayers> erased = nullptr;
 };
 
 class EngineSnapshot final : public Snapshot {

@@ -1,9 +1,12 @@
 // Range deletes: what they cover, and the whole way of one through an engine.
-#include "base/range_deletes.h"
+#include "base/range_delete_log.h"
 
 #include <doctest/doctest.h>
 
 #include <map>
+#include <memory>
+#include <span>
+#include <vector>
 
 #include "edgecase/store_check.h"
 #include "engine/check/recording_observer.h"
@@ -73,6 +76,45 @@ TEST_CASE("range deletes answer like a list that is searched, over random ranges
         if (visible == kNow) REQUIRE(again.covering(key, kNow) == want);
       }
     }
+  }
+}
+
+TEST_CASE("ranges that come one after another answer like a list, and earlier answers stay") {
+  SeededRandom random(20261127);
+  for (int round = 0; round < 40; ++round) {
+    RangeDeleteLog log;
+    CHECK(log.layers() == nullptr);
+    struct Moment {
+      std::size_t ranges;
+      std::shared_ptr<const RangeDeleteLayers> layers;
+    };
+    std::vector<RangeDelete> list;
+    std::vector<Moment> moments;
+    for (std::uint64_t n = 1 + random.below(300); n > 0; --n) {
+      const Bytes lower(1, static_cast<char>('a' + random.below(20)));
+      const Bytes upper(1, static_cast<char>('a' + random.below(20)));
+      list.push_back({lower, upper, 1 + list.size()});
+      log.add(list.back());
+      if (random.below(4) == 0) moments.push_back({list.size(), log.layers()});
+    }
+    moments.push_back({list.size(), log.layers()});
+    REQUIRE(log.list() == list);
+    CHECK(log.layers() == moments.back().layers);
+    for (const Moment& moment : moments) {
+      const RangeDeletes want(std::span<const RangeDelete>(list).first(moment.ranges));
+      for (char c = 'a'; c < 'z'; ++c) {
+        const Bytes key(1, c);
+        const Bytes last(1, static_cast<char>(c + static_cast<int>(random.below(3))));
+        for (const SequenceNumber visible : {random.below(300), kNow}) {
+          REQUIRE(moment.layers->covering(key, visible) == want.covering(key, visible));
+          REQUIRE(moment.layers->touches(key, last, visible) == want.touches(key, last, visible));
+        }
+      }
+    }
+    log.set({range("b", "d", 7)});
+    CHECK(log.layers()->covering("c", kNow) == 7);
+    log.set({});
+    CHECK(log.layers() == nullptr);
   }
 }
 
