@@ -138,9 +138,14 @@ Result<Certificate> EraseService::wait(std::uint64_t number, std::int64_t timeou
 
 void EraseService::rest(std::int64_t duration_ns) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::nanoseconds(duration_ns), [this] {
-    return waiting_ > 0 || pending_.size() >= kHurriedPending || waits_ended_;
-  });
+  changed_.wait_for(lock, std::chrono::nanoseconds(duration_ns),
+                    [this] { return waiting_ > 0 || waits_ended_ || is_hurried(); });
+}
+
+bool EraseService::is_hurried() const {
+  std::uint64_t ranges = 0;
+  for (const auto& [number, pending] : pending_) ranges += pending.ranges;
+  return pending_.size() >= kHurriedPending || ranges >= kHurriedRanges;
 }
 
 void EraseService::end_waiting() {

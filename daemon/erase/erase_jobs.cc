@@ -113,6 +113,7 @@ Status ErasureRanges::add(catalog::KeySpan span) {
   }
   if (spans_.size() == kRangesPerJob) EC_TRY(write_ahead());
   spans_.push_back(std::move(span));
+  ++count_;
   return ok();
 }
 

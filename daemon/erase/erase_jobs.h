@@ -29,6 +29,7 @@ class ErasureRanges {
   Status add(catalog::KeySpan span);
   // Adds what is not written ahead to `batch`, which is to hold the certificate; puts come after.
   void append_to(WriteBatch& batch) const;
+  std::uint64_t count() const { return count_; }
   // The erasure comes to nothing: before anybody tried to write the certificate. After an error its
   // number must not be used again before the next start.
   Status abandon();
@@ -41,6 +42,7 @@ class ErasureRanges {
   const std::uint64_t number_;
   std::vector<catalog::KeySpan> spans_;  // kRangesPerJob at most
   std::uint32_t jobs_ = 0;               // written ahead
+  std::uint64_t count_ = 0;              // with those
 };
 
 // Does what records say. Errors: the engine's; what is done stays done.

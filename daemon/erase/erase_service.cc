@@ -101,7 +101,7 @@ Status EraseService::load() {
       EC_ASSIGN_OR_RETURN(const Certificate certificate, decode_certificate(iterator->value()));
       if (std::exchange(is_first, false)) oldest_number_ = certificate.number;
       next_number_ = certificate.number + 1;
-      if (certificate.state == ErasureState::Pending) add_pending(certificate);
+      if (certificate.state == ErasureState::Pending) add_pending(certificate, 0);
       index(certificate);
     } else {
       const Bytes fence_key(iterator->key());
@@ -218,9 +218,9 @@ void EraseService::give_way(WriteBatch& batch) {
     batch.remove(records_, certificate_key(oldest_number_++));
 }
 
-void EraseService::add_pending(const Certificate& certificate) {
+void EraseService::add_pending(const Certificate& certificate, std::uint64_t ranges) {
   const std::lock_guard lock(mutex_);
-  pending_[certificate.number] = {certificate.with_names,
+  pending_[certificate.number] = {certificate.with_names, ranges,
                                   certificate.with_names && certificate.devices > 0};
   obstacle_ = ok();
   changed_.notify_all();
@@ -320,7 +320,7 @@ Result<Certificate> EraseService::make_invisible(const EraseRequest& request,
   for (auto& [pseudonym, fence] : plan.fences) fences_->set(pseudonym, std::move(fence));
   parts_.catalog.forget(erased);
   parts_.devices.forget(erased);
-  add_pending(certificate);
+  add_pending(certificate, plan.ranges.count());
   index(certificate);
   tell_memory();
   // Neither undoes what is durable: a start, or the next drain(), brings both in line.

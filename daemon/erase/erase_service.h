@@ -41,7 +41,9 @@ namespace edgecase::erase {
 
 inline constexpr std::size_t kCertificatesMax = 10'000;  // the oldest gives way
 inline constexpr std::size_t kPendingMax = 1'000;        // erasures at once
+// With as many, or as many ranges of keys, of which the engine takes kRangeDeletesMax, no rest().
 inline constexpr std::size_t kHurriedPending = kPendingMax / 2;
+inline constexpr std::uint64_t kHurriedRanges = 2'048;
 // Series that a preview names; its sums count all.
 inline constexpr std::size_t kPreviewSeriesMax = 1000;
 // Readings that were ahead of the clock when they were erased are kept out too, within this.
@@ -103,8 +105,8 @@ class EraseService {
   // The certificate once it is done, or as it is after `timeout_ns` or when what holds it up will
   // take long (obstacle() is Unavailable). NotFound.
   Result<Certificate> wait(std::uint64_t number, std::int64_t timeout_ns);
-  // Goes on after that, and earlier when somebody waits for a certificate, or kHurriedPending are
-  // pending: what one drain() takes grows with what is stored, however much it is for.
+  // Goes on after that, and earlier when somebody waits for a certificate, or much is pending: what
+  // one drain() takes grows with what is stored, however much it is for.
   void rest(std::int64_t duration_ns);
   // From now on nobody waits or rests: the daemon stops.
   void end_waiting();
@@ -121,6 +123,7 @@ class EraseService {
   struct Plan;
   struct Pending {
     bool with_names = false;
+    std::uint64_t ranges = 0;          // of keys; since the start
     bool has_keys = false;             // of devices that it takes whole
     std::uint64_t destroyed_keys = 0;  // of them, since its certificate was written
   };
@@ -137,11 +140,12 @@ class EraseService {
                                      const catalog::Erased& names, Plan& plan);
   void append_certificate(const Certificate& certificate, WriteBatch& batch) const;
   void give_way(WriteBatch& batch);
-  void add_pending(const Certificate& certificate);
+  void add_pending(const Certificate& certificate, std::uint64_t ranges);
   void index(const Certificate& certificate);
   std::optional<std::uint64_t> newest_below(std::uint64_t before, const std::string& device,
                                             const std::string& owner) const;
   void tell_memory();
+  bool is_hurried() const;  // with mutex_ held
   Status merge_rejected();
   Status note_destroyed(const std::vector<std::uint64_t>& numbers, std::uint64_t destroyed_keys);
   Status complete(const std::vector<std::uint64_t>& numbers, const ErasureReport& report);

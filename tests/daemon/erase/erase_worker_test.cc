@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -60,6 +61,21 @@ TEST_CASE("a rest goes on while nobody waits for what is pending") {
   const auto begun = steady_clock::now();
   room.service->rest(kSecond / 10);
   CHECK(steady_clock::now() - begun >= std::chrono::milliseconds(100));
+}
+
+TEST_CASE("many ranges of keys that are pending end a rest") {
+  Room room;
+  for (std::uint64_t i = 0; i < kHurriedRanges; ++i)
+    REQUIRE(room.write("device" + std::to_string(i), "temp", kNow - kHour));
+  // Between the readings of two series lie times that stay.
+  EraseRequest request = Room::request("*");
+  request.from_ns = kNow - 2 * kHour;
+  request.to_ns = kNow;
+  REQUIRE(room.service->erase(local(), request).ok());
+  REQUIRE(room.service->pending_count() == 1);
+  const auto begun = steady_clock::now();
+  room.service->rest(kLong);
+  CHECK(is_early(begun));
 }
 
 TEST_CASE("many that are pending end a rest, and so does the end") {
