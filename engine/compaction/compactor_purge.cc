@@ -9,7 +9,7 @@ namespace edgecase::engine {
 namespace {
 
 // So many range deletes are applied under load, too: writers of others get Busy at
-// kRangeDeletesMax.
+// range_deletes_max().
 constexpr std::size_t kRangeDeletesSoon = 256;
 // Of files that are overwritten, beside merges and without.
 constexpr std::uint64_t kRemovalSliceBytes = 4u << 20;

@@ -61,7 +61,8 @@ Status EngineImpl::check_batch(const WriteBatch& batch) const {
 
 Status EngineImpl::check_range_deletes(const WriteBatch& batch) const {
   const std::size_t waiting = versions_->waiting_range_deletes();
-  if (batch.range_deletes() <= kRangeDeletesPerBatchMax && waiting < kRangeDeletesMax) return ok();
+  const std::size_t waiting_max = range_deletes_max(options_.memory_limit_bytes);
+  if (batch.range_deletes() <= kRangeDeletesPerBatchMax && waiting < waiting_max) return ok();
   if (batch.range_deletes() > kRangeDeletesPerBatchMax)
     return invalid_argument("a batch has at most " + std::to_string(kRangeDeletesPerBatchMax) +
                             " range deletes");

@@ -8,6 +8,7 @@
 // the newer, wherever they lie.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <memory>
@@ -53,8 +54,15 @@ struct Version {
   std::map<FileNumber, std::uint64_t> live_bytes;
 };
 
-// More range deletes than these wait for merges: no others are taken.
-inline constexpr std::size_t kRangeDeletesMax = 8192;
+// More range deletes than these wait for merges: no others are taken. One for each
+// kMemoryOfRangeDeleteBytes of a store's memory, within bounds.
+inline constexpr std::size_t kRangeDeletesMaxLeast = 8'192;
+inline constexpr std::size_t kRangeDeletesMaxMost = 32'768;
+inline constexpr std::uint64_t kMemoryOfRangeDeleteBytes = 8'192;
+constexpr std::size_t range_deletes_max(std::uint64_t memory_limit_bytes) {
+  const std::uint64_t most = memory_limit_bytes / kMemoryOfRangeDeleteBytes;
+  return std::clamp<std::uint64_t>(most, kRangeDeletesMaxLeast, kRangeDeletesMaxMost);
+}
 
 // Everything the manifest knows. A copy is cheap enough to be made for each edit.
 struct VersionState {
