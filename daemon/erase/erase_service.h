@@ -40,9 +40,9 @@
 namespace edgecase::erase {
 
 inline constexpr std::size_t kCertificatesMax = 10'000;  // the oldest gives way
-inline constexpr std::size_t kPendingMax = 1'000;        // erasures at once
+inline constexpr std::size_t kPendingMax = 4'000;        // erasures at once
 // With as many, or as many ranges of keys, of which the engine takes 8,192 at least, no rest().
-inline constexpr std::size_t kHurriedPending = kPendingMax / 2;
+inline constexpr std::size_t kHurriedPending = 500;
 inline constexpr std::uint64_t kHurriedRanges = 2'048;
 // Series that a preview names; its sums count all.
 inline constexpr std::size_t kPreviewSeriesMax = 1000;

@@ -95,6 +95,21 @@ TEST_CASE("many that are pending end a rest, and so does the end") {
   CHECK(is_early(begun));
 }
 
+TEST_CASE("at the limit of erasures that are pending others are refused until some are done" *
+          doctest::test_suite("bulk")) {
+  Room room;
+  for (std::size_t i = 0; i <= kPendingMax; ++i) {
+    room.clock.advance(kSecond);
+    REQUIRE(room.write("kitchen", "temp", room.clock.wall_ns()));
+    const auto erased = room.erase("kitchen");
+    if (i < kPendingMax) REQUIRE(erased.ok());
+    if (i == kPendingMax) CHECK(erased.status().code() == StatusCode::Busy);
+  }
+  CHECK(room.readings_of("kitchen", "temp") == 1);
+  REQUIRE(room.service->drain().ok());
+  CHECK(room.erase("kitchen").ok());
+}
+
 // An engine for which erasing takes kTaken, and when it did.
 struct SlowErasing {
   static constexpr auto kTaken = std::chrono::milliseconds(150);
