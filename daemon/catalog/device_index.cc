@@ -61,8 +61,18 @@ void DeviceIndex::remember(const DeviceName& name, const DeviceMetadata& metadat
                  terms_text(metadata.purposes, metadata.objections));
     }
   }
-  recent_.forget(name_bytes(name));
+  forget_recent(name);
   tell_memory();
+}
+
+void DeviceIndex::forget_recent(const DeviceName& name) {
+  recent_.forget(name_bytes(name));
+  if (observer_) observer_();
+}
+
+void DeviceIndex::forget_recent() {
+  recent_.forget_all();
+  if (observer_) observer_();
 }
 
 void DeviceIndex::tell_memory() const {

@@ -197,7 +197,10 @@ class DeviceIndex {
   Result<std::unique_lock<std::mutex>> plan_erasure(const Erased& erased, const SpanTaker& take);
   void forget(const Erased& erased);
   // After a removal of which it is not known whether it is durable.
-  void forget_recent() { recent_.forget_all(); }
+  void forget_recent();
+  // Told of each of changes(), when it counts and before it is answered: who keeps what is said of
+  // devices lets go of it. Set once, before other threads come.
+  void on_change(std::function<void()> observer) { observer_ = std::move(observer); }
   // Has the bytes of terms that were taken back go with the next Engine::erase(): of up to
   // kNotesPerBatch. Durable.
   Status forget_taken_back();
@@ -246,6 +249,7 @@ class DeviceIndex {
   void append(const DeviceName& name, const DeviceMetadata& before, const DeviceMetadata& after,
               WriteBatch& batch) const;
   void remember(const DeviceName& name, const DeviceMetadata& metadata);
+  void forget_recent(const DeviceName& name);
   void tell_memory() const;
 
   Engine& engine_;
@@ -257,6 +261,7 @@ class DeviceIndex {
   DeviceTerms terms_{system_random()};  // of every device that something is said of
   mutable RecentRecords recent_;        // by name_bytes()
   mutable SetAside set_aside_{engine_};
+  std::function<void()> observer_;
 };
 
 }  // namespace edgecase::catalog

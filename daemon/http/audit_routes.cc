@@ -56,7 +56,8 @@ Status no_log() {
 
 // What pseudonyms stand for, as long as the devices are there. It remembers where the catalog has
 // their names, and learns of new devices when it is asked; what it told it keeps until something
-// else is said of any device. Thread-safe.
+// else is said of any device, or one goes: then the last of that is gone from here, too.
+// Thread-safe.
 class DeviceNames {
  public:
   explicit DeviceNames(HttpContext& context)
@@ -80,12 +81,12 @@ class DeviceNames {
   }
   // What a listing says of it, but for its count.
   Result<std::string> said_of(std::uint64_t pseudonym) {
-    const std::uint64_t changes = context_.parts.devices.changes();
     {
       const std::shared_lock lock(mutex_);
       const auto found = said_.find(pseudonym);
-      if (changes == said_changes_ && found != said_.end()) return found->second;
+      if (found != said_.end()) return found->second;
     }
+    const std::uint64_t changes = context_.parts.devices.changes();
     std::string said = "{\"pseudonym\":\"" + audit::pseudonym_text(pseudonym) + '"';
     const catalog::DeviceName name = name_of(pseudonym);
     if (name.device.empty()) return said;
@@ -95,6 +96,11 @@ class DeviceNames {
     if (!metadata.owner.empty()) append_member("owner", metadata.owner, said);
     keep(pseudonym, said, changes);
     return said;
+  }
+  void let_go() {
+    const std::unique_lock lock(mutex_);
+    said_.clear();
+    said_bytes_ = 0;
   }
 
  private:
@@ -114,15 +120,15 @@ class DeviceNames {
     return {std::move(device->namespace_name), std::move(device->device)};
   }
 
-  // What changed meanwhile shows when it is looked for.
+  // Unless something has changed since `changes`; if it does later, let_go() comes after.
   void keep(std::uint64_t pseudonym, const std::string& said, std::uint64_t changes) {
     const std::size_t bytes = kSaidEntryBytes + said.size();
     const std::unique_lock lock(mutex_);
-    if (changes != said_changes_ || said_bytes_ + bytes > kSaidMaxBytes) {
+    if (changes != context_.parts.devices.changes()) return;
+    if (said_bytes_ + bytes > kSaidMaxBytes) {
       said_.clear();
       said_bytes_ = 0;
     }
-    said_changes_ = changes;
     if (said_.try_emplace(pseudonym, said).second) said_bytes_ += bytes;
     tell_memory();
   }
@@ -141,7 +147,6 @@ class DeviceNames {
   std::uint32_t known_ = 0;  // rows that were looked at
   std::vector<Row> rows_;    // sorted
   std::unordered_map<std::uint64_t, std::string> said_;
-  std::uint64_t said_changes_ = 0;  // DeviceIndex::changes() when that was so
   std::size_t said_bytes_ = 0;
   catalog::SetAside set_aside_;
 };
@@ -402,10 +407,10 @@ std::string audit_status_json(const HttpContext& context) {
 }
 
 void add_audit_routes(Router& router, HttpContext& context) {
+  const auto names = std::make_shared<DeviceNames>(context);
+  context.parts.devices.on_change([names] { names->let_go(); });
   router.add("GET", wire::routes::kAudit, Effect::Reads,
-             [&context, names = std::make_shared<DeviceNames>(context)](Call& call) {
-               get_audit(context, names, call);
-             });
+             [&context, names](Call& call) { get_audit(context, names, call); });
   router.add("GET", wire::routes::kAuditVerify, Effect::Reads,
              [&context](Call& call) { get_verify(context, call); });
   if (context.parts.audit != nullptr) register_audit_metrics(context);

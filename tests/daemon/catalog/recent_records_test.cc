@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "catalog/device_index.h"
+#include "catalog/erased.h"
 #include "support/model_engine.h"
 
 namespace edgecase::catalog {
@@ -76,6 +77,39 @@ TEST_CASE("who asks again what is said of a device asks the engine once, until i
   CHECK(index->metadata(kitchen)->owner == "dave");
   REQUIRE(index->forget_namespace("home").ok());
   CHECK(index->metadata(kitchen)->empty());
+}
+
+TEST_CASE("who keeps what is said of devices is told of each change, whatever becomes of it") {
+  edgecase::test::ModelEngine engine;
+  const auto index = DeviceIndex::open(engine).value();
+  const DeviceName kitchen{"home", "kitchen"};
+  std::uint64_t told = 0;
+  index->on_change([&] {
+    ++told;
+    // What is kept from here on is of what counts by now.
+    static_cast<void>(index->metadata(kitchen).ok());
+  });
+  auto is_told = [&, seen = index->changes()]() mutable {
+    const bool is_new = told > 0 && index->changes() > seen;
+    told = 0;
+    seen = index->changes();
+    return is_new;
+  };
+  REQUIRE(index->set(kitchen, owned("alice")).ok());
+  CHECK(is_told());
+  CHECK(index->metadata(kitchen)->owner == "alice");
+  CHECK_FALSE(is_told());
+  engine.fail_next_write(io_error("torn"));
+  CHECK_FALSE(index->set(kitchen, owned("bob")).ok());
+  CHECK(is_told());
+  Erased erased;
+  erased.devices.push_back({});
+  erased.devices.back().namespace_name = "home";
+  erased.devices.back().device = "kitchen";
+  index->forget(erased);
+  CHECK(is_told());
+  REQUIRE(index->forget_namespace("home").ok());
+  CHECK(is_told());
 }
 
 TEST_CASE("nobody reads what was said of a device before what is known to be said") {
