@@ -19,7 +19,8 @@ namespace edgecase::erase {
 inline constexpr std::int64_t kFirstPauseNs = 20'000'000;
 inline constexpr std::int64_t kLongestPauseNs = 5'000'000'000;
 inline constexpr std::int64_t kAwayPauseNs = 1'000'000'000;
-inline constexpr std::int64_t kLongestRestNs = 2'000'000'000;
+// What is asked after a long round is to be gone within a second, too.
+inline constexpr std::int64_t kLongestRestNs = 500'000'000;
 // Between looks for terms that were taken back from devices, while nothing is erased.
 inline constexpr std::int64_t kTakenBackPauseNs = 30'000'000'000;
 

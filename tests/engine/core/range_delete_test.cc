@@ -243,6 +243,10 @@ TEST_CASE("merges drop what range deletes cover, and then the range deletes go")
 }
 
 TEST_CASE("range deletes in their thousands stay within their limits") {
+  CHECK(range_deletes_max(0) == 8'192);
+  CHECK(range_deletes_max(64u << 20) == 8'192);
+  CHECK(range_deletes_max(128u << 20) == 16'384);
+  CHECK(range_deletes_max(1u << 30) == 32'768);
   DeletingStore store;
   store.fill("1");
   REQUIRE(store.engine->flush().ok());
