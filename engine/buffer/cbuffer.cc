@@ -10,21 +10,30 @@ ByteView CBuffer::scope_of(ByteView full_key) const {
 }
 
 bool CBuffer::takes(const EntryView& entry) const {
-  if (slots_.empty()) return true;
-  const std::size_t raw_bytes = bytes_.size() - slots_.size() * kNamespacePrefixBytes;
-  if (raw_bytes >= group_bytes_ || slots_.size() >= entries_max_) return false;
-  const ByteView first_key = ByteView(bytes_).substr(0, slots_.front().key_size);
-  return scope_of(entry.full_key) == scope_of(first_key);
+  if (empty()) return true;
+  const std::size_t raw_bytes = added_bytes_ - size() * kNamespacePrefixBytes;
+  if (raw_bytes >= group_bytes_ || size() >= entries_max_) return false;
+  return scope_of(entry.full_key) == scope_of(first_key());
+}
+
+ByteView CBuffer::first_key() const {
+  return is_lent_ ? views_.front().full_key : ByteView(bytes_).substr(0, slots_.front().key_size);
 }
 
 void CBuffer::add(const EntryView& entry) {
   const ByteView value = entry.kind == EntryKind::Put ? entry.value : ByteView();
+  added_bytes_ += entry.full_key.size() + value.size();
+  if (is_lent_) {
+    views_.push_back({entry.full_key, entry.sequence, entry.kind, value});
+    return;
+  }
   slots_.push_back(
       {bytes_.size(), entry.full_key.size(), value.size(), entry.sequence, entry.kind});
   bytes_.append(entry.full_key).append(value);
 }
 
 std::span<const EntryView> CBuffer::entries() {
+  if (is_lent_) return views_;
   views_.clear();
   views_.reserve(slots_.size());
   const ByteView bytes = bytes_;
@@ -35,6 +44,7 @@ std::span<const EntryView> CBuffer::entries() {
 }
 
 void CBuffer::clear() {
+  added_bytes_ = 0;
   bytes_.clear();
   slots_.clear();
   views_.clear();

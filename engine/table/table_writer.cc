@@ -87,6 +87,7 @@ TablesBuilder::TablesBuilder(const TableWriterContext& context)
       series_(group_bytes_of(context.options), kGroupEntriesMax) {}
 
 Status TablesBuilder::add_all(EntryCursor& input) {
+  group_.set_lent(input.is_in_memory());
   Bytes previous_key;
   bool first = true;
   for (; input.valid(); input.next()) {

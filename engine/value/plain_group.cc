@@ -53,24 +53,37 @@ void append_plain_body(Bytes& out, std::span<const EntryView> entries, SequenceN
   for (const EntryView& entry : entries) total += raw_bytes(entry);
   // Pages of one size, rather than a short one at the end.
   const std::size_t wanted = std::clamp<std::size_t>(total / kPlainPageBytes, 1, kPlainPagesMax);
+  struct Page {
+    std::span<const EntryView> entries;
+    std::size_t heads_end = 0;
+  };
+  std::vector<Page> pages;
   Bytes directory;
-  Bytes pages;
-  std::uint64_t count = 0;
+  Bytes heads;
+  std::size_t pages_bytes = 0;
   std::size_t passed = 0;
   std::size_t boundary = 1;  // where the open page ends, in parts of total / wanted
   for (std::size_t i = 0, first = 0; i < entries.size(); ++i) {
     passed += raw_bytes(entries[i]);
     if (i + 1 < entries.size() && passed * wanted < total * boundary) continue;
-    const std::size_t start = pages.size();
-    append_plain_page(pages, entries.subspan(first, i + 1 - first), largest, sequences);
-    append_varint64(directory, i + 1 - first);
-    append_varint64(directory, pages.size() - start);
-    ++count;
+    const std::span<const EntryView> page = entries.subspan(first, i + 1 - first);
+    const std::size_t page_bytes = append_page_heads(heads, page, largest, sequences);
+    pages.push_back({page, heads.size()});
+    append_varint64(directory, page.size());
+    append_varint64(directory, page_bytes);
+    pages_bytes += page_bytes;
     first = i + 1;
     boundary = passed * wanted / total + 1;  // a large entry may have filled several
   }
-  append_varint64(out, count);
-  out.append(directory).append(pages);
+  append_varint64(out, pages.size());
+  out.append(directory);
+  out.reserve(out.size() + pages_bytes);
+  std::size_t heads_begin = 0;
+  for (const Page& page : pages) {
+    append_page(out, ByteView(heads).substr(heads_begin, page.heads_end - heads_begin),
+                page.entries, sequences);
+    heads_begin = page.heads_end;
+  }
 }
 
 std::optional<std::vector<PlainPage>> plain_pages(ByteView group) {

@@ -79,12 +79,18 @@ inline bool take_head(ByteView& input, bool with_sequences, EntryHead& head) {
 }
 static_assert(2 * 0x7f <= kKeySizeMaxBytes);
 
+// How long the heads are, and whether they have sequences.
+std::uint64_t heads_field(std::size_t bytes, SequenceColumn sequences) {
+  return bytes << 1 | (sequences == SequenceColumn::Written ? 1 : 0);
+}
+
 }  // namespace
 
-void append_plain_page(Bytes& out, std::span<const EntryView> entries, SequenceNumber largest,
-                       SequenceColumn sequences) {
+std::size_t append_page_heads(Bytes& heads, std::span<const EntryView> entries,
+                              SequenceNumber largest, SequenceColumn sequences) {
   const bool with_sequences = sequences == SequenceColumn::Written;
-  Bytes heads;
+  const std::size_t begin = heads.size();
+  std::size_t value_bytes = 0;
   ByteView previous;
   for (const EntryView& entry : entries) {
     const ByteView key = user_key_of(entry.full_key);
@@ -96,9 +102,16 @@ void append_plain_page(Bytes& out, std::span<const EntryView> entries, SequenceN
     if (with_sequences) append_varint64(heads, largest - entry.sequence);
     heads.append(key.substr(shared));
     previous = key;
+    if (!is_delete) value_bytes += entry.value.size();
   }
+  const std::size_t size = heads.size() - begin;
+  return kPageChecksumBytes + varint_bytes(heads_field(size, sequences)) + size + value_bytes;
+}
+
+void append_page(Bytes& out, ByteView heads, std::span<const EntryView> entries,
+                 SequenceColumn sequences) {
   out.append(kPageChecksumBytes, '\0');
-  append_varint64(out, heads.size() << 1 | (with_sequences ? 1 : 0));
+  append_varint64(out, heads_field(heads.size(), sequences));
   out.append(heads);
   for (const EntryView& entry : entries)
     if (entry.kind != EntryKind::Delete) out.append(entry.value);

@@ -12,10 +12,14 @@ namespace edgecase::engine {
 
 enum class SequenceColumn : unsigned char { None, Written };
 
-// Appends the page of `entries`: of one namespace, in key order, at least one. Its checksum is left
-// open (item_checksums.h). `largest` is the largest sequence of the group.
-void append_plain_page(Bytes& out, std::span<const EntryView> entries, SequenceNumber largest,
-                       SequenceColumn sequences);
+// A page of `entries`, of one namespace, in key order, at least one, in two steps. What stands
+// before the values is appended to `heads`; the answer is how many bytes the page will have.
+// `largest` is the largest sequence of the group.
+std::size_t append_page_heads(Bytes& heads, std::span<const EntryView> entries,
+                              SequenceNumber largest, SequenceColumn sequences);
+// Appends the page with these heads, its own alone. Its checksum is left open (item_checksums.h).
+void append_page(Bytes& out, ByteView heads, std::span<const EntryView> entries,
+                 SequenceColumn sequences);
 
 // Looks for one key in the bytes of a page without keeping what is on the way. Fills sequence, kind
 // and value of `entry` when it is `found`. False when the page is malformed.

@@ -36,6 +36,31 @@ TEST_CASE("a group closes when it is full") {
   CHECK(groups_of(buffer, fed) == std::vector<std::size_t>{4, 4, 2});
 }
 
+TEST_CASE("what is lent makes the same groups, and is not copied") {
+  std::vector<Fed> fed;
+  for (char c = 'a'; c < 'z'; ++c)
+    fed.push_back({make_full_key(c < 'm' ? 1 : 2, Bytes(1, c)), Bytes(24, 'v'),
+                   c % 5 == 0 ? EntryKind::Delete : EntryKind::Put});
+  CBuffer copied(100, 1000);
+  CBuffer lent(100, 1000);
+  lent.set_lent(true);
+  CHECK(groups_of(lent, fed) == groups_of(copied, fed));
+  const EntryView put{fed[1].key, 7, EntryKind::Put, fed[1].value};
+  const EntryView gone{fed[2].key, 8, EntryKind::Delete, fed[2].value};
+  for (CBuffer* buffer : {&copied, &lent}) {
+    buffer->add(put);
+    buffer->add(gone);
+    const auto entries = buffer->entries();
+    REQUIRE(entries.size() == 2);
+    CHECK(entries[0].full_key == put.full_key);
+    CHECK(entries[0].value == put.value);
+    CHECK(entries[0].sequence == 7);
+    CHECK(entries[1].kind == EntryKind::Delete);
+    CHECK(entries[1].value.empty());
+    CHECK((entries[0].value.data() == put.value.data()) == (buffer == &lent));
+  }
+}
+
 TEST_CASE("a group closes at its number of entries") {
   CBuffer buffer(1000, 3);
   std::vector<Fed> fed;

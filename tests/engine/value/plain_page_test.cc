@@ -47,6 +47,17 @@ void check_equal(const EntryView& got, const OwnedEntry& want) {
 
 }  // namespace
 
+// Tells its size before it is there.
+void append_whole_page(Bytes& out, std::span<const EntryView> entries, SequenceNumber largest,
+                       SequenceColumn sequences) {
+  const std::size_t before = out.size();
+  Bytes heads("what stands there");
+  const std::size_t begin = heads.size();
+  const std::size_t bytes = append_page_heads(heads, entries, largest, sequences);
+  append_page(out, ByteView(heads).substr(begin), entries, sequences);
+  CHECK(out.size() - before == bytes);
+}
+
 TEST_CASE("a page read from a key on has what lies there, stretch by stretch") {
   constexpr std::uint64_t kSeed = 20261124;
   CAPTURE(kSeed);
@@ -56,7 +67,7 @@ TEST_CASE("a page read from a key on has what lies there, stretch by stretch") {
     CAPTURE(round);
     const std::vector<OwnedEntry> entries = random_page_entries(random);
     Bytes page;
-    append_plain_page(page, views_of(entries), 1000, SequenceColumn::Written);
+    append_whole_page(page, views_of(entries), 1000, SequenceColumn::Written);
     const Bytes prefix = make_full_key(kPageNamespace, {});
     REQUIRE(reader.open(page, prefix, 1000));
     CHECK_FALSE(reader.has_more());
@@ -84,7 +95,7 @@ TEST_CASE("a page read from a key on is refused or read within its bounds when i
   SeededRandom random(11);
   const std::vector<OwnedEntry> entries = random_page_entries(random);
   Bytes whole;
-  append_plain_page(whole, views_of(entries), 1000, SequenceColumn::Written);
+  append_whole_page(whole, views_of(entries), 1000, SequenceColumn::Written);
   const Bytes prefix = make_full_key(kPageNamespace, {});
   std::size_t refused = 0;
   const auto read = [&](const Bytes& bytes) {
