@@ -185,6 +185,9 @@ class DeviceIndex {
   Status each(std::string_view namespace_name, std::string_view device_glob,
               const std::function<Status(const DeviceName&)>& take) const;
 
+  // Grows with each change of what is said of any device, with each that goes, too.
+  std::uint64_t changes() const { return recent_.changes(); }
+
   // Without what was read lately.
   std::uint64_t memory_bytes() const;
 
@@ -195,9 +198,8 @@ class DeviceIndex {
   void forget(const Erased& erased);
   // After a removal of which it is not known whether it is durable.
   void forget_recent();
-  // Told of each change of what is said of any device, with each that goes, too, when it counts and
-  // before it is answered: who keeps what is said of devices lets go of it. Set once, before other
-  // threads come.
+  // Told of each of changes(), when it counts and before it is answered: who keeps what is said of
+  // devices lets go of it. Set once, before other threads come.
   void on_change(std::function<void()> observer) { observer_ = std::move(observer); }
   // Has the bytes of terms that were taken back go with the next Engine::erase(): of up to
   // kNotesPerBatch. Durable.

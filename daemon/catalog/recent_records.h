@@ -8,9 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <shared_mutex>
-#include <unordered_map>
 
 #include "edgecase/bytes.h"
 
@@ -30,7 +30,7 @@ class RecentRecords {
   std::size_t memory_bytes() const;
 
  private:
-  // Of an entry besides its bytes: the node, its place in the table, and what the heap adds.
+  // Of an entry besides its bytes: the node of the map, and what the heap adds.
   static constexpr std::size_t kEntryBytes = 144;
   static std::size_t bytes_of(const Bytes& name, const Bytes& record) {
     return kEntryBytes + name.capacity() + record.capacity();
@@ -38,7 +38,7 @@ class RecentRecords {
 
   mutable std::shared_mutex mutex_;
   std::uint64_t changes_ = 0;
-  std::unordered_map<Bytes, Bytes> records_;
+  std::map<Bytes, Bytes> records_;
   std::size_t bytes_ = 0;
 };
 

@@ -11,11 +11,9 @@
 #include <vector>
 
 #include "audit/audit_reader.h"
-#include "catalog/recent_records.h"
 #include "catalog/set_aside.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
-#include "wire/big_endian.h"
 #include "wire/names.h"
 #include "wire/reading_format.h"
 #include "wire/routes.h"
@@ -83,25 +81,33 @@ class DeviceNames {
   }
   // What a listing says of it, but for its count.
   Result<std::string> said_of(std::uint64_t pseudonym) {
-    Bytes name;
-    wire::append_big_endian(pseudonym, name);
-    if (auto said = said_.find(name)) return *std::move(said);
-    const std::uint64_t changes = said_.changes();
+    {
+      const std::shared_lock lock(mutex_);
+      const auto found = said_.find(pseudonym);
+      if (found != said_.end()) return found->second;
+    }
+    const std::uint64_t changes = context_.parts.devices.changes();
     std::string said = "{\"pseudonym\":\"" + audit::pseudonym_text(pseudonym) + '"';
-    const catalog::DeviceName device = name_of(pseudonym);
-    if (device.device.empty()) return said;
-    append_member("device", device.device, said);
+    const catalog::DeviceName name = name_of(pseudonym);
+    if (name.device.empty()) return said;
+    append_member("device", name.device, said);
     EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata,
-                        context_.parts.devices.metadata(device));
+                        context_.parts.devices.metadata(name));
     if (!metadata.owner.empty()) append_member("owner", metadata.owner, said);
-    said_.note(name, said, changes);
-    const std::shared_lock lock(mutex_);
-    tell_memory();
+    keep(pseudonym, said, changes);
     return said;
   }
-  void let_go() { said_.forget_all(); }
+  void let_go() {
+    const std::unique_lock lock(mutex_);
+    said_.clear();
+    said_bytes_ = 0;
+  }
 
  private:
+  static constexpr std::size_t kSaidMaxBytes = 1u << 20;
+  // Of a text besides its bytes: the node of the map, and what the heap adds.
+  static constexpr std::size_t kSaidEntryBytes = 96;
+
   // Empty: it stands for nothing that is there.
   catalog::DeviceName name_of(std::uint64_t pseudonym) const {
     const std::shared_lock lock(mutex_);
@@ -114,8 +120,21 @@ class DeviceNames {
     return {std::move(device->namespace_name), std::move(device->device)};
   }
 
+  // Unless something has changed since `changes`; if it does later, let_go() comes after.
+  void keep(std::uint64_t pseudonym, const std::string& said, std::uint64_t changes) {
+    const std::size_t bytes = kSaidEntryBytes + said.size();
+    const std::unique_lock lock(mutex_);
+    if (changes != context_.parts.devices.changes()) return;
+    if (said_bytes_ + bytes > kSaidMaxBytes) {
+      said_.clear();
+      said_bytes_ = 0;
+    }
+    if (said_.try_emplace(pseudonym, said).second) said_bytes_ += bytes;
+    tell_memory();
+  }
+
   // With mutex_ held.
-  void tell_memory() { set_aside_.tell(rows_.capacity() * sizeof(Row) + said_.memory_bytes()); }
+  void tell_memory() { set_aside_.tell(rows_.capacity() * sizeof(Row) + said_bytes_); }
 
   struct Row {
     std::uint64_t pseudonym = 0;
@@ -125,9 +144,10 @@ class DeviceNames {
 
   HttpContext& context_;
   mutable std::shared_mutex mutex_;
-  std::uint32_t known_ = 0;      // rows that were looked at
-  std::vector<Row> rows_;        // sorted
-  catalog::RecentRecords said_;  // by pseudonym
+  std::uint32_t known_ = 0;  // rows that were looked at
+  std::vector<Row> rows_;    // sorted
+  std::unordered_map<std::uint64_t, std::string> said_;
+  std::size_t said_bytes_ = 0;
   catalog::SetAside set_aside_;
 };
 
