@@ -1,5 +1,7 @@
 #include "buffer/cbuffer.h"
 
+#include "base/check.h"
+
 namespace edgecase::engine {
 
 CBuffer::CBuffer(std::size_t group_bytes, std::size_t entries_max)
@@ -7,6 +9,11 @@ CBuffer::CBuffer(std::size_t group_bytes, std::size_t entries_max)
 
 ByteView CBuffer::scope_of(ByteView full_key) const {
   return full_key.substr(0, kNamespacePrefixBytes + scope_bytes_);
+}
+
+void CBuffer::set_lent(bool lent) {
+  EC_CHECK(empty());
+  is_lent_ = lent;
 }
 
 bool CBuffer::takes(const EntryView& entry) const {

@@ -21,7 +21,7 @@ class CBuffer {
   void set_scope_bytes(std::size_t scope_bytes) { scope_bytes_ = scope_bytes; }
 
   // While it is empty: whether what is added stays where it is until clear().
-  void set_lent(bool lent) { is_lent_ = lent; }
+  void set_lent(bool lent);
 
   // Whether `entry` belongs to the group that is open. An empty buffer takes anything.
   bool takes(const EntryView& entry) const;

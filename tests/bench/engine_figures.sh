@@ -10,7 +10,7 @@
 #   --dir       where private directories are made: the drive to measure (default: .)
 #   --values    the second drive (default: the same; peers use only the first)
 #   --runs      runs of each engine, taking turns, of which the median counts (default: 3)
-#   --bytes     keys and values that a workload of puts writes, about (default: 2000000000, of which every
+#   --bytes     keys and values that a workload of puts writes, about (default: 1500000000, of which every
 #               engine has to merge all that it has several times); others read 400000000, or as many
 #   --smoke     the smallest sizes: shows that everything runs, measures nothing
 #   --keep      also keeps the reports, one JSON object a line
@@ -22,7 +22,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 edgecase=$here/../../build/release/cli/edgecase
 runs=3
-bytes=2000000000
+bytes=1500000000
 common=(--seed 1)
 smoke=no
 keep=

@@ -45,8 +45,6 @@ void check_equal(const EntryView& got, const OwnedEntry& want) {
   REQUIRE(got.value == want.value);
 }
 
-}  // namespace
-
 // Tells its size before it is there.
 void append_whole_page(Bytes& out, std::span<const EntryView> entries, SequenceNumber largest,
                        SequenceColumn sequences) {
@@ -57,6 +55,8 @@ void append_whole_page(Bytes& out, std::span<const EntryView> entries, SequenceN
   append_page(out, ByteView(heads).substr(begin), entries, sequences);
   CHECK(out.size() - before == bytes);
 }
+
+}  // namespace
 
 TEST_CASE("a page read from a key on has what lies there, stretch by stretch") {
   constexpr std::uint64_t kSeed = 20261124;
