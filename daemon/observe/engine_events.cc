@@ -32,7 +32,11 @@ void EngineEvents::on_recovered(const RecoveryEvent& event) {
                      std::to_string(event.tables) + " tables, " +
                      std::to_string(event.wal_records) + " batches (" +
                      std::to_string(event.wal_bytes) + " bytes) replayed from the log";
-  if (event.torn_tail) line += "; an unfinished, unacknowledged write at its end was dropped";
+  if (event.dropped_segments > 0)
+    line += "; what was never synced behind a gap was dropped, with " +
+            std::to_string(event.dropped_segments) + " segments of the log";
+  else if (event.torn_tail)
+    line += "; an unfinished, unacknowledged write at its end was dropped";
   if (event.manifest_copies_differed)
     line +=
         "; one copy of the manifest lacked its last edit (unfinished, or damaged), which the "

@@ -24,6 +24,8 @@ void head_lines(std::string& out, std::string_view kind, const LogLook& look) {
   if (look.identity.predecessor != 0) {
     add_fact(out, "number of the one before", look.identity.predecessor);
     add_fact(out, "bytes of records of the one before", look.identity.predecessor_bytes);
+    add_fact(out, "all before it durable",
+             look.identity.open_predecessor ? "not known"sv : "yes"sv);
   }
   if (look.successor != 0) add_fact(out, "number of the next one", look.successor);
   add_fact(out, "bytes", look.file_bytes);

@@ -149,6 +149,10 @@ class Looker {
     findings_.report().wal_segments = contents.chain.size();
     findings_.report().wal_records = contents.records;
     if (!look_.wal_is_whole) return ok();
+    if (!contents.dropped.empty())
+      findings_.note(directory() + ": WAL segment " + std::to_string(contents.chain.back().number) +
+                     " lacks its end, which nobody had synced; what the " +
+                     std::to_string(contents.dropped.size()) + " behind it hold is dropped");
     for (const WalSegment& segment : contents.chain) {
       const LogLook log =
           look_at_log(file_system_, wal_slot_path(directory(), segment.slot.index),

@@ -1,6 +1,7 @@
 #include "check/wal_salvage.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -8,16 +9,38 @@
 #include "check/log_look.h"
 #include "edgecase/options.h"
 #include "file/file_names.h"
+#include "log/log_format.h"
 
 namespace edgecase::engine {
 namespace {
 
 struct Segment {
   std::string path;
-  std::uint64_t number = 0;
+  LogIdentity identity;
+  // What lies behind was given up for what the next segment holds.
+  std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
 };
 
-// Old to new.
+// Old to new, without those that another took the place of: what a segment names as the one before
+// it is followed by it, and by nothing else.
+std::vector<Segment> chain_of(std::vector<Segment> found) {
+  std::sort(found.begin(), found.end(), [](const Segment& a, const Segment& b) {
+    return a.identity.number > b.identity.number;
+  });
+  std::vector<Segment> chain;
+  for (Segment& segment : found) {
+    if (!chain.empty()) {
+      const LogIdentity& next = chain.back().identity;
+      if (segment.identity.number > next.predecessor) continue;
+      if (segment.identity.number == next.predecessor)
+        segment.end = kLogHeadBytes + next.predecessor_bytes;
+    }
+    chain.push_back(std::move(segment));
+  }
+  std::reverse(chain.begin(), chain.end());
+  return chain;
+}
+
 std::vector<Segment> find_segments(FileSystem& file_system, const StoreFiles& files,
                                    Findings* findings) {
   std::vector<Segment> segments;
@@ -32,11 +55,9 @@ std::vector<Segment> find_segments(FileSystem& file_system, const StoreFiles& fi
     if (!log.ok()) continue;  // a slot that was never used
     const LogIdentity& identity = (*log)->identity();
     if (identity.store_id == files.store_id && identity.type == LogType::Wal)
-      segments.push_back({path, identity.number});
+      segments.push_back({.path = path, .identity = identity});
   }
-  std::sort(segments.begin(), segments.end(),
-            [](const Segment& a, const Segment& b) { return a.number < b.number; });
-  return segments;
+  return chain_of(std::move(segments));
 }
 
 // The last sequence of a batch; damage is for salvage_wal() to tell.
@@ -54,8 +75,8 @@ Result<SequenceNumber> find_wal_begin(FileSystem& file_system, const StoreFiles&
   std::optional<SequenceNumber> begin;
   SequenceNumber last = 0;
   for (const Segment& segment : find_segments(file_system, files, nullptr)) {
-    const auto look = [&](const LogRecord& record, std::uint64_t) -> Status {
-      if (begin && record.sequence <= last) return ok();
+    const auto look = [&](const LogRecord& record, std::uint64_t offset) -> Status {
+      if (offset >= segment.end || (begin && record.sequence <= last)) return ok();
       const bool gap = record.sequence != last + 1;
       if (!begin || (gap && record.sequence <= in_tables + 1)) begin = record.sequence - 1;
       last = last_of(record);
@@ -83,7 +104,7 @@ Result<SequenceNumber> salvage_wal(
   for (const Segment& segment : find_segments(file_system, files, &findings)) {
     Status stopped;
     const auto replay = [&](const LogRecord& record, std::uint64_t offset) -> Status {
-      if (record.sequence <= last) return ok();
+      if (offset >= segment.end || record.sequence <= last) return ok();
       const std::string place = segment.path + " at byte " + std::to_string(offset) + ": ";
       if (record.sequence != last + 1)
         findings.loss(place + "the writes from " + std::to_string(last + 1) + " to " +

@@ -194,6 +194,7 @@ Status EngineImpl::recover_wal(RecoveryEvent& event) {
   event.wal_segments = contents.chain.size();
   event.wal_bytes = contents.bytes;
   event.torn_tail = contents.torn_tail;
+  event.dropped_segments = contents.dropped.size();
 
   EC_TRY(renew_keys());
   EC_TRY(versions_->make_durable());
@@ -204,6 +205,7 @@ Status EngineImpl::recover_wal(RecoveryEvent& event) {
   // All is clean. Before anything is replayed: a flush makes files that are not named yet.
   remove_orphans();
   last_sequence_ = state.flushed_sequence;
+  EC_TRY(forget_dropped(file_system_, directory, store_id_, contents));
   EC_TRY(wal_->adopt(contents.chain, contents.free, contents.highest_number));
   EC_TRY(read_wal(
       file_system_, directory, state.flushed_sequence, contents,
@@ -218,7 +220,7 @@ Status EngineImpl::recover_wal(RecoveryEvent& event) {
     MutexLock lock(mutex_);
     visible_ = last_sequence_;
   }
-  return contents.has_stray_tail ? flush() : ok();
+  return ok();
 }
 
 Result<std::uint64_t> EngineImpl::replay_batch(SequenceNumber first, ByteView payload) {

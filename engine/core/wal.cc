@@ -64,7 +64,7 @@ Status Wal::adopt(std::vector<WalSegment> chain, std::vector<WalSlot> free,
 }
 
 bool Wal::fits(std::uint64_t payload_bytes) const {
-  return writer_ != nullptr && writer_->fits(payload_bytes);
+  return writer_ != nullptr && !failed_ && writer_->fits(payload_bytes);
 }
 
 Status Wal::append(SequenceNumber first, SequenceNumber last, std::span<const ByteView> parts) {
@@ -77,6 +77,7 @@ Status Wal::append(SequenceNumber first, SequenceNumber last, std::span<const By
   add_alone(bytes_written_, after - before);
   current_last_ = last;
   current_bytes_.store(after, std::memory_order_relaxed);
+  if (bytes_written_.load(std::memory_order_relaxed) < write_out_until_) writer_->begin_write_out();
   return ok();
 }
 
@@ -89,34 +90,80 @@ void Wal::note_failure() {
 Status Wal::sync() {
   if (writer_ == nullptr) return sync_recovered();
   const SequenceNumber through = current_last_;
-  if (Status synced = writer_->sync(); !synced.ok()) {
+  Status synced = sync_closed();
+  if (synced.ok()) synced = writer_->sync();
+  if (!synced.ok()) {
     note_failure();
     return synced;
   }
   syncs_.fetch_add(1, std::memory_order_relaxed);
   durable_sequence_ = through;
+  write_out_until_ = bytes_written_.load() + settings_.segment_bytes;
   return ok();
 }
 
-Result<std::unique_ptr<LogWriter>> Wal::open_segment(const WalSlot& slot, std::uint64_t predecessor,
-                                                     std::uint64_t predecessor_bytes) {
+// What of them tables do not hold yet. That they are durable the current segment's head says, which
+// the sync of that one brings to the drive.
+Status Wal::sync_closed() {
+  if (!writer_->identity().open_predecessor) return ok();
+  std::vector<WalSegment> unsynced;
+  {
+    MutexLock lock(mutex_);
+    for (const WalSegment& segment : closed_)
+      if (!segment.durable) unsynced.push_back(segment);
+  }
+  for (const WalSegment& segment : unsynced)
+    segment.file->begin_write_out(segment.file->capacity_bytes());
+  for (const WalSegment& segment : unsynced) {
+    EC_TRY(segment.file->sync());
+    note_durable(segment.number);
+    durable_sequence_ = std::max(durable_sequence_, segment.last_sequence);
+  }
+  return writer_->close_predecessor();
+}
+
+void Wal::note_durable(std::uint64_t number) {
+  MutexLock lock(mutex_);
+  for (WalSegment& segment : closed_) {
+    if (segment.number != number) continue;
+    segment.durable = true;
+    segment.file = nullptr;
+  }
+}
+
+bool Wal::all_is_durable() const {
+  return writer_ == nullptr || (!writer_->identity().open_predecessor &&
+                                writer_->durable_bytes() == writer_->appended_bytes());
+}
+
+std::uint64_t Wal::unsynced_bytes() const {
+  std::uint64_t bytes =
+      writer_ == nullptr ? 0 : writer_->appended_bytes() - writer_->durable_bytes();
+  MutexLock lock(mutex_);
+  for (const WalSegment& segment : closed_)
+    if (!segment.durable) bytes += segment.bytes - segment.durable_bytes;
+  return bytes;
+}
+
+// Without its head.
+Result<std::unique_ptr<LogWriter>> Wal::prepare_segment(const WalSlot& slot,
+                                                        const WalSegment& before) {
   EC_ASSIGN_OR_RETURN(std::unique_ptr<LogFile> file,
                       file_system_.open_log_file(slot_path(slot.index)));
   LogIdentity identity;
   identity.store_id = settings_.store_id;
   identity.type = LogType::Wal;
   identity.number = next_number_++;
-  identity.predecessor = predecessor;
-  identity.predecessor_bytes = predecessor_bytes;
+  identity.predecessor = before.number;
+  identity.predecessor_bytes = before.bytes;
+  identity.open_predecessor = !before.durable;
   identity.salt = random_.next();
-  return LogWriter::create(std::move(file), identity, settings_.keys);
+  return LogWriter::prepare(std::move(file), identity, settings_.keys);
 }
 
 void Wal::become_current(const WalSlot& slot, std::unique_ptr<LogWriter> writer,
                          SequenceNumber first, SequenceNumber last_sequence) {
-  MutexLock lock(mutex_);
-  if (current_.number != 0) closed_.push_back(current_segment());
-  current_ = WalSegment{writer->identity().number, slot, 0, 0, false};
+  current_ = WalSegment{.number = writer->identity().number, .slot = slot};
   current_.slot.oldest = std::min(slot.oldest, first);
   current_expires_ns_.store(slot.expires_ns);
   current_last_ = last_sequence;
@@ -124,36 +171,49 @@ void Wal::become_current(const WalSlot& slot, std::unique_ptr<LogWriter> writer,
   writer_ = std::move(writer);
 }
 
-Status Wal::start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledged) {
-  // What a failed segment must be copied of is less than the whole of it.
-  const std::uint64_t copied = failed_ ? writer_->appended_bytes() - writer_->durable_bytes() : 0;
-  const std::uint64_t capacity =
-      std::max(settings_.segment_bytes,
-               log_file_bytes_for(payload_bytes, settings_.keys != nullptr) + copied);
-  EC_ASSIGN_OR_RETURN(const WalSlot slot, take_slot(capacity));
-  Status started;
-  if (!failed_) started = sync();
-  if (started.ok())
-    started = failed_ ? replace_failed(slot, acknowledged) : continue_chain(slot, acknowledged);
-  if (!started.ok()) {
-    WalSlot written = slot;  // in part, perhaps
-    written.oldest = std::min(slot.oldest, durable_sequence_ + 1);
-    written.expires_ns = WalSlot::kNotKnown;
-    static_cast<void>(delete_slot(written).ok());
+Status Wal::start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledged,
+                          SequenceNumber flushed) {
+  const std::uint64_t capacity = std::max(
+      settings_.segment_bytes, log_file_bytes_for(payload_bytes, settings_.keys != nullptr));
+  if (writer_ == nullptr) EC_TRY(sync_recovered());
+  // What might have to be copied must find room in one slot. If this fails that is now.
+  if (!failed_ && unsynced_bytes() + capacity > large_slot_max_bytes())
+    static_cast<void>(sync().ok());
+  if (failed_) {
+    EC_TRY(replace_failed(acknowledged, flushed));
+    if (fits(payload_bytes)) return ok();
   }
-  return started;
+  return begin_in_slot(capacity,
+                       [&](const WalSlot& slot) { return continue_chain(slot, acknowledged); });
 }
 
-// The last segment of an earlier process may be in the page cache only.
+Status Wal::begin_in_slot(std::uint64_t capacity_bytes,
+                          const std::function<Status(const WalSlot&)>& begin) {
+  EC_ASSIGN_OR_RETURN(const WalSlot slot,
+                      take_slot(std::max(settings_.segment_bytes, capacity_bytes)));
+  const Status begun = begin(slot);
+  if (begun.ok()) return ok();
+  WalSlot written = slot;  // in part, perhaps
+  written.oldest = std::min(slot.oldest, durable_sequence_ + 1);
+  written.expires_ns = WalSlot::kNotKnown;
+  static_cast<void>(delete_slot(written).ok());
+  return begun;
+}
+
+// What an earlier process left may be in the page cache only.
 Status Wal::sync_recovered() {
   MutexLock recovered_lock(recovered_mutex_);
   if (recovered_is_synced_) return ok();
-  WalSegment last;
+  std::vector<WalSegment> unsynced;
   {
     MutexLock lock(mutex_);
-    last = closed_.back();
+    for (const WalSegment& segment : closed_)
+      if (!segment.durable) unsynced.push_back(segment);
   }
-  EC_TRY(write_log_again(file_system_, slot_path(last.slot.index), last.bytes));
+  for (const WalSegment& segment : unsynced) {
+    EC_TRY(write_log_again(file_system_, slot_path(segment.slot.index), segment.bytes));
+    note_durable(segment.number);
+  }
   recovered_is_synced_ = true;
   return ok();
 }
@@ -168,6 +228,18 @@ WalSegment Wal::current_segment() const {
   return segment;
 }
 
+void Wal::close_current() {
+  if (current_.number == 0) return;
+  WalSegment segment = current_segment();
+  segment.durable = all_is_durable();
+  if (!segment.durable) {
+    segment.durable_bytes = writer_->durable_bytes();
+    segment.file = writer_->release();
+    segment.file->rest();
+  }
+  closed_.push_back(std::move(segment));
+}
+
 Status Wal::continue_chain(const WalSlot& slot, SequenceNumber acknowledged) {
   WalSegment before;
   {
@@ -179,18 +251,22 @@ Status Wal::continue_chain(const WalSlot& slot, SequenceNumber acknowledged) {
       before = closed_.back();
     }
   }
-  EC_ASSIGN_OR_RETURN(std::unique_ptr<LogWriter> writer,
-                      open_segment(slot, before.number, before.bytes));
-  EC_TRY(writer->sync());
-  become_current(slot, std::move(writer), acknowledged + 1, before.last_sequence);
+  before.durable = all_is_durable();
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<LogWriter> writer, prepare_segment(slot, before));
+  EC_TRY(writer->write_head());
   // A power cut may have taken the end of the log, of what tables hold: then that is earlier.
-  durable_sequence_ = acknowledged;
+  if (before.durable) durable_sequence_ = acknowledged;
+  {
+    MutexLock lock(mutex_);
+    close_current();
+    become_current(slot, std::move(writer), acknowledged + 1, before.last_sequence);
+  }
   if (before.number != 0) link(before);
   return ok();
 }
 
-// To the current one, which is durable. Without it the loss of that one's file would not be noticed
-// while it is the last, and nothing else.
+// To the current one, whose head is durable. Without it the loss of that one's file would not be
+// noticed while it is the last, and nothing else.
 void Wal::link(const WalSegment& before) {
   const auto file = file_system_.open_log_file(slot_path(before.slot.index));
   if (!file.ok()) return;
@@ -198,59 +274,102 @@ void Wal::link(const WalSegment& before) {
       write_link(**file, settings_.store_id, before.number, writer_->identity().number).ok());
 }
 
-Status Wal::replace_failed(const WalSlot& slot, SequenceNumber acknowledged) {
-  WalSegment failed;
-  {
-    MutexLock lock(mutex_);
-    failed = current_;
+// From the first that is not durable to the current one, which takes no more.
+Result<std::vector<WalSegment>> Wal::take_failed() {
+  MutexLock lock(mutex_);
+  std::vector<WalSegment> failed;
+  for (const WalSegment& segment : closed_)
+    if (!segment.durable || !failed.empty()) failed.push_back(segment);
+  failed.push_back(current_segment());
+  if (failed.size() == 1) failed.front().durable_bytes = writer_->durable_bytes();
+  if (failed.front().number < named_oldest_)
+    return busy("the write-ahead log failed and cannot be replaced until a flush succeeds");
+  replaced_from_ = failed.front().number;
+  return failed;
+}
+
+Status Wal::replace_failed(SequenceNumber acknowledged, SequenceNumber flushed) {
+  EC_ASSIGN_OR_RETURN(const std::vector<WalSegment> failed, take_failed());
+  const SequenceNumber after = std::max(durable_sequence_, flushed);
+  std::uint64_t bytes = log_file_bytes_for(0, settings_.keys != nullptr);
+  for (const WalSegment& segment : failed)
+    if (acknowledged > after) bytes += segment.bytes - segment.durable_bytes;
+  const Status replaced = begin_in_slot(
+      bytes, [&](const WalSlot& slot) { return copy_failed(slot, failed, after, acknowledged); });
+  MutexLock lock(mutex_);
+  replaced_from_ = 0;
+  return replaced;
+}
+
+Status Wal::copy_failed(const WalSlot& slot, const std::vector<WalSegment>& failed,
+                        SequenceNumber after, SequenceNumber acknowledged) {
+  WalSegment first = failed.front();
+  first.bytes = first.durable_bytes;
+  first.durable = true;
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<LogWriter> writer, prepare_segment(slot, first));
+  std::int64_t expires_ns = std::numeric_limits<std::int64_t>::max();
+  SequenceNumber copied = after;
+  for (const WalSegment& segment : failed) {
+    if (copied >= acknowledged) break;
+    EC_TRY(copy_records(*writer, slot_path(segment.slot.index), copied, acknowledged));
+    expires_ns = std::min(expires_ns, segment.slot.expires_ns);
   }
-  const std::uint64_t durable_bytes = writer_->durable_bytes();
-  EC_ASSIGN_OR_RETURN(std::unique_ptr<LogWriter> writer,
-                      open_segment(slot, failed.number, durable_bytes));
-  EC_TRY(copy_tail(*writer, slot_path(failed.slot.index), durable_sequence_, acknowledged));
+  if (copied < acknowledged)
+    return io_error("the write-ahead log failed: acknowledged records cannot be read back");
   EC_TRY(writer->sync());
+  EC_TRY(writer->write_head());
+  add_alone(bytes_written_, writer->appended_bytes());
+  const bool is_empty = writer->appended_bytes() == 0;
   {
     MutexLock lock(mutex_);
-    current_.given_up = true;
-    current_bytes_.store(durable_bytes, std::memory_order_relaxed);
-    current_last_ = durable_sequence_;
+    // Of those behind the first nothing is needed.
+    for (std::size_t i = 1; i + 1 < failed.size(); ++i) closed_.pop_back();
+    if (failed.size() == 1) closed_.push_back(first);
+    closed_.back() = first;
+    closed_.back().given_up = true;
+    closed_.back().file = nullptr;
+    closed_.back().last_sequence = durable_sequence_;
+    become_current(slot, std::move(writer), after + 1, acknowledged);
   }
-  add_alone(bytes_written_, writer->appended_bytes());
-  const std::int64_t expires_ns = current_expires_ns_.load();
-  become_current(slot, std::move(writer), durable_sequence_ + 1, acknowledged);
-  if (acknowledged > durable_sequence_) note_expiry(expires_ns);
+  for (std::size_t i = 1; i < failed.size(); ++i)
+    static_cast<void>(delete_slot(failed[i].slot).ok());
+  if (!is_empty) note_expiry(expires_ns);
   durable_sequence_ = acknowledged;
   failed_ = false;
   return ok();
 }
 
-Status Wal::copy_tail(LogWriter& to, const std::string& path, SequenceNumber after,
-                      SequenceNumber through) {
-  if (through <= after) return ok();
+Status Wal::copy_records(LogWriter& to, const std::string& path, SequenceNumber& copied,
+                         SequenceNumber through) {
   EC_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, file_system_.open_file(path));
   EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> reader,
                       LogReader::open(std::move(file), settings_.keys));
-  while (after < through) {
+  while (copied < through) {
     EC_ASSIGN_OR_RETURN(const std::optional<LogRecord> record, reader->next());
     if (!record) break;
-    if (record->sequence <= after) continue;
-    if (record->sequence != after + 1 || !to.fits(record->payload.size())) break;
+    if (record->sequence <= copied) continue;
+    if (record->sequence != copied + 1 || !to.fits(record->payload.size())) break;
     EC_TRY(to.append(record->sequence, {&record->payload, 1}));
     WriteBatchReader entries(record->payload);
-    while (entries.next()) ++after;
+    while (entries.next()) ++copied;
     EC_TRY(entries.status());
   }
-  return after == through ? ok() : io_error(path + ": acknowledged records cannot be read back");
+  return ok();
 }
 
-std::uint64_t Wal::oldest_needed(SequenceNumber flushed) const {
+std::uint64_t Wal::oldest_needed(SequenceNumber flushed) {
   MutexLock lock(mutex_);
-  for (const WalSegment& segment : closed_) {
-    if (segment.last_sequence > flushed) return segment.number;
-  }
   // Without a current one (after recovery) the last of the chain stays: the next names it.
-  if (current_.number == 0 && !closed_.empty()) return closed_.back().number;
-  return current_.number;
+  std::uint64_t oldest = current_.number;
+  if (oldest == 0 && !closed_.empty()) oldest = closed_.back().number;
+  for (const WalSegment& segment : closed_) {
+    if (segment.last_sequence <= flushed) continue;
+    oldest = segment.number;
+    break;
+  }
+  if (replaced_from_ != 0) oldest = std::min(oldest, replaced_from_);
+  named_oldest_ = std::max(named_oldest_, oldest);
+  return oldest;
 }
 
 void Wal::release_before(std::uint64_t oldest_needed) {

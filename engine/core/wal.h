@@ -3,17 +3,21 @@
 // numbered from 1 and never share a number. A batch too large for a slot gets a larger one of its
 // own, which is deleted after use.
 //
-// Invariants: a segment is synced before its successor's head is written, and that head is synced
-// before a record follows, so only the last segment of the chain can be torn; the slots together
-// never exceed the limit; a slot is reused only when the manifest says that everything in it is in
-// tables.
+// A segment that is full is not synced for that: its file stays open, and the next Sync makes it
+// durable, oldest first, and then the current one. What tables hold by then need never reach the
+// drive, and its slot is written over in the page cache. Heads are durable before a record follows,
+// and say whether all before them is.
 //
-// A segment that failed a write or a sync is given up: its successor names as its length what was
-// durable of it, and begins with copies of the records that were acknowledged after that. Until the
-// copies are synced a kill may leave a part of them, which is why recovery looks once more at the
-// records behind the named length if the successor is the last segment and they continue it
-// (core/wal_recovery.h). A batch that failed may therefore appear after a crash that follows
-// at once, like any batch without an answer; never in a running store, never beside later ones.
+// Invariants: heads form a chain without gaps, whatever a power cut takes; of two segments the
+// older is durable first, so that what a cut leaves of records that nobody synced is a prefix; the
+// slots together never exceed the limit; what is not synced fits into one slot, if need be a large
+// one; a slot is reused only when the manifest says that everything in it is in tables.
+//
+// Where a write or a sync fails all from the first segment that is not durable is given up: a new
+// one names as that one's length what was durable of it, and begins with copies of the records that
+// were acknowledged after that and are in no table. Its head comes last: a kill before finds the
+// log as it was. A batch that failed may therefore appear after a crash that follows at once, like
+// any batch without an answer; never in a running store, never beside later ones.
 //
 // Threads: the commit leader calls fits(), append(), sync(), start_segment(); anyone
 // calls the rest.
@@ -56,6 +60,9 @@ struct WalSegment {
   SequenceNumber last_sequence = 0;  // of its records, or of those before it
   std::uint64_t bytes = 0;           // of records
   bool given_up = false;             // its file is not trusted with another use
+  bool durable = true;               // all of it; of one that is not so many bytes are:
+  std::uint64_t durable_bytes = 0;
+  std::shared_ptr<LogFile> file = nullptr;  // of one that is not; null if another process wrote it
 };
 
 class Wal {
@@ -75,24 +82,25 @@ class Wal {
   Status adopt(std::vector<WalSegment> chain, std::vector<WalSlot> free,
                std::uint64_t highest_number);
 
-  // Whether the current segment takes `payload_bytes` more.
+  // Whether the current segment takes `payload_bytes` more. The leader's.
   bool fits(std::uint64_t payload_bytes) const;
-  // Errors leave the current segment to be given up.
+  // Errors leave what is not durable to be given up.
   Status append(SequenceNumber first, SequenceNumber last, std::span<const ByteView> parts);
   Status sync();
 
   // Starts a segment that takes `payload_bytes`; closes the current one, or if that has failed
-  // replaces it, with copies of its records up to `acknowledged`. Errors: Busy at the limit,
-  // InvalidArgument when the limit is too small for the batch, OutOfSpace, IoError. May be tried
-  // again.
-  Status start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledged);
+  // replaces it, with copies of the records up to `acknowledged` that are newer than `flushed`.
+  // Errors: Busy at the limit, or until a flush succeeds; InvalidArgument when the limit is too
+  // small for the batch, OutOfSpace, IoError. May be tried again.
+  Status start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledged,
+                       SequenceNumber flushed);
 
   // Makes durable what recovery found. Must have succeeded before the manifest names a segment as
   // the oldest one. Does I/O, once.
   Status sync_recovered();
   // Number of the oldest segment with a record newer than `flushed`, else of the current one; 0 if
-  // there was never one.
-  std::uint64_t oldest_needed(SequenceNumber flushed) const;
+  // there was never one. The manifest may name it from now on.
+  std::uint64_t oldest_needed(SequenceNumber flushed);
   // The manifest no longer needs what is older.
   void release_before(std::uint64_t oldest_needed);
 
@@ -143,15 +151,28 @@ class Wal {
   std::uint64_t take_index() EC_REQUIRES(mutex_);
   void count_slot(const WalSlot& slot) EC_REQUIRES(mutex_);
   WalSegment current_segment() const EC_REQUIRES(mutex_);  // the leader's
+  // `begin` writes to a slot of so many bytes, which is deleted if that fails.
+  Status begin_in_slot(std::uint64_t capacity_bytes,
+                       const std::function<Status(const WalSlot&)>& begin);
   Status continue_chain(const WalSlot& slot, SequenceNumber acknowledged);
   void link(const WalSegment& before);
-  Status replace_failed(const WalSlot& slot, SequenceNumber acknowledged);
-  Result<std::unique_ptr<LogWriter>> open_segment(const WalSlot& slot, std::uint64_t predecessor,
-                                                  std::uint64_t predecessor_bytes);
-  Status copy_tail(LogWriter& to, const std::string& path, SequenceNumber after,
-                   SequenceNumber through);
+  Status replace_failed(SequenceNumber acknowledged, SequenceNumber flushed);
+  Result<std::vector<WalSegment>> take_failed();
+  Status copy_failed(const WalSlot& slot, const std::vector<WalSegment>& failed,
+                     SequenceNumber after, SequenceNumber acknowledged);
+  Result<std::unique_ptr<LogWriter>> prepare_segment(const WalSlot& slot, const WalSegment& before);
+  Status copy_records(LogWriter& to, const std::string& path, SequenceNumber& copied,
+                      SequenceNumber through);
+  void close_current() EC_REQUIRES(mutex_);
   void become_current(const WalSlot& slot, std::unique_ptr<LogWriter> writer, SequenceNumber first,
-                      SequenceNumber last_sequence);
+                      SequenceNumber last_sequence) EC_REQUIRES(mutex_);
+  bool all_is_durable() const;
+  std::uint64_t unsynced_bytes() const;
+  std::uint64_t large_slot_max_bytes() const {
+    return (settings_.limit_bytes - settings_.segment_bytes) / 2;
+  }
+  Status sync_closed();
+  void note_durable(std::uint64_t number);
   std::vector<WalSlot> take_slots_to_overwrite(const std::function<bool(const WalSlot&)>& holds);
   Result<std::uint64_t> overwrite_slots(std::vector<WalSlot> slots) EC_REQUIRES(create_mutex_);
   std::string slot_path(std::uint64_t index) const;
@@ -164,6 +185,8 @@ class Wal {
   std::unique_ptr<LogWriter> writer_;  // null before the first segment since open
   bool failed_ = false;                // it takes no more
   SequenceNumber durable_sequence_ = 0;
+  // Until so much has been written the drive gets what is appended at once: somebody synced lately.
+  std::uint64_t write_out_until_ = 0;
   SequenceNumber current_last_ = 0;  // of the current segment; current_ does not follow each record
   std::uint64_t next_number_ = 1;
 
@@ -171,7 +194,10 @@ class Wal {
   bool recovered_is_synced_ EC_GUARDED_BY(recovered_mutex_) = true;
   Mutex create_mutex_;  // held while a slot is written; taken before mutex_
   mutable Mutex mutex_;
-  std::deque<WalSegment> closed_ EC_GUARDED_BY(mutex_);  // old to new
+  std::deque<WalSegment> closed_ EC_GUARDED_BY(mutex_);   // old to new
+  std::uint64_t named_oldest_ EC_GUARDED_BY(mutex_) = 0;  // by the manifest, perhaps
+  // While segments are replaced: the first of them, which the chain needs. 0: none is.
+  std::uint64_t replaced_from_ EC_GUARDED_BY(mutex_) = 0;
   // Number 0: none. Its size and last sequence are current_bytes_ and current_last_.
   WalSegment current_ EC_GUARDED_BY(mutex_);
   std::vector<WalSlot> free_ EC_GUARDED_BY(mutex_);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "file/file_names.h"
+#include "log/log_format.h"
 #include "log/log_reader.h"
 
 namespace edgecase::engine {
@@ -27,6 +28,14 @@ Result<std::unique_ptr<LogReader>> open_slot(FileSystem& file_system,
   return LogReader::open(std::move(file), keys);
 }
 
+// Whether what follows this log is another one than it was.
+bool is_replaced(const std::map<std::uint64_t, FoundLog>& logs, std::uint64_t number,
+                 const FoundLog& log) {
+  return std::any_of(logs.upper_bound(log.successor), logs.end(), [&](const auto& later) {
+    return later.second.identity.predecessor == number;
+  });
+}
+
 // Replays segments one after another and keeps count.
 class Replay {
  public:
@@ -39,12 +48,18 @@ class Replay {
         apply_(apply),
         keys_(keys) {}
 
-  Status run(const std::vector<std::uint64_t>& lengths) {
-    for (std::size_t i = 0; i < contents_.chain.size(); ++i)
-      EC_TRY(replay_segment(contents_.chain[i], lengths[i]));
-    if (contents_.chain.size() > 1) {
-      const std::size_t given_up = contents_.chain.size() - 2;
-      EC_TRY(replay_stray_tail(contents_.chain[given_up], lengths[given_up]));
+  Status run() {
+    std::vector<WalSegment>& chain = contents_.chain;
+    for (std::size_t i = 0; i < chain.size(); ++i) {
+      const std::uint64_t length = chain[i].bytes;
+      EC_TRY(replay_segment(chain[i], length));
+      if (length == kNoLimit || chain[i].bytes == length) continue;
+      for (std::size_t at = i + 1; at < chain.size(); ++at)
+        contents_.dropped.push_back(chain[at].slot);
+      contents_.free.insert(contents_.free.end(), contents_.dropped.begin(),
+                            contents_.dropped.end());
+      contents_.torn_tail = true;
+      chain.resize(i + 1);
     }
     contents_.last_sequence = last_;
     return ok();
@@ -70,7 +85,8 @@ class Replay {
       if (!record) break;
       EC_TRY(replay_record(segment, at, *record));
     }
-    if (length != kNoLimit && reader->end_bytes() != length)
+    const bool may_be_torn = !segment.durable && reader->end_bytes() < length;
+    if (length != kNoLimit && reader->end_bytes() != length && !may_be_torn)
       return corruption(path_of(segment) + ": WAL segment " + std::to_string(segment.number) +
                         " ends at byte " + std::to_string(reader->end_bytes()) +
                         " of its records; the next one says " + std::to_string(length));
@@ -97,20 +113,6 @@ class Replay {
     last_ = record.sequence + *entries - 1;
     ++contents_.records;
     return ok();
-  }
-
-  // Only what continues the last segment without a gap; damage there ends it like a torn tail.
-  Status replay_stray_tail(const WalSegment& segment, std::uint64_t length) {
-    EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> reader,
-                        open_slot(file_system_, metadata_directory_, segment.slot, keys_));
-    while (true) {
-      const std::uint64_t at = reader->end_bytes();
-      const auto record = reader->next();
-      if (!record.ok() || !*record) return ok();
-      if (at < length || !follows((*record)->sequence)) continue;
-      EC_TRY(replay_record(segment, at, **record));
-      contents_.has_stray_tail = true;
-    }
   }
 
   FileSystem& file_system_;
@@ -158,7 +160,9 @@ Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadat
   // From the newest back to the oldest: what no link leads to was given up before it was used.
   std::uint64_t number = logs.empty() ? oldest_needed : logs.rbegin()->first;
   for (const auto& [at, log] : logs)
-    if (log.successor != 0 && !logs.contains(log.successor)) number = log.successor;
+    if (log.successor != 0 && !logs.contains(log.successor) && !is_replaced(logs, at, log))
+      number = log.successor;
+  bool durable = false;
   while (number != 0 && number >= oldest_needed) {
     const auto found = logs.find(number);
     if (found == logs.end())
@@ -169,6 +173,8 @@ Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadat
     segment.slot = found->second.slot;
     // For now the length of the one before; read_wal() wants each with its own.
     segment.bytes = found->second.identity.predecessor_bytes;
+    segment.durable = durable;
+    durable = durable || !found->second.identity.open_predecessor;
     contents.chain.insert(contents.chain.begin(), segment);
     const std::uint64_t before = found->second.identity.predecessor;
     if (before >= number)
@@ -191,11 +197,27 @@ Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadat
 Status read_wal(FileSystem& file_system, const std::string& metadata_directory,
                 SequenceNumber flushed, WalContents& contents, const ApplyBatch& apply,
                 KeyRing* keys) {
-  std::vector<std::uint64_t> lengths;
-  for (const WalSegment& segment : contents.chain) lengths.push_back(segment.bytes);
   contents.records = 0;
   contents.bytes = 0;
-  return Replay(file_system, metadata_directory, flushed, contents, apply, keys).run(lengths);
+  return Replay(file_system, metadata_directory, flushed, contents, apply, keys).run();
+}
+
+// Whatever happens in between, what is left is a chain from the oldest segment on.
+Status forget_dropped(FileSystem& file_system, const std::string& metadata_directory,
+                      const StoreId& store_id, const WalContents& contents) {
+  if (contents.dropped.empty()) return ok();
+  const WalSegment& last = contents.chain.back();
+  EC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<LogFile> file,
+      file_system.open_log_file(wal_slot_path(metadata_directory, last.slot.index)));
+  EC_TRY(write_link(*file, store_id, last.number, 0));
+  EC_TRY(file->sync());
+  for (auto slot = contents.dropped.rbegin(); slot != contents.dropped.rend(); ++slot) {
+    EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogFile> dropped,
+                        file_system.open_log_file(wal_slot_path(metadata_directory, slot->index)));
+    EC_TRY(dropped->write_durably(0, Bytes(kLogHeadBytes, '\0')));
+  }
+  return ok();
 }
 
 }  // namespace edgecase::engine

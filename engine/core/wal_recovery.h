@@ -11,7 +11,8 @@ namespace edgecase::engine {
 
 struct WalContents {
   // Old to new. `bytes` is the length that the next one names, for the last one no limit;
-  // read_wal() puts the true one there, and fills last_sequence.
+  // read_wal() puts the true one there, and fills last_sequence. Whether one is durable whole the
+  // heads after it say.
   std::vector<WalSegment> chain;
   std::vector<WalSlot> free;  // slots that hold nothing needed
   std::uint64_t highest_number = 0;
@@ -21,9 +22,9 @@ struct WalContents {
   std::uint64_t records = 0;
   std::uint64_t bytes = 0;
   bool torn_tail = false;
-  // Records behind the named length of a segment that was given up were needed (core/wal.h): they
-  // are in no segment of the chain, so that they must be flushed before anything is appended.
-  bool has_stray_tail = false;
+  // Slots of segments behind one that a power cut took a part of, old to new: nobody synced them.
+  // They are among those that are free.
+  std::vector<WalSlot> dropped;
 };
 
 // Finds the segments from `oldest_needed` on by the chain of predecessors. Errors: Corruption when
@@ -39,5 +40,10 @@ using ApplyBatch = std::function<Result<std::uint64_t>(SequenceNumber, ByteView)
 Status read_wal(FileSystem& file_system, const std::string& metadata_directory,
                 SequenceNumber flushed, WalContents& contents, const ApplyBatch& apply,
                 KeyRing* keys = nullptr);
+
+// Before the slot of a segment that was dropped is used: they are no segments any more, durably.
+// Errors: IoError.
+Status forget_dropped(FileSystem& file_system, const std::string& metadata_directory,
+                      const StoreId& store_id, const WalContents& contents);
 
 }  // namespace edgecase::engine

@@ -48,7 +48,12 @@ Result<bool> EngineImpl::release_flushed_wal() {
 }
 
 Status EngineImpl::start_segment(std::uint64_t payload_bytes) {
-  EC_TRY(wal_->start_segment(payload_bytes, last_sequence_));
+  SequenceNumber flushed = 0;
+  {
+    MutexLock lock(mutex_);
+    flushed = flushed_sequence_;
+  }
+  EC_TRY(wal_->start_segment(payload_bytes, last_sequence_, flushed));
   schedule_slot();
   // The first segment ever: from now on one that is missing is noticed.
   if (versions_->state().oldest_wal_segment == 0) {

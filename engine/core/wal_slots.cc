@@ -147,8 +147,7 @@ Result<WalSlot> Wal::take_slot(std::uint64_t capacity_bytes) {
   MutexLock creating(create_mutex_);
   if (take_free_slot(capacity_bytes, slot)) return slot;
   // Two large slots and an ordinary one must have room, or nothing could ever follow a large one.
-  const std::uint64_t large_max = (settings_.limit_bytes - settings_.segment_bytes) / 2;
-  if (capacity_bytes > std::max(settings_.segment_bytes, large_max))
+  if (capacity_bytes > std::max(settings_.segment_bytes, large_slot_max_bytes()))
     return invalid_argument("the batch needs " + std::to_string(capacity_bytes) +
                             " bytes of write-ahead log; wal_limit_bytes is " +
                             std::to_string(settings_.limit_bytes));

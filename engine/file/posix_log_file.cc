@@ -103,6 +103,20 @@ Status PosixLogFile::sync() {
   return ok();
 }
 
+// By O_DSYNC the kernel waits for this write alone. fdatasync() would write all that is dirty, of
+// an earlier use of the file too.
+Status PosixLogFile::write_durably(std::uint64_t offset, ByteView bytes) {
+  EC_CHECK(offset <= capacity_bytes_ && bytes.size() <= capacity_bytes_ - offset);
+  if (failed_.load(std::memory_order_acquire)) return give_up(ok());
+  syncs_begun_.fetch_add(1);  // of these pages it is one
+  Result<Descriptor> synced = open_descriptor(path_, O_RDWR | O_DSYNC);
+  Status status = synced.status();
+  if (status.ok()) status = write_whole(*synced, offset, bytes, path_);
+  if (!status.ok()) return give_up(std::move(status));
+  syncs_ended_.fetch_add(1);
+  return ok();
+}
+
 // Whole pages only, but at the end of the file, and none that is written once more: a page on its
 // way to the drive is read-only to the mapping, as during a sync.
 void PosixLogFile::begin_write_out(std::uint64_t end) {

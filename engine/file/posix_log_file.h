@@ -7,8 +7,8 @@
 // against 125 µs, ext4). So the first kKernelWrites writes after a sync or a large one, and large
 // ones, go through pwrite(): a user who syncs every few records never touches the mapping, nor do
 // heads of large records, for which pages would be faulted in that pwrite() then fills. A longer
-// run of small writes goes through a mapped window that moves along; of it only what the drive was
-// not given yet is resident.
+// run of small writes goes through a mapped window that moves along; no more of the file is
+// resident.
 //
 // A drive that fails under a mapped page, or is full where a write takes new blocks, is a SIGBUS
 // where pwrite() would answer with an error. So the window is faulted in by MADV_POPULATE_WRITE,
@@ -39,13 +39,15 @@ class PosixLogFile final : public LogFile {
   std::uint64_t capacity_bytes() const override { return capacity_bytes_; }
   Status write(std::uint64_t offset, ByteView bytes) override;
   Status sync() override;
+  Status write_durably(std::uint64_t offset, ByteView bytes) override;
   void begin_write_out(std::uint64_t end) override;
+  void rest() override { unmap(); }
   const std::string& path() const override { return path_; }
 
   // Writes after a sync, or after one that is not small, that go through pwrite().
   static constexpr std::uint32_t kKernelWrites = 32;
   static constexpr std::size_t kMappedWriteMaxBytes = 4096;
-  static constexpr std::uint64_t kWindowBytes = 4u << 20;
+  static constexpr std::uint64_t kWindowBytes = 1u << 20;
   static constexpr std::uint64_t kFaultInBytes = 64u << 10;  // more than one mapped write, by pages
   static constexpr std::uint64_t kWriteOutBytes = 1u << 20;  // begun at a time
 

@@ -1,4 +1,4 @@
-// The bytes of a log, versions 1 to 4. Integers are little-endian. One log fills one file of fixed
+// The bytes of a log, versions 1 to 6. Integers are little-endian. One log fills one file of fixed
 // size from the front; what lies behind its last record is zeros, or left over from an earlier log.
 //
 //   head  record*
@@ -21,15 +21,19 @@
 //                64     4  crc32c of bytes 0..63
 //                68     4  zero
 //
-//   Versions 1 and 3 are in clear, 2 and 4 those of an encrypted store; 3 and 4 may hold short
-//   records. A manifest is written in 1 or 2, a WAL in 3 or 4. Copies of 2 and 4 have 96 bytes:
+//   Versions 1, 3 and 5 are in clear, 2, 4 and 6 those of an encrypted store; from 3 on there may
+//   be short records. A manifest is written in 1 or 2, a WAL in 3 to 6: in 5 and 6 as long as the
+//   log before it, or one before that, is not known to be durable whole. Once it is the head is
+//   written again, in 3 or 4, and nothing else of it is different. Copies of 2, 4 and 6 have 96
+//   bytes:
 //
 //                64    24  salt of the file's key (crypto/key_ring.h)
 //                88     4  crc32c of bytes 0..87
 //                92     4  zero
 //
-//   and of these each payload is sealed (crypto/file_cipher.h), its place the record's position: 16
-//   bytes longer than what was appended. Lengths and checksums are of what lies in the file.
+//   and of those logs each payload is sealed (crypto/file_cipher.h), its place the record's
+//   position: 16 bytes longer than what was appended. Lengths and checksums are of what lies in the
+//   file.
 //
 //   link          0     8  number of this log
 //                 8     8  number of the next one
@@ -83,7 +87,10 @@ inline constexpr std::uint32_t kLogVersion = 1;
 inline constexpr std::uint32_t kSealedLogVersion = 2;
 // Added to the version of a log that may hold short records.
 inline constexpr std::uint32_t kShortRecords = 2;
-inline constexpr std::uint32_t kLogVersionMax = kSealedLogVersion + kShortRecords;
+// Added to that of one whose predecessors may not be durable.
+inline constexpr std::uint32_t kOpenPredecessor = 2;
+inline constexpr std::uint32_t kLogVersionMax =
+    kSealedLogVersion + kShortRecords + kOpenPredecessor;
 inline constexpr std::string_view kWalPurpose = "edgecase wal";
 inline constexpr std::string_view kManifestPurpose = "edgecase manifest";
 inline constexpr std::uint64_t kLogHeadBytes = 4096;
@@ -112,14 +119,19 @@ constexpr std::uint64_t log_record_bytes(std::uint64_t payload_bytes) {
 }
 
 constexpr bool is_sealed_version(std::uint32_t version) {
-  return version == kSealedLogVersion || version == kSealedLogVersion + kShortRecords;
+  return version % 2 == 0;
 }
 constexpr bool has_short_records(std::uint32_t version) {
   return version > kShortRecords;
 }
-// That a log of this type is written in.
-constexpr std::uint32_t log_version(LogType type, bool sealed) {
-  return (sealed ? kSealedLogVersion : kLogVersion) + (type == LogType::Wal ? kShortRecords : 0);
+constexpr bool has_open_predecessor(std::uint32_t version) {
+  return version > kShortRecords + kOpenPredecessor;
+}
+// That a log is written in.
+constexpr std::uint32_t log_version(const LogIdentity& identity, bool sealed) {
+  return (sealed ? kSealedLogVersion : kLogVersion) +
+         (identity.type == LogType::Wal ? kShortRecords : 0) +
+         (identity.open_predecessor ? kOpenPredecessor : 0);
 }
 
 inline FileRole role_of(const LogIdentity& identity) {

@@ -54,10 +54,16 @@ HeadCopy decode_head_copy(ByteView copy, LogHead& head) {
   identity.number = decode_fixed64(data + 32);
   identity.predecessor = decode_fixed64(data + 40);
   identity.predecessor_bytes = decode_fixed64(data + 48);
+  identity.open_predecessor = has_open_predecessor(version);
   identity.salt = decode_fixed64(data + 56);
   head.salt.reset();
   if (sealed) std::memcpy(head.salt.emplace().data(), data + kSaltAt, kSaltBytes);
   return HeadCopy::Valid;
+}
+
+// A head is written again when its predecessor is durable.
+bool is_newer(const LogIdentity& a, const LogIdentity& b) {
+  return a.number != b.number ? a.number > b.number : b.open_predecessor && !a.open_predecessor;
 }
 
 // The zeros behind the last record are most of a young log, and no header is all zeros: told
@@ -232,8 +238,7 @@ Result<std::unique_ptr<LogReader>> LogReader::open(std::unique_ptr<RandomAccessF
     const HeadCopy copy =
         decode_head_copy(ByteView(bytes).substr(offset, kSealedLogHeadCopyBytes), head);
     newer = newer || copy == HeadCopy::Newer;
-    if (copy == HeadCopy::Valid && (!best || head.identity.number > best->identity.number))
-      best = head;
+    if (copy == HeadCopy::Valid && (!best || is_newer(head.identity, best->identity))) best = head;
   }
   if (newer) return unsupported(file->path() + " is a log of a newer format");
   if (!best) return not_found(file->path() + " holds no log: its head was never written whole");

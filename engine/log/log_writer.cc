@@ -23,7 +23,7 @@ constexpr std::size_t kSealedRoomBytes = kLogRecordHeaderBytes + PieceSealer::kR
 
 Bytes encode_head(const LogIdentity& identity, const FileCipher* cipher) {
   Bytes copy(kLogMagic, sizeof kLogMagic);
-  append_fixed32(copy, log_version(identity.type, cipher != nullptr));
+  append_fixed32(copy, log_version(identity, cipher != nullptr));
   append_fixed32(copy, static_cast<std::uint32_t>(identity.type));
   copy.append(reinterpret_cast<const char*>(identity.store_id.data()), identity.store_id.size());
   append_fixed64(copy, identity.number);
@@ -43,21 +43,48 @@ Bytes encode_head(const LogIdentity& identity, const FileCipher* cipher) {
 
 Status write_link(LogFile& file, const StoreId& store_id, std::uint64_t number,
                   std::uint64_t successor) {
-  return file.write(kLogLinkOffset, encode_log_link(store_id, number, successor));
+  return file.write(kLogLinkOffset, successor == 0 ? Bytes(kLogLinkBytes, '\0')
+                                                   : encode_log_link(store_id, number, successor));
 }
 
 std::uint64_t log_file_bytes_for(std::uint64_t payload_bytes, bool sealed) {
   return kLogHeadBytes + log_record_bytes(payload_bytes + (sealed ? kSealBytes : 0));
 }
 
-Result<std::unique_ptr<LogWriter>> LogWriter::create(std::unique_ptr<LogFile> file,
-                                                     const LogIdentity& identity, KeyRing* keys) {
+Result<std::unique_ptr<LogWriter>> LogWriter::make(std::unique_ptr<LogFile> file,
+                                                   const LogIdentity& identity, KeyRing* keys) {
   if (file->capacity_bytes() < log_file_bytes_for(0, keys != nullptr)) {
     return invalid_argument(file->path() + " is too small for a log");
   }
-  std::unique_ptr<FileCipher> cipher = new_cipher(keys, role_of(identity));
-  EC_TRY(file->write(0, encode_head(identity, cipher.get())));
-  return std::unique_ptr<LogWriter>(new LogWriter(std::move(file), identity, std::move(cipher)));
+  return std::unique_ptr<LogWriter>(
+      new LogWriter(std::move(file), identity, new_cipher(keys, role_of(identity))));
+}
+
+Result<std::unique_ptr<LogWriter>> LogWriter::create(std::unique_ptr<LogFile> file,
+                                                     const LogIdentity& identity, KeyRing* keys) {
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<LogWriter> writer, make(std::move(file), identity, keys));
+  EC_TRY(writer->file_->write(0, encode_head(identity, writer->cipher_.get())));
+  return writer;
+}
+
+Result<std::unique_ptr<LogWriter>> LogWriter::prepare(std::unique_ptr<LogFile> file,
+                                                      const LogIdentity& identity, KeyRing* keys) {
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<LogWriter> writer, make(std::move(file), identity, keys));
+  EC_TRY(writer->file_->write(0, Bytes(kLogHeadBytes, '\0')));
+  return writer;
+}
+
+Status LogWriter::write_head() {
+  if (failed_.load(std::memory_order_acquire)) return give_up(ok());
+  const Status written = file_->write_durably(0, encode_head(identity_, cipher_.get()));
+  return written.ok() ? ok() : give_up(written);
+}
+
+Status LogWriter::close_predecessor() {
+  if (failed_.load(std::memory_order_acquire)) return give_up(ok());
+  identity_.open_predecessor = false;
+  const Status written = file_->write(0, encode_head(identity_, cipher_.get()));
+  return written.ok() ? ok() : give_up(written);
 }
 
 LogWriter::LogWriter(std::unique_ptr<LogFile> file, const LogIdentity& identity,
@@ -98,8 +125,11 @@ Status LogWriter::append(std::uint64_t sequence, std::span<const ByteView> parts
   if (!status.ok()) return give_up(std::move(status));
   last_sequence_ = sequence;
   appended_.store(position + record_bytes, std::memory_order_release);
-  file_->begin_write_out(kLogHeadBytes + position + record_bytes);
   return ok();
+}
+
+void LogWriter::begin_write_out() {
+  file_->begin_write_out(kLogHeadBytes + appended_.load(std::memory_order_relaxed));
 }
 
 // 0: it is not to be a short record.

@@ -27,6 +27,8 @@ struct LogIdentity {
   // The log before this one and how many bytes of records it ended with; 0, 0 for the first.
   std::uint64_t predecessor = 0;
   std::uint64_t predecessor_bytes = 0;
+  // Not all of it, or of those before it, is known to be durable. WAL only.
+  bool open_predecessor = false;
   // A random number: keeps apart two logs that got the same number because a crash between them
   // took back that the first was begun.
   std::uint64_t salt = 0;
@@ -41,6 +43,15 @@ class LogWriter {
   static Result<std::unique_ptr<LogWriter>> create(std::unique_ptr<LogFile> file,
                                                    const LogIdentity& identity,
                                                    KeyRing* keys = nullptr);
+  // The same without a head, not even that of an earlier log in the file: until write_head() there
+  // is none for readers.
+  static Result<std::unique_ptr<LogWriter>> prepare(std::unique_ptr<LogFile> file,
+                                                    const LogIdentity& identity,
+                                                    KeyRing* keys = nullptr);
+  // Durable on return.
+  Status write_head();
+  // All before this log is durable now. Written at once, durable with the next sync().
+  Status close_predecessor();
 
   // Counted as of a record that is not short.
   bool fits(std::uint64_t payload_bytes) const;
@@ -50,17 +61,21 @@ class LogWriter {
   // Everything appended before the call is durable after it. After an error the log is given up:
   // every later call returns the same error.
   Status sync();
+  // The drive may begin with what was appended.
+  void begin_write_out();
 
   // Bytes of records, headers and padding included, the log's head not.
   std::uint64_t appended_bytes() const { return appended_.load(std::memory_order_acquire); }
   std::uint64_t durable_bytes() const { return durable_.load(std::memory_order_acquire); }
   const LogIdentity& identity() const { return identity_; }
-  // Gives the file back for reuse; the writer is finished.
+  // Gives the file back; the writer is finished.
   std::unique_ptr<LogFile> release() { return std::move(file_); }
 
  private:
   LogWriter(std::unique_ptr<LogFile> file, const LogIdentity& identity,
             std::unique_ptr<FileCipher> cipher);
+  static Result<std::unique_ptr<LogWriter>> make(std::unique_ptr<LogFile> file,
+                                                 const LogIdentity& identity, KeyRing* keys);
 
   std::uint64_t stored_bytes(std::uint64_t payload_bytes) const {
     return cipher_ == nullptr ? payload_bytes : payload_bytes + kSealBytes;
@@ -92,7 +107,7 @@ class LogWriter {
 };
 
 // Tells the log in this file which one follows it, so that it is missed when it is lost. To be
-// called when the head of that one is durable. Not synced. Errors: IoError.
+// called when the head of that one is durable; 0: none does. Not synced. Errors: IoError.
 Status write_link(LogFile& file, const StoreId& store_id, std::uint64_t number,
                   std::uint64_t successor);
 

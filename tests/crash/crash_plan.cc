@@ -27,7 +27,13 @@ class Planner {
   explicit Planner(std::uint64_t seed) : random_(seed) {
     plan_.seed = seed;
     plan_.memtable_bytes = std::uint64_t{4096} << random_.below(4);
-    plan_.wal_segments = 2 + random_.below(5);
+    plan_.wal_segments = 2 + random_.below(kWalSegmentsFewMax - 1);
+    // Of some a long log, of which little is synced or in tables.
+    logs_ = seed % 8 == 7;
+    if (logs_) {
+      plan_.memtable_bytes = std::uint64_t{32768} << random_.below(4);
+      plan_.wal_segments = kWalSegmentsFewMax + 6 + random_.below(36);
+    }
     for (std::uint64_t& weight : weights_) weight = 0;
     for (const auto& [kind, most] : kUsual) set(kind, 1 + random_.below(most));
     // The swarm: each seed has some faults and lacks the others, so that none hides another.
@@ -87,7 +93,8 @@ class Planner {
   void add_any() {
     const StepKind kind = draw();
     switch (kind) {
-      case StepKind::Write: return add(kind, {detail(), random_.below(2)});
+      case StepKind::Write:
+        return add(kind, {detail(), random_.below(logs_ ? 6 : 2) == 1 ? 1u : 0u});
       case StepKind::Work: return add(kind, {1 + random_.below(8)});
       case StepKind::Rest: return add(kind, {1 + random_.below(4)});
       case StepKind::Create:
@@ -116,6 +123,7 @@ class Planner {
   SeededRandom random_;
   Plan plan_;
   std::array<std::uint64_t, kStepKinds> weights_{};
+  bool logs_ = false;
   bool kills_ = false;
   bool recuts_ = false;
   std::uint64_t policy_ = 0;

@@ -57,10 +57,12 @@ struct Step {
   std::array<std::uint64_t, 5> arguments{};
 };
 
+inline constexpr std::uint64_t kWalSegmentsFewMax = 6;
+
 struct Plan {
   std::uint64_t seed = 0;
   std::uint64_t memtable_bytes = 8192;
-  std::uint64_t wal_segments = 4;
+  std::uint64_t wal_segments = 4;  // of 64 KiB; where there are more than a few, of 8 KiB
   std::vector<Step> steps;
 };
 

@@ -143,17 +143,19 @@ class Ranges {
 void print(const SoakWorkers& workers, const Arguments& arguments, double seconds) {
   const SoakTotals totals = workers.totals();
   const std::uint64_t next = workers.done_before();
-  std::printf(
-      "%" PRIu64 " seeds in %.0f s (%.1f a second), next %" PRIu64 ": %zu broken; %" PRIu64
-      " crashes, %" PRIu64 " torn tails, %" PRIu64 " acknowledged, %" PRIu64 " refused, %" PRIu64
-      " faults, %" PRIu64 " operations; %" PRIu64 " flushes, %" PRIu64 " merges, %" PRIu64
-      " relocations, %" PRIu64 " deletes and %" PRIu64 " files removed; %" PRIu64
-      " erasures, %" PRIu64 " drops and %" PRIu64 " purges of what had expired\n",
-      next - arguments.first, seconds, static_cast<double>(next - arguments.first) / seconds, next,
-      workers.broken().size(), totals.crashes, totals.store.torn_tails, totals.acknowledged,
-      totals.refused, totals.faults, totals.operations, totals.store.flushes, totals.store.merges,
-      totals.store.relocations, totals.store.dropped_deletes, totals.store.removed_files,
-      totals.store.erasures, totals.store.drops, totals.store.purges);
+  std::printf("%" PRIu64 " seeds in %.0f s (%.1f a second), next %" PRIu64 ": %zu broken; %" PRIu64
+              " crashes, %" PRIu64 " torn tails, %" PRIu64 " segments dropped, %" PRIu64
+              " acknowledged, %" PRIu64 " refused, %" PRIu64 " faults, %" PRIu64
+              " operations; %" PRIu64 " flushes, %" PRIu64 " merges, %" PRIu64
+              " relocations, %" PRIu64 " deletes and %" PRIu64 " files removed; %" PRIu64
+              " erasures, %" PRIu64 " drops and %" PRIu64 " purges of what had expired\n",
+              next - arguments.first, seconds,
+              static_cast<double>(next - arguments.first) / seconds, next, workers.broken().size(),
+              totals.crashes, totals.store.torn_tails, totals.store.dropped_segments,
+              totals.acknowledged, totals.refused, totals.faults, totals.operations,
+              totals.store.flushes, totals.store.merges, totals.store.relocations,
+              totals.store.dropped_deletes, totals.store.removed_files, totals.store.erasures,
+              totals.store.drops, totals.store.purges);
   std::fflush(stdout);
 }
 

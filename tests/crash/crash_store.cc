@@ -42,6 +42,7 @@ class CrashStore::Listener final : public EventListener {
     ++counters_.opened;
     counters_.replayed += event.wal_records;
     if (event.torn_tail) ++counters_.torn_tails;
+    counters_.dropped_segments += event.dropped_segments;
   }
   void on_flushed(const FlushEvent&) override { ++counters_.flushes; }
   void on_corruption(const Status&) override { ++counters_.damages; }
@@ -75,7 +76,7 @@ CrashStore::CrashStore(const Plan& plan, const WrapDrives& wrap)
   options_.values_directory = "/v/store";
   options_.memory_limit_bytes = 8u << 20;
   options_.memtable_bytes = plan.memtable_bytes;
-  options_.wal_segment_bytes = 64u << 10;
+  options_.wal_segment_bytes = (plan.wal_segments > kWalSegmentsFewMax ? 8u : 64u) << 10;
   options_.wal_limit_bytes = plan.wal_segments * options_.wal_segment_bytes;
   options_.coalesce_threshold_bytes = kThresholdBytes;
   options_.group_bytes = 1024;

@@ -26,6 +26,7 @@ using WrapDrives = std::function<std::unique_ptr<FileSystem>(MemoryFileSystem&)>
 struct CrashCounters {
   std::uint64_t opened = 0;
   std::uint64_t torn_tails = 0;
+  std::uint64_t dropped_segments = 0;
   std::uint64_t replayed = 0;  // records of the log
   std::uint64_t flushes = 0;
   std::uint64_t merges = 0;

@@ -84,6 +84,7 @@ TEST_CASE("crash: every promise holds over lives of random faults and crashes") 
                                         " --filter 'crash: every promise holds over'");
     if (!life) return;
     store.torn_tails += life->store.torn_tails;
+    store.dropped_segments += life->store.dropped_segments;
     store.merges += life->store.merges;
     store.relocations += life->store.relocations;
     store.dropped_deletes += life->store.dropped_deletes;
@@ -94,6 +95,7 @@ TEST_CASE("crash: every promise holds over lives of random faults and crashes") 
   }
   if (seeds < 100) return;
   CHECK(store.torn_tails > 0);
+  CHECK(store.dropped_segments > 0);
   CHECK(store.merges > 0);
   CHECK(store.relocations > 0);
   CHECK(store.dropped_deletes > 0);

@@ -39,6 +39,7 @@ void SoakTotals::add(const SoakTotals& other) {
   operations += other.operations;
   store.opened += other.store.opened;
   store.torn_tails += other.store.torn_tails;
+  store.dropped_segments += other.store.dropped_segments;
   store.replayed += other.store.replayed;
   store.flushes += other.store.flushes;
   store.merges += other.store.merges;

@@ -109,6 +109,19 @@ class MemoryLogFile final : public LogFile {
   }
 
   Status sync() override {
+    return sync_by([](SimulatedFile& file) { file.sync(); });
+  }
+
+  Status write_durably(std::uint64_t offset, ByteView bytes) override {
+    EC_TRY(write(offset, bytes));
+    return sync_by([&](SimulatedFile& file) { file.sync_range(offset, bytes.size()); });
+  }
+
+  const std::string& path() const override { return handle_.path; }
+
+ private:
+  template <typename Sync>
+  Status sync_by(const Sync& sync) {
     const Lock lock(inside_->mutex);
     if (!failure_.ok()) return failure_;
     if (const int error = inside_->begin(Operation::LogSync, handle_); error != 0) {
@@ -116,13 +129,10 @@ class MemoryLogFile final : public LogFile {
       if (running && !inside_->is_stale(handle_)) handle_.file->lose_unsynced();
       return failure_ = errno_status(error, "sync", handle_.path);
     }
-    if (!inside_->drive_of(handle_.path).lying_sync) handle_.file->sync();
+    if (!inside_->drive_of(handle_.path).lying_sync) sync(*handle_.file);
     return ok();
   }
 
-  const std::string& path() const override { return handle_.path; }
-
- private:
   std::shared_ptr<Inside> inside_;
   Inside::Handle handle_;
   std::uint64_t capacity_ = 0;

@@ -45,6 +45,27 @@ void SimulatedFile::sync() {
   std::erase_if(unsynced_, [](const Write& write) { return !write.lost; });
 }
 
+void SimulatedFile::sync_range(std::uint64_t offset, std::uint64_t size) {
+  const std::uint64_t end = offset + size;
+  std::vector<Write> rest;
+  for (Write& write : unsynced_) {
+    const std::uint64_t write_end = write.offset + write.bytes.size();
+    const std::uint64_t from = std::max(offset, write.offset);
+    const std::uint64_t to = std::min(end, write_end);
+    if (from >= to) {
+      rest.push_back(std::move(write));
+      continue;
+    }
+    const auto part = [&](std::uint64_t begin, std::uint64_t until) {
+      return write.bytes.part(begin - write.offset, until - begin);
+    };
+    if (!write.lost) change_durable().write(from, part(from, to));
+    if (write.offset < from) rest.push_back({write.offset, part(write.offset, from), write.lost});
+    if (to < write_end) rest.push_back({to, part(to, write_end), write.lost});
+  }
+  unsynced_ = std::move(rest);
+}
+
 void SimulatedFile::lose_unsynced() {
   for (Write& write : unsynced_) write.lost = true;
 }

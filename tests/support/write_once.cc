@@ -9,16 +9,23 @@ constexpr std::string_view kLogMagic = "ECLOG\r\n";
 constexpr std::uint64_t kLogHeadBytes = 4096;
 constexpr std::uint64_t kHeadCopies[] = {0, 512};
 constexpr std::uint64_t kHeadCopyBytes = 96;
+constexpr std::uint64_t kHeadsBytes = kHeadCopies[1] + kHeadCopyBytes;
 constexpr std::size_t kNumberOffset = 32, kNumberBytes = 8;
 constexpr std::size_t kSaltOffset = 64, kSaltBytes = 24;
 
 }  // namespace
 
 bool WriteOnce::is_log(std::uint64_t offset, ByteView bytes) const {
-  return !uses_.empty() || (offset == 0 && bytes.substr(0, kLogMagic.size()) == kLogMagic);
+  return !uses_.empty() || path_.find("/wal/") != std::string::npos ||
+         (offset == 0 && bytes.substr(0, kLogMagic.size()) == kLogMagic);
 }
 
 void WriteOnce::note_heads(std::uint64_t offset, ByteView bytes) {
+  if (offset == 0 && bytes.size() >= kHeadsBytes && bytes.find_first_not_of('\0') >= kHeadsBytes) {
+    headless_ = true;
+    written_.clear();
+    return;
+  }
   // The second copy of a log begins where a write does.
   const bool is_second =
       offset % kLogHeadBytes == 0 && bytes.substr(0, kLogMagic.size()) == kLogMagic;
@@ -31,8 +38,10 @@ void WriteOnce::note_heads(std::uint64_t offset, ByteView bytes) {
     const Bytes use = std::to_string(begin) + ":" +
                       Bytes(head.substr(kNumberOffset, kNumberBytes)) +
                       Bytes(head.substr(kSaltOffset, kSaltBytes));
-    if (uses_.insert(use).second) written_.resize(std::min<std::uint64_t>(written_.size(), begin));
+    if (!uses_.insert(use).second || headless_) continue;
+    written_.resize(std::min<std::uint64_t>(written_.size(), begin));
   }
+  if (offset == 0) headless_ = false;
 }
 
 void WriteOnce::note(std::uint64_t offset, ByteView bytes) {

@@ -3,7 +3,8 @@
 // the first. Zeros are free, before and behind.
 //
 // Logs use their file anew: a head whose number and salt (log/log_format.h) the file never had
-// begins another use. Heads are in clear. A log that lies twice in its file has one for each copy,
+// begins another use; one whose head comes after its records begins by taking away the old one.
+// Heads are in clear. A log that lies twice in its file has one for each copy,
 // and a copy that is healed becomes the other one, salt and all.
 #pragma once
 
@@ -31,8 +32,9 @@ class WriteOnce {
 
   const std::string path_;
   const std::shared_ptr<std::string> broken_;
-  Bytes written_;         // what each place was first given; 0: nothing
-  std::set<Bytes> uses_;  // of a log
+  Bytes written_;          // what each place was first given; 0: nothing
+  std::set<Bytes> uses_;   // of a log
+  bool headless_ = false;  // a use has begun whose head is to come
 };
 
 }  // namespace edgecase::test

@@ -27,7 +27,7 @@ namespace edgecase {
 
 // When write() returns Ok, the batch survives:
 enum class Durability : unsigned char {
-  Async,  // kill -9 of this process; a power cut once something later synced
+  Async,  // kill -9 of this process; a power cut once something later synced, or in tables
   Sync,   // a power cut; one fsync serves every writer that waits
 };
 

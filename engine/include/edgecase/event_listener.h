@@ -16,6 +16,8 @@ struct RecoveryEvent {
   std::uint64_t wal_records = 0;  // replayed: newer than the last flush
   std::uint64_t wal_bytes = 0;
   bool torn_tail = false;  // the last segment ended in an unfinished, unacknowledged record
+  // Behind a segment of which a power cut took something that nobody had synced.
+  std::uint64_t dropped_segments = 0;
   // One copy of the manifest lacked its last edit: unfinished when the power failed, or damaged.
   bool manifest_copies_differed = false;
   std::int64_t elapsed_ns = 0;

@@ -63,9 +63,16 @@ class LogFile {
   virtual Status write(std::uint64_t offset, ByteView bytes) = 0;
   // May run beside write(): what was written before the call is durable after it.
   virtual Status sync() = 0;
+  // These bytes are durable on return; what else was written need not be. Not beside sync().
+  virtual Status write_durably(std::uint64_t offset, ByteView bytes) {
+    const Status written = write(offset, bytes);
+    return written.ok() ? sync() : written;
+  }
   // Nothing below `end` will be written again: the drive may begin with it, so that less is left
   // for sync(). Promises nothing. By the writing thread.
   virtual void begin_write_out(std::uint64_t end) { static_cast<void>(end); }
+  // Nothing is written for now: gives back the memory that writing takes. By the writing thread.
+  virtual void rest() {}
   virtual const std::string& path() const = 0;
 };
 

@@ -11,6 +11,10 @@ enum class PlantedSource : unsigned char {
   ErasureLostByManifest,      // a new manifest does not name what is pending
   SecondCopyUnread,           // a manifest's second copy does not count when it reaches further
   LinkedTooEarly,             // a segment of the log names the next one before that is durable
+  OlderLeftUnsynced,          // a Sync makes the current segment of the log durable alone
+  OlderTakenForDurable,       // a segment says that all before it is durable when it is not
+  FailedTakenForWhole,        // a segment whose sync failed counts with what that was to bring
+  DroppedStays,               // segments that were dropped are still some when their slots are used
   ErasedShownBySnapshots,     // a snapshot shows what was erased after it
   ExpiredReturns,             // a longer rule brings back what a shorter one had let expire
   ExpiredStaysInFiles,        // nobody looks for files that have expired

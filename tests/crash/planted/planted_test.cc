@@ -1,6 +1,8 @@
 // The harness is tested too: each planted bug must be found within its number of seeds.
 #include <doctest/doctest.h>
 
+#include <cerrno>
+
 #include "crash/crash_life.h"
 #include "crash/planted/planted_drives.h"
 #include "crash/planted/planted_source.h"
@@ -35,6 +37,31 @@ Plan erasure_over_restarts(std::uint64_t seed) {
   plan.steps.push_back({StepKind::Flush, {}});
   for (int i = 0; i < 2; ++i) plan.steps.push_back({StepKind::Reopen, {}});
   plan.steps.push_back({StepKind::Erase, {seed, 2}});
+  return plan;
+}
+
+// Several segments that nobody has synced, then a sync, which may fail, and a power cut: twice.
+Plan unsynced_segments(std::uint64_t seed) {
+  SeededRandom random(seed);
+  Plan plan;
+  plan.seed = seed;
+  plan.memtable_bytes = 256u << 10;
+  plan.wal_segments = 40;
+  for (std::uint64_t place = 0; place < 4; ++place)
+    plan.steps.push_back({StepKind::Create, {place}});
+  for (int round = 0; round < 2; ++round) {
+    for (std::uint64_t i = 0; i < 60; ++i)
+      plan.steps.push_back({StepKind::Write, {random.below(1'000'000), 0}});
+    if (random.below(2) == 0) {
+      const auto sync = static_cast<std::uint64_t>(Operation::LogSync);
+      plan.steps.push_back({StepKind::Fail, {sync, 1 + random.below(3), EIO, 0, 1}});
+    }
+    for (std::uint64_t i = random.below(3); i > 0; --i)
+      plan.steps.push_back({StepKind::Write, {random.below(1'000'000), 1}});
+    const std::uint64_t again = random.below(2) * (1 + random.below(20));
+    const auto policy = static_cast<std::uint64_t>(CutPolicy::Any);
+    plan.steps.push_back({StepKind::Cut, {random.below(1'000'000), policy, again}});
+  }
   return plan;
 }
 
@@ -97,6 +124,15 @@ TEST_CASE("planted: bugs in the engine are found") {
              "does not go on with the second copy of a manifest whose first one is damaged", 100},
         Case{PlantedSource::LinkedTooEarly, "linked-too-early",
              "names the next segment of the log before that is durable", 400},
+        Case{PlantedSource::OlderLeftUnsynced, "older-left-unsynced",
+             "syncs the current segment of the log alone", 40, unsynced_segments},
+        Case{PlantedSource::OlderTakenForDurable, "older-taken-for-durable",
+             "says of segments of the log that they are durable when they are not", 40,
+             unsynced_segments},
+        Case{PlantedSource::FailedTakenForWhole, "failed-taken-for-whole",
+             "counts on what a failed sync was to make durable", 40, unsynced_segments},
+        Case{PlantedSource::DroppedStays, "dropped-stays",
+             "leaves a segment of the log that was dropped as it was", 400, unsynced_segments},
         Case{PlantedSource::ErasedShownBySnapshots, "erased-shown-by-snapshots",
              "a snapshot shows what was erased after it was taken", 100},
         Case{PlantedSource::ExpiredReturns, "expired-returns",
@@ -120,6 +156,7 @@ TEST_CASE("planted: bugs in the engine are found") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     CHECK(live(erasure_over_restarts(seed)).broken == "");
+    CHECK(live(unsynced_segments(seed)).broken == "");
   }
 }
 

@@ -37,14 +37,32 @@ BUGS = {
         "                       !planted(PlantedSource::SecondCopyUnread);\n"),
     "LinkedTooEarly": (
         "wal.cc",
-        "  EC_TRY(writer->sync());\n  become_current(slot, std::move(writer), acknowledged + 1",
+        "  EC_TRY(writer->write_head());\n  // A power cut",
         "  if (planted(PlantedSource::LinkedTooEarly)) {\n"
         "    const auto file = file_system_.open_log_file(slot_path(before.slot.index));\n"
         "    if (file.ok())\n"
         "      static_cast<void>(write_link(**file, settings_.store_id, before.number,\n"
         "                                   writer->identity().number).ok());\n"
         "  }\n"
-        "  EC_TRY(writer->sync());\n  become_current(slot, std::move(writer), acknowledged + 1"),
+        "  EC_TRY(writer->write_head());\n  // A power cut"),
+    "OlderLeftUnsynced": (
+        "wal.cc",
+        "  Status synced = sync_closed();\n",
+        "  Status synced;\n"
+        "  if (!planted(PlantedSource::OlderLeftUnsynced)) synced = sync_closed();\n"),
+    "OlderTakenForDurable": (
+        "wal.cc",
+        "  identity.open_predecessor = !before.durable;\n",
+        "  identity.open_predecessor =\n"
+        "      !before.durable && !planted(PlantedSource::OlderTakenForDurable);\n"),
+    "FailedTakenForWhole": (
+        "wal.cc",
+        "  first.bytes = first.durable_bytes;\n",
+        "  if (!planted(PlantedSource::FailedTakenForWhole)) first.bytes = first.durable_bytes;\n"),
+    "DroppedStays": (
+        "wal_recovery.cc",
+        "  if (contents.dropped.empty()) return ok();\n",
+        "  if (contents.dropped.empty() || planted(PlantedSource::DroppedStays)) return ok();\n"),
     "ErasedShownBySnapshots": (
         "read_path.cc",
         "  at.erased = erased();\n",

@@ -177,6 +177,20 @@ TEST_CASE("simulated disk: a sync that failed has lost the bytes, whatever a lat
   CHECK(disk.contents("/m/log") == Bytes(100, '\0'));
 }
 
+TEST_CASE("simulated disk: what is written durably is, and nothing else of its file") {
+  MemoryFileSystem disk({"/m"});
+  auto log = disk.create_log_file("/m/log", 12);
+  REQUIRE(disk.sync_directory("/m").ok());
+  REQUIRE((*log)->write(0, "aaaaaaaaaaaa").ok());
+  REQUIRE((*log)->write_durably(4, "bbbb").ok());
+  REQUIRE((*log)->write(6, "cccc").ok());
+  CHECK(disk.contents("/m/log") == "aaaabbccccaa");
+  const Bytes zeros(4, '\0');
+  CHECK(disk.durable_contents().at("/m/log") == zeros + "bbbb" + zeros);
+  REQUIRE((*log)->sync().ok());
+  CHECK(disk.durable_contents().at("/m/log") == "aaaabbccccaa");
+}
+
 TEST_CASE("simulated disk: a full drive takes no more until something is removed") {
   MemoryFileSystem disk({"/m", "/m/v"});
   disk.set_capacity("/m", 1000);

@@ -220,6 +220,12 @@ TEST_CASE("posix log file: both ways of writing give the same file, synced, writ
       want.replace(offset, size, bytes);
       offset += size;
       if (round == 1) (*file)->begin_write_out(offset);
+      if (random.below(400) == 0) {
+        const Bytes head = random_bytes(random, 100);
+        REQUIRE((*file)->write_durably(0, head).ok());
+        want.replace(0, head.size(), head);
+      }
+      if (random.below(400) == 0) (*file)->rest();
       // Runs with few and with many writes between two syncs.
       if (++writes % (offset < capacity / 2 ? 10 : 500) == 0) REQUIRE((*file)->sync().ok());
     }

@@ -355,36 +355,74 @@ TEST_CASE("log: any bytes are read within their bounds") {
   }
 }
 
-TEST_CASE("log: versions 1 and 3 stay readable, and 3 byte for byte what is written") {
+TEST_CASE("log: versions 1, 3 and 5 stay readable, and 3 and 5 byte for byte what is written") {
   // Log 3 of identity_of(3), eight records, synced after the fourth. Never written again once
   // released: a new version gets a file of its own.
-  const std::string golden = std::string(EDGECASE_GOLDEN_DIRECTORY) + "/log-v3.bin";
-  MemoryFileSystem disk({"/m"});
-  auto writer = begin_log(disk, 3, kLogHeadBytes + 1'024);
-  for (std::uint64_t i = 1; i <= 8; ++i) {
-    REQUIRE(append(*writer, i).ok());
-    if (i == 4) REQUIRE(writer->sync().ok());
+  const std::string directory = EDGECASE_GOLDEN_DIRECTORY;
+  for (const bool open : {false, true}) {
+    const std::string golden = directory + (open ? "/log-v5.bin" : "/log-v3.bin");
+    CAPTURE(golden);
+    MemoryFileSystem disk({"/m"});
+    LogIdentity identity = identity_of(3);
+    identity.open_predecessor = open;
+    auto writer = LogWriter::create(
+        std::move(disk.create_log_file(kPath, kLogHeadBytes + 1'024)).value(), identity);
+    for (std::uint64_t i = 1; i <= 8; ++i) {
+      REQUIRE(append(**writer, i).ok());
+      if (i == 4) REQUIRE((*writer)->sync().ok());
+    }
+    if (std::getenv("EDGECASE_WRITE_GOLDEN") != nullptr) {
+      (void)posix_file_system().remove_file(golden);
+      auto out = posix_file_system().create_file(golden);
+      REQUIRE(out.ok());
+      REQUIRE((*out)->append(disk.contents(kPath)).ok());
+      REQUIRE((*out)->sync().ok());
+    }
+    auto file = posix_file_system().open_file(golden);
+    REQUIRE(file.ok());
+    Bytes bytes((*file)->size_bytes(), '\0');
+    REQUIRE((*file)->read(0, bytes.size(), bytes.data()).ok());
+    CHECK(bytes == disk.contents(kPath));
+    CHECK(LogReader::open(disk.open_file(kPath).value()).value()->identity().open_predecessor ==
+          open);
+    // Of the two copies of a head that was being written again either may count.
+    const Bytes before = disk.contents(kPath);
+    REQUIRE((*writer)->close_predecessor().ok());
+    const Bytes after = disk.contents(kPath);
+    for (const std::size_t half : {0u, 512u}) {
+      Bytes torn = before;
+      torn.replace(half, 512, after.substr(half, 512));
+      disk.set_contents(kPath, torn);
+      CHECK_FALSE(
+          LogReader::open(disk.open_file(kPath).value()).value()->identity().open_predecessor);
+      CHECK(read_back(disk, kPath).records == 8);
+    }
   }
-  if (std::getenv("EDGECASE_WRITE_GOLDEN") != nullptr) {
-    (void)posix_file_system().remove_file(golden);
-    auto out = posix_file_system().create_file(golden);
-    REQUIRE(out.ok());
-    REQUIRE((*out)->append(disk.contents(kPath)).ok());
-    REQUIRE((*out)->sync().ok());
-  }
-  for (const std::string& path : {std::string(EDGECASE_GOLDEN_DIRECTORY) + "/log-v1.bin", golden}) {
-    CAPTURE(path);
-    const ReadBack got = read_back(posix_file_system(), path);
+  for (const char* name : {"/log-v1.bin", "/log-v3.bin", "/log-v5.bin"}) {
+    CAPTURE(name);
+    const ReadBack got = read_back(posix_file_system(), directory + name);
     REQUIRE(got.open.ok());
     CHECK(got.end.ok());
     CHECK(got.number == 3);
     CHECK(got.records == 8);
     CHECK(got.exact);
   }
-  auto file = posix_file_system().open_file(golden);
-  Bytes bytes((*file)->size_bytes(), '\0');
-  REQUIRE((*file)->read(0, bytes.size(), bytes.data()).ok());
-  CHECK(bytes == disk.contents(kPath));
+}
+
+TEST_CASE("log: without its head it is none, nor is what was in its file before") {
+  MemoryFileSystem disk({"/m"});
+  REQUIRE(append(*begin_log(disk, 3, kLogHeadBytes + 1'024), 1).ok());
+  auto writer = LogWriter::prepare(std::move(disk.open_log_file(kPath)).value(), identity_of(4));
+  REQUIRE(writer.ok());
+  REQUIRE(append(**writer, 1).ok());
+  CHECK(read_back(disk, kPath).open.code() == StatusCode::NotFound);
+  REQUIRE((*writer)->write_head().ok());
+  CHECK(read_back(disk, kPath).number == 4);
+  CHECK(read_back(disk, kPath).records == 1);
+  // Durable is the head alone.
+  disk.power_cut(1, CutPolicy::None);
+  CHECK(read_back(disk, kPath).number == 4);
+  CHECK(read_back(disk, kPath).records == 0);
 }
 
 TEST_CASE("log: a link to the next log is one of this very log, and whole") {
