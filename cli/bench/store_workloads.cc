@@ -139,6 +139,7 @@ class StoreWorkload {
     EC_TRY(session_->settle());
     report_.more.emplace_back("settle_seconds", static_cast<double>(ns_since(start)) / 1e9);
     const std::uint64_t peak = session_->stop_watching();
+    count_live();
     const auto live = static_cast<double>(live_ * entry_bytes());
     if (const auto user_bytes = static_cast<double>(report_.user_bytes); user_bytes > 0) {
       report_.write_amplification =
@@ -157,7 +158,7 @@ class StoreWorkload {
   // `count` changes of one thread; numbers from `first` on, or drawn from all of num_.
   Status change_range(Change change, std::uint64_t first, std::uint64_t count,
                       std::uint32_t batch_size, bool sync, SeededRandom* random, Histogram& latency,
-                      std::vector<bool>* touched) {
+                      std::uint64_t* changed = nullptr) {
     KeyMaker keys(options_.key_size);
     const auto batch = store().make_batch();
     LatencySampler sampler(latency, stride_);
@@ -168,7 +169,6 @@ class StoreWorkload {
       batch->clear();
       for (; done < until; ++done) {
         const std::uint64_t number = random != nullptr ? random->below(num_) : first + done;
-        if (touched != nullptr) (*touched)[number] = true;
         if (change == Change::Put) {
           batch->put(0, keys.of(number), values_.of(number + done));
         } else {
@@ -180,6 +180,7 @@ class StoreWorkload {
       if (interrupted() || late()) break;
     }
     done_ += done;
+    if (changed != nullptr) *changed = done;
     bytes_ += done * (change == Change::Put ? entry_bytes() : options_.key_size);
     return ok();
   }
@@ -189,29 +190,39 @@ class StoreWorkload {
     EC_TRY(crew.run(threads_, report_.latency, [&](std::uint32_t thread, Histogram& latency) {
       const std::uint64_t first = num_ * thread / threads_;
       return change_range(Change::Put, first, num_ * (thread + 1) / threads_ - first, batch_,
-                          options_.sync, nullptr, latency, nullptr);
+                          options_.sync, nullptr, latency);
     }));
     live_ = done_;
     return ok();
   }
 
   Status change_at_random(Change change) {
-    // Which keys were met, a map a thread: two threads share no word of it.
-    std::vector<std::vector<bool>> touched(threads_, std::vector<bool>(num_));
+    changed_.resize(threads_);
     Crew crew(cpu_ns_);
-    EC_TRY(crew.run(threads_, report_.latency, [&](std::uint32_t thread, Histogram& latency) {
+    return crew.run(threads_, report_.latency, [&](std::uint32_t thread, Histogram& latency) {
       const std::uint64_t count =
           operations_ * (thread + 1) / threads_ - operations_ * thread / threads_;
-      SeededRandom numbers(options_.seed * 1000 + thread);
+      SeededRandom numbers = numbers_of(thread);
       return change_range(change, 0, count, batch_, options_.sync, &numbers, latency,
-                          &touched[thread]);
-    }));
-    std::uint64_t met = 0;
-    for (std::uint64_t i = 0; i < num_; ++i) {
-      met += std::any_of(touched.begin(), touched.end(), [i](const auto& t) { return t[i]; });
+                          &changed_[thread]);
+    });
+  }
+
+  SeededRandom numbers_of(std::uint32_t thread) const {
+    return SeededRandom(options_.seed * 1000 + thread);
+  }
+
+  // Which numbers were drawn is found out when nothing is timed any more: a map of all of them is
+  // in no processor's cache, and to note a key would take longer than half a put.
+  void count_live() {
+    if (changed_.empty()) return;
+    std::vector<bool> is_met(num_);
+    for (std::uint32_t thread = 0; thread < changed_.size(); ++thread) {
+      SeededRandom numbers = numbers_of(thread);
+      for (std::uint64_t i = 0; i < changed_[thread]; ++i) is_met[numbers.below(num_)] = true;
     }
+    const auto met = static_cast<std::uint64_t>(std::count(is_met.begin(), is_met.end(), true));
     live_ = is("fillrandom") ? met : is("deleterandom") ? num_ - met : num_;
-    return ok();
   }
 
   // Every number once, in order or in an order that jumps about.
@@ -224,7 +235,7 @@ class StoreWorkload {
     if (options_.random_fill) {
       EC_TRY(fill_shuffled(batch_size));
     } else {
-      EC_TRY(change_range(Change::Put, 0, num_, batch_size, false, nullptr, ignored, nullptr));
+      EC_TRY(change_range(Change::Put, 0, num_, batch_size, false, nullptr, ignored));
     }
     options_.seconds = seconds;
     done_ = 0;
@@ -369,6 +380,7 @@ class StoreWorkload {
   std::atomic<std::uint64_t> done_{0};
   std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::uint64_t> cpu_ns_{0};  // of the threads that call the store
+  std::vector<std::uint64_t> changed_;    // by each thread, of numbers drawn at random
   std::uint64_t live_ = 0;                // keys that a reader would find
   Report report_;
 };

@@ -47,7 +47,7 @@ class PosixLogFile final : public LogFile {
   // Writes after a sync, or after one that is not small, that go through pwrite().
   static constexpr std::uint32_t kKernelWrites = 32;
   static constexpr std::size_t kMappedWriteMaxBytes = 4096;
-  static constexpr std::uint64_t kWindowBytes = 1u << 20;
+  static constexpr std::uint64_t kWindowBytes = 4u << 20;
   static constexpr std::uint64_t kFaultInBytes = 64u << 10;  // more than one mapped write, by pages
   static constexpr std::uint64_t kWriteOutBytes = 1u << 20;  // begun at a time
 

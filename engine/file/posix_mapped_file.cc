@@ -20,22 +20,37 @@ Result<std::unique_ptr<RandomAccessFile>> PosixMappedFile::open(const std::strin
 }
 
 PosixMappedFile::PosixMappedFile(Descriptor file, std::string path, std::uint64_t size)
-    : file_(std::move(file)),
-      path_(std::move(path)),
-      size_(size),
-      mapping_(::mmap(nullptr, size, PROT_READ, MAP_SHARED, file_.number(), 0)),
-      around_(size) {
-  if (mapping_ != MAP_FAILED) (void)::madvise(mapping_, size_, MADV_RANDOM);
-}
+    : file_(std::move(file)), path_(std::move(path)), size_(size), around_(size) {}
 
 PosixMappedFile::~PosixMappedFile() {
-  if (mapping_ != MAP_FAILED) ::munmap(mapping_, size_);
+  if (const char* const mapping = mapping_.load(); mapping != nullptr)
+    ::munmap(const_cast<char*>(mapping), size_);
+}
+
+// Called once.
+void PosixMappedFile::map() const {
+  void* const mapping = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file_.number(), 0);
+  if (mapping == MAP_FAILED) return;
+  (void)::madvise(mapping, size_, MADV_RANDOM);
+  mapping_.store(static_cast<const char*>(mapping), std::memory_order_release);
+}
+
+const char* PosixMappedFile::to_copy(std::uint64_t offset, std::size_t size) const {
+  const bool is_small = size <= kMappedReadMaxBytes;
+  if (const char* const bytes = mapped(offset, size); bytes != nullptr)
+    return is_small || is_resident(bytes, size) ? bytes : nullptr;
+  if (is_small && small_reads_.load(std::memory_order_relaxed) < kReadsUnmapped &&
+      small_reads_.fetch_add(1) == kReadsUnmapped - 1)
+    map();
+  return nullptr;
 }
 
 Result<std::size_t> PosixMappedFile::read(std::uint64_t offset, std::size_t size,
                                           char* buffer) const {
   around_.touch(file_, offset, size);
-  if (is_to_copy(offset, size) && copy(offset, size, buffer)) return size;
+  if (const char* const bytes = to_copy(offset, size);
+      bytes != nullptr && copy_from_mapped(bytes, size, buffer, is_gone_))
+    return size;
   return read_whole(file_, offset, size, buffer, path_);
 }
 
@@ -43,8 +58,9 @@ Result<std::size_t> PosixMappedFile::read_two(std::uint64_t offset, std::size_t 
                                               char* first, std::size_t second_size,
                                               char* second) const {
   around_.touch(file_, offset, first_size + second_size);
-  if (is_to_copy(offset, first_size + second_size) && copy(offset, first_size, first) &&
-      copy(offset + first_size, second_size, second))
+  if (const char* const bytes = to_copy(offset, first_size + second_size);
+      bytes != nullptr && copy_from_mapped(bytes, first_size, first, is_gone_) &&
+      copy_from_mapped(bytes + first_size, second_size, second, is_gone_))
     return first_size + second_size;
   return read_two_whole(file_, offset, {first, first_size}, {second, second_size}, path_);
 }
@@ -52,25 +68,22 @@ Result<std::size_t> PosixMappedFile::read_two(std::uint64_t offset, std::size_t 
 void PosixMappedFile::expect_read(std::uint64_t offset, std::size_t size) const {
   constexpr std::size_t kLineBytes = 64;
   constexpr std::size_t kLinesMax = 32;  // the rest comes by itself, once these are read in order
-  if (!is_mapped(offset, size)) return;
-  const char* const bytes = static_cast<const char*>(mapping_) + offset;
+  const char* const bytes = mapped(offset, size);
+  if (bytes == nullptr) return;
   const std::size_t fetched = std::min(size, kLinesMax * kLineBytes);
   for (std::size_t at = 0; at < fetched; at += kLineBytes) __builtin_prefetch(bytes + at);
 }
 
-bool PosixMappedFile::is_resident(std::uint64_t offset, std::size_t size) const {
-  static const auto kernel_page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+bool PosixMappedFile::is_resident(const char* bytes, std::size_t size) {
+  static const auto kernel_page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   constexpr std::size_t kPageBytesMin = 4096;
   unsigned char pages[kResidentReadMaxBytes / kPageBytesMin + 1];
-  const std::uint64_t begin = offset / kernel_page * kernel_page;
-  const std::uint64_t end = offset + size;
-  if (::mincore(static_cast<char*>(mapping_) + begin, end - begin, pages) != 0) return false;
+  const auto at = reinterpret_cast<std::uintptr_t>(bytes);
+  const std::uintptr_t begin = at / kernel_page * kernel_page;
+  const std::uintptr_t end = at + size;
+  if (::mincore(reinterpret_cast<void*>(begin), end - begin, pages) != 0) return false;
   const std::size_t count = (end - begin + kernel_page - 1) / kernel_page;
   return std::all_of(pages, pages + count, [](unsigned char page) { return (page & 1) != 0; });
-}
-
-bool PosixMappedFile::copy(std::uint64_t offset, std::size_t size, char* buffer) const {
-  return copy_from_mapped(static_cast<const char*>(mapping_) + offset, size, buffer, is_gone_);
 }
 
 }  // namespace edgecase::engine

@@ -3,6 +3,10 @@
 // else the drive would be asked for a page at a time. What was read counts as resident memory of
 // the process from then on, until the kernel needs it for something else. Where the mapping fails,
 // at once or later since its drive does, reads ask the system, which says why.
+//
+// It is mapped after kReadsUnmapped small reads. To take a mapping away interrupts all other
+// processors, which takes about as long as those calls: most tables of a busy store are written,
+// merged and removed before anyone has looked for a key in them.
 #pragma once
 
 #include <sys/mman.h>
@@ -21,6 +25,7 @@ class PosixMappedFile final : public RandomAccessFile {
  public:
   static constexpr std::size_t kMappedReadMaxBytes = 32u << 10;
   static constexpr std::size_t kResidentReadMaxBytes = 256u << 10;
+  static constexpr std::uint32_t kReadsUnmapped = 24;
 
   static Result<std::unique_ptr<RandomAccessFile>> open(const std::string& path);
   ~PosixMappedFile() override;
@@ -33,22 +38,25 @@ class PosixMappedFile final : public RandomAccessFile {
   const std::string& path() const override { return path_; }
 
  private:
-  bool is_mapped(std::uint64_t offset, std::size_t size) const {
-    return mapping_ != MAP_FAILED && size <= kResidentReadMaxBytes && offset <= size_ &&
-           size <= size_ - offset && !is_gone_.load(std::memory_order_relaxed);
+  // Where these bytes lie in memory; null: nowhere, or it is too many.
+  const char* mapped(std::uint64_t offset, std::size_t size) const {
+    const char* const mapping = mapping_.load(std::memory_order_acquire);
+    const bool is_there = mapping != nullptr && size <= kResidentReadMaxBytes && offset <= size_ &&
+                          size <= size_ - offset && !is_gone_.load(std::memory_order_relaxed);
+    return is_there ? mapping + offset : nullptr;
   }
-  bool is_to_copy(std::uint64_t offset, std::size_t size) const {
-    return is_mapped(offset, size) && (size <= kMappedReadMaxBytes || is_resident(offset, size));
-  }
-  bool is_resident(std::uint64_t offset, std::size_t size) const;
-  bool copy(std::uint64_t offset, std::size_t size, char* buffer) const;
+  // The same of bytes that are to be copied; counts a small read.
+  const char* to_copy(std::uint64_t offset, std::size_t size) const;
+  void map() const;
+  static bool is_resident(const char* bytes, std::size_t size);
 
   PosixMappedFile(Descriptor file, std::string path, std::uint64_t size);
 
   const Descriptor file_;
   const std::string path_;
   const std::uint64_t size_;
-  void* const mapping_;  // MAP_FAILED: there is none
+  mutable std::atomic<std::uint32_t> small_reads_{0};  // before it was mapped
+  mutable std::atomic<const char*> mapping_{nullptr};  // null: not mapped, yet or for good
   mutable std::atomic<bool> is_gone_{false};
   mutable ReadAround around_;
 };

@@ -27,8 +27,13 @@ RecordCursor::RecordCursor(std::shared_ptr<TableFiles> files,
   if (table < tables_.size()) seek_table(table, from);
 }
 
-void RecordCursor::select(std::size_t record_index) {
+void RecordCursor::close_searched() {
   searched_.close();
+  if (searched_page_ != nullptr) searched_page_->number.reset();
+}
+
+void RecordCursor::select(std::size_t record_index) {
+  close_searched();
   records_.select(record_index);
   valid_ = true;
 }
@@ -78,7 +83,7 @@ void RecordCursor::seek_record(ByteView full_key) {
   std::size_t table = table_index_;
   while (table < tables_.size() && ByteView(tables_[table]->largest) < full_key) ++table;
   if (table == tables_.size()) {
-    searched_.close();
+    close_searched();
     valid_ = false;
     return;
   }
@@ -103,7 +108,7 @@ void RecordCursor::seek_table(std::size_t table, ByteView full_key) {
   const std::size_t block = table_->find_block(full_key);
   const bool in_table = block < table_->blocks().size();
   if (in_table && (other_table || block != block_index_) && !load_block(block)) return;
-  searched_.close();
+  close_searched();
   valid_ = in_table && records_.find(full_key);
   if (!valid_) fail(corruption_at(table_->file().path(), 0, "ends before the key its index says"));
 }
@@ -140,6 +145,7 @@ void RecordCursor::next_entry() {
 Result<std::optional<SequenceNumber>> RecordCursor::find_entry(const SoughtKey& key) {
   if (!record().filter.empty() && !filter_may_contain(record().filter, key.hash_for(record().type)))
     return {std::nullopt};
+  if (!record().pages.empty()) return find_in_pages(key);
   if (!searched_.is_open()) {
     auto item = files_->item(record(), false, &ahead_);
     if (engine::is_destroyed(item.status())) return {std::nullopt};
@@ -155,6 +161,29 @@ Result<std::optional<SequenceNumber>> RecordCursor::find_entry(const SoughtKey& 
   if (!found) return files_->disagreement(record());
   if (searched_.entry().full_key != key.full_key()) return {std::nullopt};
   return {searched_.entry().sequence};
+}
+
+Result<std::optional<SequenceNumber>> RecordCursor::find_in_pages(const SoughtKey& key) {
+  const UMetaRecord& group = record();
+  const auto place =
+      find_page(group.pages, group.pointer.size_bytes, group.first, group.last, key.full_key());
+  if (!place) return files_->disagreement(group);
+  if (searched_page_ == nullptr) searched_page_ = std::make_unique<SearchedPage>();
+  SearchedPage& searched = *searched_page_;
+  if (searched.number != place->number) {
+    searched.number.reset();
+    const auto page = files_->page(group, *place, false, searched.buffer);
+    if (engine::is_destroyed(page.status())) return {std::nullopt};
+    if (!page.ok()) return page.status();
+    searched.bytes = *page;
+    searched.number = place->number;
+  }
+  EntryView entry;
+  bool found = false;
+  if (!find_in_page(searched.bytes, user_key_of(key.full_key()), group.sequence_max, entry, found))
+    return files_->disagreement(group);
+  if (!found) return {std::nullopt};
+  return {entry.sequence};
 }
 
 Result<bool> RecordCursor::supersedes(const SoughtKey& key, SequenceNumber sequence) {

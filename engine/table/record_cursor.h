@@ -69,8 +69,8 @@ class RecordCursor {
   Status rewind_item();
   // Only when open: to the next entry; behind the last one to the next record, not opened.
   void next_entry();
-  // The sequence of the entry of `key` in this item, which the filter may rule out unread. The item
-  // stays open for the next key.
+  // The sequence of the entry of `key` in this item, which the filter may rule out unread. Reads
+  // the item, or one page of it, which stays open for the next key.
   Result<std::optional<SequenceNumber>> find_entry(const SoughtKey& key);
   // Seeks, and answers whether an entry of `key` is newer than `sequence`.
   Result<bool> supersedes(const SoughtKey& key, SequenceNumber sequence);
@@ -80,7 +80,16 @@ class RecordCursor {
   Result<std::shared_ptr<const Item>> read_item();
 
  private:
+  // Where find_entry() looked last.
+  struct SearchedPage {
+    std::optional<std::size_t> number;  // nothing: it is none of this item
+    ByteView bytes;
+    PageBuffer buffer;
+  };
+
   bool fail(Status status);
+  void close_searched();
+  Result<std::optional<SequenceNumber>> find_in_pages(const SoughtKey& key);
   bool open_table(std::size_t index);
   void select(std::size_t record_index);
   bool load_block(std::size_t index);
@@ -98,6 +107,7 @@ class RecordCursor {
   ReadAhead ahead_;
   ItemReader item_;
   ItemReader searched_;  // the same item, where find_entry() has opened it
+  std::unique_ptr<SearchedPage> searched_page_;
   std::size_t entry_index_ = 0;
 };
 

@@ -62,6 +62,7 @@ TEST_CASE("newer runs: what they supersede is told alike, walked or asked") {
     CAPTURE(round);
     NewerFixture store;
     store.random = SeededRandom(seed + round);
+    if (round % 2 == 1) store.options.group_bytes = 16u << 10;  // of many pages
     constexpr std::uint64_t kKeys = 2000;
     const std::vector<std::uint64_t> all = store.draw(kKeys, 1 + store.random.below(3));
     const MergeInput merged = store.add(all, 1, 40);

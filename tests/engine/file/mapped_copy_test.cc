@@ -69,6 +69,9 @@ TEST_CASE("posix mapped file: it reads what the file holds, and what is left of 
     return ByteView(got).substr(0, *count);
   };
   constexpr std::size_t kLarge = engine::PosixMappedFile::kMappedReadMaxBytes + 1;
+  // Before it is mapped, and after.
+  for (std::uint32_t i = 0; i < 2 * engine::PosixMappedFile::kReadsUnmapped; ++i)
+    CHECK(reads(i, 100) == ByteView(contents).substr(i, 100));
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{5000}, kLarge, kBytes})
     for (const std::size_t offset : {std::size_t{0}, std::size_t{4095}, kBytes - 5000, kBytes}) {
       CAPTURE(offset);

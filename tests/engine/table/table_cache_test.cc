@@ -24,8 +24,8 @@ Bytes key_of(int i) {
 }
 
 // 1000 entries of 100 bytes, ten or so a group.
-void fill(TableTestStore& store) {
-  store.options.group_bytes = 1000;
+void fill(TableTestStore& store, std::uint32_t group_bytes = 1000) {
+  store.options.group_bytes = group_bytes;
   std::vector<OwnedEntry> entries;
   for (int i = 0; i < 1000; ++i)
     entries.push_back({key_of(i * 2), static_cast<SequenceNumber>(i + 1), EntryKind::Put,
@@ -54,6 +54,31 @@ TEST_CASE("a lookup reads one item, and only when the filter lets it") {
       ++absent_reads;
   }
   CHECK(absent_reads < 50);
+}
+
+TEST_CASE("a cursor that looks for a key reads one page of its group, once for its neighbours") {
+  TableTestStore store;
+  fill(store, 16'000);
+  const auto& counters = store.cache->counters();
+  RecordCursor cursor = store.cache->records({store.tables[0]});
+  std::uint64_t found = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const Bytes key = key_of(i);
+    const SoughtKey sought(key);
+    const auto newer = cursor.supersedes(sought, 0);
+    REQUIRE(newer.ok());
+    CHECK(*newer == (i % 2 == 0));
+    CHECK_FALSE(*cursor.supersedes(sought, 1000));
+    if (*newer) ++found;
+  }
+  CHECK(found == 1000);
+  CHECK(counters.value_reads < 100);
+  CHECK(counters.value_bytes_read < 130'000);  // each page once
+  RecordCursor other = store.cache->records({store.tables[0]});
+  const auto before = counters.value_bytes_read.load();
+  const Bytes key = key_of(1000);
+  REQUIRE(*other.supersedes(SoughtKey(key), 0));
+  CHECK(counters.value_bytes_read < before + 2'000);
 }
 
 TEST_CASE("a cursor that is not asked for contents reads no item") {
