@@ -161,7 +161,8 @@ void add_peer(Report& report, const std::string& peer, const Rounds& rounds) {
       rounds.median_of([](const Report& r) { return r.space_amplification; }));
   add("peak_memory_bytes",
       rounds.median_of([](const Report& r) { return static_cast<double>(r.peak_memory_bytes); }));
-  for (const char* name : {"peak_space_amplification", "bytes_on_drives", "settle_seconds"}) {
+  for (const char* name : {"process_write_amplification", "peak_space_amplification",
+                           "bytes_on_drives", "settle_seconds"}) {
     add(name, rounds.median_of([name](const Report& r) { return r.figure(name); }));
   }
   report.more.emplace_back("ratio_to_" + prefix.substr(0, prefix.size() - 1),

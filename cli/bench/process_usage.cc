@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +23,9 @@ ProcessUsage usage_of(pid_t process) {
   }
   for (std::ifstream io(directory + "/io"); io >> word;) {
     if (word == "write_bytes:" && io >> value) usage.written_bytes = value;
+    // Dirty pages of files that went before the kernel wrote them. Stands behind the one above.
+    if (word == "cancelled_write_bytes:" && io >> value)
+      usage.written_bytes -= std::min(usage.written_bytes, value);
     if (word == "wchar:" && io >> value) usage.write_call_bytes = value;
   }
   std::error_code error;

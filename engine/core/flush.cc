@@ -24,7 +24,7 @@ constexpr std::int64_t kStallSliceNs = 100'000'000;
 // A flush cuts its values into pieces of one part in so many of all that value tables hold, but no
 // more than so many pieces: what is relocated range by range then goes range by range.
 constexpr std::uint64_t kPiecePart = 256;
-constexpr std::uint64_t kPiecesPerFlush = 8;
+constexpr std::uint64_t kPiecesPerFlush = 4;
 constexpr std::uint64_t kPieceBytesMin = 32u << 10;
 static_assert(2 * kPiecesPerFlush <= kPiecesPerFlushMax);
 

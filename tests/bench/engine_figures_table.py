@@ -36,10 +36,12 @@ def rate(value):
     return f"{value:.0f}"
 
 
-def amplification(write, space, peak):
-    if not write:
-        return ""
-    return f"{write:.2f} / {space:.2f} / {peak:.2f}"
+AMPLIFICATIONS = ("write_amplification", "process_write_amplification", "space_amplification",
+                  "peak_space_amplification")
+
+
+def amplifications(report, prefix=""):
+    return " / ".join(f"{report[prefix + name]:.2f}" for name in AMPLIFICATIONS)
 
 
 def peer_cells(report):
@@ -53,8 +55,7 @@ def peer_cells(report):
 def peer_amplifications(report):
     for key, name in PEERS:
         if report.get(f"{key}_write_amplification"):
-            yield f"{name} " + amplification(*(report[f"{key}_{field}"] for field in (
-                "write_amplification", "space_amplification", "peak_space_amplification")))
+            yield f"{name} {amplifications(report, key + '_')}"
 
 
 def rows(reports):
@@ -75,9 +76,7 @@ def amplification_rows(reports):
     yield "|---|---|---|---|"
     for report in reports:
         if report["label"] in NAMES and report["write_amplification"]:
-            own = amplification(report["write_amplification"], report["space_amplification"],
-                                report["peak_space_amplification"])
-            yield (f"| {NAMES[report['label']]} | {size(report['value_size'])} | {own} | "
+            yield (f"| {NAMES[report['label']]} | {size(report['value_size'])} | {amplifications(report)} | "
                    + "; ".join(peer_amplifications(report)) + " |")
 
 
@@ -126,7 +125,8 @@ def text(reports, runs):
     yield ""
     yield from rows(reports)
     yield ""
-    yield "Write amplification (both drives) / space amplification once settled / at its peak:"
+    yield ("Write amplification (both drives), as bytes handed to the system / as the kernel wrote them; "
+           "space amplification once settled / at its peak:")
     yield ""
     yield from amplification_rows(reports)
     yield from tenants_line(reports)
