@@ -294,8 +294,13 @@ Status Wal::replace_failed(SequenceNumber acknowledged, SequenceNumber flushed) 
   std::uint64_t bytes = log_file_bytes_for(0, settings_.keys != nullptr);
   for (const WalSegment& segment : failed)
     if (acknowledged > after) bytes += segment.bytes - segment.durable_bytes;
-  const Status replaced = begin_in_slot(
-      bytes, [&](const WalSlot& slot) { return copy_failed(slot, failed, after, acknowledged); });
+  const bool is_small = bytes <= std::max(settings_.segment_bytes, large_slot_max_bytes());
+  const Status replaced =
+      is_small
+          ? begin_in_slot(
+                bytes,
+                [&](const WalSlot& slot) { return copy_failed(slot, failed, after, acknowledged); })
+          : busy("the write-ahead log failed, and no slot takes copies of what no table holds");
   MutexLock lock(mutex_);
   replaced_from_ = 0;
   return replaced;

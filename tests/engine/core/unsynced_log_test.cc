@@ -6,6 +6,7 @@
 #include "edgecase/store_check.h"
 #include "engine/check/recording_observer.h"
 #include "engine/core/engine_fixture.h"
+#include "log/log_format.h"
 
 namespace edgecase::test {
 namespace {
@@ -144,6 +145,32 @@ TEST_CASE("engine leaves no more unsynced than it could copy into one segment") 
   }
   CHECK(store.engine->stats().wal_syncs > syncs);
   CHECK(store.disk.used_bytes("/m/store/wal") <= store.options.wal_limit_bytes);
+}
+
+TEST_CASE("engine flushes what it cannot copy when a log of two segments fails") {
+  UnsyncedStore store(2 * (8u << 10));
+  // As full as it gets: room is counted as of records whose header is 23 bytes longer.
+  constexpr std::uint64_t kRoom = (8u << 10) - engine::kLogHeadBytes;
+  int count = 0;
+  const auto left = [&] { return kRoom - store.engine->stats().wal_bytes; };
+  for (; left() > 400; ++count) store.put_unsynced(count, 1);
+  for (; left() >= 32; ++count) {
+    const Bytes value(left() > 120 ? left() - 120 : 1, 'v');
+    const std::uint64_t before = left();
+    REQUIRE(store.put(store.id, UnsyncedStore::key(count), value, Durability::Async).ok());
+    REQUIRE(left() < before);
+  }
+  store.disk.fail_nth(Operation::LogSync, 1, EIO, FaultMode::Once, "/m");
+  static_cast<void>(store.put(store.id, UnsyncedStore::key(count), "synced").ok());
+  for (int second = 0; second < 30; ++second) {
+    store.clock.advance(1'000'000'000);
+    store.executor.advance(1'000'000'000);
+    store.executor.run_all();
+  }
+  store.put_synced(count);
+  store.cut(1, CutPolicy::None);
+  REQUIRE(store.open().ok());
+  CHECK(store.present() == count + 1);
 }
 
 TEST_CASE("engine's repair leaves out what a segment that was given up held behind its end") {
