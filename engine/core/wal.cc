@@ -295,12 +295,11 @@ Status Wal::replace_failed(SequenceNumber acknowledged, SequenceNumber flushed) 
   for (const WalSegment& segment : failed)
     if (acknowledged > after) bytes += segment.bytes - segment.durable_bytes;
   const bool is_small = bytes <= std::max(settings_.segment_bytes, large_slot_max_bytes());
-  const Status replaced =
-      is_small
-          ? begin_in_slot(
-                bytes,
-                [&](const WalSlot& slot) { return copy_failed(slot, failed, after, acknowledged); })
-          : busy("the write-ahead log failed, and no slot takes copies of what no table holds");
+  Status replaced =
+      busy("the write-ahead log failed, and no slot takes copies of what no table holds");
+  if (is_small)
+    replaced = begin_in_slot(
+        bytes, [&](const WalSlot& slot) { return copy_failed(slot, failed, after, acknowledged); });
   MutexLock lock(mutex_);
   replaced_from_ = 0;
   return replaced;

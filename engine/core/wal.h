@@ -8,10 +8,10 @@
 // drive, and its slot is written over in the page cache. Heads are durable before a record follows,
 // and say whether all before them is.
 //
-// Invariants: heads form a chain without gaps, whatever a power cut takes; of two segments the
-// older is durable first, so that what a cut leaves of records that nobody synced is a prefix; the
-// slots together never exceed the limit; what is not synced fits into one slot, if need be a large
-// one; a slot is reused only when the manifest says that everything in it is in tables.
+// Invariants: heads form a chain without gaps, whatever a power cut takes; what nobody synced has
+// no record behind it that somebody did, so that recovery may end where the first one is missing;
+// the slots together never exceed the limit; what is not synced fits into one slot, if need be a
+// large one; a slot is reused only when the manifest says that everything in it is in tables.
 //
 // Where a write or a sync fails all from the first segment that is not durable is given up: a new
 // one names as that one's length what was durable of it, and begins with copies of the records that
