@@ -116,7 +116,7 @@ def text(reports, runs):
         if version := package_version(package):
             versions.append(f"{name} {version}")
     busy = f"The load of the last fifteen minutes was {load:.1f}."
-    if load > os.cpu_count() * 0.75:
+    if load > os.cpu_count() + 1:  # more than the engines and this program make
         busy = (f"The machine was shared: other work kept it at a load of {load:.1f} over the last fifteen minutes, "
                 "so that only the ratios mean something, and those not much.")
     yield BEGIN
