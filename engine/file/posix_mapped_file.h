@@ -5,7 +5,7 @@
 // at once or later since its drive does, reads ask the system, which says why.
 //
 // It is mapped after kReadsUnmapped small reads. To take a mapping away interrupts all other
-// processors, which takes about as long as those calls: most tables of a busy store are written,
+// processors, which takes longer than those calls: most tables of a busy store are written,
 // merged and removed before anyone has looked for a key in them.
 #pragma once
 

@@ -71,7 +71,7 @@ class LogFile {
   // Nothing below `end` will be written again: the drive may begin with it, so that less is left
   // for sync(). Promises nothing. By the writing thread.
   virtual void begin_write_out(std::uint64_t end) { static_cast<void>(end); }
-  // Nothing is written for now: gives back the memory that writing takes. By the writing thread.
+  // Gives back the memory that write() takes; it may be called again. By the writing thread.
   virtual void rest() {}
   virtual const std::string& path() const = 0;
 };
