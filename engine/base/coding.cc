@@ -24,4 +24,13 @@ bool take_long_varint64(ByteView& input, std::uint64_t& value) {
   return false;
 }
 
+bool take_long_varint32(ByteView& input, std::uint32_t& value) {
+  ByteView rest = input;
+  std::uint64_t wide = 0;
+  if (!take_varint64(rest, wide) || wide > UINT32_MAX) return false;
+  value = static_cast<std::uint32_t>(wide);
+  input = rest;
+  return true;
+}
+
 }  // namespace edgecase::engine

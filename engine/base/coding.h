@@ -139,13 +139,16 @@ inline bool take_varint64(ByteView& input, std::uint64_t& value) {
   }
   return take_long_varint64(input, value);
 }
+// Two bytes and more.
+bool take_long_varint32(ByteView& input, std::uint32_t& value);
+
 inline bool take_varint32(ByteView& input, std::uint32_t& value) {
-  ByteView rest = input;
-  std::uint64_t wide = 0;
-  if (!take_varint64(rest, wide) || wide > UINT32_MAX) return false;
-  value = static_cast<std::uint32_t>(wide);
-  input = rest;
-  return true;
+  if (!input.empty() && static_cast<signed char>(input.front()) >= 0) {
+    value = static_cast<unsigned char>(input.front());
+    input.remove_prefix(1);
+    return true;
+  }
+  return take_long_varint32(input, value);
 }
 // `count` bytes as they are. `value` points into what `input` views.
 inline bool take_bytes(ByteView& input, std::size_t count, ByteView& value) {

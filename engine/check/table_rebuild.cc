@@ -101,7 +101,7 @@ Status TableRebuild::add_record(const ItemFacts& facts, const ValuePointer& poin
                                             identity, files_.keys()));
   }
   Bytes filter;
-  append_item_filter(filter, facts.type, entries_);
+  append_item_filter(filter, facts.type, pointer.size_bytes, entries_);
   UMetaRecord record;
   record.type = facts.type;
   record.first = facts.first;

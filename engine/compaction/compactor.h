@@ -277,10 +277,11 @@ class Compactor {
   std::size_t fruitless_probes_ = 0;  // in a row
   std::size_t rounds_to_skip_ = 0;    // of sampling, since so little was found
   std::size_t skipped_rounds_ = 0;
-  FileNumber growth_probed_ = 0;       // the newest table whose keys were looked for
-  FileNumber settled_up_to_ = 0;       // the newest table when all was probed in quiet
-  SeededRandom random_{1};             // for samples
-  std::vector<TableOutput> given_up_;  // files of edits that did not succeed for certain
+  FileNumber growth_probed_ = 0;           // the newest table whose keys were looked for
+  std::uint64_t growth_probed_bytes_ = 0;  // what flushes had written then
+  FileNumber settled_up_to_ = 0;           // the newest table when all was probed in quiet
+  SeededRandom random_{1};                 // for samples
+  std::vector<TableOutput> given_up_;      // files of edits that did not succeed for certain
   std::shared_ptr<Request> current_;
   std::size_t current_step_ = 0;
   std::set<FileNumber> to_empty_;  // value files that were there when all else was merged

@@ -23,7 +23,9 @@ constexpr double kQuietDeadShare = 0.1;
 constexpr double kGarbageGrace = 0.6;
 constexpr double kReplacingGrowing = 0.65;
 constexpr double kReplacingFull = 0.9;
-// Of what the flushes before showed, half fades with each.
+// Looked at again when this part of the store has been written since: it costs a few blocks of
+// every run. Of what was seen before, half fades each time.
+constexpr std::uint64_t kGrowthPart = 48;
 constexpr double kGrowthFade = 0.5;
 // Tables of one cleaning are about as dead.
 constexpr double kDeadShareSpread = 0.1;
@@ -163,11 +165,16 @@ Result<bool> Compactor::probe(const Version& version) {
   return true;
 }
 
-// Of the newest table of level 0, if it is new.
+// Of the newest table of level 0, if it is new and its turn.
 Result<bool> Compactor::probe_growth(const Version& version) {
   if (version.level0.empty() || version.level0.front()->number <= growth_probed_) return false;
+  const std::uint64_t flushed_bytes = context_.flushed_bytes();
+  if (growth_probed_ != 0 &&
+      flushed_bytes - growth_probed_bytes_ < item_bytes_of_groups(version) / kGrowthPart)
+    return false;
   const TablePointer& newest = version.level0.front();
   growth_probed_ = newest->number;
+  growth_probed_bytes_ = flushed_bytes;
   EC_ASSIGN_OR_RETURN(const auto share,
                       probe_replacing_share(context_.tables, version, newest, random_.next()));
   if (share) replacing_share_ = kGrowthFade * replacing_share_ + (1 - kGrowthFade) * *share;

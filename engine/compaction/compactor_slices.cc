@@ -14,8 +14,11 @@ constexpr std::uint64_t kSlicePart = 32;
 // While scans wait for the end of it the tables of what is left are written again less often.
 constexpr std::uint64_t kScannedSlicePart = 8;
 constexpr std::uint64_t kSliceMemoryPart = 16;
-// Of each run that goes in a part of a group is written once more, which must be little beside it.
-constexpr std::uint64_t kSliceRests = 16;
+// Of each run that goes in a part of a group is written once more, and a table with what is left:
+// both must be little beside it, the more so as long as it is no more than a part of the store.
+constexpr std::uint64_t kSliceRestsMin = 16;
+constexpr std::uint64_t kSliceRests = 64;
+constexpr std::uint64_t kLargeSlicePart = 12;
 
 std::uint64_t value_bytes_of(const Version& version) {
   std::uint64_t bytes = 0;
@@ -35,9 +38,11 @@ Result<bool> Compactor::start_slices(const Version& version, MergePlan plan, boo
   const std::uint64_t of_memory = options.memtable_bytes != 0
                                       ? options.memtable_bytes
                                       : options.memory_limit_bytes / kSliceMemoryPart;
-  const std::uint64_t of_rests = kSliceRests * plan.groups.size() * group_bytes_of(options);
+  const std::uint64_t rest_bytes = plan.groups.size() * group_bytes_of(options);
   const std::uint64_t part = is_scanned ? kScannedSlicePart : kSlicePart;
-  slicing.slice_bytes = std::max({of_memory, of_rests, value_bytes_of(version) / part});
+  const std::uint64_t all_bytes = value_bytes_of(version);
+  slicing.slice_bytes = std::max({of_memory, all_bytes / part, kSliceRestsMin * rest_bytes,
+                                  std::min(kSliceRests * rest_bytes, all_bytes / kLargeSlicePart)});
   slicing.output_level = plan.output_level;
   slicing_ = std::move(slicing);
   return start_slice(version);

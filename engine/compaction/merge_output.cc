@@ -89,7 +89,7 @@ Status MergeOutput::cut() {
   filter_.clear();
   UMetaRecord record =
       describe_item(item_type_of(namespace_options_.codec), pointer, summary_of(entries));
-  append_item_filter(filter_, record.type, entries);
+  append_item_filter(filter_, record.type, pointer.size_bytes, entries);
   record.filter = filter_;
   record.pages = values->page_index();
   EC_TRY(write_record(0, record));

@@ -26,24 +26,24 @@ bool for_each_probe(std::uint64_t hash, unsigned probes, std::size_t bytes, Visi
 
 }  // namespace
 
-std::size_t filter_bytes(std::size_t hashes) {
+std::size_t filter_bytes(std::size_t hashes, const FilterShape& shape) {
   if (hashes == 0) return 1;
-  const std::size_t bytes = std::max<std::size_t>(8, (hashes * kFilterBitsPerKey + 7) / 8);
+  const std::size_t bytes = std::max<std::size_t>(8, (hashes * shape.bits_per_key + 7) / 8);
   const std::size_t lines = line_count(bytes);
   return 1 + (bytes + lines - 1) / lines * lines;
 }
 
-void append_filter(Bytes& out, std::span<const std::uint64_t> hashes) {
+void append_filter(Bytes& out, std::span<const std::uint64_t> hashes, const FilterShape& shape) {
   if (hashes.empty()) {
     out.push_back(0);
     return;
   }
-  out.push_back(static_cast<char>(kFilterProbes));
+  out.push_back(static_cast<char>(shape.probes));
   const std::size_t start = out.size();
-  const std::size_t bytes = filter_bytes(hashes.size()) - 1;
+  const std::size_t bytes = filter_bytes(hashes.size(), shape) - 1;
   out.append(bytes, '\0');
   for (const std::uint64_t hash : hashes)
-    for_each_probe(hash, kFilterProbes, bytes, [&](std::size_t bit) {
+    for_each_probe(hash, shape.probes, bytes, [&](std::size_t bit) {
       char& byte = out[start + bit / 8];
       byte = static_cast<char>(static_cast<unsigned char>(byte) | 1u << bit % 8);
       return true;

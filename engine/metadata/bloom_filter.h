@@ -1,7 +1,7 @@
-// A filter of hashes: what was added is always found, what was not is found about once in a
-// hundred times. All bits of a hash lie in one line of at most 64 bytes, so that asking costs a
-// cache miss or two. Lines are as long as the number of keys asks for: whole ones of 64 bytes would
-// be a quarter empty in a filter of a hundred keys.
+// A filter of hashes: what was added is always found, what was not about once in a hundred times,
+// or in a thousand where the filter is fine. All bits of a hash lie in one line of at most 64
+// bytes, so that asking costs a cache miss or two. Lines are as long as the number of keys asks
+// for: whole ones of 64 bytes would be a quarter empty in a filter of a hundred keys.
 //
 //   1 byte: probes; 0: everything may be in it. Then the bits: lines of equal size, as few as there
 //   can be of at most 64 bytes (bytes that are left over are not used). low, high: halves of the
@@ -17,14 +17,18 @@
 
 namespace edgecase::engine {
 
-inline constexpr std::size_t kFilterBitsPerKey = 10;
-inline constexpr unsigned kFilterProbes = 6;
+struct FilterShape {
+  std::size_t bits_per_key;
+  unsigned probes;
+};
+inline constexpr FilterShape kUsualFilter{10, 6};
+inline constexpr FilterShape kFineFilter{16, 7};
 inline constexpr unsigned kFilterProbesMax = 30;
 inline constexpr std::size_t kFilterLineMaxBytes = 64;
 
 // How many bytes append_filter() takes for `hashes` hashes.
-std::size_t filter_bytes(std::size_t hashes);
-void append_filter(Bytes& out, std::span<const std::uint64_t> hashes);
+std::size_t filter_bytes(std::size_t hashes, const FilterShape& shape);
+void append_filter(Bytes& out, std::span<const std::uint64_t> hashes, const FilterShape& shape);
 
 // Whether `hash` may have been added. An empty or senseless filter says yes.
 bool filter_may_contain(ByteView filter, std::uint64_t hash);

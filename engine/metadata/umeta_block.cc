@@ -13,6 +13,9 @@ namespace {
 
 constexpr std::size_t kKeptBytes = 4096;          // of keys, by a cursor that is closed
 constexpr std::size_t kFilteredOrdinalBytes = 8;  // what series filters leave off
+// With so many bytes of an item to what its filter knows two more bytes of that are little, and
+// what reads in vain cost is much.
+constexpr std::uint64_t kFineFilterItemBytes = 256;
 
 void append_shared(Bytes& out, ByteView key, ByteView shared_with) {
   const std::size_t shared = shared_bytes(key, shared_with);
@@ -36,7 +39,8 @@ std::optional<std::uint64_t> filter_hash(ItemType type, ByteView full_key) {
   return hash64(filtered_part(type, full_key));
 }
 
-void append_item_filter(Bytes& out, ItemType type, std::span<const EntryView> entries) {
+void append_item_filter(Bytes& out, ItemType type, std::uint64_t item_bytes,
+                        std::span<const EntryView> entries) {
   if (type == ItemType::Single) return;
   const bool one_part =
       type == ItemType::SeriesGroup &&
@@ -51,7 +55,8 @@ void append_item_filter(Bytes& out, ItemType type, std::span<const EntryView> en
     previous = part;
     hashes.push_back(hash64(part));
   }
-  append_filter(out, hashes);
+  const bool is_fine = item_bytes >= kFineFilterItemBytes * hashes.size();
+  append_filter(out, hashes, is_fine ? kFineFilter : kUsualFilter);
 }
 
 void UMetaBlockBuilder::add(const UMetaRecord& record) {
@@ -115,6 +120,7 @@ void UMetaDecoder::resume(ByteView records, ByteView filters, const State& state
   records_ = records;
   filters_ = filters;
   state_ = state;
+  knows_last_ = false;
   first_before.copy(key_memory(0, first_before.size()), first_before.size());
   first_size_ = first_before.size();
 }
@@ -131,21 +137,26 @@ char* UMetaDecoder::key_memory(std::size_t place, std::size_t size) {
   return keys_.data() + place * key_room_;
 }
 
-// A key that shares bytes with the first key as it stands: the one of the record before, or of this
-// one. Of the first key itself these stay where they are.
-bool UMetaDecoder::take_key(ByteView& input, std::size_t place, std::size_t shared_max,
-                            std::size_t& size) {
-  std::uint64_t shared = 0;
-  ByteView rest;
-  if (!take_varint64(input, shared) || shared > shared_max ||
-      !take_length_prefixed(input, kFullKeyMax - shared, rest))
-    return false;
-  if (shared + rest.size() < kNamespacePrefixBytes) return false;
-  char* const key = key_memory(place, shared + rest.size());
-  if (place != 0) std::copy_n(keys_.data(), shared, key);
-  std::copy(rest.begin(), rest.end(), key + shared);
-  size = shared + rest.size();
-  return true;
+bool UMetaDecoder::take_key(ByteView& input, KeyParts& key) const {
+  return take_varint32(input, key.shared) && key.shared <= first_size_ &&
+         take_length_prefixed(input, kFullKeyMax - key.shared, key.rest) &&
+         key.shared + key.rest.size() >= kNamespacePrefixBytes;
+}
+
+// A first key, while what it shares still is the one of the record before.
+bool UMetaDecoder::lies_behind_last(const KeyParts& key) const {
+  const ByteView last = record_.last;
+  const int order = first().substr(0, key.shared).compare(last.substr(0, key.shared));
+  return order != 0 ? order > 0 : key.rest > last.substr(key.shared);
+}
+
+// Of the first key itself the bytes it shares stay where they are. Its size.
+std::size_t UMetaDecoder::put_together(const KeyParts& key, std::size_t place) {
+  const std::size_t size = key.shared + key.rest.size();
+  char* const memory = key_memory(place, size);
+  if (place != 0) std::copy_n(keys_.data(), key.shared, memory);
+  std::copy(key.rest.begin(), key.rest.end(), memory + key.shared);
+  return size;
 }
 
 bool UMetaDecoder::next() {
@@ -158,15 +169,21 @@ bool UMetaDecoder::next() {
   if (record_.type < ItemType::Single || record_.type > ItemType::SeriesGroup) return false;
 
   const bool single = record_.type == ItemType::Single;
-  std::size_t last_size = 0;
   std::uint32_t entries = 1;
-  if (!take_key(input, 0, first_size_, first_size_)) return false;
-  if (!single && (!take_key(input, 1, first_size_, last_size) || !take_varint32(input, entries) ||
-                  entries == 0))
-    return false;
+  KeyParts key;
+  if (!take_key(input, key) || (knows_last_ && !lies_behind_last(key))) return false;
+  first_size_ = put_together(key, 0);
+  std::size_t last_size = 0;
+  if (!single) {
+    if (!take_key(input, key) || key.rest < first().substr(key.shared) ||
+        !take_varint32(input, entries) || entries == 0)
+      return false;
+    last_size = put_together(key, 1);
+  }
   record_.first = first();
   record_.last = single ? record_.first : ByteView(keys_.data() + key_room_, last_size);
   record_.entries = entries;
+  knows_last_ = true;
 
   std::uint32_t deletes = 0;
   std::uint64_t spread = 0;
@@ -208,7 +225,7 @@ ByteView UMetaBlock::records() const {
   return ByteView(bytes_).substr(record_offset_, filter_offset_ - record_offset_);
 }
 
-std::optional<UMetaBlock> UMetaBlock::parse(Bytes block) {
+std::optional<UMetaBlock> UMetaBlock::begin(Bytes block) {
   if (block.size() <= kUMetaBlockHeadBytes || block.size() > UINT32_MAX) return std::nullopt;
   std::optional<UMetaBlock> result(std::in_place);
   result->bytes_ = std::move(block);
@@ -222,18 +239,20 @@ std::optional<UMetaBlock> UMetaBlock::parse(Bytes block) {
   if (!take_varint64(input, count) || count == 0 || count > input.size()) return std::nullopt;
   result->count_ = count;
   result->record_offset_ = result->filter_offset_ - input.size();
+  return result;
+}
 
+std::optional<UMetaBlock> UMetaBlock::parse(Bytes block) {
+  std::optional<UMetaBlock> result = begin(std::move(block));
+  if (!result) return std::nullopt;
+  const std::size_t count = result->count_;
   Bytes last_keys;
   std::vector<std::size_t> ends;
-  last_keys.reserve(2 * input.size());
+  last_keys.reserve(2 * result->records().size());
   ends.reserve(count);
   result->anchors_.reserve((count + kAnchorRecords - 1) / kAnchorRecords);
   UMetaDecoder decoder;
-  decoder.begin(input, result->filters());
-  const auto last_key = [&](std::size_t i) {
-    const std::size_t begin = i == 0 ? 0 : ends[i - 1];
-    return ByteView(last_keys).substr(begin, ends[i] - begin);
-  };
+  decoder.begin(result->records(), result->filters());
   for (std::size_t i = 0; i < count; ++i) {
     if (i % kAnchorRecords == 0) {
       result->anchors_.push_back({decoder.state(),
@@ -242,19 +261,22 @@ std::optional<UMetaBlock> UMetaBlock::parse(Bytes block) {
       result->anchor_keys_.append(decoder.first());
     }
     if (!decoder.next()) return std::nullopt;
-    const UMetaRecord& record = decoder.record();
-    if ((i > 0 && last_key(i - 1) >= record.first) || record.first > record.last)
-      return std::nullopt;
-    last_keys.append(record.last);
+    last_keys.append(decoder.record().last);
     ends.push_back(last_keys.size());
     // Corrupt blocks could name more keys than they have bytes for.
     if (last_keys.size() > 64 * kUMetaBlockMaxBytes) return std::nullopt;
   }
-  if (!decoder.at_end() || decoder.state().filter_offset != result->filter_bytes())
-    return std::nullopt;
+  if (!result->ends_with(decoder)) return std::nullopt;
   result->anchor_keys_.shrink_to_fit();
-  result->last_keys_.build(count, last_key);
+  result->last_keys_.build(count, [&](std::size_t i) {
+    const std::size_t begin = i == 0 ? 0 : ends[i - 1];
+    return ByteView(last_keys).substr(begin, ends[i] - begin);
+  });
   return result;
+}
+
+bool UMetaBlock::ends_with(const UMetaDecoder& decoder) const {
+  return decoder.at_end() && decoder.state().filter_offset == filter_bytes();
 }
 
 std::size_t UMetaBlock::memory_bytes() const {
@@ -371,13 +393,14 @@ void UMetaCursor::close() {
   if (decoder_.memory_bytes() > kKeptBytes) decoder_ = UMetaDecoder();
 }
 
-void UMetaCursor::select(std::size_t index) {
+bool UMetaCursor::select(std::size_t index) {
   EC_CHECK(index < size());
+  if (!block_->is_parsed()) return walk(index);
   const std::size_t anchor = index / UMetaBlock::kAnchorRecords;
   const std::size_t anchored = anchor * UMetaBlock::kAnchorRecords;
   std::size_t next = index_ + 1;
   if (index_ == size() || index <= index_ || anchored > next) {
-    if (index == index_) return;
+    if (index == index_) return true;
     const UMetaBlock::Anchor& begin = block_->anchors_[anchor];
     decoder_.resume(block_->records(), block_->filters(), begin.state, block_->key_before(begin));
     next = anchored;
@@ -385,6 +408,23 @@ void UMetaCursor::select(std::size_t index) {
   // parse() has read all of them.
   for (; next <= index; ++next) EC_CHECK(decoder_.next());
   index_ = index;
+  return true;
+}
+
+// As select(), of a block that was not parsed.
+bool UMetaCursor::walk(std::size_t index) {
+  if (index == index_) return true;
+  std::size_t next = index_ + 1;
+  if (index_ == size() || index < index_) {
+    decoder_.begin(block_->records(), block_->filters());
+    next = 0;
+  }
+  index_ = size();
+  for (; next <= index; ++next)
+    if (!decoder_.next()) return false;
+  if (next == size() && !block_->ends_with(decoder_)) return false;
+  index_ = index;
+  return true;
 }
 
 bool UMetaCursor::next() {
@@ -393,11 +433,21 @@ bool UMetaCursor::next() {
     index_ = following;
     return false;
   }
-  select(following);
+  return select(following);
+}
+
+// As find(), of a block that was not parsed.
+bool UMetaCursor::walk_to(ByteView full_key) {
+  if (index_ == size() || record().first > full_key) {
+    if (!walk(0)) return false;
+  }
+  while (record().last < full_key)
+    if (!next()) return false;
   return true;
 }
 
 bool UMetaCursor::find(ByteView full_key) {
+  if (!block_->is_parsed()) return walk_to(full_key);
   const std::size_t found = block_->last_keys_.lower_bound(full_key, [&](std::size_t i) {
     select(i);
     return record().last;
@@ -406,8 +456,7 @@ bool UMetaCursor::find(ByteView full_key) {
     index_ = found;
     return false;
   }
-  select(found);
-  return true;
+  return select(found);
 }
 
 }  // namespace edgecase::engine

@@ -29,8 +29,9 @@ struct UMetaRecord {
 
 // What of a full key goes into a filter, for an item of `type`; nullopt for none.
 std::optional<std::uint64_t> filter_hash(ItemType type, ByteView full_key);
-// The filter of an item of `type` with these entries, if it needs one.
-void append_item_filter(Bytes& out, ItemType type, std::span<const EntryView> entries);
+// The filter of an item of `type` and that size with these entries, if it needs one.
+void append_item_filter(Bytes& out, ItemType type, std::uint64_t item_bytes,
+                        std::span<const EntryView> entries);
 
 // Gathers records; owned by one thread.
 class UMetaBlockBuilder {
@@ -72,7 +73,8 @@ class UMetaDecoder {
   void begin(ByteView records, ByteView filters) { resume(records, filters, State(), ByteView()); }
   void resume(ByteView records, ByteView filters, const State& state, ByteView first_before);
 
-  // False when what follows is malformed; there are no more calls then.
+  // False when what follows is malformed, which it is also where it does not lie behind the record
+  // that was read before it; there are no more calls then.
   bool next();
   bool at_end() const { return state_.input_offset == records_.size(); }
   // Views hold until the next call of next() or resume().
@@ -83,7 +85,14 @@ class UMetaDecoder {
   ByteView first() const { return ByteView(keys_.data(), first_size_); }
 
  private:
-  bool take_key(ByteView& input, std::size_t place, std::size_t shared_max, std::size_t& size);
+  struct KeyParts {
+    std::uint32_t shared = 0;  // with the first key as it stands
+    ByteView rest;
+  };
+
+  bool take_key(ByteView& input, KeyParts& key) const;
+  bool lies_behind_last(const KeyParts& key) const;
+  std::size_t put_together(const KeyParts& key, std::size_t place);
   char* key_memory(std::size_t place, std::size_t size);
 
   ByteView records_;
@@ -93,6 +102,7 @@ class UMetaDecoder {
   std::vector<char> keys_;  // room for a first key and a last one, each of key_room_ bytes
   std::size_t key_room_ = 0;
   std::size_t first_size_ = 0;
+  bool knows_last_ = false;  // record_ is the record before
 };
 
 // Where a get goes on: a record whose keys nobody has put together.
@@ -101,20 +111,22 @@ struct UMetaPlace {
   std::size_t shared = 0;  // how many bytes its first and its last key both begin with
 };
 
-// A block in memory, immutable: the bytes as they lie in the file, whose records were all read
-// once, and what finds one of them among the others.
+// A block in memory, immutable: the bytes as they lie in the file and, where it was parsed, what
+// finds one record among the others, all of which were read for that.
 class UMetaBlock {
  public:
   static bool checksum_matches(ByteView block, std::uint64_t file_number, std::uint64_t offset);
   // Nothing when it is malformed. Looks at no checksum.
   static std::optional<UMetaBlock> parse(Bytes block);
+  // Looks at the head alone: for a cursor that walks along, which comes to what is malformed.
+  static std::optional<UMetaBlock> begin(Bytes block);
 
   std::size_t size() const { return count_; }
 
   // What can be said of a key without reading any that lies before its record's.
   enum class Sought : unsigned char { Here, Nowhere, Unknown };
-  // Here: if the block has `full_key`, then in the item of `place`; of a Single it is the key.
-  // Unknown: only UMetaCursor::find() tells. Takes no memory.
+  // Of a parsed block. Here: if the block has `full_key`, then in the item of `place`; of a Single
+  // it is the key. Unknown: only UMetaCursor::find() tells. Takes no memory.
   Sought locate(ByteView full_key, UMetaPlace& place) const;
 
   std::size_t filter_bytes() const { return filters().size(); }
@@ -131,6 +143,9 @@ class UMetaBlock {
     std::uint32_t key_size = 0;
   };
 
+  bool is_parsed() const { return !anchors_.empty(); }
+  // Whether nothing is left behind what `decoder` has read.
+  bool ends_with(const UMetaDecoder& decoder) const;
   ByteView records() const;
   ByteView filters() const { return ByteView(bytes_).substr(filter_offset_); }
   ByteView key_before(const Anchor& anchor) const {
@@ -158,8 +173,9 @@ class UMetaCursor {
   // Only when open, as all that follows.
   const UMetaBlock& block() const { return *block_; }
   std::size_t size() const { return block_->size(); }
-  // To record `index`, below size(). The next ones cost least.
-  void select(std::size_t index);
+  // To record `index`, below size(). The next ones cost least; of a block that was not parsed, all
+  // up to it are read. False, here and below, where one of these is malformed: it stands nowhere.
+  bool select(std::size_t index);
   // To the first record, then from each to the next. False behind the last; then it stands nowhere.
   bool next();
   // To the first record whose last key is at or after `full_key`. False when there is none; then it
@@ -171,6 +187,9 @@ class UMetaCursor {
   const UMetaRecord& record() const { return decoder_.record(); }
 
  private:
+  bool walk(std::size_t index);
+  bool walk_to(ByteView full_key);
+
   std::shared_ptr<const UMetaBlock> block_;
   std::size_t index_ = 0;
   UMetaDecoder decoder_;

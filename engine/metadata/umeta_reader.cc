@@ -125,8 +125,7 @@ std::size_t UMetaReader::find_block(ByteView full_key) const {
   return last_keys_.lower_bound(full_key, [&](std::size_t i) { return ByteView(blocks_[i].last); });
 }
 
-Result<std::shared_ptr<const UMetaBlock>> UMetaReader::read_block(std::size_t index) const {
-  const BlockHandle& handle = blocks_[index];
+Result<Bytes> UMetaReader::read_block_bytes(const BlockHandle& handle) const {
   EC_ASSIGN_OR_RETURN(Bytes bytes, read_exactly(*file_, handle.offset, handle.size));
   if (!UMetaBlock::checksum_matches(bytes, identity_.file_number, handle.offset))
     return corruption_at(file_->path(), handle.offset,
@@ -136,10 +135,24 @@ Result<std::shared_ptr<const UMetaBlock>> UMetaReader::read_block(std::size_t in
     EC_TRY(open_sealed(*cipher_, handle.offset, rest, file_->path(), "block"));
     bytes.replace(kUMetaChecksumBytes, Bytes::npos, rest);
   }
-  std::optional<UMetaBlock> block = UMetaBlock::parse(std::move(bytes));
+  return bytes;
+}
+
+Result<std::shared_ptr<const UMetaBlock>> UMetaReader::well_formed(
+    std::optional<UMetaBlock> block, const BlockHandle& handle) const {
   if (!block)
     return corruption_at(file_->path(), handle.offset, "block of metadata records is malformed");
   return std::make_shared<const UMetaBlock>(*std::move(block));
+}
+
+Result<std::shared_ptr<const UMetaBlock>> UMetaReader::read_block(std::size_t index) const {
+  EC_ASSIGN_OR_RETURN(Bytes bytes, read_block_bytes(blocks_[index]));
+  return well_formed(UMetaBlock::parse(std::move(bytes)), blocks_[index]);
+}
+
+Result<std::shared_ptr<const UMetaBlock>> UMetaReader::read_walked_block(std::size_t index) const {
+  EC_ASSIGN_OR_RETURN(Bytes bytes, read_block_bytes(blocks_[index]));
+  return well_formed(UMetaBlock::begin(std::move(bytes)), blocks_[index]);
 }
 
 }  // namespace edgecase::engine

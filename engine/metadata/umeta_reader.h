@@ -60,6 +60,8 @@ class UMetaReader {
   std::size_t find_block(ByteView full_key) const;
   // One read. Corruption when it is damaged.
   Result<std::shared_ptr<const UMetaBlock>> read_block(std::size_t index) const;
+  // Not parsed: for whoever walks along it once.
+  Result<std::shared_ptr<const UMetaBlock>> read_walked_block(std::size_t index) const;
 
  private:
   UMetaReader(std::unique_ptr<RandomAccessFile> file, const TableIdentity& identity,
@@ -67,6 +69,9 @@ class UMetaReader {
       : file_(std::move(file)), identity_(identity), cipher_(std::move(cipher)) {}
 
   Status load();
+  Result<Bytes> read_block_bytes(const BlockHandle& handle) const;
+  Result<std::shared_ptr<const UMetaBlock>> well_formed(std::optional<UMetaBlock> block,
+                                                        const BlockHandle& handle) const;
   [[nodiscard]] bool take_index(ByteView section, std::uint64_t index_offset);
   [[nodiscard]] bool take_namespaces(ByteView section);
   [[nodiscard]] bool take_properties(ByteView section);

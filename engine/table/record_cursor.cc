@@ -34,14 +34,20 @@ void RecordCursor::close_searched() {
 
 void RecordCursor::select(std::size_t record_index) {
   close_searched();
-  records_.select(record_index);
-  valid_ = true;
+  valid_ = records_.select(record_index);
+  if (!valid_) fail_block();
 }
 
 bool RecordCursor::fail(Status status) {
   status_ = std::move(status);
   valid_ = false;
   return false;
+}
+
+// The one it stands in.
+bool RecordCursor::fail_block() {
+  return fail(corruption_at(table_->file().path(), table_->blocks()[block_index_].offset,
+                            "block of metadata records is malformed"));
 }
 
 bool RecordCursor::open_table(std::size_t index) {
@@ -53,7 +59,7 @@ bool RecordCursor::open_table(std::size_t index) {
 }
 
 bool RecordCursor::load_block(std::size_t index) {
-  auto block = files_->block(*table_, index, false);
+  auto block = files_->walked_block(*table_, index);
   if (!block.ok()) return fail(block.status());
   records_.open(*std::move(block));
   block_index_ = index;

@@ -92,6 +92,7 @@ class RecordCursor {
   Result<std::optional<SequenceNumber>> find_in_pages(const SoughtKey& key);
   bool open_table(std::size_t index);
   void select(std::size_t record_index);
+  bool fail_block();
   bool load_block(std::size_t index);
   void seek_table(std::size_t table, ByteView full_key);
   bool move_to(std::size_t index);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+
 namespace edgecase::engine {
 
 void TableCursor::open(TableFiles& files, std::span<const Table> tables,
@@ -83,7 +85,7 @@ bool TableCursor::select(std::size_t block_index, std::size_t record_index) {
   if (!load_block(block_index)) return false;
   at_entry_ = false;
   if (record_index == records_.index()) return true;
-  records_.select(record_index);
+  EC_CHECK(records_.select(record_index));  // the block was parsed
   enter_record();
   return true;
 }

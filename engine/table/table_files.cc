@@ -61,21 +61,34 @@ Result<std::shared_ptr<const UMetaReader>> TableFiles::table(const TableMetadata
   return kept;
 }
 
-Result<std::shared_ptr<const UMetaBlock>> TableFiles::block(const UMetaReader& table,
-                                                            std::size_t index, bool fill_cache) {
-  const std::uint64_t number = table.identity().file_number;
+// Null: it has to be read.
+std::shared_ptr<const UMetaBlock> TableFiles::cached_block(const UMetaReader& table,
+                                                           std::size_t index) {
   const UMetaReader::BlockHandle& handle = table.blocks()[index];
-  if (auto cached = cache_.find<UMetaBlock>(number, handle.offset)) {
+  if (auto cached = cache_.find<UMetaBlock>(table.identity().file_number, handle.offset)) {
     counters_.cache_hits.fetch_add(1, std::memory_order_relaxed);
     return cached;
   }
   counters_.cache_misses.fetch_add(1, std::memory_order_relaxed);
   counters_.metadata_bytes_read.fetch_add(handle.size, std::memory_order_relaxed);
   counters_.metadata_block_loads.fetch_add(1, std::memory_order_relaxed);
+  return nullptr;
+}
+
+Result<std::shared_ptr<const UMetaBlock>> TableFiles::block(const UMetaReader& table,
+                                                            std::size_t index, bool fill_cache) {
+  if (auto cached = cached_block(table, index)) return cached;
   EC_ASSIGN_OR_RETURN(std::shared_ptr<const UMetaBlock> block, table.read_block(index));
   if (fill_cache)
-    cache_.insert(number, handle.offset, block, block->memory_bytes(), CacheClass::Records);
+    cache_.insert(table.identity().file_number, table.blocks()[index].offset, block,
+                  block->memory_bytes(), CacheClass::Records);
   return block;
+}
+
+Result<std::shared_ptr<const UMetaBlock>> TableFiles::walked_block(const UMetaReader& table,
+                                                                   std::size_t index) {
+  if (auto cached = cached_block(table, index)) return cached;
+  return table.read_walked_block(index);
 }
 
 std::optional<ValueFileMetadata> TableFiles::find_value_file(FileNumber number) const {

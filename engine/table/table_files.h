@@ -57,6 +57,9 @@ class TableFiles {
   Result<std::shared_ptr<const UMetaReader>> table(const TableMetadata& table);
   Result<std::shared_ptr<const UMetaBlock>> block(const UMetaReader& table, std::size_t index,
                                                   bool fill_cache);
+  // For whoever walks along it once: neither parsed nor left in the cache, if it was not there.
+  Result<std::shared_ptr<const UMetaBlock>> walked_block(const UMetaReader& table,
+                                                         std::size_t index);
   // With `ahead`, which may be null, items behind this one are read with it where that pays.
   Result<std::shared_ptr<const Item>> item(const UMetaRecord& record, bool fill_cache,
                                            ReadAhead* ahead = nullptr);
@@ -90,6 +93,7 @@ class TableFiles {
   std::size_t open_count() const { return tables_.count() + values_.count(); }
 
  private:
+  std::shared_ptr<const UMetaBlock> cached_block(const UMetaReader& table, std::size_t index);
   std::optional<ValueFileMetadata> find_value_file(FileNumber number) const EC_EXCLUDES(mutex_);
   Result<std::unique_ptr<RandomAccessFile>> open(const std::string& path) const;
   std::string value_path(const ValueFileMetadata& file) const;

@@ -292,7 +292,7 @@ Status TablesBuilder::write_record(std::unique_ptr<UMetaWriter>& table, ItemType
   }
   UMetaRecord record = describe_item(type, pointer, summary);
   filter_.clear();
-  append_item_filter(filter_, type, filtered);
+  append_item_filter(filter_, type, pointer.size_bytes, filtered);
   record.filter = filter_;
   record.pages = pages;
   return table->add(record);
