@@ -384,7 +384,9 @@ std::unique_ptr<EntryCursor> Memtable::cursor(std::shared_ptr<const Memtable> me
   auto cursor = in.strips.cursor(memtable, lower, upper, direction, visible);
   const MemtableNode* oldest = in.oldest.load(std::memory_order_acquire);
   if (cursor != nullptr && oldest == nullptr) return cursor;
-  auto runs = memtable->inside_->runs.through(oldest, visible);
+  // Entries in strips have no nodes.
+  const std::uint64_t nodes_expected = cursor == nullptr ? in.entry_count.load() : 0;
+  auto runs = memtable->inside_->runs.through(oldest, visible, nodes_expected);
   auto nodes =
       std::make_unique<NodeCursor>(memtable, std::move(runs), lower, upper, direction, visible);
   if (cursor == nullptr) return nodes;

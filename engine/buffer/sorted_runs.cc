@@ -8,6 +8,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/coding.h"
+
 namespace edgecase::engine {
 namespace {
 
@@ -39,13 +41,6 @@ std::uint64_t word_at(ByteView key, std::size_t offset) {
   }
   if constexpr (std::endian::native == std::endian::little) word = __builtin_bswap64(word);
   return word;
-}
-
-std::size_t common_prefix(ByteView a, ByteView b, std::size_t at_most) {
-  at_most = std::min({at_most, a.size(), b.size()});
-  return static_cast<std::size_t>(
-      std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(at_most), b.begin()).first -
-      a.begin());
 }
 
 // By `high` alone, byte by byte from the least significant on, keeping the order of equals; bytes
@@ -82,39 +77,72 @@ void sort_items(std::vector<SortItem>& items) {
   }
 }
 
-SortedRun sorted(SortedRun nodes) {
-  if (nodes.size() < 2) return nodes;
-  const ByteView first = nodes.front()->full_key();
-  std::size_t shared = first.size();
-  for (const MemtableNode* node : nodes) shared = common_prefix(first, node->full_key(), shared);
+// Nodes in the order of writing, each read once: what all keys begin with is mostly known from the
+// first few, and only items of before it was are made again.
+class Gathering {
+ public:
+  explicit Gathering(std::size_t expected) { items_.reserve(expected); }
 
-  std::vector<SortItem> items;
-  items.reserve(nodes.size());
-  for (const MemtableNode* node : nodes) {
+  void add(const MemtableNode* node) {
     const ByteView key = node->full_key();
-    items.push_back({word_at(key, shared), word_at(key, shared + 8), node});
+    if (items_.empty()) {
+      first_ = key;
+      shared_ = key.size();
+    }
+    const std::size_t shared = shared_bytes(first_.substr(0, shared_), key);
+    if (shared < shared_) {
+      shared_ = shared;
+      stale_ = items_.size();
+    }
+    items_.push_back(item_of(node));
   }
-  if (std::is_sorted(items.begin(), items.end())) return nodes;
-  sort_items(items);
-  std::transform(items.begin(), items.end(), nodes.begin(),
-                 [](const SortItem& item) { return item.node; });
-  return nodes;
+
+  SortedRun sorted() && {
+    for (std::size_t i = 0; i < stale_; ++i) items_[i] = item_of(items_[i].node);
+    if (!std::is_sorted(items_.begin(), items_.end())) sort_items(items_);
+    SortedRun nodes(items_.size());
+    std::transform(items_.begin(), items_.end(), nodes.begin(),
+                   [](const SortItem& item) { return item.node; });
+    return nodes;
+  }
+
+ private:
+  SortItem item_of(const MemtableNode* node) const {
+    const ByteView key = node->full_key();
+    return {word_at(key, shared_), word_at(key, shared_ + 8), node};
+  }
+
+  std::vector<SortItem> items_;
+  ByteView first_;
+  std::size_t shared_ = 0;  // how much of it all keys so far begin with
+  std::size_t stale_ = 0;   // so many items were made when it was more
+};
+
+// The node so many behind this one probably lies as far as its size says. A wrong guess costs
+// nothing.
+void fetch_following(const MemtableNode* node) {
+  constexpr std::size_t kAhead = 8;
+  const std::size_t bytes = sizeof(MemtableNode) + node->key_bytes + node->value_bytes;
+  __builtin_prefetch(reinterpret_cast<const char*>(node) + kAhead * bytes);
 }
 
 }  // namespace
 
 std::vector<std::shared_ptr<const SortedRun>> SortedRuns::through(const MemtableNode* oldest,
-                                                                  SequenceNumber visible) {
+                                                                  SequenceNumber visible,
+                                                                  std::uint64_t expected) {
   MutexLock lock(mutex_);
-  SortedRun fresh;
   const MemtableNode* node =
       covered_ == nullptr ? oldest : covered_->next.load(std::memory_order_acquire);
+  if (node == nullptr || node->sequence() > visible) return runs_;
+  Gathering fresh(covered_ == nullptr ? static_cast<std::size_t>(expected) : 0);
   for (; node != nullptr && node->sequence() <= visible;
        node = node->next.load(std::memory_order_acquire)) {
-    fresh.push_back(node);
+    fetch_following(node);
+    fresh.add(node);
     covered_ = node;
   }
-  if (!fresh.empty()) add_run(sorted(std::move(fresh)));
+  add_run(std::move(fresh).sorted());
   return runs_;
 }
 

@@ -18,9 +18,11 @@ using SortedRun = std::vector<const MemtableNode*>;
 class SortedRuns {
  public:
   // Runs that together hold every node reached from `oldest` whose sequence is at most `visible`
-  // (and maybe newer ones). `oldest` is the same at every call.
+  // (and maybe newer ones). `oldest` is the same at every call; the first makes room for
+  // `expected` nodes.
   std::vector<std::shared_ptr<const SortedRun>> through(const MemtableNode* oldest,
-                                                        SequenceNumber visible);
+                                                        SequenceNumber visible,
+                                                        std::uint64_t expected);
 
   std::uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
 

@@ -15,7 +15,7 @@ constexpr double kGarbageSlowMin = 0.2;
 constexpr double kGarbageSlowMax = 0.4;
 constexpr std::uint64_t kGarbageSlowMinBytes = 16u << 20;  // less is not worth a delay
 // The same of memtables that wait for a flush, and the active one as far as it is full.
-constexpr double kMemtablesSlowMin = 1.5;
+constexpr double kMemtablesSlowMin = 2.25;
 constexpr double kMemtablesSlowMax = 3;
 constexpr double kPauseMaxNsPerByte = 500;  // 2 MB/s
 // A pause is no shorter, or it would cost more than it brings, and no longer: what is owed beyond
