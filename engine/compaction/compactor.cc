@@ -178,7 +178,10 @@ Result<bool> Compactor::pick() {
   if (probed) return true;
   EC_ASSIGN_OR_RETURN(const bool sinks, pick_sink(*version));
   if (sinks) return true;
-  if (auto plan = pick_singles(*version, kSingleRunsMax)) return start(*std::move(plan));
+  const bool grows = garbage_grace() > 0;
+  if (auto plan = grows ? pick_singles(*version, kWindowMinRecords, kSimilarSize)
+                        : pick_singles(*version, kSingleRunsMax))
+    return start(*std::move(plan));
   if (slicing_ && is_idle()) {
     EC_ASSIGN_OR_RETURN(const bool goes_on, start_slice(*version));
     if (goes_on) return true;

@@ -31,7 +31,8 @@ inline constexpr std::size_t kWindowMax = 128;
 // A tree with as many runs is merged whatever it costs.
 inline constexpr std::size_t kRunsMax = 128;
 // Single values: the records of all runs are merged when the smaller ones have this share of the
-// largest.
+// largest, so that what is superseded is known. Of a store that grows, which may hold it a while,
+// those of runs that are alike.
 inline constexpr std::size_t kSingleRunsMax = 2;
 inline constexpr std::uint64_t kSinglesShare = 16;
 inline constexpr std::uint64_t kSinglesShareQuiet = 64;
