@@ -1,29 +1,70 @@
 #include "compaction/record_merge.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
+#include <tuple>
 #include <utility>
 
 namespace edgecase::engine {
+namespace {
+
+// What a key begins with.
+template <std::size_t count>
+std::array<std::uint64_t, count> words_of(ByteView key) {
+  std::array<std::uint64_t, count> words{};
+  std::memcpy(words.data(), key.data(), std::min(sizeof words, key.size()));
+  if constexpr (std::endian::native == std::endian::little)
+    for (std::uint64_t& word : words) word = __builtin_bswap64(word);
+  return words;
+}
+
+}  // namespace
 
 RecordMerge::RecordMerge(TableCache& tables, const std::vector<MergeInput>& inputs) {
   cursors_.reserve(inputs.size());
+  standings_.resize(inputs.size());
   for (const MergeInput& input : inputs) {
     heap_.push_back(cursors_.size());
     cursors_.push_back(tables.records(input));
-    note_end(heap_.back());
+    note(heap_.back());
   }
   for (std::size_t at = heap_.size() / 2; at-- > 0;) sift_down(at);
 }
 
 bool RecordMerge::comes_before(std::size_t a, std::size_t b) const {
-  if (!cursors_[a].valid() || !cursors_[b].valid()) return cursors_[a].valid();
-  const int order = cursors_[a].key().compare(cursors_[b].key());
-  if (order != 0) return order < 0;
-  return !cursors_[a].is_open() && cursors_[b].is_open();
+  const Standing& left = standings_[a];
+  const Standing& right = standings_[b];
+  if (!left.valid || !right.valid) return left.valid;
+  if (left.words != right.words) return left.words < right.words;
+  // Of two that end within the words the longer one has zeros where the other ends.
+  const bool all_known = std::max(left.key_bytes, right.key_bytes) <= sizeof left.words;
+  if (all_known && left.key_bytes != right.key_bytes) return left.key_bytes < right.key_bytes;
+  const int order = all_known ? 0 : cursors_[a].key().compare(cursors_[b].key());
+  return order != 0 ? order < 0 : !left.is_open && right.is_open;
 }
 
-void RecordMerge::note_end(std::size_t input) {
-  if (!cursors_[input].valid() && status_.ok()) status_ = cursors_[input].status();
+// Of two that are valid.
+bool RecordMerge::is_equal(std::size_t a, std::size_t b) const {
+  const Standing& left = standings_[a];
+  const Standing& right = standings_[b];
+  return left.words == right.words && left.key_bytes == right.key_bytes &&
+         (left.key_bytes <= sizeof left.words || cursors_[a].key() == cursors_[b].key());
+}
+
+// After it moved.
+void RecordMerge::note(std::size_t input) {
+  const RecordCursor& cursor = cursors_[input];
+  Standing& standing = standings_[input];
+  standing.valid = cursor.valid();
+  if (!standing.valid) {
+    if (status_.ok()) status_ = cursor.status();
+    return;
+  }
+  const ByteView key = cursor.key();
+  standing.words = words_of<std::tuple_size_v<decltype(standing.words)>>(key);
+  standing.key_bytes = key.size();
+  standing.is_open = cursor.is_open();
 }
 
 void RecordMerge::sift_down(std::size_t at) {
@@ -50,20 +91,18 @@ bool RecordMerge::second_key(ByteView& key) const {
 }
 
 void RecordMerge::settle() {
-  note_end(heap_.front());
+  note(heap_.front());
   sift_down(0);
 }
 
 const std::vector<std::size_t>& RecordMerge::equals() {
-  const ByteView key = top().key();
   places_.assign(1, 0);
   equals_.assign(1, heap_.front());
   // Those of one key lie together at the top of the heap.
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const std::size_t below = 2 * places_[i] + 1;
     for (std::size_t at = below; at < std::min(below + 2, heap_.size()); ++at) {
-      const RecordCursor& cursor = cursors_[heap_[at]];
-      if (!cursor.valid() || cursor.key() != key) continue;
+      if (!standings_[heap_[at]].valid || !is_equal(heap_[at], heap_.front())) continue;
       places_.push_back(at);
       equals_.push_back(heap_[at]);
     }
@@ -72,7 +111,7 @@ const std::vector<std::size_t>& RecordMerge::equals() {
 }
 
 void RecordMerge::settle_equals() {
-  for (const std::size_t input : equals_) note_end(input);
+  for (const std::size_t input : equals_) note(input);
   // From the lowest up: below each place everything is in order.
   std::sort(places_.begin(), places_.end());
   for (std::size_t i = places_.size(); i-- > 0;) sift_down(places_[i]);

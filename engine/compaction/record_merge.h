@@ -3,6 +3,8 @@
 // Owned by one thread.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -35,11 +37,22 @@ class RecordMerge {
   void settle_equals();
 
  private:
+  // What is asked of a cursor at each comparison, as it stood when it was noted: a namespace and
+  // twenty bytes of a key decide nearly always.
+  struct Standing {
+    std::array<std::uint64_t, 3> words{};  // big-endian, zeros behind the key
+    std::size_t key_bytes = 0;
+    bool valid = false;
+    bool is_open = false;
+  };
+
   bool comes_before(std::size_t a, std::size_t b) const;
+  bool is_equal(std::size_t a, std::size_t b) const;
   void sift_down(std::size_t at);
-  void note_end(std::size_t input);
+  void note(std::size_t input);
 
   std::vector<RecordCursor> cursors_;
+  std::vector<Standing> standings_;  // of cursors_
   std::vector<std::size_t> heap_;    // of all cursors; those at their end come last
   std::vector<std::size_t> places_;  // in heap_, of equals_
   std::vector<std::size_t> equals_;
