@@ -13,6 +13,7 @@
 
 #include "base/coding.h"
 #include "edgecase/random.h"
+#include "support/test_seed.h"
 #include "support/test_share.h"
 
 namespace edgecase::engine {
@@ -166,6 +167,31 @@ TEST_CASE("memtable answers like a sorted map, in both directions, at every sequ
     check_seek(*cursor, target, direction, all);
   }
   check_gets(*memtable, model, sequence, random);
+}
+
+TEST_CASE("memtable is in order, however late it shows what its keys begin with") {
+  const std::uint64_t seed = test::test_seed(12);
+  CAPTURE(seed);
+  SeededRandom random(seed);
+  auto memtable = std::make_shared<Memtable>();
+  Model model;
+  SequenceNumber sequence = 0;
+  // Each thousand begins with fewer bytes that all before have.
+  const Bytes common = "/a/path/that/many/have";
+  for (std::size_t kept = common.size() + 1; kept-- > 0; kept -= std::min<std::size_t>(kept, 3)) {
+    for (int i = 0; i < 1000; ++i) {
+      const Bytes key = common.substr(0, kept) + std::to_string(random.below(100'000)) +
+                        Bytes(random.below(3), '\0');
+      memtable->add(1, key, ++sequence, EntryKind::Put, std::to_string(i));
+      model[make_full_key(1, key)].push_back({sequence, EntryKind::Put, std::to_string(i)});
+    }
+    // Half of the time all of it is put in order at once.
+    if (random.below(2) == 0) continue;
+    auto cursor = Memtable::cursor(memtable, {}, {}, Direction::Forward, sequence);
+    REQUIRE(rest_of(*cursor) == expected(model, {}, {}, Direction::Forward, sequence));
+  }
+  auto cursor = Memtable::cursor(memtable, {}, {}, Direction::Forward, sequence);
+  REQUIRE(rest_of(*cursor) == expected(model, {}, {}, Direction::Forward, sequence));
 }
 
 TEST_CASE("memtable keeps large values beside small ones") {

@@ -276,6 +276,24 @@ TEST_CASE("a store that grows keeps for a while what died, if the drive has room
   CHECK(relocations(0, 0, 12) > 0);
 }
 
+TEST_CASE(
+    "records of single values of a store that grows are merged a few times, not with each flush") {
+  CompactionFixture store;
+  store.disk.set_capacity("/v", 64u << 20);
+  constexpr std::uint64_t kFlushes = 128;
+  constexpr std::uint64_t kEach = 10;
+  for (std::uint64_t i = 0; i < kFlushes; ++i) {
+    for (std::uint64_t key = 0; key < kEach; ++key)
+      REQUIRE(store.put(1, ordinal_key(1000 * key + i), Bytes(5000, 'v'), Durability::Async).ok());
+    store.flush();
+    store.executor.run_all();
+  }
+  CAPTURE(store.compaction().carried_items);
+  // Once from level 0, then as often as four become one.
+  CHECK(store.compaction().carried_items <= kFlushes * kEach * 5);
+  CHECK(store.contents().size() == kFlushes * kEach);
+}
+
 TEST_CASE("compact() ends while others write, and has merged what was there when it was called") {
   // What is written between any two slices of the compaction lane.
   struct Case {

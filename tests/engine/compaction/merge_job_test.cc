@@ -332,6 +332,36 @@ TEST_CASE("emptying a file moves what lies in it, and no other file becomes empt
   CHECK(store.state.version->live_bytes.at(other.file_number) == other.bytes);
 }
 
+TEST_CASE("runs are merged by all bytes of their keys, zeros at their ends among them") {
+  MergeFixture store;
+  std::map<Bytes, Bytes> wanted;
+  MergePlan plan;
+  plan.mode = MergeMode::Relocate;
+  // In the first 24 bytes of a full key, just behind them, and far behind.
+  for (int run = 0; run < 3; ++run) {
+    std::map<Bytes, OwnedEntry> entries;
+    for (const std::size_t size : {0u, 3u, 19u, 20u, 21u, 60u}) {
+      for (std::size_t zeros = static_cast<std::size_t>(run); zeros < 5; ++zeros) {
+        for (const char* end : {"", "a", "b"}) {
+          const Bytes key = make_full_key(1, Bytes(size, 'k') + Bytes(zeros, '\0') + end);
+          const Bytes value = std::to_string(run) + "/" + std::to_string(zeros) + end;
+          entries[key] = {key, static_cast<SequenceNumber>(100 * run + 1), EntryKind::Put, value};
+        }
+      }
+    }
+    std::vector<OwnedEntry> sorted;
+    for (const auto& [key, entry] : entries) {
+      sorted.push_back(entry);
+      wanted[key] = entry.value;
+    }
+    plan.groups.push_back({store.add_run(std::move(sorted))});
+  }
+  plan.set_surroundings(*store.state.version);
+  const MergeCounters counters = store.merge(std::move(plan));
+  CHECK(store.contents(store.tables) == wanted);
+  CHECK(counters.superseded_entries == counters.seen_entries - wanted.size());
+}
+
 TEST_CASE("stretches of several runs come out merged, whatever a step may look at") {
   for (const std::uint64_t turns : {1u, 2u, 7u, 1'000u}) {
     CAPTURE(turns);
