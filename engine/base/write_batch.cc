@@ -41,6 +41,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/check.h"
 #include "base/coding.h"
 #include "base/entry.h"
 #include "base/write_batch_reader.h"
@@ -186,6 +187,18 @@ void WriteBatch::put(NamespaceId namespace_id, ByteView key, ByteView value, Byt
   borrowed_.push_back({used_, end});
   borrowed_bytes_ += end.size();
   whole_bytes_ += end.size();
+}
+
+engine::BatchEntry WriteBatch::only_entry() const {
+  EC_CHECK(count_ == 1 && range_deletes_ == 0 && borrowed_.empty());
+  engine::BatchEntry entry;
+  entry.kind = static_cast<engine::EntryKind>(bytes_.front());
+  entry.namespace_id = namespaces_.front();
+  ByteView rest = encoded().substr(head_bytes_);
+  EC_CHECK(engine::take_bytes(rest, last_key_.size(), entry.key));
+  if (entry.kind == engine::EntryKind::Put)
+    EC_CHECK(engine::take_length_prefixed(rest, kValueSizeMaxBytes, entry.value));
+  return entry;
 }
 
 void WriteBatch::remove(NamespaceId namespace_id, ByteView key) {

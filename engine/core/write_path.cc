@@ -307,14 +307,13 @@ Status EngineImpl::sync_log() {
 // Of one put or delete that comes alone: while the log takes it, its place is on the way from
 // memory.
 std::optional<Memtable::Draft> EngineImpl::draft_of(const WriteBatch& batch) {
-  if (batch.count() != 1 || !batch.borrowed().empty()) return std::nullopt;
-  WriteBatchReader entries(batch);
-  const BatchEntry* const entry = entries.next();
-  EC_CHECK(entry != nullptr);
-  if (entry->is_range() || codec_of(entry->namespace_id) != GroupCodec::Plain ||
-      !Memtable::is_small(entry->key, entry->value))
+  if (batch.count() != 1 || batch.range_deletes() != 0 || !batch.borrowed().empty())
     return std::nullopt;
-  return active_->draft(entry->namespace_id, entry->key, entry->kind, entry->value);
+  const BatchEntry entry = batch.only_entry();
+  if (codec_of(entry.namespace_id) != GroupCodec::Plain ||
+      !Memtable::is_small(entry.key, entry.value))
+    return std::nullopt;
+  return active_->draft(entry.namespace_id, entry.key, entry.kind, entry.value);
 }
 
 void EngineImpl::apply_draft(const Memtable::Draft& draft) {

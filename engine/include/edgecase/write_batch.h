@@ -12,7 +12,8 @@ namespace edgecase {
 
 namespace engine {
 enum class EntryKind : unsigned char;
-}
+struct BatchEntry;
+}  // namespace engine
 
 using NamespaceId = std::uint32_t;
 
@@ -56,6 +57,9 @@ class WriteBatch {
     std::size_t at = 0;  // of encoded(): it belongs before what lies there
     ByteView end;
   };
+  // Of a batch of one put or delete that borrows nothing: without reading what encodes it. What it
+  // points to holds until the batch is changed.
+  engine::BatchEntry only_entry() const;
   // In the order of their places.
   const std::vector<Borrowed>& borrowed() const { return borrowed_; }
   // Set when a key or value over its limit was added; such a batch is refused whole.

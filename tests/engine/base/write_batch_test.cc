@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/entry.h"
 #include "base/write_batch_reader.h"
 #include "edgecase/options.h"
 #include "edgecase/random.h"
@@ -186,6 +187,35 @@ TEST_CASE("write batch: any keys and values come back, and count whole against t
     REQUIRE(read.entries == wanted);
     CHECK(batch.size_bytes() == whole_bytes);
     CHECK(batch.encoded().size() <= whole_bytes);
+  }
+}
+
+TEST_CASE("write batch: of one entry it is known where it lies, as the reader finds it") {
+  WriteBatch batch;
+  for (const NamespaceId id : {1u, 200u, 4'000'000'000u}) {
+    for (const std::size_t key_bytes : {0u, 1u, 16u, 127u, 128u, 300u}) {
+      for (const std::size_t value_bytes : {0u, 9u, 127u, 128u, 20'000u}) {
+        const Bytes key(key_bytes, 'k');
+        const Bytes value(value_bytes, 'v');
+        // What it held before is no part of it.
+        batch.put(id, Bytes(key_bytes, 'o'), Bytes(9, 'o'));
+        batch.clear();
+        batch.put(id, key, ByteView(value).substr(0, value_bytes / 3),
+                  ByteView(value).substr(value_bytes / 3));
+        const BatchEntry put = batch.only_entry();
+        CHECK(OwnedBatchEntry{put.kind, put.namespace_id, Bytes(put.key), Bytes(put.value)} ==
+              read_all(batch).entries.front());
+        CHECK(put.value == value);
+        batch.clear();
+        batch.remove(id, key);
+        const BatchEntry removed = batch.only_entry();
+        CHECK(removed.kind == EntryKind::Delete);
+        CHECK(removed.namespace_id == id);
+        CHECK(removed.key == key);
+        CHECK(removed.value.empty());
+        batch.clear();
+      }
+    }
   }
 }
 

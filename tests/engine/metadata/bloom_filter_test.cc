@@ -18,7 +18,8 @@ std::uint64_t hash_of(std::uint64_t i) {
 TEST_CASE("a filter finds all that was added and little that was not") {
   // Where there are few lines they fill unevenly.
   const std::vector<std::pair<FilterShape, int>> shapes = {{kUsualFilter, 300}, {kFineFilter, 60}};
-  for (const auto& [shape, wrong_max] : shapes) {
+  for (const auto& [tried, wrong_max] : shapes) {
+    const FilterShape shape = tried;
     for (const std::uint64_t count : {1u, 2u, 10u, 51u, 52u, 100u, 6500u}) {
       CAPTURE(shape.bits_per_key);
       CAPTURE(count);
