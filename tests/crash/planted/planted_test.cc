@@ -140,7 +140,7 @@ TEST_CASE("planted: bugs in the engine are found") {
         Case{PlantedSource::ExpiredStaysInFiles, "expired-stays-in-files",
              "does not look for files that have expired", 100},
         Case{PlantedSource::DroppedByOldRules, "dropped-by-old-rules",
-             "drops a file by a time that rules have changed since", 400},
+             "drops a file by a time that rules have changed since", 1500},
         Case{PlantedSource::ExpiredStaysInLog, "expired-stays-in-log",
              "does not overwrite what has expired in the log", 100},
         Case{PlantedSource::ExpiryFollowsJump, "expiry-follows-jump",
