@@ -1,5 +1,5 @@
-// A filter of hashes: what was added is always found, what was not about once in a hundred times,
-// or in a thousand where the filter is fine. All bits of a hash lie in one line of at most 64
+// A filter of hashes: what was added is always found, what was not once in a hundred times or so,
+// or in seven hundred where it is fine. All bits of a hash lie in one line of at most 64
 // bytes, so that asking costs a cache miss or two. Lines are as long as the number of keys asks
 // for: whole ones of 64 bytes would be a quarter empty in a filter of a hundred keys.
 //

@@ -45,7 +45,8 @@ TEST_CASE("the bits that lie in tables never change") {
     std::uint32_t checksum;
   };
   for (const Case& c :
-       {Case{kUsualFilter, 51, 65, 701540734}, Case{kUsualFilter, 124, 157, 2696717863}}) {
+       {Case{kUsualFilter, 51, 65, 701540734}, Case{kUsualFilter, 124, 157, 2696717863},
+        Case{kFineFilter, 16, 33, 3180003057}, Case{kFineFilter, 51, 103, 3887711461}}) {
     CAPTURE(c.count);
     std::vector<std::uint64_t> hashes;
     for (std::uint64_t i = 0; i < c.count; ++i) hashes.push_back(hash_of(i));
