@@ -15,7 +15,8 @@ constexpr std::uint64_t kSlicePart = 32;
 constexpr std::uint64_t kScannedSlicePart = 8;
 constexpr std::uint64_t kSliceMemoryPart = 16;
 // Of each run that goes in a part of a group is written once more, and a table with what is left:
-// both must be little beside it, the more so as long as it is no more than a part of the store.
+// both must be little beside it, the more so as long as it is no more than a part of the store
+// and the drive has room: until a slice ends what it writes is there twice.
 constexpr std::uint64_t kSliceRestsMin = 16;
 constexpr std::uint64_t kSliceRests = 64;
 constexpr std::uint64_t kLargeSlicePart = 12;
@@ -41,8 +42,10 @@ Result<bool> Compactor::start_slices(const Version& version, MergePlan plan, boo
   const std::uint64_t rest_bytes = plan.groups.size() * group_bytes_of(options);
   const std::uint64_t part = is_scanned ? kScannedSlicePart : kSlicePart;
   const std::uint64_t all_bytes = value_bytes_of(version);
-  slicing.slice_bytes = std::max({of_memory, all_bytes / part, kSliceRestsMin * rest_bytes,
-                                  std::min(kSliceRests * rest_bytes, all_bytes / kLargeSlicePart)});
+  slicing.slice_bytes = std::max({of_memory, all_bytes / part, kSliceRestsMin * rest_bytes});
+  if (context_.is_roomy())
+    slicing.slice_bytes = std::max(slicing.slice_bytes,
+                                   std::min(kSliceRests * rest_bytes, all_bytes / kLargeSlicePart));
   slicing.output_level = plan.output_level;
   slicing_ = std::move(slicing);
   return start_slice(version);

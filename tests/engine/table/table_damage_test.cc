@@ -6,6 +6,8 @@
 
 #include "base/coding.h"
 #include "engine/table/table_test_store.h"
+#include "file/table_file.h"
+#include "metadata/umeta_reader.h"
 #include "table/record_cursor.h"
 #include "value/plain_group.h"
 #include "value/value_table_reader.h"
@@ -185,6 +187,46 @@ TEST_CASE("a table cut at any length is an error") {
 TEST_CASE("groups of pages cut at any length are an error") {
   TableTestStore store;
   check_cuts(store, fill_few_pages(store));
+}
+
+TEST_CASE(
+    "whoever walks along records is told of one that is malformed, whatever the checksum says") {
+  TableTestStore store;
+  fill_few(store);
+  std::size_t told = 0;
+  for (const auto& table : store.tables) {
+    const std::string path = store.path_of(*table);
+    const Bytes original = store.disk.contents(path);
+    const auto reader = UMetaReader::open_any(*store.disk.open_file(path));
+    REQUIRE(reader.ok());
+    REQUIRE((*reader)->blocks().size() == 1);
+    const auto& block = (*reader)->blocks().front();
+    for (std::size_t byte = 4; byte < block.size; ++byte) {
+      CAPTURE(byte);
+      Bytes damaged = original;
+      char* const begin = damaged.data() + block.offset;
+      begin[byte] = static_cast<char>(begin[byte] ^ (1 << byte % 8));
+      encode_fixed32(
+          begin, placed_crc32c(table->number, block.offset, ByteView(begin, block.size).substr(4)));
+      store.disk.set_contents(path, damaged);
+      store.open_cache({});
+      // Step by step, and in one stride.
+      RecordCursor steps = store.cache->records({table});
+      std::size_t records = 0;
+      for (; steps.valid(); steps.next_record()) ++records;
+      RecordCursor stride = store.cache->records({table}, table->largest);
+      if (UMetaBlock::parse(Bytes(begin, block.size))) {
+        CHECK(steps.status().ok());
+        CHECK(records == table->item_count);
+        continue;
+      }
+      ++told;
+      CHECK(steps.status().code() == StatusCode::Corruption);
+      CHECK((stride.valid() || stride.status().code() == StatusCode::Corruption));
+    }
+    store.disk.set_contents(path, original);
+  }
+  CHECK(told > 50);
 }
 
 TEST_CASE("a page is told from another one, also from the same place in another group") {
