@@ -96,7 +96,7 @@ Stats EngineImpl::stats() const {
   const ReadCounters& read = tables_->counters();
   {
     MutexLock lock(mutex_);
-    stats.last_sequence = visible_;
+    stats.last_sequence = visible_.load();
     stats.flushes = flushes_;
     stats.refused = refused_;
     stats.immutable_memtables = view_->immutables.size();

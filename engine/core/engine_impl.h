@@ -1,15 +1,14 @@
 // The engine behind its face: owns everything, opens and closes. Its work lies by subject in
 // write_path.cc, flush.cc, read_path.cc, recovery.cc and creation.cc.
 //
-// Threads. Callers commit in their own thread, one *leader* at a time: the writer at the front of
-// the queue. "Leader's" members are touched by it alone, without a lock; the queue hands them over.
+// Threads. Callers commit in their own thread, one *leader* at a time (commit_queue.h). "Leader's"
+// members are touched by it alone, without a lock; the queue hands them over.
 // The flush lane writes memtables out; the compaction lane makes WAL slots ready. mutex_ guards the
 // rest and is never held across I/O, a callback or a call of the executor. Order of locks:
 // VersionSet's and Wal's own come after it and are never held when it is taken.
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,11 +16,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/check.h"
 #include "base/mutex.h"
 #include "base/write_batch_reader.h"
 #include "compaction/compactor.h"
 #include "core/background_gate.h"
-#include "core/commit_gathering.h"
+#include "core/commit_queue.h"
 #include "core/drop.h"
 #include "core/free_space.h"
 #include "core/garbage_limit.h"
@@ -87,14 +87,6 @@ class EngineImpl final : public Engine {
   Stats stats() const override;
 
  private:
-  // One caller in the queue. Without a batch it asks for an empty active memtable.
-  struct Writer {
-    const WriteBatch* batch = nullptr;
-    Durability durability = Durability::Async;
-    bool done = false;
-    Status status;
-    std::optional<CondVar> wake;  // once it waits
-  };
   enum class Layer : unsigned char { Metadata, Values };
 
   // Of memory_limit_bytes: three memtables at most, the cache; the rest is for the WAL's window and
@@ -144,10 +136,14 @@ class EngineImpl final : public Engine {
   // write_path.cc
   Status check_batch(const WriteBatch& batch) const;
   Status check_range_deletes(const WriteBatch& batch) const;
-  void wait_for_turn(Writer& writer) EC_REQUIRES(mutex_);
-  void wake_next() EC_REQUIRES(mutex_);
-  void gather() EC_REQUIRES(mutex_);
-  void take_group() EC_REQUIRES(mutex_);
+  // Waits for its turn to lead, and does `work` then.
+  template <typename Work>
+  void lead(Work work) EC_EXCLUDES(mutex_) {
+    CommitQueue::Writer writer;
+    EC_CHECK(commits_.wait_for_turn(writer, group_));
+    work();
+    commits_.finish(group_, 0);
+  }
   void commit_group();
   bool ask_companion();
   std::size_t commit_run(std::size_t begin);
@@ -159,7 +155,6 @@ class EngineImpl final : public Engine {
   void apply_batch(SequenceNumber first, WriteBatchReader& entries);
   void apply_range(const BatchEntry& entry, SequenceNumber sequence);
   GroupCodec codec_of(NamespaceId id);
-  void finish_group() EC_REQUIRES(mutex_);
   Status prepare_for(const WriteBatch& batch, bool may_use_reserve);
   Status make_room_for(const WriteBatch& batch);
   void note_prepared(const Status& prepared);
@@ -282,9 +277,9 @@ class EngineImpl final : public Engine {
   std::shared_ptr<BackgroundGate> gate_ = std::make_shared<BackgroundGate>();
 
   // The leader's.
-  std::vector<Writer*> group_;
+  std::vector<CommitQueue::Writer*> group_;
   WriteBatch companion_batch_;
-  Writer companion_writer_;
+  CommitQueue::Writer companion_writer_;
   std::vector<std::optional<GroupCodec>> codecs_;  // by namespace, as far as asked for
   std::shared_ptr<Memtable> active_;               // the one in view_
   ExpiryView log_expiry_;
@@ -298,17 +293,15 @@ class EngineImpl final : public Engine {
   std::int64_t synced_ns_ = 0;  // for so long the log was synced for the group
   std::int64_t owed_ns_ = 0;    // of pauses; less than 0: they were longer than asked for
 
-  std::atomic<CommitCompanion*> companion_{nullptr};  // changed by who is at the queue's front
+  std::atomic<CommitCompanion*> companion_{nullptr};  // changed by who leads
 
+  std::atomic<SequenceNumber> visible_{0};  // the leader's to change
+
+  CommitQueue commits_;
   SnapshotGenerations generations_;
 
   mutable Mutex mutex_;
-  std::deque<Writer*> writers_ EC_GUARDED_BY(mutex_);
-  CommitGathering gathering_ EC_GUARDED_BY(mutex_);
-  std::size_t gathered_for_ EC_GUARDED_BY(mutex_) = 0;  // writers that the leader waits for
-  CondVar gathered_;                                    // as many have come
   std::shared_ptr<const ReadView> view_ EC_GUARDED_BY(mutex_);
-  SequenceNumber visible_ EC_GUARDED_BY(mutex_) = 0;
   GarbageLimit garbage_limit_ EC_GUARDED_BY(mutex_);
   CondVar pace_;           // nobody notifies it
   CondVar flush_changed_;  // a flush ended, well or not, or a merge

@@ -85,16 +85,8 @@ Status EngineImpl::flush_log(SequenceNumber through) {
   EC_TRY(flush());
   for (int turn = 0; turn < kLogTurnsMax && wal_->current_holds(through); ++turn) {
     EC_TRY(overwrite_free_log(through));
-    Writer writer;
-    MutexLock lock(mutex_);
-    writers_.push_back(&writer);
-    wait_for_turn(writer);
-    lock.unlock();
-    const Status turned = turn_log(through);
-    lock.lock();
-    writers_.pop_front();
-    wake_next();
-    lock.unlock();
+    Status turned;
+    lead([&] { turned = turn_log(through); });
     EC_TRY(turned);
     EC_TRY(flush());
   }
@@ -103,16 +95,15 @@ Status EngineImpl::flush_log(SequenceNumber through) {
 
 // On the compaction lane: leads for a moment, as try_heal() does, but waits for nobody.
 Status EngineImpl::try_turn_log(SequenceNumber through) {
-  Writer writer;
+  if (!commits_.try_lead()) return ok();
+  bool has_room = false;
   {
     MutexLock lock(mutex_);
-    if (!writers_.empty() || view_->immutables.size() > 1) return ok();
-    writers_.push_back(&writer);
+    has_room = view_->immutables.size() <= 1;
   }
-  const Status turned = wal_failing_.load(std::memory_order_acquire) ? ok() : turn_log(through);
-  MutexLock lock(mutex_);
-  writers_.pop_front();
-  wake_next();
+  const bool may_turn = has_room && !wal_failing_.load(std::memory_order_acquire);
+  const Status turned = may_turn ? turn_log(through) : ok();
+  commits_.leave();
   return turned;
 }
 
@@ -223,11 +214,7 @@ Result<ErasureReport> EngineImpl::erase() {
   const std::uint64_t overwritten_before = overwritten_bytes();
   const std::uint64_t destroyed_before = destroyed_keys_.load();
   const std::uint64_t removed_before = remover_.removed_files();
-  SequenceNumber through = 0;
-  {
-    MutexLock lock(mutex_);
-    through = visible_;
-  }
+  const SequenceNumber through = visible_.load();
   ErasureReport report;
   report.ranges = pending_erasures();
   if (report.ranges == 0 && !versions_->has_erasures()) return report;

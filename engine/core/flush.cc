@@ -43,7 +43,7 @@ Status EngineImpl::rotate_memtable() {
   {
     MutexLock lock(mutex_);
     // What becomes immutable is visible from here on: flushed tables keep no older entries.
-    visible_ = last_sequence_;
+    visible_.store(last_sequence_);
     auto view = std::make_shared<ReadView>(*view_);
     view->immutables.insert(view->immutables.begin(), view->active);
     view->active = fresh;
@@ -354,19 +354,13 @@ void EngineImpl::note_flush_success() {
 }
 
 Status EngineImpl::flush() {
-  Writer writer;
   Status rotated;
   SequenceNumber target = 0;
-  {
-    MutexLock lock(mutex_);
-    writers_.push_back(&writer);
-    wait_for_turn(writer);
-  }
-  rotated = rotate_memtable();
+  lead([&] {
+    rotated = rotate_memtable();
+    target = visible_.load();
+  });
   MutexLock lock(mutex_);
-  target = visible_;
-  writers_.pop_front();
-  wake_next();
   EC_TRY(rotated);
   if (view_->immutables.empty()) return ok();
 

@@ -36,7 +36,7 @@ class ShortFullKey {
 
 VisibleView EngineImpl::visible_view() const {
   MutexLock lock(mutex_);
-  return {view_, visible_, nullptr};
+  return {view_, visible_.load(std::memory_order_acquire), nullptr};
 }
 
 VisibleView EngineImpl::view_for(const ReadOptions& options) const {

@@ -216,10 +216,7 @@ Status EngineImpl::recover_wal(RecoveryEvent& event) {
         return replay_batch(first, payload);
       },
       keys_.get()));
-  {
-    MutexLock lock(mutex_);
-    visible_ = last_sequence_;
-  }
+  visible_.store(last_sequence_);
   return ok();
 }
 

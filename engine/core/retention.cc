@@ -115,12 +115,7 @@ Result<bool> EngineImpl::clear_expired_log() {
   const std::int64_t now_ns = expiry_clock_->removal_ns();
   if (!wal_->holds_expired(now_ns)) return true;
   if (wal_->needs_expired(now_ns)) {
-    SequenceNumber through = 0;
-    {
-      MutexLock lock(mutex_);
-      through = visible_;
-    }
-    EC_TRY(try_turn_log(through));
+    EC_TRY(try_turn_log(visible_.load()));
   }
   EC_ASSIGN_OR_RETURN(const std::uint64_t bytes, wal_->overwrite_expired(now_ns));
   log_overwritten_bytes_.fetch_add(bytes);
@@ -133,7 +128,7 @@ bool EngineImpl::is_leap_in_files(std::int64_t lag_ns) {
   SequenceNumber through = 0;
   {
     MutexLock lock(mutex_);
-    if (lag_ns > seen_lag_ns_) leap_sequence_ = visible_;
+    if (lag_ns > seen_lag_ns_) leap_sequence_ = visible_.load();
     seen_lag_ns_ = lag_ns;
     if (lag_ns == 0) return true;
     through = leap_sequence_;

@@ -75,21 +75,14 @@ void EngineImpl::schedule_heal(std::int64_t delay_ns) {
 void EngineImpl::try_heal() {
   // Leads for a moment, but does not wait for it: whoever leads heals too, and may itself be
   // waiting for this lane.
-  Writer writer;
-  MutexLock lock(mutex_);
-  if (wal_failure_.ok()) return;
-  if (!writers_.empty()) {
-    lock.unlock();
-    schedule_heal(kHealDelayMinNs);
-    return;
+  {
+    MutexLock lock(mutex_);
+    if (wal_failure_.ok()) return;
   }
-  writers_.push_back(&writer);
-  lock.unlock();
+  if (!commits_.try_lead()) return schedule_heal(kHealDelayMinNs);
   heal_not_before_ns_ = 0;
   static_cast<void>(heal_wal(0).ok());  // a failure is noted and scheduled again
-  lock.lock();
-  writers_.pop_front();
-  wake_next();
+  commits_.leave();
 }
 
 }  // namespace edgecase::engine

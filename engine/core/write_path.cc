@@ -1,6 +1,6 @@
-// Group commit. The writer at the front of the queue leads: it takes everybody who waits, appends
-// their batches to the WAL, syncs once if anyone asked for it, adds the entries to the memtable,
-// makes them visible and wakes the others. Whoever comes meanwhile forms the next group.
+// Group commit. One writer leads (commit_queue.h): it takes everybody who waits, appends their
+// batches to the WAL, syncs once if anyone asked for it, adds the entries to the memtable, makes
+// them visible and wakes the others. Whoever comes meanwhile forms the next group.
 //
 // A group is committed in runs, each within one WAL segment: only when a run is in the log whole,
 // and synced if wanted, does anything of it reach the memtable, so that a batch that failed is
@@ -18,9 +18,6 @@
 
 namespace edgecase::engine {
 namespace {
-
-// Bounds what a follower waits for, and by how much a memtable outgrows its limit.
-constexpr std::size_t kGroupMaxBytes = 1u << 20;
 
 // Of a WAL record that several share; a larger one has a record to itself.
 constexpr std::size_t kRecordMaxBytes = 16u << 10;
@@ -96,87 +93,37 @@ Result<std::uint64_t> EngineImpl::check_entries(ByteView payload) const {
 Status EngineImpl::write(const WriteBatch& batch, Durability durability) {
   EC_TRY(check_batch(batch));
   if (batch.count() == 0 && companion_.load() == nullptr) return ok();
-  Writer writer;
+  CommitQueue::Writer writer;
   writer.batch = &batch;
   // A key that was destroyed does not return if a power cut takes the erasure back.
   const bool destroys = keys_ != nullptr && batch.range_deletes() > 0;
   writer.durability = destroys ? Durability::Sync : durability;
 
-  MutexLock lock(mutex_);
-  writers_.push_back(&writer);
-  if (gathered_for_ > 0 && writers_.size() >= gathered_for_) gathered_.notify_one();
-  wait_for_turn(writer);
-  if (writer.done) return std::move(writer.status);
-  if (writer.durability == Durability::Sync) gather();
-  take_group();
-  lock.unlock();
-  commit_group();
-  lock.lock();
-  finish_group();
+  if (writer.durability != Durability::Sync && commits_.try_lead()) {
+    group_.push_back(&writer);
+    commit_group();
+    visible_.store(last_sequence_, std::memory_order_release);
+    group_.clear();
+    commits_.leave();
+  } else if (commits_.wait_for_turn(writer, group_)) {
+    commit_group();
+    visible_.store(last_sequence_, std::memory_order_release);
+    commits_.finish(group_, synced_ns_);
+  }
   return std::move(writer.status);
 }
 
 void EngineImpl::set_commit_companion(CommitCompanion* companion) {
-  Writer writer;
-  MutexLock lock(mutex_);
-  writers_.push_back(&writer);
-  wait_for_turn(writer);
-  companion_.store(companion);
-  writers_.pop_front();
-  wake_next();
-}
-
-// Until it is done or at the front of the queue.
-void EngineImpl::wait_for_turn(Writer& writer) {
-  if (writers_.front() == &writer) return;
-  writer.wake.emplace();
-  while (!writer.done && writers_.front() != &writer) writer.wake->wait(mutex_);
-}
-
-void EngineImpl::wake_next() {
-  if (!writers_.empty() && writers_.front()->wake) writers_.front()->wake->notify_one();
-}
-
-// The leader's: others who will want a sync as soon share its own (commit_gathering.h).
-void EngineImpl::gather() {
-  gathered_for_ = gathering_.expected();
-  if (writers_.size() < gathered_for_) {
-    static_cast<void>(gathered_.wait_for(mutex_, gathering_.wait_ns()));
-    gathering_.waited(writers_.size() >= gathered_for_);
-  }
-  gathered_for_ = 0;
-}
-
-void EngineImpl::take_group() {
-  std::size_t bytes = 0;
-  for (Writer* waiting : writers_) {
-    if (waiting->batch == nullptr) break;
-    bytes += waiting->batch->size_bytes();
-    if (!group_.empty() && bytes > kGroupMaxBytes) break;
-    group_.push_back(waiting);
-  }
-}
-
-void EngineImpl::finish_group() {
-  visible_ = last_sequence_;
-  if (synced_ns_ > 0) gathering_.synced(group_.size(), writers_.size() - group_.size(), synced_ns_);
-  synced_ns_ = 0;
-  for (Writer* finished : group_) {
-    EC_CHECK(writers_.front() == finished);
-    writers_.pop_front();
-    finished->done = true;
-    if (finished->wake) finished->wake->notify_one();
-  }
-  group_.clear();
-  wake_next();
+  lead([&] { companion_.store(companion); });
 }
 
 void EngineImpl::commit_group() {
   add_alone(commit_groups_, 1);
+  synced_ns_ = 0;
   const std::uint64_t bytes_before = user_bytes_written_.load(std::memory_order_relaxed);
   const bool accompanied = ask_companion();
   const bool makes_room = std::any_of(group_.begin(), group_.end(),
-                                      [](const Writer* each) { return each->batch->makes_room(); });
+                                      [](const auto* each) { return each->batch->makes_room(); });
   for (std::size_t at = 0; at < group_.size();) {
     const WriteBatch& batch = *group_[at]->batch;
     // What is noted of an erasure comes with it, wherever there is room for that.
@@ -233,7 +180,7 @@ std::size_t EngineImpl::commit_run(std::size_t begin) {
   const Status logged = append_run(begin, end, wants_sync);
   if (draft && !logged.ok()) active_->discard(*draft);
   for (std::size_t i = begin; i < end; ++i) {
-    Writer& writer = *group_[i];
+    CommitQueue::Writer& writer = *group_[i];
     writer.status = logged;
     if (!logged.ok() || writer.batch->count() == 0) continue;
     if (draft) {
@@ -422,7 +369,7 @@ Status EngineImpl::make_memtable_room() {
 // A batch of which a memtable to itself is made, when those before it are in tables: memory has no
 // room beside it.
 bool EngineImpl::is_large(std::size_t batch_bytes) const {
-  return batch_bytes >= std::max<std::uint64_t>(memtable_bytes(), kGroupMaxBytes);
+  return batch_bytes >= std::max<std::uint64_t>(memtable_bytes(), CommitQueue::kGroupMaxBytes);
 }
 
 Status EngineImpl::empty_memtables() {

@@ -4,7 +4,7 @@
 #
 #   tests/fuzz/run.sh [options] [TARGET...]     (without: every folder of tests/fuzz/corpus)
 #
-#   --seconds N   how long for each target (default 20)
+#   --seconds N   how long for each target (default 8)
 #   --jobs N      targets side by side (default: the processors there are)
 #   --preset NAME fuzz (default) or asan: slower decoders, whose build the tests have, too
 #   --no-install  install nothing
@@ -27,7 +27,7 @@ readonly kMemoryMaxMiB=1024
 readonly kQuarantineMiB=16
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
-seconds=20
+seconds=8
 jobs=$(nproc)
 install=yes
 preset=fuzz

@@ -1,0 +1,89 @@
+#include "core/commit_queue.h"
+
+#include "base/check.h"
+
+namespace edgecase::engine {
+
+bool CommitQueue::try_lead() {
+  State expected = State::Free;
+  return state_.compare_exchange_strong(expected, State::Alone, std::memory_order_acquire,
+                                        std::memory_order_relaxed);
+}
+
+void CommitQueue::leave() {
+  State expected = State::Alone;
+  if (state_.compare_exchange_strong(expected, State::Free, std::memory_order_release,
+                                     std::memory_order_relaxed))
+    return;
+  MutexLock lock(mutex_);
+  pass_on();
+}
+
+bool CommitQueue::wait_for_turn(Writer& writer, std::vector<Writer*>& group) {
+  MutexLock lock(mutex_);
+  writers_.push_back(&writer);
+  if (writers_.size() == 1) {
+    writer.leads_ = state_.exchange(State::Queued, std::memory_order_acq_rel) == State::Free;
+  } else if (gathered_for_ > 0 && writers_.size() >= gathered_for_) {
+    gathered_.notify_one();
+  }
+  if (!writer.leads_) writer.wake_.emplace();
+  while (!writer.leads_ && !writer.done_) writer.wake_->wait(mutex_);
+  if (!writer.leads_) return false;
+  if (writer.durability == Durability::Sync) gather();
+  take_group(group);
+  return true;
+}
+
+// Others who will want a sync as soon share the leader's own (commit_gathering.h).
+void CommitQueue::gather() {
+  gathered_for_ = gathering_.expected();
+  if (writers_.size() < gathered_for_) {
+    static_cast<void>(gathered_.wait_for(mutex_, gathering_.wait_ns()));
+    gathering_.waited(writers_.size() >= gathered_for_);
+  }
+  gathered_for_ = 0;
+}
+
+void CommitQueue::take_group(std::vector<Writer*>& group) {
+  std::size_t bytes = 0;
+  for (Writer* waiting : writers_) {
+    if (waiting->batch == nullptr) break;
+    bytes += waiting->batch->size_bytes();
+    if (!group.empty() && bytes > kGroupMaxBytes) break;
+    group.push_back(waiting);
+  }
+}
+
+void CommitQueue::finish(std::vector<Writer*>& group, std::int64_t synced_ns) {
+  MutexLock lock(mutex_);
+  if (synced_ns > 0) gathering_.synced(group.size(), writers_.size() - group.size(), synced_ns);
+  if (group.empty()) pop();
+  for (const Writer* finished : group) {
+    EC_CHECK(writers_.front() == finished);
+    pop();
+  }
+  group.clear();
+  pass_on();
+}
+
+// What it points to may be gone afterwards.
+void CommitQueue::pop() {
+  Writer& finished = *writers_.front();
+  writers_.pop_front();
+  finished.done_ = true;
+  if (finished.wake_) finished.wake_->notify_one();
+}
+
+// The next one leads, if there is one.
+void CommitQueue::pass_on() {
+  if (writers_.empty()) {
+    state_.store(State::Free, std::memory_order_release);
+    return;
+  }
+  Writer& next = *writers_.front();
+  next.leads_ = true;
+  if (next.wake_) next.wake_->notify_one();
+}
+
+}  // namespace edgecase::engine

@@ -1,0 +1,78 @@
+// Whose turn it is to change the log and the memtables: one leads at a time, the others queue up
+// and are taken along, or lead later.
+//
+// Who comes while nobody leads and nobody waits does so by one exchange of an atomic, without the
+// mutex, and leaves as it came unless somebody has queued up meanwhile: a writer that is alone
+// never takes a lock. All that a leader does happens before what the next one does, whichever way
+// it came.
+//
+// Source: the three states (free, held, held and waited for) are those of the mutex in U. Drepper,
+// "Futexes Are Tricky".
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "base/mutex.h"
+#include "core/commit_gathering.h"
+#include "edgecase/engine.h"
+
+namespace edgecase::engine {
+
+class CommitQueue {
+ public:
+  // Bounds what a follower waits for, and by how much a memtable outgrows its limit.
+  static constexpr std::size_t kGroupMaxBytes = 1u << 20;
+
+  // One caller. Without a batch it wants to lead by itself.
+  struct Writer {
+    const WriteBatch* batch = nullptr;
+    Durability durability = Durability::Async;
+    Status status;
+
+   private:
+    friend class CommitQueue;
+    bool leads_ = false;
+    bool done_ = false;
+    std::optional<CondVar> wake_;  // once it waits
+  };
+
+  // Whether the caller leads now; it does not wait for that, and is nobody's Writer.
+  bool try_lead();
+  // Of who led that way.
+  void leave() EC_EXCLUDES(mutex_);
+
+  // Until the writer leads: then `group`, which is the leader's, has it and those behind it that go
+  // together, and none if it has no batch. False: another one that led has done what it wanted.
+  bool wait_for_turn(Writer& writer, std::vector<Writer*>& group) EC_EXCLUDES(mutex_);
+  // Of a Writer that led. The log was synced for the group, for so long; 0: it was not. Empties it.
+  void finish(std::vector<Writer*>& group, std::int64_t synced_ns) EC_EXCLUDES(mutex_);
+
+  // Writers that lead or wait.
+  std::size_t size() const EC_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return writers_.size();
+  }
+
+ private:
+  enum class State : unsigned char { Free, Alone, Queued };
+
+  void gather() EC_REQUIRES(mutex_);
+  void take_group(std::vector<Writer*>& group) EC_REQUIRES(mutex_);
+  void pop() EC_REQUIRES(mutex_);
+  void pass_on() EC_REQUIRES(mutex_);
+
+  mutable Mutex mutex_;
+  // Queued exactly while writers_ is not empty, when mutex_ is free.
+  std::atomic<State> state_{State::Free};
+  std::deque<Writer*> writers_ EC_GUARDED_BY(mutex_);
+  CommitGathering gathering_ EC_GUARDED_BY(mutex_);
+  std::size_t gathered_for_ EC_GUARDED_BY(mutex_) = 0;  // writers that the leader waits for
+  CondVar gathered_;                                    // as many have come
+};
+
+}  // namespace edgecase::engine

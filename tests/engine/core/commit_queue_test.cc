@@ -1,0 +1,123 @@
+#include "core/commit_queue.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <thread>
+#include <vector>
+
+namespace edgecase::engine {
+namespace {
+
+using Group = std::vector<CommitQueue::Writer*>;
+
+WriteBatch batch_of(std::size_t value_bytes) {
+  WriteBatch batch;
+  batch.put(0, "key", Bytes(value_bytes, 'v'));
+  return batch;
+}
+
+void wait_for_size(const CommitQueue& queue, std::size_t size) {
+  while (queue.size() != size) std::this_thread::yield();
+}
+
+}  // namespace
+
+TEST_CASE("commit queue: one leads at a time, whichever way it came") {
+  CommitQueue queue;
+  REQUIRE(queue.try_lead());
+  CHECK_FALSE(queue.try_lead());
+  queue.leave();
+
+  CommitQueue::Writer writer;
+  Group group;
+  REQUIRE(queue.wait_for_turn(writer, group));
+  CHECK(group.empty());  // it has no batch
+  CHECK_FALSE(queue.try_lead());
+  queue.finish(group, 0);
+  CHECK(queue.size() == 0);
+  REQUIRE(queue.try_lead());
+  queue.leave();
+}
+
+TEST_CASE("commit queue: who queues up behind one that leads without a turn leads next") {
+  CommitQueue queue;
+  REQUIRE(queue.try_lead());
+  bool is_over = false;
+  std::thread next([&] {
+    CommitQueue::Writer writer;
+    Group group;
+    CHECK(queue.wait_for_turn(writer, group));
+    CHECK(is_over);
+    queue.finish(group, 0);
+  });
+  wait_for_size(queue, 1);
+  is_over = true;
+  queue.leave();
+  next.join();
+  CHECK(queue.try_lead());
+}
+
+TEST_CASE("commit queue: writers that wait are taken along as far as a group goes") {
+  CommitQueue queue;
+  const std::array<WriteBatch, 4> batches = {batch_of(1), batch_of(2), batch_of(1u << 20),
+                                             batch_of(3)};
+  // Of the writer without a batch, which is the fifth, nobody is a follower.
+  const std::array<std::size_t, 6> expected_groups = {2, 0, 1, 1, 0, 0};
+  REQUIRE(queue.try_lead());
+  std::array<std::size_t, 6> groups{};
+  std::array<bool, 6> led{};
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < 6; ++i) {
+    threads.emplace_back([&, i] {
+      CommitQueue::Writer writer;
+      if (i < batches.size()) writer.batch = &batches[i];
+      Group group;
+      led[i] = queue.wait_for_turn(writer, group);
+      if (!led[i]) {
+        CHECK(writer.status.code() == StatusCode::Busy);
+        return;
+      }
+      groups[i] = group.size();
+      for (CommitQueue::Writer* each : group) each->status = busy("done by another one");
+      queue.finish(group, 0);
+    });
+    wait_for_size(queue, i + 1);
+  }
+  queue.leave();
+  for (std::thread& thread : threads) thread.join();
+  CHECK(groups == expected_groups);
+  CHECK(led == std::array<bool, 6>{true, false, true, true, true, true});
+  CHECK(queue.size() == 0);
+}
+
+TEST_CASE("commit queue: what leaders change needs no lock of its own") {
+  constexpr int kThreads = 4;
+  constexpr int kTurns = 2'000;
+  CommitQueue queue;
+  Group group;
+  int done = 0;  // the leader's
+  std::vector<std::thread> threads;
+  const WriteBatch batch = batch_of(1);
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kTurns; ++i) {
+        if (t % 2 == 0 && queue.try_lead()) {
+          ++done;
+          queue.leave();
+          continue;
+        }
+        CommitQueue::Writer writer;
+        writer.batch = &batch;
+        if (!queue.wait_for_turn(writer, group)) continue;
+        done += static_cast<int>(group.size());
+        queue.finish(group, 0);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(done == kThreads * kTurns);
+  CHECK(queue.try_lead());
+}
+
+}  // namespace edgecase::engine
