@@ -187,8 +187,10 @@ Result<bool> Compactor::pick() {
     if (goes_on) return true;
   }
   if (!to_probe_.empty()) return probe(*version);
-  if (auto plan = pick_evacuation(*version, evacuation_limits())) return start(*std::move(plan));
-  if (auto plan = pick_cleaning(*version)) return start(*std::move(plan));
+  auto plan = pick_evacuation(*version, evacuation_limits(*version));
+  if (!plan) plan = pick_cleaning(*version);
+  frees_garbage_ = plan.has_value();
+  if (plan) return start(*std::move(plan));
   if (slicing_) {
     EC_ASSIGN_OR_RETURN(const bool goes_on, start_slice(*version));
     if (goes_on) return true;

@@ -10,11 +10,13 @@ namespace edgecase::engine {
 namespace {
 
 // The more garbage there is, the less of a table need be dead to make cleaning it worth it: from
-// `kGarbageMin` bytes a useful one on, and down to the lowest share at `kGarbageMax`.
+// `kGarbageMin` bytes a useful one on, and down to the lowest share at `kGarbageMax`. The same of
+// value files, from EvacuationLimits on. Where all of a store was written at once all of it dies
+// alike: then nothing is worth it until the whole is as dead.
 constexpr double kGarbageMin = 0.1;
-constexpr double kGarbageMax = 0.22;
+constexpr double kGarbageMax = 0.25;
 constexpr double kDeadShareMax = 0.45;
-constexpr double kDeadShareMin = 0.25;
+constexpr double kDeadShareMin = 0.2;
 constexpr double kQuietDeadShare = 0.1;
 // While a store grows, more may be there: what its garbage takes it needs soon anyway, and until
 // then ever more of a table dies before it is written again. It grows as long as of what flushes
@@ -188,11 +190,15 @@ double Compactor::garbage_grace() const {
   return kGarbageGrace * std::clamp(growing, 0.0, 1.0);
 }
 
-EvacuationLimits Compactor::evacuation_limits() const {
+EvacuationLimits Compactor::evacuation_limits(const Version& version) const {
   // Of all bytes, not of the useful ones.
   constexpr double kUseful = 1 / (1 - EvacuationLimits{}.garbage_share);
   EvacuationLimits limits;
   limits.garbage_share = 1 - 1 / (kUseful + garbage_grace());
+  const double garbage = garbage_share(version, 0) - garbage_grace();
+  const double pressure =
+      std::clamp((garbage - (kUseful - 1)) / (kGarbageMax - (kUseful - 1)), 0.0, 1.0);
+  limits.file_share -= pressure * (limits.file_share - kDeadShareMin);
   return limits;
 }
 

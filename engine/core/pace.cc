@@ -55,9 +55,11 @@ double EngineImpl::compaction_debt() {
     limit =
         garbage_limit_.next(kGarbageSlowMin + compactor_->garbage_grace(), garbage, written, bytes);
   }
-  return std::max(
-      between(static_cast<double>(version->level0.size()), kLevel0SlowMin, kLevel0SlowMax),
-      between(garbage, limit, limit + kGarbageSlowMax - kGarbageSlowMin));
+  const double level0 =
+      between(static_cast<double>(version->level0.size()), kLevel0SlowMin, kLevel0SlowMax);
+  // Of what is not worth cleaning yet there is no less when writers have waited.
+  if (!compactor_->frees_garbage()) return level0;
+  return std::max(level0, between(garbage, limit, limit + kGarbageSlowMax - kGarbageSlowMin));
 }
 
 // After each flush and merge, and when a memtable is full.

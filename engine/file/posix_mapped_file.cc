@@ -47,22 +47,24 @@ const char* PosixMappedFile::to_copy(std::uint64_t offset, std::size_t size) con
 
 Result<std::size_t> PosixMappedFile::read(std::uint64_t offset, std::size_t size,
                                           char* buffer) const {
+  const char* const bytes = to_copy(offset, size);
+  const bool is_copied = bytes != nullptr && copy_from_mapped(bytes, size, buffer, is_gone_);
+  auto got = is_copied ? Result<std::size_t>(size) : read_whole(file_, offset, size, buffer, path_);
   around_.touch(file_, offset, size);
-  if (const char* const bytes = to_copy(offset, size);
-      bytes != nullptr && copy_from_mapped(bytes, size, buffer, is_gone_))
-    return size;
-  return read_whole(file_, offset, size, buffer, path_);
+  return got;
 }
 
 Result<std::size_t> PosixMappedFile::read_two(std::uint64_t offset, std::size_t first_size,
                                               char* first, std::size_t second_size,
                                               char* second) const {
+  const char* const bytes = to_copy(offset, first_size + second_size);
+  const bool is_copied = bytes != nullptr && copy_from_mapped(bytes, first_size, first, is_gone_) &&
+                         copy_from_mapped(bytes + first_size, second_size, second, is_gone_);
+  auto got = is_copied
+                 ? Result<std::size_t>(first_size + second_size)
+                 : read_two_whole(file_, offset, {first, first_size}, {second, second_size}, path_);
   around_.touch(file_, offset, first_size + second_size);
-  if (const char* const bytes = to_copy(offset, first_size + second_size);
-      bytes != nullptr && copy_from_mapped(bytes, first_size, first, is_gone_) &&
-      copy_from_mapped(bytes + first_size, second_size, second, is_gone_))
-    return first_size + second_size;
-  return read_two_whole(file_, offset, {first, first_size}, {second, second_size}, path_);
+  return got;
 }
 
 void PosixMappedFile::expect_read(std::uint64_t offset, std::size_t size) const {

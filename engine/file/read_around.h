@@ -1,5 +1,5 @@
 // A file read at random for the first time since it was opened, from a drive that takes nearly as
-// long for a page as for thirty: the first read in each region has the kernel load all of it, so
+// long for a page as for thirty: after the first read in each region the kernel loads all of it, so
 // that a store which fits in memory is there soon. Each region once; where the files that are open
 // so would fill more than half of this machine's memory, none, since they would push each other
 // out. Thread-safe.
@@ -22,7 +22,8 @@ class ReadAround {
   ReadAround(const ReadAround&) = delete;
   ReadAround& operator=(const ReadAround&) = delete;
 
-  // Before a read of it. Nobody waits for what is loaded around it.
+  // After a read of it, which had to wait for no more than it asked for; nor does anybody for the
+  // rest.
   void touch(const Descriptor& file, std::uint64_t offset, std::uint64_t size);
 
  private:

@@ -1,51 +1,27 @@
 #include "observe/logger.h"
 
 #include <doctest/doctest.h>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <string>
 
+#include "daemon/observe/log_pipe.h"
+
 namespace edgecase::observe {
 namespace {
 
-class TestClock final : public Clock {
- public:
-  std::int64_t wall_ns() const override { return 1'763'647'200'123'456'789; }
-  std::int64_t boot_ns() const override { return now_ns; }
-  ClockTrust trust() const override { return ClockTrust::Trusted; }
-  std::int64_t now_ns = 0;
-};
-
-// What was written to one end of a pipe.
-struct Pipe {
-  Pipe() { REQUIRE(pipe2(ends, O_NONBLOCK) == 0); }
-  ~Pipe() {
-    close(ends[0]);
-    close(ends[1]);
-  }
-  std::string text() const {
-    std::string all(65536, '\0');
-    const ssize_t got = read(ends[0], all.data(), all.size());
-    all.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
-    return all;
-  }
-  int ends[2] = {-1, -1};
-};
-
 TEST_CASE("a plain line has time, level and area") {
-  Pipe pipe;
-  TestClock clock;
+  LogPipe pipe;
+  LogClock clock;
   Logger logger(pipe.ends[1], LogStyle::Plain, clock);
   logger.warning("mqtt", "broker\ngone\x1b[31m");
   CHECK(pipe.text() == "2025-11-20T14:00:00.123Z warn  mqtt: broker gone [31m\n");
 }
 
 TEST_CASE("a journal line has the priority and no time") {
-  Pipe pipe;
-  TestClock clock;
+  LogPipe pipe;
+  LogClock clock;
   Logger logger(pipe.ends[1], LogStyle::Journal, clock);
   logger.error("engine", "bad");
   logger.info("engine", "good");
@@ -54,7 +30,7 @@ TEST_CASE("a journal line has the priority and no time") {
 }
 
 TEST_CASE("the style follows JOURNAL_STREAM only when it names this very stream") {
-  Pipe pipe;
+  LogPipe pipe;
   struct stat status {};
   REQUIRE(fstat(pipe.ends[1], &status) == 0);
   const std::string own = std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
@@ -67,8 +43,8 @@ TEST_CASE("the style follows JOURNAL_STREAM only when it names this very stream"
 }
 
 TEST_CASE("repeats are held back and told when their window is over") {
-  Pipe pipe;
-  TestClock clock;
+  LogPipe pipe;
+  LogClock clock;
   Logger logger(pipe.ends[1], LogStyle::Journal, clock);
   for (int i = 0; i < Logger::kBurst + 3; ++i) {
     logger.log_keyed(LogLevel::Warning, "mqtt", "bad topic", "bad topic " + std::to_string(i));
@@ -82,8 +58,8 @@ TEST_CASE("repeats are held back and told when their window is over") {
 }
 
 TEST_CASE("what was held back is told at the end") {
-  Pipe pipe;
-  TestClock clock;
+  LogPipe pipe;
+  LogClock clock;
   {
     Logger logger(pipe.ends[1], LogStyle::Journal, clock);
     for (int i = 0; i < Logger::kBurst + 1; ++i) logger.info("a", "same");
@@ -93,8 +69,8 @@ TEST_CASE("what was held back is told at the end") {
 }
 
 TEST_CASE("a flood of different lines takes bounded memory and all pass") {
-  Pipe pipe;
-  TestClock clock;
+  LogPipe pipe;
+  LogClock clock;
   Logger logger(pipe.ends[1], LogStyle::Journal, clock);
   for (std::size_t i = 0; i < 3 * Logger::kKeysMax; ++i) {
     clock.now_ns += 1;
@@ -104,8 +80,8 @@ TEST_CASE("a flood of different lines takes bounded memory and all pass") {
 }
 
 TEST_CASE("a line is cut at its limit") {
-  Pipe pipe;
-  TestClock clock;
+  LogPipe pipe;
+  LogClock clock;
   Logger logger(pipe.ends[1], LogStyle::Journal, clock);
   logger.info("a", std::string(2 * Logger::kLineMaxBytes, 'x'));
   CHECK(pipe.text() == "<6>a: " + std::string(Logger::kLineMaxBytes, 'x') + "...\n");
