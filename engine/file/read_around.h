@@ -1,8 +1,8 @@
 // A file read at random for the first time since it was opened, from a drive that takes nearly as
-// long for a page as for thirty: after the first read in each region the kernel loads all of it, so
-// that a store which fits in memory is there soon. Each region once; where the files that are open
-// so would fill more than half of this machine's memory, none, since they would push each other
-// out. Thread-safe.
+// long for a page as for a hundred: after the first read in each region the kernel loads all of it,
+// so that a store which fits in memory is there soon. Each region once; where the files that are
+// open so would fill more than half of this machine's memory, none, since they would push each
+// other out. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace edgecase::engine {
 
 class ReadAround {
  public:
-  static constexpr std::uint64_t kRegionBytes = 128u << 10;  // the kernel's own for a mapping
+  static constexpr std::uint64_t kRegionBytes = 512u << 10;
 
   explicit ReadAround(std::uint64_t file_bytes);
   ~ReadAround();
