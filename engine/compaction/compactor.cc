@@ -189,7 +189,7 @@ Result<bool> Compactor::pick() {
   if (!to_probe_.empty()) return probe(*version);
   auto plan = pick_evacuation(*version, evacuation_limits(*version));
   if (!plan) plan = pick_cleaning(*version);
-  frees_garbage_ = plan.has_value();
+  idle_garbage_ = plan ? 0 : garbage_share(*version, suspected_bytes_);
   if (plan) return start(*std::move(plan));
   if (slicing_) {
     EC_ASSIGN_OR_RETURN(const bool goes_on, start_slice(*version));

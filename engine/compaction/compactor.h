@@ -119,8 +119,9 @@ class Compactor {
   ExpiryStats expiry_stats() const;
   // What samples say is dead in groups.
   std::uint64_t suspected_bytes() const { return suspected_bytes_.load(); }
-  // Whether something was worth cleaning when the lane last looked.
-  bool frees_garbage() const { return frees_garbage_.load(); }
+  // The garbage share when the lane last looked and nothing of it was worth cleaning; 0 if something
+  // was.
+  double idle_garbage() const { return idle_garbage_.load(); }
   // How much more of it there is with each byte that flushes write.
   double dying_share() const { return dying_share_.load(); }
   // So much garbage a useful byte may be there beyond what a store may hold that does not grow.
@@ -246,7 +247,7 @@ class Compactor {
   std::atomic<DropRule*> rule_{nullptr};
   std::atomic<std::uint64_t> suspected_bytes_{0};  // written by the lane
   std::atomic<double> dying_share_{0};             // the same
-  std::atomic<bool> frees_garbage_{false};         // the same
+  std::atomic<double> idle_garbage_{0};            // the same
   std::atomic<double> replacing_share_{0};         // the same: of what flushes write
 
   // The lane's.

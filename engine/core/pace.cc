@@ -14,6 +14,9 @@ constexpr double kLevel0SlowMax = 256;
 constexpr double kGarbageSlowMin = 0.2;
 constexpr double kGarbageSlowMax = 0.4;
 constexpr std::uint64_t kGarbageSlowMinBytes = 16u << 20;  // less is not worth a delay
+// So much more may there be than when nothing of it was worth cleaning; some is not known, but
+// expected.
+constexpr double kGarbageSinceLook = 0.05;
 // The same of memtables that wait for a flush, and the active one as far as it is full.
 constexpr double kMemtablesSlowMin = 2.25;
 constexpr double kMemtablesSlowMax = 3;
@@ -55,11 +58,11 @@ double EngineImpl::compaction_debt() {
     limit =
         garbage_limit_.next(kGarbageSlowMin + compactor_->garbage_grace(), garbage, written, bytes);
   }
-  const double level0 =
-      between(static_cast<double>(version->level0.size()), kLevel0SlowMin, kLevel0SlowMax);
   // Of what is not worth cleaning yet there is no less when writers have waited.
-  if (!compactor_->frees_garbage()) return level0;
-  return std::max(level0, between(garbage, limit, limit + kGarbageSlowMax - kGarbageSlowMin));
+  limit = std::max(limit, compactor_->idle_garbage() + kGarbageSinceLook);
+  return std::max(
+      between(static_cast<double>(version->level0.size()), kLevel0SlowMin, kLevel0SlowMax),
+      between(garbage, limit, limit + kGarbageSlowMax - kGarbageSlowMin));
 }
 
 // After each flush and merge, and when a memtable is full.

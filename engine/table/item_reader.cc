@@ -43,6 +43,13 @@ bool ItemReader::open_page_from(const UMetaRecord& record, ByteView page, ByteVi
   return is_open_;
 }
 
+void ItemReader::open_entry(const UMetaRecord& record, const FoundEntry& entry) {
+  close();
+  form_ = Form::Single;
+  entry_ = {record.first, entry.sequence, entry.kind, entry.value};
+  is_open_ = true;
+}
+
 void ItemReader::open_unread(const UMetaRecord& record) {
   close();
   form_ = Form::Unread;

@@ -23,6 +23,8 @@ class ItemReader {
   // Whether the page has others behind those, and: these in their place.
   bool has_more() const { return form_ == Form::Page && page_.has_more(); }
   [[nodiscard]] bool decode_more() { return page_.decode_more(); }
+  // In place of the item of a single, whose entry is there already: it stays where it is.
+  void open_entry(const UMetaRecord& record, const FoundEntry& entry);
   // In place of the item of a single, which is not read: its value is empty. The key is the
   // record's.
   void open_unread(const UMetaRecord& record);

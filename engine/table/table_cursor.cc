@@ -26,6 +26,7 @@ void TableCursor::close() {
   read_page_ = kNoPage;
   read_.kept.reset();
   if (read_.opened.capacity() > kKeptBytes) read_.opened = Bytes();
+  if (single_.value.capacity() > kKeptBytes) single_.value = Bytes();
   Bytes memory = std::move(ahead_.bytes);
   ahead_ = ReadAhead();
   if (memory.capacity() <= kKeptBytes) ahead_.bytes = std::move(memory);
@@ -167,6 +168,14 @@ bool TableCursor::open_large() {
   return true;
 }
 
+bool TableCursor::open_single() {
+  const auto is_there = files_->single(record(), record().first, false, single_);
+  if (!is_there.ok()) return fail(is_there.status());
+  if (!*is_there) return open_destroyed();
+  item_.open_entry(record(), single_);
+  return true;
+}
+
 Result<std::unique_ptr<LargeValue>> TableCursor::large_value() {
   if (item_.is_unread()) return files_->large_value(record());
   return std::unique_ptr<LargeValue>();
@@ -179,6 +188,7 @@ bool TableCursor::open_part(std::size_t page) {
   is_whole_ = true;
   page_ = page;
   if (is_large()) return open_large();
+  if (files_->reads_in_place(record())) return open_single();
   if (pages_.empty()) {
     auto item = files_->item(record(), options_.fill_cache, forward() ? &ahead_ : nullptr);
     if (is_destroyed(item.status())) return open_destroyed();

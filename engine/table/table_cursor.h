@@ -65,6 +65,7 @@ class TableCursor final : public EntryCursor {
   bool open_page_from(std::size_t page, ByteView full_key);
   bool is_large() const;
   bool open_large();
+  bool open_single();
   bool move_to(std::size_t index);
   bool move_to_first();  // of the item, and last
   bool move_to_last();
@@ -103,6 +104,7 @@ class TableCursor final : public EntryCursor {
   std::size_t page_ = 0;
   bool is_whole_ = false;  // what is open, from its first entry to its last
   CursorPage read_;
+  FoundEntry single_;  // of the record, where item_ is open_entry()
   ReadAhead ahead_;
   std::size_t read_page_ = kNoPage;  // of the record, whose bytes are these
   ByteView read_bytes_;

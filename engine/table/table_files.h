@@ -78,6 +78,11 @@ class TableFiles {
   // The entry of a Single, whose key is `full_key`, if its key was not destroyed.
   Result<bool> single(const UMetaRecord& record, ByteView full_key, bool fill_cache,
                       FoundEntry& entry);
+  // Whether single() reads this one to where it is wanted, from a mapped file: a cursor that comes
+  // by then needs neither the cache nor memory for each.
+  bool reads_in_place(const UMetaRecord& record) const {
+    return map_files_ && keys_ == nullptr && record.type == ItemType::Single && record.deletes == 0;
+  }
   // An error for what the record and its item disagree on.
   Status disagreement(const UMetaRecord& record) const;
 

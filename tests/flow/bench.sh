@@ -123,6 +123,8 @@ if [ -x "$(dirname "$edgecase")/edgecase-bench-peers" ]; then
     grep -q "\"engine\":\"$peer\"" "$work/out" || fail "$peer is not what was measured"
     expect_empty "$work/m"
   done
+  # What asks for a store beside it and starts a daemon, too, as papers does.
+  expect_code 0 "$edgecase" bench ingest-http --smoke --peer leveldb --dir "$work/m"
 else
   expect_code 1 "$edgecase" bench fillrandom --smoke --peer leveldb --dir "$work/m"
   grep -q "no peer is built in" "$work/err" || fail "no word of the missing peers: $(cat "$work/err")"
