@@ -119,8 +119,8 @@ class Compactor {
   ExpiryStats expiry_stats() const;
   // What samples say is dead in groups.
   std::uint64_t suspected_bytes() const { return suspected_bytes_.load(); }
-  // The garbage share when the lane last looked and nothing of it was worth cleaning; 0 if something
-  // was.
+  // The garbage share when the lane last looked and nothing of it was worth cleaning; 0 if
+  // something was.
   double idle_garbage() const { return idle_garbage_.load(); }
   // How much more of it there is with each byte that flushes write.
   double dying_share() const { return dying_share_.load(); }
