@@ -20,7 +20,7 @@ constexpr std::uint32_t kUsualRounds = 3;
 
 // A report as a child hands it over: plain memory, shared.
 struct PlainReport {
-  static constexpr std::size_t kFiguresMax = 48;
+  static constexpr std::size_t kFiguresMax = 192;
   static constexpr std::size_t kNameMax = 48;
   struct Figure {
     char name[kNameMax];
@@ -57,6 +57,10 @@ void fill_plain(PlainReport& plain, const Result<Report>& report) {
     plain.write_amplification = report->write_amplification;
     plain.space_amplification = report->space_amplification;
     plain.latency = report->latency;
+    if (report->more.size() > PlainReport::kFiguresMax) {
+      plain.code = StatusCode::Unsupported;
+      copy_text(plain.message, "more figures than a comparison takes");
+    }
     plain.figures = std::min(report->more.size(), PlainReport::kFiguresMax);
     for (std::size_t i = 0; i < plain.figures; ++i) {
       copy_text(plain.figure[i].name, report->more[i].first);
