@@ -46,9 +46,8 @@ struct SettledStore : EngineFixture {
 
 }  // namespace
 
-TEST_CASE(
-    "a store of which all dies alike is cleaned in time, and writers hardly wait before" *
-    doctest::test_suite("bulk")) {
+TEST_CASE("a store of which all dies alike is cleaned in time, and writers hardly wait before" *
+          doctest::test_suite("bulk")) {
   SettledStore store;
   const Stats before = store.engine->stats();
   double most = 0;
