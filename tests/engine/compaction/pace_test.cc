@@ -46,8 +46,7 @@ struct SettledStore : EngineFixture {
 
 }  // namespace
 
-TEST_CASE("a store of which all dies alike is cleaned in time, and writers hardly wait before" *
-          doctest::test_suite("bulk")) {
+TEST_CASE("a store of which all dies alike is cleaned in time, and writers hardly wait before") {
   SettledStore store;
   const Stats before = store.engine->stats();
   double most = 0;
