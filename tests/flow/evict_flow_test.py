@@ -76,7 +76,7 @@ class EvictFlow(unittest.TestCase):
         """The newest are whole, the oldest gone, and nothing is missing in between."""
         # More may be evicted while it is read: then what an answer began with is gone when it ends.
         evicted, answers = None, []
-        while evicted is None or evicted["before"] != self.status()["eviction"]["before"]:
+        while evicted is None or evicted != self.status()["eviction"]:
             evicted = self.status()["eviction"]
             answers = [self.place.cli("query", f"d{device}/text", "--format", "ndjson") for device in range(DEVICES)]
         self.assertGreater(evicted["evictions"] + (evicted["before"] is not None), 0)
