@@ -18,7 +18,7 @@ namespace {
 
 // Nothing written for so long: compactions are over. Longer than an engine takes to see that it is
 // quiet.
-constexpr int kQuietMs = 2'500;
+constexpr int kQuietMs = 3'500;
 constexpr int kQuietSmokeMs = 5;
 constexpr int kWatchMs = 100;
 

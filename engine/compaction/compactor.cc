@@ -346,9 +346,15 @@ Status Compactor::commit() {
   const MergeCounters counters = job_->counters();
   if (!from_level0) note_singles(job_->plan(), counters);
   const bool relocates = job_->plan().mode != MergeMode::Sink;
-  const bool cleans = job_->plan().mode == MergeMode::Clean;
   const bool slices = job_->plan().slice_bytes != 0;
+  const bool is_range = slices && !slicing_;
+  // Of what was merged nothing is dead.
+  const bool cleans = job_->plan().mode == MergeMode::Clean || is_range;
   const bool leaves_rest = job_->leaves_rest();
+  const auto merged = job_->merged(output);
+  const std::vector<TableMetadata> cleaned(merged.begin(), merged.end());
+  if (is_range) note_range(job_->plan(), merged);
+  if (leaves_rest) note_rests(*job_, output);
   const ExpiryView expiry = context_.expiry();
   const std::int64_t expired_by_ns =
       expiry.empty() ? std::numeric_limits<std::int64_t>::min() : expiry.now_ns();
@@ -379,7 +385,7 @@ Status Compactor::commit() {
   }
   note_success();
   if (slices) note_slice(output, leaves_rest);
-  note_commit(cleans ? output.tables : std::vector<TableMetadata>(), from_level0);
+  note_commit(cleans ? cleaned : std::vector<TableMetadata>(), from_level0);
   return ok();
 }
 

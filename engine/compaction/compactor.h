@@ -132,6 +132,7 @@ class Compactor {
  private:
   static constexpr std::int64_t kRetryDelayMinNs = 1'000'000'000;
   static constexpr std::int64_t kRetryDelayMaxNs = 60'000'000'000;
+  static constexpr std::uint64_t kSlicePart = 32;
   static constexpr std::int64_t kCompactStallNs = 100'000'000;
   // In quiet, and at the end of compact().
   static constexpr EvacuationLimits kQuietEvacuation{0.08, 0.1, nullptr};
@@ -218,13 +219,19 @@ class Compactor {
   void follow_garbage(const Version& version);
   std::uint64_t suspect_singles(const Version& version);
   void note_singles(const MergePlan& plan, const MergeCounters& counters);
-  void note_commit(const std::vector<TableMetadata>& cleaned, bool from_level0);
+  void note_commit(std::span<const TableMetadata> cleaned, bool from_level0);
   void list_probes(const Version& version, std::uint64_t age_bytes_min);
   Result<bool> probe(const Version& version);
   Result<bool> probe_growth(const Version& version);
   bool has_garbage(const Version& version) const;
   EvacuationLimits evacuation_limits(const Version& version) const;
   std::optional<MergePlan> pick_cleaning(const Version& version);
+  std::uint64_t slice_bytes(const Version& version, std::size_t runs, std::uint64_t part) const;
+  bool is_merged_by_range(const Run& run) const;
+  std::optional<MergePlan> pick_range(const Version& version, NamespaceId id, const Run& deadest,
+                                      double garbage);
+  void note_range(const MergePlan& plan, std::span<const TableMetadata> merged);
+  void note_rests(const MergeJob& job, const TableOutput& output);
   Result<bool> survey();
   Result<bool> start(MergePlan plan);
   Result<bool> start_slices(const Version& version, MergePlan plan, bool is_scanned);
@@ -272,6 +279,8 @@ class Compactor {
   std::unique_ptr<Survey> survey_;
   Window surveyed_;
   std::optional<Slicing> slicing_;
+  // Where the last merge of a range ended, in its namespace and life class.
+  std::map<std::pair<NamespaceId, LifeClass>, Bytes> range_ends_;
   Overlaps overlaps_;  // what surveys said of windows
   GarbageLedger ledger_;
   std::uint64_t suspected_singles_bytes_ = 0;

@@ -60,8 +60,7 @@ std::uint64_t item_bytes_of_groups(const Version& version) {
 
 double garbage_share(const Version& version, std::uint64_t suspected_bytes,
                      std::uint64_t coming_bytes) {
-  std::uint64_t total = coming_bytes;
-  for (const auto& [number, file] : version.value_files) total += file.size_bytes;
+  const std::uint64_t total = coming_bytes + version.value_bytes();
   std::uint64_t useful = coming_bytes;
   for (const auto& [number, bytes] : version.live_bytes) useful += bytes;
   useful -= std::min(useful, suspected_bytes);
@@ -115,7 +114,7 @@ void Compactor::note_singles(const MergePlan& plan, const MergeCounters& counter
   superseding_share_ += (share - superseding_share_) / kSharesRemembered;
 }
 
-void Compactor::note_commit(const std::vector<TableMetadata>& cleaned, bool from_level0) {
+void Compactor::note_commit(std::span<const TableMetadata> cleaned, bool from_level0) {
   const std::shared_ptr<const Version> version = context_.versions.current();
   follow_garbage(*version);
   for (const TableMetadata& table : cleaned) ledger_.note(table.number, 0);
@@ -241,6 +240,8 @@ std::optional<MergePlan> Compactor::pick_cleaning(const Version& version) {
       candidates.begin(), candidates.end(),
       [](const Candidate& a, const Candidate& b) { return a.dead_share > b.dead_share; });
   const Candidate& deadest = candidates.front();
+  if (!is_idle() && is_merged_by_range(*deadest.run))
+    return pick_range(version, deadest.id, *deadest.run, garbage);
   const bool small = deadest.run->item_bytes <= bytes_max;
   std::set<FileNumber> chosen;
   std::uint64_t bytes = 0;

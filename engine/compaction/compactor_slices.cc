@@ -8,10 +8,9 @@
 namespace edgecase::engine {
 namespace {
 
-// A slice writes one part in so many of the store, and of the memory limit at least: less is not
-// worth its syncs.
-constexpr std::uint64_t kSlicePart = 32;
-// While scans wait for the end of it the tables of what is left are written again less often.
+// A slice writes kSlicePart of the store, and a part of the memory limit at least: less is not
+// worth its syncs. While scans wait for the end of it the tables of what is left are written again
+// less often.
 constexpr std::uint64_t kScannedSlicePart = 8;
 constexpr std::uint64_t kSliceMemoryPart = 16;
 // Of each run that goes in a part of a group is written once more, and a table with what is left:
@@ -21,13 +20,17 @@ constexpr std::uint64_t kSliceRestsMin = 16;
 constexpr std::uint64_t kSliceRests = 64;
 constexpr std::uint64_t kLargeSlicePart = 12;
 
-std::uint64_t value_bytes_of(const Version& version) {
-  std::uint64_t bytes = 0;
-  for (const auto& [number, file] : version.value_files) bytes += file.size_bytes;
-  return bytes;
-}
-
 }  // namespace
+
+std::uint64_t Compactor::slice_bytes(const Version& version, std::size_t runs,
+                                     std::uint64_t part) const {
+  const Options& options = context_.options;
+  const std::uint64_t of_memory = options.memtable_bytes != 0
+                                      ? options.memtable_bytes
+                                      : options.memory_limit_bytes / kSliceMemoryPart;
+  return std::max(
+      {of_memory, version.value_bytes() / part, kSliceRestsMin * runs * group_bytes_of(options)});
+}
 
 // The plan is of groups alone, of one namespace, of all tables of its runs.
 Result<bool> Compactor::start_slices(const Version& version, MergePlan plan, bool is_scanned) {
@@ -35,17 +38,13 @@ Result<bool> Compactor::start_slices(const Version& version, MergePlan plan, boo
   Slicing slicing;
   slicing.namespace_id = plan.groups.front().front()->namespace_id;
   for (const MergeInput& input : plan.groups) slicing.runs.insert(input.front()->run);
-  const Options& options = context_.options;
-  const std::uint64_t of_memory = options.memtable_bytes != 0
-                                      ? options.memtable_bytes
-                                      : options.memory_limit_bytes / kSliceMemoryPart;
-  const std::uint64_t rest_bytes = plan.groups.size() * group_bytes_of(options);
-  const std::uint64_t part = is_scanned ? kScannedSlicePart : kSlicePart;
-  const std::uint64_t all_bytes = value_bytes_of(version);
-  slicing.slice_bytes = std::max({of_memory, all_bytes / part, kSliceRestsMin * rest_bytes});
+  slicing.slice_bytes =
+      slice_bytes(version, plan.groups.size(), is_scanned ? kScannedSlicePart : kSlicePart);
+  const std::uint64_t rest_bytes = plan.groups.size() * group_bytes_of(context_.options);
   if (context_.is_roomy())
-    slicing.slice_bytes = std::max(slicing.slice_bytes,
-                                   std::min(kSliceRests * rest_bytes, all_bytes / kLargeSlicePart));
+    slicing.slice_bytes =
+        std::max(slicing.slice_bytes,
+                 std::min(kSliceRests * rest_bytes, version.value_bytes() / kLargeSlicePart));
   slicing.output_level = plan.output_level;
   slicing_ = std::move(slicing);
   return start_slice(version);

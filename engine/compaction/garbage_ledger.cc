@@ -42,6 +42,13 @@ void GarbageLedger::note(FileNumber table, double dead_share) {
   note.at_bytes = written_bytes_;
 }
 
+void GarbageLedger::pass_on(FileNumber table, FileNumber part, std::uint64_t item_bytes) {
+  const auto found = notes_.find(table);
+  if (found == notes_.end()) return;
+  notes_[part] = found->second;
+  notes_[part].item_bytes = item_bytes;
+}
+
 double GarbageLedger::live_share(const Note& note) const {
   if (lost_ <= 0) return note.live_share;
   const double passed = static_cast<double>(written_bytes_ - note.at_bytes);

@@ -16,6 +16,9 @@ class GarbageLedger {
   // `dead_share` of a table, between 0 and 1, was dead just now.
   void note(FileNumber table, double dead_share);
 
+  // `part` is a new table of a part of `table`, and as dead.
+  void pass_on(FileNumber table, FileNumber part, std::uint64_t item_bytes);
+
   // Whether something was written since it was noted, or it never was.
   bool is_stale(FileNumber table) const;
   // Bytes written since; all of them if it was never noted.

@@ -40,7 +40,7 @@ MergeJob::MergeJob(TableCache& tables, TableWriterContext context, MergePlan pla
       output_(std::move(context)),
       singles_(std::make_unique<RecordMerge>(tables, plan_.singles)),
       place_{plan_.output_level, plan_.output_run, plan_.one_sequence, plan_.purged_sequence,
-             plan_.rule_epoch,   plan_.life,       plan_.barriers} {
+             plan_.rule_epoch,   plan_.life,       plan_.barriers,     plan_.table_item_bytes} {
   if (!plan_.singles.empty()) newer_groups_.emplace(tables, plan_.newer_groups);
 }
 
@@ -56,11 +56,12 @@ Result<bool> MergeJob::step(std::uint64_t written_bytes, std::uint64_t turns) {
 
 // Takes more of `turns` where it goes on for long.
 Status MergeJob::turn(std::uint64_t& turns) {
-  if (phase_ == Phase::Rest) return write_rest();
+  if (phase_ == Phase::Heads) return write_head();
+  if (phase_ == Phase::Rests) return write_rest();
   RecordMerge& merge = phase_ == Phase::Singles ? *singles_ : *groups_;
   EC_TRY(merge.status());
+  if (phase_ == Phase::Groups && slice_is_done()) return end_slice();
   if (!merge.valid()) return next_phase();
-  if (phase_ == Phase::Groups && slice_is_full()) return end_slice();
   if (phase_ == Phase::Singles) return merge_single();
   if (plan_.mode == MergeMode::Sink) return sink_group();
   return groups_->top().is_open() ? merge_entries(turns) : merge_group();
@@ -76,8 +77,7 @@ Status MergeJob::next_phase() {
     newer_groups_.emplace(tables_, cleans ? plan_.newer_groups : std::vector<MergeInput>(),
                           plan_.groups);
     newer_singles_ = std::make_unique<RecordMerge>(tables_, plan_.singles);
-    groups_ = std::make_unique<RecordMerge>(tables_, plan_.groups);
-    phase_ = Phase::Groups;
+    phase_ = Phase::Heads;
     return ok();
   }
   newer_groups_.reset();
@@ -85,66 +85,12 @@ Status MergeJob::next_phase() {
   newer_singles_.reset();
   phase_ = Phase::Done;
   if (!leaves_rest_) {
+    merged_end_ = output_.closed_tables();
     for (const auto* inputs : {&plan_.groups, &plan_.singles})
       for (const MergeInput& input : *inputs)
         for (const TablePointer& table : input) replaced_tables_.push_back(table->number);
   }
   return output_.finish();
-}
-
-bool MergeJob::slice_is_full() const {
-  return plan_.slice_bytes != 0 && entered_ && output_.bytes_written() >= plan_.slice_bytes;
-}
-
-// Everything before the key where the merge stands is written, nothing from there on.
-Status MergeJob::end_slice() {
-  counters_.runs += output_.slots();
-  EC_TRY(output_.end());
-  EC_TRY(output_.close_values());
-  leaves_rest_ = true;
-  phase_ = Phase::Rest;
-  return ok();
-}
-
-Status MergeJob::write_rest() {
-  if (rest_input_ == plan_.groups.size()) return next_phase();
-  EC_TRY(write_rest_of(rest_input_));
-  ++rest_input_;
-  return ok();
-}
-
-// Tables that the merge has come to leave the run; what it has not come to of the last of them
-// stays in it.
-Status MergeJob::write_rest_of(std::size_t input) {
-  RecordCursor& cursor = groups_->cursor(input);
-  EC_TRY(cursor.status());
-  const MergeInput& tables = plan_.groups[input];
-  const std::size_t at = cursor.valid() ? cursor.table_index() : tables.size();
-  for (std::size_t i = 0; i < at; ++i) replaced_tables_.push_back(tables[i]->number);
-  if (!cursor.valid() || cursor.at_table_begin()) return ok();
-  const TableMetadata& table = *tables[at];
-  replaced_tables_.push_back(table.number);
-  MergeOutput::Place place;
-  place.level = table.level;
-  place.run = table.run;
-  place.purged_sequence = table.purged_sequence;
-  place.rule_epoch = table.rule_epoch;
-  place.life = table.life;
-  place.table_item_bytes = plan_.rest_table_bytes();
-  output_.begin(table.namespace_id, TableKind::Groups, place);
-  while (cursor.is_open()) {
-    const EntryView& entry = cursor.entry();
-    // What a rule hides never comes into a new file.
-    if (rule_ == nullptr || !rule_->drops_entry(entry.full_key, entry.sequence))
-      EC_TRY(output_.add(entry));
-    cursor.next_entry();
-    EC_TRY(cursor.status());
-  }
-  EC_TRY(output_.cut());
-  for (; cursor.valid() && cursor.table_index() == at; cursor.next_record())
-    EC_TRY(output_.carry(0, cursor.record()));
-  EC_TRY(cursor.status());
-  return output_.end();
 }
 
 // Tables are of one namespace: what is open is closed when another begins.
@@ -280,7 +226,9 @@ Status MergeJob::merge_group() {
     return ok();
   }
   ByteView second;
-  const bool overlaps = groups_->second_key(second) && second <= record.last;
+  // What reaches beyond the range is cut there.
+  const bool overlaps =
+      (groups_->second_key(second) && second <= record.last) || is_behind_range(record.last);
   // In a gap of an open item: cutting its entries apart must not leave crumbs.
   const bool crumbs = open_items_ > 0 && output_.gathered_bytes() > 0 &&
                       output_.gathered_bytes() < threshold_bytes_;
@@ -405,7 +353,11 @@ ItemExpiry MergeJob::expiry_of_copy(const UMetaRecord& record, bool misplaced) c
 Status MergeJob::merge_entries(std::uint64_t& turns) {
   RecordCursor& cursor = groups_->top();
   ByteView second;
-  const bool has_second = groups_->second_key(second);
+  bool has_second = groups_->second_key(second);
+  if (!plan_.upper.empty() && (!has_second || plan_.upper < second)) {
+    second = plan_.upper;
+    has_second = true;
+  }
   if (plan_.mode == MergeMode::Clean || (has_second && cursor.key() == second))
     return merge_entry();
   const std::uint64_t written = output_.bytes_written();

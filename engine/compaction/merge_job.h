@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "compaction/merge_output.h"
@@ -36,20 +37,31 @@ class MergeJob {
   const std::vector<FileNumber>& replaced_tables() const { return replaced_tables_; }
   // Whether a slice ended before its inputs did.
   bool leaves_rest() const { return leaves_rest_; }
+  // Of the tables that came out: those of what was merged, not of what stays in its run. Once done.
+  std::span<const TableMetadata> merged(const TableOutput& output) const {
+    return std::span(output.tables).subspan(merged_begin_, merged_end_ - merged_begin_);
+  }
   std::uint64_t bytes_written() const { return output_.bytes_written(); }
   TableOutput take_output() { return output_.take_output(); }
   void discard() { output_.discard(); }
 
  private:
-  enum class Phase : unsigned char { Singles, Groups, Rest, Done };
+  enum class Phase : unsigned char { Singles, Heads, Groups, Rests, Done };
 
   Status turn(std::uint64_t& turns);
   Status enter(ByteView key, TableKind kind);
   Status next_phase();
-  bool slice_is_full() const;
+
+  // Of slices and ranges: merge_job_rests.cc.
+  bool is_behind_range(ByteView key) const;
+  bool slice_is_done() const;
+  Status write_head();
+  Status write_head_of(const MergeInput& tables);
   Status end_slice();
   Status write_rest();
   Status write_rest_of(std::size_t input);
+  void begin_rest(const TableMetadata& table);
+  Status add_rest(const EntryView& entry);
 
   // Single values.
   Status merge_single();
@@ -91,7 +103,10 @@ class MergeJob {
   NamespaceId namespace_id_ = 0;
   MergeOutput::Place place_;
   std::vector<std::size_t> slot_of_input_;  // where its last record went
-  std::size_t rest_input_ = 0;              // the next of which the rest is written
+  std::size_t rest_input_ = 0;              // the next of which head or rest is written
+  std::size_t merged_begin_ = 0;            // among the tables that come out
+  std::size_t merged_end_ = 0;
+  std::uint64_t slice_end_bytes_ = 0;  // of bytes_written()
   std::vector<FileNumber> replaced_tables_;
   bool leaves_rest_ = false;
 };

@@ -67,6 +67,8 @@ class MergeOutput {
   // Syncs what is not synced, directories included.
   Status finish();
   TableOutput take_output() { return std::move(output_); }
+  // Those that came out so far.
+  std::size_t closed_tables() const { return output_.tables.size(); }
   // Bytes written so far, on both drives.
   std::uint64_t bytes_written() const { return bytes_written_; }
   // Removes every file that was begun.

@@ -70,6 +70,8 @@ void MergePlan::set_surroundings(const Version& version) {
   newer_groups.clear();
   if (!singles.empty()) find_newer_groups(version, bounds, {}, newer_groups);
   bounds.add(groups);
+  if (bounds.smallest < lower) bounds.smallest = lower;
+  if (!upper.empty() && bounds.largest > upper) bounds.largest = upper;
   if (mode == MergeMode::Clean && singles.empty())
     find_newer_groups(version, bounds, bounds.numbers, newer_groups);
   others.clear();
@@ -77,7 +79,7 @@ void MergePlan::set_surroundings(const Version& version) {
   bool between = false;
   for (const TablePointer& table : version.tables) {
     if (bounds.numbers.contains(table->number) || table->largest < bounds.smallest ||
-        table->smallest > bounds.largest)
+        table->smallest > bounds.largest || (!upper.empty() && table->smallest >= upper))
       continue;
     between = between || (table->sequence_min <= bounds.sequence_max &&
                           table->sequence_max >= bounds.sequence_min);

@@ -48,6 +48,12 @@ struct MergePlan {
   // Relocate, of groups alone: the merge ends where about so many bytes were written, and what lies
   // behind stays in runs as it was: what it frees is free before the next slice begins. 0: all.
   std::uint64_t slice_bytes = 0;
+  // The same: nothing is merged but what lies from `lower` on and before `upper`, full keys; empty:
+  // unbounded. What the tables hold besides stays in its runs.
+  Bytes lower;
+  Bytes upper;
+  // Metadata tables of what was merged are closed when their items take as many bytes.
+  std::uint64_t table_item_bytes = kTableItemBytesMax;
 
   // What set_surroundings() fills in: tables that are not merged and may share keys with these;
   std::vector<TablePointer> others;
@@ -69,6 +75,7 @@ struct MergePlan {
   std::map<FileNumber, ItemExpiry> evacuated_expiry;
 
   void set_surroundings(const Version& version);
+  bool has_range() const { return !lower.empty() || !upper.empty(); }
   bool empty() const { return groups.empty() && singles.empty(); }
   std::uint64_t item_bytes() const;
   // Value tables that come out are closed at this size: a few of them make up the inputs.

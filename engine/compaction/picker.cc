@@ -46,6 +46,10 @@ constexpr std::uint64_t kBytesPerScanRun = 16u << 10;
 // So little lives in such a file that it is emptied whatever the garbage is in all.
 constexpr double kNearlyEmptyShare = 0.9;
 
+// A range ends where a table does, or at so many times what it should be.
+constexpr std::uint64_t kRangeTables = 2;
+constexpr std::uint64_t kRangeGrowth = 2;
+
 bool points_into(const TablePointer& table, const std::set<FileNumber>& files) {
   return std::any_of(table->value_files.begin(), table->value_files.end(),
                      [&](const ValueFileUse& use) { return files.contains(use.file_number); });
@@ -89,9 +93,8 @@ std::optional<MergePlan> plan_evacuation(const Version& version,
         return std::any_of(candidate.tables.begin(), candidate.tables.end(), in_level0);
       });
   if (run == tree->second.end()) return std::nullopt;
-  std::uint64_t total = 0;
-  for (const auto& [number, file] : version.value_files) total += file.size_bytes;
-  const std::uint64_t moved_max = std::clamp(total / kMovedPart, kMovedBytesMin, kMovedBytesMax);
+  const std::uint64_t moved_max =
+      std::clamp(version.value_bytes() / kMovedPart, kMovedBytesMin, kMovedBytesMax);
   std::uint64_t moved = version.live_bytes.at(files.front());
   for (const FileNumber file : files.subspan(1)) {
     const bool used = std::any_of(run->tables.begin(), run->tables.end(),
@@ -296,6 +299,44 @@ MergePlan plan_cleaning(const Version& version, NamespaceId id,
   for (const auto& [number, bytes] : used)
     if (bytes >= version.live_bytes.at(number) / kOwnFileShare * (kOwnFileShare - 1))
       plan.evacuated.insert(number);
+  plan.set_surroundings(version);
+  return plan;
+}
+
+std::optional<MergePlan> plan_range(const Version& version, const Run& into, ByteView from,
+                                    std::uint64_t slice_bytes,
+                                    const std::function<bool(const TableMetadata&)>& is_chosen) {
+  const std::vector<TablePointer>& tables = into.tables;
+  const auto chosen = [&](const TablePointer& table) { return is_chosen(*table); };
+  const auto middle = std::find_if(tables.begin(), tables.end(), [&](const TablePointer& table) {
+    return ByteView(table->smallest) > from;
+  });
+  auto at = std::find_if(middle, tables.end(), chosen);
+  if (at == tables.end()) {
+    at = std::find_if(tables.begin(), middle, chosen);
+    if (at == middle) return std::nullopt;
+  }
+  MergePlan plan;
+  plan.mode = MergeMode::Relocate;
+  plan.output_level = into.level;
+  plan.output_run = into.number;
+  plan.table_item_bytes = std::min(kTableItemBytesMax, slice_bytes / kRangeTables);
+  // What comes before its first table, and behind its last, goes with these.
+  if (at != tables.begin()) plan.lower = (*at)->smallest;
+  std::uint64_t bytes = 0;
+  for (; at != tables.end() && bytes < slice_bytes; ++at) bytes += (*at)->item_bytes();
+  if (at != tables.end()) plan.upper = (*at)->smallest;
+  plan.slice_bytes = plan.has_range() ? kRangeGrowth * slice_bytes : slice_bytes;
+  for (const Run& run : version.trees.at(tables.front()->namespace_id)) {
+    if (run.kind != TableKind::Groups || run.life != into.life) continue;
+    MergeInput input;
+    std::copy_if(run.tables.begin(), run.tables.end(), std::back_inserter(input),
+                 [&](const TablePointer& table) {
+                   return table->largest >= plan.lower &&
+                          (plan.upper.empty() || table->smallest < plan.upper);
+                 });
+    if (!input.empty()) plan.groups.push_back(std::move(input));
+  }
   plan.set_surroundings(version);
   return plan;
 }

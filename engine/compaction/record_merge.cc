@@ -21,15 +21,25 @@ std::array<std::uint64_t, count> words_of(ByteView key) {
 
 }  // namespace
 
-RecordMerge::RecordMerge(TableCache& tables, const std::vector<MergeInput>& inputs) {
+RecordMerge::RecordMerge(TableCache& tables, const std::vector<MergeInput>& inputs, ByteView from) {
   cursors_.reserve(inputs.size());
   standings_.resize(inputs.size());
   for (const MergeInput& input : inputs) {
     heap_.push_back(cursors_.size());
-    cursors_.push_back(tables.records(input));
+    cursors_.push_back(tables.records(input, from));
+    if (!from.empty()) skip_before(cursors_.back(), from);
     note(heap_.back());
   }
   for (std::size_t at = heap_.size() / 2; at-- > 0;) sift_down(at);
+}
+
+// The cursor stands on a record that ends at or after `from`.
+void RecordMerge::skip_before(RecordCursor& cursor, ByteView from) {
+  if (!cursor.valid() || cursor.key() >= from) return;
+  // An error shows when the cursor is noted.
+  if (!cursor.open_item().ok()) return;
+  while (cursor.is_open() && cursor.key() < from) cursor.next_entry();
+  if (cursor.is_open()) ++open_items_;
 }
 
 bool RecordMerge::comes_before(std::size_t a, std::size_t b) const {

@@ -16,11 +16,16 @@ namespace edgecase::engine {
 
 class RecordMerge {
  public:
-  RecordMerge(TableCache& tables, const std::vector<MergeInput>& inputs);
+  // Of each input what has keys at or after `from`: an item that begins before it is opened and
+  // stands on the first of these.
+  RecordMerge(TableCache& tables, const std::vector<MergeInput>& inputs, ByteView from = {});
 
   // False at the end, and after an error: look at status().
   bool valid() const { return status_.ok() && !heap_.empty() && top().valid(); }
   const Status& status() const { return status_; }
+
+  // How many items were opened at the beginning.
+  std::size_t open_items() const { return open_items_; }
 
   RecordCursor& top() { return cursors_[heap_.front()]; }
   const RecordCursor& top() const { return cursors_[heap_.front()]; }
@@ -46,6 +51,7 @@ class RecordMerge {
     bool is_open = false;
   };
 
+  void skip_before(RecordCursor& cursor, ByteView from);
   bool comes_before(std::size_t a, std::size_t b) const;
   bool is_equal(std::size_t a, std::size_t b) const;
   void sift_down(std::size_t at);
@@ -56,6 +62,7 @@ class RecordMerge {
   std::vector<std::size_t> heap_;    // of all cursors; those at their end come last
   std::vector<std::size_t> places_;  // in heap_, of equals_
   std::vector<std::size_t> equals_;
+  std::size_t open_items_ = 0;
   Status status_;
 };
 

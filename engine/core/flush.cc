@@ -156,11 +156,8 @@ bool EngineImpl::values_layer_is_used() const {
 
 // Flushes are cut in different places, so that pieces come free one after another.
 void EngineImpl::cut_values(TableWriterContext& context) {
-  const std::shared_ptr<const Version> version = versions_->current();
-  std::uint64_t bytes = 0;
-  for (const auto& [number, file] : version->value_files) bytes += file.size_bytes;
-  context.value_file_bytes =
-      std::max({kPieceBytesMin, memtable_bytes() / kPiecesPerFlush, bytes / kPiecePart});
+  context.value_file_bytes = std::max({kPieceBytesMin, memtable_bytes() / kPiecesPerFlush,
+                                       versions_->current()->value_bytes() / kPiecePart});
   const std::uint64_t place = 1 + flush_cuts_++ % kPiecesPerFlush;
   context.first_value_file_bytes = context.value_file_bytes * place / kPiecesPerFlush;
 }

@@ -11,14 +11,17 @@ namespace edgecase::engine {
 class GarbageLimit {
  public:
   // Now: `natural` is the limit of a store as this one is, `garbage` what it holds, both bytes a
-  // useful byte; `written_bytes` is what flushes wrote so far.
-  double next(double natural, double garbage, std::uint64_t written_bytes,
+  // useful byte; `idle` what it may hold because nothing of it was worth cleaning when merges last
+  // looked, 0 if something was; `written_bytes` is what flushes wrote so far.
+  double next(double natural, double garbage, double idle, std::uint64_t written_bytes,
               std::uint64_t useful_bytes) {
     const double written = static_cast<double>(written_bytes - written_bytes_) /
                            static_cast<double>(std::max<std::uint64_t>(1, useful_bytes));
     written_bytes_ = written_bytes;
-    limit_ = std::max(natural, std::min(limit_, garbage) - kFallenAWrittenByte * written);
-    return limit_;
+    const double fallen = kFallenAWrittenByte * written;
+    limit_ = std::max(natural, std::min(limit_, garbage) - fallen);
+    idle_limit_ = std::max(idle, idle_limit_ - fallen);
+    return std::max(limit_, idle_limit_);
   }
 
  private:
@@ -26,6 +29,7 @@ class GarbageLimit {
   static constexpr double kFallenAWrittenByte = 0.25;
 
   double limit_ = 0;
+  double idle_limit_ = 0;
   std::uint64_t written_bytes_ = 0;
 };
 

@@ -17,6 +17,7 @@ constexpr std::uint64_t kGarbageSlowMinBytes = 16u << 20;  // less is not worth 
 // So much more may there be than when nothing of it was worth cleaning; some is not known, but
 // expected.
 constexpr double kGarbageSinceLook = 0.05;
+constexpr double kBurstMemtables = 2;
 // The same of memtables that wait for a flush, and the active one as far as it is full.
 constexpr double kMemtablesSlowMin = 2.25;
 constexpr double kMemtablesSlowMax = 3;
@@ -52,14 +53,19 @@ double EngineImpl::compaction_debt() {
           ? 0
           : garbage_share(*version, compactor_->suspected_bytes() + dying, coming);
   const std::uint64_t written = table_value_bytes_.load() + table_metadata_bytes_.load();
+  // What waits in memory goes up and down by so much whatever merges do.
+  const double burst = kBurstMemtables * static_cast<double>(memtable_bytes()) *
+                       compactor_->dying_share() /
+                       static_cast<double>(std::max<std::uint64_t>(1, bytes));
+  const double natural = kGarbageSlowMin + compactor_->garbage_grace() + burst;
+  // Of what is not worth cleaning yet there is no less when writers have waited.
+  const double left = compactor_->idle_garbage();
+  const double idle = left > 0 ? left + kGarbageSinceLook + burst : 0;
   double limit = 0;
   {
     MutexLock lock(mutex_);
-    limit =
-        garbage_limit_.next(kGarbageSlowMin + compactor_->garbage_grace(), garbage, written, bytes);
+    limit = garbage_limit_.next(natural, garbage, idle, written, bytes);
   }
-  // Of what is not worth cleaning yet there is no less when writers have waited.
-  limit = std::max(limit, compactor_->idle_garbage() + kGarbageSinceLook);
   return std::max(
       between(static_cast<double>(version->level0.size()), kLevel0SlowMin, kLevel0SlowMax),
       between(garbage, limit, limit + kGarbageSlowMax - kGarbageSlowMin));

@@ -182,6 +182,12 @@ void take_range_deletes(Version& version, const VersionEdit& edit) {
 
 }  // namespace
 
+std::uint64_t Version::value_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [number, file] : value_files) bytes += file.size_bytes;
+  return bytes;
+}
+
 const TablePointer* Run::find(ByteView full_key) const {
   const auto found = std::partition_point(
       tables.begin(), tables.end(),

@@ -52,6 +52,9 @@ struct Version {
   std::shared_ptr<const RangeDeletes> range_deletes;
   // Bytes of each value file that some table points to. A file without is garbage.
   std::map<FileNumber, std::uint64_t> live_bytes;
+
+  // Of all value files.
+  std::uint64_t value_bytes() const;
 };
 
 // More range deletes than these wait for merges: no others are taken. One for each

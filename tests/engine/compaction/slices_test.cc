@@ -3,109 +3,18 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "compaction/merge_job.h"
+#include "engine/compaction/slices_fixture.h"
 #include "engine/core/engine_fixture.h"
-#include "engine/table/table_test_store.h"
 
 namespace edgecase::engine {
 namespace {
 
 using test::EngineFixture;
-using test::OwnedEntry;
-using test::TableTestStore;
-
-std::uint64_t slices_seed() {
-  const char* given = std::getenv("EDGECASE_TEST_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 20261122;
-  MESSAGE("EDGECASE_TEST_SEED=" << seed);
-  return seed;
-}
-
-Bytes slice_key(std::uint64_t i) {
-  Bytes key = std::to_string(i);
-  return make_full_key(1, Bytes(6 - key.size(), '0') + key);
-}
-
-struct SlicesFixture : TableTestStore {
-  explicit SlicesFixture(std::uint64_t seed) : random(seed) { options.group_bytes = 1024; }
-
-  // A run of level 1 with random entries, in value files of `piece_bytes`.
-  void add_run(std::uint64_t keys, std::size_t entry_count, std::uint64_t piece_bytes) {
-    std::map<Bytes, OwnedEntry> chosen;
-    while (chosen.size() < entry_count) {
-      const Bytes key = slice_key(random.below(keys));
-      const bool removes = random.below(8) == 0;
-      const Bytes value =
-          removes ? Bytes() : std::to_string(sequence) + Bytes(random.below(150), 'v');
-      chosen.insert_or_assign(
-          key, OwnedEntry{key, sequence++, removes ? EntryKind::Delete : EntryKind::Put, value});
-    }
-    std::vector<OwnedEntry> entries;
-    for (auto& [key, entry] : chosen) entries.push_back(std::move(entry));
-    test::VectorCursor input(std::move(entries));
-    TableWriterContext writer = context();
-    writer.value_file_bytes = piece_bytes;
-    writer.first_value_file_bytes = piece_bytes / 2;
-    auto written = write_tables(input, writer);
-    REQUIRE(written.ok());
-    REQUIRE(written->tables.size() == 1);
-    written->tables.front().level = 1;
-    written->tables.front().namespace_id = 1;
-    install(*written, {});
-  }
-
-  void install(const TableOutput& made, const std::vector<FileNumber>& replaced) {
-    for (const ValueFileMetadata& file : made.value_files) cache->add_value_file(file);
-    VersionEdit edit;
-    edit.added_value_files = made.value_files;
-    edit.added_tables = made.tables;
-    edit.removed_tables = replaced;
-    edit.file_number_limit = next_number;
-    remove_unused_value_files(*state.version, edit);
-    const Status applied = state.apply(edit);
-    INFO(applied.to_string());
-    REQUIRE(applied.ok());
-  }
-
-  // The newest put of each key.
-  std::map<Bytes, Bytes> contents() {
-    std::map<Bytes, std::pair<SequenceNumber, std::optional<Bytes>>> newest;
-    for (const TablePointer& table : state.version->tables) {
-      const auto cursor = cache->cursor(table, "", "", Direction::Forward, false);
-      for (; cursor->valid(); cursor->next()) {
-        REQUIRE(cursor->load().ok());
-        auto& [seen, value] = newest[Bytes(cursor->full_key())];
-        if (cursor->sequence() < seen) continue;
-        seen = cursor->sequence();
-        value.reset();
-        if (cursor->kind() == EntryKind::Put) value = Bytes(cursor->value());
-      }
-      REQUIRE(cursor->status().ok());
-    }
-    std::map<Bytes, Bytes> seen;
-    for (const auto& [key, found] : newest)
-      if (found.second) seen.emplace(key, *found.second);
-    return seen;
-  }
-
-  std::uint64_t value_bytes() const {
-    std::uint64_t bytes = 0;
-    for (const auto& [number, file] : state.version->value_files) bytes += file.size_bytes;
-    return bytes;
-  }
-
-  SeededRandom random;
-  SequenceNumber sequence = 1;
-  VersionState state;
-};
 
 TEST_CASE("a relocation in slices keeps every key, and frees what it has passed" *
           doctest::test_suite("bulk")) {
@@ -129,17 +38,11 @@ TEST_CASE("a relocation in slices keeps every key, and frees what it has passed"
     for (const Run& run : store.state.version->trees.at(1))
       if (runs.contains(run.number)) plan.groups.push_back(run.tables);
     plan.set_surroundings(*store.state.version);
-    MergeJob job(*store.cache, store.context(), plan, nullptr);
-    for (bool done = false; !done;) {
-      const auto stepped = job.step(1u << 14, 100);
-      REQUIRE(stepped.ok());
-      done = *stepped;
-    }
-    more = job.leaves_rest();
-    const TableOutput made = job.take_output();
-    store.install(made, job.replaced_tables());
-    for (const TableMetadata& table : made.tables)
-      if (!runs.contains(table.run)) output_run = table.run;
+    std::vector<FileNumber> made_runs;
+    store.merge(plan, &made_runs);
+    more = store.left_rest;
+    for (const FileNumber run : made_runs)
+      if (!runs.contains(run)) output_run = run;
     CAPTURE(slices);
     CHECK(store.contents() == before);
     // Of each run the piece that it stands in, and the slice itself.
