@@ -32,8 +32,8 @@ std::uint64_t file_numbers_for(const MergePlan& plan, bool expires) {
   const std::uint64_t namespaces = std::min<std::uint64_t>(kNamespaceCountMax, items);
   const std::uint64_t buckets = expires ? kOpenBucketsMax * namespaces : 0;
   return buckets + plan.barriers.size() + 2 * runs * namespaces + 2 * (items / kTableItemsMax + 1) +
-         3 * (plan.item_bytes() / std::min(kTableItemBytesMax, plan.value_file_bytes()) + 1) +
-         (plan.slice_bytes == 0 ? 0 : plan.item_bytes() / plan.rest_table_bytes() + 3 * runs);
+         3 * (plan.item_bytes() / std::min(plan.table_item_bytes, plan.value_file_bytes()) + 1) +
+         (plan.slice_bytes == 0 ? 0 : plan.item_bytes() / plan.rest_table_bytes() + 4 * runs);
 }
 
 bool is_level0(const MergePlan& plan) {

@@ -132,6 +132,7 @@ class Compactor {
  private:
   static constexpr std::int64_t kRetryDelayMinNs = 1'000'000'000;
   static constexpr std::int64_t kRetryDelayMaxNs = 60'000'000'000;
+  // A slice or a range takes one part in so many of the store.
   static constexpr std::uint64_t kSlicePart = 32;
   static constexpr std::int64_t kCompactStallNs = 100'000'000;
   // In quiet, and at the end of compact().
@@ -227,7 +228,7 @@ class Compactor {
   EvacuationLimits evacuation_limits(const Version& version) const;
   std::optional<MergePlan> pick_cleaning(const Version& version);
   std::uint64_t slice_bytes(const Version& version, std::size_t runs, std::uint64_t part) const;
-  bool is_merged_by_range(const Run& run) const;
+  static bool is_merged_by_range(const Run& run);
   std::optional<MergePlan> pick_range(const Version& version, NamespaceId id, const Run& deadest,
                                       double garbage);
   void note_range(const MergePlan& plan, std::span<const TableMetadata> merged);

@@ -16,14 +16,13 @@ constexpr double kRangeGarbageRoomy = 0.3;
 constexpr double kRangeGarbage = 0.2;
 // Tables of which less is dead, of what is of the deadest, are passed over.
 constexpr double kRangeDeadShare = 0.25;
-
 // Until it is merged what lives in it is there twice.
 constexpr std::uint64_t kLargestRangePart = 16;
 constexpr std::uint64_t kRangeBytesMin = 1u << 20;
 
 }  // namespace
 
-bool Compactor::is_merged_by_range(const Run& run) const {
+bool Compactor::is_merged_by_range(const Run& run) {
   std::uint64_t entries = 0;
   for (const TablePointer& table : run.tables) entries += table->entry_count;
   return run.item_bytes <= kRangeEntryBytesMax * entries;
@@ -56,6 +55,8 @@ std::optional<MergePlan> Compactor::pick_range(const Version& version, Namespace
     return ledger_.dead_share(table.number) >= kRangeDeadShare * share;
   };
   slicing_.reset();
+  std::erase_if(range_ends_,
+                [&](const auto& end) { return !version.trees.contains(end.first.first); });
   const std::uint64_t bytes =
       std::min(slice_bytes(version, runs, kSlicePart),
                std::max(version.value_bytes() / kLargestRangePart, kRangeBytesMin));

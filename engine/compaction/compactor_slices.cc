@@ -8,11 +8,10 @@
 namespace edgecase::engine {
 namespace {
 
-// A slice writes kSlicePart of the store, and a part of the memory limit at least: less is not
-// worth its syncs. While scans wait for the end of it the tables of what is left are written again
-// less often.
-constexpr std::uint64_t kScannedSlicePart = 8;
+// Less of the memory limit is not worth the syncs of a slice.
 constexpr std::uint64_t kSliceMemoryPart = 16;
+// While scans wait for the end of it the tables of what is left are written again less often.
+constexpr std::uint64_t kScannedSlicePart = 8;
 // Of each run that goes in a part of a group is written once more, and a table with what is left:
 // both must be little beside it, the more so as long as it is no more than a part of the store
 // and the drive has room: until a slice ends what it writes is there twice.

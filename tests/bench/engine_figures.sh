@@ -11,7 +11,8 @@
 #   --values    the second drive (default: the same; peers use only the first)
 #   --runs      runs of each engine, taking turns, of which the median counts (default: 3)
 #   --bytes     keys and values that a workload of puts writes, about (default: 1500000000, of which every
-#               engine has to merge all that it has several times); others read 400000000, or as many
+#               engine has to merge all that it has several times); others read 400000000, or as many, and
+#               updates put a store of 250000000, or as many, three times more
 #   --smoke     the smallest sizes: shows that everything runs, measures nothing
 #   --keep      also keeps the reports, one JSON object a line
 #   --write     puts the table into engine/README.md, in place of the one that is there
@@ -68,8 +69,16 @@ least() {
 measure() {
   local label=$1 value=$2 wanted=$bytes most=30000000 sizes=()
   shift 2
-  case $label in get-* | scan-* | seek-*) wanted=$(least "$bytes" 400000000) most=3000000 ;; esac
-  if [ $smoke = no ]; then sizes=(--num "$(least "$most" $((wanted / (value + 16))))"); fi
+  case $label in
+    get-* | scan-* | seek-*) wanted=$(least "$bytes" 400000000) most=3000000 ;;
+    updates) wanted=$(least "$bytes" 250000000) ;;
+  esac
+  if [ $smoke = no ]; then
+    local num
+    num=$(least "$most" $((wanted / (value + 16))))
+    sizes=(--num "$num")
+    if [ "$label" = updates ]; then sizes+=(--operations $((3 * num))); fi
+  fi
   echo "$label, $value B" >&2
   if ! "$edgecase" bench "$@" --value-size "$value" --runs "$runs" "${sizes[@]}" --json "${common[@]}" \
     "${peer_options[@]}" | sed "s/^{/{\"label\":\"$label\",/" >> "$reports"; then
@@ -82,6 +91,7 @@ for value in 50 256 1024 4096 16384 65536; do measure put-random "$value" fillra
 measure put-random-batch 50 fillrandom --batch 1000
 for value in 50 1024 65536; do measure put-in-order "$value" fillseq; done
 measure overwrite 1024 overwrite --random-fill
+for value in 50 256; do measure updates "$value" overwrite; done
 for value in 50 1024 16384; do measure get-warm "$value" readrandom; done
 measure get-missing 50 readmissing
 measure get-cold 1024 readrandom --cold --operations $([ $smoke = yes ] && echo 500 || echo 20000)

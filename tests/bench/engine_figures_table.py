@@ -16,6 +16,7 @@ NAMES = {
     "put-random-batch": "put, random, batches of 1,000",
     "put-in-order": "put, in order",
     "overwrite": "put over what is there",
+    "updates": "put three times over what is there",
     "get-warm": "get, warm",
     "get-missing": "get, not there",
     "get-cold": "get, page cache dropped",
