@@ -40,6 +40,16 @@ def reads():
             yield "casedb-reads", f"{how}_{value}_ratio_to_leveldb", what, ">=", aim
 
 
+def gdpr():
+    for how, clients, aim in (("batched", 1, 0.97), ("strict", 1, 0.7), ("strict", 16, 0.9)):
+        who = "one client" if clients == 1 else f"{clients} clients"
+        yield ("audit", f"mix_{clients}_{how}_ratio",
+               f"half reads half updates, {who}, audit {how}, times without", ">=", aim)
+    for what, words in (("batch_readings", "readings in batches"), ("read_small", "newest readings of a device")):
+        for how, name in (("at_rest", "encrypted at rest"), ("tls", "over TLS"), ("both", "both")):
+            yield "encryption", f"{what}_{how}_ratio", f"{words}, {name}, times in clear", None, None
+
+
 def updates():
     for value in (50, 1024, 4096):
         what = f"each key put nine times more, {sizes(value)}"
@@ -60,6 +70,7 @@ FIGURES = [
     ("casedb-coalescing", "coalesced_ratio_4096", "CBuffer on over off, 4 KiB", ">=", 1),
     *reads(),
     *updates(),
+    *gdpr(),
     ("casedb-drives", "metadata_fast_ratio", "metadata alone on the fast drive", ">=", 1.5),
     *ycsb(),
     ("tenants", "ratio_to_shared", "eight tenants, gets, times one namespace for all", ">=", 3.2),
