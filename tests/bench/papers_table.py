@@ -71,6 +71,11 @@ FIGURES = [
     *reads(),
     *updates(),
     *gdpr(),
+    ("gdprbench", "correct_percent", "GDPRbench, 100,000 records, answers that are right, %", ">=", 100),
+    *(("gdprbench", f"{role}_seconds", f"the same, {role}, seconds", None, None)
+      for role in ("controller", "customer", "processor", "regulator")),
+    ("gdprbench", "everything_ratio",
+     "half reads half updates with all protection, TLS and retention, times plain", None, None),
     ("casedb-drives", "metadata_fast_ratio", "metadata alone on the fast drive", ">=", 1.5),
     *ycsb(),
     ("tenants", "ratio_to_shared", "eight tenants, gets, times one namespace for all", ">=", 3.2),
