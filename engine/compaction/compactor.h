@@ -228,7 +228,7 @@ class Compactor {
   EvacuationLimits evacuation_limits(const Version& version) const;
   std::optional<MergePlan> pick_cleaning(const Version& version);
   std::uint64_t slice_bytes(const Version& version, std::size_t runs, std::uint64_t part) const;
-  static bool is_merged_by_range(const Run& run);
+  static bool is_merged_by_range(const Tree& tree, const Run& run);
   std::optional<MergePlan> pick_range(const Version& version, NamespaceId id, const Run& deadest,
                                       double garbage);
   void note_range(const MergePlan& plan, std::span<const TableMetadata> merged);

@@ -240,7 +240,7 @@ std::optional<MergePlan> Compactor::pick_cleaning(const Version& version) {
       candidates.begin(), candidates.end(),
       [](const Candidate& a, const Candidate& b) { return a.dead_share > b.dead_share; });
   const Candidate& deadest = candidates.front();
-  if (!is_idle() && is_merged_by_range(*deadest.run))
+  if (!is_idle() && is_merged_by_range(version.trees.at(deadest.id), *deadest.run))
     return pick_range(version, deadest.id, *deadest.run, garbage);
   const bool small = deadest.run->item_bytes <= bytes_max;
   std::set<FileNumber> chosen;

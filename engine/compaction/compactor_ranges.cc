@@ -22,7 +22,9 @@ constexpr std::uint64_t kRangeBytesMin = 1u << 20;
 
 }  // namespace
 
-bool Compactor::is_merged_by_range(const Run& run) {
+// Of a tree with very many runs each would take memory at once.
+bool Compactor::is_merged_by_range(const Tree& tree, const Run& run) {
+  if (tree.size() > kRunsMax) return false;
   std::uint64_t entries = 0;
   for (const TablePointer& table : run.tables) entries += table->entry_count;
   return run.item_bytes <= kRangeEntryBytesMax * entries;
