@@ -23,6 +23,8 @@ class EarlyFlow(unittest.TestCase):
         self.addCleanup(self.place.remove)
         self.place.write_config(storage='retention = "1d"')
         self.clock = os.path.join(self.place.path, "clock")
+        # Started a minute ago: longer than the retention would be the end of what came before it.
+        self.boot_ns = 60 * SECOND_NS - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         self.set_clock(-time.time_ns())
         self.start(BOOTS[0])
         self.addCleanup(lambda: self.daemon.stop())
@@ -39,7 +41,7 @@ class EarlyFlow(unittest.TestCase):
     def set_clock(self, wall_ns):
         # In place: the daemon has it mapped.
         with open(self.clock, "r+b" if os.path.exists(self.clock) else "wb", buffering=0) as file:
-            file.write(struct.pack("=qqq", wall_ns, 0, 0))
+            file.write(struct.pack("=qqq", wall_ns, self.boot_ns, 0))
 
     def ok(self, *arguments):
         result = self.place.cli(*arguments)

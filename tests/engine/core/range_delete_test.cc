@@ -11,6 +11,7 @@
 #include "edgecase/store_check.h"
 #include "engine/check/recording_observer.h"
 #include "engine/core/engine_fixture.h"
+#include "version/version.h"
 
 namespace edgecase::engine {
 namespace {
