@@ -12,14 +12,25 @@ Status misfit(std::string_view what, std::uint64_t number) {
   return corruption("manifest edit: " + std::string(what) + " " + std::to_string(number));
 }
 
-Status count_live_bytes(Version& version) {
-  version.live_bytes.clear();
-  for (const TablePointer& table : version.tables) {
-    for (const ValueFileUse& use : table->value_files) {
-      if (!version.value_files.contains(use.file_number))
-        return misfit("points into no value file", use.file_number);
-      version.live_bytes[use.file_number] += use.bytes;
-    }
+// What tables point to is counted as they come and go: together they name each value file many
+// times, too often to go through them all for each edit of a store of terabytes.
+Status count_uses(Version& version, const TableMetadata& table) {
+  for (const ValueFileUse& use : table.value_files) {
+    if (!version.value_files.contains(use.file_number))
+      return misfit("points into no value file", use.file_number);
+    if (use.bytes == 0) return misfit("points to no bytes of value file", use.file_number);
+    version.live_bytes[use.file_number] += use.bytes;
+  }
+  return ok();
+}
+
+Status forget_uses(Version& version, const TableMetadata& table) {
+  for (const ValueFileUse& use : table.value_files) {
+    const auto live = version.live_bytes.find(use.file_number);
+    if (live == version.live_bytes.end() || live->second < use.bytes)
+      return misfit("points to more bytes than there are of value file", use.file_number);
+    live->second -= use.bytes;
+    if (live->second == 0) version.live_bytes.erase(live);
   }
   return ok();
 }
@@ -72,29 +83,36 @@ Status arrange(Version& version) {
 }
 
 // Tables of level 0 are shared: those that stay forget what they pointed to in a dropped namespace.
-void forget_dropped_files(Version& version) {
+Status forget_dropped_files(Version& version) {
+  version.live_bytes.clear();
   for (TablePointer& table : version.tables) {
     const auto is_gone = [&](const ValueFileUse& use) {
       return !version.value_files.contains(use.file_number);
     };
-    if (table->level > 0 ||
-        std::none_of(table->value_files.begin(), table->value_files.end(), is_gone))
-      continue;
-    TableMetadata rest = *table;
-    std::erase_if(rest.value_files, is_gone);
-    table = std::make_shared<const TableMetadata>(std::move(rest));
+    if (table->level == 0 &&
+        std::any_of(table->value_files.begin(), table->value_files.end(), is_gone)) {
+      TableMetadata rest = *table;
+      std::erase_if(rest.value_files, is_gone);
+      table = std::make_shared<const TableMetadata>(std::move(rest));
+    }
+    EC_TRY(count_uses(version, *table));
   }
+  return ok();
 }
 
-Status apply_files(Version& version, const VersionEdit& edit) {
+// All but what arrange() and take_range_deletes() make of it.
+Status change_files(Version& version, const VersionEdit& edit) {
   for (const FileNumber number : edit.removed_tables) {
     const auto found = std::find_if(version.tables.begin(), version.tables.end(),
                                     [&](const auto& table) { return table->number == number; });
     if (found == version.tables.end()) return misfit("removes unknown table", number);
+    EC_TRY(forget_uses(version, **found));
     version.tables.erase(found);
   }
   for (const FileNumber number : edit.removed_value_files) {
     if (version.value_files.erase(number) == 0) return misfit("removes unknown value file", number);
+    if (edit.dropped_namespaces.empty() && version.live_bytes.contains(number))
+      return misfit("removes a value file that is pointed into:", number);
   }
   for (const ValueFileMetadata& file : edit.added_value_files) {
     if (!version.value_files.emplace(file.number, file).second)
@@ -110,13 +128,24 @@ Status apply_files(Version& version, const VersionEdit& edit) {
                                namespace_of(table.largest) == table.namespace_id;
     if (table.level > 0 && !one_namespace)
       return misfit("adds a table of other namespaces than it says:", table.number);
+    EC_TRY(count_uses(version, table));
     version.tables.push_back(std::make_shared<const TableMetadata>(table));
   }
-  if (!edit.dropped_namespaces.empty()) forget_dropped_files(version);
-  std::stable_sort(version.tables.begin(), version.tables.end(),
-                   [](const auto& a, const auto& b) { return a->sequence_max > b->sequence_max; });
-  EC_TRY(count_live_bytes(version));
-  return arrange(version);
+  if (!edit.dropped_namespaces.empty()) EC_TRY(forget_dropped_files(version));
+  const auto is_newer = [](const TablePointer& a, const TablePointer& b) {
+    return a->sequence_max > b->sequence_max;
+  };
+  const auto added = version.tables.end() - static_cast<std::ptrdiff_t>(edit.added_tables.size());
+  std::stable_sort(added, version.tables.end(), is_newer);
+  std::inplace_merge(version.tables.begin(), added, version.tables.end(), is_newer);
+  return ok();
+}
+
+bool changes_files(const VersionEdit& edit) {
+  return !edit.added_tables.empty() || !edit.removed_tables.empty() ||
+         !edit.added_value_files.empty() || !edit.removed_value_files.empty() ||
+         !edit.blanked_value_files.empty() || !edit.dropped_namespaces.empty() ||
+         !edit.range_deletes.empty();
 }
 
 Status apply_retention(VersionState& state, const VersionEdit& edit) {
@@ -197,18 +226,24 @@ const TablePointer* Run::find(ByteView full_key) const {
 }
 
 void remove_unused_value_files(const Version& before, VersionEdit& edit) {
-  std::map<FileNumber, std::uint64_t> live = before.live_bytes;
+  const std::set<FileNumber> removed(edit.removed_tables.begin(), edit.removed_tables.end());
+  std::map<FileNumber, std::uint64_t> live;
   for (const TablePointer& table : before.tables) {
-    const bool removed = std::find(edit.removed_tables.begin(), edit.removed_tables.end(),
-                                   table->number) != edit.removed_tables.end();
-    if (!removed) continue;
-    for (const ValueFileUse& use : table->value_files) live[use.file_number] -= use.bytes;
+    if (!removed.contains(table->number)) continue;
+    for (const ValueFileUse& use : table->value_files) {
+      const auto found = live.try_emplace(use.file_number, 0);
+      if (found.second) found.first->second = before.live_bytes.at(use.file_number);
+      found.first->second -= use.bytes;
+    }
   }
-  for (const TableMetadata& table : edit.added_tables)
-    for (const ValueFileUse& use : table.value_files) live[use.file_number] += use.bytes;
+  for (const TableMetadata& table : edit.added_tables) {
+    for (const ValueFileUse& use : table.value_files) {
+      if (const auto found = live.find(use.file_number); found != live.end())
+        found->second += use.bytes;
+    }
+  }
   for (const auto& [number, bytes] : live) {
-    if (bytes == 0 && before.value_files.contains(number))
-      edit.removed_value_files.push_back(number);
+    if (bytes == 0) edit.removed_value_files.push_back(number);
   }
 }
 
@@ -251,6 +286,18 @@ std::vector<ObsoleteFile> withdraw_dropped(const VersionState& state, VersionEdi
 }
 
 Status VersionState::apply(const VersionEdit& edit) {
+  EC_TRY(apply_names(edit));
+  if (changes_files(edit)) {
+    Version next = *version;
+    EC_TRY(change_files(next, edit));
+    EC_TRY(arrange(next));
+    take_range_deletes(next, edit);
+    version = std::make_shared<const Version>(std::move(next));
+  }
+  return apply_marks(edit);
+}
+
+Status VersionState::apply_names(const VersionEdit& edit) {
   if (edit.file_number_limit) {
     if (*edit.file_number_limit < file_number_limit)
       return misfit("lowers the file number limit to", *edit.file_number_limit);
@@ -273,16 +320,10 @@ Status VersionState::apply(const VersionEdit& edit) {
     if (std::erase_if(namespaces, [id](const NamespaceInfo& info) { return info.id == id; }) == 0)
       return misfit("drops unknown namespace", id);
   }
-  const bool files_change = !edit.added_tables.empty() || !edit.removed_tables.empty() ||
-                            !edit.added_value_files.empty() || !edit.removed_value_files.empty() ||
-                            !edit.blanked_value_files.empty() || !edit.dropped_namespaces.empty() ||
-                            !edit.range_deletes.empty();
-  if (files_change) {
-    Version next = *version;
-    EC_TRY(apply_files(next, edit));
-    take_range_deletes(next, edit);
-    version = std::make_shared<const Version>(std::move(next));
-  }
+  return ok();
+}
+
+Status VersionState::apply_marks(const VersionEdit& edit) {
   if (edit.flushed_sequence) {
     if (*edit.flushed_sequence < flushed_sequence)
       return misfit("lowers the flushed sequence to", *edit.flushed_sequence);
@@ -302,6 +343,27 @@ Status VersionState::apply(const VersionEdit& edit) {
     erasures = RangeDeletes(erasures).newest();
   }
   return apply_retention(*this, edit);
+}
+
+Status VersionReplay::apply(const VersionEdit& edit) {
+  EC_TRY(state_.apply_names(edit));
+  if (changes_files(edit)) {
+    EC_TRY(change_files(version_, edit));
+    is_arranged_ = false;
+    // Which range deletes go is asked of the tables of that moment.
+    if (!version_.range_delete_list.empty() || !edit.range_deletes.empty()) {
+      EC_TRY(arrange(version_));
+      is_arranged_ = true;
+      take_range_deletes(version_, edit);
+    }
+  }
+  return state_.apply_marks(edit);
+}
+
+Result<VersionState> VersionReplay::finish() {
+  if (!is_arranged_) EC_TRY(arrange(version_));
+  state_.version = std::make_shared<const Version>(std::move(version_));
+  return std::move(state_);
 }
 
 VersionEdit VersionState::snapshot() const {

@@ -86,6 +86,25 @@ struct VersionState {
   Status apply(const VersionEdit& edit);
   // The edit that makes this state from nothing.
   VersionEdit snapshot() const;
+
+ private:
+  friend class VersionReplay;
+  Status apply_names(const VersionEdit& edit);
+  Status apply_marks(const VersionEdit& edit);
+};
+
+// Edits one after the other, of which nobody wants but the last state: nothing is copied for each,
+// nor are tables arranged. After an error neither is to be called again.
+class VersionReplay {
+ public:
+  // Errors: as those of VersionState, some of them not before finish().
+  Status apply(const VersionEdit& edit);
+  Result<VersionState> finish();
+
+ private:
+  VersionState state_;  // but for its version
+  Version version_;
+  bool is_arranged_ = true;
 };
 
 // A file that no version names any more, or soon none.

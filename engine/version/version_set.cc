@@ -77,7 +77,7 @@ Status VersionSet::read_manifest() {
   EC_ASSIGN_OR_RETURN(auto file, open_copy(file_system_, path, found_.best_copy().begin));
   EC_ASSIGN_OR_RETURN(const auto opened, LogReader::open(std::move(file), keys_));
   LogReader& reader = *opened;
-  VersionState state;
+  VersionReplay replay;
   bool first = true;
   for (;;) {
     EC_ASSIGN_OR_RETURN(const std::optional<LogRecord> record, reader.next());
@@ -87,10 +87,13 @@ Status VersionSet::read_manifest() {
     if (first != edit->format_version.has_value())
       return corruption(path + ": the state does not begin with its format version");
     first = false;
-    if (const Status fits = state.apply(*edit); !fits.ok())
+    if (const Status fits = replay.apply(*edit); !fits.ok())
       return corruption(path + ": " + fits.message());
   }
   if (first) return corruption(path + ": holds no state, but CURRENT names it");
+  auto replayed = replay.finish();
+  if (!replayed.ok()) return corruption(path + ": " + replayed.status().message());
+  VersionState state = std::move(replayed).value();
 
   MutexLock lock(edit_mutex_);
   next_manifest_number_ = parsed->number + 1;

@@ -3,10 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <cerrno>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "engine/version/some_edits.h"
 #include "file/file_names.h"
 #include "support/memory_file_system.h"
+#include "support/test_seed.h"
 
 namespace edgecase::engine {
 namespace {
@@ -271,6 +275,85 @@ TEST_CASE("version refuses runs that overlap, mix levels or namespaces, and dang
   other = table_of(2, 1, 1, "d", "e", 1);
   other.value_files = {{9, 1}};
   CHECK(code(table, other) == StatusCode::Corruption);
+}
+
+TEST_CASE(
+    "version counts the bytes of each value file that tables point to, edit by edit or replayed") {
+  const std::uint64_t seed = test::test_seed(20'261'128);
+  CAPTURE(seed);
+  SeededRandom random(seed);
+  VersionState state;
+  VersionReplay replay;
+  FileNumber next = 1;
+  for (int round = 0; round < 300; ++round) {
+    CAPTURE(round);
+    VersionEdit edit;
+    const auto& tables = state.version->tables;
+    for (const TablePointer& table : tables)
+      if (random.below(4) == 0) edit.removed_tables.push_back(table->number);
+    for (std::uint64_t i = random.below(3); i > 0; --i)
+      edit.added_value_files.push_back(added_file(next++).added_value_files.front());
+    std::vector<FileNumber> files;
+    for (const auto& [number, bytes] : state.version->live_bytes) files.push_back(number);
+    for (const ValueFileMetadata& file : edit.added_value_files) files.push_back(file.number);
+    for (std::uint64_t i = random.below(4); i > 0 && !files.empty(); --i) {
+      const auto level = static_cast<std::uint8_t>(random.below(2));
+      const Bytes key(1, static_cast<char>('a' + random.below(26)));
+      TableMetadata table = table_of(next, level, next, key, key + "z", random.below(50));
+      ++next;
+      for (const FileNumber file : files)
+        if (random.below(3) == 0) table.value_files.push_back({file, 1 + random.below(9)});
+      edit.added_tables.push_back(std::move(table));
+    }
+    if (random.below(8) == 0) {
+      const Bytes key = make_full_key(1, Bytes(1, static_cast<char>('a' + random.below(26))));
+      edit.range_deletes = {{key, key + "y", random.below(60)}};
+    }
+    remove_unused_value_files(*state.version, edit);
+    REQUIRE(replay.apply(edit).ok());
+    const std::size_t files_before = state.version->value_files.size();
+    REQUIRE(state.apply(edit).ok());
+    const Version& version = *state.version;
+    CHECK(version.value_files.size() ==
+          files_before + edit.added_value_files.size() - edit.removed_value_files.size());
+    std::map<FileNumber, std::uint64_t> live;
+    SequenceNumber newest = UINT64_MAX;
+    for (const TablePointer& table : version.tables) {
+      for (const ValueFileUse& use : table->value_files) live[use.file_number] += use.bytes;
+      CHECK(std::exchange(newest, table->sequence_max) >= table->sequence_max);
+    }
+    REQUIRE(version.live_bytes == live);
+    for (const auto& [number, bytes] : live) REQUIRE(version.value_files.contains(number));
+    for (const FileNumber number : edit.removed_value_files) CHECK_FALSE(live.contains(number));
+    VersionState copy;
+    REQUIRE(copy.apply(state.snapshot()).ok());
+    CHECK(copy.version->live_bytes == live);
+    const auto replayed = VersionReplay(replay).finish();
+    REQUIRE(replayed.ok());
+    REQUIRE(replayed->snapshot().encode() == state.snapshot().encode());
+    REQUIRE(replayed->version->live_bytes == live);
+    CHECK(replayed->version->level0.size() == version.level0.size());
+    CHECK(replayed->version->trees.size() == version.trees.size());
+  }
+}
+
+TEST_CASE("version refuses edits whose value files are still pointed into, or by nothing") {
+  VersionState state;
+  VersionEdit edit = added_file(1);
+  TableMetadata table = table_of(2, 1, 2, "a", "z", 9);
+  table.value_files = {{1, 10}};
+  edit.added_tables = {table};
+  REQUIRE(state.apply(edit).ok());
+  VersionEdit removed;
+  removed.removed_value_files = {1};
+  CHECK(state.apply(removed).code() == StatusCode::Corruption);
+  CHECK(state.version->live_bytes.at(1) == 10);
+  removed.removed_tables = {2};
+  CHECK(state.apply(removed).ok());
+  CHECK(state.version->live_bytes.empty());
+
+  edit.added_tables.front().value_files = {{1, 0}};
+  CHECK(VersionState().apply(edit).code() == StatusCode::Corruption);
 }
 
 TEST_CASE("version set hands out a removed file when the last version that names it is gone") {
