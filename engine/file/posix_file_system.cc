@@ -162,8 +162,9 @@ class PosixFileSystem final : public FileSystem {
     return PosixDirectFile::open(path);
   }
 
-  Result<std::unique_ptr<RandomAccessFile>> open_mapped(const std::string& path) override {
-    return PosixMappedFile::open(path);
+  Result<std::unique_ptr<RandomAccessFile>> open_mapped(const std::string& path,
+                                                        std::uint64_t store_bytes) override {
+    return PosixMappedFile::open(path, store_bytes);
   }
 
   Result<std::unique_ptr<LogFile>> create_log_file(const std::string& path,

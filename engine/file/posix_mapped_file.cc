@@ -11,16 +11,19 @@
 
 namespace edgecase::engine {
 
-Result<std::unique_ptr<RandomAccessFile>> PosixMappedFile::open(const std::string& path) {
+Result<std::unique_ptr<RandomAccessFile>> PosixMappedFile::open(const std::string& path,
+                                                                std::uint64_t store_bytes) {
   EC_ASSIGN_OR_RETURN(Descriptor file, open_descriptor(path, O_RDONLY));
   EC_ASSIGN_OR_RETURN(const std::uint64_t size, size_of(file, path));
   // What is read around is for ReadAround to say. Only advice: no check.
   (void)::posix_fadvise(file.number(), 0, 0, POSIX_FADV_RANDOM);
-  return std::unique_ptr<RandomAccessFile>(new PosixMappedFile(std::move(file), path, size));
+  return std::unique_ptr<RandomAccessFile>(
+      new PosixMappedFile(std::move(file), path, size, store_bytes));
 }
 
-PosixMappedFile::PosixMappedFile(Descriptor file, std::string path, std::uint64_t size)
-    : file_(std::move(file)), path_(std::move(path)), size_(size), around_(size) {}
+PosixMappedFile::PosixMappedFile(Descriptor file, std::string path, std::uint64_t size,
+                                 std::uint64_t store_bytes)
+    : file_(std::move(file)), path_(std::move(path)), size_(size), around_(size, store_bytes) {}
 
 PosixMappedFile::~PosixMappedFile() {
   if (const char* const mapping = mapping_.load(); mapping != nullptr)

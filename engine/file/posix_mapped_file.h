@@ -27,7 +27,9 @@ class PosixMappedFile final : public RandomAccessFile {
   static constexpr std::size_t kResidentReadMaxBytes = 256u << 10;
   static constexpr std::uint32_t kReadsUnmapped = 24;
 
-  static Result<std::unique_ptr<RandomAccessFile>> open(const std::string& path);
+  // `store_bytes`: see ReadAround.
+  static Result<std::unique_ptr<RandomAccessFile>> open(const std::string& path,
+                                                        std::uint64_t store_bytes);
   ~PosixMappedFile() override;
 
   Result<std::size_t> read(std::uint64_t offset, std::size_t size, char* buffer) const override;
@@ -50,7 +52,7 @@ class PosixMappedFile final : public RandomAccessFile {
   void map() const;
   static bool is_resident(const char* bytes, std::size_t size);
 
-  PosixMappedFile(Descriptor file, std::string path, std::uint64_t size);
+  PosixMappedFile(Descriptor file, std::string path, std::uint64_t size, std::uint64_t store_bytes);
 
   const Descriptor file_;
   const std::string path_;

@@ -3,24 +3,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace edgecase::engine {
 namespace {
 
 constexpr std::uint64_t kRegionsInWord = 64;
 
-std::atomic<std::uint64_t> open_bytes{0};
-
 std::uint64_t half_of_memory() {
   static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                             static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / 2;
   return bytes;
-}
-
-// 0: it does not fit.
-std::uint64_t count_in(std::uint64_t bytes) {
-  if (open_bytes.fetch_add(bytes) + bytes <= half_of_memory()) return bytes;
-  open_bytes.fetch_sub(bytes);
-  return 0;
 }
 
 std::uint64_t words_of(std::uint64_t bytes) {
@@ -29,18 +22,14 @@ std::uint64_t words_of(std::uint64_t bytes) {
 
 }  // namespace
 
-ReadAround::ReadAround(std::uint64_t file_bytes)
-    : counted_bytes_(count_in(file_bytes)),
-      touched_(counted_bytes_ == 0
+ReadAround::ReadAround(std::uint64_t file_bytes, std::uint64_t store_bytes)
+    : file_bytes_(std::max(file_bytes, store_bytes) <= half_of_memory() ? file_bytes : 0),
+      touched_(file_bytes_ == 0
                    ? nullptr
-                   : std::make_unique<std::atomic<std::uint64_t>[]>(words_of(file_bytes))) {}
-
-ReadAround::~ReadAround() {
-  open_bytes.fetch_sub(counted_bytes_);
-}
+                   : std::make_unique<std::atomic<std::uint64_t>[]>(words_of(file_bytes_))) {}
 
 void ReadAround::touch(const Descriptor& file, std::uint64_t offset, std::uint64_t size) {
-  if (size == 0 || offset >= counted_bytes_ || size > counted_bytes_ - offset) return;
+  if (size == 0 || offset >= file_bytes_ || size > file_bytes_ - offset) return;
   const std::uint64_t last = (offset + size - 1) / kRegionBytes;
   for (std::uint64_t region = offset / kRegionBytes; region <= last; ++region) {
     std::atomic<std::uint64_t>& word = touched_[region / kRegionsInWord];

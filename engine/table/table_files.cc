@@ -37,7 +37,13 @@ TableFiles::TableFiles(FileSystem& file_system, std::string metadata_directory,
       capacity_(limits.cache_bytes) {}
 
 Result<std::unique_ptr<RandomAccessFile>> TableFiles::open(const std::string& path) const {
-  return map_files_ ? file_system_.open_mapped(path) : file_system_.open_file(path);
+  if (!map_files_) return file_system_.open_file(path);
+  std::uint64_t store_bytes = 0;
+  {
+    MutexLock lock(mutex_);
+    store_bytes = value_bytes_;
+  }
+  return file_system_.open_mapped(path, store_bytes);
 }
 
 Result<std::shared_ptr<const UMetaReader>> TableFiles::table(const TableMetadata& table) {
@@ -413,7 +419,9 @@ Status TableFiles::disagreement(const UMetaRecord& record) const {
 
 void TableFiles::add_value_file(const ValueFileMetadata& file) {
   MutexLock lock(mutex_);
-  value_files_.insert_or_assign(file.number, file);
+  ValueFileMetadata& known = value_files_[file.number];
+  value_bytes_ += file.size_bytes - known.size_bytes;
+  known = file;
 }
 
 void TableFiles::forget(FileNumber number) {
@@ -421,7 +429,10 @@ void TableFiles::forget(FileNumber number) {
   values_.erase(number);
   cache_.erase_file(number);
   MutexLock lock(mutex_);
-  value_files_.erase(number);
+  const auto known = value_files_.find(number);
+  if (known == value_files_.end()) return;
+  value_bytes_ -= known->second.size_bytes;
+  value_files_.erase(known);
 }
 
 void TableFiles::forget_items(FileNumber number) {

@@ -149,6 +149,7 @@ class TableFiles {
   ReadCounters counters_;
   mutable Mutex mutex_;
   std::unordered_map<FileNumber, ValueFileMetadata> value_files_ EC_GUARDED_BY(mutex_);
+  std::uint64_t value_bytes_ EC_GUARDED_BY(mutex_) = 0;  // of all of them
   std::uint64_t set_aside_ EC_GUARDED_BY(mutex_) = 0;
   std::uint64_t cache_bytes_
       EC_GUARDED_BY(mutex_);                      // what the cache has where nobody else takes any

@@ -300,6 +300,20 @@ Result<std::unique_ptr<WritableFile>> MemoryFileSystem::create_file(const std::s
   return make_memory_writable_file(inside_, std::move(handle));
 }
 
+Result<std::unique_ptr<RandomAccessFile>> MemoryFileSystem::open_mapped(const std::string& path,
+                                                                        std::uint64_t store_bytes) {
+  {
+    const Guard guard(inside_->mutex);
+    inside_->mapped_store_bytes = store_bytes;
+  }
+  return open_file(path);
+}
+
+std::uint64_t MemoryFileSystem::mapped_store_bytes() const {
+  const Guard guard(inside_->mutex);
+  return inside_->mapped_store_bytes;
+}
+
 Result<std::unique_ptr<RandomAccessFile>> MemoryFileSystem::open_file(const std::string& path) {
   Inside::Handle handle{path, nullptr, 0};
   {

@@ -87,6 +87,7 @@ class MemoryFileSystem final : public FileSystem {
   Bytes contents(const std::string& path) const;  // as a reader would see them; empty if none
   std::map<std::string, Bytes> durable_contents() const;
   std::uint64_t used_bytes(const std::string& root) const;
+  std::uint64_t mapped_store_bytes() const;  // said with the last file opened to be mapped
   // As SimulatedDisk's.
   void keep_freed();
   std::string find_bytes(const std::vector<Bytes>& needles) const;
@@ -109,6 +110,8 @@ class MemoryFileSystem final : public FileSystem {
 
   Result<std::unique_ptr<WritableFile>> create_file(const std::string& path) override;
   Result<std::unique_ptr<RandomAccessFile>> open_file(const std::string& path) override;
+  Result<std::unique_ptr<RandomAccessFile>> open_mapped(const std::string& path,
+                                                        std::uint64_t store_bytes) override;
   Result<std::unique_ptr<LogFile>> create_log_file(const std::string& path,
                                                    std::uint64_t capacity_bytes) override;
   Result<std::unique_ptr<LogFile>> open_log_file(const std::string& path) override;

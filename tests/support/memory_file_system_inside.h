@@ -58,6 +58,7 @@ class MemoryFileSystem::Inside {
   std::uint64_t operations = 0;
   std::uint64_t stop_at = UINT64_MAX;
   std::uint64_t failed = 0;
+  std::uint64_t mapped_store_bytes = 0;
   std::array<std::uint64_t, kOperationCount> counts{};
   std::set<std::string> locks;
   // Files being appended, in the order they were made: for kill_process().

@@ -123,8 +123,10 @@ class FileSystem {
     return open_file(path);
   }
   // The same, for many small reads: where the system can, they are copied from memory into which
-  // the file is mapped. Nobody makes the file shorter meanwhile.
-  virtual Result<std::unique_ptr<RandomAccessFile>> open_mapped(const std::string& path) {
+  // the file is mapped, and bring what lies around them, unless `store_bytes`, all that is read so
+  // in turn, is much for this machine's memory. Nobody makes the file shorter meanwhile.
+  virtual Result<std::unique_ptr<RandomAccessFile>> open_mapped(
+      const std::string& path, [[maybe_unused]] std::uint64_t store_bytes) {
     return open_file(path);
   }
   // Creates (AlreadyExists) with every block written and the size durable; OutOfSpace leaves

@@ -83,4 +83,29 @@ TEST_CASE("mapped tables: a scan never shows a value that is damaged") {
   }
 }
 
+TEST_CASE("mapped tables: each file is opened with the bytes of all values") {
+  MappedStore store;
+  const auto said_when_read = [&] {
+    store.reopen();
+    std::map<Bytes, Bytes> rows;
+    REQUIRE(store.scan(Direction::Forward, rows).ok());
+    return store.disk.mapped_store_bytes();
+  };
+  const std::uint64_t before = said_when_read();
+  CHECK(before == store.engine->stats().values.live_bytes);
+  CHECK(before > 100'000);
+  // Files come, and go again.
+  WriteBatch batch;
+  batch.put(store.id, "key200", Bytes(200'000, 'z'));
+  REQUIRE(store.engine->write(batch, Durability::Async).ok());
+  REQUIRE(store.engine->flush().ok());
+  REQUIRE(store.engine->get(store.id, "key200", {}).ok());
+  CHECK(store.disk.mapped_store_bytes() == store.engine->stats().values.live_bytes);
+  CHECK(store.disk.mapped_store_bytes() > before + 200'000);
+  REQUIRE(store.engine->compact({store.id}, {}).ok());
+  std::map<Bytes, Bytes> rows;
+  REQUIRE(store.scan(Direction::Forward, rows).ok());
+  CHECK(store.disk.mapped_store_bytes() == store.engine->stats().values.live_bytes);
+}
+
 }  // namespace edgecase::test

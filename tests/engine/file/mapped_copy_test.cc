@@ -58,7 +58,7 @@ TEST_CASE("posix mapped file: it reads what the file holds, and what is left of 
     REQUIRE((*file)->append(contents).ok());
     REQUIRE((*file)->sync().ok());
   }
-  const auto opened = posix_file_system().open_mapped(path);
+  const auto opened = posix_file_system().open_mapped(path, 0);
   REQUIRE(opened.ok());
   const RandomAccessFile& file = **opened;
   CHECK(file.size_bytes() == kBytes);
@@ -115,7 +115,7 @@ TEST_CASE("posix mapped file: no reader takes what stands in for a lost page for
       REQUIRE((*file)->append(Bytes(kBytes, 'x')).ok());
       REQUIRE((*file)->sync().ok());
     }
-    const auto opened = posix_file_system().open_mapped(path + std::to_string(round));
+    const auto opened = posix_file_system().open_mapped(path + std::to_string(round), 0);
     REQUIRE(opened.ok());
     std::atomic<int> wrong{0};
     std::atomic<int> begun{0};

@@ -65,7 +65,7 @@ TEST_CASE("a read of a mapped file brings its region, and no other") {
     MESSAGE("skipped: this file system keeps what it is told to forget");
     return;
   }
-  const auto mapped = PosixMappedFile::open(cold.path);
+  const auto mapped = PosixMappedFile::open(cold.path, kFileBytes);
   REQUIRE(mapped.ok());
   char byte = 0;
   REQUIRE((*mapped)->read(2 * kRegion + 100, 1, &byte).ok());
@@ -84,13 +84,16 @@ TEST_CASE("nothing is read around where files would push each other out of memor
   }
   const auto memory = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                       static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  {
-    const ReadAround most(memory / 2 - kFileBytes / 2);
-    ReadAround around(kFileBytes);
-    around.touch(cold.file, 2 * kRegion, 100);
-    for (std::uint64_t at = 0; at < kFileBytes; at += kRegion) CHECK(!cold.is_resident(at));
-  }
-  ReadAround around(kFileBytes);  // there is room again
+  ReadAround of_many(kFileBytes, memory / 2 + kFileBytes);
+  of_many.touch(cold.file, 2 * kRegion, 100);
+  const auto mapped = PosixMappedFile::open(cold.path, memory);
+  REQUIRE(mapped.ok());
+  char byte = 0;
+  REQUIRE((*mapped)->read(5 * kRegion, 1, &byte).ok());
+  for (const std::uint64_t other : {0u, 1u, 2u, 3u, 4u, 6u, 7u})
+    CHECK(!cold.is_resident(other * kRegion));
+  CHECK(!cold.is_resident(6 * kRegion - 4096));
+  ReadAround around(kFileBytes, memory / 2 - kFileBytes);
   around.touch(cold.file, 3 * kRegion - 50, 100);
   CHECK(cold.becomes_resident(2 * kRegion));
   CHECK(cold.becomes_resident(3 * kRegion));
