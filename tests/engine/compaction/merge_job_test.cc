@@ -57,27 +57,6 @@ struct MergeFixture : TableTestStore {
     return job.counters();
   }
 
-  // What a reader sees of these tables: the newest put of each key.
-  std::map<Bytes, Bytes> contents(const std::vector<TablePointer>& of) {
-    std::map<Bytes, std::pair<SequenceNumber, std::optional<Bytes>>> newest;
-    for (const TablePointer& table : of) {
-      const auto cursor = cache->cursor(table, "", "", Direction::Forward, false);
-      for (; cursor->valid(); cursor->next()) {
-        REQUIRE(cursor->load().ok());
-        auto& [sequence, value] = newest[Bytes(cursor->full_key())];
-        if (cursor->sequence() < sequence) continue;
-        sequence = cursor->sequence();
-        value.reset();
-        if (cursor->kind() == EntryKind::Put) value = Bytes(cursor->value());
-      }
-      REQUIRE(cursor->status().ok());
-    }
-    std::map<Bytes, Bytes> seen;
-    for (const auto& [key, found] : newest)
-      if (found.second) seen.emplace(key, *found.second);
-    return seen;
-  }
-
   // Puts what the last merge made into the place of its inputs.
   Status commit(const MergePlan& plan) {
     VersionEdit edit;
@@ -129,7 +108,7 @@ TEST_CASE("merges pass over items whose key was destroyed, and over nothing besi
       const TablePointer table = store.add_run(std::move(entries));
       store.key_ring->retire(make_full_key(1, "b"), make_full_key(1, "c"), 1'000);
       REQUIRE(store.key_ring->destroy_retired(1'000).value() == 1);
-      const auto before = store.contents({table});
+      const auto before = store.newest_puts({table});
       REQUIRE(before.size() == 120);
 
       MergePlan plan;
@@ -140,7 +119,7 @@ TEST_CASE("merges pass over items whose key was destroyed, and over nothing besi
         for (const ValueFileUse& use : table->value_files) plan.evacuated.insert(use.file_number);
       plan.set_surroundings(*store.state.version);
       const MergeCounters counters = store.merge(std::move(plan));
-      CHECK(store.contents(store.tables) == before);
+      CHECK(store.newest_puts(store.tables) == before);
       if (mode == MergeMode::Clean || evacuates) CHECK(counters.dropped_items > 3);
     }
   }
@@ -178,7 +157,7 @@ TEST_CASE("what is merged of a run does not reach over tables of it that stay") 
   const Status purged = store.commit(*purge);
   INFO(purged.to_string());
   REQUIRE(purged.ok());
-  const auto left = store.contents(store.state.version->tables);
+  const auto left = store.newest_puts(store.state.version->tables);
   CHECK(left.size() == 47 + 100 + 47);
 
   // What was dropped left garbage at both ends of the run.
@@ -189,7 +168,7 @@ TEST_CASE("what is merged of a run does not reach over tables of it that stay") 
   const Status evacuated = store.commit(*evacuation);
   INFO(evacuated.to_string());
   REQUIRE(evacuated.ok());
-  CHECK(store.contents(store.state.version->tables) == left);
+  CHECK(store.newest_puts(store.state.version->tables) == left);
   CHECK(store.state.version->trees.at(1).size() == 1);
   CHECK_FALSE(pick_evacuation(*store.state.version, EvacuationLimits{}));
 }
@@ -215,7 +194,7 @@ TEST_CASE("cleaning keeps a delete for what other runs hold, and makes one run o
   const TablePointer old_run = store.add_run(old_entries);
   const TablePointer newer = store.add_run(newer_entries);
   const TablePointer newest = store.add_run(newest_entries);
-  const auto before = store.contents({old_run, newer, newest});
+  const auto before = store.newest_puts({old_run, newer, newest});
   REQUIRE(before.size() == 100);
 
   const Version& version = *store.state.version;
@@ -224,7 +203,7 @@ TEST_CASE("cleaning keeps a delete for what other runs hold, and makes one run o
   CHECK(alone.superseded_entries == 5);
   CHECK(alone.dropped_deletes == 0);
   CHECK(store.tables.front()->run == newer->run);
-  CHECK(store.contents({old_run, store.tables.front(), newest}) == before);
+  CHECK(store.newest_puts({old_run, store.tables.front(), newest}) == before);
 
   const MergeCounters both =
       store.merge(plan_cleaning(version, 1, {old_run->number, newer->number}));
@@ -235,7 +214,7 @@ TEST_CASE("cleaning keeps a delete for what other runs hold, and makes one run o
   CHECK(store.tables.front()->run == store.tables.front()->number);
   std::vector<TablePointer> after = store.tables;
   after.push_back(newest);
-  CHECK(store.contents(after) == before);
+  CHECK(store.newest_puts(after) == before);
 }
 
 TEST_CASE("cleaning frees the files of what it cleans, also of groups that all live") {
@@ -251,13 +230,13 @@ TEST_CASE("cleaning frees the files of what it cleans, also of groups that all l
         {full_key_of(i), static_cast<SequenceNumber>(i + 1001), EntryKind::Put, "n"});
   const TablePointer old_run = store.add_run(old_entries);
   const TablePointer newer = store.add_run(newer_entries);
-  const auto before = store.contents({old_run, newer});
+  const auto before = store.newest_puts({old_run, newer});
   const MergePlan plan = plan_cleaning(*store.state.version, 1, {old_run->number});
   const MergeCounters counters = store.merge(plan);
   CHECK(counters.superseded_entries == 200);
   CHECK(counters.carried_items == 0);
   CHECK(counters.copied_items > 10);
-  CHECK(store.contents({newer, store.tables.front()}) == before);
+  CHECK(store.newest_puts({newer, store.tables.front()}) == before);
   REQUIRE(store.commit(plan).ok());
   CHECK_FALSE(store.state.version->value_files.contains(old_run->value_files.front().file_number));
 }
@@ -289,13 +268,13 @@ TEST_CASE("relocation carries an item around a range delete, and writes it anew 
   const MergeCounters carried = store.merge(plan, &between);
   CHECK(carried.carried_items == 1);
   CHECK(carried.rewritten_items == 0);
-  CHECK(store.contents(store.tables).size() == 20);
+  CHECK(store.newest_puts(store.tables).size() == 20);
 
   CoveredKey within(full_key_of(8));
   const MergeCounters cut = store.merge(plan, &within);
   CHECK(cut.carried_items == 0);
   CHECK(cut.rewritten_items == 1);
-  CHECK(store.contents(store.tables).size() == 19);
+  CHECK(store.newest_puts(store.tables).size() == 19);
 }
 
 TEST_CASE("emptying a file moves what lies in it, and no other file becomes emptier") {
@@ -358,7 +337,7 @@ TEST_CASE("runs are merged by all bytes of their keys, zeros at their ends among
   }
   plan.set_surroundings(*store.state.version);
   const MergeCounters counters = store.merge(std::move(plan));
-  CHECK(store.contents(store.tables) == wanted);
+  CHECK(store.newest_puts(store.tables) == wanted);
   CHECK(counters.superseded_entries == counters.seen_entries - wanted.size());
 }
 
@@ -396,7 +375,7 @@ TEST_CASE("stretches of several runs come out merged, whatever a step may look a
     for (const auto& file : store.output.value_files) store.cache->add_value_file(file);
     for (const auto& table : store.output.tables)
       store.tables.push_back(std::make_shared<const TableMetadata>(table));
-    CHECK(store.contents(store.tables) == wanted);
+    CHECK(store.newest_puts(store.tables) == wanted);
     CHECK(job.counters().rewritten_items == 4);
     CHECK(job.counters().superseded_entries == job.counters().seen_entries - wanted.size());
   }

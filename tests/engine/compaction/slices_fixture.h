@@ -5,7 +5,6 @@
 
 #include <cstdlib>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,26 +95,7 @@ struct SlicesFixture : test::TableTestStore {
     REQUIRE(applied.ok());
   }
 
-  // The newest put of each key.
-  std::map<Bytes, Bytes> contents() {
-    std::map<Bytes, std::pair<SequenceNumber, std::optional<Bytes>>> newest;
-    for (const TablePointer& table : state.version->tables) {
-      const auto cursor = cache->cursor(table, "", "", Direction::Forward, false);
-      for (; cursor->valid(); cursor->next()) {
-        REQUIRE(cursor->load().ok());
-        auto& [seen, value] = newest[Bytes(cursor->full_key())];
-        if (cursor->sequence() < seen) continue;
-        seen = cursor->sequence();
-        value.reset();
-        if (cursor->kind() == EntryKind::Put) value = Bytes(cursor->value());
-      }
-      REQUIRE(cursor->status().ok());
-    }
-    std::map<Bytes, Bytes> seen;
-    for (const auto& [key, found] : newest)
-      if (found.second) seen.emplace(key, *found.second);
-    return seen;
-  }
+  std::map<Bytes, Bytes> contents() { return newest_puts(state.version->tables); }
 
   std::uint64_t value_bytes() const {
     std::uint64_t bytes = 0;

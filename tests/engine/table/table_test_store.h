@@ -1,9 +1,12 @@
 // Two drives in memory, a table cache over them, and write_tables() into them.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -59,6 +62,28 @@ class TableTestStore {
       tables.push_back(std::make_shared<const engine::TableMetadata>(table));
     for (const auto& file : output.value_files) cache->add_value_file(file);
     return ok();
+  }
+
+  // What a reader sees of these tables: the newest put of each key.
+  std::map<Bytes, Bytes> newest_puts(
+      const std::vector<std::shared_ptr<const engine::TableMetadata>>& of) {
+    std::map<Bytes, std::pair<engine::SequenceNumber, std::optional<Bytes>>> newest;
+    for (const auto& table : of) {
+      const auto cursor = cache->cursor(table, "", "", Direction::Forward, false);
+      for (; cursor->valid(); cursor->next()) {
+        REQUIRE(cursor->load().ok());
+        auto& [sequence, value] = newest[Bytes(cursor->full_key())];
+        if (cursor->sequence() < sequence) continue;
+        sequence = cursor->sequence();
+        value.reset();
+        if (cursor->kind() == engine::EntryKind::Put) value = Bytes(cursor->value());
+      }
+      REQUIRE(cursor->status().ok());
+    }
+    std::map<Bytes, Bytes> seen;
+    for (const auto& [key, found] : newest)
+      if (found.second) seen.emplace(key, *found.second);
+    return seen;
   }
 
   std::string path_of(const engine::ValueFileMetadata& file) const {
