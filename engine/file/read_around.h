@@ -3,7 +3,7 @@
 // so that a store which fits in memory is there soon. Each region once; none where the whole store
 // would fill more than half of this machine's memory: its files would push each other out, and the
 // drive would read half a megabyte for each value. What counts is the store, not what is open of
-// it: of a large one files are opened and closed all the time. Thread-safe.
+// it, of which there are never more than so many files. Thread-safe.
 #pragma once
 
 #include <atomic>

@@ -356,6 +356,36 @@ TEST_CASE("version refuses edits whose value files are still pointed into, or by
   CHECK(VersionState().apply(edit).code() == StatusCode::Corruption);
 }
 
+TEST_CASE("version forgets what tables of level 0 pointed to in a dropped namespace") {
+  VersionEdit edit = added_file(1);
+  edit.added_value_files.push_back(added_file(2).added_value_files.front());
+  edit.namespace_id_limit = 3;
+  edit.namespaces = {{1, "kept", {}}, {2, "dropped", {}}};
+  TableMetadata shared = table_of(3, 0, 3, "a", "z", 9);
+  shared.value_files = {{1, 10}, {2, 20}};
+  TableMetadata own = table_of(4, 1, 4, "a", "z", 5);
+  own.value_files = {{2, 5}};
+  edit.added_tables = {shared, own};
+  VersionEdit drop;
+  drop.dropped_namespaces = {2};
+  drop.removed_tables = {4};
+  drop.removed_value_files = {2};
+  VersionState state;
+  VersionReplay replay;
+  for (const VersionEdit& each : {edit, drop}) {
+    REQUIRE(state.apply(each).ok());
+    REQUIRE(replay.apply(each).ok());
+  }
+  const auto replayed = replay.finish();
+  REQUIRE(replayed.ok());
+  for (const Version* version : {state.version.get(), replayed->version.get()}) {
+    CHECK(version->live_bytes == std::map<FileNumber, std::uint64_t>{{1, 10}});
+    REQUIRE(version->level0.size() == 1);
+    CHECK(version->level0.front()->value_files.size() == 1);
+    CHECK(version->trees.empty());
+  }
+}
+
 TEST_CASE("version set hands out a removed file when the last version that names it is gone") {
   MemoryFileSystem disk({"/m"});
   auto set = VersionSet::create(disk, "/m", kStoreId);
