@@ -1,6 +1,7 @@
 // The neighbour workload: a tenant gets and puts at a steady rate, first alone, then while another
-// puts at random as fast as it can; once with a namespace each, once in one namespace. Latencies
-// count from when an operation was due, so that a wait is counted by all who waited.
+// puts at random as fast as it can; once with a namespace each, once in one namespace, and the same
+// with a tenant that only puts. Latencies count from when an operation was due, so that a wait is
+// counted by all who waited.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -22,9 +23,9 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::uint64_t kUsualNeighbourKeys = 100'000;  // of each of the two
 constexpr std::uint64_t kSmokeNeighbourKeys = 500;
 constexpr std::uint32_t kUsualNeighbourValueBytes = 1024;
-constexpr double kUsualRate = 2'000;  // operations a second
-constexpr std::uint64_t kGetPercent = 90;
-constexpr double kUsualSeconds = 5;  // alone, and the same beside the other
+constexpr double kUsualRate = 2'000;       // operations a second
+constexpr std::uint64_t kGetPercent = 90;  // where it does not only put
+constexpr double kUsualSeconds = 5;        // alone, and the same beside the other
 constexpr double kSmokeSeconds = 0.1;
 constexpr std::uint32_t kFillBatch = 100;
 
@@ -47,7 +48,8 @@ class Neighbour {
                                      : kUsualSeconds),
         values_(options.seed, value_size_, options.compression_ratio) {}
 
-  Result<Measured> measure(bool shared) {
+  Result<Measured> measure(bool shared, std::uint64_t get_percent) {
+    get_percent_ = get_percent;
     other_space_ = shared ? 0 : 1;
     EC_ASSIGN_OR_RETURN(
         session_, StoreSession::create(options_, shared ? 1 : 2, StoreSession::kUsualMemoryBytes));
@@ -104,7 +106,7 @@ class Neighbour {
                                    static_cast<std::int64_t>(static_cast<double>(i) * 1e9 / rate_));
       std::this_thread::sleep_until(due);
       const ByteView key = own_key(keys, random.below(num_));
-      if (random.below(100) < kGetPercent) {
+      if (random.below(100) < get_percent_) {
         const auto value = session_->store().get(0, key);
         if (!value.ok()) return value.status();
         if (value->size() != value_size_) return corruption("a value of another size");
@@ -138,6 +140,7 @@ class Neighbour {
   const double seconds_;
   const ValueMaker values_;
   std::uint32_t other_space_ = 1;
+  std::uint64_t get_percent_ = kGetPercent;
   std::unique_ptr<StoreSession> session_;
 };
 
@@ -158,7 +161,7 @@ void add_figures(Report& report, const std::string& prefix, const Measured& meas
 Result<Report> run_once(const BenchOptions& options) {
   Neighbour neighbour(options);
   const bool own = options.engine == kOwnStore;  // a peer has one namespace
-  EC_ASSIGN_OR_RETURN(const Measured first, neighbour.measure(!own));
+  EC_ASSIGN_OR_RETURN(const Measured first, neighbour.measure(!own, kGetPercent));
   Report report;
   report.workload = options.workload;
   report.engine = options.engine;
@@ -172,8 +175,12 @@ Result<Report> run_once(const BenchOptions& options) {
   report.latency = first.beside;
   add_figures(report, "", first);
   if (own) {
-    EC_ASSIGN_OR_RETURN(const Measured shared, neighbour.measure(true));
+    EC_ASSIGN_OR_RETURN(const Measured shared, neighbour.measure(true, kGetPercent));
     add_figures(report, "shared_", shared);
+    EC_ASSIGN_OR_RETURN(const Measured puts, neighbour.measure(false, 0));
+    add_figures(report, "puts_", puts);
+    EC_ASSIGN_OR_RETURN(const Measured shared_puts, neighbour.measure(true, 0));
+    add_figures(report, "shared_puts_", shared_puts);
   }
   report.peak_memory_bytes = own_usage().peak_resident_bytes;
   return report;

@@ -33,6 +33,7 @@ class CommitQueue {
     const WriteBatch* batch = nullptr;
     Durability durability = Durability::Async;
     Status status;
+    std::int64_t answer_not_before_ns = 0;  // boot time; 0: at once
 
    private:
     friend class CommitQueue;

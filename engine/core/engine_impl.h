@@ -23,6 +23,7 @@
 #include "core/background_gate.h"
 #include "core/commit_queue.h"
 #include "core/drop.h"
+#include "core/fair_pace.h"
 #include "core/free_space.h"
 #include "core/garbage_limit.h"
 #include "core/identity.h"
@@ -195,7 +196,8 @@ class EngineImpl final : public Engine {
   void publish_version();
   double compaction_debt();
   void set_pace();
-  void keep_pace(std::uint64_t bytes);
+  void price_group();
+  void keep_pace(std::int64_t not_before_ns);
   double pause_for_memory() const;
   void count_waiting() EC_REQUIRES(mutex_);
 
@@ -292,7 +294,7 @@ class EngineImpl final : public Engine {
   std::int64_t heal_not_before_ns_ = 0;  // boot time
   std::int64_t heal_delay_ns_ = 0;
   std::int64_t synced_ns_ = 0;  // for so long the log was synced for the group
-  std::int64_t owed_ns_ = 0;    // of pauses; less than 0: they were longer than asked for
+  FairPace pace_;
 
   std::atomic<CommitCompanion*> companion_{nullptr};  // changed by who leads
 
@@ -304,7 +306,7 @@ class EngineImpl final : public Engine {
   mutable Mutex mutex_;
   std::shared_ptr<const ReadView> view_ EC_GUARDED_BY(mutex_);
   GarbageLimit garbage_limit_ EC_GUARDED_BY(mutex_);
-  CondVar pace_;           // nobody notifies it
+  CondVar pause_;          // nobody notifies it
   CondVar flush_changed_;  // a flush ended, well or not, or a merge
   // Snapshots that are held do not know of these.
   mutable RangeDeleteLog erased_log_ EC_GUARDED_BY(mutex_);

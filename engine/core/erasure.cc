@@ -243,7 +243,7 @@ Status EngineImpl::wait_for_erasure(SequenceNumber through, std::uint64_t failur
     if (compactor_->erasure_is_held() && waited_ns >= wait_max_ns)
       return busy("a snapshot or an iterator holds what was erased; it is removed when that goes");
     MutexLock lock(mutex_);
-    static_cast<void>(pace_.wait_for(mutex_, kErasureSliceNs));
+    static_cast<void>(pause_.wait_for(mutex_, kErasureSliceNs));
     waited_ns = compactor_->erasure_is_held() ? waited_ns + kErasureSliceNs : 0;
     lock.unlock();
     if (!compactor_->erasure_is_asked()) compactor_->erase_now();

@@ -23,10 +23,9 @@ constexpr double kMemtablesSlowMin = 2.25;
 constexpr double kMemtablesSlowMax = 3;
 constexpr double kPauseMaxNsPerByte = 500;  // 2 MB/s
 // A pause is no shorter, or it would cost more than it brings, and no longer: what is owed beyond
-// it is for later writes, and beyond so much it is remitted.
+// it is for later writes.
 constexpr std::int64_t kPauseMinNs = 50'000;
 constexpr std::int64_t kPauseMaxNs = 2'000'000;
-constexpr std::int64_t kOwedMaxNs = 100'000'000;
 
 }  // namespace
 
@@ -93,26 +92,33 @@ double EngineImpl::pause_for_memory() const {
   return debt * debt * kPauseMaxNsPerByte;
 }
 
-// The leader's, after it has written `bytes`: many short pauses, none that is long.
-void EngineImpl::keep_pace(std::uint64_t bytes) {
-  const double pause_ns_per_byte =
+// The leader's, of the group that it has written: when its writers may be answered.
+void EngineImpl::price_group() {
+  const double ns_per_byte =
       std::max(pause_ns_per_byte_.load(std::memory_order_relaxed), pause_for_memory());
-  if (pause_ns_per_byte <= 0) {
-    owed_ns_ = 0;
-    return;
+  if (ns_per_byte <= 0) return pace_.remit();
+  const std::int64_t now_ns = environment_.clock.boot_ns();
+  for (CommitQueue::Writer* const writer : group_) {
+    if (!writer->status.ok()) continue;
+    writer->answer_not_before_ns =
+        pace_.charge(writer->batch->namespaces(), writer->batch->size_bytes(), ns_per_byte, now_ns);
   }
-  owed_ns_ += static_cast<std::int64_t>(pause_ns_per_byte * static_cast<double>(bytes));
-  if (owed_ns_ < kPauseMinNs) return;
+}
+
+// The writer's, when others may lead again: many short pauses, none that is long.
+void EngineImpl::keep_pace(std::int64_t not_before_ns) {
+  if (not_before_ns == 0) return;
   const std::int64_t begin_ns = environment_.clock.boot_ns();
+  const std::int64_t owed_ns = not_before_ns - begin_ns;
+  if (owed_ns < kPauseMinNs) return;
   // A single-threaded executor does its work instead.
   if (!environment_.executor.run_one()) {
     MutexLock lock(mutex_);
-    static_cast<void>(pace_.wait_for(mutex_, std::min(owed_ns_, kPauseMaxNs)));
+    static_cast<void>(pause_.wait_for(mutex_, std::min(owed_ns, kPauseMaxNs)));
   }
   const std::int64_t paused_ns =
       std::max<std::int64_t>(environment_.clock.boot_ns() - begin_ns, kPauseMinNs);
   stall_ns_.fetch_add(static_cast<std::uint64_t>(paused_ns));
-  owed_ns_ = std::clamp<std::int64_t>(owed_ns_ - paused_ns, -kPauseMaxNs, kOwedMaxNs);
 }
 
 }  // namespace edgecase::engine

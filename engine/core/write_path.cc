@@ -110,6 +110,7 @@ Status EngineImpl::write(const WriteBatch& batch, Durability durability) {
     visible_.store(last_sequence_, std::memory_order_release);
     commits_.finish(group_, synced_ns_);
   }
+  keep_pace(writer.answer_not_before_ns);
   return std::move(writer.status);
 }
 
@@ -120,7 +121,6 @@ void EngineImpl::set_commit_companion(CommitCompanion* companion) {
 void EngineImpl::commit_group() {
   add_alone(commit_groups_, 1);
   synced_ns_ = 0;
-  const std::uint64_t bytes_before = user_bytes_written_.load(std::memory_order_relaxed);
   const bool accompanied = ask_companion();
   const bool makes_room = std::any_of(group_.begin(), group_.end(),
                                       [](const auto* each) { return each->batch->makes_room(); });
@@ -142,7 +142,7 @@ void EngineImpl::commit_group() {
     group_.erase(group_.begin());
     companion_.load()->committed(companion_writer_.status);
   }
-  keep_pace(user_bytes_written_.load(std::memory_order_relaxed) - bytes_before);
+  price_group();
 }
 
 // True: what it adds is the first of the group now.

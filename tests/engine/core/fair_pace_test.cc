@@ -1,0 +1,166 @@
+// Who pays for it that writers outrun merges.
+#include "core/fair_pace.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/core/engine_fixture.h"
+
+namespace edgecase::engine {
+namespace {
+
+constexpr std::int64_t kNowNs = 1'000'000'000;
+constexpr double kNsPerByte = 10;
+
+// Flushes run when they are asked to, merges never. Who is held back and finds none does
+// `meanwhile`, if anything, and waits no longer.
+class FlushesAlone final : public Executor {
+ public:
+  std::function<void()> meanwhile;
+
+  bool is_idle() const { return flushes_.empty(); }
+  void schedule(Lane lane, std::function<void()> task) override {
+    if (lane == Lane::Flush) flushes_.push_back(std::move(task));
+  }
+  void schedule_after(Lane, std::int64_t, std::function<void()>) override {}
+  bool run_one() override {
+    if (flushes_.empty()) {
+      if (meanwhile) std::exchange(meanwhile, {})();
+      return true;
+    }
+    const auto flush = std::move(flushes_.front());
+    flushes_.pop_front();
+    flush();
+    return true;
+  }
+
+ private:
+  std::deque<std::function<void()>> flushes_;
+};
+
+struct StoreWithoutMerges : test::EngineFixture {
+  StoreWithoutMerges() {
+    options.memtable_bytes = 64u << 10;
+    threads = std::make_unique<FlushesAlone>();
+    REQUIRE(open().ok());
+  }
+  ~StoreWithoutMerges() { close(); }  // before its executor
+
+  FlushesAlone& flushes() { return static_cast<FlushesAlone&>(*threads); }
+  // Until a byte costs more than a tenth of a microsecond.
+  void get_far_ahead(NamespaceId id) {
+    constexpr int kMegabytesMax = 64;
+    for (int i = 0; i < kMegabytesMax && engine->stats().compaction.level0_tables < 160; ++i)
+      put_bytes(id, 1u << 20);
+    REQUIRE(engine->stats().compaction.level0_tables >= 160);
+  }
+  // How long that was held back.
+  std::uint64_t put_bytes(NamespaceId id, std::uint64_t bytes) {
+    const std::uint64_t before = engine->stats().stall_ns;
+    for (std::uint64_t done = 0; done < bytes; done += kValueBytes) {
+      const Bytes key = "key" + std::to_string(next_key_++);
+      REQUIRE(put(id, key, Bytes(kValueBytes, 'v'), Durability::Async).ok());
+      while (!flushes().is_idle()) static_cast<void>(flushes().run_one());
+      clock.advance(1'000);
+    }
+    return engine->stats().stall_ns - before;
+  }
+
+ private:
+  static constexpr std::size_t kValueBytes = 500;
+  std::uint64_t next_key_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("fair pace: who writes alone pays for each byte, less what it let pass") {
+  FairPace pace;
+  CHECK(pace.charge({1}, 300'000, kNsPerByte, kNowNs) ==
+        kNowNs - FairPace::kCreditMaxNs + 3'000'000);
+  CHECK(pace.charge({1}, 100'000, kNsPerByte, kNowNs) ==
+        kNowNs - FairPace::kCreditMaxNs + 4'000'000);
+  const std::int64_t later_ns = kNowNs + 10'000'000;
+  CHECK(pace.charge({1}, 100'000, kNsPerByte, later_ns) ==
+        later_ns - FairPace::kCreditMaxNs + 1'000'000);
+}
+
+TEST_CASE("fair pace: nobody owes more than the most, and nothing once it is remitted") {
+  FairPace pace;
+  CHECK(pace.charge({1}, 1u << 30, kNsPerByte, kNowNs) > kNowNs + FairPace::kOwedMaxNs);
+  CHECK(pace.charge({1}, 0, kNsPerByte, kNowNs) == kNowNs + FairPace::kOwedMaxNs);
+  pace.remit();
+  CHECK(pace.charge({1}, 0, kNsPerByte, kNowNs) == kNowNs - FairPace::kCreditMaxNs);
+}
+
+TEST_CASE("fair pace: half an equal share is free, an equal share pays in full") {
+  struct Row {
+    std::uint64_t heavy_bytes, light_bytes;
+    double charged;  // of the light one's
+  };
+  for (const Row& row : {Row{1'000'000, 10'000, 0}, Row{750'000, 250'000, 0},
+                         Row{625'000, 375'000, 0.5}, Row{500'000, 500'000, 1}}) {
+    CAPTURE(row.light_bytes);
+    FairPace pace;
+    static_cast<void>(pace.charge({1}, row.heavy_bytes, kNsPerByte, kNowNs));
+    const std::int64_t owed_ns =
+        pace.charge({2}, row.light_bytes, kNsPerByte, kNowNs) - (kNowNs - FairPace::kCreditMaxNs);
+    const double whole_ns = static_cast<double>(row.light_bytes) * kNsPerByte;
+    CHECK(static_cast<double>(owed_ns) == doctest::Approx(row.charged * whole_ns));
+  }
+}
+
+TEST_CASE("fair pace: a batch of several waits for the one that owes most") {
+  FairPace pace;
+  const std::int64_t heavy_until_ns = pace.charge({1}, 1'000'000, kNsPerByte, kNowNs);
+  CHECK(pace.charge({2}, 1'000, kNsPerByte, kNowNs) < kNowNs);
+  CHECK(pace.charge({2, 1}, 2'000, kNsPerByte, kNowNs) > heavy_until_ns);
+}
+
+TEST_CASE("fair pace: what was written long ago counts for nothing") {
+  FairPace pace;
+  static_cast<void>(pace.charge({1}, FairPace::kMemoryBytes - 1, 0, kNowNs));
+  // The other writes as much, then much more.
+  for (int i = 0; i < 60; ++i)
+    static_cast<void>(pace.charge({2}, FairPace::kMemoryBytes / 2, 0, kNowNs));
+  CHECK(pace.charge({2}, 300'000, kNsPerByte, kNowNs) ==
+        kNowNs - FairPace::kCreditMaxNs + 3'000'000);
+  CHECK(pace.charge({1}, 300'000, kNsPerByte, kNowNs) < kNowNs);
+}
+
+TEST_CASE("a namespace that writes little is not held back for one that writes much") {
+  StoreWithoutMerges store;
+  const NamespaceId heavy = store.make_namespace("heavy");
+  const NamespaceId light = store.make_namespace("light");
+  store.get_far_ahead(heavy);
+  CHECK(store.put_bytes(light, 50'000) == 0);
+  CHECK(store.put_bytes(heavy, 500'000) > 0);
+  CHECK(store.put_bytes(light, 50'000) == 0);
+  // As soon as it writes much it pays as the other one does.
+  CHECK(store.put_bytes(light, 4u << 20) > 0);
+}
+
+TEST_CASE("while one is held back, others write") {
+  StoreWithoutMerges store;
+  const NamespaceId heavy = store.make_namespace("heavy");
+  const NamespaceId light = store.make_namespace("light");
+  store.get_far_ahead(heavy);
+  std::future<Status> other;
+  bool is_done = false;
+  store.flushes().meanwhile = [&] {
+    other = std::async(std::launch::async, [&] { return store.put(light, "key", "value"); });
+    is_done = other.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+  };
+  CHECK(store.put_bytes(heavy, 1u << 20) > 0);
+  REQUIRE(other.valid());
+  CHECK(is_done);
+  CHECK(other.get().ok());
+}
+
+}  // namespace edgecase::engine
