@@ -2,9 +2,10 @@
 // are theirs who write much.
 //
 // A namespace that writes less than half of an equal share of what all of them write owes nothing
-// for it; from there to an equal share it comes to owe all. Each has a moment before which its
-// next write should not be answered, which a byte moves on by its price; who lets time pass has
-// some of it to its credit.
+// for it; from there to an equal share it comes to owe all. As many as owe something, so many times
+// the price each pays: together they come to the rate that one of them alone would have, and each
+// to an equal part of it. Each has a moment before which its next write should not be answered,
+// which a byte moves on by its price; who lets time pass has some of it to its credit.
 //
 // Source: the moments are the theoretical arrival times of the generic cell rate algorithm (ITU-T
 // I.371).
@@ -40,7 +41,8 @@ class FairPace {
       const std::uint64_t part = bytes / namespaces.size();
       account.bytes += part;
       bytes_ += part;
-      const double owed_ns = ns_per_byte * static_cast<double>(part) * charged_share(account);
+      const double owed_ns =
+          ns_per_byte * static_cast<double>(part) * charged_share(account) * payers();
       account.until_ns = std::clamp(account.until_ns, now_ns - kCreditMaxNs, now_ns + kOwedMaxNs) +
                          static_cast<std::int64_t>(owed_ns);
       until_ns = std::max(until_ns, account.until_ns);
@@ -76,6 +78,13 @@ class FairPace {
                                static_cast<double>(std::max<std::size_t>(1, accounts_.size()));
     if (equal_share <= 0) return 1;
     return std::clamp(2 * static_cast<double>(account.bytes) / equal_share - 1, 0.0, 1.0);
+  }
+
+  // At least one: somebody writes an equal share or more.
+  double payers() const {
+    double count = 0;
+    for (const Account& account : accounts_) count += charged_share(account);
+    return count;
   }
 
   // Who has written nothing since has no account any more: there are as many as wrote lately.

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -99,13 +100,13 @@ TEST_CASE("fair pace: nobody owes more than the most, and nothing once it is rem
   CHECK(pace.charge({1}, 0, kNsPerByte, kNowNs) == kNowNs - FairPace::kCreditMaxNs);
 }
 
-TEST_CASE("fair pace: half an equal share is free, an equal share pays in full") {
+TEST_CASE("fair pace: half an equal share is free; who pays pays for as many as do") {
   struct Row {
     std::uint64_t heavy_bytes, light_bytes;
-    double charged;  // of the light one's
+    double charged;  // times the price, of the light one's
   };
   for (const Row& row : {Row{1'000'000, 10'000, 0}, Row{750'000, 250'000, 0},
-                         Row{625'000, 375'000, 0.5}, Row{500'000, 500'000, 1}}) {
+                         Row{625'000, 375'000, 0.5 * 1.5}, Row{500'000, 500'000, 2}}) {
     CAPTURE(row.light_bytes);
     FairPace pace;
     static_cast<void>(pace.charge({1}, row.heavy_bytes, kNsPerByte, kNowNs));
@@ -114,6 +115,17 @@ TEST_CASE("fair pace: half an equal share is free, an equal share pays in full")
     const double whole_ns = static_cast<double>(row.light_bytes) * kNsPerByte;
     CHECK(static_cast<double>(owed_ns) == doctest::Approx(row.charged * whole_ns));
   }
+}
+
+TEST_CASE("fair pace: together many are as slow as one") {
+  constexpr std::uint64_t kTenants = 8, kRounds = 100, kBytes = 100'000;
+  FairPace pace;
+  std::int64_t until_ns = 0;
+  for (std::uint64_t round = 0; round < kRounds; ++round)
+    for (NamespaceId id = 1; id <= kTenants; ++id)
+      until_ns = std::max(until_ns, pace.charge({id}, kBytes, 1, kNowNs));
+  const double whole_ns = kTenants * kRounds * kBytes;
+  CHECK(static_cast<double>(until_ns - kNowNs) == doctest::Approx(whole_ns).epsilon(0.15));
 }
 
 TEST_CASE("fair pace: a batch of several waits for the one that owes most") {
