@@ -100,7 +100,7 @@ TEST_CASE("fair pace: nobody owes more than the most, and nothing once it is rem
   CHECK(pace.charge({1}, 0, kNsPerByte, kNowNs) == kNowNs - FairPace::kCreditMaxNs);
 }
 
-TEST_CASE("fair pace: half an equal share is free; who pays pays for as many as do") {
+TEST_CASE("fair pace: half an equal share is free, who pays pays for as many as do") {
   struct Row {
     std::uint64_t heavy_bytes, light_bytes;
     double charged;  // times the price, of the light one's
