@@ -14,7 +14,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -31,8 +30,9 @@ class FairPace {
   // After so many bytes what was written before counts half.
   static constexpr std::uint64_t kMemoryBytes = 4u << 20;
 
-  // `namespaces` wrote `bytes` together at a price for each. Returns until when (by the same clock
-  // as `now_ns`) whoever wrote them waits; before `now_ns`: not at all.
+  // `namespaces` wrote `bytes` together, which count in equal parts, at a price for each. Returns
+  // until when (by the same clock as `now_ns`) whoever wrote them waits; before `now_ns`: not at
+  // all.
   std::int64_t charge(const std::vector<NamespaceId>& namespaces, std::uint64_t bytes,
                       double ns_per_byte, std::int64_t now_ns) {
     std::int64_t until_ns = 0;
@@ -74,9 +74,8 @@ class FairPace {
   }
 
   double charged_share(const Account& account) const {
-    const double equal_share = static_cast<double>(bytes_) /
-                               static_cast<double>(std::max<std::size_t>(1, accounts_.size()));
-    if (equal_share <= 0) return 1;
+    if (bytes_ == 0) return 1;
+    const double equal_share = static_cast<double>(bytes_) / static_cast<double>(accounts_.size());
     return std::clamp(2 * static_cast<double>(account.bytes) / equal_share - 1, 0.0, 1.0);
   }
 
