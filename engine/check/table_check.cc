@@ -288,7 +288,7 @@ Status TableCheck::check_sums(const UMetaReader& table, const TableMetadata& exp
   if (expected.smallest != sums.smallest || expected.largest != sums.largest)
     return corruption(path + ": the manifest names other bounds of its keys");
   const auto list = [](const std::map<FileNumber, std::uint64_t>& sizes) {
-    std::vector<ValueFileUse> uses;
+    ValueFileUses uses;
     for (const auto& [number, bytes] : sizes) uses.push_back({number, bytes});
     return uses;
   };

@@ -29,6 +29,7 @@
 #include "edgecase/options.h"
 #include "edgecase/stats.h"
 #include "file/file_remover.h"
+#include "version/file_number_block.h"
 #include "version/version_set.h"
 
 namespace edgecase::engine {

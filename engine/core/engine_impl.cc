@@ -59,7 +59,7 @@ std::vector<NamespaceInfo> EngineImpl::namespaces() const {
 std::uint64_t EngineImpl::memory_bytes() const {
   const std::uint64_t limit = options_.memory_limit_bytes;
   const std::uint64_t others =
-      set_aside_.load(std::memory_order_relaxed) + versions_->retention_memory_bytes();
+      set_aside_.load(std::memory_order_relaxed) + versions_->memory_bytes();
   return std::max(limit - std::min(limit, others), kMemoryLimitMinBytes);
 }
 

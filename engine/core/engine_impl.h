@@ -43,6 +43,7 @@
 #include "scrub/scrubber.h"
 #include "table/table_cache.h"
 #include "table/table_writer.h"
+#include "version/file_number_block.h"
 #include "version/version_set.h"
 
 namespace edgecase::engine {

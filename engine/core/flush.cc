@@ -246,6 +246,7 @@ Status EngineImpl::commit_tables(const TableOutput& output, const Memtable& memt
   for (const TableOutput& abandoned : given_up_) remove_tables(abandoned);
   given_up_.clear();
   if (keys_ != nullptr) tables_->set_aside(keys_->memory_bytes());
+  tables_->resize(memory_bytes() / kCacheShare);
   set_pace();
   look_for_space();
   compactor_->wake();

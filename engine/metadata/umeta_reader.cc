@@ -106,10 +106,12 @@ bool UMetaReader::take_properties(ByteView section) {
       !take_varint64(section, properties_.sequence_max) || !take_varint64(section, files) ||
       files > section.size())
     return false;
-  properties_.value_files.resize(files);
-  for (ValueFileUse& use : properties_.value_files)
+  for (; files > 0; --files) {
+    ValueFileUse use;
     if (!take_varint64(section, use.file_number) || !take_varint64(section, use.bytes))
       return false;
+    properties_.value_files.push_back(use);
+  }
   return section.empty();
 }
 

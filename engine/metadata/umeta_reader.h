@@ -17,7 +17,7 @@ struct UMetaProperties {
   UMetaTotals totals;
   SequenceNumber sequence_min = 0;
   SequenceNumber sequence_max = 0;
-  std::vector<ValueFileUse> value_files;
+  ValueFileUses value_files;
 };
 
 // One line of the NSTable.

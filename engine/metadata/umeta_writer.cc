@@ -77,9 +77,8 @@ Status UMetaWriter::add(const UMetaRecord& record) {
   return block_.full() ? close_block() : ok();
 }
 
-std::vector<ValueFileUse> UMetaWriter::value_files() const {
-  std::vector<ValueFileUse> uses;
-  uses.reserve(value_files_.size());
+ValueFileUses UMetaWriter::value_files() const {
+  ValueFileUses uses;
   for (const auto& [number, bytes] : value_files_) uses.push_back({number, bytes});
   return uses;
 }

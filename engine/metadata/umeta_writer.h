@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/value_file_uses.h"
 #include "crypto/file_cipher.h"
 #include "edgecase/file_system.h"
 #include "metadata/umeta_block.h"
@@ -47,7 +48,7 @@ class UMetaWriter {
   SequenceNumber sequence_max() const { return sequence_max_; }
   const Bytes& smallest() const { return smallest_; }
   const Bytes& largest() const { return largest_; }
-  std::vector<ValueFileUse> value_files() const;  // ascending
+  ValueFileUses value_files() const;  // ascending
   // After end().
   std::uint64_t size_bytes() const { return file_->size_bytes(); }
   std::uint32_t checksum() const { return checksum_; }

@@ -97,15 +97,15 @@ Result<std::shared_ptr<const UMetaBlock>> TableFiles::walked_block(const UMetaRe
   return table.read_walked_block(index);
 }
 
-std::optional<ValueFileMetadata> TableFiles::find_value_file(FileNumber number) const {
+std::optional<TableFiles::KnownValueFile> TableFiles::find_value_file(FileNumber number) const {
   MutexLock lock(mutex_);
   const auto found = value_files_.find(number);
   if (found == value_files_.end()) return std::nullopt;
   return found->second;
 }
 
-std::string TableFiles::value_path(const ValueFileMetadata& file) const {
-  return value_table_path(metadata_directory_, values_directory_, file.placement, file.number);
+std::string TableFiles::value_path(FileNumber number, Placement placement) const {
+  return value_table_path(metadata_directory_, values_directory_, placement, number);
 }
 
 Result<std::shared_ptr<const ValueTableReader>> TableFiles::values(FileNumber number) {
@@ -118,7 +118,7 @@ Result<std::shared_ptr<const ValueTableReader>> TableFiles::open_values(FileNumb
   if (!known)
     return corruption("value file " + std::to_string(number) +
                       " is in use but not in the manifest");
-  const std::string path = value_path(*known);
+  const std::string path = value_path(number, known->placement);
   Result<std::unique_ptr<RandomAccessFile>> file = open(path);
   // A file that the manifest names can only be missing when its drive is.
   if (!file.ok() && file.status().code() == StatusCode::NotFound)
@@ -411,17 +411,17 @@ Result<bool> TableFiles::opens(const UMetaRecord& record) {
 }
 
 Status TableFiles::disagreement(const UMetaRecord& record) const {
-  const auto known = find_value_file(record.pointer.file_number);
-  const std::string path = known ? value_path(*known) : std::to_string(record.pointer.file_number);
+  const FileNumber number = record.pointer.file_number;
+  const auto known = find_value_file(number);
+  const std::string path = known ? value_path(number, known->placement) : std::to_string(number);
   return corruption_at(path, record.pointer.offset_bytes,
                        "item is malformed or not what its metadata record says");
 }
 
 void TableFiles::add_value_file(const ValueFileMetadata& file) {
   MutexLock lock(mutex_);
-  ValueFileMetadata& known = value_files_[file.number];
-  value_bytes_ += file.size_bytes - known.size_bytes;
-  known = file;
+  const KnownValueFile known{file.size_bytes, file.namespace_id, file.placement};
+  if (value_files_.emplace(file.number, known)) value_bytes_ += file.size_bytes;
 }
 
 void TableFiles::forget(FileNumber number) {
@@ -432,7 +432,7 @@ void TableFiles::forget(FileNumber number) {
   const auto known = value_files_.find(number);
   if (known == value_files_.end()) return;
   value_bytes_ -= known->second.size_bytes;
-  value_files_.erase(known);
+  value_files_.erase(number);
 }
 
 void TableFiles::forget_items(FileNumber number) {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 
 #include "base/mutex.h"
+#include "base/shared_map.h"
 #include "metadata/umeta_reader.h"
 #include "table/block_cache.h"
 #include "table/open_files.h"
@@ -99,9 +99,15 @@ class TableFiles {
 
  private:
   std::shared_ptr<const UMetaBlock> cached_block(const UMetaReader& table, std::size_t index);
-  std::optional<ValueFileMetadata> find_value_file(FileNumber number) const EC_EXCLUDES(mutex_);
+  // What it takes to open a value file. Stores of terabytes have many.
+  struct KnownValueFile {
+    std::uint64_t size_bytes = 0;
+    NamespaceId namespace_id = 0;
+    Placement placement = Placement::Values;
+  };
+  std::optional<KnownValueFile> find_value_file(FileNumber number) const EC_EXCLUDES(mutex_);
   Result<std::unique_ptr<RandomAccessFile>> open(const std::string& path) const;
-  std::string value_path(const ValueFileMetadata& file) const;
+  std::string value_path(FileNumber number, Placement placement) const;
   Result<std::shared_ptr<const ValueTableReader>> values(FileNumber number);
   // What is to be read of a value file: an item, or a page of one.
   struct Wanted {
@@ -148,7 +154,7 @@ class TableFiles {
   OpenFiles<ValueTableReader> values_;
   ReadCounters counters_;
   mutable Mutex mutex_;
-  std::unordered_map<FileNumber, ValueFileMetadata> value_files_ EC_GUARDED_BY(mutex_);
+  SharedMap<KnownValueFile> value_files_ EC_GUARDED_BY(mutex_);
   std::uint64_t value_bytes_ EC_GUARDED_BY(mutex_) = 0;  // of all of them
   std::uint64_t set_aside_ EC_GUARDED_BY(mutex_) = 0;
   std::uint64_t cache_bytes_

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "base/entry.h"
-#include "base/value_pointer.h"
+#include "base/value_file_uses.h"
 #include "edgecase/engine.h"
 #include "expiry/bucket.h"
 #include "expiry/retention_rules.h"
@@ -67,14 +66,10 @@ struct TableMetadata {
   LifeClass life = 0;
   Bytes smallest;  // full keys, both included
   Bytes largest;
-  std::vector<ValueFileUse> value_files;  // what its items point into, ascending
+  ValueFileUses value_files;  // what its items point into, ascending
 
   // Of its items, in the value layer.
-  std::uint64_t item_bytes() const {
-    std::uint64_t bytes = 0;
-    for (const ValueFileUse& use : value_files) bytes += use.bytes;
-    return bytes;
-  }
+  std::uint64_t item_bytes() const { return value_files.total_bytes(); }
 };
 
 }  // namespace edgecase::engine

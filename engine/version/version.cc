@@ -19,18 +19,22 @@ Status count_uses(Version& version, const TableMetadata& table) {
     if (!version.value_files.contains(use.file_number))
       return misfit("points into no value file", use.file_number);
     if (use.bytes == 0) return misfit("points to no bytes of value file", use.file_number);
-    version.live_bytes[use.file_number] += use.bytes;
+    if (std::uint64_t* const live = version.live_bytes.change(use.file_number); live != nullptr) {
+      *live += use.bytes;
+    } else {
+      version.live_bytes.emplace(use.file_number, use.bytes);
+    }
   }
   return ok();
 }
 
 Status forget_uses(Version& version, const TableMetadata& table) {
   for (const ValueFileUse& use : table.value_files) {
-    const auto live = version.live_bytes.find(use.file_number);
-    if (live == version.live_bytes.end() || live->second < use.bytes)
+    std::uint64_t* const live = version.live_bytes.change(use.file_number);
+    if (live == nullptr || *live < use.bytes)
       return misfit("points to more bytes than there are of value file", use.file_number);
-    live->second -= use.bytes;
-    if (live->second == 0) version.live_bytes.erase(live);
+    *live -= use.bytes;
+    if (*live == 0) version.live_bytes.erase(use.file_number);
   }
   return ok();
 }
@@ -92,7 +96,7 @@ Status forget_dropped_files(Version& version) {
     if (table->level == 0 &&
         std::any_of(table->value_files.begin(), table->value_files.end(), is_gone)) {
       TableMetadata rest = *table;
-      std::erase_if(rest.value_files, is_gone);
+      rest.value_files.erase_if(is_gone);
       table = std::make_shared<const TableMetadata>(std::move(rest));
     }
     EC_TRY(count_uses(version, *table));
@@ -115,13 +119,13 @@ Status change_files(Version& version, const VersionEdit& edit) {
       return misfit("removes a value file that is pointed into:", number);
   }
   for (const ValueFileMetadata& file : edit.added_value_files) {
-    if (!version.value_files.emplace(file.number, file).second)
+    if (!version.value_files.emplace(file.number, file))
       return misfit("adds value file twice:", file.number);
   }
   for (const FileNumber number : edit.blanked_value_files) {
-    const auto found = version.value_files.find(number);
-    if (found == version.value_files.end()) return misfit("blanks unknown value file", number);
-    found->second.has_blanks = true;
+    ValueFileMetadata* const file = version.value_files.change(number);
+    if (file == nullptr) return misfit("blanks unknown value file", number);
+    file->has_blanks = true;
   }
   for (const TableMetadata& table : edit.added_tables) {
     const bool one_namespace = namespace_of(table.smallest) == table.namespace_id &&
@@ -217,6 +221,14 @@ std::uint64_t Version::value_bytes() const {
   return bytes;
 }
 
+std::uint64_t Version::memory_bytes() const {
+  std::uint64_t bytes = value_files.memory_bytes() + live_bytes.memory_bytes();
+  for (const TablePointer& table : tables)
+    bytes += sizeof(TableMetadata) + table->smallest.size() + table->largest.size() +
+             table->value_files.memory_bytes();
+  return bytes;
+}
+
 const TablePointer* Run::find(ByteView full_key) const {
   const auto found = std::partition_point(
       tables.begin(), tables.end(),
@@ -274,8 +286,8 @@ std::vector<ObsoleteFile> withdraw_dropped(const VersionState& state, VersionEdi
   std::erase_if(edit.added_tables, [&](TableMetadata& table) {
     const bool of_dropped = table.level > 0 && !is_live(table.namespace_id);
     if (table.level == 0) {
-      std::erase_if(table.value_files,
-                    [&](const ValueFileUse& use) { return gone.contains(use.file_number); });
+      table.value_files.erase_if(
+          [&](const ValueFileUse& use) { return gone.contains(use.file_number); });
     }
     if (!of_dropped && !table.value_files.empty()) return false;
     withdrawn.push_back({ObsoleteFile::Kind::Table, Placement::Metadata, table.number, 0,

@@ -14,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/shared_map.h"
 #include "edgecase/engine.h"
 #include "table/table_metadata.h"
 #include "version/version_edit.h"
@@ -41,7 +42,7 @@ using Tree = std::vector<Run>;
 
 struct Version {
   std::vector<TablePointer> tables;  // all of them, the largest sequence first
-  std::map<FileNumber, ValueFileMetadata> value_files;
+  SharedMap<ValueFileMetadata> value_files;
 
   // The same tables, as reads want them.
   std::vector<TablePointer> level0;  // the largest sequence first
@@ -51,10 +52,12 @@ struct Version {
   std::vector<RangeDelete> range_delete_list;
   std::shared_ptr<const RangeDeletes> range_deletes;
   // Bytes of each value file that some table points to. A file without is garbage.
-  std::map<FileNumber, std::uint64_t> live_bytes;
+  SharedMap<std::uint64_t> live_bytes;
 
   // Of all value files.
   std::uint64_t value_bytes() const;
+  // What the lists take in memory: next to nothing, but of a store of terabytes megabytes.
+  std::uint64_t memory_bytes() const;
 };
 
 // More range deletes than these wait for merges: no others are taken. One for each

@@ -339,10 +339,11 @@ class Decoder {
     EC_TRY(take_number(count));
     // Each takes a byte at least: no length is believed that the edit cannot hold.
     if (count > rest_.size()) return damaged("more value files than bytes");
-    table.value_files.resize(static_cast<std::size_t>(count));
-    for (ValueFileUse& use : table.value_files) {
+    for (; count > 0; --count) {
+      ValueFileUse use;
       EC_TRY(take_number(use.file_number));
       EC_TRY(take_number(use.bytes));
+      table.value_files.push_back(use);
     }
     return ok();
   }

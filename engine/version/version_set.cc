@@ -13,6 +13,8 @@ namespace edgecase::engine {
 namespace {
 
 constexpr std::uint64_t kManifestBytes = 1u << 20;
+// Of what lists of files take in memory less than this counts for nothing.
+constexpr std::uint64_t kListMemoryStep = 1u << 20;
 // Reserved at once: an edit every 65,536 files.
 constexpr std::uint64_t kFileNumberBlock = 1u << 16;
 constexpr std::size_t kCurrentMaxBytes = 64;
@@ -286,7 +288,9 @@ void VersionSet::install(VersionState next) {
   has_range_deletes_.store(next.version->range_deletes != nullptr, std::memory_order_release);
   has_erasures_.store(!next.erasures.empty() || manifest_is_left_, std::memory_order_release);
   has_retention_.store(next.retention != nullptr, std::memory_order_release);
-  retention_memory_bytes_.store(next.retention == nullptr ? 0 : next.retention->memory_bytes());
+  const std::uint64_t rules = next.retention == nullptr ? 0 : next.retention->memory_bytes();
+  const std::uint64_t lists = next.version->memory_bytes() / kListMemoryStep * kListMemoryStep;
+  memory_bytes_.store(rules + lists, std::memory_order_relaxed);
   namespace_id_limit_.store(next.namespace_id_limit, std::memory_order_release);
   MutexLock lock(mutex_);
   state_ = std::move(next);
@@ -409,18 +413,6 @@ Result<FileNumber> VersionSet::take_file_numbers(std::uint64_t count) {
   const FileNumber first = next_file_number_;
   next_file_number_ += count;
   return first;
-}
-
-Status FileNumberBlock::reserve(VersionSet& versions, std::uint64_t count) {
-  if (end_ - next_ >= count) return ok();
-  EC_ASSIGN_OR_RETURN(next_, versions.take_file_numbers(count));
-  end_ = next_ + count;
-  return ok();
-}
-
-FileNumber FileNumberBlock::take() {
-  EC_CHECK(next_ < end_);
-  return next_++;
 }
 
 Result<NamespaceId> VersionSet::create_namespace(std::string_view name,

@@ -115,7 +115,8 @@ class VersionSet {
   Status give_up(std::vector<GivenUp> given_up);
   // Null when there was never a rule; then it costs a load.
   std::shared_ptr<const RetentionRules> retention() const;
-  std::uint64_t retention_memory_bytes() const { return retention_memory_bytes_.load(); }
+  // Of the rules, and in whole mebibytes of the lists of files.
+  std::uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
 
   std::uint64_t manifest_number() const { return manifest_number_.load(); }
   std::uint64_t manifest_bytes_written() const { return bytes_written_.load(); }
@@ -164,21 +165,9 @@ class VersionSet {
   std::atomic<bool> has_range_deletes_{false};
   std::atomic<bool> has_erasures_{false};
   std::atomic<bool> has_retention_{false};
-  std::atomic<std::uint64_t> retention_memory_bytes_{0};
+  std::atomic<std::uint64_t> memory_bytes_{0};
   std::atomic<std::uint64_t> manifest_number_{0};
   std::atomic<std::uint64_t> bytes_written_{0};
-};
-
-// Numbers for the files of one flush or merge. Owned by one thread.
-class FileNumberBlock {
- public:
-  // Before the files are made: what is left is kept if it is enough.
-  Status reserve(VersionSet& versions, std::uint64_t count);
-  FileNumber take();
-
- private:
-  FileNumber next_ = 0;
-  FileNumber end_ = 0;
 };
 
 }  // namespace edgecase::engine

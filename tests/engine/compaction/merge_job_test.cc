@@ -238,7 +238,7 @@ TEST_CASE("cleaning frees the files of what it cleans, also of groups that all l
   CHECK(counters.copied_items > 10);
   CHECK(store.newest_puts({newer, store.tables.front()}) == before);
   REQUIRE(store.commit(plan).ok());
-  CHECK_FALSE(store.state.version->value_files.contains(old_run->value_files.front().file_number));
+  CHECK_FALSE(store.state.version->value_files.contains(old_run->value_files.begin()->file_number));
 }
 
 // A range delete that touches every item and covers one key.
@@ -297,7 +297,7 @@ TEST_CASE("emptying a file moves what lies in it, and no other file becomes empt
   MergePlan plan;
   plan.mode = MergeMode::Relocate;
   plan.output_run = table->run;
-  plan.evacuated = {table->value_files.front().file_number};
+  plan.evacuated = {table->value_files.begin()->file_number};
   plan.groups = {{table}};
   plan.set_surroundings(*store.state.version);
   CoveredKey between(full_key_of(7));
@@ -306,8 +306,8 @@ TEST_CASE("emptying a file moves what lies in it, and no other file becomes empt
   CHECK(counters.carried_items == 1);
   CHECK(counters.rewritten_items == 0);
   REQUIRE(store.commit(plan).ok());
-  CHECK_FALSE(store.state.version->value_files.contains(table->value_files.front().file_number));
-  const ValueFileUse& other = table->value_files.back();
+  CHECK_FALSE(store.state.version->value_files.contains(table->value_files.begin()->file_number));
+  const ValueFileUse other = *std::next(table->value_files.begin());
   CHECK(store.state.version->live_bytes.at(other.file_number) == other.bytes);
 }
 

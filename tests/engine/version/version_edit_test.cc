@@ -196,7 +196,7 @@ TEST_CASE("version edit: version 1 is written and read byte for byte") {
   CHECK(edit->namespaces[0].name == "default");
   CHECK(edit->namespaces[0].options.scope_bytes == 16);
   CHECK(edit->added_tables[0].largest == make_full_key(3, Bytes("\0\xff", 2)));
-  CHECK(edit->added_tables[0].value_files == std::vector<ValueFileUse>{{12, 5000}, {300, 1}});
+  CHECK(edit->added_tables[0].value_files == ValueFileUses{{12, 5000}, {300, 1}});
   CHECK(edit->added_tables[0].run == 13);
   CHECK(edit->added_tables[1].level == 2);
   CHECK(edit->added_tables[1].kind == TableKind::Singles);

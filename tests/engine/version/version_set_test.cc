@@ -11,6 +11,7 @@
 #include "file/file_names.h"
 #include "support/memory_file_system.h"
 #include "support/test_seed.h"
+#include "version/file_number_block.h"
 
 namespace edgecase::engine {
 namespace {
@@ -26,6 +27,10 @@ std::size_t files_after_reopen(MemoryFileSystem& disk) {
   INFO(set.status().to_string());
   REQUIRE(set.ok());
   return (*set)->current()->value_files.size();
+}
+
+std::map<FileNumber, std::uint64_t> live_of(const Version& version) {
+  return {version.live_bytes.begin(), version.live_bytes.end()};
 }
 
 }  // namespace
@@ -322,16 +327,16 @@ TEST_CASE(
       for (const ValueFileUse& use : table->value_files) live[use.file_number] += use.bytes;
       CHECK(std::exchange(newest, table->sequence_max) >= table->sequence_max);
     }
-    REQUIRE(version.live_bytes == live);
+    REQUIRE(live_of(version) == live);
     for (const auto& [number, bytes] : live) REQUIRE(version.value_files.contains(number));
     for (const FileNumber number : edit.removed_value_files) CHECK_FALSE(live.contains(number));
     VersionState copy;
     REQUIRE(copy.apply(state.snapshot()).ok());
-    CHECK(copy.version->live_bytes == live);
+    CHECK(live_of(*copy.version) == live);
     const auto replayed = VersionReplay(replay).finish();
     REQUIRE(replayed.ok());
     REQUIRE(replayed->snapshot().encode() == state.snapshot().encode());
-    REQUIRE(replayed->version->live_bytes == live);
+    REQUIRE(live_of(*replayed->version) == live);
     CHECK(replayed->version->level0.size() == version.level0.size());
     CHECK(replayed->version->trees.size() == version.trees.size());
   }
@@ -379,7 +384,7 @@ TEST_CASE("version forgets what tables of level 0 pointed to in a dropped namesp
   const auto replayed = replay.finish();
   REQUIRE(replayed.ok());
   for (const Version* version : {state.version.get(), replayed->version.get()}) {
-    CHECK(version->live_bytes == std::map<FileNumber, std::uint64_t>{{1, 10}});
+    CHECK(live_of(*version) == std::map<FileNumber, std::uint64_t>{{1, 10}});
     REQUIRE(version->level0.size() == 1);
     CHECK(version->level0.front()->value_files.size() == 1);
     CHECK(version->trees.empty());
@@ -413,6 +418,34 @@ TEST_CASE("version set hands out a removed file when the last version that names
   CHECK(files[0].kind == ObsoleteFile::Kind::Values);
   CHECK_FALSE((*set)->has_obsolete_files());
   CHECK((*set)->take_obsolete_files().empty());
+}
+
+TEST_CASE("version set tells what its lists take in memory, where that is much") {
+  constexpr std::uint64_t kMebibyte = 1u << 20;
+  MemoryFileSystem disk({"/m"});
+  const auto set = VersionSet::create(disk, "/m", kStoreId);
+  REQUIRE(set.ok());
+  CHECK((*set)->memory_bytes() == 0);
+  VersionEdit edit;
+  edit.file_number_limit = 1 << 20;
+  TableMetadata table = table_of(100'000, 1, 100'000, "a", "z", 9);
+  for (FileNumber number = 1; number <= 20'000; ++number) {
+    edit.added_value_files.push_back(added_file(number).added_value_files.front());
+    table.value_files.push_back({number, 10'000});
+  }
+  edit.added_tables = {table};
+  REQUIRE((*set)->apply(edit).ok());
+  const std::uint64_t bytes = (*set)->memory_bytes();
+  CHECK(bytes % kMebibyte == 0);
+  CHECK(bytes >= 20'000 * sizeof(ValueFileMetadata) / kMebibyte * kMebibyte);
+  CHECK(bytes < 20'000 * (sizeof(ValueFileMetadata) + 48));
+
+  VersionEdit removed;
+  removed.removed_tables = {table.number};
+  for (const ValueFileMetadata& file : edit.added_value_files)
+    if (file.number > 1000) removed.removed_value_files.push_back(file.number);
+  REQUIRE((*set)->apply(removed).ok());
+  CHECK((*set)->memory_bytes() == 0);
 }
 
 }  // namespace edgecase::engine
