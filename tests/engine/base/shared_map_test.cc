@@ -14,17 +14,17 @@
 namespace edgecase::engine {
 namespace {
 
-using Map = SharedMap<std::string>;
-using Model = std::map<std::uint64_t, std::string>;
+using TextMap = SharedMap<std::string>;
+using PlainTextMap = std::map<std::uint64_t, std::string>;
 
-void check_same(const Map& map, const Model& model) {
+void check_same(const TextMap& map, const PlainTextMap& model) {
   REQUIRE(map.size() == model.size());
   REQUIRE(map.empty() == model.empty());
-  REQUIRE(Model(map.begin(), map.end()) == model);
+  REQUIRE(PlainTextMap(map.begin(), map.end()) == model);
 }
 
 // One of what an edit may do to both.
-void change_both(Map& map, Model& model, SeededRandom& random, std::uint64_t numbers) {
+void change_both(TextMap& map, PlainTextMap& model, SeededRandom& random, std::uint64_t numbers) {
   const std::uint64_t number = random.below(numbers);
   const std::string value = std::to_string(random.next());
   switch (random.below(4)) {
@@ -53,7 +53,7 @@ TEST_CASE("shared map does what a map does, and copies stay as they were") {
   const std::uint64_t seed = test::test_seed(11);
   CAPTURE(seed);
   SeededRandom random(seed);
-  std::vector<std::pair<Map, Model>> all(1);
+  std::vector<std::pair<TextMap, PlainTextMap>> all(1);
   for (int round = 0; round < 400; ++round) {
     // Some are full of numbers, some have few: pieces are split and joined.
     auto& [map, model] = all[random.below(all.size())];
