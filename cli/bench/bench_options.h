@@ -40,6 +40,7 @@ struct BenchOptions {
   bool coalesce = true;            // of EdgeCase: small values in groups
   bool smoke = false;
   bool json = false;
+  std::string json_file;  // where it goes; empty: standard output
   // Of casedb-drives: what a drive costs, and how slow the slow one is made.
   double fast_price = 100;
   double slow_price = 70;

@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -64,8 +66,26 @@ int run_bench(const BenchOptions& options) {
   }
   const std::string text = options.json ? bench::report_json(*report) + "\n"
                                         : bench::report_text(*report, workload->operation);
+  if (options.json_file.empty()) {
+    std::fputs(text.c_str(), stdout);
+    return wire::kExitOk;
+  }
+  std::ofstream file(options.json_file);
+  file << text << std::flush;
+  if (file) return wire::kExitOk;
+  // What took minutes to measure is not lost.
+  std::fprintf(stderr, "edgecase bench: cannot write %s: %s\n", options.json_file.c_str(),
+               std::strerror(errno));
   std::fputs(text.c_str(), stdout);
-  return wire::kExitOk;
+  return wire::kExitFailed;
+}
+
+// The directory that the file of `--json` is to be in, which is asked before minutes are measured.
+std::string check_json_file(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (::access(directory.c_str(), W_OK | X_OK) == 0) return {};
+  return path + ": " + std::strerror(errno);
 }
 
 std::string workload_list() {
@@ -177,7 +197,10 @@ void add_bench(std::shared_ptr<BenchOptions> options, CLI::App& app, Action& act
   command->add_option("--out", options->out, "papers: a new or empty directory for the report");
   command->add_flag("--slope", options->slope, "gdprbench: again on ten times the records");
   command->add_flag("--smoke", options->smoke, "A second's worth, to see that it runs");
-  command->add_flag("--json", options->json, "One JSON object");
+  CLI::Option* json = command->add_flag("--json", options->json, "One JSON object");
+  command->add_option("file", options->json_file, "Where --json goes, not to standard output")
+      ->needs(json)
+      ->check(CLI::Validator(check_json_file, "FILE"));
   command->footer(workload_list() +
                   help_footer({"edgecase bench fillrandom --value-size 100 --sync",
                                "edgecase bench readrandom --peer leveldb,rocksdb-blob",

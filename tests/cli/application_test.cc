@@ -4,12 +4,15 @@
 
 #include <array>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "commands/commands.h"
+#include "support/temp_directory.h"
 
 namespace edgecase::cli {
 namespace {
@@ -38,6 +41,23 @@ TEST_CASE("a negative number is refused where one without a sign is wanted") {
     CHECK(run_application(kCommands, {"bench", "fillseq", "--num", number}) == 2);
   }
   CHECK(run_application(kCommands, {"tail", "a/b", "--limit", "0"}) == 2);
+}
+
+TEST_CASE("bench: --json writes to the file that is named, which nothing else may name") {
+  constexpr AddCommand kCommands[] = {add_bench_command};
+  const test::TempDirectory directory;
+  const std::string path = directory.path() + "/row.json";
+  const auto bench = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"bench", "--smoke", "--dir", directory.path(), "fillseq"});
+    return run_application(kCommands, std::move(words));
+  };
+  CHECK(bench({path}) == 2);
+  CHECK(bench({"--json", directory.path() + "/none/row.json"}) == 2);
+  CHECK_FALSE(std::ifstream(path).is_open());
+  REQUIRE(bench({"--json", path}) == 0);
+  const auto row = nlohmann::json::parse(std::ifstream(path));
+  CHECK(row.at("workload") == "fillseq");
+  CHECK(bench({"--json", directory.path()}) == 1);  // a directory: told, and printed
 }
 
 TEST_CASE("a namespace that can be none is refused, not taken for the default one") {
