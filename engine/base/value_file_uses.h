@@ -1,6 +1,6 @@
 // What a table's items take of each value file they point into. A store of terabytes has tables
-// that point into tens of thousands of files, and keeps the list of each: they take some five bytes
-// a file here, as differences.
+// that point into tens of thousands of files, and keeps the list of each: they take two to six
+// bytes a file here, as differences.
 //
 //   For each: how far its number is from the one before (modulo 2^64), then its bytes, as varint64.
 #pragma once
