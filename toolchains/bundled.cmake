@@ -91,6 +91,10 @@ edgecase_third_party(zlib ${zlib}/adler32.c ${zlib}/compress.c ${zlib}/crc32.c $
 target_include_directories(edgecase_third_party_zlib SYSTEM PUBLIC ${zlib})
 add_library(ZLIB::ZLIB ALIAS edgecase_third_party_zlib)
 
+edgecase_unpack(lz4 lz4)
+edgecase_third_party(lz4 ${lz4}/lib/lz4.c)
+target_include_directories(edgecase_third_party_lz4 SYSTEM PUBLIC ${lz4}/lib)
+
 # Split as Debian does, with Debian's security patches; without OpenSSL.
 edgecase_unpack(cpp-httplib httplib)
 edgecase_unpack(cpp-httplib-patches httplib_patches)

@@ -44,6 +44,13 @@ target_include_directories(edgecase_third_party_nettle SYSTEM INTERFACE ${NETTLE
 target_link_libraries(edgecase_third_party_nettle INTERFACE ${NETTLE_LIBRARY})
 add_library(edgecase::third_party_nettle ALIAS edgecase_third_party_nettle)
 
+find_path(LZ4_INCLUDE_DIRECTORY lz4.h REQUIRED)
+find_library(LZ4_LIBRARY NAMES lz4 REQUIRED)
+add_library(edgecase_third_party_lz4 INTERFACE)
+target_include_directories(edgecase_third_party_lz4 SYSTEM INTERFACE ${LZ4_INCLUDE_DIRECTORY})
+target_link_libraries(edgecase_third_party_lz4 INTERFACE ${LZ4_LIBRARY})
+add_library(edgecase::third_party_lz4 ALIAS edgecase_third_party_lz4)
+
 find_package(ZLIB REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)

@@ -118,7 +118,8 @@ void add_store_options(CLI::App& command, BenchOptions& options) {
       ->transform(CLI::AsSizeValue(false));
   command.add_option("--operations", options.operations,
                      "After the fill, of workloads that begin with one; 0: as --num");
-  command.add_flag("--compression", options.compression, "Of peers: Snappy or LZ4");
+  command.add_flag("--compression", options.compression,
+                   "Of peers: Snappy or LZ4; EdgeCase always packs what shrinks");
   command.add_flag("!--no-coalesce", options.coalesce, "Of EdgeCase: no groups of small values");
   command
       .add_option("--compression-ratio", options.compression_ratio,

@@ -34,12 +34,13 @@ bool page_leads_to(const UMetaRecord& record, const Item& item, const SealOverhe
     place->size -= overhead.page_bytes;
     if (place->offset > item.bytes.size()) return false;
   }
+  if (!place || record.type != ItemType::PlainGroup) return false;
+  Bytes unpacked;
+  ByteView page;
   EntryView entry;
   bool found = false;
-  return place && record.type == ItemType::PlainGroup &&
-         find_in_page(ByteView(item.bytes).substr(place->offset, place->size),
-                      user_key_of(full_key), record.sequence_max, entry, found) &&
-         found;
+  return unpack_page(ByteView(item.bytes).substr(place->offset, place->size), unpacked, page) &&
+         find_in_page(page, user_key_of(full_key), record.sequence_max, entry, found) && found;
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ Status TableRebuild::copy_items(const ValueTableReader& values,
   ValueTableHead head = values.head();
   head.namespace_name = namespace_name;
   head.scope_bytes = scope_bytes;
+  head.packs = true;
   head.identity = {files_.store_id, allocate_file_number_()};
   const std::string path = files_.value_path(head.identity.file_number, head.placement);
   EC_ASSIGN_OR_RETURN(const auto copy,

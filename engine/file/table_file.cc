@@ -10,7 +10,6 @@ namespace edgecase::engine {
 namespace {
 
 constexpr std::size_t kMagicBytes = 8;
-constexpr std::uint32_t kFeatureEncrypted = 1;
 constexpr std::size_t kHeadChecksumOffset = kTableHeadBytes - 4;
 constexpr std::size_t kTailChecksumOffset = kTableTailBytes - kMagicBytes - 4;
 
@@ -26,7 +25,7 @@ void append_table_head(Bytes& out, const TableFormat& format, const TableHead& h
   const std::size_t start = out.size();
   out.append(format.magic);
   append_fixed32(out, format.version);
-  append_fixed32(out, head.salt ? kFeatureEncrypted : 0);
+  append_fixed32(out, format.features | (head.salt ? kFeatureEncrypted : 0));
   for (const std::uint8_t byte : head.identity.store_id) out.push_back(static_cast<char>(byte));
   append_fixed64(out, head.identity.file_number);
   append_fixed32(out, 0);
@@ -48,12 +47,12 @@ Result<TableHead> read_table_head(const RandomAccessFile& file, const TableForma
   const std::uint32_t version = decode_fixed32(bytes.data() + 8);
   if (version != format.version) return wrong_version(file.path(), version);
   const std::uint32_t features = decode_fixed32(bytes.data() + 12);
-  if ((features & ~kFeatureEncrypted) != 0)
+  if ((features & ~(format.features | kFeatureEncrypted)) != 0)
     return unsupported(file.path() + ": needs features this program does not have");
   TableHead head;
   std::memcpy(head.identity.store_id.data(), bytes.data() + 16, head.identity.store_id.size());
   head.identity.file_number = decode_fixed64(bytes.data() + 32);
-  if (features == 0) return head;
+  if ((features & kFeatureEncrypted) == 0) return head;
   EC_ASSIGN_OR_RETURN(const Bytes sealed,
                       read_exactly(file, kTableHeadBytes, kSealedTableHeadBytes - kTableHeadBytes));
   const std::size_t checksum_at = sealed.size() - 4;

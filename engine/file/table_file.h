@@ -7,6 +7,7 @@
 //               8     4  format version
 //              12     4  required features, a bit each; a reader refuses what it does not know.
 //                        Bit 0: encrypted
+//                        Bit 1: of value tables: parts may be packed (value/group_format.h)
 //              16    16  store id
 //              32     8  file number
 //              40     4  reserved, 0
@@ -53,9 +54,13 @@ inline constexpr std::uint32_t kTableSaltBytes = 24;
 inline constexpr std::uint32_t kSealedTableHeadBytes = kTableHeadBytes + kTableSaltBytes + 4 + 4;
 inline constexpr std::uint32_t kTableSectionsMaxBytes = 64u << 20;
 
+inline constexpr std::uint32_t kFeatureEncrypted = 1;
+inline constexpr std::uint32_t kFeaturePacked = 2;
+
 struct TableFormat {
   std::string_view magic;  // 8 bytes
   std::uint32_t version = 0;
+  std::uint32_t features = 0;  // that new tables need, besides kFeatureEncrypted
 };
 
 struct TableIdentity {

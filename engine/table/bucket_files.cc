@@ -52,6 +52,7 @@ Status BucketFiles::create(const ItemExpiry& item) {
   head.placement = options_.placement;
   head.codec = options_.codec;
   head.scope_bytes = options_.scope_bytes;
+  head.packs = context_.options.compress;
   if (context_.namespace_name) head.namespace_name = context_.namespace_name(namespace_id_);
   const std::string path =
       value_table_path(context_.options.metadata_directory, context_.options.values_directory,

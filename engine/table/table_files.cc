@@ -234,6 +234,25 @@ TableFiles::Wanted TableFiles::wanted_page(const UMetaRecord& record, const Page
 Result<ByteView> TableFiles::page(const UMetaRecord& record, const PagePlace& place,
                                   bool fill_cache, CursorPage& page, ReadAhead& ahead,
                                   Direction direction) {
+  EC_ASSIGN_OR_RETURN(const ByteView stored,
+                      stored_page(record, place, fill_cache, page, ahead, direction));
+  ByteView unpacked;
+  if (!unpack_page(stored, page.unpacked, unpacked)) return disagreement(record);
+  return unpacked;
+}
+
+Result<ByteView> TableFiles::page(const UMetaRecord& record, const PagePlace& place,
+                                  bool fill_cache, PageBuffer& buffer) {
+  EC_ASSIGN_OR_RETURN(const ByteView stored, stored_page(record, place, fill_cache, buffer));
+  ByteView unpacked;
+  if (!unpack_page(stored, buffer.unpacked, unpacked)) return disagreement(record);
+  return unpacked;
+}
+
+// Opened, but packed where it lies packed in the file.
+Result<ByteView> TableFiles::stored_page(const UMetaRecord& record, const PagePlace& place,
+                                         bool fill_cache, CursorPage& page, ReadAhead& ahead,
+                                         Direction direction) {
   Wanted wanted = wanted_page(record, place);
   const ValuePointer& pointer = wanted.pointer;
   if (!map_files_) {
@@ -267,8 +286,8 @@ Result<ByteView> TableFiles::page(const UMetaRecord& record, const PagePlace& pl
   return ByteView(page.kept->bytes);
 }
 
-Result<ByteView> TableFiles::page(const UMetaRecord& record, const PagePlace& place,
-                                  bool fill_cache, PageBuffer& buffer) {
+Result<ByteView> TableFiles::stored_page(const UMetaRecord& record, const PagePlace& place,
+                                         bool fill_cache, PageBuffer& buffer) {
   const Wanted wanted = wanted_page(record, place);
   const ValuePointer& pointer = wanted.pointer;
   auto open = expect(pointer);

@@ -39,13 +39,15 @@ struct ReadAhead {
 // The page that a cursor looks at: the cache's, or among what was read ahead.
 struct CursorPage {
   std::shared_ptr<const Item> kept;
-  Bytes opened;  // of a sealed one, or one that was read by itself
+  Bytes opened;    // of a sealed one, or one that was read by itself
+  Bytes unpacked;  // of a packed one
 };
 
 // A page that the cache has or takes in, or what was read of one that it does not.
 struct PageBuffer {
   std::shared_ptr<const Item> kept;
   std::array<char, 4096> bytes;
+  Bytes unpacked;  // of a packed one
 };
 
 class TableFiles {
@@ -136,6 +138,10 @@ class TableFiles {
   Result<Item> read(const ValueTableReader& table, const Wanted& wanted);
   bool get_ahead(const ValueTableReader& table, const Wanted& wanted, ReadAhead& ahead);
   Result<Item> read_ahead(const ValueTableReader& table, const Wanted& wanted, ReadAhead& ahead);
+  Result<ByteView> stored_page(const UMetaRecord& record, const PagePlace& place, bool fill_cache,
+                               CursorPage& page, ReadAhead& ahead, Direction direction);
+  Result<ByteView> stored_page(const UMetaRecord& record, const PagePlace& place, bool fill_cache,
+                               PageBuffer& buffer);
   Result<ByteView> read_page_ahead(const ValueTableReader& table, const Wanted& wanted,
                                    CursorPage& page, ReadAhead& ahead);
   Result<ByteView> read_page_alone(const ValueTableReader& table, const Wanted& wanted,

@@ -6,6 +6,7 @@
 #include "base/coding.h"
 #include "value/group_format.h"
 #include "value/integers_block.h"
+#include "value/packing.h"
 
 namespace edgecase::engine {
 namespace {
@@ -45,9 +46,32 @@ bool take_dictionary(ByteView& input, std::size_t count, std::vector<ByteView>& 
   return true;
 }
 
+bool take_unpacked(ByteView& input, std::size_t count, std::vector<ByteView>& values) {
+  if (input.empty()) return false;
+  const auto encoding = static_cast<unsigned char>(input.front());
+  input.remove_prefix(1);
+  switch (encoding) {
+    case kBytesRaw: return take_raw(input, count, values);
+    case kBytesDictionary: return take_dictionary(input, count, values);
+    default: return false;
+  }
+}
+
+bool take_packed(ByteView& input, std::size_t count, std::vector<ByteView>& values, Bytes& room) {
+  std::uint64_t unpacked_bytes = 0;
+  ByteView packed;
+  input.remove_prefix(1);
+  if (!take_varint64(input, unpacked_bytes) ||
+      !take_length_prefixed(input, kUnpackedMaxBytes, packed) ||
+      !unpack(packed, unpacked_bytes, room))
+    return false;
+  ByteView block(room.data(), static_cast<std::size_t>(unpacked_bytes));
+  return take_unpacked(block, count, values) && block.empty();
+}
+
 }  // namespace
 
-void append_strings(Bytes& out, std::span<const ByteView> values) {
+void append_strings(Bytes& out, std::span<const ByteView> values, Packer* packer) {
   if (values.empty()) return;
   Bytes raw;
   append_raw(raw, values);
@@ -70,20 +94,24 @@ void append_strings(Bytes& out, std::span<const ByteView> values) {
     append_integers(dictionary, indexes);
     if (dictionary.size() < raw.size()) raw = std::move(dictionary);
   }
-  out.append(raw);
+  const ByteView packed = packer != nullptr ? packer->pack(raw) : ByteView();
+  if (packed.empty()) {
+    out.append(raw);
+    return;
+  }
+  out.push_back(static_cast<char>(kBytesPacked));
+  append_varint64(out, raw.size());
+  append_length_prefixed(out, packed);
 }
 
-bool take_strings(ByteView& input, std::size_t count, std::vector<ByteView>& values) {
+bool take_strings(ByteView& input, std::size_t count, std::vector<ByteView>& values,
+                  Bytes& unpacked) {
   values.clear();
   if (count == 0) return true;
-  if (input.empty()) return false;
-  const auto encoding = static_cast<unsigned char>(input.front());
-  input.remove_prefix(1);
-  switch (encoding) {
-    case kBytesRaw: return take_raw(input, count, values);
-    case kBytesDictionary: return take_dictionary(input, count, values);
-    default: return false;
-  }
+  const bool is_packed =
+      !input.empty() && static_cast<unsigned char>(input.front()) == kBytesPacked;
+  return is_packed ? take_packed(input, count, values, unpacked)
+                   : take_unpacked(input, count, values);
 }
 
 }  // namespace edgecase::engine

@@ -8,11 +8,15 @@
 
 namespace edgecase::engine {
 
-// Appends the cheapest encoding.
-void append_strings(Bytes& out, std::span<const ByteView> values);
+class Packer;
+
+// Appends the cheapest encoding; without a packer nothing is packed.
+void append_strings(Bytes& out, std::span<const ByteView> values, Packer* packer = nullptr);
 
 // Takes exactly `count` strings from the front of `input` into `values`; they point into what
-// `input` views. False when it is malformed; then `input` and `values` mean nothing.
-[[nodiscard]] bool take_strings(ByteView& input, std::size_t count, std::vector<ByteView>& values);
+// `input` views, or into `unpacked`. False when it is malformed; then `input` and `values` mean
+// nothing.
+[[nodiscard]] bool take_strings(ByteView& input, std::size_t count, std::vector<ByteView>& values,
+                                Bytes& unpacked);
 
 }  // namespace edgecase::engine

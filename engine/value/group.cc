@@ -10,7 +10,7 @@
 namespace edgecase::engine {
 
 void append_group(Bytes& out, GroupCodec codec, std::span<const EntryView> entries,
-                  SequenceColumn sequences) {
+                  SequenceColumn sequences, Packer* packer) {
   EC_CHECK(!entries.empty() && entries.size() <= kGroupEntriesMax);
   GroupHead head;
   head.prefix = entries.front().full_key.substr(0, kNamespacePrefixBytes);
@@ -19,7 +19,7 @@ void append_group(Bytes& out, GroupCodec codec, std::span<const EntryView> entri
     head.sequence_max = std::max(head.sequence_max, entry.sequence);
   if (codec == GroupCodec::Plain) {
     append_group_head(out, head);
-    append_plain_body(out, entries, head.sequence_max, sequences);
+    append_plain_body(out, entries, head.sequence_max, sequences, packer);
     return;
   }
   const bool with_column = sequences == SequenceColumn::Written;
@@ -33,15 +33,15 @@ void append_group(Bytes& out, GroupCodec codec, std::span<const EntryView> entri
   }
   SeriesColumns columns(SIZE_MAX, entries.size());
   for (const EntryView& entry : entries) EC_CHECK(columns.add(entry));
-  columns.append_body(out);
+  columns.append_body(out, packer);
 }
 
-void append_group(Bytes& out, SeriesColumns& columns) {
+void append_group(Bytes& out, SeriesColumns& columns, Packer* packer) {
   const ItemSummary& summary = columns.summary();
   EC_CHECK(summary.entries <= kGroupEntriesMax);
   append_group_head(out, {0, summary.first.substr(0, kNamespacePrefixBytes), summary.entries,
                           summary.sequence_max});
-  columns.append_body(out);
+  columns.append_body(out, packer);
 }
 
 bool GroupReader::open(ItemType type, ByteView group) {

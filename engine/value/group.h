@@ -17,12 +17,12 @@ namespace edgecase::engine {
 
 // Appends the group of `entries`: at least one, at most kGroupEntriesMax, of one namespace, in
 // strictly ascending key order. The checksums of a plain group's pages are left open
-// (item_checksums.h).
+// (item_checksums.h). Without a packer nothing is packed.
 void append_group(Bytes& out, GroupCodec codec, std::span<const EntryView> entries,
-                  SequenceColumn sequences);
+                  SequenceColumn sequences, Packer* packer = nullptr);
 
 // The same of a series group that was gathered as columns, without a sequence column.
-void append_group(Bytes& out, SeriesColumns& columns);
+void append_group(Bytes& out, SeriesColumns& columns, Packer* packer = nullptr);
 
 constexpr ItemType item_type_of(GroupCodec codec) {
   return codec == GroupCodec::Series ? ItemType::SeriesGroup : ItemType::PlainGroup;

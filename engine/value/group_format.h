@@ -13,9 +13,9 @@
 //                         every entry answers with the largest
 //                         body, to the end
 //
-// Plain body: a directory, then pages of about kPlainPageBytes of keys and values, each of which
-// can be read, checked and decoded without the rest of the group. An item's own checksum covers
-// what stands before its first page.
+// Plain body: a directory, then pages of about kPlainPageBytes of keys and values, or of
+// kPackedPageBytes where they are packed, each of which can be read, checked and decoded without
+// the rest of the group. An item's own checksum covers what stands before its first page.
 //
 //   body    varint: pages; for each: varint: its entries; varint: its bytes
 //           pages, without gaps
@@ -26,6 +26,12 @@
 //                4        varint: bytes of all heads * 2, + 1 when they tell sequences
 //                         heads, one an entry
 //                         values, one after another
+//
+//   packed page, which a page's first varint tells: it is never 0
+//                0     4  crc32c, as of a page
+//                4     1  0
+//                5        varint: bytes of the page but for its checksum
+//                         they, packed
 //
 //   head    varint: leading bytes shared with the key before; 0 for the first
 //           varint: bytes of the key that follow
@@ -89,6 +95,9 @@
 //             0 raw: integers block of sizes; then the bytes
 //             1 dictionary: varint: distinct strings; they, as a raw bytes block with its encoding
 //               byte; integers block of indexes
+//             2 packed: varint: bytes of a raw or dictionary block; length-prefixed: it, packed
+//
+//   packed: an LZ4 block (packing.h), which is not longer than what it stands for less an eighth
 #pragma once
 
 #include <cstddef>
@@ -102,8 +111,10 @@ inline constexpr std::size_t kGroupRawMaxBytes = 4u << 20;
 // A group's keys and values, as they were handed in, are spread over as many pages of this size as
 // they fill, but no more than so many.
 inline constexpr std::size_t kPlainPageBytes = 1536;
+inline constexpr std::size_t kPackedPageBytes = 3072;
 inline constexpr std::size_t kPlainPagesMax = 48;
 inline constexpr std::size_t kPageChecksumBytes = 4;
+inline constexpr char kPackedPageMark = 0;
 inline constexpr std::size_t kOrdinalBytes = 8;
 inline constexpr std::size_t kTaggedNumberBytes = 9;
 
@@ -135,5 +146,6 @@ inline constexpr unsigned kDecimalPlacesMax = 15;
 
 inline constexpr unsigned char kBytesRaw = 0;
 inline constexpr unsigned char kBytesDictionary = 1;
+inline constexpr unsigned char kBytesPacked = 2;
 
 }  // namespace edgecase::engine

@@ -45,38 +45,90 @@ bool take_pages(ByteView group, GroupHead& head, std::vector<PlainPage>& pages) 
   return true;
 }
 
-}  // namespace
-
-void append_plain_body(Bytes& out, std::span<const EntryView> entries, SequenceNumber largest,
-                       SequenceColumn sequences) {
+// Calls `take` for the entries of each page. Pages of one size, rather than a short one at the end.
+template <typename Take>
+void divide(std::span<const EntryView> entries, std::size_t page_bytes, const Take& take) {
   std::size_t total = 1;
   for (const EntryView& entry : entries) total += raw_bytes(entry);
-  // Pages of one size, rather than a short one at the end.
-  const std::size_t wanted = std::clamp<std::size_t>(total / kPlainPageBytes, 1, kPlainPagesMax);
-  struct Page {
-    std::span<const EntryView> entries;
-    std::size_t heads_end = 0;
-  };
-  std::vector<Page> pages;
-  Bytes directory;
-  Bytes heads;
-  std::size_t pages_bytes = 0;
+  const std::size_t wanted = std::clamp<std::size_t>(total / page_bytes, 1, kPlainPagesMax);
   std::size_t passed = 0;
   std::size_t boundary = 1;  // where the open page ends, in parts of total / wanted
   for (std::size_t i = 0, first = 0; i < entries.size(); ++i) {
     passed += raw_bytes(entries[i]);
     if (i + 1 < entries.size() && passed * wanted < total * boundary) continue;
-    const std::span<const EntryView> page = entries.subspan(first, i + 1 - first);
-    const std::size_t page_bytes = append_page_heads(heads, page, largest, sequences);
-    pages.push_back({page, heads.size()});
-    append_varint64(directory, page.size());
-    append_varint64(directory, page_bytes);
-    pages_bytes += page_bytes;
+    take(entries.subspan(first, i + 1 - first));
     first = i + 1;
     boundary = passed * wanted / total + 1;  // a large entry may have filled several
   }
-  append_varint64(out, pages.size());
-  out.append(directory);
+}
+
+// What it says of pages, as they come.
+struct Directory {
+  std::size_t count = 0;
+  Bytes told;
+
+  void add(std::size_t entries, std::size_t bytes) {
+    ++count;
+    append_varint64(told, entries);
+    append_varint64(told, bytes);
+  }
+  void append_to(Bytes& out) const {
+    append_varint64(out, count);
+    out.append(told);
+  }
+};
+
+bool packing_pays(Packer& packer, std::span<const EntryView> entries) {
+  if (!packer.wants_sample()) return false;
+  Bytes sample;
+  for (const EntryView& entry : entries) {
+    if (sample.size() >= kPackedPageBytes) break;
+    sample.append(user_key_of(entry.full_key));
+    sample.append(entry.value.substr(0, kPackedPageBytes));
+  }
+  return packer.pays(sample);
+}
+
+void append_packed_pages(Bytes& out, std::span<const EntryView> entries, SequenceNumber largest,
+                         SequenceColumn sequences, Packer& packer) {
+  Directory directory;
+  Bytes heads;
+  Bytes page;
+  Bytes body;
+  divide(entries, kPackedPageBytes, [&](std::span<const EntryView> of_page) {
+    heads.clear();
+    page.clear();
+    append_page_heads(heads, of_page, largest, sequences);
+    append_page(page, heads, of_page, sequences);
+    const std::size_t begin = body.size();
+    append_packed_page(body, page, packer);
+    directory.add(of_page.size(), body.size() - begin);
+  });
+  directory.append_to(out);
+  out.append(body);
+}
+
+}  // namespace
+
+void append_plain_body(Bytes& out, std::span<const EntryView> entries, SequenceNumber largest,
+                       SequenceColumn sequences, Packer* packer) {
+  if (packer != nullptr && packing_pays(*packer, entries))
+    return append_packed_pages(out, entries, largest, sequences, *packer);
+  struct Page {
+    std::span<const EntryView> entries;
+    std::size_t heads_end = 0;
+  };
+  std::vector<Page> pages;
+  Directory directory;
+  Bytes heads;
+  std::size_t pages_bytes = 0;
+  divide(entries, kPlainPageBytes, [&](std::span<const EntryView> page) {
+    const std::size_t page_bytes = append_page_heads(heads, page, largest, sequences);
+    pages.push_back({page, heads.size()});
+    directory.add(page.size(), page_bytes);
+    pages_bytes += page_bytes;
+  });
+  directory.append_to(out);
   out.reserve(out.size() + pages_bytes);
   std::size_t heads_begin = 0;
   for (const Page& page : pages) {
@@ -115,20 +167,30 @@ bool PlainGroupReader::open(ByteView group) {
 bool PlainGroupReader::load(std::size_t page) {
   if (page == loaded_) return true;
   loaded_ = SIZE_MAX;
-  if (!page_.open(bytes_of(page), head_.prefix, head_.sequence_max) ||
+  ByteView bytes;
+  if (!unpack_page(bytes_of(page), unpacked_, bytes) ||
+      !page_.open(bytes, head_.prefix, head_.sequence_max) ||
       page_.entries().size() != pages_[page].entries)
     return false;
   loaded_ = page;
   return true;
 }
 
-bool PlainGroupReader::find_page(ByteView user_key, std::size_t& page) const {
+bool PlainGroupReader::first_key_of(std::size_t page, ByteView& user_key) {
+  const ByteView bytes = bytes_of(page);
+  if (!is_packed_page(bytes)) return first_key_of_page(bytes, user_key);
+  if (!load(page)) return false;
+  user_key = user_key_of(page_.entries().front().full_key);
+  return true;
+}
+
+bool PlainGroupReader::find_page(ByteView user_key, std::size_t& page) {
   std::size_t low = 0;
   std::size_t high = pages_.size() - 1;
   while (low < high) {
     const std::size_t middle = (low + high + 1) / 2;
     ByteView first;
-    if (!first_key_of_page(bytes_of(middle), first)) return false;
+    if (!first_key_of(middle, first)) return false;
     if (first <= user_key) {
       low = middle;
     } else {

@@ -21,9 +21,10 @@ struct PlainPage {
   std::size_t size = 0;
 };
 
-// Appends directory and pages of `entries`: of one namespace, in key order, at least one.
+// Appends directory and pages of `entries`: of one namespace, in key order, at least one. Without a
+// packer no page is packed.
 void append_plain_body(Bytes& out, std::span<const EntryView> entries, SequenceNumber largest,
-                       SequenceColumn sequences);
+                       SequenceColumn sequences, Packer* packer = nullptr);
 
 // The pages of a whole group, what stands before its body included; the first begins where its head
 // ends. Nothing when it is malformed.
@@ -54,8 +55,9 @@ class PlainGroupReader {
   ByteView bytes_of(std::size_t page) const {
     return group_.substr(pages_[page].offset, pages_[page].size);
   }
+  [[nodiscard]] bool first_key_of(std::size_t page, ByteView& user_key);
   // The last page that starts at or before `user_key`, or the first one.
-  [[nodiscard]] bool find_page(ByteView user_key, std::size_t& page) const;
+  [[nodiscard]] bool find_page(ByteView user_key, std::size_t& page);
   [[nodiscard]] bool load(std::size_t page);
 
   ByteView group_;
@@ -63,6 +65,7 @@ class PlainGroupReader {
   std::vector<PlainPage> pages_;
   std::size_t loaded_ = SIZE_MAX;  // which page page_ holds
   PlainPageReader page_;
+  Bytes unpacked_;  // that page, where it was packed
 };
 
 }  // namespace edgecase::engine

@@ -48,6 +48,8 @@ bool take_long_head(ByteView& input, bool with_sequences, EntryHead& head) {
          take_bytes(input, rest_size, head.rest);
 }
 
+static_assert(kUnpackedMaxBytes > kGroupRawMaxBytes + kGroupEntriesMax * 24);
+
 constexpr std::size_t kCopyStepBytes = 16;
 // What copy_in_steps() may touch behind what it copies, on either side.
 constexpr std::size_t kCopySlackBytes = kCopyStepBytes;
@@ -115,6 +117,29 @@ void append_page(Bytes& out, ByteView heads, std::span<const EntryView> entries,
   out.append(heads);
   for (const EntryView& entry : entries)
     if (entry.kind != EntryKind::Delete) out.append(entry.value);
+}
+
+void append_packed_page(Bytes& out, ByteView page, Packer& packer) {
+  const ByteView body = page.substr(kPageChecksumBytes);
+  const ByteView packed = packer.pack(body);
+  if (packed.empty()) {
+    out.append(page);
+    return;
+  }
+  out.append(kPageChecksumBytes, '\0');
+  out.push_back(kPackedPageMark);
+  append_varint64(out, body.size());
+  out.append(packed);
+}
+
+bool unpack_page(ByteView page, Bytes& room, ByteView& unpacked) {
+  unpacked = page;
+  if (!is_packed_page(page)) return true;
+  page.remove_prefix(kPageChecksumBytes + 1);
+  std::uint64_t size = 0;
+  if (!take_varint64(page, size) || !unpack(page, size, room, kPageChecksumBytes)) return false;
+  unpacked = {room.data(), kPageChecksumBytes + static_cast<std::size_t>(size)};
+  return true;
 }
 
 bool find_in_page(ByteView page, ByteView user_key, SequenceNumber largest, EntryView& entry,

@@ -7,6 +7,7 @@
 
 #include "base/entry.h"
 #include "value/group_format.h"
+#include "value/packing.h"
 
 namespace edgecase::engine {
 
@@ -20,6 +21,15 @@ std::size_t append_page_heads(Bytes& heads, std::span<const EntryView> entries,
 // Appends the page with these heads, its own alone. Its checksum is left open (item_checksums.h).
 void append_page(Bytes& out, ByteView heads, std::span<const EntryView> entries,
                  SequenceColumn sequences);
+
+// The page, packed where that pays. Its checksum is left open.
+void append_packed_page(Bytes& out, ByteView page, Packer& packer);
+inline bool is_packed_page(ByteView page) {
+  return page.size() > kPageChecksumBytes && page[kPageChecksumBytes] == kPackedPageMark;
+}
+// Fills `unpacked`, a view of `page` or, where that is packed, of `room`, which only grows; it has
+// no checksum then. What follows takes no packed page. False when it is malformed.
+[[nodiscard]] bool unpack_page(ByteView page, Bytes& room, ByteView& unpacked);
 
 // Looks for one key in the bytes of a page without keeping what is on the way. Fills sequence, kind
 // and value of `entry` when it is `found`. False when the page is malformed.

@@ -151,11 +151,11 @@ std::span<const EntryView> SeriesColumns::heads() {
   return heads_;
 }
 
-void SeriesColumns::append_body(Bytes& out) {
+void SeriesColumns::append_body(Bytes& out, Packer* packer) {
   encoded_.clear();
   ByteView previous_prefix;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
-    append_run(encoded_, i, previous_prefix);
+    append_run(encoded_, i, previous_prefix, packer);
     previous_prefix =
         runs_[i].is_short ? ByteView() : prefix_of(runs_[i]).substr(kNamespacePrefixBytes);
   }
@@ -163,7 +163,8 @@ void SeriesColumns::append_body(Bytes& out) {
   out.append(encoded_);
 }
 
-void SeriesColumns::append_run(Bytes& out, std::size_t index, ByteView previous_prefix) {
+void SeriesColumns::append_run(Bytes& out, std::size_t index, ByteView previous_prefix,
+                               Packer* packer) {
   const Run& run = runs_[index];
   const bool is_last = index + 1 == runs_.size();
   const std::size_t end = is_last ? classes_.size() : runs_[index + 1].begin;
@@ -176,7 +177,7 @@ void SeriesColumns::append_run(Bytes& out, std::size_t index, ByteView previous_
       const Piece& piece = shorts_[run.shorts_begin + i];
       strings_.push_back(ByteView(keys_).substr(piece.offset, piece.size));
     }
-    append_strings(rest_, strings_);
+    append_strings(rest_, strings_, packer);
   } else {
     flags |= append_ordinals(rest_, std::span(ordinals_).subspan(run.begin, end - run.begin))
              << kRunUnitShift;
@@ -197,7 +198,7 @@ void SeriesColumns::append_run(Bytes& out, std::size_t index, ByteView previous_
   for (std::size_t i = run.others_begin; i < others_end; ++i) {
     strings_.push_back(ByteView(other_bytes_).substr(others_[i].offset, others_[i].size));
   }
-  append_strings(rest_, strings_);
+  append_strings(rest_, strings_, packer);
 
   out.push_back(static_cast<char>(flags));
   append_varint64(out, end - run.begin);

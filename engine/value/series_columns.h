@@ -13,6 +13,8 @@
 
 namespace edgecase::engine {
 
+class Packer;
+
 class SeriesColumns {
  public:
   // Closed at `group_bytes` of keys and values, or at `entries_max`.
@@ -35,7 +37,8 @@ class SeriesColumns {
   const ItemSummary& summary();
   // An entry of each series, and every short key: what a filter is made of.
   std::span<const EntryView> heads();
-  void append_body(Bytes& out);
+  // Without a packer nothing is packed.
+  void append_body(Bytes& out, Packer* packer = nullptr);
   void clear();
 
  private:
@@ -57,7 +60,7 @@ class SeriesColumns {
   void begin_run(ByteView full_key);
   bool continues(ByteView prefix) const;
   ByteView prefix_of(const Run& run) const;
-  void append_run(Bytes& out, std::size_t index, ByteView previous_prefix);
+  void append_run(Bytes& out, std::size_t index, ByteView previous_prefix, Packer* packer);
   unsigned append_ordinals(Bytes& out, std::span<const std::uint64_t> ordinals);
   void append_numbers(Bytes& out, std::size_t begin, std::size_t end);
 

@@ -146,7 +146,7 @@ bool SeriesGroupReader::load(std::size_t index) {
 
 bool SeriesGroupReader::load_keys(const Run& run, ByteView& rest) {
   if (run.short_keys()) {
-    if (!take_strings(rest, run.count, short_keys_)) return false;
+    if (!take_strings(rest, run.count, short_keys_, unpacked_keys_)) return false;
     return std::all_of(short_keys_.begin(), short_keys_.end(), is_short_key);
   }
   std::uint64_t ordinal = 0;
@@ -194,7 +194,7 @@ bool SeriesGroupReader::load_values(const Run& run, ByteView rest) {
   scratch_.resize(doubles + integers);
   if (!take_doubles(rest, std::span(scratch_).first(doubles)) ||
       !take_integers(rest, std::span(scratch_).subspan(doubles)) ||
-      !take_strings(rest, others, others_) || !rest.empty())
+      !take_strings(rest, others, others_, unpacked_others_) || !rest.empty())
     return false;
   if (one_class_ && others == 0) {
     numbers_.swap(scratch_);

@@ -59,6 +59,8 @@ class SeriesGroupReader {
   std::vector<std::uint64_t> classes_;  // empty when there is one
   std::vector<std::uint64_t> numbers_;  // bits of a Double or Integer, index in others_
   std::vector<ByteView> others_;
+  Bytes unpacked_keys_;  // what short_keys_ and others_ view, where it was packed
+  Bytes unpacked_others_;
   std::vector<std::uint64_t> scratch_;
 
   Bytes key_;  // full key of the current entry

@@ -71,7 +71,7 @@
 
 namespace edgecase::engine {
 
-inline constexpr TableFormat kValueTableFormat{"ECVALUE1", 1};
+inline constexpr TableFormat kValueTableFormat{"ECVALUE1", 1, kFeaturePacked};
 inline constexpr std::string_view kValueTablePurpose = "edgecase value table";
 inline constexpr std::uint32_t kValueTableHeadBytes = 48;
 inline constexpr std::uint32_t kKeyIdBytes = 8;

@@ -64,7 +64,7 @@ Result<ValuePointer> ValueTableWriter::append_group(std::span<const EntryView> e
                                                     SequenceColumn sequences) {
   item_.assign(kItemChecksumBytes, '\0');
   item_.push_back(static_cast<char>(item_type_of(head_.codec)));
-  engine::append_group(item_, head_.codec, entries, sequences);
+  engine::append_group(item_, head_.codec, entries, sequences, packer());
   page_index_.clear();
   if (head_.codec == GroupCodec::Plain)
     append_page_index(page_index_, item_, entries, overhead_of(cipher_.get()));
@@ -74,7 +74,7 @@ Result<ValuePointer> ValueTableWriter::append_group(std::span<const EntryView> e
 Result<ValuePointer> ValueTableWriter::append_group(SeriesColumns& columns) {
   item_.assign(kItemChecksumBytes, '\0');
   item_.push_back(static_cast<char>(ItemType::SeriesGroup));
-  engine::append_group(item_, columns);
+  engine::append_group(item_, columns, packer());
   return append_item(columns.summary());
 }
 
@@ -171,6 +171,7 @@ Status ValueTableWriter::end() {
   // Several may wait for their sync.
   Bytes().swap(item_);
   Bytes().swap(sealed_);
+  packer_ = Packer();
   return ok();
 }
 

@@ -12,6 +12,7 @@
 #include "crypto/file_cipher.h"
 #include "edgecase/file_system.h"
 #include "value/group.h"
+#include "value/packing.h"
 #include "value/page_index.h"
 #include "value/series_columns.h"
 #include "value/value_format.h"
@@ -26,6 +27,8 @@ struct ValueTableHead {
   // Not in the head but in section 2; a reader finds them in the summary.
   Bytes namespace_name;  // empty: not told
   std::uint32_t scope_bytes = 0;
+  // Of writers alone: groups are packed where that pays.
+  bool packs = false;
 };
 
 class ValueTableWriter {
@@ -70,6 +73,7 @@ class ValueTableWriter {
   ValueTableWriter(FileSystem& file_system, std::string path, std::unique_ptr<WritableFile> file,
                    const ValueTableHead& head, std::unique_ptr<FileCipher> cipher);
 
+  Packer* packer() { return head_.packs ? &packer_ : nullptr; }
   Status append(ByteView bytes);
   Result<ValuePointer> append_item(const ItemSummary& summary, ByteView end = {});
   Result<std::size_t> write_item(const ItemSummary& summary, std::uint64_t offset, ByteView end);
@@ -84,6 +88,7 @@ class ValueTableWriter {
   Bytes item_;    // the one being built
   Bytes sealed_;  // and as it lies in the file, if that is encrypted
   Bytes page_index_;
+  Packer packer_;
   std::vector<std::uint64_t> item_sizes_;
   std::uint64_t first_offset_ = 0;  // of the first item
   std::uint64_t item_bytes_ = 0;

@@ -8,6 +8,7 @@ import tempfile
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 _PIECE_BYTES = 1 << 24
+_QUARTER_BYTES = 8  # of a canary
 
 
 def canary(source):
@@ -23,9 +24,12 @@ def seeded():
 
 
 def forms(text):
-    """As it could have been written: itself, in hexadecimal, in base64 at each of its three offsets."""
+    """As it could have been written: itself, in hexadecimal, in base64 at each of its three offsets. Of a
+    canary also each quarter: what is compressed has those as they are that nothing before is like."""
     raw = text.encode()
     found = {raw, raw.hex().encode(), raw.hex().upper().encode()}
+    if len(raw) >= 4 * _QUARTER_BYTES:
+        found.update(raw[at:at + _QUARTER_BYTES] for at in range(0, 4 * _QUARTER_BYTES, _QUARTER_BYTES))
     for offset in range(3):
         coded = base64.b64encode(b"\0" * offset + raw)
         # Without the characters that depend on the neighbours.

@@ -80,6 +80,8 @@ void write_part(Engine& engine, NamespaceId plain, NamespaceId series, unsigned 
     // A tag and the bits of a number, as readings are.
     std::string number = {static_cast<char>(1 + i % 2), 0, 0, 0, 0, 0, 0, static_cast<char>(i), 64};
     const unsigned second = part * kEntriesPerPart + i;
+    // And text, which is packed.
+    if (i % 3 == 2) number = "pump " + std::to_string(i * i) + ": pressure below its limit";
     batch.put(series, series_key_of(i % 3, ManualClock::kStartWallNs + second * kSecondNs), number);
   }
   batch.remove(plain, "key7");

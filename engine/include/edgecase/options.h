@@ -106,6 +106,8 @@ struct Options {
   std::uint32_t coalesce_threshold_bytes = 4096;
   // A group is closed at this many bytes of keys and values, before encoding.
   std::uint32_t group_bytes = 16384;
+  // Text and the like in groups is compressed (LZ4) where that saves an eighth of it.
+  bool compress = true;
 };
 
 // Everything the engine uses but does not own. All must outlive it.

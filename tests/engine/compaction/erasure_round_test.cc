@@ -46,6 +46,7 @@ class CoveredRule final : public DropRule {
 struct RoundFixture : test::TableTestStore {
   RoundFixture() {
     options.group_bytes = 4096;
+    options.compress = false;
     auto created = VersionSet::create(disk, "/m", store_id, nullptr);
     REQUIRE(created.ok());
     versions = std::move(created).value();

@@ -128,6 +128,7 @@ TEST_CASE("merges pass over items whose key was destroyed, and over nothing besi
 TEST_CASE("what is merged of a run does not reach over tables of it that stay") {
   MergeFixture store;
   store.options.group_bytes = 1024;
+  store.options.compress = false;
   const auto entries = [](int from) {
     std::vector<OwnedEntry> made;
     for (int i = from; i < from + 100; ++i)

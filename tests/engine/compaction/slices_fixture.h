@@ -27,7 +27,10 @@ inline Bytes slice_key(std::uint64_t i) {
 }
 
 struct SlicesFixture : test::TableTestStore {
-  explicit SlicesFixture(std::uint64_t seed) : random(seed) { options.group_bytes = 1024; }
+  explicit SlicesFixture(std::uint64_t seed) : random(seed) {
+    options.group_bytes = 1024;
+    options.compress = false;
+  }
 
   // A run of level 1 with random entries, in value files of `piece_bytes`.
   void add_run(std::uint64_t keys, std::size_t entry_count, std::uint64_t piece_bytes) {

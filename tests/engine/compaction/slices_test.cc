@@ -74,6 +74,7 @@ struct OverwrittenStore : EngineFixture {
   OverwrittenStore() {
     options.memtable_bytes = 128u << 10;
     options.group_bytes = 2048;
+    options.compress = false;
     REQUIRE(open().ok());
     make_namespace("default");
   }

@@ -218,6 +218,7 @@ TEST_CASE("a file with overwritten items can be looked into, and repaired withou
 
 TEST_CASE("an erasure does not wait for a merge that runs, and that is done afterwards") {
   test::EngineFixture store;
+  store.options.compress = false;
   REQUIRE(store.open().ok());
   const NamespaceId id = store.make_namespace("plant");
   constexpr int kCount = 8000;

@@ -16,6 +16,7 @@ TEST_CASE("what has expired does not wait for a merge that runs, and that is don
   store.options.expiry = ExpiryMode::Exact;
   store.options.removal = Removal::Overwrite;
   store.options.group_bytes = 1u << 14;
+  store.options.compress = false;
   store.reopen();
   store.set("", 10 * kHour);
   // Each key a series of its own, in any order; every fourth expires in five hours: that is no

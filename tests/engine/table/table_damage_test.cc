@@ -59,8 +59,9 @@ std::vector<OwnedEntry> paged_entries() {
   return entries;
 }
 
-std::vector<OwnedEntry> fill_few_pages(TableTestStore& store) {
+std::vector<OwnedEntry> fill_few_pages(TableTestStore& store, bool compress = false) {
   store.options.group_bytes = 3100;
+  store.options.compress = compress;
   auto entries = paged_entries();
   REQUIRE(store.write(entries).ok());
   REQUIRE(store.tables.size() == 1);
@@ -178,6 +179,11 @@ TEST_CASE("a bit flipped anywhere in groups of pages is an error or does no harm
   check_flips(store, fill_few_pages(store));
 }
 
+TEST_CASE("a bit flipped anywhere in packed groups is an error or does no harm") {
+  TableTestStore store;
+  check_flips(store, fill_few_pages(store, true));
+}
+
 TEST_CASE("a table cut at any length is an error") {
   TableTestStore store;
   fill_few(store);
@@ -187,6 +193,8 @@ TEST_CASE("a table cut at any length is an error") {
 TEST_CASE("groups of pages cut at any length are an error") {
   TableTestStore store;
   check_cuts(store, fill_few_pages(store));
+  TableTestStore packed;
+  check_cuts(packed, fill_few_pages(packed, true));
 }
 
 TEST_CASE(

@@ -1,12 +1,14 @@
 // Tables of format version 1: what is on people's drives stays readable.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <bit>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 
 #include "base/coding.h"
+#include "edgecase/random.h"
 #include "engine/table/table_test_store.h"
 #include "metadata/umeta_reader.h"
 #include "value/value_table_reader.h"
@@ -71,15 +73,37 @@ std::vector<OwnedEntry> golden_entries() {
   return entries;
 }
 
-void write_golden_store(TableTestStore& store) {
-  store.options.coalesce_threshold_bytes = 256;
-  store.options.group_bytes = 4096;
-  store.namespaces[1] = {Placement::Values, GroupCodec::Series, 4};
-  store.namespaces[2] = {Placement::Metadata, GroupCodec::Plain, 0};
-  REQUIRE(store.write(golden_entries()).ok());
-  REQUIRE(store.output.value_files.size() == 2);
-  REQUIRE(store.output.tables.size() == 2);
+// Text, alike enough to be packed in both codecs, beside what is not.
+std::vector<OwnedEntry> packed_golden_entries() {
+  std::vector<OwnedEntry> entries;
+  SequenceNumber sequence = 100;
+  SeededRandom random(1);
+  for (const NamespaceId id : {1u, 2u})
+    for (std::uint64_t i = 0; i < 90; ++i) {
+      Bytes key = "dev1x";
+      append_fixed64(key, 0);
+      for (int byte = 0; byte < 8; ++byte)
+        key[5 + static_cast<std::size_t>(byte)] =
+            static_cast<char>((kStart + i * 1'000'000) >> (56 - 8 * byte));
+      Bytes value = "{\"unit\":\"pump " + std::to_string(i * i % 97) + "\",\"state\":\"running\"}";
+      if (i > 75)
+        for (char& c : value) c = static_cast<char>(random.next());
+      entries.push_back({make_full_key(id, key), ++sequence, EntryKind::Put, value});
+    }
+  return entries;
 }
+
+struct GoldenTables {
+  std::array<const char*, 2> value_tables;
+  std::array<const char*, 2> metadata_tables;
+};
+
+constexpr GoldenTables kVersion1{
+    {"value-table-v1-series.val", "value-table-v1-plain.val"},
+    {"metadata-table-v1-groups.meta", "metadata-table-v1-singles.meta"}};
+constexpr GoldenTables kVersion1Packed{
+    {"value-table-v1-packed-series.val", "value-table-v1-packed-plain.val"},
+    {"metadata-table-v1-packed-groups.meta", nullptr}};
 
 Bytes read_golden(const std::string& name) {
   std::ifstream file(std::string(EDGECASE_GOLDEN_DIRECTORY) + "/" + name, std::ios::binary);
@@ -91,17 +115,31 @@ void write_golden(const std::string& name, const Bytes& bytes) {
   file << bytes;
 }
 
-constexpr const char* kValueTables[] = {"value-table-v1-series.val", "value-table-v1-plain.val"};
-constexpr const char* kMetadataTables[] = {"metadata-table-v1-groups.meta",
-                                           "metadata-table-v1-singles.meta"};
+void write_golden_tables(const GoldenTables& names, const std::vector<OwnedEntry>& entries,
+                         bool compress) {
+  TableTestStore store;
+  store.options.compress = compress;
+  store.options.coalesce_threshold_bytes = 256;
+  store.options.group_bytes = 4096;
+  store.namespaces[1] = {Placement::Values, GroupCodec::Series, 4};
+  store.namespaces[2] = {Placement::Metadata, GroupCodec::Plain, 0};
+  REQUIRE(store.write(entries).ok());
+  for (std::size_t i = 0; i < 2; ++i) {
+    write_golden(names.value_tables[i],
+                 store.disk.contents(store.path_of(store.output.value_files.at(i))));
+    if (names.metadata_tables[i] != nullptr)
+      write_golden(names.metadata_tables[i],
+                   store.disk.contents(store.path_of(store.output.tables.at(i))));
+  }
+}
 
 // What a manifest would say of the golden files, from the files themselves: a later writer may
 // choose other encodings.
-void load_golden(TableTestStore& store) {
+void load_golden(TableTestStore& store, const GoldenTables& names) {
   store.output = TableOutput();
   store.tables.clear();
   for (std::size_t i = 0; i < 2; ++i) {
-    const Bytes bytes = read_golden(kValueTables[i]);
+    const Bytes bytes = read_golden(names.value_tables[i]);
     store.disk.set_contents("/golden", bytes);
     const auto reader = ValueTableReader::open_any(*store.disk.open_file("/golden"));
     REQUIRE(reader.ok());
@@ -113,8 +151,9 @@ void load_golden(TableTestStore& store) {
     store.output.value_files.push_back(file);
     store.disk.set_contents(store.path_of(file), bytes);
   }
-  for (std::size_t i = 0; i < 2; ++i) {
-    const Bytes bytes = read_golden(kMetadataTables[i]);
+  for (const char* const name : names.metadata_tables) {
+    if (name == nullptr) continue;
+    const Bytes bytes = read_golden(name);
     store.disk.set_contents("/golden", bytes);
     const auto reader = UMetaReader::open_any(*store.disk.open_file("/golden"));
     REQUIRE(reader.ok());
@@ -130,21 +169,14 @@ void load_golden(TableTestStore& store) {
   store.open_cache({});
 }
 
-TEST_CASE("table: version 1 stays readable") {
-  if (std::getenv("EDGECASE_WRITE_GOLDEN") != nullptr) {
-    TableTestStore written;
-    write_golden_store(written);
-    for (std::size_t i = 0; i < 2; ++i) {
-      write_golden(kValueTables[i],
-                   written.disk.contents(written.path_of(written.output.value_files[i])));
-      write_golden(kMetadataTables[i],
-                   written.disk.contents(written.path_of(written.output.tables[i])));
-    }
-  }
+void check_golden(const GoldenTables& names, const std::vector<OwnedEntry>& entries,
+                  bool compress) {
+  if (std::getenv("EDGECASE_WRITE_GOLDEN") != nullptr)
+    write_golden_tables(names, entries, compress);
   TableTestStore store;
-  load_golden(store);
+  load_golden(store, names);
   std::size_t found = 0;
-  for (const OwnedEntry& entry : golden_entries())
+  for (const OwnedEntry& entry : entries)
     for (const auto& table : store.tables) {
       const auto got = store.cache->get(table, entry.full_key, true);
       REQUIRE(got.ok());
@@ -154,7 +186,15 @@ TEST_CASE("table: version 1 stays readable") {
       CHECK((*got)->value == entry.value);
       CHECK((*got)->sequence >= entry.sequence);
     }
-  CHECK(found == golden_entries().size());
+  CHECK(found == entries.size());
+}
+
+TEST_CASE("table: version 1 stays readable") {
+  check_golden(kVersion1, golden_entries(), false);
+}
+
+TEST_CASE("table: version 1 with packed parts stays readable") {
+  check_golden(kVersion1Packed, packed_golden_entries(), true);
 }
 
 }  // namespace

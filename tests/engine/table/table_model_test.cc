@@ -40,6 +40,7 @@ Bytes random_value(SeededRandom& random, std::uint64_t threshold) {
   switch (random.below(5)) {
     case 0: return Bytes(random.below(40), static_cast<char>(random.next()));
     case 1: return Bytes(threshold - 1 + random.below(3), 'L');
+    case 2: return "text of about the same words, number " + std::to_string(random.below(100));
     default: {
       Bytes value(1, kFloatTag);
       append_fixed64(value,

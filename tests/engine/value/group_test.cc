@@ -45,9 +45,10 @@ OwnedEntry removal(ByteView key, SequenceNumber sequence = 1) {
   return {make_full_key(kNamespace, key), sequence, EntryKind::Delete, {}};
 }
 
-Bytes encoded(GroupCodec codec, const std::vector<OwnedEntry>& entries, SequenceColumn sequences) {
+Bytes encoded(GroupCodec codec, const std::vector<OwnedEntry>& entries, SequenceColumn sequences,
+              Packer* packer = nullptr) {
   Bytes group;
-  append_group(group, codec, views_of(entries), sequences);
+  append_group(group, codec, views_of(entries), sequences, packer);
   return group;
 }
 
@@ -65,12 +66,12 @@ void check_entry(const EntryView& got, const OwnedEntry& want) {
   REQUIRE(got.value == want.value);
 }
 
-void check_round_trip(GroupCodec codec, std::vector<OwnedEntry> entries) {
+void check_round_trip(GroupCodec codec, std::vector<OwnedEntry> entries, Packer* packer) {
   sort_unique(entries);
   SequenceNumber largest = 0;
   for (const OwnedEntry& entry : entries) largest = std::max(largest, entry.sequence);
   for (const SequenceColumn sequences : {SequenceColumn::None, SequenceColumn::Written}) {
-    const Bytes group = encoded(codec, entries, sequences);
+    const Bytes group = encoded(codec, entries, sequences, packer);
     GroupReader reader;
     REQUIRE(reader.open(item_type_of(codec), group));
     REQUIRE(reader.entry_count() == entries.size());
@@ -104,8 +105,11 @@ void check_round_trip(GroupCodec codec, std::vector<OwnedEntry> entries) {
 }
 
 void check_both(const std::vector<OwnedEntry>& entries) {
-  check_round_trip(GroupCodec::Plain, entries);
-  check_round_trip(GroupCodec::Series, entries);
+  for (const GroupCodec codec : {GroupCodec::Plain, GroupCodec::Series}) {
+    Packer packer;
+    check_round_trip(codec, entries, nullptr);
+    check_round_trip(codec, entries, &packer);
+  }
 }
 
 TEST_CASE("groups of one entry come back as they were") {
@@ -179,6 +183,48 @@ TEST_CASE("short keys between long ones come back as they were") {
   check_both(entries);
 }
 
+std::vector<OwnedEntry> log_of_a_day() {
+  std::vector<OwnedEntry> entries;
+  for (std::uint64_t i = 0; i < 300; ++i)
+    entries.push_back(put(ordinal_key("log", i * 1'000'000'000 + i * i),
+                          "{\"unit\":\"pump " + std::to_string(i * i % 97) +
+                              "\",\"pressure\":" + std::to_string(i * 7 % 31) + ",\"ok\":true}",
+                          i + 1));
+  return entries;
+}
+
+TEST_CASE("text is packed, and comes back as it was") {
+  const std::vector<OwnedEntry> entries = log_of_a_day();
+  check_both(entries);
+  for (const GroupCodec codec : {GroupCodec::Plain, GroupCodec::Series}) {
+    Packer packer;
+    const std::size_t raw = encoded(codec, entries, SequenceColumn::None).size();
+    CHECK(encoded(codec, entries, SequenceColumn::None, &packer).size() < raw / 2);
+  }
+}
+
+TEST_CASE("of a plain group the pages are packed that shrink") {
+  SeededRandom random(20261128);
+  std::vector<OwnedEntry> entries;
+  for (int i = 0; i < 100; ++i) {
+    Bytes value(200, 'v');
+    if (i >= 50)
+      for (char& c : value) c = static_cast<char>(random.next());
+    entries.push_back(put("key" + std::to_string(1000 + i), value, 5));
+  }
+  check_both(entries);
+  Packer packer;
+  const Bytes group = encoded(GroupCodec::Plain, entries, SequenceColumn::None, &packer);
+  const auto pages = plain_pages(group);
+  REQUIRE(pages.has_value());
+  CHECK(pages->size() == 100 * 207 / kPackedPageBytes);
+  for (const PlainPage& page : *pages) {
+    const bool is_packed = is_packed_page(ByteView(group).substr(page.offset, page.size));
+    CHECK(is_packed == (page.first_entry < 50));
+    CHECK((page.size < kPackedPageBytes / 2) == is_packed);
+  }
+}
+
 OwnedEntry random_entry(SeededRandom& random) {
   Bytes key;
   switch (random.below(4)) {
@@ -237,10 +283,12 @@ TEST_CASE("damaged groups are refused or read within their bounds") {
     for (int i = 0; i < 40; ++i) entries.push_back(random_entry(random));
     for (std::uint64_t i = 0; i < 40; ++i)
       entries.push_back(
-          put(ordinal_key("mixed", i * 10), i % 7 == 0 ? Bytes("x") : real_value(0.5)));
+          put(ordinal_key("mixed", i * 10), i % 7 == 0 ? Bytes(40, 'x') : real_value(0.5)));
     sort_unique(entries);
     for (const GroupCodec codec : {GroupCodec::Plain, GroupCodec::Series}) {
-      const Bytes group = encoded(codec, entries, SequenceColumn::Written);
+      Packer packer;
+      const Bytes group =
+          encoded(codec, entries, SequenceColumn::Written, round % 2 == 0 ? nullptr : &packer);
       for (std::size_t size = 0; size < group.size(); ++size)
         walk(item_type_of(codec), Bytes(group, 0, size));
       for (std::size_t byte = round % test::share_step(); byte < group.size();

@@ -26,14 +26,15 @@ struct Written {
   Bytes index;
 };
 
-Written written(std::vector<OwnedEntry> entries, SequenceColumn sequences) {
+Written written(std::vector<OwnedEntry> entries, SequenceColumn sequences,
+                Packer* packer = nullptr) {
   std::sort(entries.begin(), entries.end(),
             [](const auto& a, const auto& b) { return a.full_key < b.full_key; });
   entries.erase(std::unique(entries.begin(), entries.end(),
                             [](const auto& a, const auto& b) { return a.full_key == b.full_key; }),
                 entries.end());
   Written group{std::move(entries), Bytes(kItemHeadBytes, '\0'), {}};
-  append_group(group.item, GroupCodec::Plain, views_of(group.entries), sequences);
+  append_group(group.item, GroupCodec::Plain, views_of(group.entries), sequences, packer);
   append_page_index(group.index, group.item, views_of(group.entries));
   return group;
 }
@@ -45,7 +46,7 @@ Bytes prefixed_key(SeededRandom& random) {
   return make_full_key(kPagedNamespace, key);
 }
 
-Written random_group(SeededRandom& random, SequenceColumn sequences) {
+Written random_group(SeededRandom& random, SequenceColumn sequences, Packer* packer = nullptr) {
   std::vector<OwnedEntry> entries;
   const std::uint64_t value_max = std::uint64_t{1} << random.below(12);
   for (std::uint64_t n = 1 + random.below(300); n > 0; --n) {
@@ -54,7 +55,7 @@ Written random_group(SeededRandom& random, SequenceColumn sequences) {
                        is_delete ? EntryKind::Delete : EntryKind::Put,
                        is_delete ? Bytes() : Bytes(random.below(value_max), 'v')});
   }
-  return written(std::move(entries), sequences);
+  return written(std::move(entries), sequences, packer);
 }
 
 // As a get does.
@@ -64,9 +65,11 @@ bool look_up(const Written& group, ByteView key, SequenceNumber largest, EntryVi
                                group.entries.back().full_key, key);
   REQUIRE(place.has_value());
   REQUIRE(place->offset + place->size <= item.size());
+  static Bytes room;
+  ByteView page;
+  REQUIRE(unpack_page(item.substr(place->offset, place->size), room, page));
   bool found = false;
-  REQUIRE(find_in_page(item.substr(place->offset, place->size), user_key_of(key), largest, entry,
-                       found));
+  REQUIRE(find_in_page(page, user_key_of(key), largest, entry, found));
   return found;
 }
 
@@ -78,7 +81,8 @@ TEST_CASE("a page index leads to each key's page and to no other key") {
   for (std::uint64_t round = 0; round < test::share_of(300); ++round) {
     CAPTURE(round);
     const auto sequences = round % 2 == 0 ? SequenceColumn::None : SequenceColumn::Written;
-    const Written group = random_group(random, sequences);
+    Packer packer;
+    const Written group = random_group(random, sequences, round % 4 < 2 ? nullptr : &packer);
     const auto pages = plain_pages(ByteView(group.item).substr(kItemHeadBytes));
     REQUIRE(pages.has_value());
     CHECK(group.index.empty() == (pages->size() == 1));

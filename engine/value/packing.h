@@ -1,0 +1,46 @@
+// General compression of what groups hold besides numbers: text, JSON. LZ4 blocks: they unpack
+// faster than a page is read, and bytes that do not repeat stay as they are, so that whoever looks
+// for what was erased finds it in packed bytes as well.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "edgecase/bytes.h"
+
+namespace edgecase::engine {
+
+// Bytes that shrink by less than this part of them stay as they are.
+inline constexpr std::size_t kPackingPaysShare = 8;
+// Shorter ones are not tried.
+inline constexpr std::size_t kPackedMinBytes = 128;
+// What is said to unpack to more is malformed.
+inline constexpr std::size_t kUnpackedMaxBytes = 8u << 20;
+
+// Packs one after another. Owned by one thread.
+class Packer {
+ public:
+  // Views its own memory, until the next call. Empty: it does not pay.
+  ByteView pack(ByteView bytes);
+
+  // Whether a sample is to be shown of what might be packed. Where the last ones did not pay, the
+  // next 1, 3, 7 ... are passed over, up to kPassedOverMax.
+  bool wants_sample();
+  // Whether it pays to pack what the sample is of.
+  bool pays(ByteView sample);
+
+ private:
+  static constexpr std::uint32_t kPassedOverMax = 15;
+
+  std::vector<std::uint64_t> state_;
+  Bytes packed_;
+  std::uint32_t pass_over_ = 0;    // samples, since the last one did not pay
+  std::uint32_t passed_over_ = 0;  // of them
+};
+
+// Into `room`, from `at` on; it only grows. False when `packed` does not unpack to as many bytes,
+// or to none.
+[[nodiscard]] bool unpack(ByteView packed, std::uint64_t unpacked_bytes, Bytes& room,
+                          std::size_t at = 0);
+
+}  // namespace edgecase::engine
