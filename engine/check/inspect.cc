@@ -21,17 +21,31 @@ void identity_lines(std::string& out, const engine::TableIdentity& identity) {
   add_fact(out, "file number", identity.file_number);
 }
 
-// The entries of an item, all of them decoded; nothing when it is malformed.
-std::optional<std::uint64_t> count_entries(const engine::Item& item) {
+struct Decoded {
+  std::uint64_t entries = 0;
+  std::uint64_t bytes = 0;  // of keys, without their namespace, and values
+
+  void add(const engine::EntryView& entry) {
+    ++entries;
+    bytes += engine::user_key_of(entry.full_key).size() + entry.value.size();
+  }
+};
+
+// All entries of an item; false when it is malformed.
+bool decode(const engine::Item& item, Decoded& decoded) {
   if (item.type() == engine::ItemType::Single) {
-    if (!engine::parse_single(item.contents())) return std::nullopt;
-    return 1;
+    Bytes room;
+    const auto entry = engine::parse_single(item.contents(), room);
+    if (entry) decoded.add(*entry);
+    return entry.has_value();
   }
   engine::GroupReader group;
-  if (!group.open(item.type(), item.contents())) return std::nullopt;
-  for (std::size_t i = 0; i < group.entry_count(); ++i)
-    if (!group.move_to(i)) return std::nullopt;
-  return group.entry_count();
+  if (!group.open(item.type(), item.contents())) return false;
+  for (std::size_t i = 0; i < group.entry_count(); ++i) {
+    if (!group.move_to(i)) return false;
+    decoded.add(group.entry());
+  }
+  return true;
 }
 
 Result<std::string> inspect_value_table(std::unique_ptr<RandomAccessFile> file,
@@ -39,7 +53,7 @@ Result<std::string> inspect_value_table(std::unique_ptr<RandomAccessFile> file,
   const std::uint64_t size = file->size_bytes();
   EC_ASSIGN_OR_RETURN(const auto table, engine::ValueTableReader::open_any(std::move(file), keys));
   EC_ASSIGN_OR_RETURN(const engine::ValueTableSummary summary, table->summary());
-  std::uint64_t entries = 0;
+  Decoded decoded;
   std::uint64_t singles = 0;
   std::uint64_t blanks = 0;
   for (const engine::ValuePointer& pointer : summary.items) {
@@ -49,12 +63,10 @@ Result<std::string> inspect_value_table(std::unique_ptr<RandomAccessFile> file,
       continue;
     }
     if (!item.ok()) return item.status();
-    const auto count = count_entries(item.value());
-    if (!count) return table->damaged(pointer, "item is malformed");
-    entries += *count;
+    if (!decode(item.value(), decoded)) return table->damaged(pointer, "item is malformed");
     if (item.value().type() == engine::ItemType::Single) ++singles;
   }
-  if (blanks == 0 ? entries != summary.entries : entries > summary.entries)
+  if (blanks == 0 ? decoded.entries != summary.entries : decoded.entries > summary.entries)
     return corruption(table->file().path() + ": summary counts other entries than the items hold");
 
   std::string out;
@@ -70,7 +82,8 @@ Result<std::string> inspect_value_table(std::unique_ptr<RandomAccessFile> file,
   add_fact(out, "groups", summary.items.size() - singles - blanks);
   add_fact(out, "single items", singles);
   if (blanks > 0) add_fact(out, "erased items", blanks);
-  add_fact(out, "entries", entries);
+  add_fact(out, "entries", decoded.entries);
+  add_fact(out, "key and value bytes", decoded.bytes);
   add_fact(out, "deletes", summary.deletes);
   add_fact(out, "smallest sequence", summary.sequence_min);
   add_fact(out, "largest sequence", summary.sequence_max);

@@ -33,7 +33,8 @@ std::optional<ItemFacts> read_item(const Item& item, NamespaceId namespace_id,
   ItemFacts facts;
   facts.type = item.type();
   if (facts.type == ItemType::Single) {
-    const auto entry = parse_single(item.contents());
+    Bytes room;
+    const auto entry = parse_single(item.contents(), room);
     if (!entry || !take_entry(*entry, namespace_id, look, facts)) return std::nullopt;
     return facts;
   }

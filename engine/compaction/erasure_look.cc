@@ -36,7 +36,8 @@ std::optional<bool> group_holds(const Item& item, std::span<const RangeDelete> r
 // Whether it holds an entry of the disjoint ranges that is older. Nothing when it is malformed.
 std::optional<bool> item_holds(const Item& item, std::span<const RangeDelete> ranges) {
   if (item.type() != ItemType::Single) return group_holds(item, ranges);
-  const auto entry = parse_single(item.contents());
+  Bytes room;
+  const auto entry = parse_single(item.contents(), room);
   if (!entry) return std::nullopt;
   const auto around = meeting(ranges, entry->full_key, entry->full_key);
   return !around.empty() && entry->sequence < around.front().sequence;
@@ -67,7 +68,8 @@ bool names_range(const ValueTableSummary& summary, std::span<const RangeDelete> 
 // First and last key of an item; nothing when it is malformed.
 std::optional<std::pair<Bytes, Bytes>> bounds_of(const Item& item) {
   if (item.type() == ItemType::Single) {
-    const auto entry = parse_single(item.contents());
+    Bytes room;
+    const auto entry = parse_single(item.contents(), room);
     if (!entry) return std::nullopt;
     return std::pair(Bytes(entry->full_key), Bytes(entry->full_key));
   }

@@ -6,14 +6,15 @@ namespace edgecase::engine {
 
 void ItemReader::close_for_reuse(std::size_t kept_bytes_max) {
   close();
-  if (had_group_ || page_.memory_bytes() > kept_bytes_max) *this = ItemReader();
+  if (had_group_ || page_.memory_bytes() + unpacked_.capacity() > kept_bytes_max)
+    *this = ItemReader();
 }
 
 bool ItemReader::open(const UMetaRecord& record, std::shared_ptr<const Item> item) {
   close();
   if (item->type() != record.type) return false;
   if (record.type == ItemType::Single) {
-    const auto entry = parse_single(item->contents());
+    const auto entry = parse_single(item->contents(), unpacked_);
     if (!entry || entry->full_key != record.first) return false;
     entry_ = *entry;
     form_ = Form::Single;

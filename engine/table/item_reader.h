@@ -58,6 +58,7 @@ class ItemReader {
   std::array<EntryView, 2> destroyed_;
   std::size_t destroyed_count_ = 0;
   Form form_ = Form::Single;
+  Bytes unpacked_;  // the value of a packed single
   GroupReader group_;
   PlainPageReader page_;
   EntryView entry_;

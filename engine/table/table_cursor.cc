@@ -25,7 +25,8 @@ void TableCursor::close() {
   item_.close_for_reuse(kKeptBytes);
   read_page_ = kNoPage;
   read_.kept.reset();
-  if (read_.opened.capacity() > kKeptBytes) read_.opened = Bytes();
+  for (Bytes* const bytes : {&read_.opened, &read_.unpacked})
+    if (bytes->capacity() > kKeptBytes) *bytes = Bytes();
   if (single_.value.capacity() > kKeptBytes) single_.value = Bytes();
   Bytes memory = std::move(ahead_.bytes);
   ahead_ = ReadAhead();

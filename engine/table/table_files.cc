@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/memory_value.h"
 #include "file/file_names.h"
 #include "value/large_item.h"
 
@@ -329,8 +330,9 @@ Result<bool> TableFiles::single(const UMetaRecord& record, ByteView full_key, bo
     if (!loaded.ok()) return loaded.status();
     item = *std::move(loaded);
   }
+  Bytes room;
   const auto found =
-      item->type() == ItemType::Single ? parse_single(item->contents()) : std::nullopt;
+      item->type() == ItemType::Single ? parse_single(item->contents(), room) : std::nullopt;
   if (!found || found->full_key != full_key) return disagreement(record);
   entry.sequence = found->sequence;
   entry.kind = found->kind;
@@ -414,6 +416,14 @@ Result<std::unique_ptr<LargeValue>> TableFiles::large_value(const UMetaRecord& r
   const ValuePointer& pointer = record.pointer;
   const auto read = [&](const std::shared_ptr<const ValueTableReader>& table)
       -> Result<std::unique_ptr<LargeValue>> {
+    // One that may be packed is no longer than a piece.
+    if (pointer.size_bytes <= kPackedSingleMaxBytes) {
+      auto entry = std::make_shared<FoundEntry>();
+      EC_ASSIGN_OR_RETURN(const bool is_there, single(record, record.first, false, *entry));
+      if (!is_there) return not_found("");
+      return std::unique_ptr<LargeValue>(
+          std::make_unique<MemoryValue>(entry->value, entry->sequence, entry));
+    }
     count_read(*table, 2 * std::uint64_t{pointer.size_bytes});
     EC_ASSIGN_OR_RETURN(std::unique_ptr<LargeItem> item,
                         LargeItem::open(table, pointer, record.first));
@@ -482,10 +492,6 @@ void TableFiles::fit_cache() {
   if (cache_bytes_ - taken == capacity_) return;
   capacity_ = cache_bytes_ - taken;
   cache_.set_capacity(capacity_);
-}
-
-std::uint64_t TableFiles::used_bytes() const {
-  return cache_.used_bytes() + tables_.used_bytes();
 }
 
 }  // namespace edgecase::engine

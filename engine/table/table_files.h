@@ -96,7 +96,7 @@ class TableFiles {
   void resize(std::uint64_t cache_bytes);
 
   ReadCounters& counters() { return counters_; }
-  std::uint64_t used_bytes() const;
+  std::uint64_t used_bytes() const { return cache_.used_bytes() + tables_.used_bytes(); }
   std::size_t open_count() const { return tables_.count() + values_.count(); }
 
  private:

@@ -102,8 +102,10 @@ Status LargeItem::check(ByteView head, ByteView full_key) {
 }
 
 bool LargeItem::take_head(ByteView piece, ByteView full_key) {
-  const std::optional<EntryView> entry = parse_single(piece);
-  if (!entry || entry->kind != EntryKind::Put || entry->full_key != full_key) return false;
+  if (piece.empty() || piece.front() != static_cast<char>(SingleKind::Put)) return false;
+  Bytes unused;
+  const std::optional<EntryView> entry = parse_single(piece, unused);
+  if (!entry || entry->full_key != full_key) return false;
   value_at_ = piece.size() - entry->value.size();
   sequence_ = entry->sequence;
   return true;

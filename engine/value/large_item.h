@@ -1,7 +1,7 @@
-// A large value that is an item of its own, read in pieces from its value table. It is read twice:
-// open() goes through all of it, checks it as a whole (checksum, and where it is sealed, tag) and
-// marks where each piece ends; next_piece() reads again, and gives out what is as it was marked. A
-// mark is a checksum, or the tag of all that is sealed up to there.
+// A large value that is an item of its own, and not packed, read in pieces from its value table. It
+// is read twice: open() goes through all of it, checks it as a whole (checksum, and where it is
+// sealed, tag) and marks where each piece ends; next_piece() reads again, and gives out what is as
+// it was marked. A mark is a checksum, or the tag of all that is sealed up to there.
 #pragma once
 
 #include <array>

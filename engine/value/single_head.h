@@ -16,7 +16,7 @@ class SingleHead {
       kItemHeadBytes + 1 + 2 * kVarint64MaxBytes + kFullKeyMaxBytes;
 
   // `full_key` has at most kFullKeyMaxBytes.
-  SingleHead(EntryKind kind, SequenceNumber sequence, ByteView full_key) {
+  SingleHead(SingleKind kind, SequenceNumber sequence, ByteView full_key) {
     EC_CHECK(full_key.size() <= kFullKeyMaxBytes);
     char* at = bytes_;
     encode_fixed32(at, 0);

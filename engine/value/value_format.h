@@ -21,10 +21,11 @@
 //                     4     1  item type: 1 single, 2 plain group, 3 series group
 //                     5        single: what follows here; groups: group_format.h
 //
-//   single       1 byte: kind, 1 put, 2 delete
+//   single       1 byte: kind, 1 put, 2 delete, 3 put of a packed value
 //                varint: sequence
 //                length-prefixed: full key (namespace id big-endian, user's key)
-//                value, to the end of the item; empty for a delete
+//                value, to the end of the item; empty for a delete; packed: varint: its bytes, at
+//                most kPackedSingleMaxBytes, then it, packed (group_format.h)
 //
 //   Sealed items, of an encrypted table: an item, or what stands before the pages of a plain group,
 //   and each page, are parts that are sealed for themselves. Their place is their offset in the
@@ -81,6 +82,9 @@ inline constexpr std::uint32_t kItemHeadBytes = kItemChecksumBytes + 1;
 inline constexpr std::size_t kFullKeyMaxBytes = kKeySizeMaxBytes + 4;
 // A single with the largest key and value and every varint at its longest, or the largest group.
 inline constexpr std::uint32_t kItemMaxBytes = kValueSizeMaxBytes + kKeySizeMaxBytes + 256;
+enum class SingleKind : unsigned char { Put = 1, Delete = 2, PackedPut = 3 };
+// Larger values are read in pieces, and lie as they are.
+inline constexpr std::uint32_t kPackedSingleMaxBytes = 64u << 10;
 static_assert(kItemMaxBytes > kGroupRawMaxBytes + kGroupEntriesMax * 24);
 
 }  // namespace edgecase::engine

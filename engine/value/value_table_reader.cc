@@ -10,6 +10,7 @@
 #include "value/integers_block.h"
 #include "value/item_checksums.h"
 #include "value/item_seal.h"
+#include "value/packing.h"
 #include "value/single_head.h"
 
 namespace edgecase::engine {
@@ -60,23 +61,34 @@ bool take_summary(ByteView section, ValueTableSummary& summary, KeyPlaces& keys)
   return true;
 }
 
+// Of a packed single: becomes a view of `room`.
+bool unpack_value(ByteView& value, Bytes& room) {
+  std::uint64_t size = 0;
+  if (!take_varint64(value, size) || size > kPackedSingleMaxBytes || !unpack(value, size, room))
+    return false;
+  value = ByteView(room).substr(0, static_cast<std::size_t>(size));
+  return true;
+}
+
 }  // namespace
 
 bool is_blank(ByteView item) {
   return all_zero(item);
 }
 
-std::optional<EntryView> parse_single(ByteView contents) {
+std::optional<EntryView> parse_single(ByteView contents, Bytes& room) {
   if (contents.empty()) return std::nullopt;
   EntryView entry;
-  entry.kind = static_cast<EntryKind>(contents.front());
-  if (entry.kind != EntryKind::Put && entry.kind != EntryKind::Delete) return std::nullopt;
+  const auto kind = static_cast<SingleKind>(contents.front());
+  if (kind < SingleKind::Put || kind > SingleKind::PackedPut) return std::nullopt;
+  entry.kind = kind == SingleKind::Delete ? EntryKind::Delete : EntryKind::Put;
   contents.remove_prefix(1);
   if (!take_varint64(contents, entry.sequence) ||
       !take_length_prefixed(contents, kFullKeyMaxBytes, entry.full_key) ||
       entry.full_key.size() < kNamespacePrefixBytes)
     return std::nullopt;
   if (entry.kind == EntryKind::Delete && !contents.empty()) return std::nullopt;
+  if (kind == SingleKind::PackedPut && !unpack_value(contents, room)) return std::nullopt;
   entry.value = contents;
   return entry;
 }
@@ -123,7 +135,7 @@ Result<bool> ValueTableReader::read_put(const ValuePointer& pointer, SequenceNum
                                         ByteView full_key, Bytes& value) const {
   EC_CHECK(cipher_ == nullptr);
   EC_TRY(check_size(pointer));
-  const SingleHead wanted(EntryKind::Put, sequence, full_key);
+  const SingleHead wanted(SingleKind::Put, sequence, full_key);
   const std::size_t head_bytes = wanted.bytes().size();
   if (head_bytes > pointer.size_bytes) return false;
   char head[SingleHead::kMaxBytes];
@@ -136,7 +148,15 @@ Result<bool> ValueTableReader::read_put(const ValuePointer& pointer, SequenceNum
       placed_crc32c(head_.identity.file_number, pointer.offset_bytes, checked);
   if (decode_fixed32(head) != crc32c_extend(of_head, value))
     return damaged(pointer, "wrong checksum of an item");
-  return checked == wanted.bytes().substr(kItemChecksumBytes);
+  if (checked == wanted.bytes().substr(kItemChecksumBytes)) return true;
+  const SingleHead packed(SingleKind::PackedPut, sequence, full_key);
+  if (checked != packed.bytes().substr(kItemChecksumBytes)) return false;
+  Bytes room;
+  ByteView unpacked = value;
+  if (!unpack_value(unpacked, room)) return false;
+  room.resize(unpacked.size());
+  value.swap(room);
+  return true;
 }
 
 Result<Item> ValueTableReader::check(const ValuePointer& pointer, Bytes bytes) const {

@@ -23,8 +23,9 @@ struct Item {
 // Whether an item was overwritten, since what it held was erased: it has no byte but zeros.
 bool is_blank(ByteView item);
 
-// The one entry of a Single; nullopt when malformed. Views `contents`.
-std::optional<EntryView> parse_single(ByteView contents);
+// The one entry of a Single; nullopt when malformed. Views `contents`, and `room` where the value
+// is packed.
+std::optional<EntryView> parse_single(ByteView contents, Bytes& room);
 
 struct ValueTableSummary {
   std::vector<ValuePointer> items;

@@ -79,9 +79,27 @@ Result<ValuePointer> ValueTableWriter::append_group(SeriesColumns& columns) {
 }
 
 Result<ValuePointer> ValueTableWriter::append_single(const EntryView& entry) {
-  item_ = SingleHead(entry.kind, entry.sequence, entry.full_key).bytes();
-  return append_item(summary_of(std::span(&entry, 1)),
-                     entry.kind == EntryKind::Put ? entry.value : ByteView());
+  const ItemSummary summary = summary_of(std::span(&entry, 1));
+  const auto begin = [&](SingleKind kind) {
+    item_ = SingleHead(kind, entry.sequence, entry.full_key).bytes();
+  };
+  if (entry.kind == EntryKind::Delete) {
+    begin(SingleKind::Delete);
+    return append_item(summary);
+  }
+  const ByteView packed = pack_single(entry.value);
+  begin(packed.empty() ? SingleKind::Put : SingleKind::PackedPut);
+  if (packed.empty()) return append_item(summary, entry.value);
+  append_varint64(item_, entry.value.size());
+  return append_item(summary, packed);
+}
+
+// Empty: it stays as it is.
+ByteView ValueTableWriter::pack_single(ByteView value) {
+  if (!head_.packs || value.size() > kPackedSingleMaxBytes || !single_packer_.wants_sample() ||
+      !single_packer_.pays(value.substr(0, kPackedPageBytes)))
+    return {};
+  return single_packer_.pack(value);
 }
 
 Result<ValuePointer> ValueTableWriter::append_copy(ByteView item, const ItemSummary& summary) {
@@ -172,6 +190,7 @@ Status ValueTableWriter::end() {
   Bytes().swap(item_);
   Bytes().swap(sealed_);
   packer_ = Packer();
+  single_packer_ = Packer();
   return ok();
 }
 

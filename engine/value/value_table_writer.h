@@ -73,6 +73,7 @@ class ValueTableWriter {
   ValueTableWriter(FileSystem& file_system, std::string path, std::unique_ptr<WritableFile> file,
                    const ValueTableHead& head, std::unique_ptr<FileCipher> cipher);
 
+  ByteView pack_single(ByteView value);
   Packer* packer() { return head_.packs ? &packer_ : nullptr; }
   Status append(ByteView bytes);
   Result<ValuePointer> append_item(const ItemSummary& summary, ByteView end = {});
@@ -88,7 +89,8 @@ class ValueTableWriter {
   Bytes item_;    // the one being built
   Bytes sealed_;  // and as it lies in the file, if that is encrypted
   Bytes page_index_;
-  Packer packer_;
+  Packer packer_;         // of groups
+  Packer single_packer_;  // the others may be of another sort
   std::vector<std::uint64_t> item_sizes_;
   std::uint64_t first_offset_ = 0;  // of the first item
   std::uint64_t item_bytes_ = 0;

@@ -100,6 +100,10 @@ measure scan-settled 50 readseq --random-fill
 measure scan-at-once 50 readseq --random-fill --at-once
 measure seek-settled 50 seekrandom --random-fill
 measure seek-at-once 50 seekrandom --random-fill --at-once
+half=(--compression-ratio 0.5 --compression)
+for value in 50 1024; do measure put-half "$value" fillrandom "${half[@]}"; done
+for value in 50 1024; do measure get-half "$value" readrandom --random-fill "${half[@]}"; done
+for value in 50 1024; do measure scan-half "$value" readseq --random-fill "${half[@]}"; done
 echo "tenants" >&2
 "$edgecase" bench tenants --runs "$runs" --json "${common[@]}" \
   | sed 's/^{/{"label":"tenants",/' >> "$reports" || failed=1

@@ -25,6 +25,9 @@ NAMES = {
     "scan-at-once": "full scan after random puts, at once",
     "seek-settled": "100-key scans after random puts, settled, entries",
     "seek-at-once": "100-key scans after random puts, at once, entries",
+    "put-half": "put, random, half of each value compressible",
+    "get-half": "get, warm, half of each value compressible",
+    "scan-half": "full scan after random puts, settled, half of each value compressible",
 }
 
 

@@ -32,6 +32,7 @@ TEST_CASE("inspect_file tells what tables hold") {
   CHECK(has_line(*values, "groups: 1"));
   CHECK(has_line(*values, "single items: 1"));
   CHECK(has_line(*values, "entries: 3"));
+  CHECK(has_line(*values, "key and value bytes: 108"));
   CHECK(has_line(*values, "deletes: 1"));
   CHECK(has_line(*values, "largest sequence: 4"));
   CHECK(has_line(*values, "smallest key: 0000000561"));

@@ -20,6 +20,7 @@ Bytes ordinal_key(std::uint64_t n) {
 struct CompactionFixture : EngineFixture {
   CompactionFixture() {
     options.group_bytes = 2048;
+    options.compress = false;
     REQUIRE(open().ok());
     make_namespace("default");
   }
@@ -112,8 +113,6 @@ TEST_CASE("runs that many scans had to open are merged without waiting for quiet
   for (const int scans : {0, 2, 300}) {
     CAPTURE(scans);
     CompactionFixture store;
-    store.options.compress = false;
-    store.reopen();
     SeededRandom random(3);
     for (int round = 0; round < 12; ++round) {
       for (int i = 0; i < 1000; ++i) {

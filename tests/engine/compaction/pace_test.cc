@@ -19,6 +19,7 @@ struct SettledStore : EngineFixture {
 
   SettledStore() {
     disk.set_capacity("/v", 35u << 20);
+    options.compress = false;
     REQUIRE(open().ok());
     make_namespace("default");
     for (std::uint64_t i = 0; i < kValues; ++i) put_value(i);

@@ -277,6 +277,7 @@ TEST_CASE("range deletes in their thousands stay within their limits") {
 TEST_CASE("approximate_size tells from metadata what a range takes") {
   DeletingStore store;
   store.options.coalesce = false;
+  store.options.compress = false;
   store.reopen();
   for (int i = 0; i < 64; ++i)
     REQUIRE(store.put(store.id, "k" + std::to_string(100 + i), Bytes(1000, 'x')).ok());
@@ -347,6 +348,8 @@ TEST_CASE("a large value that a small one or a delete superseded goes in quiet a
   for (const bool asked : {false, true}) {
     CAPTURE(asked);
     DeletingStore store;
+    store.options.compress = false;
+    store.reopen();
     const Bytes large(5000, 'x');
     for (int i = 10; i < 20; ++i) REQUIRE(store.put(store.id, "k" + std::to_string(i), large).ok());
     REQUIRE(store.engine->compact({store.id}, {}).ok());
