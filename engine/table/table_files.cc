@@ -267,7 +267,7 @@ Result<ByteView> TableFiles::stored_page(const UMetaRecord& record, const PagePl
   // Who reads everything finds little in the cache, and leaves nothing there.
   const bool is_next = !fill_cache && holds(ahead, pointer);
   bool keep = false;
-  if (!is_next) page.kept = find_cached(pointer, fill_cache, keep);
+  if (!is_next && caches_pages()) page.kept = find_cached(pointer, fill_cache, keep);
   if (page.kept != nullptr) {
     if (ahead.file_number == pointer.file_number)
       ahead.expected = pointer.offset_bytes + pointer.size_bytes;
@@ -293,7 +293,7 @@ Result<ByteView> TableFiles::stored_page(const UMetaRecord& record, const PagePl
   const ValuePointer& pointer = wanted.pointer;
   auto open = expect(pointer);
   bool keep = false;
-  buffer.kept = find_cached(pointer, fill_cache, keep);
+  buffer.kept = caches_pages() ? find_cached(pointer, fill_cache, keep) : nullptr;
   if (buffer.kept == nullptr) {
     if (!keep && place.size <= buffer.bytes.size()) {
       return from_open<ByteView>(pointer.file_number, std::move(open), [&](const auto& table) {
@@ -311,7 +311,7 @@ Result<bool> TableFiles::single(const UMetaRecord& record, ByteView full_key, bo
   const ValuePointer& pointer = record.pointer;
   auto open = expect(pointer);
   bool keep = false;
-  auto item = find_cached(pointer, fill_cache, keep);
+  auto item = caches_pages() ? find_cached(pointer, fill_cache, keep) : nullptr;
   if (item == nullptr && !keep && keys_ == nullptr && record.deletes == 0) {
     entry.sequence = record.sequence_max;
     entry.kind = EntryKind::Put;
@@ -420,7 +420,7 @@ Result<std::unique_ptr<LargeValue>> TableFiles::large_value(const UMetaRecord& r
     if (pointer.size_bytes <= kPackedSingleMaxBytes) {
       auto entry = std::make_shared<FoundEntry>();
       EC_ASSIGN_OR_RETURN(const bool is_there, single(record, record.first, false, *entry));
-      if (!is_there) return not_found("");
+      if (!is_there) return not_found("item was erased: its key is destroyed");
       return std::unique_ptr<LargeValue>(
           std::make_unique<MemoryValue>(entry->value, entry->sequence, entry));
     }

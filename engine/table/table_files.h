@@ -120,6 +120,8 @@ class TableFiles {
     std::uint64_t around_end = 0;
   };
   static Wanted wanted_page(const UMetaRecord& record, const PagePlace& place);
+  // Where tables are mapped and not sealed a page is as soon read as found in the cache.
+  bool caches_pages() const { return !map_files_ || keys_ != nullptr; }
   std::shared_ptr<const Item> find_cached(const ValuePointer& pointer, bool fill_cache, bool& keep);
   Result<std::shared_ptr<const Item>> find(const Wanted& wanted, bool fill_cache, ReadAhead* ahead);
   Result<std::shared_ptr<const Item>> load(const Wanted& wanted, bool keep, ReadAhead* ahead);

@@ -83,6 +83,36 @@ TEST_CASE("mapped tables: a scan never shows a value that is damaged") {
   }
 }
 
+TEST_CASE("mapped tables: values are read where they lie, and leave the cache to metadata") {
+  struct Case {
+    bool mapped = false;
+    bool encrypted = false;
+    bool keeps = false;
+  };
+  for (const Case& each :
+       {Case{true, false, false}, Case{true, true, true}, Case{false, false, true}}) {
+    CAPTURE(each.mapped);
+    CAPTURE(each.encrypted);
+    EngineFixture store;
+    store.options.map_tables = each.mapped;
+    store.options.compress = false;
+    if (each.encrypted) store.options.encryption = MasterKeys{SecretKey{3}};
+    REQUIRE(store.open().ok());
+    const NamespaceId id = store.make_namespace("default");
+    // One single value, and a group of a few pages.
+    REQUIRE(store.put(id, "large", Bytes(5'000, 'x')).ok());
+    for (int i = 100; i < 130; ++i) REQUIRE(store.put(id, std::to_string(i), Bytes(200, 'x')).ok());
+    REQUIRE(store.engine->flush().ok());
+    for (const char* key : {"large", "115"}) {
+      CAPTURE(key);
+      const std::uint64_t before = store.engine->stats().reads.value_reads;
+      for (int i = 0; i < 10; ++i) CHECK_FALSE(store.get(id, key).empty());
+      const std::uint64_t reads = store.engine->stats().reads.value_reads - before;
+      CHECK(reads == (each.keeps ? 1 : 10));
+    }
+  }
+}
+
 TEST_CASE("mapped tables: each file is opened with the bytes of all values") {
   MappedStore store;
   const auto said_when_read = [&] {
