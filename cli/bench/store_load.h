@@ -50,11 +50,14 @@ class ValueMaker {
     }
   }
   ByteView of(std::uint64_t number) const {
-    return ByteView(block_).substr(number * 61 % kSpread, size_);
+    return ByteView(block_).substr(number * kStep % kSpread, size_);
   }
 
  private:
   static constexpr std::size_t kSpread = 64u << 10;
+  // By the golden ratio: as many neighbours as make 16 KiB share no byte, or they could be
+  // compressed together.
+  static constexpr std::uint64_t kStep = 40503;
   std::size_t size_;
   Bytes block_;
 };
