@@ -237,6 +237,45 @@ TEST_CASE(
   CHECK(told > 50);
 }
 
+TEST_CASE("a packed page that lies about its size is an error, whatever the checksum says") {
+  TableTestStore store;
+  std::vector<OwnedEntry> entries;
+  for (int i = 0; i < 40; ++i)
+    entries.push_back({make_full_key(1, "key " + std::to_string(100 + i)),
+                       static_cast<SequenceNumber>(i + 1), EntryKind::Put, Bytes(300, 'v')});
+  REQUIRE(store.write(entries).ok());
+  const auto& file = store.output.value_files[0];
+  const std::string path = store.path_of(file);
+  Bytes bytes = store.disk.contents(path);
+  const auto reader = ValueTableReader::open_any(*store.disk.open_file(path));
+  REQUIRE(reader.ok());
+  const auto summary = (*reader)->summary();
+  REQUIRE(summary.ok());
+  const ValuePointer& item = summary->items[0];
+  const std::size_t group = item.offset_bytes + kItemHeadBytes;
+  const auto pages = plain_pages(ByteView(bytes).substr(group, item.size_bytes - kItemHeadBytes));
+  REQUIRE(pages.has_value());
+  REQUIRE(pages->size() > 2);
+  const PlainPage& page = (*pages)[1];
+  char* const begin = bytes.data() + group + page.offset;
+  REQUIRE(is_packed_page({begin, page.size}));
+  ++begin[kPageChecksumBytes + 1];
+  encode_fixed32(begin, placed_crc32c(file.number, group + page.offset,
+                                      ByteView(begin, page.size).substr(kPageChecksumBytes)));
+  store.disk.set_contents(path, bytes);
+  store.open_cache({});
+  const auto get = [&](std::size_t entry) {
+    return store.cache->get(store.tables[0], entries[entry].full_key, true).status().code();
+  };
+  CHECK(get(0) == StatusCode::Ok);
+  CHECK(get(page.first_entry) == StatusCode::Corruption);
+  const auto cursor = store.cache->cursor(store.tables[0], "", "", Direction::Forward, false);
+  std::size_t seen = 0;
+  for (; cursor->valid() && cursor->load().ok(); cursor->next()) ++seen;
+  CHECK(cursor->status().code() == StatusCode::Corruption);
+  CHECK(seen <= page.first_entry);
+}
+
 TEST_CASE("a page is told from another one, also from the same place in another group") {
   TableTestStore store;
   const auto entries = fill_few_pages(store);
