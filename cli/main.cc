@@ -1,6 +1,16 @@
 // The executable: the list of its commands, in the order that `edgecase --help` shows.
 #include "application.h"
 #include "commands/commands.h"
+#include "process_start.h"
+
+namespace {
+
+// Before any static object is made: one of them may open a file.
+[[gnu::constructor(101)]] void before_everything() {
+  edgecase::cli::open_standard_descriptors();
+}
+
+}  // namespace
 
 int main(int argument_count, char** arguments) {
   using namespace edgecase::cli;

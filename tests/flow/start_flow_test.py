@@ -42,6 +42,38 @@ class StartFlow(unittest.TestCase):
         self.assertEqual(self.place.cli("status").returncode, 0)
         self.assertEqual(daemon.stop(), 0)
 
+    def test_a_process_without_standard_descriptors_writes_into_no_file(self):
+        self.start().stop()
+        closed = ("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh")
+        for program, verb in ((PROGRAM, ("serve",)), (PROGRAM + "d", ())):
+            daemon = self.start(program=closed[0], verb=(*closed[1:], program, *verb))
+            for number in (0, 1, 2):
+                self.assertEqual(os.readlink(f"/proc/{daemon.process.pid}/fd/{number}"), "/dev/null")
+            written = self.place.cli("write", "shed/temp", "21.5", "--time", "@100")
+            self.assertEqual(written.returncode, 0, written.stderr)
+            self.assertEqual(daemon.stop(), 0)
+        for folder, _, names in os.walk(self.place.path):
+            for name in names:
+                if name == "log" or not os.path.isfile(os.path.join(folder, name)):
+                    continue
+                with open(os.path.join(folder, name), "rb") as file:
+                    self.assertNotIn(b"listening on", file.read(), name)
+        self.start()
+        for number, redirection in enumerate(("<&-", ">&-", "2>&-", "<&- >&- 2>&-")):
+            target = f"{self.place.path}/export{number}.csv"
+            result = subprocess.run(["sh", "-c", f'exec "$@" {redirection}', "sh", PROGRAM, "export", "*/*", "-o",
+                                     target], env=clean_environment({"EDGECASE_HTTP_SOCKET": self.place.socket}),
+                                    check=False, timeout=TIME_LIMIT_SECONDS, stderr=subprocess.DEVNULL)
+            self.assertEqual(result.returncode, 0)
+            with open(target, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "namespace,device,sensor,time,value,type\n"
+                                 "default,shed,temp,1970-01-01T00:01:40.000000000Z,21.5,float\n")
+        # What nobody gets was not printed.
+        printed = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", PROGRAM, "query", "*/*"], check=False,
+                                 env=clean_environment({"EDGECASE_HTTP_SOCKET": self.place.socket}),
+                                 stderr=subprocess.PIPE, timeout=TIME_LIMIT_SECONDS)
+        self.assertEqual(printed.returncode, 1, printed.stderr)
+
     def test_the_watchdog_is_fed(self):
         daemon = self.start(watchdog_microseconds=200_000)
         daemon.wait_for("WATCHDOG=1")
