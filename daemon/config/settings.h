@@ -83,6 +83,7 @@ struct LimitSettings {
   std::uint64_t message_limit_bytes = 1u << 20;  // of one MQTT payload
   std::uint64_t rejected_messages = 10'000;      // kept in `_rejected`
   std::uint32_t line_errors = 20;                // bad lines named in one answer
+  std::uint32_t query_statements = 64;           // of InfluxQL in one request
 };
 
 struct AuditSettings {

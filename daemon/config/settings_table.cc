@@ -147,6 +147,9 @@ const std::array kTable = {
             "Messages kept in the namespace _rejected; 0 keeps none.", 0, 100'000'000},
     Setting{"limits.line-errors", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.line_errors),
             "Bad lines named in one answer.", 1, 10'000},
+    Setting{"limits.query-statements", SettingKind::Number,
+            EC_MEMBER(std::uint32_t, limits.query_statements),
+            "Statements of InfluxQL in one request.", 1, 1'024},
 
     Setting{"audit.mode", SettingKind::Choice, EC_MEMBER(std::string, audit.mode),
             "When the audit log is durable: batched (1 s) or strict (before the answer).", 0, 0,

@@ -10,8 +10,9 @@ namespace edgecase::http {
 
 // The token in `Bearer T`, `Token T` (clients of Influx v2), or `Basic`, where it is the password
 // and the user's name means nothing (clients of Influx v1, browsers). Empty for an empty header,
-// and for a password that is none of ours: some clients of Influx v1 always send `root:root`, which
-// shows as little as nothing does. NotAllowed: another scheme, or malformed.
+// for a scheme with nothing behind it (Telegraf without a token), and for a password that is empty
+// or none of ours: some clients of Influx v1 always send `root:root`, which shows as little as
+// nothing does. NotAllowed: another scheme, or malformed.
 Result<std::string> presented_token(std::string_view authorization);
 
 }  // namespace edgecase::http

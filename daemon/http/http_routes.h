@@ -123,6 +123,10 @@ std::string erased_message(std::uint64_t count);
 void answer_bad_lines(Call& call, std::uint64_t stored, std::uint64_t rejected,
                       const std::vector<wire::LineError>& errors);
 
+// Clients of Influx look whether it is there, and some which API it stands for.
+inline constexpr char kInfluxVersion[] = "1.8.0";
+void name_influx_version(Call& call);
+
 void add_influx_routes(Router& router, HttpContext& context);
 void add_readings_routes(Router& router, HttpContext& context);  // /readings, /blob
 void add_query_routes(Router& router, HttpContext& context);     // /query, /last, /series, ...

@@ -11,14 +11,6 @@
 namespace edgecase::http {
 namespace {
 
-// Clients look whether it is there, and some which API it stands for.
-constexpr char kInfluxVersion[] = "1.8.0";
-
-void name_version(Call& call) {
-  call.response.set_header("X-Influxdb-Version", kInfluxVersion);
-  call.response.set_header("X-Influxdb-Build", "EdgeCase");
-}
-
 std::string database_of(const Call& call, wire::InfluxVersion version) {
   std::string name = call.parameter(version == wire::InfluxVersion::V1 ? "db" : "bucket");
   // "database/policy" is how v2 clients address v1; there are no policies here.
@@ -27,7 +19,7 @@ std::string database_of(const Call& call, wire::InfluxVersion version) {
 }
 
 void write_lines(HttpContext& context, Call& call, wire::InfluxVersion version) {
-  name_version(call);
+  name_influx_version(call);
   const auto unit_ns = wire::parse_precision_ns(call.parameter("precision"), version);
   if (!unit_ns.ok()) return call.answer_error(unit_ns.status());
   const std::string database = database_of(call, version);
@@ -101,27 +93,43 @@ std::string query_parameter(const Call& call, const char* name) {
 }
 
 void query(HttpContext& context, Call& call) {
-  name_version(call);
-  auto answer = answer_influx_query(query_parameter(call, "q"), query_parameter(call, "db"),
-                                    call.principal(), context.parts.catalog);
-  if (!answer.ok()) return call.answer_error(answer.status());
-  call.answer_json(200, std::move(answer).value());
+  name_influx_version(call);
+  const std::string text = query_parameter(call, "q"), database = query_parameter(call, "db");
+  auto answer = answer_influx_query(
+      {text, database, call.principal(), context.parts.settings.limits.query_statements},
+      context.parts.catalog);
+  if (answer.ok()) {
+    return answer_in_pieces(call, "application/json", std::move(answer).value());
+  }
+  if (answer.status().code() != StatusCode::Unsupported) return call.answer_error(answer.status());
+  // Some clients look for a statement's error, some at the status alone.
+  wire::Json body = wire::Json::parse(error_body(call.request.path, answer.status()));
+  body["results"] = {{{"statement_id", 0}, {"error", answer.status().message()}}};
+  call.answer_json(400, wire::dump(body));
+}
+
+// As version 1.8: a body only where a client asks for one.
+void ping(Call& call) {
+  name_influx_version(call);
+  const std::string verbose = call.parameter("verbose");
+  call.response.status = 204;
+  if (verbose.empty() || verbose == "0" || verbose == "false") return;
+  call.answer_json(200, std::string("{\"version\":\"") + kInfluxVersion + "\"}\n");
 }
 
 }  // namespace
+
+void name_influx_version(Call& call) {
+  call.response.set_header("X-Influxdb-Version", kInfluxVersion);
+  call.response.set_header("X-Influxdb-Build", "EdgeCase");
+}
 
 void add_influx_routes(Router& router, HttpContext& context) {
   router.add("POST", wire::routes::kInfluxWrite, Effect::Changes,
              [&context](Call& call) { write_lines(context, call, wire::InfluxVersion::V1); });
   router.add("POST", wire::routes::kInfluxWriteV2, Effect::Changes,
              [&context](Call& call) { write_lines(context, call, wire::InfluxVersion::V2); });
-  router.add(
-      "GET", wire::routes::kInfluxPing, Effect::Reads,
-      [](Call& call) {
-        name_version(call);
-        call.response.status = 204;
-      },
-      Access::Open);
+  router.add("GET", wire::routes::kInfluxPing, Effect::Reads, ping, Access::Open);
   // Statements may create, whichever the method.
   for (const char* method : {"GET", "POST"}) {
     router.add(method, wire::routes::kInfluxQuery, Effect::Changes,

@@ -133,11 +133,14 @@ refresh();
 }  // namespace
 
 void add_page_route(Router& router) {
-  router.add("GET", wire::routes::kPage, Effect::Reads, [](Call& call) {
-    call.response.set_header("Content-Security-Policy", kPolicy);
-    call.response.set_header("Referrer-Policy", "no-referrer");
-    call.answer_text(200, "text/html; charset=utf-8", kPage);
-  });
+  router.add(
+      "GET", wire::routes::kPage, Effect::Reads,
+      [](Call& call) {
+        call.response.set_header("Content-Security-Policy", kPolicy);
+        call.response.set_header("Referrer-Policy", "no-referrer");
+        call.answer_text(200, "text/html; charset=utf-8", kPage);
+      },
+      Access::Open);  // what it shows, it asks for like anybody else
 }
 
 }  // namespace edgecase::http

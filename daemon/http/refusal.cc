@@ -39,8 +39,9 @@ Refusal overloaded(std::string message) {
 }
 
 bool is_influx_path(std::string_view path) {
-  for (const std::string_view influx : {wire::routes::kInfluxWrite, wire::routes::kInfluxWriteV2,
-                                        wire::routes::kInfluxPing, wire::routes::kInfluxQuery}) {
+  for (const std::string_view influx :
+       {wire::routes::kInfluxWrite, wire::routes::kInfluxWriteV2, wire::routes::kInfluxPing,
+        wire::routes::kInfluxHealth, wire::routes::kInfluxReady, wire::routes::kInfluxQuery}) {
     if (path == influx) return true;
   }
   return false;

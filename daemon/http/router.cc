@@ -1,5 +1,6 @@
 #include "http/router.h"
 
+#include <array>
 #include <utility>
 
 #include "auth/authenticator.h"
@@ -16,6 +17,24 @@ struct ExchangeCarrier {
   Exchange* exchange;
   bool operator()(std::uint64_t, std::uint64_t) const { return true; }
 };
+
+// One line a scheme: browsers read the first scheme of a line alone, and of all lines the first
+// that they know. For Basic they ask for a name and a password, which is the token.
+void add_challenges(bool was_shown_one, httplib::Response& response) {
+  const std::array<std::string, 3> challenges = {
+      "Basic realm=\"EdgeCase\", charset=\"UTF-8\"",
+      std::string("Bearer realm=\"EdgeCase\"") +
+          (was_shown_one ? ", error=\"invalid_token\"" : ""),  // RFC 6750, section 3.1
+      "Token realm=\"EdgeCase\""};
+  constexpr char kName[] = "WWW-Authenticate";
+  for (const std::string& each : challenges) response.headers.emplace(kName, each);
+  // Some versions of the library keep lines of one name the other way round.
+  if (response.headers.find(kName)->second == challenges.front()) return;
+  response.headers.erase(kName);
+  for (auto each = challenges.rbegin(); each != challenges.rend(); ++each) {
+    response.headers.emplace(kName, *each);
+  }
+}
 
 bool is_long(const httplib::Response& response) {
   return response.content_provider_ || response.body.size() > kOutputKeptBytes;
@@ -189,8 +208,7 @@ bool Router::admit(const Route& route, Call& call) {
     call.response.set_header("Retry-After", std::to_string(auth::Authenticator::kRefillNs /
                                                            wire::kNanosecondsPerSecond));
   } else {
-    // Browsers ask for a name and a password, which is the token.
-    call.response.set_header("WWW-Authenticate", "Basic realm=\"EdgeCase\", Bearer, Token");
+    add_challenges(!call.exchange.head.authorization.empty(), call.response);
   }
   return false;
 }

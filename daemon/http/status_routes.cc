@@ -283,6 +283,33 @@ void get_readyz(HttpContext& context, Call& call) {
   call.answer_json(503, error_body(call.request.path, status));
 }
 
+// As Influx 1.8 and 2 answer. Like theirs it tells that somebody is there who answers; whether
+// writes are taken stands beside it, and is what /ready is about.
+void get_influx_health(HttpContext& context, Call& call) {
+  name_influx_version(call);
+  const Status writes = readiness(context.parts.engine.stats());
+  const std::string message = writes.ok()
+                                  ? "ready for queries and writes"
+                                  : "ready for queries, takes no writes: " + writes.message();
+  Json json = {{"name", "influxdb"}, {"message", message}, {"status", "pass"}};
+  json["checks"] = Json::array(
+      {{{"name", "writes"}, {"status", writes.ok() ? "pass" : "fail"}, {"message", message}}});
+  json["version"] = kInfluxVersion;
+  json["commit"] = "";
+  call.answer_json(200, wire::dump(json));
+}
+
+void get_influx_ready(HttpContext& context, Call& call) {
+  name_influx_version(call);
+  const Status writes = readiness(context.parts.engine.stats());
+  if (!writes.ok()) return call.answer_json(503, error_body(call.request.path, writes));
+  const std::int64_t up_ns = context.parts.clock.boot_ns() - context.started_boot_ns;
+  const Json json = {{"status", "ready"},
+                     {"started", wire::time_text(context.parts.clock.wall_ns() - up_ns)},
+                     {"up", std::to_string(up_ns / wire::kNanosecondsPerSecond) + "s"}};
+  call.answer_json(200, wire::dump(json));
+}
+
 void post_mqtt_test(HttpContext& context, Call& call) {
   if (const Status status = check_parameters(call, {"topic"}); !status.ok()) {
     return call.answer_error(status);
@@ -405,6 +432,10 @@ void add_status_routes(Router& router, HttpContext& context) {
   router.add(
       "GET", wire::routes::kReadyz, Effect::Reads,
       [&context](Call& call) { get_readyz(context, call); }, Access::Open);
+  router.add("GET", wire::routes::kInfluxHealth, Effect::Reads,
+             [&context](Call& call) { get_influx_health(context, call); });
+  router.add("GET", wire::routes::kInfluxReady, Effect::Reads,
+             [&context](Call& call) { get_influx_ready(context, call); });
   router.add("GET", wire::routes::kMetrics, Effect::Reads, for_readers([&context](Call& call) {
                call.answer_text(200, "text/plain; version=0.0.4; charset=utf-8",
                                 context.parts.metrics.render());

@@ -6,6 +6,8 @@ namespace edgecase::wire::routes {
 inline constexpr char kInfluxWrite[] = "/write";
 inline constexpr char kInfluxWriteV2[] = "/api/v2/write";
 inline constexpr char kInfluxPing[] = "/ping";
+inline constexpr char kInfluxHealth[] = "/health";
+inline constexpr char kInfluxReady[] = "/ready";
 inline constexpr char kInfluxQuery[] = "/query";
 inline constexpr char kReadings[] = "/api/v1/readings";
 inline constexpr char kBlob[] = "/api/v1/blob";  // then /NS/DEVICE/SENSOR, each percent-encoded

@@ -104,6 +104,12 @@ bool Client::take(std::size_t size, std::string& bytes) {
   return true;
 }
 
+bool Client::receive_some(std::string& bytes) {
+  const std::size_t size = bytes.size();
+  bytes.clear();
+  return take(size, bytes);
+}
+
 bool Client::receive_exactly(std::string_view expected) {
   std::string bytes;
   return take(expected.size(), bytes) && bytes == expected;

@@ -58,6 +58,8 @@ class Client {
   Answer receive(std::string_view method = "GET");
   Answer ask(std::string_view method, std::string_view target, std::string_view body = {},
              std::string_view headers = {});
+  // As many bytes as `bytes` has; false: the connection ended before.
+  bool receive_some(std::string& bytes);
   // The next bytes as they come.
   bool receive_exactly(std::string_view expected);
 
