@@ -116,6 +116,7 @@ class Catalog {
   // later under the same name is another. Errors: NotFound, NotAllowed (`_...`), the engine's.
   virtual Status drop_namespace(std::string_view name) = 0;
   // User-visible ones and `_rejected`, sorted.
+  // Sorted. The default namespace is always there, empty before its first reading.
   virtual std::vector<std::string> namespaces() const = 0;
 
   // Finds or creates the series of each reading: `ids[i]` is that of `readings[i]`. What is new

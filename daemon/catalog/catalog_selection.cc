@@ -19,8 +19,10 @@ Result<SeriesEntry> MemoryCatalog::find(std::string_view namespace_name, std::st
                                         std::string_view sensor) const {
   const std::shared_lock lock(mutex_);
   const std::uint32_t namespace_row = find_namespace_row(namespace_name);
-  if (namespace_row == kNoRow) return not_found("no namespace " + std::string(namespace_name));
-  const std::uint32_t device_row = find_device_row(namespace_row, device);
+  if (namespace_row == kNoRow && namespace_name != wire::kDefaultNamespace)
+    return not_found("no namespace " + std::string(namespace_name));
+  const std::uint32_t device_row =
+      namespace_row == kNoRow ? kNoRow : find_device_row(namespace_row, device);
   if (device_row == kNoRow || !devices_[device_row].durable) {
     return not_found("no device " + std::string(device) + " in namespace " +
                      std::string(namespace_name));

@@ -179,6 +179,7 @@ Status MemoryCatalog::drop_namespace(std::string_view name) {
   {
     const std::shared_lock lock(mutex_);
     const std::uint32_t row = find_namespace_row(name);
+    if (row == kNoRow && name == wire::kDefaultNamespace) return ok();  // empty already
     if (row == kNoRow) return not_found("no namespace " + std::string(name));
     id = namespaces_[row].id;
   }
@@ -229,12 +230,15 @@ std::vector<std::string> MemoryCatalog::namespaces() const {
     for (const NamespaceRow& row : namespaces_) {
       if (!row.name.empty()) names.push_back(row.name);
     }
+    if (find_namespace_row(wire::kDefaultNamespace) == kNoRow)
+      names.emplace_back(wire::kDefaultNamespace);
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
 bool MemoryCatalog::has_namespace(std::string_view name) const {
+  if (name == wire::kDefaultNamespace) return true;
   const std::shared_lock lock(mutex_);
   return find_namespace_row(name) != kNoRow;
 }

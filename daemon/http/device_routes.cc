@@ -19,11 +19,8 @@ Status check_namespace(const HttpContext& context, const catalog::DeviceName& na
   if (name.namespace_name.starts_with('_')) {
     return not_allowed("names that begin with _ are the store's own");
   }
-  // The default namespace is there before its first reading.
-  if (name.namespace_name != wire::kDefaultNamespace &&
-      !context.parts.catalog.has_namespace(name.namespace_name)) {
+  if (!context.parts.catalog.has_namespace(name.namespace_name))
     return not_found("no namespace " + name.namespace_name);
-  }
   return ok();
 }
 
@@ -61,17 +58,6 @@ Result<Json> show(HttpContext& context, const Call& call) {
     return not_found("no device " + name.device + " in namespace " + name.namespace_name);
   }
   return device_json(name, metadata);
-}
-
-// With `as_of`: what was said then, and is not said again of a device that was erased since.
-Status check_as_of(HttpContext& context, const Call& call, const catalog::DeviceName& name) {
-  if (!call.has("as_of")) return ok();
-  EC_ASSIGN_OR_RETURN(const std::int64_t time_ns,
-                      wire::parse_time_ns(call.parameter("as_of"), context.parts.clock.wall_ns()));
-  if (!context.parts.erase.fences().is_erased(name.namespace_name, name.device, time_ns))
-    return ok();
-  return invalid_argument("a device was erased since " + call.parameter("as_of") +
-                          ", and what was said of it then is not taken again");
 }
 
 // What is given replaces what was said; empty takes it back.
@@ -143,6 +129,16 @@ Result<Json> set_all(HttpContext& context, const Call& call) {
 }
 
 }  // namespace
+
+Status check_as_of(const HttpContext& context, const Call& call, const catalog::DeviceName& name) {
+  if (!call.has("as_of")) return ok();
+  EC_ASSIGN_OR_RETURN(const std::int64_t time_ns,
+                      wire::parse_time_ns(call.parameter("as_of"), context.parts.clock.wall_ns()));
+  if (!context.parts.erase.fences().is_erased(name.namespace_name, name.device, time_ns))
+    return ok();
+  return invalid_argument("a device was erased since " + call.parameter("as_of") +
+                          ", and what was said of it then is not taken again");
+}
 
 wire::Json device_json(const catalog::DeviceName& name, const catalog::DeviceMetadata& metadata) {
   wire::Json labels = wire::Json::object();

@@ -90,6 +90,10 @@ Result<std::vector<std::pair<std::string, std::string>>> label_parameters(
 // begin with `prefix`; an empty filter where none of them is there.
 Result<catalog::DeviceFilter> filter_parameters(const Call& call, const std::string& prefix = "");
 
+// With `as_of`: what held then, and does not hold again of a device that was erased since
+// (InvalidArgument). Whoever asks has a Pass of the fences.
+Status check_as_of(const HttpContext& context, const Call& call, const catalog::DeviceName& name);
+
 // `moment`: what a backup reads, for administrators. Null where it is missing.
 Result<std::shared_ptr<const Snapshot>> moment_parameter(HttpContext& context, const Call& call);
 

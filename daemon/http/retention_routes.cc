@@ -142,13 +142,28 @@ void get_retention(HttpContext& context, Call& call) {
                                {"rules", std::move(rules)}}));
 }
 
+// The rule of a backup: one that names a device that was erased since would bring its name back.
+Status check_rules_as_of(const HttpContext& context, const Call& call, const Rules& rules) {
+  if (!call.has("as_of")) return ok();
+  const erase::Fences::Pass pass = context.parts.erase.fences().enter();
+  for (const retention::Rule& rule : rules) {
+    if (!wire::is_literal(rule.selector.device)) continue;
+    const std::string device = wire::unescape_name(rule.selector.device);
+    std::vector<std::string> namespaces{rule.namespace_name};
+    if (rule.namespace_name.empty()) namespaces = context.parts.catalog.namespaces();
+    for (const std::string& name : namespaces) EC_TRY(check_as_of(context, call, {name, device}));
+  }
+  return ok();
+}
+
 // A rule that would erase all that it is for needs `yes=true`.
 Result<Json> set_rule(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call,
-                          {"ns", "select", "owner", "purpose", "object", "label", "keep", "yes"}));
+  EC_TRY(check_parameters(
+      call, {"ns", "select", "owner", "purpose", "object", "label", "keep", "yes", "as_of"}));
   EC_TRY(auth::authorize_administration(call.principal()));
   EC_ASSIGN_OR_RETURN(const std::int64_t retention_ns, keep_parameter(call));
   EC_ASSIGN_OR_RETURN(const Rules rules, rules_of(context, call, retention_ns));
+  EC_TRY(check_rules_as_of(context, call, rules));
   EC_ASSIGN_OR_RETURN(const retention::Preview preview,
                       context.parts.retention.preview_all(rules, retention_ns));
   if (preview.erases_everything() && call.parameter("yes") != "true")
@@ -160,6 +175,7 @@ Result<Json> set_rule(HttpContext& context, const Call& call) {
   note_reach(call, rules);
   Json json = call.has("select") ? rule_json(rules.front()) : rules_json(rules);
   json["erased_readings"] = preview.count;
+  json["series"] = preview.series;
   return json;
 }
 
@@ -201,8 +217,11 @@ void delete_retention(HttpContext& context, Call& call) {
 }
 
 Result<Json> preview_of(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"ns", "select", "owner", "purpose", "object", "label", "keep"}));
+  EC_TRY(check_parameters(
+      call, {"ns", "select", "owner", "purpose", "object", "label", "keep", "clear"}));
   EC_TRY(auth::authorize_administration(call.principal()));
+  const bool clears = call.parameter("clear") == "true";
+  if (clears && call.has("keep")) return invalid_argument("a rule is either set or cleared");
   std::optional<std::int64_t> retention_ns;
   if (call.has("keep")) {
     EC_ASSIGN_OR_RETURN(retention_ns, keep_parameter(call));
@@ -217,7 +236,8 @@ Result<Json> preview_of(HttpContext& context, const Call& call) {
   retention::Preview preview;
   const auto look_at = [&](const Rules& rules) -> Status {
     EC_ASSIGN_OR_RETURN(retention::Preview more,
-                        context.parts.retention.preview_all(rules, std::nullopt));
+                        clears ? context.parts.retention.preview_clear(rules)
+                               : context.parts.retention.preview_all(rules, std::nullopt));
     preview.add(std::move(more));
     note_reach(call, rules);
     return ok();

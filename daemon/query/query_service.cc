@@ -152,8 +152,8 @@ Result<QueryService::Rows> QueryService::select(auth::Operation operation,
                                                 const std::string& namespace_name,
                                                 const wire::Selector& selector) const {
   EC_TRY(auth::authorize(operation, principal, namespace_name, selector));
-  if (!namespace_name.empty() && namespace_name != wire::kDefaultNamespace &&
-      namespace_name != wire::kRejectedNamespace && !catalog_.has_namespace(namespace_name)) {
+  if (!namespace_name.empty() && namespace_name != wire::kRejectedNamespace &&
+      !catalog_.has_namespace(namespace_name)) {
     return not_found("no namespace " + namespace_name);
   }
   Rows series = catalog_.select_rows(namespace_name, selector);

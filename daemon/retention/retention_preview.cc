@@ -62,6 +62,20 @@ Result<Preview> RetentionService::preview_all(std::span<const Rule> rules,
       if (next.size() > kRulesMax) return too_many_rules();
     }
   }
+  return preview_under(next, rules);
+}
+
+Result<Preview> RetentionService::preview_clear(std::span<const Rule> rules) const {
+  for (const Rule& rule : rules) EC_TRY(check_target(rule.namespace_name, rule.selector));
+  const std::lock_guard lock(mutex_);
+  std::vector<Rule> next = rules_;
+  for (const Rule& rule : rules)
+    next = without(std::move(next), rule.namespace_name, rule.selector);
+  return preview_under(next, rules);
+}
+
+Result<Preview> RetentionService::preview_under(const std::vector<Rule>& next,
+                                                std::span<const Rule> rules) const {
   const std::int64_t now_ns = engine_.expiry_now_ns();
   Preview preview;
   const auto look_at = [&](const catalog::SeriesEntry& entry) -> Status {

@@ -196,31 +196,29 @@ Status RetentionService::align(const std::vector<Rule>& rules) {
 
 Status RetentionService::check_target(const std::string& namespace_name,
                                       const wire::Selector& selector) const {
-  const bool unnamed = namespace_name.empty();
-  if (!unnamed && namespace_name != wire::kDefaultNamespace &&
-      !catalog_.has_namespace(namespace_name))
-    return not_found("no namespace " + namespace_name);
+  if (!namespace_name.empty() && !catalog_.has_namespace(namespace_name))
+    return not_found("no namespace " + namespace_name + "; edgecase namespace create makes it");
   for (const std::string& glob : {selector.device, selector.sensor})
     if (glob.find('\0') != std::string::npos)
       return invalid_argument("a selector has no control characters");
-  if (!wire::is_literal(selector.device)) return ok();
-  if (!catalog_.select_rows(namespace_name, selector).empty()) return ok();
-  if (!wire::is_literal(selector.sensor) &&
-      !catalog_.select_rows(namespace_name, {selector.device, "*"}).empty())
-    return ok();
-  return not_found("there is nothing that " + selector.device + "/" + selector.sensor + " names");
+  return ok();
 }
 
 std::vector<Rule> RetentionService::with(const std::vector<Rule>& rules, const Rule& rule) const {
-  std::vector<Rule> next = rules;
-  std::erase_if(
-      next, [&](const Rule& each) { return same_rule(each, rule.namespace_name, rule.selector); });
+  std::vector<Rule> next = without(rules, rule.namespace_name, rule.selector);
   const auto behind = std::find_if(next.begin(), next.end(), [&](const Rule& each) {
     return rule_key(rule.namespace_name, rule.selector) <
            rule_key(each.namespace_name, each.selector);
   });
   next.insert(behind, rule);
   return next;
+}
+
+std::vector<Rule> RetentionService::without(std::vector<Rule> rules,
+                                            const std::string& namespace_name,
+                                            const wire::Selector& selector) {
+  std::erase_if(rules, [&](const Rule& each) { return same_rule(each, namespace_name, selector); });
+  return rules;
 }
 
 Status too_many_rules() {
@@ -276,15 +274,14 @@ Status RetentionService::clear(const std::string& namespace_name, const wire::Se
   const auto is_meant = [&](const Rule& each) { return same_rule(each, namespace_name, selector); };
   if (std::none_of(rules_.begin(), rules_.end(), is_meant))
     return not_found("no retention rule for " + selector.device + "/" + selector.sensor);
-  std::vector<Rule> next = rules_;
-  std::erase_if(next, is_meant);
+  const std::vector<Rule> next = without(rules_, namespace_name, selector);
   // For good: it may name a device, whose erasure later on would not know of it.
   const catalog::KeySpan span = catalog::span_of_key(records_, rule_key(namespace_name, selector));
   WriteBatch batch;
   batch.erase_range(span.namespace_id, span.lower, span.upper);
   EC_TRY(engine_.write(batch, Durability::Sync));
   EC_TRY(align(next));
-  rules_ = std::move(next);
+  rules_ = next;
   return ok();
 }
 

@@ -83,9 +83,9 @@ class RetentionService {
   std::int64_t retention_ns(const catalog::SeriesEntry& entry) const;
   std::int64_t default_ns() const { return default_ns_; }
 
-  // Holds on return, for what is stored already too; durable. Errors: InvalidArgument (a retention
-  // below 1 ns), NotFound (a namespace or, without a glob, a device or sensor that does not exist),
-  // Busy (kRulesMax, or the engine's limit), the engine's.
+  // Holds on return, for what is stored already and for what comes later; durable. Devices that it
+  // names need not have come yet. Errors: InvalidArgument (a retention below 1 ns), NotFound (a
+  // namespace that does not exist), Busy (kRulesMax, or the engine's limit), the engine's.
   Status set(const Rule& rule);
   // The same of several rules: all of them or none.
   Status set_all(std::span<const Rule> rules);
@@ -99,6 +99,8 @@ class RetentionService {
   // would be more than kRulesMax.
   Result<Preview> preview_all(std::span<const Rule> rules,
                               std::optional<std::int64_t> retention_ns) const;
+  // What clear() of these rules would do; those that are not set change nothing.
+  Result<Preview> preview_clear(std::span<const Rule> rules) const;
 
   // Before readings are written: `ids` are theirs. Series that are new get their rules, and those
   // that a topic says something of. Cheap when there is nothing to do. New series are covered again
@@ -140,6 +142,10 @@ class RetentionService {
   Status note_topics(std::span<const wire::Reading> readings,
                      std::span<const catalog::SeriesId> ids, bool& changed);
   std::vector<Rule> with(const std::vector<Rule>& rules, const Rule& rule) const;
+  static std::vector<Rule> without(std::vector<Rule> rules, const std::string& namespace_name,
+                                   const wire::Selector& selector);
+  // With mutex_ held: what would go of what `rules` match if `next` were all rules there are.
+  Result<Preview> preview_under(const std::vector<Rule>& next, std::span<const Rule> rules) const;
   Result<PreviewSeries> preview_series(const std::vector<Rule>& next,
                                        const catalog::SeriesEntry& entry, std::int64_t now_ns,
                                        std::uint64_t& readings) const;

@@ -106,10 +106,26 @@ TEST_CASE("catalog: namespaces of readings and the catalog's own lie as agreed")
   CHECK(own->options.codec == GroupCodec::Plain);
   CHECK(*catalog->ensure_namespace("home") == home->id);
   REQUIRE(catalog->ensure_namespace("_rejected").ok());
-  CHECK(catalog->namespaces() == std::vector<std::string>{"_rejected", "home"});
+  CHECK(catalog->namespaces() == std::vector<std::string>{"_rejected", "default", "home"});
   CHECK(catalog->has_namespace("home"));
   CHECK_FALSE(catalog->has_namespace("_catalog"));
-  CHECK(open_catalog(engine)->namespaces() == std::vector<std::string>{"_rejected", "home"});
+  CHECK(open_catalog(engine)->namespaces() ==
+        std::vector<std::string>{"_rejected", "default", "home"});
+}
+
+TEST_CASE("catalog: the default namespace is there before its first reading") {
+  ModelEngine engine;
+  const auto catalog = open_catalog(engine);
+  CHECK(catalog->namespaces() == std::vector<std::string>{"default"});
+  CHECK(catalog->has_namespace("default"));
+  CHECK(catalog->find("default", "kitchen", "temp").status().message().find("no device kitchen") ==
+        0);
+  CHECK(catalog->select("default", selector("*/*")).empty());
+  CHECK(catalog->drop_namespace("default").ok());
+  add(engine, *catalog, "default", "kitchen", "temp");
+  CHECK(catalog->namespaces() == std::vector<std::string>{"default"});
+  CHECK(catalog->drop_namespace("default").ok());
+  CHECK(catalog->namespaces() == std::vector<std::string>{"default"});
 }
 
 TEST_CASE("catalog: wrong names are refused and create nothing") {
@@ -377,7 +393,7 @@ TEST_CASE("catalog: a dropped namespace takes its names along") {
   CHECK(catalog->drop_namespace("_catalog").code() == StatusCode::NotAllowed);
   REQUIRE(catalog->drop_namespace("doomed").ok());
   CHECK_FALSE(catalog->has_namespace("doomed"));
-  CHECK(catalog->namespaces() == std::vector<std::string>{"kept"});
+  CHECK(catalog->namespaces() == std::vector<std::string>{"default", "kept"});
   CHECK(catalog->device_count() == 1);
   CHECK(catalog->series_count() == 1);
   CHECK(catalog->select("doomed", selector("*/*")).empty());

@@ -68,11 +68,10 @@ TEST_CASE("requests for retention that mean nothing are refused") {
        {Case{"POST", "?select=kitchen", 400}, Case{"POST", "?keep=5s", 400},
         Case{"POST", "?select=kitchen&keep=5", 400}, Case{"POST", "?select=kitchen&keep=0s", 400},
         Case{"POST", "?select=kitchen&keep=-5s", 400}, Case{"POST", "?select=a/b/c&keep=5s", 400},
-        Case{"POST", "?select=garage&keep=5s", 404},
         Case{"POST", "?ns=nowhere&select=*&keep=5s", 404},
         Case{"POST", "?select=kitchen&keep=5s&kep=1", 400}, Case{"DELETE", "?select=garage", 404},
         Case{"DELETE", "", 400}, Case{"GET", "/preview", 400},
-        Case{"GET", "/preview?select=garage", 404},
+        Case{"GET", "/preview?select=kitchen&clear=true&keep=5s", 400},
         Case{"GET", "/preview?select=kitchen&keep=x", 400},
         Case{"PUT", "?select=kitchen&keep=5s", 405}}) {
     CAPTURE(c.method);

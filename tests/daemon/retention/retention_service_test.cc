@@ -224,17 +224,36 @@ TEST_CASE("a preview tells what would go, how much and when, and changes nothing
   CHECK(room.service->preview("default", {"*", "*"}, std::nullopt)->count == 0);
 }
 
-TEST_CASE("what names nothing is refused, and a rule the engine refuses is not remembered") {
+TEST_CASE("a rule may name a device that has not come yet, and holds when it comes") {
+  Room room;
+  CHECK(room.service->preview("default", {"garage", "*"}, kHour)->series == 0);
+  REQUIRE(room.set("garage", kHour).ok());
+  REQUIRE(room.set("kitchen/temp", 2 * kHour).ok());
+  room.write("garage", "temp");
+  room.write("kitchen", "temp");
+  CHECK(room.left("garage", "temp") < 10);
+  CHECK(room.left("kitchen", "temp") > room.left("garage", "temp"));
+}
+
+TEST_CASE("a preview of clearing a rule tells what the rule behind it takes") {
   Room room;
   room.write("kitchen", "temp");
-  CHECK(room.set("garage", kHour).code() == StatusCode::NotFound);
-  CHECK(room.set("kitchen/nothing", kHour).code() == StatusCode::NotFound);
+  REQUIRE(room.set("kitchen", kRetentionForever).ok());
+  REQUIRE(room.set("*/*", 4 * kHour).ok());
+  const Rule rule{"default", {"kitchen", "*"}, kRetentionForever};
+  CHECK(room.service->preview_clear({&rule, 1})->count == 5);
+  CHECK(room.left("kitchen", "temp") == 10);
+  const Rule other{"default", {"*", "*"}, kRetentionForever};
+  CHECK(room.service->preview_clear({&other, 1})->count == 0);
+}
+
+TEST_CASE("an unknown namespace is refused, and a rule the engine refuses is not remembered") {
+  Room room;
+  room.write("kitchen", "temp");
   CHECK(room.set("*/*", kHour, "nowhere").code() == StatusCode::NotFound);
   CHECK(room.set("kitchen", 0).code() == StatusCode::InvalidArgument);
   CHECK(room.set("kitchen", -kHour).code() == StatusCode::InvalidArgument);
   CHECK(room.clear("kitchen").code() == StatusCode::NotFound);
-  CHECK(room.service->preview("default", {"garage", "*"}, kHour).status().code() ==
-        StatusCode::NotFound);
   room.engine.fail_writes(out_of_space("the drive is full"));
   CHECK(room.set("kitchen", kHour).code() == StatusCode::OutOfSpace);
   room.engine.fail_writes(ok());
