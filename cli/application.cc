@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "help_text.h"
+#include "output.h"
+#include "reading_output.h"
 #include "wire/errors.h"
 #include "wire/suggest.h"
 #include "wire/version.h"
@@ -66,7 +68,7 @@ int report_wrong_usage(CLI::App& app, const CLI::ParseError& error,
                                 : "'" + *word + "' is none of " + command_names(*command);
     }
   }
-  std::fprintf(stderr, "%s: %s (see %s --help)\n", path.c_str(), message.c_str(), path.c_str());
+  print_error("%s: %s (see %s --help)\n", path.c_str(), message.c_str(), path.c_str());
   return wire::kExitUsage;
 }
 
@@ -103,11 +105,11 @@ int parse_arguments(std::span<const AddCommand> commands, std::vector<std::strin
     const CLI::App* command = deepest_command(app, path);
     // CLI11 puts the command's own name behind what it is given, but not the program's.
     path.resize(command == &app ? 0 : path.rfind(' '));
-    std::puts(command->help(path).c_str());
+    write_out(stdout, command->help(path) + "\n");
   } catch (const CLI::CallForAllHelp&) {
-    std::fputs(app.help("", CLI::AppFormatMode::All).c_str(), stdout);
+    write_out(stdout, app.help("", CLI::AppFormatMode::All));
   } catch (const CLI::CallForVersion& version) {
-    std::puts(version.what());
+    write_out(stdout, std::string(version.what()) + "\n");
   } catch (const CLI::ParseError& error) {
     return report_wrong_usage(app, error, given);
   }
@@ -119,7 +121,10 @@ int parse_arguments(std::span<const AddCommand> commands, std::vector<std::strin
 int run_application(std::span<const AddCommand> commands, std::vector<std::string> arguments) {
   Action action;
   const int exit_code = parse_arguments(commands, std::move(arguments), action);
-  return action ? action() : exit_code;
+  const int done = action ? action() : exit_code;
+  // What a command printed and never looked at: a full drive is told by whatever it printed.
+  const int printed = finish_stdout();
+  return done != wire::kExitOk ? done : printed;
 }
 
 int run_application(std::span<const AddCommand> commands, int argument_count, char** arguments) {

@@ -1,12 +1,19 @@
 #include "daemon_client.h"
 
+#include <grp.h>
 #include <httplib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "output.h"
 #include "secure/tls_door.h"
 #include "wire/errors.h"
 #include "wire/routes.h"
@@ -64,6 +71,50 @@ Status error_of(int http_status, const std::string& body) {
   return {code_of_http(http_status), "the daemon answered HTTP " + std::to_string(http_status)};
 }
 
+// The group that may use a socket; "edgecase" where that cannot be told.
+std::string group_of(const std::string& path) {
+  struct stat found = {};
+  if (::stat(path.c_str(), &found) != 0) return "edgecase";
+  std::vector<char> room(4096);
+  group entry = {};
+  group* result = nullptr;
+  if (getgrgid_r(found.st_gid, &entry, room.data(), room.size(), &result) != 0 || result == nullptr)
+    return "edgecase";
+  return result->gr_name;
+}
+
+// Asks again, since the library keeps the reason to itself.
+Status why_no_socket(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path)
+    return invalid_argument("the socket's path is longer than " +
+                            std::to_string(sizeof address.sun_path - 1) + " bytes: " + path);
+  path.copy(address.sun_path, path.size());
+  const int asked = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (asked < 0) return io_error(std::string("no socket can be made: ") + std::strerror(errno));
+  const bool connected =
+      ::connect(asked, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  const int error = connected ? 0 : errno;
+  ::close(asked);
+  constexpr const char* kStart = "; systemctl status edgecased says what became of it";
+  switch (error) {
+    case EACCES:
+    case EPERM: {
+      const std::string group = group_of(path);
+      return not_allowed("you may not use " + path + ": not a member of group " + group +
+                         "; as root: usermod -aG " + group + " NAME, then log in again or newgrp " +
+                         group);
+    }
+    case ENOENT:
+    case ENOTDIR: return unavailable("no daemon: there is no " + path + kStart);
+    case ECONNREFUSED: return unavailable("no daemon: nobody listens at " + path + kStart);
+    case EAGAIN: return unavailable("the daemon at " + path + " takes no more connections now");
+    case 0: return unavailable("the daemon at " + path + " was not there a moment ago; try again");
+    default: return unavailable("no daemon at " + path + ": " + std::strerror(error));
+  }
+}
+
 }  // namespace
 
 std::string percent_encode(std::string_view text) {
@@ -112,6 +163,7 @@ struct DaemonClient::State {
       }
     } else {
       place = connection.socket;
+      socket = connection.socket;
       client = std::make_unique<httplib::Client>(connection.socket, 80);
       client->set_address_family(AF_UNIX);
       headers.emplace("Host", "localhost");
@@ -166,6 +218,7 @@ struct DaemonClient::State {
       case httplib::Error::Connection:
       case httplib::Error::ConnectionTimeout:
       case httplib::Error::BindIPAddress:
+        if (!socket.empty()) return why_no_socket(socket);
         return unavailable("no daemon answers at " + place +
                            "; is it running? (systemctl status edgecased)");
       default: break;
@@ -174,7 +227,8 @@ struct DaemonClient::State {
     return unavailable("the daemon at " + place + " closed the connection without an answer");
   }
 
-  std::string place;  // for messages
+  std::string place;   // for messages
+  std::string socket;  // where that is one
   std::unique_ptr<TlsDoor> door;
   Status door_status;
   Status token_status;
@@ -215,10 +269,10 @@ Status DaemonClient::get(const std::string& path, const Receive& receive) {
         state_->answer_headers = response.headers;
         const std::string withheld = response.get_header_value(wire::routes::kWithheldHeader);
         if (!withheld.empty()) {
-          std::fprintf(stderr,
-                       "edgecase: %s devices were left out, since they may not be read for this "
-                       "purpose (--purpose)\n",
-                       withheld.c_str());
+          print_error(
+              "edgecase: %s devices were left out, since they may not be read for this "
+              "purpose (--purpose)\n",
+              withheld.c_str());
         }
         return true;
       },
@@ -288,8 +342,8 @@ Result<std::string> DaemonClient::remove(const std::string& path) {
 }
 
 int report_failure(const Status& status) {
-  std::fprintf(stderr, "edgecase: %s\n",
-               status.message().empty() ? status.to_string().c_str() : status.message().c_str());
+  print_error("edgecase: %s\n",
+              status.message().empty() ? status.to_string().c_str() : status.message().c_str());
   if (status.code() == StatusCode::Unavailable) return wire::kExitUnreachable;
   return wire::exit_code_of(status.code());
 }

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "output.h"
 #include "target_file.h"
 
 namespace edgecase::cli {
@@ -45,9 +46,9 @@ int open_by_kernel(int parent, const std::string& name) {
   if (descriptor >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(descriptor);
   static std::atomic<bool> said{false};
   if (!said.exchange(true)) {
-    std::fprintf(stderr,
-                 "edgecase: this kernel has no openat2() (Linux 5.6): links are looked for name by "
-                 "name\n");
+    print_error(
+        "edgecase: this kernel has no openat2() (Linux 5.6): links are looked for name by "
+        "name\n");
   }
   return open_each_name(parent, name);
 }

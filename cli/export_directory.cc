@@ -78,8 +78,7 @@ class Exporter {
       }
     }
     progress.finish();
-    std::fprintf(stderr, "%s series exported to %s\n", count_text(done).c_str(),
-                 directory_.c_str());
+    print_error("%s series exported to %s\n", count_text(done).c_str(), directory_.c_str());
     return wire::kExitOk;
   }
 
@@ -89,7 +88,7 @@ class Exporter {
   static int report_partly(const Status& status, std::size_t done, std::size_t all) {
     const int exit_code = report_failure(status);
     if (done == 0) return exit_code;
-    std::fprintf(stderr, "edgecase: %zu of %zu series exported, --resume continues\n", done, all);
+    print_error("edgecase: %zu of %zu series exported, --resume continues\n", done, all);
     return wire::kExitPartly;
   }
 

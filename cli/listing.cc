@@ -49,7 +49,7 @@ int print_table(const nlohmann::json& rows, ListingKind kind, bool with_namespac
     table.row(std::move(cells));
   }
   table.flush();
-  if (table.rows() == 0) std::fputs("Nothing is stored under that name.\n", stderr);
+  if (table.rows() == 0) print_error("Nothing is stored under that name.\n");
   return finish_stdout();
 }
 

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstdarg>
 
 #include "wire/reading_format.h"
 
@@ -77,15 +79,21 @@ std::size_t display_width(std::string_view text) {
   return width;
 }
 
-std::string printable(std::string_view text) {
+namespace {
+
+enum class Lines : unsigned char { Escaped, Kept };
+
+std::string made_printable(std::string_view text, Lines lines) {
   std::string out;
   while (!text.empty()) {
     const Decoded decoded = decode(text);
     const std::string_view bytes = text.substr(0, decoded.bytes);
-    if (decoded.character == '\n' && decoded.valid) {
-      out += "\\n";
-    } else if (decoded.character == '\t' && decoded.valid) {
-      out += "\\t";
+    const bool is_layout =
+        decoded.valid && (decoded.character == '\n' || decoded.character == '\t');
+    if (is_layout && lines == Lines::Escaped) {
+      out += decoded.character == '\n' ? "\\n" : "\\t";
+    } else if (is_layout) {
+      out += bytes;
     } else if (!decoded.valid || is_control(decoded.character)) {
       append_escaped_bytes(bytes, out);
     } else {
@@ -94,6 +102,16 @@ std::string printable(std::string_view text) {
     text.remove_prefix(decoded.bytes);
   }
   return out;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  return made_printable(text, Lines::Escaped);
+}
+
+std::string printable_lines(std::string_view text) {
+  return made_printable(text, Lines::Kept);
 }
 
 std::string short_time(std::int64_t time_ns) {
@@ -188,12 +206,81 @@ void Table::print(const std::vector<std::string>& cells) {
   write_out(out_, line);
 }
 
+namespace {
+
+// The bytes at the end of `text` that begin a character and do not end it.
+std::size_t cut_character(std::string_view text) {
+  for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
+    if ((byte & 0xc0) == 0x80) continue;
+    const std::size_t bytes = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc2 ? 2 : 1;
+    return bytes > back ? back : 0;
+  }
+  return 0;
+}
+
+// What is remembered of stdout, the one stream that gets text in pieces.
+struct Stdout {
+  std::string cut;  // the begin of a character that the next call ends
+  int error = 0;    // why writing failed first
+};
+Stdout& of_stdout() {
+  static Stdout state;
+  return state;
+}
+
+bool write_raw(std::FILE* out, std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), out) == text.size()) return true;
+  if (out == stdout && of_stdout().error == 0) of_stdout().error = errno;
+  return false;
+}
+
+}  // namespace
+
+bool is_text(std::string_view text) {
+  for (int i = 0; i < 3 && !text.empty() && (static_cast<unsigned char>(text[0]) & 0xc0) == 0x80;
+       ++i)
+    text.remove_prefix(1);
+  text.remove_suffix(cut_character(text));
+  return printable_lines(text) == text;
+}
+
 bool write_out(std::FILE* out, std::string_view text) {
-  return std::fwrite(text.data(), 1, text.size(), out) == text.size();
+  if (!is_terminal(out)) return write_raw(out, text);
+  if (out != stdout) return write_raw(out, printable_lines(text));
+  std::string& cut = of_stdout().cut;
+  std::string whole = std::exchange(cut, {}) + std::string(text);
+  const std::size_t kept = cut_character(whole);
+  cut = whole.substr(whole.size() - kept);
+  whole.resize(whole.size() - kept);
+  return write_raw(out, printable_lines(whole));
+}
+
+bool finish_out(std::FILE* out) {
+  if (out == stdout) {
+    const std::string cut = std::exchange(of_stdout().cut, {});
+    if (!cut.empty()) static_cast<void>(write_raw(out, printable_lines(cut)));
+  }
+  if (std::fflush(out) == 0 && std::ferror(out) == 0) return true;
+  if (out == stdout && of_stdout().error != 0) errno = of_stdout().error;
+  return false;
 }
 
 bool is_terminal(std::FILE* stream) {
   return isatty(fileno(stream)) != 0;
+}
+
+void print_error(const char* format, ...) {
+  va_list arguments, again;
+  va_start(arguments, format);
+  va_copy(again, arguments);
+  const int size = std::vsnprintf(nullptr, 0, format, arguments);
+  va_end(arguments);
+  std::string text(static_cast<std::size_t>(std::max(size, 0)) + 1, '\0');
+  std::vsnprintf(text.data(), text.size(), format, again);
+  va_end(again);
+  text.pop_back();
+  write_raw(stderr, printable_lines(text));
 }
 
 }  // namespace edgecase::cli

@@ -14,6 +14,10 @@ namespace edgecase::cli {
 std::size_t display_width(std::string_view text);
 // Safe to show: control characters as \n, \t, \x1b; bytes that are no UTF-8 as \xff.
 std::string printable(std::string_view text);
+// The same of text that has lines: line ends stay, a tab too.
+std::string printable_lines(std::string_view text);
+// Whether that changes nothing of it. A character that is cut at either end is taken for whole.
+bool is_text(std::string_view text);
 
 // "2026-11-20T14:00:00Z": as many decimals (0, 3, 6, 9) as the time has.
 std::string short_time(std::int64_t time_ns);
@@ -56,8 +60,14 @@ inline std::string or_dash(std::string text) {
   return text.empty() ? "-" : std::move(text);
 }
 
-// Writes all of `text`; false when nobody reads it any more (a closed pipe, a full drive).
+// Writes all of `text`, to a terminal printable_lines() of it: values, names and what a file says
+// of itself may hold anything. False when nobody reads it any more (a closed pipe, a full drive).
 bool write_out(std::FILE* out, std::string_view text);
+// Writes what a call of write_out() left of a character that was cut; then flushes. False as above,
+// with errno saying why.
+bool finish_out(std::FILE* out);
 bool is_terminal(std::FILE* stream);
+// One message on stderr, formatted as printf does, printable_lines() of it. Callers end the line.
+[[gnu::format(printf, 1, 2)]] void print_error(const char* format, ...);
 
 }  // namespace edgecase::cli

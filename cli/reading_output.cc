@@ -36,10 +36,10 @@ int print_table(DaemonClient& client, std::string_view path, Parameters paramete
   if (!status.ok()) return report_failure(status);
   if (!finished.ok()) return report_failure(finished);
   if (table.limit_reached()) {
-    std::fprintf(stderr, "Stopped at %s rows; --limit N or --format csv shows more.\n",
-                 count_text(kTerminalRowsMax).c_str());
+    print_error("Stopped at %s rows; --limit N or --format csv shows more.\n",
+                count_text(kTerminalRowsMax).c_str());
   } else if (table.rows() == 0) {
-    std::fputs("No readings.\n", stderr);
+    print_error("No readings.\n");
   }
   return finish_stdout();
 }
@@ -83,10 +83,10 @@ int print_readings(DaemonClient& client, std::string_view path, Parameters param
 }
 
 int finish_stdout() {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return wire::kExitOk;
-  if (errno != EPIPE) {
-    std::fprintf(stderr, "edgecase: the output cannot be written: %s\n", std::strerror(errno));
-  }
+  if (finish_out(stdout)) return wire::kExitOk;
+  static bool is_told = false;  // the last word of every command asks again
+  if (errno != EPIPE && !std::exchange(is_told, true))
+    print_error("edgecase: the output cannot be written: %s\n", std::strerror(errno));
   return wire::kExitFailed;
 }
 

@@ -86,13 +86,13 @@ class Backup {
     if (!status.ok()) {
       const int exit_code = report_failure(status);
       if (index_.files.empty()) return exit_code;
-      std::fprintf(stderr, "edgecase: %zu series are saved, the same command goes on\n",
-                   index_.files.size());
+      print_error("edgecase: %zu series are saved, the same command goes on\n",
+                  index_.files.size());
       return wire::kExitPartly;
     }
-    std::fprintf(stderr, "%s readings of %s series saved to %s, as of %s\n",
-                 count_text(index_.readings()).c_str(), count_text(index_.files.size()).c_str(),
-                 printable(directory_).c_str(), index_.made.c_str());
+    print_error("%s readings of %s series saved to %s, as of %s\n",
+                count_text(index_.readings()).c_str(), count_text(index_.files.size()).c_str(),
+                printable(directory_).c_str(), index_.made.c_str());
     return wire::kExitOk;
   }
 
@@ -112,8 +112,7 @@ class Backup {
       const Status held = list_series();
       if (held.ok()) return progress_.open_at(progress_path(directory_), true);
       if (held.code() != StatusCode::NotFound) return held;
-      std::fputs("edgecase: the daemon holds the moment of that backup no more, beginning anew\n",
-                 stderr);
+      print_error("edgecase: the daemon holds the moment of that backup no more, beginning anew\n");
     }
     return begin_anew();
   }

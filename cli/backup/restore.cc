@@ -47,8 +47,7 @@ class Restore {
       report_failure(status);
       return wire::kExitPartly;
     }
-    std::fprintf(stderr, "%s is restored, as of %s\n", printable(directory_).c_str(),
-                 index_.made.c_str());
+    print_error("%s is restored, as of %s\n", printable(directory_).c_str(), index_.made.c_str());
     return is_partly_ ? wire::kExitPartly : imported;
   }
 
@@ -120,7 +119,7 @@ class Restore {
                                     device.dump(), "application/json")
                               .status();
       if (said.code() == StatusCode::InvalidArgument) {
-        std::fprintf(stderr, "edgecase: %s\n", printable(said.message()).c_str());
+        print_error("edgecase: %s\n", printable(said.message()).c_str());
         is_partly_ = true;
       } else {
         EC_TRY(said);
@@ -137,7 +136,7 @@ class Restore {
            !device.value("labels", Json::object()).empty();
   }
 
-  // Rules of selectors that have none; those whose devices are gone are told.
+  // Rules of selectors that have none; those whose devices were erased since are told.
   Status set_rules() {
     const Json wanted = index_.state.value("retention", Json::array());
     if (wanted.empty()) return ok();
@@ -156,13 +155,14 @@ class Restore {
               .post(path_with(wire::routes::kRetention, {{"ns", text_field(rule, "namespace")},
                                                          {"select", text_field(rule, "select")},
                                                          {"keep", text_field(rule, "keep")},
+                                                         {"as_of", index_.made},
                                                          {"yes", "true"}}),
                     "", "text/plain")
               .status();
-      if (status.code() == StatusCode::NotFound) {
-        std::fprintf(stderr, "edgecase: the rule of %s is not set: %s\n",
-                     printable(text_field(rule, "select")).c_str(),
-                     printable(status.message()).c_str());
+      if (status.code() == StatusCode::NotFound || status.code() == StatusCode::InvalidArgument) {
+        print_error("edgecase: the rule of %s is not set: %s\n",
+                    printable(text_field(rule, "select")).c_str(),
+                    printable(status.message()).c_str());
         continue;
       }
       EC_TRY(status);

@@ -4,6 +4,7 @@
 
 #include "bench/feature_cost.h"
 #include "bench/gdpr_run.h"
+#include "output.h"
 
 namespace edgecase::cli::bench {
 namespace {
@@ -28,7 +29,7 @@ void add(Report& report, const std::string& name, double value) {
 void add_figures(Report& report, const std::string& prefix, const GdprFigures& figures,
                  std::uint64_t records) {
   if (!figures.mistake.empty())
-    std::fprintf(stderr, "edgecase bench gdprbench: wrong answer: %s\n", figures.mistake.c_str());
+    print_error("edgecase bench gdprbench: wrong answer: %s\n", figures.mistake.c_str());
   add(report, prefix + "records", static_cast<double>(records));
   add(report, prefix + "correct_percent", figures.correct_percent());
   add(report, prefix + "load_seconds", figures.load_seconds);

@@ -10,6 +10,7 @@
 #include "bench/interrupt.h"
 #include "bench/workloads.h"
 #include "edgecase/clock.h"
+#include "output.h"
 #include "wire/reading_format.h"
 #include "wire/version.h"
 
@@ -145,7 +146,7 @@ Result<Report> run_papers(const BenchOptions& options) {
   all.seed = options.seed;
   for (const Experiment& experiment : kExperiments) {
     EC_TRY(check_interrupt());
-    std::fprintf(stderr, "%s\n", experiment.workload);
+    print_error("%s\n", experiment.workload);
     PaperSection section = run_one(experiment, options);
     EC_TRY(check_interrupt());
     if (section.failure.empty()) {

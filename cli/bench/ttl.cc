@@ -12,6 +12,7 @@
 #include "bench/process_usage.h"
 #include "bench/redis_process.h"
 #include "edgecase/engine.h"
+#include "output.h"
 #include "wire/reading_key.h"
 
 namespace edgecase::cli::bench {
@@ -242,9 +243,9 @@ class TtlRun {
 
   Status run_redis() {
     if (!RedisProcess::is_installed()) {
-      std::fprintf(stderr,
-                   "edgecase bench ttl: redis-server is not installed "
-                   "(packaging/install-dependencies.sh peers)\n");
+      print_error(
+          "edgecase bench ttl: redis-server is not installed "
+          "(packaging/install-dependencies.sh peers)\n");
       return ok();
     }
     EC_ASSIGN_OR_RETURN(const auto redis, RedisProcess::start(options_.metadata));
@@ -253,9 +254,9 @@ class TtlRun {
     EC_TRY(fill(client, keys_, instant_ms));
     const std::int64_t instant_ns = instant_ms * 1'000'000;
     if (now_ns() > instant_ns) {
-      std::fprintf(stderr,
-                   "edgecase bench ttl: the first keys expired before Redis had the last: this "
-                   "machine is too slow for so many\n");
+      print_error(
+          "edgecase bench ttl: the first keys expired before Redis had the last: this "
+          "machine is too slow for so many\n");
       return ok();
     }
     EC_TRY(wait_until(instant_ns));

@@ -110,8 +110,8 @@ class Subjects {
     }
     table.flush();
     if (reaching_more_ > 0)
-      std::fprintf(stderr, "edgecase: %s records reached more devices than they name\n",
-                   count_text(reaching_more_).c_str());
+      print_error("edgecase: %s records reached more devices than they name\n",
+                  count_text(reaching_more_).c_str());
     return finish_stdout();
   }
 
@@ -243,8 +243,8 @@ int run_verify(const AuditArguments& arguments) {
                           printable(text_field(fault, "message")) + "\n");
   }
   static_cast<void>(finish_stdout());
-  std::fprintf(stderr, "edgecase: the audit log is not intact: %llu faults\n",
-               static_cast<unsigned long long>(count_field(document, "fault_count")));
+  print_error("edgecase: the audit log is not intact: %llu faults\n",
+              static_cast<unsigned long long>(count_field(document, "fault_count")));
   return wire::kExitCorruption;
 }
 
@@ -280,8 +280,7 @@ int run_audit(const AuditArguments& arguments) {
   if (arguments.subjects) return subjects.print(arguments.json);
   table.flush();
   if (shortened && table.rows() == kTerminalRows) {
-    std::fprintf(stderr, "%zu records shown; --limit for more, --desc for the newest\n",
-                 table.rows());
+    print_error("%zu records shown; --limit for more, --desc for the newest\n", table.rows());
   }
   return finish_stdout();
 }

@@ -15,6 +15,7 @@
 #include "bench/workloads.h"
 #include "commands/commands.h"
 #include "help_text.h"
+#include "output.h"
 #include "wire/errors.h"
 
 namespace edgecase::cli {
@@ -52,31 +53,30 @@ int run_bench(const BenchOptions& options) {
   const Workload* workload = bench::find_workload(options.workload);
   if (wants_store_peer(options) && options.make_peer == nullptr) {
     become_bench_with_peers();
-    std::fprintf(stderr,
-                 "edgecase bench: no peer is built in: edgecase-bench-peers is not beside this "
-                 "executable (packaging/install-dependencies.sh peers, then build it)\n");
+    print_error(
+        "edgecase bench: no peer is built in: edgecase-bench-peers is not beside this "
+        "executable (packaging/install-dependencies.sh peers, then build it)\n");
     return wire::kExitFailed;
   }
   bench::watch_for_interrupt();
   const auto report = workload->run(options);
   if (!report.ok()) {
-    std::fprintf(stderr, "edgecase bench %s: %s\n", workload->name,
-                 report.status().to_string().c_str());
+    print_error("edgecase bench %s: %s\n", workload->name, report.status().to_string().c_str());
     return wire::exit_code_of(report.status().code());
   }
   const std::string text = options.json ? bench::report_json(*report) + "\n"
                                         : bench::report_text(*report, workload->operation);
   if (options.json_file.empty()) {
-    std::fputs(text.c_str(), stdout);
+    write_out(stdout, text);
     return wire::kExitOk;
   }
   std::ofstream file(options.json_file);
   file << text << std::flush;
   if (file) return wire::kExitOk;
   // What took minutes to measure is not lost.
-  std::fprintf(stderr, "edgecase bench: cannot write %s: %s\n", options.json_file.c_str(),
-               std::strerror(errno));
-  std::fputs(text.c_str(), stdout);
+  print_error("edgecase bench: cannot write %s: %s\n", options.json_file.c_str(),
+              std::strerror(errno));
+  write_out(stdout, text);
   return wire::kExitFailed;
 }
 

@@ -76,12 +76,12 @@ class CheckOutput final : public CheckObserver {
                 document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
       return;
     }
-    std::fprintf(stderr,
-                 "%s metadata tables, %s value tables, %s entries, %s WAL records: %s problems, "
-                 "%s notes\n",
-                 count_text(report.tables).c_str(), count_text(report.value_tables).c_str(),
-                 count_text(report.entries).c_str(), count_text(report.wal_records).c_str(),
-                 count_text(report.problems).c_str(), count_text(report.notes).c_str());
+    print_error(
+        "%s metadata tables, %s value tables, %s entries, %s WAL records: %s problems, "
+        "%s notes\n",
+        count_text(report.tables).c_str(), count_text(report.value_tables).c_str(),
+        count_text(report.entries).c_str(), count_text(report.wal_records).c_str(),
+        count_text(report.problems).c_str(), count_text(report.notes).c_str());
   }
 
  private:
@@ -104,7 +104,7 @@ class CheckOutput final : public CheckObserver {
 int run_check(const CheckArguments& arguments) {
   const Result<Options> options = load_store_options(arguments.settings);
   if (!options.ok()) {
-    std::fprintf(stderr, "%s\n", options.status().message().c_str());
+    print_error("%s\n", options.status().message().c_str());
     return wire::kExitUsage;
   }
   bench::watch_for_interrupt();

@@ -28,7 +28,7 @@ struct ShowArguments {
 
 // The line speaks for itself: file, line, column, key.
 int report_configuration(const Status& status) {
-  std::fprintf(stderr, "%s\n", status.message().c_str());
+  print_error("%s\n", status.message().c_str());
   return wire::kExitUsage;
 }
 
@@ -78,18 +78,16 @@ int run_check(const SettingArguments& arguments) {
                                ? "there is no " + sources.file + ", the defaults are used"
                                : configuration->file + " is right";
   const std::size_t variables = count_from_environment(*configuration);
-  std::fprintf(stderr, "%s%s\n", what.c_str(),
-               variables == 0 ? "" : ", and so is what the environment sets (`config show`)");
+  print_error("%s%s\n", what.c_str(),
+              variables == 0 ? "" : ", and so is what the environment sets (`config show`)");
   for (const std::string& key : left_out) {
-    std::fprintf(stderr, "%s: a credential, which the service alone has: not looked at\n",
-                 key.c_str());
+    print_error("%s: a credential, which the service alone has: not looked at\n", key.c_str());
   }
   const config::StorageSettings& directories = configuration->settings.storage;
   if (storage::on_one_drive(directories.metadata, directories.values)) {
-    std::fputs(
+    print_error(
         "metadata and values lie on one drive; for values on another: edgecase config storage "
-        "--values DIR\n",
-        stderr);
+        "--values DIR\n");
   }
   return wire::kExitOk;
 }

@@ -214,7 +214,7 @@ void give_away(const Findings& found) {
   if (geteuid() != 0 || stat(found.current.c_str(), &old_directory) != 0) return;
   if (chown(found.directory.c_str(), old_directory.st_uid, old_directory.st_gid) != 0 ||
       chmod(found.directory.c_str(), old_directory.st_mode & 07777) != 0) {
-    std::fprintf(stderr, "warning: %s: %s\n", found.directory.c_str(), std::strerror(errno));
+    print_error("warning: %s: %s\n", found.directory.c_str(), std::strerror(errno));
   }
 }
 
@@ -248,7 +248,7 @@ Status move_values(const config::Configuration& configuration, const Findings& f
 int run_storage(const StorageArguments& arguments) {
   const Result<config::Configuration> configuration = load_settings(arguments.settings);
   if (!configuration.ok()) {
-    std::fprintf(stderr, "%s\n", configuration.status().message().c_str());
+    print_error("%s\n", configuration.status().message().c_str());
     return wire::kExitUsage;
   }
   const Result<Findings> found = examine(arguments, *configuration);
@@ -259,30 +259,30 @@ int run_storage(const StorageArguments& arguments) {
     print_text(*found);
   }
   for (const std::string& warning : found->warnings) {
-    std::fprintf(stderr, "warning: %s\n", printable(warning).c_str());
+    print_error("warning: %s\n", printable(warning).c_str());
   }
   const int finished = finish_stdout();
   if (finished != wire::kExitOk) return finished;
   const bool unfinished = !storage::ValuesMove::moved_from(found->directory).empty();
   if (!arguments.move) {
     if (unfinished) {
-      std::fputs("a move to this directory is not finished: --move goes on with it\n", stderr);
+      print_error("a move to this directory is not finished: --move goes on with it\n");
     } else if (found->has_values) {
-      std::fprintf(stderr, "%s in %s: stop the daemon, then --move takes them along\n",
-                   bytes_text(found->plan.bytes).c_str(), found->current.c_str());
+      print_error("%s in %s: stop the daemon, then --move takes them along\n",
+                  bytes_text(found->plan.bytes).c_str(), found->current.c_str());
     }
     return wire::kExitOk;
   }
   const Status moved = move_values(*configuration, *found);
   if (moved.code() == StatusCode::Cancelled) {
-    std::fprintf(stderr,
-                 "stopped; the store is as it was. The same command goes on; to give it up, delete "
-                 "%s, which holds copies of values\n",
-                 found->directory.c_str());
+    print_error(
+        "stopped; the store is as it was. The same command goes on; to give it up, delete "
+        "%s, which holds copies of values\n",
+        found->directory.c_str());
     return wire::kExitPartly;
   }
   if (!moved.ok()) return report_failure(moved);
-  std::fprintf(stderr, "the values are in %s; start the daemon\n", found->directory.c_str());
+  print_error("the values are in %s; start the daemon\n", found->directory.c_str());
   return wire::kExitOk;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "commands/commands.h"
+#include "confirmation.h"
 #include "daemon_client.h"
 #include "device_filter.h"
 #include "help_text.h"
@@ -112,27 +113,11 @@ int print_preview(const Json& document) {
   return finish_stdout();
 }
 
-// Asks on a terminal. Elsewhere only what is everything needs --yes.
-bool confirmed(const Json& preview) {
-  const std::string what = "this erases " + summary_of(preview) + " for good";
-  if (!is_terminal(stdin)) {
-    if (!is_set(preview, "everything")) return true;
-    std::fprintf(stderr, "edgecase: %s: everything there is; say --yes\n", what.c_str());
-    return false;
-  }
-  std::fprintf(stderr, "%s. Type yes: ", what.c_str());
-  char typed[16] = {};
-  if (std::fgets(typed, sizeof typed, stdin) != nullptr && std::string(typed) == "yes\n")
-    return true;
-  std::fputs("edgecase: nothing was erased\n", stderr);
-  return false;
-}
-
 // One line on stderr while the daemon works; silent unless that is a terminal.
 class Waiting {
  public:
   ~Waiting() {
-    if (is_shown_) std::fputs("\r\x1b[K", stderr);
+    if (is_shown_) print_error("\r\x1b[K");
   }
   void show(const std::string& obstacle) {
     if (!is_terminal(stderr)) return;
@@ -180,9 +165,8 @@ int report(const EraseArguments& arguments, const Json& certificate) {
   if (const int lost = finish_stdout(); lost != 0) return lost;
   if (is_done) return wire::kExitOk;
   const std::string obstacle = text_field(certificate, "waiting_for");
-  std::fprintf(stderr,
-               "edgecase: pending: %s; the daemon goes on by itself (edgecase erase --list)\n",
-               printable(obstacle.empty() ? "the bytes are not gone yet" : obstacle).c_str());
+  print_error("edgecase: pending: %s; the daemon goes on by itself (edgecase erase --list)\n",
+              printable(obstacle.empty() ? "the bytes are not gone yet" : obstacle).c_str());
   return wire::kExitPartly;
 }
 
@@ -225,7 +209,8 @@ int run_erase(const EraseArguments& arguments) {
     const Result<Json> preview = object_of(body);
     if (!preview.ok()) return report_failure(preview.status());
     if (arguments.dry_run) return print_preview(*preview);
-    if (!confirmed(*preview)) return wire::kExitUsage;
+    if (!confirmed("this erases " + summary_of(*preview) + " for good", false))
+      return wire::kExitUsage;
   }
   parameters.emplace_back("yes", "true");
   parameters.emplace_back("wait", kWait);
@@ -248,7 +233,8 @@ void add_erase_command(CLI::App& app, Action& action) {
                       "device/sensor with globs * and ?; kitchen alone means kitchen/*");
   add_device_filter(*command, arguments->filter, FilterNames::Plain);
   add_range_options(*command, arguments->range);
-  command->add_flag("--yes", arguments->yes, "Do not ask");
+  command->add_flag("--yes", arguments->yes,
+                    "Do not ask; needed where there is no terminal to ask on");
   command->add_flag("--dry-run", arguments->dry_run,
                     "Show what would be erased, and erase nothing");
   command->add_flag("--list", arguments->list,
@@ -256,9 +242,10 @@ void add_erase_command(CLI::App& app, Action& action) {
   command->add_flag("--json", arguments->json, "One JSON document");
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);
-  command->footer(help_footer({"edgecase erase kitchen", "edgecase erase --owner alice --dry-run",
-                               "edgecase erase -A --purpose marketing --object marketing",
-                               "edgecase erase 'kitchen/*' --from 2026-11-01 --to 2026-11-02"}));
+  command->footer(
+      help_footer({"edgecase erase kitchen --yes", "edgecase erase --owner alice --dry-run",
+                   "edgecase erase -A --purpose marketing --object marketing",
+                   "edgecase erase 'kitchen/*' --from 2026-11-01 --to 2026-11-02"}));
   command->callback(
       [arguments, &action] { action = [arguments] { return run_erase(*arguments); }; });
 }

@@ -37,17 +37,32 @@ Result<std::string> blob_path(const GetArguments& arguments) {
   return path_with(path, parameters);
 }
 
+// Text is shown on a terminal; other bytes would change what it does, so `-o -` has to ask for
+// them.
+int print_value(DaemonClient& client, const std::string& path, const GetArguments& arguments) {
+  const bool guarded = arguments.output.empty() && is_terminal(stdout);
+  bool refused = false;
+  const Status status = client.get(path, [&](std::string_view piece) {
+    refused = guarded && !is_text(piece);
+    return !refused && std::fwrite(piece.data(), 1, piece.size(), stdout) == piece.size();
+  });
+  const int flushed = finish_stdout();
+  if (refused) {
+    print_error(
+        "edgecase: the value is no text and may upset a terminal; -o FILE writes it to a file, "
+        "-o - shows it all the same\n");
+    return wire::kExitUsage;
+  }
+  if (!status.ok() && status.code() != StatusCode::Cancelled) return report_failure(status);
+  return flushed;
+}
+
 int run_get(const GetArguments& arguments) {
   const Result<std::string> path = blob_path(arguments);
   if (!path.ok()) return report_failure(path.status());
   DaemonClient client(arguments.connection);
-  if (arguments.output.empty() || arguments.output == "-") {
-    const Status status =
-        client.get(*path, [](std::string_view piece) { return write_out(stdout, piece); });
-    const int flushed = finish_stdout();
-    if (!status.ok() && status.code() != StatusCode::Cancelled) return report_failure(status);
-    return flushed;
-  }
+  if (arguments.output.empty() || arguments.output == "-")
+    return print_value(client, *path, arguments);
 
   stop_on_interrupt("\nedgecase: stopped, nothing was written\n", wire::kExitFailed);
   Result<TargetFile> file = TargetFile::open_output(arguments.output);
@@ -70,7 +85,9 @@ void add_get_command(CLI::App& app, Action& action) {
   command->add_option("series", arguments->series, "device/sensor")->required();
   command->add_option("--time", arguments->time,
                       "The value's time, as query shows it; else the newest value");
-  command->add_option("-o,--output", arguments->output, "Write a file instead of stdout")
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "Write a file instead of stdout; -: stdout, also where it is a terminal")
       ->type_name("FILE");
   add_purpose_option(*command, arguments->purpose);
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::NotAllowed);

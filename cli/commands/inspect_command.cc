@@ -83,8 +83,7 @@ Result<std::string> inspect(const SettingArguments& settings, const std::string&
 
 int run_inspect(const InspectArguments& arguments) {
   if (arguments.files.empty() && !arguments.summary) {
-    std::fputs("edgecase inspect: a file or --summary is needed (see edgecase inspect --help)\n",
-               stderr);
+    print_error("edgecase inspect: a file or --summary is needed (see edgecase inspect --help)\n");
     return wire::kExitUsage;
   }
   nlohmann::json documents = nlohmann::json::array();
@@ -99,7 +98,7 @@ int run_inspect(const InspectArguments& arguments) {
   if (arguments.summary) {
     const Result<Options> options = load_store_options(arguments.settings);
     if (!options.ok()) {
-      std::fprintf(stderr, "%s\n", options.status().message().c_str());
+      print_error("%s\n", options.status().message().c_str());
       return wire::kExitUsage;
     }
     exit_code = std::max(

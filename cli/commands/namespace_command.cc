@@ -4,6 +4,7 @@
 #include <string>
 
 #include "commands/commands.h"
+#include "confirmation.h"
 #include "daemon_client.h"
 #include "help_text.h"
 #include "json_text.h"
@@ -59,28 +60,11 @@ int run_create(const NamespaceCreateArguments& arguments) {
   return body.ok() ? 0 : report_failure(body.status());
 }
 
-// Asks on a terminal; elsewhere nothing is destroyed without --yes.
-bool confirmed(const NamespaceDropArguments& arguments) {
-  if (arguments.yes) return true;
-  if (!is_terminal(stdin)) {
-    std::fputs("edgecase: this drops everything in the namespace; say --yes\n", stderr);
-    return false;
-  }
-  std::fprintf(stderr, "Drop namespace %s with everything in it? Type its name: ",
-               printable(arguments.name).c_str());
-  char typed[512] = {};
-  if (std::fgets(typed, sizeof typed, stdin) == nullptr) return false;
-  std::string answer(typed);
-  if (answer.ends_with('\n')) answer.pop_back();
-  if (answer == arguments.name) return true;
-  std::fputs("edgecase: nothing was dropped\n", stderr);
-  return false;
-}
-
 int run_drop(const NamespaceDropArguments& arguments) {
   const Status checked = wire::check_name("namespace", arguments.name);
   if (!checked.ok()) return report_failure(checked);
-  if (!confirmed(arguments)) return wire::kExitUsage;
+  const std::string what = "this drops namespace " + arguments.name + " with everything in it";
+  if (!confirmed(what, arguments.yes, arguments.name)) return wire::kExitUsage;
   DaemonClient client(arguments.connection);
   const Result<std::string> body =
       client.remove(path_with(wire::routes::kNamespaces, {{"name", arguments.name}}));

@@ -180,8 +180,7 @@ Result<std::vector<Chart>> read_charts(const PlotArguments& arguments, std::size
   std::vector<Chart> charts;
   for (const Series& series : list) {
     if (charts.size() == kChartsMax) {
-      std::fprintf(stderr, "Stopped at %zu charts; a narrower selector shows the others.\n",
-                   kChartsMax);
+      print_error("Stopped at %zu charts; a narrower selector shows the others.\n", kChartsMax);
       break;
     }
     Chart chart;

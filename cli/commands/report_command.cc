@@ -231,10 +231,9 @@ Status verify_file(const ReportArguments& arguments) {
   print_audit_head(report);
   write_out(stdout, "Signed by the key " + signer->fingerprint + "\nintact: nothing was changed\n");
   if (arguments.key.empty())
-    std::fputs(
+    print_error(
         "edgecase: whose key that is, its store can say: edgecase report --public-key > key.pem "
-        "there, and --key key.pem here\n",
-        stderr);
+        "there, and --key key.pem here\n");
   return ok();
 }
 
@@ -246,7 +245,7 @@ int print_public_key(const ReportArguments& arguments) {
   if (!key.is_object()) return report_failure(io_error("the daemon's answer is no object"));
   write_out(stdout, arguments.json ? *body : text_field(key, "public_key"));
   if (!arguments.json)
-    std::fprintf(stderr, "fingerprint %s\n", printable(text_field(key, "fingerprint")).c_str());
+    print_error("fingerprint %s\n", printable(text_field(key, "fingerprint")).c_str());
   return finish_stdout();
 }
 

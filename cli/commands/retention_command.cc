@@ -5,6 +5,7 @@
 
 #include "commands/commands.h"
 #include "commands/subcommand.h"
+#include "confirmation.h"
 #include "daemon_client.h"
 #include "device_filter.h"
 #include "help_text.h"
@@ -66,22 +67,23 @@ int run_list(const RetentionArguments& arguments) {
   return finish_stdout();
 }
 
-// Asks on a terminal; elsewhere nothing is erased without --yes.
-bool confirmed(const RetentionArguments& arguments, std::uint64_t readings) {
-  const std::string what =
-      "this rule erases all " + count_text(readings) + " readings of " +
-      (arguments.selector.empty() ? std::string("these devices") : printable(arguments.selector)) +
-      " at once";
-  if (!is_terminal(stdin)) {
-    std::fprintf(stderr, "edgecase: %s; say --yes\n", what.c_str());
-    return false;
-  }
-  std::fprintf(stderr, "%s. Type yes: ", what.c_str());
-  char typed[16] = {};
-  if (std::fgets(typed, sizeof typed, stdin) == nullptr) return false;
-  if (std::string(typed) == "yes\n") return true;
-  std::fputs("edgecase: no rule was set\n", stderr);
-  return false;
+// Whether to go on: asks where the preview of the change takes something.
+Result<bool> may_change(DaemonClient& client, Parameters parameters,
+                        const RetentionArguments& arguments, const char* change) {
+  if (arguments.yes) return true;
+  EC_ASSIGN_OR_RETURN(const std::string preview,
+                      client.get_small(path_with(wire::routes::kRetentionPreview, parameters)));
+  const nlohmann::json document = nlohmann::json::parse(preview, nullptr, false);
+  if (!document.is_object()) return io_error("the daemon's answer is no object");
+  const std::uint64_t erased = count_field(document, "erased_readings");
+  if (erased == 0) return true;
+  const std::string whose =
+      arguments.selector.empty() ? std::string("these devices") : arguments.selector;
+  return confirmed(std::string(change) + " erases " + count_text(erased) + " of " +
+                       count_text(count_field(document, "readings")) + " readings of " + whose +
+                       " (" + wire::format_size(count_field(document, "erased_bytes")) +
+                       ") at once",
+                   false);
 }
 
 // Where devices are meant by what is said of them, the duration is all that stands alone.
@@ -97,26 +99,31 @@ int run_set(const RetentionArguments& given) {
   if (const Status checked = check(arguments); !checked.ok()) return report_failure(checked);
   DaemonClient client(arguments.connection);
   Parameters parameters = parameters_of(arguments);
-  if (!arguments.yes) {
-    const Result<std::string> preview =
-        client.get_small(path_with(wire::routes::kRetentionPreview, parameters));
-    if (!preview.ok()) return report_failure(preview.status());
-    const nlohmann::json document = nlohmann::json::parse(*preview, nullptr, false);
-    if (!document.is_object()) return report_failure(io_error("the daemon's answer is no object"));
-    const std::uint64_t erased = count_field(document, "erased_readings");
-    const bool everything = erased > 0 && erased == count_field(document, "readings");
-    if (everything && !confirmed(arguments, erased)) return wire::kExitUsage;
-  }
+  const Result<bool> agreed = may_change(client, parameters, arguments, "this rule");
+  if (!agreed.ok()) return report_failure(agreed.status());
+  if (!*agreed) return wire::kExitUsage;
   parameters.emplace_back("yes", "true");
   const Result<std::string> body =
       client.post(path_with(wire::routes::kRetention, parameters), "", "text/plain");
   if (!body.ok()) return report_failure(body.status());
+  const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  if (document.is_object() && number_field(document, "series") &&
+      count_field(document, "series") == 0)
+    print_error("edgecase: nothing of %s is stored yet; the rule holds when it comes\n",
+                arguments.selector.c_str());
   return arguments.json ? print_document(*body) : 0;
 }
 
 int run_clear(const RetentionArguments& arguments) {
   if (const Status checked = check(arguments); !checked.ok()) return report_failure(checked);
   DaemonClient client(arguments.connection);
+  Parameters cleared = parameters_of(arguments);
+  cleared.emplace_back("clear", "true");
+  const Result<bool> agreed = may_change(client, cleared, arguments,
+                                         "without this rule another "
+                                         "one holds, which");
+  if (!agreed.ok()) return report_failure(agreed.status());
+  if (!*agreed) return wire::kExitUsage;
   const Result<std::string> body =
       client.remove(path_with(wire::routes::kRetention, parameters_of(arguments)));
   return body.ok() ? 0 : report_failure(body.status());
@@ -196,13 +203,16 @@ void add_retention_command(CLI::App& app, Action& action) {
                           "edgecase retention set 'kitchen/*' 30d", set, run_set);
   add_selector(*setting, *set);
   setting->add_option("keep", set->keep, "30d, 12h, 1h30m, or forever");
-  setting->add_flag("--yes", set->yes, "Do not ask before everything would be erased");
+  setting->add_flag("--yes", set->yes,
+                    "Do not ask; needed without a terminal where something would go");
   setting->add_flag("--json", set->json, "One JSON document");
 
   const auto cleared = std::make_shared<RetentionArguments>();
-  add_selector(*add(*command, action, "clear", "Clear a rule, as it was written",
-                    "edgecase retention clear 'kitchen/*'", cleared, run_clear),
-               *cleared);
+  CLI::App* clearing = add(*command, action, "clear", "Clear a rule, as it was written",
+                           "edgecase retention clear 'kitchen/*'", cleared, run_clear);
+  add_selector(*clearing, *cleared);
+  clearing->add_flag("--yes", cleared->yes,
+                     "Do not ask; needed without a terminal where something would go");
 
   const auto previewed = std::make_shared<RetentionArguments>();
   CLI::App* preview = add(*command, action, "preview",

@@ -140,13 +140,12 @@ class Follower {
     if (missed.empty()) return;
     if (missed == "unknown") {
       is_behind_ = true;
-      std::fputs(
-          "edgecase: following begins anew; what was stored meanwhile comes first, by series\n",
-          stderr);
+      print_error(
+          "edgecase: following begins anew; what was stored meanwhile comes first, by series\n");
       return;
     }
-    std::fprintf(stderr, "edgecase: %s readings came too fast to be shown or looked through\n",
-                 missed.c_str());
+    print_error("edgecase: %s readings came too fast to be shown or looked through\n",
+                missed.c_str());
   }
 
   const TailArguments& arguments_;
@@ -175,7 +174,7 @@ int run_tail(const TailArguments& arguments) {
                               came.status().code() == StatusCode::Busy;
       if (!follower.has_begun() || !may_return) return report_failure(came.status());
       if (!away) {
-        std::fprintf(stderr, "edgecase: %s; trying again\n", came.status().message().c_str());
+        print_error("edgecase: %s; trying again\n", came.status().message().c_str());
       }
       away = true;
       std::this_thread::sleep_for(kAwayPause);

@@ -51,11 +51,11 @@ int run_create(const TokenArguments& arguments) {
   }
   // The token alone, so that a script can keep it; what it means goes where people look.
   write_out(stdout, text_field(document, "token") + "\n");
-  std::fprintf(stderr, "Token %s%s. Keep it now: it is not shown again.\n",
-               text_field(document, "id").c_str(),
-               text_field(document, "expires").empty()
-                   ? ""
-                   : (", until " + text_field(document, "expires")).c_str());
+  print_error("Token %s%s. Keep it now: it is not shown again.\n",
+              text_field(document, "id").c_str(),
+              text_field(document, "expires").empty()
+                  ? ""
+                  : (", until " + text_field(document, "expires")).c_str());
   return finish_stdout();
 }
 

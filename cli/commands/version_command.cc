@@ -6,6 +6,8 @@
 
 #include "commands/commands.h"
 #include "help_text.h"
+#include "output.h"
+#include "reading_output.h"
 #include "wire/errors.h"
 #include "wire/version.h"
 
@@ -20,8 +22,8 @@ int run_version(const VersionArguments& arguments) {
   const std::string version(wire::version());
   const std::string text =
       arguments.json ? nlohmann::json{{"version", version}}.dump() : "edgecase " + version;
-  std::puts(text.c_str());
-  return wire::kExitOk;
+  write_out(stdout, text + "\n");
+  return finish_stdout();
 }
 
 }  // namespace

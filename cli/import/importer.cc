@@ -106,7 +106,7 @@ class Sender {
   }
 
   void refuse(std::uint64_t readings, const Status& status) {
-    if (refused_ == 0) std::fprintf(stderr, "%s\n", printable(status.message()).c_str());
+    if (refused_ == 0) print_error("%s\n", printable(status.message()).c_str());
     refused_ += readings;
   }
 
@@ -273,16 +273,15 @@ class Import {
     progress_.finish();
     for (const wire::LineError& error : source->errors()) {
       const std::string line = error.line == 0 ? "" : ":" + std::to_string(error.line);
-      std::fprintf(stderr, "%s%s: %s\n", path.c_str(), line.c_str(),
-                   printable(error.message).c_str());
+      print_error("%s%s: %s\n", path.c_str(), line.c_str(), printable(error.message).c_str());
     }
     if (source->bad_lines() > source->errors().size()) {
-      std::fprintf(stderr, "%s: and %s more lines that are no readings\n", path.c_str(),
-                   count_text(source->bad_lines() - source->errors().size()).c_str());
+      print_error("%s: and %s more lines that are no readings\n", path.c_str(),
+                  count_text(source->bad_lines() - source->errors().size()).c_str());
     }
     if (counts.bad > 0) {
-      std::fprintf(stderr, "%s: %s readings without a time, which an import has to name\n",
-                   path.c_str(), count_text(counts.bad).c_str());
+      print_error("%s: %s readings without a time, which an import has to name\n", path.c_str(),
+                  count_text(counts.bad).c_str());
     }
     counts.bad += source->bad_lines();
     readings_ += counts.readings;
@@ -321,17 +320,17 @@ class Import {
     if (taken < files) from = count_text(taken) + " of " + from;
     from = files == 1 ? "" : " from " + from + " files";
     if (status.ok() || done > 0) {
-      std::fprintf(stderr, "%s readings %s%s\n", count_text(done).c_str(),
-                   request_.dry_run ? "found" : "stored", from.c_str());
+      print_error("%s readings %s%s\n", count_text(done).c_str(),
+                  request_.dry_run ? "found" : "stored", from.c_str());
     }
-    if (bad_ > 0) std::fprintf(stderr, "%s refused\n", count_text(bad_).c_str());
+    if (bad_ > 0) print_error("%s refused\n", count_text(bad_).c_str());
     std::size_t conflicts = 0;
     for (const Manifest& manifest : manifests_) {
       conflicts += manifest.conflicts();
-      std::fprintf(stderr, "%s: %s %s\n", manifest.path().c_str(),
-                   printable(manifest.summary()).c_str(), request_.dry_run ? "found" : "described");
+      print_error("%s: %s %s\n", manifest.path().c_str(), printable(manifest.summary()).c_str(),
+                  request_.dry_run ? "found" : "described");
     }
-    if (conflicts > 0) std::fprintf(stderr, "%s conflicts\n", count_text(conflicts).c_str());
+    if (conflicts > 0) print_error("%s conflicts\n", count_text(conflicts).c_str());
     if (!status.ok()) {
       const int exit_code = report_failure(status);
       return done > 0 && !request_.dry_run ? wire::kExitPartly : exit_code;

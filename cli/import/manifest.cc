@@ -83,7 +83,7 @@ std::string Manifest::summary() const {
 }
 
 void Manifest::conflict(const std::string& message) {
-  std::fprintf(stderr, "%s: %s\n", path_.c_str(), printable(message).c_str());
+  print_error("%s: %s\n", path_.c_str(), printable(message).c_str());
   ++conflicts_;
 }
 

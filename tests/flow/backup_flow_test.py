@@ -90,8 +90,8 @@ class BackupFlow(unittest.TestCase):
 
     def test_what_was_erased_does_not_come_back(self):
         self.ok("backup", self.directory)
-        self.ok("erase", "d1")
-        self.ok("erase", "d2/temp", "--from", "@1000000000", "--to", "@1000000000.000000100")
+        self.ok("erase", "d1", "--yes")
+        self.ok("erase", "d2/temp", "--from", "@1000000000", "--to", "@1000000000.000000100", "--yes")
         before = self.everything(self.place)
         result = self.place.cli("restore", self.directory)
         self.assertEqual(result.returncode, 6, result.stderr)

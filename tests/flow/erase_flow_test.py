@@ -254,7 +254,7 @@ class Away(EraseFlow):
             self.start(storage=storage)
             device, text = canary(self.source), canary(self.source)
             self.fill(device, "s", text)
-            self.ok("erase", "other49")  # brings what was in memory to the drive
+            self.ok("erase", "other49", "--yes")  # brings what was in memory to the drive
             if storage:
                 self.assertEqual(search([*self.directories(), image.image], [device, text]), set())
             else:
@@ -262,8 +262,8 @@ class Away(EraseFlow):
                                     search(self.directories(), [text])))
             subprocess.run(["umount", "-l", image.mount], check=True)
             # No key is destroyed with a range of time, whatever else is pending beside it.
-            ranged = json.loads(self.cli(6, "erase", "other48", "--to", "now", "--json"))
-            pending = json.loads(self.cli(6, "erase", device, "--json"))
+            ranged = json.loads(self.cli(6, "erase", "other48", "--to", "now", "--json", "--yes"))
+            pending = json.loads(self.cli(6, "erase", device, "--json", "--yes"))
             self.assertEqual((pending["state"], pending["level"], pending["drive_away"]),
                              ("pending", level, True), pending)
             levels = {each["id"]: each["level"]
@@ -298,7 +298,7 @@ time = "/at"
         until(lambda: json.loads(self.ok("devices", "kitchen", "--json"))["devices"][0]["count"] == 2, "stored")
         exported = os.path.join(self.place.path, "kitchen.ndjson")
         self.ok("export", "kitchen", "--format", "ndjson", "-o", exported)
-        self.ok("erase", "kitchen")
+        self.ok("erase", "kitchen", "--yes")
         for _ in range(2):
             self.assertEqual(self.post([f"m,device=kitchen value=1 {old_ns}"]), 400)
             publisher.publish("timed/kitchen/t", message)
@@ -324,12 +324,13 @@ class Words(EraseFlow):
         self.cli(2, "erase")
         self.cli(2, "erase", "a", "--owner", "x")
         self.cli(2, "erase", "a/b/c")
+        self.cli(2, "erase", "a")
         self.cli(2, "erase", "a", "--from", "@10", "--to", "@5")
         self.cli(3, "where", "nothing")
         self.cli(2, "erase", "*/*")
         self.assertEqual(self.devices(), {"a", "b"})
         self.assertIn("would be erased", self.ok("erase", "*/*", "--dry-run"))
-        self.ok("erase", "a", "--from", "1970-01-01", "--to", "1970-01-02")
+        self.ok("erase", "a", "--from", "1970-01-01", "--to", "1970-01-02", "--yes")
         self.assertEqual(self.devices(), {"a", "b"})
         self.assertIn("the bytes are gone", self.ok("erase", "*/*", "--yes"))
         self.assertEqual(self.devices(), set())
@@ -345,7 +346,7 @@ class Words(EraseFlow):
         self.cli(4, "erase", "a", extra=reads)
         self.cli(4, "erase", "b", extra=erases)
         self.cli(4, "erase", "--list", extra=erases)
-        self.ok("erase", "a", extra=erases)
+        self.ok("erase", "a", "--yes", extra=erases)
         self.assertEqual(self.devices(), {"b"})
 
 
