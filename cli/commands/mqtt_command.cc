@@ -1,7 +1,9 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "commands/commands.h"
 #include "daemon_client.h"
@@ -50,6 +52,7 @@ void print_result(const nlohmann::json& document) {
               stdout);
   const auto readings = document.find("readings");
   if (readings == document.end() || !readings->is_array()) return;
+  std::vector<std::string> reasons;  // each once
   for (const nlohmann::json& reading : *readings) {
     const auto value = reading.find("value");
     std::string text = "-";
@@ -68,8 +71,13 @@ void print_result(const nlohmann::json& document) {
     table.row({text_field(reading, "namespace"),
                text_field(reading, "device") + "/" + text_field(reading, "sensor"),
                time.empty() ? "on arrival" : time, text, type});
+    const std::string why = text_field(reading, "time_reason");
+    if (!why.empty() && std::find(reasons.begin(), reasons.end(), why) == reasons.end()) {
+      reasons.push_back(why);
+    }
   }
   table.flush();
+  for (const std::string& why : reasons) write_out(stdout, printable("time: " + why) + "\n");
 }
 
 int run_mqtt_test(const MqttTestArguments& arguments) {

@@ -323,6 +323,8 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
       *state.engine, *state.catalog, state.clock, state.retention.get(), state.devices.get(),
       state.audit.get(), &state.erase->fences(),
       ingest::DeviceRateLimits{limits.device_rate, limits.device_burst, limits.devices});
+  const auto ahead_ns = wire::parse_duration_ns(limits.time_ahead);
+  state.ingest->limit_time_ahead(ahead_ns.ok() ? *ahead_ns : INT64_MAX);  // "forever"
   make_eviction(state, logger);
   EC_TRY(make_redating(state, logger));
   state.query =
@@ -368,8 +370,9 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   if (state.mqtt || state.mqtt_listener) {
     parts.mqtt_status_json = [&state] { return mqtt_status_json(state); };
   }
-  parts.mqtt_test = [&settings = state.settings](std::string_view topic, std::string_view payload) {
-    return mqtt::mqtt_test_json(settings.mqtt.rules, settings.limits, topic, payload);
+  parts.mqtt_test = [&state](std::string_view topic, std::string_view payload) {
+    return mqtt::mqtt_test_json(state.settings.mqtt.rules, state.settings.limits,
+                                state.ingest.get(), topic, payload);
   };
   state.erase_worker = std::make_unique<erase::EraseWorker>(*state.erase, logger);
   EC_ASSIGN_OR_RETURN(state.http, http::HttpServer::start(std::move(parts)));

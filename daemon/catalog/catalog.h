@@ -130,6 +130,9 @@ class Catalog {
   // After Engine::write returned Ok: what `additions` held is durable.
   virtual void confirm(const CatalogAdditions& additions) = 0;
 
+  // Those of readings whose series is durable; sensor 0: it is not.
+  virtual void find_ids(std::span<const wire::Reading* const> readings,
+                        std::vector<SeriesId>& ids) const = 0;
   // NotFound names what is missing.
   virtual Result<SeriesEntry> find(std::string_view namespace_name, std::string_view device,
                                    std::string_view sensor) const = 0;

@@ -275,6 +275,19 @@ Status MemoryCatalog::resolve(std::span<const wire::Reading> readings, std::vect
   return resolve_missed(readings, missed, ids, additions);
 }
 
+void MemoryCatalog::find_ids(std::span<const wire::Reading* const> readings,
+                             std::vector<SeriesId>& ids) const {
+  ids.assign(readings.size(), {});
+  const std::shared_lock lock(mutex_);
+  Memo memo;
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    const std::uint32_t row = find_series_row(*readings[i], memo);
+    if (row == kNoRow || !series_[row].durable) continue;
+    const DeviceRow& device = devices_[series_[row].device_row];
+    ids[i] = {namespaces_[device.namespace_row].id, device.id, series_[row].id};
+  }
+}
+
 // Everything that can be wrong with a name is found before anything is created.
 Status MemoryCatalog::prepare_names(std::span<const wire::Reading> readings,
                                     const std::vector<std::size_t>& missed) {

@@ -43,6 +43,8 @@ class MemoryCatalog final : public Catalog {
   std::vector<std::string> namespaces() const override;
   Status resolve(std::span<const wire::Reading> readings, std::vector<SeriesId>& ids,
                  CatalogAdditions& additions, SeriesMemo* earlier) override;
+  void find_ids(std::span<const wire::Reading* const> readings,
+                std::vector<SeriesId>& ids) const override;
   void confirm(const CatalogAdditions& additions) override;
   Result<SeriesEntry> find(std::string_view namespace_name, std::string_view device,
                            std::string_view sensor) const override;

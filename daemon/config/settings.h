@@ -82,6 +82,7 @@ struct LimitSettings {
   std::uint32_t points_per_batch = 1'000'000;    // readings of one HTTP request
   std::uint64_t message_limit_bytes = 1u << 20;  // of one MQTT payload
   std::uint64_t rejected_messages = 10'000;      // kept in `_rejected`
+  std::string time_ahead = "1d";  // how far ahead of the clock a time in an MQTT message may lie
   std::uint32_t line_errors = 20;                // bad lines named in one answer
   std::uint32_t query_statements = 64;           // of InfluxQL in one request
 };

@@ -145,6 +145,9 @@ const std::array kTable = {
     Setting{"limits.rejected-messages", SettingKind::Number,
             EC_MEMBER(std::uint64_t, limits.rejected_messages),
             "Messages kept in the namespace _rejected; 0 keeps none.", 0, 100'000'000},
+    Setting{"limits.time-ahead", SettingKind::Duration, EC_MEMBER(std::string, limits.time_ahead),
+            "How far ahead of the clock the time in an MQTT message may lie; beyond it the time of "
+            "arrival counts."},
     Setting{"limits.line-errors", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.line_errors),
             "Bad lines named in one answer.", 1, 10'000},
     Setting{"limits.query-statements", SettingKind::Number,

@@ -184,6 +184,7 @@ void Fences::set(const Pseudonym& pseudonym, Fence fence) {
   if (!fence.ranges.empty() && fence.ranges.back().to_ns > end_ns_.load())
     end_ns_.store(fence.ranges.back().to_ns, std::memory_order_release);
   fences_[pseudonym] = std::move(fence);
+  changes_.fetch_add(1);
 }
 
 void Fences::remove(const Pseudonym& pseudonym) {

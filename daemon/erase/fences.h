@@ -105,6 +105,9 @@ class Fences {
   void set(const Pseudonym& pseudonym, Fence fence);
   void remove(const Pseudonym& pseudonym);
 
+  // Another one whenever something was erased.
+  std::uint64_t changes() const { return changes_.load(); }
+
   std::size_t size() const;
   std::uint64_t memory_bytes() const;
   const Pseudonyms& pseudonyms() const { return pseudonyms_; }
@@ -128,6 +131,7 @@ class Fences {
   std::map<Pseudonym, Fence> fences_;
   std::atomic<std::int64_t> end_ns_{INT64_MIN};  // no fence holds from here on
   std::atomic<std::uint64_t> refused_{0};
+  std::atomic<std::uint64_t> changes_{0};
 };
 
 }  // namespace edgecase::erase

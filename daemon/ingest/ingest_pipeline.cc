@@ -57,6 +57,7 @@ IngestPipeline::IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock&
       audit_(audit != nullptr && audit->is_on() ? audit : nullptr),
       fences_(fences),
       rates_(rates),
+      device_times_(engine, catalog),
       feed_(clock) {}
 
 Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch, std::uint64_t* refused,
@@ -102,6 +103,21 @@ Status IngestPipeline::forget(const catalog::SeriesId& series,
     batch.remove(series.namespace_id, ByteView(key, sizeof key));
   }
   return engine_.write(batch, Durability::Async);
+}
+
+bool IngestPipeline::is_believable(std::int64_t time_ns) const {
+  std::optional<std::int64_t> trusted_now_ns;
+  if (clock_.trust() == ClockTrust::Trusted) trusted_now_ns = clock_.wall_ns();
+  return is_believable_time(time_ns, trusted_now_ns, time_ahead_ns_);
+}
+
+// What was erased, and what was dated, is no longer what was remembered of it.
+DeviceTimes::Replaced IngestPipeline::settle_times(std::span<const DeviceTimes::Asked> asked) {
+  if (asked.empty()) return {};
+  std::uint64_t epoch = catalog_.generation();
+  if (fences_ != nullptr) epoch += fences_->changes();
+  if (undated_ != nullptr) epoch += undated_->changes();
+  return device_times_.settle(asked, epoch);
 }
 
 IngestPipeline::Counters IngestPipeline::counters() const {
@@ -210,6 +226,7 @@ Status IngestPipeline::store_taken(const Incoming& incoming, const Resolved& res
   if (retention_ != nullptr) EC_TRY(retention_->cover(readings, ids, resolved.has_new));
   take_times(readings, ids, times);
   EC_TRY(write(incoming, times, resolved));
+  device_times_.note(ids, times);
   // Of slices settle() sees to it.
   if (retention_ == nullptr || !resolved.has_new || incoming.slices != nullptr ||
       retention_->generation() == resolved.fresh.retention_generation)

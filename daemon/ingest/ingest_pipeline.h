@@ -16,6 +16,7 @@
 #include "edgecase/engine.h"
 #include "erase/fences.h"
 #include "ingest/device_rates.h"
+#include "ingest/device_times.h"
 #include "ingest/reading_feed.h"
 #include "ingest/stored_devices.h"
 #include "ingest/undated_periods.h"
@@ -136,6 +137,17 @@ class IngestPipeline {
   // ingest() stamps, get the same. For who knows better than ingest() when a reading arrived.
   std::int64_t take_arrival_time() { return take_arrival_times(1); }
 
+  // How far ahead of a trusted clock a time that a device says may lie. Before anything is
+  // ingested.
+  void limit_time_ahead(std::int64_t ahead_ns) { time_ahead_ns_ = ahead_ns; }
+  // Of a time that a device says, of what arrives now: is_believable_time().
+  bool is_believable(std::int64_t time_ns) const;
+  std::vector<DeviceTimes::Verdict> preview_times(std::span<const DeviceTimes::Asked> asked) {
+    return device_times_.preview(asked);
+  }
+  // Those that are believable by themselves: DeviceTimes::settle().
+  DeviceTimes::Replaced settle_times(std::span<const DeviceTimes::Asked> asked);
+
   // Deletes readings of one series: what the daemon itself keeps a bounded number of (`_rejected`).
   // Durable with the next ingest(). Errors: the engine's.
   Status forget(const catalog::SeriesId& series, std::span<const std::int64_t> times_ns);
@@ -189,6 +201,8 @@ class IngestPipeline {
   retention::Eviction* eviction_ = nullptr;
   UndatedPeriods* undated_ = nullptr;
   DeviceRates rates_;
+  DeviceTimes device_times_;
+  std::int64_t time_ahead_ns_ = kTimeAheadNs;
   ReadingFeed feed_;
   std::atomic<std::int64_t> last_arrival_ns_{std::numeric_limits<std::int64_t>::min()};
   std::atomic<std::uint64_t> batches_{0}, readings_{0}, failed_batches_{0};

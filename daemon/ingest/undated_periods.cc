@@ -291,6 +291,7 @@ Status UndatedPeriods::change(std::span<const UndatedPeriod> changed) {
   const std::lock_guard lock(mutex_);
   for (const UndatedPeriod& period : changed) entries_[period.slot] = {period, true};
   for (const std::uint32_t slot : forgotten) entries_.erase(slot);
+  changes_.fetch_add(1);
   return ok();
 }
 

@@ -86,6 +86,8 @@ class UndatedPeriods {
   std::vector<UndatedPeriod> periods() const;
   // Durable on return, and known then. Of too many that are done the oldest are forgotten.
   Status change(std::span<const UndatedPeriod> changed);
+  // Another one whenever readings may have got, or are getting, their own times.
+  std::uint64_t changes() const { return changes_.load(); }
   const std::string& boot_id() const { return boot_id_; }
 
   // While it is held no reading is between its undated time and its own.
@@ -114,6 +116,8 @@ class UndatedPeriods {
   std::atomic<bool> waits_here_{false};  // whether date_this_boot() may have something to do
   std::mutex change_mutex_;              // one change() at a time, its write included
   std::mutex moves_mutex_;               // behind the gate of the fences
+
+  std::atomic<std::uint64_t> changes_{0};
 
   mutable std::mutex mutex_;
   Entries entries_;

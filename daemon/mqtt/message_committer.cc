@@ -119,6 +119,9 @@ void MessageCommitter::run() {
 
 // False: the drive refused until the end, and nothing of it may be acknowledged.
 bool MessageCommitter::commit(MessageGroup& group) {
+  // Once, however often the drive refuses: what was decided stays.
+  const ingest::DeviceTimes::Replaced replaced = parts_.pipeline.settle_times(group.unsettled());
+  group.note_replaced(replaced);
   if (!store(group)) return false;
   std::uint64_t readings = 0;
   for (const GroupMessage& message : group.messages()) readings += message.readings;
@@ -130,6 +133,9 @@ bool MessageCommitter::commit(MessageGroup& group) {
     counters_.repeats_dropped += came.repeats_dropped;
     counters_.ignored += came.ignored;
     counters_.skipped_values += came.skipped_values;
+    counters_.times_unbelievable += came.times_unbelievable;
+    counters_.times_repeated += came.times_repeated;
+    counters_.times_stale += came.times_stale;
     counters_.readings += readings;
   }
   if (!keep_rejected(group)) return false;

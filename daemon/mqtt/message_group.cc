@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace edgecase::mqtt {
 namespace {
@@ -65,13 +66,38 @@ DecodeResult MessageGroup::add(const IncomingPublish& message, const std::vector
   }
   added.readings = static_cast<std::uint32_t>(batch_.readings.size()) - added.first_reading;
   bytes_ += added.readings * kReadingBytes;
-  if (decoded.has_time) return decoded;
   added.content_hash = remember_hash;
-  const std::int64_t now_ns = pipeline.take_arrival_time();
-  for (std::size_t i = added.first_reading; i < batch_.readings.size(); ++i) {
-    batch_.readings[i].time_ns = now_ns;
-  }
+  date(added, !decoded.time_problem.empty(), pipeline);
   return decoded;
+}
+
+void MessageGroup::date(GroupMessage& added, bool is_unreadable, ingest::IngestPipeline& pipeline) {
+  added.arrival_ns = pipeline.take_arrival_time();
+  bool is_unbelievable = is_unreadable;
+  for (std::size_t i = added.first_reading; i < batch_.readings.size(); ++i) {
+    wire::Reading& reading = batch_.readings[i];
+    if (reading.time_ns && pipeline.is_believable(*reading.time_ns)) {
+      has_unsettled_ = true;
+      continue;
+    }
+    is_unbelievable |= reading.time_ns.has_value();
+    reading.time_ns = added.arrival_ns;
+    reading.time_source = wire::TimeSource::Given;
+  }
+  if (is_unbelievable) ++counters_.times_unbelievable;
+}
+
+std::vector<ingest::DeviceTimes::Asked> MessageGroup::unsettled() {
+  std::vector<ingest::DeviceTimes::Asked> asked;
+  if (!std::exchange(has_unsettled_, false)) return asked;
+  for (const GroupMessage& message : messages_) {
+    for (std::size_t i = 0; i < message.readings; ++i) {
+      wire::Reading& reading = batch_.readings[message.first_reading + i];
+      if (reading.time_source == wire::TimeSource::Given) continue;
+      asked.push_back({&reading, message.arrival_ns});
+    }
+  }
+  return asked;
 }
 
 // A message is stored whole or not at all: one reading outside the scope, and none is.
@@ -160,6 +186,7 @@ void MessageGroup::clear() {
   ended_.clear();
   counters_ = {};
   bytes_ = 0;
+  has_unsettled_ = false;
 }
 
 }  // namespace edgecase::mqtt

@@ -36,6 +36,7 @@ struct GroupMessage {
   std::string_view token;        // its id
   std::uint32_t first_reading = 0;
   std::uint32_t readings = 0;
+  std::int64_t arrival_ns = 0;
   std::int64_t owed_ns = 0;  // once it is stored: how long its device owes readings
   std::uint16_t packet_id = 0;
   std::uint8_t qos = 0;
@@ -72,8 +73,8 @@ class MessageGroup {
   bool full() const { return messages_.size() >= kMessagesMax || bytes_ >= kBytesMax; }
   bool empty() const { return messages_.empty(); }
 
-  // Decodes it by the rules. Readings without a time get that of their arrival. `remember_hash` is
-  // noted where the message had no time of its own.
+  // Decodes it by the rules. Readings without a time, or with one that no clock says, get that of
+  // their arrival. `remember_hash` is noted where there is something to store.
   DecodeResult add(const IncomingPublish& message, const std::vector<TopicRule>& rules,
                    const config::LimitSettings& limits, ingest::IngestPipeline& pipeline,
                    std::uint64_t remember_hash);
@@ -96,6 +97,12 @@ class MessageGroup {
 
   std::vector<GroupMessage>& messages() { return messages_; }
   wire::ReadingBatch& batch() { return batch_; }
+  // Readings with a time of their device's, which DeviceTimes::settle() is to decide.
+  std::vector<ingest::DeviceTimes::Asked> unsettled();
+  void note_replaced(const ingest::DeviceTimes::Replaced& replaced) {
+    counters_.times_repeated += replaced.repeated;
+    counters_.times_stale += replaced.stale;
+  }
   // But readings and what is rejected, which show when they are stored.
   const SinkCounters& counters() const { return counters_; }
   void clear();
@@ -112,6 +119,7 @@ class MessageGroup {
   }
 
   GroupMessage& append(const IncomingPublish& message);
+  void date(GroupMessage& added, bool is_unreadable, ingest::IngestPipeline& pipeline);
   bool check_scope(const auth::Principal& principal, ingest::IngestPipeline& pipeline,
                    GroupMessage& added);
 
@@ -121,6 +129,7 @@ class MessageGroup {
   std::vector<std::size_t> ended_;      // messages of that purpose
   SinkCounters counters_;
   std::size_t bytes_ = 0;
+  bool has_unsettled_ = false;
 };
 
 }  // namespace edgecase::mqtt

@@ -96,7 +96,7 @@ void MessageSink::add(const IncomingMessage& message, MessageGroup& group) {
   const DecodeResult decoded = group.add(publish, parts_.rules, parts_.limits, parts_.pipeline, 0);
   const std::size_t number = decoded.rule == nullptr ? 0 : decoded.rule->number;
   group.messages().back().publisher = actors_[std::min(number, actors_.size() - 1)];
-  if (decoded.outcome == DecodeOutcome::Readings && !decoded.has_time) {
+  if (decoded.outcome == DecodeOutcome::Readings) {
     repeats_.stored(message.packet_id, message.topic, message.payload);
   }
 }

@@ -225,6 +225,12 @@ Result<std::int64_t> parse_message_time_ns(std::string_view text, TimeFormat for
   return *time_ns;
 }
 
+bool says_last_heard(std::string_view pointer) {
+  const std::size_t slash = pointer.rfind('/');
+  const std::string_view name = slash == pointer.npos ? pointer : pointer.substr(slash + 1);
+  return name == "last_seen" || name == "lastSeen" || name == "lastseen";
+}
+
 bool is_time_without_offset(std::string_view text) {
   const auto civil = parse_civil(text);
   return civil && !civil->offset_seconds;

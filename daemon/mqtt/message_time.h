@@ -23,4 +23,8 @@ Result<std::int64_t> parse_message_time_ns(std::string_view text, TimeFormat for
 // "2026-11-20T14:00:00" without an offset: local time of a place we do not know.
 bool is_time_without_offset(std::string_view text);
 
+// Whether the time at that JSON pointer says when a device was last heard, rather than when its
+// values were measured: zigbee2mqtt's `last_seen`.
+bool says_last_heard(std::string_view pointer);
+
 }  // namespace edgecase::mqtt

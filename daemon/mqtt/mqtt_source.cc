@@ -108,6 +108,9 @@ std::string status_json(const MqttStatus& status) {
   json["rejected_lost"] = counters.rejected_lost;
   json["ignored"] = counters.ignored;
   json["skipped_values"] = counters.skipped_values;
+  json["times_unbelievable"] = counters.times_unbelievable;
+  json["times_repeated"] = counters.times_repeated;
+  json["times_stale"] = counters.times_stale;
   json["redelivered"] = counters.redelivered;
   json["repeats_dropped"] = counters.repeats_dropped;
   json["withheld"] = counters.withheld;
@@ -142,6 +145,13 @@ void register_metrics(const MqttSource& source, observe::Metrics& metrics) {
         Row{"rejected", "Messages kept in _rejected.", &SinkCounters::rejected},
         Row{"rejected_lost", "Rejected messages not kept.", &SinkCounters::rejected_lost},
         Row{"ignored", "Messages with nothing to store.", &SinkCounters::ignored},
+        Row{"times_unbelievable",
+            "Messages dated by arrival: theirs is no time of a clock that runs.",
+            &SinkCounters::times_unbelievable},
+        Row{"times_repeated", "Readings dated by arrival: another value has the time they say.",
+            &SinkCounters::times_repeated},
+        Row{"times_stale", "Readings dated by arrival: last heard before the newest reading.",
+            &SinkCounters::times_stale},
         Row{"redelivered", "Messages with the DUP flag.", &SinkCounters::redelivered},
         Row{"repeats_dropped", "Messages stored before.", &SinkCounters::repeats_dropped},
         Row{"withheld", "Acknowledgements dropped, so that the broker sends again.",

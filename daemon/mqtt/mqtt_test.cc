@@ -11,7 +11,49 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json reading_json(const wire::Reading& reading) {
+// Which times the readings would get, and why, one reason for each. No time: that of arrival.
+std::vector<std::string> judge_times(const DecodeResult& result, const std::string& time_ahead,
+                                     ingest::IngestPipeline* pipeline, wire::ReadingBatch& batch) {
+  std::vector<std::string> reasons;
+  std::vector<ingest::DeviceTimes::Asked> asked;
+  std::vector<std::size_t> places;
+  for (wire::Reading& reading : batch.readings) {
+    std::string& reason = reasons.emplace_back("the message says it");
+    if (!reading.time_ns) {
+      reason = result.time_problem.empty() ? "the message says none" : result.time_problem;
+      continue;
+    }
+    if (pipeline == nullptr) continue;
+    if (pipeline->is_believable(*reading.time_ns)) {
+      if (reading.time_source == wire::TimeSource::LastHeard) {
+        reason = "the device was last heard then, and its series has nothing newer";
+      }
+      places.push_back(reasons.size() - 1);
+      asked.push_back({&reading, 0});
+      continue;
+    }
+    reason.clear();
+    wire::append_time(*reading.time_ns, reason);
+    reason += *reading.time_ns < ingest::kFirstBelievableNs
+                  ? ", which the message says, is before 2000: of a clock that was never set"
+                  : ", which the message says, is later than the clock by more than "
+                    "limits.time-ahead = " +
+                        time_ahead;
+    reading.time_ns.reset();
+  }
+  if (pipeline == nullptr) return reasons;
+  const auto verdicts = pipeline->preview_times(asked);
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    if (verdicts[i] == ingest::DeviceTimes::Verdict::Own) continue;
+    asked[i].reading->time_ns.reset();
+    reasons[places[i]] = verdicts[i] == ingest::DeviceTimes::Verdict::Repeated
+                             ? "the series has another value of the time that the message says"
+                             : "the device was last heard before the newest reading of the series";
+  }
+  return reasons;
+}
+
+Json reading_json(const wire::Reading& reading, const std::string& time_reason) {
   Json json = {{"namespace", reading.namespace_name},
                {"device", reading.device},
                {"sensor", reading.sensor}};
@@ -20,6 +62,7 @@ Json reading_json(const wire::Reading& reading) {
     wire::append_time(*reading.time_ns, time);
     json["time"] = time;
   }
+  json["time_reason"] = time_reason;
   switch (reading.value.type) {
     case wire::ValueType::Float64: json["value"] = reading.value.float64; break;
     case wire::ValueType::Int64:
@@ -56,7 +99,8 @@ std::string_view outcome_name(DecodeOutcome outcome) {
 }  // namespace
 
 Result<std::string> mqtt_test_json(const std::vector<config::MqttRuleSettings>& rules,
-                                   const config::LimitSettings& limits, std::string_view topic,
+                                   const config::LimitSettings& limits,
+                                   ingest::IngestPipeline* pipeline, std::string_view topic,
                                    std::string_view payload) {
   EC_ASSIGN_OR_RETURN(const std::vector<TopicRule> compiled, compile_rules(rules));
   wire::ReadingBatch batch;
@@ -75,8 +119,9 @@ Result<std::string> mqtt_test_json(const std::vector<config::MqttRuleSettings>& 
   if (result.rule != nullptr) json["rule"] = rule_json(*result.rule, *result.route);
   if (result.skipped > 0) json["skipped"] = result.skipped;
   json["readings"] = Json::array();
-  for (const wire::Reading& reading : batch.readings) {
-    json["readings"].push_back(reading_json(reading));
+  const std::vector<std::string> reasons = judge_times(result, limits.time_ahead, pipeline, batch);
+  for (std::size_t i = 0; i < batch.readings.size(); ++i) {
+    json["readings"].push_back(reading_json(batch.readings[i], reasons[i]));
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

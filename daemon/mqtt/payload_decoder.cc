@@ -175,7 +175,7 @@ class MessageDecoder {
         return ok();
       }
     }
-    EC_TRY(take_time());
+    take_time();
     EC_TRY(take_name(route_.device_pointer, device_));
     EC_TRY(take_name(route_.sensor_pointer, sensor_));
     for (const JsonLeaf& leaf : leaves_) {
@@ -190,20 +190,25 @@ class MessageDecoder {
     return ok();
   }
 
-  Status take_time() {
+  // A clock that cannot be read costs no value.
+  void take_time() {
     for (const std::string& pointer : plan_.times) {
       const JsonLeaf* leaf = leaf_at(pointer);
       if (leaf == nullptr) continue;
-      if (plan_.local_time_is_unknown && is_time_without_offset(leaf->text)) return ok();
-      if (leaf->kind == JsonKind::Bool)
-        return invalid_argument("time at " + pointer + " is a bool");
+      if (plan_.local_time_is_unknown && is_time_without_offset(leaf->text)) return;
+      if (leaf->kind == JsonKind::Bool) {
+        result_.time_problem = "time at " + pointer + " is a bool";
+        return;
+      }
       auto time_ns = parse_message_time_ns(leaf->text, plan_.time_format);
-      if (!time_ns.ok()) return time_ns.status();
+      if (!time_ns.ok()) {
+        result_.time_problem = time_ns.status().message();
+        return;
+      }
       time_ns_ = *time_ns;
-      result_.has_time = true;
-      return ok();
+      if (says_last_heard(pointer)) time_source_ = wire::TimeSource::LastHeard;
+      return;
     }
-    return ok();
   }
 
   Status take_name(const std::string& pointer, std::string& name) const {
@@ -298,6 +303,7 @@ class MessageDecoder {
       reading.sensor = full_sensor(reading.sensor);
       EC_TRY(wire::check_name("sensor", reading.sensor));
       reading.time_ns = time_ns_;
+      if (time_ns_) reading.time_source = time_source_;
     }
     return ok();
   }
@@ -319,6 +325,7 @@ class MessageDecoder {
   std::string device_;
   std::string sensor_;
   std::optional<std::int64_t> time_ns_;
+  wire::TimeSource time_source_ = wire::TimeSource::Measured;
 };
 
 }  // namespace

@@ -8,7 +8,8 @@
 // - Numbers are float64; integers beyond 2^53 lose digits. JSON null is skipped. JSON texts are
 // texts.
 // - Leaves that a pointer of the rule used as device, sensor or time are not stored again. A time
-//   that is absent or null means: time of arrival.
+//   that is absent or null, or cannot be read, means: time of arrival. Whether one that can be read
+//   is believed, others decide (ingest/device_times.h).
 // - An empty payload (which is how MQTT clears a retained message) and one without any value are
 //   ignored, not rejected.
 #pragma once
@@ -35,7 +36,7 @@ struct DecodeResult {
   std::uint32_t skipped = 0;  // JSON nulls, and values that mean "none"
   const TopicRule* rule = nullptr;
   const Route* route = nullptr;
-  bool has_time = false;  // the message brought its own
+  std::string time_problem;  // why a time in it cannot be read: then that of arrival counts
 };
 
 // Appends to `batch`, all readings or none. They borrow from `payload` and from the batch.

@@ -68,6 +68,13 @@ struct TopicMetadata {
   std::vector<std::string> purposes;
 };
 
+// What a reading's time is worth.
+enum class TimeSource : std::uint8_t {
+  Given,      // an instruction, or decided already
+  Measured,   // a device says that it measured then
+  LastHeard,  // somebody says that the device was heard then
+};
+
 struct Reading {
   std::string_view namespace_name;
   std::string_view device;
@@ -80,6 +87,7 @@ struct Reading {
   // Not 0: under one ReadingBatch::numbering, readings with the same number are of the same
   // namespace, device and sensor.
   std::uint32_t series_number = 0;
+  TimeSource time_source = TimeSource::Given;  // on the way in: of `time_ns`
 };
 inline constexpr std::int64_t kRetentionUnsaid = 0;      // it came by no topic
 inline constexpr std::int64_t kRetentionOfNoTopic = -1;  // its topic's rule says nothing

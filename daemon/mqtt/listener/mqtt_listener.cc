@@ -48,6 +48,9 @@ std::string status_json(const ListenerStatus& status) {
   json["rejected_lost"] = counters.rejected_lost;
   json["ignored"] = counters.ignored;
   json["skipped_values"] = counters.skipped_values;
+  json["times_unbelievable"] = counters.times_unbelievable;
+  json["times_repeated"] = counters.times_repeated;
+  json["times_stale"] = counters.times_stale;
   json["redelivered"] = counters.redelivered;
   json["repeats_dropped"] = counters.repeats_dropped;
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

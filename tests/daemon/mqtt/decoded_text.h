@@ -38,6 +38,7 @@ inline std::string decoded_text(const std::vector<mqtt::TopicRule>& rules, std::
   }
   const auto& first = batch.readings.front();
   if (first.time_ns) text += " @" + std::to_string(*first.time_ns);
+  if (!result.time_problem.empty()) text += " on arrival: " + result.time_problem;
   return text;
 }
 

@@ -249,3 +249,47 @@ TEST_CASE("message sink: a device over its rate holds acknowledgements back, and
   CHECK(fixture.sink->durable() == fixture.sink->appended());
   fixture.sink.reset();
 }
+
+TEST_CASE("message sink: a clock that was never set costs no value") {
+  SinkFixture fixture;
+  auto rule = test::mqtt_rule("s/{device}");
+  rule.time = "/ts";
+  fixture.rules = mqtt::compile_rules({rule}).value();
+  int count = 0;
+  for (const char* time :
+       {"\"0001-01-01T00:00:00Z\"", "\"1970-01-01T00:00:05Z\"", "\"9999-12-31T23:59:59Z\"",
+        "\"soon\"", "\"2026-11-20T14:00:00\"", "4711", "-5", "0", "1e30", "-1e30", "true",
+        "99999999999999999999", "\"NaN\"", "\"\""}) {
+    CAPTURE(time);
+    const std::string payload = "{\"t\":" + std::to_string(++count) + ",\"ts\":" + time + "}";
+    fixture.deliver("s/k", payload, static_cast<std::uint16_t>(count));
+    REQUIRE(fixture.settles());
+    CHECK(fixture.readings("default", "k", "t").size() == static_cast<std::size_t>(count));
+    CHECK(fixture.readings("default", "k", "t").front().time_ns > ingest::kFirstBelievableNs);
+    CHECK(fixture.sink->counters().times_unbelievable == static_cast<std::uint64_t>(count));
+  }
+  CHECK(fixture.sink->counters().rejected == 0);
+  fixture.deliver("s/k", "{\"t\":99,\"ts\":null}", 99);
+  REQUIRE(fixture.settles());
+  CHECK(fixture.sink->counters().times_unbelievable == static_cast<std::uint64_t>(count));
+}
+
+TEST_CASE("message sink: values of a clock that stands are all there, redelivered ones once") {
+  SinkFixture fixture;
+  auto rule = test::mqtt_rule("");
+  rule.preset = "zigbee2mqtt";
+  fixture.rules = mqtt::compile_rules({rule}).value();
+  const auto send = [&fixture](int value, std::uint16_t packet_id, bool again = false) {
+    const std::string payload = R"({"t":)" + std::to_string(value) +
+                                R"(,"battery":90,"last_seen":"2026-11-20T14:00:00+01:00"})";
+    fixture.deliver("zigbee2mqtt/lamp", payload, packet_id, again);
+    REQUIRE(fixture.settles());
+  };
+  // So many different packet ids that a redelivery can be told.
+  for (std::uint16_t i = 1; i <= 80; ++i) send(i, i);
+  send(80, 80, true);
+  CHECK(fixture.readings("default", "lamp", "t").size() == 80);
+  CHECK(fixture.readings("default", "lamp", "battery").size() == 1);
+  CHECK(fixture.sink->counters().times_repeated == 79);
+  CHECK(fixture.sink->counters().repeats_dropped == 1);
+}

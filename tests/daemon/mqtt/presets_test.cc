@@ -109,7 +109,7 @@ TEST_CASE("preset tasmota") {
        {"stat/plug/RESULT", R"({"POWER":"OFF"})", kLeftOut},
        {"stat/plug/STATUS8", R"({"StatusSNS":{}})", kLeftOut},
        {"tele/plug/SENSOR", R"({"Time":"later","A":1})",
-        "rejected: time \"later\" is not RFC 3339"}});
+        "plug/A=1 on arrival: time \"later\" is not RFC 3339"}});
   CHECK(filters_of("tasmota") ==
         std::vector<std::string>{"tele/+/SENSOR", "tele/+/STATE", "tele/+/LWT", "stat/+/+"});
   check_preset(
