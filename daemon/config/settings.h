@@ -66,6 +66,7 @@ struct MqttSettings {
   std::uint32_t connections = 256;  // of `listen`, open at once
   std::uint32_t connections_per_address = 256;
   std::uint64_t in_flight_limit_bytes = 4u << 20;  // of `listen`: packets not whole yet, together
+  std::string subscriptions = "refuse";            // of clients of `listen`; or "grant"
   std::string client_id = "edgecase";  // persistent session: keep it stable, one daemon each
   std::vector<MqttRuleSettings> rules;
 };
@@ -82,9 +83,9 @@ struct LimitSettings {
   std::uint32_t points_per_batch = 1'000'000;    // readings of one HTTP request
   std::uint64_t message_limit_bytes = 1u << 20;  // of one MQTT payload
   std::uint64_t rejected_messages = 10'000;      // kept in `_rejected`
-  std::string time_ahead = "1d";  // how far ahead of the clock a time in an MQTT message may lie
-  std::uint32_t line_errors = 20;                // bad lines named in one answer
-  std::uint32_t query_statements = 64;           // of InfluxQL in one request
+  std::string time_ahead = "1d";   // how far ahead of the clock a time in an MQTT message may lie
+  std::uint32_t line_errors = 20;  // bad lines named in one answer
+  std::uint32_t query_statements = 64;  // of InfluxQL in one request
 };
 
 struct AuditSettings {

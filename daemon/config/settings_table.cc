@@ -116,6 +116,10 @@ const std::array kTable = {
             EC_MEMBER(std::uint64_t, mqtt.in_flight_limit_bytes),
             "Packets at mqtt.listen that are not whole yet, all together.", 128 * 1024,
             16 * 1024 * kMiB},
+    Setting{"mqtt.subscriptions", SettingKind::Choice, EC_MEMBER(std::string, mqtt.subscriptions),
+            "What mqtt.listen answers to SUBSCRIBE: refuse; or grant, for libraries that close "
+            "otherwise. Nothing is ever delivered.",
+            0, 0, "refuse|grant"},
     Setting{"mqtt.client-id", SettingKind::Text, EC_MEMBER(std::string, mqtt.client_id),
             "Names the persistent session at the broker: one daemon each, keep it stable."},
 

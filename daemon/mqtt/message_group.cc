@@ -124,15 +124,21 @@ void MessageGroup::add_repeat(const IncomingPublish& message) {
   ++counters_.repeats_dropped;
 }
 
-void MessageGroup::add_oversized(const IncomingPublish& message, std::uint32_t packet_bytes,
-                                 const config::LimitSettings& limits) {
+void MessageGroup::add_rejected(const IncomingPublish& message, ReasonCode reason,
+                                std::string_view why) {
   GroupMessage& added = append(message);
   added.topic = batch_.keep(message.topic);
   added.payload = batch_.keep(message.payload);
-  added.reason_text = batch_.keep(
+  added.reason_text = batch_.keep(why);
+  added.reason = reason;
+}
+
+void MessageGroup::add_oversized(const IncomingPublish& message, std::uint32_t packet_bytes,
+                                 const config::LimitSettings& limits) {
+  add_rejected(
+      message, ReasonCode::QuotaExceeded,
       "packet of " + std::to_string(packet_bytes) +
-      " bytes is over limits.message-limit = " + std::to_string(limits.message_limit_bytes));
-  added.reason = ReasonCode::QuotaExceeded;
+          " bytes is over limits.message-limit = " + std::to_string(limits.message_limit_bytes));
 }
 
 GroupMessage& MessageGroup::add_other(Purpose purpose, std::uint64_t connection,

@@ -80,6 +80,8 @@ class MessageGroup {
                    std::uint64_t remember_hash);
   // What is only acknowledged: it was stored before.
   void add_repeat(const IncomingPublish& message);
+  // Is kept as rejected for that reason.
+  void add_rejected(const IncomingPublish& message, ReasonCode reason, std::string_view why);
   // Is kept as rejected: its packet has so many bytes, over what packet_max_bytes() allows, and its
   // payload is the beginning.
   void add_oversized(const IncomingPublish& message, std::uint32_t packet_bytes,

@@ -151,15 +151,18 @@ ReasonCode read_connect_properties(PacketReader& reader, ConnectPacket& packet) 
   });
 }
 
-ReasonCode read_will(PacketReader& reader, ProtocolVersion version) {
+ReasonCode read_will(PacketReader& reader, ProtocolVersion version, WillPacket& will) {
   if (version == ProtocolVersion::V5) {
-    const ReasonCode properties = skip_properties(reader, kWillProperties);
+    const ReasonCode properties =
+        read_properties(reader, kWillProperties, [&will](const PropertyValue& value) {
+          if (value.property == Property::WillDelay) will.delay_seconds = value.number;
+        });
     if (properties != ReasonCode::Success) return properties;
   }
-  const std::string_view topic = reader.text();
-  reader.binary();
+  will.topic = reader.text();
+  will.payload = reader.binary();
   if (!reader.ok()) return ReasonCode::MalformedPacket;
-  return is_topic_name(topic) ? ReasonCode::Success : ReasonCode::TopicNameInvalid;
+  return is_topic_name(will.topic) ? ReasonCode::Success : ReasonCode::TopicNameInvalid;
 }
 
 // ---- Writing
@@ -267,7 +270,7 @@ ReasonCode decode_connect(std::string_view body, ConnectPacket& packet) {
   }
   packet.client_id = reader.text();
   if (packet.has_will && reader.ok()) {
-    const ReasonCode will = read_will(reader, packet.version);
+    const ReasonCode will = read_will(reader, packet.version, packet.will);
     if (will != ReasonCode::Success) return will;
   }
   if (has_username) packet.username = reader.text();
@@ -346,6 +349,9 @@ ReasonCode decode_subscribe(PacketType type, std::string_view body, ProtocolVers
     if (subscribes) {
       const unsigned options = reader.byte();
       if ((options & reserved) != 0 || (options & 3) > kQosMax) return ReasonCode::MalformedPacket;
+      if (packet.qos.size() < SubscribePacket::kQosKeptMax) {
+        packet.qos += static_cast<char>(options & 3);
+      }
     }
     if (!reader.ok() || filter.empty()) return ReasonCode::MalformedPacket;
     ++packet.filters;
@@ -447,6 +453,15 @@ void append_suback(PacketType type, std::uint16_t packet_id, ProtocolVersion ver
   append_fixed16(packet_id, out);
   if (v5) append_variable(0, out);
   out.append(codes, static_cast<char>(v5 ? reason : ReasonCode::Unspecified));
+}
+
+void append_granted(std::uint16_t packet_id, ProtocolVersion version, std::string_view qos,
+                    std::string& out) {
+  const bool v5 = version == ProtocolVersion::V5;
+  append_header(PacketType::Suback, 2 + (v5 ? 1 : 0) + qos.size(), out);
+  append_fixed16(packet_id, out);
+  if (v5) append_variable(0, out);
+  out += qos;
 }
 
 void append_pingresp(std::string& out) {

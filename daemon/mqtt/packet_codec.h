@@ -76,10 +76,18 @@ enum class HeaderProgress : std::uint8_t { NeedMore, Complete, Malformed };
 // Malformed: no such type, flags that the type does not allow, a length of more than four bytes.
 HeaderProgress read_fixed_header(std::string_view bytes, FixedHeader& header);
 
+// What a server publishes when the client goes without DISCONNECT. Its retain flag and its other
+// properties mean nothing to who stores it.
+struct WillPacket {
+  std::string_view topic;
+  std::string_view payload;
+  std::uint32_t delay_seconds = 0;  // of MQTT 5
+};
 struct ConnectPacket {
   ProtocolVersion version = ProtocolVersion::V311;
   bool clean_start = true;  // "clean session" in 3.1.1
-  bool has_will = false;    // read and checked, and not kept
+  bool has_will = false;
+  WillPacket will;
   std::uint16_t keep_alive_seconds = 0;
   std::string_view client_id;
   std::string_view username;
@@ -121,8 +129,10 @@ ReasonCode decode_ack(std::string_view body, ProtocolVersion version, AckPacket&
 
 // SUBSCRIBE and UNSUBSCRIBE: every filter is checked and counted.
 struct SubscribePacket {
+  static constexpr std::size_t kQosKeptMax = 1'024;
   std::uint16_t packet_id = 0;
   std::size_t filters = 0;
+  std::string qos;  // what SUBSCRIBE asks, a byte a filter, of the first kQosKeptMax
 };
 ReasonCode decode_subscribe(PacketType type, std::string_view body, ProtocolVersion version,
                             SubscribePacket& packet);
@@ -164,6 +174,9 @@ void append_ack(PacketType type, std::uint16_t packet_id, ProtocolVersion versio
 // nothing for UNSUBACK).
 void append_suback(PacketType type, std::uint16_t packet_id, ProtocolVersion version,
                    ReasonCode reason, std::size_t count, std::string& out);
+// SUBACK that grants each filter the QoS of its byte.
+void append_granted(std::uint16_t packet_id, ProtocolVersion version, std::string_view qos,
+                    std::string& out);
 void append_pingresp(std::string& out);
 // MQTT 5; nothing for 3.1.1, whose servers just close.
 void append_disconnect(ProtocolVersion version, ReasonCode reason, std::string_view reason_text,

@@ -240,6 +240,12 @@ void Conversation::on_connect(std::string_view body, MessageGroup& group) {
     why = denied;
     if (reason != ReasonCode::Success) note_denied(reason);
   }
+  if (reason == ReasonCode::Success && packet.has_will &&
+      !parts_.sessions.has_room_for(sizeof(Will) + packet.will.topic.size() +
+                                    packet.will.payload.size())) {
+    reason = ReasonCode::ServerBusy;
+    why = "the wills of all clients take 4 MiB, try again without one";
+  }
   if (reason != ReasonCode::Success) return refuse_connect(packet.version, reason, why);
   welcome(packet, group);
 }
@@ -291,6 +297,8 @@ void Conversation::welcome(const ConnectPacket& packet, MessageGroup& group) {
   add_ended_sessions(parts_.sessions, parts_.records, group);
   session_ = attached.session->number;
   its_session_ = attached.session;
+  add_due_wills(parts_, group);
+  keep_will(packet);
   predecessor_ = attached.taken_from;
   std::uint32_t expiry = packet.clean_start ? 0 : kSessionExpiryMaxSeconds;
   if (version_ == ProtocolVersion::V5) {
@@ -311,7 +319,18 @@ void Conversation::welcome(const ConnectPacket& packet, MessageGroup& group) {
   append_connack(version_, answer, starting_ ? connack_ : output_);
 }
 
-// Nothing is ever delivered from here, and whoever asks for it is told so.
+void Conversation::keep_will(const ConnectPacket& packet) {
+  if (!packet.has_will) return;
+  auto will = std::make_unique<Will>();
+  will->topic = packet.will.topic;
+  will->payload = packet.will.payload;
+  will->delay_ns = packet.will.delay_seconds * kSecondNs;
+  will->principal = principal_;
+  parts_.sessions.set_will(*its_session_, std::move(will));
+}
+
+// Nothing is ever delivered from here, and whoever asks for it is told so; or, for libraries that
+// close otherwise, it is told yes.
 void Conversation::on_subscribe(PacketType type, std::string_view body) {
   SubscribePacket packet;
   const ReasonCode reason = decode_subscribe(type, body, version_, packet);
@@ -320,6 +339,15 @@ void Conversation::on_subscribe(PacketType type, std::string_view body) {
     return end(ReasonCode::QuotaExceeded, "more than 1024 topic filters in one packet");
   }
   const bool subscribes = type == PacketType::Subscribe;
+  if (subscribes && parts_.grants_subscriptions) {
+    if (parts_.logger != nullptr) {
+      parts_.logger->log_keyed(observe::LogLevel::Notice, "mqtt", "subscription granted",
+                               "client \"" + client_id_ +
+                                   "\" subscribes and is told yes, since mqtt.subscriptions = "
+                                   "\"grant\": it will never get a message");
+    }
+    return append_granted(packet.packet_id, version_, packet.qos, answers());
+  }
   append_suback(subscribes ? PacketType::Suback : PacketType::Unsuback, packet.packet_id, version_,
                 subscribes ? ReasonCode::ImplementationSpecific : ReasonCode::NoSubscriptionExisted,
                 packet.filters, answers());
@@ -339,6 +367,8 @@ void Conversation::on_disconnect(std::string_view body, MessageGroup& group) {
         std::min(packet.session_expiry_seconds, kSessionExpiryMaxSeconds) * kSecondNs;
     if (session.recorded) record_session(group);
   }
+  // Any other reason, 0x04 too, leaves the will to be published (3.1.2.5).
+  if (packet.reason == 0) parts_.sessions.drop_will(session);
   ended_ = true;
 }
 

@@ -33,7 +33,12 @@ struct ConversationParts {
   net::ByteBudget& budget;
   std::uint32_t packet_max_bytes;                // behind the fixed header; see packet_max_bytes()
   auth::Authenticator* authenticator = nullptr;  // null: whoever connects may publish anything
+  bool grants_subscriptions = false;             // though nothing is ever delivered
+  observe::Logger* logger = nullptr;             // may be null
 };
+
+// Has wills that are due stored with `group`, as messages of who left them. Says how many.
+std::size_t add_due_wills(const ConversationParts& parts, MessageGroup& group);
 
 // A message is stored, or kept as rejected, or whatever else waited for its group is done: its
 // session remembers that, whether its connection is still there or not.
@@ -107,6 +112,7 @@ class Conversation {
   void note_denied(ReasonCode reason);
   ReasonCode log_in(const ConnectPacket& packet, std::string& why);
   void welcome(const ConnectPacket& packet, MessageGroup& group);
+  void keep_will(const ConnectPacket& packet);
   void refuse_connect(ProtocolVersion version, ReasonCode reason, std::string_view why);
   void on_publish(std::uint8_t flags, std::string_view body, MessageGroup& group);
   void on_oversized(MessageGroup& group);

@@ -30,6 +30,24 @@ void add_ended_sessions(SessionTable& sessions, const SessionRecords& records,
   }
 }
 
+// Nobody waits for them to be acknowledged. Whoever may not write any more does not by a will.
+std::size_t add_due_wills(const ConversationParts& parts, MessageGroup& group) {
+  const auto wills = parts.sessions.take_due_wills();
+  for (const std::unique_ptr<Will>& will : wills) {
+    const auth::Principal& principal = will->principal;
+    const IncomingPublish message{0,         0, will->topic, will->payload,
+                                  0,         0, false,       principal.grant ? &principal : nullptr,
+                                  &principal};
+    if (parts.authenticator != nullptr && !parts.authenticator->is_current(principal)) {
+      group.add_rejected(message, ReasonCode::NotAuthorized,
+                         "a will whose client's token has ended, or that needs one by now");
+    } else {
+      group.add(message, parts.rules, parts.limits, parts.pipeline, 0);
+    }
+  }
+  return wills.size();
+}
+
 void Conversation::on_publish(std::uint8_t flags, std::string_view body, MessageGroup& group) {
   PublishPacket packet;
   const ReasonCode reason = decode_publish(flags, body, version_, packet);

@@ -13,6 +13,11 @@ Result<std::unique_ptr<MqttListener>> MqttListener::start(const ListenerOptions&
                       SessionRecords::open(parts.engine, parts.random));
   auto poller = std::make_unique<Poller>(options, parts, std::move(records), std::move(socket));
   EC_TRY(poller->start());
+  if (options.grant_subscriptions && parts.logger != nullptr) {
+    parts.logger->notice("mqtt",
+                         "mqtt.subscriptions = \"grant\": clients that subscribe are told yes, and "
+                         "nothing is ever delivered to them");
+  }
   return std::unique_ptr<MqttListener>(new MqttListener(std::move(poller)));
 }
 
@@ -39,6 +44,7 @@ std::string status_json(const ListenerStatus& status) {
   json["failed"] = status.failed;
   json["taken_over"] = status.taken_over;
   json["sessions"] = status.sessions;
+  json["wills"] = status.wills;
   json["lag_seconds"] = static_cast<double>(status.lag_ns) / 1e9;
   const SinkCounters& counters = status.counters;
   if (!counters.waiting_for.empty()) json["waiting_for"] = counters.waiting_for;
@@ -71,6 +77,17 @@ void register_metrics(const MqttListener& listener, observe::Metrics& metrics) {
   add(MetricKind::Counter, "refused_total", "Connections refused.", [](S s) { return s.refused; });
   add(MetricKind::Counter, "failed_total", "Connections ended for what they did.",
       [](S s) { return s.failed; });
+  add(MetricKind::Counter, "wills_total", "Wills of clients that were lost.",
+      [](S s) { return s.wills; });
+  add(MetricKind::Counter, "times_unbelievable_total",
+      "Messages dated by arrival: theirs is no time of a clock that runs.",
+      [](S s) { return s.counters.times_unbelievable; });
+  add(MetricKind::Counter, "times_repeated_total",
+      "Readings dated by arrival: another value has the time they say.",
+      [](S s) { return s.counters.times_repeated; });
+  add(MetricKind::Counter, "times_stale_total",
+      "Readings dated by arrival: last heard before the newest reading.",
+      [](S s) { return s.counters.times_stale; });
   add(MetricKind::Counter, "messages_total", "Messages received.",
       [](S s) { return s.counters.messages; });
   add(MetricKind::Counter, "readings_total", "Readings stored.",

@@ -35,6 +35,7 @@ struct ListenerOptions {
   std::uint32_t connections = 256;
   std::uint32_t connections_per_address = 65'536;
   std::uint64_t in_flight_limit_bytes = 4u << 20;  // packets that are not whole yet
+  bool grant_subscriptions = false;                // mqtt.subscriptions = "grant"
 
   std::int64_t connect_ns = 10'000'000'000;              // from a connection to its CONNECT
   std::int64_t packet_grace_ns = 10'000'000'000;         // for a packet, and
@@ -52,6 +53,7 @@ struct ListenerStatus {
   std::uint64_t failed = 0;       // ended by what broke the protocol, a limit or a deadline
   std::uint64_t taken_over = 0;   // ended, since their client connected again
   std::uint64_t sessions = 0;     // kept, with a connection or without
+  std::uint64_t wills = 0;        // of clients that were lost, stored by the rules
   std::int64_t lag_ns = 0;        // how long the group at hand has waited for the drive
   SinkCounters counters;
 };

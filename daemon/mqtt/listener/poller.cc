@@ -62,7 +62,9 @@ MqttListener::Poller::Poller(const ListenerOptions& options, const ListenerParts
           .records = *records_,
           .budget = budget_,
           .packet_max_bytes = packet_max_bytes(parts.limits, options.in_flight_limit_bytes),
-          .authenticator = parts.authenticator},
+          .authenticator = parts.authenticator,
+          .grants_subscriptions = options.grant_subscriptions,
+          .logger = parts.logger},
       listener_(std::move(socket)),
       port_(net::tcp_port_of(listener_)),
       buffer_(kReceiveBytes),
@@ -135,8 +137,12 @@ void MqttListener::Poller::run() {
     if (knocked) accept_some();
     send_touched();
     if (now_ns_ >= next_sweep_ns_) sweep();
+    publish_wills();
     forget_ended();
   }
+  // As a broker does: clients that are there come again, and say so.
+  sessions_.end_wills();
+  publish_wills();
   // What the drive still takes is acknowledged.
   committer_->stop();
   collect();

@@ -66,6 +66,7 @@ class MqttListener::Poller {
   Status load_sessions();
   void run();
   void forget_ended();
+  void publish_wills();
   int timeout_ms() const;
   void accept_some();
   void admit(net::Socket accepted);

@@ -25,4 +25,13 @@ void MqttListener::Poller::forget_ended() {
   committer_->offer(std::move(group));
 }
 
+void MqttListener::Poller::publish_wills() {
+  if (!sessions_.has_due_wills()) return;
+  std::unique_ptr<MessageGroup> group = committer_->take();
+  const std::size_t wills = add_due_wills(conversation_parts_, *group);
+  committer_->offer(std::move(group));
+  const std::lock_guard lock(mutex_);
+  status_.wills += wills;
+}
+
 }  // namespace edgecase::mqtt

@@ -54,6 +54,9 @@ SessionTable::Attached SessionTable::attach(std::string_view key, bool clean,
     if (clean || session.expiry_ns == 0) {
       remove(session.number);
     } else {
+      // Its old connection is lost to the new one; a will that was to wait need not be published.
+      if (session.will && session.will->delay_ns == 0) make_due(session);
+      drop_will(session);
       if (session.connection == 0) release_kept();
       attached.was_present = true;
       attached.session = &session;
@@ -81,7 +84,28 @@ void SessionTable::detach(std::uint64_t number, std::uint64_t connection, std::i
   session->ends_ns =
       session->expiry_ns > kForever - now_ns ? kForever : now_ns + session->expiry_ns;
   if (session->expiry_ns == 0) return remove(number);
+  if (session->will) {
+    const std::int64_t wait_ns = session->will->delay_ns;
+    if (wait_ns == 0) make_due(*session);
+    session->will_due_ns = wait_ns > kForever - now_ns ? kForever : now_ns + wait_ns;
+  }
   remove_surplus();
+}
+
+void SessionTable::set_will(Session& session, std::unique_ptr<Will> will) {
+  if (session.will) will_bytes_ -= session.will->bytes();
+  session.will = std::move(will);
+  if (session.will) will_bytes_ += session.will->bytes();
+}
+
+void SessionTable::make_due(Session& session) {
+  if (!session.will) return;
+  will_bytes_ -= session.will->bytes();
+  due_wills_.push_back(std::move(session.will));
+}
+
+void SessionTable::end_wills() {
+  for (const auto& [number, session] : by_number_) make_due(*session);
 }
 
 Session* SessionTable::find(std::uint64_t number) {
@@ -92,7 +116,9 @@ Session* SessionTable::find(std::uint64_t number) {
 std::int64_t SessionTable::next_end_ns() const {
   std::int64_t next = kForever;
   for (const auto& [number, session] : by_number_) {
-    if (session->connection == 0) next = std::min(next, session->ends_ns);
+    if (session->connection != 0) continue;
+    next = std::min(next, session->ends_ns);
+    if (session->will) next = std::min(next, session->will_due_ns);
   }
   return next;
 }
@@ -110,14 +136,17 @@ Session& SessionTable::restore(std::string_view key, std::int64_t expiry_ns, std
 void SessionTable::remove_expired(std::int64_t now_ns) {
   std::vector<std::uint64_t> ended;
   for (const auto& [number, session] : by_number_) {
-    if (session->connection == 0 && session->ends_ns <= now_ns) ended.push_back(number);
+    if (session->connection != 0) continue;
+    if (session->will && session->will_due_ns <= now_ns) make_due(*session);
+    if (session->ends_ns <= now_ns) ended.push_back(number);
   }
   for (const std::uint64_t number : ended) remove(number);
 }
 
 void SessionTable::remove(std::uint64_t number) {
   const auto found = by_number_.find(number);
-  const Session& session = *found->second;
+  Session& session = *found->second;
+  make_due(session);
   if (session.connection == 0) release_kept();
   if (session.recorded) add_ended({session.key, session.received.all()});
   by_key_.erase(session.key);

@@ -2,6 +2,10 @@
 // taken, and which of QoS 1 without a time of their own were stored last. A client is known by the
 // key of its session (SessionRecords::key_of).
 //
+// And their wills, of clients that are connected, or have gone and may come back before their
+// will's delay is over (MQTT 5, 3.1.2.5): they are due when their client is lost, or its session
+// ends; a client that is there again has no old will. Wills live in memory alone.
+//
 // A session belongs to at most one connection; another one of the same client takes it over, unless
 // it was to end with its connection. One without a connection is kept until its expiry, the
 // kKeptMax used last of them.
@@ -19,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "auth/authorize.h"
 #include "mqtt/redelivery_filter.h"
 
 namespace edgecase::mqtt {
@@ -54,6 +59,15 @@ class ReceivedIds {
   std::vector<Entry> ids_;  // by packet id
 };
 
+struct Will {
+  std::string topic;
+  std::string payload;
+  std::int64_t delay_ns = 0;
+  auth::Principal principal;  // of whoever left it
+
+  std::size_t bytes() const { return sizeof(Will) + topic.size() + payload.size(); }
+};
+
 struct Session {
   static constexpr std::size_t kRememberedMessages = 256;
 
@@ -66,12 +80,15 @@ struct Session {
   std::uint64_t last_used = 0;   // counts up: which was left alone longest
   ReceivedIds received;          // QoS 2
   RedeliveryFilter redelivery{kRememberedMessages};  // QoS 1
+  std::unique_ptr<Will> will;                        // null: none
+  std::int64_t will_due_ns = 0;                      // boot clock, while it has no connection
 };
 
 class SessionTable {
  public:
   static constexpr std::size_t kKeptMax = 512;
   static constexpr std::int64_t kForever = INT64_MAX;
+  static constexpr std::size_t kWillBytesMax = 4u << 20;  // all of them
 
   struct Attached {
     Session* session = nullptr;
@@ -83,8 +100,21 @@ class SessionTable {
   // Its connection is gone. Does nothing when another one has taken it over.
   void detach(std::uint64_t session, std::uint64_t connection, std::int64_t now_ns);
   Session* find(std::uint64_t session);
+
+  bool has_room_for(std::size_t will_bytes) const {
+    return will_bytes_ + will_bytes <= kWillBytesMax;
+  }
+  // In place of the one it had, which nobody gets.
+  void set_will(Session& session, std::unique_ptr<Will> will);
+  void drop_will(Session& session) { set_will(session, nullptr); }
+  // Every will is due: nobody waits for these clients any more.
+  void end_wills();
+  // Those that are due now, in the order in which they were.
+  std::vector<std::unique_ptr<Will>> take_due_wills() { return std::exchange(due_wills_, {}); }
+  bool has_due_wills() const { return !due_wills_.empty(); }
+
   void remove_expired(std::int64_t now_ns);
-  // When the next of those without a connection ends; kForever: none does.
+  // When the next of those without a connection ends, or its will is due; kForever: none does.
   std::int64_t next_end_ns() const;
   std::size_t size() const { return by_number_.size(); }
 
@@ -109,6 +139,7 @@ class SessionTable {
 
  private:
   void remove(std::uint64_t session);
+  void make_due(Session& session);
   void remove_surplus();
   void release_kept();
 
@@ -116,6 +147,8 @@ class SessionTable {
   std::unordered_map<std::string, std::uint64_t> by_key_;
   std::vector<Ended> ended_;
   std::unordered_map<std::string, std::size_t> ending_;  // by key: how often it has ended
+  std::vector<std::unique_ptr<Will>> due_wills_;
+  std::size_t will_bytes_ = 0;  // of those that are not due
   std::uint64_t next_number_ = 1;
   std::uint64_t uses_ = 0;
   std::size_t kept_ = 0;  // without a connection

@@ -48,6 +48,7 @@ struct ConversationRoom : MqttFixture {
     return conversation.receive(bytes, group, ++now_ns);
   }
   void commit() {
+    mqtt::add_due_wills(*parts, group);
     mqtt::add_ended_sessions(sessions, *records, group);
     const auth::Principal principal{auth::PrincipalKind::Mqtt, "test"};
     const auto batch = auth::authorize_write(principal, group.batch());

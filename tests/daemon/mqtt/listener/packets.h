@@ -33,13 +33,23 @@ struct MqttConnect {
   std::string properties = {};
   std::string username = {};  // both or neither
   std::string password = {};
+  std::string will_topic = {};  // empty: no will
+  std::string will_payload = {};
+  std::string will_properties = {};
 };
 inline std::string mqtt_connect(std::string_view client_id, const MqttConnect& how = {}) {
   std::string body = mqtt_text("MQTT") + static_cast<char>(how.version);
-  body += static_cast<char>((how.clean ? 0x02 : 0) | (how.username.empty() ? 0 : 0xC0));
+  body += static_cast<char>((how.clean ? 0x02 : 0) | (how.username.empty() ? 0 : 0xC0) |
+                            (how.will_topic.empty() ? 0 : 0x2C));
   body += mqtt_number(how.keep_alive);
   if (how.version == 5) body += static_cast<char>(how.properties.size()) + how.properties;
   body += mqtt_text(client_id);
+  if (!how.will_topic.empty()) {
+    if (how.version == 5) {
+      body += static_cast<char>(how.will_properties.size()) + how.will_properties;
+    }
+    body += mqtt_text(how.will_topic) + mqtt_text(how.will_payload);
+  }
   if (!how.username.empty()) body += mqtt_text(how.username) + mqtt_text(how.password);
   return mqtt_packet(0x10, body);
 }
