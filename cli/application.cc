@@ -130,6 +130,11 @@ int run_application(std::span<const AddCommand> commands, std::vector<std::strin
 int run_application(std::span<const AddCommand> commands, int argument_count, char** arguments) {
   std::vector<std::string> words(arguments + std::min(1, argument_count),
                                  arguments + argument_count);
+  // `edgecase help query` as people type it.
+  if (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
   if (argument_count > 0) {
     const std::string_view program(arguments[0]);
     const std::size_t slash = program.rfind('/');

@@ -7,9 +7,12 @@
 #include <filesystem>
 #include <system_error>
 
+#include "bench/drive_checks.h"
+
 namespace edgecase::cli::bench {
 
 Result<std::unique_ptr<PrivateDirectory>> PrivateDirectory::create(const std::string& parent) {
+  EC_TRY(check_no_store(parent));
   std::error_code error;
   const auto base = std::filesystem::absolute(parent.empty() ? "." : parent, error);
   std::string path = (base / "edgecase-bench-XXXXXX").lexically_normal().string();

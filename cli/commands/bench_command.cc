@@ -187,7 +187,9 @@ void add_bench(std::shared_ptr<BenchOptions> options, CLI::App& app, Action& act
       ->check(CLI::Range(0, 99));
   command
       ->add_option("--metadata,--dir", options->metadata,
-                   "Directory on the drive for metadata; default: the working directory")
+                   "Directory on the drive for metadata, in which bench makes one of its own, "
+                   "removed at the\n"
+                   "end; default: the working directory")
       ->check(CLI::ExistingDirectory);
   command
       ->add_option("--values", options->values,

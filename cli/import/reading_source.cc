@@ -1,5 +1,7 @@
 #include "import/reading_source.h"
 
+#include <unistd.h>
+
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -236,7 +238,10 @@ Result<std::unique_ptr<ReadingSource>> ReadingSource::open(const std::string& pa
                                                            const std::string& default_namespace) {
   const std::string_view chosen = format.empty() ? format_of_file(path) : format;
   if (chosen.empty()) {
-    return invalid_argument(path + ": its name does not tell the format, add --format");
+    // A name that is mistyped has no ending to speak of either.
+    if (::access(path.c_str(), R_OK) != 0) return MappedFile::open(path).status();
+    return invalid_argument(
+        path + ": its name does not tell the format, add --format csv, ndjson or line");
   }
   std::unique_ptr<ReadingSource> source;
   if (chosen == "ndjson" && path.ends_with(".gz")) {

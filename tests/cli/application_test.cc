@@ -25,6 +25,11 @@ TEST_CASE("wrong usage is exit code 2") {
   CHECK(run_application(kCommands, {"verson"}) == 2);
   CHECK(run_application(kCommands, {"version", "--nope"}) == 2);
   CHECK(run_application(kCommands, {"version", "surplus"}) == 2);
+  for (const char* asked : {"", "version"}) {
+    std::string program("edgecase"), help("help"), command(asked);
+    char* words[] = {program.data(), help.data(), command.data()};
+    CHECK(run_application(kCommands, command.empty() ? 2 : 3, words) == 0);
+  }
   for (const auto& [name, code] : {std::pair("edgecase", 0), {"/usr/bin/edgecased", 0}}) {
     std::string program(name), flag("--version");
     char* words[] = {program.data(), flag.data()};
