@@ -210,8 +210,7 @@ Status verify_file(const ReportArguments& arguments) {
   const Json report = Json::parse(text, nullptr, false);
   if (!report.is_object()) return invalid_argument(arguments.verify + " is no JSON object");
   const Result<sign::Signer> signer = sign::check_signature(report);
-  if (!signer.ok())
-    return Status(signer.status().code(), arguments.verify + ": " + signer.status().message());
+  if (!signer.ok()) return signer.status().with_context(arguments.verify + ": ");
   if (!arguments.key.empty()) {
     EC_ASSIGN_OR_RETURN(const std::string key, read_small_file(arguments.key));
     if (key != signer->public_key)

@@ -258,8 +258,7 @@ class Import {
     for (Manifest& manifest : manifests_) {
       const Status status = (manifest.*step)(client);
       if (!status.ok() && status.code() != StatusCode::Unavailable)
-        return {status.code(),
-                manifest.path() + ": " + status.message() + " (--no-manifest leaves what it says)"};
+        return status.with_context(manifest.path() + ": ", " (--no-manifest leaves what it says)");
       EC_TRY(status);
     }
     return ok();
@@ -293,7 +292,7 @@ class Import {
                   count_text(counts.bad)});
     }
     if (status.ok() || status.code() == StatusCode::Unavailable) return status;
-    return {status.code(), path + ": " + status.message()};
+    return status.with_context(path + ": ");
   }
 
   Status pass_on(ReadingSource& source, FileCounts& counts) {

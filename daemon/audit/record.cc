@@ -37,6 +37,7 @@ Outcome outcome_of(const Status& status) {
     case StatusCode::NotAllowed: return Outcome::Denied;
     case StatusCode::NotFound: return Outcome::NotFound;
     case StatusCode::InvalidArgument: return Outcome::Invalid;
+    case StatusCode::LimitReached:
     case StatusCode::Busy: return Outcome::Busy;
     case StatusCode::OutOfSpace: return Outcome::OutOfSpace;
     case StatusCode::IoError: return Outcome::IoError;

@@ -171,7 +171,7 @@ Result<std::string> TokenStore::make_room() {
         return a.second.grant->ends_ns.load() < b.second.grant->ends_ns.load();
       });
   if (!has_ended(*first->second.grant)) {
-    return busy("there are " + std::to_string(kTokensMax) + " tokens, revoke one first");
+    return limit_reached("there are " + std::to_string(kTokensMax) + " tokens, revoke one first");
   }
   return first->first;
 }

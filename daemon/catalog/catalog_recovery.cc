@@ -73,11 +73,8 @@ Status MemoryCatalog::recover_numbers_of(std::uint32_t namespace_row) {
     if (prefix == std::numeric_limits<std::uint64_t>::max()) break;
     iterator->seek(first_key_of(prefix + 1));
   }
-  if (iterator->status().ok()) return ok();
-  return Status(
-      iterator->status().code(),
-      "after a repair the first start looks up in the values which numbers devices have: " +
-          iterator->status().message());
+  return iterator->status().with_context(
+      "after a repair the first start looks up in the values which numbers devices have: ");
 }
 
 // Of rules that are left, too: what they hide is of those who had the number.

@@ -208,8 +208,7 @@ Result<DeviceIndex::Planned> DeviceIndex::plan(std::span<const DeviceChange* con
   for (const DeviceChange* const change : changes) {
     auto next = changed(*change, planned.after, saying);
     if (!next.ok() && is_alone) return next.status();
-    if (!next.ok())
-      return invalid_argument("device " + planned.name.device + ": " + next.status().message());
+    if (!next.ok()) return next.status().with_context("device " + planned.name.device + ": ");
     planned.after = std::move(next).value();
   }
   return planned;
@@ -229,14 +228,15 @@ void DeviceIndex::count(const Planned& planned, Growth& growth) const {
 Status DeviceIndex::check_room(const Growth& growth) const {
   const std::shared_lock lock(mutex_);
   if (growth.devices > 0 && terms_.size() + growth.devices > limits_.devices) {
-    return busy("something is said of " + std::to_string(terms_.size()) +
-                " devices already, at most " + std::to_string(limits_.devices) +
-                " there may be (limits.devices)");
+    return limit_reached("something is said of " + std::to_string(terms_.size()) +
+                         " devices already, at most " + std::to_string(limits_.devices) +
+                         " there may be (limits.devices)");
   }
   const std::uint64_t bytes = terms_.memory_bytes(growth.devices, growth.set_bytes);
   if (bytes > limits_.memory_bytes && bytes > terms_.memory_bytes()) {
-    return busy("what is said of devices takes the " + std::to_string(limits_.memory_bytes >> 20) +
-                " MiB of memory that are its own (setting storage.memory-limit)");
+    return limit_reached("what is said of devices takes the " +
+                         std::to_string(limits_.memory_bytes >> 20) +
+                         " MiB of memory that are its own (setting storage.memory-limit)");
   }
   return ok();
 }

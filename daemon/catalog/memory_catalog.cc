@@ -160,7 +160,7 @@ Result<NamespaceId> MemoryCatalog::ensure_namespace(std::string_view name) {
     for (const NamespaceRow& each : namespaces_)
       counted += each.name.empty() || each.name.starts_with('_') ? 0u : 1u;
     if (counted >= limits_.namespaces && !name.starts_with('_')) {
-      return busy(limit_message("namespaces", limits_.namespaces));
+      return limit_reached(limit_message("namespaces", limits_.namespaces));
     }
   }
   EC_ASSIGN_OR_RETURN(const NamespaceId id,
@@ -294,7 +294,7 @@ Status MemoryCatalog::prepare_names(std::span<const wire::Reading> readings,
   const auto check = [&](std::size_t index, std::string_view what, std::string_view name) {
     const Status status = wire::check_name(what, name);
     if (status.ok()) return status;
-    return invalid_argument("reading " + std::to_string(index + 1) + ": " + status.message());
+    return status.with_context("reading " + std::to_string(index + 1) + ": ");
   };
   for (const std::size_t i : missed) {
     EC_TRY(check(i, "namespace", readings[i].namespace_name));
@@ -365,19 +365,19 @@ Status MemoryCatalog::check_room(std::span<const wire::Reading> readings,
     if (memo.device_row == kNoRow) new_devices.emplace(reading.namespace_name, reading.device);
   }
   if (!new_devices.empty() && devices + new_devices.size() > limits_.devices) {
-    return busy(limit_message("devices", limits_.devices));
+    return limit_reached(limit_message("devices", limits_.devices));
   }
   if (!new_series.empty() && series + new_series.size() > limits_.series) {
-    return busy(limit_message("series", limits_.series));
+    return limit_reached(limit_message("series", limits_.series));
   }
   Growth growth{new_devices.size(), new_series.size()};
   for (const auto& [namespace_name, device] : new_devices) growth.names_bytes += device.size();
   for (const auto& [namespace_name, device, sensor] : new_series)
     growth.names_bytes += sensor.size();
   if (!new_series.empty() && bytes_with(growth) > limits_.memory_bytes) {
-    return busy("the names of devices and series take the " +
-                std::to_string(limits_.memory_bytes >> 20) +
-                " MiB of memory that are theirs (setting storage.memory-limit)");
+    return limit_reached("the names of devices and series take the " +
+                         std::to_string(limits_.memory_bytes >> 20) +
+                         " MiB of memory that are theirs (setting storage.memory-limit)");
   }
   return ok();
 }

@@ -136,8 +136,8 @@ Result<Fence> Fences::with(const Pseudonym& pseudonym, std::uint64_t erasure,
   });
   apart.insert(behind, range);
   if (apart.size() > kRangesPerFenceMax) {
-    return busy("parts of one series were erased " + std::to_string(kRangesPerFenceMax) +
-                " times already; erase from the beginning, or all of it");
+    return limit_reached("parts of one series were erased " + std::to_string(kRangesPerFenceMax) +
+                         " times already; erase from the beginning, or all of it");
   }
   fence.ranges = std::move(apart);
   return fence;

@@ -168,8 +168,7 @@ class Decoder {
 
  private:
   Status named(const Status& status) const {
-    return invalid_argument("description " + std::to_string(changes.size() + 1) + ": " +
-                            status.message());
+    return status.with_context("description " + std::to_string(changes.size() + 1) + ": ");
   }
   const std::string& default_namespace_;
 };

@@ -1,7 +1,7 @@
 #include "http/drive_status.h"
 
+#include <cerrno>
 #include <string>
-#include <system_error>
 
 namespace edgecase::http {
 namespace {
@@ -15,12 +15,6 @@ struct Layer {
 };
 constexpr Layer kLayers[] = {{"metadata", &Stats::metadata}, {"values", &Stats::values}};
 
-// The engine tells an error of the system by its text alone.
-bool is_of(const Status& status, std::errc error) {
-  const std::string text = std::generic_category().message(static_cast<int>(error));
-  return status.message().find(text) != std::string_view::npos;
-}
-
 }  // namespace
 
 std::string_view degraded_reason(const Status& degraded) {
@@ -31,10 +25,12 @@ std::string_view degraded_reason(const Status& degraded) {
     case StatusCode::Unavailable: return "away";
     case StatusCode::Corruption: return "damaged";
     case StatusCode::IoError:
-      if (is_of(degraded, std::errc::read_only_file_system)) return "read-only";
-      if (is_of(degraded, std::errc::no_such_device)) return "away";
-      if (is_of(degraded, std::errc::no_such_device_or_address)) return "away";
-      return "io-error";
+      switch (degraded.system_error()) {
+        case EROFS: return "read-only";
+        case ENODEV:
+        case ENXIO: return "away";
+        default: return "io-error";
+      }
     default: return "other";
   }
 }

@@ -14,7 +14,8 @@ constexpr int kSiftRoundsMax = 3;
 
 ReasonCode reason_of(const Status& status) {
   switch (status.code()) {
-    case StatusCode::Busy: return ReasonCode::QuotaExceeded;
+    case StatusCode::Busy:
+    case StatusCode::LimitReached: return ReasonCode::QuotaExceeded;
     case StatusCode::NotAllowed: return ReasonCode::NotAuthorized;
     default: return ReasonCode::PayloadFormatInvalid;
   }
@@ -33,8 +34,6 @@ void add_author(const GroupMessage& message, std::size_t first_reading,
 bool may_succeed_later(const Status& status) {
   switch (status.code()) {
     case StatusCode::Busy:
-      // The catalog's limits stay reached: waiting would stop every other message.
-      return status.message().find("limits.") == std::string::npos;
     case StatusCode::OutOfSpace:
     case StatusCode::IoError:
     case StatusCode::Unavailable:

@@ -163,7 +163,7 @@ const std::vector<Preset>& presets() {
 }
 
 Status in_topic(const Status& status) {
-  return {status.code(), "topic: " + status.message()};
+  return status.with_context("topic: ");
 }
 
 Result<Route> make_route(const Preset& preset, const Row& row, std::string topic) {

@@ -24,7 +24,7 @@ Result<PayloadKind> parse_payload_kind(std::string_view name) {
 
 // Puts the key's name before what is wrong with it.
 Status in_key(std::string_view key, const Status& status) {
-  return {status.code(), std::string(key) + ": " + status.message()};
+  return status.with_context(std::string(key) + ": ");
 }
 
 // A key that is a JSON pointer when it begins with `/`, else a name with placeholders.

@@ -45,8 +45,8 @@ const Rule* most_specific(const std::vector<Rule>& rules, const Accepts& accepts
 }
 
 Status too_many_engine_rules() {
-  return busy("there are " + std::to_string(kRetentionRulesMax) +
-              " devices and series with a retention of their own, the most");
+  return limit_reached("there are " + std::to_string(kRetentionRulesMax) +
+                       " devices and series with a retention of their own, the most");
 }
 
 }  // namespace
@@ -222,7 +222,7 @@ std::vector<Rule> RetentionService::without(std::vector<Rule> rules,
 }
 
 Status too_many_rules() {
-  return busy("there are " + std::to_string(kRulesMax) + " retention rules, the most");
+  return limit_reached("there are " + std::to_string(kRulesMax) + " retention rules, the most");
 }
 
 // Whether it may let something go that would stay: then a full drive has room for it.

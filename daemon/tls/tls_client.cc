@@ -12,9 +12,8 @@ namespace {
 Status read_authorities(const std::string& file, mbedtls_x509_crt& chain) {
   const Status read = read_certificates(file.empty() ? kSystemAuthorities : file, chain);
   if (read.ok() || !file.empty()) return read;
-  return Status(read.code(), read.message() +
-                                 "; name a file of certificates to trust, or install the package "
-                                 "ca-certificates");
+  return read.with_context(
+      "", "; name a file of certificates to trust, or install the package ca-certificates");
 }
 
 }  // namespace

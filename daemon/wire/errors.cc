@@ -20,6 +20,7 @@ constexpr std::array kRows = {
     Row{StatusCode::AlreadyExists, "already_exists", 409, kExitFailed},
     Row{StatusCode::NotAllowed, "not_allowed", 403, kExitNotAllowed},
     Row{StatusCode::Busy, "busy", 503, kExitFailed},
+    Row{StatusCode::LimitReached, "limit_reached", 400, kExitFailed},
     Row{StatusCode::OutOfSpace, "out_of_space", 503, kExitFailed},
     Row{StatusCode::IoError, "io_error", 503, kExitFailed},
     Row{StatusCode::Unavailable, "unavailable", 503, kExitFailed},
@@ -33,7 +34,7 @@ const Row& row_of(StatusCode code) {
   for (const Row& row : kRows) {
     if (row.code == code) return row;
   }
-  return kRows[7];
+  return row_of(StatusCode::IoError);
 }
 
 }  // namespace

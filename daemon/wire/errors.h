@@ -20,7 +20,8 @@ inline constexpr int kExitCorruption = 7;
 
 std::string_view error_code_name(StatusCode code);  // "not_found"
 StatusCode status_code_of(std::string_view error_code_name);
-int http_status_of(StatusCode code);  // Busy, OutOfSpace, IoError, Unavailable: 503
+int http_status_of(
+    StatusCode code);  // Busy, OutOfSpace, IoError, Unavailable: 503; LimitReached: 400
 int exit_code_of(StatusCode code);
 
 // {"error":{"code":"…","message":"…","line":n?}}

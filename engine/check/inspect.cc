@@ -67,7 +67,8 @@ Result<std::string> inspect_value_table(std::unique_ptr<RandomAccessFile> file,
     if (item.value().type() == engine::ItemType::Single) ++singles;
   }
   if (blanks == 0 ? decoded.entries != summary.entries : decoded.entries > summary.entries)
-    return corruption(table->file().path() + ": summary counts other entries than the items hold");
+    return corruption_in(table->file().path(),
+                         ": summary counts other entries than the items hold");
 
   std::string out;
   add_fact(out, "kind", "value table, version 1");
@@ -113,7 +114,8 @@ Result<std::string> inspect_metadata_table(std::unique_ptr<RandomAccessFile> fil
   }
   const engine::UMetaProperties& properties = table->properties();
   if (totals.items != properties.totals.items || totals.entries != properties.totals.entries)
-    return corruption(table->file().path() + ": properties count other items than the blocks hold");
+    return corruption_in(table->file().path(),
+                         ": properties count other items than the blocks hold");
 
   std::string out;
   add_fact(out, "kind", "metadata table, version 1");

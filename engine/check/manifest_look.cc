@@ -75,9 +75,9 @@ ManifestLook look_at_manifest(FileSystem& file_system, const std::string& path, 
   if (look.log.status.ok()) look.log.status = copies->status;
   look_at_other_copy(file_system, path, keys, *copies, look);
   if (look.log.status.ok() && look.log.identity.type != LogType::Manifest)
-    look.log.status = corruption(path + ": is no manifest");
+    look.log.status = corruption_in(path, ": is no manifest");
   if (look.log.status.ok() && look.edits == 0)
-    look.log.status = corruption(path + ": holds no state");
+    look.log.status = corruption_in(path, ": holds no state");
   return look;
 }
 
@@ -87,7 +87,7 @@ Result<std::uint64_t> read_current(FileSystem& file_system, const std::string& p
   if (terminated) name.pop_back();
   const auto parsed = parse_file_name(name);
   if (!terminated || !parsed || parsed->type != FileType::Manifest)
-    return corruption(path + ": does not name a manifest");
+    return corruption_in(path, ": does not name a manifest");
   return parsed->number;
 }
 

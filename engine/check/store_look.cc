@@ -68,7 +68,7 @@ class Looker {
     if (log.status.ok() && log.identity.store_id != look_.files.store_id)
       return unavailable(path + ": belongs to another store");
     if (log.status.ok() && log.identity.number != number)
-      look_.manifest.log.status = corruption(path + ": the head is not that of this manifest");
+      look_.manifest.log.status = corruption_in(path, ": the head is not that of this manifest");
     if (log.status.code() == StatusCode::NotFound) {
       const bool there = file_system_.file_size(path).ok();
       look_.manifest.log.status = corruption(

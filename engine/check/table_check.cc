@@ -101,7 +101,7 @@ Status TableCheck::look_at_value_table(const ValueFileMetadata& expected, bool& 
   const std::string path = files_.value_path(expected.number, expected.placement);
   auto file = file_system_.open_file(path);
   if (file.status().code() == StatusCode::NotFound)
-    return corruption(path + ": missing, but the manifest names it");
+    return corruption_in(path, ": missing, but the manifest names it");
   if (!file.ok()) return file.status();
   // Records tell of what is left of it, each with its item's checksum.
   if (!expected.has_blanks || (*file)->size_bytes() != expected.size_bytes)
@@ -112,7 +112,7 @@ Status TableCheck::look_at_value_table(const ValueFileMetadata& expected, bool& 
   if (table->head().namespace_id != expected.namespace_id)
     return differs(path, "namespace", table->head().namespace_id, expected.namespace_id);
   if (table->head().placement != expected.placement)
-    return corruption(path + ": lies on another drive than its head says");
+    return corruption_in(path, ": lies on another drive than its head says");
   const auto said = table->summary();
   // An erasure that is pending may have stopped while it wrote a new one: it empties the file.
   if (expected.has_blanks && !state_.erasures.empty() &&
@@ -146,7 +146,7 @@ Status TableCheck::look_at_metadata_table(const TableMetadata& expected, bool& i
   const std::string path = files_.table_path(expected.number);
   auto file = file_system_.open_file(path);
   if (file.status().code() == StatusCode::NotFound)
-    return corruption(path + ": missing, but the manifest names it");
+    return corruption_in(path, ": missing, but the manifest names it");
   if (!file.ok()) return file.status();
   EC_TRY(check_whole_file(**file, expected.size_bytes, expected.checksum, is_whole));
   EC_ASSIGN_OR_RETURN(const auto table, UMetaReader::open(std::move(file).value(), files_.store_id,
@@ -226,7 +226,9 @@ Status TableCheck::check_record(const UMetaRecord& record, const std::string& pl
   const auto values = open_values(record.pointer.file_number);
   if (!values.ok()) {
     damaged_values_.insert(record.pointer.file_number);
-    return corruption(place + ": its values cannot be read: " + values.status().message());
+    return values.status()
+        .as(StatusCode::Corruption)
+        .with_context(place + ": its values cannot be read: ");
   }
   const auto item = (*values)->read(record.pointer);
   EC_TRY(findings_.read_bytes(record.pointer.size_bytes));
@@ -236,7 +238,7 @@ Status TableCheck::check_record(const UMetaRecord& record, const std::string& pl
   }
   if (!item.ok()) {
     damaged_values_.insert(record.pointer.file_number);
-    return corruption(item.status().message() + " (" + place + ")");
+    return item.status().as(StatusCode::Corruption).with_context("", " (" + place + ")");
   }
   bool filtered_out = false;
   bool paged_out = false;
@@ -249,8 +251,9 @@ Status TableCheck::check_record(const UMetaRecord& record, const std::string& pl
   });
   if (!facts) {
     damaged_values_.insert(record.pointer.file_number);
-    return corruption((*values)->damaged(record.pointer, "item is malformed").message() + " (" +
-                      place + ")");
+    return (*values)
+        ->damaged(record.pointer, "item is malformed")
+        .with_context("", " (" + place + ")");
   }
   ++findings_.report().items;
   findings_.report().entries += facts->entries;
@@ -287,20 +290,20 @@ Status TableCheck::check_sums(const UMetaReader& table, const TableMetadata& exp
     if (said != found) return differs(path, "a total", said, found);
   }
   if (expected.smallest != sums.smallest || expected.largest != sums.largest)
-    return corruption(path + ": the manifest names other bounds of its keys");
+    return corruption_in(path, ": the manifest names other bounds of its keys");
   const auto list = [](const std::map<FileNumber, std::uint64_t>& sizes) {
     ValueFileUses uses;
     for (const auto& [number, bytes] : sizes) uses.push_back({number, bytes});
     return uses;
   };
   if (properties.value_files != list(sums.all_uses) || expected.value_files != list(sums.uses))
-    return corruption(path + ": the records point into other value files than the table says");
+    return corruption_in(path, ": the records point into other value files than the table says");
   for (const UMetaNamespace& ns : table.namespaces()) {
     const auto found = sums.namespaces.find(ns.id);
     if (found == sums.namespaces.end() || found->second.items != ns.totals.items ||
         found->second.entries != ns.totals.entries || found->second.deletes != ns.totals.deletes)
-      return corruption(path + ": the table of namespaces is wrong for namespace " +
-                        std::to_string(ns.id));
+      return corruption_in(
+          path, ": the table of namespaces is wrong for namespace " + std::to_string(ns.id));
   }
   return ok();
 }

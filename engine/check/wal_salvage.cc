@@ -115,7 +115,7 @@ Result<SequenceNumber> salvage_wal(
         return ok();
       }
       if (applied.status().code() == StatusCode::Corruption)
-        return corruption(place + applied.status().message());
+        return applied.status().as(StatusCode::Corruption).with_context(place);
       stopped = applied.status();
       return stopped;
     };

@@ -409,7 +409,9 @@ void Compactor::discard_job() {
   read_version_.reset();
 }
 
-void Compactor::give_up(const Status& failure) {
+void Compactor::give_up(const Status& cause) {
+  // As of a flush: what works on value files says so.
+  const Status failure = cause.on(Drive::Metadata);
   discard_job();
   survey_.reset();
   std::int64_t delay_ns = 0;

@@ -241,7 +241,7 @@ class Compactor {
   void note_slice(const TableOutput& output, bool leaves_rest);
   Status commit();
   void remove_output(const TableOutput& output);
-  void give_up(const Status& failure);
+  void give_up(const Status& cause);
   void note_success();
   void finish_request(const Status& status);
   bool is_idle();

@@ -171,8 +171,9 @@ Status MergeOutput::sync_directories() {
         std::any_of(output_.value_files.begin(), output_.value_files.end(),
                     [&](const ValueFileMetadata& file) { return file.placement == placement; });
     if (!any) continue;
-    EC_TRY(context_.file_system.sync_directory(
-        value_tables_directory(metadata, context_.options.values_directory, placement)));
+    const std::string directory =
+        value_tables_directory(metadata, context_.options.values_directory, placement);
+    EC_TRY(context_.file_system.sync_directory(directory).on(drive_of(placement)));
   }
   if (output_.tables.empty()) return ok();
   return context_.file_system.sync_directory(tables_directory(metadata));

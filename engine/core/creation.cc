@@ -63,7 +63,8 @@ Result<bool> EngineImpl::store_exists() {
 Status EngineImpl::lock_directory(const std::string& directory, std::unique_ptr<FileLock>& lock) {
   auto taken = file_system_.lock_file(lock_path(directory));
   if (taken.status().code() == StatusCode::Locked)
-    return locked(directory + ": another process has this store open");
+    return Status::of_file(StatusCode::Locked, "", directory,
+                           ": another process has this store open");
   if (!taken.ok()) return taken.status();
   lock = std::move(taken).value();
   return ok();
@@ -73,8 +74,8 @@ Status EngineImpl::check_identities() {
   EC_ASSIGN_OR_RETURN(const auto metadata,
                       read_identity(file_system_, options_.metadata_directory));
   if (!metadata)
-    return corruption(identity_path(options_.metadata_directory) +
-                      ": missing, but the directory holds a store");
+    return corruption_in(identity_path(options_.metadata_directory),
+                         ": missing, but the directory holds a store");
   if (metadata->role != DirectoryRole::Metadata) return wrong_role(options_.metadata_directory);
   store_id_ = metadata->store_id;
   const Status values = check_values_identity(file_system_, options_.values_directory, store_id_);
@@ -96,9 +97,10 @@ Status EngineImpl::check_values() {
 Status EngineImpl::admit_values() {
   MutexLock lock(admission_);
   if (values_admitted_.load(std::memory_order_acquire)) return ok();
-  if (values_lock_ == nullptr) EC_TRY(lock_directory(options_.values_directory, values_lock_));
+  if (values_lock_ == nullptr)
+    EC_TRY(lock_directory(options_.values_directory, values_lock_).on(Drive::Values));
   const std::shared_ptr<const Version> version = versions_->current();
-  EC_TRY(check_files(*version, Placement::Values));
+  EC_TRY(check_files(*version, Placement::Values).on(Drive::Values));
   remove_orphans_in(options_.values_directory, *version);
   values_admitted_.store(true, std::memory_order_release);
   fill_reserve();
@@ -110,7 +112,8 @@ Status EngineImpl::check_fit_for_creation(std::optional<StoreId>& begun) {
   const std::string& metadata_directory = options_.metadata_directory;
   const std::string& values_directory = options_.values_directory;
   EC_ASSIGN_OR_RETURN(const auto metadata, read_identity(file_system_, metadata_directory));
-  EC_ASSIGN_OR_RETURN(const auto values, read_identity(file_system_, values_directory));
+  EC_ASSIGN_OR_RETURN(const auto values,
+                      read_identity(file_system_, values_directory).on(Drive::Values));
   if (metadata && metadata->role != DirectoryRole::Metadata) return wrong_role(metadata_directory);
   for (const std::string& directory : {tables_directory(metadata_directory),
                                        wal_directory(metadata_directory), values_directory}) {
@@ -122,8 +125,8 @@ Status EngineImpl::check_fit_for_creation(std::optional<StoreId>& begun) {
         return unavailable(values_directory +
                            ": holds the values of a store whose metadata is not in " +
                            metadata_directory);
-      return corruption(current_path(metadata_directory) +
-                        ": missing, but there are files of a store in " + directory);
+      return corruption_in(current_path(metadata_directory),
+                           ": missing, but there are files of a store in " + directory);
     }
   }
   if (values) {
@@ -143,18 +146,18 @@ Status EngineImpl::create_store() {
   if (!options_.create_if_missing)
     return unavailable(options_.metadata_directory + ": there is no store");
   EC_TRY(create_durably(file_system_, options_.metadata_directory));
-  EC_TRY(create_durably(file_system_, options_.values_directory));
+  EC_TRY(create_durably(file_system_, options_.values_directory).on(Drive::Values));
   EC_TRY(check_directories_differ());
   EC_TRY(lock_directory(options_.metadata_directory, metadata_lock_));
-  EC_TRY(lock_directory(options_.values_directory, values_lock_));
+  EC_TRY(lock_directory(options_.values_directory, values_lock_).on(Drive::Values));
   // Another process may have made a store since the first look.
   EC_ASSIGN_OR_RETURN(const bool exists, store_exists());
   if (exists) return locked(options_.metadata_directory + ": another process makes a store here");
   store_id_ = begun ? *begun : make_store_id(environment_.random);
   EC_TRY(write_identity(file_system_, options_.metadata_directory,
                         {store_id_, DirectoryRole::Metadata}));
-  EC_TRY(
-      write_identity(file_system_, options_.values_directory, {store_id_, DirectoryRole::Values}));
+  EC_TRY(write_identity(file_system_, options_.values_directory, {store_id_, DirectoryRole::Values})
+             .on(Drive::Values));
   EC_TRY(file_system_.create_directory(tables_directory(options_.metadata_directory)));
   EC_TRY(file_system_.create_directory(wal_directory(options_.metadata_directory)));
   EC_TRY(file_system_.sync_directory(options_.metadata_directory));

@@ -169,7 +169,7 @@ class EngineImpl final : public Engine {
   Status start_segment(std::uint64_t payload_bytes);
   Status heal_wal(std::uint64_t payload_bytes);
   Status make_slot_free();
-  void note_wal_failure(const Status& failure);
+  void note_wal_failure(const Status& cause);
   void schedule_slot();
   void schedule_heal(std::int64_t delay_ns);
   void try_heal();
@@ -183,10 +183,12 @@ class EngineImpl final : public Engine {
   Status write_memtable(const std::shared_ptr<Memtable>& memtable);
   void cut_values(TableWriterContext& context);
   Status commit_tables(const TableOutput& output, const Memtable& memtable);
-  void note_flush_failure(const Status& failure);
+  void note_flush_failure(const Status& cause);
   void note_flush_success();
   void remove_tables(const TableOutput& output);
-  Layer layer_of(const Status& failure) const;
+  static Layer layer_of(const Status& failure) {
+    return failure.drive() == Drive::Values ? Layer::Values : Layer::Metadata;
+  }
   static std::string_view name_of(Layer layer) {
     return layer == Layer::Values ? "values" : "metadata";
   }

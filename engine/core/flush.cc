@@ -80,7 +80,9 @@ Status EngineImpl::wait_for_flush(std::uint64_t flushes_before) {
   Status status;
   while (flushes_ == flushes_before) {
     if (!flush_failure_.ok() && !try_flush_again()) {
-      status = busy("writes wait for a flush, and flushes fail: " + flush_failure_.to_string());
+      status = flush_failure_.as(StatusCode::Busy)
+                   .with_context("writes wait for a flush, and flushes fail: " +
+                                 std::string(status_code_name(flush_failure_.code())) + ": ");
       break;
     }
     if (waited_ns >= kStallMaxNs) {
@@ -287,18 +289,10 @@ void EngineImpl::remove_tables(const TableOutput& output) {
   }
 }
 
-EngineImpl::Layer EngineImpl::layer_of(const Status& failure) const {
-  // One directory may lie inside the other: the longer name decides.
-  const bool names_values = failure.message().find(options_.values_directory) != std::string::npos;
-  const bool names_metadata =
-      failure.message().find(options_.metadata_directory) != std::string::npos;
-  if (names_values && names_metadata)
-    return options_.values_directory.size() > options_.metadata_directory.size() ? Layer::Values
-                                                                                 : Layer::Metadata;
-  return names_values ? Layer::Values : Layer::Metadata;
-}
-
-void EngineImpl::note_flush_failure(const Status& failure) {
+void EngineImpl::note_flush_failure(const Status& cause) {
+  // What works on value files says when it failed on the values drive; all else of a flush is
+  // written to the other one.
+  const Status failure = cause.on(Drive::Metadata);
   const Layer layer = layer_of(failure);
   bool first = false;
   bool retry = false;

@@ -25,9 +25,10 @@ Status FreeSpace::judge(const std::string& directory, const Result<Space>& space
   if (!space.ok()) return ok();
   const std::uint64_t kept = std::min(keep_free_bytes_, space->total_bytes / kKeepFreePart);
   if (space->free_bytes >= kept + (was_short ? kept / 8 : 0)) return ok();
-  return out_of_space(directory + ": of the drive " + std::to_string(space->free_bytes >> 20) +
-                      " MiB are free, and writes leave " + std::to_string(kept >> 20) +
-                      " MiB of it");
+  return Status::of_file(StatusCode::OutOfSpace, "", directory,
+                         ": of the drive " + std::to_string(space->free_bytes >> 20) +
+                             " MiB are free, and writes leave " + std::to_string(kept >> 20) +
+                             " MiB of it");
 }
 
 bool FreeSpace::look() {
@@ -39,9 +40,11 @@ bool FreeSpace::look() {
   const bool was_short = !shortage_.status.ok();
   Shortage found;
   found.status = judge(metadata_directory_, file_system_.space(metadata_directory_),
-                       was_short && !shortage_.is_of_values);
+                       was_short && !shortage_.is_of_values)
+                     .on(Drive::Metadata);
   if (found.status.ok()) {
-    found.status = judge(values_directory_, values, was_short && shortage_.is_of_values);
+    found.status =
+        judge(values_directory_, values, was_short && shortage_.is_of_values).on(Drive::Values);
     found.is_of_values = !found.status.ok();
   }
   const bool is_now_short = !found.status.ok();

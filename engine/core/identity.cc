@@ -50,7 +50,7 @@ Bytes encode_identity(const Identity& identity) {
 
 Result<Identity> decode_identity(ByteView bytes, const std::string& path) {
   if (bytes.size() < kRoleAt || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
-    return corruption(path + " at byte 0: is no identity of a store");
+    return corruption_in(path, " at byte 0: is no identity of a store");
   const std::uint32_t version = decode_fixed32(bytes.data() + sizeof kMagic);
   const bool whole = bytes.size() == kIdentityBytes && decode_fixed32(bytes.data() + kChecksumAt) ==
                                                            crc32c(bytes.substr(0, kChecksumAt));
@@ -58,12 +58,12 @@ Result<Identity> decode_identity(ByteView bytes, const std::string& path) {
   if (version > kFormatVersion && (whole || bytes.size() != kIdentityBytes))
     return unsupported(path + ": written by a newer version of EdgeCase (format " +
                        std::to_string(version) + ")");
-  if (!whole) return corruption(path + ": wrong length or checksum");
+  if (!whole) return corruption_in(path, ": wrong length or checksum");
   Identity identity;
   const auto role = static_cast<unsigned char>(bytes[kRoleAt]);
   if (version == 0 || (role != static_cast<unsigned char>(DirectoryRole::Metadata) &&
                        role != static_cast<unsigned char>(DirectoryRole::Values))) {
-    return corruption(path + ": unknown role or version 0");
+    return corruption_in(path, ": unknown role or version 0");
   }
   identity.role = static_cast<DirectoryRole>(role);
   std::memcpy(identity.store_id.data(), bytes.data() + kStoreIdAt, identity.store_id.size());
@@ -89,18 +89,19 @@ Status write_identity(FileSystem& file_system, const std::string& directory,
 Status check_values_identity(FileSystem& file_system, const std::string& values_directory,
                              const StoreId& store_id) {
   EC_ASSIGN_OR_RETURN(const std::optional<Identity> found,
-                      read_identity(file_system, values_directory));
+                      read_identity(file_system, values_directory).on(Drive::Values));
+  const auto away = [&](std::string_view why) {
+    return Status::of_file(StatusCode::Unavailable, "", values_directory, why).on(Drive::Values);
+  };
   if (!found)
-    return unavailable(values_directory +
-                       ": the values drive is not the one of this store: the directory is empty "
-                       "or missing (is the drive mounted?)");
+    return away(
+        ": the values drive is not the one of this store: the directory is empty or missing "
+        "(is the drive mounted?)");
   if (found->store_id != store_id)
-    return unavailable(values_directory +
-                       ": the values drive is not the one of this store: it belongs to store " +
-                       to_text(found->store_id) + ", expected " + to_text(store_id));
+    return away(": the values drive is not the one of this store: it belongs to store " +
+                to_text(found->store_id) + ", expected " + to_text(store_id));
   if (found->role != DirectoryRole::Values)
-    return unavailable(values_directory +
-                       ": this is the metadata directory of the store, not its values directory");
+    return away(": this is the metadata directory of the store, not its values directory");
   return ok();
 }
 

@@ -61,9 +61,11 @@ Status EngineImpl::explain_read_failure(Status failure) const {
   if (failure.code() == StatusCode::NotFound || failure.code() == StatusCode::IoError) {
     const Status values = check_values_identity(file_system_, options_.values_directory, store_id_);
     if (values.code() == StatusCode::Unavailable)
-      failure = unavailable(values.message() + "; " + failure.message());
+      failure = values.with_context("", "; " + failure.message());
     else if (failure.code() == StatusCode::NotFound)
-      failure = corruption(failure.message() + ", but the manifest names it");
+      failure = std::move(failure)
+                    .as(StatusCode::Corruption)
+                    .with_context("", ", but the manifest names it");
   }
   if (failure.code() == StatusCode::Corruption) environment_.listener.on_corruption(failure);
   return failure;

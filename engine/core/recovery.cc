@@ -46,8 +46,8 @@ Status EngineImpl::recover_store() {
     for (const RangeDelete& each : state.erasures)
       keys_->retire(each.lower, each.upper, each.sequence);
   }
-  EC_TRY(check_files(*state.version, Placement::Metadata));
-  if (values_away_.ok()) EC_TRY(check_files(*state.version, Placement::Values));
+  EC_TRY(check_files(*state.version, Placement::Metadata).on(Drive::Metadata));
+  if (values_away_.ok()) EC_TRY(check_files(*state.version, Placement::Values).on(Drive::Values));
   values_admitted_ = values_away_.ok();
 
   TableCache::Limits limits;
@@ -152,8 +152,8 @@ Status EngineImpl::renew_keys() {
       keys_->write_again([this](NamespaceId id) { return versions_->has_namespace(id); });
   if (renewed.code() != StatusCode::OutOfSpace) return renewed;
   if (!keys_->is_outdated()) return ok();
-  return out_of_space(renewed.message() +
-                      ": no room to change the master key; keep the one before until there is");
+  return renewed.with_context(
+      "", ": no room to change the master key; keep the one before until there is");
 }
 
 // Files on one of the drives: metadata tables lie on that of the metadata.
@@ -161,11 +161,11 @@ Status EngineImpl::check_files(const Version& version, Placement placement) cons
   const auto check = [this](const std::string& path, std::uint64_t size_bytes) -> Status {
     const auto found = file_system_.file_size(path);
     if (found.status().code() == StatusCode::NotFound)
-      return corruption(path + ": missing, but the manifest names it");
+      return corruption_in(path, ": missing, but the manifest names it");
     if (!found.ok()) return found.status();
     if (*found != size_bytes)
-      return corruption(path + ": has " + std::to_string(*found) + " bytes, the manifest says " +
-                        std::to_string(size_bytes));
+      return corruption_in(path, ": has " + std::to_string(*found) + " bytes, the manifest says " +
+                                     std::to_string(size_bytes));
     return ok();
   };
   for (const auto& table : version.tables) {
@@ -201,7 +201,8 @@ Status EngineImpl::recover_wal(RecoveryEvent& event) {
   event.manifest_copies_differed = versions_->copies_differed();
   if (const Status damage = versions_->damage(); !damage.ok())
     environment_.listener.on_corruption(
-        corruption(damage.message() + "; nothing is lost, both are written anew"));
+        damage.as(StatusCode::Corruption)
+            .with_context("", "; nothing is lost, both are written anew"));
   // All is clean. Before anything is replayed: a flush makes files that are not named yet.
   remove_orphans();
   last_sequence_ = state.flushed_sequence;

@@ -12,7 +12,8 @@ constexpr std::int64_t kHealDelayMaxNs = 1'000'000'000;
 
 }  // namespace
 
-void EngineImpl::note_wal_failure(const Status& failure) {
+void EngineImpl::note_wal_failure(const Status& cause) {
+  const Status failure = cause.on(Drive::Metadata);
   const std::int64_t now_ns = environment_.clock.boot_ns();
   heal_delay_ns_ = std::clamp(2 * heal_delay_ns_, kHealDelayMinNs, kHealDelayMaxNs);
   heal_not_before_ns_ = now_ns + heal_delay_ns_;

@@ -87,9 +87,10 @@ class Replay {
     }
     const bool may_be_torn = !segment.durable && reader->end_bytes() < length;
     if (length != kNoLimit && reader->end_bytes() != length && !may_be_torn)
-      return corruption(path_of(segment) + ": WAL segment " + std::to_string(segment.number) +
-                        " ends at byte " + std::to_string(reader->end_bytes()) +
-                        " of its records; the next one says " + std::to_string(length));
+      return corruption_in(path_of(segment),
+                           ": WAL segment " + std::to_string(segment.number) + " ends at byte " +
+                               std::to_string(reader->end_bytes()) +
+                               " of its records; the next one says " + std::to_string(length));
     if (length == kNoLimit) contents_.torn_tail = reader->torn_tail();
     segment.bytes = reader->end_bytes();
     segment.last_sequence = last_;
@@ -99,8 +100,9 @@ class Replay {
 
   Status replay_record(const WalSegment& segment, std::uint64_t at, const LogRecord& record) {
     const auto damaged = [&](const std::string& what) {
-      return corruption(path_of(segment) + ": WAL segment " + std::to_string(segment.number) +
-                        ", record at byte " + std::to_string(at) + ": " + what);
+      return corruption_in(path_of(segment), ": WAL segment " + std::to_string(segment.number) +
+                                                 ", record at byte " + std::to_string(at) + ": " +
+                                                 what);
     };
     if (!follows(record.sequence))
       return damaged("sequence " + std::to_string(record.sequence) + " does not follow " +
@@ -146,13 +148,13 @@ Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadat
     if (!reader.ok()) return reader.status();
     const LogIdentity& identity = (*reader)->identity();
     if (identity.store_id != store_id) return unavailable(path + ": belongs to another store");
-    if (identity.type != LogType::Wal) return corruption(path + ": is no write-ahead log");
+    if (identity.type != LogType::Wal) return corruption_in(path, ": is no write-ahead log");
     contents.highest_number = std::max(contents.highest_number, identity.number);
     if (identity.number < oldest_needed) {
       contents.free.push_back(slot);
     } else if (const FoundLog found{slot, identity, (*reader)->successor()};
                !logs.emplace(identity.number, found).second) {
-      return corruption(path + ": a second WAL segment " + std::to_string(identity.number));
+      return corruption_in(path, ": a second WAL segment " + std::to_string(identity.number));
     }
   }
   contents.highest_number = std::max(contents.highest_number, oldest_needed);
@@ -178,8 +180,8 @@ Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadat
     contents.chain.insert(contents.chain.begin(), segment);
     const std::uint64_t before = found->second.identity.predecessor;
     if (before >= number)
-      return corruption(wal_slot_path(metadata_directory, segment.slot.index) +
-                        ": names a predecessor newer than itself");
+      return corruption_in(wal_slot_path(metadata_directory, segment.slot.index),
+                           ": names a predecessor newer than itself");
     logs.erase(found);
     number = before;
   }

@@ -127,7 +127,7 @@ Status open_sealed(const FileCipher& cipher, std::uint64_t place, Bytes& bytes,
 Status judge_read_back(const Status& opened, const std::string& path) {
   if (opened.ok() || opened.code() == StatusCode::NotFound) return ok();
   if (opened.code() != StatusCode::Corruption) return opened;
-  return io_error(path + ": what was sealed does not open: " + opened.message());
+  return opened.as(StatusCode::IoError).with_context(path + ": what was sealed does not open: ");
 }
 
 Status without_key(const std::string& path) {
@@ -135,7 +135,7 @@ Status without_key(const std::string& path) {
 }
 
 Status not_sealed(const std::string& path) {
-  return corruption(path + " is not encrypted, but the store is");
+  return corruption_in(path, " is not encrypted, but the store is");
 }
 
 }  // namespace edgecase::engine

@@ -114,9 +114,6 @@ Result<std::unique_ptr<KeyRing>> KeyRing::open_if_encrypted(FileSystem& file_sys
 Status KeyRing::read(std::uint64_t generation, const MasterKeys& master) {
   const std::string path = key_ring_path(metadata_directory_, generation);
   EC_ASSIGN_OR_RETURN(const Bytes file, read_whole_file(file_system_, path, kKeyRingFileMaxBytes));
-  const auto with_path = [&](const Status& status) {
-    return status.ok() ? status : Status(status.code(), path + ": " + status.message());
-  };
   Status status = corruption("the key ring is damaged, in both of its copies");
   for (const ByteView half : key_ring_halves(file)) {
     const auto copy = KeyRingCopy::find(half);
@@ -124,7 +121,7 @@ Status KeyRing::read(std::uint64_t generation, const MasterKeys& master) {
     status = read_copy(*copy, master);
     if (status.code() != StatusCode::Corruption) break;
   }
-  return with_path(status);
+  return status.in_file(path);
 }
 
 Status KeyRing::read_copy(const KeyRingCopy& copy, const MasterKeys& master) {
@@ -394,7 +391,7 @@ Result<KeyRingLook> look_at_key_ring(FileSystem& file_system, const std::string&
       look.master_key += "0123456789abcdef"[static_cast<unsigned char>(byte) & 15];
     }
   }
-  if (look.whole_copies == 0) return corruption(path + ": no copy of the key ring is whole");
+  if (look.whole_copies == 0) return corruption_in(path, ": no copy of the key ring is whole");
   return look;
 }
 

@@ -36,10 +36,9 @@ StatusCode code_of(int error) {
 }  // namespace
 
 Status errno_status(int error, std::string_view action, const std::string& path) {
-  std::string message("cannot ");
-  message.append(action).append(" ").append(path).append(": ");
-  message += std::generic_category().message(error);
-  return {code_of(error), std::move(message)};
+  const std::string before = "cannot " + std::string(action) + " ";
+  const std::string after = ": " + std::generic_category().message(error);
+  return Status::of_file(code_of(error), before, path, after, error);
 }
 
 Result<Descriptor> open_descriptor(const std::string& path, int flags) {

@@ -45,6 +45,11 @@ std::string wal_slot_path(std::string_view metadata_directory, std::uint64_t slo
 std::string tables_directory(std::string_view metadata_directory);
 std::string metadata_table_path(std::string_view metadata_directory, std::uint64_t number);
 
+constexpr ::edgecase::Drive drive_of(Placement placement) {
+  using ::edgecase::Drive;  // not something of that name nearer by
+  return placement == Placement::Values ? Drive::Values : Drive::Metadata;
+}
+
 // Where value tables of a placement lie, and one of them.
 std::string value_tables_directory(std::string_view metadata_directory,
                                    std::string_view values_directory, Placement placement);

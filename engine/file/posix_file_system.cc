@@ -193,7 +193,7 @@ class PosixFileSystem final : public FileSystem {
 
   Status rename_file(const std::string& from, const std::string& to) override {
     if (::rename(from.c_str(), to.c_str()) == 0) return ok();
-    return errno_status(errno, "rename", from + " to " + to);
+    return errno_status(errno, "rename " + from + " to", to);
   }
 
   Status remove_file(const std::string& path) override {
@@ -269,7 +269,8 @@ Result<std::unique_ptr<FileLock>> PosixFileSystem::lock_file(const std::string& 
   while (::fcntl(file.number(), F_OFD_SETLK, &range) != 0) {
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EACCES) {
-      return locked(path + " is held by another process or by another store of this one");
+      return Status::of_file(StatusCode::Locked, "", path,
+                             " is held by another process or by another store of this one");
     }
     return errno_status(errno, "lock", path);
   }

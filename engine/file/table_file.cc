@@ -134,7 +134,7 @@ Result<Bytes> read_exactly(const RandomAccessFile& file, std::uint64_t offset, s
 }
 
 Status corruption_at(const std::string& path, std::uint64_t offset, std::string_view what) {
-  return corruption(path + " at byte " + std::to_string(offset) + ": " + std::string(what));
+  return corruption_in(path, " at byte " + std::to_string(offset) + ": " + std::string(what));
 }
 
 std::uint32_t placed_crc32c(std::uint64_t file_number, std::uint64_t offset, ByteView bytes) {

@@ -6,7 +6,7 @@ Result<Bytes> read_whole_file(FileSystem& file_system, const std::string& path,
                               std::size_t size_max) {
   EC_ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> file, file_system.open_file(path));
   if (file->size_bytes() > size_max)
-    return corruption(path + ": longer than " + std::to_string(size_max) + " bytes");
+    return corruption_in(path, ": longer than " + std::to_string(size_max) + " bytes");
   Bytes content(static_cast<std::size_t>(file->size_bytes()), '\0');
   EC_ASSIGN_OR_RETURN(const std::size_t size, file->read(0, content.size(), content.data()));
   content.resize(size);

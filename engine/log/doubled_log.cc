@@ -82,7 +82,7 @@ void judge(const std::string& path, std::uint64_t proven, LogCopies& look) {
   if (first.identity.number != 0 && second.identity.number != 0 &&
       (first.identity.number != second.identity.number ||
        first.identity.store_id != second.identity.store_id)) {
-    second.status = corruption(path + ": the second copy is one of another log");
+    second.status = corruption_in(path, ": the second copy is one of another log");
     second.end_bytes = 0;
   }
   const bool further = second.end_bytes > first.end_bytes;
@@ -92,9 +92,9 @@ void judge(const std::string& path, std::uint64_t proven, LogCopies& look) {
   const LogCopy& other = look.copies[1 - look.best];
   look.status = best.status;
   if (best.status.ok() && best.end_bytes < proven)
-    look.status = corruption(path + " at byte " +
-                             std::to_string(best.begin + kLogHeadBytes + best.end_bytes) +
-                             ": record is damaged in both copies");
+    look.status = corruption_in(
+        path, " at byte " + std::to_string(best.begin + kLogHeadBytes + best.end_bytes) +
+                  ": record is damaged in both copies");
   const bool is_damaged = !other.status.ok() || other.end_bytes < proven ||
                           (other.end_bytes == 0 && best.end_bytes != 0);
   look.ends_differ = !is_damaged && other.end_bytes < best.end_bytes;
@@ -104,8 +104,9 @@ void judge(const std::string& path, std::uint64_t proven, LogCopies& look) {
           ? "record at byte " + std::to_string(other.begin + kLogHeadBytes + other.end_bytes) +
                 " is damaged"
           : other.status.message();
-  look.damage = corruption(path + ": the " + kNames[1 - look.best] +
-                           " of its two copies is damaged, the other is whole: " + where);
+  look.damage =
+      corruption_in(path, std::string(": the ") + kNames[1 - look.best] +
+                              " of its two copies is damaged, the other is whole: " + where);
 }
 
 }  // namespace

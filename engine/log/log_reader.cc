@@ -203,10 +203,10 @@ class LogReader::Inside {
       }
     }
     if (proof != 0)
-      return corruption(file_->path() + " at byte " + std::to_string(kLogHeadBytes + position_) +
-                        ": record is damaged; one at byte " +
-                        std::to_string(kLogHeadBytes + proof) +
-                        " was written after it was durable");
+      return corruption_in(file_->path(), " at byte " + std::to_string(kLogHeadBytes + position_) +
+                                              ": record is damaged; one at byte " +
+                                              std::to_string(kLogHeadBytes + proof) +
+                                              " was written after it was durable");
     ended_ = true;
     return ok();
   }

@@ -61,7 +61,7 @@ Status BucketFiles::create(const ItemExpiry& item) {
   // One that was there before is not ours to remove.
   if (writer.status().code() != StatusCode::AlreadyExists) created_.push_back(path);
   if (!writer.ok()) return writer.status();
-  EC_TRY(name_durably(context_, path));
+  EC_TRY(name_durably(context_, path).on(drive_of(head.placement)));
   const auto behind =
       std::upper_bound(files_.begin(), files_.end(), item.bucket,
                        [](const Bucket& b, const File& file) { return b < file.expiry.bucket; });

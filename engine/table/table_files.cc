@@ -117,22 +117,22 @@ Result<std::shared_ptr<const ValueTableReader>> TableFiles::values(FileNumber nu
 Result<std::shared_ptr<const ValueTableReader>> TableFiles::open_values(FileNumber number) {
   const auto known = find_value_file(number);
   if (!known)
-    return corruption("value file " + std::to_string(number) +
-                      " is in use but not in the manifest");
+    return corruption("value file " + std::to_string(number) + " is used, but in no manifest");
   const std::string path = value_path(number, known->placement);
-  Result<std::unique_ptr<RandomAccessFile>> file = open(path);
-  // A file that the manifest names can only be missing when its drive is.
-  if (!file.ok() && file.status().code() == StatusCode::NotFound)
-    return unavailable(path + " is missing: is the drive there?");
+  const Drive drive = drive_of(known->placement);
+  auto file = open(path).on(drive);  // can only be missing when its drive is
+  if (file.status().code() == StatusCode::NotFound)
+    return file.status().as(StatusCode::Unavailable).with_context("", ": is the drive there?");
   if (!file.ok()) return file.status();
   if ((*file)->size_bytes() != known->size_bytes)
     return corruption_at(path, (*file)->size_bytes(),
-                         "file ends here, not at byte " + std::to_string(known->size_bytes));
+                         "file ends here, not at byte " + std::to_string(known->size_bytes))
+        .on(drive);
   EC_ASSIGN_OR_RETURN(std::shared_ptr<const ValueTableReader> reader,
-                      ValueTableReader::open(*std::move(file), store_id_, number, keys_));
-  if (reader->head().namespace_id != known->namespace_id ||
-      reader->head().placement != known->placement)
-    return corruption_at(path, kTableHeadBytes, "is not the table the manifest names");
+                      ValueTableReader::open(*std::move(file), store_id_, number, keys_).on(drive));
+  const ValueTableHead& head = reader->head();
+  if (head.namespace_id != known->namespace_id || head.placement != known->placement)
+    return corruption_at(path, kTableHeadBytes, "is not the table the manifest names").on(drive);
   return values_.insert(number, std::move(reader), 0);
 }
 
@@ -385,11 +385,13 @@ Result<Answer> TableFiles::from_open(FileNumber number,
     EC_ASSIGN_OR_RETURN(table, values(number));
   }
   Result<Answer> answer = read(table);
-  if (answer.status().code() != StatusCode::IoError) return answer;
+  if (answer.ok()) return answer;
+  const Drive drive = drive_of(table->head().placement);
+  if (answer.status().code() != StatusCode::IoError) return std::move(answer).on(drive);
   // A file that was opened before its drive was pulled fails for good, however well the drive is.
   values_.erase(number);
   EC_ASSIGN_OR_RETURN(table, values(number));
-  return read(table);
+  return Result<Answer>(read(table)).on(drive);
 }
 
 Result<std::shared_ptr<const Item>> TableFiles::load(const Wanted& wanted, bool keep,
@@ -444,7 +446,8 @@ Status TableFiles::disagreement(const UMetaRecord& record) const {
   const auto known = find_value_file(number);
   const std::string path = known ? value_path(number, known->placement) : std::to_string(number);
   return corruption_at(path, record.pointer.offset_bytes,
-                       "item is malformed or not what its metadata record says");
+                       "item is malformed or not what its metadata record says")
+      .on(known ? drive_of(known->placement) : Drive::None);
 }
 
 void TableFiles::add_value_file(const ValueFileMetadata& file) {

@@ -320,8 +320,9 @@ Status TablesBuilder::sync_value_directories() {
   };
   for (const Placement placement : {Placement::Values, Placement::Metadata}) {
     if (!any_in(placement)) continue;
-    EC_TRY(context_.file_system.sync_directory(value_tables_directory(
-        context_.options.metadata_directory, context_.options.values_directory, placement)));
+    const std::string directory = value_tables_directory(
+        context_.options.metadata_directory, context_.options.values_directory, placement);
+    EC_TRY(context_.file_system.sync_directory(directory).on(drive_of(placement)));
   }
   return ok();
 }

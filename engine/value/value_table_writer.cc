@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/coding.h"
 #include "base/crc32c.h"
+#include "file/file_names.h"
 #include "value/integers_block.h"
 #include "value/item_checksums.h"
 #include "value/item_seal.h"
@@ -45,7 +46,8 @@ Result<std::unique_ptr<ValueTableWriter>> ValueTableWriter::create(FileSystem& f
                                                                    const std::string& path,
                                                                    const ValueTableHead& head,
                                                                    KeyRing* keys) {
-  EC_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, file_system.create_file(path));
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
+                      file_system.create_file(path).on(drive_of(head.placement)));
   std::unique_ptr<ValueTableWriter> writer(
       new ValueTableWriter(file_system, path, std::move(file), head,
                            new_cipher(keys, {kValueTablePurpose, head.identity.file_number})));
@@ -57,7 +59,7 @@ Result<std::unique_ptr<ValueTableWriter>> ValueTableWriter::create(FileSystem& f
 
 Status ValueTableWriter::append(ByteView bytes) {
   checksum_ = crc32c_extend(checksum_, bytes);
-  return file_->append(bytes);
+  return file_->append(bytes).on(drive_of(head_.placement));
 }
 
 Result<ValuePointer> ValueTableWriter::append_group(std::span<const EntryView> entries,
@@ -196,8 +198,9 @@ Status ValueTableWriter::end() {
 
 Status ValueTableWriter::sync() {
   if (cipher_ != nullptr) EC_TRY(cipher_->ring().persist());
-  EC_TRY(file_->sync());
-  return cipher_ == nullptr ? ok() : read_back();
+  const Drive drive = drive_of(head_.placement);
+  EC_TRY(file_->sync().on(drive));
+  return cipher_ == nullptr ? ok() : read_back().on(drive);
 }
 
 Status ValueTableWriter::read_back() const {

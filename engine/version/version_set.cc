@@ -65,16 +65,16 @@ Status VersionSet::read_manifest() {
   const std::string path = manifest_path(metadata_directory_, parsed->number);
   auto copies = look_at_copies(file_system_, path, keys_);
   if (copies.status().code() == StatusCode::NotFound)
-    return corruption(path + ": missing, but CURRENT names it");
+    return corruption_in(path, ": missing, but CURRENT names it");
   if (!copies.ok()) return copies.status();
   found_ = std::move(copies).value();
   if (found_.status.code() == StatusCode::NotFound)
-    return corruption(path + ": has no head, but CURRENT names it");
+    return corruption_in(path, ": has no head, but CURRENT names it");
   EC_TRY(found_.status);
   const LogIdentity& identity = found_.best_copy().identity;
   if (identity.store_id != store_id_) return unavailable(path + ": belongs to another store");
   if (identity.type != LogType::Manifest || identity.number != parsed->number)
-    return corruption(path + ": the head is not that of this manifest");
+    return corruption_in(path, ": the head is not that of this manifest");
 
   EC_ASSIGN_OR_RETURN(auto file, open_copy(file_system_, path, found_.best_copy().begin));
   EC_ASSIGN_OR_RETURN(const auto opened, LogReader::open(std::move(file), keys_));
@@ -85,16 +85,16 @@ Status VersionSet::read_manifest() {
     EC_ASSIGN_OR_RETURN(const std::optional<LogRecord> record, reader.next());
     if (!record) break;
     auto edit = VersionEdit::decode(record->payload);
-    if (!edit.ok()) return Status(edit.status().code(), path + ": " + edit.status().message());
+    if (!edit.ok()) return edit.status().in_file(path);
     if (first != edit->format_version.has_value())
-      return corruption(path + ": the state does not begin with its format version");
+      return corruption_in(path, ": the state does not begin with its format version");
     first = false;
     if (const Status fits = replay.apply(*edit); !fits.ok())
-      return corruption(path + ": " + fits.message());
+      return fits.as(StatusCode::Corruption).in_file(path);
   }
-  if (first) return corruption(path + ": holds no state, but CURRENT names it");
+  if (first) return corruption_in(path, ": holds no state, but CURRENT names it");
   auto replayed = replay.finish();
-  if (!replayed.ok()) return corruption(path + ": " + replayed.status().message());
+  if (!replayed.ok()) return replayed.status().as(StatusCode::Corruption).in_file(path);
   VersionState state = std::move(replayed).value();
 
   MutexLock lock(edit_mutex_);
@@ -145,16 +145,16 @@ Status VersionSet::scrub() {
     if (!read->status.ok()) damage = read->status;
     for (const LogCopy& copy : read->copies) {
       if (damage.ok() && copy.end_bytes != manifest_->durable_bytes())
-        damage = corruption(path + " at byte " +
-                            std::to_string(copy.begin + kLogHeadBytes + copy.end_bytes) +
-                            ": record is damaged");
+        damage = corruption_in(
+            path, " at byte " + std::to_string(copy.begin + kLogHeadBytes + copy.end_bytes) +
+                      ": record is damaged");
     }
   }
   if (damage.ok()) return ok();
   const Status renewed = renew_manifest(state());
-  return corruption(damage.message() +
-                    (renewed.ok() ? "; nothing is lost, it is written anew"
-                                  : "; it cannot be written anew yet: " + renewed.message()));
+  return damage.as(StatusCode::Corruption)
+      .with_context("", renewed.ok() ? "; nothing is lost, it is written anew"
+                                     : "; it cannot be written anew yet: " + renewed.message());
 }
 
 std::shared_ptr<const Version> VersionSet::current() const {
@@ -428,9 +428,11 @@ Result<NamespaceId> VersionSet::create_namespace(std::string_view name,
     if (info.name == name) return already_exists("namespace " + std::string(name));
   }
   if (before.namespaces.size() >= kNamespaceCountMax)
-    return busy("there are " + std::to_string(kNamespaceCountMax) + " namespaces, the most");
+    return limit_reached("there are " + std::to_string(kNamespaceCountMax) +
+                         " namespaces, the most");
   if (before.namespace_id_limit > kNamespaceIdMax)
-    return busy("there have been " + std::to_string(kNamespaceIdMax) + " namespaces, the most");
+    return limit_reached("there have been " + std::to_string(kNamespaceIdMax) +
+                         " namespaces, the most");
   VersionEdit edit;
   edit.namespace_id_limit = before.namespace_id_limit + 1;
   edit.namespaces.push_back({before.namespace_id_limit, std::string(name), options});
@@ -453,7 +455,8 @@ Status VersionSet::change_retention(VersionEdit& edit, std::int64_t now_ns) {
     return next.change(edit.rule_changes, now_ns);
   };
   if (scopes + edit.rule_changes.size() > kRetentionRulesMax && !fits())
-    return busy("there are " + std::to_string(kRetentionRulesMax) + " retention rules, the most");
+    return limit_reached("there are " + std::to_string(kRetentionRulesMax) +
+                         " retention rules, the most");
   return apply_locked(edit);
 }
 

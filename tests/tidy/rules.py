@@ -229,6 +229,27 @@ def rule_mirror(tree):
             yield path, 1, f"there is no folder {folder} for it to mirror"
 
 
+def rule_message_text(tree):
+    """nothing is decided by the words of an error: a Status has a code, a drive, an errno and a file"""
+    words = r"(?:\.|->)(?:message|to_string|what)\(\)|\b(?:strerror|error_text)\([^()]*\)"
+    look = r"\.(?:r?find(?:_\w+)?|starts_with|ends_with|contains|substr|compare|remove_prefix|at)\b|\s*[!=]="
+    kept = r"\b(?:auto|string|string_view|String)&?\s+(\w+)\s*(?:=\s*|\(|\{)[\w.>()\[\]:-]*" + f"(?:{words})\\s*[;)}}]"
+    for path, text in tree.texts(".h", ".cc"):
+        if not path.startswith(("engine/", "daemon/", "cli/")):
+            continue
+        code = without_comments(text)
+        for found in re.finditer(rf"(?:{words})\s*(?:{look})|[!=]=\s*[\w.>-]+(?:{words})", code):
+            yield path, code.count("\n", 0, found.start()) + 1, "looks into the words of an error; ask its facts"
+        for found in re.finditer(kept, code):
+            # As far as the end of the function, which stands in the first column.
+            rest = code[found.end():]
+            rest = rest[:(re.search(r"^}", rest, re.M) or re.search(r"\Z", rest)).start()]
+            name = re.escape(found.group(1))
+            for use in re.finditer(rf"\b{name}\s*(?:{look})|[!=]=\s*{name}\b(?!\s*[.(-])", rest):
+                at = found.end() + use.start()
+                yield path, code.count("\n", 0, at) + 1, "looks into the words of an error; ask its facts"
+
+
 def rule_link(tree):
     """a link in a page leads to a file of the tree"""
     folders = {path.rsplit("/", count)[0] for path in tree.files for count in range(1, path.count("/") + 1)}

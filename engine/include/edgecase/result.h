@@ -21,6 +21,12 @@ class [[nodiscard]] Result {
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
 
+  // As Status::on(): of a failure, on which drive it was.
+  Result on(Drive drive) && {
+    status_ = std::move(status_).on(drive);
+    return std::move(*this);
+  }
+
   // Only when ok().
   T& value() & { return *value_; }
   const T& value() const& { return *value_; }

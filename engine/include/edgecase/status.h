@@ -1,7 +1,12 @@
-// The outcome of an operation: a code for programs and a message for people.
-// Cheap to move; an Ok status holds no memory. Thread-compatible.
+// The outcome of an operation: facts for programs (code, drive, errno, file) and a message for
+// people. Whatever is decided of an error is decided by its facts; nobody looks into the message.
+// Cheap to move; an Ok status holds no memory, and facts take none beside the message.
+// Thread-compatible.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,15 +18,16 @@ enum class StatusCode : unsigned char {
   NotFound,         // no such key, series, namespace, file; no failure
   InvalidArgument,  // the caller's input is wrong
   AlreadyExists,
-  NotAllowed,   // the caller may not do this
-  Busy,         // a limit is reached; try again later
-  OutOfSpace,   // the drive is full
-  IoError,      // the drive failed an operation
-  Unavailable,  // a drive or peer is missing
-  Corruption,   // bytes on a drive are not what was written
-  Locked,       // another process owns the store
-  Unsupported,  // a newer format, an unknown feature
-  Cancelled,    // stopped by the user or by shutdown
+  NotAllowed,    // the caller may not do this
+  Busy,          // cannot be taken now; try again later
+  LimitReached,  // a limit is reached for good: waiting does not mend it, somebody has to
+  OutOfSpace,    // the drive is full
+  IoError,       // the drive failed an operation
+  Unavailable,   // a drive or peer is missing
+  Corruption,    // bytes on a drive are not what was written
+  Locked,        // another process owns the store
+  Unsupported,   // a newer format, an unknown feature
+  Cancelled,     // stopped by the user or by shutdown
 };
 
 // A short lower-case name: "not found", "corruption".
@@ -33,6 +39,7 @@ constexpr std::string_view status_code_name(StatusCode code) {
     case StatusCode::AlreadyExists: return "already exists";
     case StatusCode::NotAllowed: return "not allowed";
     case StatusCode::Busy: return "busy";
+    case StatusCode::LimitReached: return "limit reached";
     case StatusCode::OutOfSpace: return "out of space";
     case StatusCode::IoError: return "i/o error";
     case StatusCode::Unavailable: return "unavailable";
@@ -44,14 +51,34 @@ constexpr std::string_view status_code_name(StatusCode code) {
   return "unknown";
 }
 
+// Which of the store's two drives an error is of. None: of neither, or nobody said so.
+enum class Drive : unsigned char { None, Metadata, Values };
+
 class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
+  // Of a file or directory: the message is `before`, its path, `after`. `error` is an errno, or 0.
+  static Status of_file(StatusCode code, std::string_view before, std::string_view path,
+                        std::string_view after, int error = 0) {
+    std::string message;
+    message.reserve(before.size() + path.size() + after.size());
+    message.append(before).append(path).append(after);
+    Status status(code, std::move(message));
+    status.errno_ = static_cast<std::uint16_t>(error);
+    status.place_file(before.size(), path.size());
+    return status;
+  }
 
   bool ok() const { return code_ == StatusCode::Ok; }
   StatusCode code() const { return code_; }
   const std::string& message() const { return message_; }
+  Drive drive() const { return drive_; }
+  int system_error() const { return errno_; }  // an errno; 0: no call of the system failed
+  // The path of the file or directory it is of; a view of the message. Empty: of none.
+  std::string_view file() const {
+    return std::string_view(message_).substr(file_begin_, file_size_);
+  }
 
   // "corruption: values/12.val at byte 4096: wrong checksum"
   std::string to_string() const {
@@ -60,10 +87,60 @@ class [[nodiscard]] Status {
     return text;
   }
 
+  // Said by whoever knows which drive it worked on. What was said first, nearer to the drive,
+  // stays. Nothing becomes of an Ok one.
+  Status on(Drive drive) && {
+    if (!ok() && drive_ == Drive::None) drive_ = drive;
+    return std::move(*this);
+  }
+  Status on(Drive drive) const& { return Status(*this).on(drive); }
+
+  // The same facts with more words around the message, which say what was being done. Nothing
+  // becomes of an Ok one.
+  Status with_context(std::string_view before, std::string_view after = {}) && {
+    if (ok()) return std::move(*this);
+    message_.insert(0, before).append(after);
+    place_file(before.size() + file_begin_, file_size_);
+    return std::move(*this);
+  }
+  Status with_context(std::string_view before, std::string_view after = {}) const& {
+    return Status(*this).with_context(before, after);
+  }
+
+  // The same facts, and `path: ` in front of the message. It is of that file where it is of none
+  // yet. Nothing becomes of an Ok one.
+  Status in_file(std::string_view path) const {
+    Status named = with_context(std::string(path) + ": ");
+    if (!ok() && file_size_ == 0) named.place_file(0, path.size());
+    return named;
+  }
+
+  // The same facts and words under another code, where what failed means something else to the
+  // caller. Neither may be Ok.
+  Status as(StatusCode code) && {
+    code_ = code;
+    return std::move(*this);
+  }
+  Status as(StatusCode code) const& { return Status(*this).as(code); }
+
  private:
+  // A path that lies too far behind is not told rather than told wrongly.
+  void place_file(std::size_t begin, std::size_t size) {
+    constexpr std::size_t kMax = std::numeric_limits<std::uint16_t>::max();
+    const bool fits = begin <= kMax && size <= kMax;
+    file_begin_ = static_cast<std::uint16_t>(fits ? begin : 0);
+    file_size_ = static_cast<std::uint16_t>(fits ? size : 0);
+  }
+
   StatusCode code_ = StatusCode::Ok;
+  Drive drive_ = Drive::None;
+  std::uint16_t errno_ = 0;
+  std::uint16_t file_begin_ = 0;  // in the message
+  std::uint16_t file_size_ = 0;
   std::string message_;
 };
+static_assert(sizeof(Status) == sizeof(std::uint64_t) + sizeof(std::string),
+              "facts take no room: Status is answered by everything");
 
 inline Status ok() {
   return {};
@@ -83,6 +160,9 @@ inline Status not_allowed(std::string m) {
 inline Status busy(std::string m) {
   return {StatusCode::Busy, std::move(m)};
 }
+inline Status limit_reached(std::string m) {
+  return {StatusCode::LimitReached, std::move(m)};
+}
 inline Status out_of_space(std::string m) {
   return {StatusCode::OutOfSpace, std::move(m)};
 }
@@ -94,6 +174,10 @@ inline Status unavailable(std::string m) {
 }
 inline Status corruption(std::string m) {
   return {StatusCode::Corruption, std::move(m)};
+}
+// Of one file: `after` follows its path in the message.
+inline Status corruption_in(std::string_view path, std::string_view after) {
+  return Status::of_file(StatusCode::Corruption, "", path, after);
 }
 inline Status locked(std::string m) {
   return {StatusCode::Locked, std::move(m)};

@@ -171,7 +171,7 @@ TEST_CASE("tokens: at the limit the one that ended first makes room, without one
   const TokenStore::Created first = room.create();
   const TokenStore::Created second = room.create();
   for (std::size_t i = 2; i < TokenStore::kTokensMax; ++i) room.create();
-  CHECK(room.tokens->create(admin, std::nullopt).status().code() == StatusCode::Busy);
+  CHECK(room.tokens->create(admin, std::nullopt).status().code() == StatusCode::LimitReached);
   REQUIRE(room.tokens->revoke(second.id, std::nullopt).ok());
   room.clock.advance(1);
   REQUIRE(room.tokens->revoke(first.id, std::nullopt).ok());

@@ -302,7 +302,7 @@ TEST_CASE("devices: as many as there may be, and no more") {
   Room room;
   room.index = DeviceIndex::open(room.engine, {.devices = 3}).value();
   for (const char* device : {"a", "b", "c", "a"}) room.set(device, meter());
-  CHECK(room.index->set({"home", "d"}, meter()).code() == StatusCode::Busy);
+  CHECK(room.index->set({"home", "d"}, meter()).code() == StatusCode::LimitReached);
   REQUIRE(room.index->set({"home", "a"}, {}).ok());
   room.set("d", meter());
 }

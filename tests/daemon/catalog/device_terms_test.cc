@@ -93,7 +93,7 @@ TEST_CASE("devices: what is kept in memory is set aside in the engine, and has a
   Status refused;
   int described = 0;
   while ((refused = describe(*index, described, 100, true)).ok()) described += 100;
-  CHECK(refused.code() == StatusCode::Busy);
+  CHECK(refused.code() == StatusCode::LimitReached);
   CHECK(refused.message().find("storage.memory-limit") != std::string::npos);
   CHECK(described > 1'000);
   CHECK(index->memory_bytes() <= kLimitBytes);

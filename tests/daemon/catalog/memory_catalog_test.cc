@@ -251,7 +251,7 @@ TEST_CASE("catalog: its memory is set aside in the engine, and has a limit of it
     }
     CAPTURE(taken);
     CHECK(taken > 50);
-    CHECK(refused.code() == StatusCode::Busy);
+    CHECK(refused.code() == StatusCode::LimitReached);
     CHECK(refused.message().find("storage.memory-limit") != std::string::npos);
     all = catalog->memory_bytes();
     CHECK(all <= 3u << 20);
@@ -272,23 +272,23 @@ TEST_CASE("catalog: each limit is Busy, names its setting, and leaves room for w
   add(engine, *catalog, "one", "a", "1");
   add(engine, *catalog, "two", "b", "1");
   Status status = try_resolve(*catalog, {reading_of("three", "a", "1")});
-  CHECK(status.code() == StatusCode::Busy);
+  CHECK(status.code() == StatusCode::LimitReached);
   CHECK(status.message().find("limits.namespaces") != std::string::npos);
   CHECK(catalog->ensure_namespace("_rejected").ok());
 
   status = try_resolve(*catalog, {reading_of("one", "c", "1"), reading_of("one", "d", "1")});
-  CHECK(status.code() == StatusCode::Busy);
+  CHECK(status.code() == StatusCode::LimitReached);
   CHECK(status.message().find("limits.devices") != std::string::npos);
   add(engine, *catalog, "one", "c", "1");
 
   status = try_resolve(*catalog, {reading_of("one", "c", "2"), reading_of("one", "c", "3")});
-  CHECK(status.code() == StatusCode::Busy);
+  CHECK(status.code() == StatusCode::LimitReached);
   CHECK(status.message().find("limits.series") != std::string::npos);
   // The same new series twice is one.
   CHECK(try_resolve(*catalog, {reading_of("one", "c", "2"), reading_of("one", "c", "2"),
                                reading_of("one", "a", "1")})
             .ok());
-  CHECK(try_resolve(*catalog, {reading_of("one", "c", "4")}).code() == StatusCode::Busy);
+  CHECK(try_resolve(*catalog, {reading_of("one", "c", "4")}).code() == StatusCode::LimitReached);
   CHECK(try_resolve(*catalog, {reading_of("two", "b", "1")}).ok());
   // What limits refuse is kept as rejected, though that be the first.
   CHECK(try_resolve(*catalog, {reading_of("_rejected", "mqtt", "message")}).ok());
@@ -387,7 +387,7 @@ TEST_CASE("catalog: a dropped namespace takes its names along") {
   add(engine, *catalog, "doomed", "b", "s");
   add(engine, *catalog, "doomed", "b", "t");
   // The limits are reached; a batch that is on its way names a series that is not durable yet.
-  CHECK(try_resolve(*catalog, {reading_of("doomed", "c", "s")}).code() == StatusCode::Busy);
+  CHECK(try_resolve(*catalog, {reading_of("doomed", "c", "s")}).code() == StatusCode::LimitReached);
   CHECK(catalog->drop_namespace("none").code() == StatusCode::NotFound);
   CHECK(catalog->drop_namespace("").code() == StatusCode::NotFound);
   CHECK(catalog->drop_namespace("_catalog").code() == StatusCode::NotAllowed);
@@ -449,7 +449,8 @@ TEST_CASE("what is erased makes room, is found no more, and its numbers stay use
   add(engine, *catalog, "default", "a", "x");
   const SeriesId second = add(engine, *catalog, "default", "b", "x");
   add(engine, *catalog, "default", "b", "y");
-  CHECK(try_resolve(*catalog, {reading_of("default", "c", "x")}).code() == StatusCode::Busy);
+  CHECK(try_resolve(*catalog, {reading_of("default", "c", "x")}).code() ==
+        StatusCode::LimitReached);
   const auto erase = [&](const catalog::Erased& erased) {
     WriteBatch batch, ranges;
     const auto take = [&ranges](const catalog::KeySpan& span) {
@@ -484,5 +485,5 @@ TEST_CASE("what is erased makes room, is found no more, and its numbers stay use
   CHECK(catalog->device_count() == 0);
   add(engine, *catalog, "plant", "a", "x");
   add(engine, *catalog, "plant", "b", "x");
-  CHECK(try_resolve(*catalog, {reading_of("plant", "c", "x")}).code() == StatusCode::Busy);
+  CHECK(try_resolve(*catalog, {reading_of("plant", "c", "x")}).code() == StatusCode::LimitReached);
 }

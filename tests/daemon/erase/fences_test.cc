@@ -57,7 +57,7 @@ TEST_CASE("ranges of one fence that touch are one, and too many are refused") {
   CHECK(fences.with(who, 2, {INT64_MIN, 100})->ranges == std::vector<TimeRange>{{INT64_MIN, 100}});
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(kRangesPerFenceMax) - 3; ++i)
     add(fences, who, {100 + 10 * i, 101 + 10 * i});
-  CHECK(fences.with(who, 2, {50, 51}).status().code() == StatusCode::Busy);
+  CHECK(fences.with(who, 2, {50, 51}).status().code() == StatusCode::LimitReached);
   CHECK(fences.with(who, 2, {40, 51}).ok());
 }
 

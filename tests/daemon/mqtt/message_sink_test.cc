@@ -110,8 +110,9 @@ TEST_CASE("message sink: the audit log tells connection and rule, of messages of
 }
 
 TEST_CASE("message sink: nothing is durable while the drive refuses, rejections neither") {
-  for (const Status& status : {out_of_space("full"), io_error("broken"), unavailable("gone"),
-                               busy("the log is at its limit")}) {
+  for (const Status& status :
+       {out_of_space("full"), io_error("broken"), unavailable("gone"),
+        busy("the log is at its limit"), busy("cannot write /srv/limits.d/store/values/7.val")}) {
     SinkFixture fixture;
     fixture.engine.fail_writes(status);
     fixture.deliver("s/k/t", "1");
@@ -125,6 +126,16 @@ TEST_CASE("message sink: nothing is durable while the drive refuses, rejections 
     CHECK(fixture.readings("default", "k", "t").size() == 1);
     CHECK(fixture.readings("_rejected", "mqtt", "message").size() == 1);
   }
+}
+
+TEST_CASE("message committer: what may succeed later is told by the code, never by words") {
+  for (const StatusCode code :
+       {StatusCode::Busy, StatusCode::OutOfSpace, StatusCode::IoError, StatusCode::Unavailable,
+        StatusCode::Locked, StatusCode::Corruption, StatusCode::Cancelled})
+    CHECK(mqtt::may_succeed_later({code, "limits.d: limits.devices, limit reached"}));
+  for (const StatusCode code : {StatusCode::LimitReached, StatusCode::InvalidArgument,
+                                StatusCode::NotAllowed, StatusCode::Unsupported})
+    CHECK_FALSE(mqtt::may_succeed_later({code, "busy, try again later"}));
 }
 
 TEST_CASE("message sink: what the drive refused at the end is never durable, nor what follows") {

@@ -297,6 +297,46 @@ TEST_CASE("engine takes writes while the values drive is gone, until the log is 
   CHECK(store.engine->range_stats(id, {}, {})->entries == static_cast<std::uint64_t>(taken) + 1);
 }
 
+TEST_CASE("engine tells which drive failed, with errno and file, wherever the directories lie") {
+  struct Case {
+    const char* metadata;
+    const char* values;
+    std::uint64_t nth;  // file that a flush makes, whose creation fails
+    Drive want;
+  };
+  for (const Case& c : {Case{"/m/store", "/v/store", 1, Drive::Values},
+                        Case{"/m/store", "/v/store", 2, Drive::Metadata},
+                        Case{"/m/limits.d", "/m/limits.d/values", 1, Drive::Values},
+                        Case{"/m/limits.d", "/m/limits.d/values", 2, Drive::Metadata},
+                        Case{"/v/s", "/v/s-values", 2, Drive::Metadata}}) {
+    CAPTURE(c.metadata);
+    CAPTURE(c.values);
+    CAPTURE(c.nth);
+    EngineFixture store;
+    store.options.metadata_directory = c.metadata;
+    store.options.values_directory = c.values;
+    REQUIRE(store.open().ok());
+    const NamespaceId id = store.make_namespace("default");
+    REQUIRE(store.put(id, "a", "1").ok());
+    store.disk.fail_nth(Operation::CreateFile, c.nth, EROFS, FaultMode::Sticky);
+    const Status failed = store.engine->flush();
+    const bool is_of_values = c.want == Drive::Values;
+    CHECK(failed.drive() == c.want);
+    CHECK(failed.system_error() == EROFS);
+    CHECK(failed.file().starts_with(is_of_values ? c.values : c.metadata));
+    CHECK(store.engine->stats().values.degraded.ok() == !is_of_values);
+    CHECK(store.engine->stats().metadata.degraded.ok() == is_of_values);
+    // What a writer that waits is told keeps the facts.
+    Status refused;
+    for (int i = 0; i < 10'000 && refused.ok(); ++i)
+      refused = store.put(id, std::to_string(i), Bytes(1000, 'v'), Durability::Async);
+    CHECK(refused.code() == StatusCode::Busy);
+    // The first file of the next attempt is one of values, whichever it was before.
+    CHECK(refused.drive() == Drive::Values);
+    CHECK(refused.system_error() == EROFS);
+  }
+}
+
 TEST_CASE("engine fills no drive that is not its own") {
   EngineFixture store;
   REQUIRE(store.open().ok());

@@ -107,7 +107,7 @@ TEST_CASE(
   edit.namespace_id_limit = kNamespaceIdMax;
   REQUIRE((*set)->apply(edit).ok());
   CHECK(*(*set)->create_namespace("last", {}) == kNamespaceIdMax);
-  CHECK((*set)->create_namespace("one more", {}).status().code() == StatusCode::Busy);
+  CHECK((*set)->create_namespace("one more", {}).status().code() == StatusCode::LimitReached);
   edit.namespace_id_limit = kNamespaceIdMax + 2;
   CHECK_FALSE((*set)->apply(edit).ok());
 }
