@@ -36,6 +36,24 @@ void add_challenges(bool was_shown_one, httplib::Response& response) {
   }
 }
 
+// The library's way in takes the two ends' addresses as well from some version on.
+using Setup = std::function<void(httplib::Request&)>;
+struct WayIn {
+  httplib::Server& server;
+  httplib::Stream& stream;
+  bool& close;
+  const Setup& setup;
+
+  bool through(bool (httplib::Server::*process)(httplib::Stream&, bool, bool&, const Setup&)) {
+    return (server.*process)(stream, close, close, setup);
+  }
+  bool through(bool (httplib::Server::*process)(httplib::Stream&, const std::string&, int,
+                                                const std::string&, int, bool, bool&,
+                                                const Setup&)) {
+    return (server.*process)(stream, {}, 0, {}, 0, close, close, setup);
+  }
+};
+
 bool is_long(const httplib::Response& response) {
   return response.content_provider_ || response.body.size() > kOutputKeptBytes;
 }
@@ -117,14 +135,16 @@ void Router::on_run(RunHooks hooks) {
 
 bool Router::answer(Exchange& exchange) {
   bool close = !exchange.keep_alive;
+  const Setup setup = [&exchange](httplib::Request& request) {
+    request.progress = ExchangeCarrier{&exchange};
+    // Given here and not replayed: the library would percent-decode it.
+    if (!exchange.head.content_type.empty()) {
+      request.set_header("Content-Type", exchange.head.content_type);
+    }
+  };
+  httplib::Server& library = *this;
   const bool complete =
-      process_request(exchange.stream, close, close, [&exchange](httplib::Request& request) {
-        request.progress = ExchangeCarrier{&exchange};
-        // Given here and not replayed: the library would percent-decode it.
-        if (!exchange.head.content_type.empty()) {
-          request.set_header("Content-Type", exchange.head.content_type);
-        }
-      });
+      WayIn{library, exchange.stream, close, setup}.through(&Router::process_request);
   return complete && !exchange.stream.failed();
 }
 

@@ -4,6 +4,7 @@
 #include <mbedtls/ecp.h>
 #include <mbedtls/entropy.h>
 #include <mbedtls/pk.h>
+#include <mbedtls/version.h>
 #include <mbedtls/x509_crt.h>
 #include <sys/stat.h>
 
@@ -15,18 +16,31 @@ namespace {
 constexpr const char* kSubject = "CN=localhost";
 constexpr std::size_t kPemMaxBytes = 4'096;
 
+// The serial number is 1.
+int set_serial(mbedtls_x509write_cert& certificate) {
+#if MBEDTLS_VERSION_NUMBER >= 0x03040000
+  unsigned char serial[] = {1};
+  return mbedtls_x509write_crt_set_serial_raw(&certificate, serial, sizeof serial);
+#else
+  mbedtls_mpi serial;
+  mbedtls_mpi_init(&serial);
+  int error = mbedtls_mpi_lset(&serial, 1);
+  if (error == 0) error = mbedtls_x509write_crt_set_serial(&certificate, &serial);  // copies it
+  mbedtls_mpi_free(&serial);
+  return error;
+#endif
+}
+
 class Maker {
  public:
   Maker() {
     mbedtls_entropy_init(&entropy_);
     mbedtls_ctr_drbg_init(&random_);
     mbedtls_pk_init(&key_);
-    mbedtls_mpi_init(&serial_);
     mbedtls_x509write_crt_init(&certificate_);
   }
   ~Maker() {
     mbedtls_x509write_crt_free(&certificate_);
-    mbedtls_mpi_free(&serial_);
     mbedtls_pk_free(&key_);
     mbedtls_ctr_drbg_free(&random_);
     mbedtls_entropy_free(&entropy_);
@@ -39,8 +53,7 @@ class Maker {
     mbedtls_x509write_crt_set_md_alg(&certificate_, MBEDTLS_MD_SHA256);
     mbedtls_x509write_crt_set_subject_key(&certificate_, &key_);
     mbedtls_x509write_crt_set_issuer_key(&certificate_, &key_);
-    return make_key() && mbedtls_mpi_lset(&serial_, 1) == 0 &&
-           mbedtls_x509write_crt_set_serial(&certificate_, &serial_) == 0 &&
+    return make_key() && set_serial(certificate_) == 0 &&
            mbedtls_x509write_crt_set_subject_name(&certificate_, kSubject) == 0 &&
            mbedtls_x509write_crt_set_issuer_name(&certificate_, kSubject) == 0 &&
            mbedtls_x509write_crt_set_validity(&certificate_, "20000101000000", "20991231235959") ==
@@ -64,7 +77,6 @@ class Maker {
   mbedtls_entropy_context entropy_;
   mbedtls_ctr_drbg_context random_;
   mbedtls_pk_context key_;
-  mbedtls_mpi serial_;
   mbedtls_x509write_cert certificate_;
   unsigned char pem_[kPemMaxBytes] = {};
   unsigned char key_pem_[kPemMaxBytes] = {};

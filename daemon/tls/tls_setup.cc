@@ -112,11 +112,18 @@ const int* preferred_ciphers(bool is_aes_fast) {
   return is_aes_fast ? kAesFirst : kChaChaFirst;
 }
 
+// 1.2 alone, with a library that knows 1.3 too: every build speaks the same, and the library's 1.3
+// keeps its keys in a store that all threads share, which only some systems' builds lock.
 void restrict_to_safe(mbedtls_ssl_config& configuration) {
+#if MBEDTLS_VERSION_NUMBER >= 0x03020000
+  mbedtls_ssl_conf_min_tls_version(&configuration, MBEDTLS_SSL_VERSION_TLS1_2);
+  mbedtls_ssl_conf_max_tls_version(&configuration, MBEDTLS_SSL_VERSION_TLS1_2);
+#else
   mbedtls_ssl_conf_min_version(&configuration, MBEDTLS_SSL_MAJOR_VERSION_3,
                                MBEDTLS_SSL_MINOR_VERSION_3);
   mbedtls_ssl_conf_max_version(&configuration, MBEDTLS_SSL_MAJOR_VERSION_3,
                                MBEDTLS_SSL_MINOR_VERSION_3);
+#endif
   mbedtls_ssl_conf_ciphersuites(&configuration,
                                 preferred_ciphers(kTakesSeveralBlocks && has_aes_instructions()));
   mbedtls_ssl_conf_rng(&configuration, random_bytes, nullptr);
