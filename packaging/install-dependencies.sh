@@ -14,6 +14,7 @@
 #   portable the portable builds of toolchains/; cargo, if it is not there, as a program of your own
 #   peers    what "edgecase bench --peer" measures beside EdgeCase; nothing else needs them
 #   vm       a virtual machine whose power is cut; with --package for 64-bit ARM also "cross"
+#   root     a root of another Debian to compile in
 #   system   booting a Debian in a container with its own systemd
 #
 # Exit codes: 0 everything is there, 1 a package could not be installed, 2 wrong usage
@@ -34,6 +35,7 @@ packages_of() {
     peers) echo libleveldb-dev librocksdb-dev redis-server ;;
     vm) echo qemu-system-x86 qemu-system-arm ipxe-qemu nbdkit mmdebstrap arch-test e2fsprogs openssh-client \
       dpkg-dev python3 mosquitto ;;
+    root) echo mmdebstrap ;;
     system) echo debootstrap systemd-container systemd util-linux openssl ;;
     *) return 1 ;;
   esac

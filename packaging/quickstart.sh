@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# EdgeCase in a few minutes, from a bare clone on Debian 12: installs what the build needs, builds, starts the
+# EdgeCase in a few minutes, from a bare clone on Debian 12 or 13: installs what the build needs, builds, starts the
 # daemon in a private directory, publishes this board's own sensors to it over MQTT, shows them through the
 # command line, then pulls the plug (kill -9) and shows that every reading is still there. Leaves nothing behind
 # but the build; it can be run again and again, and beside a running EdgeCase.

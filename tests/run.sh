@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds EdgeCase and runs its tests; on Debian 12 from a bare clone, everything needed is installed first.
+# Builds EdgeCase and runs its tests; on Debian 12 or 13 from a bare clone, everything needed is installed first.
 #
 #   tests/run.sh [options]
 #
@@ -12,6 +12,7 @@
 #   --seed N        EDGECASE_TEST_SEED=N: random tests replay this seed
 #   --system DIR    EDGECASE_SYSTEM_ROOT=DIR: a Debian root that tests/flow/systemd.sh may boot and change
 #   --jobs N        tests and compilations side by side (default: the processors there are)
+#   --strict        stop at warnings of the compiler, as asan, tsan, clang and aarch64 do
 #   --no-install    install nothing
 #   --build-only    run no test
 #   --help          this text
@@ -34,6 +35,7 @@ install=yes
 run=yes
 jobs=$(nproc)
 select=()
+strict=()
 while [ $# -gt 0 ]; do
   case $1 in
     --preset | --filter | --exclude | --skip | --seed | --system | --jobs)
@@ -48,6 +50,7 @@ while [ $# -gt 0 ]; do
     --system) EDGECASE_SYSTEM_ROOT=$(cd "$2" && pwd) || wrong "no directory $2"; export EDGECASE_SYSTEM_ROOT; shift ;;
     --jobs) jobs=$2; shift ;;
     --long) export EDGECASE_TEST_LONG=1 ;;
+    --strict) strict=(-DEDGECASE_WARNINGS_AS_ERRORS=ON) ;;
     --no-install) install=no ;;
     --build-only) run=no ;;
     -h | --help) usage; exit 0 ;;
@@ -67,7 +70,7 @@ esac
 
 cd "$top"
 [ "$preset" != aarch64 ] || toolchains/debian-sysroot.sh arm64 build/sysroot-arm64
-packaging/configure.sh "$preset"
+packaging/configure.sh "$preset" "${strict[@]}"
 # The thread sanitizer cannot place its memory when addresses are too random.
 steady=()
 if [ "$preset" = tsan ] && setarch --addr-no-randomize true 2>/dev/null; then steady=(setarch --addr-no-randomize); fi

@@ -31,6 +31,7 @@
 #include "query/query_service.h"
 #include "retention/retention_service.h"
 #include "tls/tls_server.h"
+#include "wire/authority.h"
 #include "wire/time_text.h"
 
 namespace edgecase::app {
@@ -126,7 +127,7 @@ Status check_reach(const config::Configuration& configuration, const auth::Token
         Listener{"mqtt.listen", settings.mqtt.listen, !settings.mqtt.tls_cert.empty()}}) {
     if (listen.empty()) continue;
     EC_ASSIGN_OR_RETURN(const config::ListenAddress address, config::parse_listen_address(listen));
-    if (config::is_loopback(address.host)) continue;
+    if (wire::is_loopback(address.host)) continue;
     if (!tokens.any() && !settings.http.allow_insecure) {
       return configuration.error(
           key, listen +

@@ -27,7 +27,7 @@ struct StorageSettings {
 
 struct HttpSettings {
   std::string socket = "/run/edgecase/edgecase.sock";
-  std::string listen = "127.0.0.1:8650";
+  std::string listen = "localhost:8650";  // both loopbacks
   std::string tls_cert;
   std::string tls_key;
   bool allow_insecure = false;

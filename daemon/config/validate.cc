@@ -1,15 +1,14 @@
 #include "config/validate.h"
 
-#include <arpa/inet.h>
 #include <sys/un.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <utility>
 
 #include "config/credentials.h"
 #include "config/settings_table.h"
+#include "wire/authority.h"
 #include "wire/names.h"
 
 namespace edgecase::config {
@@ -109,7 +108,7 @@ Status validate_mqtt_listener(const Configuration& configuration) {
   const Result<ListenAddress> address = parse_listen_address(listen);
   if (!address.ok()) {
     return configuration.error("mqtt.listen",
-                               "\"" + listen + "\" is not an address, use 127.0.0.1:1884");
+                               "\"" + listen + "\" is not an address, use localhost:1884");
   }
   return ok();
 }
@@ -167,36 +166,9 @@ Status validate_support(const Configuration& configuration) {
 }  // namespace
 
 Result<ListenAddress> parse_listen_address(std::string_view text) {
-  const Status wrong =
-      invalid_argument("\"" + std::string(text) + "\" is not an address, use 127.0.0.1:8650");
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return wrong;
-  std::string_view host = text.substr(0, colon);
-  const std::string_view port = text.substr(colon + 1);
-
-  ListenAddress address;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (port.empty() || error != std::errc() || end != port.data() + port.size()) return wrong;
-
-  if (host.starts_with('[') && host.ends_with(']')) {
-    host = host.substr(1, host.size() - 2);
-    in6_addr six{};
-    if (inet_pton(AF_INET6, std::string(host).c_str(), &six) != 1) return wrong;
-  } else if (host.find_first_of("[]:/ @") != std::string_view::npos) {
-    return wrong;
-  }
-  if (host.empty()) return wrong;
-  address.host = host;
-  return address;
-}
-
-bool is_loopback(std::string_view host) {
-  const std::string text(host);
-  in_addr four{};
-  if (inet_pton(AF_INET, text.c_str(), &four) == 1) return (ntohl(four.s_addr) >> 24) == 127;
-  in6_addr six{};
-  if (inet_pton(AF_INET6, text.c_str(), &six) == 1) return IN6_IS_ADDR_LOOPBACK(&six) != 0;
-  return text == "localhost";
+  auto authority = wire::parse_authority(text);
+  if (authority.ok() && authority->port) return ListenAddress{authority->host, *authority->port};
+  return invalid_argument("\"" + std::string(text) + "\" is not an address, use localhost:8650");
 }
 
 Status check_location(const StorageSettings& storage, std::string_view location) {

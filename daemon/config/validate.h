@@ -9,14 +9,12 @@
 
 namespace edgecase::config {
 
-// "127.0.0.1:8650", "[::1]:8650", "localhost:8650".
+// "127.0.0.1:8650", "[::1]:8650", "localhost:8650" (both loopbacks).
 struct ListenAddress {
   std::string host;  // without brackets
   std::uint16_t port = 0;
 };
 Result<ListenAddress> parse_listen_address(std::string_view text);
-// Whether only this machine can reach it: 127.0.0.0/8, ::1, localhost.
-bool is_loopback(std::string_view host);
 
 // Whether data may be there. NotAllowed says where it may, by storage.locations; "": nobody said
 // where.

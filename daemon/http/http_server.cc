@@ -235,9 +235,13 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
   if (!settings.listen.empty()) {
     EC_ASSIGN_OR_RETURN(const config::ListenAddress address,
                         config::parse_listen_address(settings.listen));
-    EC_ASSIGN_OR_RETURN(net::Socket socket, net::listen_on_tcp(address.host, address.port));
-    s.tcp_port = net::tcp_port_of(socket);
-    listeners.push_back({std::move(socket), net::ListenerKind::Tcp, s.context.parts.tcp_channels});
+    EC_ASSIGN_OR_RETURN(std::vector<net::Socket> sockets,
+                        net::listen_on_all(address.host, address.port));
+    s.tcp_port = net::tcp_port_of(sockets.front());
+    for (net::Socket& socket : sockets) {
+      listeners.push_back(
+          {std::move(socket), net::ListenerKind::Tcp, s.context.parts.tcp_channels});
+    }
   }
   HttpContext& context = s.context;
   context.started_boot_ns = context.parts.clock.boot_ns();

@@ -14,11 +14,15 @@
 #include <string_view>
 #include <system_error>
 
+#include "wire/authority.h"
+
 namespace edgecase::net {
 namespace {
 
 constexpr int kBacklog = 128;
 constexpr mode_t kSocketMode = 0660;
+// A port that the system chose for one loopback address may be taken at the other.
+constexpr int kPortsTried = 64;
 
 std::string error_text(int error) {
   return std::generic_category().message(error);
@@ -28,7 +32,10 @@ Status failed(const std::string& address, std::string_view what, int error) {
   std::string message = address + ": " + std::string(what) + ": " + error_text(error);
   if (error == EADDRINUSE) return already_exists(std::move(message));
   if (error == EACCES || error == EPERM) return not_allowed(std::move(message));
-  if (error == EADDRNOTAVAIL) return invalid_argument(std::move(message));
+  // The machine has no such address, or nothing of its kind at all.
+  if (error == EADDRNOTAVAIL || error == EAFNOSUPPORT || error == EPROTONOSUPPORT) {
+    return invalid_argument(std::move(message));
+  }
   return io_error(std::move(message));
 }
 
@@ -128,6 +135,30 @@ Result<Socket> listen_on_tcp(const std::string& host, std::uint16_t port) {
     last = failed(text, "cannot listen", errno);
   }
   return last;
+}
+
+Result<std::vector<Socket>> listen_on_all(const std::string& host, std::uint16_t port) {
+  std::vector<Socket> listeners;
+  if (!wire::is_localhost(host)) {
+    EC_ASSIGN_OR_RETURN(Socket only, listen_on_tcp(host, port));
+    listeners.push_back(std::move(only));
+    return listeners;
+  }
+  for (int tried = 0; tried < kPortsTried; ++tried) {
+    Result<Socket> four = listen_on_tcp("127.0.0.1", port);
+    // A family that this machine does not have; in use, or not allowed, is an error of the other.
+    const bool has_four = four.ok() || four.status().code() != StatusCode::InvalidArgument;
+    if (has_four && !four.ok()) return four.status();
+    Result<Socket> six = listen_on_tcp("::1", four.ok() ? tcp_port_of(*four) : port);
+    const StatusCode code = six.status().code();
+    if (!six.ok() && port == 0 && four.ok() && code == StatusCode::AlreadyExists) continue;
+    const bool has_six = six.ok() || code != StatusCode::InvalidArgument;
+    if (!six.ok() && (has_six || !four.ok())) return six.status();
+    if (four.ok()) listeners.push_back(*std::move(four));
+    if (six.ok()) listeners.push_back(*std::move(six));
+    return listeners;
+  }
+  return already_exists("localhost:0: no port is free at both 127.0.0.1 and ::1");
 }
 
 std::uint16_t tcp_port_of(const Socket& listener) {

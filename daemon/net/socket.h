@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "auth/authorize.h"
 #include "edgecase/result.h"
@@ -39,6 +40,9 @@ void remove_unix_socket(const std::string& path, std::uint64_t inode);
 
 // `host`: an address or a name of this machine. Port 0: the system chooses.
 Result<Socket> listen_on_tcp(const std::string& host, std::uint16_t port);
+// The same, but `localhost` is 127.0.0.1 and ::1 on one port, whatever the hosts file says of it;
+// one of them alone where this machine has no other. At least one socket.
+Result<std::vector<Socket>> listen_on_all(const std::string& host, std::uint16_t port);
 std::uint16_t tcp_port_of(const Socket& listener);
 
 enum class ListenerKind : unsigned char { UnixSocket, Tcp };

@@ -6,6 +6,7 @@
 
 #include "config/validate.h"
 #include "report/amounts.h"
+#include "wire/authority.h"
 #include "wire/names.h"
 #include "wire/version.h"
 
@@ -83,12 +84,14 @@ Json access(const config::Settings& settings, bool any_token) {
 // What leaves the machine is what others could read.
 bool crosses_a_network(const std::string& listen) {
   const auto address = config::parse_listen_address(listen);
-  return !listen.empty() && address.ok() && !config::is_loopback(address->host);
+  return !listen.empty() && address.ok() && !wire::is_loopback(address->host);
 }
 
 bool is_remote_broker(const std::string& broker) {
-  const std::string host = broker.substr(std::min(broker.size(), broker.find("://") + 3));
-  return !broker.empty() && !config::is_loopback(host.substr(0, host.rfind(':')));
+  if (broker.empty()) return false;
+  const auto place = wire::parse_authority(
+      std::string_view(broker).substr(std::min(broker.size(), broker.find("://") + 3)));
+  return !place.ok() || !wire::is_loopback(place->host);
 }
 
 Json encryption(const config::Settings& settings) {

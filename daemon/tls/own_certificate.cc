@@ -4,32 +4,18 @@
 #include <mbedtls/ecp.h>
 #include <mbedtls/entropy.h>
 #include <mbedtls/pk.h>
-#include <mbedtls/version.h>
 #include <mbedtls/x509_crt.h>
 #include <sys/stat.h>
 
 #include <fstream>
+
+#include "tls/tls_setup.h"
 
 namespace edgecase::tls {
 namespace {
 
 constexpr const char* kSubject = "CN=localhost";
 constexpr std::size_t kPemMaxBytes = 4'096;
-
-// The serial number is 1.
-int set_serial(mbedtls_x509write_cert& certificate) {
-#if MBEDTLS_VERSION_NUMBER >= 0x03040000
-  unsigned char serial[] = {1};
-  return mbedtls_x509write_crt_set_serial_raw(&certificate, serial, sizeof serial);
-#else
-  mbedtls_mpi serial;
-  mbedtls_mpi_init(&serial);
-  int error = mbedtls_mpi_lset(&serial, 1);
-  if (error == 0) error = mbedtls_x509write_crt_set_serial(&certificate, &serial);  // copies it
-  mbedtls_mpi_free(&serial);
-  return error;
-#endif
-}
 
 class Maker {
  public:
@@ -53,7 +39,7 @@ class Maker {
     mbedtls_x509write_crt_set_md_alg(&certificate_, MBEDTLS_MD_SHA256);
     mbedtls_x509write_crt_set_subject_key(&certificate_, &key_);
     mbedtls_x509write_crt_set_issuer_key(&certificate_, &key_);
-    return make_key() && set_serial(certificate_) == 0 &&
+    return make_key() && set_first_serial(certificate_) == 0 &&
            mbedtls_x509write_crt_set_subject_name(&certificate_, kSubject) == 0 &&
            mbedtls_x509write_crt_set_issuer_name(&certificate_, kSubject) == 0 &&
            mbedtls_x509write_crt_set_validity(&certificate_, "20000101000000", "20991231235959") ==

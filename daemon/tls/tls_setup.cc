@@ -129,6 +129,20 @@ void restrict_to_safe(mbedtls_ssl_config& configuration) {
   mbedtls_ssl_conf_rng(&configuration, random_bytes, nullptr);
 }
 
+int set_first_serial(mbedtls_x509write_cert& certificate) {
+#if MBEDTLS_VERSION_NUMBER >= 0x03040000
+  unsigned char serial[] = {1};
+  return mbedtls_x509write_crt_set_serial_raw(&certificate, serial, sizeof serial);
+#else
+  mbedtls_mpi serial;
+  mbedtls_mpi_init(&serial);
+  int error = mbedtls_mpi_lset(&serial, 1);
+  if (error == 0) error = mbedtls_x509write_crt_set_serial(&certificate, &serial);  // copies it
+  mbedtls_mpi_free(&serial);
+  return error;
+#endif
+}
+
 Status read_certificates(const std::string& path, mbedtls_x509_crt& chain) {
   EC_ASSIGN_OR_RETURN(const std::vector<unsigned char> bytes, read_file(path));
   const int error = mbedtls_x509_crt_parse(&chain, bytes.data(), bytes.size());

@@ -21,6 +21,9 @@ const int* preferred_ciphers(bool is_aes_fast);
 // TLS 1.2, ephemeral keys, authenticated encryption.
 void restrict_to_safe(mbedtls_ssl_config& configuration);
 
+// Of a certificate that is written: 1.
+int set_first_serial(mbedtls_x509write_cert& certificate);
+
 // Into an initialized `chain`. InvalidArgument, NotAllowed name the file.
 Status read_certificates(const std::string& path, mbedtls_x509_crt& chain);
 // The same of the key that belongs to `chain`; NotAllowed too when everybody may read it.

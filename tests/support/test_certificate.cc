@@ -12,12 +12,15 @@
 
 #include <fstream>
 
+#include "tls/tls_setup.h"
+
 namespace edgecase::test {
 namespace {
 
-// The names a client may have asked for: DNS "localhost", address 127.0.0.1.
-constexpr unsigned char kNames[] = {0x30, 17,  0x82, 9,    'l', 'o', 'c', 'a', 'l', 'h',
-                                    'o',  's', 't',  0x87, 4,   127, 0,   0,   1};
+// The names a client may have asked for: DNS "localhost", addresses 127.0.0.1 and ::1.
+constexpr unsigned char kNames[] = {0x30, 35, 0x82, 9, 'l', 'o', 'c',  'a', 'l', 'h', 'o', 's', 't',
+                                    0x87, 4,  127,  0, 0,   1,   0x87, 16,  0,   0,   0,   0,   0,
+                                    0,    0,  0,    0, 0,   0,   0,    0,   0,   0,   1};
 
 void write_file(const std::string& path, const unsigned char* text) {
   std::ofstream(path) << reinterpret_cast<const char*>(text);
@@ -33,12 +36,10 @@ TestCertificate make_test_certificate(const std::string& directory, const std::s
   mbedtls_ctr_drbg_context random;
   mbedtls_pk_context key;
   mbedtls_x509write_cert certificate;
-  mbedtls_mpi serial;
   mbedtls_entropy_init(&entropy);
   mbedtls_ctr_drbg_init(&random);
   mbedtls_pk_init(&key);
   mbedtls_x509write_crt_init(&certificate);
-  mbedtls_mpi_init(&serial);
 
   REQUIRE(mbedtls_ctr_drbg_seed(&random, mbedtls_entropy_func, &entropy, nullptr, 0) == 0);
   const bool rsa = kind == KeyKind::Rsa;
@@ -52,7 +53,6 @@ TestCertificate make_test_certificate(const std::string& directory, const std::s
     REQUIRE(mbedtls_ecp_gen_key(MBEDTLS_ECP_DP_SECP256R1, mbedtls_pk_ec(key),
                                 mbedtls_ctr_drbg_random, &random) == 0);
   }
-  mbedtls_mpi_lset(&serial, 1);
   mbedtls_x509write_crt_set_version(&certificate, MBEDTLS_X509_CRT_VERSION_3);
   mbedtls_x509write_crt_set_md_alg(&certificate, MBEDTLS_MD_SHA256);
   mbedtls_x509write_crt_set_subject_key(&certificate, &key);
@@ -60,7 +60,7 @@ TestCertificate make_test_certificate(const std::string& directory, const std::s
   const std::string subject = "CN=" + name;
   REQUIRE(mbedtls_x509write_crt_set_subject_name(&certificate, subject.c_str()) == 0);
   REQUIRE(mbedtls_x509write_crt_set_issuer_name(&certificate, subject.c_str()) == 0);
-  REQUIRE(mbedtls_x509write_crt_set_serial(&certificate, &serial) == 0);
+  REQUIRE(tls::set_first_serial(certificate) == 0);
   REQUIRE(mbedtls_x509write_crt_set_validity(&certificate, begins, ends) == 0);
   REQUIRE(mbedtls_x509write_crt_set_basic_constraints(&certificate, 1, -1) == 0);
   REQUIRE(mbedtls_x509write_crt_set_extension(&certificate, MBEDTLS_OID_SUBJECT_ALT_NAME,
@@ -73,7 +73,6 @@ TestCertificate make_test_certificate(const std::string& directory, const std::s
   REQUIRE(mbedtls_pk_write_key_pem(&key, text, sizeof text) == 0);
   write_file(files.key, text);
 
-  mbedtls_mpi_free(&serial);
   mbedtls_x509write_crt_free(&certificate);
   mbedtls_pk_free(&key);
   mbedtls_ctr_drbg_free(&random);

@@ -8,10 +8,11 @@ namespace edgecase::mqtt {
 
 Result<std::unique_ptr<MqttListener>> MqttListener::start(const ListenerOptions& options,
                                                           const ListenerParts& parts) {
-  EC_ASSIGN_OR_RETURN(net::Socket socket, net::listen_on_tcp(options.host, options.port));
+  EC_ASSIGN_OR_RETURN(std::vector<net::Socket> sockets,
+                      net::listen_on_all(options.host, options.port));
   EC_ASSIGN_OR_RETURN(std::unique_ptr<SessionRecords> records,
                       SessionRecords::open(parts.engine, parts.random));
-  auto poller = std::make_unique<Poller>(options, parts, std::move(records), std::move(socket));
+  auto poller = std::make_unique<Poller>(options, parts, std::move(records), std::move(sockets));
   EC_TRY(poller->start());
   if (options.grant_subscriptions && parts.logger != nullptr) {
     parts.logger->notice("mqtt",

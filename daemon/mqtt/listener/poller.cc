@@ -48,7 +48,8 @@ void set_options(int descriptor) {
 }  // namespace
 
 MqttListener::Poller::Poller(const ListenerOptions& options, const ListenerParts& parts,
-                             std::unique_ptr<SessionRecords> records, net::Socket socket)
+                             std::unique_ptr<SessionRecords> records,
+                             std::vector<net::Socket> listeners)
     : options_(options),
       parts_(parts),
       records_(std::move(records)),
@@ -65,8 +66,8 @@ MqttListener::Poller::Poller(const ListenerOptions& options, const ListenerParts
           .authenticator = parts.authenticator,
           .grants_subscriptions = options.grant_subscriptions,
           .logger = parts.logger},
-      listener_(std::move(socket)),
-      port_(net::tcp_port_of(listener_)),
+      listeners_(std::move(listeners)),
+      port_(net::tcp_port_of(listeners_.front())),
       buffer_(kReceiveBytes),
       next_id_(kWakeId + 1) {
   const bool six = options.host.find(':') != std::string::npos;
@@ -81,9 +82,12 @@ Status MqttListener::Poller::start() {
   EC_TRY(load_sessions());
   poll_ = net::Socket(epoll_create1(EPOLL_CLOEXEC));
   wake_ = net::Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  const bool ready =
-      poll_ && wake_ && poll_control(poll_, EPOLL_CTL_ADD, wake_.descriptor(), EPOLLIN, kWakeId) &&
-      poll_control(poll_, EPOLL_CTL_ADD, listener_.descriptor(), EPOLLIN, kListenerId);
+  bool ready =
+      poll_ && wake_ && poll_control(poll_, EPOLL_CTL_ADD, wake_.descriptor(), EPOLLIN, kWakeId);
+  for (const net::Socket& listener : listeners_) {
+    ready =
+        ready && poll_control(poll_, EPOLL_CTL_ADD, listener.descriptor(), EPOLLIN, kListenerId);
+  }
   if (!ready) return io_error("cannot poll: " + std::generic_category().message(errno));
   try {
     committer_ = std::make_unique<MessageCommitter>(
@@ -134,7 +138,9 @@ void MqttListener::Poller::run() {
       }
     }
     if (next_paid_ns_ != 0 && now_ns_ >= next_paid_ns_) resume_paid();
-    if (knocked) accept_some();
+    if (knocked) {
+      for (const net::Socket& listener : listeners_) accept_some(listener);
+    }
     send_touched();
     if (now_ns_ >= next_sweep_ns_) sweep();
     publish_wills();
@@ -174,10 +180,16 @@ MqttListener::Poller::Connection* MqttListener::Poller::find(std::uint64_t id) {
 
 // ---- Coming and going
 
-void MqttListener::Poller::accept_some() {
+void MqttListener::Poller::watch_listeners(std::uint32_t events) {
+  for (const net::Socket& listener : listeners_) {
+    poll_control(poll_, EPOLL_CTL_MOD, listener.descriptor(), events, kListenerId);
+  }
+}
+
+void MqttListener::Poller::accept_some(const net::Socket& listener) {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     net::Socket accepted(
-        accept4(listener_.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        accept4(listener.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (accepted) {
       admit(std::move(accepted));
       continue;
@@ -186,7 +198,7 @@ void MqttListener::Poller::accept_some() {
     // Out of descriptors or memory: who waits stays in the backlog until there is room.
     if (close_oldest_stranger()) continue;
     accept_again_ns_ = now_ns_ + options_.sweep_ns;
-    poll_control(poll_, EPOLL_CTL_MOD, listener_.descriptor(), 0, kListenerId);
+    watch_listeners(0);
     return;
   }
 }
@@ -424,7 +436,7 @@ void MqttListener::Poller::sweep() {
   next_sweep_ns_ = now_ns_ + options_.sweep_ns;
   if (accept_again_ns_ != 0 && now_ns_ >= accept_again_ns_) {
     accept_again_ns_ = 0;
-    poll_control(poll_, EPOLL_CTL_MOD, listener_.descriptor(), EPOLLIN, kListenerId);
+    watch_listeners(EPOLLIN);
   }
   sessions_.remove_expired(now_ns_);
   std::vector<std::uint64_t> gone;

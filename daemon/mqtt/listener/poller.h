@@ -25,7 +25,7 @@ namespace edgecase::mqtt {
 class MqttListener::Poller {
  public:
   Poller(const ListenerOptions& options, const ListenerParts& parts,
-         std::unique_ptr<SessionRecords> records, net::Socket socket);
+         std::unique_ptr<SessionRecords> records, std::vector<net::Socket> listeners);
   ~Poller();
 
   Status start();
@@ -68,7 +68,8 @@ class MqttListener::Poller {
   void forget_ended();
   void publish_wills();
   int timeout_ms() const;
-  void accept_some();
+  void watch_listeners(std::uint32_t events);
+  void accept_some(const net::Socket& listener);
   void admit(net::Socket accepted);
   bool close_oldest_stranger(const std::string& network = {});
   void on_ready(Connection& connection, std::uint32_t events);
@@ -101,7 +102,7 @@ class MqttListener::Poller {
   net::ByteBudget budget_;
   net::AddressLimit addresses_;
   const ConversationParts conversation_parts_;
-  net::Socket listener_;
+  const std::vector<net::Socket> listeners_;
   const std::uint16_t port_;
   net::Socket poll_;
   net::Socket wake_;

@@ -63,7 +63,7 @@ TEST_CASE("every key of the contract exists with its default") {
                         Case{"storage.on-full", "reject"},
                         Case{"storage.encryption-key-file", ""},
                         Case{"http.socket", "/run/edgecase/edgecase.sock"},
-                        Case{"http.listen", "127.0.0.1:8650"},
+                        Case{"http.listen", "localhost:8650"},
                         Case{"http.tls-cert", ""},
                         Case{"http.tls-key", ""},
                         Case{"http.allow-insecure", "false"},

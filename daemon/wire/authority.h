@@ -1,0 +1,35 @@
+// Where a URL, a header or a setting says that something is: `host:port`, as RFC 3986 has it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "edgecase/result.h"
+
+namespace edgecase::wire {
+
+struct Authority {
+  std::string host;  // as it was written, without brackets
+  std::optional<std::uint16_t> port;
+
+  // Both again, in brackets where that is needed.
+  std::string text() const;
+};
+
+// "board.lan", "192.0.2.7:8650", "[::1]:8650"; a colon without a port behind it is none.
+// InvalidArgument says what is wrong in words that follow the text: "has no host".
+Result<Authority> parse_authority(std::string_view text);
+
+// In network order, 4 or 16 bytes; "": no literal of an address. Of an IPv6 address its zone is
+// dropped, and an IPv4 address inside one (::ffff:192.0.2.7) is taken out of it.
+std::string address_bytes(std::string_view host);
+// Whether only this machine can be reached by it: 127.0.0.0/8, ::1, and the name of both.
+bool is_loopback(std::string_view host);
+// The name of both loopback addresses, however it is written.
+bool is_localhost(std::string_view host);
+// Names of hosts know no case, and their last dot says nothing.
+bool is_same_host(std::string_view one, std::string_view other);
+
+}  // namespace edgecase::wire
