@@ -1,7 +1,6 @@
 # Warnings for our own code only; linked PRIVATE by every target of ours. GCC 12 finds overlapping copies in its own
-# std::string where it optimizes much (-O3); from 13 on it
-# takes a reference to an element of a list for a reference into what the element was made of. doctest counts its test cases by a macro that
-# Clang 22 takes for news in C.
+# std::string where it optimizes much (-O3); from 13 on it takes a reference to an element of a list for one into what
+# the element was made of. doctest counts its test cases by a macro that Clang 22 takes for news in C.
 add_library(edgecase_warnings INTERFACE)
 target_compile_options(edgecase_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Wold-style-cast

@@ -64,9 +64,10 @@ const std::array kTable = {
 
     Setting{"http.socket", SettingKind::Text, EC_MEMBER(std::string, http.socket),
             "Unix socket that the command line uses; \"\" turns it off."},
-    Setting{"http.listen", SettingKind::Text, EC_MEMBER(std::string, http.listen),
-            "TCP address, host:port, localhost for both loopbacks; port 0 takes a free one; \"\" turns "
-            "TCP off."},
+    Setting{
+        "http.listen", SettingKind::Text, EC_MEMBER(std::string, http.listen),
+        "TCP address, host:port, localhost for both loopbacks; port 0 takes a free one; \"\" turns "
+        "TCP off."},
     Setting{"http.tls-cert", SettingKind::File, EC_MEMBER(std::string, http.tls_cert),
             "File of the certificate, and of those that signed it; with tls-key: HTTPS."},
     Setting{"http.tls-key", SettingKind::File, EC_MEMBER(std::string, http.tls_key),
@@ -99,10 +100,10 @@ const std::array kTable = {
     Setting{"mqtt.tls-ca", SettingKind::File, EC_MEMBER(std::string, mqtt.tls_ca),
             "File of certificates that the broker's must be signed by; \"\": those this machine "
             "trusts."},
-    Setting{
-        "mqtt.listen", SettingKind::Text, EC_MEMBER(std::string, mqtt.listen),
-        "TCP address where devices and bridges publish straight to the daemon, host:port, localhost "
-        "for both loopbacks; port 0 takes a free one; \"\" turns it off."},
+    Setting{"mqtt.listen", SettingKind::Text, EC_MEMBER(std::string, mqtt.listen),
+            "TCP address where devices and bridges publish straight to the daemon, host:port, "
+            "localhost "
+            "for both loopbacks; port 0 takes a free one; \"\" turns it off."},
     Setting{"mqtt.tls-cert", SettingKind::File, EC_MEMBER(std::string, mqtt.tls_cert),
             "File of the certificate, and of those that signed it; with tls-key: mqtt.listen "
             "speaks TLS, and a broker that asks is shown it."},

@@ -17,7 +17,7 @@ TEST_CASE("authorities: host and port, with brackets where an address has colons
        {Case{"board.lan", "board.lan", -1, "board.lan"},
         Case{"board.lan:8650", "board.lan", 8650, "board.lan:8650"},
         Case{"192.0.2.7:0", "192.0.2.7", 0, "192.0.2.7:0"},
-        Case{"[::1]:65535", "::1", 65535, "[::1]:65535"}, Case{"[::1]", "::1", -1, "[::1]"},
+        Case{"[::2]:65535", "::2", 65535, "[::2]:65535"}, Case{"[::1]", "::1", -1, "[::1]"},
         Case{"[2001:db8::AF]:80", "2001:db8::AF", 80, "[2001:db8::AF]:80"},
         Case{"[fe80::1%25eth0]:1", "fe80::1%eth0", 1, "[fe80::1%eth0]:1"},
         Case{"[fe80::1%eth0]", "fe80::1%eth0", -1, "[fe80::1%eth0]"},
