@@ -1,6 +1,8 @@
 #include "ingest/device_times.h"
 
 #include <algorithm>
+#include <bit>
+#include <functional>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -39,6 +41,23 @@ bool is_same(const wire::Value& a, const wire::Value& b) {
   return false;
 }
 
+// Never 0.
+std::uint64_t hash_of(const wire::Value& value) {
+  std::uint64_t bits = 0;
+  switch (value.type) {
+    case wire::ValueType::Float64: bits = std::bit_cast<std::uint64_t>(value.float64 + 0.0); break;
+    case wire::ValueType::Int64: bits = static_cast<std::uint64_t>(value.int64); break;
+    case wire::ValueType::Bool: bits = value.boolean ? 1 : 0; break;
+    case wire::ValueType::Text:
+    case wire::ValueType::Bytes:
+      bits = std::hash<std::string_view>{}(value.text) ^
+             std::hash<std::string_view>{}(value.content_type) * 31;
+      break;
+  }
+  bits = (bits ^ static_cast<std::uint64_t>(value.type)) * 0x9e3779b97f4a7c15;
+  return (bits ^ bits >> 31) | 1;
+}
+
 }  // namespace
 
 bool is_believable_time(std::int64_t time_ns, std::optional<std::int64_t> trusted_now_ns,
@@ -71,8 +90,10 @@ class DeviceTimes::Decision {
       if (id.namespace_id == kNoNamespace) continue;
       Slot* const slot = times_.find(id);
       if (slot == nullptr) continue;
-      slot->state.newest_ns = std::max(slot->state.newest_ns, state.newest_ns);
       slot->state.stood_ns = state.stood_ns;
+      if (slot->state.newest_ns > state.newest_ns) continue;
+      slot->state.newest_ns = state.newest_ns;
+      slot->state.newest_value = state.newest_value;
     }
   }
 
@@ -112,7 +133,10 @@ class DeviceTimes::Decision {
     if (said_ns <= state.newest_ns) {
       const bool stood = said_ns == state.stood_ns;
       const bool is_late = is_last_heard && said_ns < state.newest_ns;
-      const There there = stood || is_late ? There::Nothing : look_at(i, said_ns);
+      const There there = stood || is_late ? There::Nothing
+                          : said_ns == state.newest_ns && state.newest_value != 0
+                              ? compare(state.newest_value, reading.value)
+                              : look_at(i, said_ns);
       if (there == There::Another) state.stood_ns = said_ns;
       // What cannot be read may be another value, too.
       if (stood || there == There::Another || there == There::Unknown) {
@@ -123,12 +147,16 @@ class DeviceTimes::Decision {
     }
     if (verdict != Verdict::Own) reading.time_ns = asked_[i].arrival_ns;
     reading.time_source = wire::TimeSource::Given;
-    if (!wire::is_undated_time(*reading.time_ns)) {
-      state.newest_ns = std::max(state.newest_ns, *reading.time_ns);
+    if (!wire::is_undated_time(*reading.time_ns) && *reading.time_ns >= state.newest_ns) {
+      state.newest_ns = *reading.time_ns;
+      state.newest_value = hash_of(reading.value);
     }
     if (has_places_) places_[{ids_[i], *reading.time_ns}] = i;
   }
 
+  static There compare(std::uint64_t hash, const wire::Value& value) {
+    return hash == hash_of(value) ? There::Same : There::Another;
+  }
   // What the series holds at that time, or will once this call's readings are stored.
   There look_at(std::size_t i, std::int64_t time_ns) {
     if (!has_places_) {
@@ -203,8 +231,8 @@ std::vector<DeviceTimes::Verdict> DeviceTimes::preview(std::span<const Asked> as
   return decision.verdicts();
 }
 
-void DeviceTimes::note(std::span<const catalog::SeriesId> ids,
-                       std::span<const std::int64_t> times) {
+void DeviceTimes::note(std::span<const catalog::SeriesId> ids, std::span<const std::int64_t> times,
+                       std::span<const wire::Reading> readings) {
   if (!is_used_.load(std::memory_order_relaxed)) return;
   const std::lock_guard lock(mutex_);
   ++notes_;
@@ -212,7 +240,9 @@ void DeviceTimes::note(std::span<const catalog::SeriesId> ids,
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (times[i] >= wire::kUndatedFromNs) continue;
     if (Slot* const slot = find(ids[i])) {
-      slot->state.newest_ns = std::max(slot->state.newest_ns, times[i]);
+      if (times[i] < slot->state.newest_ns) continue;
+      slot->state.newest_ns = times[i];
+      slot->state.newest_value = hash_of(readings[i].value);
     }
   }
 }

@@ -14,8 +14,9 @@
 // comes with it afterwards has the time of arrival, a value that was there before too.
 //
 // The newest time of each series is kept in memory from the first time on that is asked for, at
-// most kSeriesMax of them at 32 bytes; of one that is not known the engine is asked, with one seek.
-// Only what is no later than the newest costs a look at the reading of that time. Thread-safe.
+// most kSeriesMax of them at 40 bytes; of one that is not known the engine is asked, with one seek.
+// Only what is earlier than the newest costs a look at the reading of that time. A clock that
+// stands is known as one also where its readings have expired meanwhile. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -70,13 +71,15 @@ class DeviceTimes {
   std::vector<Verdict> preview(std::span<const Asked> asked);
 
   // These are in the engine now, whoever brought them. Costs nothing before the first settle().
-  void note(std::span<const catalog::SeriesId> ids, std::span<const std::int64_t> times);
+  void note(std::span<const catalog::SeriesId> ids, std::span<const std::int64_t> times,
+            std::span<const wire::Reading> readings);
 
  private:
   // What is known of a series: its newest time, and the one at which a clock stood last.
   struct State {
     std::int64_t newest_ns = INT64_MIN;
     std::int64_t stood_ns = INT64_MIN;
+    std::uint64_t newest_value = 0;  // its hash; 0: not known
   };
   struct Slot {
     catalog::SeriesId id;  // sensor 0: free

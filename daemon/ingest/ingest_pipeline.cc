@@ -226,7 +226,7 @@ Status IngestPipeline::store_taken(const Incoming& incoming, const Resolved& res
   if (retention_ != nullptr) EC_TRY(retention_->cover(readings, ids, resolved.has_new));
   take_times(readings, ids, times);
   EC_TRY(write(incoming, times, resolved));
-  device_times_.note(ids, times);
+  device_times_.note(ids, times, readings);
   // Of slices settle() sees to it.
   if (retention_ == nullptr || !resolved.has_new || incoming.slices != nullptr ||
       retention_->generation() == resolved.fresh.retention_generation)

@@ -205,3 +205,15 @@ TEST_CASE("device times: more series than are remembered") {
           (round == 0 ? "0 repeated 0 stale" : std::to_string(series) + " repeated 0 stale"));
   }
 }
+
+TEST_CASE("device times: a clock stands also where what it dated is gone") {
+  ClockRoom room;
+  room.bring({{1, -5}});
+  room.bring({{1, -5}});
+  const auto id = room.catalog->find("default", "d", "t")->id;
+  const std::vector<std::int64_t> times{kClockStartNs - 5 * kOneSecondNs};
+  REQUIRE(room.pipeline->forget(id, times).ok());
+  CHECK(room.bring({{2, -5}}) == "1 repeated 0 stale");
+  CHECK(room.bring({{1, -5}}) == "1 repeated 0 stale");
+  CHECK(room.stored() == "2@0+ 1@0+");
+}
