@@ -114,6 +114,11 @@ bool AckGate::flush(std::int64_t timeout_ns) {
   });
 }
 
+BrokerTerms AckGate::terms() const {
+  const std::lock_guard lock(mutex_);
+  return terms_;
+}
+
 GateStatus AckGate::status() const {
   const std::lock_guard lock(mutex_);
   return status_;
@@ -209,6 +214,7 @@ void AckGate::forward(net::Channel& inside, net::Channel& broker) {
       const std::lock_guard lock(mutex_);
       request = request_;
     }
+    keep_alive(passage);
     const Progress sent = move_out(passage);
     const Progress got = move_in(passage);
     note(passage, request);
@@ -240,7 +246,10 @@ AckGate::Progress AckGate::move_out(Passage& passage) {
   if (!out.output().empty()) {
     const std::size_t before = out.output().size();
     if (net::send_some(passage.broker, out.output()) == net::Outcome::Failed) return Progress::Over;
-    moved = moved || out.output().size() < before;
+    if (out.output().size() < before) {
+      passage.sent_ns = parts_.clock.boot_ns();
+      moved = true;
+    }
   }
   // MQTT knows no half-closed connections.
   if (passage.inside_ended && out.output().empty()) return Progress::Over;
@@ -264,6 +273,14 @@ AckGate::Progress AckGate::move_in(Passage& passage) {
                   kBufferBytes)) {
     fail("the broker sent what is no packet");
     return Progress::Over;
+  }
+  if (in.has_new_terms()) {  // known before paho hears of it
+    const BrokerTerms& terms = in.terms();
+    // Half of what it allows; paho's own pings come as often as they did.
+    passage.ping_every_ns = terms.has_keep_alive ? terms.keep_alive_seconds * kNsPerMs * 500 : 0;
+    passage.sent_ns = parts_.clock.boot_ns();
+    const std::lock_guard lock(mutex_);
+    terms_ = terms;
   }
   take_messages(passage);
   moved = moved || in.waiting_bytes() < waited;
@@ -295,6 +312,16 @@ void AckGate::take_messages(Passage& passage) {
   status_.taken_last_ns = parts_.clock.wall_ns();
 }
 
+// MQTT 5, 3.2.2.3.14: a client keeps to the broker's Server Keep Alive instead of its own.
+void AckGate::keep_alive(Passage& passage) {
+  if (passage.ping_every_ns == 0) return;
+  const std::int64_t now_ns = parts_.clock.boot_ns();
+  if (now_ns - passage.sent_ns < passage.ping_every_ns) return;
+  passage.sent_ns = now_ns;
+  append_pingreq(passage.out.output());
+  passage.in.expect_own_answer();
+}
+
 // False: nothing can be waited for.
 bool AckGate::wait(const Passage& passage) {
   const auto awaited = [](const net::Channel& channel, bool reads, bool sends) {
@@ -309,7 +336,12 @@ bool AckGate::wait(const Passage& passage) {
   pollfd ready[] = {awaited(passage.inside, reads_inside, !passage.in.output().empty()),
                     awaited(passage.broker, reads_broker(passage), !passage.out.output().empty()),
                     pollfd{wake_.descriptor(), POLLIN, 0}};
-  return poll(ready, 3, -1) >= 0 || errno == EINTR;
+  int timeout_ms = -1;
+  if (passage.ping_every_ns != 0) {
+    const std::int64_t left_ns = passage.sent_ns + passage.ping_every_ns - parts_.clock.boot_ns();
+    timeout_ms = static_cast<int>(std::max<std::int64_t>(left_ns / kNsPerMs + 1, 1));
+  }
+  return poll(ready, 3, timeout_ms) >= 0 || errno == EINTR;
 }
 
 void AckGate::take_wake() {

@@ -93,6 +93,9 @@ class AckGate {
   // Waits until everything that is durable by now is acknowledged. False as above.
   bool flush(std::int64_t timeout_ns);
 
+  // What the broker said when it took the last connection.
+  BrokerTerms terms() const;
+
   GateStatus status() const;
 
  private:
@@ -106,6 +109,9 @@ class AckGate {
     HeldAcks acks;
     bool inside_ended = false;
     bool broker_ended = false;
+    // Where the broker wants to hear of us more often than paho would have it; 0: it does not.
+    std::int64_t ping_every_ns = 0;
+    std::int64_t sent_ns = 0;
   };
 
   explicit AckGate(Parts parts);
@@ -118,6 +124,7 @@ class AckGate {
   Progress move_in(Passage& passage);
   static bool reads_broker(const Passage& passage);
   void take_messages(Passage& passage);
+  void keep_alive(Passage& passage);
   bool wait(const Passage& passage);
   bool wait_for(int descriptor, short events, std::int64_t until_ns);
   void take_wake();
@@ -141,6 +148,7 @@ class AckGate {
   std::optional<std::int64_t> judged_at_ns_;
   std::string failure_;
   Ending ending_;
+  BrokerTerms terms_;
   GateStatus status_;
   std::uint64_t released_before_ = 0;  // by connections that have ended
   bool is_flushed_ = true;             // nothing durable is held, or on its way to the broker

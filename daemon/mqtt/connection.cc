@@ -44,6 +44,7 @@ MqttSource::Connection::Connection(ConnectionPlan plan, const MqttSourceParts& p
       clock_(parts.clock),
       logger_(parts.logger),
       ack_patience_ns_(parts.ack_patience_ns),
+      ask_again_ns_(parts.ask_again_ns),
       engine_(parts.engine),
       pipeline_(parts.pipeline),
       sink_({.rules = plan_.rules,
@@ -59,6 +60,7 @@ MqttSource::Connection::Connection(ConnectionPlan plan, const MqttSourceParts& p
       filters_(std::move(filters)),
       had_session_(!filters_->filters().empty()) {
   status_.broker = plan_.address.url();
+  status_.subscriptions = plan_.subscriptions.size();
   status_.since_ns = clock_.wall_ns();
 }
 
@@ -140,8 +142,9 @@ void MqttSource::Connection::on_connection_lost(const std::string& why) {
   changed_.notify_all();
 }
 
-void MqttSource::Connection::on_subscribed() {
+void MqttSource::Connection::on_subscribed(int granted_qos) {
   const std::lock_guard lock(mutex_);
+  granted_qos_ = granted_qos;
   answer_ = Answer::Yes;
   changed_.notify_all();
 }
@@ -340,10 +343,15 @@ bool MqttSource::Connection::subscribe_all() {
     status_.sessions_lost += forgotten ? 1 : 0;
   }
   if (forgotten) note_lost_session();
+  note_terms();
+  next_ask_ns_ = 0;
+  sink_.new_connection();
   if (fresh) {
     subscribed_ = false;
+    look_for_overlaps();
     // In this order: what a new filter and a removed one both take is not missed in between.
     if (!subscribe_to_rules() || !unsubscribe_from_removed_rules()) return false;
+    look_for_overlaps();
     subscribed_ = true;
   }
   answer_patience_.all_answered();
@@ -372,36 +380,6 @@ void MqttSource::Connection::note_lost_session() {
   if (!noted.ok()) note_error("not in the audit log: " + noted.message());
 }
 
-// False: the connection is gone, or the daemon stops.
-bool MqttSource::Connection::subscribe_to_rules() {
-  for (const Subscription& each : plan_.subscriptions) {
-    if (const Status status = filters_->add(each.filter); !status.ok()) {
-      note_error("cannot remember the filter " + each.filter + ": " + status.message());
-      return false;
-    }
-    expect_answer();
-    const Reply reply = reply_to(client_->subscribe(each), "subscribe to " + each.filter);
-    if (reply == Reply::Gone) return false;
-  }
-  return true;
-}
-
-bool MqttSource::Connection::unsubscribe_from_removed_rules() {
-  std::set<std::string> removed = filters_->filters();
-  for (const Subscription& each : plan_.subscriptions) removed.erase(each.filter);
-  for (const std::string& filter : removed) {
-    expect_answer();
-    const Reply reply = reply_to(client_->unsubscribe(filter), "unsubscribe from " + filter);
-    if (reply == Reply::Gone) return false;
-    if (const Status status = filters_->remove(filter); !status.ok()) {
-      note_error("cannot forget the filter " + filter + ": " + status.message());
-    } else if (logger_ != nullptr) {
-      logger_->info("mqtt", "unsubscribed from " + filter + ", which no rule needs any more");
-    }
-  }
-  return true;
-}
-
 // What the broker refuses stays refused, and the next filter's turn comes.
 MqttSource::Connection::Reply MqttSource::Connection::reply_to(const Status& asked,
                                                                const std::string& what) {
@@ -422,7 +400,13 @@ std::int64_t MqttSource::Connection::stay_connected() {
       lock.unlock();
       const bool overdue = is_overdue();
       const bool unnoticed = is_unnoticed_loss();
+      const bool answered = ask_again();
       lock.lock();
+      if (!answered && !lost_ && !stopping_) {
+        lost_ = true;
+        answer_text_ = "the broker does not answer SUBSCRIBE any more";
+        break;
+      }
       if (unnoticed && !lost_) {
         lost_ = true;
         answer_text_ = "the connection has ended, and the MQTT client did not notice";

@@ -57,7 +57,7 @@ class MqttSource::Connection final : public PahoEvents {
   void on_connected(bool session_present) override;
   void on_connect_failed(const std::string& why) override;
   void on_connection_lost(const std::string& why) override;
-  void on_subscribed() override;
+  void on_subscribed(int granted_qos) override;
   void on_subscribe_failed(const std::string& why) override;
 
   // Of the watching thread.
@@ -67,6 +67,13 @@ class MqttSource::Connection final : public PahoEvents {
   std::optional<std::int64_t> certificate_time_ns();
   bool subscribe_all();
   bool subscribe_to_rules();
+  Reply subscribe_to(const Subscription& each);
+  std::string forbidden_by_terms(const Subscription& each) const;
+  void note_subscription(const Subscription& each, std::optional<int> granted_qos,
+                         const std::string& why);
+  bool ask_again();
+  void look_for_overlaps();
+  void note_terms();
   bool unsubscribe_from_removed_rules();
   Reply reply_to(const Status& asked, const std::string& what);
   void expect_answer();
@@ -86,6 +93,7 @@ class MqttSource::Connection final : public PahoEvents {
   Clock& clock_;
   observe::Logger* const logger_;
   const std::int64_t ack_patience_ns_;
+  const std::int64_t ask_again_ns_;
   Engine& engine_;
   ingest::IngestPipeline& pipeline_;
   MessageSink sink_;
@@ -100,7 +108,9 @@ class MqttSource::Connection final : public PahoEvents {
   ResolvedAddress broker_;                         // of the connection at hand
   std::int64_t pause_max_ns_ = Backoff::kMaxNs;
   std::set<ProtocolVersion> tested_versions_;
-  int looks_without_gate_ = 0;  // in a row, at a connection
+  bool has_overlaps_ = false;     // of the session's filters
+  std::int64_t next_ask_ns_ = 0;  // of poor subscriptions; boot clock
+  int looks_without_gate_ = 0;    // in a row, at a connection
   bool had_session_;         // an earlier process has subscribed, and nothing was heard of it yet
   bool subscribed_ = false;  // in this process, in the session the broker has
 
@@ -112,6 +122,7 @@ class MqttSource::Connection final : public PahoEvents {
   bool session_present_ = false;
   Answer answer_ = Answer::Pending;
   std::string answer_text_;
+  int granted_qos_ = 0;
   MqttStatus status_;
 
   std::thread thread_;

@@ -34,7 +34,7 @@ class TestLedger final : public MessageLedger, public PahoEvents {
   void on_connected(bool) override {}
   void on_connect_failed(const std::string&) override {}
   void on_connection_lost(const std::string&) override {}
-  void on_subscribed() override {}
+  void on_subscribed(int) override {}
   void on_subscribe_failed(const std::string&) override {}
 
   std::atomic<std::uint64_t> appended_{0}, durable_{0};

@@ -23,6 +23,11 @@ bool is_looked_at(PacketType type) {
          type == PacketType::Pingresp;
 }
 
+std::string reason_words(std::uint8_t code) {
+  const std::string_view name = reason_name(code);
+  return "reason " + std::to_string(code) + (name.empty() ? "" : " (" + std::string(name) + ")");
+}
+
 // Of a CONNACK of either version; "" for success.
 std::string refusal_text(std::uint8_t code) {
   switch (code) {
@@ -42,8 +47,17 @@ std::string refusal_text(std::uint8_t code) {
     case 5:
     case static_cast<std::uint8_t>(ReasonCode::NotAuthorized):
       return "not authorised: mqtt.username or password is wrong, or may not connect";
-    default: return "the broker refuses the connection, reason " + std::to_string(code);
+    default: return "the broker refuses the connection, " + reason_words(code);
   }
+}
+
+// What it says beside its reason.
+std::string with_more(std::string text, const BrokerAnswer& answer) {
+  if (!answer.reason_text.empty()) text += ": " + answer.reason_text;
+  if (!answer.server_reference.empty()) {
+    text += "; it says to use " + answer.server_reference + " instead (mqtt.broker)";
+  }
+  return text;
 }
 
 // A message of QoS 0 must not be marked as sent again; one that is, is taken.
@@ -198,6 +212,7 @@ bool InwardStream::add_message(std::uint8_t flags, std::string_view body,
                        .packet_id = packet.packet_id,
                        .redelivered = packet.duplicate && packet.qos > 0,
                        .retained = packet.retain,
+                       .subscriptions = read_subscription_ids(packet.properties),
                        .oversized_bytes = oversized_bytes});
   return true;
 }
@@ -224,22 +239,24 @@ void InwardStream::answer_pings() {
 }
 
 void InwardStream::look_at(PacketType type, std::string_view body) {
-  const std::uint8_t code =
-      type == PacketType::Connack && body.size() >= 2   ? static_cast<std::uint8_t>(body[1])
-      : type == PacketType::Disconnect && !body.empty() ? static_cast<std::uint8_t>(body[0])
-                                                        : std::uint8_t{0};
   if (type == PacketType::Connack) {
+    const BrokerAnswer answer = read_connack(body, version_);
     was_connected_ = true;
     const auto unsupported = static_cast<std::uint8_t>(ReasonCode::UnsupportedProtocolVersion);
-    version_refused_ = code == kVersionRefused311 || code == unsupported;
-    const bool is_whole = body.size() >= 2;
-    new_session_ = is_whole && code == 0 && (static_cast<unsigned char>(body[0]) & 1) == 0;
-    reason_ = refusal_text(code);
+    version_refused_ = answer.reason == kVersionRefused311 || answer.reason == unsupported;
+    const bool is_taken = answer.is_whole && answer.reason == 0;
+    new_session_ = is_taken && !answer.session_present;
+    new_terms_ = is_taken;
+    terms_ = answer.terms;
+    reason_ = answer.reason == 0 ? "" : with_more(refusal_text(answer.reason), answer);
   } else if (type == PacketType::Disconnect) {
+    const BrokerAnswer answer = read_broker_disconnect(body);
     was_ended_ = true;
-    taken_over_ = code == static_cast<std::uint8_t>(ReasonCode::SessionTakenOver);
-    reason_ = taken_over_ ? "the broker gave the session to another client of this id"
-                          : "the broker ended the connection, reason " + std::to_string(code);
+    taken_over_ = answer.reason == static_cast<std::uint8_t>(ReasonCode::SessionTakenOver);
+    reason_ =
+        with_more(taken_over_ ? "the broker gave the session to another client of this id"
+                              : "the broker ended the connection, " + reason_words(answer.reason),
+                  answer);
   }
 }
 

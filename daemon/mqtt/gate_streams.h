@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "mqtt/broker_answers.h"
 #include "mqtt/message_ledger.h"
 #include "mqtt/packet_codec.h"
 
@@ -88,6 +89,8 @@ class InwardStream {
   // So many PINGREQs have gone to the broker. Where its answers wait behind a message that is
   // stopped, advance() answers in its place, and drops its answers when they come.
   void expect_answers(std::uint32_t pings) { pings_open_ += pings; }
+  // One of ours has gone, of which paho knows nothing.
+  void expect_own_answer() { ++pings_answered_; }
 
   // To paho.
   std::string& output() { return output_; }
@@ -106,6 +109,9 @@ class InwardStream {
   // Told once: the broker took the connection and kept nothing of the last session. Messages that
   // come later are not taken before that was asked.
   bool take_new_session() { return std::exchange(new_session_, false); }
+  // Told once: what the broker said when it took the connection.
+  bool has_new_terms() { return std::exchange(new_terms_, false); }
+  const BrokerTerms& terms() const { return terms_; }
   bool version_refused() const { return version_refused_; }
   bool taken_over() const { return taken_over_; }
   // The broker has said goodbye, whatever the reason.
@@ -138,6 +144,8 @@ class InwardStream {
   std::uint32_t pings_answered_ = 0;  // here; the broker's answers are still to come
   bool was_connected_ = false;
   bool new_session_ = false;
+  bool new_terms_ = false;
+  BrokerTerms terms_;
   bool version_refused_ = false;
   bool taken_over_ = false;
   bool was_ended_ = false;

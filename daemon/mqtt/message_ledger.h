@@ -8,6 +8,8 @@
 #include <span>
 #include <string_view>
 
+#include "mqtt/broker_answers.h"
+
 namespace edgecase::mqtt {
 
 // Views for the length of a call.
@@ -18,7 +20,8 @@ struct IncomingMessage {
   std::uint16_t packet_id = 0;  // 0 with QoS 0
   bool redelivered = false;     // DUP
   bool retained = false;
-  std::uint32_t oversized_bytes = 0;  // of the packet over the limit whose beginning `payload` is
+  SubscriptionIds subscriptions = {};  // of MQTT 5, where they were asked for
+  std::uint32_t oversized_bytes = 0;   // of the packet over the limit whose beginning `payload` is
 };
 
 class MessageLedger {

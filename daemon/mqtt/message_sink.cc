@@ -46,6 +46,21 @@ void MessageSink::new_session() {
   repeats_.new_session();
 }
 
+void MessageSink::set_filters(const std::vector<std::string>& filters) {
+  const std::lock_guard lock(take_mutex_);
+  copies_.set_filters(filters);
+}
+
+bool MessageSink::has_overlaps() {
+  const std::lock_guard lock(take_mutex_);
+  return copies_.has_overlaps();
+}
+
+void MessageSink::new_connection() {
+  const std::lock_guard lock(take_mutex_);
+  copies_.new_connection();
+}
+
 SinkCounters MessageSink::counters() const {
   SinkCounters counters = committer_.counters();
   counters.lost_at_qos0 = lost_at_qos0_.load(std::memory_order_relaxed);
@@ -90,7 +105,9 @@ void MessageSink::add(const IncomingMessage& message, MessageGroup& group) {
   const bool again =
       (message.redelivered &&
        repeats_.is_redelivery(message.packet_id, message.topic, message.payload)) ||
-      (message.retained && repeats_.is_retained_repeat(message.topic, message.payload));
+      (message.retained && repeats_.is_retained_repeat(message.topic, message.payload)) ||
+      (copies_.has_overlaps() && copies_.is_copy(message.topic, message.payload,
+                                                 message.subscriptions, parts_.clock.boot_ns()));
   // The first one is in this group or in one before it, so both are durable together.
   if (again) return group.add_repeat(publish);
   const DecodeResult decoded = group.add(publish, parts_.rules, parts_.limits, parts_.pipeline, 0);

@@ -47,6 +47,10 @@ class MessageSink final : public MessageLedger {
   // Refuses them once the sink was stopped.
   void take(std::span<const IncomingMessage> messages) override;
   void new_session() override;
+  // Every filter that the session may have: where some overlap, copies are recognised.
+  void set_filters(const std::vector<std::string>& filters);
+  bool has_overlaps();
+  void new_connection();
   // Stores what waits if the drive takes it at once; from now on nothing is taken. Idempotent.
   void stop();
 
@@ -63,6 +67,7 @@ class MessageSink final : public MessageLedger {
   const SinkParts parts_;
   std::vector<std::string> actors_;  // by number of a rule; 0: none
   RepeatFilter repeats_;             // under take_mutex_
+  CopyFilter copies_;                // the same
 
   std::mutex take_mutex_;  // held while messages are added
   bool stopped_ = false;   // under take_mutex_

@@ -1,5 +1,6 @@
 #include "mqtt/mqtt_source.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "mqtt/connection.h"
@@ -77,6 +78,35 @@ Status check_mqtt_settings(const config::MqttSettings& settings) {
   return make_plan(settings, {}).status();
 }
 
+namespace {
+
+// What the broker has said that is not what its silence would mean.
+nlohmann::ordered_json terms_json(const BrokerTerms& terms) {
+  const BrokerTerms none;
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  if (terms.is_session_shorter) json["session_expiry_seconds"] = terms.session_expiry_seconds;
+  if (terms.has_keep_alive) json["keep_alive_seconds"] = terms.keep_alive_seconds;
+  if (terms.receive_maximum != none.receive_maximum) {
+    json["receive_maximum"] = terms.receive_maximum;
+  }
+  if (terms.maximum_qos != none.maximum_qos) json["maximum_qos"] = terms.maximum_qos;
+  if (terms.maximum_packet_bytes != 0) json["maximum_packet_bytes"] = terms.maximum_packet_bytes;
+  if (!terms.retain) json["retain"] = false;
+  if (!terms.wildcards) json["wildcards"] = false;
+  if (!terms.subscription_ids) json["subscription_ids"] = false;
+  if (!terms.shared_subscriptions) json["shared_subscriptions"] = false;
+  if (!terms.assigned_client_id.empty()) json["client_id"] = terms.assigned_client_id;
+  return json;
+}
+
+std::size_t refused_count(const MqttStatus& status) {
+  return static_cast<std::size_t>(
+      std::count_if(status.poor_subscriptions.begin(), status.poor_subscriptions.end(),
+                    [](const PoorSubscription& each) { return !each.granted_qos; }));
+}
+
+}  // namespace
+
 std::string status_json(const MqttStatus& status) {
   const auto time_text = [](std::int64_t time_ns) {
     std::string text;
@@ -93,7 +123,22 @@ std::string status_json(const MqttStatus& status) {
   }
   if (status.last_message_ns != 0) json["last_message_time"] = time_text(status.last_message_ns);
   if (!status.protocol.empty()) json["protocol"] = status.protocol;
+  if (auto terms = terms_json(status.terms); !terms.empty()) json["broker_terms"] = terms;
   json["connects"] = status.connects;
+  json["subscriptions"] = status.subscriptions;
+  json["subscriptions_refused"] = refused_count(status);
+  json["subscriptions_lowered"] = status.poor_subscriptions.size() - refused_count(status);
+  for (const PoorSubscription& each : status.poor_subscriptions) {
+    nlohmann::ordered_json poor = {{"filter", each.filter}, {"qos", each.asked_qos}};
+    if (each.granted_qos) {
+      poor["granted"] = *each.granted_qos;
+    } else {
+      poor["granted"] = "refused";
+      poor["reason"] = each.reason;
+    }
+    poor["since"] = time_text(each.since_ns);
+    json["poor_subscriptions"].push_back(poor);
+  }
   json["sessions_lost"] = status.sessions_lost;
   json["overdue"] = status.overdue;
   json["unacknowledged"] = status.unacknowledged;
@@ -134,6 +179,15 @@ void register_metrics(const MqttSource& source, observe::Metrics& metrics) {
   metrics.callback(MetricKind::Counter, "edgecase_mqtt_acknowledged_total",
                    "Acknowledgements that have left for the broker.", {},
                    [&source] { return static_cast<double>(source.status().released); });
+  metrics.callback(MetricKind::Gauge, "edgecase_mqtt_subscriptions_refused",
+                   "Subscriptions that the broker refuses: what they would bring does not come.",
+                   {}, [&source] { return static_cast<double>(refused_count(source.status())); });
+  metrics.callback(
+      MetricKind::Gauge, "edgecase_mqtt_subscriptions_lowered",
+      "Subscriptions that the broker grants at a lower QoS than was asked.", {}, [&source] {
+        const MqttStatus status = source.status();
+        return static_cast<double>(status.poor_subscriptions.size() - refused_count(status));
+      });
   struct Row {
     const char* name;
     const char* help;

@@ -22,19 +22,31 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "config/settings.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "edgecase/random.h"
 #include "ingest/ingest_pipeline.h"
+#include "mqtt/broker_answers.h"
 #include "mqtt/message_sink.h"
 #include "mqtt/rejected_messages.h"
 #include "observe/logger.h"
 #include "observe/metrics.h"
 
 namespace edgecase::mqtt {
+
+// A subscription that the broker has refused, or granted at less than was asked.
+struct PoorSubscription {
+  std::string filter;
+  int asked_qos = 1;
+  std::optional<int> granted_qos;  // none: refused
+  std::string reason;              // of a refusal
+  std::int64_t since_ns = 0;       // wall clock
+};
 
 struct MqttStatus {
   std::string broker;  // "mqtt://127.0.0.1:1883"
@@ -45,6 +57,9 @@ struct MqttStatus {
   std::int64_t last_error_ns = 0;
   std::int64_t last_message_ns = 0;  // wall clock; 0: none yet
   std::uint64_t connects = 0;
+  std::size_t subscriptions = 0;  // that are asked for
+  std::vector<PoorSubscription> poor_subscriptions;
+  BrokerTerms terms;                 // of the last connection
   std::uint64_t sessions_lost = 0;   // the broker forgot us: a possible gap
   std::uint64_t overdue = 0;         // connections that the watchdog cut
   std::uint64_t unacknowledged = 0;  // stored or being stored, with their acknowledgement held back
@@ -60,6 +75,9 @@ inline constexpr std::int64_t kAckPatienceNs = 30'000'000'000;
 // own time limits are shorter. For questions of ours it grows: answer_patience.h.
 inline constexpr std::int64_t kAnswerPatienceNs = 15'000'000'000;
 
+// How often a subscription is asked for again that is not what was asked.
+inline constexpr std::int64_t kAskAgainNs = 60'000'000'000;
+
 // Borrowed for the source's life.
 struct MqttSourceParts {
   Engine& engine;
@@ -70,6 +88,7 @@ struct MqttSourceParts {
   observe::Logger* logger = nullptr;  // may be null
   std::int64_t ack_patience_ns = kAckPatienceNs;
   std::int64_t answer_patience_ns = kAnswerPatienceNs;
+  std::int64_t ask_again_ns = kAskAgainNs;
 };
 
 class MqttSource {

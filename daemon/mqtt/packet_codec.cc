@@ -10,29 +10,6 @@ namespace {
 constexpr std::uint8_t kBridgeBit = 0x80;
 constexpr std::uint8_t kQosMax = 2;
 
-// Of MQTT 5, section 2.2.2.2.
-enum class Property : std::uint8_t {
-  PayloadFormat = 0x01,
-  MessageExpiry = 0x02,
-  ContentType = 0x03,
-  ResponseTopic = 0x08,
-  CorrelationData = 0x09,
-  SubscriptionIdentifier = 0x0B,
-  SessionExpiry = 0x11,
-  AssignedClientIdentifier = 0x12,
-  AuthenticationMethod = 0x15,
-  AuthenticationData = 0x16,
-  RequestProblemInformation = 0x17,
-  WillDelay = 0x18,
-  RequestResponseInformation = 0x19,
-  ReasonString = 0x1F,
-  ReceiveMaximum = 0x21,
-  TopicAliasMaximum = 0x22,
-  TopicAlias = 0x23,
-  UserProperty = 0x26,
-  MaximumPacketSize = 0x27,
-};
-
 std::uint64_t bit(Property property) {
   return std::uint64_t{1} << static_cast<unsigned>(property);
 }
@@ -93,7 +70,15 @@ bool read_value(PacketReader& reader, PropertyValue& value) {
     case Property::ResponseTopic:
     case Property::AuthenticationMethod:
     case Property::ReasonString: reader.text(); return true;
-    case Property::AssignedClientIdentifier: break;
+    case Property::AssignedClientIdentifier:
+    case Property::ServerKeepAlive:
+    case Property::ResponseInformation:
+    case Property::ServerReference:
+    case Property::MaximumQos:
+    case Property::RetainAvailable:
+    case Property::WildcardAvailable:
+    case Property::SubscriptionIdsAvailable:
+    case Property::SharedAvailable: break;
   }
   return false;
 }
@@ -462,6 +447,10 @@ void append_granted(std::uint16_t packet_id, ProtocolVersion version, std::strin
   append_fixed16(packet_id, out);
   if (v5) append_variable(0, out);
   out += qos;
+}
+
+void append_pingreq(std::string& out) {
+  append_header(PacketType::Pingreq, 0, out);
 }
 
 void append_pingresp(std::string& out) {

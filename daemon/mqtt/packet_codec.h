@@ -177,6 +177,7 @@ void append_suback(PacketType type, std::uint16_t packet_id, ProtocolVersion ver
 // SUBACK that grants each filter the QoS of its byte.
 void append_granted(std::uint16_t packet_id, ProtocolVersion version, std::string_view qos,
                     std::string& out);
+void append_pingreq(std::string& out);
 void append_pingresp(std::string& out);
 // MQTT 5; nothing for 3.1.1, whose servers just close.
 void append_disconnect(ProtocolVersion version, ReasonCode reason, std::string_view reason_text,

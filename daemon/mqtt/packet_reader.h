@@ -69,4 +69,35 @@ class PacketReader {
   bool ok_ = true;
 };
 
+// Of MQTT 5, section 2.2.2.2.
+enum class Property : std::uint8_t {
+  PayloadFormat = 0x01,
+  MessageExpiry = 0x02,
+  ContentType = 0x03,
+  ResponseTopic = 0x08,
+  CorrelationData = 0x09,
+  SubscriptionIdentifier = 0x0B,
+  SessionExpiry = 0x11,
+  AssignedClientIdentifier = 0x12,
+  ServerKeepAlive = 0x13,
+  AuthenticationMethod = 0x15,
+  AuthenticationData = 0x16,
+  RequestProblemInformation = 0x17,
+  WillDelay = 0x18,
+  RequestResponseInformation = 0x19,
+  ResponseInformation = 0x1A,
+  ServerReference = 0x1C,
+  ReasonString = 0x1F,
+  ReceiveMaximum = 0x21,
+  TopicAliasMaximum = 0x22,
+  TopicAlias = 0x23,
+  MaximumQos = 0x24,
+  RetainAvailable = 0x25,
+  UserProperty = 0x26,
+  MaximumPacketSize = 0x27,
+  WildcardAvailable = 0x28,
+  SubscriptionIdsAvailable = 0x29,
+  SharedAvailable = 0x2A,
+};
+
 }  // namespace edgecase::mqtt

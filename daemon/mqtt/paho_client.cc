@@ -2,9 +2,12 @@
 
 #include <MQTTAsync.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
+
+#include "mqtt/broker_answers.h"
 
 namespace edgecase::mqtt {
 namespace {
@@ -21,6 +24,20 @@ std::string failure_text(const Failure* data) {
   if (data == nullptr) return "no reason given";
   if (data->message != nullptr) return data->message;
   return "the MQTT client gives no reason but " + std::to_string(data->code);
+}
+
+// With the broker's own words, where it has any.
+std::string refusal_text(int code, MQTTProperties& properties) {
+  std::string text = "the broker refuses it, reason " + std::to_string(code);
+  const std::string_view name = reason_name(static_cast<std::uint8_t>(code));
+  if (!name.empty()) text += " (" + std::string(name) + ")";
+  const MQTTProperty* const said =
+      MQTTProperties_getProperty(&properties, MQTTPROPERTY_CODE_REASON_STRING);
+  if (said != nullptr && said->value.data.len > 0) {
+    const auto size = static_cast<std::size_t>(said->value.data.len);
+    text += ": " + std::string(said->value.data.data, std::min(size, kBrokerTextMaxBytes));
+  }
+  return text;
 }
 
 Status failed(const char* what, int code) {
@@ -67,22 +84,29 @@ struct PahoClient::Callbacks {
   static void connect_failed(void* context, Failure* data) {
     events_of(context).on_connect_failed(failure_text(data));
   }
-  template <typename Success>
-  static void subscribed(void* context, Success*) {
-    events_of(context).on_subscribed();
+  static void subscribed(void* context, MQTTAsync_successData* data) {
+    events_of(context).on_subscribed(data != nullptr ? data->alt.qos : 0);
+  }
+  // UNSUBACK has its reason here, too.
+  static void subscribed5(void* context, MQTTAsync_successData5* data) {
+    if (data != nullptr && data->reasonCode >= MQTTREASONCODE_UNSPECIFIED_ERROR) {
+      return events_of(context).on_subscribe_failed(
+          refusal_text(data->reasonCode, data->properties));
+    }
+    events_of(context).on_subscribed(data != nullptr ? data->reasonCode : 0);
   }
   static void subscribe_failed5(void* context, MQTTAsync_failureData5* data) {
     const bool refused = data != nullptr && data->reasonCode >= MQTTREASONCODE_UNSPECIFIED_ERROR;
-    events_of(context).on_subscribe_failed(refused ? "the broker refuses the subscription"
-                                                   : failure_text(data));
+    events_of(context).on_subscribe_failed(
+        refused ? refusal_text(data->reasonCode, data->properties) : failure_text(data));
   }
   static MQTTAsync_responseOptions response_options(PahoClient& client) {
     MQTTAsync_responseOptions options = MQTTAsync_responseOptions_initializer;
     if (client.version_ == ProtocolVersion::V5) {
-      options.onSuccess5 = &subscribed<MQTTAsync_successData5>;
+      options.onSuccess5 = &subscribed5;
       options.onFailure5 = &subscribe_failed5;
     } else {
-      options.onSuccess = &subscribed<MQTTAsync_successData>;
+      options.onSuccess = &subscribed;
       options.onFailure = &subscribe_failed;
     }
     options.context = &client;
@@ -181,8 +205,15 @@ Status PahoClient::connect(const std::string& address, const PahoLogin& login) {
 
 Status PahoClient::subscribe(const Subscription& subscription) {
   MQTTAsync_responseOptions options = Callbacks::response_options(*this);
+  if (subscription.id != 0 && version_ == ProtocolVersion::V5) {
+    MQTTProperty id;
+    id.identifier = MQTTPROPERTY_CODE_SUBSCRIPTION_IDENTIFIER;
+    id.value.integer4 = subscription.id;
+    MQTTProperties_add(&options.properties, &id);
+  }
   const int code =
       MQTTAsync_subscribe(handle_, subscription.filter.c_str(), subscription.qos, &options);
+  MQTTProperties_free(&options.properties);
   if (code != MQTTASYNC_SUCCESS) return failed("cannot subscribe", code);
   return ok();
 }

@@ -22,7 +22,8 @@ class PahoEvents {
   virtual void on_connected(bool session_present) = 0;
   virtual void on_connect_failed(const std::string& why) = 0;
   virtual void on_connection_lost(const std::string& why) = 0;
-  virtual void on_subscribed() = 0;
+  // At that QoS; of unsubscribe() it means nothing.
+  virtual void on_subscribed(int granted_qos) = 0;
   virtual void on_subscribe_failed(const std::string& why) = 0;
 };
 

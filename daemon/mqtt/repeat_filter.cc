@@ -1,6 +1,9 @@
 #include "mqtt/repeat_filter.h"
 
+#include <algorithm>
 #include <functional>
+
+#include "mqtt/topic_template.h"
 
 namespace edgecase::mqtt {
 namespace {
@@ -33,6 +36,72 @@ void RepeatFilter::stored(std::uint16_t packet_id, std::string_view topic,
     }
   }
   if (packet_id != 0) redelivery_.stored(packet_id, content_hash(topic, payload));
+}
+
+void CopyFilter::set_filters(const std::vector<std::string>& filters) {
+  filters_.clear();
+  for (const std::string& filter : filters) {
+    const bool overlaps =
+        std::any_of(filters.begin(), filters.end(), [&filter](const std::string& other) {
+          return &other != &filter && filters_overlap(filter, other);
+        });
+    if (overlaps) filters_.push_back(filter);
+  }
+}
+
+// Copies of what came over the last one may still come; but what follows at once does not.
+void CopyFilter::new_connection() {
+  last_ = {};
+  delivers_once_ = false;
+}
+
+bool CopyFilter::is_copy(std::string_view topic, std::string_view payload,
+                         const SubscriptionIds& subscriptions, std::int64_t now_ns) {
+  if (filters_.empty()) return false;
+  Waiting message{.seen = subscriptions, .copies = 1, .copies_max = 0, .since_ns = now_ns};
+  for (const std::string& filter : filters_) {
+    if (filter_covers(filter, topic)) ++message.copies_max;
+  }
+  message.hash = content_hash(topic, payload);
+  if (subscriptions.count == 0) return is_untold_copy(message);
+  return message.copies_max >= 2 && is_told_copy(message);
+}
+
+bool CopyFilter::is_told_copy(const Waiting& message) {
+  while (!waiting_.empty() && message.since_ns - waiting_.front().since_ns > kCopyNs) {
+    waiting_.pop_front();
+  }
+  const auto original =
+      std::find_if(waiting_.begin(), waiting_.end(), [&message](const Waiting& other) {
+        const auto* const ids = message.seen.ids.data();
+        return other.hash == message.hash &&
+               std::none_of(ids, ids + message.seen.count,
+                            [&other](std::uint32_t id) { return other.seen.has(id); });
+      });
+  if (original != waiting_.end()) {
+    for (std::size_t i = 0; i < message.seen.count; ++i) original->seen.add(message.seen.ids[i]);
+    ++original->copies;
+    const std::size_t most = std::min(original->copies_max, SubscriptionIds::kMax);
+    if (original->seen.count >= most) waiting_.erase(original);
+    return true;
+  }
+  // One that names all of its subscriptions has no copies.
+  if (message.seen.count >= std::min(message.copies_max, SubscriptionIds::kMax)) return false;
+  waiting_.push_back(message);
+  if (waiting_.size() > kWaitingMax) waiting_.pop_front();
+  return false;
+}
+
+bool CopyFilter::is_untold_copy(const Waiting& message) {
+  const bool follows = message.hash == last_.hash && last_.copies < last_.copies_max &&
+                       message.since_ns - last_.since_ns <= kUntoldCopyNs;
+  if (follows && !delivers_once_) {
+    ++last_.copies;
+    return true;
+  }
+  if (last_.copies_max >= 2 && last_.copies == 1) delivers_once_ = true;
+  last_ = message;
+  return false;
 }
 
 }  // namespace edgecase::mqtt

@@ -9,9 +9,12 @@
 
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
+#include "mqtt/broker_answers.h"
 #include "mqtt/redelivery_filter.h"
 
 namespace edgecase::mqtt {
@@ -35,6 +38,47 @@ class RepeatFilter {
   RedeliveryFilter redelivery_{kMessagesMax};
   std::unordered_map<std::uint64_t, std::uint64_t> by_topic_;
   std::deque<std::uint64_t> topics_;
+};
+
+// Recognises copies of one message that a broker delivers once for each subscription that matches
+// it. Filters that another one covers are never asked for, so these are filters that overlap in
+// part, `a/+` and `+/b`.
+//
+// In MQTT 5 each subscription has an identifier, and each copy says whose it is: a message that
+// says what an earlier one said, through another subscription, is its copy; through the same one it
+// is another message. In 3.1.1 nothing tells copies from messages that say the same: those count as
+// copies that follow each other at once, as many as subscriptions match. A broker that is seen to
+// deliver such a message once is none that delivers copies. Not thread-safe.
+class CopyFilter {
+ public:
+  static constexpr std::size_t kWaitingMax = 1'024;           // messages whose copies may come
+  static constexpr std::int64_t kCopyNs = 30'000'000'000;     // so long after them
+  static constexpr std::int64_t kUntoldCopyNs = 100'000'000;  // the same in 3.1.1
+
+  // Every filter that the session may have.
+  void set_filters(const std::vector<std::string>& filters);
+  bool has_overlaps() const { return !filters_.empty(); }
+  void new_connection();
+
+  // Whether the message is the copy of one that came before; else copies of it may come.
+  bool is_copy(std::string_view topic, std::string_view payload,
+               const SubscriptionIds& subscriptions, std::int64_t now_ns);
+
+ private:
+  struct Waiting {
+    std::uint64_t hash = 0;
+    SubscriptionIds seen;
+    std::size_t copies = 0;
+    std::size_t copies_max = 0;
+    std::int64_t since_ns = 0;
+  };
+  bool is_told_copy(const Waiting& message);
+  bool is_untold_copy(const Waiting& message);
+
+  std::vector<std::string> filters_;  // those that overlap another one
+  std::deque<Waiting> waiting_;
+  Waiting last_;
+  bool delivers_once_ = false;
 };
 
 }  // namespace edgecase::mqtt

@@ -7,22 +7,23 @@
 namespace edgecase::mqtt {
 
 struct SinkCounters {
-  std::uint64_t messages = 0;         // all that came and were stored, kept or passed over
-  std::uint64_t readings = 0;         // durable
-  std::uint64_t rejected = 0;         // kept in `_rejected`
-  std::uint64_t rejected_lost = 0;    // could not be kept there: a limit of the catalog
-  std::uint64_t ignored = 0;          // nothing to store, on purpose
-  std::uint64_t skipped_values = 0;   // JSON nulls and the like
+  std::uint64_t messages = 0;        // all that came and were stored, kept or passed over
+  std::uint64_t readings = 0;        // durable
+  std::uint64_t rejected = 0;        // kept in `_rejected`
+  std::uint64_t rejected_lost = 0;   // could not be kept there: a limit of the catalog
+  std::uint64_t ignored = 0;         // nothing to store, on purpose
+  std::uint64_t skipped_values = 0;  // JSON nulls and the like
   // Whose time gave way to that of their arrival: messages whose time no clock says, or that cannot
   // be read; readings whose series has another value of that time; readings whose device was last
   // heard before the newest of the series.
   std::uint64_t times_unbelievable = 0;
   std::uint64_t times_repeated = 0;
   std::uint64_t times_stale = 0;
-  std::uint64_t redelivered = 0;      // with the DUP flag
-  std::uint64_t repeats_dropped = 0;  // redelivered or retained ones recognised as stored before
-  std::uint64_t withheld = 0;         // of the broker's client: acknowledgements that were dropped
-  std::uint64_t lost_at_qos0 = 0;     // the same: came while it stopped
+  std::uint64_t redelivered = 0;  // with the DUP flag
+  std::uint64_t repeats_dropped =
+      0;                           // redelivered, retained or copies: recognised as stored before
+  std::uint64_t withheld = 0;      // of the broker's client: acknowledgements that were dropped
+  std::uint64_t lost_at_qos0 = 0;  // the same: came while it stopped
   std::int64_t waiting_since_ns = 0;  // boot clock; 0: no message waits for the drive
   std::string waiting_for;            // why, while it waits
 };

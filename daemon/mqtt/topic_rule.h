@@ -85,6 +85,7 @@ std::optional<RouteMatch> find_route(const std::vector<TopicRule>& rules, std::s
 struct Subscription {
   std::string filter;
   int qos = 1;
+  std::uint32_t id = 0;  // of MQTT 5: what tells copies of a message apart; 0: none
 };
 // What to subscribe to: every route's filter once, without those that another one covers, so that
 // a broker does not deliver a message twice.

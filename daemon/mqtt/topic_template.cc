@@ -271,4 +271,21 @@ bool filter_covers(std::string_view wide, std::string_view narrow) {
   return false;
 }
 
+bool filters_overlap(std::string_view a, std::string_view b) {
+  const auto a_levels = split_levels(a);
+  const auto b_levels = split_levels(b);
+  const auto is_wild = [](std::string_view level) { return level == "+" || level == "#"; };
+  const auto is_own = [](std::string_view level) { return level.starts_with('$'); };
+  if (is_wild(a_levels[0]) && is_own(b_levels[0])) return false;
+  if (is_wild(b_levels[0]) && is_own(a_levels[0])) return false;
+  for (std::size_t i = 0; i < std::max(a_levels.size(), b_levels.size()); ++i) {
+    const bool a_ends = i >= a_levels.size();
+    const bool b_ends = i >= b_levels.size();
+    if ((!a_ends && a_levels[i] == "#") || (!b_ends && b_levels[i] == "#")) return true;
+    if (a_ends || b_ends) return false;
+    if (!is_wild(a_levels[i]) && !is_wild(b_levels[i]) && a_levels[i] != b_levels[i]) return false;
+  }
+  return true;
+}
+
 }  // namespace edgecase::mqtt

@@ -89,5 +89,7 @@ class NameTemplate {
 
 // Whether every topic that `narrow` matches is matched by `wide`; both are MQTT filters.
 bool filter_covers(std::string_view wide, std::string_view narrow);
+// Whether there is a topic that both match.
+bool filters_overlap(std::string_view a, std::string_view b);
 
 }  // namespace edgecase::mqtt

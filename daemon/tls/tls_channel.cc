@@ -29,14 +29,10 @@ int send_bytes(void* channel, const unsigned char* bytes, std::size_t size) {
   }
 }
 
-int receive_bytes(void* channel, unsigned char* bytes, std::size_t size) {
-  while (true) {
-    const ssize_t n = ::recv(descriptor_of(channel), bytes, size, 0);
-    if (n >= 0) return static_cast<int>(n);  // 0: the library tells the end by it
-    if (errno == EAGAIN) return MBEDTLS_ERR_SSL_WANT_READ;
-    if (errno != EINTR) return MBEDTLS_ERR_NET_RECV_FAILED;
-  }
-}
+// Of a record that is an alert, in clear: type, version, length, level, which one.
+constexpr std::size_t kAlertBytes = 7;
+constexpr char kAlertRecord = 21;
+constexpr char kProtocolVersionAlert = 70;
 
 bool has_ended(const mbedtls_x509_crt& certificate, std::int64_t at_ns) {
   const std::time_t seconds = at_ns / 1'000'000'000;
@@ -48,6 +44,29 @@ bool has_ended(const mbedtls_x509_crt& certificate, std::int64_t at_ns) {
 }
 
 }  // namespace
+
+int TlsChannel::receive_bytes(void* channel, unsigned char* bytes, std::size_t size) {
+  auto& self = *static_cast<TlsChannel*>(channel);
+  while (true) {
+    const ssize_t n = ::recv(self.descriptor(), bytes, size, 0);
+    if (n >= 0) {
+      const auto got = static_cast<std::size_t>(n);
+      if (self.first_bytes_.size() < kAlertBytes) {
+        self.first_bytes_.append(reinterpret_cast<const char*>(bytes),
+                                 std::min(got, kAlertBytes - self.first_bytes_.size()));
+      }
+      return static_cast<int>(n);  // 0: the library tells the end by it
+    }
+    if (errno == EAGAIN) return MBEDTLS_ERR_SSL_WANT_READ;
+    if (errno != EINTR) return MBEDTLS_ERR_NET_RECV_FAILED;
+  }
+}
+
+// The library keeps to itself which alert it was.
+bool TlsChannel::was_refused_version() const {
+  return first_bytes_.size() == kAlertBytes && first_bytes_.front() == kAlertRecord &&
+         first_bytes_.back() == kProtocolVersionAlert;
+}
 
 TlsChannel::TlsChannel(net::Socket socket, std::shared_ptr<const void> owner)
     : Channel(std::move(socket)), owner_(std::move(owner)) {
@@ -118,6 +137,10 @@ net::Transfer TlsChannel::fail(int error) {
     failure_ = text;
     std::replace(failure_.begin(), failure_.end(), '\n', ' ');
     while (failure_.ends_with(' ')) failure_.pop_back();
+  } else if (!is_agreed() && was_refused_version()) {
+    failure_ =
+        "the other side refuses TLS 1.2, and this program speaks no other version: most likely it "
+        "takes TLS 1.3 alone; let it take TLS 1.2, too";
   } else {
     failure_ = error_text(error);
   }

@@ -34,6 +34,8 @@ class TlsChannel final : public net::Channel {
   bool send_awaits_receive() const override { return send_awaits_receive_; }
 
  private:
+  static int receive_bytes(void* channel, unsigned char* bytes, std::size_t size);
+  bool was_refused_version() const;
   TlsChannel(net::Socket socket, std::shared_ptr<const void> owner);
   net::Transfer fail(int error);
   bool is_agreed();
@@ -43,7 +45,8 @@ class TlsChannel final : public net::Channel {
   mbedtls_ssl_context context_;
   bool failed_ = false;
   std::string failure_;
-  std::string address_;  // that the peer's certificate must name, in network order; "": a name
+  std::string first_bytes_;  // that the peer sent: a record's head, and an alert's two bytes
+  std::string address_;      // that the peer's certificate must name, in network order; "": a name
   std::optional<std::int64_t> judged_at_ns_;
   bool receive_awaits_send_ = false;
   bool send_awaits_receive_ = false;

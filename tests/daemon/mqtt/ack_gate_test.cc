@@ -257,7 +257,7 @@ TEST_CASE("ack gate: tells how the broker has ended it") {
         Case{bytes_of({0x20, 3, 0, 0, 0, 0xE0, 2, 0x8E, 0}), true, false, true,
              "the broker gave the session to another client of this id"},
         Case{bytes_of({0x20, 3, 0, 0, 0, 0xE0, 1, 0x8B}), true, false, false,
-             "the broker ended the connection, reason 139"},
+             "the broker ended the connection, reason 139 (server shutting down)"},
         Case{bytes_of({0x00, 0}), false, false, false, "the broker sent what is no packet"}}) {
     CAPTURE(c.packet);
     GateFixture fixture;

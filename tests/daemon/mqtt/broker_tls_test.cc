@@ -225,3 +225,14 @@ TEST_CASE("mqtt over tls: settings that cannot work are named") {
   CHECK(mqtt::parse_broker_address("mqtts://b:1").value().url() == "mqtts://b:1");
   CHECK_FALSE(mqtt::parse_broker_address("ssl://b").ok());
 }
+
+TEST_CASE("mqtt over tls: a broker that speaks TLS 1.3 alone is refused in words that say so") {
+  SKIP_WITHOUT_MOSQUITTO();
+  TlsBroker tls("tls_version tlsv1.3\n");
+  MqttFixture fixture;
+  const auto source = start(fixture, tls.settings("localhost"));
+  CHECK(eventually([&] {
+    return source->status().last_error.find("takes TLS 1.3 alone") != std::string::npos;
+  }));
+  CHECK_FALSE(source->status().connected);
+}

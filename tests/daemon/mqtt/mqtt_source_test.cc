@@ -448,3 +448,21 @@ TEST_CASE("mqtt source: its figures appear among the metrics") {
   CHECK(metrics.render().find("edgecase_mqtt_messages_total 0") != std::string::npos);
   metrics.clear_callbacks();
 }
+
+TEST_CASE("mqtt source: one publish is one reading, though two filters match it") {
+  SKIP_WITHOUT_MOSQUITTO();
+  MosquittoBroker broker;
+  REQUIRE(broker.start());
+  MqttFixture fixture;
+  auto settings = settings_for(broker);
+  settings.rules = {mqtt_rule("s/{device}/t"), mqtt_rule("s/k/{sensor}")};
+  settings.rules.front().sensor = "t";
+  settings.rules.back().device = "k";
+  const auto source = connected_source(fixture, settings);
+  REQUIRE(broker.publish("s/k/t", numbers(0, 20)));
+  REQUIRE(broker.publish("s/k/t", std::vector<std::string>(30, "7")));
+  REQUIRE(broker.publish("s/k/u", {"1"}));
+  CHECK(eventually([&] { return source->status().counters.repeats_dropped == 50; }));
+  CHECK(eventually([&] { return fixture.readings("default", "k", "u").size() == 1; }));
+  CHECK(fixture.readings("default", "k", "t").size() == 50);
+}

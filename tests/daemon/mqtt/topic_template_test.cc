@@ -130,3 +130,22 @@ TEST_CASE("filter_covers knows what overlaps") {
     CHECK(mqtt::filter_covers(c.wide, c.narrow) == c.want);
   }
 }
+
+TEST_CASE("filters overlap where a topic matches both") {
+  struct Case {
+    const char* a;
+    const char* b;
+    bool overlap;
+  };
+  for (const Case& c :
+       {Case{"a/+", "+/b", true}, Case{"a/b", "a/b", true}, Case{"a/#", "a", true},
+        Case{"a/+/c", "a/b/#", true}, Case{"+/+/state", "homeassistant/+/+", true},
+        Case{"#", "a/b/c", true}, Case{"a/+", "a/+/+", false}, Case{"a/b", "a/c", false},
+        Case{"+/b", "a/c", false}, Case{"a", "a/+", false}, Case{"#", "$SYS/a", false},
+        Case{"+/a", "$SYS/a", false}, Case{"$SYS/#", "$SYS/a", true}}) {
+    CAPTURE(c.a);
+    CAPTURE(c.b);
+    CHECK(mqtt::filters_overlap(c.a, c.b) == c.overlap);
+    CHECK(mqtt::filters_overlap(c.b, c.a) == c.overlap);
+  }
+}
