@@ -38,4 +38,11 @@ inline std::uint64_t count_field(const nlohmann::json& object, const char* name)
   return found->get<std::uint64_t>();
 }
 
+// What is to be said of an erasure, a preview or a certificate, that is not physical; else empty.
+inline std::string erasure_level_note(const nlohmann::json& object) {
+  const std::string level = text_field(object, "level");
+  if (level.empty() || level == "physical") return {};
+  return "level " + level + ": " + text_field(object, "level_why");
+}
+
 }  // namespace edgecase::cli

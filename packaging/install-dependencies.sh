@@ -5,7 +5,7 @@
 #   packaging/install-dependencies.sh GROUP...
 #
 #   build    compiler, CMake, libraries of the build
-#   tests    broker and clients that tests and the quick start talk to
+#   tests    broker and clients that tests and the quick start talk to, file systems that they make
 #   readers  what reads what the program says: shells that complete, groff, jq, a client of InfluxDB's
 #   clang    the second compiler
 #   format   the formatter
@@ -24,7 +24,8 @@ packages_of() {
   case $1 in
     build) echo g++ cmake ninja-build pkg-config git libcpp-httplib-dev libpaho-mqtt-dev libmbedtls-dev \
       nettle-dev libcli11-dev nlohmann-json3-dev doctest-dev libtomlplusplus-dev zlib1g-dev liblz4-dev ;;
-    tests) echo mosquitto mosquitto-clients curl openssl python3 python3-paho-mqtt pyflakes3 ;;
+    tests) echo mosquitto mosquitto-clients curl openssl python3 python3-paho-mqtt pyflakes3 \
+      e2fsprogs xfsprogs btrfs-progs f2fs-tools ;;
     readers) echo fish zsh groff-base jq python3-influxdb ;;
     clang) echo clang libclang-rt-dev ;;
     format) echo clang-format ;;

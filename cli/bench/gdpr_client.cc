@@ -365,7 +365,7 @@ Result<bool> GdprClient::verify_deletion(std::uint64_t number) {
   const bool is_erased = model_.record(number).is_erased;
   bool is_right = answer.status == 200 && erasures.is_array();
   is_right = is_right && erasures.size() == (is_erased ? 1 : 0);
-  if (is_right && is_erased) is_right = text_of(erasures[0], "level") == "physical";
+  if (is_right && is_erased) is_right = text_of(erasures[0], "state") == "done";
   return judged(is_right, "verify deletion of " + gdpr_key(number), answer);
 }
 

@@ -49,6 +49,7 @@ struct Findings {
   std::string current;    // storage.values
   std::string file;       // the configuration's
   storage::Drive drive;
+  DriveFacts overwriting;
   storage::Speed speed;
   storage::MovePlan plan;
   bool has_values = false;  // of a store, in `current`
@@ -65,6 +66,20 @@ std::string bytes_text(std::uint64_t bytes) {
   return text;
 }
 
+bool exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+const char* overwrites_text(const DriveFacts& facts) {
+  switch (facts.overwrites) {
+    case Overwrites::InPlace: return "in-place";
+    case Overwrites::Elsewhere: return "elsewhere";
+    case Overwrites::Unknown: break;
+  }
+  return "unknown";
+}
+
 bool lies_in(const std::string& inner, const std::string& outer) {
   return inner == outer || inner.starts_with(outer + "/");
 }
@@ -78,6 +93,18 @@ void warn(Findings& found, const std::string& metadata) {
   }
   if (drive.mount.file_system == "tmpfs" || drive.mount.file_system == "ramfs") {
     found.warnings.push_back(drive.mount.point + " is memory: its values are gone after a restart");
+  }
+  if (found.overwriting.overwrites != Overwrites::InPlace) {
+    found.warnings.push_back(
+        "certificates of erasure will not say physical, for what is overwritten there may stay (" +
+        found.overwriting.why +
+        "); use a file system that overwrites in place (ext4, xfs), or encryption "
+        "(storage.encryption-key-file)");
+  }
+  const DriveFacts metadata_facts = posix_file_system().drive_facts(metadata);
+  if (metadata_facts.overwrites != Overwrites::InPlace && exists(metadata)) {
+    found.warnings.push_back("the same holds for the metadata in " + metadata + " (" +
+                             metadata_facts.why + "), where encryption does not help either");
   }
   if (drive.free_bytes < kLittleFreeBytes) {
     found.warnings.push_back("only " + bytes_text(drive.free_bytes) + " are free");
@@ -113,6 +140,7 @@ Result<Findings> examine(const StorageArguments& arguments,
     return not_allowed(found.drive.mount.point + " is mounted read-only; mount -o remount,rw " +
                        found.drive.mount.point);
   }
+  found.overwriting = posix_file_system().drive_facts(found.directory);
   EC_ASSIGN_OR_RETURN(found.speed, storage::measure_speed(found.directory));
   if (found.current != found.directory) {
     const auto plan = storage::ValuesMove(found.current, found.directory).plan();
@@ -132,6 +160,8 @@ void print_json(const Findings& found) {
                                    {"file_system", drive.mount.file_system},
                                    {"uuid", drive.uuid},
                                    {"in_fstab", drive.in_fstab},
+                                   {"overwrites", overwrites_text(found.overwriting)},
+                                   {"overwrites_why", found.overwriting.why},
                                    {"free_bytes", drive.free_bytes},
                                    {"size_bytes", drive.size_bytes},
                                    {"write_mb_per_second", found.speed.mb_per_second},
@@ -153,6 +183,11 @@ void print_text(const Findings& found) {
                      drive.mount.file_system + "\n";
   text += "space   " + bytes_text(drive.free_bytes) + " of " + bytes_text(drive.size_bytes) +
           " free\nspeed   " + speed + "\n";
+  text += "erased  " +
+          (found.overwriting.overwrites == Overwrites::InPlace
+               ? std::string("is overwritten in place: physical")
+               : "may stay on the drive: not physical; " + found.overwriting.why) +
+          "\n";
   if (drive.mount.point != "/") {
     text += "\n# /etc/fstab";
     text += drive.in_fstab ? ": has a line for " + drive.mount.point + "; like this it is safe\n"
@@ -237,6 +272,13 @@ Status move_values(const config::Configuration& configuration, const Findings& f
         progress.add(bytes, bytes);
         return !bench::interrupted();
       }));
+    }
+    if (const DriveFacts old = posix_file_system().drive_facts(from);
+        found.has_values && old.overwrites != Overwrites::InPlace) {
+      std::fprintf(stderr,
+                   "warning: what was in %s may stay on its drive, though it is "
+                   "overwritten (%s)\n",
+                   printable(from).c_str(), printable(old.why).c_str());
     }
     give_away(found);
     EC_TRY(name_directory(configuration, found.directory));

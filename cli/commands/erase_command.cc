@@ -110,6 +110,8 @@ int print_preview(const Json& document) {
   }
   table.flush();
   write_out(stdout, summary_of(document) + " would be erased\n");
+  if (const std::string note = erasure_level_note(document); !note.empty())
+    write_out(stdout, printable(note) + "\n");
   return finish_stdout();
 }
 
@@ -151,18 +153,25 @@ Result<Json> wait_until_gone(DaemonClient& client, Json certificate) {
   return certificate;
 }
 
+const char* bytes_of(const Json& certificate) {
+  const std::string level = text_field(certificate, "level");
+  if (level == "physical") return "; the bytes are gone";
+  return level == "cryptographic" ? "; the keys are gone" : "; overwritten as far as the drives do";
+}
+
 int report(const EraseArguments& arguments, const Json& certificate) {
   const bool is_done = text_field(certificate, "state") == "done";
   const std::string id = std::to_string(count_field(certificate, "id"));
   if (arguments.json) {
     print_document(certificate.dump());
   } else {
-    write_out(stdout,
-              "erased " + summary_of(certificate) +
-                  (is_done ? "; the bytes are gone" : "; invisible, the bytes are pending") +
-                  "; certificate " + id + "\n");
+    write_out(stdout, "erased " + summary_of(certificate) +
+                          (is_done ? bytes_of(certificate) : "; invisible, the bytes are pending") +
+                          "; certificate " + id + "\n");
   }
   if (const int lost = finish_stdout(); lost != 0) return lost;
+  const std::string note = is_done ? erasure_level_note(certificate) : std::string();
+  if (!note.empty()) print_error("edgecase: %s\n", printable(note).c_str());
   if (is_done) return wire::kExitOk;
   const std::string obstacle = text_field(certificate, "waiting_for");
   print_error("edgecase: pending: %s; the daemon goes on by itself (edgecase erase --list)\n",

@@ -108,13 +108,17 @@ void print_store(const Json& report) {
   const Json erasures = list_of(report, "erasures");
   if (!erasures.empty()) {
     print_title("Last erasures");
-    Table table(
-        {{"ERASURE", Align::Right}, {"STATE"}, {"SERIES", Align::Right}, {"ASKED"}, {"GONE"}},
-        stdout);
+    Table table({{"ERASURE", Align::Right},
+                 {"STATE"},
+                 {"LEVEL"},
+                 {"SERIES", Align::Right},
+                 {"ASKED"},
+                 {"GONE"}},
+                stdout);
     for (const Json& each : erasures) {
       table.row({count_text(count_field(each, "id")), text_field(each, "state"),
-                 count_text(count_field(each, "series")), text_field(each, "asked"),
-                 or_dash(text_field(each, "gone"))});
+                 or_dash(text_field(each, "level")), count_text(count_field(each, "series")),
+                 text_field(each, "asked"), or_dash(text_field(each, "gone"))});
     }
     table.flush();
   }
@@ -198,10 +202,13 @@ void print_owner(const Json& report) {
 void print_what_it_is(const Json& document) {
   const std::string owner = text_field(document, "owner");
   const std::string gone = text_field(document, "gone");
+  const std::string level = text_field(document, "level");
+  const std::string what =
+      level == "physical" ? ", the bytes gone " : " (" + printable(level) + "), done ";
   write_out(stdout, gone.empty() ? "Report" + (owner.empty() ? "" : " of " + printable(owner)) +
                                        ", made " + printable(text_field(document, "made")) + "\n"
                                  : "Certificate " + std::to_string(count_field(document, "id")) +
-                                       " of an erasure, the bytes gone " + printable(gone) + "\n");
+                                       " of an erasure" + what + printable(gone) + "\n");
 }
 
 // Offline: neither daemon nor store is asked.

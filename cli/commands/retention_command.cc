@@ -166,6 +166,8 @@ int run_preview(const RetentionArguments& given) {
           wire::format_size(count_field(document, "erased_bytes")) + "), the next " +
           (text_field(document, "next").empty() ? "never" : "at " + text_field(document, "next")) +
           "\n");
+  if (const std::string note = erasure_level_note(document); !note.empty())
+    write_out(stdout, printable(note) + "\n");
   return finish_stdout();
 }
 

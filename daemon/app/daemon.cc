@@ -67,6 +67,24 @@ void tell_recovered(const catalog::RecoveredNames& names, observe::Logger& logge
                                 "that begin with recovered-");
 }
 
+erase::DriveWatch::Look look_at(const config::Settings& settings) {
+  return [metadata = settings.storage.metadata, values = settings.storage.values] {
+    return erase::StoreDrives{posix_file_system().drive_facts(metadata),
+                              posix_file_system().drive_facts(values)};
+  };
+}
+
+// Before anybody relies on what a certificate of erasure will say.
+void tell_drives(const erase::EraseService& erase, observe::Logger& logger) {
+  const erase::StoreDrives drives = erase.drives().look();
+  if (drives.overwrite_in_place()) {
+    logger.info("start", "erasures are physical: both drives overwrite in place (" +
+                             drives.metadata.file_system + ", " + drives.values.file_system + ")");
+    return;
+  }
+  logger.warning("start", erase::warning_of(erase.reach(drives, true)));
+}
+
 // A wrong or missing key is told with the setting that is to be changed.
 Result<std::unique_ptr<Engine>> open_engine(const config::Configuration& configuration,
                                             const Environment& environment,
@@ -313,7 +331,9 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                                                               .devices = *state.devices,
                                                               .retention = *state.retention,
                                                               .clock = state.clock,
-                                                              .random = system_random()}));
+                                                              .random = system_random(),
+                                                              .look = look_at(state.settings)}));
+  tell_drives(*state.erase, logger);
   EC_ASSIGN_OR_RETURN(state.tokens,
                       auth::TokenStore::open(*state.engine, state.clock, system_random()));
   state.authenticator = std::make_unique<auth::Authenticator>(*state.tokens, state.clock,

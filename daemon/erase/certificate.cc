@@ -16,6 +16,13 @@ std::optional<Number> optional_number(const Json& json, const char* name) {
   return found->get<Number>();
 }
 
+std::optional<ErasureLevel> level_of_name(const std::string& name) {
+  for (const ErasureLevel level :
+       {ErasureLevel::Logical, ErasureLevel::Cryptographic, ErasureLevel::Physical})
+    if (name == level_name(level)) return level;
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string encode_certificate(const Certificate& certificate) {
@@ -38,6 +45,8 @@ std::string encode_certificate(const Certificate& certificate) {
                {"overwritten_bytes", certificate.overwritten_bytes},
                {"rewritten_bytes", certificate.rewritten_bytes}};
   if (certificate.destroyed_keys != 0) json["destroyed_keys"] = certificate.destroyed_keys;
+  if (certificate.level) json["level"] = level_name(*certificate.level);
+  if (!certificate.level_why.empty()) json["level_why"] = certificate.level_why;
   if (certificate.from_ns) json["from"] = *certificate.from_ns;
   if (certificate.to_ns) json["to"] = *certificate.to_ns;
   if (certificate.readings) json["readings"] = *certificate.readings;
@@ -70,6 +79,11 @@ Result<Certificate> decode_certificate(ByteView record) {
     certificate.overwritten_bytes = json.at("overwritten_bytes");
     certificate.rewritten_bytes = json.at("rewritten_bytes");
     certificate.destroyed_keys = json.value("destroyed_keys", std::uint64_t{0});
+    if (const auto level = json.find("level"); level != json.end()) {
+      certificate.level = level_of_name(*level);
+      if (!certificate.level) return corruption("a certificate of erasure has an unknown level");
+    }
+    certificate.level_why = json.value("level_why", std::string());
     certificate.from_ns = optional_number<std::int64_t>(json, "from");
     certificate.to_ns = optional_number<std::int64_t>(json, "to");
     certificate.readings = optional_number<std::uint64_t>(json, "readings");

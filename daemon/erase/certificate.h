@@ -9,6 +9,7 @@
 
 #include "edgecase/bytes.h"
 #include "edgecase/result.h"
+#include "erase/store_drives.h"
 
 namespace edgecase::erase {
 
@@ -39,9 +40,18 @@ struct Certificate {
 
   // Of scopes whose values can be read by nobody since, whatever became of the bytes.
   std::uint64_t destroyed_keys = 0;
+  // As its drives were when it was written; none: by a version that did not look.
+  std::optional<ErasureLevel> level;
+  std::string level_why;  // why no more than that; empty: Physical, or pending
+
   // Once done.
   std::uint64_t removed_files = 0, overwritten_bytes = 0, rewritten_bytes = 0;
 };
+
+// Whether all that it took was of whole devices, each of which has a key of its own.
+inline bool is_of_whole_devices(const Certificate& certificate) {
+  return certificate.with_names && certificate.devices > 0 && certificate.series_pseudonyms.empty();
+}
 
 // As it is stored.
 std::string encode_certificate(const Certificate& certificate);

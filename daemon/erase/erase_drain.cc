@@ -12,7 +12,22 @@ namespace {
 
 constexpr std::size_t kCertificatesPerBatch = 50;
 
+// For what is pending the values drive counts as one that keeps its bytes.
+StoreDrives with_bytes_left(StoreDrives drives) {
+  drives.values.overwrites = Overwrites::Unknown;
+  drives.values.why = "what was erased is not overwritten yet";
+  return drives;
+}
+
 }  // namespace
+
+std::string warning_of(const Reach& reach) {
+  return "erasures are " + std::string(level_name(reach.level)) +
+         ", not physical: what is overwritten may stay on a drive (" + reach.why + ")" +
+         (reach.level == ErasureLevel::Logical ? "; encryption, with the metadata on a drive that "
+                                                 "overwrites in place, helps"
+                                               : "");
+}
 
 std::size_t EraseService::pending_count() const {
   const std::lock_guard lock(mutex_);
@@ -46,11 +61,14 @@ Status EraseService::drain() {
   if (status.ok()) status = parts_.devices.forget_taken_back();
   if (status.ok() && with_names) status = merge_rejected();
   if (status.ok()) {
+    const StoreDrives drives_before = drives_->look();
     const std::uint64_t before = parts_.engine.stats().encryption.destroyed_keys;
     const auto report = parts_.engine.erase();
     const std::uint64_t destroyed = parts_.engine.stats().encryption.destroyed_keys - before;
-    if (destroyed != 0) status = note_destroyed(numbers, destroyed);
-    if (status.ok()) status = report.ok() ? complete(numbers, *report) : report.status();
+    // What happened in between counts as it was at the worse of both moments.
+    const StoreDrives drives = worse_of(drives_before, drives_->look());
+    if (destroyed != 0) status = note_destroyed(numbers, destroyed, drives);
+    if (status.ok()) status = report.ok() ? complete(numbers, *report, drives) : report.status();
   }
   const std::lock_guard lock(mutex_);
   obstacle_ = status;
@@ -68,7 +86,7 @@ Status EraseService::merge_rejected() {
 // While bytes remain it is what the certificate can say. Keys are those of whole devices; of
 // several such erasures that were pending together they are counted together.
 Status EraseService::note_destroyed(const std::vector<std::uint64_t>& numbers,
-                                    std::uint64_t destroyed_keys) {
+                                    std::uint64_t destroyed_keys, const StoreDrives& drives) {
   std::vector<std::uint64_t> with_keys;
   {
     const std::lock_guard lock(mutex_);
@@ -79,19 +97,54 @@ Status EraseService::note_destroyed(const std::vector<std::uint64_t>& numbers,
       with_keys.push_back(number);
     }
   }
-  return rewrite(with_keys, [](Certificate&) {});
+  const StoreDrives pending = with_bytes_left(drives);
+  return rewrite(with_keys, [&](Certificate& certificate) {
+    Reach now = reach(pending, is_of_whole_devices(certificate));
+    certificate.level = now.level;
+    certificate.level_why = std::move(now.why);
+  });
 }
 
 Status EraseService::complete(const std::vector<std::uint64_t>& numbers,
-                              const ErasureReport& report) {
+                              const ErasureReport& report, const StoreDrives& drives) {
   const std::int64_t gone_ns = parts_.clock.wall_ns();
   return rewrite(numbers, [&](Certificate& certificate) {
     certificate.state = ErasureState::Done;
     certificate.gone_ns = gone_ns;
+    Reach now = reach(drives, is_of_whole_devices(certificate));
+    certificate.level = now.level;
+    certificate.level_why = std::move(now.why);
     certificate.removed_files = report.removed_files;
     certificate.overwritten_bytes = report.overwritten_bytes;
     certificate.rewritten_bytes = report.rewritten_bytes;
   });
+}
+
+// What is sealed is gone with its key where the ring that held it is: a ring that was replaced on a
+// drive that keeps old bytes opens everything again, for whoever has the master key.
+Reach EraseService::reach(const StoreDrives& drives, bool whole_devices) const {
+  if (drives.overwrite_in_place()) return {ErasureLevel::Physical, {}};
+  Reach reach{ErasureLevel::Logical, obstacle_of(drives)};
+  const EncryptionStats encryption = parts_.engine.stats().encryption;
+  if (!encryption.is_on) return reach;
+  if (drives.metadata.overwrites != Overwrites::InPlace) {
+    reach.why += "; the keys that were destroyed may be on the metadata drive, too";
+  } else if (!whole_devices) {
+    reach.why += "; keys go with whole devices alone";
+  } else if (encryption.shares_keys) {
+    reach.why += "; so many devices have no keys of their own";
+  } else {
+    reach.level = ErasureLevel::Cryptographic;
+  }
+  return reach;
+}
+
+Reach EraseService::reach_of(const Certificate& certificate) const {
+  if (certificate.level) return {*certificate.level, certificate.level_why};
+  if (certificate.state == ErasureState::Done)
+    return reach(drives_->last(), is_of_whole_devices(certificate));
+  if (certificate.destroyed_keys == 0) return {};
+  return reach(with_bytes_left(drives_->last()), is_of_whole_devices(certificate));
 }
 
 // Certificates that are pending, a few at a time; durable. Those that are done are pending no more.

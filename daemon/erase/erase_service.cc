@@ -94,6 +94,7 @@ Status EraseService::load() {
   }
   EC_ASSIGN_OR_RETURN(Pseudonyms pseudonyms, Pseudonyms::load(parts_.engine, parts_.random));
   fences_ = std::make_unique<Fences>(records_, std::move(pseudonyms));
+  EC_ASSIGN_OR_RETURN(drives_, DriveWatch::open(parts_.engine, records_, parts_.look));
   EC_ASSIGN_OR_RETURN(const auto iterator, parts_.engine.scan(records_, {"C", "G"}, {}));
   bool is_first = true;
   for (; iterator->valid(); iterator->next()) {
@@ -138,6 +139,7 @@ Result<ErasePreview> EraseService::preview(const auth::Principal& principal,
   if (request.has_all_times()) preview.devices = target.device_count();
   preview.series = target.series.size();
   preview.is_everything = target.is_everything;
+  preview.takes_whole_devices = request.has_all_times() && target.single_series.empty();
   preview.amount.readings = 0;
   preview.amount.bytes = 0;
   for (const catalog::SeriesRow row : target.series) {

@@ -35,6 +35,7 @@
 #include "erase/certificate_index.h"
 #include "erase/erase_target.h"
 #include "erase/fences.h"
+#include "erase/store_drives.h"
 #include "retention/retention_service.h"
 
 namespace edgecase::erase {
@@ -62,8 +63,17 @@ struct ErasePreview {
   std::uint64_t devices = 0, series = 0;  // devices: that go whole
   Amount amount;
   bool is_everything = false;
+  bool takes_whole_devices = false;  // and nothing else
   std::vector<Series> matched;
 };
+
+// How far an erasure goes, and in words why no further.
+struct Reach {
+  ErasureLevel level = ErasureLevel::Logical;
+  std::string why = {};
+};
+// A line for the log, where it is not Physical.
+std::string warning_of(const Reach& reach);
 
 // Whether a glob may take everything there is.
 enum class Everything : unsigned char { Refused, Allowed };
@@ -77,6 +87,7 @@ class EraseService {
     retention::RetentionService& retention;
     Clock& clock;
     Random& random;
+    DriveWatch::Look look = {};  // at the store's drives
   };
   // Everything in `parts` outlives it. Errors: the engine's, Corruption, Unsupported.
   static Result<std::unique_ptr<EraseService>> open(const Parts& parts);
@@ -111,6 +122,12 @@ class EraseService {
   // From now on nobody waits or rests: the daemon stops.
   void end_waiting();
   Result<Certificate> certificate(std::uint64_t number) const;
+  // How far an erasure would go now. `whole_devices`: each of them has a key of its own, where the
+  // store is encrypted.
+  Reach reach(const StoreDrives& drives, bool whole_devices) const;
+  // What a certificate says of that; of one that does not, by what the drives are now.
+  Reach reach_of(const Certificate& certificate) const;
+  DriveWatch& drives() const { return *drives_; }
   // Newest first, `limit` at most, of those with a number below `before`; where a device or an
   // owner is named, of those that are of it.
   Result<std::vector<Certificate>> certificates(const std::optional<catalog::DeviceName>& device,
@@ -147,14 +164,17 @@ class EraseService {
   void tell_memory();
   bool is_hurried() const;  // with mutex_ held
   Status merge_rejected();
-  Status note_destroyed(const std::vector<std::uint64_t>& numbers, std::uint64_t destroyed_keys);
-  Status complete(const std::vector<std::uint64_t>& numbers, const ErasureReport& report);
+  Status note_destroyed(const std::vector<std::uint64_t>& numbers, std::uint64_t destroyed_keys,
+                        const StoreDrives& drives);
+  Status complete(const std::vector<std::uint64_t>& numbers, const ErasureReport& report,
+                  const StoreDrives& drives);
   Status rewrite(const std::vector<std::uint64_t>& numbers,
                  const std::function<void(Certificate&)>& change);
 
   const Parts parts_;
   NamespaceId records_ = 0;
   std::unique_ptr<Fences> fences_;
+  std::unique_ptr<DriveWatch> drives_;
   catalog::SetAside set_aside_{parts_.engine};  // for fences_
   std::function<void()> observer_;
 

@@ -15,6 +15,7 @@ EraseWorker::EraseWorker(EraseService& service, observe::Logger& logger)
     changed_.notify_all();
   });
   is_asked_ = service_.has_pending();
+  reach_ = service_.reach(service_.drives().last(), true);  // who starts the service says it
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "erase");
 }
@@ -40,6 +41,7 @@ void EraseWorker::run() {
       lock.unlock();
       // What fails is tried again by the next one.
       static_cast<void>(service_.forget_taken_back().ok());
+      look_at_drives();
       lock.lock();
       continue;
     }
@@ -48,6 +50,7 @@ void EraseWorker::run() {
     const auto begun = std::chrono::steady_clock::now();
     const Status status = service_.drain();
     tell(status);
+    look_at_drives();
     if (status.ok()) {
       const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begun;
       service_.rest(std::min<std::int64_t>(took.count(), kLongestRestNs));
@@ -62,6 +65,18 @@ void EraseWorker::run() {
     pause_ns = std::min(pause_ns * 2, kLongestPauseNs);
     is_asked_ = true;
   }
+}
+
+// A drive may be mounted anew, and otherwise.
+void EraseWorker::look_at_drives() {
+  const Reach reach = service_.reach(service_.drives().last(), true);
+  if (reach.why == reach_.why) return;
+  if (reach.level == ErasureLevel::Physical) {
+    logger_.info("erase", "erasures are physical: both drives overwrite in place");
+  } else {
+    logger_.warning("erase", warning_of(reach));
+  }
+  reach_ = reach;
 }
 
 void EraseWorker::tell(const Status& status) {

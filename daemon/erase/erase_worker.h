@@ -33,9 +33,11 @@ class EraseWorker {
  private:
   void run();
   void tell(const Status& status);
+  void look_at_drives();
 
   EraseService& service_;
   observe::Logger& logger_;
+  Reach reach_;  // as it was said last
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_asked_ = false;

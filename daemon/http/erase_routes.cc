@@ -67,17 +67,13 @@ Result<erase::Certificate> wait_for(HttpContext& context, std::uint64_t number,
   return certificate;
 }
 
-// What protects it now: nobody is shown it; its key is destroyed; its bytes are gone.
-const char* level_of(const erase::Certificate& certificate) {
-  if (certificate.state == erase::ErasureState::Done) return "physical";
-  return certificate.destroyed_keys != 0 ? "cryptographic" : "logical";
-}
-
 Json certificate_json(const HttpContext& context, const erase::Certificate& certificate) {
   const bool is_done = certificate.state == erase::ErasureState::Done;
+  const erase::Reach reach = context.parts.erase.reach_of(certificate);
   Json json = {{"id", certificate.number},
                {"state", is_done ? "done" : "pending"},
-               {"level", level_of(certificate)},
+               {"level", erase::level_name(reach.level)},
+               {"level_why", reach.why.empty() ? Json(nullptr) : Json(reach.why)},
                {"asked", time_or_null(certificate.asked_ns)},
                {"asked_by", certificate.asked_by},
                {"invisible", time_or_null(certificate.invisible_ns)},
@@ -135,6 +131,10 @@ Result<Json> preview(HttpContext& context, const Call& call) {
     series.update(amount_json(each.amount));
     matched.push_back(std::move(series));
   }
+  const erase::Reach how_far = context.parts.erase.reach(
+      context.parts.erase.drives().look(), found.devices > 0 && found.takes_whole_devices);
+  json["level"] = erase::level_name(how_far.level);
+  json["level_why"] = how_far.why.empty() ? Json(nullptr) : Json(how_far.why);
   json["matched"] = std::move(matched);
   return json;
 }

@@ -104,13 +104,17 @@ Json rules_json(const Rules& rules) {
   return {{"rules", std::move(list)}};
 }
 
-Json preview_json(const retention::Preview& preview) {
+// `level`: how far what expires is gone, as for an erasure of a range of times.
+Json preview_json(HttpContext& context, const retention::Preview& preview) {
+  const erase::Reach reach = context.parts.erase.reach(context.parts.erase.drives().look(), false);
   Json json = {{"series", preview.series},
                {"readings", preview.readings},
                {"erased_readings", preview.count},
                {"erased_bytes", preview.bytes},
                {"oldest", wire::time_or_null(preview.oldest_ns)},
-               {"next", wire::time_or_null(preview.next_ns)}};
+               {"next", wire::time_or_null(preview.next_ns)},
+               {"level", erase::level_name(reach.level)},
+               {"level_why", reach.why.empty() ? Json(nullptr) : Json(reach.why)}};
   Json affected = Json::array();
   for (const retention::PreviewSeries& series : preview.affected) {
     affected.push_back({{"namespace", series.entry.namespace_name},
@@ -231,7 +235,7 @@ Result<Json> preview_of(HttpContext& context, const Call& call) {
     EC_ASSIGN_OR_RETURN(const retention::Preview preview,
                         context.parts.retention.preview_all(rules, retention_ns));
     note_reach(call, rules);
-    return preview_json(preview);
+    return preview_json(context, preview);
   }
   retention::Preview preview;
   const auto look_at = [&](const Rules& rules) -> Status {
@@ -243,7 +247,7 @@ Result<Json> preview_of(HttpContext& context, const Call& call) {
     return ok();
   };
   EC_TRY(each_rules(context, call, kRetentionForever, look_at));
-  return preview_json(preview);
+  return preview_json(context, preview);
 }
 
 void get_preview(HttpContext& context, Call& call) {

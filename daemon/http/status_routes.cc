@@ -40,11 +40,15 @@ Status readiness(const Stats& stats) {
   return stats.refused;
 }
 
-Json drive(HttpContext& context, const std::string& path, const LayerStats& layer) {
+Json drive(HttpContext& context, const std::string& path, const LayerStats& layer,
+           const DriveFacts& facts) {
   Json json = {{"path", path}};
   const auto space = context.parts.file_system.space(path);
   json["total_bytes"] = space.ok() ? Json(space->total_bytes) : Json(nullptr);
   json["free_bytes"] = space.ok() ? Json(space->free_bytes) : Json(nullptr);
+  json["file_system"] = facts.file_system.empty() ? Json(nullptr) : Json(facts.file_system);
+  json["overwrites"] = erase::overwrites_name(facts.overwrites);
+  json["overwrites_why"] = facts.why.empty() ? Json(nullptr) : Json(facts.why);
   json["files"] = layer.files;
   json["live_bytes"] = layer.live_bytes;
   json["bytes_written"] = layer.bytes_written;
@@ -243,8 +247,13 @@ void get_status(HttpContext& context, Call& call) {
   json["reason"] = ready.ok() ? Json(nullptr) : Json(ready.to_string());
   json["clock"] = clock(parts, stats.expiry);
   json["clock"]["undated"] = undated_status(context);
-  json["drives"] = {{"metadata", drive(context, settings.storage.metadata, stats.metadata)},
-                    {"values", drive(context, settings.storage.values, stats.values)}};
+  const erase::StoreDrives drives = parts.erase.drives().last();
+  json["drives"] = {
+      {"metadata", drive(context, settings.storage.metadata, stats.metadata, drives.metadata)},
+      {"values", drive(context, settings.storage.values, stats.values, drives.values)}};
+  const erase::Reach reach = parts.erase.reach(drives, true);
+  json["erasure"] = {{"level", erase::level_name(reach.level)},
+                     {"level_why", reach.why.empty() ? Json(nullptr) : Json(reach.why)}};
   json["rates"] = rates(context, boot_ns);
   json["wal"] = {{"bytes", stats.wal_bytes},
                  {"limit_bytes", settings.storage.wal_limit_bytes},
@@ -335,6 +344,16 @@ void register_metrics(HttpContext& context) {
   };
   engine(MetricKind::Gauge, "edgecase_engine_wal_bytes", "WAL not yet covered by a flush.",
          &Stats::wal_bytes);
+  for (const bool of_values : {false, true}) {
+    metrics.callback(
+        MetricKind::Gauge, "edgecase_drive_overwrites_in_place",
+        "1 while what is overwritten on the drive is gone from it; 0 where it may stay.",
+        {{"drive", of_values ? "values" : "metadata"}}, [&context, of_values] {
+          const erase::StoreDrives drives = context.parts.erase.drives().last();
+          const DriveFacts& facts = of_values ? drives.values : drives.metadata;
+          return facts.overwrites == Overwrites::InPlace ? 1.0 : 0.0;
+        });
+  }
   engine(MetricKind::Gauge, "edgecase_engine_memtable_bytes", "Recent writes held in memory.",
          &Stats::memtable_bytes);
   engine(MetricKind::Gauge, "edgecase_engine_cache_bytes", "Table cache.", &Stats::cache_bytes);

@@ -43,7 +43,7 @@ Json absent_feature(const char* name, const char* missing) {
 }
 
 Json deletion(const config::Settings& settings, std::uint64_t kept_forever,
-              const ExpiryStats& expiry) {
+              const ExpiryStats& expiry, const erase::Reach& reach) {
   const bool exact = settings.storage.expiry == "exact";
   std::string missing;
   const auto add = [&missing](const std::string& what) {
@@ -51,6 +51,9 @@ Json deletion(const config::Settings& settings, std::uint64_t kept_forever,
   };
   if (kept_forever > 0)
     add("series that no rule of retention ends: " + std::to_string(kept_forever));
+  if (reach.level != erase::ErasureLevel::Physical)
+    add("what is overwritten may stay on a drive, so erasures are " +
+        std::string(erase::level_name(reach.level)) + " (" + reach.why + ")");
   if (expiry.wait == ExpiryWait::Untrusted) add("the clock is not trusted: nothing expires");
   if (expiry.wait == ExpiryWait::Jump)
     add("the clock leapt ahead: until it is followed, readings expire by the time that passes");
@@ -214,7 +217,8 @@ Result<std::uint64_t> ComplianceReport::count_owners() const {
 
 Json ComplianceReport::features(const Stored& stored) const {
   return Json::array(
-      {deletion(parts_.settings, stored.series_kept_forever, parts_.engine.stats().expiry),
+      {deletion(parts_.settings, stored.series_kept_forever, parts_.engine.stats().expiry,
+                parts_.erase.reach(parts_.erase.drives().look(), true)),
        monitoring(parts_.settings.audit), indexing(stored.devices_without_owner),
        access(parts_.settings, parts_.tokens.any()), encryption(parts_.settings),
        location(parts_.settings.storage, stored.devices_without_location)});
@@ -283,6 +287,7 @@ Result<Json> ComplianceReport::erasures(const std::string& owner) const {
     const bool is_done = each.state == erase::ErasureState::Done;
     list.push_back({{"id", each.number},
                     {"state", is_done ? "done" : "pending"},
+                    {"level", erase::level_name(parts_.erase.reach_of(each).level)},
                     {"asked", wire::time_text(each.asked_ns)},
                     {"gone", is_done ? Json(wire::time_text(each.gone_ns)) : Json(nullptr)},
                     {"series", each.series}});

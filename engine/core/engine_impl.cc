@@ -139,7 +139,8 @@ Stats EngineImpl::stats() const {
   stats.erasure = compactor_->erasure_stats();
   stats.erasure.pending_ranges = pending_erasures();
   stats.erasure.overwritten_bytes = overwritten_bytes();
-  if (keys_ != nullptr) stats.encryption = {true, keys_->size(), destroyed_keys_.load()};
+  if (keys_ != nullptr)
+    stats.encryption = {true, keys_->size(), destroyed_keys_.load(), keys_->shares_keys()};
   const bool exact = options_.expiry == ExpiryMode::Exact;
   stats.expiry.next_ns = next_expiry_ns(*version, exact);
   const ExpiryClock::Reading at = expiry_clock_->read();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "base/coding.h"
 #include "file/file_names.h"
@@ -160,7 +161,14 @@ bool KeyRing::take_entries(ByteView entries) {
     return true;
   });
   if (!whole) return false;
+  // A namespace with a key, beside others for scopes in it. The longer ones follow it.
+  std::set<NamespaceId> whole_namespaces;
   for (auto& [place, entry] : taken) {
+    if (place.first.size() == kNamespacePrefixBytes) {
+      whole_namespaces.insert(namespace_of(place.first));
+    } else if (whole_namespaces.contains(namespace_of(place.first))) {
+      shares_keys_ = true;
+    }
     if (by_id_.contains(entry.id) || scopes_.contains(place)) return false;
     insert(std::move(place), entry);
   }
@@ -214,6 +222,7 @@ KeyId KeyRing::key_for(ByteView full_key, std::size_t scope_bytes, SequenceNumbe
   if (const auto id = find_between(scope, retired, UINT64_MAX)) return *id;
   if (scopes_.size() >= kScopeKeysMax && scope.size() > kNamespacePrefixBytes) {
     scope = scope.substr(0, kNamespacePrefixBytes);
+    shares_keys_ = true;
     if (const auto id = find_between(scope, retired_upto(scope), UINT64_MAX)) return *id;
   }
   return add(scope, newest);
@@ -229,6 +238,11 @@ std::optional<SecretKey> KeyRing::find(KeyId id) const {
 std::size_t KeyRing::size() const {
   MutexLock lock(mutex_);
   return scopes_.size();
+}
+
+bool KeyRing::shares_keys() const {
+  MutexLock lock(mutex_);
+  return shares_keys_;
 }
 
 std::uint64_t KeyRing::memory_bytes() const {

@@ -102,7 +102,9 @@ class KeyRing {
   Status destroy_dropped();
 
   std::size_t size() const;
-  std::uint64_t memory_bytes() const;                  // of its scope keys
+  std::uint64_t memory_bytes() const;  // of its scope keys
+  // Whether there may be scopes that have no key of their own.
+  bool shares_keys() const;
   std::string path() const EC_EXCLUDES(write_mutex_);  // of its file
 
  private:
@@ -154,6 +156,7 @@ class KeyRing {
   std::unordered_map<KeyId, const Entry*> by_id_ EC_GUARDED_BY(mutex_);
   std::vector<Retired> retired_ EC_GUARDED_BY(mutex_);
   std::vector<NamespaceId> dropped_ EC_GUARDED_BY(mutex_);
+  bool shares_keys_ EC_GUARDED_BY(mutex_) = false;
   std::uint64_t changes_ EC_GUARDED_BY(mutex_) = 0;
   std::uint64_t saved_changes_ EC_GUARDED_BY(mutex_) = 0;
 };

@@ -14,6 +14,7 @@
 
 #include "edgecase/file_system.h"
 #include "file/descriptor.h"
+#include "file/drive_facts.h"
 #include "file/joint_sync.h"
 #include "file/posix_direct_file.h"
 #include "file/posix_log_file.h"
@@ -224,6 +225,8 @@ class PosixFileSystem final : public FileSystem {
     if (::stat(path.c_str(), &state) != 0) return errno_status(errno, "look at", path);
     return FileIdentity{state.st_dev, state.st_ino};
   }
+
+  DriveFacts drive_facts(const std::string& directory) override { return look_at_drive(directory); }
 
   Result<std::unique_ptr<FileLock>> lock_file(const std::string& path) override;
 

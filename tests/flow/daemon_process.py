@@ -86,6 +86,7 @@ class Daemon:
             os.unlink(self.notify_path)
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notify.bind(self.notify_path)
+        os.chmod(self.notify_path, 0o777)  # a daemon of another user tells, too
         self.notify.settimeout(TIME_LIMIT_SECONDS)
         self.messages = []
         self.log_path = os.path.join(place.path, "log")

@@ -67,28 +67,37 @@ def search(paths, canaries):
 
 
 class Image:
-    """An ext4 file system in a file, mounted. `reason` says why there is none."""
+    """A file system in a file, mounted, ext4 unless said otherwise. `reason` says why there is none."""
 
-    def __init__(self, megabytes=192):
+    def __init__(self, megabytes=192, make=("mkfs.ext4", "-q", "-F"), tune=(), options=""):
         self.path = tempfile.mkdtemp(prefix="ec-image-")
         self.image = os.path.join(self.path, "image")
         self.mount = os.path.join(self.path, "mount")
-        self.reason = self._make(megabytes)
+        self.options = options  # of the mount
+        self.reason = self._make(megabytes, make, tune)
 
-    def _make(self, megabytes):
+    def _make(self, megabytes, make, tune):
         os.mkdir(self.mount)
         if os.geteuid() != 0:
             return "only root can mount an image"
-        if not shutil.which("mkfs.ext4"):
-            return "there is no mkfs.ext4"
+        if not shutil.which(make[0]):
+            return f"there is no {make[0]}"
         with open(self.image, "wb") as file:
             file.truncate(megabytes << 20)
-        for command in (["mkfs.ext4", "-q", "-F", self.image],
-                        ["mount", "-o", "loop", self.image, self.mount]):
+        commands = [[*make, self.image]]
+        if tune:
+            commands.append([*tune, self.image])
+        for command in commands:
             made = subprocess.run(command, capture_output=True, text=True, check=False)
             if made.returncode != 0:
                 return f"{command[0]}: {made.stderr.strip()}"
-        return ""
+        return self.mount_again()
+
+    def mount_again(self):
+        """Why it cannot be."""
+        mounted = subprocess.run(["mount", "-o", ",".join(filter(None, ("loop", self.options))), self.image,
+                                  self.mount], capture_output=True, text=True, check=False)
+        return f"mount: {mounted.stderr.strip()}" if mounted.returncode != 0 else ""
 
     def hold(self, place, *names):
         """Directories of the place's store lie on it: `names`, or both."""

@@ -101,6 +101,21 @@ struct Overwriting {
   Status status = {};       // one that has failed already is left alone
 };
 
+// What becomes of bytes on a drive when others are written over them.
+enum class Overwrites : unsigned char {
+  InPlace,    // they are gone: the others take their place
+  Elsewhere,  // they stay where they were, until the drive happens to need the room
+  Unknown,    // that cannot be told here, so they may stay
+};
+
+// Of the file system that a directory lies on.
+struct DriveFacts {
+  Overwrites overwrites = Overwrites::Unknown;
+  std::string file_system = {};  // "ext4"
+  std::string why = {};          // a sentence's end, "it is btrfs, which ..."; empty: InPlace
+  std::uint64_t id = 0;          // tells file systems apart, after a restart too; 0: it has none
+};
+
 // Equal for two paths that lead to one file or directory, through links and bind mounts too.
 struct FileIdentity {
   std::uint64_t device = 0;
@@ -149,6 +164,10 @@ class FileSystem {
   virtual Result<Space> space(const std::string& path) = 0;
   // Errors: NotFound; Unsupported where paths have one spelling only (tests).
   virtual Result<FileIdentity> identity(const std::string& path);
+  // What overwriting does there now: another mount may be another drive. Looks at files in the
+  // directory and right below it, a few hundred at most. Never fails: what it cannot see is
+  // Unknown.
+  virtual DriveFacts drive_facts(const std::string& directory);
   // Exclusive, held by this process (OFD lock): Locked if another holder has it, in this process
   // too. Creates the file.
   virtual Result<std::unique_ptr<FileLock>> lock_file(const std::string& path) = 0;
@@ -171,6 +190,11 @@ inline Result<std::size_t> RandomAccessFile::read_two(std::uint64_t offset, std:
 
 inline Result<FileIdentity> FileSystem::identity(const std::string& path) {
   return unsupported(path + ": this file system has no identities");
+}
+
+// A file system of tests, which knows no drives.
+inline DriveFacts FileSystem::drive_facts(const std::string&) {
+  return {.overwrites = Overwrites::InPlace};
 }
 
 // The machine's file system. Lives for the length of the process, whose limit of open files the

@@ -108,6 +108,7 @@ struct EncryptionStats {
   bool is_on = false;
   std::uint64_t scope_keys = 0;
   std::uint64_t destroyed_keys = 0;  // of scopes that were erased as a whole, since open
+  bool shares_keys = false;  // of some scopes, more than have keys of their own, with a namespace
 };
 
 struct Stats {
