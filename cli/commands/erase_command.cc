@@ -218,8 +218,9 @@ int run_erase(const EraseArguments& arguments) {
     const Result<Json> preview = object_of(body);
     if (!preview.ok()) return report_failure(preview.status());
     if (arguments.dry_run) return print_preview(*preview);
-    if (!confirmed("this erases " + summary_of(*preview) + " for good", false))
-      return wire::kExitUsage;
+    const std::string note = erasure_level_note(*preview);
+    const std::string what = "this erases " + summary_of(*preview) + " for good";
+    if (!confirmed(note.empty() ? what : what + " (" + note + ")", false)) return wire::kExitUsage;
   }
   parameters.emplace_back("yes", "true");
   parameters.emplace_back("wait", kWait);

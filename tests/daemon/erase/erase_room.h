@@ -44,7 +44,8 @@ struct Room {
     catalog = catalog::Catalog::open(engine, {}).value();
     devices = catalog::DeviceIndex::open(engine).value();
     retention = retention::RetentionService::open(engine, *catalog, kRetentionForever).value();
-    service = EraseService::open({engine, *catalog, *devices, *retention, clock, random}).value();
+    service =
+        EraseService::open({engine, *catalog, *devices, *retention, clock, random, look}).value();
     pipeline = std::make_unique<ingest::IngestPipeline>(engine, *catalog, clock, retention.get(),
                                                         devices.get(), nullptr, &service->fences());
   }
@@ -114,6 +115,7 @@ struct Room {
   edgecase::test::ModelEngine engine;
   edgecase::test::ManualClock clock;
   SeededRandom random{20251122};
+  DriveWatch::Look look;  // from the next restart() on
   std::unique_ptr<catalog::Catalog> catalog;
   std::unique_ptr<catalog::DeviceIndex> devices;
   std::unique_ptr<retention::RetentionService> retention;

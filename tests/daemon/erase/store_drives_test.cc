@@ -59,12 +59,8 @@ TEST_CASE("drives: what happened between two looks counts as the worse of them")
 TEST_CASE("a certificate says what was true when it was made") {
   Room room;
   StoreDrives now{facts(1, kInPlace), facts(2, kInPlace)};
-  const auto open = [&] {
-    return EraseService::open({room.engine, *room.catalog, *room.devices, *room.retention,
-                               room.clock, room.random, [&now] { return now; }})
-        .value();
-  };
-  room.service = open();
+  room.look = [&now] { return now; };
+  room.restart();
   const auto erase = [&](const char* device) {
     REQUIRE(room.write(device, "s", 1000));
     const auto begun = room.service->erase(local(), Room::request(device));
@@ -93,7 +89,7 @@ TEST_CASE("a certificate says what was true when it was made") {
   CHECK(!read.level);
   CHECK(room.service->reach_of(read).level == ErasureLevel::Physical);
   now.values = facts(2, kElsewhere, "it is btrfs");
-  room.service = open();
+  room.restart();
   CHECK(room.service->reach_of(read).level == ErasureLevel::Logical);
   CHECK(room.service->reach_of(first).level == ErasureLevel::Physical);
   CHECK(decode_certificate(R"({"version":1,"level":"absolute"})").status().code() ==
