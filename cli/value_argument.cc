@@ -1,64 +1,109 @@
 #include "value_argument.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <utility>
 
+#include "wire/decimal.h"
 #include "wire/names.h"
 #include "wire/reading_format.h"
 
 namespace edgecase::cli {
 namespace {
 
-bool parse_float(std::string_view text, double& value) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
-}
-
 std::string quoted(std::string_view text) {
   return "\"" + std::string(text) + "\"";
 }
 
+std::optional<bool> parse_bool(std::string_view text, const ValueSpelling& spelling) {
+  std::string word(wire::trimmed_text(text));
+  if (spelling.any_case_of_bools) {
+    for (char& c : word) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+  }
+  if (word == "true") return true;
+  if (word == "false") return false;
+  return std::nullopt;
+}
+
+// With `other` = `,`: `1,5` and `1,234.5` are numbers to whoever wrote them, but which?
+bool is_number_with(char other, std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  const std::size_t first = text.find(other);
+  if (first == 0 || first == std::string_view::npos) return false;
+  if (text.find_first_not_of("0123456789,.") != std::string_view::npos) return false;
+  if (text.find(other, first + 1) == std::string_view::npos) return true;
+  // Several are thousands.
+  for (std::size_t at = first; at != std::string_view::npos; at = text.find(other, at + 1)) {
+    const std::size_t end = std::min(text.find_first_of(",.", at + 1), text.size());
+    if (end - at - 1 != 3) return false;
+  }
+  return true;
+}
+
+Result<std::int64_t> parse_int(std::string_view given, const std::string& number) {
+  std::string_view digits = number;
+  if (digits.starts_with('+')) digits.remove_prefix(1);
+  // `5.0`, as spreadsheets write a 5. With an exponent its last digits may be gone.
+  if (const std::size_t point = digits.find('.'); point != std::string_view::npos && point > 0) {
+    const std::size_t rest = digits.find_first_not_of('0', point + 1);
+    if (rest == std::string_view::npos) digits = digits.substr(0, point);
+  }
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error == std::errc() && end == digits.data() + digits.size()) return value;
+  return invalid_argument(quoted(given) + " is no whole number of 64 bits, use one as in -42");
+}
+
 }  // namespace
 
-Result<wire::Value> parse_value(std::string_view text, std::string_view type) {
-  if (type == "bytes") return wire::Value::of_bytes(text, "");
-  if (type == "text" || type.empty()) {
-    double number = 0;
-    if (type.empty() && parse_float(text, number)) return wire::Value::of_float64(number);
-    if (type.empty() && (text == "true" || text == "false")) {
-      return wire::Value::of_bool(text == "true");
-    }
+Result<std::optional<wire::Value>> parse_value(std::string_view text, std::string_view type,
+                                               const ValueSpelling& spelling) {
+  using wire::Value;
+  if (type == "bytes") return std::optional(Value::of_bytes(text, ""));
+  if (type == "text") {
     if (!wire::is_valid_utf8(text)) {
       return invalid_argument("the value is not UTF-8 text, use --type bytes");
     }
-    return wire::Value::of_text(text);
+    return std::optional(Value::of_text(text));
   }
-  if (type == "float") {
-    double number = 0;
-    if (!parse_float(text, number)) {
-      return invalid_argument(quoted(text) + " is no finite number, use one as in -21.5 or 1e3");
-    }
-    return wire::Value::of_float64(number);
+  if (!type.empty() && type != "float" && type != "int" && type != "bool") {
+    return invalid_argument(quoted(type) + " is no type, use float, int, bool, text or bytes");
   }
+  const char other_mark = spelling.decimal_mark == '.' ? ',' : '.';
+  const std::string_view trimmed = wire::trimmed_text(text);
+  std::string number(trimmed);
+  double float64 = 0;
+  wire::NumberText kind = wire::NumberText::Other;
+  if (spelling.decimal_mark == '.' || trimmed.find('.') == std::string_view::npos) {
+    std::replace(number.begin(), number.end(), spelling.decimal_mark, '.');
+    kind = wire::read_number(number, float64);
+  }
+  if (kind == wire::NumberText::NoValue) return std::optional<Value>();
   if (type == "int") {
-    std::int64_t number = 0;
-    const std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error != std::errc() || end != digits.data() + digits.size()) {
-      return invalid_argument(quoted(text) + " is no whole number of 64 bits, use one as in -42");
-    }
-    return wire::Value::of_int64(number);
+    EC_ASSIGN_OR_RETURN(const std::int64_t integer, parse_int(text, number));
+    return std::optional(Value::of_int64(integer));
   }
+  const std::optional<bool> boolean = parse_bool(text, spelling);
   if (type == "bool") {
-    if (text != "true" && text != "false") {
-      return invalid_argument(quoted(text) + " is neither true nor false");
-    }
-    return wire::Value::of_bool(text == "true");
+    if (!boolean) return invalid_argument(quoted(text) + " is neither true nor false");
+    return std::optional(Value::of_bool(*boolean));
   }
-  return invalid_argument(quoted(type) + " is no type, use float, int, bool, text or bytes");
+  if (kind == wire::NumberText::Number) return std::optional(Value::of_float64(float64));
+  if (kind == wire::NumberText::TooLarge || type == "float") {
+    return invalid_argument(wire::number_problem(text) + ", use one as in -21.5 or 1e3");
+  }
+  if (boolean) return std::optional(Value::of_bool(*boolean));
+  if (is_number_with(other_mark, trimmed)) {
+    return invalid_argument(quoted(text) + " is a number whose decimal mark is not `" +
+                            spelling.decimal_mark + "`; as a text it needs the type text");
+  }
+  if (!wire::is_valid_utf8(text)) {
+    return invalid_argument("the value is not UTF-8 text, use --type bytes");
+  }
+  return std::optional(Value::of_text(text));
 }
 
 std::string_view content_type_of_file(std::string_view path) {

@@ -21,6 +21,21 @@ void add_import_command(CLI::App& app, Action& action) {
       ->add_option("--format", request->format,
                    "csv, ndjson or line (Influx line protocol); else by the name's ending")
       ->check(CLI::IsMember({"csv", "ndjson", "line"}));
+  command
+      ->add_option_function<std::string>(
+          "--delimiter",
+          [request](const std::string& text) {
+            request->csv.delimiter = text == "tab" ? '\t' : text[0];
+          },
+          "What separates the columns of CSV: , (default) ; | : tab")
+      ->type_name("CHARACTER")
+      ->check(CLI::IsMember({",", ";", "|", ":", "tab"}));
+  command
+      ->add_option_function<std::string>(
+          "--decimal", [request](const std::string& text) { request->csv.decimal_mark = text[0]; },
+          "What CSV writes between a number's whole part and its decimals: . (default) or ,")
+      ->type_name("CHARACTER")
+      ->check(CLI::IsMember({".", ","}));
   command->add_flag("!--no-manifest", request->takes_manifests,
                     "Leave what manifest.json of export --owner says of devices: owner, purposes,\n"
                     "objections, locations, labels, retention");
@@ -28,8 +43,9 @@ void add_import_command(CLI::App& app, Action& action) {
                     "Store nothing; print what each file holds and which lines are no readings");
   add_namespace_options(*command, *namespaces, AllNamespaces::NotAllowed);
   add_connection_options(*command, request->connection);
-  command->footer(help_footer({"edgecase import readings.csv", "edgecase import alice/",
-                               "zcat old.csv.gz | edgecase import - --format csv --dry-run"}));
+  command->footer(help_footer(
+      {"edgecase import readings.csv", "edgecase import saved.csv --delimiter ';' --decimal ','",
+       "edgecase import alice/", "zcat old.csv.gz | edgecase import - --format csv --dry-run"}));
   command->callback([request, namespaces, &action] {
     request->default_namespace = namespaces->name;
     action = [request] { return run_import(*request); };

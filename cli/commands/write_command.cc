@@ -14,6 +14,7 @@
 #include "time_arguments.h"
 #include "value_argument.h"
 #include "wire/errors.h"
+#include "wire/decimal.h"
 #include "wire/reading_format.h"
 #include "wire/routes.h"
 #include "wire/selector.h"
@@ -91,7 +92,11 @@ Status write_value(const WriteArguments& arguments) {
     EC_ASSIGN_OR_RETURN(text, read_all("-"));
     if (type != "bytes" && text.ends_with('\n')) text.pop_back();
   }
-  EC_ASSIGN_OR_RETURN(const wire::Value value, parse_value(text, type));
+  EC_ASSIGN_OR_RETURN(const std::optional<wire::Value> given, parse_value(text, type));
+  if (!given) {
+    return invalid_argument(wire::number_problem(text) + "; --type text stores it as a text");
+  }
+  const wire::Value& value = *given;
 
   DaemonClient client(arguments.connection);
   if (value.type == wire::ValueType::Bytes) {

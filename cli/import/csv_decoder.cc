@@ -7,6 +7,7 @@
 
 #include "value_argument.h"
 #include "wire/base64.h"
+#include "wire/decimal.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
 #include "wire/time_text.h"
@@ -18,11 +19,29 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::array<std::string_view, 6> kColumnNames = {"namespace", "device", "sensor",
                                                           "time",      "value",  "type"};
 
-Result<std::int64_t> parse_time(std::string_view text) {
+// A date with slashes or points, a day's number with a fraction, digits cut by an exponent.
+bool is_rewritten(std::string_view text) {
+  if (text.empty() || !wire::is_digit(text.front())) return false;
+  const bool has_iso_date = text.size() >= 10 && text[4] == '-' && text[7] == '-';
+  return text.find_first_of("/.,eE") != std::string_view::npos ? !has_iso_date
+                                                               : text.find(' ') != text.npos;
+}
+
+Result<std::int64_t> parse_time(std::string_view given) {
+  const std::string_view text = wire::trimmed_text(given);
   std::int64_t time_ns = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), time_ns);
   if (error == std::errc() && end == text.data() + text.size()) return time_ns;
-  return wire::parse_rfc3339_ns(text);
+  if (text.empty()) return invalid_argument("is empty; a time is as 2026-11-20T14:00:00Z");
+  Result<std::int64_t> parsed = wire::parse_rfc3339_ns(text);
+  if (parsed.ok()) return parsed;
+  std::string why = parsed.status().message();
+  if (is_rewritten(text)) {
+    why +=
+        "; a spreadsheet has re-written it: import the file that it was made from, or give the "
+        "column the format text before it is opened";
+  }
+  return invalid_argument(why);
 }
 
 // `type` as "bytes;image/jpeg".
@@ -39,9 +58,12 @@ Result<wire::Value> parse_bytes(std::string_view text, std::string_view type,
 }  // namespace
 
 Result<CsvDecoder> CsvDecoder::create(std::string_view body, std::string_view default_namespace,
-                                      std::size_t error_limit) {
+                                      std::size_t error_limit, const CsvForm& form) {
+  if (body.starts_with("\xff\xfe") || body.starts_with("\xfe\xff")) {
+    return invalid_argument("is UTF-16; save it as CSV in UTF-8");
+  }
   if (body.starts_with(kByteOrderMark)) body.remove_prefix(kByteOrderMark.size());
-  CsvDecoder decoder(body, default_namespace, error_limit);
+  CsvDecoder decoder(body, default_namespace, error_limit, form);
   EC_TRY(decoder.take_header());
   return decoder;
 }
@@ -49,16 +71,19 @@ Result<CsvDecoder> CsvDecoder::create(std::string_view body, std::string_view de
 Status CsvDecoder::take_header() {
   wire::ReadingBatch batch;
   if (rest_.empty()) return invalid_argument("empty; the first line names the columns");
+  // Spreadsheets write and obey a first line that names the separator.
+  if (rest_.starts_with("sep=") && rest_.size() > 5 && rest_.find_first_of("\r\n") == 5) {
+    form_.delimiter = rest_[4];
+    rest_.remove_prefix(std::min(rest_.find('\n'), rest_.size() - 1) + 1);
+    ++line_;
+  }
   EC_TRY(take_record(batch));
   columns_.fill(SIZE_MAX);
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     const auto known = std::find(kColumnNames.begin(), kColumnNames.end(), fields_[i]);
     const std::string name = "\"" + std::string(fields_[i].substr(0, wire::kNameMaxBytes)) + "\"";
-    if (known == kColumnNames.end()) {
-      return invalid_argument("unknown column " + name +
-                              " in the first line; known are namespace device sensor time value "
-                              "type");
-    }
+    if (fields_[i].empty()) continue;  // nothing below it either, or it is no reading
+    if (known == kColumnNames.end()) return unknown_column(name);
     std::size_t& column = columns_[static_cast<std::size_t>(known - kColumnNames.begin())];
     if (column != SIZE_MAX) return invalid_argument("column " + name + " comes twice");
     column = i;
@@ -73,14 +98,36 @@ Status CsvDecoder::take_header() {
   return ok();
 }
 
+Status CsvDecoder::unknown_column(std::string_view name) const {
+  std::string message = "unknown column " + std::string(name) +
+                        " in the first line; known are namespace device sensor time value type";
+  if (fields_.size() == 1 && name.find(';') != std::string_view::npos) {
+    message =
+        "the columns are separated by `;`: add --delimiter ';', and --decimal ',' where "
+        "numbers have a comma";
+  } else if (fields_.size() == 1 && name.find('\t') != std::string_view::npos) {
+    message = "the columns are separated by tabs: add --delimiter tab";
+  } else if (fields_.size() == 1 && name.find(',') != std::string_view::npos) {
+    message = "the columns are separated by `,`: leave out --delimiter";
+  }
+  return invalid_argument(message);
+}
+
+// An empty line, or one of separators alone, which spreadsheets leave behind.
+bool CsvDecoder::is_blank_record() const {
+  return std::all_of(fields_.begin(), fields_.end(),
+                     [](std::string_view text) { return text.empty(); });
+}
+
 bool CsvDecoder::next(wire::ReadingBatch& batch) {
   while (!rest_.empty() && batch.readings.size() < kReadingsPerSlice) {
     const std::uint64_t line = line_;
     Status status = take_record(batch);
-    if (status.ok() && fields_.size() == 1 && fields_.front().empty()) continue;  // a blank line
+    if (status.ok() && is_blank_record()) continue;
     if (status.ok()) {
-      Result<wire::Reading> reading = build(batch);
-      if (reading.ok()) batch.readings.push_back(*reading);
+      Result<std::optional<wire::Reading>> reading = build(batch);
+      if (reading.ok() && *reading) batch.readings.push_back(**reading);
+      if (reading.ok() && !*reading) ++no_values_;
       status = reading.status();
     }
     if (status.ok()) continue;
@@ -92,6 +139,8 @@ bool CsvDecoder::next(wire::ReadingBatch& batch) {
 
 Status CsvDecoder::take_record(wire::ReadingBatch& batch) {
   fields_.clear();
+  const std::array<char, 2> end_characters = {form_.delimiter, '\n'};
+  const std::string_view ends(end_characters.data(), end_characters.size());
   const std::string_view begin = rest_;
   const std::uint64_t begin_line = line_;
   while (true) {
@@ -104,14 +153,14 @@ Status CsvDecoder::take_record(wire::ReadingBatch& batch) {
         return status;
       }
     } else {
-      const std::size_t end = std::min(rest_.find_first_of(",\n"), rest_.size());
+      const std::size_t end = std::min(rest_.find_first_of(ends), rest_.size());
       text = rest_.substr(0, end);
       rest_.remove_prefix(end);
-      const bool last = !rest_.starts_with(',');
+      const bool last = !rest_.starts_with(form_.delimiter);
       if (last && text.ends_with('\r')) text.remove_suffix(1);
     }
     fields_.push_back(text);
-    if (rest_.starts_with(',')) {
+    if (rest_.starts_with(form_.delimiter)) {
       rest_.remove_prefix(1);
       continue;
     }
@@ -134,7 +183,7 @@ Status CsvDecoder::take_quoted_field(std::string_view& text, wire::ReadingBatch&
   text = rest_.substr(1, end - 1);
   rest_.remove_prefix(end + 1);
   if (rest_.starts_with("\r\n")) rest_.remove_prefix(1);
-  if (!rest_.empty() && rest_.front() != ',' && rest_.front() != '\n') {
+  if (!rest_.empty() && rest_.front() != form_.delimiter && rest_.front() != '\n') {
     return invalid_argument("text behind a closing quote");
   }
   line_ += static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
@@ -152,7 +201,7 @@ std::string_view CsvDecoder::field(Column column) const {
   return columns_[column] == SIZE_MAX ? std::string_view() : fields_[columns_[column]];
 }
 
-Result<wire::Reading> CsvDecoder::build(wire::ReadingBatch& batch) const {
+Result<std::optional<wire::Reading>> CsvDecoder::build(wire::ReadingBatch& batch) const {
   if (fields_.size() != column_count_) {
     return invalid_argument(std::to_string(fields_.size()) + " fields where the first line names " +
                             std::to_string(column_count_));
@@ -164,15 +213,30 @@ Result<wire::Reading> CsvDecoder::build(wire::ReadingBatch& batch) const {
   EC_TRY(wire::check_name("namespace", reading.namespace_name));
   EC_TRY(wire::check_name("device", reading.device));
   EC_TRY(wire::check_name("sensor", reading.sensor));
-  EC_ASSIGN_OR_RETURN(reading.time_ns, parse_time(field(kTime)));
+  const Result<std::int64_t> time_ns = parse_time(field(kTime));
+  if (!time_ns.ok()) return invalid_argument("column time: " + time_ns.status().message());
+  reading.time_ns = *time_ns;
+  const Result<std::optional<wire::Value>> value = build_value(batch);
+  if (!value.ok()) return invalid_argument("column value: " + value.status().message());
+  if (!*value) return std::optional<wire::Reading>();
+  reading.value = **value;
+  EC_TRY(wire::check_value(reading.value));
+  return std::optional(reading);
+}
+
+Result<std::optional<wire::Value>> CsvDecoder::build_value(wire::ReadingBatch& batch) const {
   const std::string_view type = field(kType);
   if (type == "bytes" || type.starts_with("bytes;")) {
-    EC_ASSIGN_OR_RETURN(reading.value, parse_bytes(field(kValue), type, batch));
-  } else {
-    EC_ASSIGN_OR_RETURN(reading.value, parse_value(field(kValue), type));
+    EC_ASSIGN_OR_RETURN(const wire::Value value, parse_bytes(field(kValue), type, batch));
+    return std::optional(value);
   }
-  EC_TRY(wire::check_value(reading.value));
-  return reading;
+  Result<std::optional<wire::Value>> value =
+      parse_value(field(kValue), type, {form_.decimal_mark, true});
+  if (value.ok() || form_.decimal_mark != '.' || type == "bool" ||
+      field(kValue).find(',') == std::string_view::npos) {
+    return value;
+  }
+  return invalid_argument(value.status().message() + "; for a decimal comma add --decimal ','");
 }
 
 }  // namespace edgecase::cli

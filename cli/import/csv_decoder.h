@@ -2,12 +2,19 @@
 //
 // The header names the columns, in any order: device, sensor, time and value must be there,
 // namespace and type may. time is RFC 3339 or whole nanoseconds. Without a type, numbers are
-// floats, true and false are bools, the rest is text. Quotes as in RFC 4180, lines end in LF or
-// CRLF. A bad record costs itself alone; where a quote is never closed, its first line.
+// floats, true and false are bools, the rest is text; a cell that says that there is no value
+// (empty, `nan`, `NULL`: wire/NUMBERS.md) is no reading, unless its type is text. Quotes as in
+// RFC 4180, lines end in LF or CRLF. A bad record costs itself alone; where a quote is never
+// closed, its first line.
+//
+// What spreadsheets make of such a file is taken too: a byte order mark, `sep=;`, TRUE and True,
+// 5.0 for an int, columns and rows without anything in them; other separators and decimal marks
+// where the form says so. What they destroyed (times, digits) is refused.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +24,11 @@
 
 namespace edgecase::cli {
 
+struct CsvForm {
+  char delimiter = ',';
+  char decimal_mark = '.';
+};
+
 class CsvDecoder {
  public:
   static constexpr std::size_t kReadingsPerSlice = 8'192;
@@ -24,34 +36,46 @@ class CsvDecoder {
   // `body` and `default_namespace` outlive the decoder and its readings. InvalidArgument: a header
   // that is none.
   static Result<CsvDecoder> create(std::string_view body, std::string_view default_namespace,
-                                   std::size_t error_limit);
+                                   std::size_t error_limit, const CsvForm& form = {});
 
   // Adds the next slice to `batch`, which must be empty. False: the body is used up.
   bool next(wire::ReadingBatch& batch);
 
+  // Records that say that there is no value.
+  std::uint64_t no_values() const { return no_values_; }
   std::uint64_t bad_lines() const { return bad_lines_; }
   const std::vector<wire::LineError>& errors() const { return errors_; }
 
  private:
   enum Column : unsigned char { kNamespace, kDevice, kSensor, kTime, kValue, kType, kColumns };
 
-  CsvDecoder(std::string_view body, std::string_view default_namespace, std::size_t error_limit)
-      : rest_(body), default_namespace_(default_namespace), error_limit_(error_limit) {}
+  CsvDecoder(std::string_view body, std::string_view default_namespace, std::size_t error_limit,
+             const CsvForm& form)
+      : rest_(body),
+        default_namespace_(default_namespace),
+        error_limit_(error_limit),
+        form_(form) {}
 
   Status take_header();
+  Status unknown_column(std::string_view name) const;
+  bool is_blank_record() const;
   // The next record's fields. Views into the body, or into `batch` where quotes were taken out.
   Status take_record(wire::ReadingBatch& batch);
   Status take_quoted_field(std::string_view& text, wire::ReadingBatch& batch);
-  Result<wire::Reading> build(wire::ReadingBatch& batch) const;
+  // nullopt: the record says that there is no value.
+  Result<std::optional<wire::Reading>> build(wire::ReadingBatch& batch) const;
+  Result<std::optional<wire::Value>> build_value(wire::ReadingBatch& batch) const;
   std::string_view field(Column column) const;
 
   std::string_view rest_;
   const std::string_view default_namespace_;
   const std::size_t error_limit_;
+  CsvForm form_;
   std::array<std::size_t, kColumns> columns_{};  // of a record; SIZE_MAX: not there
   std::size_t column_count_ = 0;
   std::vector<std::string_view> fields_;
   std::uint64_t line_ = 1;
+  std::uint64_t no_values_ = 0;
   std::uint64_t bad_lines_ = 0;
   std::vector<wire::LineError> errors_;
 };

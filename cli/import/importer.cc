@@ -265,8 +265,9 @@ class Import {
   }
 
   Status take(const std::string& path) {
-    EC_ASSIGN_OR_RETURN(const auto source,
-                        ReadingSource::open(path, request_.format, request_.default_namespace));
+    EC_ASSIGN_OR_RETURN(
+        const auto source,
+        ReadingSource::open(path, request_.format, request_.default_namespace, request_.csv));
     FileCounts counts;
     const Status status = pass_on(*source, counts);
     progress_.finish();
@@ -281,6 +282,10 @@ class Import {
     if (counts.bad > 0) {
       print_error("%s: %s readings without a time, which an import has to name\n", path.c_str(),
                   count_text(counts.bad).c_str());
+    }
+    if (source->no_values() > 0) {
+      std::fprintf(stderr, "%s: %s lines without a value (empty, nan, null) are no readings\n",
+                   path.c_str(), count_text(source->no_values()).c_str());
     }
     counts.bad += source->bad_lines();
     readings_ += counts.readings;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "connection.h"
+#include "import/csv_decoder.h"
 
 namespace edgecase::cli {
 
@@ -16,6 +17,7 @@ struct ImportRequest {
   std::string default_namespace;
   std::vector<std::string> paths;  // files; of a directory, all below it that have a known ending
   std::string format;              // empty: by each name
+  CsvForm csv = {};
   std::vector<std::string> manifests = {};  // beside those in directories
   // What a manifest of `export --owner` in one of the directories says of devices comes too.
   bool takes_manifests = true;

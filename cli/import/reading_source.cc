@@ -11,7 +11,6 @@
 #include <cstring>
 #include <utility>
 
-#include "import/csv_decoder.h"
 #include "import/file_closer.h"
 #include "import/gzip_reader.h"
 #include "target_file.h"
@@ -105,6 +104,7 @@ class CsvSource : public ReadingSource {
   CsvSource(MappedFile file, CsvDecoder decoder)
       : file_(std::move(file)), decoder_(std::move(decoder)) {}
   Result<bool> next(wire::ReadingBatch& batch) override { return decoder_.next(batch); }
+  std::uint64_t no_values() const override { return decoder_.no_values(); }
   std::uint64_t bad_lines() const override { return decoder_.bad_lines(); }
   const std::vector<wire::LineError>& errors() const override { return decoder_.errors(); }
 
@@ -235,7 +235,8 @@ std::string_view format_of_file(std::string_view path) {
 
 Result<std::unique_ptr<ReadingSource>> ReadingSource::open(const std::string& path,
                                                            const std::string& format,
-                                                           const std::string& default_namespace) {
+                                                           const std::string& default_namespace,
+                                                           const CsvForm& csv) {
   const std::string_view chosen = format.empty() ? format_of_file(path) : format;
   if (chosen.empty()) {
     // A name that is mistyped has no ending to speak of either.
@@ -252,7 +253,7 @@ Result<std::unique_ptr<ReadingSource>> ReadingSource::open(const std::string& pa
   EC_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
   if (chosen == "csv") {
     Result<CsvDecoder> decoder =
-        CsvDecoder::create(file.view(), default_namespace, kBadLinesToldMax);
+        CsvDecoder::create(file.view(), default_namespace, kBadLinesToldMax, csv);
     if (!decoder.ok()) return invalid_argument(path + ": " + decoder.status().message());
     source = std::make_unique<CsvSource>(std::move(file), std::move(decoder).value());
   } else if (chosen == "line") {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "edgecase/result.h"
+#include "import/csv_decoder.h"
 #include "wire/reading.h"
 
 namespace edgecase::cli {
@@ -30,12 +31,15 @@ class ReadingSource {
   // as a whole.
   static Result<std::unique_ptr<ReadingSource>> open(const std::string& path,
                                                      const std::string& format,
-                                                     const std::string& default_namespace);
+                                                     const std::string& default_namespace,
+                                                     const CsvForm& csv = {});
 
   // The next readings into `batch`, which must be empty; they live until the next call. False: the
   // file is used up.
   virtual Result<bool> next(wire::ReadingBatch& batch) = 0;
 
+  // Lines that say that there is no value; only CSV can.
+  virtual std::uint64_t no_values() const { return 0; }
   virtual std::uint64_t bad_lines() const = 0;
   // The first kBadLinesToldMax of them.
   virtual const std::vector<wire::LineError>& errors() const = 0;

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "wire/decimal.h"
 #include "wire/json_text.h"
 
 namespace edgecase::mqtt {
@@ -15,19 +16,36 @@ class LeafReader : public nlohmann::json_sax<nlohmann::json> {
   std::vector<JsonLeaf>& leaves() { return leaves_; }
   const std::string& problem() const { return problem_; }
 
-  bool null() override { return add(JsonKind::Null) != nullptr; }
+  bool null() override {
+    const auto odd = text_.next_null();
+    if (!odd) return add(JsonKind::Null) != nullptr;
+    const wire::OddValue value = wire::read_odd_value(*odd);
+    switch (value.kind) {
+      case wire::OddValue::Kind::Number: return number(value.number, std::string(*odd));
+      case wire::OddValue::Kind::Bool: return boolean(value.boolean);
+      case wire::OddValue::Kind::NoValue: return add(JsonKind::Null) != nullptr;
+      case wire::OddValue::Kind::Bad: break;
+    }
+    if (levels_.empty()) return fail("not JSON: wrong at byte 1");
+    JsonLeaf* leaf = add(JsonKind::Refused);
+    if (leaf != nullptr) leaf->text = std::string(*odd);
+    return leaf != nullptr;
+  }
   bool boolean(bool value) override {
     JsonLeaf* leaf = add(JsonKind::Bool);
     if (leaf != nullptr) leaf->boolean = value;
     return leaf != nullptr;
   }
+  // Of negative ones, and of `-0`, whose sign no integer keeps.
   bool number_integer(number_integer_t value) override {
+    if (value == 0) return number(-0.0, "-0");
     return number(static_cast<double>(value), std::to_string(value));
   }
   bool number_unsigned(number_unsigned_t value) override {
     return number(static_cast<double>(value), std::to_string(value));
   }
   bool number_float(number_float_t value, const string_t& digits) override {
+    wire::read_number(digits, value);  // the library reads by the locale
     return number(value, digits);
   }
   bool string(string_t& value) override {
@@ -132,10 +150,12 @@ class LeafReader : public nlohmann::json_sax<nlohmann::json> {
 Result<std::vector<JsonLeaf>> read_json_leaves(std::string_view text, const JsonLimits& limits) {
   wire::JsonText document(text);
   LeafReader reader(limits, document);
-  if (!wire::parse_json(document, reader)) {
-    return invalid_argument(reader.problem());
-  }
-  return std::move(reader.leaves());
+  if (wire::parse_json(document, reader)) return std::move(reader.leaves());
+  wire::JsonText tolerant(text, wire::kLongJsonStringBytes, wire::OddValues::AsNull);
+  if (!tolerant.has_odd_values()) return invalid_argument(reader.problem());
+  LeafReader second(limits, tolerant);
+  if (wire::parse_json(tolerant, second)) return std::move(second.leaves());
+  return invalid_argument(second.problem());
 }
 
 Status check_json_pointer(std::string_view pointer) {

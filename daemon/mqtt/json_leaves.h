@@ -13,14 +13,15 @@
 
 namespace edgecase::mqtt {
 
-enum class JsonKind : std::uint8_t { Null, Bool, Number, Text };
+// Refused: JSON knows no such value, and nobody could say which it is; it costs itself alone.
+enum class JsonKind : std::uint8_t { Null, Bool, Number, Text, Refused };
 
 struct JsonLeaf {
   std::string pointer;  // RFC 6901: "/data/temp", "/list/0"
   JsonKind kind = JsonKind::Null;
   bool boolean = false;
   double number = 0;
-  std::string text;  // of Text; of Number: its digits as they stood there
+  std::string text;  // of Text; of Number and Refused: as it stood there
   // Of a long Text instead, which nothing but a value may be: what lies between its quotes in the
   // document (wire/json_text.h).
   std::string_view long_text;
@@ -31,8 +32,10 @@ struct JsonLimits {
   std::size_t leaves = 1'024;
 };
 
-// InvalidArgument: not JSON, invalid UTF-8, a number beyond float64, a limit (named in the
-// message).
+// A value that is none in JSON, as firmware prints it, is what wire/NUMBERS.md says: a number
+// (`+5`,
+// `.5`), Null (`nan`, nothing), or Refused (`0x1F`, `1e400`). InvalidArgument: not JSON, invalid
+// UTF-8, a limit (named in the message).
 Result<std::vector<JsonLeaf>> read_json_leaves(std::string_view text, const JsonLimits& limits);
 
 // "/a/b~1c" is well formed (RFC 6901) and names something: InvalidArgument otherwise.

@@ -224,8 +224,12 @@ void MessageCommitter::reject(MessageGroup& group, GroupMessage& message, const 
 bool MessageCommitter::keep_rejected(MessageGroup& group) {
   std::vector<RejectedMessage> rejected;
   for (const GroupMessage& message : group.messages()) {
-    if (message.reason == ReasonCode::Success || message.purpose != Purpose::Publish) continue;
-    rejected.push_back({message.topic, message.reason_text, message.payload});
+    if (message.purpose != Purpose::Publish) continue;
+    if (message.reason != ReasonCode::Success) {
+      rejected.push_back({message.topic, message.reason_text, message.payload});
+    } else if (!message.left_out.empty()) {
+      rejected.push_back({message.topic, message.left_out, message.payload});
+    }
   }
   if (rejected.empty()) return true;
   if (parts_.logger != nullptr) {

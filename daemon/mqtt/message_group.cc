@@ -64,6 +64,7 @@ DecodeResult MessageGroup::add(const IncomingPublish& message, const std::vector
   if (message.principal != nullptr && !check_scope(*message.principal, pipeline, added)) {
     return decoded;
   }
+  if (decoded.left_out > 0) added.left_out = batch_.keep(decoded.reason);
   added.readings = static_cast<std::uint32_t>(batch_.readings.size()) - added.first_reading;
   bytes_ += added.readings * kReadingBytes;
   added.content_hash = remember_hash;

@@ -32,6 +32,7 @@ struct GroupMessage {
   std::string_view topic;
   std::string_view payload;
   std::string_view reason_text;  // why it was kept as rejected
+  std::string_view left_out;     // which part of it has no readings; it is kept as well
   std::string_view publisher;    // a principal's name
   std::string_view token;        // its id
   std::uint32_t first_reading = 0;

@@ -1,12 +1,12 @@
 #include "mqtt/payload_decoder.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "mqtt/json_leaves.h"
+#include "wire/decimal.h"
 #include "wire/json_text.h"
 #include "wire/names.h"
 
@@ -14,59 +14,8 @@ namespace edgecase::mqtt {
 namespace {
 
 constexpr std::string_view kBytesContentType = "application/octet-stream";
-constexpr std::string_view kBlanks = " \t\r\n";
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == text.npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
-
-// -?(0|[1-9][0-9]*)(.[0-9]+)?([eE][+-]?[0-9]+)?
-bool is_json_number(std::string_view text) {
-  std::size_t i = 0;
-  const auto digits = [&] {
-    const std::size_t begin = i;
-    while (i < text.size() && text[i] >= '0' && text[i] <= '9') ++i;
-    return i - begin;
-  };
-  if (i < text.size() && text[i] == '-') ++i;
-  const std::size_t first = i;
-  const std::size_t whole = digits();
-  if (whole == 0 || (whole > 1 && text[first] == '0')) return false;
-  if (i < text.size() && text[i] == '.') {
-    ++i;
-    if (digits() == 0) return false;
-  }
-  if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
-    ++i;
-    if (i < text.size() && (text[i] == '+' || text[i] == '-')) ++i;
-    if (digits() == 0) return false;
-  }
-  return i == text.size();
-}
-
-// Also "+5", "007", ".5", "5."; not "inf", "nan", hexadecimal. Nothing for what float64 cannot
-// hold.
-std::optional<double> parse_number(std::string_view text) {
-  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
-  if (text.empty() || text.find_first_not_of("0123456789.eE+-") != text.npos) return std::nullopt;
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end != text.data() + text.size()) return std::nullopt;
-  if (error == std::errc::result_out_of_range) {
-    // Too small to tell from zero is zero; too large is no number of ours.
-    const std::size_t exponent = text.find_first_of("eE");
-    if (exponent == text.npos || text.find('-', exponent) == text.npos) return std::nullopt;
-    return 0.0;
-  }
-  if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
-  return value;
-}
-
-bool is_nan_text(std::string_view text) {
-  return text == "nan" || text == "NaN" || text == "NAN" || text == "-nan";
-}
+// Of what a message lacks, the first that are named; all are counted.
+constexpr std::uint32_t kLeftOutNamedMax = 3;
 
 bool lies_at_or_below(std::string_view root, std::string_view pointer) {
   return pointer.substr(0, root.size()) == root &&
@@ -102,32 +51,29 @@ class MessageDecoder {
       case PayloadKind::Text: EC_TRY(decode_text(payload)); break;
       case PayloadKind::Bytes: add_scalar(wire::Value::of_bytes(payload, kBytesContentType)); break;
     }
-    drop_repeated_sensors();
+    tell_repeated_sensors_apart();
     return name_readings();
   }
 
  private:
   Status decode_auto(std::string_view payload) {
-    const std::string_view text = trimmed(payload);
-    if (plan_.skip_nan && is_nan_text(text)) {
-      ++result_.skipped;
-      return ok();
-    }
-    if (is_json_number(text)) {
-      const auto number = parse_number(text);
-      if (!number) return invalid_argument("number is beyond float64");
-      add_scalar(wire::Value::of_float64(*number));
-      return ok();
+    const std::string_view text = wire::trimmed_text(payload);
+    double number = 0;
+    switch (wire::read_number(text, number)) {
+      case wire::NumberText::Number: add_scalar(wire::Value::of_float64(number)); return ok();
+      case wire::NumberText::NoValue: ++result_.skipped; return ok();
+      case wire::NumberText::TooLarge: return invalid_argument(wire::number_problem(text));
+      case wire::NumberText::Other: break;
     }
     if (text == "true" || text == "false") {
       add_scalar(wire::Value::of_bool(text == "true"));
       return ok();
     }
-    if (!text.empty() && text[0] == '{') return decode_json(text);
-    const bool may_be_json = !text.empty() && (text[0] == '[' || (text[0] == '"' && plan_.unquote));
+    if (text[0] == '{') return decode_json(text);
+    const bool may_be_json = text[0] == '[' || (text[0] == '"' && plan_.unquote);
     if (may_be_json && read(text).ok()) return decode_leaves();
-    if (wire::is_valid_utf8(payload)) {
-      add_scalar(wire::Value::of_text(payload));
+    if (wire::is_valid_utf8(text)) {
+      add_scalar(wire::Value::of_text(text));
     } else {
       add_scalar(wire::Value::of_bytes(payload, kBytesContentType));
     }
@@ -135,9 +81,13 @@ class MessageDecoder {
   }
 
   Status decode_number(std::string_view payload) {
-    const auto number = parse_number(trimmed(payload));
-    if (!number) return invalid_argument("payload is not a number");
-    add_scalar(wire::Value::of_float64(*number));
+    double number = 0;
+    switch (wire::read_number(payload, number)) {
+      case wire::NumberText::Number: add_scalar(wire::Value::of_float64(number)); break;
+      case wire::NumberText::NoValue: ++result_.skipped; break;
+      case wire::NumberText::TooLarge:
+      case wire::NumberText::Other: return invalid_argument(wire::number_problem(payload));
+    }
     return ok();
   }
 
@@ -148,7 +98,7 @@ class MessageDecoder {
   }
 
   Status decode_json(std::string_view payload) {
-    EC_TRY(read(payload));
+    EC_TRY(read(wire::trimmed_text(payload)));
     return decode_leaves();
   }
 
@@ -162,7 +112,8 @@ class MessageDecoder {
   const JsonLeaf* leaf_at(std::string_view pointer) const {
     const JsonLeaf* found = nullptr;  // the last one, as with every repeated key
     for (const JsonLeaf& leaf : leaves_) {
-      if (leaf.pointer == pointer && leaf.kind != JsonKind::Null) found = &leaf;
+      const bool is_value = leaf.kind != JsonKind::Null && leaf.kind != JsonKind::Refused;
+      if (leaf.pointer == pointer && is_value) found = &leaf;
     }
     return found;
   }
@@ -234,9 +185,17 @@ class MessageDecoder {
   void add_leaf(const JsonLeaf& leaf, std::string_view name) {
     switch (leaf.kind) {
       case JsonKind::Null: ++result_.skipped; break;
+      case JsonKind::Refused: leave_out(leaf); break;
       case JsonKind::Bool: add(name, wire::Value::of_bool(leaf.boolean)); break;
       case JsonKind::Number: add(name, wire::Value::of_float64(leaf.number)); break;
       case JsonKind::Text: add(name, wire::Value::of_text(keep(leaf))); break;
+    }
+  }
+
+  void leave_out(const JsonLeaf& leaf) {
+    if (result_.left_out++ < kLeftOutNamedMax) {
+      result_.reason += (result_.reason.empty() ? "left out: " : "; ") + leaf.pointer + ": " +
+                        wire::number_problem(leaf.text);
     }
   }
 
@@ -260,18 +219,26 @@ class MessageDecoder {
     reading.value = value;
   }
 
-  // {"a":1,"a":2} and {"a.b":1,"a":{"b":2}}: one series has one value at a time, the last.
-  void drop_repeated_sensors() {
+  // {"a":1,"a":2} and {"a.b":1,"a":{"b":2}}: both are kept. The later one is `a.b~2`, or the next
+  // number that is free.
+  void tell_repeated_sensors_apart() {
     auto& readings = batch_.readings;
     if (readings.size() < first_ + 2) return;
+    std::unordered_set<std::string_view> names;
+    for (std::size_t i = first_; i < readings.size(); ++i) names.insert(readings[i].sensor);
+    if (names.size() == readings.size() - first_) return;
     std::unordered_set<std::string_view> seen;
-    std::size_t kept = readings.size();
-    for (std::size_t i = readings.size(); i > first_; --i) {
-      if (!seen.insert(readings[i - 1].sensor).second) continue;
-      readings[--kept] = readings[i - 1];
+    std::unordered_map<std::string_view, std::size_t> last_numbers;
+    for (std::size_t i = first_; i < readings.size(); ++i) {
+      std::string_view& sensor = readings[i].sensor;
+      if (seen.insert(sensor).second) continue;
+      std::size_t& number = last_numbers.try_emplace(sensor, 1).first->second;
+      const std::string plain(sensor.empty() ? std::string_view("value") : sensor);
+      do {
+        sensor = batch_.keep(plain + "~" + std::to_string(++number));
+      } while (!names.insert(sensor).second);
+      seen.insert(sensor);
     }
-    readings.erase(readings.begin() + static_cast<std::ptrdiff_t>(first_),
-                   readings.begin() + static_cast<std::ptrdiff_t>(kept));
   }
 
   Status name_readings() {
@@ -370,6 +337,8 @@ DecodeResult decode_message(const std::vector<TopicRule>& rules,
       batch.readings[i].metadata = rule.metadata ? &*rule.metadata : nullptr;
     }
     result.outcome = DecodeOutcome::Readings;
+  } else if (result.left_out > 0) {
+    result.outcome = DecodeOutcome::Rejected;
   } else if (result.reason.empty()) {
     result.reason = "no value in it";
   }

@@ -1,12 +1,14 @@
 // A message becomes readings: the route says how (CONTRACT section 5).
 //
-// - `auto`: a JSON number or true/false alone; a JSON object or array, each leaf a reading; other
-//   UTF-8 text; else bytes. What begins with `{` must be JSON; what only begins with `[` may be
-//   text.
+// - `auto`: a number; true/false alone; a JSON object or array, each leaf a reading; other UTF-8
+//   text; else bytes. What begins with `{` must be JSON; what only begins with `[` may be text.
+//   White space, NULs at the end and a byte order mark around it are no part of it.
+// - What a number is, and what `nan` or `0x1F` is, here and elsewhere: wire/NUMBERS.md. In a JSON
+//   object a value that is none costs itself alone; `left_out` counts those nobody could read.
 // - Sensor: the route's name, then the leaf's keys and indexes joined by `.`; "value" when both are
-//   empty. A name that comes twice in one message keeps the last value.
+//   empty. Of two leaves with one name the later is called `name~2`.
 // - Numbers are float64; integers beyond 2^53 lose digits. JSON null is skipped. JSON texts are
-// texts.
+//   texts.
 // - Leaves that a pointer of the rule used as device, sensor or time are not stored again. A time
 //   that is absent or null, or cannot be read, means: time of arrival. Whether one that can be read
 //   is believed, others decide (ingest/device_times.h).
@@ -32,8 +34,9 @@ enum class DecodeOutcome : std::uint8_t {
 
 struct DecodeResult {
   DecodeOutcome outcome = DecodeOutcome::Ignored;
-  std::string reason;         // for people: of Rejected, and of Ignored
-  std::uint32_t skipped = 0;  // JSON nulls, and values that mean "none"
+  std::string reason;          // for people: of Rejected, of Ignored, and of what was left out
+  std::uint32_t skipped = 0;   // JSON nulls, and values that mean "none"
+  std::uint32_t left_out = 0;  // values of the message that nobody can read, beside its readings
   const TopicRule* rule = nullptr;
   const Route* route = nullptr;
   std::string time_problem;  // why a time in it cannot be read: then that of arrival counts

@@ -110,7 +110,6 @@ Preset shelly() {
 // it.
 Preset esphome() {
   PayloadPlan value;
-  value.skip_nan = true;
   PayloadPlan word;
   word.kind = PayloadKind::Text;
   return {"esphome",

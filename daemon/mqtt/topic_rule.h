@@ -36,7 +36,6 @@ struct PayloadPlan {
   std::vector<std::string> times;       // pointers; the first that is there counts
   TimeFormat time_format = TimeFormat::Auto;
   bool local_time_is_unknown = false;  // a time without offset is left out instead of refused
-  bool skip_nan = false;               // the text "nan" means: no value
   bool drop_scalar = false;            // what is no JSON object is no reading here
   bool unquote = false;                // a JSON text alone, `"on"`, is stored without its quotes
   // Store only if the text at `only_pointer` is one of these (Shelly's "method").

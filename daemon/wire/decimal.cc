@@ -1,5 +1,7 @@
 #include "wire/decimal.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -8,6 +10,8 @@
 #include <cstring>
 #include <string>
 #include <system_error>
+
+#include "wire/names.h"
 
 namespace edgecase::wire {
 namespace {
@@ -71,6 +75,27 @@ bool parse_short(const char*& position, const char* end, double& value) {
   return true;
 }
 
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
+constexpr std::string_view kAtEnd{" \t\r\n\v\f\0", 7};
+
+// C, JavaScript, Python, Arduino and SQL between them; without a sign, in lower case.
+constexpr std::array<std::string_view, 12> kNoValueWords = {
+    "nan",     "inf",    "infinity",  "null",     "ovf",    "nan(ind)",
+    "1.#qnan", "1.#inf", "nan(snan)", "1.#ind00", "1.#ind", "1.#qnan0"};
+constexpr std::size_t kNoValueMaxBytes = 9;
+
+bool means_no_value(std::string_view text) {
+  if (text.empty()) return true;
+  if (text.front() == '-' || text.front() == '+') text.remove_prefix(1);
+  if (text.size() > kNoValueMaxBytes) return false;
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return std::find(kNoValueWords.begin(), kNoValueWords.end(), lower) != kNoValueWords.end();
+}
+
 }  // namespace
 
 DecimalOutcome parse_decimal(const char*& position, const char* end, double& value) {
@@ -112,6 +137,54 @@ DecimalOutcome parse_decimal(const char*& position, const char* end, double& val
   if (negative) value = -value;
   position = p;
   return outcome;
+}
+
+std::string_view trimmed_text(std::string_view text) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  const std::size_t begin = text.find_first_not_of(kWhiteSpace);
+  if (begin == std::string_view::npos) return {};
+  text.remove_prefix(begin);
+  const std::size_t last = text.find_last_not_of(kAtEnd);
+  return last == std::string_view::npos ? std::string_view() : text.substr(0, last + 1);
+}
+
+NumberText read_number(std::string_view text, double& value) {
+  text = trimmed_text(text);
+  const char* position = text.data();
+  const char* const end = position + text.size();
+  double number = 0;
+  const DecimalOutcome outcome = parse_decimal(position, end, number);
+  if (outcome == DecimalOutcome::NotANumber || position != end) {
+    return means_no_value(text) ? NumberText::NoValue : NumberText::Other;
+  }
+  if (outcome == DecimalOutcome::TooLarge) return NumberText::TooLarge;
+  value = number;
+  return NumberText::Number;
+}
+
+std::string number_problem(std::string_view text) {
+  constexpr std::size_t kShownBytes = 48;
+  text = trimmed_text(text);
+  std::string shown(text.substr(0, kShownBytes));
+  std::replace_if(
+      shown.begin(), shown.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
+  while (!shown.empty() && !is_valid_utf8(shown)) shown.pop_back();
+  std::string problem = "\"" + shown + (shown.size() < text.size() ? "...\"" : "\"");
+  double value = 0;
+  switch (read_number(text, value)) {
+    case NumberText::Number: return problem + " is a number";
+    case NumberText::NoValue: return problem + " says that there is no value";
+    case NumberText::TooLarge: return problem + " is too large for a float of 64 bits";
+    case NumberText::Other: break;
+  }
+  problem += " is no decimal number";
+  const std::string_view digits = text.substr(text.find_first_not_of("+-") == 1 ? 1 : 0);
+  if (digits.starts_with("0x") || digits.starts_with("0X")) return problem + ": it is hexadecimal";
+  if (text.find(',') != std::string_view::npos) return problem + ": it holds a comma";
+  if (text.find('_') != std::string_view::npos) return problem + ": it holds an underscore";
+  if (!text.empty() && is_digit(text.front())) return problem + ": there is something behind it";
+  return problem;
 }
 
 }  // namespace edgecase::wire

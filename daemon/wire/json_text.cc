@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include "wire/decimal.h"
+
 namespace edgecase::wire {
 namespace {
 
@@ -66,6 +68,35 @@ std::size_t piece_of(std::string_view escaped) {
   return std::min(at, escaped.size());
 }
 
+constexpr std::string_view kBlanks = " \t\r\n";
+constexpr std::string_view kBetweenValues = " \t\r\n,:{}[]";
+
+// true, false, null, or -?(0|[1-9][0-9]*)(.[0-9]+)?([eE][+-]?[0-9]+)? that float64 can hold.
+bool is_json_word(std::string_view text) {
+  if (text == "true" || text == "false" || text == "null") return true;
+  std::size_t i = 0;
+  const auto digits = [&] {
+    const std::size_t begin = i;
+    while (i < text.size() && is_digit(text[i])) ++i;
+    return i - begin;
+  };
+  if (i < text.size() && text[i] == '-') ++i;
+  const std::size_t first = i;
+  const std::size_t whole = digits();
+  if (whole == 0 || (whole > 1 && text[first] == '0')) return false;
+  if (i < text.size() && text[i] == '.') {
+    ++i;
+    if (digits() == 0) return false;
+  }
+  if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
+    ++i;
+    if (i < text.size() && (text[i] == '+' || text[i] == '-')) ++i;
+    if (digits() == 0) return false;
+  }
+  double value = 0;
+  return i == text.size() && read_number(text, value) == NumberText::Number;
+}
+
 // Writes what it stands for to `out`, unless that is null. nullopt: it is no string.
 std::optional<std::size_t> unescape(std::string_view escaped, char* out) {
   std::size_t written = 0;
@@ -83,48 +114,105 @@ std::optional<std::size_t> unescape(std::string_view escaped, char* out) {
 
 }  // namespace
 
-JsonText::JsonText(std::string_view document, std::size_t long_bytes) : document_(document) {
-  pieces_.push_back(document);
-  if (document.size() < long_bytes) return;
-  std::uint64_t ordinal = 0;
-  for (std::size_t at = 0; at < document.size(); ++at) {
-    if (document[at] != '"') continue;
-    const std::size_t begin = at + 1;
-    for (at = begin; at < document.size() && document[at] != '"'; ++at)
-      if (document[at] == '\\') ++at;
-    if (at >= document.size()) return;
-    const std::string_view text = document.substr(begin, at - begin);
-    if (text.size() >= long_bytes && !is_key_before(document.substr(at))) cut(text, ordinal);
-    ++ordinal;
+JsonText::JsonText(std::string_view document, std::size_t long_bytes, OddValues odd_values)
+    : document_(document) {
+  const bool looks_at_values = odd_values == OddValues::AsNull;
+  if (document.size() >= long_bytes || looks_at_values) {
+    for (std::size_t at = 0; at < document.size();) {
+      const char c = document[at];
+      if (c == '"') {
+        at = take_string(at + 1, long_bytes);
+      } else if (looks_at_values && kBetweenValues.find(c) == std::string_view::npos) {
+        at = take_bare(at);
+      } else {
+        ++at;
+        if (!looks_at_values || c != ':') continue;
+        const std::size_t next = document.find_first_not_of(kBlanks, at);
+        if (next == std::string_view::npos) break;
+        if (document[next] == ',' || document[next] == '}') stand_in(next, next);
+      }
+    }
   }
+  add_piece(seen_bytes_, document.size());
+  if (pieces_.empty()) pieces_.push_back({document, 0, false});
 }
 
-void JsonText::cut(std::string_view text, std::uint64_t ordinal) {
-  std::string_view& rest = pieces_.back();
-  rest = rest.substr(0, static_cast<std::size_t>(text.data() - rest.data()));
-  pieces_.push_back(document_.substr(end_of(text)));
-  ordinals_.push_back(ordinal);
+void JsonText::add_piece(std::size_t begin, std::size_t end) {
+  if (end > begin) pieces_.push_back({document_.substr(begin, end - begin), begin, false});
+  seen_bytes_ = end;
 }
 
-std::size_t JsonText::end_of(std::string_view text) const {
-  return static_cast<std::size_t>(text.data() - document_.data()) + text.size();
+// `begin` is behind the quote. Answers where to go on.
+std::size_t JsonText::take_string(std::size_t begin, std::size_t long_bytes) {
+  std::size_t end = begin;
+  for (; end < document_.size() && document_[end] != '"'; ++end)
+    if (document_[end] == '\\') ++end;
+  if (end >= document_.size()) return document_.size();
+  const std::string_view text = document_.substr(begin, end - begin);
+  if (text.size() >= long_bytes && !is_key_before(document_.substr(end))) {
+    add_piece(seen_bytes_, begin);
+    seen_bytes_ = end;
+    long_strings_.push_back({text, strings_});
+  }
+  ++strings_;
+  return end + 1;
+}
+
+// A value without quotes. With blanks inside it is one value all the same: `21.5 C`.
+std::size_t JsonText::take_bare(std::size_t begin) {
+  const std::size_t end = std::min(document_.find_first_of(",:{}[]\"", begin), document_.size());
+  std::string_view text = document_.substr(begin, end - begin);
+  text = text.substr(0, text.find_last_not_of(kBlanks) + 1);
+  if (text == "null") ++nulls_;
+  // A key without quotes is for the parser to complain of.
+  const bool is_key = end < document_.size() && document_[end] == ':';
+  if (!is_key && !is_json_word(text)) stand_in(begin, begin + text.size());
+  return end;
+}
+
+void JsonText::stand_in(std::size_t begin, std::size_t end) {
+  if (odd_values_.size() == kOddJsonValuesMax) return;
+  add_piece(seen_bytes_, begin);
+  pieces_.push_back({"null", begin, true});
+  seen_bytes_ = end;
+  odd_values_.push_back({document_.substr(begin, end - begin), nulls_++});
+}
+
+std::optional<std::string_view> JsonText::Turn::take(const std::vector<Hidden>& hidden) {
+  const std::uint64_t now = ordinal++;
+  if (next == hidden.size() || hidden[next].ordinal != now) return std::nullopt;
+  return hidden[next++].text;
 }
 
 std::optional<std::string_view> JsonText::next_string() {
-  if (!has_long_strings()) return std::nullopt;
-  const std::uint64_t ordinal = strings_++;
-  if (long_strings_ == ordinals_.size() || ordinals_[long_strings_] != ordinal) return std::nullopt;
-  const std::string_view before = pieces_[long_strings_], behind = pieces_[long_strings_ + 1];
-  ++long_strings_;
-  const char* const begin = before.data() + before.size();
-  return std::string_view(begin, static_cast<std::size_t>(behind.data() - begin));
+  return long_strings_.empty() ? std::nullopt : string_turn_.take(long_strings_);
+}
+
+std::optional<std::string_view> JsonText::next_null() {
+  return odd_values_.empty() ? std::nullopt : null_turn_.take(odd_values_);
 }
 
 std::size_t JsonText::in_document(std::size_t position) const {
   std::size_t piece = 0;
-  for (; piece + 1 < pieces_.size() && position > pieces_[piece].size(); ++piece)
-    position -= pieces_[piece].size();
-  return static_cast<std::size_t>(pieces_[piece].data() - document_.data()) + position;
+  for (; piece + 1 < pieces_.size() && position > pieces_[piece].text.size(); ++piece)
+    position -= pieces_[piece].text.size();
+  return pieces_[piece].at + (pieces_[piece].is_stand_in ? 0 : position);
+}
+
+OddValue read_odd_value(std::string_view text) {
+  OddValue value;
+  if (text == "True" || text == "TRUE" || text == "False" || text == "FALSE") {
+    value.kind = OddValue::Kind::Bool;
+    value.boolean = text.front() == 'T';
+    return value;
+  }
+  switch (read_number(text, value.number)) {
+    case NumberText::Number: value.kind = OddValue::Kind::Number; break;
+    case NumberText::NoValue: value.kind = OddValue::Kind::NoValue; break;
+    case NumberText::TooLarge:
+    case NumberText::Other: break;
+  }
+  return value;
 }
 
 bool is_json_string(std::string_view escaped) {

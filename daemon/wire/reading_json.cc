@@ -11,48 +11,17 @@
 #include <vector>
 
 #include "wire/base64.h"
+#include "wire/decimal.h"
 #include "wire/json_scan.h"
 #include "wire/json_text.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
-#include "wire/time_text.h"
+#include "wire/reading_scalar.h"
 
 namespace edgecase::wire {
 namespace {
 
 using Json = nlohmann::json;
-
-// One JSON scalar as it came, before its meaning is known: "type" may follow "value".
-struct Scalar {
-  enum class Kind : unsigned char { None, Null, Boolean, Integer, Huge, Decimal, Text, Nested };
-  Kind kind = Kind::None;
-  bool boolean = false;
-  std::int64_t integer = 0;  // Integer
-  double decimal = 0;        // Integer, Huge (whole, but not an int64), Decimal
-  std::string text;
-  std::string_view long_text;  // instead, of a value: what lies between its quotes (json_text.h)
-};
-
-enum class Key : unsigned char {
-  Namespace,
-  Device,
-  Sensor,
-  Time,
-  Value,
-  Type,
-  ContentType,
-  Unknown
-};
-constexpr std::size_t kKeyCount = 7;
-constexpr std::array<std::string_view, kKeyCount> kKeyNames = {
-    "namespace", "device", "sensor", "time", "value", "type", "content_type"};
-
-Key key_of(std::string_view name) {
-  for (std::size_t i = 0; i < kKeyCount; ++i) {
-    if (kKeyNames[i] == name) return static_cast<Key>(i);
-  }
-  return Key::Unknown;
-}
 
 // Of a text that is far too long for what it is to be.
 constexpr std::size_t kShownTextBytes = 4'096;
@@ -70,10 +39,25 @@ class Decoder : public nlohmann::json_sax<Json> {
   Decoder(const JsonDecodeOptions& options, ReadingBatch& batch, JsonDecodeOutcome& outcome)
       : options_(options), batch_(batch), outcome_(outcome) {}
 
-  // Parses one document. `line` is what errors name; for an array, the element's number.
+  // Parses one document. `line` is what errors name; for an array, the element's number. Where it
+  // is no JSON because of values as firmware prints them (wire/NUMBERS.md), each costs its own
+  // reading.
   Status decode(std::string_view document, std::uint64_t line, Shape shape);
 
-  bool null() override { return scalar(Scalar::Kind::Null); }
+  bool null() override {
+    const auto odd = text_->next_null();
+    if (!odd) return scalar(Scalar::Kind::Null);
+    const OddValue value = read_odd_value(*odd);
+    switch (value.kind) {
+      case OddValue::Kind::Bool: return boolean(value.boolean);
+      case OddValue::Kind::Number: return odd_number(*odd, value.number);
+      case OddValue::Kind::NoValue:
+      case OddValue::Kind::Bad: break;
+    }
+    if (!scalar(Scalar::Kind::Null)) return false;
+    if (depth_ == object_depth_ + 1) complain(number_problem(*odd));
+    return true;
+  }
   bool boolean(bool value) override {
     if (!scalar(Scalar::Kind::Boolean)) return false;
     target_->boolean = value;
@@ -82,7 +66,8 @@ class Decoder : public nlohmann::json_sax<Json> {
   bool number_integer(Json::number_integer_t value) override {
     if (!scalar(Scalar::Kind::Integer)) return false;
     target_->integer = value;
-    target_->decimal = static_cast<double>(value);
+    // Of negative ones, and of `-0`, whose sign no integer keeps.
+    target_->decimal = value == 0 ? -0.0 : static_cast<double>(value);
     return true;
   }
   bool number_unsigned(Json::number_unsigned_t value) override {
@@ -97,8 +82,7 @@ class Decoder : public nlohmann::json_sax<Json> {
     const bool whole = raw.find_first_of(".eE") == std::string::npos;
     if (!scalar(whole ? Scalar::Kind::Huge : Scalar::Kind::Decimal)) return false;
     target_->decimal = value;
-    // The parser reads decimals by the locale; from_chars does not.
-    std::from_chars(raw.data(), raw.data() + raw.size(), target_->decimal);
+    read_number(raw, target_->decimal);  // the library reads by the locale
     return true;
   }
   bool string(std::string& value) override {
@@ -164,10 +148,21 @@ class Decoder : public nlohmann::json_sax<Json> {
     if (const auto end = what.find("] "); end != std::string_view::npos)
       what.remove_prefix(end + 2);
     failure_ = not_json(text_->in_document(position), what.substr(0, 200));
+    is_syntax_error_ = true;
     return false;
   }
 
  private:
+  Result<bool> parse(JsonText& text);
+  bool odd_number(std::string_view text, double value) {
+    std::int64_t integer = 0;
+    if (text.starts_with('+')) text.remove_prefix(1);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), integer);
+    if (error == std::errc() && end == text.data() + text.size()) return number_integer(integer);
+    if (!scalar(Scalar::Kind::Decimal)) return false;
+    target_->decimal = value;
+    return true;
+  }
   bool enter() {
     if (++depth_ <= options_.depth_max) {
       keys_.resize(std::max(keys_.size(), depth_ + 1));
@@ -185,8 +180,7 @@ class Decoder : public nlohmann::json_sax<Json> {
     } else if (depth_ <= object_depth_) {
       if (!in_array_) return stray();
       target_ = &ignored_;
-      ++element_;
-      report("a reading is a JSON object");
+      if (++element_ > decoded_elements_) report("a reading is a JSON object");
     }
     target_->kind = kind;
     return true;
@@ -243,7 +237,6 @@ class Decoder : public nlohmann::json_sax<Json> {
 
   Status build(Reading& reading);
   Status take_name(Key key, std::string_view& last, std::string_view& name);
-  Status take_time(std::optional<std::int64_t>& time_ns);
   Status take_value(Value& value);
   Status take_typed_value(ValueType type, Value& value);
   Status take_bytes(Value& value);
@@ -259,6 +252,8 @@ class Decoder : public nlohmann::json_sax<Json> {
   std::size_t object_depth_ = 0;   // containers around a reading's object
   std::uint64_t line_ = 0;
   std::uint64_t element_ = 0;
+  std::uint64_t decoded_elements_ = 0;  // by the parse before this one
+  bool is_syntax_error_ = false;
   std::size_t kept_bytes_ = 0;  // of the slice
   std::array<Scalar, kKeyCount> members_;
   Scalar ignored_;
@@ -273,23 +268,38 @@ class Decoder : public nlohmann::json_sax<Json> {
 Status Decoder::decode(std::string_view document, std::uint64_t line, Shape shape) {
   EC_TRY(check_number_lengths(document));
   shape_ = shape;
+  line_ = line;
+  decoded_elements_ = 0;
+  element_ = 0;
+  JsonText text(document);
+  EC_ASSIGN_OR_RETURN(const bool strictly, parse(text));
+  if (strictly) return ok();
+  const Status strict_failure = failure_.ok() ? invalid_argument("not JSON") : failure_;
+  if (!is_syntax_error_) return strict_failure;
+  JsonText tolerant(document, kLongJsonStringBytes, OddValues::AsNull);
+  if (!tolerant.has_odd_values()) return strict_failure;
+  // What came before the first of them has been built, and may have been taken as a slice.
+  decoded_elements_ = element_;
+  EC_ASSIGN_OR_RETURN(const bool tolerantly, parse(tolerant));
+  if (tolerantly) return ok();
+  return failure_.ok() ? strict_failure : failure_;
+}
+
+// Busy: the machine lacks something.
+Result<bool> Decoder::parse(JsonText& text) {
   in_array_ = false;
   depth_ = 0;
   object_depth_ = 0;
-  line_ = line;
   element_ = 0;
   failure_ = ok();
-  JsonText text(document);
+  is_syntax_error_ = false;
   text_ = &text;
-  bool done = false;
   // The library throws only for what the machine lacks; this is the seam where it stops.
   try {
-    done = parse_json(text, *this);
+    return parse_json(text, *this) && failure_.ok();
   } catch (const std::exception& error) {
     return busy(std::string("JSON could not be read: ") + error.what());
   }
-  if (!failure_.ok()) return failure_;
-  return done ? ok() : invalid_argument("not JSON");
 }
 
 void Decoder::report(const std::string& message) {
@@ -303,7 +313,7 @@ void Decoder::report(const std::string& message) {
 }
 
 void Decoder::finish_reading() {
-  ++element_;
+  if (++element_ <= decoded_elements_) return;
   if (!complaint_.empty()) return report(complaint_);
   Reading reading;
   if (const Status status = build(reading); !status.ok()) return report(status.message());
@@ -332,7 +342,7 @@ Status Decoder::build(Reading& reading) {
   }
   EC_TRY(take_name(Key::Device, last_device_, reading.device));
   EC_TRY(take_name(Key::Sensor, last_sensor_, reading.sensor));
-  EC_TRY(take_time(reading.time_ns));
+  EC_ASSIGN_OR_RETURN(reading.time_ns, time_of(member(Key::Time)));
   EC_TRY(take_value(reading.value));
   return check_value(reading.value);
 }
@@ -348,21 +358,6 @@ Status Decoder::take_name(Key key, std::string_view& last, std::string_view& nam
   }
   name = last;
   return ok();
-}
-
-Status Decoder::take_time(std::optional<std::int64_t>& time_ns) {
-  const Scalar& given = member(Key::Time);
-  switch (given.kind) {
-    case Scalar::Kind::None: return ok();
-    case Scalar::Kind::Integer: time_ns = given.integer; return ok();
-    case Scalar::Kind::Text: {
-      EC_ASSIGN_OR_RETURN(time_ns, parse_rfc3339_ns(given.text));
-      return ok();
-    }
-    case Scalar::Kind::Huge:
-      return invalid_argument("\"time\" is outside what 64-bit nanoseconds can hold");
-    default: return invalid_argument("\"time\" is neither RFC 3339 text nor whole nanoseconds");
-  }
 }
 
 Status Decoder::take_value(Value& value) {

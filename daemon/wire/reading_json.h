@@ -2,9 +2,9 @@
 //
 //   {"namespace"?,"device","sensor","time"?,"value","type"?,"content_type"?}
 //
-// time: RFC 3339 text, or whole nanoseconds since 1970. type: float, int, bool, text, bytes; left
-// out, numbers are float64, true and false bool, strings text. bytes are base64. Anything else in
-// an object is refused: a misspelt key must not lose data in silence.
+// time: RFC 3339 text, or whole nanoseconds since 1970; null: none. type: float, int, bool, text,
+// bytes; left out, numbers are float64, true and false bool, strings text. bytes are base64.
+// Anything else in an object is refused: a misspelt key must not lose data in silence.
 #pragma once
 
 #include <cstdint>

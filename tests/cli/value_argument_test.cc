@@ -16,36 +16,65 @@ TEST_CASE("the type of a value is guessed from its text") {
     wire::ValueType type;
   };
   using enum wire::ValueType;
-  for (const Case& c : {Case{"21.5", Float64}, Case{"-3", Float64}, Case{"+3", Float64},
-                        Case{"1e3", Float64}, Case{"true", Bool}, Case{"false", Bool},
-                        Case{"True", Text}, Case{"nan", Text}, Case{"inf", Text}, Case{"", Text},
-                        Case{"1 ", Text}, Case{"0x10", Text}, Case{"on", Text}}) {
+  for (const Case& c :
+       {Case{"21.5", Float64}, Case{"-3", Float64}, Case{"+3", Float64}, Case{"1e3", Float64},
+        Case{"true", Bool}, Case{"false", Bool}, Case{"True", Text}, Case{"1 ", Float64},
+        Case{"0x10", Text}, Case{"on", Text}}) {
     CAPTURE(c.text);
     const auto value = parse_value(c.text, "");
     REQUIRE(value.ok());
-    CHECK(value->type == c.type);
+    REQUIRE(value->has_value());
+    CHECK((*value)->type == c.type);
+  }
+  for (const char* text : {"", "nan", "-inf", "NULL"}) {
+    CAPTURE(text);
+    for (const char* type : {"", "float", "int", "bool"})
+      CHECK(!parse_value(text, type)->has_value());
+    CHECK((*parse_value(text, "text"))->text == text);
   }
 }
 
 TEST_CASE("a declared type takes what fits and nothing else") {
-  CHECK(parse_value("-9223372036854775808", "int")->int64 ==
-        std::numeric_limits<std::int64_t>::min());
-  CHECK(parse_value("+7", "int")->int64 == 7);
-  CHECK(parse_value("7", "float")->float64 == 7.0);
-  CHECK(parse_value("7", "text")->text == "7");
-  CHECK(parse_value("\xff", "bytes")->text == "\xff");
+  const auto value_of = [](const char* text, const char* type) {
+    return **parse_value(text, type);
+  };
+  CHECK(value_of("-9223372036854775808", "int").int64 == std::numeric_limits<std::int64_t>::min());
+  CHECK(value_of("9223372036854775807.00", "int").int64 ==
+        std::numeric_limits<std::int64_t>::max());
+  CHECK(value_of("+7", "int").int64 == 7);
+  CHECK(value_of("5.0", "int").int64 == 5);
+  CHECK(value_of(" -3. ", "int").int64 == -3);
+  CHECK(value_of("7", "float").float64 == 7.0);
+  CHECK(value_of("7", "text").text == "7");
+  CHECK(value_of("\xff", "bytes").text == "\xff");
   struct Case {
     const char* text;
     const char* type;
   };
   for (const Case& c :
-       {Case{"1.5", "int"}, Case{"9223372036854775808", "int"}, Case{"", "int"}, Case{"x", "float"},
-        Case{"nan", "float"}, Case{"inf", "float"}, Case{"1e999", "float"}, Case{"yes", "bool"},
+       {Case{"1.5", "int"}, Case{"9223372036854775808", "int"}, Case{"x", "float"},
+        Case{"1e3", "int"}, Case{".0", "int"}, Case{"TRUE", "bool"}, Case{"1,5", ""},
+        Case{"1,234.5", ""}, Case{"1e400", ""}, Case{"1e999", "float"}, Case{"yes", "bool"},
         Case{"1", "bool"}, Case{"\xff", "text"}, Case{"\xff", ""}, Case{"1", "number"}}) {
     CAPTURE(c.text);
     CAPTURE(c.type);
     CHECK(parse_value(c.text, c.type).status().code() == StatusCode::InvalidArgument);
   }
+}
+
+TEST_CASE("numbers and bools as spreadsheets write them") {
+  const ValueSpelling comma{',', true};
+  CHECK((*parse_value("21,5", "", comma))->float64 == 21.5);
+  CHECK((*parse_value("-3,0", "int", comma))->int64 == -3);
+  CHECK((*parse_value("TRUE", "", comma))->boolean);
+  CHECK(!(*parse_value("False", "bool", comma))->boolean);
+  // A point is no decimal mark then, and whether it parts thousands nobody can tell.
+  for (const char* text : {"21.5", "1.234,5", "1.234.567"}) {
+    CAPTURE(text);
+    CHECK(!parse_value(text, "", comma).ok());
+    CHECK(!parse_value(text, "float", comma).ok());
+  }
+  CHECK((*parse_value("192.168.1.1", "", comma))->type == wire::ValueType::Text);
 }
 
 TEST_CASE("a reading becomes the JSON that the daemon takes") {

@@ -17,10 +17,11 @@ constexpr std::string_view kHeader = "namespace,device,sensor,time,value,type\n"
 struct Decoded {
   std::vector<std::string> lines;  // as ndjson
   std::vector<wire::LineError> errors;
+  std::uint64_t no_values = 0;
 };
 
-Decoded decode(std::string_view body) {
-  auto decoder = CsvDecoder::create(body, "plant", 20);
+Decoded decode(std::string_view body, const CsvForm& form = {}) {
+  auto decoder = CsvDecoder::create(body, "plant", 20, form);
   REQUIRE_MESSAGE(decoder.ok(), decoder.status().message());
   Decoded decoded;
   wire::ReadingFormatter formatter(wire::ReadingFormat::Ndjson);
@@ -33,6 +34,7 @@ Decoded decode(std::string_view body) {
     batch.clear();
   }
   decoded.errors = decoder->errors();
+  decoded.no_values = decoder->no_values();
   CHECK(decoder->bad_lines() >= decoded.errors.size());
   return decoded;
 }
@@ -105,7 +107,16 @@ TEST_CASE("a bad record costs itself alone, and is named by its first line") {
            Case{",d,s,,1,float", "time"},
            Case{",d,s,9223372036854775808,1,float", "time"},
            Case{",d,s,0,one,float", "one"},
-           Case{",d,s,0,nan,float", "nan"},
+           Case{",d,s,0,1e400,float", "1e400"},
+           Case{",d,s,0,1e400,", "1e400"},
+           Case{",d,s,0,\"1,5\",", "--decimal"},
+           Case{",d,s,0,\"1,5\",float", "--decimal"},
+           Case{",d,s,0,\"1,234.5\",", "decimal mark"},
+           Case{",d,s,0,1.23457E+12,int", "1.23457E+12"},
+           Case{",d,s,20/11/2026 14:00,1,float", "column time: time \"20/11/2026"},
+           Case{",d,s,20.11.2026 14:00,1,float", "spreadsheet"},
+           Case{",d,s,45981.58333,1,float", "spreadsheet"},
+           Case{",d,s,1.76365E+18,1,float", "spreadsheet"},
            Case{",d,s,0,1.5,int", "1.5"},
            Case{",d,s,0,yes,bool", "yes"},
            Case{",d,s,0,1,number", "number"},
@@ -121,6 +132,56 @@ TEST_CASE("a bad record costs itself alone, and is named by its first line") {
     CHECK(decoded.errors.front().line == 4);
     CHECK(decoded.errors.front().message.find(each.says) != std::string::npos);
   }
+}
+
+TEST_CASE("cells without a value are no readings, and never texts") {
+  const Decoded decoded = decode(
+      "device,sensor,time,value,type\n"
+      "d,s,0,,\nd,s,0,nan,\nd,s,0,NULL,\nd,s,0,-inf,float\nd,s,0,,int\nd,s,0,null,bool\n"
+      "d,s,0,,text\nd,s,1,NULL,text\nd,s,2,1,\n");
+  CHECK(decoded.errors.empty());
+  CHECK(decoded.no_values == 6);
+  REQUIRE(decoded.lines.size() == 3);
+  CHECK(decoded.lines[0].find("\"value\":\"\"") != std::string::npos);
+  CHECK(decoded.lines[1].find("\"value\":\"NULL\"") != std::string::npos);
+}
+
+TEST_CASE("csv that a spreadsheet has saved") {
+  // A byte order mark, CRLF, bools and ints in its spelling, cells and rows that are empty.
+  Decoded decoded = decode(
+      "\xEF\xBB\xBFnamespace,device,sensor,time,value,type,,\r\n"
+      "n,d,a,0,TRUE,bool,,\r\nn,d,b,0,True,,,\r\nn,d,c,0,5.0,int,,\r\nn,d,e,0,21.50,float,,\r\n"
+      ",,,,,,,\r\n");
+  CHECK(decoded.errors.empty());
+  REQUIRE(decoded.lines.size() == 4);
+  CHECK(decoded.lines[0].find("\"value\":true") != std::string::npos);
+  CHECK(decoded.lines[1].find("\"value\":true") != std::string::npos);
+  CHECK(decoded.lines[2].find("\"value\":5,\"type\":\"int\"") != std::string::npos);
+  CHECK(decoded.lines[3].find("\"value\":21.5}") != std::string::npos);
+
+  const std::string german =
+      "namespace;device;sensor;time;value;type\r\nn;d;a;2026-11-20T14:00:00.5Z;21,5;float\r\n"
+      "n;d;b;0;-3,0;int\r\nn;d;c;0;0,5;\r\nn;d;e;0;\"a;b\";text\r\n";
+  CHECK(header_error(german).find("--delimiter ';'") != std::string::npos);
+  CHECK(header_error("device\tsensor\n").find("--delimiter tab") != std::string::npos);
+  CHECK(header_error("\xff\xfe"
+                     "d")
+            .find("UTF-8") != std::string::npos);
+  for (const Decoded& each :
+       {decode(german, {';', ','}), decode("sep=;\r\n" + german, {',', ','})}) {
+    CHECK(each.errors.empty());
+    REQUIRE(each.lines.size() == 4);
+    CHECK(each.lines[0].find("\"value\":21.5}") != std::string::npos);
+    CHECK(each.lines[1].find("\"value\":-3,\"type\":\"int\"") != std::string::npos);
+    CHECK(each.lines[2].find("\"value\":0.5}") != std::string::npos);
+    CHECK(each.lines[3].find("\"value\":\"a;b\"") != std::string::npos);
+  }
+  // With the separator alone a number is refused, not taken for a text.
+  decoded = decode(german, {';', '.'});
+  CHECK(decoded.lines.size() == 1);
+  REQUIRE(decoded.errors.size() == 3);
+  CHECK(decoded.errors[2].line == 4);
+  CHECK(decoded.errors[2].message.find("--decimal ','") != std::string::npos);
 }
 
 TEST_CASE("no bytes make the decoder stumble") {

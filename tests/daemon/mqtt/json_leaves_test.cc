@@ -30,8 +30,8 @@ TEST_CASE("json leaves: refuses what is no JSON or over a limit, and says which"
   const std::string deep = std::string(40, '[') + std::string(40, ']');
   for (const Case& c :
        {Case{"", "not JSON"}, Case{"{", "not JSON"}, Case{"{\"a\":1}x", "not JSON"},
-        Case{"{\"a\":\"\xff\"}", "not JSON"}, Case{"{\"a\":1e400}", "beyond float64"},
-        Case{"{\"a\":NaN}", "not JSON"}, Case{deep, "limits.json-depth = 32"},
+        Case{"{\"a\":\"\xff\"}", "not JSON"}, Case{"{\"a\":1,}", "not JSON"},
+        Case{"{a:1}", "not JSON"}, Case{"on", "not JSON"}, Case{deep, "limits.json-depth = 32"},
         Case{"[1,2,3,4]", "limits.json-leaves = 3"}}) {
     CAPTURE(c.text);
     const auto leaves = mqtt::read_json_leaves(c.text, {32, 3});

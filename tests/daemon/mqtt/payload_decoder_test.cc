@@ -38,15 +38,20 @@ TEST_CASE("payload auto: numbers, bools, JSON, text, bytes") {
              {"-1e3", "k/t=-1000"},
              {"1e-400", "k/t=0"},
              {"9007199254740993", "k/t=9007199254740992"},
-             {"1e400", "rejected: number is beyond float64"},
+             {"1e400", R"(rejected: "1e400" is too large for a float of 64 bits)"},
              {"true", "k/t=true"},
              {"false\r\n", "k/t=false"},
              {"True", "k/t=\"True\""},
-             {"007", "k/t=\"007\""},
-             {"+5", "k/t=\"+5\""},
+             {"007", "k/t=7"},
+             {"+5", "k/t=5"},
              {"0x10", "k/t=\"0x10\""},
-             {"nan", "k/t=\"nan\""},
-             {"null", "k/t=\"null\""},
+             {"nan", "ignored: no value in it"},
+             {"null", "ignored: no value in it"},
+             {" on\r\n", "k/t=\"on\""},
+             {"\xEF\xBB\xBFon", "k/t=\"on\""},
+             {std::string("on\0", 3), "k/t=\"on\""},
+             {std::string("{\"a\":1}\r\n\0", 10), "k/t.a=1"},
+             {" \r\n", "ignored: no value in it"},
              {"\"on\"", R"(k/t="\"on\"")"},
              {"caf\xc3\xa9", "k/t=\"caf\xc3\xa9\""},
              {std::string("\xff\xd8\x00\x01", 4), "k/t=bytes(4)"},
@@ -60,8 +65,13 @@ TEST_CASE("payload auto: numbers, bools, JSON, text, bytes") {
              {"{\"a\":1", "rejected: not JSON: wrong at byte 7"},
              {"{\"a\":\"\xff\"}", "rejected: not JSON: wrong at byte 7"},
              {"{\"a\":1,\"b\":null}", "k/t.a=1"},
-             {"{\"a\":1,\"b\":2,\"a\":3}", "k/t.b=2 k/t.a=3"},
-             {"{\"a.b\":1,\"a\":{\"b\":2}}", "k/t.a.b=2"},
+             {"{\"a\":1,\"b\":2,\"a\":3}", "k/t.a=1 k/t.b=2 k/t.a~2=3"},
+             {"{\"a.b\":1,\"a\":{\"b\":2}}", "k/t.a.b=1 k/t.a.b~2=2"},
+             {"{\"a\":1,\"a\":2,\"a~2\":3,\"a\":4}", "k/t.a=1 k/t.a~3=2 k/t.a~2=3 k/t.a~4=4"},
+             {"{\"a\":nan,\"b\":,\"c\":-inf,\"d\":+5,\"e\":.5}", "k/t.d=5 k/t.e=0.5"},
+             {"{\"a\":0x1F,\"b\":1e400,\"c\":5 C,\"d\":1_0,\"e\":6}", "k/t.e=6"},
+             {"{\"a\":0x1F}",
+              R"(rejected: left out: /a: "0x1F" is no decimal number: it is hexadecimal)"},
              {"{\"x/y\":1}", "k/t.x.y=1"}});
 }
 
@@ -70,11 +80,11 @@ TEST_CASE("payload: the declared kinds take only what they say") {
             {{"007", "k/value=7"},
              {"+.5", "k/value=0.5"},
              {"5.", "k/value=5"},
-             {"1.5 C", "rejected: payload is not a number"},
-             {"inf", "rejected: payload is not a number"},
-             {"{\"a\":1}", "rejected: payload is not a number"}});
+             {"1.5 C", R"(rejected: "1.5 C" is no decimal number: there is something behind it)"},
+             {"inf", "ignored: no value in it"},
+             {"{\"a\":1}", R"(rejected: "{"a":1}" is no decimal number)"}});
   check_all(rule_of("s/{device}", "text"), "s/k",
-            {{"21.5", "k/value=\"21.5\""}, {"\xff", "rejected: payload is not UTF-8"}});
+            {{" 21.5\n", R"(k/value=" 21.5\n")"}, {"\xff", "rejected: payload is not UTF-8"}});
   check_all(rule_of("s/{device}", "bytes"), "s/k", {{"21.5", "k/value=bytes(4)"}});
   check_all(rule_of("s/{device}", "json"), "s/k",
             {{"\"on\"", "k/value=\"on\""},

@@ -169,7 +169,7 @@ TEST_CASE("preset homeassistant") {
        {"homeassistant/light/desk/friendly_name", "\"Desk\"", "light.desk/friendly_name=\"Desk\""},
        {"homeassistant/light/desk/rgb_color", "[255, 120, 0]",
         "light.desk/rgb_color.0=255 light.desk/rgb_color.1=120 light.desk/rgb_color.2=0"},
-       {"homeassistant/light/desk/icon", "null", "light.desk/icon=\"null\""},
+       {"homeassistant/light/desk/icon", "null", "ignored: no value in it"},
        {"homeassistant/light/desk/last_changed", "\"2026-11-20T14:00:00+00:00\"", kLeftOut},
        {"homeassistant/sensor/x/config", "{}", kLeftOut}});
 }

@@ -126,7 +126,7 @@ TEST_CASE("json text: errors name their place in the document") {
   const std::string before =
       "[" + reading_with("\"value\":\"" + std::string(kLongTextBytes, 'x') + '"');
   for (const std::string& between : {std::string(","), ',' + before.substr(1) + ','}) {
-    const std::string body = before + between + "?]";
+    const std::string body = before + between + "}]";
     const auto got = decode_text(body);
     CHECK(got.status.message().find("not JSON at byte " + std::to_string(body.size() - 1) + ":") !=
           std::string_view::npos);
