@@ -22,7 +22,7 @@ std::string number(double value) {
   return text;
 }
 
-std::string escaped(std::string_view text) {
+std::string xml_escaped(std::string_view text) {
   std::string out;
   for (const char c : printable(text)) {
     switch (c) {
@@ -38,7 +38,7 @@ std::string escaped(std::string_view text) {
 
 std::string text_at(double x, double y, std::string_view anchor, std::string_view text) {
   return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" text-anchor=\"" +
-         std::string(anchor) + "\">" + escaped(text) + "</text>\n";
+         std::string(anchor) + "\">" + xml_escaped(text) + "</text>\n";
 }
 
 std::string line_at(double x0, double y0, double x1, double y1) {
@@ -51,7 +51,7 @@ std::string chart_at(const Chart& chart, double top) {
   const double floor = top + kTop + kHeight;
   std::string out = "<g class=\"grid\">\n";
   std::string labels = "<text class=\"title\" x=\"" + number(kLeft) + "\" y=\"" +
-                       number(top + kTop - 14) + "\">" + escaped(chart.title) + "</text>\n";
+                       number(top + kTop - 14) + "\">" + xml_escaped(chart.title) + "</text>\n";
   for (const double value : {scale.low(), scale.middle(), scale.high()}) {
     const double y = floor - scale.up(value) * kHeight;
     out += line_at(kLeft, y, kLeft + kWidth, y);

@@ -205,6 +205,7 @@ struct Daemon::State {
   std::unique_ptr<query::QueryService> query;
   std::unique_ptr<sign::SigningKey> signing_key;
   std::unique_ptr<mqtt::RejectedMessages> rejected;
+  std::unique_ptr<mqtt::DeviceNames> device_names;    // null: no messages come
   std::unique_ptr<mqtt::MqttSource> mqtt;             // null: turned off
   std::vector<mqtt::TopicRule> rules;                 // the listener's
   std::unique_ptr<mqtt::MqttListener> mqtt_listener;  // null: turned off
@@ -258,7 +259,8 @@ Status Daemon::start_mqtt_listener(State& state, observe::Logger& logger) {
                                           .clock = state.clock,
                                           .logger = &logger,
                                           .channels = std::move(channels),
-                                          .authenticator = state.authenticator.get()}));
+                                          .authenticator = state.authenticator.get(),
+                                          .names = state.device_names.get()}));
   logger.info("mqtt", "taking messages at " + state.mqtt_listener->status().address +
                           (settings.tls_cert.empty() ? "" : " (TLS)"));
   return ok();
@@ -355,13 +357,18 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   EC_ASSIGN_OR_RETURN(state.rejected,
                       mqtt::RejectedMessages::open(*state.engine, *state.catalog, *state.ingest,
                                                    limits.rejected_messages));
+  if (!state.settings.mqtt.broker.empty() || !state.settings.mqtt.listen.empty()) {
+    EC_ASSIGN_OR_RETURN(state.device_names,
+                        mqtt::DeviceNames::open(*state.engine, system_random()));
+  }
   EC_ASSIGN_OR_RETURN(state.mqtt, mqtt::MqttSource::create(state.settings.mqtt, limits,
                                                            {.engine = *state.engine,
                                                             .pipeline = *state.ingest,
                                                             .rejected = *state.rejected,
                                                             .clock = state.clock,
                                                             .random = system_random(),
-                                                            .logger = &logger}));
+                                                            .logger = &logger,
+                                                            .names = state.device_names.get()}));
   if (state.mqtt) mqtt::register_metrics(*state.mqtt, metrics);
 
   const config::HttpSettings& http = state.settings.http;

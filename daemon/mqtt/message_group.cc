@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 #include <utility>
+
+#include "wire/names.h"
 
 namespace edgecase::mqtt {
 namespace {
@@ -45,7 +48,8 @@ GroupMessage& MessageGroup::append(const IncomingPublish& message) {
 
 DecodeResult MessageGroup::add(const IncomingPublish& message, const std::vector<TopicRule>& rules,
                                const config::LimitSettings& limits,
-                               ingest::IngestPipeline& pipeline, std::uint64_t remember_hash) {
+                               ingest::IngestPipeline& pipeline, std::uint64_t remember_hash,
+                               DeviceNames* names) {
   GroupMessage& added = append(message);
   added.topic = batch_.keep(message.topic);
   added.payload = batch_.keep(message.payload);
@@ -61,14 +65,31 @@ DecodeResult MessageGroup::add(const IncomingPublish& message, const std::vector
     ++counters_.ignored;
     return decoded;
   }
+  DeviceNames::Named named;
+  if (names != nullptr && !decoded.device_levels.empty()) {
+    const wire::Reading& first = batch_.readings[added.first_reading];
+    named = names->name_of(first.namespace_name, first.device, decoded.device_levels);
+    if (const Status status = name_device(named, added); !status.ok()) {
+      batch_.readings.resize(added.first_reading);
+      added.reason_text = batch_.keep(status.message());
+      added.reason = ReasonCode::PayloadFormatInvalid;
+      return decoded;
+    }
+  }
   if (message.principal != nullptr && !check_scope(*message.principal, pipeline, added)) {
     return decoded;
+  }
+  if (named.is_new) {
+    names->keep(named);
+    add_record({ingest::RecordChange::Kind::Put, names->namespace_id(), named.key, named.value},
+               IfRejected::Kept);
   }
   if (decoded.left_out > 0) added.left_out = batch_.keep(decoded.reason);
   added.readings = static_cast<std::uint32_t>(batch_.readings.size()) - added.first_reading;
   bytes_ += added.readings * kReadingBytes;
   added.content_hash = remember_hash;
   date(added, !decoded.time_problem.empty(), pipeline);
+  if (decoded.records > 1) spread_records(added);
   return decoded;
 }
 
@@ -86,6 +107,28 @@ void MessageGroup::date(GroupMessage& added, bool is_unreadable, ingest::IngestP
     reading.time_source = wire::TimeSource::Given;
   }
   if (is_unbelievable) ++counters_.times_unbelievable;
+}
+
+Status MessageGroup::name_device(const DeviceNames::Named& named, const GroupMessage& added) {
+  if (named.name == batch_.readings[added.first_reading].device) return ok();
+  EC_TRY(wire::check_name("device", named.name));
+  const std::string_view name = batch_.keep(named.name);
+  for (std::size_t i = added.first_reading; i < batch_.readings.size(); ++i) {
+    batch_.readings[i].device = name;
+  }
+  return ok();
+}
+
+// Records whose time is that of arrival would replace each other: each is a nanosecond later.
+void MessageGroup::spread_records(const GroupMessage& added) {
+  std::unordered_map<std::string, std::int64_t> last_ns;
+  for (std::size_t i = added.first_reading; i < batch_.readings.size(); ++i) {
+    wire::Reading& reading = batch_.readings[i];
+    if (reading.time_source != wire::TimeSource::Given) continue;
+    const std::string series = std::string(reading.device) + "/" + std::string(reading.sensor);
+    const auto [last, is_first] = last_ns.try_emplace(series, *reading.time_ns);
+    if (!is_first) reading.time_ns = ++last->second;
+  }
 }
 
 std::vector<ingest::DeviceTimes::Asked> MessageGroup::unsettled() {

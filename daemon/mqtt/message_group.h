@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ingest/ingest_pipeline.h"
+#include "mqtt/device_names.h"
 #include "mqtt/packet_codec.h"
 #include "mqtt/payload_decoder.h"
 #include "mqtt/rejected_messages.h"
@@ -78,7 +79,7 @@ class MessageGroup {
   // their arrival. `remember_hash` is noted where there is something to store.
   DecodeResult add(const IncomingPublish& message, const std::vector<TopicRule>& rules,
                    const config::LimitSettings& limits, ingest::IngestPipeline& pipeline,
-                   std::uint64_t remember_hash);
+                   std::uint64_t remember_hash, DeviceNames* names = nullptr);
   // What is only acknowledged: it was stored before.
   void add_repeat(const IncomingPublish& message);
   // Is kept as rejected for that reason.
@@ -122,6 +123,8 @@ class MessageGroup {
   }
 
   GroupMessage& append(const IncomingPublish& message);
+  Status name_device(const DeviceNames::Named& named, const GroupMessage& added);
+  void spread_records(const GroupMessage& added);
   void date(GroupMessage& added, bool is_unreadable, ingest::IngestPipeline& pipeline);
   bool check_scope(const auth::Principal& principal, ingest::IngestPipeline& pipeline,
                    GroupMessage& added);

@@ -110,7 +110,8 @@ void MessageSink::add(const IncomingMessage& message, MessageGroup& group) {
                                                  message.subscriptions, parts_.clock.boot_ns()));
   // The first one is in this group or in one before it, so both are durable together.
   if (again) return group.add_repeat(publish);
-  const DecodeResult decoded = group.add(publish, parts_.rules, parts_.limits, parts_.pipeline, 0);
+  const DecodeResult decoded =
+      group.add(publish, parts_.rules, parts_.limits, parts_.pipeline, 0, parts_.names);
   const std::size_t number = decoded.rule == nullptr ? 0 : decoded.rule->number;
   group.messages().back().publisher = actors_[std::min(number, actors_.size() - 1)];
   if (decoded.outcome == DecodeOutcome::Readings) {

@@ -37,6 +37,7 @@ struct SinkParts {
   observe::Logger* logger = nullptr;
   std::string source = "mqtt";
   std::function<void()> wake = [] {};
+  DeviceNames* names = nullptr;  // null: names are as topics say
 };
 
 class MessageSink final : public MessageLedger {

@@ -189,11 +189,14 @@ Status bad_time(std::string_view text, std::string_view what) {
                           std::string(what));
 }
 
-Result<std::int64_t> parse_rfc3339(std::string_view text) {
+Result<std::int64_t> parse_rfc3339(std::string_view text, const wire::TimeZone* zone) {
   const auto civil = parse_civil(text);
   if (!civil) return bad_time(text, "is not RFC 3339");
-  if (!civil->offset_seconds) return bad_time(text, "has no offset from UTC");
-  const std::int64_t seconds = civil->seconds - *civil->offset_seconds;
+  if (!civil->offset_seconds && zone == nullptr) {
+    return bad_time(text, "has no offset from UTC; time-zone says whose clock it is");
+  }
+  const std::int64_t seconds = civil->offset_seconds ? civil->seconds - *civil->offset_seconds
+                                                     : zone->to_utc(civil->seconds);
   // Below zero the fraction still counts forward, so the limit is checked on the whole second.
   constexpr std::int64_t kSecondsMax = std::numeric_limits<std::int64_t>::max() / kNsPerSecond - 1;
   if (seconds > kSecondsMax || seconds < -kSecondsMax) return bad_time(text, "is out of range");
@@ -213,11 +216,12 @@ Result<TimeFormat> parse_time_format(std::string_view name) {
                           "\": one of auto, rfc3339, unix, unix_ms, unix_us, unix_ns");
 }
 
-Result<std::int64_t> parse_message_time_ns(std::string_view text, TimeFormat format) {
-  if (format == TimeFormat::Rfc3339) return parse_rfc3339(text);
+Result<std::int64_t> parse_message_time_ns(std::string_view text, TimeFormat format,
+                                           const wire::TimeZone* zone) {
+  if (format == TimeFormat::Rfc3339) return parse_rfc3339(text, zone);
   const auto decimal = parse_decimal(text);
   if (!decimal) {
-    if (format == TimeFormat::Auto) return parse_rfc3339(text);
+    if (format == TimeFormat::Auto) return parse_rfc3339(text, zone);
     return bad_time(text, "is not a number");
   }
   const auto time_ns = scale(*decimal, shift_of(format, *decimal));

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "edgecase/result.h"
+#include "wire/time_zone.h"
 
 namespace edgecase::mqtt {
 
@@ -18,7 +19,9 @@ Result<TimeFormat> parse_time_format(std::string_view name);
 // below 10^14 milliseconds, below 10^17 microseconds, else nanoseconds. RFC 3339 is taken with `T`
 // or a space, with `Z`, `+01:00`, `+0100` or `+01`; a time without an offset is an error.
 // InvalidArgument also for what int64 nanoseconds cannot hold.
-Result<std::int64_t> parse_message_time_ns(std::string_view text, TimeFormat format);
+// With a zone, a time without an offset is what clocks there show.
+Result<std::int64_t> parse_message_time_ns(std::string_view text, TimeFormat format,
+                                           const wire::TimeZone* zone = nullptr);
 
 // "2026-11-20T14:00:00" without an offset: local time of a place we do not know.
 bool is_time_without_offset(std::string_view text);

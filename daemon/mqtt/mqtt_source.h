@@ -86,6 +86,7 @@ struct MqttSourceParts {
   Clock& clock;
   Random& random;                     // used by the source's thread only
   observe::Logger* logger = nullptr;  // may be null
+  DeviceNames* names = nullptr;       // null: names are as topics say
   std::int64_t ack_patience_ns = kAckPatienceNs;
   std::int64_t answer_patience_ns = kAnswerPatienceNs;
   std::int64_t ask_again_ns = kAskAgainNs;

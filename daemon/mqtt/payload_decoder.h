@@ -12,6 +12,9 @@
 // - Leaves that a pointer of the rule used as device, sensor or time are not stored again. A time
 //   that is absent or null, or cannot be read, means: time of arrival. Whether one that can be read
 //   is believed, others decide (ingest/device_times.h).
+// - With `records` each element of that array is a message of its own: its time and names are
+// looked
+//   up in it, then in the whole. One that has none costs itself; what lies beside is stored too.
 // - An empty payload (which is how MQTT clears a retained message) and one without any value are
 //   ignored, not rejected.
 #pragma once
@@ -37,6 +40,8 @@ struct DecodeResult {
   std::string reason;          // for people: of Rejected, of Ignored, and of what was left out
   std::uint32_t skipped = 0;   // JSON nulls, and values that mean "none"
   std::uint32_t left_out = 0;  // values of the message that nobody can read, beside its readings
+  std::size_t records = 0;     // that lie in it, by the rule's `records`
+  std::string device_levels;   // what the device's name was made of, where it may be another's too
   const TopicRule* rule = nullptr;
   const Route* route = nullptr;
   std::string time_problem;  // why a time in it cannot be read: then that of arrival counts

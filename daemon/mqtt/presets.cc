@@ -14,6 +14,8 @@ struct Row {
   const char* sensor = "";
   PayloadPlan payload = {};
   bool subscribe = true;
+  bool fallback = false;      // of topics that any other rule may have meant
+  const char* identity = "";  // a name template: what tells devices apart
 };
 
 struct Preset {
@@ -26,17 +28,22 @@ struct Preset {
 };
 
 Row ignored(const char* topic) {
-  return {topic, RouteAction::Ignore, "", "", {}, false};
+  return {topic, RouteAction::Ignore, "", "", {}, false, false};
 }
 
-// JSON state per device, friendly names may have several levels; `last_seen` is RFC 3339 or
-// milliseconds since 1970, as configured there. Rows below `bridge` and the command topics only
-// sort out.
+Row ignored_if_nobody_takes_it(const char* topic) {
+  return {topic, RouteAction::Ignore, "", "", {}, false, true};
+}
+
+// JSON state per device or group, friendly names may have several levels; `last_seen` is RFC 3339
+// or milliseconds since 1970, as configured there. With `output: attribute` each attribute has a
+// topic of its own, a level below the device's; what is there is never an object. Rows below
+// `bridge` and the command topics only sort out.
 Preset zigbee2mqtt() {
   PayloadPlan state;
   state.times = {"/last_seen"};
   state.drops = {"/device"};  // what the device is, not what it measures
-  state.drop_scalar = true;
+  state.scalar_is_attribute = true;
   PayloadPlan availability;  // {"state":"online"} or the word alone
   availability.picks = {{"/state", "", false}};
   availability.root = "/nothing";
@@ -55,71 +62,96 @@ Preset zigbee2mqtt() {
 }
 
 // `Time` is the device's local time, without an offset unless SetOption52 is on: then it counts,
-// else the time of arrival does.
+// or where the rule's time-zone says whose clock it is; else the time of arrival does. A topic may
+// have several levels: its own, or those of a Zigbee device behind the bridge (SetOption89).
 Preset tasmota() {
   PayloadPlan report;
   report.times = {"/Time"};
   report.local_time_is_unknown = true;
   report.drop_names = {"TempUnit", "PressureUnit", "SpeedUnit"};
+  PayloadPlan sensors = report;  // the answers to STATUS 8 or 10, and 11, under the same names
+  sensors.root = "/StatusSNS";
+  sensors.times = {"/StatusSNS/Time"};
+  PayloadPlan state = report;
+  state.root = "/StatusSTS";
+  state.times = {"/StatusSTS/Time"};
   PayloadPlan word;
   word.kind = PayloadKind::Text;
-  return {"tasmota",
-          "",
-          {Row{"tele/{device}/SENSOR", RouteAction::Store, "", "", report, true},
-           Row{"tele/{device}/STATE", RouteAction::Store, "", "", report, true},
-           Row{"tele/{device}/LWT", RouteAction::Store, "", "LWT", word, true},
-           Row{"stat/{device}/RESULT", RouteAction::Ignore, "", "", {}, false},
-           // Of the answers to commands only the relays' state is a reading.
-           Row{"stat/{device}/POWER", RouteAction::Store, "", "POWER", word, true},
-           Row{"stat/{device}/POWER{sensor}", RouteAction::Store, "", "POWER{sensor}", word, false},
-           Row{"stat/{device}/{sensor}", RouteAction::Ignore, "", "", {}, true}},
-          0,
-          0,
-          {"SENSOR", "STATE", "RESULT"}};
+  const auto store = [](const char* topic, const char* sensor, const PayloadPlan& plan) {
+    return Row{topic, RouteAction::Store, "", sensor, plan, true};
+  };
+  return {
+      "tasmota",
+      "",
+      {store("tele/{device+}/SENSOR", "", report), store("tele/{device+}/STATE", "", report),
+       store("tele/{device+}/RESULT", "", report), store("tele/{device+}/LWT", "LWT", word),
+       // What it is and how it is set up; UPTIME and the like stand in STATE.
+       ignored("tele/{device+}/{sensor}"), ignored("stat/{device+}/RESULT"),
+       // Of the answers to commands the relays' state and sensors are readings.
+       store("stat/{device+}/POWER", "POWER", word),
+       store("stat/{device+}/POWER{sensor}", "POWER{sensor}", word),
+       store("stat/{device+}/STATUS8", "", sensors), store("stat/{device+}/STATUS10", "", sensors),
+       store("stat/{device+}/STATUS11", "", state), ignored("stat/{device+}/{sensor}"),
+       ignored_if_nobody_takes_it("cmnd/#")},
+      0,
+      0,
+      {"SENSOR", "STATE", "RESULT"}};
 }
 
 // First generation: bare values below shellies/. Second and later: JSON-RPC notifications and,
-// where switched on, a status topic for each component.
+// where switched on, a status topic for each component. Events are records with times of their
+// own: a press of a button, or what a BLU device near by has sent, under that device's address.
 Preset shelly() {
   PayloadPlan value;
   PayloadPlan notify;
   notify.root = "/params";
-  notify.times = {"/params/ts"};
+  notify.times = {"/ts", "/params/ts"};
+  notify.records = "/params/events";
+  notify.record_names = {"/data/address", "/component"};
+  notify.record_root = "/data";
   notify.time_format = TimeFormat::Unix;
-  notify.drop_names = {"id"};
+  notify.drop_names = {"id", "component", "address"};
   notify.only_pointer = "/method";
-  notify.only_texts = {"NotifyStatus", "NotifyFullStatus"};
+  notify.only_texts = {"NotifyStatus", "NotifyFullStatus", "NotifyEvent"};
   PayloadPlan status;
   status.drop_names = {"id"};
-  return {"shelly",
-          "",
-          {ignored("shellies/announce"), ignored("shellies/command"),
-           ignored("shellies/{device}/announce"), ignored("shellies/{device}/info"),
-           ignored("shellies/{device}/command"), ignored("shellies/{device}/{sensor+}/command"),
-           ignored("shellies/{device}/{sensor+}/set"),
-           Row{"shellies/{device}/{sensor+}", RouteAction::Store, "", "", value, true},
-           Row{"{device}/events/rpc", RouteAction::Store, "", "", notify, true},
-           Row{"{device}/status/{sensor}", RouteAction::Store, "", "", status, true},
-           Row{"{device}/online", RouteAction::Store, "", "online", value, true}},
-          8,
-          7,
-          {}};
+  return {
+      "shelly",
+      "",
+      {ignored("shellies/announce"), ignored("shellies/command"),
+       ignored("shellies/{device}/announce"), ignored("shellies/{device}/info"),
+       ignored("shellies/{device}/command"), ignored("shellies/{device}/{sensor+}/command"),
+       ignored("shellies/{device}/{sensor+}/set"),
+       Row{"shellies/{device}/{sensor+}", RouteAction::Store, "", "", value, true},
+       Row{"{device}/events/rpc", RouteAction::Store, "", "", notify, true},
+       Row{"{device}/status/{sensor}", RouteAction::Store, "", "", status, true},
+       Row{"{device}/online", RouteAction::Store, "", "online", value, true},
+       ignored_if_nobody_takes_it("{device}/rpc"), ignored_if_nobody_takes_it("{device}/command/#"),
+       ignored_if_nobody_takes_it("{device}/debug/log")},
+      8,
+      7,
+      {}};
 }
 
-// <node>/<domain>/<object>/state. Sensors keep their plain name, other domains put theirs before
-// it.
+// <node>/<domain>/<object>/state, and a level more where a component has several states: climate,
+// fan, cover. Sensors keep their plain name, other domains put theirs before it.
 Preset esphome() {
   PayloadPlan value;
   PayloadPlan word;
   word.kind = PayloadKind::Text;
-  return {"esphome",
-          "",
-          {Row{"{device}/sensor/{sensor}/state", RouteAction::Store, "", "{sensor}", value, false},
-           Row{"{device}/+/{sensor}/state", RouteAction::Store, "", "{2}.{sensor}", value, true},
-           Row{"{device}/status", RouteAction::Store, "", "status", word, true}},
-          0,
-          0,
-          {}};
+  return {
+      "esphome",
+      "",
+      {// It would be the node's own status.
+       Row{"{device}/sensor/status/state", RouteAction::Store, "", "sensor.status", value, false},
+       Row{"{device}/sensor/{sensor}/state", RouteAction::Store, "", "{sensor}", value, false},
+       Row{"{device}/+/{sensor}/state", RouteAction::Store, "", "{2}.{sensor}", value, true},
+       Row{"{device}/+/{sensor}/+/state", RouteAction::Store, "", "{2}.{sensor}.{4}", value, true},
+       Row{"{device}/status", RouteAction::Store, "", "status", word, true},
+       ignored_if_nobody_takes_it("{device}/debug")},
+      1,
+      1,
+      {}};
 }
 
 // Statestream: one topic for each state and attribute. Device "sensor.kitchen", as entities are
@@ -129,12 +161,13 @@ Preset homeassistant() {
   value.unquote = true;  // states come bare, attributes as JSON
   return {"homeassistant",
           "homeassistant",
-          {ignored("homeassistant/+/+/config"), ignored("homeassistant/+/+/last_changed"),
+          {ignored("homeassistant/status"), ignored("homeassistant/+/+/+/config"),
+           ignored("homeassistant/+/+/config"), ignored("homeassistant/+/+/last_changed"),
            ignored("homeassistant/+/+/last_updated"),
            Row{"homeassistant/+/{device}/{sensor}", RouteAction::Store, "{2}.{device}", "", value,
                true}},
-          3,
-          3,
+          5,
+          5,
           {}};
 }
 
@@ -151,8 +184,30 @@ Preset ttn() {
       {"/uplink_message/f_cnt", "f_cnt", false},
       {"/uplink_message/settings/data_rate/lora/spreading_factor", "spreading_factor", false},
       {"/uplink_message/frm_payload", "frm_payload", true}};
-  return {"ttn", "", {Row{"v3/+/devices/{device}/up", RouteAction::Store, "", "", uplink, true}},
-          0,     0,  {}};
+  uplink.branches = {{"/uplink_message/normalized_payload", "normalized"}};
+  PayloadPlan normalized;
+  normalized.root = "/nothing";
+  normalized.branches = {{"/uplink_normalized/normalized_payload", "normalized"}};
+  normalized.times = {"/uplink_normalized/received_at", "/received_at"};
+  normalized.time_format = TimeFormat::Rfc3339;
+  PayloadPlan location;
+  location.root = "/location_solved/location";
+  location.times = {"/received_at"};
+  location.time_format = TimeFormat::Rfc3339;
+  // Devices are told apart within their application alone.
+  const auto store = [](const char* topic, const char* sensor, const PayloadPlan& plan) {
+    return Row{topic, RouteAction::Store, "", sensor, plan, true, false, "{2}/{device}"};
+  };
+  return {"ttn",
+          "",
+          {store("v3/+/devices/{device}/up", "", uplink),
+           store("v3/+/devices/{device}/up/normalized", "", normalized),
+           store("v3/+/devices/{device}/location/solved", "location", location),
+           // Joins, and what becomes of downlinks.
+           ignored("v3/+/devices/{device}/#")},
+          0,
+          0,
+          {}};
 }
 
 const std::vector<Preset>& presets() {
@@ -170,10 +225,14 @@ Result<Route> make_route(const Preset& preset, const Row& row, std::string topic
   EC_ASSIGN_OR_RETURN(route.topic, TopicTemplate::parse(topic));
   route.action = row.action;
   route.subscribe = row.subscribe;
+  route.fallback = row.fallback;
   route.payload = row.payload;
   route.silent_sensors = preset.silent_sensors;
   if (*row.device != '\0') {
     EC_ASSIGN_OR_RETURN(route.device, NameTemplate::parse(row.device, route.topic));
+  }
+  if (*row.identity != '\0') {
+    EC_ASSIGN_OR_RETURN(route.identity, NameTemplate::parse(row.identity, route.topic));
   }
   if (*row.sensor != '\0') {
     EC_ASSIGN_OR_RETURN(route.sensor, NameTemplate::parse(row.sensor, route.topic));
@@ -194,8 +253,9 @@ Result<std::vector<Route>> routes_of_own_topic(const Preset& preset, std::string
       if (i == preset.main_row) continue;
       const std::string_view below = std::string_view(row.topic).substr(preset.base.size());
       EC_ASSIGN_OR_RETURN(Route route, make_route(preset, row, base + std::string(below)));
-      // Only what the rule's own subscription brings may be taken from the rules behind it.
-      if (!filter_covers(own->filter(), route.topic.filter())) continue;
+      // Only what the rule's own subscription brings may be taken from the rules behind it. The
+      // rest may come all the same: by the listener, or by another rule's subscription.
+      if (!filter_covers(own->filter(), route.topic.filter())) route.fallback = true;
       route.subscribe = false;
       routes.push_back(std::move(route));
     }

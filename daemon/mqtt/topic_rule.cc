@@ -50,6 +50,21 @@ Status apply_name(std::string_view key, const std::string& text, Route& route,
   return ok();
 }
 
+Status apply_records(const config::MqttRuleSettings& settings, Route& route) {
+  if (settings.records.empty()) return ok();
+  if (!settings.preset.empty()) return invalid_argument("records: a preset has its own");
+  if (route.payload.kind != PayloadKind::Auto && route.payload.kind != PayloadKind::Json) {
+    return invalid_argument("records: needs payload auto or json");
+  }
+  if (settings.records != "/") {
+    if (Status status = check_json_pointer(settings.records); !status.ok()) {
+      return in_key("records", status);
+    }
+  }
+  route.payload.records = settings.records;
+  return ok();
+}
+
 Status apply_settings(const config::MqttRuleSettings& settings, Route& route) {
   if (!settings.payload.empty() && settings.payload != "auto") {
     EC_ASSIGN_OR_RETURN(route.payload.kind, parse_payload_kind(settings.payload));
@@ -68,6 +83,12 @@ Status apply_settings(const config::MqttRuleSettings& settings, Route& route) {
     }
     route.payload.times = {settings.time};
   }
+  if (!settings.time_zone.empty()) {
+    auto zone = wire::TimeZone::find(settings.time_zone);
+    if (!zone.ok()) return in_key("time-zone", zone.status());
+    route.payload.zone = std::make_shared<const wire::TimeZone>(std::move(zone).value());
+  }
+  EC_TRY(apply_records(settings, route));
   auto format = parse_time_format(settings.time_format);
   if (!format.ok()) return format.status();
   if (!settings.time.empty() || *format != TimeFormat::Auto) route.payload.time_format = *format;
@@ -153,12 +174,14 @@ Result<std::vector<TopicRule>> compile_rules(const std::vector<config::MqttRuleS
 
 std::optional<RouteMatch> find_route(const std::vector<TopicRule>& rules, std::string_view topic) {
   RouteMatch found;
-  for (const TopicRule& rule : rules) {
-    for (const Route& route : rule.routes) {
-      if (!route.topic.match(topic, found.topic)) continue;
-      found.rule = &rule;
-      found.route = &route;
-      return found;
+  for (const bool fallback : {false, true}) {
+    for (const TopicRule& rule : rules) {
+      for (const Route& route : rule.routes) {
+        if (route.fallback != fallback || !route.topic.match(topic, found.topic)) continue;
+        found.rule = &rule;
+        found.route = &route;
+        return found;
+      }
     }
   }
   return std::nullopt;

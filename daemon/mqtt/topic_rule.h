@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "mqtt/message_time.h"
 #include "mqtt/topic_template.h"
 #include "wire/reading.h"
+#include "wire/time_zone.h"
 
 namespace edgecase::mqtt {
 
@@ -26,18 +28,35 @@ struct JsonPick {
   bool only_if_empty = false;  // when the flattened part gave nothing
 };
 
+// Another part that is flattened, under names that begin with `name`.
+struct JsonBranch {
+  std::string pointer;
+  std::string name;
+};
+
 // What to do with a payload that matched a route.
 struct PayloadPlan {
   PayloadKind kind = PayloadKind::Auto;
   std::string root;                     // flatten below this pointer only
+  std::vector<JsonBranch> branches;     // and below these
   std::vector<JsonPick> picks;          // and these
   std::vector<std::string> drops;       // pointers; these leaves and all below them are not stored
   std::vector<std::string> drop_names;  // a leaf whose last token is one of these is not stored
   std::vector<std::string> times;       // pointers; the first that is there counts
   TimeFormat time_format = TimeFormat::Auto;
   bool local_time_is_unknown = false;  // a time without offset is left out instead of refused
-  bool drop_scalar = false;            // what is no JSON object is no reading here
-  bool unquote = false;                // a JSON text alone, `"on"`, is stored without its quotes
+  std::shared_ptr<const wire::TimeZone> zone;  // of times without an offset; null: none
+  // The elements of the array at this pointer are messages of their own: `times`, and pointers to
+  // names, are looked up in each, then in the whole. "/": the message is the array. What lies
+  // beside the array is stored as ever.
+  std::string records;
+  // Before the names of what is in a record: the first of these that is there.
+  std::vector<std::string> record_names;
+  std::string record_root;   // within each; what is below loses it
+  bool drop_scalar = false;  // what is no JSON object is no reading here
+  // What is no JSON object is the attribute that the last of the device's levels names.
+  bool scalar_is_attribute = false;
+  bool unquote = false;  // a JSON text alone, `"on"`, is stored without its quotes
   // Store only if the text at `only_pointer` is one of these (Shelly's "method").
   std::string only_pointer;
   std::vector<std::string> only_texts;
@@ -49,10 +68,12 @@ struct Route {
   TopicTemplate topic;
   RouteAction action = RouteAction::Store;
   bool subscribe = true;  // false: only sorts out what another route's subscription brings
+  bool fallback = false;  // taken only where no rule has another route for the topic
   std::optional<NameTemplate> namespace_name;
   std::optional<NameTemplate> device;
   std::optional<NameTemplate> sensor;
-  std::string device_pointer;  // "" or a JSON pointer
+  std::optional<NameTemplate> identity;  // what tells devices apart whose names may be the same
+  std::string device_pointer;            // "" or a JSON pointer
   std::string sensor_pointer;
   std::vector<std::string> silent_sensors;  // sensor names from the topic that are no prefix
   PayloadPlan payload;
@@ -78,7 +99,8 @@ struct RouteMatch {
   const Route* route = nullptr;
   TopicMatch topic;
 };
-// The first rule, and in it the first route, that takes `topic`.
+// The first rule, and in it the first route, that takes `topic`; where there is none, the first
+// that does so as a fallback.
 std::optional<RouteMatch> find_route(const std::vector<TopicRule>& rules, std::string_view topic);
 
 struct Subscription {

@@ -171,13 +171,34 @@ bool TopicTemplate::match(std::string_view topic, TopicMatch& match) const {
     }
   }
   if (several->kind == Kind::Rest) return true;
-  std::string& joined = member_of(match, several->field);
-  for (std::size_t i = before; i < have - after; ++i) {
-    if (match.levels[i].empty()) return false;
-    if (i > before) joined += '.';
-    joined += match.levels[i];
+  const std::vector<std::string_view> captured(
+      match.levels.begin() + static_cast<std::ptrdiff_t>(before),
+      match.levels.end() - static_cast<std::ptrdiff_t>(after));
+  if (std::any_of(captured.begin(), captured.end(), [](auto level) { return level.empty(); })) {
+    return false;
   }
+  member_of(match, several->field) = join_levels(captured);
+  if (several->field == TopicField::Device) match.device_levels = captured;
   return true;
+}
+
+std::string join_levels(const std::vector<std::string_view>& levels) {
+  if (levels.size() == 1) return std::string(levels.front());
+  std::string joined;
+  std::uint64_t hash = 14'695'981'039'346'656'037u;  // FNV-1a
+  bool is_ambiguous = false;
+  for (const std::string_view level : levels) {
+    if (!joined.empty()) joined += '.';
+    joined += level;
+    is_ambiguous |= level.find('.') != std::string_view::npos;
+    for (const char c : level) hash = (hash ^ static_cast<unsigned char>(c)) * 1'099'511'628'211u;
+    hash = (hash ^ '/') * 1'099'511'628'211u;
+  }
+  if (!is_ambiguous) return joined;
+  constexpr std::string_view kHex = "0123456789abcdef";
+  joined += '~';
+  for (int shift = 60; shift >= 16; shift -= 4) joined += kHex[hash >> shift & 15];
+  return joined;
 }
 
 bool TopicTemplate::has(TopicField field) const {

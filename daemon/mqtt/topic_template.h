@@ -34,7 +34,12 @@ struct TopicMatch {
   std::string device;
   std::string sensor;
   std::vector<std::string_view> levels;
+  std::vector<std::string_view> device_levels;  // of {device+}
 };
+
+// One name of several levels: joined by `.`. Where a level holds one itself, it ends in `~` and a
+// hash of the levels, so that `a.b/c` and `a/b.c` are two.
+std::string join_levels(const std::vector<std::string_view>& levels);
 
 enum class TopicField : std::uint8_t { None, Namespace, Device, Sensor };
 

@@ -35,6 +35,7 @@ struct ConversationParts {
   auth::Authenticator* authenticator = nullptr;  // null: whoever connects may publish anything
   bool grants_subscriptions = false;             // though nothing is ever delivered
   observe::Logger* logger = nullptr;             // may be null
+  DeviceNames* names = nullptr;                  // null: names are as topics say
 };
 
 // Has wills that are due stored with `group`, as messages of who left them. Says how many.

@@ -42,7 +42,7 @@ std::size_t add_due_wills(const ConversationParts& parts, MessageGroup& group) {
       group.add_rejected(message, ReasonCode::NotAuthorized,
                          "a will whose client's token has ended, or that needs one by now");
     } else {
-      group.add(message, parts.rules, parts.limits, parts.pipeline, 0);
+      group.add(message, parts.rules, parts.limits, parts.pipeline, 0, parts.names);
     }
   }
   return wills.size();
@@ -99,7 +99,7 @@ void Conversation::take_message(const PublishPacket& packet, MessageGroup& group
     fingerprint = parts_.records.fingerprint(packet.topic, packet.payload);
     if (!begin_receiving(packet.packet_id, fingerprint, group)) return group.add_repeat(message);
   }
-  group.add(message, parts_.rules, parts_.limits, parts_.pipeline, hash);
+  group.add(message, parts_.rules, parts_.limits, parts_.pipeline, hash, parts_.names);
   if (packet.qos == 2) record_message(packet.packet_id, fingerprint, group);
   if (!std::exchange(has_brought_, true)) check_rate(group);
 }

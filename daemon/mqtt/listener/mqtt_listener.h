@@ -70,6 +70,7 @@ struct ListenerParts {
   observe::Logger* logger = nullptr;  // may be null
   net::ChannelMaker channels = {};
   auth::Authenticator* authenticator = nullptr;  // null: whoever connects may publish anything
+  DeviceNames* names = nullptr;                  // null: names are as topics say
 };
 
 class MqttListener {

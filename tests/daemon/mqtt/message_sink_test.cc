@@ -74,6 +74,34 @@ TEST_CASE("message sink: stores, ignores and rejects, and all three become durab
   CHECK(counters.rejected == 2);
 }
 
+TEST_CASE("message sink: what nobody can read costs itself, and the message is kept beside it") {
+  SinkFixture fixture;
+  fixture.deliver("s/k/t", R"({"a":0x1F,"b":2,"c":nan})");
+  fixture.deliver("s/k/t", R"({"b":3,"c":nan})");
+  REQUIRE(fixture.settles());
+  CHECK(fixture.readings("default", "k", "t.b").size() == 2);
+  const auto rejected = fixture.readings("_rejected", "mqtt", "message");
+  REQUIRE(rejected.size() == 1);
+  CHECK(rejected.front().text.find("/a: \\\"0x1F\\\" is no decimal number") != std::string::npos);
+  const auto counters = fixture.sink->counters();
+  CHECK(counters.rejected == 1);
+  CHECK(counters.readings == 2);
+  CHECK(counters.skipped_values == 2);
+}
+
+TEST_CASE("message sink: records without a time of their own do not replace each other") {
+  SinkFixture fixture;
+  config::MqttRuleSettings rule = test::mqtt_rule("r/{device}");
+  rule.records = "/";
+  rule.time = "/at";
+  fixture.rules = mqtt::compile_rules({rule}).value();
+  fixture.open_sink(*fixture.pipeline, "mqtt");
+  fixture.deliver("r/k", R"([{"t":1},{"t":2},{"at":5,"t":3},{"at":"1970-01-01T00:00:05Z","t":4}])");
+  REQUIRE(fixture.settles());
+  CHECK(fixture.readings("default", "k", "t").size() == 3);
+  CHECK(fixture.readings("default", "k", "t~2").size() == 1);
+}
+
 TEST_CASE("message sink: many messages share a sync") {
   SinkFixture fixture;
   for (std::uint16_t i = 1; i <= 1'000; ++i) fixture.deliver("s/k/t", std::to_string(i), i);

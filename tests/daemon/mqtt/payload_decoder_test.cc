@@ -126,6 +126,57 @@ TEST_CASE("payload: names and time out of JSON") {
         "all:line-7/hum.v=3 @1500000000");
 }
 
+TEST_CASE("payload: records that carry their own times") {
+  auto rule = rule_of("t/{device}", "json");
+  rule.records = "/metrics";
+  rule.time = "/timestamp";
+  rule.device = "/tags/host";
+  rule.sensor = "/name";
+  check_all(rule, "t/x",
+            {{R"({"metrics":[{"fields":{"load1":1.5,"n_cpus":2},"name":"system",)"
+              R"("tags":{"host":"pi"},"timestamp":1795183200},{"fields":{"used":7},"name":"mem",)"
+              R"("tags":{"host":"nas"},"timestamp":1795183210}]})",
+              "pi/system.fields.load1=1.5 pi/system.fields.n_cpus=2 nas/mem.fields.used=7 "
+              "@1795183200000000000"},
+             // Two records of one name and one time are both kept.
+             {R"({"metrics":[{"v":1,"name":"cpu","tags":{"host":"pi"},"timestamp":5},)"
+              R"({"v":2,"name":"cpu","tags":{"host":"pi"},"timestamp":5},)"
+              R"({"v":3,"name":"cpu","tags":{"host":"pi"},"timestamp":6}]})",
+              "pi/cpu.v=1 pi/cpu.v~2=2 pi/cpu.v=3 @5000000000"},
+             // One that is no record costs itself alone.
+             {R"({"metrics":[{"v":1,"name":"cpu","timestamp":5},7,)"
+              R"({"v":2,"name":"cpu","tags":{"host":"pi"},"timestamp":5}]})",
+              "pi/cpu.v=2 @5000000000"},
+             {R"({"metrics":[{"v":1,"name":"cpu","timestamp":5}]})",
+              "rejected: left out: /metrics/0: no text or number at /tags/host"},
+             {R"({"metrics":[]})", "ignored: no value in it"}});
+
+  // The message is the array; times of one's own zone; what lies beside is stored as ever.
+  rule = rule_of("t/{device}");
+  rule.records = "/";
+  rule.time = "/at";
+  rule.time_zone = "+01:00";
+  check_all(rule, "t/x",
+            {{R"([{"at":"2026-11-20T15:00:00","t":1},{"at":"2026-11-20 15:00:10","t":2}])",
+              "x/t=1 x/t=2 @1795183200000000000"},
+             {R"([{"t":1},{"t":2},5])", "x/t=1 x/t=2 x/value=5"}});
+  rule.records = "/datalog";
+  check_all(rule, "t/x",
+            {{R"({"Bat":3.6,"at":"2026-11-20T15:00:00Z","datalog":[{"at":5,"t":1},{"t":2}]})",
+              "x/t=1 x/t=2 x/Bat=3.6 @5000000000"}});
+
+  const auto rules = mqtt::compile_rules({rule});
+  REQUIRE(rules.ok());
+  wire::ReadingBatch batch;
+  const auto result = mqtt::decode_message(
+      *rules, {}, "t/x", R"({"datalog":[{"at":5,"t":1},{"at":"2026-11-20T15:00:00","t":2}]})",
+      batch);
+  CHECK(result.records == 2);
+  REQUIRE(batch.readings.size() == 2);
+  CHECK(batch.readings[0].time_ns == 5'000'000'000);
+  CHECK(batch.readings[1].time_ns == 1'795'183'200'000'000'000);
+}
+
 TEST_CASE("payload: limits and names are checked, nothing half is stored") {
   const auto rule = rule_of("s/{device}");
   config::LimitSettings limits;
