@@ -32,6 +32,7 @@ struct HttpSettings {
   std::string tls_key;
   bool allow_insecure = false;
   std::uint32_t threads = 4;                        // requests served side by side
+  std::uint32_t readers = 80;                       // threads that read, at most
   std::uint32_t connections = 256;                  // open at once
   std::uint32_t connections_per_address = 256;      // of them, over TCP
   std::uint64_t head_limit_bytes = 16u << 10;       // request line and headers

@@ -1,9 +1,12 @@
 // The workers of the front: from a complete request to the answer that has left, or is left to the
 // poller.
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <exception>
 #include <iterator>
@@ -23,6 +26,11 @@ constexpr std::int64_t kLingerNs = 500'000;
 // More of a body is for the poller to receive.
 constexpr std::uint64_t kLingerBodyBytes = 1u << 20;
 
+constexpr std::array kWorkersLanes = {Lane::Prompt, Lane::Ingest, Lane::Changes};
+constexpr std::array kReadersLanes = {Lane::Reads};
+// A third of what a worker gets of a processor that both want.
+constexpr int kReadNice = 5;
+
 bool is_readable(int descriptor, std::int64_t within_ns) {
   pollfd wanted{descriptor, POLLIN, 0};
   const timespec timeout{0, static_cast<long>(std::max<std::int64_t>(within_ns, 0))};
@@ -31,26 +39,85 @@ bool is_readable(int descriptor, std::int64_t within_ns) {
 
 }  // namespace
 
+// Needs the mutex. What stores readings, or changes something, may wait for a drive, and the second
+// for an erasure: each leaves a worker to the others.
+bool Front::may_serve(Lane lane) const {
+  const auto serving = [this](Lane each) { return serving_[static_cast<std::size_t>(each)]; };
+  const std::uint32_t writing = serving(Lane::Ingest) + serving(Lane::Changes);
+  switch (lane) {
+    case Lane::Prompt: return serving(lane) < options_.threads;
+    case Lane::Ingest: return serving(lane) == 0 || writing < options_.threads;
+    case Lane::Changes:
+      return serving(lane) == 0 ||
+             (writing < options_.threads && serving(lane) + 1 < options_.threads);
+    case Lane::Reads: return serving(lane) < options_.readers;
+  }
+  return false;
+}
+
+// Needs the mutex.
+Front::Connection* Front::take_queued(std::span<const Lane> lanes) {
+  for (const Lane lane : lanes) {
+    auto& queue = queues_[static_cast<std::size_t>(lane)];
+    if (queue.empty() || !may_serve(lane)) continue;
+    Connection* const connection = queue.front();
+    queue.pop_front();
+    ++serving_[static_cast<std::size_t>(lane)];
+    return connection;
+  }
+  return nullptr;
+}
+
+bool Front::are_any_queued() const {
+  return std::any_of(std::begin(kWorkersLanes), std::end(kWorkersLanes), [this](Lane lane) {
+    return !queues_[static_cast<std::size_t>(lane)].empty() && may_serve(lane);
+  });
+}
+
+// The mutex is held again when it returns. True: as serve().
+bool Front::serve_counted(Connection& connection, std::unique_lock<std::mutex>& lock) {
+  const std::size_t lane = static_cast<std::size_t>(connection.lane);
+  const std::size_t reads = static_cast<std::size_t>(Lane::Reads);
+  const bool may_wait = waiting_.size() + serving_[reads] <= options_.waiting;
+  lock.unlock();
+  const bool is_left = serve(connection, may_wait);
+  lock.lock();
+  --serving_[lane];
+  give_turns();
+  return is_left;
+}
+
 void Front::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     if (release_held(lock)) continue;
-    if (!queue_.empty() && serving_ < options_.threads) {
-      Connection& connection = *queue_.front();
-      queue_.pop_front();
-      ++serving_;
-      const bool may_wait = waiting_.size() + serving_ <= options_.waiting;
+    if (Connection* const connection = take_queued(kWorkersLanes); connection != nullptr) {
       wake_worker();
-      lock.unlock();
-      const bool is_left = serve(connection, may_wait);
-      lock.lock();
-      --serving_;
-      give_turns();
-      if (is_left) stay_with(connection, lock);
+      if (serve_counted(*connection, lock)) stay_with(*connection, lock);
     } else if (workers_end_) {
       return;
     } else {
       rest(lock);
+    }
+  }
+}
+
+void Front::read() {
+  // Whoever stores, or asks for health, goes first where the processor is short.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kReadNice);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (Connection* const connection = take_queued(kReadersLanes); connection != nullptr) {
+      wake_reader();
+      if (serve_counted(*connection, lock)) stay_with(*connection, lock);
+      wake_worker();  // for what is held, or came from that connection
+    } else if (workers_end_) {
+      return;
+    } else {
+      ++resting_readers_;
+      read_due_.wait(lock);
+      --resting_readers_;
+      if (called_readers_ > 0) --called_readers_;
     }
   }
 }
@@ -69,7 +136,20 @@ void Front::rest(std::unique_lock<std::mutex>& lock) {
   is_timed_ = false;
 }
 
+bool Front::refuse_read(Connection& connection, const char* why) {
+  const ReceivedRequest request = connection.reader.take();
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  connection.output += refusal_text(request.head.target, overloaded(why));
+  connection.close_after_output = true;
+  return finish(connection);
+}
+
 bool Front::serve(Connection& connection, bool may_wait) {
+  if (connection.is_turned_away) return refuse_read(connection, "too many reads wait");
+  if (connection.lane == Lane::Reads && !connection.waiting &&
+      now_ns() - connection.queued_ns > options_.long_wait_ns) {
+    return refuse_read(connection, "others are read for, and this one's turn did not come");
+  }
   Answered answered = Answered::Broken;
   HeldAnswer held{&connection, {}, {}};
   {
@@ -109,8 +189,9 @@ void Front::wait_for_turn(Connection& connection, ReceivedRequest request) {
 // After each answer, long or not: it is cheap, and none is forgotten.
 void Front::give_turns() {
   while (!waiting_.empty() && waiting_.front()->turn.grow(1)) {
-    queue_.push_front(waiting_.front());
+    queues_[static_cast<std::size_t>(Lane::Reads)].push_front(waiting_.front());
     waiting_.pop_front();
+    wake_reader();
   }
 }
 
@@ -122,7 +203,11 @@ void Front::hold(HeldAnswer answer) {
 
 // Whoever is served may make durable what is held, or add to it.
 bool Front::are_together() const {
-  return held_.size() >= expected_held_ && serving_ == 0 && queue_.empty();
+  if (held_.size() < expected_held_) return false;
+  return std::all_of(std::begin(kWorkersLanes), std::end(kWorkersLanes), [this](Lane lane) {
+    const auto row = static_cast<std::size_t>(lane);
+    return queues_[row].empty() && serving_[row] == 0;
+  });
 }
 
 // Sends what is settled, or settles what is due. False: nothing is to be done yet.
@@ -215,7 +300,9 @@ void Front::refuse_next(Connection& connection) {
 void Front::stay_with(Connection& connection, std::unique_lock<std::mutex>& lock) {
   const std::uint32_t most = std::min(options_.connections, options_.connections_per_address);
   const bool is_roomy = 2 * connections() <= most;
-  const bool lingers = is_roomy && !is_lingering_ && !stopping_ && queue_.empty() && held_.empty();
+  const bool is_idle =
+      std::all_of(queues_.begin(), queues_.end(), [](const auto& queue) { return queue.empty(); });
+  const bool lingers = is_roomy && !is_lingering_ && !stopping_ && is_idle && held_.empty();
   is_lingering_ = is_lingering_ || lingers;
   lock.unlock();
   bool is_complete = false;
@@ -228,7 +315,11 @@ void Front::stay_with(Connection& connection, std::unique_lock<std::mutex>& lock
   if (lingers) is_lingering_ = false;
   if (!is_complete) return;
   received_at_once_.fetch_add(1, std::memory_order_relaxed);
-  queue_.push_back(&connection);  // where this worker looks next
+  const bool was_read = connection.lane == Lane::Reads;
+  push_queued(connection);
+  // Where this thread looks next itself, but in the other's queues.
+  if (was_read && connection.lane != Lane::Reads) wake_worker();
+  if (!was_read && connection.lane == Lane::Reads) wake_reader();
 }
 
 // False: the connection is the poller's again.
@@ -290,6 +381,15 @@ Front::Answered Front::answer(Connection& connection, ReceivedRequest& request, 
   // Of what is held nothing may be sent: head and body must fit into what is kept.
   if (connection.output.empty()) exchange.held_max_bytes = kOutputKeptBytes / 2;
   exchange.may_wait = may_wait && !stopping_ && request.body.size() <= kWaitingBodyMaxBytes;
+  // What the client of has left is not begun, or not gone on with.
+  LeavingClient client(connection.channel->descriptor());
+  std::optional<ReadTurn> turn;
+  if (connection.lane == Lane::Reads) {
+    if (client.has_left()) return Answered::Broken;
+    turn.emplace(read_slots_, [&client] { return client.has_left(); });
+    exchange.patience = &*turn;
+    stream.waits_in(&*turn, &client);
+  }
   const bool complete = router_.answer(exchange);
   if (exchange.waits) return Answered::NotYet;
   settlement = std::move(exchange.settlement);

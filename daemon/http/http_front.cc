@@ -20,8 +20,9 @@ namespace {
 constexpr std::size_t kReceiveBufferBytes = 256u << 10;
 constexpr std::size_t kLingerBufferBytes = 64u << 10;
 constexpr int kSendBufferBytes = 256 << 10;
-constexpr int kReceivesPerTurn = 8;  // then others get theirs
-constexpr int kAcceptsPerTurn = 8;   // less than are turned away at once
+constexpr std::uint32_t kReadSlotsMin = 2;  // one may wait for a drive
+constexpr int kReceivesPerTurn = 8;         // then others get theirs
+constexpr int kAcceptsPerTurn = 8;          // less than are turned away at once
 constexpr std::uint64_t kDrainMaxBytes = 64u << 20;
 // Connections over the limit that are open only to be told so.
 constexpr std::size_t kTurnedAwayMax = 16;
@@ -59,10 +60,11 @@ Front::Front(const FrontOptions& options, std::vector<FrontListener> listeners, 
       router_(router),
       budget_(options.in_flight_limit_bytes),
       addresses_(options.connections_per_address),
-      long_answers_(options.threads > 1 ? options.threads - 1 : 1),
+      long_answers_(options.readers > 1 ? options.readers - 1 : 1),
       linger_buffer_(kLingerBufferBytes),
       next_id_(kWakeId + 1),
-      buffer_(kReceiveBufferBytes) {}
+      buffer_(kReceiveBufferBytes),
+      read_slots_(std::max(kReadSlotsMin, std::thread::hardware_concurrency())) {}
 
 Front::~Front() {
   stop();
@@ -83,7 +85,10 @@ Status Front::open_poll() {
 void Front::start_threads() {
   poller_ = std::thread([this] { poll_loop(); });
   pthread_setname_np(poller_.native_handle(), "http-poll");
-  for (std::uint32_t i = 0; i < options_.threads + 1; ++i) {
+  readers_.emplace_back([this] { read(); });
+  pthread_setname_np(readers_.back().native_handle(), "http-reader");
+  // One of each lane at least, and who settles.
+  for (std::uint32_t i = 0; i < std::max(options_.threads, 2u) + 2; ++i) {
     workers_.emplace_back([this] { work(); });
     pthread_setname_np(workers_.back().native_handle(), "http-worker");
   }
@@ -98,7 +103,9 @@ void Front::stop() {
       workers_end_ = true;
     }
     queued_.notify_all();
+    read_due_.notify_all();
     for (std::thread& worker : workers_) worker.join();
+    for (std::thread& reader : readers_) reader.join();
     connections_.clear();
     connection_count_ = 0;
   }
@@ -397,9 +404,10 @@ void Front::sweep() {
 void Front::end_waiting(std::int64_t due_by_ns) {
   const std::lock_guard lock(mutex_);
   while (!waiting_.empty() && waiting_.front()->waits_until_ns <= due_by_ns) {
-    queue_.push_back(waiting_.front());
+    Connection& connection = *waiting_.front();
     waiting_.pop_front();
-    wake_worker();
+    queues_[static_cast<std::size_t>(Lane::Reads)].push_back(&connection);
+    wake_reader();
   }
 }
 
@@ -453,14 +461,29 @@ void Front::enqueue(Connection& connection) {
   const std::lock_guard lock(mutex_);
   connection.stage = Stage::Serving;
   connection.has_asked = true;
-  queue_.push_back(&connection);
-  wake_worker();
+  push_queued(connection);
+  if (connection.lane == Lane::Reads) {
+    wake_reader();
+  } else {
+    wake_worker();
+  }
 }
 
-// Has one more worker look at the queue and at what is held, where nobody else will soon: whoever
+// Needs the mutex, as those below.
+void Front::push_queued(Connection& connection) {
+  connection.lane = lane_of(connection.reader.head());
+  connection.queued_ns = now_ns();
+  const auto& reads = queues_[static_cast<std::size_t>(Lane::Reads)];
+  connection.is_turned_away = connection.lane == Lane::Reads && reads.size() >= options_.waiting;
+  // To be told so is little work.
+  if (connection.is_turned_away) connection.lane = Lane::Prompt;
+  queues_[static_cast<std::size_t>(connection.lane)].push_back(&connection);
+}
+
+// Has one more worker look at the queues and at what is held, where nobody else will soon: whoever
 // is done serving looks by itself, and whoever was told tells the next.
 void Front::wake_worker() {
-  const bool can_serve = !queue_.empty() && serving_ < options_.threads;
+  const bool can_serve = are_any_queued();
   const bool is_unattended = !held_.empty() && !is_settling_ && !is_timed_;
   if (is_waking_ || (!can_serve && !is_unattended)) return;
   if (resting_ > 0) {
@@ -468,6 +491,25 @@ void Front::wake_worker() {
     queued_.notify_one();
   } else if (is_timed_) {
     held_due_.notify_one();
+  }
+}
+
+// The same of those that read; made where there are none left that rest.
+void Front::wake_reader() {
+  const std::size_t lane = static_cast<std::size_t>(Lane::Reads);
+  if (queues_[lane].size() <= called_readers_) return;
+  if (resting_readers_ > called_readers_) {
+    ++called_readers_;
+    read_due_.notify_one();
+    return;
+  }
+  if (workers_end_ || readers_.size() >= options_.readers) return;
+  try {
+    readers_.reserve(readers_.size() + 1);
+    readers_.emplace_back([this] { read(); });
+    pthread_setname_np(readers_.back().native_handle(), "http-reader");
+  } catch (const std::exception&) {
+    // No memory, or no thread to be had: those that are there do it one after another.
   }
 }
 

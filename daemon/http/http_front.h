@@ -11,9 +11,15 @@
 // few syncs do for many. What others made durable leaves as soon as a worker sees it. There is a
 // worker more than may serve: whoever settles takes the place of none.
 //
-// An answer that is long keeps its worker while its reader is slow, so that there is always one
-// worker that sends none. A request that only reads, and comes to another one, waits for its turn
-// without a worker: it is asked once more when a long answer has ended, those first that wait
+// Workers belong to lanes (lanes.h): whatever else goes on, there is one for who asks for health or
+// metrics, and one for readings that come. What reads has threads of its own, made as they are
+// needed, up to http.readers, of a lower priority; few of them work at once (ReadSlots), by turns,
+// and what a client that has left asked for is dropped. Where http.connections / 2 reads wait for a
+// thread, or one has for too long, that is refused.
+//
+// An answer that is long keeps its reader's thread while the client is slow, so that there is
+// always one that sends none. A request that only reads, and comes to another one, waits for its
+// turn without a worker: it is asked once more when a long answer has ended, those first that wait
 // longest; refused where none has in time.
 //
 // A worker that has answered, and has nothing else to do, receives the next request of that
@@ -25,6 +31,7 @@
 // fires once.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -33,6 +40,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -41,6 +49,7 @@
 
 #include "edgecase/clock.h"
 #include "edgecase/result.h"
+#include "http/lanes.h"
 #include "http/request_reader.h"
 #include "http/router.h"
 #include "net/address_limit.h"
@@ -53,7 +62,8 @@ namespace edgecase::http {
 inline constexpr std::int64_t kSecondNs = 1'000'000'000;
 
 struct FrontOptions {
-  std::uint32_t threads = 4;
+  std::uint32_t threads = 4;   // workers
+  std::uint32_t readers = 80;  // threads that read, at most
   std::uint32_t connections = 256;
   std::uint32_t connections_per_address = 65'536;  // over TCP
   HeadLimits head;
@@ -68,7 +78,7 @@ struct FrontOptions {
   std::int64_t write_grace_ns = 10 * kSecondNs;  // without a reader's progress
   // For a turn to send a long answer: longer than readers that read nothing keep one.
   std::int64_t long_wait_ns = 15 * kSecondNs;
-  std::uint32_t waiting = 64;             // requests that wait for that, or are served
+  std::uint32_t waiting = 128;            // reads that wait for that, or are served
   std::int64_t close_ns = 2 * kSecondNs;  // for the client to read a last answer and close
   std::int64_t stop_grace_ns = 5 * kSecondNs;
   std::int64_t sweep_ns = kSecondNs;  // how often deadlines are looked at
@@ -142,6 +152,9 @@ class Front {
     auth::Principal principal;
     const std::unique_ptr<net::AddressShare> address_share;  // null: not over TCP
     RequestReader reader;
+    Lane lane = Lane::Prompt;    // of the request that is served
+    std::int64_t queued_ns = 0;  // when it joined the queue
+    bool is_turned_away = false;
     Stage stage = Stage::Reading;
     Phase phase = Phase::Idle;
     bool has_asked = false;  // a whole request
@@ -196,6 +209,14 @@ class Front {
 
   // Workers.
   void work();
+  void read();  // of Lane::Reads
+  bool may_serve(Lane lane) const;
+  Connection* take_queued(std::span<const Lane> lanes);
+  bool are_any_queued() const;
+  bool serve_counted(Connection& connection, std::unique_lock<std::mutex>& lock);
+  void push_queued(Connection& connection);
+  void wake_reader();
+  bool refuse_read(Connection& connection, const char* why);
   void rest(std::unique_lock<std::mutex>& lock);
   void wake_worker();
   bool serve(Connection& connection, bool may_wait);  // as finish()
@@ -224,11 +245,14 @@ class Front {
 
   std::mutex mutex_;  // stages, the queue, what is held
   std::condition_variable queued_;
-  std::deque<Connection*> queue_;
+  std::array<std::deque<Connection*>, kLanes> queues_;
   std::deque<Connection*> waiting_;  // for a turn to send a long answer, those longest first
-  std::uint32_t serving_ = 0;        // workers
-  std::uint32_t resting_ = 0;        // workers that wait for the queue
-  bool is_waking_ = false;           // one of them was told, and has not looked yet
+  std::array<std::uint32_t, kLanes> serving_{};
+  std::condition_variable read_due_;
+  std::uint32_t resting_readers_ = 0;
+  std::uint32_t called_readers_ = 0;  // of them, that were told and have not looked yet
+  std::uint32_t resting_ = 0;         // workers that wait for the queue
+  bool is_waking_ = false;            // one of them was told, and has not looked yet
   bool workers_end_ = false;
   std::vector<HeldAnswer> held_;    // oldest first
   std::int64_t held_until_ns_ = 0;  // then they are settled in any case
@@ -254,6 +278,8 @@ class Front {
   std::atomic<std::uint64_t> refused_{0};
   std::thread poller_;
   std::vector<std::thread> workers_;
+  std::vector<std::thread> readers_;  // grows under the mutex
+  ReadSlots read_slots_;
 };
 
 }  // namespace edgecase::http

@@ -30,7 +30,8 @@ FrontOptions front_options(const config::HttpSettings& settings) {
   options.threads = std::max<std::uint32_t>(settings.threads, 1);
   options.connections = settings.connections;
   options.connections_per_address = settings.connections_per_address;
-  options.waiting = settings.connections / 4 + options.threads;
+  options.readers = settings.readers;
+  options.waiting = std::max<std::uint32_t>(settings.connections / 2, 1);
   options.head = {static_cast<std::size_t>(settings.head_limit_bytes), settings.headers};
   options.body_limit_bytes = settings.body_limit_bytes;
   options.in_flight_limit_bytes = settings.in_flight_limit_bytes;
@@ -135,8 +136,8 @@ void answer_in_pieces(Call& call, const char* content_type, std::shared_ptr<Piec
   if (!first.ok()) return call.answer_error(first.status());
   if (!*first) return call.answer_text(200, content_type, std::move(progress->piece));
 
-  const auto send = [progress, &stream = call.exchange.stream](std::size_t,
-                                                               httplib::DataSink& sink) {
+  const auto send = [progress, &stream = call.exchange.stream, patience = call.exchange.patience](
+                        std::size_t, httplib::DataSink& sink) {
     if (!progress->piece.empty()) {
       if (!sink.write(progress->piece.data(), progress->piece.size())) return false;
       // What is ready is seen at once, however long the next piece takes.
@@ -147,6 +148,7 @@ void answer_in_pieces(Call& call, const char* content_type, std::shared_ptr<Piec
       sink.done();
       return true;
     }
+    if (patience != nullptr && !patience->go_on().ok()) return false;
     progress->source->let_go();
     const auto more = progress->source->fill(progress->piece);
     if (!more.ok()) return false;  // without a last chunk the client knows that this is not all

@@ -41,8 +41,10 @@ ssize_t ReplayStream::write(const char* bytes, size_t size) {
 
 bool ReplayStream::flush() {
   while (!failed_) {
+    const std::size_t before = output_.size();
     const net::Outcome outcome = send_output(channel_, output_);
     if (outcome == net::Outcome::Failed) break;
+    if (client_ != nullptr) client_->sent(before - output_.size());
     if (outcome == net::Outcome::Done || output_.size() <= kOutputKeptBytes) return true;
     if (!wait_for_reader()) break;
   }
@@ -58,6 +60,7 @@ bool ReplayStream::wait_for_reader() {
       grace_ns_ + static_cast<std::int64_t>(sent_bytes / kReadBytesPerSecondMin) * kWholeSecondNs;
   const std::int64_t left_ns = std::min(grace_ns_, allowed_ns - waited_ns_);
   if (left_ns <= 0) return false;
+  if (turn_ != nullptr) turn_->rest();
   const std::int64_t begin_ns = system_clock().boot_ns();
   std::int64_t passed_ns = 0;
   int outcome = 0;
@@ -67,6 +70,7 @@ bool ReplayStream::wait_for_reader() {
     passed_ns = system_clock().boot_ns() - begin_ns;
   }
   waited_ns_ += passed_ns;
+  if (turn_ != nullptr) turn_->resume();
   return outcome > 0 || (outcome < 0 && errno == EINTR);
 }
 

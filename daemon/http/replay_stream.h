@@ -16,6 +16,7 @@
 #include <string>
 
 #include "auth/authorize.h"
+#include "http/lanes.h"
 #include "net/channel.h"
 
 namespace edgecase::http {
@@ -52,6 +53,11 @@ class ReplayStream final : public httplib::Stream {
   bool failed() const { return failed_; }
   // Nothing more is written.
   void drop() { failed_ = true; }
+  // Both may be null: whose turn ends while it waits, and who is told what was sent.
+  void waits_in(ReadTurn* turn, LeavingClient* client) {
+    turn_ = turn;
+    client_ = client;
+  }
   // Told now and then while it waits for its reader.
   void on_slow(std::function<void()> told) { told_ = std::move(told); }
 
@@ -69,6 +75,8 @@ class ReplayStream final : public httplib::Stream {
   std::int64_t waited_ns_ = 0;
   bool failed_ = false;
   std::function<void()> told_;
+  ReadTurn* turn_ = nullptr;
+  LeavingClient* client_ = nullptr;
 };
 
 }  // namespace edgecase::http

@@ -36,6 +36,8 @@ class RequestReader {
         budget_(budget) {}
 
   Progress feed(std::string_view bytes);
+  // After Complete, until take().
+  const RequestHead& head() const { return request_.head; }
   // After Complete. next() may be called then.
   ReceivedRequest take();
   Progress next() { return feed({}); }

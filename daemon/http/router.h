@@ -62,6 +62,8 @@ struct Exchange {
   bool may_wait = false;
   // Out: it is to be. Nothing was sent, or recorded.
   bool waits = false;
+  // In: asked now and then by what takes long. Null: nobody is.
+  Patience* patience = nullptr;
 };
 
 // Whether a route is there for whoever can connect.

@@ -67,12 +67,21 @@ class Snapshot {
   virtual bool keeps_memory() const = 0;
 };
 
+// Asked now and then by what takes long, on its thread: it may wait there, for others to have their
+// turn. An error, as that nobody wants the result any more, ends the call with that error.
+class Patience {
+ public:
+  virtual ~Patience() = default;
+  virtual Status go_on() = 0;
+};
+
 struct ReadOptions {
   std::shared_ptr<const Snapshot> snapshot;  // null: now
   Direction direction = Direction::Forward;  // scan() only
   bool fill_cache = true;                    // off for scans of everything
   // scan() only: values of so many bytes and more are read in pieces, by Iterator::large_value().
   std::uint64_t large_value_bytes = kNoLargeValues;
+  Patience* patience = nullptr;  // of range_stats() and summarize(); null: nobody is asked
 };
 
 struct RangeStats {

@@ -69,6 +69,10 @@ bool Client::send(std::string_view bytes) {
   return true;
 }
 
+void Client::end_sending() const {
+  shutdown(socket_.descriptor(), SHUT_WR);
+}
+
 bool Client::fill() {
   char buffer[16384];
   const ssize_t n = recv(socket_.descriptor(), buffer, sizeof(buffer), 0);

@@ -51,6 +51,8 @@ class Client {
   static Client over_tcp(std::uint16_t port, std::uint32_t from = INADDR_LOOPBACK);
   static Client over_unix(const std::string& path);
 
+  // Reads on.
+  void end_sending() const;
   bool connected() const { return static_cast<bool>(socket_); }
   bool send(std::string_view bytes);
   // True: the server closed the connection, after whatever else it sent.

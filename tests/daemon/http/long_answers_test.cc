@@ -16,7 +16,7 @@ constexpr std::int64_t kNever = 3'600 * kSecondNs;
 
 FrontOptions one_at_once() {
   FrontOptions options;
-  options.threads = 2;
+  options.threads = options.readers = 2;
   options.write_grace_ns = options.long_wait_ns = kNever;
   options.sweep_ns = kSecondNs / 50;
   return options;

@@ -1,0 +1,131 @@
+#include "http/lanes.h"
+
+#include <poll.h>
+
+#include <array>
+#include <utility>
+
+#include "edgecase/clock.h"
+#include "wire/routes.h"
+
+namespace edgecase::http {
+namespace {
+
+namespace routes = wire::routes;
+
+struct LaneRow {
+  std::string_view method;  // "": any; GET is HEAD, too
+  std::string_view path;
+  bool is_prefix;
+  Lane lane;
+};
+constexpr std::array kLaneRows = {
+    LaneRow{"GET", routes::kHealthz, false, Lane::Prompt},
+    LaneRow{"GET", routes::kReadyz, false, Lane::Prompt},
+    LaneRow{"GET", routes::kMetrics, false, Lane::Prompt},
+    LaneRow{"GET", routes::kInfluxPing, false, Lane::Prompt},
+    LaneRow{"GET", routes::kInfluxHealth, false, Lane::Prompt},
+    LaneRow{"GET", routes::kInfluxReady, false, Lane::Prompt},
+    LaneRow{"GET", routes::kPage, false, Lane::Prompt},
+    LaneRow{"POST", routes::kInfluxWrite, false, Lane::Ingest},
+    LaneRow{"POST", routes::kInfluxWriteV2, false, Lane::Ingest},
+    LaneRow{"POST", routes::kReadings, false, Lane::Ingest},
+    LaneRow{"PUT", routes::kBlob, true, Lane::Ingest},
+    LaneRow{"", routes::kInfluxQuery, false, Lane::Reads},  // which may create a namespace
+};
+
+// Others get their turn, and the client is looked at, as often.
+constexpr std::int64_t kTurnNs = 5'000'000;
+// Time for a client that has ended its side to be sent something; then it has left.
+constexpr std::int64_t kEndedNs = 60'000'000;
+
+}  // namespace
+
+Lane lane_of(const RequestHead& head) {
+  const std::string_view path = std::string_view(head.target).substr(0, head.target.find('?'));
+  const std::string_view method = head.method == "HEAD" ? "GET" : std::string_view(head.method);
+  for (const LaneRow& row : kLaneRows) {
+    if (!row.method.empty() && row.method != method) continue;
+    if (row.is_prefix ? path.starts_with(row.path) : path == row.path) return row.lane;
+  }
+  return method == "GET" || method == "OPTIONS" ? Lane::Reads : Lane::Changes;
+}
+
+void ReadSlots::take() {
+  std::unique_lock lock(mutex_);
+  if (free_ > 0 && waiters_.empty()) {
+    --free_;
+    return;
+  }
+  const auto own = waiters_.emplace(waiters_.end());
+  called_.wait(lock, [&] { return own->is_called; });
+  waiters_.erase(own);
+}
+
+void ReadSlots::give_back() {
+  {
+    const std::lock_guard lock(mutex_);
+    for (Waiter& waiter : waiters_) {
+      if (waiter.is_called) continue;
+      waiter.is_called = true;  // the slot is handed on
+      called_.notify_all();
+      return;
+    }
+    ++free_;
+  }
+}
+
+bool ReadSlots::is_wanted() const {
+  const std::lock_guard lock(mutex_);
+  return !waiters_.empty() && !waiters_.back().is_called;
+}
+
+std::size_t ReadSlots::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return waiters_.size();
+}
+
+ReadTurn::ReadTurn(ReadSlots& slots, std::function<bool()> has_left)
+    : slots_(slots), has_left_(std::move(has_left)) {
+  slots_.take();
+  looked_ns_ = system_clock().boot_ns();
+}
+
+ReadTurn::~ReadTurn() {
+  if (has_slot_) slots_.give_back();
+}
+
+Status ReadTurn::go_on() {
+  if (system_clock().boot_ns() - looked_ns_ < kTurnNs) return ok();
+  if (has_left_()) return {StatusCode::Cancelled, "the client has left"};
+  if (has_slot_ && slots_.is_wanted()) {
+    rest();
+    resume();
+  }
+  looked_ns_ = system_clock().boot_ns();
+  return ok();
+}
+
+void ReadTurn::rest() {
+  if (!std::exchange(has_slot_, false)) return;
+  slots_.give_back();
+}
+
+void ReadTurn::resume() {
+  if (std::exchange(has_slot_, true)) return;
+  slots_.take();
+}
+
+bool LeavingClient::has_left() {
+  pollfd asked{descriptor_, POLLRDHUP, 0};
+  if (poll(&asked, 1, 0) <= 0) return false;
+  if ((asked.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) return true;
+  if ((asked.revents & POLLRDHUP) == 0) return false;
+  const std::int64_t now_ns = system_clock().boot_ns();
+  // Had it left, what was sent would have come back as an error by now.
+  const bool was_sent = std::exchange(sent_before_, sent_bytes_) != sent_bytes_;
+  if (ended_ns_ == 0 || was_sent) ended_ns_ = now_ns;
+  return now_ns - ended_ns_ > kEndedNs;
+}
+
+}  // namespace edgecase::http
