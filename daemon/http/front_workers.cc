@@ -87,6 +87,62 @@ bool Front::serve_counted(Connection& connection, std::unique_lock<std::mutex>& 
   return is_left;
 }
 
+void Front::enqueue(Connection& connection) {
+  const std::lock_guard lock(mutex_);
+  connection.stage = Stage::Serving;
+  connection.has_asked = true;
+  push_queued(connection);
+  if (connection.lane == Lane::Reads) {
+    wake_reader();
+  } else {
+    wake_worker();
+  }
+}
+
+// Needs the mutex, as those below.
+void Front::push_queued(Connection& connection) {
+  connection.lane = lane_of(connection.reader.head());
+  connection.queued_ns = now_ns();
+  const auto& reads = queues_[static_cast<std::size_t>(Lane::Reads)];
+  connection.is_turned_away = connection.lane == Lane::Reads && reads.size() >= options_.waiting;
+  // To be told so is little work.
+  if (connection.is_turned_away) connection.lane = Lane::Prompt;
+  queues_[static_cast<std::size_t>(connection.lane)].push_back(&connection);
+}
+
+// Has one more worker look at the queues and at what is held, where nobody else will soon: whoever
+// is done serving looks by itself, and whoever was told tells the next.
+void Front::wake_worker() {
+  const bool can_serve = are_any_queued();
+  const bool is_unattended = !held_.empty() && !is_settling_ && !is_timed_;
+  if (is_waking_ || (!can_serve && !is_unattended)) return;
+  if (resting_ > 0) {
+    is_waking_ = true;
+    queued_.notify_one();
+  } else if (is_timed_) {
+    held_due_.notify_one();
+  }
+}
+
+// The same of those that read; made where there are none left that rest.
+void Front::wake_reader() {
+  const std::size_t lane = static_cast<std::size_t>(Lane::Reads);
+  if (queues_[lane].size() <= called_readers_) return;
+  if (resting_readers_ > called_readers_) {
+    ++called_readers_;
+    read_due_.notify_one();
+    return;
+  }
+  if (workers_end_ || readers_.size() >= options_.readers) return;
+  try {
+    readers_.reserve(readers_.size() + 1);
+    readers_.emplace_back([this] { read(); });
+    pthread_setname_np(readers_.back().native_handle(), "http-reader");
+  } catch (const std::exception&) {
+    // No memory, or no thread to be had: those that are there do it one after another.
+  }
+}
+
 void Front::work() {
   std::unique_lock lock(mutex_);
   while (true) {

@@ -56,8 +56,8 @@ class ReadTurn final : public Patience {
 
   // Cancelled: the client has left.
   Status go_on() override;
-  void rest();
-  void resume();
+  void rest() override;
+  void resume() override;
 
  private:
   ReadSlots& slots_;

@@ -87,6 +87,7 @@ void get_query(HttpContext& context, Call& call) {
   auto moment = moment_parameter(context, call);
   if (!moment.ok()) return call.answer_error(moment.status());
   query::Reach reach;
+  reach.patience = call.exchange.patience;
   auto cursor =
       *moment ? context.parts.query.query_at(call.principal(), *request, std::move(*moment), &reach)
               : context.parts.query.query(call.principal(), *request, &reach);
@@ -99,6 +100,7 @@ void get_last(HttpContext& context, Call& call) {
   if (status.ok()) status = selector.status();
   if (!status.ok()) return call.answer_error(status);
   query::Reach reach;
+  reach.patience = call.exchange.patience;
   auto cursor = context.parts.query.last(call.principal(), namespace_parameter(call), *selector,
                                          call.parameter("purpose"), &reach);
   answer_readings(call, std::move(cursor), std::move(reach));
@@ -194,6 +196,7 @@ void get_series(HttpContext& context, Call& call) {
   if (status.ok()) status = moment.status();
   if (!status.ok()) return call.answer_error(status);
   query::Reach reach;
+  reach.patience = call.exchange.patience;
   if (*moment) {
     auto found = context.parts.query.list_series_at(call.principal(), namespace_parameter(call),
                                                     *selector, std::move(*moment), &reach);
@@ -238,6 +241,7 @@ void get_devices(HttpContext& context, Call& call) {
   const catalog::DeviceFilter filter{call.parameter("owner"), call.parameter("purpose"),
                                      call.parameter("object"), *labels};
   query::Reach reach;
+  reach.patience = call.exchange.patience;
   auto found = context.parts.query.list_devices(call.principal(), namespace_parameter(call),
                                                 *selector, filter, *page, &reach);
   answer_list<query::DeviceInfo>(call, "devices", std::move(found), std::move(reach));

@@ -102,6 +102,7 @@ Result<std::shared_ptr<PieceSource>> owner_report(HttpContext& context, const Ca
   if (owner.empty()) return invalid_argument("owner is empty");
   EC_TRY(maker.check_owner(owner));
   query::Reach reach;
+  reach.patience = call.exchange.patience;
   EC_ASSIGN_OR_RETURN(report::OwnerReport made,
                       maker.of_owner(owner, [&reach](const catalog::DeviceName& name) {
                         reach.add(name.namespace_name, name.device);

@@ -80,6 +80,7 @@ Status WindowCursor::fill_window() {
     if (time_ns < window_first_ns_ || time_ns > window_last_ns_) break;
     if (moves_row) row_time_ns_ = std::min(row_time_ns_, time_ns);
     EC_TRY(add_reading());
+    EC_TRY(scan_.go_on());
     scan_.next();
   }
   return scan_.status();

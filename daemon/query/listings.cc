@@ -14,17 +14,38 @@ double rate_of(std::uint64_t steps, std::int64_t first_ns, std::int64_t last_ns)
   return seconds > 0 ? static_cast<double>(steps) / seconds : 0;
 }
 
-Result<SeriesInfo> describe(Engine& engine, catalog::SeriesEntry entry,
-                            const ReadOptions& options) {
+// From so many series on one pass over all of a namespace costs less than one look at each.
+constexpr std::size_t kSummaryMin = 256;
+
+SeriesInfo named(catalog::SeriesEntry entry) {
   SeriesInfo info;
   info.namespace_name = std::move(entry.namespace_name);
   info.device = std::move(entry.device);
   info.sensor = std::move(entry.sensor);
+  return info;
+}
+
+SeriesInfo describe(const SeriesSummary& summary, catalog::SeriesEntry entry) {
+  const SeriesSummary::Row* const row = summary.find(entry.id);
+  SeriesInfo info = named(std::move(entry));
+  if (row == nullptr) return info;
+  info.count = row->count;
+  info.stored_bytes = row->stored_bytes;
+  info.first_ns = row->first_ns;
+  info.last_ns = row->last_ns;
+  info.readings_per_second = rate_of(info.count - 1, row->first_ns, row->last_ns);
+  return info;
+}
+
+Result<SeriesInfo> describe(Engine& engine, catalog::SeriesEntry entry,
+                            const ReadOptions& options) {
+  SeriesInfo info = named(catalog::SeriesEntry(entry));
   const KeyRange keys = key_range(entry.id, {kFirstTime, std::nullopt});
   EC_ASSIGN_OR_RETURN(const RangeStats stats,
                       engine.range_stats(entry.id.namespace_id, keys, options));
   info.count = stats.entries;
   info.stored_bytes = stats.stored_bytes;
+  if (info.count == 0) return info;
   for (const Direction direction : {Direction::Forward, Direction::Reverse}) {
     ReadOptions one_way = options;
     one_way.direction = direction;
@@ -55,10 +76,32 @@ void include(const SeriesInfo& series, DeviceInfo& device) {
 }  // namespace
 
 SeriesListing::SeriesListing(Engine& engine, const catalog::Catalog& catalog,
-                             std::vector<catalog::SeriesRow> rows,
-                             std::shared_ptr<const Snapshot> moment)
-    : engine_(engine), catalog_(catalog), rows_(std::move(rows)), is_of_moment_(moment != nullptr) {
+                             SeriesSummaries& summaries, std::vector<catalog::SeriesRow> rows,
+                             std::shared_ptr<const Snapshot> moment, Patience* patience)
+    : engine_(engine),
+      catalog_(catalog),
+      summaries_(summaries),
+      rows_(std::move(rows)),
+      is_of_moment_(moment != nullptr),
+      is_summarized_(rows_.size() >= kSummaryMin) {
+  options_.patience = patience;
   options_.snapshot = is_of_moment_ ? std::move(moment) : engine.snapshot();
+}
+
+// Of the namespace that comes next. What cannot be read of one series makes it fail as a whole;
+// then each is asked for by itself.
+Status SeriesListing::summarize(NamespaceId id) {
+  if (!is_summarized_ || (summary_ != nullptr && summary_of_ == id)) return ok();
+  summary_.reset();
+  summary_of_ = id;
+  auto made = is_of_moment_ ? SeriesSummary::make(engine_, id, options_)
+                            : summaries_.now(id, options_.patience);
+  if (made.ok()) {
+    summary_ = std::move(made).value();
+    return ok();
+  }
+  is_summarized_ = false;
+  return made.status().code() == StatusCode::Cancelled ? made.status() : ok();
 }
 
 Result<bool> SeriesListing::next(SeriesInfo& info) {
@@ -66,10 +109,17 @@ Result<bool> SeriesListing::next(SeriesInfo& info) {
   while (next_ < rows_.size()) {
     auto entry = catalog_.series_at(rows_[next_++]);
     if (!entry.ok()) continue;
-    EC_ASSIGN_OR_RETURN(info, describe(engine_, *std::move(entry), options_));
+    if (options_.patience != nullptr) EC_TRY(options_.patience->go_on());
+    EC_TRY(summarize(entry->id.namespace_id));
+    if (summary_ != nullptr) {
+      info = describe(*summary_, *std::move(entry));
+    } else {
+      EC_ASSIGN_OR_RETURN(info, describe(engine_, *std::move(entry), options_));
+    }
     if (!is_of_moment_ || info.count > 0) return true;
   }
   options_.snapshot.reset();
+  summary_.reset();
   return false;
 }
 

@@ -12,6 +12,7 @@
 
 #include "catalog/catalog.h"
 #include "edgecase/engine.h"
+#include "query/series_summary.h"
 
 namespace edgecase::query {
 
@@ -34,8 +35,10 @@ struct DeviceInfo {
 class SeriesListing {
  public:
   // `moment`: one that somebody holds, of which series without readings are left out; null: now.
-  SeriesListing(Engine& engine, const catalog::Catalog& catalog,
-                std::vector<catalog::SeriesRow> rows, std::shared_ptr<const Snapshot> moment);
+  // `patience` may be null.
+  SeriesListing(Engine& engine, const catalog::Catalog& catalog, SeriesSummaries& summaries,
+                std::vector<catalog::SeriesRow> rows, std::shared_ptr<const Snapshot> moment,
+                Patience* patience);
 
   // False: the end.
   Result<bool> next(SeriesInfo& info);
@@ -45,10 +48,16 @@ class SeriesListing {
   void let_go();
 
  private:
+  Status summarize(NamespaceId id);
+
   Engine& engine_;
   const catalog::Catalog& catalog_;
+  SeriesSummaries& summaries_;
   const std::vector<catalog::SeriesRow> rows_;
   const bool is_of_moment_;
+  bool is_summarized_;
+  std::shared_ptr<const SeriesSummary> summary_;
+  NamespaceId summary_of_ = 0;
   ReadOptions options_;
   std::size_t next_ = 0;
 };

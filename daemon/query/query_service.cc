@@ -14,6 +14,10 @@ const auth::Principal kItself{auth::PrincipalKind::LocalSocket, "daemon", nullpt
 // Names of devices that are held at once.
 constexpr std::size_t kNamesAtOnce = 1'000;
 
+Patience* patience_of(const Reach* reach) {
+  return reach == nullptr ? nullptr : reach->patience;
+}
+
 Status check_request(const wire::QueryRequest& request) {
   if (request.every_ns < 0) return invalid_argument("a window's length is negative");
   if (request.to_ns.has_value() && *request.to_ns < request.from_ns) {
@@ -44,7 +48,7 @@ void QueryService::add_to(Reach* reach, const Rows& series) const {
 
 QueryService::QueryService(Engine& engine, const catalog::Catalog& catalog,
                            const catalog::DeviceIndex* devices)
-    : engine_(engine), catalog_(catalog), devices_(devices) {}
+    : engine_(engine), catalog_(catalog), devices_(devices), summaries_(engine) {}
 
 Status QueryService::withhold(const auth::Principal& principal, std::string_view purpose,
                               const wire::Selector& selector, Rows& series,
@@ -182,7 +186,7 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::query(const auth::Principal
                     reach == nullptr ? nullptr : &reach->withheld));
   }
   add_to(reach, series);
-  return run(request, std::move(series), nullptr);
+  return run(request, std::move(series), nullptr, reach);
 }
 
 Result<std::unique_ptr<ReadingCursor>> QueryService::query_at(
@@ -193,15 +197,17 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::query_at(
   EC_ASSIGN_OR_RETURN(Rows series, select(auth::Operation::Export, principal,
                                           request.namespace_name, request.selector));
   add_to(reach, series);
-  return run(request, std::move(series), std::move(moment));
+  return run(request, std::move(series), std::move(moment), reach);
 }
 
 Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryRequest& request,
                                                          Rows series,
-                                                         std::shared_ptr<const Snapshot> moment) {
+                                                         std::shared_ptr<const Snapshot> moment,
+                                                         const Reach* reach) {
   const bool from_the_beginning = request.from_ns == kFirstTime;
   ReadOptions options;
   options.snapshot = std::move(moment);
+  options.patience = patience_of(reach);
   options.direction = request.descending ? Direction::Reverse : Direction::Forward;
   // Runs through everything would push out of the cache what others need.
   options.fill_cache = !from_the_beginning || request.limit.has_value();
@@ -231,6 +237,7 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::last(const auth::Principal&
   add_to(reach, series);
   ReadOptions options;
   options.direction = Direction::Reverse;
+  options.patience = patience_of(reach);
   options.large_value_bytes = kLargeTextBytes;
   SeriesScan scan(engine_, catalog_, std::move(series), {kFirstTime, std::nullopt}, options);
   return std::unique_ptr<ReadingCursor>(new StoredCursor(std::move(scan), kNoLimit, 1));
@@ -247,13 +254,13 @@ Result<SeriesListing> QueryService::list_series(const auth::Principal& principal
                     reach == nullptr ? nullptr : &reach->withheld));
   }
   add_to(reach, rows);
-  return SeriesListing(engine_, catalog_, std::move(rows), nullptr);
+  return SeriesListing(engine_, catalog_, summaries_, std::move(rows), nullptr, patience_of(reach));
 }
 
 Result<SeriesListing> QueryService::list_series_of(std::string_view owner) {
   EC_ASSIGN_OR_RETURN(Rows rows, select_filtered(auth::Operation::Export, kItself, "", {},
                                                  catalog::owned_by(owner)));
-  return SeriesListing(engine_, catalog_, std::move(rows), nullptr);
+  return SeriesListing(engine_, catalog_, summaries_, std::move(rows), nullptr, nullptr);
 }
 
 Result<SeriesListing> QueryService::list_series_at(const auth::Principal& principal,
@@ -265,7 +272,8 @@ Result<SeriesListing> QueryService::list_series_at(const auth::Principal& princi
   EC_ASSIGN_OR_RETURN(Rows rows,
                       select(auth::Operation::Export, principal, namespace_name, selector));
   add_to(reach, rows);
-  return SeriesListing(engine_, catalog_, std::move(rows), std::move(moment));
+  return SeriesListing(engine_, catalog_, summaries_, std::move(rows), std::move(moment),
+                       patience_of(reach));
 }
 
 Result<DeviceListing> QueryService::list_devices(const auth::Principal& principal,
@@ -279,7 +287,8 @@ Result<DeviceListing> QueryService::list_devices(const auth::Principal& principa
                                                   selector, filter, page));
   rows = page_of(std::move(rows), page);
   add_to(reach, rows);
-  return DeviceListing(SeriesListing(engine_, catalog_, std::move(rows), nullptr));
+  return DeviceListing(
+      SeriesListing(engine_, catalog_, summaries_, std::move(rows), nullptr, patience_of(reach)));
 }
 
 // A device's series follow one another.

@@ -53,6 +53,8 @@ struct Reach {
   // Namespace and device, of the first kDevicesMax that are read, ...
   std::vector<std::pair<std::string, std::string>> devices;
   std::uint64_t more = 0;  // ... and how many others
+  // In: asked now and then while the answer is made; null: nobody is. Outlives the answer.
+  Patience* patience = nullptr;
 
   // Devices come in order; one that comes several times in a row is one.
   void add(const std::string& namespace_name, const std::string& device);
@@ -135,7 +137,8 @@ class QueryService {
   Result<Rows> select_requested(const auth::Principal& principal,
                                 const wire::QueryRequest& request) const;
   Result<std::unique_ptr<ReadingCursor>> run(const wire::QueryRequest& request, Rows series,
-                                             std::shared_ptr<const Snapshot> moment);
+                                             std::shared_ptr<const Snapshot> moment,
+                                             const Reach* reach);
   bool may_reach(auth::Operation operation, const auth::Principal& principal,
                  catalog::SeriesRow row) const;
   void add_to(Reach* reach, const Rows& series) const;
@@ -144,6 +147,7 @@ class QueryService {
   Engine& engine_;
   const catalog::Catalog& catalog_;
   const catalog::DeviceIndex* const devices_;
+  SeriesSummaries summaries_;
 };
 
 }  // namespace edgecase::query

@@ -56,6 +56,7 @@ Result<bool> SeriesScan::next_series() {
   static_cast<void>(let_go());
   resting_at_.clear();
   iterator_.reset();
+  if (options_.patience != nullptr) EC_TRY(options_.patience->go_on());
   while (true) {
     if (next_ == series_.size()) return false;
     auto entry = catalog_.series_at(series_[next_++]);

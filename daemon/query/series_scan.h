@@ -42,6 +42,11 @@ class SeriesScan {
   // that is gone (false), to the one behind it.
   Result<bool> wake();
 
+  // Asks the patience of the options now and then.
+  Status go_on() {
+    if (options_.patience == nullptr || ++steps_ % kStepsPerAsking != 0) return ok();
+    return options_.patience->go_on();
+  }
   // False at the end of the current series, and after an error: look at status().
   bool valid() const { return iterator_ != nullptr && iterator_->valid(); }
   Status status() const { return iterator_ == nullptr ? ok() : iterator_->status(); }
@@ -55,6 +60,8 @@ class SeriesScan {
   Result<std::unique_ptr<LargeText>> large_text();
 
  private:
+  static constexpr std::uint32_t kStepsPerAsking = 512;
+
   Status bad_value() const;
 
   Engine& engine_;
@@ -66,8 +73,9 @@ class SeriesScan {
   catalog::SeriesEntry current_;
   std::unique_ptr<Iterator> iterator_;
   bool is_large_ = false;  // what value() came to last
-  bool is_of_moment_;      // that somebody holds
-  Bytes resting_at_;       // after let_go(): the key
+  std::uint32_t steps_ = 0;
+  bool is_of_moment_;  // that somebody holds
+  Bytes resting_at_;   // after let_go(): the key
 };
 
 }  // namespace edgecase::query

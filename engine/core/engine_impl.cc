@@ -8,6 +8,11 @@
 
 namespace edgecase {
 
+Status Engine::summarize(NamespaceId, const KeyRange&, std::size_t, const ReadOptions&,
+                         const PrefixTaker&) {
+  return unsupported("this engine makes no summaries");
+}
+
 Result<std::unique_ptr<Engine>> Engine::open(const Options& options,
                                              const Environment& environment) {
   EC_TRY(validate_options(options));

@@ -66,6 +66,8 @@ class EngineImpl final : public Engine {
                                          const ReadOptions& options) override;
   Result<RangeStats> range_stats(NamespaceId namespace_id, const KeyRange& range,
                                  const ReadOptions& options) override;
+  Status summarize(NamespaceId namespace_id, const KeyRange& range, std::size_t prefix_bytes,
+                   const ReadOptions& options, const PrefixTaker& take) override;
   Result<std::uint64_t> approximate_size(NamespaceId namespace_id, const KeyRange& range) override;
   std::shared_ptr<const Snapshot> snapshot() override;
   std::weak_ptr<const void> held_snapshots() override;

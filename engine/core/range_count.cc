@@ -107,13 +107,22 @@ class ClusterStream {
   std::vector<Cursor> open_;           // a heap, on top the smallest key
 };
 
+// Asked after so many steps.
+constexpr std::size_t kStepsPerAsking = 1'024;
+
+// Hands on what lies in a range, in key order: items whole where they may be, and single entries.
+// `Sink`: entry(full_key, stored_bytes) and, where takes_whole() says so of a cluster, whole().
+template <typename Sink>
 class Counter {
  public:
-  Counter(const VisibleView& at, TableCache& tables, ExpiryView expiry, const FullKeyRange& range)
+  Counter(const VisibleView& at, TableCache& tables, ExpiryView expiry, const FullKeyRange& range,
+          Patience* patience, Sink& sink)
       : range_(range),
         hidden_(at),
         expiry_(std::move(expiry)),
-        merge_(merge_view(at, tables, range, Direction::Forward, false, kUnreadBytes)) {
+        merge_(merge_view(at, tables, range, Direction::Forward, false, kUnreadBytes)),
+        patience_(patience),
+        sink_(sink) {
     // The memtables alone: what lies between the items, and whether anything lies within one.
     VisibleView memory = at;
     auto view = std::make_shared<ReadView>(*at.view);
@@ -122,7 +131,7 @@ class Counter {
     memory_ = merge_view(memory, tables, range, Direction::Forward, false);
   }
 
-  Result<RangeStats> count(ClusterStream clusters) {
+  Status count(ClusterStream clusters) {
     for (Cluster cluster; true;) {
       EC_ASSIGN_OR_RETURN(const bool more, clusters.next(cluster));
       if (!more) break;
@@ -132,15 +141,14 @@ class Counter {
       const bool alone = (!memory_->valid() || memory_->full_key() > cluster.last) &&
                          (hidden_.empty() || !hidden_.touches(cluster.first, cluster.last)) &&
                          !expiry_.may_hide(cluster.first, cluster.last);
-      if (inside && alone && cluster.items == 1) {
-        stats_.entries += cluster.entries - cluster.deletes;
-        stats_.stored_bytes += cluster.stored_bytes;
+      if (inside && alone && cluster.items == 1 && sink_.takes_whole(cluster)) {
+        EC_TRY(sink_.whole(cluster));
+        EC_TRY(step());
       } else {
         EC_TRY(count_merged(cluster));
       }
     }
-    EC_TRY(count_memory_before({}));
-    return stats_;
+    return count_memory_before({});
   }
 
  private:
@@ -150,24 +158,35 @@ class Counter {
            !expiry_.hides(entry.full_key);
   }
 
+  Status step() {
+    if (patience_ == nullptr || ++steps_ % kStepsPerAsking != 0) return ok();
+    return patience_->go_on();
+  }
+
   // Up to `key`, or all the rest when it is empty.
   Status count_memory_before(ByteView key) {
     while (memory_->valid() && (key.empty() || memory_->full_key() < key)) {
       for (const EntryView& entry : memory_->take(key)) {
         if (!is_live(entry)) continue;
-        ++stats_.entries;
-        stats_.stored_bytes += user_key_of(entry.full_key).size() + entry.value.size();
+        EC_TRY(sink_.entry(entry.full_key, static_cast<double>(user_key_of(entry.full_key).size() +
+                                                               entry.value.size())));
+        EC_TRY(step());
       }
     }
     return memory_->status();
   }
 
   Status count_merged(const Cluster& cluster) {
-    std::uint64_t live = 0;
+    const double share = cluster.entries == 0 ? 0
+                                              : static_cast<double>(cluster.stored_bytes) /
+                                                    static_cast<double>(cluster.entries);
+    // Memory may hold more of these keys than the items do.
+    std::uint64_t left = cluster.entries;
     Bytes behind = cluster.last;
     behind.push_back('\0');
     merge_->seek(std::max(cluster.first, range_.lower));
     while (merge_->valid() && merge_->full_key() < behind) {
+      EC_TRY(step());
       if (expiry_.hides(merge_->full_key())) {
         // Not by looking at each: the drive that holds them need not be there.
         Bytes behind_expired(merge_->full_key());
@@ -176,18 +195,13 @@ class Counter {
         merge_->seek(behind_expired);
         continue;
       }
-      for (const EntryView& entry : merge_->take(behind))
-        if (is_live(entry)) ++live;
+      for (const EntryView& entry : merge_->take(behind)) {
+        if (!is_live(entry)) continue;
+        EC_TRY(sink_.entry(entry.full_key, left > 0 ? share : 0));
+        if (left > 0) --left;
+      }
     }
     EC_TRY(merge_->status());
-    // Memory may hold more of these keys than the items do.
-    const std::uint64_t share = std::min(live, cluster.entries);
-    if (cluster.entries != 0) {
-      stats_.stored_bytes += static_cast<std::uint64_t>(static_cast<double>(cluster.stored_bytes) *
-                                                        static_cast<double>(share) /
-                                                        static_cast<double>(cluster.entries));
-    }
-    stats_.entries += live;
     while (memory_->valid() && memory_->full_key() < behind) memory_->take(behind);
     return memory_->status();
   }
@@ -197,16 +211,96 @@ class Counter {
   const ExpiryView expiry_;
   std::unique_ptr<MergeCursor> merge_;
   std::unique_ptr<MergeCursor> memory_;
-  RangeStats stats_;
+  Patience* const patience_;
+  Sink& sink_;
+  std::size_t steps_ = 0;
+};
+
+std::uint64_t whole_bytes(double bytes) {
+  return static_cast<std::uint64_t>(bytes + 0.5);
+}
+
+struct RangeSink {
+  static bool takes_whole(const Cluster&) { return true; }
+  Status whole(const Cluster& cluster) {
+    entries += cluster.entries - cluster.deletes;
+    stored_bytes += static_cast<double>(cluster.stored_bytes);
+    return ok();
+  }
+  Status entry(ByteView, double bytes) {
+    ++entries;
+    stored_bytes += bytes;
+    return ok();
+  }
+
+  std::uint64_t entries = 0;
+  double stored_bytes = 0;
+};
+
+class PrefixSink {
+ public:
+  PrefixSink(std::size_t prefix_bytes, const PrefixTaker& take)
+      : prefix_bytes_(prefix_bytes), take_(take) {}
+
+  // Of one prefix, and with nothing deleted, whose keys would be its first and last.
+  bool takes_whole(const Cluster& cluster) const {
+    return cluster.deletes == 0 && prefix_of(cluster.first) == prefix_of(cluster.last);
+  }
+  Status whole(const Cluster& cluster) {
+    EC_TRY(add(cluster.first, cluster.entries, static_cast<double>(cluster.stored_bytes)));
+    last_.assign(user_key_of(cluster.last));
+    return ok();
+  }
+  Status entry(ByteView full_key, double bytes) { return add(full_key, 1, bytes); }
+  Status finish() {
+    if (entries_ == 0) return ok();
+    return take_({first_, last_, std::exchange(entries_, 0),
+                  whole_bytes(std::exchange(stored_bytes_, 0.0))});
+  }
+
+ private:
+  ByteView prefix_of(ByteView full_key) const {
+    return user_key_of(full_key).substr(0, prefix_bytes_);
+  }
+  Status add(ByteView full_key, std::uint64_t entries, double bytes) {
+    const ByteView key = user_key_of(full_key);
+    if (entries_ == 0 ||
+        key.substr(0, prefix_bytes_) != ByteView(first_).substr(0, prefix_bytes_)) {
+      EC_TRY(finish());
+      first_.assign(key);
+    }
+    last_.assign(key);
+    entries_ += entries;
+    stored_bytes_ += bytes;
+    return ok();
+  }
+
+  const std::size_t prefix_bytes_;
+  const PrefixTaker& take_;
+  Bytes first_, last_;
+  std::uint64_t entries_ = 0;
+  double stored_bytes_ = 0;
 };
 
 }  // namespace
 
 Result<RangeStats> count_range(const VisibleView& at, TableCache& tables, ExpiryView expiry,
-                               const FullKeyRange& range) {
+                               const FullKeyRange& range, Patience* patience) {
   if (range.empty()) return RangeStats{};
-  return Counter(at, tables, std::move(expiry), range)
-      .count(ClusterStream(*at.view->version, tables, range));
+  RangeSink sink;
+  EC_TRY(Counter(at, tables, std::move(expiry), range, patience, sink)
+             .count(ClusterStream(*at.view->version, tables, range)));
+  return RangeStats{sink.entries, whole_bytes(sink.stored_bytes)};
+}
+
+Status summarize_range(const VisibleView& at, TableCache& tables, ExpiryView expiry,
+                       const FullKeyRange& range, std::size_t prefix_bytes, Patience* patience,
+                       const PrefixTaker& take) {
+  if (range.empty()) return ok();
+  PrefixSink sink(prefix_bytes, take);
+  EC_TRY(Counter(at, tables, std::move(expiry), range, patience, sink)
+             .count(ClusterStream(*at.view->version, tables, range)));
+  return sink.finish();
 }
 
 namespace {

@@ -105,9 +105,26 @@ Result<RangeStats> EngineImpl::range_stats(NamespaceId namespace_id, const KeyRa
                                            const ReadOptions& options) {
   EC_TRY(check_readable(namespace_id));
   auto counted = count_range(view_for(options), *tables_, expiry_view(namespace_id),
-                             full_key_range(namespace_id, range));
-  if (!counted.ok()) return explain_read_failure(counted.status());
+                             full_key_range(namespace_id, range), options.patience);
+  if (!counted.ok() && counted.status().code() != StatusCode::Cancelled)
+    return explain_read_failure(counted.status());
   return counted;
+}
+
+Status EngineImpl::summarize(NamespaceId namespace_id, const KeyRange& range,
+                             std::size_t prefix_bytes, const ReadOptions& options,
+                             const PrefixTaker& take) {
+  EC_TRY(check_readable(namespace_id));
+  // Its own errors are not of the drives.
+  Status taken;
+  Status status = summarize_range(view_for(options), *tables_, expiry_view(namespace_id),
+                                  full_key_range(namespace_id, range), prefix_bytes,
+                                  options.patience, [&](const PrefixStats& stats) {
+                                    taken = take(stats);
+                                    return taken;
+                                  });
+  if (!taken.ok() || status.ok() || status.code() == StatusCode::Cancelled) return status;
+  return explain_read_failure(std::move(status));
 }
 
 Result<std::uint64_t> EngineImpl::approximate_size(NamespaceId namespace_id,

@@ -57,7 +57,11 @@ struct RangeShares {
 Result<RangeShares> shares_of_range(const Version& version, TableCache& tables,
                                     const FullKeyRange& range);
 
+// `patience` may be null.
 Result<RangeStats> count_range(const VisibleView& at, TableCache& tables, ExpiryView expiry,
-                               const FullKeyRange& range);
+                               const FullKeyRange& range, Patience* patience);
+Status summarize_range(const VisibleView& at, TableCache& tables, ExpiryView expiry,
+                       const FullKeyRange& range, std::size_t prefix_bytes, Patience* patience,
+                       const PrefixTaker& take);
 
 }  // namespace edgecase::engine

@@ -73,6 +73,9 @@ class Patience {
  public:
   virtual ~Patience() = default;
   virtual Status go_on() = 0;
+  // Around waiting for somebody else's work.
+  virtual void rest() {}
+  virtual void resume() {}
 };
 
 struct ReadOptions {
@@ -89,6 +92,14 @@ struct RangeStats {
   std::uint64_t stored_bytes =
       0;  // share of the value layer, from group sizes; what memory holds counts raw
 };
+
+// What lies under one prefix of keys.
+struct PrefixStats {
+  ByteView first, last;            // keys; they hold during the call that is given them
+  std::uint64_t entries = 0;       // as in RangeStats
+  std::uint64_t stored_bytes = 0;  // the same
+};
+using PrefixTaker = std::function<Status(const PrefixStats& stats)>;
 
 // What one call of erase() did.
 struct ErasureReport {
@@ -166,6 +177,11 @@ class Engine {
   // Counts without reading values where groups do not overlap.
   virtual Result<RangeStats> range_stats(NamespaceId namespace_id, const KeyRange& range,
                                          const ReadOptions& options) = 0;
+  // The same of each prefix of `prefix_bytes` under which there is a live key, in order, in one
+  // pass over the range. An error of `take` ends it. Unsupported: ask for each by itself.
+  virtual Status summarize(NamespaceId namespace_id, const KeyRange& range,
+                           std::size_t prefix_bytes, const ReadOptions& options,
+                           const PrefixTaker& take);
   // Bytes that the range takes in the value layer, replaced and deleted entries included, from
   // metadata alone: items that a bound cuts count half, what is in memory not at all.
   virtual Result<std::uint64_t> approximate_size(NamespaceId namespace_id,
