@@ -136,9 +136,37 @@ bool RecordCursor::is_in_time(const Record& record) const {
          (!request_.to_ns || record.time_ns < *request_.to_ns);
 }
 
+void RecordCursor::let_go() {
+  if (at_ == nullptr || !at_->status().ok() ||
+      read_.snapshot->revocations() == engine_.revocations())
+    return;
+  resting_at_ = at_->valid() ? Bytes(at_->key()) : Bytes();
+  at_.reset();
+  read_.snapshot.reset();
+}
+
+Status RecordCursor::come_back() {
+  read_.snapshot = engine_.snapshot();
+  ReadOptions options = read_;
+  if (request_.descending) options.direction = Direction::Reverse;
+  EC_ASSIGN_OR_RETURN(at_, engine_.scan(records_, {page_key(0), page_key(UINT64_MAX)}, options));
+  if (!resting_at_.empty()) {
+    at_->seek(resting_at_);
+    return at_->status();
+  }
+  stretches_.pop_back();
+  if (!stretches_.empty()) seek(stretches_.back());
+  return at_->status();
+}
+
 // Into page_. False: the end.
 Result<bool> RecordCursor::next_page() {
+  let_go();
   while (!stretches_.empty()) {
+    if (at_ == nullptr) {
+      EC_TRY(come_back());
+      continue;
+    }
     EC_TRY(at_->status());
     const Stretch& now = stretches_.back();
     if (at_->valid()) {

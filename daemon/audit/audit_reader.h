@@ -37,6 +37,9 @@ class RecordCursor {
 
   // False: the end. After an error only destruction is allowed.
   Result<bool> next(Record& record);
+  // Between two calls of next(), for who waits in between: where something was revoked since
+  // (Engine::revocations()) it reads on in what is stored then.
+  void let_go();
 
  private:
   // Sequences [first, end) within which time does not go back by more than kClockStepNs.
@@ -49,6 +52,7 @@ class RecordCursor {
   enum class Edge : unsigned char { First, Last };  // of a page: which of its records is compared
   Result<std::uint64_t> first_at(const Stretch& stretch, std::int64_t time_ns, Edge edge);
   void seek(const Stretch& stretch);
+  Status come_back();
   Result<bool> next_page();
   bool is_of_wanted(const Record& description);
   bool is_of_owner(const Record& description);
@@ -63,7 +67,8 @@ class RecordCursor {
   Engine& engine_;
   const NamespaceId records_;
   ReadOptions read_;
-  std::unique_ptr<Iterator> at_;
+  std::unique_ptr<Iterator> at_;    // null: it let go
+  Bytes resting_at_;                // then; empty: at the end of what the last stretch has
   std::vector<Record> page_;        // the next record last
   std::vector<Stretch> stretches_;  // the next one last
   std::uint64_t listed_ = 0;

@@ -292,6 +292,36 @@ Result<audit::ListRequest> list_request(const HttpContext& context, const Call& 
   return request;
 }
 
+// {"records":[record, ...]}
+class RecordPieces final : public PieceSource {
+ public:
+  RecordPieces(std::shared_ptr<audit::RecordCursor> cursor,
+               const std::shared_ptr<DeviceNames>& names)
+      : cursor_(std::move(cursor)), told_(names) {}
+
+  Result<bool> fill(std::string& piece) override {
+    if (is_first_) piece += "{\"records\":[";
+    audit::Record record;
+    while (piece.size() < kPieceBytes) {
+      EC_ASSIGN_OR_RETURN(const bool more, cursor_->next(record));
+      if (!more) {
+        piece += "]}\n";
+        return false;
+      }
+      if (!std::exchange(is_first_, false)) piece += ',';
+      piece += '\n';
+      EC_TRY(append_record(record, told_, piece));
+    }
+    return true;
+  }
+  void let_go() override { cursor_->let_go(); }
+
+ private:
+  const std::shared_ptr<audit::RecordCursor> cursor_;
+  Told told_;
+  bool is_first_ = true;
+};
+
 void get_audit(HttpContext& context, const std::shared_ptr<DeviceNames>& names, Call& call) {
   const auto request = list_request(context, call);
   if (!request.ok()) return call.answer_error(request.status());
@@ -299,23 +329,7 @@ void get_audit(HttpContext& context, const std::shared_ptr<DeviceNames>& names, 
   if (!opened.ok()) return call.answer_error(opened.status());
   const std::shared_ptr<audit::RecordCursor> cursor = std::move(opened).value();
   names->learn();
-  answer_in_pieces(call, "application/json",
-                   [cursor, told = std::make_shared<Told>(names),
-                    first = true](std::string& piece) mutable -> Result<bool> {
-                     if (first) piece += "{\"records\":[";
-                     audit::Record record;
-                     while (piece.size() < kPieceBytes) {
-                       EC_ASSIGN_OR_RETURN(const bool more, cursor->next(record));
-                       if (!more) {
-                         piece += "]}\n";
-                         return false;
-                       }
-                       if (!std::exchange(first, false)) piece += ',';
-                       piece += '\n';
-                       EC_TRY(append_record(record, *told, piece));
-                     }
-                     return true;
-                   });
+  answer_in_pieces(call, "application/json", std::make_shared<RecordPieces>(cursor, names));
 }
 
 // `sequence` and `head`: what a report said that the log had reached.

@@ -224,9 +224,7 @@ bool Front::serve(Connection& connection, bool may_wait) {
     if (held.settlement) held.target = std::move(request.head.target);
   }
   if (answered == Answered::Broken) {
-    // A reset, so that no client takes half an answer for a whole one.
-    const linger reset{1, 0};
-    setsockopt(connection.channel->descriptor(), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    reset_on_close(connection);
     await(connection, Stage::Cut);
     return false;
   }
@@ -324,12 +322,17 @@ void Front::settle_all(std::vector<HeldAnswer>& group) {
 // connection is still the worker's.
 bool Front::finish(Connection& connection) {
   net::Channel& channel = *connection.channel;
+  if (drop_revoked(connection)) {
+    await(connection, Stage::Cut);
+    return false;
+  }
   switch (send_output(channel, connection.output)) {
     case net::Outcome::Closed:
     case net::Outcome::Failed: await(connection, Stage::Cut); return false;
     case net::Outcome::Blocked: await(connection, Stage::Flushing); return false;
     case net::Outcome::Done: break;
   }
+  connection.parts.clear();
   if (connection.close_after_output) {
     channel.finish();
     await(connection, Stage::Draining);
@@ -407,6 +410,21 @@ bool Front::receive_next(Connection& connection) {
   return false;
 }
 
+// A reset, so that no client takes half an answer for a whole one.
+void Front::reset_on_close(Connection& connection) {
+  const linger reset{1, 0};
+  setsockopt(connection.channel->descriptor(), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+}
+
+// True: what waits to be sent was erased meanwhile, and the connection is of no use any more.
+bool Front::drop_revoked(Connection& connection) {
+  if (connection.parts.empty() || !is_any_revoked(connection.parts)) return false;
+  connection.output = std::string();
+  connection.parts.clear();
+  reset_on_close(connection);
+  return true;
+}
+
 Front::Answered Front::answer(Connection& connection, ReceivedRequest& request, bool may_wait,
                               Settlement& settlement) {
   connection.close_after_output = !request.head.keep_alive || stopping_;
@@ -447,6 +465,7 @@ Front::Answered Front::answer(Connection& connection, ReceivedRequest& request, 
     stream.waits_in(&*turn, &client);
   }
   const bool complete = router_.answer(exchange);
+  connection.parts = stream.take_parts();
   if (exchange.waits) return Answered::NotYet;
   settlement = std::move(exchange.settlement);
   return complete ? Answered::Whole : Answered::Broken;

@@ -20,6 +20,10 @@ namespace {
 constexpr std::size_t kReceiveBufferBytes = 256u << 10;
 constexpr std::size_t kLingerBufferBytes = 64u << 10;
 constexpr int kSendBufferBytes = 256 << 10;
+// Of those that were never sent.
+constexpr int kUnsentBytes = 16 << 10;
+// Over the socket of this machine; the kernel takes it twice.
+constexpr int kLocalSendBufferBytes = 32 << 10;
 constexpr std::uint32_t kReadSlotsMin = 2;  // one may wait for a drive
 constexpr int kReceivesPerTurn = 8;         // then others get theirs
 constexpr int kAcceptsPerTurn = 8;          // less than are turned away at once
@@ -187,11 +191,16 @@ void Front::accept_some(std::size_t listener) {
 
 void Front::admit(net::Socket accepted, const FrontListener& listener) {
   const int descriptor = accepted.descriptor();
-  // Left to itself the kernel would buffer megabytes for every reader that is slow.
-  setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes, sizeof(kSendBufferBytes));
-  if (listener.kind == net::ListenerKind::Tcp) {
+  // Left to itself the kernel would buffer megabytes for every reader that is slow, and of what
+  // lies there nothing is called back: what is on its way to a reader's own buffer, and little
+  // more.
+  const bool is_tcp = listener.kind == net::ListenerKind::Tcp;
+  const int send_bytes = is_tcp ? kSendBufferBytes : kLocalSendBufferBytes;
+  setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes));
+  if (is_tcp) {
     const int yes = 1;
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+    setsockopt(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof(kUnsentBytes));
   }
   auth::Principal from = net::principal_of(descriptor, listener.kind);
   const bool over_tcp = listener.kind == net::ListenerKind::Tcp;
@@ -346,12 +355,14 @@ void Front::refuse(Connection& connection, const Refusal& refusal) {
 }
 
 void Front::flush(Connection& connection) {
+  if (drop_revoked(connection)) return close_connection(connection.id);
   switch (send_output(*connection.channel, connection.output)) {
     case net::Outcome::Closed:
     case net::Outcome::Failed: return close_connection(connection.id);
     case net::Outcome::Blocked: return await(connection, Stage::Flushing);
     case net::Outcome::Done: break;
   }
+  connection.parts.clear();
   if (!connection.close_after_output) return proceed(connection, connection.reader.next());
   // Closing with unread input would reset the connection and could take the answer with it.
   connection.channel->finish();
@@ -382,6 +393,7 @@ void Front::sweep() {
   const std::int64_t now = now_ns();
   next_sweep_ns_ = now + options_.sweep_ns;
   end_waiting(now);
+  drop_revoked();
   std::vector<std::uint64_t> expired;
   {
     const std::lock_guard lock(mutex_);
@@ -409,6 +421,18 @@ void Front::end_waiting(std::int64_t due_by_ns) {
     queues_[static_cast<std::size_t>(Lane::Reads)].push_back(&connection);
     wake_reader();
   }
+}
+
+// Of those that wait for their reader.
+void Front::drop_revoked() {
+  std::vector<std::uint64_t> flushing;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, connection] : connections_)
+      if (connection->stage == Stage::Flushing) flushing.push_back(id);
+  }
+  for (const std::uint64_t id : flushing)
+    if (drop_revoked(*connections_.at(id))) close_connection(id);
 }
 
 void Front::close_connection(std::uint64_t id) {

@@ -161,6 +161,7 @@ class Front {
     std::int64_t phase_began_ns = 0;
     std::int64_t deadline_ns = 0;
     std::string output;
+    std::deque<WatchedPart> parts;  // of output
     bool close_after_output = false;
     std::uint64_t drained_bytes = 0;
   };
@@ -201,8 +202,11 @@ class Front {
   bool stop_poller();
   void end_waiting(std::int64_t due_by_ns);
   void close_connection(std::uint64_t id);
+  void drop_revoked();
 
   // Both, for a connection that is theirs.
+  static void reset_on_close(Connection& connection);
+  static bool drop_revoked(Connection& connection);
   void await(Connection& connection, Stage stage);
   std::int64_t reading_deadline(Connection& connection) const;
   void enqueue(Connection& connection);

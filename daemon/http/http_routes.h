@@ -110,6 +110,8 @@ class PieceSource {
   virtual Result<bool> fill(std::string& piece) = 0;
   // The next piece may take long: somebody is slow to read this one.
   virtual void let_go() {}
+  // What the pieces since the last call were made of.
+  virtual query::GivenReadings take_given() { return {}; }
 };
 // Answers with the pieces, sent as they come. An error before anything was sent is answered as
 // such; a later one cuts the connection.

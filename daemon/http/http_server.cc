@@ -129,17 +129,24 @@ void answer_in_pieces(Call& call, const char* content_type, std::shared_ptr<Piec
     std::shared_ptr<PieceSource> source;
     std::string piece;
     bool more = true;
+    query::GivenReadings given;  // of the piece
   };
   auto progress = std::make_shared<Progress>();
   progress->source = std::move(source);
   const auto first = progress->source->fill(progress->piece);
   if (!first.ok()) return call.answer_error(first.status());
-  if (!*first) return call.answer_text(200, content_type, std::move(progress->piece));
+  progress->given = progress->source->take_given();
+  if (!*first) {
+    call.watch(std::move(progress->given));
+    return call.answer_text(200, content_type, std::move(progress->piece));
+  }
 
   const auto send = [progress, &stream = call.exchange.stream, patience = call.exchange.patience](
                         std::size_t, httplib::DataSink& sink) {
     if (!progress->piece.empty()) {
+      stream.begin_part(watch_of(std::move(progress->given)));
       if (!sink.write(progress->piece.data(), progress->piece.size())) return false;
+      stream.end_part();
       // What is ready is seen at once, however long the next piece takes.
       if (!stream.flush()) return false;
       progress->piece.clear();
@@ -153,6 +160,7 @@ void answer_in_pieces(Call& call, const char* content_type, std::shared_ptr<Piec
     const auto more = progress->source->fill(progress->piece);
     if (!more.ok()) return false;  // without a last chunk the client knows that this is not all
     progress->more = *more;
+    progress->given = progress->source->take_given();
     return true;
   };
   call.exchange.stream.on_slow([progress] { progress->source->let_go(); });

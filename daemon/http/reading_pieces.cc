@@ -19,6 +19,8 @@ wire::ReadingFormatter formatter_for(const Call& call, wire::ReadingFormat forma
 }
 
 Result<bool> ReadingPieces::fill(std::string& piece) {
+  // The rest of a large text may lie here.
+  if (cursor_->is_given_revoked()) return not_found("a reading was erased while it was sent");
   if (!begun_ && frame_ == Frame::Whole) formatter_.begin(piece);
   begun_ = true;
   const std::int64_t begin_ns = system_clock().boot_ns();

@@ -25,6 +25,7 @@ class ReadingPieces final : public PieceSource {
 
   Result<bool> fill(std::string& piece) override;
   void let_go() override;
+  query::GivenReadings take_given() override { return cursor_->take_given(); }
 
  private:
   Status fill_text(std::string& piece);

@@ -215,6 +215,7 @@ void answer_large_value(Call& call, const wire::Reading& reading,
   call.response.status = 200;
   // While a piece waits, it is a copy: the stream's.
   call.exchange.stream.on_slow([cursor] { cursor->let_go(); });
+  call.watch(cursor->take_given());
   call.response.set_content_provider(
       static_cast<std::size_t>(cursor->large_text()->size_bytes()), content_type,
       [cursor](std::size_t, std::size_t, httplib::DataSink& sink) {
@@ -254,6 +255,7 @@ void get_blob(HttpContext& context, Call& call) {
   set_value_headers(call, reading);
   if ((*cursor)->large_text() != nullptr)
     return answer_large_value(call, reading, std::move(cursor).value());
+  call.watch((*cursor)->take_given());
   answer_value(call, reading);
 }
 

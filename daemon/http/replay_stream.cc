@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kMillisecondNs = 1'000'000;
 constexpr std::int64_t kWholeSecondNs = 1'000'000'000;
-constexpr std::int64_t kToldEveryNs = 250 * kMillisecondNs;
+constexpr std::int64_t kToldEveryNs = 50 * kMillisecondNs;
 
 }  // namespace
 
@@ -39,8 +39,31 @@ ssize_t ReplayStream::write(const char* bytes, size_t size) {
   return static_cast<ssize_t>(size);
 }
 
+bool is_any_revoked(const std::deque<WatchedPart>& parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [](const WatchedPart& part) { return part.is_revoked(); });
+}
+
+std::deque<WatchedPart> ReplayStream::take_parts() {
+  if (output_.empty()) return {};
+  return std::exchange(parts_, {});
+}
+
+// What was sent is not asked about.
+bool ReplayStream::drop_revoked() {
+  const std::uint64_t sent_bytes =
+      written_bytes_ - std::min<std::uint64_t>(written_bytes_, output_.size());
+  while (!parts_.empty() && parts_.front().end_bytes <= sent_bytes) parts_.pop_front();
+  if (!is_any_revoked(parts_)) return false;
+  output_ = std::string();
+  parts_.clear();
+  failed_ = true;
+  return true;
+}
+
 bool ReplayStream::flush() {
   while (!failed_) {
+    if (!parts_.empty() && drop_revoked()) break;
     const std::size_t before = output_.size();
     const net::Outcome outcome = send_output(channel_, output_);
     if (outcome == net::Outcome::Failed) break;
@@ -67,6 +90,7 @@ bool ReplayStream::wait_for_reader() {
   while (outcome == 0 && passed_ns < left_ns) {
     outcome = await(std::min(left_ns - passed_ns, kToldEveryNs));
     if (outcome == 0 && told_) told_();
+    if (outcome == 0 && !parts_.empty() && drop_revoked()) return false;
     passed_ns = system_clock().boot_ns() - begin_ns;
   }
   waited_ns_ += passed_ns;

@@ -60,6 +60,14 @@ bool is_long(const httplib::Response& response) {
 
 }  // namespace
 
+RevokedTest watch_of(query::GivenReadings given) {
+  return [given = std::move(given)]() mutable { return given.is_revoked(); };
+}
+
+void Call::watch(query::GivenReadings given) {
+  if (!given.empty()) exchange.stream.begin_part(watch_of(std::move(given)));
+}
+
 void Call::answer_json(int http_status, std::string json) {
   response.status = http_status;
   response.body = std::move(json);

@@ -81,11 +81,15 @@ struct Call {
   bool has(const char* parameter) const { return request.has_param(parameter); }
   std::string parameter(const char* name) const { return request.get_param_value(name); }
 
+  // The answer holds these readings: it is cut where one is revoked before it was sent.
+  void watch(query::GivenReadings given);
   void answer_json(int http_status, std::string json);
   void answer_text(int http_status, const char* content_type, std::string text);
   // The HTTP status follows from the code.
   void answer_error(const Status& status);
 };
+
+RevokedTest watch_of(query::GivenReadings given);
 
 // Called around a route that was found: `before` its handler, once it is known who asks (an error
 // is the answer then), and `after` it, when the answer is there and nothing of it was sent; also

@@ -14,6 +14,7 @@
 #include "http/reading_pieces.h"
 #include "http/refusal.h"
 #include "wire/reading_format.h"
+#include "wire/reading_key.h"
 #include "wire/routes.h"
 
 namespace edgecase::http {
@@ -29,17 +30,32 @@ std::size_t text_bytes(const wire::Reading& reading) {
          reading.value.text.size();
 }
 
-// Readings of one page, which stay where they are until they are sent.
+// Readings of one page, which stay where they are until they are sent, or something was revoked:
+// then those that are still there are copied.
 class PageCursor final : public query::ReadingCursor {
  public:
+  explicit PageCursor(const HttpContext& context)
+      : engine_(context.parts.engine),
+        catalog_(context.parts.catalog),
+        revocations_(engine_.revocations()),
+        given_(engine_) {}
+
   // Readings of this page are added while it is read.
   void add(const wire::Reading& reading) { readings_.push_back(&reading); }
   void keep(std::vector<std::shared_ptr<const void>> kept) { kept_ = std::move(kept); }
 
   Result<bool> next(wire::Reading& reading) override {
     large_.reset();
-    if (next_ == readings_.size()) return false;
-    reading = *readings_[next_++];
+    for (;;) {
+      if (next_ == readings_.size()) return false;
+      reading = *readings_[next_++];
+      const auto entry = catalog_.find(reading.namespace_name, reading.device, reading.sensor);
+      if (!entry.ok() || is_gone(entry->id, reading)) continue;
+      given_.add(entry->id, *reading.time_ns, *reading.time_ns);
+      current_ = *reading.time_ns;
+      series_ = entry->id;
+      break;
+    }
     if (reading.value.text.size() >= query::kLargeTextBytes) {
       large_.emplace(reading.value);
       reading.value = large_->kind();
@@ -47,8 +63,45 @@ class PageCursor final : public query::ReadingCursor {
     return true;
   }
   query::LargeText* large_text() override { return large_ ? &*large_ : nullptr; }
+  query::GivenReadings take_given() override {
+    query::GivenReadings fresh(engine_);
+    if (large_ && !given_.is_revoked()) fresh.add(series_, current_, current_);
+    return std::exchange(given_, std::move(fresh));
+  }
+  bool is_given_revoked() override { return given_.is_revoked(); }
+  // What is being sent in pieces stays where it is; where it was revoked the answer ends.
+  void let_go() override {
+    if (engine_.revocations() == revocations_ || large_) return;
+    auto left = std::make_shared<wire::ReadingBatch>();
+    for (; next_ < readings_.size(); ++next_) {
+      wire::Reading reading = *readings_[next_];
+      const auto entry = catalog_.find(reading.namespace_name, reading.device, reading.sensor);
+      if (!entry.ok() || is_gone(entry->id, reading)) continue;
+      for (std::string_view* text : {&reading.namespace_name, &reading.device, &reading.sensor,
+                                     &reading.value.text, &reading.value.content_type})
+        *text = left->keep(*text);
+      left->readings.push_back(reading);
+    }
+    readings_.clear();
+    next_ = 0;
+    for (const wire::Reading& each : left->readings) readings_.push_back(&each);
+    kept_ = {left};
+    given_ = query::GivenReadings(engine_);
+    revocations_ = engine_.revocations();
+  }
 
  private:
+  bool is_gone(const catalog::SeriesId& id, const wire::Reading& reading) const {
+    const Bytes key = wire::make_reading_key({id.device, id.sensor, *reading.time_ns});
+    return engine_.is_revoked(id.namespace_id, key, key, revocations_);
+  }
+
+  const Engine& engine_;
+  const catalog::Catalog& catalog_;
+  std::uint64_t revocations_;  // by then what is left was there
+  query::GivenReadings given_;
+  catalog::SeriesId series_;  // of the reading that was answered last, and its time
+  std::int64_t current_ = 0;
   std::vector<std::shared_ptr<const void>> kept_;
   std::vector<const wire::Reading*> readings_;
   std::size_t next_ = 0;
@@ -96,7 +149,7 @@ Status answer_tail(HttpContext& context, Call& call) {
                       context.parts.query.filter(call.principal(), namespace_parameter(call),
                                                  selector, call.parameter("purpose")));
   EC_ASSIGN_OR_RETURN(const std::optional<std::uint64_t> limit, limit_parameter(call));
-  auto cursor = std::make_unique<PageCursor>();
+  auto cursor = std::make_unique<PageCursor>(context);
   std::size_t bytes = 0;
   std::uint64_t count = 0;
   std::set<std::pair<std::string, std::string>> devices;

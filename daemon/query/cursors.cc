@@ -50,13 +50,33 @@ Result<bool> StoredCursor::next(wire::Reading& reading) {
     reading.value = large_->kind();
   }
   name_reading(scan_.series(), scan_.time_ns(), reading);
+  given_.add(scan_.series().id, *reading.time_ns, *reading.time_ns);
+  large_time_ns_ = *reading.time_ns;
   --series_left_;
   --limit_;
   return true;
 }
 
+// Of a large text pieces are yet to come.
+GivenReadings StoredCursor::take_given() {
+  GivenReadings fresh(scan_.engine());
+  if (large_ != nullptr && !given_.is_revoked())
+    fresh.add(scan_.series().id, large_time_ns_, large_time_ns_);
+  return std::exchange(given_, std::move(fresh));
+}
+
+// What the aggregator keeps lies in another place than the scan, which does not come back to it:
+// where that was overtaken, a large text ends there.
+void WindowCursor::let_go() {
+  LargeText* const large = aggregator_.large_text();
+  if (large != nullptr && !scan_.is_overtaken()) return;
+  if (scan_.let_go() && large != nullptr) large->let_go();
+}
+
 void WindowCursor::open_window(std::int64_t time_ns) {
   aggregator_.clear();
+  oldest_ns_ = newest_ns_ = time_ns;
+  revocations_ = scan_.engine().revocations();
   if (options_.every_ns == 0) {
     window_first_ns_ = kFirstTime;
     window_last_ns_ = kLastTime;
@@ -79,11 +99,37 @@ Status WindowCursor::fill_window() {
     const std::int64_t time_ns = scan_.time_ns();
     if (time_ns < window_first_ns_ || time_ns > window_last_ns_) break;
     if (moves_row) row_time_ns_ = std::min(row_time_ns_, time_ns);
+    oldest_ns_ = std::min(oldest_ns_, time_ns);
+    newest_ns_ = std::max(newest_ns_, time_ns);
     EC_TRY(add_reading());
     EC_TRY(scan_.go_on());
     scan_.next();
+    if (is_window_revoked()) EC_TRY(begin_window_anew());
   }
   return scan_.status();
+}
+
+bool WindowCursor::is_window_revoked() {
+  const std::uint64_t count = scan_.engine().revocations();
+  if (count == revocations_) return false;
+  const catalog::SeriesId& id = scan_.series().id;
+  const bool is_revoked = scan_.engine().is_revoked(
+      id.namespace_id, wire::make_reading_key({id.device, id.sensor, oldest_ns_}),
+      wire::make_reading_key({id.device, id.sensor, newest_ns_}), revocations_);
+  if (!is_revoked) revocations_ = count;
+  return is_revoked;
+}
+
+// What was taken in is gone: of the window what is left counts, and where nothing is, that of the
+// next one.
+Status WindowCursor::begin_window_anew() {
+  EC_TRY(scan_.status());
+  const std::int64_t edge_ns = options_.descending ? window_last_ns_ : window_first_ns_;
+  aggregator_.clear();
+  revocations_ = scan_.engine().revocations();
+  EC_TRY(scan_.seek(edge_ns));
+  if (scan_.valid()) open_window(scan_.time_ns());
+  return ok();
 }
 
 Status WindowCursor::add_reading() {
@@ -115,6 +161,7 @@ Result<bool> WindowCursor::next(wire::Reading& reading) {
     EC_TRY(fill_window());
     if (!aggregator_.result(reading.value)) continue;
     name_reading(scan_.series(), row_time_ns_, reading);
+    given_.add(scan_.series().id, oldest_ns_, newest_ns_);
     --limit_;
     return true;
   }

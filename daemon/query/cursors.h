@@ -5,8 +5,10 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "query/aggregator.h"
+#include "query/given_readings.h"
 #include "query/query_service.h"
 #include "query/series_scan.h"
 
@@ -19,16 +21,23 @@ class StoredCursor final : public ReadingCursor {
  public:
   // At most `limit` readings in all, and `series_limit` of each series.
   StoredCursor(SeriesScan scan, std::uint64_t limit, std::uint64_t series_limit)
-      : scan_(std::move(scan)), limit_(limit), series_limit_(series_limit) {}
+      : scan_(std::move(scan)),
+        given_(scan_.engine()),
+        limit_(limit),
+        series_limit_(series_limit) {}
   Result<bool> next(wire::Reading& reading) override;
   LargeText* large_text() override { return large_.get(); }
   void let_go() override {
     if (scan_.let_go() && large_ != nullptr) large_->let_go();
   }
+  GivenReadings take_given() override;
+  bool is_given_revoked() override { return given_.is_revoked(); }
 
  private:
   SeriesScan scan_;
+  GivenReadings given_;
   std::unique_ptr<LargeText> large_;  // of the reading that was handed out
+  std::int64_t large_time_ns_ = 0;
   std::uint64_t limit_;
   const std::uint64_t series_limit_;
   std::uint64_t series_left_ = 0;
@@ -48,17 +57,21 @@ class WindowCursor final : public ReadingCursor {
       : scan_(std::move(scan)),
         options_(options),
         limit_(limit),
-        aggregator_(options.aggregate, options.descending) {}
+        aggregator_(options.aggregate, options.descending),
+        given_(scan_.engine()) {}
   Result<bool> next(wire::Reading& reading) override;
   LargeText* large_text() override { return aggregator_.large_text(); }
-  // What the aggregator keeps lies in another place than the scan.
-  void let_go() override {
-    if (aggregator_.large_text() == nullptr) static_cast<void>(scan_.let_go());
+  void let_go() override;
+  GivenReadings take_given() override {
+    return std::exchange(given_, GivenReadings(scan_.engine()));
   }
+  bool is_given_revoked() override { return given_.is_revoked(); }
 
  private:
   void open_window(std::int64_t time_ns);
   Status fill_window();
+  bool is_window_revoked();
+  Status begin_window_anew();
   Status add_reading();
 
   SeriesScan scan_;
@@ -69,6 +82,10 @@ class WindowCursor final : public ReadingCursor {
   std::int64_t window_first_ns_ = 0;
   std::int64_t window_last_ns_ = 0;
   std::int64_t row_time_ns_ = 0;
+  // Of what was taken in.
+  std::int64_t oldest_ns_ = 0, newest_ns_ = 0;
+  std::uint64_t revocations_ = 0;  // when the window was begun
+  GivenReadings given_;
 };
 
 // The start of the window that holds `time_ns`: a multiple of `every_ns` (> 0), rounded down also

@@ -109,6 +109,10 @@ Result<bool> SeriesListing::next(SeriesInfo& info) {
   while (next_ < rows_.size()) {
     auto entry = catalog_.series_at(rows_[next_++]);
     if (!entry.ok()) continue;
+    if (options_.snapshot->revocations() != engine_.revocations()) {
+      options_.snapshot = engine_.snapshot();
+      summary_.reset();
+    }
     if (options_.patience != nullptr) EC_TRY(options_.patience->go_on());
     EC_TRY(summarize(entry->id.namespace_id));
     if (summary_ != nullptr) {
@@ -124,9 +128,11 @@ Result<bool> SeriesListing::next(SeriesInfo& info) {
 }
 
 void SeriesListing::let_go() {
-  if (!is_of_moment_ && options_.snapshot != nullptr && options_.snapshot->keeps_memory() &&
-      engine_.is_short_of_memory())
-    options_.snapshot.reset();
+  if (options_.snapshot == nullptr) return;
+  const bool is_overtaken = options_.snapshot->revocations() != engine_.revocations();
+  const bool is_short = !is_of_moment_ && options_.snapshot->keeps_memory();
+  if (is_overtaken) summary_.reset();
+  if (is_overtaken || (is_short && engine_.is_short_of_memory())) options_.snapshot.reset();
 }
 
 Result<bool> DeviceListing::next(DeviceInfo& info) {

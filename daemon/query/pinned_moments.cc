@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <utility>
 #include <vector>
 
 namespace edgecase::query {
@@ -76,6 +77,8 @@ void PinnedMoments::sweep() {
     // One that a request reads is in use.
     const bool is_read = moment->second.snapshot.use_count() > 1;
     if (is_read) moment->second.used_ns = now_ns;
+    if (moment->second.snapshot->revocations() != engine_.revocations())
+      left_behind.push_back(std::exchange(moment->second.snapshot, engine_.snapshot()));
     if (now_ns - moment->second.used_ns <= kLeaseNs) {
       ++moment;
       continue;

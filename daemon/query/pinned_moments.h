@@ -1,7 +1,8 @@
 // Moments of the store that backups read, request by request: each is a snapshot with a name, held
 // until it is released or nobody has used it for kLeaseNs. A pinned moment keeps on the drives what
-// was replaced or deleted since, and a memtable in memory, so there are kMomentsMax at most; an
-// erasure releases all.
+// was replaced or deleted since, and a memtable in memory, so there are kMomentsMax at most. An
+// erasure releases all; where something else is revoked (Engine::revocations()), they move on to
+// what is stored then.
 // Thread-safe; a thread of its own lets go of what was left behind, while there is any.
 #pragma once
 
@@ -24,7 +25,7 @@ class PinnedMoments {
   static constexpr std::size_t kMomentsMax = 2;
   static constexpr std::int64_t kLeaseNs = 600'000'000'000;
 
-  static constexpr std::chrono::milliseconds kSweepPause{10'000};
+  static constexpr std::chrono::milliseconds kSweepPause{100};
 
   // Both outlive it. `sweep_pause` is for tests: how often the thread looks.
   PinnedMoments(Engine& engine, Clock& clock, std::chrono::milliseconds sweep_pause = kSweepPause)
@@ -38,7 +39,7 @@ class PinnedMoments {
   // NotFound.
   Status release(const std::string& name);
   void release_all();
-  // Lets go of what nobody used for kLeaseNs.
+  // Lets go of what nobody used for kLeaseNs, and of what was revoked.
   void sweep();
   std::size_t count() const;
 

@@ -21,6 +21,7 @@
 #include "catalog/device_index.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "query/given_readings.h"
 #include "query/large_text.h"
 #include "query/listings.h"
 #include "wire/query_request.h"
@@ -38,11 +39,16 @@ class ReadingCursor {
   // Of that reading, and valid as long: its text or bytes, where they are large (kLargeTextBytes);
   // `value.text` is empty then. Null: they are not.
   virtual LargeText* large_text() { return nullptr; }
-  // Between two calls of next(), for who waits in between: where the engine is short of memory that
-  // the cursor keeps, it lets go of it, and goes on with what is stored then, behind the reading
-  // that it answered last. What that holds is valid no more; the next piece of its large text is
-  // there.
+  // Between two calls of next(), for who waits in between: where something was revoked since
+  // (Engine::revocations()), or the engine is short of memory that the cursor keeps, it lets go of
+  // what it reads from, and goes on with what is stored then, behind the reading that it answered
+  // last. What that holds is valid no more; the next piece of its large text is there, where that
+  // was not revoked.
   virtual void let_go() {}
+  // What next() was answered from since the last call, and a large text that may be read still.
+  virtual GivenReadings take_given() { return {}; }
+  // Whether something of that was revoked.
+  virtual bool is_given_revoked() { return false; }
 };
 
 // What an answer is about, for whoever keeps an account of it.
@@ -83,7 +89,8 @@ class QueryService {
   Result<std::unique_ptr<ReadingCursor>> query(const auth::Principal& principal,
                                                const wire::QueryRequest& request,
                                                Reach* reach = nullptr);
-  // Of a moment that a backup reads: everything that the request selects, for administrators.
+  // Of a moment that a backup reads: everything that the request selects, for administrators. Where
+  // something is revoked meanwhile it goes on with what is stored then.
   Result<std::unique_ptr<ReadingCursor>> query_at(const auth::Principal& principal,
                                                   const wire::QueryRequest& request,
                                                   std::shared_ptr<const Snapshot> moment,

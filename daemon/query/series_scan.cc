@@ -28,13 +28,30 @@ SeriesScan::SeriesScan(Engine& engine, const catalog::Catalog& catalog,
       range_(range),
       options_(options),
       is_of_moment_(options.snapshot != nullptr) {
-  if (!is_of_moment_) options_.snapshot = engine_.snapshot();
+  if (is_of_moment_) {
+    revocations_ = options_.snapshot->revocations();
+  } else {
+    take_snapshot();
+  }
 }
 
+void SeriesScan::take_snapshot() {
+  options_.snapshot = engine_.snapshot();
+  revocations_ = options_.snapshot->revocations();
+}
+
+Status SeriesScan::open_series() {
+  if (options_.snapshot == nullptr) take_snapshot();
+  const catalog::SeriesId& id = current_.id;
+  EC_ASSIGN_OR_RETURN(iterator_, engine_.scan(id.namespace_id, key_range(id, range_), options_));
+  return ok();
+}
+
+// A moment that somebody else holds moves on as well where something was revoked: he lets go of it.
 bool SeriesScan::let_go() {
-  if (is_of_moment_ || options_.snapshot == nullptr || !options_.snapshot->keeps_memory() ||
-      !engine_.is_short_of_memory())
-    return false;
+  if (options_.snapshot == nullptr) return false;
+  const bool is_short = !is_of_moment_ && options_.snapshot->keeps_memory();
+  if (!is_overtaken() && (!is_short || !engine_.is_short_of_memory())) return false;
   if (valid()) resting_at_ = iterator_->key();
   iterator_.reset();
   options_.snapshot.reset();
@@ -44,12 +61,30 @@ bool SeriesScan::let_go() {
 Result<bool> SeriesScan::wake() {
   if (resting_at_.empty()) return true;
   const Bytes key = std::exchange(resting_at_, {});
-  const catalog::SeriesId& id = current_.id;
-  options_.snapshot = engine_.snapshot();
-  EC_ASSIGN_OR_RETURN(iterator_, engine_.scan(id.namespace_id, key_range(id, range_), options_));
+  EC_TRY(open_series());
   iterator_->seek(key);
   EC_TRY(iterator_->status());
   return iterator_->valid() && iterator_->key() == ByteView(key);
+}
+
+// However long nobody asks for anything else: files of before a revocation are not kept meanwhile.
+void SeriesScan::next() {
+  if (iterator_ == nullptr) return;
+  if (is_overtaken() && let_go()) {
+    const Result<bool> stands = wake();
+    failure_ = stands.status();
+    if (!stands.ok()) return iterator_.reset();
+    if (!*stands) return;
+  }
+  if (iterator_ != nullptr) iterator_->next();
+}
+
+Status SeriesScan::seek(std::int64_t time_ns) {
+  if (is_overtaken()) static_cast<void>(let_go());
+  resting_at_.clear();
+  if (iterator_ == nullptr) EC_TRY(open_series());
+  iterator_->seek(wire::make_reading_key({current_.id.device, current_.id.sensor, time_ns}));
+  return iterator_->status();
 }
 
 Result<bool> SeriesScan::next_series() {
@@ -64,9 +99,7 @@ Result<bool> SeriesScan::next_series() {
     current_ = *std::move(entry);
     break;
   }
-  if (options_.snapshot == nullptr) options_.snapshot = engine_.snapshot();
-  const catalog::SeriesId& id = current_.id;
-  EC_ASSIGN_OR_RETURN(iterator_, engine_.scan(id.namespace_id, key_range(id, range_), options_));
+  EC_TRY(open_series());
   return true;
 }
 

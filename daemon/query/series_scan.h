@@ -35,9 +35,13 @@ class SeriesScan {
   Result<bool> next_series();
   // Lets go of snapshot and iterator.
   void close();
-  // The same until wake(), where the engine is short of memory that this scan keeps and it does not
-  // read as of a moment. True: it did. The views of value() hold no more.
+  // The same until wake(), where something was revoked since (Engine::revocations()), or the engine
+  // is short of memory that this scan keeps and it does not read as of a moment. True: it did. The
+  // views of value() hold no more.
   bool let_go();
+  bool is_overtaken() const {
+    return options_.snapshot != nullptr && revocations_ != engine_.revocations();
+  }
   // After let_go() it goes on with what is stored now: to the reading where it stood, or, where
   // that is gone (false), to the one behind it.
   Result<bool> wake();
@@ -49,8 +53,13 @@ class SeriesScan {
   }
   // False at the end of the current series, and after an error: look at status().
   bool valid() const { return iterator_ != nullptr && iterator_->valid(); }
-  Status status() const { return iterator_ == nullptr ? ok() : iterator_->status(); }
-  void next() { iterator_->next(); }
+  Status status() const {
+    if (!failure_.ok()) return failure_;
+    return iterator_ == nullptr ? ok() : iterator_->status();
+  }
+  void next();
+  // Within the current series, to the first reading at or behind `time_ns` (Reverse: at or before).
+  Status seek(std::int64_t time_ns);
   const catalog::SeriesEntry& series() const { return current_; }
   // Only when valid(). The value's views hold until next().
   std::int64_t time_ns() const { return wire::time_of_reading_key(iterator_->key().data()); }
@@ -58,10 +67,13 @@ class SeriesScan {
   Status value(wire::Value& value);
   bool is_large() const { return is_large_; }
   Result<std::unique_ptr<LargeText>> large_text();
+  Engine& engine() const { return engine_; }
 
  private:
   static constexpr std::uint32_t kStepsPerAsking = 512;
 
+  void take_snapshot();
+  Status open_series();
   Status bad_value() const;
 
   Engine& engine_;
@@ -74,8 +86,10 @@ class SeriesScan {
   std::unique_ptr<Iterator> iterator_;
   bool is_large_ = false;  // what value() came to last
   std::uint32_t steps_ = 0;
-  bool is_of_moment_;  // that somebody holds
-  Bytes resting_at_;   // after let_go(): the key
+  bool is_of_moment_;              // that somebody holds
+  std::uint64_t revocations_ = 0;  // of the snapshot
+  Status failure_;
+  Bytes resting_at_;  // after let_go(): the key
 };
 
 }  // namespace edgecase::query

@@ -368,6 +368,7 @@ Status Compactor::commit() {
     return applied;
   }
   context_.publish();
+  if (job_expires_) context_.revoke();
   for (const TableOutput& abandoned : given_up_) remove_output(abandoned);
   given_up_.clear();
   {

@@ -46,6 +46,9 @@ struct CompactorContext {
   std::function<void(std::int64_t delay_ns, std::function<void()> task)> schedule;
   // Makes readers see the current version.
   std::function<void()> publish;
+  // Bytes of what has expired, or was erased, are gone from the current version: who reads an older
+  // one keeps them.
+  std::function<void()> revoke;
   // Ok when the values drive is there and the right one.
   std::function<Status()> check_values;
   // Of writes, so far.

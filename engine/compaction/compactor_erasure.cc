@@ -228,6 +228,8 @@ Result<bool> Compactor::finish_erasure(std::span<const RangeDelete> ranges) {
   EC_TRY(context_.remover.retry());
   Result<bool> finished = false;
   EC_ASSIGN_OR_RETURN(const bool held, readers_hold(ranges));
+  // Who began to read between the erasure and now, and does not know yet that its files go.
+  if (held) context_.revoke();
   if (!held && !erasure_->to_blank.empty()) {
     EC_TRY(blank_items());
     return true;

@@ -127,6 +127,7 @@ Result<bool> Compactor::pick_expired(const Version& version) {
     EC_TRY(context_.check_values());  // or the files would stay on a drive that comes back
     EC_TRY(context_.versions.apply(*edit));
     context_.publish();
+    context_.revoke();
     note_success();
     manifest_names_expired_ = true;
     removes_expired_ = is_exact();

@@ -76,6 +76,7 @@ Status EngineImpl::drop_namespace(NamespaceId id) {
   EC_TRY(dropped);
   if (keys_ != nullptr) keys_->drop_namespace(id);
   publish_version();
+  revocations_.note();
   compactor_->retry_at_once();
   return ok();
 }

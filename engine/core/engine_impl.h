@@ -29,6 +29,7 @@
 #include "core/identity.h"
 #include "core/read_view.h"
 #include "core/reader.h"
+#include "core/revocations.h"
 #include "core/snapshot_generations.h"
 #include "core/wal.h"
 #include "core/wal_recovery.h"
@@ -71,6 +72,9 @@ class EngineImpl final : public Engine {
   Result<std::uint64_t> approximate_size(NamespaceId namespace_id, const KeyRange& range) override;
   std::shared_ptr<const Snapshot> snapshot() override;
   std::weak_ptr<const void> held_snapshots() override;
+  std::uint64_t revocations() const override { return revocations_.count(); }
+  bool is_revoked(NamespaceId namespace_id, ByteView first, ByteView last,
+                  std::uint64_t since) const override;
   Status flush() override;
   Status compact(const std::vector<NamespaceId>& ids, const KeyRange& range) override;
   void set_commit_companion(CommitCompanion* companion) override;
@@ -251,6 +255,7 @@ class EngineImpl final : public Engine {
   Status check_readable(NamespaceId id) const;
   VisibleView visible_view() const;
   VisibleView view_for(const ReadOptions& options) const;
+  Status renew_hidden(NamespaceId id, VisibleView& at, ExpiryView& expiry) const;
   Status explain_read_failure(Status failure) const;
 
   const Options options_;
@@ -307,6 +312,7 @@ class EngineImpl final : public Engine {
 
   CommitQueue commits_;
   SnapshotGenerations generations_;
+  Revocations revocations_;
 
   mutable Mutex mutex_;
   std::shared_ptr<const ReadView> view_ EC_GUARDED_BY(mutex_);

@@ -31,6 +31,7 @@ void EngineImpl::hide_for_good(const RangeDelete& erased) {
   }
   has_erased_.store(true, std::memory_order_release);
   if (keys_ != nullptr) keys_->retire(erased.lower, erased.upper, erased.sequence);
+  revocations_.note_erased(erased.lower, erased.upper);
 }
 
 void EngineImpl::forget_erased(SequenceNumber through) {
@@ -147,7 +148,10 @@ Result<bool> EngineImpl::finish_erasure(SequenceNumber through) {
     EC_TRY(overwrite_free_log(through));
   }
   if (wal_->holds(through)) return false;
-  if (memtables_hold_erased(through)) return false;
+  if (memtables_hold_erased(through)) {
+    revocations_.note();
+    return false;
+  }
   EC_TRY(destroy_keys(through));
   // No byte is left to be hidden. Who waits looks at the version, which comes last.
   forget_erased(through);

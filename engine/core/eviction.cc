@@ -111,6 +111,7 @@ Status EngineImpl::evict(std::span<const NamespaceId> ids, std::int64_t before_n
     given_up.push_back({id, before_ns});
   }
   EC_TRY(versions_->give_up(std::move(given_up)));
+  revocations_.note();
   compactor_->retry_at_once();
   return ok();
 }

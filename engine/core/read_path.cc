@@ -49,7 +49,27 @@ VisibleView EngineImpl::view_for(const ReadOptions& options) const {
 
 std::shared_ptr<const Snapshot> EngineImpl::snapshot() {
   std::shared_ptr<const void> generation = generations_.current();
-  return std::make_shared<const EngineSnapshot>(std::move(generation), visible_view());
+  const std::uint64_t revocations = revocations_.count();
+  return std::make_shared<const EngineSnapshot>(std::move(generation), visible_view(), revocations);
+}
+
+// What an iterator does not show any more.
+Status EngineImpl::renew_hidden(NamespaceId id, VisibleView& at, ExpiryView& expiry) const {
+  EC_TRY(check_readable(id));
+  expiry = expiry_view(id);
+  MutexLock lock(mutex_);
+  at.erased = erased_log_.layers();
+  return ok();
+}
+
+bool EngineImpl::is_revoked(NamespaceId namespace_id, ByteView first, ByteView last,
+                            std::uint64_t since) const {
+  if (revocations_.count() == since) return false;
+  if (versions_->dropped().contains(namespace_id)) return true;
+  const Bytes from = make_full_key(namespace_id, first);
+  const Bytes to = make_full_key(namespace_id, last);
+  if (const ExpiryView expiry = expiry_view(namespace_id); expiry.may_hide(from, to)) return true;
+  return revocations_.has_erased(from, to, since);
 }
 
 std::weak_ptr<const void> EngineImpl::held_snapshots() {
@@ -94,9 +114,15 @@ Result<std::unique_ptr<Iterator>> EngineImpl::scan(NamespaceId namespace_id, con
                                                    const ReadOptions& options) {
   EC_TRY(check_readable(namespace_id));
   compactor_->note_scan();
-  auto iterator = make_scan(
-      view_for(options), *tables_, expiry_view(namespace_id), namespace_id, range, options,
-      [this](Status failure) { return explain_read_failure(std::move(failure)); });
+  ScanHost host{[this](Status failure) { return explain_read_failure(std::move(failure)); },
+                revocations_,
+                [this, namespace_id](VisibleView& at, ExpiryView& expiry) {
+                  return renew_hidden(namespace_id, at, expiry);
+                }};
+  // Counted before anything is looked at.
+  const std::uint64_t revocations = revocations_.count();
+  auto iterator = make_scan(view_for(options), *tables_, expiry_view(namespace_id), namespace_id,
+                            range, options, std::move(host), revocations);
   if (!iterator->status().ok()) return iterator->status();
   return iterator;
 }

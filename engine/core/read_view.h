@@ -29,9 +29,11 @@ struct VisibleView {
 
 class EngineSnapshot final : public Snapshot {
  public:
-  EngineSnapshot(std::shared_ptr<const void> generation, VisibleView at)
-      : generation_(std::move(generation)), at_(std::move(at)) {}
+  // `revocations`: as counted before `at` was looked at.
+  EngineSnapshot(std::shared_ptr<const void> generation, VisibleView at, std::uint64_t revocations)
+      : generation_(std::move(generation)), at_(std::move(at)), revocations_(revocations) {}
   const VisibleView& at() const { return at_; }
+  std::uint64_t revocations() const override { return revocations_; }
   bool keeps_memory() const override {
     const ReadView& view = *at_.view;
     return view.active->is_written_out() ||
@@ -42,6 +44,7 @@ class EngineSnapshot final : public Snapshot {
  private:
   std::shared_ptr<const void> generation_;
   VisibleView at_;
+  const std::uint64_t revocations_;
 };
 
 }  // namespace edgecase::engine

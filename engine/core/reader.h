@@ -3,11 +3,13 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 
 #include "core/merge_cursor.h"
 #include "core/read_view.h"
+#include "core/revocations.h"
 #include "edgecase/engine.h"
 #include "expiry/expiry_view.h"
 #include "table/table_cache.h"
@@ -39,11 +41,20 @@ std::unique_ptr<MergeCursor> merge_view(const VisibleView& at, TableCache& table
                                         bool fill_cache,
                                         std::uint64_t large_value_bytes = kNoLargeValues);
 
-// What the caller of a scan sees: puts only, user keys, nothing that has expired.
+// What a scan asks of the engine.
+struct ScanHost {
+  std::function<Status(Status)> explain;
+  const Revocations& revocations;
+  // What is hidden now. NotFound: the namespace was dropped.
+  std::function<Status(VisibleView&, ExpiryView&)> renew;
+};
+
+// What the caller of a scan sees: puts only, user keys, nothing that has expired or is revoked
+// meanwhile. `revocations`: as counted before `at` and `expiry` were looked at.
 std::unique_ptr<Iterator> make_scan(const VisibleView& at, TableCache& tables, ExpiryView expiry,
                                     NamespaceId id, const KeyRange& range,
-                                    const ReadOptions& options,
-                                    std::function<Status(Status)> explain);
+                                    const ReadOptions& options, ScanHost host,
+                                    std::uint64_t revocations);
 
 // Bytes of items, from metadata; an item that a bound cuts counts half.
 Result<std::uint64_t> size_of_range(const Version& version, TableCache& tables, NamespaceId id,

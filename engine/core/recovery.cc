@@ -124,6 +124,7 @@ void EngineImpl::make_compactor() {
       *tables_,
       schedule,
       [this] { publish_version(); },
+      [this] { revocations_.note(); },
       values_are_ready,
       [this] { return user_bytes_written_.load(); },
       [this] { return table_value_bytes_.load() + table_metadata_bytes_.load(); },

@@ -43,6 +43,7 @@ Status EngineImpl::set_retention(std::vector<RetentionRule> rules) {
   Status changed = attempt();
   if (!changed.ok()) changed = use_reserve(std::move(changed), attempt);
   EC_TRY(changed);
+  revocations_.note();
   tables_->resize(memory_bytes() / kCacheShare);
   wal_->forget_expiries();
   compactor_->retry_at_once();

@@ -15,33 +15,54 @@ Status explain_large(const std::function<Status(Status)>& explain, const Status&
   return failure.code() == StatusCode::NotFound ? failure : explain(failure);
 }
 
-// Keeps the view that it is read from, and tells what went wrong as a scan does.
+// Keeps the view that it is read from, tells what went wrong as a scan does, and ends where its
+// key is revoked.
 class ScanLargeValue final : public LargeValue {
  public:
-  ScanLargeValue(std::unique_ptr<LargeValue> inner, std::shared_ptr<const ReadView> view,
-                 const std::function<Status(Status)>& explain)
-      : view_(std::move(view)), inner_(std::move(inner)), explain_(explain) {}
+  ScanLargeValue(std::unique_ptr<LargeValue> inner, VisibleView at, ScanHost host, Bytes full_key,
+                 std::uint64_t revocations)
+      : at_(std::move(at)),
+        inner_(std::move(inner)),
+        host_(std::move(host)),
+        full_key_(std::move(full_key)),
+        revocations_(revocations) {}
 
   std::uint64_t size_bytes() const override { return inner_->size_bytes(); }
   std::uint64_t sequence() const override { return inner_->sequence(); }
   Result<ByteView> next_piece() override {
+    EC_TRY(check_there());
     auto piece = inner_->next_piece();
-    if (!piece.ok()) return explain_large(explain_, piece.status());
+    if (!piece.ok()) return explain_large(host_.explain, piece.status());
+    // What was read may be blank by now, or be gone.
+    EC_TRY(check_there());
     return piece;
   }
 
  private:
-  const std::shared_ptr<const ReadView> view_;
+  Status check_there() {
+    const std::uint64_t count = host_.revocations.count();
+    if (count == revocations_) return ok();
+    ExpiryView expiry;
+    EC_TRY(host_.renew(at_, expiry));
+    if (expiry.hides(full_key_) || is_hidden(at_, full_key_, inner_->sequence()))
+      return not_found("a value was erased while it was read");
+    revocations_ = count;
+    return ok();
+  }
+
+  VisibleView at_;
   const std::unique_ptr<LargeValue> inner_;
-  const std::function<Status(Status)> explain_;
+  const ScanHost host_;
+  const Bytes full_key_;
+  std::uint64_t revocations_;
 };
 
 // Walks a merge and hides deletes.
 class ScanIterator final : public Iterator {
  public:
   ScanIterator(VisibleView at, std::unique_ptr<MergeCursor> merge, ExpiryView expiry,
-               NamespaceId id, FullKeyRange range, const ReadOptions& options,
-               std::function<Status(Status)> explain)
+               NamespaceId id, FullKeyRange range, const ReadOptions& options, ScanHost host,
+               std::uint64_t revocations)
       : at_(std::move(at)),
         hidden_(at_),
         expiry_(std::move(expiry)),
@@ -50,7 +71,8 @@ class ScanIterator final : public Iterator {
         range_(std::move(range)),
         direction_(options.direction),
         large_value_bytes_(options.large_value_bytes),
-        explain_(std::move(explain)) {
+        host_(std::move(host)),
+        revocations_(revocations) {
     settle();
   }
 
@@ -64,31 +86,25 @@ class ScanIterator final : public Iterator {
     const bool is_last = entry_ == &run_.back();
     if (is_last) {
       auto large = merge_->large_value();
-      if (!large.ok()) return explain_large(explain_, large.status());
-      if (*large != nullptr) {
-        return std::unique_ptr<LargeValue>(
-            std::make_unique<ScanLargeValue>(*std::move(large), at_.view, explain_));
-      }
+      if (!large.ok()) return explain_large(host_.explain, large.status());
+      if (*large != nullptr) return watched(*std::move(large));
     }
     if (!is_large()) return std::unique_ptr<LargeValue>();
     // Of a memtable it stays where it is. One in a group is a copy: stores may have been written
     // with other thresholds.
-    if (is_last && merge_->keeps_large_values()) {
-      return std::unique_ptr<LargeValue>(
-          std::make_unique<MemoryValue>(entry_->value, entry_->sequence, at_.view));
-    }
+    if (is_last && merge_->keeps_large_values())
+      return watched(std::make_unique<MemoryValue>(entry_->value, entry_->sequence, at_.view));
     auto copy = std::make_shared<const Bytes>(entry_->value);
-    return std::unique_ptr<LargeValue>(
-        std::make_unique<MemoryValue>(*copy, entry_->sequence, copy));
+    return watched(std::make_unique<MemoryValue>(*copy, entry_->sequence, copy));
   }
 
   void next() override {
-    if (!valid_) return;
+    if (!valid_ || !keep_current()) return;
     if (!find_in_run(static_cast<std::size_t>(entry_ - run_.data()) + 1)) settle();
   }
 
   void seek(ByteView key) override {
-    if (!status_.ok()) return;
+    if (!status_.ok() || !keep_current()) return;
     Bytes target = make_full_key(id_, key);
     const bool forward = direction_ == Direction::Forward;
     valid_ = false;
@@ -100,6 +116,24 @@ class ScanIterator final : public Iterator {
   }
 
  private:
+  // Looks what is hidden anew where something was revoked. False: the whole namespace was.
+  bool keep_current() {
+    const std::uint64_t count = host_.revocations.count();
+    return count == revocations_ || renew(count);
+  }
+  bool renew(std::uint64_t count) {
+    status_ = host_.renew(at_, expiry_);
+    hidden_ = HiddenRanges(at_);
+    revocations_ = count;
+    if (!status_.ok()) valid_ = false;
+    return status_.ok();
+  }
+
+  std::unique_ptr<LargeValue> watched(std::unique_ptr<LargeValue> value) const {
+    return std::make_unique<ScanLargeValue>(std::move(value), at_, host_, Bytes(entry_->full_key),
+                                            revocations_);
+  }
+
   bool is_large() const { return entry_->value.size() >= large_value_bytes_; }
 
   bool is_shown(const EntryView& entry) const {
@@ -128,7 +162,7 @@ class ScanIterator final : public Iterator {
       }
     }
     run_ = {};
-    if (!merge_->status().ok()) status_ = explain_(merge_->status());
+    if (!merge_->status().ok()) status_ = host_.explain(merge_->status());
   }
 
   // Past what has expired of each series, in one step. False at the end.
@@ -152,14 +186,15 @@ class ScanIterator final : public Iterator {
   }
 
   VisibleView at_;
-  const HiddenRanges hidden_;
-  const ExpiryView expiry_;
+  HiddenRanges hidden_;
+  ExpiryView expiry_;
   std::unique_ptr<MergeCursor> merge_;
   NamespaceId id_;
   FullKeyRange range_;
   Direction direction_;
   std::uint64_t large_value_bytes_;
-  std::function<Status(Status)> explain_;
+  const ScanHost host_;
+  std::uint64_t revocations_;         // as counted when that was looked at
   std::span<const EntryView> run_;    // what the merge gave last
   const EntryView* entry_ = nullptr;  // of run_, while valid_
   bool valid_ = false;
@@ -178,13 +213,13 @@ std::unique_ptr<MergeCursor> merge_view(const VisibleView& at, TableCache& table
 
 std::unique_ptr<Iterator> make_scan(const VisibleView& at, TableCache& tables, ExpiryView expiry,
                                     NamespaceId id, const KeyRange& range,
-                                    const ReadOptions& options,
-                                    std::function<Status(Status)> explain) {
+                                    const ReadOptions& options, ScanHost host,
+                                    std::uint64_t revocations) {
   FullKeyRange full = full_key_range(id, range);
   auto merge = merge_view(at, tables, full, options.direction, options.fill_cache,
                           options.large_value_bytes);
   return std::make_unique<ScanIterator>(at, std::move(merge), std::move(expiry), id,
-                                        std::move(full), options, std::move(explain));
+                                        std::move(full), options, std::move(host), revocations);
 }
 
 }  // namespace edgecase::engine

@@ -58,7 +58,10 @@ void Life::hide_expired() {
   for (std::size_t key = 0; key < kKeysPerPlace; ++key) {
     if (!expiry_.is_hidden(key)) continue;
     history_.hide(kTimedPlace, key);
-    for (HeldView& view : views_) view.state.places[kTimedPlace][key] = 0;
+    for (HeldView& view : views_) {
+      view.state.places[kTimedPlace][key] = 0;
+      if (view.iterated == kTimedPlace) view.erased[key] = true;
+    }
   }
 }
 
@@ -110,6 +113,8 @@ Status Life::release_view() {
   State found = view.iterated_state;
   found.places[view.iterated].fill(0);
   const Status status = store_.read_rest(view.iterated, *view.iterator, found);
+  const bool is_dropped = ids_[view.iterated] != view.ids[view.iterated];
+  if (is_dropped && status.code() == StatusCode::NotFound) return ok();
   if (!view.began_ailing || status.code() == StatusCode::Corruption) EC_TRY(excuse(status));
   State expected = view.iterated_state;
   for (std::size_t key = 0; key < kKeysPerPlace; ++key) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,6 +15,11 @@ namespace edgecase::test {
 class CountingEngine final : public Engine {
  public:
   std::uint64_t looks() const { return looks_; }
+  // Called once, at the look of that number.
+  void at_look(std::uint64_t number, std::function<void()> done) {
+    at_ = number;
+    done_ = std::move(done);
+  }
 
   Result<Bytes> get(NamespaceId id, ByteView key, const ReadOptions& options) override {
     ++looks_;
@@ -22,7 +28,7 @@ class CountingEngine final : public Engine {
   Result<std::unique_ptr<Iterator>> scan(NamespaceId id, const KeyRange& range,
                                          const ReadOptions& options) override {
     EC_ASSIGN_OR_RETURN(std::unique_ptr<Iterator> iterator, model_.scan(id, range, options));
-    return std::unique_ptr<Iterator>(new Counting(std::move(iterator), looks_));
+    return std::unique_ptr<Iterator>(new Counting(std::move(iterator), *this));
   }
   Result<RangeStats> range_stats(NamespaceId id, const KeyRange& range,
                                  const ReadOptions& options) override {
@@ -50,6 +56,11 @@ class CountingEngine final : public Engine {
   }
   std::shared_ptr<const Snapshot> snapshot() override { return model_.snapshot(); }
   std::weak_ptr<const void> held_snapshots() override { return model_.held_snapshots(); }
+  std::uint64_t revocations() const override { return model_.revocations(); }
+  bool is_revoked(NamespaceId id, ByteView first, ByteView last,
+                  std::uint64_t since) const override {
+    return model_.is_revoked(id, first, last, since);
+  }
   Status flush() override { return model_.flush(); }
   Status compact(const std::vector<NamespaceId>& ids, const KeyRange& range) override {
     return model_.compact(ids, range);
@@ -87,17 +98,17 @@ class CountingEngine final : public Engine {
  private:
   class Counting final : public Iterator {
    public:
-    Counting(std::unique_ptr<Iterator> iterator, std::uint64_t& looks)
-        : iterator_(std::move(iterator)), looks_(looks) {
-      ++looks_;
+    Counting(std::unique_ptr<Iterator> iterator, CountingEngine& engine)
+        : iterator_(std::move(iterator)), engine_(engine) {
+      engine_.count_look();
     }
     bool valid() const override { return iterator_->valid(); }
     void next() override {
-      ++looks_;
+      engine_.count_look();
       iterator_->next();
     }
     void seek(ByteView key) override {
-      ++looks_;
+      engine_.count_look();
       iterator_->seek(key);
     }
     ByteView key() const override { return iterator_->key(); }
@@ -106,11 +117,17 @@ class CountingEngine final : public Engine {
 
    private:
     const std::unique_ptr<Iterator> iterator_;
-    std::uint64_t& looks_;
+    CountingEngine& engine_;
   };
+
+  void count_look() {
+    if (++looks_ == at_) std::exchange(done_, nullptr)();
+  }
 
   ModelEngine model_;
   std::uint64_t looks_ = 0;
+  std::uint64_t at_ = 0;
+  std::function<void()> done_;
 };
 
 }  // namespace edgecase::test

@@ -4,7 +4,9 @@
 #include <iterator>
 #include <utility>
 
+#include "base/range_deletes.h"
 #include "base/write_batch_reader.h"
+#include "core/revocations.h"
 #include "core/snapshot_generations.h"
 #include "expiry/expiry_view.h"
 
@@ -25,6 +27,7 @@ struct ModelEngine::State {
   std::int64_t now_ns = 0;
   std::size_t open_views = 0;
   engine::SnapshotGenerations generations;
+  engine::Revocations revocations;
   CommitCompanion* companion = nullptr;
   bool is_short_of_memory = false;
   std::uint64_t shortages = 0;  // so far
@@ -63,8 +66,10 @@ class ModelSnapshot final : public Snapshot {
       : generation_(state->generations.current()),
         state_(state),
         shortages_(state->shortages),
+        revocations_(state->revocations.count()),
         view_(std::move(state), std::move(contents)) {}
   const ModelEngine::Contents& contents() const { return view_.held(); }
+  std::uint64_t revocations() const override { return revocations_; }
   bool keeps_memory() const override {
     const std::lock_guard lock(state_->mutex);
     return state_->shortages > shortages_;
@@ -74,6 +79,7 @@ class ModelSnapshot final : public Snapshot {
   std::shared_ptr<const void> generation_;
   std::shared_ptr<State> state_;
   const std::uint64_t shortages_;
+  const std::uint64_t revocations_;
   View<ModelEngine::Contents, State> view_;
 };
 
@@ -204,6 +210,7 @@ Status ModelEngine::drop_namespace(NamespaceId id) {
   if (!state_->every_write.ok()) return state_->every_write;
   if (state_->contents.erase(id) == 0) return not_found("namespace " + std::to_string(id));
   std::erase_if(state_->namespaces, [id](const NamespaceInfo& info) { return info.id == id; });
+  state_->revocations.note();
   return ok();
 }
 
@@ -273,6 +280,10 @@ Status ModelEngine::apply(const WriteBatch& batch) {
     } else if (entry->is_range()) {
       map->erase(map->lower_bound(entry->key),
                  entry->value.empty() ? map->end() : map->lower_bound(entry->value));
+      const engine::RangeDelete range =
+          engine::make_range_delete(entry->namespace_id, entry->key, entry->value, 0);
+      if (entry->kind == engine::EntryKind::EraseRange)
+        state_->revocations.note_erased(range.lower, range.upper);
     } else if (const auto found = map->find(entry->key); found != map->end()) {
       map->erase(found);
     }
@@ -341,6 +352,23 @@ std::weak_ptr<const void> ModelEngine::held_snapshots() {
   return state_->generations.turn();
 }
 
+std::uint64_t ModelEngine::revocations() const {
+  return state_->revocations.count();
+}
+
+bool ModelEngine::is_revoked(NamespaceId namespace_id, ByteView first, ByteView last,
+                             std::uint64_t since) const {
+  if (state_->revocations.count() == since) return false;
+  const Bytes from = engine::make_full_key(namespace_id, first);
+  const Bytes to = engine::make_full_key(namespace_id, last);
+  const std::lock_guard lock(state_->mutex);
+  if (state_->contents.count(namespace_id) == 0) return true;
+  const engine::ExpiryView expiry(std::make_shared<const engine::RetentionRules>(state_->rules),
+                                  state_->now_ns);
+  return (state_->rules.has_namespace(namespace_id) && expiry.may_hide(from, to)) ||
+         state_->revocations.has_erased(from, to, since);
+}
+
 std::shared_ptr<const Snapshot> ModelEngine::snapshot() {
   const std::lock_guard lock(state_->mutex);
   return std::make_shared<ModelSnapshot<State>>(state_, state_->contents);
@@ -355,6 +383,7 @@ Status ModelEngine::set_retention(std::vector<RetentionRule> rules) {
       return not_found("namespace " + std::to_string(rule.namespace_id));
   }
   if (!state_->rules.change(rules, state_->now_ns)) return busy("too many retention rules");
+  state_->revocations.note();
   return ok();
 }
 
@@ -407,6 +436,7 @@ Status ModelEngine::evict(std::span<const NamespaceId> ids, std::int64_t before_
   const std::lock_guard lock(state_->mutex);
   if (!state_->every_write.ok()) return state_->every_write;
   for (const NamespaceId id : ids) state_->rules.give_up({id, before_ns});
+  state_->revocations.note();
   return ok();
 }
 

@@ -62,6 +62,9 @@ class ModelEngine final : public Engine {
   }
   std::shared_ptr<const Snapshot> snapshot() override;
   std::weak_ptr<const void> held_snapshots() override;
+  std::uint64_t revocations() const override;
+  bool is_revoked(NamespaceId namespace_id, ByteView first, ByteView last,
+                  std::uint64_t since) const override;
   std::vector<DamagedFile> damaged_files() const override { return damaged_; }
   Status flush() override { return ok(); }
   Status compact(const std::vector<NamespaceId>& /*ids*/, const KeyRange& /*range*/) override {

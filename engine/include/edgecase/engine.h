@@ -59,10 +59,14 @@ struct NamespaceInfo {
   NamespaceOptions options;
 };
 
-// A frozen view of the store. Keeps memory and files alive: release it soon.
+// A frozen view of the store, but for what is revoked. Keeps memory and files alive, and with them
+// the bytes of what was revoked since: release it soon, and at once when Engine::revocations() has
+// changed since it was taken.
 class Snapshot {
  public:
   virtual ~Snapshot() = default;
+  // Engine::revocations() when it was taken.
+  virtual std::uint64_t revocations() const = 0;
   // Whether it keeps memtables in memory that nobody else would need: they are written out by now.
   virtual bool keeps_memory() const = 0;
 };
@@ -152,11 +156,11 @@ class Engine {
   // InvalidArgument.
   virtual Result<NamespaceId> create_namespace(std::string_view name,
                                                const NamespaceOptions& options) = 0;
-  // Nobody can read it from the moment of return, through no snapshot either; an iterator that was
-  // open goes on. Its files are unlinked when the last of those and of the snapshots has gone; one
-  // edit of the manifest, however much it holds. Its id is never given out again: a namespace that
-  // is made later under the same name is another one. Durable on return. Errors: NotFound, IoError,
-  // OutOfSpace; after these two it may turn out dropped at the next open.
+  // Nobody can read it from the moment of return, through no snapshot either; an iterator that is
+  // open ends with NotFound. Its files are unlinked when the last of those and of the snapshots has
+  // gone; one edit of the manifest, however much it holds. Its id is never given out again: a
+  // namespace that is made later under the same name is another one. Durable on return. Errors:
+  // NotFound, IoError, OutOfSpace; after these two it may turn out dropped at the next open.
   virtual Status drop_namespace(NamespaceId id) = 0;
   virtual Result<NamespaceInfo> find_namespace(std::string_view name) const = 0;
   virtual std::vector<NamespaceInfo> namespaces() const = 0;
@@ -189,6 +193,18 @@ class Engine {
   virtual std::shared_ptr<const Snapshot> snapshot() = 0;
   // Expires once nobody holds a snapshot any more that was taken before the call.
   virtual std::weak_ptr<const void> held_snapshots() = 0;
+
+  // How often something became unreadable for good: a range was erased, a rule of retention was
+  // set, something was evicted, a namespace dropped, or files went since all in them had expired.
+  // From that moment on nobody reads it, through iterators and large values that are open neither;
+  // a view that was handed out before may show it still. Whoever keeps a snapshot or an iterator,
+  // or copies of what they gave, compares it, which costs a load, and lets go of them when it has
+  // changed.
+  virtual std::uint64_t revocations() const = 0;
+  // Whether something of the keys from `first` to `last`, both included, may have become unreadable
+  // since revocations() was `since`; true as well where that is not known any more.
+  virtual bool is_revoked(NamespaceId namespace_id, ByteView first, ByteView last,
+                          std::uint64_t since) const = 0;
 
   // Writes every memtable out and returns when the tables are durable.
   virtual Status flush() = 0;

@@ -1,5 +1,6 @@
 // A cursor over one snapshot of one namespace's key range, in one direction. Owned by one thread.
-// It keeps the tables it reads alive; close it soon.
+// It keeps the tables it reads alive; close it soon. What is erased, or comes under a shorter rule,
+// while it is open it passes over from its next step on (Engine::revocations()).
 #pragma once
 
 #include <memory>

@@ -22,7 +22,8 @@ class LargeValue {
   // Tells values of one key apart: another one that was put later has another.
   virtual std::uint64_t sequence() const = 0;
   // What comes next, at most kLargeValuePieceBytes, until the next call; the first piece has a KiB
-  // at least, where the value has, and an empty one is the end. May read a drive.
+  // at least, where the value has, and an empty one is the end. May read a drive. NotFound: it was
+  // erased, or has come under a shorter rule, since.
   virtual Result<ByteView> next_piece() = 0;
 };
 

@@ -64,6 +64,7 @@ struct RoundFixture : test::TableTestStore {
           executor.schedule_after(Lane::Compaction, delay_ns, std::move(task));
         },
         [] {},
+        [] {},
         [] { return ok(); },
         [] { return std::uint64_t{0}; },
         [] { return std::uint64_t{0}; },
