@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "audit/head_file.h"
+#include "edgecase/wiped_stack.h"
 
 namespace edgecase::audit {
 namespace {
@@ -345,6 +346,7 @@ void AuditLog::run() {
                       [this] { return stopping_ || (due_ && !queue_.empty() && failure_.ok()); });
     lock.unlock();
     tick();
+    wipe_stack<kWipedStackBytes / 4>();
     lock.lock();
   }
 }

@@ -25,6 +25,12 @@ class RecordNames {
   // Of any other text; one of another kind never looks the same. "~" and 16 hex digits.
   std::string of_text(std::string_view kind, std::string_view text) const;
 
+  // Nothing of names that were asked for stays in memory.
+  void forget() const {
+    const std::lock_guard lock(mutex_);
+    known_.clear();
+  }
+
   // What may be written of a selector: globs without a literal character (`*`, `?*`) as they are,
   // everything else as a pseudonym. A device named exactly becomes a target.
   void describe(std::string_view namespace_name, const wire::Selector& selector,

@@ -68,12 +68,24 @@ Status EraseService::drain() {
     // What happened in between counts as it was at the worse of both moments.
     const StoreDrives drives = worse_of(drives_before, drives_->look());
     if (destroyed != 0) status = note_destroyed(numbers, destroyed, drives);
+    if (status.ok() && report.ok()) forget_gone();
     if (status.ok()) status = report.ok() ? complete(numbers, *report, drives) : report.status();
   }
   const std::lock_guard lock(mutex_);
   obstacle_ = status;
   changed_.notify_all();
   return status;
+}
+
+// What is kept of names and values for later, here and by others.
+void EraseService::forget_gone() {
+  parts_.devices.forget_recent();
+  std::vector<std::function<void()>> observers;
+  {
+    const std::lock_guard lock(mutex_);
+    observers = on_gone_;
+  }
+  for (const auto& forget : observers) forget();
 }
 
 // Messages that gave way to others before the erasure named it, too: nobody sees them, and their

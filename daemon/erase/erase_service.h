@@ -113,6 +113,13 @@ class EraseService {
   // Told when an erasure becomes pending. Set once, before the first erase().
   void on_pending(std::function<void()> observer) { observer_ = std::move(observer); }
 
+  // Told when bytes of erasures are gone, for who keeps names or values for later. By the thread
+  // that called drain(); may be called as long as this is there.
+  void on_gone(std::function<void()> observer) {
+    const std::lock_guard lock(mutex_);
+    on_gone_.push_back(std::move(observer));
+  }
+
   // The certificate once it is done, or as it is after `timeout_ns` or when what holds it up will
   // take long (obstacle() is Unavailable). NotFound.
   Result<Certificate> wait(std::uint64_t number, std::int64_t timeout_ns);
@@ -164,6 +171,7 @@ class EraseService {
   void tell_memory();
   bool is_hurried() const;  // with mutex_ held
   Status merge_rejected();
+  void forget_gone();
   Status note_destroyed(const std::vector<std::uint64_t>& numbers, std::uint64_t destroyed_keys,
                         const StoreDrives& drives);
   Status complete(const std::vector<std::uint64_t>& numbers, const ErasureReport& report,
@@ -177,6 +185,7 @@ class EraseService {
   std::unique_ptr<DriveWatch> drives_;
   catalog::SetAside set_aside_{parts_.engine};  // for fences_
   std::function<void()> observer_;
+  std::vector<std::function<void()>> on_gone_;
 
   std::mutex erase_mutex_;
   std::uint64_t next_number_ = 1;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "edgecase/wiped_stack.h"
+
 namespace edgecase::erase {
 
 EraseWorker::EraseWorker(EraseService& service, observe::Logger& logger)
@@ -49,6 +51,7 @@ void EraseWorker::run() {
     lock.unlock();
     const auto begun = std::chrono::steady_clock::now();
     const Status status = service_.drain();
+    wipe_stack();
     tell(status);
     look_at_drives();
     if (status.ok()) {

@@ -241,10 +241,15 @@ class Preparation {
     made->record = audit::record_of(made->what.operation, principal);
     describe(log_.names(), call, made->record);
     made->draft = audit::draft_of(made->record);
-    if (!is_recorded || head.target.size() > kTargetMaxBytes) return made;
+    // What changes something is not asked for again and again.
+    if (made->what.kind != Kind::Read || head.target.size() > kTargetMaxBytes) return made;
     const std::lock_guard lock(mutex_);
     if (known_.size() >= kRememberedMax) known_.clear();
     return known_.emplace(std::move(key), std::move(made)).first->second;
+  }
+  void forget() {
+    const std::lock_guard lock(mutex_);
+    known_.clear();
   }
 
  private:
@@ -382,6 +387,8 @@ void after_answer(Recorder& recorder, Call& call, Effect effect) {
       (kind == Kind::Read && (call.request.path != routes::kTail || call.exchange.audit.count > 0));
   if (!is_told && !is_denied(http_status)) return;
   const auto ticket = log.append(draft_of(log.names(), *prepared, call));
+  // To say who was erased is to name them once more.
+  if (call.request.path == routes::kErase) log.names().forget();
   if (!ticket.ok()) return give_up(call, ticket.status());
   if (log.mode() == audit::Mode::Strict) await_record(log, call, *ticket, prepared);
 }
@@ -392,6 +399,9 @@ void record_requests(Router& router, HttpContext& context) {
   audit::AuditLog* const log = context.parts.audit;
   if (log == nullptr || !log->is_on()) return;
   const auto recorder = std::make_shared<Recorder>(*log);
+  context.parts.erase.on_gone([weak = std::weak_ptr(recorder)] {
+    if (const auto there = weak.lock()) there->preparation.forget();
+  });
   router.on_run({[recorder](const Call& call, Effect effect) {
                    return before_change(*recorder, call, effect);
                  },

@@ -12,6 +12,8 @@
 #include <iterator>
 #include <utility>
 
+#include "edgecase/wiped_stack.h"
+
 #include "edgecase/clock.h"
 #include "http/http_front.h"
 
@@ -144,14 +146,22 @@ void Front::wake_reader() {
 }
 
 void Front::work() {
+  bool has_served = false;  // since its stack was wiped
   std::unique_lock lock(mutex_);
   while (true) {
     if (release_held(lock)) continue;
     if (Connection* const connection = take_queued(kWorkersLanes); connection != nullptr) {
       wake_worker();
       if (serve_counted(*connection, lock)) stay_with(*connection, lock);
+      has_served = true;
     } else if (workers_end_) {
       return;
+    } else if (has_served) {
+      // After the answer has left.
+      has_served = false;
+      lock.unlock();
+      wipe_stack();
+      lock.lock();
     } else {
       rest(lock);
     }
@@ -161,14 +171,21 @@ void Front::work() {
 void Front::read() {
   // Whoever stores, or asks for health, goes first where the processor is short.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kReadNice);
+  bool has_served = false;  // as in work()
   std::unique_lock lock(mutex_);
   while (true) {
     if (Connection* const connection = take_queued(kReadersLanes); connection != nullptr) {
       wake_reader();
       if (serve_counted(*connection, lock)) stay_with(*connection, lock);
       wake_worker();  // for what is held, or came from that connection
+      has_served = true;
     } else if (workers_end_) {
       return;
+    } else if (has_served) {
+      has_served = false;
+      lock.unlock();
+      wipe_stack();
+      lock.lock();
     } else {
       ++resting_readers_;
       read_due_.wait(lock);
@@ -395,7 +412,9 @@ bool Front::receive_next(Connection& connection) {
       await(connection, Stage::Cut);
       return false;
     }
-    switch (reader.feed({linger_buffer_.data(), got.bytes})) {
+    const RequestReader::Progress progress = reader.feed({linger_buffer_.data(), got.bytes});
+    ::explicit_bzero(linger_buffer_.data(), got.bytes);
+    switch (progress) {
       case RequestReader::Progress::NeedMore: break;
       case RequestReader::Progress::Complete: return true;
       case RequestReader::Progress::Refused: refuse_next(connection); return false;

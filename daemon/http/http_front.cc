@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "edgecase/clock.h"
+#include "edgecase/wiped_stack.h"
 
 namespace edgecase::http {
 namespace {
@@ -131,6 +132,7 @@ void Front::poll_loop() {
       if (id < listeners_.size()) accept_some(static_cast<std::size_t>(id));
     }
     if (now_ns() >= next_sweep_ns_) sweep();
+    wipe_stack<kWipedStackBytes / 4>();
   }
 }
 
@@ -191,9 +193,7 @@ void Front::accept_some(std::size_t listener) {
 
 void Front::admit(net::Socket accepted, const FrontListener& listener) {
   const int descriptor = accepted.descriptor();
-  // Left to itself the kernel would buffer megabytes for every reader that is slow, and of what
-  // lies there nothing is called back: what is on its way to a reader's own buffer, and little
-  // more.
+  // Left to itself the kernel would buffer megabytes for each slow reader, and calls nothing back.
   const bool is_tcp = listener.kind == net::ListenerKind::Tcp;
   const int send_bytes = is_tcp ? kSendBufferBytes : kLocalSendBufferBytes;
   setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes));
@@ -320,6 +320,7 @@ void Front::receive(Connection& connection) {
     if (got.outcome != net::Outcome::Done) return close_connection(connection.id);
     const std::uint64_t bytes_before = reader.body_bytes();
     const RequestReader::Progress progress = reader.feed({buffer_.data(), got.bytes});
+    ::explicit_bzero(buffer_.data(), got.bytes);
     note_large_body(bytes_before, reader);
     if (progress != RequestReader::Progress::NeedMore) return proceed(connection, progress);
     // A short read emptied the socket, or a record; asking again would mostly only say so.

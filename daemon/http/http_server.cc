@@ -221,6 +221,27 @@ void answer_bad_lines(Call& call, std::uint64_t stored, std::uint64_t rejected,
       400, body.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
+// What is kept between requests may hold what was erased; an erasure may outlast the server.
+struct Keeping {
+  void forget() {
+    const std::lock_guard lock(mutex);
+    if (context == nullptr) return;
+    const HttpServerParts& parts = context->parts;
+    parts.ingest.feed().clear();
+    context->line_spares.forget();
+    if (parts.audit != nullptr) parts.audit->names().forget();
+    // Freed memory is wiped; what is between what is in use goes back to the system.
+    if (parts.give_memory_back) parts.give_memory_back();
+  }
+  void end() {
+    const std::lock_guard lock(mutex);
+    context = nullptr;
+  }
+
+  std::mutex mutex;
+  HttpContext* context = nullptr;
+};
+
 struct HttpServer::State {
   explicit State(HttpServerParts parts) : context(std::move(parts)), router(host_name()) {}
 
@@ -229,6 +250,7 @@ struct HttpServer::State {
   std::unique_ptr<Front> front;
   std::uint16_t tcp_port = 0;
   std::uint64_t socket_inode = 0;
+  std::shared_ptr<Keeping> keeping = std::make_shared<Keeping>();
 };
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
@@ -284,6 +306,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
   add_token_routes(s.router, context);
   add_audit_routes(s.router, context);
   record_requests(s.router, context);
+  s.keeping->context = &context;
+  context.parts.erase.on_gone([keeping = s.keeping] { keeping->forget(); });
   add_status_routes(s.router, context);
   FrontOptions options = front_options(settings);
   options.on_large_body = context.parts.give_memory_back;
@@ -296,6 +320,7 @@ HttpServer::HttpServer(std::unique_ptr<State> state) : state_(std::move(state)) 
 
 HttpServer::~HttpServer() {
   stop();
+  state_->keeping->end();
   state_->context.parts.metrics.clear_callbacks();
 }
 

@@ -32,6 +32,12 @@ LineSpares::Loan LineSpares::take(std::string_view namespace_name) {
   return Loan(*this, std::move(spare));
 }
 
+void LineSpares::forget() {
+  const std::lock_guard lock(mutex_);
+  spares_.clear();
+  set_aside_.tell(0);
+}
+
 void LineSpares::give_back(std::unique_ptr<LineSpare> spare) {
   spare->batch.clear_readings();
   spare->slices.abandon();

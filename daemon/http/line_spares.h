@@ -58,6 +58,8 @@ class LineSpares {
   // One that served the namespace, where there is one. Those that may know names that were erased
   // since are gone.
   Loan take(std::string_view namespace_name);
+  // Those that nobody has.
+  void forget();
 
  private:
   friend class Loan;

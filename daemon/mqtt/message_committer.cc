@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "edgecase/wiped_stack.h"
+
 namespace edgecase::mqtt {
 namespace {
 
@@ -112,6 +114,7 @@ void MessageCommitter::run() {
     done_.push_back(std::move(group));
     lock.unlock();
     wake_();
+    wipe_stack<kWipedStackBytes / 4>();
     lock.lock();
   }
 }

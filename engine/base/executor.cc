@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "edgecase/wiped_stack.h"
 
 namespace edgecase {
 namespace {
@@ -63,9 +64,14 @@ class LaneThread {
         lock.unlock();
         task();
         task = nullptr;  // what it holds goes before the lock comes back
+        has_run_ = true;
         lock.lock();
       } else if (stopping_) {
         return;
+      } else if (std::exchange(has_run_, false)) {
+        lock.unlock();
+        wipe_stack();
+        lock.lock();
       } else if (delayed_.empty()) {
         wake_.wait(mutex_);
       } else {
@@ -80,7 +86,8 @@ class LaneThread {
   std::deque<Task> ready_ EC_GUARDED_BY(mutex_);
   std::multimap<SteadyTime, Task> delayed_ EC_GUARDED_BY(mutex_);
   bool stopping_ EC_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: it uses all the others
+  bool has_run_ = false;  // the thread's: since its stack was wiped
+  std::thread thread_;    // last: it uses all the others
 };
 
 class ThreadExecutor final : public Executor {

@@ -5,6 +5,7 @@
 
 #include "compaction/purge.h"
 #include "file/file_names.h"
+#include "file/locked_memory.h"
 
 namespace edgecase {
 
@@ -39,7 +40,9 @@ EngineImpl::EngineImpl(const Options& options, const Environment& environment)
                {reserve_path(options.metadata_directory), reserve_path(options.values_directory)},
                options.erasure_reserve_bytes),
       free_space_(environment.file_system, environment.clock, options.metadata_directory,
-                  options.values_directory, options.keep_free_bytes) {}
+                  options.values_directory, options.keep_free_bytes) {
+  if (options_.encryption) static_cast<void>(lock_in_memory(&options_, sizeof options_));
+}
 
 EngineImpl::~EngineImpl() {
   gate_->close();

@@ -22,6 +22,7 @@ constexpr std::int64_t kFillReserveNs = 10'000'000'000;
 
 // Snapshots that are held know nothing of what is erased after them.
 void EngineImpl::hide_for_good(const RangeDelete& erased) {
+  const bool names_nobody = codec_of(namespace_of(erased.lower)) == GroupCodec::Series;
   MutexLock lock(mutex_);
   erased_log_.add(erased);
   // The same ranges may be erased again and again while they are pending.
@@ -31,7 +32,13 @@ void EngineImpl::hide_for_good(const RangeDelete& erased) {
   }
   has_erased_.store(true, std::memory_order_release);
   if (keys_ != nullptr) keys_->retire(erased.lower, erased.upper, erased.sequence);
-  revocations_.note_erased(erased.lower, erased.upper);
+  // Ranges of readings name nobody; others count as all of their namespace.
+  const NamespaceId id = namespace_of(erased.lower);
+  if (names_nobody) {
+    revocations_.note_erased(erased.lower, erased.upper);
+  } else {
+    revocations_.note_erased(make_full_key(id, {}), make_full_key(id + 1, {}));
+  }
 }
 
 void EngineImpl::forget_erased(SequenceNumber through) {

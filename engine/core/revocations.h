@@ -23,7 +23,7 @@ class Revocations {
 
   // After it was hidden: whoever sees the count finds it so.
   void note() { count_.fetch_add(1, std::memory_order_acq_rel); }
-  // Of full keys; `upper` is not empty.
+  // Of full keys; `upper` is not empty. They are kept: they must not hold names.
   void note_erased(const Bytes& lower, const Bytes& upper) {
     MutexLock lock(mutex_);
     ranges_.push_back({count_.load(std::memory_order_relaxed) + 1, lower, upper});

@@ -49,7 +49,9 @@ KeyRing::KeyRing(FileSystem& file_system, std::string metadata_directory, const 
       metadata_directory_(std::move(metadata_directory)),
       store_id_(store_id),
       master_(master),
-      random_(random) {}
+      random_(random) {
+  static_cast<void>(lock_in_memory(this, sizeof *this));
+}
 
 KeyRing::~KeyRing() = default;
 

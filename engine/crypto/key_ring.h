@@ -32,6 +32,7 @@
 #include "base/store_id.h"
 #include "crypto/key_derivation.h"
 #include "crypto/key_ring_format.h"
+#include "file/locked_memory.h"
 #include "edgecase/file_system.h"
 #include "edgecase/options.h"
 #include "edgecase/result.h"
@@ -152,7 +153,9 @@ class KeyRing {
   bool others_left_ EC_GUARDED_BY(write_mutex_) = false;  // older ones resist
 
   mutable Mutex mutex_;
-  std::map<Place, Entry> scopes_ EC_GUARDED_BY(mutex_);
+  // Keys of scopes, in memory of their own.
+  std::map<Place, Entry, std::less<Place>, LockedAllocator<std::pair<const Place, Entry>>> scopes_
+      EC_GUARDED_BY(mutex_);
   std::unordered_map<KeyId, const Entry*> by_id_ EC_GUARDED_BY(mutex_);
   std::vector<Retired> retired_ EC_GUARDED_BY(mutex_);
   std::vector<NamespaceId> dropped_ EC_GUARDED_BY(mutex_);

@@ -12,6 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include "edgecase/wiped_stack.h"
+
 namespace edgecase::mqtt {
 namespace {
 
@@ -146,6 +148,7 @@ void MqttListener::Poller::run() {
     if (now_ns_ >= next_sweep_ns_) sweep();
     publish_wills();
     forget_ended();
+    wipe_stack<kWipedStackBytes / 4>();
   }
   // As a broker does: clients that are there come again, and say so.
   sessions_.end_wills();
@@ -316,6 +319,7 @@ void MqttListener::Poller::receive(Connection& connection) {
   if (got.outcome == net::Outcome::Done) {
     connection.heard_ns = now_ns_;
     connection.conversation.receive({buffer_.data(), got.bytes}, *group, now_ns_);
+    ::explicit_bzero(buffer_.data(), got.bytes);
   }
   committer_->offer(std::move(group));
   switch (got.outcome) {
