@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/audit_check.h"
 #include "app/lost_readings.h"
 #include "bench/interrupt.h"
 #include "commands/commands.h"
@@ -55,6 +56,16 @@ class CheckOutput final : public CheckObserver {
     if (lost_.empty()) return;
     for (const std::string& line : app::lost_readings(posix_file_system(), options, lost_))
       say(CheckFinding::Kind::Loss, line);
+  }
+
+  // How many faults there are.
+  std::uint64_t tell_audit_faults(const Options& options) {
+    const auto faults = app::audit_faults(posix_file_system(), options);
+    // What keeps it from being read was told, as a problem of the store.
+    if (!faults.ok()) return 0;
+    for (const std::string& fault : *faults)
+      say(CheckFinding::Kind::Problem, "audit log: " + fault);
+    return faults->size();
   }
 
   void finish(const CheckReport& report) {
@@ -109,20 +120,23 @@ int run_check(const CheckArguments& arguments) {
   }
   bench::watch_for_interrupt();
   CheckOutput output(arguments.json);
-  const Result<CheckReport> report = arguments.repair
-                                         ? repair_store(posix_file_system(), *options, output)
-                                         : check_store(posix_file_system(), *options, output);
+  Result<CheckReport> report = arguments.repair
+                                   ? repair_store(posix_file_system(), *options, output)
+                                   : check_store(posix_file_system(), *options, output);
   if (!report.ok()) {
     // A drive that is not there is no daemon that is not there.
     const int exit_code = report_failure(report.status());
     return exit_code == wire::kExitUnreachable ? wire::kExitFailed : exit_code;
   }
   output.name_lost_readings(*options);
+  const std::uint64_t audit_faults = output.tell_audit_faults(*options);
+  report->problems += audit_faults;
   output.finish(*report);
   const int finished = finish_stdout();
   if (finished != wire::kExitOk) return finished;
   if (report->problems == 0) return wire::kExitOk;
-  if (!arguments.repair) return wire::kExitCorruption;
+  // Records that are gone nobody makes anew, nor a head that would hide it.
+  if (!arguments.repair || audit_faults > 0) return wire::kExitCorruption;
   std::fputs(report->losses == 0 ? "repaired; nothing was lost\n"
                                  : "repaired; what was lost is listed above\n",
              stderr);
