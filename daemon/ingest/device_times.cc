@@ -145,7 +145,11 @@ class DeviceTimes::Decision {
         verdict = Verdict::Stale;
       }
     }
-    if (verdict != Verdict::Own) reading.time_ns = asked_[i].arrival_ns;
+    if (verdict != Verdict::Own) {
+      fill_places(i);
+      reading.time_ns = asked_[i].arrival_ns;
+      while (places_.contains({ids_[i], *reading.time_ns})) ++*reading.time_ns;
+    }
     reading.time_source = wire::TimeSource::Given;
     if (!wire::is_undated_time(*reading.time_ns) && *reading.time_ns >= state.newest_ns) {
       state.newest_ns = *reading.time_ns;
@@ -159,10 +163,7 @@ class DeviceTimes::Decision {
   }
   // What the series holds at that time, or will once this call's readings are stored.
   There look_at(std::size_t i, std::int64_t time_ns) {
-    if (!has_places_) {
-      for (std::size_t k = 0; k < i; ++k) places_[{ids_[k], *asked_[k].reading->time_ns}] = k;
-      has_places_ = true;
-    }
+    fill_places(i);
     const wire::Value& value = asked_[i].reading->value;
     if (const auto found = places_.find({ids_[i], time_ns}); found != places_.end()) {
       return is_same(asked_[found->second].reading->value, value) ? There::Same : There::Another;
@@ -178,6 +179,11 @@ class DeviceTimes::Decision {
     wire::Value there;
     if (!wire::decode_value(*stored, there)) return There::Unknown;
     return is_same(there, value) ? There::Same : There::Another;
+  }
+
+  void fill_places(std::size_t count) {
+    if (std::exchange(has_places_, true)) return;
+    for (std::size_t k = 0; k < count; ++k) places_[{ids_[k], *asked_[k].reading->time_ns}] = k;
   }
 
   struct Place {

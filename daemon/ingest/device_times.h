@@ -51,7 +51,8 @@ class DeviceTimes {
   DeviceTimes(Engine& engine, const catalog::Catalog& catalog)
       : engine_(engine), catalog_(catalog), set_aside_(engine) {}
 
-  // A reading with a believable time that a device said, and when it arrived.
+  // A reading with a believable time that a device said, and when it arrived: readings of one
+  // message may share that, where nobody else has so many nanoseconds from there on.
   struct Asked {
     wire::Reading* reading = nullptr;
     std::int64_t arrival_ns = 0;

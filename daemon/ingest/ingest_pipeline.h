@@ -136,6 +136,8 @@ class IngestPipeline {
   // arrival_clock_ns(), moved on where it must be so that no two calls, and no reading that
   // ingest() stamps, get the same. For who knows better than ingest() when a reading arrived.
   std::int64_t take_arrival_time() { return take_arrival_times(1); }
+  // The first of so many.
+  std::int64_t take_arrival_times(std::int64_t count);
 
   // How far ahead of a trusted clock a time that a device says may lie. Before anything is
   // ingested.
@@ -189,7 +191,6 @@ class IngestPipeline {
   Status commit(const auth::Principal& principal, Gathered& gathered, Durability durability);
   void take_times(const std::vector<wire::Reading>& readings,
                   const std::vector<catalog::SeriesId>& ids, std::vector<std::int64_t>& times);
-  std::int64_t take_arrival_times(std::int64_t count);
 
   Engine& engine_;
   catalog::Catalog& catalog_;

@@ -1,6 +1,7 @@
 #include "mqtt/message_group.h"
 
 #include <algorithm>
+#include <bitset>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -14,6 +15,30 @@ namespace {
 constexpr std::size_t kReadingBytes = sizeof(wire::Reading) + 32;
 // Topic, packet id, properties and their lengths, beside the payload.
 constexpr std::uint64_t kAroundPayloadBytes = kTopicMaxBytes + (4u << 10);
+
+// Whether a message brings a series more than once, as records of their own times do: each gets
+// another nanosecond.
+class SeriesSeen {
+ public:
+  // How many of `before` are of the series of `reading`; those that were not asked about count too.
+  std::int64_t count(const wire::Reading& reading, std::span<const wire::Reading> before) {
+    const std::string_view sensor = reading.sensor;
+    const auto last = static_cast<unsigned char>(sensor.empty() ? 0 : sensor.back());
+    const auto middle = static_cast<unsigned char>(sensor.empty() ? 0 : sensor[sensor.size() / 2]);
+    const std::size_t bit = (sensor.size() * 31 + last * 7u + middle) % kBits;
+    const bool is_new = !bits_[bit];
+    bits_[bit] = true;
+    if (is_new) return 0;
+    return std::count_if(before.begin(), before.end(), [&reading](const wire::Reading& other) {
+      return other.sensor == reading.sensor && other.device == reading.device &&
+             other.time_source == wire::TimeSource::Given;
+    });
+  }
+
+ private:
+  static constexpr std::size_t kBits = 512;
+  std::bitset<kBits> bits_;
+};
 
 }  // namespace
 
@@ -94,8 +119,9 @@ DecodeResult MessageGroup::add(const IncomingPublish& message, const std::vector
 }
 
 void MessageGroup::date(GroupMessage& added, bool is_unreadable, ingest::IngestPipeline& pipeline) {
-  added.arrival_ns = pipeline.take_arrival_time();
+  added.arrival_ns = pipeline.take_arrival_times(std::max<std::uint32_t>(added.readings, 1));
   bool is_unbelievable = is_unreadable;
+  SeriesSeen seen;
   for (std::size_t i = added.first_reading; i < batch_.readings.size(); ++i) {
     wire::Reading& reading = batch_.readings[i];
     if (reading.time_ns && pipeline.is_believable(*reading.time_ns)) {
@@ -103,8 +129,11 @@ void MessageGroup::date(GroupMessage& added, bool is_unreadable, ingest::IngestP
       continue;
     }
     is_unbelievable |= reading.time_ns.has_value();
-    reading.time_ns = added.arrival_ns;
+    const std::span<const wire::Reading> before(&batch_.readings[added.first_reading],
+                                                i - added.first_reading);
+    reading.time_ns = added.arrival_ns + (added.readings > 1 ? seen.count(reading, before) : 0);
     reading.time_source = wire::TimeSource::Given;
+    ++added.dated;
   }
   if (is_unbelievable) ++counters_.times_unbelievable;
 }
@@ -138,7 +167,8 @@ std::vector<ingest::DeviceTimes::Asked> MessageGroup::unsettled() {
     for (std::size_t i = 0; i < message.readings; ++i) {
       wire::Reading& reading = batch_.readings[message.first_reading + i];
       if (reading.time_source == wire::TimeSource::Given) continue;
-      asked.push_back({&reading, message.arrival_ns});
+      // Behind those of its message that have none of their own, where there are any.
+      asked.push_back({&reading, message.arrival_ns + message.dated});
     }
   }
   return asked;

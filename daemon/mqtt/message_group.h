@@ -38,8 +38,9 @@ struct GroupMessage {
   std::string_view token;        // its id
   std::uint32_t first_reading = 0;
   std::uint32_t readings = 0;
-  std::int64_t arrival_ns = 0;
-  std::int64_t owed_ns = 0;  // once it is stored: how long its device owes readings
+  std::int64_t arrival_ns = 0;  // as many nanoseconds from here on are its own as it has readings
+  std::uint32_t dated = 0;      // readings that got one of these
+  std::int64_t owed_ns = 0;     // once it is stored: how long its device owes readings
   std::uint16_t packet_id = 0;
   std::uint8_t qos = 0;
   ReasonCode reason = ReasonCode::Success;

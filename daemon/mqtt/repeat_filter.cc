@@ -60,7 +60,7 @@ bool CopyFilter::is_copy(std::string_view topic, std::string_view payload,
   if (filters_.empty()) return false;
   Waiting message{.seen = subscriptions, .copies = 1, .copies_max = 0, .since_ns = now_ns};
   for (const std::string& filter : filters_) {
-    if (filter_covers(filter, topic)) ++message.copies_max;
+    if (filter_matches(filter, topic)) ++message.copies_max;
   }
   message.hash = content_hash(topic, payload);
   if (subscriptions.count == 0) return is_untold_copy(message);

@@ -292,6 +292,22 @@ bool filter_covers(std::string_view wide, std::string_view narrow) {
   return false;
 }
 
+bool filter_matches(std::string_view filter, std::string_view topic) {
+  // A wildcard at the start leaves out topics that begin with `$`.
+  if (topic.starts_with('$') && (filter.starts_with('+') || filter.starts_with('#'))) return false;
+  while (true) {
+    const std::size_t filter_end = filter.find('/');
+    const std::string_view level = filter.substr(0, filter_end);
+    if (level == "#") return true;
+    const std::size_t topic_end = topic.find('/');
+    if (level != "+" && level != topic.substr(0, topic_end)) return false;
+    if (filter_end == filter.npos) return topic_end == topic.npos;
+    filter.remove_prefix(filter_end + 1);
+    if (topic_end == topic.npos) return filter == "#";
+    topic.remove_prefix(topic_end + 1);
+  }
+}
+
 bool filters_overlap(std::string_view a, std::string_view b) {
   const auto a_levels = split_levels(a);
   const auto b_levels = split_levels(b);

@@ -94,6 +94,8 @@ class NameTemplate {
 
 // Whether every topic that `narrow` matches is matched by `wide`; both are MQTT filters.
 bool filter_covers(std::string_view wide, std::string_view narrow);
+// Whether a broker that has the filter sends what comes under `topic`.
+bool filter_matches(std::string_view filter, std::string_view topic);
 // Whether there is a topic that both match.
 bool filters_overlap(std::string_view a, std::string_view b);
 

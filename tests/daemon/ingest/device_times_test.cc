@@ -217,3 +217,20 @@ TEST_CASE("device times: a clock stands also where what it dated is gone") {
   CHECK(room.bring({{1, -5}}) == "1 repeated 0 stale");
   CHECK(room.stored() == "2@0+ 1@0+");
 }
+
+TEST_CASE("device times: records of one message that arrived at once share no instant either") {
+  ClockRoom room;
+  wire::ReadingBatch batch;
+  std::vector<ingest::DeviceTimes::Asked> asked;
+  for (const double value : {1.0, 2.0, 3.0}) {
+    batch.readings.push_back(
+        {"default", "d", "t", kClockStartNs - kOneSecondNs, wire::Value::of_float64(value)});
+    batch.readings.back().time_source = TimeSource::Measured;
+  }
+  const std::int64_t arrival_ns = room.pipeline->take_arrival_times(3);
+  for (wire::Reading& reading : batch.readings) asked.push_back({&reading, arrival_ns});
+  CHECK(room.pipeline->settle_times(asked).repeated == 2);
+  CHECK(batch.readings[0].time_ns == kClockStartNs - kOneSecondNs);
+  CHECK(batch.readings[1].time_ns == arrival_ns);
+  CHECK(batch.readings[2].time_ns == arrival_ns + 1);
+}

@@ -149,3 +149,22 @@ TEST_CASE("filters overlap where a topic matches both") {
     CHECK(mqtt::filters_overlap(c.b, c.a) == c.overlap);
   }
 }
+
+TEST_CASE("filters match topics as a broker's do") {
+  struct Case {
+    const char* filter;
+    const char* topic;
+    bool matches;
+  };
+  for (const Case& c :
+       {Case{"a/b", "a/b", true}, Case{"a/+", "a/b", true}, Case{"a/+", "a/", true},
+        Case{"a/+", "a", false}, Case{"a/#", "a", true}, Case{"a/#", "a/b/c", true},
+        Case{"+", "a/b", false}, Case{"+/+", "/a", true}, Case{"#", "a/b", true},
+        Case{"#", "$SYS/a", false}, Case{"+/a", "$SYS/a", false}, Case{"$SYS/#", "$SYS/a", true},
+        Case{"a/b", "a/b/c", false}, Case{"a/b/c", "a/b", false}, Case{"a/+/c", "a/x/c", true},
+        Case{"a/+/c", "a/x/d", false}}) {
+    CAPTURE(c.filter);
+    CAPTURE(c.topic);
+    CHECK(mqtt::filter_matches(c.filter, c.topic) == c.matches);
+  }
+}
