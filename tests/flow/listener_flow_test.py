@@ -73,6 +73,31 @@ class ListenerFlow(unittest.TestCase):
             self.assertIn("denied", asked.stderr, version)
 
     @unittest.skipUnless(HAS_CLIENTS, "mosquitto-clients is not installed")
+    def test_the_will_of_a_client_that_is_killed_is_stored(self):
+        for version in VERSIONS:
+            client = subprocess.Popen(["mosquitto_pub", "-p", str(self.port), "-V", version, "-l", "-t",
+                                       f"sensors/{version}/lwt", "--will-topic", f"sensors/{version}/lwt",
+                                       "--will-payload", "Offline"], stdin=subprocess.PIPE, text=True)
+            self.addCleanup(client.stdin.close)
+            client.stdin.write("Online\n")
+            client.stdin.flush()
+            until(lambda: self.values(version) == ["Online"], "it is online")
+            client.kill()
+            client.wait()
+            until(lambda: self.values(version) == ["Online", "Offline"], "its will is stored")
+        self.assertEqual(self.listener()["wills"], 2)
+
+    @unittest.skipUnless(HAS_CLIENTS, "mosquitto-clients is not installed")
+    def test_subscriptions_are_granted_where_the_setting_says_so(self):
+        self.daemon.stop()
+        self.place.write_config(more=LISTEN.format(port=0).replace("[[", 'subscriptions = "grant"\n[[', 1))
+        self.daemon = Daemon(self.place)
+        self.port = self.daemon.mqtt_port()
+        for version in VERSIONS:
+            asked = self.client("mosquitto_sub", "-V", version, "-t", "sensors/#", "-W", "1")
+            self.assertNotIn("denied", asked.stderr, version)
+
+    @unittest.skipUnless(HAS_CLIENTS, "mosquitto-clients is not installed")
     def test_a_message_over_the_limit_is_kept_as_rejected_and_holds_nothing_up(self):
         large = os.path.join(self.place.path, "large")
         with open(large, "wb") as file:
