@@ -94,7 +94,8 @@ Result<std::unique_ptr<Engine>> open_engine(const config::Configuration& configu
   Options options = engine_options(configuration.settings);
   EC_ASSIGN_OR_RETURN(options.encryption, config::load_master_keys(configuration));
   auto opened = Engine::open(options, environment);
-  if (opened.status().code() == StatusCode::NotAllowed)
+  // What the system refused is about the rights of a file, not about the key.
+  if (opened.status().code() == StatusCode::NotAllowed && opened.status().system_error() == 0)
     return configuration.error(kKeyFile, opened.status().message());
   if (!opened.ok() || !options.encryption) return opened;
   logger.info("start", has_aes_instructions()
@@ -248,19 +249,18 @@ Status Daemon::start_mqtt_listener(State& state, observe::Logger& logger) {
   options.grant_subscriptions = settings.subscriptions == "grant";
   EC_ASSIGN_OR_RETURN(net::ChannelMaker channels,
                       channel_maker("mqtt", {settings.tls_cert, settings.tls_key}, logger));
-  EC_ASSIGN_OR_RETURN(
-      state.mqtt_listener,
-      mqtt::MqttListener::start(options, {.engine = *state.engine,
-                                          .random = system_random(),
-                                          .rules = state.rules,
-                                          .limits = state.settings.limits,
-                                          .pipeline = *state.ingest,
-                                          .rejected = *state.rejected,
-                                          .clock = state.clock,
-                                          .logger = &logger,
-                                          .channels = std::move(channels),
-                                          .authenticator = state.authenticator.get(),
-                                          .names = state.device_names.get()}));
+  EC_ASSIGN_OR_RETURN(state.mqtt_listener, mqtt::MqttListener::start(
+                                               options, {.engine = *state.engine,
+                                                         .random = system_random(),
+                                                         .rules = state.rules,
+                                                         .limits = state.settings.limits,
+                                                         .pipeline = *state.ingest,
+                                                         .rejected = *state.rejected,
+                                                         .clock = state.clock,
+                                                         .logger = &logger,
+                                                         .channels = std::move(channels),
+                                                         .authenticator = state.authenticator.get(),
+                                                         .names = state.device_names.get()}));
   logger.info("mqtt", "taking messages at " + state.mqtt_listener->status().address +
                           (settings.tls_cert.empty() ? "" : " (TLS)"));
   return ok();

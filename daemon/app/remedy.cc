@@ -1,10 +1,26 @@
 #include "app/remedy.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 namespace edgecase::app {
 namespace {
 
-std::string_view remedy_of(StatusCode code) {
-  switch (code) {
+// Who cannot open a file of the store: most often it was made by root, with the service stopped.
+std::string remedy_of_rights(const Status& failure) {
+  std::string owner = "another user";
+  struct stat found = {};
+  const std::string path(failure.file());
+  if (!path.empty() && ::stat(path.c_str(), &found) == 0)
+    owner = "uid " + std::to_string(found.st_uid);
+  return "the daemon runs as uid " + std::to_string(::geteuid()) + ", and the file is " + owner +
+         "'s: chown -R both directories of the store to the daemon's user (edgecase)";
+}
+
+std::string remedy_of(const Status& failure) {
+  switch (failure.code()) {
+    case StatusCode::NotAllowed:
+      return failure.system_error() != 0 ? remedy_of_rights(failure) : std::string();
     case StatusCode::OutOfSpace: return "free space on that drive";
     case StatusCode::Unavailable: return "mount it, or correct storage.values";
     case StatusCode::AlreadyExists:
@@ -21,8 +37,8 @@ std::string_view remedy_of(StatusCode code) {
 }  // namespace
 
 std::string with_remedy(const Status& failure) {
-  const std::string_view remedy = remedy_of(failure.code());
-  return failure.to_string() + (remedy.empty() ? "" : "; to do: " + std::string(remedy));
+  const std::string remedy = remedy_of(failure);
+  return failure.to_string() + (remedy.empty() ? "" : "; to do: " + remedy);
 }
 
 std::string drive_trouble(const Stats& stats) {

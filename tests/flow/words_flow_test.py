@@ -159,6 +159,29 @@ class Terminal(WordsFlow):
 
 
 class WithoutADaemon(unittest.TestCase):
+    @unittest.skipIf(os.geteuid() != 0, "skipped: only root can become somebody else")
+    def test_a_store_of_another_user_is_told_as_one(self):
+        place = Place()
+        try:
+            Daemon(place).stop()
+            os.chmod(place.path, 0o755)
+            os.chmod(place.config, 0o644)
+            for at, folders, files in os.walk(place.path):
+                for name in folders + files:
+                    os.chown(os.path.join(at, name), NOBODY, NOBODY)
+            for made_by_root in ("meta/IDENTITY", "meta/LOCK", "values/IDENTITY", "meta/wal"):
+                path = os.path.join(place.path, made_by_root)
+                os.chown(path, 0, 0)
+                os.chmod(path, 0o700)
+                said = run(["serve", "--config", place.config], user=NOBODY, group=NOBODY, extra_groups=[])
+                self.assertEqual(said.returncode, 1, said.stderr)
+                self.assertIn(path, said.stderr)
+                self.assertIn("chown", said.stderr)
+                self.assertNotIn("encryption-key-file", said.stderr)
+                os.chown(path, NOBODY, NOBODY)
+        finally:
+            place.remove()
+
     def test_bench_leaves_what_lies_beside_it_and_stays_out_of_a_store(self):
         place = Place()
         try:

@@ -77,7 +77,7 @@ TEST_CASE("backups over HTTP: a store of which nothing is said") {
   const Answer answer = f.ask("POST", kPin);
   CHECK(answer.status == 201);
   const wire::Json state = wire::Json::parse(answer.body)["state"];
-  CHECK(state == wire::Json{{"namespaces", wire::Json::array()},
+  CHECK(state == wire::Json{{"namespaces", wire::Json::array({"default"})},
                             {"devices", wire::Json::array()},
                             {"retention", wire::Json::array()}});
 }
