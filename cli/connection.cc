@@ -1,6 +1,7 @@
 #include "connection.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 
 #include "config/configuration.h"
@@ -67,6 +68,43 @@ void add_namespace_options(CLI::App& command, NamespaceArguments& arguments, All
     // tidy: allow throw: the parser's own way to be told of wrong usage
     if (!status.ok()) throw CLI::ValidationError(kNamespaceVariable, status.message());
   });
+}
+
+Result<DaemonAddress> parse_daemon_address(std::string_view text) {
+  const auto wrong = [text](const std::string& what) {
+    return invalid_argument("\"" + std::string(text) + "\" " + what);
+  };
+  DaemonAddress address;
+  std::string_view rest = text;
+  if (const std::size_t end = text.find("://"); end != std::string_view::npos) {
+    const std::string_view scheme = text.substr(0, end);
+    address.is_secure = wire::is_same_host(scheme, "https");
+    if (!address.is_secure && !wire::is_same_host(scheme, "http")) {
+      return wrong("is no address of a daemon, use http://HOST:PORT or https://HOST:PORT");
+    }
+    rest.remove_prefix(end + 3);
+  }
+  const std::size_t end = std::min(rest.find_first_of("/?#"), rest.size());
+  const std::size_t behind = rest.size() - end;
+  rest = rest.substr(0, end);
+  if (const std::size_t at = rest.rfind('@'); at != std::string_view::npos) {
+    return invalid_argument(
+        "the address holds a user or a token, use --token or EDGECASE_TOKEN "
+        "for it, and " +
+        std::string(rest.substr(at + 1)) + " as the address");
+  }
+  if (text.substr(text.size() - behind).find_first_not_of('/') != std::string_view::npos) {
+    return wrong("goes on behind the port: the daemon's paths begin at /, use " +
+                 std::string(text.substr(0, text.size() - behind)));
+  }
+  auto authority = wire::parse_authority(rest);
+  if (!authority.ok()) {
+    return wrong(authority.status().message() + "; use HOST:PORT, as in localhost:8650");
+  }
+  address.at = *std::move(authority);
+  constexpr std::uint16_t kHttp = 80, kHttps = 443;
+  if (!address.at.port) address.at.port = address.is_secure ? kHttps : kHttp;
+  return address;
 }
 
 ConnectionArguments resolve_connection(ConnectionArguments connection) {

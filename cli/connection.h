@@ -2,6 +2,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+
+#include "edgecase/result.h"
+#include "wire/authority.h"
 
 namespace CLI {
 class App;
@@ -29,6 +33,18 @@ void add_connection_options(CLI::App& command, ConnectionArguments& connection);
 
 // --purpose (EDGECASE_PURPOSE): what readings are read for.
 void add_purpose_option(CLI::App& command, std::string& purpose);
+
+// Where --host says that the daemon is.
+struct DaemonAddress {
+  bool is_secure = false;  // https
+  wire::Authority at;      // with a port
+
+  std::string text() const { return (is_secure ? "https://" : "http://") + at.text(); }
+};
+// What curl takes: HOST or HOST:PORT, with http:// or https:// before it and a slash behind. What
+// would be passed over without a word is refused: a path, a user. InvalidArgument says how it is
+// spelt.
+Result<DaemonAddress> parse_daemon_address(std::string_view text);
 
 enum class AllNamespaces : unsigned char { Allowed, NotAllowed };
 // -n/--namespace (EDGECASE_NAMESPACE), and -A where `all` allows it. A name that can be none is

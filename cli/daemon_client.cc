@@ -2,6 +2,7 @@
 
 #include <grp.h>
 #include <httplib.h>
+#include <netdb.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -21,7 +22,6 @@
 namespace edgecase::cli {
 namespace {
 
-constexpr std::string_view kSecureScheme = "https://";
 constexpr time_t kConnectTimeoutSeconds = 10;
 // A query may read for a while before its first row.
 constexpr time_t kReadTimeoutSeconds = 300;
@@ -115,6 +115,15 @@ Status why_no_socket(const std::string& path) {
   }
 }
 
+// "": it has an address.
+std::string why_no_host(const std::string& host) {
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), nullptr, nullptr, &found);
+  if (error != 0) return gai_strerror(error);
+  freeaddrinfo(found);
+  return {};
+}
+
 }  // namespace
 
 std::string percent_encode(std::string_view text) {
@@ -151,16 +160,17 @@ std::string path_with(std::string_view path, const Parameters& parameters) {
 struct DaemonClient::State {
   explicit State(const ConnectionArguments& connection) {
     if (!connection.host.empty()) {
-      // An address without a scheme is HTTP.
-      const bool bare = connection.host.find("://") == std::string::npos;
-      place = bare ? "http://" + connection.host : connection.host;
-      if (place.starts_with(kSecureScheme)) {
-        if (!open_door(connection.tls_ca)) return;
-      } else if (place.starts_with("http://")) {
-        client = std::make_unique<httplib::Client>(place);
+      const auto address = parse_daemon_address(connection.host);
+      address_status = address.status();
+      if (!address.ok()) return;
+      place = address->text();
+      host = address->at.host;
+      if (address->is_secure) {
+        if (!open_door(address->at.text(), connection.tls_ca)) return;
       } else {
-        return;  // the library throws at schemes it does not know
+        client = std::make_unique<httplib::Client>(host, *address->at.port);
       }
+      headers.emplace("Host", address->at.text());
     } else {
       place = connection.socket;
       socket = connection.socket;
@@ -185,26 +195,21 @@ struct DaemonClient::State {
   }
 
   // The library of some builds knows no TLS, that of others another one than the daemon.
-  bool open_door(const std::string& authorities) {
-    std::string address = place.substr(kSecureScheme.size());
-    while (address.ends_with('/')) address.pop_back();
+  bool open_door(const std::string& address, const std::string& authorities) {
     auto opened = TlsDoor::open(address, authorities);
     if (!opened.ok()) {
-      door_status = opened.status();
+      address_status = opened.status();
       return false;
     }
     door = *std::move(opened);
     client = std::make_unique<httplib::Client>(door->name(), 80);
     client->set_address_family(AF_UNIX);
-    headers.emplace("Host", address);
     return true;
   }
 
   Status check_address() const {
-    EC_TRY(door_status);
-    EC_TRY(token_status);
-    if (client && client->is_valid()) return ok();
-    return invalid_argument("\"" + place + "\" is no address, use http://127.0.0.1:8650");
+    EC_TRY(address_status);
+    return token_status;
   }
 
   Status transport_error(httplib::Error error, bool answered) const {
@@ -219,6 +224,9 @@ struct DaemonClient::State {
       case httplib::Error::ConnectionTimeout:
       case httplib::Error::BindIPAddress:
         if (!socket.empty()) return why_no_socket(socket);
+        if (const std::string why = why_no_host(host); !why.empty()) {
+          return unavailable("the host \"" + host + "\" of " + place + " is not known: " + why);
+        }
         return unavailable("no daemon answers at " + place +
                            "; is it running? (systemctl status edgecased)");
       default: break;
@@ -229,8 +237,9 @@ struct DaemonClient::State {
 
   std::string place;   // for messages
   std::string socket;  // where that is one
+  std::string host;    // else
   std::unique_ptr<TlsDoor> door;
-  Status door_status;
+  Status address_status;
   Status token_status;
   std::unique_ptr<httplib::Client> client;
   httplib::Headers headers;

@@ -18,6 +18,7 @@ std::string value_name(const config::Setting& setting) {
     case config::SettingKind::Choice: return std::string(setting.choices);
     case config::SettingKind::Duration: return "DURATION";
     case config::SettingKind::File: return "FILE";
+    case config::SettingKind::List: return "TEXT,..";
     default: return "TEXT";
   }
 }

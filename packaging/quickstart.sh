@@ -116,13 +116,17 @@ PATH=$directory/bin:/usr/sbin:/sbin:$PATH
 export EDGECASE_HTTP_SOCKET=$directory/edgecase.sock
 unset EDGECASE_HOST EDGECASE_TOKEN EDGECASE_NAMESPACE
 
-publish() { mosquitto_pub -h 127.0.0.1 -p "$port" -q 1 -t "$1" -m "$2"; }
+host=localhost
+publish() { mosquitto_pub -h "$host" -p "$port" -q 1 -t "$1" -m "$2"; }
 
 start_broker() {
   local attempt
   for attempt in {1..20}; do
     port=$((20000 + RANDOM))
-    printf '%s\n' "listener $port 127.0.0.1" 'allow_anonymous true' "user $(id -un)" 'max_queued_messages 0' \
+    # It listens on one address; a machine may have no IPv4, and a port may be taken.
+    host=127.0.0.1
+    [ $((attempt % 2)) -eq 1 ] || host=::1
+    printf '%s\n' "listener $port $host" 'allow_anonymous true' "user $(id -un)" 'max_queued_messages 0' \
       'persistence true' "persistence_location $directory/broker/" >"$directory/mosquitto.conf"
     setsid mosquitto -c "$directory/mosquitto.conf" </dev/null >"$directory/mosquitto.log" 2>&1 &
     broker_id=$!
@@ -146,7 +150,7 @@ start_daemon() {
     until_true "the daemon is connected to the broker" mqtt_connected
   else
     # The daemon takes a free port; its status says which.
-    port=$(edgecase status --json | tr -d ' \n' | sed -n 's/.*"address":"127\.0\.0\.1:\([0-9]*\)".*/\1/p')
+    port=$(edgecase status --json | tr -d ' \n' | sed -n 's/.*"address":"localhost:\([0-9]*\)".*/\1/p')
     [ -n "$port" ] || fail "the daemon takes no MQTT connections"
   fi
 }
@@ -156,11 +160,12 @@ if [ $broker = yes ]; then
   say "Starting a broker and the daemon in $directory"
   mkdir "$directory/broker"
   start_broker
-  mqtt="broker = \"mqtt://127.0.0.1:$port\""
+  case $host in *:*) at="[$host]" ;; *) at=$host ;; esac
+  mqtt="broker = \"mqtt://$at:$port\""
 else
   say "Starting the daemon in $directory"
   mqtt='broker = ""
-listen = "127.0.0.1:0"              # on a board: "127.0.0.1:1884"'
+listen = "localhost:0"              # on a board: "localhost:1884"'
 fi
 cat >"$directory/edgecase.toml" <<TOML
 [storage]
@@ -169,7 +174,7 @@ values   = "$directory/ssd"       # on a board: the external SSD
 
 [http]
 socket = "$directory/edgecase.sock"
-listen = "127.0.0.1:0"
+listen = "localhost:0"
 
 [mqtt]
 $mqtt

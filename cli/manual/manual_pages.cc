@@ -159,6 +159,7 @@ std::string kind_text(const config::Setting& setting) {
              std::to_string(setting.maximum);
     case config::SettingKind::Flag: return "true|false";
     case config::SettingKind::File: return "file, or credential:NAME";
+    case config::SettingKind::List: return "list of texts, or one text with commas between";
     case config::SettingKind::Text: break;
   }
   return "text";

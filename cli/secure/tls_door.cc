@@ -17,6 +17,8 @@
 #include <system_error>
 #include <utility>
 
+#include "wire/authority.h"
+
 namespace edgecase::cli {
 namespace {
 
@@ -86,16 +88,12 @@ TlsDoor::TlsDoor(std::shared_ptr<const tls::TlsClient> client, std::string host,
 
 Result<std::unique_ptr<TlsDoor>> TlsDoor::open(const std::string& place,
                                                const std::string& authorities) {
-  const bool bracketed = place.starts_with('[');
-  const std::size_t end = bracketed ? place.find(']') : place.find(':');
-  std::string host = place.substr(bracketed ? 1 : 0, bracketed ? end - 1 : end);
-  const std::size_t colon = end == std::string::npos ? end : place.find(':', end);
-  std::string port = colon == std::string::npos ? "443" : place.substr(colon + 1);
-  if (host.empty() || port.find_first_not_of("0123456789") != std::string::npos) {
-    return invalid_argument("\"https://" + place + "\" is no address, use https://HOST:PORT");
-  }
+  auto at = wire::parse_authority(place);
+  if (!at.ok()) return invalid_argument("\"https://" + place + "\" " + at.status().message());
+  constexpr std::uint16_t kHttps = 443;
   EC_ASSIGN_OR_RETURN(auto client, tls::TlsClient::load(authorities, {}));
-  std::unique_ptr<TlsDoor> door(new TlsDoor(std::move(client), std::move(host), std::move(port)));
+  std::unique_ptr<TlsDoor> door(new TlsDoor(std::move(client), std::move(at->host),
+                                            std::to_string(at->port.value_or(kHttps))));
   EC_TRY(door->listen());
   try {
     door->thread_ = std::thread([self = door.get()] { self->run(); });

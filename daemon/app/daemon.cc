@@ -247,6 +247,7 @@ Status Daemon::start_mqtt_listener(State& state, observe::Logger& logger) {
   options.connections_per_address = settings.connections_per_address;
   options.in_flight_limit_bytes = settings.in_flight_limit_bytes;
   options.grant_subscriptions = settings.subscriptions == "grant";
+  options.packet_bytes_per_second_min = state.settings.limits.sender_rate_bytes;
   EC_ASSIGN_OR_RETURN(net::ChannelMaker channels,
                       channel_maker("mqtt", {settings.tls_cert, settings.tls_key}, logger));
   EC_ASSIGN_OR_RETURN(state.mqtt_listener, mqtt::MqttListener::start(

@@ -28,6 +28,8 @@ struct StorageSettings {
 struct HttpSettings {
   std::string socket = "/run/edgecase/edgecase.sock";
   std::string listen = "localhost:8650";  // both loopbacks
+  std::vector<std::string> names;         // of this board, beside its own
+  std::vector<std::string> proxies;       // whose word of who asks is believed
   std::string tls_cert;
   std::string tls_key;
   bool allow_insecure = false;
@@ -88,7 +90,8 @@ struct LimitSettings {
   std::uint64_t rejected_messages = 10'000;      // kept in `_rejected`
   std::string time_ahead = "1d";   // how far ahead of the clock a time in an MQTT message may lie
   std::uint32_t line_errors = 20;  // bad lines named in one answer
-  std::uint32_t query_statements = 64;  // of InfluxQL in one request
+  std::uint32_t query_statements = 64;         // of InfluxQL in one request
+  std::uint64_t sender_rate_bytes = 1u << 10;  // a second, of a body or packet on its way
 };
 
 struct AuditSettings {

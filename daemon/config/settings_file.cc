@@ -104,6 +104,20 @@ class FileReader {
                  std::string& text) const {
     const char* wanted = "text in quotes";
     switch (setting.kind) {
+      case SettingKind::List: {
+        wanted = "a list of texts, as in [\"one\", \"two\"]";
+        const auto* list = node.as_array();
+        if (list == nullptr) break;
+        for (const toml::node& one : *list) {
+          const auto* string = one.as_string();
+          if (string == nullptr || string->get().empty() ||
+              string->get().find(',') != std::string::npos) {
+            return error(one.source(), setting.key, "is not a name or an address in quotes");
+          }
+          text += (text.empty() ? "" : ",") + string->get();
+        }
+        return ok();
+      }
       case SettingKind::Flag:
         if (const auto* flag = node.as_boolean()) {
           text = flag->get() ? "true" : "false";

@@ -1,5 +1,6 @@
 #include "config/settings_table.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
@@ -68,6 +69,13 @@ const std::array kTable = {
         "http.listen", SettingKind::Text, EC_MEMBER(std::string, http.listen),
         "TCP address, host:port, localhost for both loopbacks; port 0 takes a free one; \"\" turns "
         "TCP off."},
+    Setting{
+        "http.names", SettingKind::List, EC_MEMBER(std::vector<std::string>, http.names),
+        "Names that browsers may use for this board, beside its own (also with .local, .lan and "
+        "its domain)."},
+    Setting{"http.proxies", SettingKind::List, EC_MEMBER(std::vector<std::string>, http.proxies),
+            "Addresses or networks of reverse proxies whose Forwarded or X-Forwarded-For is "
+            "believed."},
     Setting{"http.tls-cert", SettingKind::File, EC_MEMBER(std::string, http.tls_cert),
             "File of the certificate, and of those that signed it; with tls-key: HTTPS."},
     Setting{"http.tls-key", SettingKind::File, EC_MEMBER(std::string, http.tls_key),
@@ -158,6 +166,11 @@ const std::array kTable = {
             "arrival counts."},
     Setting{"limits.line-errors", SettingKind::Number, EC_MEMBER(std::uint32_t, limits.line_errors),
             "Bad lines named in one answer.", 1, 10'000},
+    Setting{
+        "limits.sender-rate", SettingKind::Size, EC_MEMBER(std::uint64_t, limits.sender_rate_bytes),
+        "Bytes a second that a body over HTTP, or a packet at mqtt.listen, must come at after 10 "
+        "s.",
+        1, 16 * kMiB},
     Setting{"limits.query-statements", SettingKind::Number,
             EC_MEMBER(std::uint32_t, limits.query_statements),
             "Statements of InfluxQL in one request.", 1, 1'024},
@@ -218,6 +231,21 @@ Status check_range(const Setting& setting, std::uint64_t value) {
   const auto text = [size](std::uint64_t v) { return size ? size_text(v) : std::to_string(v); };
   return invalid_argument(text(value) + " is out of range, use " + text(setting.minimum) + " to " +
                           text(setting.maximum));
+}
+
+// Of an array of the file, or between the commas of one text.
+Status store_list(const Setting& setting, std::string_view text, Settings& settings) {
+  std::vector<std::string> list;
+  while (!text.empty()) {
+    std::string_view each = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(each.size() + 1, text.size()));
+    while (each.starts_with(' ')) each.remove_prefix(1);
+    while (each.ends_with(' ')) each.remove_suffix(1);
+    if (each.empty()) return invalid_argument("holds nothing between two commas");
+    list.emplace_back(each);
+  }
+  std::get<std::vector<std::string>& (*)(Settings&)>(setting.member)(settings) = std::move(list);
+  return ok();
 }
 
 Result<std::uint64_t> parse_whole(std::string_view text) {
@@ -327,6 +355,11 @@ Status set_from_text(const Setting& setting, std::string_view text, Settings& se
       }
       std::get<bool& (*)(Settings&)>(setting.member)(settings) = text == "true";
       return ok();
+    case SettingKind::List:
+      if (text.find('\0') != std::string_view::npos || text.find('\n') != std::string_view::npos) {
+        return invalid_argument("holds a line break or a zero byte, use plain text");
+      }
+      return store_list(setting, text, settings);
   }
   return ok();
 }
@@ -338,6 +371,14 @@ std::string value_text(const Setting& setting, const Settings& settings) {
     case SettingKind::Number: return std::to_string(load_number(setting, copy));
     case SettingKind::Flag:
       return std::get<bool& (*)(Settings&)>(setting.member)(copy) ? "true" : "false";
+    case SettingKind::List: {
+      std::string text;
+      for (const std::string& each :
+           std::get<std::vector<std::string>& (*)(Settings&)>(setting.member)(copy)) {
+        text += (text.empty() ? "" : ",") + each;
+      }
+      return text;
+    }
     default: return std::get<std::string& (*)(Settings&)>(setting.member)(copy);
   }
 }
@@ -363,6 +404,15 @@ std::string quote_toml(std::string_view text) {
 
 std::string toml_text(const Setting& setting, const Settings& settings) {
   const std::string text = value_text(setting, settings);
+  if (setting.kind == SettingKind::List) {
+    std::string list;
+    Settings copy = settings;
+    for (const std::string& each :
+         std::get<std::vector<std::string>& (*)(Settings&)>(setting.member)(copy)) {
+      list += (list.empty() ? "" : ", ") + quote_toml(each);
+    }
+    return "[" + list + "]";
+  }
   const bool bare = setting.kind == SettingKind::Number || setting.kind == SettingKind::Flag;
   return bare ? text : quote_toml(text);
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "config/settings.h"
 #include "edgecase/status.h"
@@ -24,6 +25,7 @@ enum class SettingKind : unsigned char {
   Size,      // bytes: "64MiB", or a whole number
   Number,
   Flag,  // true or false
+  List,  // of texts; as one text with commas between
 };
 
 // How far this version honours a setting.
@@ -34,7 +36,8 @@ enum class Support : unsigned char {
 
 // The member of Settings that holds the value.
 using Member = std::variant<std::string& (*)(Settings&), std::uint64_t& (*)(Settings&),
-                            std::uint32_t& (*)(Settings&), bool& (*)(Settings&)>;
+                            std::uint32_t& (*)(Settings&), bool& (*)(Settings&),
+                            std::vector<std::string>& (*)(Settings&)>;
 
 struct Setting {
   std::string_view key;

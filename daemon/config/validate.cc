@@ -96,6 +96,16 @@ Status validate_http(const Configuration& configuration) {
                                "is less than http.body-limit, use at least that much");
   }
   EC_TRY(validate_tls_pair(configuration, "http", http.tls_cert, http.tls_key));
+  for (const std::string& name : http.names) {
+    if (const Status status = wire::check_host(name); !status.ok()) {
+      return configuration.error("http.names", status.message());
+    }
+  }
+  for (const std::string& proxy : http.proxies) {
+    if (const auto network = wire::parse_network(proxy); !network.ok()) {
+      return configuration.error("http.proxies", network.status().message());
+    }
+  }
   if (http.listen.empty()) return ok();
   const Result<ListenAddress> address = parse_listen_address(http.listen);
   if (!address.ok()) return configuration.error("http.listen", address.status().message());

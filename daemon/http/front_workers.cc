@@ -10,6 +10,7 @@
 #include <chrono>
 #include <exception>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "edgecase/wiped_stack.h"
@@ -330,7 +331,7 @@ void Front::settle_all(std::vector<HeldAnswer>& group) {
     if (status.ok()) continue;
     if (each->settlement.refused) each->settlement.refused(status);
     refused_.fetch_add(1, std::memory_order_relaxed);
-    each->connection->output = refusal_text(each->target, {503, status});
+    each->connection->output = refusal_of(each->target, {503, status});
     each->connection->close_after_output = true;
   }
 }
@@ -365,7 +366,7 @@ bool Front::finish(Connection& connection) {
 
 void Front::refuse_next(Connection& connection) {
   refused_.fetch_add(1, std::memory_order_relaxed);
-  connection.output = refusal_text(connection.reader.target(), connection.reader.refusal());
+  connection.output = refusal_of(connection.reader.target(), connection.reader.refusal());
   connection.close_after_output = true;
   await(connection, Stage::Flushing);
 }
@@ -452,15 +453,19 @@ Front::Answered Front::answer(Connection& connection, ReceivedRequest& request, 
     const Refusal refusal =
         inflate_body(request.body, request.head.coding,
                      static_cast<std::size_t>(options_.body_limit_bytes), request.share, decoded);
-    if (refusal.http_status != 0) {
-      refused_.fetch_add(1, std::memory_order_relaxed);
-      connection.output += refusal_text(request.head.target, refusal);
-      connection.close_after_output = true;
-      return Answered::Whole;
-    }
+    if (refusal.http_status != 0) return refuse_request(connection, request.head, refusal);
     request.share.shrink(request.body.size());
     request.body = std::move(decoded);
     request.head.coding = ContentCoding::Identity;
+  }
+  // What a believed proxy hands on counts for whoever asked it.
+  std::optional<net::AddressShare> asker_share;
+  if (request.head.is_forwarded) {
+    const auth::Principal asks = asker(request.head, connection.principal, *router_.sites());
+    if (asks.name != connection.principal.name) asker_share.emplace(addresses_, asks.name);
+    if (asker_share && addresses_.open(asks.name) > addresses_.most()) {
+      return refuse_request(connection, request.head, address_overloaded());
+    }
   }
   ReplayStream stream(Router::replayed_line(request.head), *connection.channel, connection.output,
                       options_.write_grace_ns, connection.principal);

@@ -204,7 +204,9 @@ void Front::admit(net::Socket accepted, const FrontListener& listener) {
   }
   auth::Principal from = net::principal_of(descriptor, listener.kind);
   const bool over_tcp = listener.kind == net::ListenerKind::Tcp;
-  const bool address_full = over_tcp && is_address_full(from.name);
+  // All come from there; each is limited by itself: answer().
+  const bool is_limited = over_tcp && !router_.sites()->is_proxy(from.name);
+  const bool address_full = is_limited && is_address_full(from.name);
   if (address_full && addresses_.open(from.name) >= addresses_.most() + kTurnedAwayMax) return;
   const bool full = connections_.size() >= options_.connections && !make_room();
   if (full && connections_.size() >= options_.connections + kTurnedAwayMax) return;
@@ -212,15 +214,14 @@ void Front::admit(net::Socket accepted, const FrontListener& listener) {
   std::unique_ptr<net::Channel> channel = listener.channels.open(std::move(accepted));
   if (!channel) return;
   auto connection =
-      std::make_unique<Connection>(id, std::move(channel), std::move(from), over_tcp, *this);
+      std::make_unique<Connection>(id, std::move(channel), std::move(from), is_limited, *this);
   if (!take_channel_bytes(*connection, listener.channels.channel_bytes)) return;
   if (!poll_control(poll_, EPOLL_CTL_ADD, descriptor, 0, id)) return;
   Connection& admitted = *connections_.emplace(id, std::move(connection)).first->second;
   connection_count_ = connections_.size();
   if (full) return refuse(admitted, overloaded("too many connections are open"));
   if (address_full) {
-    return refuse(admitted, overloaded("this address has as many connections open as "
-                                       "http.connections-per-address allows"));
+    return refuse(admitted, address_overloaded());
   }
   await(admitted, Stage::Reading);
 }
@@ -258,7 +259,7 @@ bool Front::make_room(const std::string& network) {
   Connection& leaving = *connections_.at(victim->id);
   if (leaving.phase != Phase::Idle) {
     refused_.fetch_add(1, std::memory_order_relaxed);
-    leaving.output += refusal_text(leaving.reader.target(), too_slow(leaving, ", and others wait"));
+    leaving.output += refusal_of(leaving.reader.target(), too_slow(leaving, ", and others wait"));
     // As much as the socket takes at once.
     static_cast<void>(send_output(*leaving.channel, leaving.output));
     leaving.channel->finish();
@@ -274,7 +275,7 @@ bool Front::is_slow(const Connection& connection) const {
   if (taken_ns < options_.slow_ns) return false;
   if (connection.phase != Phase::Body) return true;
   const auto taken_ms = static_cast<std::uint64_t>(taken_ns / kNsPerMs);
-  return connection.reader.body_bytes() <= taken_ms * options_.body_bytes_per_second_min / 1'000;
+  return connection.reader.body_bytes() <= taken_ms * options_.slow_bytes_per_second / 1'000;
 }
 
 bool Front::gives_way_before(const Connection& one, const Connection& other) {
@@ -350,7 +351,7 @@ void Front::proceed(Connection& connection, RequestReader::Progress progress) {
 
 void Front::refuse(Connection& connection, const Refusal& refusal) {
   refused_.fetch_add(1, std::memory_order_relaxed);
-  connection.output += refusal_text(connection.reader.target(), refusal);
+  connection.output += refusal_of(connection.reader.target(), refusal);
   connection.close_after_output = true;
   flush(connection);
 }
@@ -471,15 +472,23 @@ std::int64_t Front::reading_deadline(Connection& connection) const {
   if (phase != connection.phase || answered || connection.phase_began_ns == 0) {
     connection.phase = phase;
     connection.phase_began_ns = now_ns();
+    connection.progress_ns = connection.phase_began_ns;
+    connection.progress_bytes = 0;
   }
   switch (phase) {
     case Phase::Idle: return connection.phase_began_ns + options_.idle_ns;
     case Phase::Head: return connection.phase_began_ns + options_.head_ns;
     case Phase::Body: break;
   }
+  if (reader.body_bytes() != connection.progress_bytes) {
+    connection.progress_ns = now_ns();
+    connection.progress_bytes = reader.body_bytes();
+  }
+  // Somebody who sends, however slowly, is waited for; not who stopped, and not for ever.
   const std::uint64_t seconds = reader.body_bytes() / options_.body_bytes_per_second_min;
-  return connection.phase_began_ns + options_.body_grace_ns +
-         static_cast<std::int64_t>(seconds) * kSecondNs;
+  return options_.body_grace_ns +
+         std::min(connection.progress_ns,
+                  connection.phase_began_ns + static_cast<std::int64_t>(seconds) * kSecondNs);
 }
 
 }  // namespace edgecase::http

@@ -72,9 +72,11 @@ struct FrontOptions {
 
   std::int64_t idle_ns = 75 * kSecondNs;               // between requests
   std::int64_t head_ns = 10 * kSecondNs;               // from a head's first byte to its last
-  std::int64_t body_grace_ns = 10 * kSecondNs;         // for a body, and
-  std::uint64_t body_bytes_per_second_min = 8u << 10;  // a second more for so many bytes
-  std::int64_t slow_ns = kSecondNs;  // where connections are short, who is behind for so long goes
+  std::int64_t body_grace_ns = 10 * kSecondNs;         // for a body, and for any more of it, and
+  std::uint64_t body_bytes_per_second_min = 1u << 10;  // a second more for so many bytes
+  // Where connections are short, who is behind this pace for so long goes.
+  std::int64_t slow_ns = kSecondNs;
+  std::uint64_t slow_bytes_per_second = 8u << 10;
   std::int64_t write_grace_ns = 10 * kSecondNs;  // without a reader's progress
   // For a turn to send a long answer: longer than readers that read nothing keep one.
   std::int64_t long_wait_ns = 15 * kSecondNs;
@@ -84,6 +86,7 @@ struct FrontOptions {
   std::int64_t sweep_ns = kSecondNs;  // how often deadlines are looked at
   // Told when a body has come to kLargeBodyBytes, and may go on, at most every large_body_ns.
   std::function<void()> on_large_body = {};
+  std::function<std::string()> date = {};  // of refusals: refusal_text()
   std::int64_t large_body_ns = kSecondNs / 4;
 };
 inline constexpr std::uint64_t kLargeBodyBytes = 2u << 20;
@@ -131,13 +134,13 @@ class Front {
 
   struct Connection {
     Connection(std::uint64_t number, std::unique_ptr<net::Channel> accepted, auth::Principal who,
-               bool over_tcp, Front& front)
+               bool is_limited, Front& front)
         : id(number),
           channel(std::move(accepted)),
           channel_share(front.budget_),
           turn(front.long_answers_),
           principal(std::move(who)),
-          address_share(over_tcp
+          address_share(is_limited
                             ? std::make_unique<net::AddressShare>(front.addresses_, principal.name)
                             : nullptr),
           reader(front.budget_, static_cast<std::size_t>(front.options_.body_limit_bytes),
@@ -150,7 +153,7 @@ class Front {
     net::BudgetShare turn;                   // that it was given
     std::int64_t waits_until_ns = 0;
     auth::Principal principal;
-    const std::unique_ptr<net::AddressShare> address_share;  // null: not over TCP
+    const std::unique_ptr<net::AddressShare> address_share;  // null: no limit
     RequestReader reader;
     Lane lane = Lane::Prompt;    // of the request that is served
     std::int64_t queued_ns = 0;  // when it joined the queue
@@ -159,6 +162,8 @@ class Front {
     Phase phase = Phase::Idle;
     bool has_asked = false;  // a whole request
     std::int64_t phase_began_ns = 0;
+    std::int64_t progress_ns = 0;      // when its body had grown to
+    std::uint64_t progress_bytes = 0;  // so many bytes
     std::int64_t deadline_ns = 0;
     std::string output;
     std::deque<WatchedPart> parts;  // of output
@@ -187,6 +192,20 @@ class Front {
   bool make_room(const std::string& network = {});
   bool is_slow(const Connection& connection) const;
   static bool gives_way_before(const Connection& one, const Connection& other);
+  std::string refusal_of(std::string_view target, const Refusal& refusal) const {
+    return refusal_text(target, refusal, options_.date ? options_.date() : std::string());
+  }
+  static Refusal address_overloaded() {
+    return overloaded(
+        "this address has as many connections open as http.connections-per-address "
+        "allows");
+  }
+  Answered refuse_request(Connection& connection, const RequestHead& head, const Refusal& refusal) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    connection.output += refusal_of(head.target, refusal);
+    connection.close_after_output = true;
+    return Answered::Whole;
+  }
   static Refusal too_slow(const Connection& connection, const char* why);
   bool is_address_full(const std::string& address);
   void pause_accepting();

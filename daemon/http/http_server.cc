@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -20,9 +24,37 @@
 namespace edgecase::http {
 namespace {
 
-std::string host_name() {
-  char name[256] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+std::string text_of_file(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Result<Sites> sites_of(const config::HttpSettings& settings) {
+  char host[256] = {};
+  if (gethostname(host, sizeof(host) - 1) != 0) host[0] = '\0';
+  std::vector<std::string> names = settings.names;
+  for (std::string& own :
+       own_names(host, text_of_file("/etc/hosts"), text_of_file("/etc/resolv.conf"))) {
+    // What such files hold may be anything.
+    if (Sites::of({own}, {}).ok()) names.push_back(std::move(own));
+  }
+  return Sites::of(std::move(names), settings.proxies);
+}
+
+// RFC 9110, section 5.6.7; "" where the clock cannot tell.
+std::string http_date(Clock& clock) {
+  if (clock.trust() != ClockTrust::Trusted) return {};
+  const std::time_t seconds = clock.wall_ns() / kSecondNs;
+  std::tm at{};
+  char text[64] = {};
+  if (gmtime_r(&seconds, &at) == nullptr) return {};
+  constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  std::snprintf(text, sizeof text, "%s, %02d %s %04d %02d:%02d:%02d GMT", kDays[at.tm_wday],
+                at.tm_mday, kMonths[at.tm_mon], at.tm_year + 1900, at.tm_hour, at.tm_min,
+                at.tm_sec);
+  return text;
 }
 
 FrontOptions front_options(const config::HttpSettings& settings) {
@@ -243,7 +275,7 @@ struct Keeping {
 };
 
 struct HttpServer::State {
-  explicit State(HttpServerParts parts) : context(std::move(parts)), router(host_name()) {}
+  explicit State(HttpServerParts parts) : context(std::move(parts)) {}
 
   HttpContext context;
   Router router;
@@ -257,6 +289,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
   const config::HttpSettings& settings = parts.settings.http;
   auto state = std::make_unique<State>(std::move(parts));
   State& s = *state;
+  EC_ASSIGN_OR_RETURN(Sites sites, sites_of(settings));
+  s.router.set_sites(std::move(sites));
   std::vector<FrontListener> listeners;
   if (!settings.socket.empty()) {
     EC_ASSIGN_OR_RETURN(net::Socket socket, net::listen_on_unix_socket(settings.socket));
@@ -280,7 +314,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
   context.rates.sample(context.started_boot_ns, context.parts.ingest.counters());
   s.router.on_authenticate([&context](const Exchange& exchange) -> Result<auth::Principal> {
     EC_ASSIGN_OR_RETURN(const std::string token, presented_token(exchange.head.authorization));
-    return context.parts.authenticator.authenticate(exchange.connection, token);
+    return context.parts.authenticator.authenticate(exchange.principal, token);
   });
   add_influx_routes(s.router, context);
   add_readings_routes(s.router, context);
@@ -311,6 +345,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
   add_status_routes(s.router, context);
   FrontOptions options = front_options(settings);
   options.on_large_body = context.parts.give_memory_back;
+  options.body_bytes_per_second_min = context.parts.settings.limits.sender_rate_bytes;
+  options.date = [&context] { return http_date(context.parts.clock); };
+  s.router.on_date(options.date);
   EC_ASSIGN_OR_RETURN(s.front, Front::start(options, std::move(listeners), s.router));
   front->store(s.front.get());
   return server;
@@ -328,6 +365,12 @@ void HttpServer::stop() {
   if (state_->front) state_->front->stop();
   net::remove_unix_socket(state_->context.parts.settings.http.socket,
                           std::exchange(state_->socket_inode, 0));
+}
+
+Status HttpServer::reload(const config::HttpSettings& settings) {
+  EC_ASSIGN_OR_RETURN(Sites sites, sites_of(settings));
+  state_->router.set_sites(std::move(sites));
+  return ok();
 }
 
 std::uint16_t HttpServer::tcp_port() const {

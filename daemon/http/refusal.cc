@@ -55,11 +55,14 @@ std::string error_body(std::string_view path, const Status& status) {
   return body.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-std::string refusal_text(std::string_view target, const Refusal& refusal) {
+std::string refusal_text(std::string_view target, const Refusal& refusal, const std::string& date) {
+  // A record of an alert (RFC 8446, section 6): fatal, handshake_failure.
+  if (refusal.http_status == kAlert) return {"\x15\x03\x01\x00\x02\x02\x28", 7};
   const std::string body = error_body(target.substr(0, target.find('?')), refusal.status);
   std::string text = "HTTP/1.1 " + std::to_string(refusal.http_status) + " ";
   text += reason_phrase(refusal.http_status);
   text += "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size());
+  if (!date.empty()) text += "\r\nDate: " + date;
   if (refusal.http_status == 503) {
     text += "\r\nRetry-After: " + std::to_string(kRetryAfterSeconds);
   }

@@ -10,6 +10,9 @@ namespace edgecase::http {
 
 inline constexpr int kRetryAfterSeconds = 1;
 
+// Instead of an HTTP status: whoever asks speaks TLS, and gets an alert of it.
+inline constexpr int kAlert = 1;
+
 struct Refusal {
   int http_status = 0;  // 0: none
   Status status;
@@ -26,6 +29,8 @@ bool is_influx_path(std::string_view path);
 std::string error_body(std::string_view path, const Status& status);
 
 // A whole answer that ends the connection. `target` may be what was sent, however malformed.
-std::string refusal_text(std::string_view target, const Refusal& refusal);
+// `date` as in the header of that name; "": none.
+std::string refusal_text(std::string_view target, const Refusal& refusal,
+                         const std::string& date = {});
 
 }  // namespace edgecase::http

@@ -73,6 +73,12 @@ class HeadParser {
     where = value;
     return true;
   }
+  bool add_forwarded(std::string& list, std::string_view value) {
+    head_.is_forwarded = true;
+    if (!list.empty()) list += ',';
+    list += value;
+    return true;
+  }
   bool refuse(int http_status, std::string message) {
     refusal_ = {http_status, invalid_argument(std::move(message))};
     return false;
@@ -175,6 +181,11 @@ bool HeadParser::known_header(std::string_view name, std::string_view value) {
   if (is("referer")) return keep(head_.referer, value);
   if (is("user-agent")) return keep(head_.user_agent, value);
   if (is("sec-fetch-site")) return keep(head_.sec_fetch_site, value);
+  if (is("forwarded")) return add_forwarded(head_.forwarded, value);
+  if (is("x-forwarded-for")) return add_forwarded(head_.x_forwarded_for, value);
+  constexpr std::string_view kForwarded = "x-forwarded-";
+  head_.is_forwarded = head_.is_forwarded || is("via") ||
+                       equal_ignoring_case(name.substr(0, kForwarded.size()), kForwarded);
   return true;
 }
 
@@ -227,6 +238,28 @@ bool HeadParser::finish() {
   return true;
 }
 
+// Of a method's name, or of a line break that some clients send before it.
+bool can_begin(char c) {
+  return is_token_character(c) || c == '\r' || c == '\n';
+}
+
+// Where a CR has no LF behind it, or an LF no CR before it. A CR at the end may still get its LF.
+std::size_t broken_line_end(std::string_view bytes) {
+  for (std::size_t i = bytes.find_first_of("\r\n"); i != std::string_view::npos;
+       i = bytes.find_first_of("\r\n", i)) {
+    if (bytes[i] == '\n') return i;
+    if (i + 1 == bytes.size()) break;
+    if (bytes[i + 1] != '\n') return i;
+    i += 2;
+  }
+  return std::string_view::npos;
+}
+
+HeadOutcome refuse_all(Refusal& refusal, const char* why) {
+  refusal = {400, invalid_argument(why)};
+  return HeadOutcome::Refused;
+}
+
 }  // namespace
 
 HeadOutcome parse_request_head(std::string_view bytes, RequestHead& head, std::size_t& used,
@@ -235,6 +268,12 @@ HeadOutcome parse_request_head(std::string_view bytes, RequestHead& head, std::s
   std::size_t begin = 0;
   // Some clients end a body with a line break that they do not count.
   while (bytes.substr(begin, 2) == "\r\n" && begin < 8) begin += 2;
+  if (begin < bytes.size() && !can_begin(bytes[begin])) {
+    constexpr char kTlsHandshake = 0x16;
+    refuse_all(refusal, "this is no HTTP request");
+    if (bytes[begin] == kTlsHandshake) refusal.http_status = kAlert;
+    return HeadOutcome::Refused;
+  }
   const std::size_t end = bytes.find("\r\n\r\n", begin);
   const std::size_t known = end == std::string_view::npos ? bytes.size() : end + 4;
   HeadParser parser(head, refusal, limits.headers);
@@ -248,7 +287,11 @@ HeadOutcome parse_request_head(std::string_view bytes, RequestHead& head, std::s
     }
     return HeadOutcome::Refused;
   }
-  // No HTTP at all is told at the first line, not after a deadline.
+  // What can never become a head is told at once, not after a deadline.
+  if (const std::size_t broken = broken_line_end(bytes.substr(begin, known - begin));
+      broken != std::string_view::npos) {
+    return refuse_all(refusal, "a line of the head does not end in CR LF");
+  }
   if (line_end != std::string_view::npos &&
       !parser.request_line(bytes.substr(begin, line_end - begin))) {
     return HeadOutcome::Refused;

@@ -33,6 +33,9 @@ struct RequestHead {
   // Empty when the header was not sent.
   std::string host, origin, referer, user_agent, content_type, sec_fetch_site;
   std::string authorization;  // holds a secret: never logged
+  // A proxy handed it on: Forwarded, Via, or a header that begins with X-Forwarded-.
+  bool is_forwarded = false;
+  std::string forwarded, x_forwarded_for;  // of several such headers all, with commas between
 };
 
 enum class HeadOutcome : unsigned char { NeedMore, Complete, Refused };

@@ -84,17 +84,20 @@ void Call::answer_error(const Status& status) {
   answer_json(wire::http_status_of(status.code()), error_body(request.path, status));
 }
 
-Router::Router(std::string own_name) : own_name_(std::move(own_name)) {
+Router::Router() {
   // The library streams only while it thinks that it listens.
   svr_sock_ = 0;
   set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
     dispatch(request, response);
     return HandlerResponse::Handled;
   });
-  set_post_routing_handler([](const httplib::Request&, httplib::Response& response) {
+  set_post_routing_handler([this](const httplib::Request&, httplib::Response& response) {
     response.headers.erase("Keep-Alive");  // its limits are not ours
     response.headers.erase("Accept-Ranges");
     response.set_header("X-Content-Type-Options", "nosniff");
+    if (const std::string date = date_ ? date_() : std::string(); !date.empty()) {
+      response.set_header("Date", date);
+    }
     if (response.status == 204) response.headers.erase("Content-Length");  // it has no body
     if (response.status == 503 && !response.has_header("Retry-After")) {
       response.set_header("Retry-After", std::to_string(kRetryAfterSeconds));
@@ -135,6 +138,21 @@ void Router::on_answer(std::function<void(int)> observer) {
 
 void Router::on_authenticate(std::function<Result<auth::Principal>(const Exchange&)> authenticate) {
   authenticate_ = std::move(authenticate);
+}
+
+void Router::set_sites(Sites sites) {
+  auto fresh = std::make_shared<const Sites>(std::move(sites));
+  const std::lock_guard lock(sites_mutex_);
+  sites_.swap(fresh);
+}
+
+std::shared_ptr<const Sites> Router::sites() const {
+  const std::lock_guard lock(sites_mutex_);
+  return sites_;
+}
+
+void Router::on_date(std::function<std::string()> date) {
+  date_ = std::move(date);
 }
 
 void Router::on_run(RunHooks hooks) {
@@ -242,13 +260,13 @@ bool Router::admit(const Route& route, Call& call) {
 }
 
 void Router::run(const Route& route, Call& call) {
-  call.exchange.principal = call.exchange.connection;
+  call.exchange.principal = asker(call.exchange.head, call.exchange.connection, *sites());
   handle(route, call);
   if (hooks_.after && !call.exchange.waits) hooks_.after(call, route.effect);
 }
 
 void Router::handle(const Route& route, Call& call) {
-  if (const Status status = check_site(call.exchange.head, route.effect, own_name_); !status.ok()) {
+  if (const Status status = check_site(call.exchange.head, route.effect, *sites()); !status.ok()) {
     return call.answer_error(status);
   }
   if (!admit(route, call)) return;

@@ -10,6 +10,8 @@
 
 #include <functional>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -103,17 +105,24 @@ class Router final : private httplib::Server {
  public:
   using Handler = std::function<void(Call&)>;
 
-  explicit Router(std::string own_name);
+  Router();
 
   // `path` whole, or with a trailing `*` everything that begins so. A GET route answers HEAD too.
   void add(std::string_view method, std::string path, Effect effect, Handler handler,
            Access access = Access::Authenticated);
-  // Asked who it is that asks, before every route that is not open; without it, whoever connects.
-  // NotAllowed is answered with 401, Busy with 429.
+  // Asked who it is that asks, before every route that is not open, with what is known of it
+  // without a token (asker()) as the exchange's principal; without it, that one. NotAllowed is
+  // answered with 401, Busy with 429.
   void on_authenticate(std::function<Result<auth::Principal>(const Exchange&)> authenticate);
   void on_run(RunHooks hooks);
   // Told each answer's status.
   void on_answer(std::function<void(int http_status)> observer);
+
+  // From then on, for requests that come.
+  void set_sites(Sites sites);
+  std::shared_ptr<const Sites> sites() const;
+  // Told what time to say in an answer; "": none.
+  void on_date(std::function<std::string()> date);
 
   // False: the answer is incomplete and the connection is to be cut.
   bool answer(Exchange& exchange);
@@ -137,7 +146,9 @@ class Router final : private httplib::Server {
   void handle(const Route& route, Call& call);
   bool admit(const Route& route, Call& call);
 
-  const std::string own_name_;
+  mutable std::mutex sites_mutex_;
+  std::shared_ptr<const Sites> sites_ = std::make_shared<const Sites>();
+  std::function<std::string()> date_;
   std::map<std::string, Methods, std::less<>> exact_;
   std::map<std::string, Methods, std::less<>> prefixes_;
   std::function<void(int)> observer_;

@@ -47,9 +47,10 @@ Result<std::unique_ptr<AckGate>> AckGate::open(Parts parts) {
 Status AckGate::listen() {
   wake_ = net::Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_) return io_error("no event for the gate to the broker: " + error_text(errno));
-  EC_ASSIGN_OR_RETURN(listener_, net::listen_on_tcp("127.0.0.1", 0));
+  const std::string host = net::loopback_host();
+  EC_ASSIGN_OR_RETURN(listener_, net::listen_on_tcp(host, 0));
   EC_ASSIGN_OR_RETURN(const std::vector<ResolvedAddress> found,
-                      resolve_broker({"127.0.0.1", net::tcp_port_of(listener_)}));
+                      resolve_broker({host, net::tcp_port_of(listener_)}));
   address_ = found.front();
   return ok();
 }

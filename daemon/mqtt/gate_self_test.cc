@@ -56,9 +56,10 @@ class TestBroker {
   explicit TestBroker(Clock& clock) : clock_(clock) {}
 
   Result<ResolvedAddress> listen() {
-    EC_ASSIGN_OR_RETURN(listener_, net::listen_on_tcp("127.0.0.1", 0));
+    const std::string host = net::loopback_host();
+    EC_ASSIGN_OR_RETURN(listener_, net::listen_on_tcp(host, 0));
     EC_ASSIGN_OR_RETURN(const std::vector<ResolvedAddress> found,
-                        resolve_broker({"127.0.0.1", net::tcp_port_of(listener_)}));
+                        resolve_broker({host, net::tcp_port_of(listener_)}));
     return found.front();
   }
   Status accept() {

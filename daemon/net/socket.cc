@@ -161,6 +161,10 @@ Result<std::vector<Socket>> listen_on_all(const std::string& host, std::uint16_t
   return already_exists("localhost:0: no port is free at both 127.0.0.1 and ::1");
 }
 
+std::string loopback_host() {
+  return listen_on_tcp("127.0.0.1", 0).ok() ? "127.0.0.1" : "::1";
+}
+
 std::uint16_t tcp_port_of(const Socket& listener) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);

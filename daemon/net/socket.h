@@ -43,6 +43,8 @@ Result<Socket> listen_on_tcp(const std::string& host, std::uint16_t port);
 // The same, but `localhost` is 127.0.0.1 and ::1 on one port, whatever the hosts file says of it;
 // one of them alone where this machine has no other. At least one socket.
 Result<std::vector<Socket>> listen_on_all(const std::string& host, std::uint16_t port);
+// A loopback address that this machine has: 127.0.0.1, or ::1 where that is the only one.
+std::string loopback_host();
 std::uint16_t tcp_port_of(const Socket& listener);
 
 enum class ListenerKind : unsigned char { UnixSocket, Tcp };

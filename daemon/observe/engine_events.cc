@@ -26,8 +26,9 @@ EngineEvents::EngineEvents(Logger& logger, Metrics& metrics)
                                    "Times that bytes on a drive were not what was written.")) {}
 
 void EngineEvents::on_recovered(const RecoveryEvent& event) {
-  metrics_.gauge("edgecase_engine_recovery_milliseconds", "How long the last recovery took.")
-      .set(event.elapsed_ns / 1'000'000);
+  metrics_.callback(MetricKind::Gauge, "edgecase_engine_recovery_seconds",
+                    "How long the last recovery took.", {},
+                    [seconds = static_cast<double>(event.elapsed_ns) / 1e9] { return seconds; });
   std::string line = "store open in " + milliseconds(event.elapsed_ns) + ": " +
                      std::to_string(event.tables) + " tables, " +
                      std::to_string(event.wal_records) + " batches (" +

@@ -92,6 +92,43 @@ bool is_loopback(std::string_view host) {
   return is_localhost(host);
 }
 
+bool Network::holds(std::string_view address) const {
+  const std::string other = address_bytes(address);
+  if (other.size() != bytes.size() || bytes.empty()) return false;
+  for (int bit = 0; bit < bits; ++bit) {
+    const auto at = static_cast<std::size_t>(bit / 8);
+    const int differing =
+        static_cast<unsigned char>(bytes[at]) ^ static_cast<unsigned char>(other[at]);
+    if ((differing >> (7 - bit % 8) & 1) != 0) return false;
+  }
+  return true;
+}
+
+Result<Network> parse_network(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  Network network{address_bytes(text.substr(0, slash)), 0};
+  const int most = static_cast<int>(network.bytes.size()) * 8;
+  bool is_whole = most > 0;
+  network.bits = most;
+  if (is_whole && slash != std::string_view::npos) {
+    const std::string_view digits = text.substr(slash + 1);
+    const char* const last = digits.data() + digits.size();
+    const auto [end, error] = std::from_chars(digits.data(), last, network.bits);
+    is_whole = error == std::errc() && end == last && network.bits >= 0 && network.bits <= most;
+  }
+  if (is_whole) return network;
+  return invalid_argument("\"" + std::string(text) +
+                          "\" is not an address, use 192.0.2.7, ::1 or 10.0.0.0/8");
+}
+
+Status check_host(std::string_view text) {
+  if (!address_bytes(text).empty()) return ok();
+  const auto authority = parse_authority(text);
+  if (authority.ok() && !authority->port && !text.ends_with(':')) return ok();
+  return invalid_argument("\"" + std::string(text) +
+                          "\" is not the name of a host, use board.lan, without a port");
+}
+
 bool is_localhost(std::string_view host) {
   return is_same_host(host, "localhost");
 }

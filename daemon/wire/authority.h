@@ -29,6 +29,19 @@ std::string address_bytes(std::string_view host);
 bool is_loopback(std::string_view host);
 // The name of both loopback addresses, however it is written.
 bool is_localhost(std::string_view host);
+// "192.0.2.7", "2001:db8::/32": one address, or all that begin with so many bits.
+struct Network {
+  std::string bytes;
+  int bits = 0;
+
+  bool holds(std::string_view address) const;
+};
+// InvalidArgument says what would be right.
+Result<Network> parse_network(std::string_view text);
+
+// InvalidArgument unless it is the name or address of a host, without a port.
+Status check_host(std::string_view text);
+
 // Names of hosts know no case, and their last dot says nothing.
 bool is_same_host(std::string_view one, std::string_view other);
 

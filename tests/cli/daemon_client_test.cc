@@ -168,6 +168,57 @@ TEST_CASE("nobody there is exit code 5, with one line that helps") {
   CHECK(report_failure(client.get_small("/x").status()) == wire::kExitUnreachable);
 }
 
+TEST_CASE("an address is taken in every spelling that curl takes, or told how to be spelt") {
+  struct Case {
+    const char* text;
+    const char* want;
+  };
+  for (const Case& c :
+       {Case{"board.lan:8650", "http://board.lan:8650"}, Case{"board.lan", "http://board.lan:80"},
+        Case{"board.lan/", "http://board.lan:80"},
+        Case{"http://board.lan:8650/", "http://board.lan:8650"},
+        Case{"http://board.lan:8650//", "http://board.lan:8650"},
+        Case{"HTTP://Board.lan:8650", "http://Board.lan:8650"},
+        Case{"https://board.lan", "https://board.lan:443"},
+        Case{"https://board.lan:/", "https://board.lan:443"},
+        Case{"Https://192.0.2.7:8650/", "https://192.0.2.7:8650"},
+        Case{"[2001:db8::1]:8650", "http://[2001:db8::1]:8650"},
+        Case{"http://[2001:db8::AF]/", "http://[2001:db8::AF]:80"},
+        Case{"[fe80::1%25eth0]:8650", "http://[fe80::1%eth0]:8650"}}) {
+    CAPTURE(c.text);
+    const auto address = parse_daemon_address(c.text);
+    REQUIRE(address.ok());
+    CHECK(address->text() == c.want);
+  }
+  for (const Case& c :
+       {Case{"http://", "has no host"}, Case{"http://:8650", "has no host"},
+        Case{"ftp://board", "use http://HOST:PORT"}, Case{"://board", "use http://HOST:PORT"},
+        Case{"http://board:86500", "port"}, Case{"http://board:x", "port"},
+        Case{"http://board/edgecase", "use http://board"}, Case{"board:1/?x", "use board:1"},
+        Case{"http://board#x", "use http://board"}, Case{"::1", "[::1]"},
+        Case{"http://ec1_secret@board", "--token"}, Case{"u:p@board:1", "board:1 as the address"},
+        Case{"http://a b", "no host's name"}, Case{"board\n", "no host's name"},
+        Case{"http:/board", "behind the port"}, Case{"[::1", "bracket"}}) {
+    CAPTURE(c.text);
+    const auto address = parse_daemon_address(c.text);
+    CHECK(address.status().code() == StatusCode::InvalidArgument);
+    CHECK(address.status().message().find(c.want) != std::string::npos);
+    CHECK(address.status().message().find("secret") == std::string::npos);
+  }
+}
+
+TEST_CASE("a daemon is found with a slash behind its address, and by the name of both loopbacks") {
+  CannedServer server("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+  ConnectionArguments plain = server.connection();
+  const std::string port = plain.host.substr(plain.host.rfind(':'));
+  for (const std::string& host : {plain.host + "/", "localhost" + port, "LOCALHOST" + port + "/"}) {
+    CAPTURE(host);
+    ConnectionArguments connection = plain;
+    connection.host = host;
+    CHECK(DaemonClient(connection).get_small("/x").ok());
+  }
+}
+
 TEST_CASE("a receiver that has enough stops the transfer") {
   CannedServer server("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc");
   DaemonClient client(server.connection());

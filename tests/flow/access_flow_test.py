@@ -14,7 +14,7 @@ import urllib.request
 from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place, clean_environment, run, until
 
 LISTEN = """
-listen = "127.0.0.1:0"
+listen = "localhost:0"
 [[mqtt.rule]]
 topic = "sensors/{device}/{sensor}"
 """
@@ -39,7 +39,7 @@ class AccessFlow(unittest.TestCase):
         self.place.write_config(more=LISTEN)
         self.daemon = Daemon(self.place)
         self.addCleanup(lambda: self.daemon.stop())
-        self.address = f"127.0.0.1:{self.daemon.port()}"
+        self.address = f"localhost:{self.daemon.port()}"
 
     def token(self, *arguments):
         made = self.place.cli("token", "create", *arguments)
@@ -95,7 +95,7 @@ class AccessFlow(unittest.TestCase):
         # Made is made: a kill changes nothing.
         self.daemon.stop(signal.SIGKILL)
         self.daemon = Daemon(self.place)
-        self.address = f"127.0.0.1:{self.daemon.port()}"
+        self.address = f"localhost:{self.daemon.port()}"
         self.assertEqual(self.remote("write", "kitchen/temp", "2", token=writer).returncode, 0)
         self.assertEqual(self.remote("last", "kitchen/*", token=reader).returncode, 4)
 
@@ -116,7 +116,7 @@ class AccessFlow(unittest.TestCase):
         self.assertEqual([states[each[4:14]] for each in (short, ended, later)], ["expired", "revoked", "active"])
         self.daemon.stop(signal.SIGKILL)
         self.daemon = Daemon(self.place)
-        self.address = f"127.0.0.1:{self.daemon.port()}"
+        self.address = f"localhost:{self.daemon.port()}"
         self.assertEqual(self.remote("last", token=ended).returncode, 4)
         self.assertEqual(self.http("/api/v1/last", authorization=f"Bearer {short}"), 401)
         self.assertEqual(self.http("/api/v1/last", authorization=kept), 200)

@@ -14,7 +14,7 @@ from residue import canary, search, seeded
 
 HAS_CLIENTS = shutil.which("mosquitto_pub") is not None
 RULES = """
-listen = "127.0.0.1:0"
+listen = "localhost:0"
 [[mqtt.rule]]
 topic = "sensors/{device}/{sensor}"
 [audit]
@@ -212,7 +212,7 @@ class AuditFlow(unittest.TestCase):
         lock = threading.Lock()
 
         def write(port, begin, enough):
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIME_LIMIT_SECONDS)
+            connection = http.client.HTTPConnection("localhost", port, timeout=TIME_LIMIT_SECONDS)
             number = begin
             try:
                 while True:

@@ -31,7 +31,7 @@ class BackupFlow(unittest.TestCase):
             each.remove()
 
     def post(self, path, text):
-        url = f"http://127.0.0.1:{self.daemon.port()}{path}"
+        url = f"http://localhost:{self.daemon.port()}{path}"
         with urllib.request.urlopen(urllib.request.Request(url, text.encode(), method="POST")) as answer:
             return answer.read()
 

@@ -83,7 +83,7 @@ class ClockFlow(unittest.TestCase):
 
     def fill(self):
         for i in range(BLOBS):
-            request = urllib.request.Request(f"http://127.0.0.1:{self.daemon.port()}/api/v1/blob/default/d/x{i}",
+            request = urllib.request.Request(f"http://localhost:{self.daemon.port()}/api/v1/blob/default/d/x{i}",
                                              os.urandom(BLOB_BYTES), method="PUT")
             with urllib.request.urlopen(request, timeout=60) as answer:
                 self.assertEqual(answer.status, 201)

@@ -53,7 +53,7 @@ class Place:
         self.config = os.path.join(self.path, "edgecase.toml")
         self.write_config()
 
-    def write_config(self, listen="127.0.0.1:0", storage="", broker="", more="", reserve="0MiB"):
+    def write_config(self, listen="localhost:0", storage="", broker="", more="", reserve="0MiB"):
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(f"""[storage]
 metadata = "{self.path}/meta"
@@ -120,7 +120,7 @@ class Daemon:
             return file.read()
 
     def port(self):
-        return int(re.search(r"listening on .*127\.0\.0\.1:(\d+)", self.log()).group(1))
+        return int(re.search(r"listening on .*(?:localhost|127\.0\.0\.1|\]):(\d+)", self.log()).group(1))
 
     def mqtt_port(self):
         """Of mqtt.listen."""
@@ -128,7 +128,7 @@ class Daemon:
 
     def request(self, method, path, body=None):
         """Status and text of the answer, over TCP."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port(), timeout=TIME_LIMIT_SECONDS)
+        connection = http.client.HTTPConnection("localhost", self.port(), timeout=TIME_LIMIT_SECONDS)
         try:
             connection.request(method, path, body)
             answer = connection.getresponse()

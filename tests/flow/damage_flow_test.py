@@ -45,7 +45,7 @@ class DamageFlow(unittest.TestCase):
             text = secrets.token_hex(VALUE_DIGITS // 2)
             marks.append(text[VALUE_DIGITS // 2:][:MARK_BYTES].encode())
             request = urllib.request.Request(
-                f"http://127.0.0.1:{self.daemon.port()}/write?precision=s",
+                f"http://localhost:{self.daemon.port()}/write?precision=s",
                 data=f'big,device=d text="{text}" {second}\n'.encode())
             with urllib.request.urlopen(request, timeout=TIME_LIMIT_SECONDS) as answer:
                 self.assertEqual(answer.status, 204)
@@ -99,7 +99,7 @@ class DamageFlow(unittest.TestCase):
         shown = self.place.cli("status").stdout
         for words in (found["path"], "big.text", moment):
             self.assertIn(words, shown)
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.daemon.port()}/metrics",
+        with urllib.request.urlopen(f"http://localhost:{self.daemon.port()}/metrics",
                                     timeout=TIME_LIMIT_SECONDS) as answer:
             self.assertIn("edgecase_scrub_damaged_files 1\n", answer.read().decode())
         self.assertEqual(self.place.cli("erase", "d/*", "--yes").returncode, 0)

@@ -66,7 +66,7 @@ class EraseFlow(unittest.TestCase):
 
     def post(self, lines):
         """The status; lines of line protocol."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self.daemon.port()}/write?db=default",
+        request = urllib.request.Request(f"http://localhost:{self.daemon.port()}/write?db=default",
                                          "\n".join(lines).encode())
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
@@ -216,7 +216,7 @@ class Interrupted(EraseFlow):
         self.fill(device, "s", text, others=60_000)
         self.restart()
         # Who reads slowly holds a snapshot, and with it the bytes.
-        with socket.create_connection(("127.0.0.1", self.daemon.port()), timeout=60) as reader:
+        with socket.create_connection(("localhost", self.daemon.port()), timeout=60) as reader:
             reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             reader.sendall(b"GET /api/v1/query?select=*/* HTTP/1.1\r\nHost: localhost\r\n\r\n")
             self.assertTrue(reader.recv(1))
@@ -341,7 +341,7 @@ class Words(EraseFlow):
         self.assertEqual(self.post(["m,device=a value=1 1000", "m,device=b value=1 1000"]), 204)
         secrets = [json.loads(self.ok("token", "create", flag, scope, "--json"))["token"]
                    for flag, scope in (("--read", "*/*"), ("--erase", "a/*"))]
-        reads, erases = ({"EDGECASE_HOST": f"http://127.0.0.1:{self.daemon.port()}",
+        reads, erases = ({"EDGECASE_HOST": f"http://localhost:{self.daemon.port()}",
                           "EDGECASE_TOKEN": each} for each in secrets)
         self.cli(4, "erase", "a", extra=reads)
         self.cli(4, "erase", "b", extra=erases)

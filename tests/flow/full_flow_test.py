@@ -22,7 +22,7 @@ MESSAGES = 96
 MESSAGE_BYTES = 8 << 10
 STRICT = '[audit]\nmode = "strict"\n'
 MQTT = """
-listen = "127.0.0.1:0"
+listen = "localhost:0"
 [[mqtt.rule]]
 topic = "sensors/{device}/{sensor}"
 """

@@ -16,7 +16,7 @@ TURNS_BETWEEN_BYTES = 100
 
 def exchange(port, pieces):
     """Sends the pieces until the daemon answers; status (None: ended without one) and body."""
-    with socket.create_connection(("127.0.0.1", port), TIME_LIMIT_SECONDS) as connection:
+    with socket.create_connection(("localhost", port), TIME_LIMIT_SECONDS) as connection:
         with contextlib.suppress(ConnectionError):
             for piece in pieces:
                 if not _send_unless_answered(connection, piece):

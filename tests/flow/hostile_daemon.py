@@ -14,7 +14,7 @@ MIB = 1 << 20
 BOMB_BYTES_MAX = 10 * MIB
 BODY_BYTES_MAX = 16 * MIB  # http.body-limit
 LISTEN = """
-listen = "127.0.0.1:0"
+listen = "localhost:0"
 [[mqtt.rule]]
 topic = "sensors/{device}/{sensor}"
 """

@@ -22,7 +22,7 @@ class HostileDevicesFlow(HostileDaemon):
     def measured(self, name, path, method="GET", status=(200,)):
         """The answer, of which memory has had room."""
         self.daemon.forget_peak()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIME_LIMIT_SECONDS)
+        connection = http.client.HTTPConnection("localhost", self.port, timeout=TIME_LIMIT_SECONDS)
         with contextlib.closing(connection):
             connection.request(method, path)
             answer = connection.getresponse()

@@ -90,7 +90,7 @@ class HostileFlow(HostileDaemon):
         begun = time.monotonic()
 
         def one_more():
-            late = socket.create_connection(("127.0.0.1", self.port), TIME_LIMIT_SECONDS)
+            late = socket.create_connection(("localhost", self.port), TIME_LIMIT_SECONDS)
             self.addCleanup(late.close)
             late.sendall(hostile_clients.BEGINNINGS["head"])
             return 408 in [status for status, _ in crowd.told()]
@@ -267,7 +267,7 @@ class HostileFlow(HostileDaemon):
         told.socket.sendall(b"\x32" + ANNOUNCED + beginning + b"\0" + bytes(1_000))
         kind, body = told.receive()
         self.assertEqual((kind, body[0]), (0xE0, 0x95), body)
-        with socket.create_connection(("127.0.0.1", port), TIME_LIMIT_SECONDS) as stranger:
+        with socket.create_connection(("localhost", port), TIME_LIMIT_SECONDS) as stranger:
             stranger.sendall(b"\x10" + ANNOUNCED)
             self.assertEqual(stranger.recv(1), b"")
         # A client of 3.1.1 would send it for ever, if it were not taken and acknowledged.

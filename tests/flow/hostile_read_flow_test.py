@@ -19,7 +19,7 @@ from hostile_daemon import BODY_BYTES_MAX, BOMB_BYTES_MAX, MEMORY_COUNTS, MIB, H
 
 def ask(port, path, pause_seconds=0):
     """Head and body of an answer, whichever way it comes; read with pauses."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIME_LIMIT_SECONDS)
+    connection = http.client.HTTPConnection("localhost", port, timeout=TIME_LIMIT_SECONDS)
     with contextlib.closing(connection):
         connection.request("GET", path)
         answer = connection.getresponse()
@@ -117,7 +117,7 @@ class HostileReadFlow(HostileDaemon):
                 number + 1, b"y" * MIB)
             self.assertEqual(exchange(port, post("/api/v1/readings", small))[0], 200)
             for path in ("query?select=large/x", f"tail?select=large/*&cursor={cursor}"):
-                reader = socket.create_connection(("127.0.0.1", port), TIME_LIMIT_SECONDS)
+                reader = socket.create_connection(("localhost", port), TIME_LIMIT_SECONDS)
                 self.addCleanup(reader.close)
                 reader.sendall(hostile_clients.request("GET", f"/api/v1/{path}"))
                 readers.append(reader)

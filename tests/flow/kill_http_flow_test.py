@@ -59,7 +59,7 @@ class Writer(threading.Thread):
     def connect(self):
         if self.number >= 2:
             return UnixConnection(self.rounds.place.socket)
-        return http.client.HTTPConnection("127.0.0.1", self.rounds.daemon.port(),
+        return http.client.HTTPConnection("localhost", self.rounds.daemon.port(),
                                           timeout=TIME_LIMIT_SECONDS)
 
     def send(self, connection):

@@ -12,7 +12,7 @@ from mqtt_device import Device
 KEPT_OPEN = 20
 BEGIN_S = 1_763_647_200
 RULES = """
-listen = "127.0.0.1:0"
+listen = "localhost:0"
 [[mqtt.rule]]
 topic = "plain/{device}/{sensor}"
 [[mqtt.rule]]

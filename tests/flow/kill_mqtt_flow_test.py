@@ -118,7 +118,7 @@ def is_connected(place):
 def where_it_stands(rounds, broker):
     """For people, when nothing goes on: what daemon, gate and broker say."""
     said = [rounds.place.cli("status", "--json").stdout]
-    connection = http.client.HTTPConnection("127.0.0.1", rounds.daemon.port(), timeout=10)
+    connection = http.client.HTTPConnection("localhost", rounds.daemon.port(), timeout=10)
     try:
         connection.request("GET", "/metrics")
         said += [line for line in connection.getresponse().read().decode().splitlines()

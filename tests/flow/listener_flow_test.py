@@ -11,10 +11,11 @@ import unittest
 
 import mosquitto
 from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place, until
+from loopback import LOOPBACK, LOOPBACK_FAMILY
 from mqtt_device import Device, packet, text
 
 LISTEN = """
-listen = "127.0.0.1:{port}"
+listen = "localhost:{port}"
 [[mqtt.rule]]
 topic = "sensors/{{device}}/{{sensor}}"
 """
@@ -129,7 +130,7 @@ class ListenerFlow(unittest.TestCase):
         told, _, _ = select.select([device.socket for device in halves], [], [], TIME_LIMIT_SECONDS)
         answers = [device.receive() for device in halves if device.socket in told]
         self.assertIn((0xE0, 0x97), [(kind, body[0]) for kind, body in answers])
-        garbage = socket.create_connection(("127.0.0.1", self.port), TIME_LIMIT_SECONDS)
+        garbage = socket.create_connection(("localhost", self.port), TIME_LIMIT_SECONDS)
         self.addCleanup(garbage.close)
         garbage.sendall(packet(0x10, text("MQTT") + b"\4\2\0\0" + text("garbage")))
         garbage.sendall(b"".join(packet(0x30, text(f"nowhere/{n}") + b"1") for n in range(20_000)))
@@ -146,14 +147,14 @@ class ListenerFlow(unittest.TestCase):
     @unittest.skipUnless(mosquitto.PROGRAM and HAS_CLIENTS, "mosquitto is not installed")
     def test_a_bridge_brings_everything_though_the_daemon_is_killed(self):
         self.daemon.stop()
-        with socket.socket() as free:  # the bridge is told where once
-            free.bind(("127.0.0.1", 0))
+        with socket.socket(LOOPBACK_FAMILY) as free:  # the bridge is told where once
+            free.bind((LOOPBACK, 0))
             self.port = free.getsockname()[1]
         self.place.write_config(more=LISTEN.format(port=self.port))
         self.daemon = Daemon(self.place)
         for version in ("mqttv311", "mqttv50"):
             broker = mosquitto.Broker(f"""connection {version}
-address 127.0.0.1:{self.port}
+address localhost:{self.port}
 topic sensors/# out 1
 cleansession false
 bridge_protocol_version {version}

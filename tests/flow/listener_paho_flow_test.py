@@ -7,7 +7,7 @@ from daemon_process import Daemon, Place, until
 
 MESSAGES = 300
 SETTINGS = """
-listen = "127.0.0.1:0"
+listen = "localhost:0"
 [[mqtt.rule]]
 topic = "sensors/{device}/{sensor}"
 """
@@ -33,7 +33,7 @@ class ListenerPahoFlow(unittest.TestCase):
                 # Its second version wants to be told which callbacks it is given.
                 choice = [paho.CallbackAPIVersion.VERSION2] if hasattr(paho, "CallbackAPIVersion") else []
                 client = paho.Client(*choice, client_id=device, protocol=version)
-                client.connect("127.0.0.1", daemon.mqtt_port())
+                client.connect("localhost", daemon.mqtt_port())
                 client.loop_start()
                 for each in [client.publish(f"sensors/{device}/n", str(n), qos=qos)
                              for n in range(MESSAGES)]:

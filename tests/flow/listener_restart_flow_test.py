@@ -9,7 +9,7 @@ from daemon_process import Daemon, Place, until
 from mqtt_device import PUBCOMP, PUBREC, Device, packet
 
 RULES = """
-listen = "127.0.0.1:0"
+listen = "localhost:0"
 [[mqtt.rule]]
 topic = "sensors/{device}/{sensor}"
 """

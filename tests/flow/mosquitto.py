@@ -9,6 +9,8 @@ import tempfile
 import threading
 import time
 
+from loopback import LOOPBACK, LOOPBACK_FAMILY, LOOPBACK_IN_URL
+
 TIME_LIMIT_SECONDS = 60
 _PATH = os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin"
 PROGRAM = shutil.which("mosquitto", path=_PATH)
@@ -16,8 +18,8 @@ _PORTS_TRIED = 5
 
 
 def _takes_connections(port):
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
+    with socket.socket(LOOPBACK_FAMILY) as client:
+        return client.connect_ex((LOOPBACK, port)) == 0
 
 
 class Broker:
@@ -27,8 +29,8 @@ class Broker:
         self.more = more  # lines of its configuration
         self.path = tempfile.mkdtemp(prefix="ec-broker-")
         for _ in range(_PORTS_TRIED):
-            with socket.socket() as free:  # mosquitto cannot be asked to choose one itself
-                free.bind(("127.0.0.1", 0))
+            with socket.socket(LOOPBACK_FAMILY) as free:  # mosquitto cannot be asked to choose one itself
+                free.bind((LOOPBACK, 0))
                 self.port = free.getsockname()[1]
             if self._start():
                 return
@@ -37,7 +39,7 @@ class Broker:
     def _start(self):
         config = os.path.join(self.path, "mosquitto.conf")
         with open(config, "w", encoding="utf-8") as file:
-            file.write(f"listener {self.port} 127.0.0.1\nallow_anonymous true\npersistence true\n"
+            file.write(f"listener {self.port} {LOOPBACK}\nallow_anonymous true\npersistence true\n"
                        f"persistence_location {self.path}/\nmax_queued_messages 0\n{self.more}")
             if os.geteuid() == 0:
                 file.write("user root\n")
@@ -53,7 +55,7 @@ class Broker:
         return False
 
     def url(self):
-        return f"mqtt://127.0.0.1:{self.port}"
+        return f"mqtt://{LOOPBACK_IN_URL}:{self.port}"
 
     def tell(self):
         """What its $SYS topics say of clients and messages, and the end of its log: for people."""
@@ -119,7 +121,7 @@ class Publisher:
     """One connection, MQTT 3.1.1, QoS 1. At most kept_open messages wait for their PUBACK."""
 
     def __init__(self, broker, name, kept_open=20):
-        self.socket = socket.create_connection(("127.0.0.1", broker.port), TIME_LIMIT_SECONDS)
+        self.socket = socket.create_connection((LOOPBACK, broker.port), TIME_LIMIT_SECONDS)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.stream = self.socket.makefile("rb")
         self.socket.sendall(_packet(0x10, _text("MQTT") + b"\x04\x02\x00\x00" + _text(name)))

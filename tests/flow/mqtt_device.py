@@ -47,7 +47,7 @@ class Device:
     def open(self, port, clean=False, expiry_seconds=3600):
         """Connects and nothing more."""
         self.close()
-        self.socket = socket.create_connection(("127.0.0.1", port), TIME_LIMIT_SECONDS)
+        self.socket = socket.create_connection(("localhost", port), TIME_LIMIT_SECONDS)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.stream = self.socket.makefile("rb")
         properties = b"\x05\x11" + struct.pack(">I", expiry_seconds) if self.version == 5 else b""

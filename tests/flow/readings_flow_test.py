@@ -380,10 +380,10 @@ class ReadingsFlow(unittest.TestCase):
         self.assertIn("did you mean 'query'", self.fails(2, "qurey", "a/b"))
         gone = {"EDGECASE_HTTP_SOCKET": self.place.socket + ".gone"}
         self.assertIn("no daemon answers", self.fails(5, "query", "a/b", extra=gone))
-        self.fails(5, "status", "--host", "http://127.0.0.1:1")
+        self.fails(5, "status", "--host", "http://localhost:1")
 
     def test_tcp_and_line_protocol(self):
-        host = f"http://127.0.0.1:{self.daemon.port()}"
+        host = f"http://localhost:{self.daemon.port()}"
         request = urllib.request.Request(
             f"{host}/write?db=influx", data=b"weather,host=roof temp=21.5,humid=40i 1763647200000000000\n")
         with urllib.request.urlopen(request, timeout=TIME_LIMIT_SECONDS) as answer:

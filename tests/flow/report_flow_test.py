@@ -146,7 +146,7 @@ class ReportFlow(unittest.TestCase):
         self.addCleanup(other.remove)
         daemon = Daemon(other)
         self.addCleanup(daemon.stop)
-        push = ("export", "--owner", "alice ü", "--to-host", f"http://127.0.0.1:{daemon.port()}")
+        push = ("export", "--owner", "alice ü", "--to-host", f"http://localhost:{daemon.port()}")
         self.cli(*push, code=4)
         self.cli(*push, "--location", "us", code=4)
         self.assertEqual(json.loads(other.cli("devices", "--json").stdout)["devices"], [])

@@ -34,7 +34,7 @@ class RetentionFlow(unittest.TestCase):
         return result.stderr
 
     def post(self, lines):
-        request = urllib.request.Request(f"http://127.0.0.1:{self.daemon.port()}/write?db=default",
+        request = urllib.request.Request(f"http://localhost:{self.daemon.port()}/write?db=default",
                                          "\n".join(lines).encode())
         with urllib.request.urlopen(request, timeout=60) as answer:
             self.assertEqual(answer.status, 204)
@@ -138,7 +138,7 @@ class Exact(RetentionFlow):
 
     def blob(self, sensor, body):
         request = urllib.request.Request(
-            f"http://127.0.0.1:{self.daemon.port()}/api/v1/blob/default/blob/{sensor}", body, method="PUT")
+            f"http://localhost:{self.daemon.port()}/api/v1/blob/default/blob/{sensor}", body, method="PUT")
         with urllib.request.urlopen(request, timeout=60) as answer:
             self.assertEqual(answer.status, 201)
 

@@ -10,6 +10,7 @@ import subprocess
 import unittest
 
 from daemon_process import PROGRAM, TIME_LIMIT_SECONDS, Daemon, Place, clean_environment, run, until
+from loopback import LOOPBACK, LOOPBACK_FAMILY, LOOPBACK_IN_URL
 
 
 class StartFlow(unittest.TestCase):
@@ -130,10 +131,10 @@ class StartFlow(unittest.TestCase):
         self.assertIn("locked", with_other_socket.stderr)
 
     def test_a_port_in_use_is_named(self):
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
+        with socket.socket(LOOPBACK_FAMILY) as taken:
+            taken.bind((LOOPBACK, 0))
             taken.listen()
-            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            address = f"{LOOPBACK_IN_URL}:{taken.getsockname()[1]}"
             result = self.serve("--http.listen", address)
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertIn(address, result.stderr)
@@ -170,11 +171,11 @@ class StartFlow(unittest.TestCase):
         os.rename(kept, values)
         until(lambda: self.degraded() is None, "the drive that came is taken")
         daemon.stop()
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
+        with socket.socket(LOOPBACK_FAMILY) as taken:
+            taken.bind((LOOPBACK, 0))
             taken.listen()
             self.refused_with(" in use", "to do: stop what has it, or set another",
-                              flags=("--http.listen", f"127.0.0.1:{taken.getsockname()[1]}"))
+                              flags=("--http.listen", f"{LOOPBACK_IN_URL}:{taken.getsockname()[1]}"))
         with open(self.place.path + "/meta/IDENTITY", "r+b") as identity:
             older = identity.read()
             identity.seek(8)
@@ -219,13 +220,13 @@ class StartFlow(unittest.TestCase):
 
     def test_why_it_does_not_start_is_told_to_the_service_manager(self):
         path = self.place.path + "/notify"
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, socket.socket() as taken:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, socket.socket(LOOPBACK_FAMILY) as taken:
             manager.bind(path)
             manager.settimeout(TIME_LIMIT_SECONDS)
-            taken.bind(("127.0.0.1", 0))
+            taken.bind((LOOPBACK, 0))
             taken.listen()
             for flags, wanted in ((("--http.threads", "x"), "--http.threads: http.threads: \"x\" is not a whole"),
-                                  (("--http.listen", f"127.0.0.1:{taken.getsockname()[1]}"),
+                                  (("--http.listen", f"{LOOPBACK_IN_URL}:{taken.getsockname()[1]}"),
                                    "to do: stop what has it, or set another")):
                 done = run(("serve", "--config", self.place.config, *flags),
                            env=clean_environment({"NOTIFY_SOCKET": path}))
@@ -313,9 +314,9 @@ class StartFlow(unittest.TestCase):
         self.assertEqual(kept, 20_000 if stored else kept)
 
     def test_a_broker_that_is_down_does_not_matter(self):
-        with socket.socket() as nobody:
-            nobody.bind(("127.0.0.1", 0))  # not listening
-            address = f"mqtt://127.0.0.1:{nobody.getsockname()[1]}"
+        with socket.socket(LOOPBACK_FAMILY) as nobody:
+            nobody.bind((LOOPBACK, 0))  # not listening
+            address = f"mqtt://{LOOPBACK_IN_URL}:{nobody.getsockname()[1]}"
             self.place.write_config()
             with open(self.place.config, encoding="utf-8") as file:
                 text = file.read().replace('broker = ""', f'broker = "{address}"')

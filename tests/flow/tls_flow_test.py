@@ -12,7 +12,7 @@ import mosquitto
 from daemon_process import (PROGRAM, TIME_LIMIT_SECONDS, Daemon, Place, clean_environment, until)
 
 TLS = """
-listen = "127.0.0.1:0"
+listen = "localhost:0"
 tls-cert = "{path}/board.crt"
 tls-key = "{path}/board.key"
 [[mqtt.rule]]
@@ -29,7 +29,7 @@ class TlsFlow(unittest.TestCase):
         self.key = os.path.join(self.place.path, "board.key")
         self.make_certificate()
         self.place.write_config(
-            listen=f'127.0.0.1:0"\ntls-cert = "{self.certificate}"\ntls-key = "{self.key}',
+            listen=f'localhost:0"\ntls-cert = "{self.certificate}"\ntls-key = "{self.key}',
             more=TLS.format(path=self.place.path))
 
     def make_certificate(self):
@@ -51,7 +51,7 @@ class TlsFlow(unittest.TestCase):
     def test_every_client_reads_and_writes_through_it(self):
         daemon = self.start()
         self.assertIn("(TLS)", daemon.log())
-        host = f"https://127.0.0.1:{daemon.port()}"
+        host = f"https://localhost:{daemon.port()}"
         secure = ("--host", host, "--tls-ca", self.certificate)
         written = self.place.cli("write", "a/x", "1", "--time", "@1", *secure)
         self.assertEqual(written.returncode, 0, written.stderr)
@@ -75,7 +75,7 @@ class TlsFlow(unittest.TestCase):
     def tail(self, daemon, extra):
         """`edgecase tail` through TLS that has shown a reading."""
         tail = subprocess.Popen([PROGRAM, "tail", "a/tail", "--format", "csv", "--host",
-                                 f"https://127.0.0.1:{daemon.port()}", "--tls-ca", self.certificate],
+                                 f"https://localhost:{daemon.port()}", "--tls-ca", self.certificate],
                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                 env=clean_environment(extra))
         self.addCleanup(tail.stdout.close)
@@ -109,7 +109,7 @@ class TlsFlow(unittest.TestCase):
         if subprocess.run([*without, "true"], capture_output=True, check=False).returncode != 0:
             self.skipTest("needs mounts of its own")
         told = "No such file or directory; name a file of certificates to trust, or install the package ca-certificates"
-        done = subprocess.run([*without, PROGRAM, "status", "--host", f"https://127.0.0.1:{daemon.port()}"],
+        done = subprocess.run([*without, PROGRAM, "status", "--host", f"https://localhost:{daemon.port()}"],
                               capture_output=True, text=True, timeout=TIME_LIMIT_SECONDS, check=False)
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), done.stderr)
         self.assertIn(told, done.stderr)
@@ -123,10 +123,10 @@ class TlsFlow(unittest.TestCase):
     @unittest.skipUnless(os.path.exists("/etc/ssl/certs/ca-certificates.crt"), "ca-certificates is not installed")
     def test_who_does_not_trust_it_is_told_how_to(self):
         daemon = self.start()
-        refused = self.place.cli("status", "--host", f"https://127.0.0.1:{daemon.port()}")
+        refused = self.place.cli("status", "--host", f"https://localhost:{daemon.port()}")
         self.assertEqual(refused.returncode, 5)
         self.assertIn("--tls-ca FILE", refused.stderr)
-        clear = self.place.cli("status", "--host", f"http://127.0.0.1:{daemon.port()}")
+        clear = self.place.cli("status", "--host", f"http://localhost:{daemon.port()}")
         self.assertEqual(clear.returncode, 5)
 
     def test_a_certificate_that_cannot_be_used_is_one_line_and_exit_code_2(self):

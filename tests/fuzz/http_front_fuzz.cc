@@ -29,7 +29,7 @@ class DeafChannel final : public net::Channel {
 };
 
 struct Front {
-  http::Router router{"edgecase"};
+  http::Router router;
   std::string seen;  // of the last request that came through
 
   Front() {

@@ -16,27 +16,15 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "net/socket.h"
+#include "support/loopback.h"
+
 namespace edgecase::test {
 namespace {
 
-sockaddr_in loopback(std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
-
 // A port that was free a moment ago: mosquitto cannot be asked to choose one itself.
 std::uint16_t free_port() {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = loopback(0);
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  const bool found =
-      ::bind(listener, generic, size) == 0 && ::getsockname(listener, generic, &size) == 0;
-  ::close(listener);
-  return found ? ntohs(address.sin_port) : std::uint16_t{0};
+  return net::tcp_port_of(net::listen_on_tcp(net::loopback_host(), 0).value());
 }
 
 std::string find_program(const std::string& name) {
@@ -125,7 +113,7 @@ MosquittoBroker::~MosquittoBroker() {
 }
 
 std::string MosquittoBroker::url() const {
-  return "mqtt://127.0.0.1:" + std::to_string(port_);
+  return "mqtt://" + loopback_authority(port_);
 }
 
 std::string MosquittoBroker::log() const {
@@ -134,12 +122,7 @@ std::string MosquittoBroker::log() const {
 }
 
 bool MosquittoBroker::takes_connections() const {
-  const int client = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_in address = loopback(port_);
-  const bool connected =
-      ::connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  ::close(client);
-  return connected;
+  return static_cast<bool>(try_loopback(port_));
 }
 
 bool MosquittoBroker::start() {
@@ -149,7 +132,7 @@ bool MosquittoBroker::start() {
     if (!keep_port) port_ = free_port();
     const std::string configuration = directory_.path() + "/mosquitto.conf";
     std::ofstream(configuration, std::ios::trunc)
-        << "listener " << port_ << " 127.0.0.1\nallow_anonymous true\n"
+        << "listener " << port_ << " " << net::loopback_host() << "\nallow_anonymous true\n"
         << "persistence true\npersistence_location " << directory_.path() << "/\n"
         << "max_queued_messages 0\n"
         << (::geteuid() == 0 ? "user root\n" : "") << extra_ << "\n";
@@ -185,8 +168,15 @@ void MosquittoBroker::kill() {
 }
 
 std::vector<std::string> MosquittoBroker::publisher(const std::string& topic, int qos) const {
-  return {"mosquitto_pub",     "-h", "127.0.0.1", "-p", std::to_string(port_), "-q",
-          std::to_string(qos), "-t", topic};
+  return {"mosquitto_pub",
+          "-h",
+          net::loopback_host(),
+          "-p",
+          std::to_string(port_),
+          "-q",
+          std::to_string(qos),
+          "-t",
+          topic};
 }
 
 bool MosquittoBroker::publish(const std::string& topic, const std::vector<std::string>& payloads,

@@ -37,9 +37,9 @@ struct ListenerOptions {
   std::uint64_t in_flight_limit_bytes = 4u << 20;  // packets that are not whole yet
   bool grant_subscriptions = false;                // mqtt.subscriptions = "grant"
 
-  std::int64_t connect_ns = 10'000'000'000;              // from a connection to its CONNECT
-  std::int64_t packet_grace_ns = 10'000'000'000;         // for a packet, and
-  std::uint64_t packet_bytes_per_second_min = 8u << 10;  // a second more for so many bytes
+  std::int64_t connect_ns = 10'000'000'000;       // from a connection to its CONNECT
+  std::int64_t packet_grace_ns = 10'000'000'000;  // for a packet, and for any more of it, and
+  std::uint64_t packet_bytes_per_second_min = 1u << 10;  // a second more for so many bytes
   std::int64_t write_grace_ns = 10'000'000'000;          // without a reader's progress
   std::int64_t close_ns = 2'000'000'000;                 // for the client to read the last answer
   std::int64_t sweep_ns = 1'000'000'000;                 // how often deadlines are looked at

@@ -51,8 +51,12 @@ bool MqttListener::Poller::is_overdue(Connection& connection, std::string& why,
   if (conversation.partial_since_ns() != 0) {
     const std::int64_t extra_seconds = static_cast<std::int64_t>(
         conversation.partial_bytes() / options_.packet_bytes_per_second_min);
-    const std::int64_t allowed_ns = options_.packet_grace_ns + extra_seconds * 1'000'000'000;
-    if (now_ns_ - conversation.partial_since_ns() > allowed_ns) {
+    // Who sends, however slowly, is waited for; not who stopped, and not for ever.
+    const std::int64_t paid_until_ns =
+        conversation.partial_since_ns() + extra_seconds * 1'000'000'000;
+    if (now_ns_ - std::min(paid_until_ns,
+                           std::max(connection.heard_ns, conversation.partial_since_ns())) >
+        options_.packet_grace_ns) {
       why = "a packet came too slowly";
       reason = ReasonCode::Unspecified;
       return true;

@@ -15,6 +15,7 @@
 
 #include "daemon_client.h"
 #include "http/http_front.h"
+#include "support/loopback.h"
 #include "support/temp_directory.h"
 #include "support/test_certificate.h"
 #include "tls/tls_server.h"
@@ -42,9 +43,9 @@ bool is_ended(int descriptor) {
 }
 
 TEST_CASE("the door is open to its own process alone, and is no file") {
-  const auto listener = net::listen_on_tcp("127.0.0.1", 0);
+  const auto listener = net::listen_on_tcp(net::loopback_host(), 0);
   REQUIRE(listener.ok());
-  const auto door = TlsDoor::open("127.0.0.1:" + std::to_string(net::tcp_port_of(*listener)), "");
+  const auto door = TlsDoor::open(test::loopback_authority(net::tcp_port_of(*listener)), "");
   REQUIRE_MESSAGE(door.ok(), door.status().message());
   const std::string name = (*door)->name();
   REQUIRE(name.size() > 1);
@@ -71,10 +72,10 @@ TEST_CASE("the door is open to its own process alone, and is no file") {
 // What a client says of a daemon with this certificate; empty: it was answered.
 std::string said_of(const test::TestCertificate& files) {
   const auto server = tls::TlsServer::load({files.certificate, files.key}, nullptr).value();
-  http::Router router("");
+  http::Router router;
   router.add("GET", "/", http::Effect::Reads,
              [](http::Call& call) { call.answer_text(200, "text/plain", "here"); });
-  net::Socket socket = net::listen_on_tcp("127.0.0.1", 0).value();
+  net::Socket socket = net::listen_on_tcp(net::loopback_host(), 0).value();
   const std::string port = std::to_string(net::tcp_port_of(socket));
   std::vector<http::FrontListener> listeners;
   listeners.push_back(

@@ -4,6 +4,8 @@
 
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "config/configuration.h"
 #include "config/settings_file.h"
@@ -36,6 +38,7 @@ std::string other_value(const Setting& setting) {
           << 20);
     case SettingKind::Number: return std::to_string(setting.maximum);
     case SettingKind::Flag: return "true";
+    case SettingKind::List: return "192.0.2.7,2001:db8::1";  // addresses are names, too
   }
   return "";
 }
@@ -43,6 +46,11 @@ std::string other_value(const Setting& setting) {
 std::string in_quotes(const Setting& setting, const std::string& value) {
   const bool bare = setting.kind == SettingKind::Size || setting.kind == SettingKind::Number ||
                     setting.kind == SettingKind::Flag;
+  if (setting.kind == SettingKind::List) {
+    const std::size_t comma = value.find(',');
+    return "[" + quote_toml(value.substr(0, comma)) + ", " + quote_toml(value.substr(comma + 1)) +
+           "]";
+  }
   return bare ? value : quote_toml(value);
 }
 
@@ -132,6 +140,41 @@ TEST_CASE("every key is set by every source, and later sources win") {
     CHECK(from_flag->origin_of(setting.key).kind == OriginKind::Flag);
     CHECK(from_flag->origin_of(setting.key).where == flag_name(setting));
   }
+}
+
+TEST_CASE("lists are told what is wrong with them") {
+  struct Case {
+    const char* toml;
+    const char* message;
+  };
+  for (const Case& c :
+       {Case{"names = \"board.lan\"", "is text, use a list of texts"},
+        Case{"names = [\"a\", 1]", "is not a name or an address in quotes"},
+        Case{"names = [\"a,b\"]", "is not a name"}, Case{"names = [\"\"]", "is not a name"}}) {
+    CAPTURE(c.toml);
+    Configuration configuration;
+    const Status status =
+        apply_file("[http]\n" + std::string(c.toml) + "\n", "x.toml", configuration);
+    CHECK(status.message().find(c.message) != std::string::npos);
+    CHECK(status.message().starts_with("x.toml:2:"));
+  }
+  const std::pair<const char*, const char*> wrong[] = {{"http.names", "board.lan:80"},
+                                                       {"http.names", "a,,b"},
+                                                       {"http.proxies", "board.lan"},
+                                                       {"http.proxies", "10.0.0.0/99"}};
+  for (const auto& each : wrong) {
+    CAPTURE(each.second);
+    Sources sources;
+    sources.file = "";
+    sources.flags = {{each.first, each.second}};
+    const Status status = load_configuration(sources).status();
+    CHECK(status.code() == StatusCode::InvalidArgument);
+    CHECK(status.message().find(each.first) != std::string::npos);
+  }
+  Configuration empty;
+  CHECK(apply_file("[http]\nnames = []\nproxies = [\"::1\"]\n", "x.toml", empty).ok());
+  CHECK(empty.settings.http.names.empty());
+  CHECK(empty.settings.http.proxies == std::vector<std::string>{"::1"});
 }
 
 TEST_CASE("names follow the key") {

@@ -21,7 +21,7 @@ TEST_CASE("http clients: curl writes and reads") {
     return;
   }
   ServerFixture f;
-  const std::string base = "http://127.0.0.1:" + std::to_string(f.server->tcp_port());
+  const std::string base = "http://localhost:" + std::to_string(f.server->tcp_port());
   // Its default Content-Type calls the lines a form, and a body over 1 MiB is announced first.
   CHECK(runs("curl -sf '" + base + "/write?db=c' --data-binary 'm,device=d value=1 1'"));
   CHECK(f.stored("c") == "d/m@1970-01-01T00:00:00.000000001Z=1\n");
@@ -50,7 +50,7 @@ TEST_CASE("http clients: Python's influxdb package") {
   }
   ServerFixture f;
   const std::string program =
-      "from influxdb import InfluxDBClient as C; c = C(\"127.0.0.1\", " +
+      "from influxdb import InfluxDBClient as C; c = C(\"localhost\", " +
       std::to_string(f.server->tcp_port()) +
       ", database=\"p\"); assert c.ping(); c.create_database(\"p\"); "
       "assert {\"name\": \"p\"} in c.get_list_database(); "

@@ -43,6 +43,14 @@ std::string lower(std::string text) {
 }  // namespace
 
 Client Client::over_tcp(std::uint16_t port, std::uint32_t from) {
+  // From an address of its own needs IPv4.
+  if (from == INADDR_LOOPBACK && net::loopback_host() == "::1") {
+    sockaddr_in6 six{};
+    six.sin6_family = AF_INET6;
+    six.sin6_port = htons(port);
+    six.sin6_addr = in6addr_loopback;
+    return Client(connect_to(AF_INET6, &six, sizeof(six)));
+  }
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
@@ -164,7 +172,7 @@ ServerFixture::ServerFixture(void (*adjust)(config::Settings&)) {
   settings.storage.metadata = directory.path();
   settings.storage.values = directory.path();
   settings.http.socket = directory / "http.sock";
-  settings.http.listen = "127.0.0.1:0";
+  settings.http.listen = "localhost:0";
   if (adjust != nullptr) adjust(settings);
   catalog = catalog::Catalog::open(engine, {}).value();
   devices = catalog::DeviceIndex::open(engine).value();

@@ -11,6 +11,7 @@
 
 #include "daemon/http/front_fixture.h"
 #include "daemon/http/http_fixture.h"
+#include "edgecase/clock.h"
 
 namespace edgecase::http::test {
 namespace {
@@ -20,7 +21,7 @@ FrontOptions quick() {
   options.threads = 2;
   options.idle_ns = options.head_ns = options.body_grace_ns = options.write_grace_ns =
       kSecondNs / 5;
-  options.body_bytes_per_second_min = 1u << 30;
+  options.body_bytes_per_second_min = options.slow_bytes_per_second = 1u << 30;
   options.sweep_ns = kSecondNs / 50;
   return options;
 }
@@ -37,7 +38,15 @@ TEST_CASE("front: what is no request is refused with its reason, then closed") {
   };
   const std::string post = "POST /write HTTP/1.1\r\nHost: x\r\n";
   const Case cases[] = {
-      {"\x16\x03\x01 hello\r\n\r\n", 400},
+      {std::string("\x10\x0c\0\4MQTT", 8), 400},
+      {std::string("\x80\x2e\x01\x03", 4), 400},
+      {"\r\n\x01", 400},
+      {"\n", 400},
+      {"GET / HTTP/1.1\n", 400},
+      {"GET / HTTP/1.1\r\nHost: x\n", 400},
+      {"GET / HTTP/1.1\r\nHost: x\n\n", 400},
+      {"GET / HTTP/1.1\rHost: x\r\r", 400},
+      {"GET / HTTP/1.1\r\nHost: x\r\r", 400},
       {"GET /\r\n\r\n", 400},
       {"GET  / HTTP/1.1\r\n\r\n", 400},
       {"GET / HTTP/2.0\r\n\r\n", 505},
@@ -86,6 +95,39 @@ TEST_CASE("front: what is no request is refused with its reason, then closed") {
   }
   CHECK(f.ask("GET", "/healthz").status == 200);
   CHECK(f.stored().empty());
+}
+
+TEST_CASE("front: who speaks TLS to the plain port gets an alert of it at once") {
+  FrontFixture f(FrontOptions{});
+  for (const char* hello : {"\x16", "\x16\x03", "\x16\x03\x01\x02"}) {
+    Client client = f.connect();
+    client.send(hello);
+    CHECK(client.receive_exactly({"\x15\x03\x01\x00\x02\x02\x28", 7}));
+    CHECK(client.closed());
+  }
+}
+
+TEST_CASE("front: who sends slowly is waited for while it sends, who stops is not") {
+  FrontOptions options = quick();
+  options.body_grace_ns = kSecondNs;
+  options.body_bytes_per_second_min = 4;
+  FrontFixture f(options);
+  const std::string head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\n\r\n";
+  Client slow = f.connect();
+  slow.send(head);
+  const std::int64_t began = system_clock().boot_ns();
+  std::int64_t passed = 0;
+  // In longer than the grace.
+  for (int sent = 0; sent < 12; ++sent) {
+    while (passed < sent * kSecondNs / 10) passed = system_clock().boot_ns() - began;
+    slow.send("x");
+  }
+  CHECK(slow.receive("POST").status == 200);
+  // What came fast buys nobody an hour of silence.
+  Client silent = f.connect();
+  silent.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
+  silent.send(std::string(90'000, 'x'));
+  CHECK(silent.receive("POST").status == 408);
 }
 
 TEST_CASE("front: compressed and chunked bodies") {

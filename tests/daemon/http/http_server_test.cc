@@ -407,6 +407,20 @@ TEST_CASE("http: the Unix socket is the group's, and stale files make room") {
             .code() == StatusCode::AlreadyExists);
 }
 
+TEST_CASE("http: answers say the date while the clock is trusted") {
+  ServerFixture f;
+  f.clock.set_wall_ns(784'111'777 * kSecondNs);
+  for (const char* target : {"/healthz", "/api/v1/series", "/nowhere"}) {
+    CAPTURE(target);
+    CHECK(f.ask("GET", target).header("date") == "Sun, 06 Nov 1994 08:49:37 GMT");
+  }
+  Client refused = f.connect();
+  refused.send("nothing\r\n\r\n");
+  CHECK(refused.receive().header("date") == "Sun, 06 Nov 1994 08:49:37 GMT");
+  f.clock.set_trust(ClockTrust::Untrusted);
+  CHECK(f.ask("GET", "/healthz").header("date") == "");
+}
+
 TEST_CASE("http: pages of other sites change nothing") {
   ServerFixture f;
   struct Case {

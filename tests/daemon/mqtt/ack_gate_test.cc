@@ -42,7 +42,7 @@ const std::string kPingresp = bytes_of({0xD0, 0});
 
 // A gate with both ends in this process: plain sockets in place of paho and of the broker.
 struct GateFixture {
-  GateFixture() : broker_listener(net::listen_on_tcp("127.0.0.1", 0).value()) {
+  GateFixture() : broker_listener(net::listen_on_tcp(net::loopback_host(), 0).value()) {
     auto opened = mqtt::AckGate::open({.tls = nullptr,
                                        .host = "127.0.0.1",
                                        .clock = system_clock(),
@@ -54,7 +54,7 @@ struct GateFixture {
   }
   void connect() {
     const auto port = net::tcp_port_of(broker_listener);
-    gate->aim(mqtt::resolve_broker({"127.0.0.1", port}).value().front(),
+    gate->aim(mqtt::resolve_broker({net::loopback_host(), port}).value().front(),
               mqtt::ProtocolVersion::V311);
     inside = net::Socket(socket(AF_INET, SOCK_STREAM, 0));
     REQUIRE(::connect(inside.descriptor(),
@@ -289,8 +289,8 @@ TEST_CASE("ack gate: nobody else comes through") {
                                          .ledger = ledger,
                                          .packet_max_bytes = kPacketMaxBytes})
                         .value();
-  net::Socket broker = net::listen_on_tcp("127.0.0.1", 0).value();
-  gate->aim(mqtt::resolve_broker({"127.0.0.1", net::tcp_port_of(broker)}).value().front(),
+  net::Socket broker = net::listen_on_tcp(net::loopback_host(), 0).value();
+  gate->aim(mqtt::resolve_broker({net::loopback_host(), net::tcp_port_of(broker)}).value().front(),
             mqtt::ProtocolVersion::V5);
   const std::string port = gate->address().text.substr(gate->address().text.find(':') + 1);
   // Reads until it is closed; exit code 0 then.
@@ -323,7 +323,7 @@ TEST_CASE("ack gate: a cut that comes while the gate connects ends that connecti
   REQUIRE(bind(busy.descriptor(), reinterpret_cast<const sockaddr*>(&any), sizeof any) == 0);
   REQUIRE(listen(busy.descriptor(), 0) == 0);
   const std::uint16_t port = net::tcp_port_of(busy);
-  const auto address = mqtt::resolve_broker({"127.0.0.1", port}).value().front();
+  const auto address = mqtt::resolve_broker({net::loopback_host(), port}).value().front();
   const net::Socket first(socket(AF_INET, SOCK_STREAM, 0));
   REQUIRE(::connect(first.descriptor(), reinterpret_cast<const sockaddr*>(&address.bytes),
                     address.size) == 0);

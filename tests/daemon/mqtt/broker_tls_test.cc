@@ -52,7 +52,7 @@ class TlsBroker {
 
  private:
   static std::uint16_t free_port() {
-    return net::tcp_port_of(net::listen_on_tcp("127.0.0.1", 0).value());
+    return net::tcp_port_of(net::listen_on_tcp(net::loopback_host(), 0).value());
   }
 };
 

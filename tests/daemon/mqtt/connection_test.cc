@@ -12,6 +12,7 @@
 
 #include "audit/audit_reader.h"
 #include "daemon/mqtt/mqtt_fixture.h"
+#include "support/loopback.h"
 #include "support/mosquitto_broker.h"
 #include "support/temp_directory.h"
 
@@ -27,7 +28,7 @@ class OldBroker {
 
   explicit OldBroker(Refusal refusal)
       : refusal_(refusal),
-        listener_(net::listen_on_tcp("127.0.0.1", 0).value()),
+        listener_(net::listen_on_tcp(net::loopback_host(), 0).value()),
         thread_([this] { run(); }) {}
   ~OldBroker() {
     shutdown(listener_.descriptor(), SHUT_RDWR);
@@ -37,9 +38,7 @@ class OldBroker {
   OldBroker(const OldBroker&) = delete;
   OldBroker& operator=(const OldBroker&) = delete;
 
-  std::string url() const {
-    return "mqtt://127.0.0.1:" + std::to_string(net::tcp_port_of(listener_));
-  }
+  std::string url() const { return "mqtt://" + loopback_authority(net::tcp_port_of(listener_)); }
 
  private:
   void run() {
@@ -87,7 +86,7 @@ class SlowBroker {
   explicit SlowBroker(int turns_before_answer, Meanwhile meanwhile = Meanwhile::Messages)
       : turns_before_answer_(turns_before_answer),
         meanwhile_(meanwhile),
-        listener_(net::listen_on_tcp("127.0.0.1", 0).value()),
+        listener_(net::listen_on_tcp(net::loopback_host(), 0).value()),
         thread_([this] { run(); }) {}
   ~SlowBroker() {
     stopping_ = true;
@@ -96,9 +95,7 @@ class SlowBroker {
   SlowBroker(const SlowBroker&) = delete;
   SlowBroker& operator=(const SlowBroker&) = delete;
 
-  std::string url() const {
-    return "mqtt://127.0.0.1:" + std::to_string(net::tcp_port_of(listener_));
-  }
+  std::string url() const { return "mqtt://" + loopback_authority(net::tcp_port_of(listener_)); }
   int connects() const { return connects_; }
 
  private:

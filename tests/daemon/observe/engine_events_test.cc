@@ -41,7 +41,7 @@ constexpr const char* kUsual =
 TEST_CASE("engine events: a recovery is a line and a figure") {
   const Told told(usual_recovery());
   CHECK(told.line == std::string(kUsual) + "\n");
-  CHECK(told.figures.find("edgecase_engine_recovery_milliseconds 7\n") != std::string::npos);
+  CHECK(told.figures.find("edgecase_engine_recovery_seconds 0.0079\n") != std::string::npos);
 }
 
 TEST_CASE("engine events: a recovery says what of the log was dropped, and why") {

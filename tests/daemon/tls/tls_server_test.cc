@@ -15,6 +15,7 @@
 #include "daemon/http/http_fixture.h"
 #include "daemon/mqtt/listener/listener_fixture.h"
 #include "http/http_front.h"
+#include "support/loopback.h"
 #include "support/temp_directory.h"
 #include "support/test_certificate.h"
 #include "support/test_share.h"
@@ -49,21 +50,20 @@ net::ChannelMaker channels_of(const std::shared_ptr<TlsServer>& server) {
 // A front that answers GET with `answer_bytes` letters and POST with the body's size.
 struct TlsFront {
   explicit TlsFront(const net::ChannelMaker& channels, std::size_t answer_bytes = 1,
-                    http::FrontOptions options = {})
-      : router("") {
+                    http::FrontOptions options = {}) {
     router.add("GET", "/", http::Effect::Reads, [answer_bytes](http::Call& call) {
       call.answer_text(200, "text/plain", std::string(answer_bytes, 'x'));
     });
     router.add("POST", "/", http::Effect::Changes, [](http::Call& call) {
       call.answer_text(200, "text/plain", std::to_string(call.body().size()));
     });
-    net::Socket socket = net::listen_on_tcp("127.0.0.1", 0).value();
+    net::Socket socket = net::listen_on_tcp(net::loopback_host(), 0).value();
     port = net::tcp_port_of(socket);
     std::vector<http::FrontListener> listeners;
     listeners.push_back({std::move(socket), net::ListenerKind::Tcp, channels});
     front = http::Front::start(options, std::move(listeners), router).value();
   }
-  std::string url() const { return "https://127.0.0.1:" + std::to_string(port) + "/"; }
+  std::string url() const { return "https://" + edgecase::test::loopback_authority(port) + "/"; }
 
   http::Router router;
   std::uint16_t port = 0;
@@ -83,7 +83,8 @@ TEST_CASE("tls: curl talks to it, with either kind of key, and only to the one i
     CHECK(runs("test \"$(" + curl + files.certificate + " " + f.url() + ")\" = x"));
     CHECK_FALSE(runs(curl + other.certificate + " " + f.url()));
     // In clear there is no answer.
-    CHECK_FALSE(runs("curl -s --max-time 60 http://127.0.0.1:" + std::to_string(f.port) + "/"));
+    CHECK_FALSE(
+        runs("curl -s --max-time 60 http://" + edgecase::test::loopback_authority(f.port) + "/"));
     // What is not safe any more is not spoken.
     CHECK_FALSE(runs(curl + files.certificate +
                      " --tlsv1.0 --tls-max 1.1 --ciphers DEFAULT@SECLEVEL=0 " + f.url()));
@@ -119,7 +120,7 @@ TEST_CASE("tls: two requests in one record are both answered") {
   const std::string program = directory / "two.py";
   std::ofstream(program) << R"(import socket, ssl, sys
 context = ssl.create_default_context(cafile=sys.argv[1])
-with context.wrap_socket(socket.create_connection(("127.0.0.1", int(sys.argv[2])), 60),
+with context.wrap_socket(socket.create_connection(("localhost", int(sys.argv[2])), 60),
                          server_hostname="localhost") as s:
     s.settimeout(60)
     s.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2)
@@ -193,8 +194,8 @@ TEST_CASE("tls: mqtt clients publish through it at every version and QoS") {
   const TestCertificate files = make_test_certificate(directory.path(), "board");
   const TestCertificate other = make_test_certificate(directory.path(), "other");
   ListenerFixture room({}, 1'000, channels_of(load(files)));
-  const std::string publish =
-      "mosquitto_pub -h 127.0.0.1 -p " + std::to_string(room.listener->port()) + " --cafile ";
+  const std::string publish = "mosquitto_pub -h " + net::loopback_host() + " -p " +
+                              std::to_string(room.listener->port()) + " --cafile ";
   int sent = 0;
   for (const char* const version : {"mqttv311", "mqttv5"}) {
     for (const char* const qos : {"1", "2", "0"}) {
@@ -205,8 +206,8 @@ TEST_CASE("tls: mqtt clients publish through it at every version and QoS") {
   }
   CHECK(eventually([&] { return room.stored() == static_cast<std::size_t>(sent); }));
   CHECK_FALSE(runs(publish + other.certificate + " -q 1 -t s/d/x -m 1"));
-  CHECK_FALSE(runs("mosquitto_pub -h 127.0.0.1 -p " + std::to_string(room.listener->port()) +
-                   " -q 1 -t s/d/x -m 1"));
+  CHECK_FALSE(runs("mosquitto_pub -h " + net::loopback_host() + " -p " +
+                   std::to_string(room.listener->port()) + " -q 1 -t s/d/x -m 1"));
   // Many messages at once, whose records and acknowledgements cross.
   const std::string lines = directory / "lines";
   const std::size_t count = share_of(2'000);

@@ -70,6 +70,25 @@ TEST_CASE("authorities: loopback is what only this machine reaches") {
   }
 }
 
+TEST_CASE("authorities: networks hold what begins with their bits") {
+  struct Case {
+    const char* network;
+    const char* address;
+    bool holds;
+  };
+  for (const Case& c :
+       {Case{"192.0.2.7", "192.0.2.7", true}, Case{"192.0.2.7", "192.0.2.6", false},
+        Case{"192.0.2.7", "::ffff:192.0.2.7", true}, Case{"10.0.0.0/8", "10.255.0.1", true},
+        Case{"10.0.0.0/8", "11.0.0.1", false}, Case{"192.0.2.0/25", "192.0.2.127", true},
+        Case{"192.0.2.0/25", "192.0.2.128", false}, Case{"0.0.0.0/0", "1.2.3.4", true},
+        Case{"0.0.0.0/0", "::1", false}, Case{"2001:db8::/33", "2001:db8:7fff::1", true},
+        Case{"2001:db8::/33", "2001:db8:8000::1", false}, Case{"::1", "board", false}}) {
+    CAPTURE(c.network);
+    CAPTURE(c.address);
+    CHECK(parse_network(c.network).value().holds(c.address) == c.holds);
+  }
+}
+
 TEST_CASE("authorities: one address has one form, whatever it is written in") {
   CHECK(address_bytes("192.0.2.7") == std::string("\xc0\x00\x02\x07", 4));
   CHECK(address_bytes("::ffff:192.0.2.7") == address_bytes("192.0.2.7"));

@@ -14,20 +14,14 @@
 #include "mqtt/listener/mqtt_listener.h"
 #include "mqtt/record_namespace.h"
 #include "net/socket.h"
+#include "support/loopback.h"
 #include "support/mosquitto_broker.h"
 
 namespace edgecase::test {
 
 class RawClient {
  public:
-  explicit RawClient(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    REQUIRE(::connect(socket_.descriptor(), static_cast<sockaddr*>(static_cast<void*>(&address)),
-                      sizeof address) == 0);
-  }
+  explicit RawClient(std::uint16_t port) : socket_(connect_to_loopback(port)) {}
 
   // False: the other side does not take it any more.
   bool send(std::string_view bytes) {
@@ -79,7 +73,7 @@ class ListenerFixture : public MqttFixture {
     REQUIRE(compiled.ok());
     rules = std::move(compiled).value();
     options = given;
-    options.host = "127.0.0.1";
+    options.host = "localhost";
     start();
   }
 

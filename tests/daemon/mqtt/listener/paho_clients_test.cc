@@ -17,7 +17,7 @@ class PahoPublisher {
   PahoPublisher(std::uint16_t port, const char* client_id, int version) {
     MQTTAsync_createOptions create = MQTTAsync_createOptions_initializer;
     create.MQTTVersion = version;
-    const std::string url = "tcp://127.0.0.1:" + std::to_string(port);
+    const std::string url = "tcp://" + loopback_authority(port);
     REQUIRE(MQTTAsync_createWithOptions(&client_, url.c_str(), client_id,
                                         MQTTCLIENT_PERSISTENCE_NONE, nullptr,
                                         &create) == MQTTASYNC_SUCCESS);
