@@ -171,6 +171,16 @@ Status check_json_pointer(std::string_view pointer) {
   return ok();
 }
 
+bool lies_at_or_below(std::string_view root, std::string_view pointer) {
+  return pointer.substr(0, root.size()) == root &&
+         (pointer.size() == root.size() || pointer[root.size()] == '/');
+}
+
+std::string_view last_token(std::string_view pointer) {
+  const std::size_t slash = pointer.rfind('/');
+  return slash == pointer.npos ? pointer : pointer.substr(slash + 1);
+}
+
 std::string name_below(std::string_view root, std::string_view pointer) {
   std::string_view rest = pointer.substr(root.size());
   if (!rest.empty()) rest.remove_prefix(1);

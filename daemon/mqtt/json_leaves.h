@@ -41,6 +41,10 @@ Result<std::vector<JsonLeaf>> read_json_leaves(std::string_view text, const Json
 // "/a/b~1c" is well formed (RFC 6901) and names something: InvalidArgument otherwise.
 Status check_json_pointer(std::string_view pointer);
 
+// Whether `pointer` is `root` or leads below it; its part behind the last `/`.
+bool lies_at_or_below(std::string_view root, std::string_view pointer);
+std::string_view last_token(std::string_view pointer);
+
 // The sensor name of what lies below `root` (a pointer): tokens joined by `.`, `/` inside a key
 // becomes `.` too.
 std::string name_below(std::string_view root, std::string_view pointer);

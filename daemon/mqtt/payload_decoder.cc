@@ -17,16 +17,6 @@ constexpr std::string_view kBytesContentType = "application/octet-stream";
 // Of what a message lacks, the first that are named; all are counted.
 constexpr std::uint32_t kLeftOutNamedMax = 3;
 
-bool lies_at_or_below(std::string_view root, std::string_view pointer) {
-  return pointer.substr(0, root.size()) == root &&
-         (pointer.size() == root.size() || pointer[root.size()] == '/');
-}
-
-std::string_view last_token(std::string_view pointer) {
-  const std::size_t slash = pointer.rfind('/');
-  return slash == pointer.npos ? pointer : pointer.substr(slash + 1);
-}
-
 bool contains(const std::vector<std::string>& all, std::string_view one) {
   return std::find(all.begin(), all.end(), one) != all.end();
 }
@@ -71,7 +61,11 @@ class MessageDecoder {
     }
     if (text[0] == '{') return decode_json(text);
     const bool may_be_json = text[0] == '[' || (text[0] == '"' && plan_.unquote);
-    if (may_be_json && read(text).ok()) return decode_leaves();
+    // `[INFO]` is a text; what JSON does not know is forgiven where the rest says that it is some.
+    if (may_be_json && read(text).ok() &&
+        std::ranges::find(leaves_, JsonKind::Refused, &JsonLeaf::kind) == leaves_.end()) {
+      return decode_leaves();
+    }
     if (wire::is_valid_utf8(text)) {
       add_scalar(wire::Value::of_text(text));
     } else {
