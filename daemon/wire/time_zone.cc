@@ -245,7 +245,7 @@ std::int64_t TimeZone::seconds_of(const YearDay& day, std::int64_t year) {
     case YearDay::Kind::Zero: days += day.day; break;
     case YearDay::Kind::Julian: days += day.day - (is_leap(year) && day.day >= 60 ? 0 : 1); break;
     case YearDay::Kind::Month: {
-      constexpr std::int64_t kMonthDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+      static constexpr std::int64_t kMonthDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
       const auto month_days = [year](std::int64_t month) {
         return kMonthDays[month - 1] + (month == 2 && is_leap(year) ? 1 : 0);
       };
