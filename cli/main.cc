@@ -14,6 +14,7 @@ namespace {
 
 int main(int argument_count, char** arguments) {
   using namespace edgecase::cli;
+  if (!prepare_for_limits()) return 1;
   constexpr AddCommand kCommands[] = {
       // clang-format off: a line each
       add_serve_command,      add_status_command,  add_write_command,     add_query_command,

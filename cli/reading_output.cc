@@ -8,6 +8,7 @@
 #include "edgecase/clock.h"
 #include "output.h"
 #include "reading_table.h"
+#include "target_file.h"
 #include "wire/errors.h"
 #include "wire/routes.h"
 
@@ -86,7 +87,7 @@ int finish_stdout() {
   if (finish_out(stdout)) return wire::kExitOk;
   static bool is_told = false;  // the last word of every command asks again
   if (errno != EPIPE && !std::exchange(is_told, true))
-    print_error("edgecase: the output cannot be written: %s\n", std::strerror(errno));
+    print_error("edgecase: the output cannot be written: %s\n", error_words(errno).c_str());
   return wire::kExitFailed;
 }
 

@@ -12,6 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include "edgecase/process_limits.h"
+
 namespace edgecase::cli {
 namespace {
 
@@ -24,7 +26,7 @@ volatile std::sig_atomic_t interrupted_path_set = 0;
 volatile std::sig_atomic_t interrupted_exit_code = 1;
 
 extern "C" void on_interrupt(int) {
-  if (interrupted_path_set != 0) unlink(interrupted_path.data());
+  remove_unfinished();
   const std::size_t size = strnlen(interrupted_message.data(), interrupted_message.size());
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, interrupted_message.data(), size);
   _exit(interrupted_exit_code);
@@ -54,10 +56,35 @@ int open_already(const struct stat& file) {
   return -1;
 }
 
+// A name that two processes do not share.
+std::string temporary_path_in(const std::string& directory) {
+  return directory + "/.edgecase-" + std::to_string(getpid()) + ".partial";
+}
+
+std::string path_of_descriptor(int fd) {
+  return "/proc/self/fd/" + std::to_string(fd);
+}
+
+// -1: the file system has no such files, or nothing could give it a name later.
+int open_unnamed(const std::string& directory) {
+  const int fd = open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0 || access(path_of_descriptor(fd).c_str(), F_OK) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
 }  // namespace
 
+void remove_unfinished() {
+  if (interrupted_path_set != 0) unlink(interrupted_path.data());
+}
+
+std::string error_words(int error) {
+  return std::strerror(error) + limit_of_error(error);
+}
+
 Status file_failure(const std::string& path, int error) {
-  const std::string message = path + ": " + std::strerror(error);
+  const std::string message = path + ": " + error_words(error);
   if (error == ENOSPC || error == EDQUOT) return out_of_space(message);
   if (error == EACCES || error == EPERM || error == EROFS) return not_allowed(message);
   if (error == ENOENT || error == ENOTDIR) return not_found(message);
@@ -75,6 +102,7 @@ TargetFile::TargetFile(TargetFile&& other) noexcept
     : path_(std::move(other.path_)),
       shown_(std::move(other.shown_)),
       temporary_path_(std::exchange(other.temporary_path_, {})),
+      is_unnamed_(std::exchange(other.is_unnamed_, false)),
       file_descriptor_(std::exchange(other.file_descriptor_, -1)) {}
 
 TargetFile::~TargetFile() {
@@ -86,9 +114,14 @@ TargetFile::~TargetFile() {
 }
 
 Result<TargetFile> TargetFile::create(const std::string& path, const std::string& shown) {
-  // Hidden, and named after this process, so that two exports do not meet.
   const std::string directory = directory_of(path);
-  std::string temporary = directory + "/.edgecase-" + std::to_string(getpid()) + ".partial";
+  if (const int unnamed = open_unnamed(directory); unnamed >= 0) {
+    TargetFile file(path, shown.empty() ? path : shown, {}, unnamed);
+    file.is_unnamed_ = true;
+    return file;
+  }
+  // Hidden, and named after this process, so that two exports do not meet.
+  std::string temporary = temporary_path_in(directory);
   unlink(temporary.c_str());
   remember(temporary);  // before it is there: Ctrl-C may come in between
   const int fd =
@@ -146,15 +179,34 @@ Status TargetFile::keep_permissions() {
   return ok();
 }
 
+Status TargetFile::link_unnamed() {
+  const std::string from = path_of_descriptor(file_descriptor_);
+  const auto link_to = [&from](const std::string& to) {
+    return linkat(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  };
+  if (link_to(path_)) return ok();
+  if (errno != EEXIST) return file_failure(shown_, errno);
+  // No call replaces a file by one without a name.
+  std::string temporary = temporary_path_in(directory_of(path_));
+  unlink(temporary.c_str());
+  remember(temporary);
+  if (!link_to(temporary)) return file_failure(shown_, errno);
+  temporary_path_ = std::move(temporary);
+  return ok();
+}
+
 Status TargetFile::commit() {
   // Devices and pipes have nothing to sync.
-  const bool in_place = temporary_path_.empty();
+  const bool in_place = temporary_path_.empty() && !is_unnamed_;
   if (fsync(file_descriptor_) != 0 && !(in_place && errno == EINVAL)) {
     return file_failure(shown_, errno);
   }
+  if (is_unnamed_) EC_TRY(link_unnamed());
+  is_unnamed_ = false;
   if (close(std::exchange(file_descriptor_, -1)) != 0) return file_failure(shown_, errno);
   if (in_place) return ok();
-  if (std::rename(temporary_path_.c_str(), path_.c_str()) != 0) return file_failure(shown_, errno);
+  if (!temporary_path_.empty() && std::rename(temporary_path_.c_str(), path_.c_str()) != 0)
+    return file_failure(shown_, errno);
   temporary_path_.clear();
   remember("");
   const int directory = open(directory_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -177,6 +229,9 @@ void stop_on_interrupt(std::string_view message, int exit_code) {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction hangup {};
+  if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+    sigaction(SIGHUP, &action, nullptr);
 }
 
 }  // namespace edgecase::cli

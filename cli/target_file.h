@@ -1,5 +1,6 @@
-// A file that appears whole or not at all: written under a temporary name in the same directory,
-// synced, renamed. Nothing is left behind by a failure or by Ctrl-C.
+// A file that appears whole or not at all: written without a name in its directory (O_TMPFILE),
+// synced, named. Where the file system knows no such files it is written under a temporary name,
+// and renamed. Nothing is left behind by a failure or by Ctrl-C; without a name nor by a kill.
 //
 // Use: create(), write() pieces, commit(). Destruction without commit() removes what was written.
 // One exists at a time while Ctrl-C is handled (stop_on_interrupt()).
@@ -33,18 +34,27 @@ class TargetFile {
 
  private:
   TargetFile(std::string path, std::string shown, std::string temporary_path, int file_descriptor);
+  // Gives it its name, or its temporary one where there is a file to replace.
+  Status link_unnamed();
 
   std::string path_;
   std::string shown_;
-  std::string temporary_path_;  // empty: written in place, or committed
+  std::string temporary_path_;  // empty: written in place, without a name, or committed
+  bool is_unnamed_ = false;
   int file_descriptor_;
 };
 
+// What an errno says, with the limit of the process that caused it, if one did.
+std::string error_words(int error);
 // What the errno of a call on a file means, with its path.
 Status file_failure(const std::string& path, int error);
 
-// From now on SIGINT and SIGTERM remove the file being written, say `message` on stderr and end the
-// process with `exit_code`. May be called again to change either.
+// The file being written goes, if it has a name already. Callable from a signal handler.
+void remove_unfinished();
+
+// From now on SIGINT, SIGTERM and SIGHUP, unless that was ignored at the start (nohup), remove the
+// file being written, say `message` on stderr and end the process with `exit_code`. May be called
+// again to change either.
 void stop_on_interrupt(std::string_view message, int exit_code);
 
 }  // namespace edgecase::cli

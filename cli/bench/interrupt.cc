@@ -19,6 +19,10 @@ void watch_for_interrupt() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  // One that was ignored from the start (nohup) stays so.
+  struct sigaction hangup {};
+  if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+    sigaction(SIGHUP, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);  // a peer that closes is an error code
 }
 

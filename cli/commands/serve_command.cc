@@ -13,7 +13,8 @@ namespace {
 int run_serve(const SettingArguments& arguments) {
   Result<config::Configuration> configuration = load_settings(arguments);
   if (!configuration.ok()) return app::refuse_to_serve(configuration.status());
-  return app::serve(std::move(configuration).value());
+  return app::serve(std::move(configuration).value(),
+                    [&arguments] { return load_settings(arguments); });
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ constexpr std::ptrdiff_t kCommonFrom = 6;
 constexpr std::string_view kSettingsGroup = "Settings";
 
 // Text that roff prints as it is; a line that begins with a dot is no request.
-std::string escaped(std::string_view text) {
+std::string roff_escaped(std::string_view text) {
   std::string out;
   bool line_start = true;
   for (const char c : text) {
@@ -39,11 +39,11 @@ std::string escaped(std::string_view text) {
 }
 
 std::string bold(std::string_view text) {
-  return "\\fB" + escaped(text) + "\\fR";
+  return "\\fB" + roff_escaped(text) + "\\fR";
 }
 
 std::string italic(std::string_view text) {
-  return "\\fI" + escaped(text) + "\\fR";
+  return "\\fI" + roff_escaped(text) + "\\fR";
 }
 
 std::string heading(std::string_view title) {
@@ -56,7 +56,7 @@ std::string title_line(std::string_view name, std::string_view section, std::str
 }
 
 std::string item(const std::string& tag, std::string_view text) {
-  return ".TP\n" + tag + "\n" + escaped(text) + "\n";
+  return ".TP\n" + tag + "\n" + roff_escaped(text) + "\n";
 }
 
 std::string see_also(std::initializer_list<std::pair<std::string_view, int>> pages) {
@@ -123,7 +123,7 @@ std::vector<CommandOption> common_options(const std::vector<const Command*>& com
 }
 
 std::string command_section(const Command& command, const std::vector<CommandOption>& common) {
-  std::string out = ".SS " + usage(command) + "\n" + escaped(command.summary) + ".\n";
+  std::string out = ".SS " + usage(command) + "\n" + roff_escaped(command.summary) + ".\n";
   bool has_settings = false;
   std::string shared;
   for (const CommandOption& option : command.options) {
@@ -140,10 +140,10 @@ std::string command_section(const Command& command, const std::vector<CommandOpt
   if (has_settings) {
     out += ".PP\nAlso each setting of " + bold("edgecase.toml") + "(5) as an option.\n";
   }
-  if (!command.notes.empty()) out += ".PP\n.nf\n" + escaped(command.notes) + ".fi\n";
+  if (!command.notes.empty()) out += ".PP\n.nf\n" + roff_escaped(command.notes) + ".fi\n";
   if (!command.examples.empty()) {
     out += ".PP\n.nf\n";
-    for (const std::string& example : command.examples) out += escaped(example) + "\n";
+    for (const std::string& example : command.examples) out += roff_escaped(example) + "\n";
     out += ".fi\n";
   }
   return out;
@@ -191,7 +191,7 @@ std::string edgecase_page(const Command& root) {
   out += heading("COMMON OPTIONS");
   for (const CommandOption& option : common) out += option_item(option);
   out += item(bold("--help"), "Explain a command, with an example.");
-  out += heading("EXIT STATUS") + escaped(kExitCodesText) + "\n";
+  out += heading("EXIT STATUS") + roff_escaped(kExitCodesText) + "\n";
   out += heading("ENVIRONMENT");
   out += item(bold("EDGECASE_HOST"), "The daemon, as --host has it.");
   out += item(bold("EDGECASE_TOKEN"), "The token, as --token has it.");
@@ -228,7 +228,7 @@ std::string edgecased_page(const Command& root) {
               "the environment, and that above the file.");
   out += heading("SIGNALS");
   out += item("SIGTERM, SIGINT", "Take no more readings, finish what is under way, end.");
-  out += heading("EXIT STATUS") + escaped(kExitCodesText) + "\n";
+  out += heading("EXIT STATUS") + roff_escaped(kExitCodesText) + "\n";
   out += heading("FILES");
   out += item(italic(config::kDefaultFile), "The configuration.");
   const config::Settings defaults;

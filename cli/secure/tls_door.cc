@@ -17,6 +17,7 @@
 #include <system_error>
 #include <utility>
 
+#include "edgecase/process_limits.h"
 #include "wire/authority.h"
 
 namespace edgecase::cli {
@@ -97,8 +98,8 @@ Result<std::unique_ptr<TlsDoor>> TlsDoor::open(const std::string& place,
   EC_TRY(door->listen());
   try {
     door->thread_ = std::thread([self = door.get()] { self->run(); });
-  } catch (const std::system_error& error) {
-    return io_error(std::string("cannot start a thread: ") + error.what());
+  } catch (const std::system_error&) {
+    return busy("no thread can be started: " + limit_of_threads());
   }
   pthread_setname_np(door->thread_.native_handle(), "tls-door");
   return door;

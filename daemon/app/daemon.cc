@@ -1,6 +1,7 @@
 #include "app/daemon.h"
 
 #include <algorithm>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "app/process_memory.h"
 #include "app/redating_setup.h"
 #include "app/remedy.h"
+#include "app/setting_changes.h"
 #include "app/store_clock.h"
 #include "auth/authenticator.h"
 #include "catalog/catalog.h"
@@ -183,10 +185,23 @@ MemoryShares share_memory(const config::Settings& settings) {
 
 // Members are destroyed from the last to the first.
 struct Daemon::State {
-  State(const config::Settings& given, observe::Logger& logger, observe::Metrics& metrics)
-      : settings(with_memory_shares(given)), events(logger, metrics) {}
+  State(const config::Settings& given, observe::Logger& log, observe::Metrics& numbers)
+      : settings(with_memory_shares(given)),
+        logger(log),
+        metrics(numbers),
+        loaded(given),
+        rule_settings(std::make_shared<const Rules>(given.mqtt.rules)),
+        events(log, numbers) {}
 
+  using Rules = std::vector<config::MqttRuleSettings>;
   const config::Settings settings;
+  observe::Logger& logger;
+  observe::Metrics& metrics;
+  config::Settings loaded;  // as the configuration was read last
+  // What reload() replaces while others look at it: `mqtt`, and `rule_settings`.
+  mutable std::mutex reload_mutex;
+  std::shared_ptr<const Rules> rule_settings;
+  std::shared_ptr<tls::TlsServer> http_tls, mqtt_tls;  // null: plain
   StoreClock clock{system_clock()};
   observe::EngineEvents events;
   std::unique_ptr<Executor> executor;
@@ -227,6 +242,7 @@ Daemon::~Daemon() {
 }
 
 std::string Daemon::mqtt_status_json(const State& state) {
+  const std::lock_guard lock(state.reload_mutex);
   std::string json = state.mqtt ? mqtt::status_json(state.mqtt->status())
                                 : std::string(R"({"broker":"","connected":false})");
   if (!state.mqtt_listener) return json;
@@ -248,8 +264,9 @@ Status Daemon::start_mqtt_listener(State& state, observe::Logger& logger) {
   options.in_flight_limit_bytes = settings.in_flight_limit_bytes;
   options.grant_subscriptions = settings.subscriptions == "grant";
   options.packet_bytes_per_second_min = state.settings.limits.sender_rate_bytes;
-  EC_ASSIGN_OR_RETURN(net::ChannelMaker channels,
-                      channel_maker("mqtt", {settings.tls_cert, settings.tls_key}, logger));
+  EC_ASSIGN_OR_RETURN(ListenerTls tls,
+                      listener_tls("mqtt", {settings.tls_cert, settings.tls_key}, logger));
+  state.mqtt_tls = tls.server;
   EC_ASSIGN_OR_RETURN(state.mqtt_listener, mqtt::MqttListener::start(
                                                options, {.engine = *state.engine,
                                                          .random = system_random(),
@@ -259,7 +276,7 @@ Status Daemon::start_mqtt_listener(State& state, observe::Logger& logger) {
                                                          .rejected = *state.rejected,
                                                          .clock = state.clock,
                                                          .logger = &logger,
-                                                         .channels = std::move(channels),
+                                                         .channels = std::move(tls.channels),
                                                          .authenticator = state.authenticator.get(),
                                                          .names = state.device_names.get()}));
   logger.info("mqtt", "taking messages at " + state.mqtt_listener->status().address +
@@ -362,19 +379,12 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
     EC_ASSIGN_OR_RETURN(state.device_names,
                         mqtt::DeviceNames::open(*state.engine, system_random()));
   }
-  EC_ASSIGN_OR_RETURN(state.mqtt, mqtt::MqttSource::create(state.settings.mqtt, limits,
-                                                           {.engine = *state.engine,
-                                                            .pipeline = *state.ingest,
-                                                            .rejected = *state.rejected,
-                                                            .clock = state.clock,
-                                                            .random = system_random(),
-                                                            .logger = &logger,
-                                                            .names = state.device_names.get()}));
+  EC_ASSIGN_OR_RETURN(state.mqtt, make_source(state, state.settings.mqtt, logger));
   if (state.mqtt) mqtt::register_metrics(*state.mqtt, metrics);
 
   const config::HttpSettings& http = state.settings.http;
-  EC_ASSIGN_OR_RETURN(net::ChannelMaker channels,
-                      channel_maker("http", {http.tls_cert, http.tls_key}, logger));
+  EC_ASSIGN_OR_RETURN(ListenerTls tls, listener_tls("http", {http.tls_cert, http.tls_key}, logger));
+  state.http_tls = tls.server;
   http::HttpServerParts parts{.settings = state.settings,
                               .engine = *state.engine,
                               .file_system = posix_file_system(),
@@ -388,7 +398,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                               .authenticator = *state.authenticator,
                               .metrics = metrics,
                               .logger = logger};
-  parts.tcp_channels = std::move(channels);
+  parts.tcp_channels = std::move(tls.channels);
   state.signing_key = std::make_unique<sign::SigningKey>(*state.engine, system_random());
   parts.signing_key = state.signing_key.get();
   parts.audit = state.audit.get();
@@ -401,8 +411,12 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
     parts.mqtt_status_json = [&state] { return mqtt_status_json(state); };
   }
   parts.mqtt_test = [&state](std::string_view topic, std::string_view payload) {
-    return mqtt::mqtt_test_json(state.settings.mqtt.rules, state.settings.limits,
-                                state.ingest.get(), topic, payload);
+    std::shared_ptr<const State::Rules> rules;
+    {
+      const std::lock_guard lock(state.reload_mutex);
+      rules = state.rule_settings;
+    }
+    return mqtt::mqtt_test_json(*rules, state.settings.limits, state.ingest.get(), topic, payload);
   };
   state.erase_worker = std::make_unique<erase::EraseWorker>(*state.erase, logger);
   EC_ASSIGN_OR_RETURN(state.http, http::HttpServer::start(std::move(parts)));
@@ -410,6 +424,58 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   // Last: a message that waits at the broker comes at once.
   if (state.mqtt) state.mqtt->start();
   return std::unique_ptr<Daemon>(new Daemon(std::move(owned)));
+}
+
+Result<std::unique_ptr<mqtt::MqttSource>> Daemon::make_source(State& state,
+                                                              const config::MqttSettings& settings,
+                                                              observe::Logger& logger) {
+  return mqtt::MqttSource::create(settings, state.settings.limits,
+                                  {.engine = *state.engine,
+                                   .pipeline = *state.ingest,
+                                   .rejected = *state.rejected,
+                                   .clock = state.clock,
+                                   .random = system_random(),
+                                   .logger = &logger,
+                                   .names = state.device_names.get()});
+}
+
+Status Daemon::reload(const config::Configuration& fresh) {
+  State& state = *state_;
+  const config::MqttSettings& client = fresh.settings.mqtt;
+  const SettingChanges changes = changes_of(state.loaded, fresh.settings);
+  // All that may fail comes before anything changes.
+  EC_ASSIGN_OR_RETURN(std::vector<mqtt::TopicRule> rules, mqtt::compile_rules(client.rules));
+  std::unique_ptr<mqtt::MqttSource> source;
+  if (changes.of_source && state.mqtt) {
+    EC_ASSIGN_OR_RETURN(source, make_source(state, client, state.logger));
+  }
+  EC_TRY(state.http->reload(fresh.settings.http));
+  if (state.http_tls)
+    EC_TRY(state.http_tls->change({fresh.settings.http.tls_cert, fresh.settings.http.tls_key}));
+  if (state.mqtt_tls) EC_TRY(state.mqtt_tls->change({client.tls_cert, client.tls_key}));
+  {
+    const std::lock_guard lock(state.reload_mutex);
+    state.rule_settings = std::make_shared<const State::Rules>(client.rules);
+  }
+  if (changes.of_rules && state.mqtt_listener) state.mqtt_listener->set_rules(std::move(rules));
+  if (source) {
+    // One client of a name at a time. What it had not acknowledged the broker sends again.
+    state.mqtt->stop();
+    mqtt::register_metrics(*source, state.metrics);  // in place of the old one's
+    {
+      const std::lock_guard lock(state.reload_mutex);
+      std::swap(state.mqtt, source);
+    }
+    source.reset();
+    state.mqtt->start();
+  }
+  state.loaded = fresh.settings;
+  state.logger.info("start", "configuration read again" +
+                                 (changes.now.empty() ? "" : "; changed: " + changes.now));
+  if (!changes.at_restart.empty())
+    state.logger.warning("start",
+                         "changed, but holds after a restart alone: " + changes.at_restart);
+  return ok();
 }
 
 std::string Daemon::check_alive() {

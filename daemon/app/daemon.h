@@ -13,6 +13,10 @@
 #include "observe/logger.h"
 #include "observe/metrics.h"
 
+namespace edgecase::mqtt {
+class MqttSource;
+}
+
 namespace edgecase::app {
 
 class Daemon {
@@ -24,6 +28,11 @@ class Daemon {
   // Listeners first, then the broker, then the store. Requests under way finish.
   ~Daemon();
 
+  // Takes from `fresh`, which check_parts() has passed, what may change while it runs: the broker
+  // of [mqtt], the rules, certificates, names and proxies. The log says what did, and what else needs
+  // a restart. After an error nothing has changed. By the thread of check_alive().
+  Status reload(const config::Configuration& fresh);
+
   // Passes through the locks of every part and returns; a part that hangs never lets it return, so
   // that the watchdog of the service manager does its work. Does no I/O: a slow drive is no reason
   // to be restarted. Returns one line for people, what systemctl status shows.
@@ -34,6 +43,9 @@ class Daemon {
   explicit Daemon(std::unique_ptr<State> state);
   static std::string mqtt_status_json(const State& state);
   static Status start_mqtt_listener(State& state, observe::Logger& logger);
+  static Result<std::unique_ptr<mqtt::MqttSource>> make_source(State& state,
+                                                               const config::MqttSettings& settings,
+                                                               observe::Logger& logger);
   static void make_eviction(State& state, observe::Logger& logger);
   static Status make_redating(State& state, observe::Logger& logger);
   std::unique_ptr<State> state_;

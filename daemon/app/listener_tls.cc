@@ -28,9 +28,9 @@ Status check_certificates(const config::Configuration& configuration) {
   return ok();
 }
 
-Result<net::ChannelMaker> channel_maker(const std::string& section, const tls::TlsFiles& files,
-                                        observe::Logger& logger) {
-  if (files.certificate.empty()) return net::ChannelMaker{};
+Result<ListenerTls> listener_tls(const std::string& section, const tls::TlsFiles& files,
+                                 observe::Logger& logger) {
+  if (files.certificate.empty()) return ListenerTls{};
   const auto complain = [section, &logger](const std::string& what) {
     logger.log_keyed(observe::LogLevel::Warning, section, "tls",
                      "the files of " + section +
@@ -43,10 +43,11 @@ Result<net::ChannelMaker> channel_maker(const std::string& section, const tls::T
     wire::append_time(server->expires_ns(), time);
     logger.warning(section, "the certificate in " + files.certificate + " holds until " + time);
   }
-  return net::ChannelMaker{[server](net::Socket socket) {
-                             return server->accept(std::move(socket), system_clock().boot_ns());
-                           },
-                           tls::kTlsChannelBytes};
+  return ListenerTls{{[server](net::Socket socket) {
+                        return server->accept(std::move(socket), system_clock().boot_ns());
+                      },
+                      tls::kTlsChannelBytes},
+                     server};
 }
 
 }  // namespace edgecase::app

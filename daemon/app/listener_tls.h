@@ -1,6 +1,7 @@
 // The certificates of the listeners.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "config/configuration.h"
@@ -17,7 +18,11 @@ Status check_certificates(const config::Configuration& configuration);
 // What the listener of `section` ("http", "mqtt") makes channels by: plain where `files` are "".
 // A certificate that ends soon, and later one that cannot be renewed, is logged. `logger` must
 // outlive the channels.
-Result<net::ChannelMaker> channel_maker(const std::string& section, const tls::TlsFiles& files,
-                                        observe::Logger& logger);
+struct ListenerTls {
+  net::ChannelMaker channels;
+  std::shared_ptr<tls::TlsServer> server;  // whose files may change; null: plain
+};
+Result<ListenerTls> listener_tls(const std::string& section, const tls::TlsFiles& files,
+                                 observe::Logger& logger);
 
 }  // namespace edgecase::app

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "edgecase/process_limits.h"
+
 namespace edgecase::app {
 namespace {
 
@@ -37,7 +39,9 @@ std::string remedy_of(const Status& failure) {
 }  // namespace
 
 std::string with_remedy(const Status& failure) {
-  const std::string remedy = remedy_of(failure);
+  const std::string remedy = limit_of_error(failure.system_error()).empty()
+                                 ? remedy_of(failure)
+                                 : "raise that limit (LimitFSIZE=, LimitNOFILE= of the service)";
   return failure.to_string() + (remedy.empty() ? "" : "; to do: " + remedy);
 }
 

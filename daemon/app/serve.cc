@@ -1,6 +1,7 @@
 #include "app/serve.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,15 +31,30 @@ constexpr mode_t kFileModeMask = 0027;
 // How often the line that `systemctl status` shows is renewed, at least.
 constexpr std::int64_t kStatusIntervalNs = 10'000'000'000;
 
-// Signals that mean "stop" are taken by sigtimedwait() alone; threads started later inherit the
-// mask.
-sigset_t stop_signals() {
+// Open files that the daemon needs at least: its log, tables, listeners and a few connections.
+constexpr rlim_t kFilesMin = 64;
+
+// Signals that mean something here are taken by sigtimedwait() alone; threads started later inherit
+// the mask. A SIGHUP that was ignored when the process began (nohup) stays ignored.
+sigset_t awaited_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGHUP);
+  sigaddset(&signals, SIGXCPU);
+  struct sigaction hangup {};
+  if (sigaction(SIGHUP, nullptr, &hangup) != 0 || hangup.sa_handler != SIG_IGN)
+    sigaddset(&signals, SIGHUP);
   return signals;
+}
+
+// Before anything is made that would have to stay half made.
+Status check_limits() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_max >= kFilesMin) return ok();
+  return io_error("the limit RLIMIT_NOFILE (ulimit -n, LimitNOFILE) is " +
+                  std::to_string(files.rlim_max) + ", the daemon needs at least " +
+                  std::to_string(kFilesMin));
 }
 
 int report_start(observe::Logger& logger, const Notifier& notifier, const Status& status) {
@@ -50,8 +66,41 @@ int report_start(observe::Logger& logger, const Notifier& notifier, const Status
   return wire::kExitFailed;
 }
 
-// Until a stop signal comes: renews the status line and, while everything is alive, the watchdog.
-void wait_for_stop(Daemon& daemon, const Notifier& notifier, const sigset_t& signals) {
+// What is wrong with a configuration before anything is done by it.
+Status take_credentials(config::Configuration& configuration) {
+  EC_TRY(config::resolve_credentials(std::getenv(config::kCredentialsVariable), configuration));
+  return check_parts(configuration);
+}
+
+Status reload(Daemon& daemon, const ReadAgain& read) {
+  EC_ASSIGN_OR_RETURN(config::Configuration fresh, read());
+  EC_TRY(take_credentials(fresh));
+  return daemon.reload(fresh);
+}
+
+// As systemd counts.
+std::int64_t monotonic_us() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000;
+}
+
+// The service manager waits for READY=1 after it was told of a reload.
+void reload_and_tell(Daemon& daemon, const ReadAgain& read, const Notifier& notifier,
+                     observe::Logger& logger) {
+  notifier.send("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(monotonic_us()) +
+                "\nSTATUS=reading the configuration again");
+  const Status status = reload(daemon, read);
+  if (!status.ok())
+    logger.error("start", "the configuration is not read again, nothing changes: " +
+                              std::string(status.message()));
+  notifier.send("READY=1\nSTATUS=" + daemon.check_alive());
+}
+
+// Until a stop signal comes, which it answers: renews the status line and, while everything is
+// alive, the watchdog.
+int wait_for_stop(Daemon& daemon, const Notifier& notifier, const sigset_t& signals,
+                  const std::function<void()>& reload) {
   const std::int64_t watchdog_ns = notifier.watchdog_interval_ns();
   const std::int64_t interval_ns =
       watchdog_ns > 0 ? std::min(watchdog_ns, kStatusIntervalNs) : kStatusIntervalNs;
@@ -59,7 +108,11 @@ void wait_for_stop(Daemon& daemon, const Notifier& notifier, const sigset_t& sig
                           .tv_nsec = interval_ns % 1'000'000'000};
   while (true) {
     const int signal = sigtimedwait(&signals, nullptr, &interval);
-    if (signal > 0) return;
+    if (signal == SIGHUP) {
+      reload();
+      continue;
+    }
+    if (signal > 0) return signal;
     if (errno == EINTR) continue;
     const std::string line = daemon.check_alive();
     notifier.send("STATUS=" + line + (watchdog_ns > 0 ? "\nWATCHDOG=1" : ""));
@@ -82,22 +135,23 @@ int refuse_to_serve(const Status& configuration) {
   return wire::kExitUsage;
 }
 
-int serve(config::Configuration configuration) {
-  const sigset_t signals = stop_signals();
+int serve(config::Configuration configuration, const ReadAgain& read) {
+  const sigset_t signals = awaited_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   umask(kFileModeMask);
   keep_memory_small();
   dump_no_core();
 
+  if (const Status status = check_limits(); !status.ok()) {
+    static_cast<void>(refuse_to_serve(status));
+    return wire::kExitFailed;
+  }
+
   const Notifier notifier = Notifier::from_environment();
   observe::Logger logger(STDERR_FILENO, observe::log_style_of(STDERR_FILENO), system_clock());
   observe::Metrics metrics;
-  const char* const credentials = std::getenv(config::kCredentialsVariable);
-  if (const Status status = config::resolve_credentials(credentials, configuration); !status.ok()) {
-    return refuse_to_serve(status);
-  }
-  if (const Status status = check_parts(configuration); !status.ok()) {
+  if (const Status status = take_credentials(configuration); !status.ok()) {
     return refuse_to_serve(status);
   }
   if (const Status status = prepare_directories(configuration); !status.ok()) {
@@ -114,7 +168,14 @@ int serve(config::Configuration configuration) {
 
   notifier.send("READY=1\nSTATUS=" + (*daemon)->check_alive());
   logger.info("start", "ready");
-  wait_for_stop(**daemon, notifier, signals);
+  const auto reload = [&] { reload_and_tell(**daemon, read, notifier, logger); };
+  const int signal = wait_for_stop(**daemon, notifier, signals, reload);
+  const bool is_out_of_time = signal == SIGXCPU;
+  if (is_out_of_time) {
+    logger.error("start",
+                 "no processor time is left: the limit RLIMIT_CPU (ulimit -t, LimitCPU) or "
+                 "RLIMIT_RTTIME is reached");
+  }
 
   notifier.send("STOPPING=1\nSTATUS=stopping");
   logger.info("start", "stopping");
@@ -122,7 +183,7 @@ int serve(config::Configuration configuration) {
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   std::move(daemon).value().reset();
   logger.info("start", "stopped");
-  return wire::kExitOk;
+  return is_out_of_time ? wire::kExitFailed : wire::kExitOk;
 }
 
 }  // namespace edgecase::app

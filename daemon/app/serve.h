@@ -1,6 +1,8 @@
 // The one door from the command line into the daemon.
 #pragma once
 
+#include <functional>
+
 #include "config/configuration.h"
 
 namespace edgecase::app {
@@ -10,7 +12,11 @@ namespace edgecase::app {
 // directory that is missing or cannot be written); 7 the store is damaged; 1 everything else,
 // another daemon on the store and a port in use included. Says why on stderr. Credentials are those
 // of this process (config/credentials.h).
-int serve(config::Configuration configuration);
+//
+// On SIGHUP, unless that was ignored from the start, it takes what may change from what `read`
+// answers (Daemon::reload()); where that is wrong the log says so, and nothing changes.
+using ReadAgain = std::function<Result<config::Configuration>()>;
+int serve(config::Configuration configuration, const ReadAgain& read);
 
 // Says on stderr, and to the service manager, why there is nothing to serve with; 2. A process that
 // ends at once may be gone before the journal knows whose line it was: what `systemctl status`

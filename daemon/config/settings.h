@@ -59,6 +59,8 @@ struct MqttRuleSettings {
   int qos = 1;
   int line = 0;       // of the file, for messages; 0 when not from a file
   std::string where;  // "edgecase.toml:12:1"; empty when not from a file
+
+  bool operator==(const MqttRuleSettings&) const = default;
 };
 
 struct MqttSettings {

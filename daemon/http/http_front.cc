@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "edgecase/clock.h"
+#include "edgecase/process_limits.h"
 #include "edgecase/wiped_stack.h"
 
 namespace edgecase::http {
@@ -52,9 +53,10 @@ Result<std::unique_ptr<Front>> Front::start(const FrontOptions& options,
   EC_TRY(front->open_poll());
   try {
     front->start_threads();
-  } catch (const std::system_error& error) {
+  } catch (const std::system_error&) {
+    std::string why = limit_of_threads();
     front->stop();
-    return unavailable(std::string("cannot start HTTP threads: ") + error.what());
+    return busy("no thread can be started for HTTP: " + why);
   }
   return front;
 }

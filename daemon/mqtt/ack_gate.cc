@@ -13,6 +13,8 @@
 #include <system_error>
 #include <utility>
 
+#include "edgecase/process_limits.h"
+
 namespace edgecase::mqtt {
 namespace {
 
@@ -36,9 +38,8 @@ Result<std::unique_ptr<AckGate>> AckGate::open(Parts parts) {
   EC_TRY(gate->listen());
   try {
     gate->thread_ = std::thread([self = gate.get()] { self->run(); });
-  } catch (const std::system_error& error) {
-    return unavailable(std::string("cannot start the thread of the gate to the broker: ") +
-                       error.what());
+  } catch (const std::system_error&) {
+    return busy("no thread can be started for the gate to the broker: " + limit_of_threads());
   }
   pthread_setname_np(gate->thread_.native_handle(), "mqtt-gate");
   return gate;

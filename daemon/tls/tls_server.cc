@@ -136,6 +136,16 @@ void TlsServer::reload() {
   version_ = version;
 }
 
+Status TlsServer::change(TlsFiles files) {
+  std::string version = version_of(files);
+  EC_ASSIGN_OR_RETURN(std::shared_ptr<const Identity> fresh, Identity::load(files));
+  const std::lock_guard lock(mutex_);
+  files_ = std::move(files);
+  identity_ = std::move(fresh);
+  version_ = std::move(version);
+  return ok();
+}
+
 std::int64_t TlsServer::expires_ns() const {
   const std::lock_guard lock(mutex_);
   return identity_->expires_ns();

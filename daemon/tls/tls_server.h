@@ -39,6 +39,9 @@ class TlsServer {
   // `now_ns`: Clock::boot_ns(). Null: no memory.
   std::unique_ptr<net::Channel> accept(net::Socket socket, std::int64_t now_ns);
 
+  // Loads these files at once, for connections from then on. Errors as load(): nothing changes.
+  Status change(TlsFiles files);
+
   // When the certificate at hand ends, ns since 1970; for status and for a warning in time.
   std::int64_t expires_ns() const;
 
@@ -48,7 +51,7 @@ class TlsServer {
             std::string version);
   void reload();
 
-  const TlsFiles files_;
+  TlsFiles files_;  // with mutex_ held
   const Complain complain_;
   mutable std::mutex mutex_;
   std::shared_ptr<const Identity> identity_;

@@ -8,6 +8,8 @@
 #include <string>
 #include <system_error>
 
+#include "edgecase/process_limits.h"
+
 namespace edgecase::engine {
 namespace {
 
@@ -37,7 +39,7 @@ StatusCode code_of(int error) {
 
 Status errno_status(int error, std::string_view action, const std::string& path) {
   const std::string before = "cannot " + std::string(action) + " ";
-  const std::string after = ": " + std::generic_category().message(error);
+  const std::string after = ": " + std::generic_category().message(error) + limit_of_error(error);
   return Status::of_file(code_of(error), before, path, after, error);
 }
 

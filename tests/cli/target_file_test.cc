@@ -70,6 +70,24 @@ TEST_CASE("a file appears whole, and only when it is committed") {
   CHECK(directory.files() == 1);
 }
 
+TEST_CASE("target file: while it is written it has no name, whatever ends the process") {
+  Directory directory;
+  const int unnamed = open(directory.path.c_str(), O_TMPFILE | O_WRONLY, 0600);
+  if (unnamed < 0) return;  // this file system knows no such files
+  close(unnamed);
+  const std::string path = (directory.path / "x.csv").string();
+  for (const std::string text : {"first", "in its place"}) {
+    const std::size_t before = directory.files();
+    auto file = TargetFile::create(path);
+    REQUIRE(file.ok());
+    CHECK(file->write(text).ok());
+    CHECK(directory.files() == before);
+    CHECK(file->commit().ok());
+    CHECK(contents(path) == text);
+    CHECK(directory.files() == 1);
+  }
+}
+
 TEST_CASE("what is not committed leaves nothing, and the old file stays") {
   Directory directory;
   const std::string path = (directory.path / "x.csv").string();

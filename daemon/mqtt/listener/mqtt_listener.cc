@@ -28,6 +28,9 @@ MqttListener::~MqttListener() = default;
 void MqttListener::stop() {
   poller_->stop();
 }
+void MqttListener::set_rules(std::vector<TopicRule> rules) {
+  poller_->set_rules(std::move(rules));
+}
 std::uint16_t MqttListener::port() const {
   return poller_->port();
 }

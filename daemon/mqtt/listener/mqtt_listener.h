@@ -20,6 +20,7 @@
 #include "edgecase/engine.h"
 #include "edgecase/random.h"
 #include "ingest/ingest_pipeline.h"
+#include "mqtt/device_names.h"
 #include "mqtt/rejected_messages.h"
 #include "mqtt/sink_counters.h"
 #include "mqtt/topic_rule.h"
@@ -61,8 +62,8 @@ struct ListenerStatus {
 // Borrowed for the listener's life.
 struct ListenerParts {
   Engine& engine;
-  Random& random;  // one that nobody can predict
-  const std::vector<TopicRule>& rules;
+  Random& random;                       // one that nobody can predict
+  const std::vector<TopicRule>& rules;  // until set_rules(); copied
   const config::LimitSettings& limits;
   ingest::IngestPipeline& pipeline;
   RejectedMessages& rejected;
@@ -86,6 +87,8 @@ class MqttListener {
   // What is durable by then is still acknowledged. Idempotent.
   void stop();
 
+  // For messages that come from now on.
+  void set_rules(std::vector<TopicRule> rules);
   std::uint16_t port() const;
   ListenerStatus status() const;
 

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "edgecase/process_limits.h"
 #include "edgecase/wiped_stack.h"
 
 namespace edgecase::mqtt {
@@ -57,8 +58,9 @@ MqttListener::Poller::Poller(const ListenerOptions& options, const ListenerParts
       records_(std::move(records)),
       budget_(options.in_flight_limit_bytes),
       addresses_(options.connections_per_address),
+      rules_(parts.rules),
       conversation_parts_{
-          .rules = parts.rules,
+          .rules = rules_,
           .limits = parts.limits,
           .pipeline = parts.pipeline,
           .sessions = sessions_,
@@ -101,8 +103,8 @@ Status MqttListener::Poller::start() {
                        .source = {auth::PrincipalKind::Mqtt, "mqtt listener"}},
         [this] { wake(); });
     thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    return unavailable(std::string("cannot start MQTT threads: ") + error.what());
+  } catch (const std::system_error&) {
+    return busy("no thread can be started for MQTT: " + limit_of_threads());
   }
   pthread_setname_np(thread_.native_handle(), "mqtt-poll");
   return ok();
@@ -134,6 +136,7 @@ void MqttListener::Poller::run() {
       } else if (id == kWakeId) {
         eventfd_t ignored = 0;
         eventfd_read(wake_.descriptor(), &ignored);
+        take_rules();
         collect();
         resume_paused();
       } else if (Connection* const connection = find(id)) {
@@ -271,20 +274,6 @@ void MqttListener::Poller::end(Connection& connection, ReasonCode reason, std::s
   connection.conversation.end(reason, why);
   note_end(connection);
   touch(connection);
-}
-
-void MqttListener::Poller::note_end(const Connection& connection) {
-  const Conversation& conversation = connection.conversation;
-  if (conversation.failure().empty() || stopping_) return;
-  {
-    const std::lock_guard lock(mutex_);
-    ++(conversation.is_connected() ? status_.failed : status_.refused);
-  }
-  if (parts_.logger == nullptr) return;
-  const std::string who =
-      conversation.is_connected() ? "client \"" + conversation.client_id() + "\" of " : "";
-  parts_.logger->log_keyed(observe::LogLevel::Notice, "mqtt", "listener ended",
-                           "closed " + who + connection.address + ": " + conversation.failure());
 }
 
 // ---- In

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -30,6 +31,7 @@ class MqttListener::Poller {
 
   Status start();
   void stop();
+  void set_rules(std::vector<TopicRule> rules);
   std::uint16_t port() const { return port_; }
   ListenerStatus status() const;
 
@@ -94,6 +96,7 @@ class MqttListener::Poller {
   void close(std::uint64_t id);
   Connection* find(std::uint64_t id);
   void wake();
+  void take_rules();
 
   const ListenerOptions options_;
   const ListenerParts parts_;
@@ -101,12 +104,15 @@ class MqttListener::Poller {
   const std::unique_ptr<SessionRecords> records_;
   net::ByteBudget budget_;
   net::AddressLimit addresses_;
+  std::vector<TopicRule> rules_;  // of the thread
   const ConversationParts conversation_parts_;
   const std::vector<net::Socket> listeners_;
   const std::uint16_t port_;
   net::Socket poll_;
   net::Socket wake_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
+  std::mutex fresh_mutex_;
+  std::optional<std::vector<TopicRule>> fresh_rules_;  // with fresh_mutex_ held; for the thread
   std::vector<std::uint64_t> touched_;
   std::vector<std::uint64_t> paused_;
   std::vector<std::uint64_t> owing_;  // connections that are not read for that

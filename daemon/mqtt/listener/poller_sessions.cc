@@ -1,6 +1,8 @@
 // Sessions that come back after a restart of the daemon, and go.
 #include "mqtt/listener/poller.h"
 
+#include <utility>
+
 namespace edgecase::mqtt {
 
 // Those without a connection, and those that had one when the daemon ended.
@@ -32,6 +34,32 @@ void MqttListener::Poller::publish_wills() {
   committer_->offer(std::move(group));
   const std::lock_guard lock(mutex_);
   status_.wills += wills;
+}
+
+void MqttListener::Poller::set_rules(std::vector<TopicRule> rules) {
+  const std::lock_guard lock(fresh_mutex_);
+  fresh_rules_ = std::move(rules);
+  wake();
+}
+
+// Nothing that was decoded by the old ones leads to them any more.
+void MqttListener::Poller::take_rules() {
+  const std::lock_guard lock(fresh_mutex_);
+  if (fresh_rules_) rules_ = *std::exchange(fresh_rules_, std::nullopt);
+}
+
+void MqttListener::Poller::note_end(const Connection& connection) {
+  const Conversation& conversation = connection.conversation;
+  if (conversation.failure().empty() || stopping_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ++(conversation.is_connected() ? status_.failed : status_.refused);
+  }
+  if (parts_.logger == nullptr) return;
+  const std::string who =
+      conversation.is_connected() ? "client \"" + conversation.client_id() + "\" of " : "";
+  parts_.logger->log_keyed(observe::LogLevel::Notice, "mqtt", "listener ended",
+                           "closed " + who + connection.address + ": " + conversation.failure());
 }
 
 }  // namespace edgecase::mqtt

@@ -1,0 +1,43 @@
+#include "app/setting_changes.h"
+
+#include <doctest/doctest.h>
+
+namespace edgecase::app {
+
+TEST_CASE("setting changes: what holds at once, and what needs a restart") {
+  config::Settings before;
+  before.mqtt.rules.push_back({.topic = "a/{device}/{sensor}", .line = 3, .where = "e.toml:3:1"});
+  CHECK(changes_of(before, before).now.empty());
+
+  config::Settings after = before;
+  after.mqtt.rules[0].line = 9;  // a comment above it
+  after.mqtt.rules[0].where = "e.toml:9:1";
+  SettingChanges changes = changes_of(before, after);
+  CHECK(!changes.of_source);
+  CHECK(changes.now.empty());
+
+  after.mqtt.rules[0].retention = "1d";
+  after.mqtt.username = "board";
+  after.http.threads = 9;
+  after.storage.values = "/elsewhere";
+  changes = changes_of(before, after);
+  CHECK(changes.of_rules);
+  CHECK(changes.of_source);
+  CHECK(changes.now == "mqtt.username, mqtt.rule");
+  CHECK(changes.at_restart == "storage.values, http.threads");
+
+  // From nothing to something, or back, is built at the start alone.
+  after = before;
+  after.mqtt.broker = "";
+  after.http.tls_cert = "/c";
+  changes = changes_of(before, after);
+  CHECK(changes.at_restart == "http.tls-cert, mqtt.broker");
+  CHECK(!changes.of_source);
+  before.http.tls_cert = "/b";
+  after.mqtt.broker = before.mqtt.broker;
+  changes = changes_of(before, after);
+  CHECK(changes.now == "http.tls-cert");
+  CHECK(changes.at_restart.empty());
+}
+
+}  // namespace edgecase::app
