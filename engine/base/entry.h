@@ -137,6 +137,9 @@ class EntryCursor {
   // Forward: to the first entry with full key >= `full_key`; reverse: to the last with full key <=
   // it.
   virtual void seek(ByteView full_key) = 0;
+  // After an error: the full keys, both included, that the source cannot tell of; elsewhere it can
+  // still be read, by another cursor. False: the error is not of some keys alone.
+  virtual bool damaged_keys(Bytes& /*first*/, Bytes& /*last*/) const { return false; }
 };
 
 // What is told of an item (a group or a large value) beside its bytes. The keys are borrowed.

@@ -155,11 +155,13 @@ Result<bool> Compactor::work() {
 
 Result<bool> Compactor::pick() {
   waits_for_quiet_ = false;
-  const std::shared_ptr<const Version> version = context_.versions.current();
+  // An erasure is of all there is, damaged or not.
+  const std::shared_ptr<const Version> all = context_.versions.current();
+  const std::shared_ptr<const Version> version = mergeable(all);
   follow_garbage(*version);
-  if (paused_) return pick_pending(version);
+  if (paused_) return pick_pending(all);
   if (erasure_asked_) {
-    EC_ASSIGN_OR_RETURN(const bool asked, pick_pending(version));
+    EC_ASSIGN_OR_RETURN(const bool asked, pick_pending(all));
     if (asked) return true;
   }
   // Something may expire at any time: they take turns.
@@ -172,7 +174,7 @@ Result<bool> Compactor::pick() {
   }
   EC_ASSIGN_OR_RETURN(const bool requested, pick_requested(*version));
   if (requested) return true;
-  EC_ASSIGN_OR_RETURN(const bool erases, pick_pending(version));
+  EC_ASSIGN_OR_RETURN(const bool erases, pick_pending(all));
   if (erases) return true;
   EC_ASSIGN_OR_RETURN(const bool probed, probe_growth(*version));
   if (probed) return true;
@@ -200,6 +202,43 @@ Result<bool> Compactor::pick() {
   EC_ASSIGN_OR_RETURN(const bool covered, pick_covered(*version));
   if (covered) return true;
   return pick_settling(*version);
+}
+
+// What lies in damaged files is lost, not dead: nobody may take it for that, or merge what overlaps
+// it as if it were not there. So such runs stay as they are until a repair says what is left of
+// them.
+std::shared_ptr<const Version> Compactor::mergeable(std::shared_ptr<const Version> version) {
+  if (!context_.lost_files) return version;
+  std::set<FileNumber> lost = context_.lost_files();
+  if (lost.empty()) {
+    mergeable_.reset();
+    return version;
+  }
+  if (mergeable_ == nullptr || mergeable_of_.lock() != version || mergeable_without_ != lost) {
+    mergeable_ = std::make_shared<const Version>(without_runs(*version, lost));
+    mergeable_of_ = version;
+    mergeable_without_ = std::move(lost);
+  }
+  return mergeable_;
+}
+
+// A merge failed. Whether that was for damage that nobody knew of: others go on without those runs.
+bool Compactor::sets_apart(const Status& failure) {
+  const bool is_damage =
+      failure.code() == StatusCode::Corruption || failure.code() == StatusCode::Unavailable;
+  if (!is_damage || !context_.look_for_damage || !context_.check_values().ok()) return false;
+  std::vector<TablePointer> tables;
+  if (job_ != nullptr && !job_erases_) {
+    for (const auto* inputs : {&job_->plan().groups, &job_->plan().singles})
+      for (const MergeInput& input : *inputs)
+        tables.insert(tables.end(), input.begin(), input.end());
+    for (const MergeInput& input : job_->plan().newer_groups)
+      tables.insert(tables.end(), input.begin(), input.end());
+  } else {
+    // A survey, or a sample, may have been of any.
+    tables = mergeable(context_.versions.current())->tables;
+  }
+  return context_.look_for_damage(tables);
 }
 
 Result<bool> Compactor::pick_sink(const Version& version) {
@@ -413,8 +452,15 @@ void Compactor::discard_job() {
 void Compactor::give_up(const Status& cause) {
   // As of a flush: what works on value files says so.
   const Status failure = cause.on(Drive::Metadata);
+  const bool sets_some_apart = sets_apart(failure);
   discard_job();
   survey_.reset();
+  if (sets_some_apart) {
+    slicing_.reset();
+    to_probe_.clear();
+    if (current_ != nullptr) finish_request(failure);
+    return schedule_run(0);
+  }
   std::int64_t delay_ns = 0;
   bool first = false;
   bool others_wait = false;

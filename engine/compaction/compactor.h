@@ -73,6 +73,10 @@ struct CompactorContext {
   std::function<bool()> is_roomy;
   // A drive is full: whether there is room now that was kept for this.
   std::function<bool()> release_reserve;
+  // Files of which something that lives cannot be read; and whether more of them are found among
+  // these tables and what they point to, since one could not be merged.
+  std::function<std::set<FileNumber>()> lost_files = {};
+  std::function<bool(const std::vector<TablePointer>&)> look_for_damage = {};
   KeyRing* keys = nullptr;  // null: not encrypted
   // Merges that stop for an erasure, or for what has expired, begin again later: as much work may
   // be lost to that, and a part of all that merges ever wrote.
@@ -242,6 +246,8 @@ class Compactor {
   Result<bool> start_slices(const Version& version, MergePlan plan, bool is_scanned);
   Result<bool> start_slice(const Version& version);
   void note_slice(const TableOutput& output, bool leaves_rest);
+  std::shared_ptr<const Version> mergeable(std::shared_ptr<const Version> version);
+  bool sets_apart(const Status& failure);
   Status commit();
   void remove_output(const TableOutput& output);
   void give_up(const Status& cause);
@@ -284,6 +290,10 @@ class Compactor {
   std::unique_ptr<Survey> survey_;
   Window surveyed_;
   std::optional<Slicing> slicing_;
+  // What mergeable() made last, of which version and files.
+  std::shared_ptr<const Version> mergeable_;
+  std::weak_ptr<const Version> mergeable_of_;
+  std::set<FileNumber> mergeable_without_;
   // Where the last merge of a range ended, in its namespace and life class.
   std::map<std::pair<NamespaceId, LifeClass>, Bytes> range_ends_;
   Overlaps overlaps_;  // what surveys said of windows

@@ -123,7 +123,8 @@ Result<bool> Compactor::pick_covered(const Version& version) {
 Result<bool> Compactor::pick_expired(const Version& version) {
   const PurgeContext purge{context_.expiry(), is_exact()};
   if (purge.expiry.empty()) return false;
-  if (const auto edit = pick_drop(version, purge.expiry)) {
+  // What has expired goes unread, damaged or not.
+  if (const auto edit = pick_drop(*context_.versions.current(), purge.expiry)) {
     EC_TRY(context_.check_values());  // or the files would stay on a drive that comes back
     EC_TRY(context_.versions.apply(*edit));
     context_.publish();

@@ -77,7 +77,9 @@ void MergePlan::set_surroundings(const Version& version) {
   others.clear();
   barriers.clear();
   bool between = false;
-  for (const TablePointer& table : version.tables) {
+  std::vector<TablePointer> all = version.tables;
+  all.insert(all.end(), version.set_apart.begin(), version.set_apart.end());
+  for (const TablePointer& table : all) {
     if (bounds.numbers.contains(table->number) || table->largest < bounds.smallest ||
         table->smallest > bounds.largest || (!upper.empty() && table->smallest >= upper))
       continue;

@@ -131,7 +131,12 @@ class EngineImpl final : public Engine {
   void make_compactor();
   void make_scrubber();
   Status renew_keys();
-  Status check_files(const Version& version, Placement placement) const;
+  struct LostFile {
+    FileLayer layer = FileLayer::Values;
+    FileNumber number = 0;
+    std::string problem;
+  };
+  Result<std::vector<LostFile>> find_lost_files(const Version& version, Placement placement) const;
   Status recover_wal(RecoveryEvent& event);
   Result<std::uint64_t> replay_batch(SequenceNumber first, ByteView payload);
   Status check_namespace(NamespaceId id) const;

@@ -101,6 +101,13 @@ std::size_t MergeCursor::runner_up() const {
   return best == nullptr || children_[best->child].done ? kNone : best->child;
 }
 
+// The first failure counts.
+void MergeCursor::fail(std::size_t child, Status status) {
+  if (!status_.ok() || status.ok()) return;
+  status_ = std::move(status);
+  failed_ = child;
+}
+
 // The child's cursor has come to another entry, or to its end.
 void MergeCursor::take_position(std::size_t index) {
   Child& child = children_[index];
@@ -108,7 +115,7 @@ void MergeCursor::take_position(std::size_t index) {
   child.run = {};
   child.done = !child.cursor->valid();
   if (child.done) {
-    if (status_.ok()) status_ = child.cursor->status();
+    fail(index, child.cursor->status());
     return;
   }
   child.key = child.cursor->full_key();
@@ -161,7 +168,7 @@ bool MergeCursor::load(std::size_t index) {
   Child& child = children_[index];
   if (child.is_loaded()) return true;
   if (Status loaded = child.cursor->load(); !loaded.ok()) {
-    if (status_.ok()) status_ = std::move(loaded);
+    fail(index, std::move(loaded));
     return false;
   }
   if (is_forward()) child.run = child.cursor->loaded_run();

@@ -63,6 +63,10 @@ class MergeCursor {
   // Forward: to the first entry with full key >= `full_key`; reverse: to the last with full key <=
   // it.
   void seek(ByteView full_key);
+  // EntryCursor::damaged_keys() of the source that failed.
+  bool damaged_keys(Bytes& first, Bytes& last) const {
+    return failed_ != kNone && children_[failed_].cursor->damaged_keys(first, last);
+  }
 
  private:
   static constexpr std::size_t kNone = SIZE_MAX;
@@ -102,6 +106,7 @@ class MergeCursor {
   }
   bool comes_before_by_key(std::size_t a, std::size_t b) const;
   void rebuild();
+  void fail(std::size_t child, Status status);
   void replay();
   std::size_t runner_up() const;
   bool lies_before(ByteView a, ByteView b) const { return is_forward() ? a < b : a > b; }
@@ -137,6 +142,7 @@ class MergeCursor {
   std::size_t winner_steps_ = 0;
   std::vector<std::size_t> parked_;
   Status status_;
+  std::size_t failed_ = kNone;  // the child that status_ is of
 };
 
 }  // namespace edgecase::engine

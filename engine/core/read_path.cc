@@ -78,11 +78,12 @@ std::weak_ptr<const void> EngineImpl::held_snapshots() {
 
 // A file that is not there is no missing key: either its drive is gone, or the store is damaged.
 Status EngineImpl::explain_read_failure(Status failure) const {
-  if (failure.code() == StatusCode::NotFound || failure.code() == StatusCode::IoError) {
+  const bool is_missing = failure.code() == StatusCode::Unavailable;
+  if (is_missing || failure.code() == StatusCode::IoError) {
     const Status values = check_values_identity(file_system_, options_.values_directory, store_id_);
     if (values.code() == StatusCode::Unavailable)
       failure = values.with_context("", "; " + failure.message());
-    else if (failure.code() == StatusCode::NotFound)
+    else if (is_missing && values.ok())
       failure = std::move(failure)
                     .as(StatusCode::Corruption)
                     .with_context("", ", but the manifest names it");

@@ -24,10 +24,14 @@ struct Newest {
   bool is_there = false;
   FoundEntry entry;
   std::uint8_t level = 0;
+  // Of a table that could not be read, and how new what it holds may be: something newer counts all
+  // the same, something older never.
+  Status failure = {};
+  SequenceNumber failed_max = 0;
 };
 
-Status look_into(const TableMetadata& table, TableCache& tables, ByteView full_key, bool fill_cache,
-                 Newest& newest) {
+Status look_into_table(const TableMetadata& table, TableCache& tables, ByteView full_key,
+                       bool fill_cache, Newest& newest) {
   if (!newest.is_there) {
     EC_ASSIGN_OR_RETURN(newest.is_there, tables.find(table, full_key, fill_cache, newest.entry));
     newest.level = table.level;
@@ -35,9 +39,19 @@ Status look_into(const TableMetadata& table, TableCache& tables, ByteView full_k
   }
   FoundEntry other;
   EC_ASSIGN_OR_RETURN(const bool is_there, tables.find(table, full_key, fill_cache, other));
-  if (is_there && other.sequence > newest.entry.sequence)
-    newest = {true, std::move(other), table.level};
+  if (is_there && other.sequence > newest.entry.sequence) {
+    newest.entry = std::move(other);
+    newest.level = table.level;
+  }
   return ok();
+}
+
+void look_into(const TableMetadata& table, TableCache& tables, ByteView full_key, bool fill_cache,
+               Newest& newest) {
+  Status looked = look_into_table(table, tables, full_key, fill_cache, newest);
+  if (looked.ok()) return;
+  if (newest.failure.ok()) newest.failure = std::move(looked);
+  newest.failed_max = std::max(newest.failed_max, table.sequence_max);
 }
 
 // Tables come with the largest sequence first: behind one that can hold nothing newer than what was
@@ -49,16 +63,19 @@ Status find_in_tables(const Version& version, TableCache& tables, ByteView full_
   };
   for (const TablePointer& table : version.level0) {
     if (is_older(table->sequence_max)) break;
-    EC_TRY(look_into(*table, tables, full_key, fill_cache, newest));
+    look_into(*table, tables, full_key, fill_cache, newest);
   }
   const auto tree = version.trees.find(namespace_of(full_key));
-  if (tree == version.trees.end()) return ok();
-  for (const Run& run : tree->second) {
-    if (is_older(run.sequence_max)) break;
-    if (const TablePointer* table = run.find(full_key))
-      EC_TRY(look_into(**table, tables, full_key, fill_cache, newest));
+  if (tree != version.trees.end()) {
+    for (const Run& run : tree->second) {
+      if (is_older(run.sequence_max)) break;
+      if (const TablePointer* table = run.find(full_key))
+        look_into(**table, tables, full_key, fill_cache, newest);
+    }
   }
-  return ok();
+  if (newest.failure.ok() || (newest.is_there && newest.entry.sequence > newest.failed_max))
+    return ok();
+  return newest.failure;
 }
 
 bool find_in_memory(const ReadView& view, SequenceNumber visible, ByteView full_key,

@@ -46,8 +46,12 @@ Status EngineImpl::recover_store() {
     for (const RangeDelete& each : state.erasures)
       keys_->retire(each.lower, each.upper, each.sequence);
   }
-  EC_TRY(check_files(*state.version, Placement::Metadata).on(Drive::Metadata));
-  if (values_away_.ok()) EC_TRY(check_files(*state.version, Placement::Values).on(Drive::Values));
+  EC_ASSIGN_OR_RETURN(std::vector<LostFile> lost,
+                      find_lost_files(*state.version, Placement::Metadata).on(Drive::Metadata));
+  if (values_away_.ok()) {
+    EC_ASSIGN_OR_RETURN(const auto of_values, find_lost_files(*state.version, Placement::Values).on(Drive::Values));
+    lost.insert(lost.end(), of_values.begin(), of_values.end());
+  }
   values_admitted_ = values_away_.ok();
 
   TableCache::Limits limits;
@@ -64,8 +68,9 @@ Status EngineImpl::recover_store() {
                     options_.wal_limit_bytes, keys_.get()});
   expiry_clock_ = std::make_unique<ExpiryClock>(environment_.clock, state.expiry_mark_ns);
   leaps_.resume(state.held_ns);
-  make_compactor();
   make_scrubber();
+  make_compactor();
+  for (const LostFile& each : lost) scrubber_->note(each.layer, each.number, each.problem);
   active_ = std::make_shared<Memtable>(memtable_bytes());
   {
     MutexLock lock(mutex_);
@@ -140,6 +145,8 @@ void EngineImpl::make_compactor() {
       [this](SequenceNumber through) { return finish_erasure(through); },
       [this] { return free_space_.is_roomy(); },
       [this] { return release_reserve(); },
+      [this] { return scrubber_->lost_files(); },
+      [this](const std::vector<TablePointer>& tables) { return scrubber_->look_at(tables); },
       keys_.get()});
   drop_rule_ = std::make_unique<EngineDropRule>(*versions_, *expiry_clock_, options_.expiry);
   compactor_->set_drop_rule(drop_rule_.get());
@@ -157,30 +164,39 @@ Status EngineImpl::renew_keys() {
       "", ": no room to change the master key; keep the one before until there is");
 }
 
-// Files on one of the drives: metadata tables lie on that of the metadata.
-Status EngineImpl::check_files(const Version& version, Placement placement) const {
-  const auto check = [this](const std::string& path, std::uint64_t size_bytes) -> Status {
+// Of files on one of the drives, where metadata tables lie on that of the metadata: those that are
+// not there, or not whole. Nothing but their keys is lost; reads of these say so.
+auto EngineImpl::find_lost_files(const Version& version, Placement placement) const
+    -> Result<std::vector<LostFile>> {
+  std::vector<LostFile> lost;
+  const auto check = [&](FileLayer layer, FileNumber number, const std::string& path,
+                         std::uint64_t size_bytes) -> Status {
     const auto found = file_system_.file_size(path);
-    if (found.status().code() == StatusCode::NotFound)
-      return corruption_in(path, ": missing, but the manifest names it");
-    if (!found.ok()) return found.status();
-    if (*found != size_bytes)
-      return corruption_in(path, ": has " + std::to_string(*found) + " bytes, the manifest says " +
-                                     std::to_string(size_bytes));
+    if (found.status().code() == StatusCode::NotFound) {
+      lost.push_back({layer, number, "missing, but the manifest names it"});
+    } else if (!found.ok()) {
+      return found.status();
+    } else if (*found != size_bytes) {
+      lost.push_back({layer, number,
+                      "has " + std::to_string(*found) + " bytes, the manifest says " +
+                          std::to_string(size_bytes)});
+    }
     return ok();
   };
   for (const auto& table : version.tables) {
     if (placement != Placement::Metadata) break;
-    EC_TRY(
-        check(metadata_table_path(options_.metadata_directory, table->number), table->size_bytes));
+    EC_TRY(check(FileLayer::Metadata, table->number,
+                 metadata_table_path(options_.metadata_directory, table->number),
+                 table->size_bytes));
   }
   for (const auto& [number, file] : version.value_files) {
     if (file.placement != placement) continue;
-    EC_TRY(check(value_table_path(options_.metadata_directory, options_.values_directory,
+    EC_TRY(check(FileLayer::Values, number,
+                 value_table_path(options_.metadata_directory, options_.values_directory,
                                   file.placement, number),
                  file.size_bytes));
   }
-  return ok();
+  return lost;
 }
 
 Status EngineImpl::recover_wal(RecoveryEvent& event) {

@@ -1,5 +1,8 @@
 // The engine's iterator: a merge of a view, without what its caller is not to see.
+#include <functional>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/memory_value.h"
 #include "base/ordinal.h"
@@ -57,13 +60,25 @@ class ScanLargeValue final : public LargeValue {
   std::uint64_t revocations_;
 };
 
-// Walks a merge and hides deletes.
+// Of a view that may have been renewed since.
+using MakeMerge =
+    std::function<std::unique_ptr<MergeCursor>(const VisibleView&, const FullKeyRange&)>;
+
+Bytes behind(ByteView full_key) {
+  Bytes next(full_key);
+  next.push_back('\0');
+  return next;
+}
+
+// Walks a merge and hides deletes. What a damaged file has lost it steps over, where its caller
+// wants that: the merge is made anew, of what lies before it and then of what lies behind it.
 class ScanIterator final : public Iterator {
  public:
   ScanIterator(VisibleView at, std::unique_ptr<MergeCursor> merge, ExpiryView expiry,
-               NamespaceId id, FullKeyRange range, const ReadOptions& options, ScanHost host,
-               std::uint64_t revocations)
+               NamespaceId id, FullKeyRange range, const ReadOptions& options, MakeMerge make_merge,
+               ScanHost host, std::uint64_t revocations)
       : at_(std::move(at)),
+        make_merge_(std::move(make_merge)),
         hidden_(at_),
         expiry_(std::move(expiry)),
         merge_(std::move(merge)),
@@ -71,8 +86,10 @@ class ScanIterator final : public Iterator {
         range_(std::move(range)),
         direction_(options.direction),
         large_value_bytes_(options.large_value_bytes),
+        on_damage_(options.on_damage),
         host_(std::move(host)),
-        revocations_(revocations) {
+        revocations_(revocations),
+        at_range_(range_) {
     settle();
   }
 
@@ -111,6 +128,13 @@ class ScanIterator final : public Iterator {
     if (forward ? !range_.upper.empty() && target >= range_.upper : target < range_.lower) return;
     if (forward && target < range_.lower) target = range_.lower;
     if (!forward && !range_.upper.empty() && target > range_.upper) target = range_.upper;
+    if (on_damage_) {
+      run_ = {};
+      left_.clear();
+      at_range_ = range_;
+      pass_until(target);
+      if (!std::exchange(at_whole_range_, true)) merge_ = make_merge_(at_, range_);
+    }
     merge_->seek(target);
     settle();
   }
@@ -154,15 +178,83 @@ class ScanIterator final : public Iterator {
 
   void settle() {
     valid_ = false;
-    while (merge_->valid() && (expiry_.empty() || skip_expired())) {
-      run_ = merge_->take();
-      if (find_in_run(0)) {
-        valid_ = true;
-        return;
+    for (;;) {
+      if (on_damage_ && !run_.empty()) pass(run_.back().full_key);
+      run_ = {};
+      while (merge_->valid() && (expiry_.empty() || skip_expired())) {
+        run_ = merge_->take();
+        if (find_in_run(0)) {
+          valid_ = true;
+          return;
+        }
+        if (on_damage_ && !run_.empty()) pass(run_.back().full_key);
       }
+      run_ = {};
+      if (!on_damage_ || !goes_on()) break;
     }
-    run_ = {};
-    if (!merge_->status().ok()) status_ = host_.explain(merge_->status());
+    if (status_.ok() && !merge_->status().ok()) status_ = host_.explain(merge_->status());
+  }
+
+  // What is left of the range begins behind `full_key` (reverse: ends before it).
+  void pass(ByteView full_key) {
+    if (direction_ == Direction::Forward) {
+      at_range_.lower = behind(full_key);
+    } else {
+      at_range_.upper = full_key;
+    }
+  }
+  // The same for a seek, which comes to `target` itself.
+  void pass_until(ByteView target) {
+    if (direction_ == Direction::Forward) {
+      at_range_.lower = target;
+    } else if (range_.upper.empty() || target < range_.upper) {
+      at_range_.upper = behind(target);
+    }
+  }
+
+  bool is_behind_part(ByteView target) const {
+    return direction_ == Direction::Forward ? !at_range_.upper.empty() && target >= at_range_.upper
+                                            : target < at_range_.lower;
+  }
+
+  // The merge has ended. Whether another part of the range is to be merged.
+  bool goes_on() {
+    if (!merge_->status().ok() && !step_over_damage()) return false;
+    while (!left_.empty()) {
+      at_range_ = std::move(left_.back());
+      left_.pop_back();
+      at_whole_range_ = false;
+      if (at_range_.empty()) continue;
+      merge_ = make_merge_(at_, at_range_);
+      return true;
+    }
+    return false;
+  }
+
+  // Two parts are left: what lies before the damage, where other tables may have entries that were
+  // not returned yet, and what lies behind it.
+  bool step_over_damage() {
+    Bytes first;
+    Bytes last;
+    if (!merge_->damaged_keys(first, last)) return false;
+    const Status why = host_.explain(merge_->status());
+    if (why.code() != StatusCode::Corruption) {
+      status_ = why;
+      return false;
+    }
+    const bool reaches_end = !at_range_.upper.empty() && behind(last) >= at_range_.upper;
+    if (last < at_range_.lower || (!at_range_.upper.empty() && first >= at_range_.upper))
+      return false;
+    if (first < at_range_.lower) first = at_range_.lower;
+    FullKeyRange before{at_range_.lower, first};
+    FullKeyRange after{reaches_end ? at_range_.upper : behind(last), at_range_.upper};
+    const bool forward = direction_ == Direction::Forward;
+    left_.push_back(forward ? after : before);
+    left_.push_back(forward ? std::move(before) : std::move(after));
+    const bool is_of_others = namespace_of(last) != id_ || reaches_end;
+    on_damage_({Bytes(user_key_of(first)),
+                is_of_others ? std::nullopt : std::optional<Bytes>(user_key_of(last)), why});
+    return true;
   }
 
   // Past what has expired of each series, in one step. False at the end.
@@ -179,6 +271,8 @@ class ScanIterator final : public Iterator {
       // What lies behind the range is not the iterator's.
       if (forward && !range_.upper.empty() && target > range_.upper) target = range_.upper;
       if (!forward && target < range_.lower) target = range_.lower;
+      // Nor, of a part of it, what lies behind that, which may be damaged.
+      if (!at_whole_range_ && is_behind_part(target)) return false;
       merge_->seek(target);
       if (!forward && merge_->valid() && merge_->full_key() == ByteView(target)) merge_->skip();
     }
@@ -186,6 +280,7 @@ class ScanIterator final : public Iterator {
   }
 
   VisibleView at_;
+  const MakeMerge make_merge_;
   HiddenRanges hidden_;
   ExpiryView expiry_;
   std::unique_ptr<MergeCursor> merge_;
@@ -193,8 +288,14 @@ class ScanIterator final : public Iterator {
   FullKeyRange range_;
   Direction direction_;
   std::uint64_t large_value_bytes_;
+  const std::function<void(const DamagedKeys&)> on_damage_;
   const ScanHost host_;
-  std::uint64_t revocations_;         // as counted when that was looked at
+  std::uint64_t revocations_;  // as counted when that was looked at
+  // Where there is on_damage_: what merge_ has not returned yet of the part that it merges, and
+  // other parts, the next of them last.
+  FullKeyRange at_range_;
+  std::vector<FullKeyRange> left_;
+  bool at_whole_range_ = true;        // merge_ is of the whole range
   std::span<const EntryView> run_;    // what the merge gave last
   const EntryView* entry_ = nullptr;  // of run_, while valid_
   bool valid_ = false;
@@ -216,10 +317,16 @@ std::unique_ptr<Iterator> make_scan(const VisibleView& at, TableCache& tables, E
                                     const ReadOptions& options, ScanHost host,
                                     std::uint64_t revocations) {
   FullKeyRange full = full_key_range(id, range);
-  auto merge = merge_view(at, tables, full, options.direction, options.fill_cache,
-                          options.large_value_bytes);
+  MakeMerge make_merge = [&tables, direction = options.direction, fill_cache = options.fill_cache,
+                          large_value_bytes = options.large_value_bytes](const VisibleView& now,
+                                                                         const FullKeyRange& part) {
+    return merge_view(now, tables, part, direction, fill_cache, large_value_bytes);
+  };
+  auto merge = make_merge(at, full);
+  if (!options.on_damage) make_merge = nullptr;
   return std::make_unique<ScanIterator>(at, std::move(merge), std::move(expiry), id,
-                                        std::move(full), options, std::move(host), revocations);
+                                        std::move(full), options, std::move(make_merge),
+                                        std::move(host), revocations);
 }
 
 }  // namespace edgecase::engine

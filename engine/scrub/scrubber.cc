@@ -27,8 +27,19 @@ bool names(const Version& version, FileLayer layer, FileNumber number) {
                      [&](const TablePointer& table) { return table->number == number; });
 }
 
+bool names(const Version& version, FileNumber number) {
+  return names(version, FileLayer::Values, number) || names(version, FileLayer::Metadata, number);
+}
+
 bool is_damage(const Status& read) {
   return read.code() == StatusCode::Corruption || read.code() == StatusCode::IoError;
+}
+
+constexpr const char* kWrongChecksum = "wrong checksum of the whole file";
+
+Status wrong_size(const RandomAccessFile& file, std::uint64_t wanted_bytes) {
+  return corruption("has " + std::to_string(file.size_bytes()) + " bytes, the manifest says " +
+                    std::to_string(wanted_bytes));
 }
 
 }  // namespace
@@ -156,8 +167,7 @@ Status Scrubber::open_target() {
   EC_ASSIGN_OR_RETURN(reading.file,
                       context_.environment.file_system.open_uncached(reading.target.path));
   if (reading.file->size_bytes() == reading.target.size_bytes) return ok();
-  return corruption("has " + std::to_string(reading.file->size_bytes()) +
-                    " bytes, the manifest says " + std::to_string(reading.target.size_bytes));
+  return wrong_size(*reading.file, reading.target.size_bytes);
 }
 
 Status Scrubber::read_piece() {
@@ -189,7 +199,7 @@ void Scrubber::finish(const Status& read) {
   } else if (target.has_blanks) {
     judge(target, "");
   } else if (reading.checksum != target.checksum) {
-    judge(target, "wrong checksum of the whole file");
+    judge(target, kWrongChecksum);
   } else {
     note_whole(target.number);
   }
@@ -198,6 +208,59 @@ void Scrubber::finish(const Status& read) {
     ++stats_.files;
   }
   schedule_run(std::max(pause_ns_, kSecondNs / 100));
+}
+
+void Scrubber::note(FileLayer layer, FileNumber number, const std::string& problem) {
+  const std::shared_ptr<const Version> version = context_.versions.current();
+  if (layer == FileLayer::Values) {
+    const auto file = version->value_files.find(number);
+    if (file != version->value_files.end()) judge(target_of(file->second), problem);
+    return;
+  }
+  for (const TablePointer& table : version->tables)
+    if (table->number == number) judge(target_of(*table), problem);
+}
+
+Status Scrubber::read_whole(const Target& target) {
+  EC_ASSIGN_OR_RETURN(const auto file, context_.environment.file_system.open_uncached(target.path));
+  if (file->size_bytes() != target.size_bytes) return wrong_size(*file, target.size_bytes);
+  Bytes piece;
+  std::uint32_t checksum = 0;
+  for (std::uint64_t done = 0; done < target.size_bytes; done += piece.size()) {
+    piece.resize(std::min(kPieceBytes, target.size_bytes - done));
+    EC_ASSIGN_OR_RETURN(const std::size_t size, file->read(done, piece.size(), piece.data()));
+    if (size != piece.size()) return corruption("ends at byte " + std::to_string(done + size));
+    checksum = crc32c_extend(checksum, piece);
+  }
+  return target.has_blanks || checksum == target.checksum ? ok() : corruption(kWrongChecksum);
+}
+
+bool Scrubber::look_at(const std::vector<TablePointer>& tables) {
+  const std::set<FileNumber> before = lost_files();
+  const std::shared_ptr<const Version> version = context_.versions.current();
+  std::set<FileNumber> seen;
+  const auto look = [&](const Target& target) {
+    const Status read = read_whole(target);
+    const bool is_lost =
+        read.code() == StatusCode::Corruption || read.code() == StatusCode::NotFound;
+    if (is_lost || target.has_blanks) judge(target, read.message());
+  };
+  for (const TablePointer& table : tables) {
+    if (!seen.insert(table->number).second) continue;
+    look(target_of(*table));
+    for (const ValueFileUse& use : table->value_files) {
+      const auto file = version->value_files.find(use.file_number);
+      if (file != version->value_files.end() && seen.insert(use.file_number).second)
+        look(target_of(file->second));
+    }
+  }
+  const std::set<FileNumber> now = lost_files();
+  return !std::includes(before.begin(), before.end(), now.begin(), now.end());
+}
+
+std::set<FileNumber> Scrubber::lost_files() const {
+  MutexLock lock(mutex_);
+  return lost_;
 }
 
 // What was read may have been on its way out: erased, merged, or overwritten where it lay.
@@ -234,12 +297,14 @@ void Scrubber::find_lost_values(const Version& version, const Target& target, Da
         std::any_of(table->value_files.begin(), table->value_files.end(),
                     [&](const ValueFileUse& use) { return use.file_number == target.number; });
     if (!leads_there) continue;
+    bool follows = false;  // another one, with nothing of this table between
     for (RecordCursor records = context_.tables.records({table}); records.valid();
          records.next_record()) {
       const UMetaRecord& record = records.record();
-      if (record.pointer.file_number != target.number) continue;
-      if (values == nullptr || is_damage(values->read(record.pointer).status()))
-        add_lost(record.first, record.last, record.entries, found);
+      const bool is_lost = record.pointer.file_number == target.number &&
+                           (values == nullptr || is_damage(values->read(record.pointer).status()));
+      if (is_lost) add_lost(record.first, record.last, record.entries, follows, found);
+      follows = is_lost;
     }
   }
 }
@@ -257,16 +322,23 @@ void Scrubber::find_lost_records(const TableMetadata& table, DamagedFile& found)
         if (!is_damage(reader.read_block(i).status())) continue;
         const ByteView first =
             i == 0 ? ByteView(table.smallest) : ByteView(reader.blocks()[i - 1].last);
-        add_lost(first, block.last, block.totals.entries, found);
+        add_lost(first, block.last, block.totals.entries, false, found);
       }
       return;
     }
   }
-  add_lost(table.smallest, table.largest, table.entry_count, found);
+  add_lost(table.smallest, table.largest, table.entry_count, false, found);
 }
 
-void Scrubber::add_lost(ByteView first, ByteView last, std::uint64_t entries, DamagedFile& found) {
+// `follows`: what was added last, so that the two are one range.
+void Scrubber::add_lost(ByteView first, ByteView last, std::uint64_t entries, bool follows,
+                        DamagedFile& found) {
   found.lost_entries += entries;
+  if (follows && !found.lost.empty() && namespace_of(first) == namespace_of(last) &&
+      found.lost.back().namespace_id == namespace_of(last)) {
+    if (found.more_lost_ranges == 0) found.lost.back().last = Bytes(user_key_of(last));
+    return;
+  }
   if (found.lost.size() == kLostRangesMax) {
     ++found.more_lost_ranges;
     return;
@@ -282,19 +354,25 @@ void Scrubber::add_lost(ByteView first, ByteView last, std::uint64_t entries, Da
 }
 
 void Scrubber::note_damage(FileNumber number, DamagedFile found) {
+  const std::shared_ptr<const Version> version = context_.versions.current();
   const Status told = corruption(
       found.path + ": " + found.problem + "; " +
       (found.lost_entries == 0 ? std::string("all that lives in it is whole")
                                : std::to_string(found.lost_entries) + " entries cannot be read"));
   {
     MutexLock lock(mutex_);
+    if (found.lost_entries > 0) {
+      std::erase_if(lost_, [&](FileNumber each) { return !names(*version, each); });
+      lost_.insert(number);
+    } else {
+      lost_.erase(number);
+    }
     const auto known = damaged_.find(number);
     if (known != damaged_.end()) {
       found.found_ns = known->second.found_ns;
       known->second = std::move(found);
       return;
     }
-    const std::shared_ptr<const Version> version = context_.versions.current();
     std::erase_if(damaged_, [&](const auto& each) {
       return !names(*version, each.second.layer, each.first);
     });
@@ -306,6 +384,7 @@ void Scrubber::note_damage(FileNumber number, DamagedFile found) {
 void Scrubber::note_whole(FileNumber number) {
   MutexLock lock(mutex_);
   damaged_.erase(number);
+  lost_.erase(number);
 }
 
 ScrubStats Scrubber::stats() const {

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,15 @@ class Scrubber {
   // Nothing, where options.scrub_interval_ns is 0.
   void start();
 
+  // A file of the current version is not what it was: notes what is lost. From any thread, as what
+  // follows.
+  void note(FileLayer layer, FileNumber number, const std::string& problem);
+  // Reads these tables and what they point to at once, since somebody could not. Whether more files
+  // than before have lost something.
+  bool look_at(const std::vector<TablePointer>& tables);
+  // Of the current version those of which something that lives cannot be read.
+  std::set<FileNumber> lost_files() const;
+
   ScrubStats stats() const;
   // Of those that the current version names.
   std::vector<DamagedFile> damaged() const;
@@ -90,13 +100,16 @@ class Scrubber {
   Target target_of(const ValueFileMetadata& file) const;
   Status open_target();
   Status read_piece();
+  // All of a file at once.
+  Status read_whole(const Target& target);
   // All of it was read, or it could not be.
   void finish(const Status& read);
   // `problem` is why it is doubted.
   void judge(const Target& target, const std::string& problem);
   void find_lost_values(const Version& version, const Target& target, DamagedFile& found);
   void find_lost_records(const TableMetadata& table, DamagedFile& found);
-  static void add_lost(ByteView first, ByteView last, std::uint64_t entries, DamagedFile& found);
+  static void add_lost(ByteView first, ByteView last, std::uint64_t entries, bool follows,
+                       DamagedFile& found);
   void note_damage(FileNumber number, DamagedFile found);
   void note_whole(FileNumber number);
   bool drive_is_there(const Target& target) const;
@@ -118,6 +131,8 @@ class Scrubber {
   mutable Mutex mutex_;
   ScrubStats stats_ EC_GUARDED_BY(mutex_);
   std::map<FileNumber, DamagedFile> damaged_ EC_GUARDED_BY(mutex_);
+  // All that have lost something, beyond kDamagedFilesMax too: a number a file.
+  std::set<FileNumber> lost_ EC_GUARDED_BY(mutex_);
 };
 
 }  // namespace edgecase::engine

@@ -6,6 +6,15 @@
 #include "base/check.h"
 
 namespace edgecase::engine {
+namespace {
+
+Bytes behind(ByteView full_key) {
+  Bytes next(full_key);
+  next.push_back('\0');
+  return next;
+}
+
+}  // namespace
 
 void TableCursor::open(TableFiles& files, std::span<const Table> tables,
                        const TableCursorOptions& options) {
@@ -33,10 +42,31 @@ void TableCursor::close() {
   if (memory.capacity() <= kKeptBytes) ahead_.bytes = std::move(memory);
 }
 
-bool TableCursor::fail(Status status) {
+// `index` is that of the table or block. Of a table that is not open nothing else is known than its
+// bounds; those of a block stand in the index.
+bool TableCursor::fail(Status status, Reading reading, std::size_t index) {
   status_ = std::move(status);
   valid_ = false;
+  if (reading == Reading::Item) {
+    damaged_first_ = record().first;
+    damaged_last_ = record().last;
+  } else {
+    const std::size_t table = reading == Reading::Table ? index : table_index_;
+    damaged_first_ = tables_[table]->smallest;
+    damaged_last_ = tables_[table]->largest;
+  }
+  if (reading == Reading::Block) {
+    if (index > 0) damaged_first_ = behind(table_->blocks()[index - 1].last);
+    damaged_last_ = table_->blocks()[index].last;
+  }
   return false;
+}
+
+bool TableCursor::damaged_keys(Bytes& first, Bytes& last) const {
+  if (status_.ok()) return false;
+  first = damaged_first_;
+  last = damaged_last_;
+  return true;
 }
 
 bool TableCursor::end() {
@@ -57,7 +87,7 @@ bool TableCursor::open_table(std::size_t table_index) {
   records_.close();
   item_.close();
   auto table = files_->table(*tables_[table_index]);
-  if (!table.ok()) return fail(table.status());
+  if (!table.ok()) return fail(table.status(), Reading::Table, table_index);
   table_ = *std::move(table);
   table_index_ = table_index;
   return true;
@@ -77,7 +107,7 @@ bool TableCursor::load_block(std::size_t block_index) {
   if (records_.is_open() && block_index == block_index_) return true;
   item_.close();
   auto block = files_->block(*table_, block_index, options_.fill_cache);
-  if (!block.ok()) return fail(block.status());
+  if (!block.ok()) return fail(block.status(), Reading::Block, block_index);
   records_.open(*std::move(block));
   block_index_ = block_index;
   return true;
@@ -109,15 +139,16 @@ void TableCursor::enter_record() {
 bool TableCursor::find_record(ByteView full_key) {
   const std::size_t block_index = table_->find_block(full_key);
   if (block_index == table_->blocks().size())
-    return fail(corruption_at(table_->file().path(), 0,
-                              "table ends before the key its manifest "
-                              "says"));
+    return fail(
+        corruption_at(table_->file().path(), 0, "table ends before the key its manifest says"),
+        Reading::Table, table_index_);
   if (!load_block(block_index)) return false;
   at_entry_ = false;
   const std::size_t before = records_.index();
   if (!records_.find(full_key))
     return fail(corruption_at(table_->file().path(), table_->blocks()[block_index].offset,
-                              "block ends before the key its index says"));
+                              "block ends before the key its index says"),
+                Reading::Block, block_index);
   if (records_.index() != before) enter_record();
   return true;
 }
@@ -299,7 +330,18 @@ void TableCursor::settle_reverse(ByteView bound, bool bound_included) {
     settle_last();
     return;
   }
-  if (!open_table(table_index) || !find_record(bound)) return;
+  if (!open_table(table_index)) return;
+  if (!bound_included) {
+    // The block that reaches to the bound may hold nothing before it, and be what a scan steps
+    // over.
+    const std::size_t at = table_->find_block(bound);
+    if (at > 0 && at < table_->blocks().size() &&
+        ByteView(behind(table_->blocks()[at - 1].last)) >= bound) {
+      if (select_last(at - 1)) accept();
+      return;
+    }
+  }
+  if (!find_record(bound)) return;
   const bool some_qualify = bound_included ? record().first <= bound : record().first < bound;
   if (!some_qualify) {
     next_record();
@@ -323,6 +365,11 @@ void TableCursor::next_record() {
     if (records_.index() + 1 < records_.size()) {
       if (!select(block_index_, records_.index() + 1)) return;
     } else if (block_index_ + 1 < table_->blocks().size()) {
+      // A block behind the bound may be what a scan steps over, since it is damaged.
+      if (!options_.upper.empty() && ByteView(behind(record().last)) >= options_.upper) {
+        end();
+        return;
+      }
       if (!select(block_index_ + 1, 0)) return;
     } else if (table_index_ + 1 < tables_.size()) {
       if (!open_table(table_index_ + 1) || !select(0, 0)) return;
@@ -338,6 +385,10 @@ void TableCursor::next_record() {
     if (records_.index() > 0) {
       if (!select(block_index_, records_.index() - 1)) return;
     } else if (block_index_ > 0) {
+      if (ByteView(table_->blocks()[block_index_ - 1].last) < options_.lower) {
+        end();
+        return;
+      }
       if (!select_last(block_index_ - 1)) return;
     } else if (table_index_ > 0) {
       if (!open_table(table_index_ - 1) || !select_last(table_->blocks().size() - 1)) return;

@@ -44,6 +44,7 @@ class TableCursor final : public EntryCursor {
   std::span<const EntryView> loaded_run() override;
   void skip(std::size_t count) override;
   void seek(ByteView full_key) override;
+  bool damaged_keys(Bytes& first, Bytes& last) const override;
 
  private:
   static constexpr std::size_t kNoPage = SIZE_MAX;
@@ -73,7 +74,9 @@ class TableCursor final : public EntryCursor {
   bool move_to_before(std::size_t index);
   bool search(ByteView full_key, std::size_t& index);
   bool end();
-  bool fail(Status status);
+  // What was being read when it failed, which says which keys cannot be told of.
+  enum class Reading : unsigned char { Table, Block, Item };
+  bool fail(Status status, Reading reading = Reading::Item, std::size_t index = 0);
 
   void start();
   void settle_forward(ByteView target);
@@ -91,6 +94,8 @@ class TableCursor final : public EntryCursor {
   std::span<const Table> tables_;
   TableCursorOptions options_;
   Status status_;
+  Bytes damaged_first_;  // after an error
+  Bytes damaged_last_;
   bool valid_ = false;
 
   std::size_t table_index_ = 0;

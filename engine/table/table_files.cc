@@ -50,7 +50,11 @@ Result<std::unique_ptr<RandomAccessFile>> TableFiles::open(const std::string& pa
 Result<std::shared_ptr<const UMetaReader>> TableFiles::table(const TableMetadata& table) {
   if (auto open = tables_.find(table.number)) return open;
   const std::string path = metadata_table_path(metadata_directory_, table.number);
-  EC_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, open(path));
+  Result<std::unique_ptr<RandomAccessFile>> opened = open(path);
+  if (opened.status().code() == StatusCode::NotFound)
+    return corruption(path + " is missing, but the manifest names it");
+  if (!opened.ok()) return opened.status();
+  std::unique_ptr<RandomAccessFile> file = *std::move(opened);
   if (file->size_bytes() != table.size_bytes)
     return corruption_at(path, file->size_bytes(),
                          "file ends here, not at byte " + std::to_string(table.size_bytes));
@@ -120,14 +124,13 @@ Result<std::shared_ptr<const ValueTableReader>> TableFiles::open_values(FileNumb
     return corruption("value file " + std::to_string(number) + " is used, but in no manifest");
   const std::string path = value_path(number, known->placement);
   const Drive drive = drive_of(known->placement);
-  auto file = open(path).on(drive);  // can only be missing when its drive is
+  auto file = open(path).on(drive);
+  // Whether its drive is missing or the file alone, who asks the drive can tell; NotFound would be a
+  // key that was destroyed.
   if (file.status().code() == StatusCode::NotFound)
-    return file.status().as(StatusCode::Unavailable).with_context("", ": is the drive there?");
+    return file.status().as(StatusCode::Unavailable);
   if (!file.ok()) return file.status();
-  if ((*file)->size_bytes() != known->size_bytes)
-    return corruption_at(path, (*file)->size_bytes(),
-                         "file ends here, not at byte " + std::to_string(known->size_bytes))
-        .on(drive);
+  // One that is cut gives what lies before that: each item has a checksum of its own.
   EC_ASSIGN_OR_RETURN(std::shared_ptr<const ValueTableReader> reader,
                       ValueTableReader::open(*std::move(file), store_id_, number, keys_).on(drive));
   const ValueTableHead& head = reader->head();

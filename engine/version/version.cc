@@ -1,6 +1,7 @@
 #include "version/version.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -295,6 +296,31 @@ std::vector<ObsoleteFile> withdraw_dropped(const VersionState& state, VersionEdi
     return true;
   });
   return withdrawn;
+}
+
+Version without_runs(const Version& version, const std::set<FileNumber>& lost) {
+  const auto is_lost = [&](const TablePointer& table) {
+    return lost.contains(table->number) ||
+           std::any_of(table->value_files.begin(), table->value_files.end(),
+                       [&](const ValueFileUse& use) { return lost.contains(use.file_number); });
+  };
+  // By run, from level 1 on: a table of it that was merged alone could not come back between
+  // others.
+  std::set<FileNumber> runs;
+  for (const TablePointer& table : version.tables)
+    if (table->level > 0 && is_lost(table)) runs.insert(table->run);
+  const auto is_apart = [&](const TablePointer& table) {
+    return table->level > 0 ? runs.contains(table->run) : is_lost(table);
+  };
+  Version sound = version;
+  std::copy_if(version.tables.begin(), version.tables.end(), std::back_inserter(sound.set_apart),
+               is_apart);
+  std::erase_if(sound.tables, is_apart);
+  std::erase_if(sound.level0, is_apart);
+  for (auto& [id, tree] : sound.trees)
+    std::erase_if(tree, [&](const Run& run) { return runs.contains(run.number); });
+  std::erase_if(sound.trees, [](const auto& tree) { return tree.second.empty(); });
+  return sound;
 }
 
 Status VersionState::apply(const VersionEdit& edit) {

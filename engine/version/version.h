@@ -12,6 +12,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "base/shared_map.h"
@@ -53,6 +54,8 @@ struct Version {
   std::shared_ptr<const RangeDeletes> range_deletes;
   // Bytes of each value file that some table points to. A file without is garbage.
   SharedMap<std::uint64_t> live_bytes;
+  // Of a version that without_runs() made: tables that it leaves out.
+  std::vector<TablePointer> set_apart;
 
   // Of all value files.
   std::uint64_t value_bytes() const;
@@ -69,6 +72,11 @@ constexpr std::size_t range_deletes_max(std::uint64_t memory_limit_bytes) {
   const std::uint64_t most = memory_limit_bytes / kMemoryOfRangeDeleteBytes;
   return std::clamp<std::uint64_t>(most, kRangeDeletesMaxLeast, kRangeDeletesMaxMost);
 }
+
+// What merges may choose from, where files are damaged: the same version without the runs that have
+// a table which is one of `lost`, or points into one. They stay as they are, and what they may hold
+// counts wherever it is asked whether something older lies elsewhere.
+Version without_runs(const Version& version, const std::set<FileNumber>& lost);
 
 // Everything the manifest knows. A copy is cheap enough to be made for each edit.
 struct VersionState {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -82,6 +83,14 @@ class Patience {
   virtual void resume() {}
 };
 
+// Keys of a scan that cannot be read any more, both included: a file is damaged. What they were,
+// and whether all of them were there, is not known.
+struct DamagedKeys {
+  Bytes first;
+  std::optional<Bytes> last;  // none: to the end of the scan's range
+  Status why;
+};
+
 struct ReadOptions {
   std::shared_ptr<const Snapshot> snapshot;  // null: now
   Direction direction = Direction::Forward;  // scan() only
@@ -89,6 +98,10 @@ struct ReadOptions {
   // scan() only: values of so many bytes and more are read in pieces, by Iterator::large_value().
   std::uint64_t large_value_bytes = kNoLargeValues;
   Patience* patience = nullptr;  // of range_stats() and summarize(); null: nobody is asked
+  // scan() only: is told of damage that the scan comes to, which then goes on behind it. An older
+  // version of what is lost is never shown in its place. Null: the scan ends there, with
+  // Corruption.
+  std::function<void(const DamagedKeys&)> on_damage = {};
 };
 
 struct RangeStats {

@@ -2,6 +2,8 @@
 // that went with them.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -249,6 +251,181 @@ TEST_CASE("an encrypted store is scrubbed as any other") {
   REQUIRE(found.size() == 1);
   CHECK(found[0].lost_entries > 0);
   CHECK(found[0].lost_entries < ScrubbedStore::kEntries / 10);
+}
+
+}  // namespace
+}  // namespace edgecase::engine
+
+namespace edgecase::engine {
+namespace {
+
+// Files that are missing or cut when a store opens.
+struct DamagedStore : ScrubbedStore {
+  DamagedStore() { options.scrub_interval_ns = 0; }
+  struct Scanned {
+    std::map<std::string, std::string> entries;
+    std::vector<DamagedKeys> damage;
+    Status status;
+  };
+  Scanned scan(Direction direction, const KeyRange& range = {}) {
+    Scanned scanned;
+    ReadOptions read;
+    read.direction = direction;
+    read.on_damage = [&](const DamagedKeys& damage) { scanned.damage.push_back(damage); };
+    const auto iterator = engine->scan(id, range, read);
+    REQUIRE(iterator.ok());
+    std::string before;
+    for (; (*iterator)->valid(); (*iterator)->next()) {
+      const std::string key((*iterator)->key());
+      if (!before.empty()) CHECK((direction == Direction::Forward) == (before < key));
+      before = key;
+      scanned.entries[key] = Bytes((*iterator)->value());
+    }
+    scanned.status = (*iterator)->status();
+    return scanned;
+  }
+  static bool holds(const std::vector<DamagedKeys>& damage, const std::string& key) {
+    return std::any_of(damage.begin(), damage.end(), [&](const DamagedKeys& each) {
+      return each.first <= key && (!each.last || key <= *each.last);
+    });
+  }
+  bool is_named_lost(const std::string& key) {
+    for (const DamagedFile& file : engine->damaged_files())
+      for (const LostRange& lost : file.lost)
+        if (lost.namespace_id == id && lost.first <= key && (!lost.last || key <= *lost.last))
+          return true;
+    return false;
+  }
+  // Each key is what was written, or is named as lost and says so.
+  std::size_t check_all(const std::map<std::string, std::string>& model) {
+    std::size_t lost = 0;
+    for (const auto& [key, value] : model) {
+      const auto got = engine->get(id, key, {});
+      const std::string captured = key;
+      CAPTURE(captured);
+      if (got.ok()) {
+        CHECK(*got == value);
+        continue;
+      }
+      ++lost;
+      CHECK(got.status().code() == StatusCode::Corruption);
+      CHECK(is_named_lost(key));
+    }
+    for (const Direction direction : {Direction::Forward, Direction::Reverse}) {
+      const Scanned scanned = scan(direction);
+      CHECK(scanned.status.ok());
+      for (const auto& [key, value] : model) {
+        const auto found = scanned.entries.find(key);
+        const std::string captured = key;
+        CAPTURE(captured);
+        if (found != scanned.entries.end()) {
+          CHECK(found->second == value);
+        } else {
+          CHECK(holds(scanned.damage, key));
+        }
+      }
+      for (const auto& [key, value] : scanned.entries) CHECK(model.contains(key));
+    }
+    return lost;
+  }
+};
+
+TEST_CASE("a store opens with a file missing or cut, names what is lost, and goes on") {
+  DamagedStore store;
+  REQUIRE(store.open().ok());
+  store.id = store.make_namespace("plant");
+  std::map<std::string, std::string> model;
+  const auto write = [&](int i, const std::string& value) {
+    const std::string key = DamagedStore::key_of(i);
+    REQUIRE(store.put(store.id, key, value, Durability::Async).ok());
+    model[key] = value;
+  };
+  // A run that all others overlap, and three tables of level 0.
+  for (int i = 0; i < 1000; ++i) write(i, DamagedStore::value_of(i));
+  REQUIRE(store.engine->flush().ok());
+  REQUIRE(store.engine->compact({store.id}, {}).ok());
+  for (int part = 0; part < 3; ++part) {
+    for (int i = part; i < 900; i += 7) write(i, "newer " + std::to_string(part) + Bytes(150, 'n'));
+    REQUIRE(store.engine->flush().ok());
+  }
+  REQUIRE(store.put(store.id, "logged", "l").ok());
+  model["logged"] = "l";
+  const auto files = store.engine->locate(store.id, {});
+  REQUIRE(files.ok());
+  std::vector<std::string> paths;
+  for (const FileShare& file : *files)
+    if (file.layer != FileLayer::Log) paths.push_back(file.path);
+  REQUIRE(paths.size() >= 8);
+  enum class Kind { Missing, Empty, Half, Tail };
+  for (const Kind kind : {Kind::Missing, Kind::Empty, Kind::Half, Kind::Tail}) {
+    for (const std::string& path : paths) {
+      CAPTURE(path);
+      CAPTURE(static_cast<int>(kind));
+      store.close();
+      const auto all = store.disk.durable_contents();
+      const Bytes contents = store.disk.contents(path);
+      if (kind == Kind::Missing) {
+        REQUIRE(store.disk.remove_file(path).ok());
+      } else {
+        const std::size_t size = kind == Kind::Empty  ? 0
+                                 : kind == Kind::Half ? contents.size() / 2
+                                                      : contents.size() - 3;
+        store.disk.set_contents(path, contents.substr(0, size));
+      }
+      REQUIRE(store.open().ok());
+      const auto damaged = store.engine->damaged_files();
+      REQUIRE(damaged.size() == 1);
+      CHECK(damaged[0].path == path);
+      CHECK_FALSE(store.listener.corruptions.empty());
+      const std::size_t lost = store.check_all(model);
+      if (kind != Kind::Tail) CHECK(lost > 0);
+      // What is lost may be written again; merges that cannot read it go on with the rest.
+      auto after = model;
+      for (int i = 0; i < 1000; i += 10) {
+        const std::string key = DamagedStore::key_of(i);
+        REQUIRE(store.put(store.id, key, "again", Durability::Async).ok());
+        after[key] = "again";
+      }
+      REQUIRE(store.engine->flush().ok());
+      static_cast<void>(store.engine->compact({store.id}, {}).ok());
+      store.pass_time(100 * kSecondNs);
+      CHECK(store.engine->stats().values.degraded.ok());
+      CHECK(store.engine->stats().metadata.degraded.ok());
+      CHECK(store.get(store.id, DamagedStore::key_of(10)) == "again");
+      static_cast<void>(store.check_all(after));
+      CHECK(store.engine->compact({store.id}, {}).ok());
+      static_cast<void>(store.check_all(after));
+      store.close();
+      for (const auto& [name, now] : store.disk.durable_contents())
+        if (!all.contains(name)) static_cast<void>(store.disk.remove_file(name).ok());
+      for (const auto& [name, was] : all) store.disk.set_contents(name, was);
+      store.listener.corruptions.clear();
+    }
+  }
+  REQUIRE(store.open().ok());
+  CHECK(store.check_all(model) == 0);
+}
+
+TEST_CASE("a merge that comes to damage nobody knew of sets it apart, and others go on") {
+  DamagedStore store;
+  store.make();
+  store.flip(store.place_of_value(1234));
+  REQUIRE(store.engine->damaged_files().empty());
+  std::map<std::string, std::string> model;
+  for (int i = 0; i < DamagedStore::kEntries; ++i)
+    model[DamagedStore::key_of(i)] = DamagedStore::value_of(i);
+  for (int i = 0; i < DamagedStore::kEntries; i += 2) {
+    model[DamagedStore::key_of(i)] = "newer";
+    REQUIRE(store.put(store.id, DamagedStore::key_of(i), "newer", Durability::Async).ok());
+  }
+  REQUIRE(store.engine->flush().ok());
+  const Status merged = store.engine->compact({store.id}, {});
+  CHECK((merged.ok() || merged.code() == StatusCode::Corruption));
+  REQUIRE(store.engine->damaged_files().size() == 1);
+  CHECK(store.engine->compact({store.id}, {}).ok());
+  store.pass_time(100 * kSecondNs);
+  CHECK(store.engine->stats().values.degraded.ok());
+  CHECK(store.check_all(model) > 0);
 }
 
 }  // namespace

@@ -151,17 +151,21 @@ void check_flips(TableTestStore& store, const std::vector<OwnedEntry>& entries) 
   }
 }
 
+// Of a value table that is cut its items before that are read.
 void check_cuts(TableTestStore& store, const std::vector<OwnedEntry>& entries) {
+  const Read whole = read_all(store, entries);
   for (const std::string& path : paths_of(store)) {
     CAPTURE(path);
     const Bytes original = store.disk.contents(path);
     for (std::size_t size = 0; size < original.size(); ++size) {
       CAPTURE(size);
       store.disk.set_contents(path, original.substr(0, size));
-      CHECK(read_all(store, entries).errors > 0);
+      const Read read = read_all(store, entries);
+      CHECK((read.errors > 0 || (path.ends_with(".val") && read.right == whole.right)));
     }
     store.disk.set_contents(path, original + "x");
-    CHECK(read_all(store, entries).errors > 0);
+    const Read longer = read_all(store, entries);
+    CHECK((longer.errors > 0 || (path.ends_with(".val") && longer.right == whole.right)));
     store.disk.set_contents(path, original);
   }
 }
