@@ -18,6 +18,7 @@ namespace edgecase::cli::storage {
 namespace {
 
 constexpr char kIdentity[] = "IDENTITY";
+constexpr char kIdentityCopy[] = "IDENTITY.copy";
 constexpr char kNote[] = "MOVED-FROM";
 constexpr char kAuditHead[] = "AUDIT-HEAD";  // of the daemon's audit log; not every store has one
 constexpr char kTableSuffix[] = ".val";
@@ -236,7 +237,7 @@ Status ValuesMove::remove_old() const {
       EC_TRY(overwrite_and_unlink(from_ + "/" + name));
     }
     EC_TRY(sync_directory(from_));
-    for (const char* name : {"LOCK", kIdentity}) {
+    for (const char* name : {"LOCK", kIdentityCopy, kIdentity}) {
       const std::string path = from_ + "/" + name;
       if (::unlink(path.c_str()) != 0 && errno != ENOENT) return file_failure(path, errno);
     }

@@ -160,9 +160,11 @@ FileKind kind_of_name(std::string_view name) {
   if (!parsed) return FileKind::Unknown;
   switch (parsed->type) {
     case engine::FileType::Identity:
+    case engine::FileType::IdentityCopy:
     case engine::FileType::IdentityNew: return FileKind::Identity;
     case engine::FileType::Lock: return FileKind::Lock;
     case engine::FileType::Current:
+    case engine::FileType::CurrentCopy:
     case engine::FileType::CurrentNew: return FileKind::Current;
     case engine::FileType::Manifest:
     case engine::FileType::WalSlot: return FileKind::Log;

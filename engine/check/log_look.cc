@@ -24,10 +24,14 @@ Status look_at_head(const RandomAccessFile& file, LogLook& look) {
   };
   if (copy(0) != copy(1))
     look.notes.push_back(file.path() + " at byte 0: the two copies of the head differ");
+  const bool has_rest = head.size() > kLogRestOffset &&
+                        decode_log_rest(head.substr(kLogRestOffset), look.identity.store_id,
+                                        look.identity.number) != 0;
   const std::uint64_t rests[][2] = {
       {kLogHeadCopyOffsets[0] + copy_bytes - sizeof(std::uint32_t), kLogHeadCopyOffsets[1]},
       {kLogHeadCopyOffsets[1] + copy_bytes - sizeof(std::uint32_t), kLogLinkOffset},
-      {kLogLinkOffset + (look.successor == 0 ? 0 : kLogLinkBytes), kLogHeadBytes}};
+      {kLogLinkOffset + (look.successor == 0 ? 0 : kLogLinkBytes), kLogRestOffset},
+      {kLogRestOffset + (has_rest ? kLogRestBytes : 0), kLogHeadBytes}};
   for (const auto& [begin, end] : rests) {
     if (begin < head.size() && !all_zero(head.substr(begin, end - begin)))
       look.notes.push_back(file.path() + " at byte " + std::to_string(begin) +

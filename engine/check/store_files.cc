@@ -87,6 +87,10 @@ class Finder {
       findings_.problem(identity.status().message());
       return std::optional<Identity>();
     }
+    if (identity.ok() && *identity) {
+      const Status damage = identity_damage(file_system_, directory, **identity);
+      if (!damage.ok()) findings_.problem(damage.message() + "; its other copy is whole");
+    }
     if (identity.ok() && !*identity && in_use)
       findings_.problem(identity_path(directory) + ": missing, but the directory holds a store");
     return identity;

@@ -38,8 +38,15 @@ class Looker {
   // Finds the manifest; a newer format ends the work.
   Status look_at_the_manifest() {
     const auto number = read_current(file_system_, current_path(directory()));
+    const auto copy = read_current(file_system_, current_copy_path(directory()));
+    if (copy.status().code() == StatusCode::Corruption) findings_.problem(copy.status().message());
+    // One that is newer was written just before a power cut.
+    if (copy.ok() && number.ok() && *copy != *number &&
+        !file_system_.file_size(manifest_path(directory(), *copy)).ok())
+      findings_.problem(current_copy_path(directory()) + ": names a manifest that is not there");
     if (number.ok()) return look_at_manifest_number(*number);
     tell_of_current(number.status());
+    if (copy.ok()) return look_at_manifest_number(*copy);
     // A manifest that stands alone is the one that it named.
     return look_.files.manifests.size() == 1
                ? look_at_manifest_number(look_.files.manifests.front())

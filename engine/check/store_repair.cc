@@ -100,7 +100,15 @@ class StoreRepair {
                             {look_.files.store_id, DirectoryRole::Values}));
       findings_.repair(identity_path(values_directory()) + ": written anew");
     }
+    heal(metadata_directory(), DirectoryRole::Metadata);
+    heal(values_directory(), DirectoryRole::Values);
     return ok();
+  }
+
+  // Of an identity whose other copy is whole.
+  void heal(const std::string& directory, DirectoryRole role) {
+    const Status damage = heal_identity(file_system_, directory, {look_.files.store_id, role});
+    if (!damage.ok()) findings_.repair(damage.message() + ": written anew");
   }
 
   // Above everything that ever had a number, as far as can be seen.
@@ -415,6 +423,9 @@ class StoreRepair {
     EC_TRY(manifest->append(1, {&part, 1}));
     EC_TRY(manifest->sync());
     EC_TRY(file_system_.sync_directory(metadata_directory()));
+    EC_TRY(replace_whole_file(
+        file_system_, metadata_directory(), current_new_path(metadata_directory()),
+        current_copy_path(metadata_directory()), manifest_name(manifest_number_) + "\n"));
     return replace_whole_file(
         file_system_, metadata_directory(), current_new_path(metadata_directory()),
         current_path(metadata_directory()), manifest_name(manifest_number_) + "\n");

@@ -57,7 +57,7 @@ Status EngineImpl::check_directories_differ() const {
 Result<bool> EngineImpl::store_exists() {
   EC_ASSIGN_OR_RETURN(const auto entries,
                       list_if_present(file_system_, options_.metadata_directory));
-  return entries && holds(*entries, FileType::Current);
+  return entries && (holds(*entries, FileType::Current) || holds(*entries, FileType::CurrentCopy));
 }
 
 Status EngineImpl::lock_directory(const std::string& directory, std::unique_ptr<FileLock>& lock) {

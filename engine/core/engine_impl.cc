@@ -47,7 +47,7 @@ EngineImpl::EngineImpl(const Options& options, const Environment& environment)
 EngineImpl::~EngineImpl() {
   gate_->close();
   // Nothing acknowledged depends on it, but what was written without Sync outlives a power cut too.
-  if (wal_ != nullptr) static_cast<void>(wal_->sync().ok());
+  if (wal_ != nullptr && wal_->sync().ok()) wal_->rest();
   if (expiry_clock_ != nullptr) static_cast<void>(note_expiry_mark(0).ok());
 }
 

@@ -88,7 +88,7 @@ class EngineImpl final : public Engine {
   Eviction plan_eviction(const EvictionRequest& request) const override;
   Status evict(std::span<const NamespaceId> ids, std::int64_t before_ns) override;
   std::int64_t evicted_before_ns(NamespaceId id) const override;
-  std::vector<DamagedFile> damaged_files() const override { return scrubber_->damaged(); }
+  std::vector<DamagedFile> damaged_files() const override;
   bool is_short_of_memory() const override;
   void set_aside(std::uint64_t before, std::uint64_t now) override;
   Sealer* sealer() override { return sealer_ ? &*sealer_ : nullptr; }
@@ -131,6 +131,8 @@ class EngineImpl final : public Engine {
   void make_compactor();
   void make_scrubber();
   Status renew_keys();
+  void note_log_damage(const WalDamage& damage);
+  void heal_identities();
   struct LostFile {
     FileLayer layer = FileLayer::Values;
     FileNumber number = 0;
@@ -163,6 +165,7 @@ class EngineImpl final : public Engine {
   std::size_t commit_run(std::size_t begin);
   Status append_run(std::size_t begin, std::size_t end, bool wants_sync);
   Status log_run(std::size_t begin, std::size_t end, bool wants_sync);
+  void schedule_rest(std::int64_t delay_ns);
   Status sync_log();
   std::optional<Memtable::Draft> draft_of(const WriteBatch& batch);
   void apply_draft(const Memtable::Draft& draft);
@@ -276,6 +279,9 @@ class EngineImpl final : public Engine {
   std::unique_ptr<FileLock> metadata_lock_;
   std::unique_ptr<FileLock> values_lock_;
   // Whether the values drive is known to be ours and whole: at the start, or when it comes later.
+  std::atomic<std::int64_t> last_sync_ns_{0};  // of the log
+  std::atomic<bool> rest_is_scheduled_{false};
+  std::vector<DamagedFile> log_damage_;  // found by recovery, not changed afterwards
   std::atomic<bool> values_admitted_{false};
   Mutex admission_;                // held while it is looked through
   Status values_away_;             // why the store was opened without it

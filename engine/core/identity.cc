@@ -70,14 +70,56 @@ Result<Identity> decode_identity(ByteView bytes, const std::string& path) {
   return identity;
 }
 
-Result<std::optional<Identity>> read_identity(FileSystem& file_system,
-                                              const std::string& directory) {
-  const std::string path = identity_path(directory);
+namespace {
+
+Result<std::optional<Identity>> read_one(FileSystem& file_system, const std::string& path) {
   const auto bytes = read_whole_file(file_system, path, kIdentityReadMaxBytes);
   if (bytes.status().code() == StatusCode::NotFound) return std::optional<Identity>();
   if (!bytes.ok()) return bytes.status();
   EC_ASSIGN_OR_RETURN(const Identity identity, decode_identity(*bytes, path));
   return std::optional<Identity>(identity);
+}
+
+bool is_one(const Result<std::optional<Identity>>& found, const Identity& wanted) {
+  return found.ok() && *found && (*found)->store_id == wanted.store_id &&
+         (*found)->role == wanted.role;
+}
+
+}  // namespace
+
+Result<std::optional<Identity>> read_identity(FileSystem& file_system,
+                                              const std::string& directory) {
+  auto identity = read_one(file_system, identity_path(directory));
+  const bool is_lost =
+      identity.ok() ? !*identity : identity.status().code() == StatusCode::Corruption;
+  if (!is_lost) return identity;
+  auto copy = read_one(file_system, identity_copy_path(directory));
+  return copy.ok() && *copy ? copy : identity;
+}
+
+Status identity_damage(FileSystem& file_system, const std::string& directory,
+                       const Identity& identity) {
+  const std::string path = identity_path(directory);
+  const auto first = read_one(file_system, path);
+  if (first.ok() && !*first) return corruption(path + ": missing");
+  if (!first.ok()) return first.status();
+  if (!is_one(first, identity)) return corruption(path + ": is not that of the store");
+  const auto copy = read_one(file_system, identity_copy_path(directory));
+  if (is_one(copy, identity) || (copy.ok() && !*copy)) return ok();
+  return copy.ok() ? corruption(identity_copy_path(directory) + ": is not that of the store")
+                   : copy.status();
+}
+
+Status heal_identity(FileSystem& file_system, const std::string& directory,
+                     const Identity& identity) {
+  const Status damage = identity_damage(file_system, directory, identity);
+  for (const std::string& path : {identity_path(directory), identity_copy_path(directory)}) {
+    if (is_one(read_one(file_system, path), identity)) continue;
+    static_cast<void>(replace_whole_file(file_system, directory, identity_new_path(directory), path,
+                                         encode_identity(identity))
+                          .ok());
+  }
+  return damage;
 }
 
 Status write_identity(FileSystem& file_system, const std::string& directory,

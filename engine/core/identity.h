@@ -1,6 +1,7 @@
-// IDENTITY: which store a directory belongs to, and which of its two it is. Written once, when the
-// store is made; checked at every open, and before each flush writes to the values directory, so
-// that a swapped, empty or unmounted drive is recognised and left alone.
+// IDENTITY, and IDENTITY.copy beside it, which is the same: which store a directory belongs to, and
+// which of its two it is. Written once, when the store is made; checked at every open, and before
+// each flush writes to the values directory, so that a swapped, empty or unmounted drive is
+// recognised and left alone.
 //
 // Bytes, version 1, little-endian:
 //
@@ -38,9 +39,17 @@ Bytes encode_identity(const Identity& identity);
 // Errors: Corruption, Unsupported (newer format). `path` is for the message.
 Result<Identity> decode_identity(ByteView bytes, const std::string& path);
 
-// nullopt when the directory has none, or is not there.
+// nullopt when the directory has none, or is not there. Where IDENTITY is missing or damaged its
+// copy counts.
 Result<std::optional<Identity>> read_identity(FileSystem& file_system,
                                               const std::string& directory);
+// What is wrong with one of the two, where the other is `identity`; a copy that an older version
+// did not write is nothing.
+Status identity_damage(FileSystem& file_system, const std::string& directory,
+                       const Identity& identity);
+// Writes anew whichever of the two is missing or not `identity`. Answers as identity_damage().
+Status heal_identity(FileSystem& file_system, const std::string& directory,
+                     const Identity& identity);
 Status write_identity(FileSystem& file_system, const std::string& directory,
                       const Identity& identity);
 

@@ -342,12 +342,20 @@ Result<RangeShares> shares_of_range(const Version& version, TableCache& tables,
   RangeShares shares;
   if (range.empty()) return shares;
   for (const TablePointer& table : tables_of(version, range)) {
-    EC_TRY(for_each_item(tables, table, range, [&](const UMetaRecord& item) {
+    const Status listed = for_each_item(tables, table, range, [&](const UMetaRecord& item) {
       const std::uint64_t bytes = share_of_item(tables, table, item, range);
       if (bytes == 0) return;
       shares.values[item.pointer.file_number] += bytes;
       shares.metadata[table->number] += table->size_bytes / table->item_count;
-    }));
+    });
+    if (listed.code() == StatusCode::Corruption) {
+      // What of it is of the range nobody can tell: half, as of what cannot be read.
+      shares.metadata[table->number] += table->size_bytes / 2;
+      for (const ValueFileUse& use : table->value_files)
+        shares.values[use.file_number] += use.bytes / 2;
+    } else {
+      EC_TRY(listed);
+    }
   }
   return shares;
 }
@@ -365,10 +373,13 @@ Result<std::uint64_t> size_of_range(const Version& version, TableCache& tables, 
       bytes += table->item_bytes();
       return ok();
     }
-    return for_each_item(tables, table, range, [&](const UMetaRecord& item) {
+    const Status listed = for_each_item(tables, table, range, [&](const UMetaRecord& item) {
       const std::uint64_t stored_bytes = item.pointer.size_bytes;
       bytes += lies_inside(item.first, item.last) ? stored_bytes : stored_bytes / 2;
     });
+    if (listed.code() != StatusCode::Corruption) return listed;
+    bytes += table->item_bytes() / 2;
+    return ok();
   };
   if (range.empty()) return bytes;
   for (const TablePointer& table : version.level0) EC_TRY(add(table));

@@ -220,6 +220,7 @@ Status EngineImpl::recover_wal(RecoveryEvent& event) {
     environment_.listener.on_corruption(
         damage.as(StatusCode::Corruption)
             .with_context("", "; nothing is lost, both are written anew"));
+  heal_identities();
   // All is clean. Before anything is replayed: a flush makes files that are not named yet.
   remove_orphans();
   last_sequence_ = state.flushed_sequence;
@@ -235,7 +236,38 @@ Status EngineImpl::recover_wal(RecoveryEvent& event) {
       },
       keys_.get()));
   visible_.store(last_sequence_);
+  for (const WalDamage& damage : contents.damage) note_log_damage(damage);
   return ok();
+}
+
+void EngineImpl::heal_identities() {
+  const auto heal = [&](const std::string& directory, DirectoryRole role) {
+    const Status damage = heal_identity(file_system_, directory, {store_id_, role});
+    if (!damage.ok())
+      environment_.listener.on_corruption(
+          corruption(damage.message() + "; nothing is lost, it is written anew"));
+  };
+  heal(options_.metadata_directory, DirectoryRole::Metadata);
+  if (values_away_.ok()) heal(options_.values_directory, DirectoryRole::Values);
+}
+
+// What was in it nobody can tell; the flush that takes the rest of the log takes it from the drive.
+void EngineImpl::note_log_damage(const WalDamage& damage) {
+  DamagedFile found;
+  found.path = damage.path;
+  found.layer = FileLayer::Log;
+  found.problem = "at byte " + std::to_string(damage.offset) + ": " + damage.problem;
+  found.found_ns = environment_.clock.wall_ns();
+  found.lost_entries = 1;
+  environment_.listener.on_corruption(
+      corruption(found.path + " " + found.problem + "; batches that were acknowledged are lost"));
+  log_damage_.push_back(std::move(found));
+}
+
+std::vector<DamagedFile> EngineImpl::damaged_files() const {
+  std::vector<DamagedFile> found = log_damage_;
+  for (DamagedFile& each : scrubber_->damaged()) found.push_back(std::move(each));
+  return found;
 }
 
 Result<std::uint64_t> EngineImpl::replay_batch(SequenceNumber first, ByteView payload) {

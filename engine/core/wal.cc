@@ -102,6 +102,11 @@ Status Wal::sync() {
   return ok();
 }
 
+void Wal::rest() {
+  if (writer_ == nullptr || failed_) return;
+  if (!writer_->write_rest().ok()) note_failure();
+}
+
 // What of them tables do not hold yet. That they are durable the current segment's head says, which
 // the sync of that one brings to the drive.
 Status Wal::sync_closed() {

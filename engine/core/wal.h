@@ -87,6 +87,9 @@ class Wal {
   // Errors leave what is not durable to be given up.
   Status append(SequenceNumber first, SequenceNumber last, std::span<const ByteView> parts);
   Status sync();
+  // Nothing was written for a while: the head says how far the log goes. Where that fails the log
+  // is replaced with the next write.
+  void rest();
 
   // Starts a segment that takes `payload_bytes`; closes the current one, or if that has failed
   // replaces it, with copies of the records up to `acknowledged` that are newer than `flushed`.

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "base/write_batch_reader.h"
 #include "file/file_names.h"
 #include "log/log_format.h"
 #include "log/log_reader.h"
@@ -67,9 +68,10 @@ class Replay {
 
  private:
   // A gap is what a power cut took of writes without Sync after a flush had saved them, or what
-  // lay in segments that are not needed any more.
+  // lay in segments that are not needed any more; or what is damaged.
   bool follows(SequenceNumber sequence) const {
-    return sequence == last_ + 1 || (sequence > last_ && sequence <= flushed_ + 1);
+    return sequence == last_ + 1 ||
+           (sequence > last_ && (sequence <= flushed_ + 1 || !contents_.damage.empty()));
   }
 
   std::string path_of(const WalSegment& segment) const {
@@ -79,23 +81,96 @@ class Replay {
   Status replay_segment(WalSegment& segment, std::uint64_t length) {
     EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> reader,
                         open_slot(file_system_, metadata_directory_, segment.slot, keys_));
+    bool is_lost_to_end = false;
     while (reader->end_bytes() < length) {
       const std::uint64_t at = reader->end_bytes();
-      EC_ASSIGN_OR_RETURN(const std::optional<LogRecord> record, reader->next());
-      if (!record) break;
-      EC_TRY(replay_record(segment, at, *record));
+      const auto record = reader->next();
+      if (!record.ok() && reader->is_damaged()) {
+        EC_ASSIGN_OR_RETURN(const bool goes_on, step_over(segment, *reader, record.status()));
+        is_lost_to_end = !goes_on;
+        if (goes_on) continue;
+        break;
+      }
+      if (!record.ok()) return record.status();
+      if (!*record) break;
+      EC_TRY(replay_record(segment, at, **record));
     }
     const bool may_be_torn = !segment.durable && reader->end_bytes() < length;
-    if (length != kNoLimit && reader->end_bytes() != length && !may_be_torn)
+    if (length != kNoLimit && reader->end_bytes() < length && !may_be_torn && !is_lost_to_end) {
+      note_damage(segment, reader->end_bytes(),
+                  "the records end here; the next segment says that they went on to byte " +
+                      std::to_string(kLogHeadBytes + length));
+      is_lost_to_end = true;
+    }
+    if (length != kNoLimit && reader->end_bytes() > length)
       return corruption_in(path_of(segment),
                            ": WAL segment " + std::to_string(segment.number) + " ends at byte " +
                                std::to_string(reader->end_bytes()) +
                                " of its records; the next one says " + std::to_string(length));
-    if (length == kNoLimit) contents_.torn_tail = reader->torn_tail();
-    segment.bytes = reader->end_bytes();
+    if (length == kNoLimit) contents_.torn_tail = reader->torn_tail() && !is_lost_to_end;
+    segment.bytes = is_lost_to_end && length != kNoLimit ? length : reader->end_bytes();
     segment.last_sequence = last_;
     contents_.bytes += segment.bytes;
     return ok();
+  }
+
+  void note_damage(const WalSegment& segment, std::uint64_t at, const std::string& what) {
+    // It may be read a second time.
+    WalDamage damage{path_of(segment), kLogHeadBytes + at, what};
+    const bool is_known =
+        std::any_of(contents_.damage.begin(), contents_.damage.end(), [&](const WalDamage& each) {
+          return each.path == damage.path && each.offset == damage.offset;
+        });
+    if (!is_known) contents_.damage.push_back(std::move(damage));
+  }
+
+  // Batches count whole, on both sides of what is lost. False: none follows in this segment.
+  Result<bool> step_over(const WalSegment& segment, LogReader& reader, const Status& damage) {
+    note_damage(segment, reader.end_bytes(), damage.message());
+    EC_ASSIGN_OR_RETURN(const bool goes_on, reader.step_over_damage());
+    if (!goes_on) return false;
+    EC_ASSIGN_OR_RETURN(const SequenceNumber sequence, sequence_at(segment, reader.end_bytes()));
+    reader.set_next_sequence(sequence);
+    return true;
+  }
+
+  // Of the record at `position`, the first behind damage. A short one tells how far its sequence is
+  // from that of the record before, which is lost: then it follows from the next record that tells
+  // its own, if need be the first of the next segment. Where there is none any number does that
+  // keeps the order, of those that no table holds.
+  Result<SequenceNumber> sequence_at(const WalSegment& segment, std::uint64_t position) {
+    EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> reader,
+                        open_slot(file_system_, metadata_directory_, segment.slot, keys_));
+    reader->move_to(position);
+    SequenceNumber least = std::max(last_, flushed_) + 1;
+    std::uint64_t behind = 0;  // entries from `position` on
+    std::uint64_t entries = 0;
+    for (bool is_first = true;; is_first = false) {
+      auto record = reader->next();
+      // Another damage: all that is known is the order.
+      if (!record.ok() && reader->is_damaged()) return least;
+      if (!record.ok()) return record.status();
+      if (!*record) break;
+      if ((*record)->step == 0)
+        return (*record)->sequence - std::min((*record)->sequence, behind + entries);
+      if (is_first) {
+        least = std::max(last_ + 1 + (*record)->step, least);
+      } else {
+        behind += (*record)->step;
+      }
+      WriteBatchReader batch((*record)->payload);
+      for (entries = 0; batch.next();) ++entries;
+      EC_TRY(batch.status());
+    }
+    const auto next =
+        std::find_if(contents_.chain.begin(), contents_.chain.end(),
+                     [&](const WalSegment& each) { return each.number > segment.number; });
+    if (next == contents_.chain.end()) return least;
+    EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> following,
+                        open_slot(file_system_, metadata_directory_, next->slot, keys_));
+    const auto first = following->next();
+    if (!first.ok() || !*first || (*first)->sequence <= behind + entries) return least;
+    return (*first)->sequence - behind - entries;
   }
 
   Status replay_record(const WalSegment& segment, std::uint64_t at, const LogRecord& record) {

@@ -9,6 +9,13 @@
 
 namespace edgecase::engine {
 
+// Records that are not what was written, or are gone; their batches are lost.
+struct WalDamage {
+  std::string path;
+  std::uint64_t offset = 0;  // in the file
+  std::string problem;
+};
+
 struct WalContents {
   // Old to new. `bytes` is the length that the next one names, for the last one no limit;
   // read_wal() puts the true one there, and fills last_sequence. Whether one is durable whole the
@@ -21,6 +28,7 @@ struct WalContents {
   SequenceNumber last_sequence = 0;
   std::uint64_t records = 0;
   std::uint64_t bytes = 0;
+  std::vector<WalDamage> damage;  // what read_wal() stepped over
   bool torn_tail = false;
   // Slots of segments behind one that a power cut took a part of, old to new: nobody synced them.
   // They are among those that are free.

@@ -26,6 +26,9 @@ constexpr std::size_t kRecordBatchesMax = 32;
 // Entries of a batch whose places are fetched from memory side by side.
 constexpr std::size_t kDraftsMax = 8;
 
+// Until the log counts as resting.
+constexpr std::int64_t kRestNs = 1'000'000'000;
+
 // Reads search them, and each changes what is searched.
 constexpr std::uint32_t kRangeDeletesPerMemtable = 1024;
 
@@ -247,8 +250,28 @@ Status EngineImpl::log_run(std::size_t begin, std::size_t end, bool wants_sync) 
 Status EngineImpl::sync_log() {
   const std::int64_t begin_ns = environment_.clock.boot_ns();
   const Status synced = wal_->sync();
-  synced_ns_ += environment_.clock.boot_ns() - begin_ns;
+  const std::int64_t end_ns = environment_.clock.boot_ns();
+  synced_ns_ += end_ns - begin_ns;
+  if (synced.ok()) {
+    last_sync_ns_.store(end_ns, std::memory_order_relaxed);
+    if (!rest_is_scheduled_.exchange(true)) schedule_rest(kRestNs);
+  }
   return synced;
+}
+
+// Once nobody has written for a second; while somebody does, that is a look a second.
+void EngineImpl::schedule_rest(std::int64_t delay_ns) {
+  schedule_on_compaction(delay_ns, [this] {
+    const std::int64_t since_ns =
+        environment_.clock.boot_ns() - last_sync_ns_.load(std::memory_order_relaxed);
+    if (since_ns >= kRestNs && commits_.try_lead()) {
+      rest_is_scheduled_ = false;
+      wal_->rest();
+      commits_.leave();
+    } else {
+      schedule_rest(std::clamp<std::int64_t>(kRestNs - since_ns, kRestNs / 8, kRestNs));
+    }
+  });
 }
 
 // Of one put or delete that comes alone: while the log takes it, its place is on the way from

@@ -7,10 +7,12 @@ namespace {
 
 constexpr std::string_view kIdentity = "IDENTITY";
 constexpr std::string_view kIdentityNew = "IDENTITY.new";
+constexpr std::string_view kIdentityCopy = "IDENTITY.copy";
 constexpr std::string_view kLock = "LOCK";
 constexpr std::string_view kReserve = "RESERVE";
 constexpr std::string_view kCurrent = "CURRENT";
 constexpr std::string_view kCurrentNew = "CURRENT.new";
+constexpr std::string_view kCurrentCopy = "CURRENT.copy";
 constexpr std::string_view kManifestPrefix = "MANIFEST-";
 constexpr std::string_view kKeyRingPrefix = "KEYS-";
 constexpr std::string_view kWalDirectory = "wal";
@@ -58,6 +60,14 @@ std::string join_path(std::string_view directory, std::string_view name) {
 
 std::string identity_path(std::string_view directory) {
   return join_path(directory, kIdentity);
+}
+
+std::string identity_copy_path(std::string_view directory) {
+  return join_path(directory, kIdentityCopy);
+}
+
+std::string current_copy_path(std::string_view metadata_directory) {
+  return join_path(metadata_directory, kCurrentCopy);
 }
 
 std::string identity_new_path(std::string_view directory) {
@@ -134,10 +144,12 @@ std::string value_table_path(std::string_view metadata_directory, std::string_vi
 std::optional<ParsedFileName> parse_file_name(std::string_view name) {
   if (name == kIdentity) return ParsedFileName{FileType::Identity, 0};
   if (name == kIdentityNew) return ParsedFileName{FileType::IdentityNew, 0};
+  if (name == kIdentityCopy) return ParsedFileName{FileType::IdentityCopy, 0};
   if (name == kLock) return ParsedFileName{FileType::Lock, 0};
   if (name == kReserve) return ParsedFileName{FileType::Reserve, 0};
   if (name == kCurrent) return ParsedFileName{FileType::Current, 0};
   if (name == kCurrentNew) return ParsedFileName{FileType::CurrentNew, 0};
+  if (name == kCurrentCopy) return ParsedFileName{FileType::CurrentCopy, 0};
 
   struct Numbered {
     FileType type;

@@ -24,7 +24,8 @@ std::string join_path(std::string_view directory, std::string_view name);
 
 // In either directory.
 std::string identity_path(std::string_view directory);
-std::string identity_new_path(std::string_view directory);  // renamed to IDENTITY once synced
+std::string identity_new_path(std::string_view directory);   // renamed to IDENTITY once synced
+std::string identity_copy_path(std::string_view directory);  // in case IDENTITY is lost
 std::string lock_path(std::string_view directory);
 std::string reserve_path(std::string_view directory);
 
@@ -36,8 +37,9 @@ std::string repair_marker_path(
     std::string_view metadata_directory);  // there while a repair is not finished
 std::string current_path(std::string_view metadata_directory);
 std::string current_new_path(
-    std::string_view metadata_directory);         // renamed to CURRENT once synced
-std::string manifest_name(std::uint64_t number);  // what CURRENT holds
+    std::string_view metadata_directory);  // renamed to CURRENT once synced
+std::string current_copy_path(std::string_view metadata_directory);  // in case CURRENT is lost
+std::string manifest_name(std::uint64_t number);                     // what CURRENT holds
 std::string manifest_path(std::string_view metadata_directory, std::uint64_t number);
 std::string key_ring_path(std::string_view metadata_directory, std::uint64_t generation);
 std::string wal_directory(std::string_view metadata_directory);
@@ -59,9 +61,11 @@ std::string value_table_path(std::string_view metadata_directory, std::string_vi
 enum class FileType : unsigned char {
   Identity,
   IdentityNew,
+  IdentityCopy,
   Lock,
   Current,
   CurrentNew,
+  CurrentCopy,
   Manifest,       // number
   WalSlot,        // number: the slot
   MetadataTable,  // number

@@ -7,6 +7,7 @@
 //                 0    72  first copy
 //               512    72  second copy: another sector, so that one that is lost is not both
 //              1024    24  link to the next log; zeros: none
+//              1536    24  rest mark: how far it went when nothing had been written for a while
 //                          the rest is zero
 //
 //   copy          0     8  magic "ECLOG\r\n\0"
@@ -42,6 +43,15 @@
 //
 //   It is written when the next log's head is durable, and not synced; the manifest has none. One
 //   that is not whole, or of another number, is none.
+//
+//   rest mark     0     8  number of this log
+//                 8     8  bytes of records that are durable
+//                16     4  crc32c of store id, bytes 0..15, "rest"
+//                20     4  zero
+//
+//   In a sector of its own, and durable when it was written: a last record that is lost afterwards
+//   is told from one that was never whole. It is true for good, though records may follow; a head
+//   that is written again has none. Who knows nothing of it takes such a loss for a torn tail.
 //
 //   record        0     4  header checksum: over the salt, then bytes 4..31
 //                 4     4  payload length; at most kLogPayloadMaxBytes
@@ -99,6 +109,8 @@ inline constexpr std::uint64_t kSealedLogHeadCopyBytes = kLogHeadCopyBytes + kSa
 inline constexpr std::uint64_t kLogHeadCopyOffsets[] = {0, 512};
 inline constexpr std::uint64_t kLogLinkOffset = 1024;
 inline constexpr std::uint64_t kLogLinkBytes = 24;
+inline constexpr std::uint64_t kLogRestOffset = 1536;
+inline constexpr std::uint64_t kLogRestBytes = 24;
 inline constexpr std::uint64_t kLogRecordHeaderBytes = 32;
 inline constexpr std::uint64_t kLogAlignmentBytes = 8;
 inline constexpr std::uint32_t kLogPayloadMaxBytes = 64u << 20;
@@ -171,6 +183,22 @@ inline std::uint64_t decode_log_link(ByteView link, const StoreId& store_id, std
   const std::uint64_t successor = decode_fixed64(link.data() + 8);
   return link.substr(0, kLogLinkBytes) == encode_log_link(store_id, number, successor) ? successor
                                                                                        : 0;
+}
+
+inline Bytes encode_log_rest(const StoreId& store_id, std::uint64_t number, std::uint64_t bytes) {
+  Bytes rest;
+  append_fixed64(rest, number);
+  append_fixed64(rest, bytes);
+  append_fixed32(rest, crc32c_extend(crc32c_extend(crc32c_of(store_id), rest), "rest"));
+  append_fixed32(rest, 0);
+  return rest;
+}
+
+// 0: there is none.
+inline std::uint64_t decode_log_rest(ByteView rest, const StoreId& store_id, std::uint64_t number) {
+  if (rest.size() < kLogRestBytes) return 0;
+  const std::uint64_t bytes = decode_fixed64(rest.data() + 8);
+  return rest.substr(0, kLogRestBytes) == encode_log_rest(store_id, number, bytes) ? bytes : 0;
 }
 
 struct LogRecordHeader {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/zeros.h"
 #include "log/log_format.h"
@@ -86,12 +88,14 @@ std::uint64_t unwritten_bytes(ByteView bytes) {
 class LogReader::Inside {
  public:
   Inside(std::unique_ptr<RandomAccessFile> file, const LogHead& head,
-         std::unique_ptr<FileCipher> cipher)
+         std::unique_ptr<FileCipher> cipher, std::uint64_t rested)
       : file_(std::move(file)),
         size_(file_->size_bytes()),
         version_(head.version),
         salt_(log_salt(head.identity)),
-        cipher_(std::move(cipher)) {}
+        cipher_(std::move(cipher)),
+        rested_(rested),
+        proven_(rested) {}
 
   Result<std::optional<LogRecord>> next() {
     if (ended_) return std::optional<LogRecord>();
@@ -100,8 +104,10 @@ class LogReader::Inside {
     ShortRecordHeader found;
     if (is_short_record(bytes, position_, found)) {
       proven_ = std::max(proven_, found.durable);
-      return taken(last_sequence_ + found.step, kShortRecordHeaderBytes,
-                   bytes.substr(kShortRecordHeaderBytes, found.payload_bytes));
+      const std::uint64_t sequence =
+          std::exchange(next_sequence_, std::nullopt).value_or(last_sequence_ + found.step);
+      return taken(sequence, kShortRecordHeaderBytes,
+                   bytes.substr(kShortRecordHeaderBytes, found.payload_bytes), found.step);
     }
     LogRecordHeader header;
     const bool begun =
@@ -112,12 +118,47 @@ class LogReader::Inside {
                           view(offset + kLogRecordHeaderBytes, header.payload_bytes));
       const std::uint32_t record_salt = log_record_salt(salt_, position_);
       if (payload.size() == header.payload_bytes &&
-          crc32c_extend(record_salt, payload) == header.payload_checksum)
-        return taken(header.sequence, kLogRecordHeaderBytes, payload);
+          crc32c_extend(record_salt, payload) == header.payload_checksum) {
+        next_sequence_.reset();
+        return taken(header.sequence, kLogRecordHeaderBytes, payload, 0);
+      }
     }
     EC_TRY(end_here(begun));
     return std::optional<LogRecord>();
   }
+
+  bool is_damaged() const { return is_damaged_; }
+
+  // A short record far behind counts with another one, as in end_here().
+  Result<bool> step_over_damage() {
+    for (std::uint64_t position = position_ + kLogAlignmentBytes;;) {
+      EC_ASSIGN_OR_RETURN(const ByteView piece, view(kLogHeadBytes + position, kSearchedBytes));
+      if (piece.size() <= kShortRecordHeaderBytes) return false;
+      if (is_unwritten(piece)) {
+        position += std::min<std::uint64_t>(unwritten_bytes(piece), log_aligned(piece.size()));
+        continue;
+      }
+      std::uint64_t behind = 0;
+      EC_ASSIGN_OR_RETURN(const RecordKind kind, kind_at(position, behind));
+      bool counts = kind == RecordKind::Long;
+      if (kind == RecordKind::Short) {
+        std::uint64_t behind_next = 0;
+        EC_ASSIGN_OR_RETURN(const RecordKind next, kind_at(behind, behind_next));
+        counts = position - position_ <= kNearBytes || next != RecordKind::None;
+      }
+      if (counts) {
+        move_to(position);
+        return true;
+      }
+      position += kLogAlignmentBytes;
+    }
+  }
+  void move_to(std::uint64_t position) {
+    position_ = position;
+    is_damaged_ = false;
+    ended_ = false;
+  }
+  void set_next_sequence(std::uint64_t sequence) { next_sequence_ = sequence; }
 
   std::uint64_t end_bytes() const { return position_; }
   std::uint64_t proven_bytes() const { return proven_; }
@@ -129,16 +170,39 @@ class LogReader::Inside {
     return has_short_records(version_) && decode_short_record(bytes, position, salt_, header);
   }
 
+  enum class RecordKind : unsigned char { None, Short, Long };
+
+  // Of a whole record; `behind` is where the next one begins.
+  Result<RecordKind> kind_at(std::uint64_t position, std::uint64_t& behind) {
+    EC_ASSIGN_OR_RETURN(const ByteView bytes, view(kLogHeadBytes + position, kShortRecordMaxBytes));
+    ShortRecordHeader found;
+    if (is_short_record(bytes, position, found)) {
+      behind = position + log_aligned(kShortRecordHeaderBytes + found.payload_bytes);
+      return RecordKind::Short;
+    }
+    LogRecordHeader header;
+    if (!decode_log_record_header(bytes.substr(0, kLogRecordHeaderBytes), position, salt_, header))
+      return RecordKind::None;
+    EC_ASSIGN_OR_RETURN(
+        const ByteView payload,
+        view(kLogHeadBytes + position + kLogRecordHeaderBytes, header.payload_bytes));
+    behind = position + log_record_bytes(header.payload_bytes);
+    const bool is_whole =
+        payload.size() == header.payload_bytes &&
+        crc32c_extend(log_record_salt(salt_, position), payload) == header.payload_checksum;
+    return is_whole ? RecordKind::Long : RecordKind::None;
+  }
+
   // The record at position_, which is whole. What is sealed is opened in place: nobody looks at
   // these bytes again.
   Result<std::optional<LogRecord>> taken(std::uint64_t sequence, std::uint64_t header_bytes,
-                                         ByteView payload) {
+                                         ByteView payload, std::uint64_t step) {
     const std::uint64_t position = position_;
     const std::uint64_t stored_bytes = header_bytes + payload.size();
     position_ += log_aligned(stored_bytes);
     last_sequence_ = sequence;
     if (cipher_ == nullptr)
-      return std::optional<LogRecord>(LogRecord{sequence, payload, stored_bytes});
+      return std::optional<LogRecord>(LogRecord{sequence, payload, stored_bytes, step});
     char* const out = buffer_.data() + (payload.data() - buffer_.data());
     const Opened opened = payload.size() < kSealBytes
                               ? Opened::Changed
@@ -146,7 +210,7 @@ class LogReader::Inside {
     if (opened != Opened::Yes)
       return explain(opened, file_->path(), kLogHeadBytes + position, "record");
     payload.remove_suffix(kSealBytes);
-    return std::optional<LogRecord>(LogRecord{sequence, payload, stored_bytes});
+    return std::optional<LogRecord>(LogRecord{sequence, payload, stored_bytes, step});
   }
 
   // The bytes at `offset`: fewer than `size` at the end of the file. `size` is bounded by
@@ -202,6 +266,11 @@ class LogReader::Inside {
         proof = position;
       }
     }
+    is_damaged_ = proof != 0 || position_ < rested_;
+    if (proof == 0 && is_damaged_)
+      return corruption(file_->path() + " at byte " + std::to_string(kLogHeadBytes + position_) +
+                        ": record is damaged; the head says that the log was durable up to byte " +
+                        std::to_string(kLogHeadBytes + rested_));
     if (proof != 0)
       return corruption_in(file_->path(), " at byte " + std::to_string(kLogHeadBytes + position_) +
                                               ": record is damaged; one at byte " +
@@ -216,8 +285,11 @@ class LogReader::Inside {
   const std::uint32_t version_;
   const std::uint32_t salt_;
   const std::unique_ptr<FileCipher> cipher_;  // null: not sealed
-  std::uint64_t position_ = 0;                // of the next record
-  std::uint64_t last_sequence_ = 0;           // of the record before it
+  const std::uint64_t rested_;                // durable, as the head says
+  bool is_damaged_ = false;
+  std::optional<std::uint64_t> next_sequence_;  // of the next record, if it is a short one
+  std::uint64_t position_ = 0;                  // of the next record
+  std::uint64_t last_sequence_ = 0;             // of the record before it
   std::uint64_t proven_ = 0;
   bool ended_ = false;
   bool torn_tail_ = false;
@@ -245,7 +317,10 @@ Result<std::unique_ptr<LogReader>> LogReader::open(std::unique_ptr<RandomAccessF
   EC_ASSIGN_OR_RETURN(auto cipher,
                       cipher_for(keys, best->salt, role_of(best->identity), file->path()));
   const LogIdentity identity = best->identity;
-  auto inside = std::make_unique<Inside>(std::move(file), *best, std::move(cipher));
+  const std::size_t rest_at = std::min<std::size_t>(kLogRestOffset, bytes.size());
+  const std::uint64_t rested =
+      decode_log_rest(ByteView(bytes).substr(rest_at), identity.store_id, identity.number);
+  auto inside = std::make_unique<Inside>(std::move(file), *best, std::move(cipher), rested);
   const std::size_t link_at = std::min<std::size_t>(kLogLinkOffset, bytes.size());
   const std::uint64_t successor =
       decode_log_link(ByteView(bytes).substr(link_at), identity.store_id, identity.number);
@@ -259,6 +334,18 @@ LogReader::~LogReader() = default;
 
 Result<std::optional<LogRecord>> LogReader::next() {
   return inside_->next();
+}
+bool LogReader::is_damaged() const {
+  return inside_->is_damaged();
+}
+Result<bool> LogReader::step_over_damage() {
+  return inside_->step_over_damage();
+}
+void LogReader::set_next_sequence(std::uint64_t sequence) {
+  inside_->set_next_sequence(sequence);
+}
+void LogReader::move_to(std::uint64_t position) {
+  inside_->move_to(position);
 }
 std::uint64_t LogReader::end_bytes() const {
   return inside_->end_bytes();

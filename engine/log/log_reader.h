@@ -14,6 +14,7 @@ struct LogRecord {
   std::uint64_t sequence = 0;
   ByteView payload;                // until the next call
   std::uint64_t stored_bytes = 0;  // in the file, header included, without the zeros at its end
+  std::uint64_t step = 0;          // of a short record: from the sequence of the one before
 };
 
 class LogReader {
@@ -31,8 +32,16 @@ class LogReader {
   bool is_sealed() const;
 
   // nullopt at the end. Corruption when a broken record lies before one that was written after it
-  // was durable.
+  // was durable, or before where the log had come to rest.
   Result<std::optional<LogRecord>> next();
+  // After Corruption: whether that was for a record that is not what was written.
+  bool is_damaged() const;
+  // Then: to the next whole record. False: there is none. What its sequence is, if it is a short
+  // one, follows from what lies between, which is lost: next() tells the one that is given here.
+  Result<bool> step_over_damage();
+  void set_next_sequence(std::uint64_t sequence);
+  // To a record that step_over_damage() of another reader of this log has come to.
+  void move_to(std::uint64_t position);
 
   // After the end: bytes of valid records, and whether records of this log that were begun after
   // them (unfinished, or complete behind one that is) were recognised. They were never

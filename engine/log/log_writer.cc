@@ -80,8 +80,20 @@ Status LogWriter::write_head() {
   return written.ok() ? ok() : give_up(written);
 }
 
+Status LogWriter::write_rest() {
+  if (failed_.load(std::memory_order_acquire)) return give_up(ok());
+  const std::uint64_t durable = durable_.load(std::memory_order_acquire);
+  if (durable == rested_) return ok();
+  const Status written = file_->write_durably(
+      kLogRestOffset, encode_log_rest(identity_.store_id, identity_.number, durable));
+  if (!written.ok()) return give_up(written);
+  rested_ = durable;
+  return ok();
+}
+
 Status LogWriter::close_predecessor() {
   if (failed_.load(std::memory_order_acquire)) return give_up(ok());
+  rested_ = 0;
   identity_.open_predecessor = false;
   const Status written = file_->write(0, encode_head(identity_, cipher_.get()));
   return written.ok() ? ok() : give_up(written);

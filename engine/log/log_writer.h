@@ -51,6 +51,9 @@ class LogWriter {
   // Durable on return.
   Status write_head();
   // All before this log is durable now. Written at once, durable with the next sync().
+  // Says durably in the head how far the log is durable, as the appending thread. Once for each
+  // such length.
+  Status write_rest();
   Status close_predecessor();
 
   // Counted as of a record that is not short.
@@ -96,6 +99,7 @@ class LogWriter {
   std::unique_ptr<FileCipher> cipher_;  // null: not sealed
   std::optional<AesGcm> gcm_;           // the appending thread's
   std::uint32_t salt_;
+  std::uint64_t rested_ = 0;         // that the head says; the appending thread's
   std::uint64_t last_sequence_ = 0;  // of the record before; the appending thread's
   Bytes scratch_;                    // a record on its way; the appending thread's
   Bytes sealed_;                     // of a sealed log, instead

@@ -104,6 +104,12 @@ struct ReadOptions {
   std::function<void(const DamagedKeys&)> on_damage = {};
 };
 
+// For scans of which what is damaged may be missing: the listener is told of it.
+inline ReadOptions without_damaged(ReadOptions options = {}) {
+  options.on_damage = [](const DamagedKeys&) {};
+  return options;
+}
+
 struct RangeStats {
   std::uint64_t entries = 0;  // exact: live keys, each once
   std::uint64_t stored_bytes =

@@ -171,7 +171,11 @@ TEST_CASE("version set reports a CURRENT or manifest that cannot be") {
   for (const Bytes& wrong : {Bytes(), Bytes("MANIFEST-1\n"), manifest_name(1), Bytes(100, 'x'),
                              manifest_name(7) + "\n"}) {
     CAPTURE(wrong);
+    // Its copy stands in, but for a name that is one.
     disk.set_contents("/m/CURRENT", wrong);
+    disk.set_contents("/m/CURRENT.copy", current);
+    CHECK((code() == StatusCode::Ok) == (wrong != manifest_name(7) + "\n"));
+    disk.set_contents("/m/CURRENT.copy", wrong);
     CHECK(code() == StatusCode::Corruption);
   }
   disk.set_contents("/m/CURRENT", current);
