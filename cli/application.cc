@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "daemon_client.h"
 #include "help_text.h"
 #include "output.h"
 #include "reading_output.h"
@@ -121,7 +122,12 @@ int parse_arguments(std::span<const AddCommand> commands, std::vector<std::strin
 int run_application(std::span<const AddCommand> commands, std::vector<std::string> arguments) {
   Action action;
   const int exit_code = parse_arguments(commands, std::move(arguments), action);
-  const int done = action ? action() : exit_code;
+  static_cast<void>(take_exit_code_of_answers());
+  int done = action ? action() : exit_code;
+  // Done, but for what is damaged.
+  if (const int left_out = take_exit_code_of_answers();
+      left_out != wire::kExitOk && (done == wire::kExitOk || done == wire::kExitPartly))
+    done = left_out;
   // What a command printed and never looked at: a full drive is told by whatever it printed.
   const int printed = finish_stdout();
   return done != wire::kExitOk ? done : printed;

@@ -13,7 +13,11 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
 
+#include "json_text.h"
 #include "output.h"
 #include "secure/tls_door.h"
 #include "wire/errors.h"
@@ -157,6 +161,82 @@ std::string path_with(std::string_view path, const Parameters& parameters) {
   return out;
 }
 
+namespace {
+
+// Of all answers of this process. A command is one thread.
+int left_out_code = wire::kExitOk;
+std::set<std::string> named;
+constexpr std::size_t kNamedOnceMax = 10'000;
+
+// What an answer does not hold, each in a line.
+void name_left_out(const std::string& text) {
+  const nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
+  if (!list.is_array() || list.empty()) return;
+  left_out_code = wire::kExitCorruption;
+  for (const nlohmann::json& each : list) {
+    if (!each.is_object()) continue;
+    if (each.contains("more")) {
+      print_error("edgecase: and %llu more\n",
+                  static_cast<unsigned long long>(count_field(each, "more")));
+      continue;
+    }
+    const std::string from = text_field(each, "from");
+    const std::string to = text_field(each, "to");
+    std::string name = text_field(each, "device") + "/" + text_field(each, "sensor");
+    name = text_field(each, "namespace") + " " + name;
+    if (!from.empty()) name += " from " + from;
+    if (!to.empty()) name += " to " + to;
+    // A command may ask for the same several times.
+    if (named.size() < kNamedOnceMax && !named.insert(name).second) continue;
+    print_error("edgecase: left out, since it is damaged: %s (%s)\n", printable(name).c_str(),
+                printable(text_field(each, "reason")).c_str());
+  }
+}
+
+// Hands on a body but for the report behind it, which is of this length at most.
+class BodyWithReport {
+ public:
+  explicit BodyWithReport(const Receive& receive) : receive_(receive) {}
+
+  bool push(std::string_view piece) {
+    held_ += piece;
+    constexpr std::size_t kHeldBytes =
+        wire::routes::kReportMaxBytes + wire::routes::kReportLengthDigits;
+    if (held_.size() < 2 * kHeldBytes) return true;
+    const std::size_t size = held_.size() - kHeldBytes;
+    const bool goes_on = receive_(std::string_view(held_).substr(0, size));
+    held_.erase(0, size);
+    return goes_on;
+  }
+  // At the end. False: there is no report.
+  bool finish(std::string& report, bool& goes_on) {
+    constexpr std::size_t kDigits = wire::routes::kReportLengthDigits;
+    if (held_.size() < kDigits) return false;
+    const std::string_view digits = std::string_view(held_).substr(held_.size() - kDigits);
+    std::size_t size = 0;
+    for (const char c : digits) {
+      if (c < '0' || c > '9') return false;
+      size = size * 10 + static_cast<std::size_t>(c - '0');
+    }
+    if (size > held_.size() - kDigits) return false;
+    report = held_.substr(held_.size() - kDigits - size, size);
+    held_.resize(held_.size() - kDigits - size);
+    goes_on = held_.empty() || receive_(held_);
+    return true;
+  }
+
+ private:
+  const Receive& receive_;
+  std::string held_;
+};
+
+}  // namespace
+
+int take_exit_code_of_answers() {
+  named.clear();
+  return std::exchange(left_out_code, wire::kExitOk);
+}
+
 struct DaemonClient::State {
   explicit State(const ConnectionArguments& connection) {
     if (!connection.host.empty()) {
@@ -270,12 +350,20 @@ Status DaemonClient::get(const std::string& path, const Receive& receive) {
   state_->answer_headers.clear();
   int http_status = 0;
   bool stopped = false;
+  bool has_report = false;
+  std::string left_out;  // as the head tells it
+  BodyWithReport body(receive);
   std::string error_body;
+  httplib::Headers headers = state_->headers;
+  headers.emplace(wire::routes::kReportHeader, wire::routes::kReportInline);
   const httplib::Result result = state_->client->Get(
-      path, state_->headers,
+      path, headers,
       [&](const httplib::Response& response) {
         http_status = response.status;
         state_->answer_headers = response.headers;
+        has_report =
+            response.get_header_value(wire::routes::kReportHeader) == wire::routes::kReportInline;
+        left_out = response.get_header_value(wire::routes::kLeftOutHeader);
         const std::string withheld = response.get_header_value(wire::routes::kWithheldHeader);
         if (!withheld.empty()) {
           print_error(
@@ -290,13 +378,22 @@ Status DaemonClient::get(const std::string& path, const Receive& receive) {
           error_body.append(data, std::min(size, kErrorBodyMaxBytes - error_body.size()));
           return true;
         }
-        stopped = !receive({data, size});
+        stopped = !(has_report ? body.push({data, size}) : receive({data, size}));
         return !stopped;
       });
   if (stopped) return cancelled("stopped");
   if (!result) return state_->transport_error(result.error(), http_status != 0);
   if (http_status != 200) return error_of(http_status, error_body);
-  return ok();
+  if (!has_report) {
+    name_left_out(left_out);
+    return ok();
+  }
+  std::string report;
+  bool goes_on = true;
+  if (!body.finish(report, goes_on)) return io_error("the daemon's answer has no end");
+  // What came last knows of all.
+  name_left_out(report == "[]" ? left_out : report);
+  return goes_on ? ok() : cancelled("stopped");
 }
 
 Result<std::string> DaemonClient::get_small(const std::string& path) {

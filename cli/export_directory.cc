@@ -51,6 +51,24 @@ bool exists(const std::string& path) {
   return stat(path.c_str(), &status) == 0;
 }
 
+// A file system takes 255 bytes; behind the name come endings, a temporary one too.
+constexpr std::size_t kFileNameMaxBytes = 200;
+constexpr std::size_t kHashDigits = 32;
+
+// Two hashes FNV-1a of 64 bits, in hexadecimal digits.
+std::string hash_text(std::string_view name) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (std::uint64_t hash : {0xcbf29ce484222325u, 0x84222325cbf29ce4u}) {
+    for (const char c : name) {
+      hash ^= static_cast<unsigned char>(c);
+      hash *= 0x100000001b3u;
+    }
+    for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[hash >> shift & 15];
+  }
+  return text;
+}
+
 class Exporter {
  public:
   explicit Exporter(const DirectoryExport& request)
@@ -67,11 +85,19 @@ class Exporter {
     for (const SeriesRow& row : *series) total += row.count;
     Progress progress("export", range_known() ? 0 : total, "readings");
     std::size_t done = 0;
+    Status first_left_out;
     for (const SeriesRow& row : *series) {
       const Status status = export_series(row, progress);
-      if (!status.ok()) {
+      if (!status.ok() && ends_all(status)) {
         progress.finish();
         return report_partly(status, done, series->size());
+      }
+      if (!status.ok()) {
+        print_error("edgecase: left out: %s %s/%s: %s\n", printable(row.namespace_name).c_str(),
+                    printable(row.device).c_str(), printable(row.sensor).c_str(),
+                    printable(status.message()).c_str());
+        if (first_left_out.ok() || status.code() == StatusCode::Corruption) first_left_out = status;
+        continue;
       }
       if (++done == 1) {
         stop_on_interrupt("\nedgecase: stopped, --resume continues\n", wire::kExitPartly);
@@ -79,7 +105,9 @@ class Exporter {
     }
     progress.finish();
     print_error("%s series exported to %s\n", count_text(done).c_str(), directory_.c_str());
-    return wire::kExitOk;
+    if (first_left_out.ok()) return wire::kExitOk;
+    return first_left_out.code() == StatusCode::Corruption ? wire::kExitCorruption
+                                                           : wire::kExitPartly;
   }
 
  private:
@@ -202,6 +230,15 @@ int export_to_directory(const DirectoryExport& request) {
   return Exporter(request).run();
 }
 
+bool ends_all(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::Unavailable:  // the daemon has gone
+    case StatusCode::OutOfSpace:
+    case StatusCode::Cancelled: return true;
+    default: return false;
+  }
+}
+
 std::string file_name_of(std::string_view name) {
   std::string out;
   for (const char c : name) {
@@ -213,7 +250,12 @@ std::string file_name_of(std::string_view name) {
       out += c;
     }
   }
-  return out;
+  if (out.size() <= kFileNameMaxBytes) return out;
+  // Cut, with a hash of all of it. Not within a character: manifests are UTF-8.
+  std::size_t end = kFileNameMaxBytes - 1 - kHashDigits;
+  while (end > 0 && (static_cast<unsigned char>(out[end]) & 0xc0) == 0x80) --end;
+  const std::string hash = hash_text(name);
+  return out.substr(0, end) + "~" + hash;
 }
 
 }  // namespace edgecase::cli

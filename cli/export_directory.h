@@ -34,6 +34,10 @@ Status make_export_directory(std::string directory);
 int export_to_directory(const DirectoryExport& request);
 
 // A name as part of a path: `%` and a leading `.` become %25 and %2E.
+// At most 200 bytes: of a longer one a hash stands for what is cut.
 std::string file_name_of(std::string_view name);
+
+// Whether others are not to be tried where one thing among many failed of this.
+bool ends_all(const Status& status);
 
 }  // namespace edgecase::cli

@@ -1,14 +1,21 @@
 #include "backup/backup.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <set>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "backup/backup_index.h"
 #include "backup/gzip_file.h"
@@ -36,18 +43,35 @@ struct Series {
   }
 };
 
-// A file that grows by whole, durable lines.
+// A file that grows by whole, durable lines. While it is open nobody else backs up into its
+// directory.
 class ProgressFile {
  public:
   ~ProgressFile() {
     if (descriptor_ >= 0) close(descriptor_);
   }
-  // Cuts off what is no whole line, or all of it.
-  Status open_at(const std::string& path, bool keep) {
+  // Busy: another process has it.
+  Status open_at(const std::string& path) {
     path_ = path;
-    descriptor_ =
-        open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (keep ? 0 : O_TRUNC), 0666);
-    if (descriptor_ < 0) return failure();
+    // Who had it may have removed it when it was done.
+    for (int attempt = 0; attempt < 10; ++attempt) {
+      if (descriptor_ >= 0) close(descriptor_);
+      descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+      if (descriptor_ < 0) return failure();
+      // Not every file system knows locks.
+      if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return busy(path + ": another edgecase backup writes into this directory now");
+      struct stat mine {};
+      struct stat named {};
+      if (fstat(descriptor_, &mine) == 0 && stat(path.c_str(), &named) == 0 &&
+          mine.st_ino == named.st_ino && mine.st_dev == named.st_dev)
+        return ok();
+    }
+    return busy(path + ": others back up into this directory");
+  }
+  // Cuts off what is no whole line, or all of it.
+  Status begin(bool keep) {
+    if (!keep && ftruncate(descriptor_, 0) != 0) return failure();
     char last = '\n';
     off_t end = lseek(descriptor_, 0, SEEK_END);
     while (end > 0 && pread(descriptor_, &last, 1, end - 1) == 1 && last != '\n') --end;
@@ -71,6 +95,9 @@ class ProgressFile {
   int descriptor_ = -1;
 };
 
+// Longer than a moment that nobody reads is held against others.
+constexpr int kWaitForMomentS = 30;
+
 class Backup {
  public:
   explicit Backup(const BackupRequest& request)
@@ -93,36 +120,65 @@ class Backup {
     print_error("%s readings of %s series saved to %s, as of %s\n",
                 count_text(index_.readings()).c_str(), count_text(index_.files.size()).c_str(),
                 printable(directory_).c_str(), index_.made.c_str());
-    return wire::kExitOk;
+    if (left_out_ > 0) print_error("edgecase: %zu series were left out\n", left_out_);
+    return exit_code_;
   }
 
  private:
   // Where the one before was broken off, if the daemon still holds its moment; else anew.
   Status begin() {
     EC_TRY(make_export_directory(directory_));
-    const Result<BackupIndex> whole = read_index(directory_);
-    if (whole.ok()) {
-      return already_exists(directory_ + " holds a backup of " + whole->made +
-                            ", use another directory");
+    EC_TRY(check_is_new());
+    EC_TRY(progress_.open_at(progress_path(directory_)));
+    if (const Status is_new = check_is_new(); !is_new.ok()) {
+      // Made just now, or by one that ended before it removed this.
+      unlink(progress_path(directory_).c_str());
+      return is_new;
     }
-    if (whole.status().code() != StatusCode::NotFound) return whole.status();
     Result<BackupIndex> begun = read_progress(directory_);
     if (begun.ok()) {
       index_ = std::move(begun).value();
+      print_error("edgecase: %s holds a backup of %s that was broken off after %zu series\n",
+                  printable(directory_).c_str(), printable(index_.made).c_str(),
+                  index_.files.size());
       const Status held = list_series();
-      if (held.ok()) return progress_.open_at(progress_path(directory_), true);
+      if (held.ok()) {
+        print_error("edgecase: going on with it\n");
+        return progress_.begin(true);
+      }
       if (held.code() != StatusCode::NotFound) return held;
-      print_error("edgecase: the daemon holds the moment of that backup no more, beginning anew\n");
+      print_error("edgecase: the daemon holds its moment no more, beginning anew\n");
+      // Of series that are no more nothing is to be left in the new one.
+      outdated_ = std::move(index_.files);
     }
     return begin_anew();
+  }
+
+  Status check_is_new() const {
+    const Result<BackupIndex> whole = read_index(directory_);
+    if (whole.ok())
+      return already_exists(directory_ + " holds a backup of " + whole->made +
+                            ", use another directory");
+    return whole.status().code() == StatusCode::NotFound ? ok() : whole.status();
+  }
+
+  // A moment that nobody reads any more makes way after a few seconds, that of a backup that was
+  // killed too.
+  Result<std::string> pin_moment(const std::string& path) {
+    for (int waited_s = 0;; ++waited_s) {
+      auto answer = client_.post(path, "", "text/plain");
+      if (answer.status().code() != StatusCode::Busy || waited_s == kWaitForMomentS) return answer;
+      if (waited_s == 0)
+        print_error("edgecase: other backups are on their way, waiting for one of them\n");
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
   }
 
   Status begin_anew() {
     Parameters parameters;
     if (!location_.empty()) parameters.emplace_back("location", location_);
-    EC_ASSIGN_OR_RETURN(
-        const std::string body,
-        client_.post(path_with(wire::routes::kBackups, parameters), "", "text/plain"));
+    EC_ASSIGN_OR_RETURN(const std::string body,
+                        pin_moment(path_with(wire::routes::kBackups, parameters)));
     const auto json = nlohmann::ordered_json::parse(body, nullptr, false);
     index_ = {};
     if (json.is_object()) {
@@ -131,7 +187,7 @@ class Backup {
       index_.state = json.value("state", nlohmann::ordered_json::object());
     }
     if (index_.moment.empty()) return io_error("the daemon's answer names no moment");
-    EC_TRY(progress_.open_at(progress_path(directory_), false));
+    EC_TRY(progress_.begin(false));
     EC_TRY(progress_.append(progress_head(index_)));
     return list_series();
   }
@@ -161,9 +217,49 @@ class Backup {
     }
     Progress progress("backup", total, "readings");
     for (const Series& series : series_) {
-      if (!done.contains(series.path())) EC_TRY(save(series, progress));
+      if (done.contains(series.path())) continue;
+      const Status saved = save(series, progress);
+      if (saved.ok()) continue;
+      // Released for an erasure, or to make room for another backup.
+      if (ends_all(saved) || saved.code() == StatusCode::NotFound) return saved;
+      print_error("edgecase: left out: %s %s/%s: %s\n", printable(series.namespace_name).c_str(),
+                  printable(series.device).c_str(), printable(series.sensor).c_str(),
+                  printable(saved.message()).c_str());
+      ++left_out_;
+      if (exit_code_ != wire::kExitCorruption)
+        exit_code_ =
+            saved.code() == StatusCode::Corruption ? wire::kExitCorruption : wire::kExitPartly;
     }
     return ok();
+  }
+
+  // Files without a whole name that a process left which was killed: this one alone writes here.
+  void clean(const DirectoryBeneath& folder, const std::string& name) {
+    if (std::exchange(cleaned_, name) == name) return;
+    std::vector<std::string> left;
+    if (DIR* const listing = opendir(folder.path().c_str())) {
+      while (const dirent* const entry = readdir(listing)) {
+        const std::string_view each = entry->d_name;
+        if (each.starts_with(".edgecase-") && each.ends_with(".partial")) left.emplace_back(each);
+      }
+      closedir(listing);
+    }
+    for (const std::string& each : left) unlink((folder.path() + "/" + each).c_str());
+  }
+
+  void remove_outdated() {
+    std::set<std::string> saved;
+    for (const BackupFile& file : index_.files) saved.insert(file.path);
+    for (const BackupFile& file : outdated_) {
+      const std::size_t first = file.path.find('/');
+      const std::size_t last = file.path.rfind('/');
+      if (saved.contains(file.path) || first == std::string::npos || first == last) continue;
+      const std::string space = file.path.substr(0, first);
+      const std::string device = file.path.substr(first + 1, last - first - 1);
+      if (device.find('/') != std::string::npos) continue;
+      const auto folder = DirectoryBeneath::open(directory_, {space, device});
+      if (folder.ok()) unlink((folder->path() + file.path.substr(last)).c_str());
+    }
   }
 
   Status save(const Series& series, Progress& progress) {
@@ -174,6 +270,7 @@ class Backup {
         const DirectoryBeneath folder,
         DirectoryBeneath::open(directory_,
                                {path.substr(0, first), path.substr(first + 1, last - first - 1)}));
+    clean(folder, path.substr(0, last));
     EC_ASSIGN_OR_RETURN(
         const std::unique_ptr<GzipFile> file,
         GzipFile::create(folder.path() + path.substr(last), directory_ + "/" + path));
@@ -202,6 +299,7 @@ class Backup {
   }
 
   Status finish() {
+    remove_outdated();
     EC_TRY(write_index(directory_, index_));
     unlink(progress_path(directory_).c_str());
     // Left alone it is let go of after a while.
@@ -216,6 +314,10 @@ class Backup {
   BackupIndex index_;
   std::vector<Series> series_;
   ProgressFile progress_;
+  std::vector<BackupFile> outdated_;  // of an earlier moment
+  std::string cleaned_;               // the folder that was looked through last
+  std::size_t left_out_ = 0;
+  int exit_code_ = wire::kExitOk;
 };
 
 }  // namespace

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
+#include <vector>
 
 #include "backup/backup.h"
 #include "backup/backup_index.h"
 #include "daemon_client.h"
+#include "export_directory.h"
 #include "import/gzip_reader.h"
 #include "import/importer.h"
 #include "json_text.h"
@@ -40,7 +43,9 @@ class Restore {
       for (const BackupFile& file : index_.files) readings.paths.push_back(path_of(file));
       // Some may be refused, since they have been erased; the rest is stored all the same.
       imported = run_import(readings);
-      if (imported != wire::kExitOk && imported != wire::kExitPartly) return imported;
+      if (imported != wire::kExitOk && imported != wire::kExitPartly &&
+          imported != wire::kExitCorruption)
+        return imported;
     }
     status = set_rules();
     if (!status.ok()) {
@@ -48,6 +53,7 @@ class Restore {
       return wire::kExitPartly;
     }
     print_error("%s is restored, as of %s\n", printable(directory_).c_str(), index_.made.c_str());
+    if (left_out_code_ != wire::kExitOk) return left_out_code_;
     return is_partly_ ? wire::kExitPartly : imported;
   }
 
@@ -65,7 +71,24 @@ class Restore {
     if (!index.ok()) return index.status();
     index_ = std::move(index).value();
     Progress progress("check", index_.readings(), "readings");
-    for (const BackupFile& file : index_.files) EC_TRY(look_through(file, progress));
+    std::vector<BackupFile> whole;
+    for (const BackupFile& file : index_.files) {
+      const Status looked = look_through(file, progress);
+      if (looked.ok()) {
+        whole.push_back(file);
+        continue;
+      }
+      // One file that is damaged, missing or not ours to read does not keep the others back.
+      if (ends_all(looked)) return looked;
+      print_error("edgecase: left out: %s\n", printable(looked.message()).c_str());
+      left_out_code_ =
+          looked.code() == StatusCode::Corruption || left_out_code_ == wire::kExitCorruption
+              ? wire::kExitCorruption
+              : wire::kExitPartly;
+    }
+    if (whole.empty() && !index_.files.empty())
+      return corruption(directory_ + ": none of its files is whole");
+    index_.files = std::move(whole);
     return ok();
   }
 
@@ -175,6 +198,7 @@ class Restore {
   DaemonClient client_;
   BackupIndex index_;
   bool is_partly_ = false;  // some of it was erased since
+  int left_out_code_ = wire::kExitOk;
 };
 
 }  // namespace

@@ -244,6 +244,12 @@ class Import {
       if (!status.ok()) break;
       status = take(path);
       if (status.ok()) ++taken;
+      if (status.code() == StatusCode::Corruption && files->size() > 1) {
+        // One file that is damaged does not keep the others back.
+        print_error("edgecase: left out: %s\n", printable(status.message()).c_str());
+        is_damaged_ = true;
+        status = ok();
+      }
     }
     if (status.ok()) status = take_each(&Manifest::keep);
     progress_.finish();
@@ -340,6 +346,7 @@ class Import {
       return done > 0 && !request_.dry_run ? wire::kExitPartly : exit_code;
     }
     if (const int lost = finish_stdout(); lost != wire::kExitOk) return lost;
+    if (is_damaged_) return wire::kExitCorruption;
     if (conflicts > 0) return wire::kExitPartly;
     if (bad_ == 0) return wire::kExitOk;
     return done > 0 ? wire::kExitPartly : wire::kExitFailed;
@@ -352,6 +359,7 @@ class Import {
   Table table_;
   std::uint64_t readings_ = 0;
   std::uint64_t bad_ = 0;
+  bool is_damaged_ = false;  // a file that was left out
 };
 
 }  // namespace

@@ -215,6 +215,7 @@ class AuditLog final : public CommitCompanion {
   std::mutex pseudonyms_mutex_;
   std::unordered_map<std::uint64_t, std::uint64_t> known_pseudonyms_;
 
+  bool pages_are_lost_ = false;      // seen at the start
   mutable std::mutex mutex_;         // held for no I/O
   std::condition_variable changed_;  // the thread's
   std::condition_variable room_;     // batched: of those that wait for some in the queue

@@ -1,4 +1,6 @@
 // Where the log ended, and whether that is where its checkpoints say.
+#include <algorithm>
+
 #include "audit/audit_log.h"
 #include "audit/head_file.h"
 
@@ -7,7 +9,9 @@ namespace {
 
 Result<std::optional<Mark>> read_mark(Engine& engine, NamespaceId records, ByteView key) {
   const auto value = engine.get(records, key, {});
-  if (value.status().code() == StatusCode::NotFound) return std::optional<Mark>();
+  const StatusCode code = value.status().code();
+  // A mark that is lost is none: what it would be compared with says so.
+  if (code == StatusCode::NotFound || code == StatusCode::Corruption) return std::optional<Mark>();
   if (!value.ok()) return value.status();
   EC_ASSIGN_OR_RETURN(const Mark mark, decode_mark(*value));
   return std::optional<Mark>(mark);
@@ -36,6 +40,7 @@ Status AuditLog::load() {
   EC_ASSIGN_OR_RETURN(const auto head, read_mark(parts_.engine, records_, kHeadKey));
   if (head) head_written_ = head->sequence;
   compare_heads(head);
+  if (pages_are_lost_) distrust("pages of it are damaged");
   write_head(HeadFile::Now);
   return ok();
 }
@@ -49,12 +54,33 @@ Status AuditLog::load_end() {
   }
   EC_ASSIGN_OR_RETURN(const auto head, read_mark(parts_.engine, records_, kHeadKey));
   durable_.bytes = head ? head->bytes : anchor_.bytes;
+  // Pages that are lost keep their numbers: the chain goes on behind them, and verify tells of
+  // them.
+  std::uint64_t lost_up_to = 0;
+  bool is_damaged = false;
   ReadOptions newest_first;
   newest_first.direction = Direction::Reverse;
+  newest_first.on_damage = [&](const DamagedKeys& keys) {
+    is_damaged = true;
+    if (keys.last && keys.last->size() >= page_key(0).size())
+      lost_up_to =
+          std::max(lost_up_to, sequence_of(ByteView(*keys.last).substr(0, page_key(0).size())));
+  };
   EC_ASSIGN_OR_RETURN(
       const auto last,
       parts_.engine.scan(records_, {page_key(0), page_key(UINT64_MAX)}, newest_first));
   EC_TRY(last->status());
+  if (is_damaged) {
+    pages_are_lost_ = true;
+    if (head && head->sequence >= lost_up_to) {
+      lost_up_to = head->sequence;
+      durable_.hash = head->hash;
+    }
+    if (!last->valid() || sequence_of(last->key()) < lost_up_to) {
+      durable_.sequence = std::max(durable_.sequence, lost_up_to);
+      return ok();
+    }
+  }
   if (!last->valid()) return ok();
   const std::uint64_t sequence = sequence_of(last->key());
   const Bytes value(last->value());

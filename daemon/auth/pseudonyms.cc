@@ -35,6 +35,9 @@ Result<Pseudonyms> Pseudonyms::load(Engine& engine, Random& random) {
     EC_TRY(engine.write(batch, Durability::Sync));
     return Pseudonyms(std::move(fresh));
   }
+  // What is lost with it nobody can match any more; a repair may bring it back, so that it is not
+  // replaced.
+  if (key.status().code() == StatusCode::Corruption) return Pseudonyms(fresh_key(random));
   if (!key.ok()) return key.status();
   if (key->size() != kPseudonymKeyBytes) {
     return corruption("the key of pseudonyms has a wrong size");

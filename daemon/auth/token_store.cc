@@ -112,7 +112,9 @@ Status TokenStore::load() {
         records_, engine_.create_namespace(kTokensNamespace, {.placement = Placement::Metadata}));
   }
   const std::lock_guard lock(mutex_);
-  EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(records_, {}, {}));
+  ReadOptions options;
+  options.on_damage = [this](const DamagedKeys&) { damaged_ = true; };
+  EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(records_, {}, options));
   for (; iterator->valid(); iterator->next()) {
     const ByteView key = iterator->key();
     if (key.size() != 1 + kIdDigits) return corruption("the key of a token's record is malformed");
@@ -255,7 +257,7 @@ std::vector<TokenInfo> TokenStore::list() const {
 
 bool TokenStore::any() const {
   const std::lock_guard lock(mutex_);
-  return !tokens_.empty();
+  return damaged_ || !tokens_.empty();
 }
 
 Result<std::shared_ptr<const Grant>> TokenStore::check(std::string_view text) {

@@ -67,6 +67,7 @@ class TokenStore {
   // By time of creation.
   std::vector<TokenInfo> list() const;
   // Whether any was ever made: ended ones count.
+  // Also where some may be lost: nobody comes in without one because of that.
   bool any() const;
 
   // The good token that `text` is. NotAllowed says in words why it is none.
@@ -99,6 +100,7 @@ class TokenStore {
   NamespaceId records_ = 0;
   mutable std::mutex mutex_;
   Tokens tokens_;
+  bool damaged_ = false;  // some records cannot be read; set before the store is used
 };
 
 }  // namespace edgecase::auth

@@ -177,6 +177,9 @@ class Catalog {
   virtual std::size_t series_count() const = 0;
   virtual std::uint64_t memory_bytes() const = 0;
   virtual RecoveredNames recovered() const = 0;
+  // Records of it cannot be read: what they named goes by names made up for this process, until a
+  // repair says what is left.
+  virtual bool is_damaged() const { return false; }
 };
 
 }  // namespace edgecase::catalog

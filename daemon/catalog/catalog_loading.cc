@@ -29,7 +29,11 @@ Status MemoryCatalog::load() {
     }
   }
   EC_TRY(load_records());
-  if (recovery_ != nullptr) EC_TRY(recover_numbers());
+  if (is_damaged_) {
+    recover_for_now();
+  } else if (recovery_ != nullptr) {
+    EC_TRY(recover_numbers());
+  }
   set_aside_.tell(memory_bytes());
   return ok();
 }
@@ -60,6 +64,10 @@ Status MemoryCatalog::open_namespace() {
     return unsupported("catalog: layout " + std::to_string(number) +
                        " was written by another version of the program");
   }
+  if (record.status().code() == StatusCode::Corruption) {
+    note_damage();
+    return ok();
+  }
   if (record.status().code() != StatusCode::NotFound) return record.status();
   // Without this record there is none: the first start, or one that was cut before this write; or a
   // repair could not bring it back.
@@ -89,7 +97,9 @@ Status MemoryCatalog::mark_repaired_before() {
 }
 
 Status MemoryCatalog::load_records() {
-  EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(catalog_namespace_, {}, {}));
+  ReadOptions options;
+  options.on_damage = [this](const DamagedKeys&) { note_damage(); };
+  EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(catalog_namespace_, {}, options));
   // Devices come before sensors: 'D' < 'S'.
   for (; iterator->valid(); iterator->next()) {
     const Bytes key(iterator->key());

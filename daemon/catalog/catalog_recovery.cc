@@ -56,9 +56,48 @@ std::uint32_t MemoryCatalog::recovered_series(std::uint32_t device_row, std::uin
   return row;
 }
 
+// Some records cannot be read. From here on what they would have named is made up, as after a
+// repair.
+void MemoryCatalog::note_damage() {
+  is_damaged_ = true;
+  if (recovery_ != nullptr) return;
+  recovery_ = std::make_unique<Recovery>();
+  for (std::uint32_t row = 0; row < devices_.size(); ++row)
+    recovery_->devices.emplace(std::pair(devices_[row].namespace_row, devices_[row].id), row);
+  for (std::uint32_t row = 0; row < series_.size(); ++row)
+    recovery_->series.emplace(std::pair(series_[row].device_row, series_[row].id), row);
+}
+
+// Nothing of it is written: a repair may bring the records back. Numbers that are lost with them
+// are not given to others.
+void MemoryCatalog::recover_for_now() {
+  constexpr std::uint32_t kDevicesPassedOver = 1u << 20;
+  constexpr std::uint32_t kSensorsPassedOver = 1u << 16;
+  const auto pass_over = [](std::uint32_t& next, std::uint32_t count) {
+    next = std::max(next, next + count);
+  };
+  const auto namespaces = static_cast<std::uint32_t>(namespaces_.size());
+  // What cannot be looked for now, since values are away, has no names.
+  for (std::uint32_t row = 0; row < namespaces; ++row)
+    static_cast<void>(recover_numbers_of(row).ok());
+  for (NamespaceRow& row : namespaces_) pass_over(row.next_device, kDevicesPassedOver);
+  for (DeviceRow& device : devices_) {
+    pass_over(device.next_sensor, kSensorsPassedOver);
+    if (std::exchange(device.durable, true)) continue;
+    ++durable_devices_;
+    ++recovered_.devices;
+  }
+  for (SensorRow& series : series_) {
+    if (std::exchange(series.durable, true)) continue;
+    ++durable_series_;
+    ++recovered_.series;
+  }
+  recovery_.reset();
+}
+
 // One seek a series, whatever it holds.
 Status MemoryCatalog::recover_numbers_of(std::uint32_t namespace_row) {
-  ReadOptions options;
+  ReadOptions options = is_damaged_ ? without_damaged() : ReadOptions();
   options.fill_cache = false;
   EC_ASSIGN_OR_RETURN(const auto iterator,
                       engine_.scan(namespaces_[namespace_row].id, {}, options));

@@ -27,15 +27,15 @@ Status DeviceIndex::load() {
     EC_ASSIGN_OR_RETURN(
         records_, engine_.create_namespace(kDevicesNamespace, {.placement = Placement::Metadata}));
   }
-  EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(records_, {"D", "E"}, {}));
+  EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(records_, {"D", "E"}, without_damaged()));
   for (; iterator->valid(); iterator->next()) {
     EC_ASSIGN_OR_RETURN(const DeviceMetadata metadata, decode_metadata(iterator->value()));
     remember(parse_name(iterator->key().substr(1)), metadata);
   }
   EC_TRY(iterator->status());
-  EC_ASSIGN_OR_RETURN(const RangeStats notes, engine_.range_stats(records_, {"S", "T"}, {}));
-  notes_ = notes.entries;
-  return ok();
+  const auto notes = engine_.range_stats(records_, {"S", "T"}, {});
+  if (notes.ok()) notes_ = notes->entries;
+  return notes.status().code() == StatusCode::Corruption ? ok() : notes.status();
 }
 
 Result<DeviceMetadata> DeviceIndex::metadata(const DeviceName& name) const {

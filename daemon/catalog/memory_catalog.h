@@ -68,6 +68,7 @@ class MemoryCatalog final : public Catalog {
   std::size_t series_count() const override;
   std::uint64_t memory_bytes() const override;
   RecoveredNames recovered() const override { return recovered_; }
+  bool is_damaged() const override { return is_damaged_; }
 
  private:
   struct NamespaceRow {
@@ -146,6 +147,8 @@ class MemoryCatalog final : public Catalog {
   Status recover_numbers_of(std::uint32_t namespace_row);
   void pass_over_numbers_of_rules();
   Status write_recovered();
+  void note_damage();
+  void recover_for_now();
   Status remove_records_of(NamespaceId id);
   void forget_rows_of(std::string_view name);
   void forget_series(std::uint32_t series_row);
@@ -173,6 +176,7 @@ class MemoryCatalog final : public Catalog {
   std::vector<std::uint32_t> next_devices_;  // of FieldTag::NextDevices
   std::vector<NamespaceId> leftover_;
   std::unique_ptr<Recovery> recovery_;  // null: every number has its name
+  bool is_damaged_ = false;             // set before anybody else sees it
   RecoveredNames recovered_;
 };
 

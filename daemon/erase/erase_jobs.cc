@@ -81,9 +81,9 @@ void leave_out_dropped(const Engine& engine, std::vector<catalog::KeySpan>& span
 // The first job behind `after`; an empty key: none.
 Result<std::pair<Bytes, Bytes>> next_job(Engine& engine, NamespaceId records, const Bytes& after) {
   const catalog::KeySpan all = catalog::span_of_prefix(records, Bytes(1, kJobRecord));
-  EC_ASSIGN_OR_RETURN(
-      const auto iterator,
-      engine.scan(records, {after.empty() ? all.lower : after + '\0', all.upper}, {}));
+  EC_ASSIGN_OR_RETURN(const auto iterator,
+                      engine.scan(records, {after.empty() ? all.lower : after + '\0', all.upper},
+                                  without_damaged()));
   EC_TRY(iterator->status());
   if (!iterator->valid()) return std::pair<Bytes, Bytes>();
   return std::pair(Bytes(iterator->key()), Bytes(iterator->value()));

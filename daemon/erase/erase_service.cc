@@ -69,6 +69,9 @@ Status tell_left_copies(Engine& engine, const catalog::Catalog& catalog, const E
   return ok();
 }
 
+// More than there ever were of one process, or nearly so.
+constexpr std::uint64_t kNumbersPassedOver = 1u << 20;
+
 Status too_much(const EraseTarget& target) {
   return invalid_argument(
       "this is too much to be erased at once: " + std::to_string(target.device_count()) +
@@ -95,7 +98,10 @@ Status EraseService::load() {
   EC_ASSIGN_OR_RETURN(Pseudonyms pseudonyms, Pseudonyms::load(parts_.engine, parts_.random));
   fences_ = std::make_unique<Fences>(records_, std::move(pseudonyms));
   EC_ASSIGN_OR_RETURN(drives_, DriveWatch::open(parts_.engine, records_, parts_.look));
-  EC_ASSIGN_OR_RETURN(const auto iterator, parts_.engine.scan(records_, {"C", "G"}, {}));
+  bool is_damaged = false;
+  ReadOptions options;
+  options.on_damage = [&is_damaged](const DamagedKeys&) { is_damaged = true; };
+  EC_ASSIGN_OR_RETURN(const auto iterator, parts_.engine.scan(records_, {"C", "G"}, options));
   bool is_first = true;
   for (; iterator->valid(); iterator->next()) {
     if (iterator->key().front() == kCertificateRecord) {
@@ -109,6 +115,8 @@ Status EraseService::load() {
       EC_TRY(fences_->load(fence_key, iterator->value()));
     }
   }
+  // Numbers of certificates that are lost are not given again.
+  if (is_damaged) next_number_ += kNumbersPassedOver;
   if (is_first) oldest_number_ = next_number_;
   tell_memory();
   return iterator->status();

@@ -112,6 +112,10 @@ class PieceSource {
   virtual void let_go() {}
   // What the pieces since the last call were made of.
   virtual query::GivenReadings take_given() { return {}; }
+  // What the pieces so far do not hold, since it is damaged; null: nothing ever is.
+  virtual const query::LeftOut* left_out() const { return nullptr; }
+  // Whether the last piece names it, so that nobody takes the answer for a whole one.
+  virtual bool names_left_out() const { return false; }
 };
 // Answers with the pieces, sent as they come. An error before anything was sent is answered as
 // such; a later one cuts the connection.

@@ -18,8 +18,10 @@
 #include "http/http_front.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
+#include "query/left_out.h"
 #include "wire/errors.h"
 #include "wire/reading.h"
+#include "wire/routes.h"
 
 namespace edgecase::http {
 namespace {
@@ -156,25 +158,67 @@ Status check_parameters(const Call& call, std::initializer_list<std::string_view
   return ok();
 }
 
+namespace {
+
+const query::LeftOut& left_out_of(const PieceSource& source) {
+  static const query::LeftOut kNothing;
+  const query::LeftOut* const left_out = source.left_out();
+  return left_out == nullptr ? kNothing : *left_out;
+}
+
+// Of the first ones: the head of an answer has its limits.
+std::string left_out_text(const PieceSource& source) {
+  constexpr std::size_t kNamed = 8;
+  constexpr std::size_t kTextMaxBytes = 6u << 10;
+  const auto text = [&](std::size_t most) {
+    return query::left_out_json(left_out_of(source), most)
+        .dump(-1, ' ', true, wire::Json::error_handler_t::replace);
+  };
+  std::string whole = text(kNamed);
+  return whole.size() <= kTextMaxBytes ? whole : text(0);
+}
+
+std::string report_text(const PieceSource& source) {
+  const auto text = [&](std::size_t most) {
+    return query::left_out_json(left_out_of(source), most)
+        .dump(-1, ' ', true, wire::Json::error_handler_t::replace);
+  };
+  std::string report = text(query::LeftOut::kNamedMax);
+  if (report.size() > wire::routes::kReportMaxBytes) report = text(8);
+  if (report.size() > wire::routes::kReportMaxBytes) report = text(0);
+  std::string length = std::to_string(report.size());
+  length.insert(0, wire::routes::kReportLengthDigits - length.size(), '0');
+  return report + length;
+}
+
+}  // namespace
+
 void answer_in_pieces(Call& call, const char* content_type, std::shared_ptr<PieceSource> source) {
   struct Progress {
     std::shared_ptr<PieceSource> source;
     std::string piece;
     bool more = true;
     query::GivenReadings given;  // of the piece
+    bool is_told = false;        // of what is left out, by a header
   };
   auto progress = std::make_shared<Progress>();
   progress->source = std::move(source);
   const auto first = progress->source->fill(progress->piece);
   if (!first.ok()) return call.answer_error(first.status());
   progress->given = progress->source->take_given();
+  if (!left_out_of(*progress->source).empty()) {
+    call.response.set_header(wire::routes::kLeftOutHeader, left_out_text(*progress->source));
+    progress->is_told = true;
+  }
   if (!*first) {
     call.watch(std::move(progress->given));
     return call.answer_text(200, content_type, std::move(progress->piece));
   }
+  const bool reports = call.exchange.head.http_1_1 && call.exchange.head.reports_inline;
+  if (reports) call.response.set_header(wire::routes::kReportHeader, wire::routes::kReportInline);
 
-  const auto send = [progress, &stream = call.exchange.stream, patience = call.exchange.patience](
-                        std::size_t, httplib::DataSink& sink) {
+  const auto send = [progress, reports, &stream = call.exchange.stream,
+                     patience = call.exchange.patience](std::size_t, httplib::DataSink& sink) {
     if (!progress->piece.empty()) {
       stream.begin_part(watch_of(std::move(progress->given)));
       if (!sink.write(progress->piece.data(), progress->piece.size())) return false;
@@ -184,6 +228,13 @@ void answer_in_pieces(Call& call, const char* content_type, std::shared_ptr<Piec
       progress->piece.clear();
     }
     if (!progress->more) {
+      const bool is_whole = left_out_of(*progress->source).empty();
+      if (reports) {
+        const std::string report = report_text(*progress->source);
+        if (!sink.write(report.data(), report.size())) return false;
+      } else if (!is_whole && !progress->is_told && !progress->source->names_left_out()) {
+        return false;  // who cannot be told must not take this for all
+      }
       sink.done();
       return true;
     }

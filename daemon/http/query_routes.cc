@@ -121,6 +121,7 @@ void append_time_member(const char* name, const std::optional<std::int64_t>& tim
 // What SeriesInfo and DeviceInfo share, as the end of a JSON object.
 template <typename Info>
 void append_amounts(const Info& info, std::string& out) {
+  if (info.damaged) out += ",\"damaged\":true";
   out += ",\"count\":" + std::to_string(info.count);
   append_time_member("first", info.first_ns, out);
   append_time_member("last", info.last_ns, out);
@@ -160,7 +161,10 @@ class ListPieces final : public PieceSource {
     while (piece.size() < kPieceBytes) {
       EC_ASSIGN_OR_RETURN(const bool more, listing_.next(info_));
       if (!more) {
-        piece += "]}\n";
+        piece += ']';
+        if (!listing_.left_out()->empty())
+          piece += ",\"left_out\":" + wire::compact(query::left_out_json(*listing_.left_out()));
+        piece += "}\n";
         return false;
       }
       if (!std::exchange(is_first_, false)) piece += ',';
@@ -169,6 +173,8 @@ class ListPieces final : public PieceSource {
     return true;
   }
   void let_go() override { listing_.let_go(); }
+  const query::LeftOut* left_out() const override { return listing_.left_out(); }
+  bool names_left_out() const override { return true; }
 
  private:
   std::string head_;

@@ -26,6 +26,7 @@ class ReadingPieces final : public PieceSource {
   Result<bool> fill(std::string& piece) override;
   void let_go() override;
   query::GivenReadings take_given() override { return cursor_->take_given(); }
+  const query::LeftOut* left_out() const override { return cursor_->left_out(); }
 
  private:
   Status fill_text(std::string& piece);

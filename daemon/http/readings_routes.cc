@@ -248,6 +248,9 @@ void get_blob(HttpContext& context, Call& call) {
   wire::Reading reading;
   const auto found = (*cursor)->next(reading);
   if (!found.ok()) return call.answer_error(found.status());
+  if (const query::LeftOut* const left_out = (*cursor)->left_out();
+      !*found && left_out != nullptr && !left_out->empty())
+    return call.answer_error(left_out->status());
   if (!*found) {
     return call.answer_error(
         not_found(address->device + "/" + address->sensor + " holds no value at that time"));

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <system_error>
 
+#include "wire/routes.h"
+
 namespace edgecase::http {
 namespace {
 
@@ -180,6 +182,10 @@ bool HeadParser::known_header(std::string_view name, std::string_view value) {
   if (is("origin")) return keep(head_.origin, value);
   if (is("referer")) return keep(head_.referer, value);
   if (is("user-agent")) return keep(head_.user_agent, value);
+  if (is("x-edgecase-report")) {
+    head_.reports_inline = value == wire::routes::kReportInline;
+    return true;
+  }
   if (is("sec-fetch-site")) return keep(head_.sec_fetch_site, value);
   if (is("forwarded")) return add_forwarded(head_.forwarded, value);
   if (is("x-forwarded-for")) return add_forwarded(head_.x_forwarded_for, value);

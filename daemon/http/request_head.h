@@ -27,6 +27,7 @@ struct RequestHead {
   bool http_1_1 = true;
   bool keep_alive = true;
   bool expects_continue = false;
+  bool reports_inline = false;  // what the answer does not hold, behind its body (wire/routes.h)
   BodyFraming framing = BodyFraming::Length;
   ContentCoding coding = ContentCoding::Identity;
   std::uint64_t content_length = 0;

@@ -33,7 +33,7 @@ Status LeftCopies::load() {
   if (records.status().code() == StatusCode::NotFound) return ok();
   if (!records.ok()) return records.status();
   const KeyRange of_copies{Bytes(1, kCopiesRecord), Bytes(1, kCopiesRecord + 1)};
-  EC_ASSIGN_OR_RETURN(const auto each, engine_.scan(records->id, of_copies, {}));
+  EC_ASSIGN_OR_RETURN(const auto each, engine_.scan(records->id, of_copies, without_damaged()));
   for (; each->valid(); each->next()) {
     const ByteView key = each->key();
     const ByteView value = each->value();

@@ -101,7 +101,10 @@ Status UndatedPeriods::load() {
   if (found.status().code() == StatusCode::NotFound) return ok();
   if (!found.ok()) return found.status();
   records_ = found->id;
-  EC_ASSIGN_OR_RETURN(const auto each, engine_.scan(*records_, {}, {}));
+  bool is_damaged = false;
+  ReadOptions options;
+  options.on_damage = [&is_damaged](const DamagedKeys&) { is_damaged = true; };
+  EC_ASSIGN_OR_RETURN(const auto each, engine_.scan(*records_, {}, options));
   bool has_copies = false;
   for (; each->valid(); each->next()) {
     const ByteView key = each->key();
@@ -121,7 +124,7 @@ Status UndatedPeriods::load() {
     entries_[period.slot] = {std::move(period), true};
   }
   EC_TRY(each->status());
-  if (!has_copies) begin_anew();
+  if (!has_copies && !is_damaged) begin_anew();
   for (const auto& [slot, entry] : entries_) {
     if (needs_moment(entry.period)) waits_here_ = true;
   }

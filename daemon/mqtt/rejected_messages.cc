@@ -70,7 +70,7 @@ Status RejectedMessages::load(Engine& engine) {
       wire::make_reading_key({id.device, id.sensor, std::numeric_limits<std::int64_t>::min()});
   range.upper =
       wire::make_reading_key({id.device, id.sensor + 1, std::numeric_limits<std::int64_t>::min()});
-  ReadOptions options;
+  ReadOptions options = without_damaged();
   options.fill_cache = false;
   EC_ASSIGN_OR_RETURN(const std::unique_ptr<Iterator> each,
                       engine.scan(id.namespace_id, range, options));

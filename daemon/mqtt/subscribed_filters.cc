@@ -27,7 +27,8 @@ Status SubscribedFilters::load() {
   range.lower = prefix_;
   range.upper = prefix_;
   range.upper.back() = '\1';
-  EC_ASSIGN_OR_RETURN(const std::unique_ptr<Iterator> each, engine_.scan(namespace_id_, range, {}));
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<Iterator> each,
+                      engine_.scan(namespace_id_, range, without_damaged()));
   for (; each->valid(); each->next()) {
     filters_.insert(std::string(each->key().substr(prefix_.size())));
   }

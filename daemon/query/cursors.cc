@@ -27,34 +27,49 @@ std::int64_t window_start(std::int64_t time_ns, std::int64_t every_ns) {
 
 Result<bool> StoredCursor::next(wire::Reading& reading) {
   large_.reset();
-  if (limit_ == 0) {
-    scan_.close();
-    return false;
-  }
-  EC_ASSIGN_OR_RETURN(const bool stands, scan_.wake());
-  if (positioned_ && series_left_ > 0 && stands) scan_.next();
-  while (!scan_.valid() || series_left_ == 0) {
-    EC_TRY(scan_.status());
-    EC_ASSIGN_OR_RETURN(const bool more, scan_.next_series());
-    if (!more) {
-      scan_.close();
-      limit_ = 0;
-      return false;
+  EC_ASSIGN_OR_RETURN(bool stands, limit_ == 0 ? Result<bool>(false) : scan_.wake());
+  while (limit_ > 0) {
+    if (positioned_ && series_left_ > 0 && stands) scan_.next();
+    stands = true;
+    while (!scan_.valid() || series_left_ == 0) {
+      EC_TRY(scan_.status());
+      EC_ASSIGN_OR_RETURN(const bool more, scan_.next_series());
+      if (!more) {
+        scan_.close();
+        limit_ = 0;
+        return false;
+      }
+      series_left_ = series_limit_;
     }
-    series_left_ = series_limit_;
+    positioned_ = true;
+    if (series_limit_ == 1 && !scan_.damaged().of_series.empty()) {
+      // Where a newer one is lost, none that can be read is the newest.
+      series_left_ = 0;
+      continue;
+    }
+    const Status read = read_value(reading);
+    if (read.code() == StatusCode::Corruption) {
+      scan_.leave_out(read);
+      continue;
+    }
+    EC_TRY(read);
+    name_reading(scan_.series(), scan_.time_ns(), reading);
+    given_.add(scan_.series().id, *reading.time_ns, *reading.time_ns);
+    large_time_ns_ = *reading.time_ns;
+    --series_left_;
+    --limit_;
+    return true;
   }
-  positioned_ = true;
+  scan_.close();
+  return false;
+}
+
+Status StoredCursor::read_value(wire::Reading& reading) {
   EC_TRY(scan_.value(reading.value));
-  if (scan_.is_large()) {
-    EC_ASSIGN_OR_RETURN(large_, scan_.large_text());
-    reading.value = large_->kind();
-  }
-  name_reading(scan_.series(), scan_.time_ns(), reading);
-  given_.add(scan_.series().id, *reading.time_ns, *reading.time_ns);
-  large_time_ns_ = *reading.time_ns;
-  --series_left_;
-  --limit_;
-  return true;
+  if (!scan_.is_large()) return ok();
+  EC_ASSIGN_OR_RETURN(large_, scan_.large_text());
+  reading.value = large_->kind();
+  return ok();
 }
 
 // Of a large text pieces are yet to come.
@@ -101,7 +116,12 @@ Status WindowCursor::fill_window() {
     if (moves_row) row_time_ns_ = std::min(row_time_ns_, time_ns);
     oldest_ns_ = std::min(oldest_ns_, time_ns);
     newest_ns_ = std::max(newest_ns_, time_ns);
-    EC_TRY(add_reading());
+    const Status added = add_reading();
+    if (added.code() == StatusCode::Corruption) {
+      scan_.leave_out(added);
+    } else {
+      EC_TRY(added);
+    }
     EC_TRY(scan_.go_on());
     scan_.next();
     if (is_window_revoked()) EC_TRY(begin_window_anew());
@@ -159,6 +179,8 @@ Result<bool> WindowCursor::next(wire::Reading& reading) {
     }
     open_window(scan_.time_ns());
     EC_TRY(fill_window());
+    // What is lost of a window would make its row a wrong one.
+    if (scan_.damaged().meets(window_first_ns_, window_last_ns_)) continue;
     if (!aggregator_.result(reading.value)) continue;
     name_reading(scan_.series(), row_time_ns_, reading);
     given_.add(scan_.series().id, oldest_ns_, newest_ns_);

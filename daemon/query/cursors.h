@@ -32,8 +32,11 @@ class StoredCursor final : public ReadingCursor {
   }
   GivenReadings take_given() override;
   bool is_given_revoked() override { return given_.is_revoked(); }
+  const LeftOut* left_out() const override { return &scan_.damaged().left_out; }
 
  private:
+  Status read_value(wire::Reading& reading);
+
   SeriesScan scan_;
   GivenReadings given_;
   std::unique_ptr<LargeText> large_;  // of the reading that was handed out
@@ -66,6 +69,7 @@ class WindowCursor final : public ReadingCursor {
     return std::exchange(given_, GivenReadings(scan_.engine()));
   }
   bool is_given_revoked() override { return given_.is_revoked(); }
+  const LeftOut* left_out() const override { return &scan_.damaged().left_out; }
 
  private:
   void open_window(std::int64_t time_ns);

@@ -37,9 +37,8 @@ SeriesInfo describe(const SeriesSummary& summary, catalog::SeriesEntry entry) {
   return info;
 }
 
-Result<SeriesInfo> describe(Engine& engine, catalog::SeriesEntry entry,
-                            const ReadOptions& options) {
-  SeriesInfo info = named(catalog::SeriesEntry(entry));
+Status describe(Engine& engine, const catalog::SeriesEntry& entry, const ReadOptions& options,
+                SeriesInfo& info) {
   const KeyRange keys = key_range(entry.id, {kFirstTime, std::nullopt});
   EC_ASSIGN_OR_RETURN(const RangeStats stats,
                       engine.range_stats(entry.id.namespace_id, keys, options));
@@ -59,13 +58,37 @@ Result<SeriesInfo> describe(Engine& engine, catalog::SeriesEntry entry,
   if (info.count > 0 && info.first_ns.has_value() && info.last_ns.has_value()) {
     info.readings_per_second = rate_of(info.count - 1, *info.first_ns, *info.last_ns);
   }
-  return info;
+  return ok();
+}
+
+// Of a series of which something is damaged: what can be read of it, one by one.
+Status describe_rest(Engine& engine, const catalog::Catalog& catalog, catalog::SeriesRow row,
+                     const ReadOptions& options, SeriesInfo& info, LeftOut& left_out) {
+  ReadOptions all = options;
+  all.fill_cache = false;
+  all.large_value_bytes = kLargeTextBytes;
+  SeriesScan scan(engine, catalog, {row}, {kFirstTime, std::nullopt}, all);
+  EC_ASSIGN_OR_RETURN(const bool is_there, scan.next_series());
+  if (!is_there) return ok();
+  for (; scan.valid(); scan.next()) {
+    wire::Value value;
+    static_cast<void>(scan.value(value).ok());
+    ++info.count;
+    info.stored_bytes += wire::kReadingKeyBytes + value.text.size();
+    if (!info.first_ns) info.first_ns = scan.time_ns();
+    info.last_ns = scan.time_ns();
+  }
+  EC_TRY(scan.status());
+  info.damaged = true;
+  for (const LeftOutReadings& each : scan.damaged().left_out.named()) left_out.add(each);
+  return ok();
 }
 
 void include(const SeriesInfo& series, DeviceInfo& device) {
   ++device.series;
   device.count += series.count;
   device.stored_bytes += series.stored_bytes;
+  device.damaged = device.damaged || series.damaged;
   device.readings_per_second += series.readings_per_second;
   if (series.first_ns)
     device.first_ns = std::min(device.first_ns.value_or(*series.first_ns), *series.first_ns);
@@ -117,9 +140,21 @@ Result<bool> SeriesListing::next(SeriesInfo& info) {
     EC_TRY(summarize(entry->id.namespace_id));
     if (summary_ != nullptr) {
       info = describe(*summary_, *std::move(entry));
-    } else {
-      EC_ASSIGN_OR_RETURN(info, describe(engine_, *std::move(entry), options_));
+      if (!is_of_moment_ || info.count > 0) return true;
+      continue;
     }
+    info = named(*entry);
+    const Status described = describe(engine_, *entry, options_, info);
+    if (described.code() == StatusCode::Corruption) {
+      info.count = info.stored_bytes = 0;
+      info.first_ns = info.last_ns = std::nullopt;
+      EC_TRY(describe_rest(engine_, catalog_, rows_[next_ - 1], options_, info, left_out_));
+      if (left_out_.empty())
+        left_out_.add({info.namespace_name, info.device, info.sensor, {}, {}, described});
+    } else {
+      EC_TRY(described);
+    }
+    if (info.damaged) return true;
     if (!is_of_moment_ || info.count > 0) return true;
   }
   options_.snapshot.reset();

@@ -12,6 +12,7 @@
 
 #include "catalog/catalog.h"
 #include "edgecase/engine.h"
+#include "query/left_out.h"
 #include "query/series_summary.h"
 
 namespace edgecase::query {
@@ -21,6 +22,7 @@ struct SeriesInfo {
   std::uint64_t count = 0;
   std::optional<std::int64_t> first_ns, last_ns;
   std::uint64_t stored_bytes = 0;
+  bool damaged = false;            // some of it cannot be read, and is not counted
   double readings_per_second = 0;  // steps between readings over the time from first to last
 };
 
@@ -29,6 +31,7 @@ struct DeviceInfo {
   std::uint64_t series = 0, count = 0;  // of those that the selector matches
   std::optional<std::int64_t> first_ns, last_ns;
   std::uint64_t stored_bytes = 0;
+  bool damaged = false;            // as of a series
   double readings_per_second = 0;  // of all its series together
 };
 
@@ -44,8 +47,9 @@ class SeriesListing {
   Result<bool> next(SeriesInfo& info);
   // Of the series that next() answered last.
   catalog::SeriesRow row() const { return rows_[next_ - 1]; }
-  // As that of a cursor.
+  // As those of a cursor.
   void let_go();
+  const LeftOut* left_out() const { return &left_out_; }
 
  private:
   Status summarize(NamespaceId id);
@@ -60,6 +64,7 @@ class SeriesListing {
   NamespaceId summary_of_ = 0;
   ReadOptions options_;
   std::size_t next_ = 0;
+  LeftOut left_out_;
 };
 
 class DeviceListing {
@@ -69,6 +74,7 @@ class DeviceListing {
   // False: the end.
   Result<bool> next(DeviceInfo& info);
   void let_go() { series_.let_go(); }
+  const LeftOut* left_out() const { return series_.left_out(); }
 
  private:
   SeriesListing series_;

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -28,7 +29,9 @@ Result<std::string> PinnedMoments::pin() {
   // What is in tables by then is not kept in memory for it; where that fails, it is.
   static_cast<void>(engine_.flush().ok());
   std::shared_ptr<const Snapshot> snapshot = engine_.snapshot();
+  std::shared_ptr<const Snapshot> given_up;  // let go of after the lock
   const std::scoped_lock lock(mutex_);
+  if (moments_.size() == kMomentsMax) given_up = take_idle();
   if (moments_.size() == kMomentsMax) {
     return busy("backups read " + std::to_string(kMomentsMax) +
                 " moments of the store already, wait for one to end");
@@ -42,6 +45,20 @@ Result<std::string> PinnedMoments::pin() {
     pthread_setname_np(watcher_.native_handle(), "moments");
   }
   return name;
+}
+
+// The one that was used longest ago, where that is a while: of a backup that was killed, most
+// likely. One that is not begins anew.
+std::shared_ptr<const Snapshot> PinnedMoments::take_idle() {
+  const auto idlest = std::min_element(
+      moments_.begin(), moments_.end(),
+      [](const auto& a, const auto& b) { return a.second.used_ns < b.second.used_ns; });
+  if (clock_.boot_ns() - idlest->second.used_ns < kIdleNs ||
+      idlest->second.snapshot.use_count() > 1)
+    return nullptr;
+  std::shared_ptr<const Snapshot> snapshot = std::move(idlest->second.snapshot);
+  moments_.erase(idlest);
+  return snapshot;
 }
 
 Result<std::shared_ptr<const Snapshot>> PinnedMoments::use(const std::string& name) {

@@ -24,6 +24,8 @@ class PinnedMoments {
  public:
   static constexpr std::size_t kMomentsMax = 2;
   static constexpr std::int64_t kLeaseNs = 600'000'000'000;
+  // One that nobody has read for so long makes way for another, at kMomentsMax.
+  static constexpr std::int64_t kIdleNs = 10'000'000'000;
 
   static constexpr std::chrono::milliseconds kSweepPause{100};
 
@@ -50,6 +52,7 @@ class PinnedMoments {
   };
 
   void watch();
+  std::shared_ptr<const Snapshot> take_idle();  // mutex_ is held; null: none is
 
   Engine& engine_;
   Clock& clock_;

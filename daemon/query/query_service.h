@@ -23,6 +23,7 @@
 #include "edgecase/engine.h"
 #include "query/given_readings.h"
 #include "query/large_text.h"
+#include "query/left_out.h"
 #include "query/listings.h"
 #include "wire/query_request.h"
 #include "wire/reading.h"
@@ -49,6 +50,9 @@ class ReadingCursor {
   virtual GivenReadings take_given() { return {}; }
   // Whether something of that was revoked.
   virtual bool is_given_revoked() { return false; }
+  // What next() has passed over, since it is damaged; null: nothing ever is. Who ends an answer
+  // says so, or does not end it as a whole one.
+  virtual const LeftOut* left_out() const { return nullptr; }
 };
 
 // What an answer is about, for whoever keeps an account of it.

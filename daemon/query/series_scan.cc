@@ -1,5 +1,7 @@
 #include "query/series_scan.h"
 
+#include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -19,6 +21,18 @@ KeyRange key_range(const catalog::SeriesId& series, const TimeRange& range) {
   return keys;
 }
 
+void Damaged::add(std::optional<std::int64_t> from_ns, std::optional<std::int64_t> to_ns,
+                  const Status& why) {
+  of_series.push_back({from_ns.value_or(std::numeric_limits<std::int64_t>::min()), to_ns});
+  left_out.add({series.namespace_name, series.device, series.sensor, from_ns, to_ns, why});
+}
+
+bool Damaged::meets(std::int64_t first_ns, std::int64_t last_ns) const {
+  return std::any_of(of_series.begin(), of_series.end(), [&](const TimeRange& each) {
+    return each.from_ns <= last_ns && (!each.to_ns || *each.to_ns >= first_ns);
+  });
+}
+
 SeriesScan::SeriesScan(Engine& engine, const catalog::Catalog& catalog,
                        std::vector<catalog::SeriesRow> series, const TimeRange& range,
                        const ReadOptions& options)
@@ -27,7 +41,17 @@ SeriesScan::SeriesScan(Engine& engine, const catalog::Catalog& catalog,
       series_(std::move(series)),
       range_(range),
       options_(options),
+      damaged_(std::make_shared<Damaged>()),
       is_of_moment_(options.snapshot != nullptr) {
+  options_.on_damage = [damaged = damaged_](const DamagedKeys& keys) {
+    const auto time_of = [](const Bytes& key) -> std::optional<std::int64_t> {
+      if (key.size() < wire::kReadingKeyBytes) return std::nullopt;
+      const std::int64_t time_ns = wire::time_of_reading_key(key.data());
+      if (time_ns == std::numeric_limits<std::int64_t>::min()) return std::nullopt;
+      return time_ns;
+    };
+    damaged->add(time_of(keys.first), keys.last ? time_of(*keys.last) : std::nullopt, keys.why);
+  };
   if (is_of_moment_) {
     revocations_ = options_.snapshot->revocations();
   } else {
@@ -42,7 +66,7 @@ void SeriesScan::take_snapshot() {
 
 Status SeriesScan::open_series() {
   if (options_.snapshot == nullptr) take_snapshot();
-  const catalog::SeriesId& id = current_.id;
+  const catalog::SeriesId& id = series().id;
   EC_ASSIGN_OR_RETURN(iterator_, engine_.scan(id.namespace_id, key_range(id, range_), options_));
   return ok();
 }
@@ -83,7 +107,7 @@ Status SeriesScan::seek(std::int64_t time_ns) {
   if (is_overtaken()) static_cast<void>(let_go());
   resting_at_.clear();
   if (iterator_ == nullptr) EC_TRY(open_series());
-  iterator_->seek(wire::make_reading_key({current_.id.device, current_.id.sensor, time_ns}));
+  iterator_->seek(wire::make_reading_key({series().id.device, series().id.sensor, time_ns}));
   return iterator_->status();
 }
 
@@ -96,7 +120,8 @@ Result<bool> SeriesScan::next_series() {
     if (next_ == series_.size()) return false;
     auto entry = catalog_.series_at(series_[next_++]);
     if (!entry.ok()) continue;
-    current_ = *std::move(entry);
+    damaged_->series = *std::move(entry);
+    damaged_->of_series.clear();
     break;
   }
   EC_TRY(open_series());

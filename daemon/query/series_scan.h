@@ -10,6 +10,7 @@
 #include "catalog/catalog.h"
 #include "edgecase/engine.h"
 #include "query/large_text.h"
+#include "query/left_out.h"
 #include "wire/reading.h"
 #include "wire/reading_key.h"
 
@@ -23,6 +24,19 @@ struct TimeRange {
 // The engine keys of one series within `range`.
 KeyRange key_range(const catalog::SeriesId& series, const TimeRange& range);
 
+// What a scan cannot read of the series that it is in, and of all.
+struct Damaged {
+  catalog::SeriesEntry series;       // that it is in
+  std::vector<TimeRange> of_series;  // of that
+  LeftOut left_out;
+
+  // `from_ns` and `to_ns` as LeftOutReadings has them.
+  void add(std::optional<std::int64_t> from_ns, std::optional<std::int64_t> to_ns,
+           const Status& why);
+  bool meets(std::int64_t first_ns, std::int64_t last_ns) const;
+};
+
+// Goes on behind what is damaged, and tells of it.
 class SeriesScan {
  public:
   // `options.snapshot`: a moment that somebody else holds; null: now.
@@ -60,12 +74,15 @@ class SeriesScan {
   void next();
   // Within the current series, to the first reading at or behind `time_ns` (Reverse: at or before).
   Status seek(std::int64_t time_ns);
-  const catalog::SeriesEntry& series() const { return current_; }
+  const catalog::SeriesEntry& series() const { return damaged_->series; }
   // Only when valid(). The value's views hold until next().
   std::int64_t time_ns() const { return wire::time_of_reading_key(iterator_->key().data()); }
   // Of one that is large no more than that it is told; then large_text() has it.
   Status value(wire::Value& value);
   bool is_large() const { return is_large_; }
+  // The reading where it stands cannot be had: leaves it out.
+  void leave_out(const Status& why) { damaged_->add(time_ns(), time_ns(), why); }
+  const Damaged& damaged() const { return *damaged_; }
   Result<std::unique_ptr<LargeText>> large_text();
   Engine& engine() const { return engine_; }
 
@@ -82,7 +99,7 @@ class SeriesScan {
   TimeRange range_;
   ReadOptions options_;
   std::size_t next_ = 0;
-  catalog::SeriesEntry current_;
+  std::shared_ptr<Damaged> damaged_;  // shared with what the engine tells
   std::unique_ptr<Iterator> iterator_;
   bool is_large_ = false;  // what value() came to last
   std::uint32_t steps_ = 0;

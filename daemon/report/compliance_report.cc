@@ -188,6 +188,7 @@ Result<ComplianceReport::Stored> ComplianceReport::look() const {
                         parts_.catalog.find(info.namespace_name, info.device, info.sensor));
     if (parts_.retention.retention_ns(entry) == kRetentionForever) ++stored.series_kept_forever;
   }
+  stored.left_out = query::left_out_json(*listing.left_out());
   stored.series = all.series;
   stored.readings = all.readings;
   stored.bytes = all.bytes;
@@ -257,7 +258,7 @@ Result<Json> ComplianceReport::of_store() const {
   EC_ASSIGN_OR_RETURN(Json erased, erasures(""));
   std::uint64_t tokens = 0;
   for (const auth::TokenInfo& token : parts_.tokens.list()) tokens += token.has_ended ? 0 : 1;
-  return Json{{"made", wire::time_text(parts_.clock.wall_ns())},
+  Json report{{"made", wire::time_text(parts_.clock.wall_ns())},
               {"clock_trusted", trusted},
               {"version", wire::version()},
               {"features", features(stored)},
@@ -276,6 +277,8 @@ Result<Json> ComplianceReport::of_store() const {
               {"erasures", std::move(erased)},
               {"active_tokens", tokens},
               {"settings", settings_json()}};
+  if (!stored.left_out.empty()) report[kLeftOutMember] = stored.left_out;
+  return report;
 }
 
 // The last ones, or those of what is somebody's.

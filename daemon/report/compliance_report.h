@@ -25,6 +25,9 @@
 
 namespace edgecase::report {
 
+// In a report that does not count everything: what is damaged, as query/left_out.h tells it.
+inline constexpr char kLeftOutMember[] = "left_out";
+
 // Owners that the report of the whole store names; its sums count all.
 inline constexpr std::size_t kOwnersNamedMax = 1'000;
 // Certificates that a report shows, the newest.
@@ -72,6 +75,7 @@ class ComplianceReport {
     std::uint64_t owners = 0;
     std::optional<std::int64_t> oldest_ns, newest_ns;
     wire::Json by_owner = wire::Json::array();
+    wire::Json left_out = wire::Json::array();  // readings that are damaged, and so not counted
   };
 
   Result<Stored> look() const;

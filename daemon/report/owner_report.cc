@@ -170,6 +170,8 @@ Result<OwnerReport> ComplianceReport::of_owner(
                          {"recipients", recipients.json()},
                          {"erasures", std::move(erased)},
                          {"automated_decisions", !decides.empty()}};
+  if (!listing.left_out()->empty())
+    report.document[kLeftOutMember] = query::left_out_json(*listing.left_out());
   return report;
 }
 

@@ -73,7 +73,9 @@ Status RetentionService::load() {
     EC_ASSIGN_OR_RETURN(records_, engine_.create_namespace(kRetentionNamespace,
                                                            {.placement = Placement::Metadata}));
   }
-  EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(records_, {}, {}));
+  ReadOptions options;
+  options.on_damage = [this](const DamagedKeys&) { is_damaged_ = true; };
+  EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(records_, {}, options));
   for (; iterator->valid(); iterator->next()) {
     const ByteView key = iterator->key();
     const ByteView value = iterator->value();
@@ -189,6 +191,9 @@ Status RetentionService::align(const std::vector<Rule>& rules) {
     }));
     wanted.append_changes(engine_, info->id, changes);
   }
+  // Some rules, or the names that they are of, are not known: what would go, going by the rest,
+  // might be what one of them keeps. The engine's own stay as they are.
+  if (is_damaged()) changes.clear();
   ++generation_;
   active_ = !rules.empty() || default_ns_ != kRetentionForever || !topics_.empty();
   return apply(std::move(changes));
@@ -221,6 +226,13 @@ std::vector<Rule> RetentionService::without(std::vector<Rule> rules,
   return rules;
 }
 
+Status RetentionService::check_changes() const {
+  if (!is_damaged()) return ok();
+  return corruption(
+      "records of retention rules, or of names, are damaged: rules stay as they are until edgecase "
+      "check --repair, with the service stopped");
+}
+
 Status too_many_rules() {
   return limit_reached("there are " + std::to_string(kRulesMax) + " retention rules, the most");
 }
@@ -243,6 +255,7 @@ Status RetentionService::set_all(std::span<const Rule> rules) {
     if (rule.retention_ns <= 0) return invalid_argument("a retention of nothing erases what comes");
     EC_TRY(check_target(rule.namespace_name, rule.selector));
   }
+  EC_TRY(check_changes());
   const std::lock_guard lock(mutex_);
   std::vector<Rule> next = rules_;
   WriteBatch batch, undo;
@@ -270,6 +283,7 @@ Status RetentionService::set_all(std::span<const Rule> rules) {
 }
 
 Status RetentionService::clear(const std::string& namespace_name, const wire::Selector& selector) {
+  EC_TRY(check_changes());
   const std::lock_guard lock(mutex_);
   const auto is_meant = [&](const Rule& each) { return same_rule(each, namespace_name, selector); };
   if (std::none_of(rules_.begin(), rules_.end(), is_meant))

@@ -137,6 +137,8 @@ class RetentionService {
   // The engine's rules are made those of `rules`.
   Status align(const std::vector<Rule>& rules);
   Status apply(std::vector<RetentionRule> changes);
+  bool is_damaged() const { return is_damaged_ || catalog_.is_damaged(); }
+  Status check_changes() const;
   void tell_memory();
   bool may_shorten(const Rule& rule) const;
   Status note_topics(std::span<const wire::Reading> readings,
@@ -161,6 +163,7 @@ class RetentionService {
   catalog::SetAside set_aside_{engine_};      // for topics_
   std::atomic<bool> active_{false};           // any rule, default or topic
   std::atomic<std::uint64_t> generation_{0};  // of rules_
+  bool is_damaged_ = false;  // some records cannot be read; set before the service is used
 };
 
 }  // namespace edgecase::retention

@@ -53,16 +53,35 @@ Result<std::unique_ptr<VersionSet>> VersionSet::recover(FileSystem& file_system,
   return set;
 }
 
-Status VersionSet::read_manifest() {
-  const std::string current = current_path(metadata_directory_);
-  EC_ASSIGN_OR_RETURN(Bytes name, read_whole_file(file_system_, current, kCurrentMaxBytes));
+namespace {
+
+Result<std::uint64_t> manifest_in(FileSystem& file_system, const std::string& path) {
+  EC_ASSIGN_OR_RETURN(Bytes name, read_whole_file(file_system, path, kCurrentMaxBytes));
   const bool terminated = !name.empty() && name.back() == '\n';
   if (terminated) name.pop_back();
   const auto parsed = parse_file_name(name);
   if (!terminated || !parsed || parsed->type != FileType::Manifest)
-    return corruption(current + ": does not name a manifest");
+    return corruption_in(path, ": does not name a manifest");
+  return parsed->number;
+}
 
-  const std::string path = manifest_path(metadata_directory_, parsed->number);
+}  // namespace
+
+Result<std::uint64_t> VersionSet::find_current() {
+  const std::string path = current_path(metadata_directory_);
+  auto number = manifest_in(file_system_, path);
+  const StatusCode code = number.status().code();
+  if (code != StatusCode::Corruption && code != StatusCode::NotFound) return number;
+  auto copy = manifest_in(file_system_, current_copy_path(metadata_directory_));
+  if (!copy.ok()) return number;
+  current_damage_ =
+      code == StatusCode::NotFound ? corruption_in(path, ": missing") : number.status();
+  return copy;
+}
+
+Status VersionSet::read_manifest() {
+  EC_ASSIGN_OR_RETURN(const std::uint64_t number, find_current());
+  const std::string path = manifest_path(metadata_directory_, number);
   auto copies = look_at_copies(file_system_, path, keys_);
   if (copies.status().code() == StatusCode::NotFound)
     return corruption_in(path, ": missing, but CURRENT names it");
@@ -73,7 +92,7 @@ Status VersionSet::read_manifest() {
   EC_TRY(found_.status);
   const LogIdentity& identity = found_.best_copy().identity;
   if (identity.store_id != store_id_) return unavailable(path + ": belongs to another store");
-  if (identity.type != LogType::Manifest || identity.number != parsed->number)
+  if (identity.type != LogType::Manifest || identity.number != number)
     return corruption_in(path, ": the head is not that of this manifest");
 
   EC_ASSIGN_OR_RETURN(auto file, open_copy(file_system_, path, found_.best_copy().begin));
@@ -98,9 +117,9 @@ Status VersionSet::read_manifest() {
   VersionState state = std::move(replayed).value();
 
   MutexLock lock(edit_mutex_);
-  next_manifest_number_ = parsed->number + 1;
+  next_manifest_number_ = number + 1;
   manifest_end_bytes_ = reader.end_bytes();
-  manifest_number_.store(parsed->number);
+  manifest_number_.store(number);
   auto live = state.namespaces.begin();
   for (NamespaceId id = 1; id < state.namespace_id_limit; ++id) {
     if (live != state.namespaces.end() && live->id == id) {
@@ -128,7 +147,7 @@ Status VersionSet::make_durable() {
 }
 
 Status VersionSet::damage() const {
-  return found_.damage;
+  return current_damage_.ok() ? found_.damage : current_damage_;
 }
 
 bool VersionSet::copies_differed() const {
@@ -354,7 +373,13 @@ Status VersionSet::start_manifest(const VersionState& state) {
   return ok();
 }
 
+// The copy first, which a manifest that is not there any more is never in; without it the store is
+// as good as one of an older version.
 Status VersionSet::replace_current(std::uint64_t number) {
+  static_cast<void>(
+      replace_whole_file(file_system_, metadata_directory_, current_new_path(metadata_directory_),
+                         current_copy_path(metadata_directory_), manifest_name(number) + "\n")
+          .ok());
   return replace_whole_file(file_system_, metadata_directory_,
                             current_new_path(metadata_directory_),
                             current_path(metadata_directory_), manifest_name(number) + "\n");

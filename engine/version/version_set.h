@@ -9,7 +9,8 @@
 // A manifest lies twice in its file (log/doubled_log.h): damage of one copy loses nothing, is told,
 // and goes with the next manifest. One of an older version that lies there once is read as well.
 //
-// CURRENT holds the name of the manifest and a line feed.
+// CURRENT holds the name of the manifest and a line feed; CURRENT.copy, which is written before it,
+// the same, in case that one is lost.
 //
 // Thread-safe. Edits are applied one after another; their mutex is held across the manifest's I/O.
 #pragma once
@@ -126,6 +127,7 @@ class VersionSet {
              KeyRing* keys);
 
   Status read_manifest();
+  Result<std::uint64_t> find_current();
   Status apply_locked(const VersionEdit& edit) EC_REQUIRES(edit_mutex_);
   Status log_edit(const VersionEdit& edit, const VersionState& next) EC_REQUIRES(edit_mutex_);
   Status append(const Bytes& payload) EC_REQUIRES(edit_mutex_);
@@ -149,7 +151,8 @@ class VersionSet {
 
   Mutex edit_mutex_;  // held across manifest I/O; taken before mutex_
   std::unique_ptr<DoubledLogWriter> manifest_ EC_GUARDED_BY(edit_mutex_);  // null: start one
-  LogCopies found_;  // by recover(), not changed afterwards
+  LogCopies found_;        // by recover(), not changed afterwards
+  Status current_damage_;  // the same: what was wrong with CURRENT
   std::uint64_t next_manifest_number_ EC_GUARDED_BY(edit_mutex_) = 1;
   std::uint64_t manifest_end_bytes_ EC_GUARDED_BY(edit_mutex_) = 0;
   std::uint64_t edits_ EC_GUARDED_BY(edit_mutex_) = 0;

@@ -102,6 +102,20 @@ TEST_CASE("names become file names that lead nowhere else") {
   CHECK(file_name_of(".hidden") == "%2Ehidden");
   CHECK(file_name_of("50%") == "50%25");
   CHECK(file_name_of("a:b c") == "a:b c");
+  // However long once escaped: short enough for a file, and two never the same.
+  const std::string percents = file_name_of(std::string(86, '%'));
+  CHECK(percents.size() <= 200);
+  CHECK(percents != file_name_of(std::string(87, '%')));
+  CHECK(file_name_of(std::string(200, 'x')) == std::string(200, 'x'));
+  std::string umlauts;
+  for (int i = 0; i < 512; ++i) umlauts += "\xc3\xa4";
+  for (const std::string name : {umlauts, "x" + umlauts}) {
+    const std::string cut = file_name_of(name);
+    CHECK(cut.size() <= 200);
+    const std::size_t end = cut.rfind('~');
+    REQUIRE(end != std::string::npos);
+    CHECK((end - name.size() % 2) % 2 == 0);  // whole characters
+  }
 }
 
 }  // namespace

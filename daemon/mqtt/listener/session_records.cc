@@ -140,7 +140,8 @@ Result<SessionRecords::Loaded> SessionRecords::load(SessionTable& table, std::si
   range.lower = Bytes(1, kSessionRecordKind);
   range.upper = Bytes(1, kSessionRecordKind + 1);
   Loader loader(table, sessions_max, now_ns);
-  EC_ASSIGN_OR_RETURN(const std::unique_ptr<Iterator> each, engine_.scan(namespace_id_, range, {}));
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<Iterator> each,
+                      engine_.scan(namespace_id_, range, without_damaged()));
   for (; each->valid(); each->next()) loader.take(each->key(), each->value());
   EC_TRY(each->status());
   loader.finish();

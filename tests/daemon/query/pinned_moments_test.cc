@@ -53,6 +53,21 @@ TEST_CASE("moments: one that nobody uses is let go of, one that is read is not")
   CHECK(f.moments.use(read).ok());
 }
 
+TEST_CASE("moments: one that nobody reads makes way for another, one that is read does not") {
+  Moments f;
+  const std::string killed = f.moments.pin().value();
+  const std::string read = f.moments.pin().value();
+  const auto reader = f.moments.use(read).value();
+  f.clock.advance(PinnedMoments::kIdleNs - 1);
+  CHECK(f.moments.pin().status().code() == StatusCode::Busy);
+  f.clock.advance(1);
+  const auto third = f.moments.pin();
+  REQUIRE(third.ok());
+  CHECK(f.moments.use(killed).status().code() == StatusCode::NotFound);
+  CHECK(f.moments.use(read).ok());
+  CHECK(f.moments.use(*third).ok());
+}
+
 TEST_CASE("moments: the thread lets go of what nobody has used, without being asked") {
   // Stands still too, and tells how often it was looked at.
   class WatchedClock final : public Clock {

@@ -1,0 +1,45 @@
+// What an answer about many things does not hold, since it cannot be read: each is named, the rest
+// is told all the same. One thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "edgecase/status.h"
+#include "wire/json_values.h"
+
+namespace edgecase::query {
+
+struct LeftOutReadings {
+  std::string namespace_name, device, sensor;
+  // Both included; not every reading between need be lost. Unset: from the first, to the last.
+  std::optional<std::int64_t> from_ns, to_ns;
+  Status why;
+};
+
+class LeftOut {
+ public:
+  static constexpr std::size_t kNamedMax = 64;
+
+  // Readings of one series that follow one another are one.
+  void add(LeftOutReadings readings);
+
+  bool empty() const { return named_.empty(); }
+  const std::vector<LeftOutReadings>& named() const { return named_; }
+  std::uint64_t more() const { return more_; }  // that are not named
+  // Why the first one is; Ok where there is none.
+  Status status() const { return empty() ? ok() : named_.front().why; }
+
+ private:
+  std::vector<LeftOutReadings> named_;
+  std::uint64_t more_ = 0;
+};
+
+// [{"namespace","device","sensor","from","to","reason"}, ...]; the last one {"more":n} where more
+// are left out than `most`.
+wire::Json left_out_json(const LeftOut& left_out, std::size_t most = LeftOut::kNamedMax);
+
+}  // namespace edgecase::query

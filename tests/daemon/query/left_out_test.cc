@@ -1,0 +1,248 @@
+// What is damaged is named and left out; everything else is answered.
+#include "query/left_out.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ingest/ingest_pipeline.h"
+#include "query/query_service.h"
+#include "support/manual_clock.h"
+#include "support/manual_executor.h"
+#include "support/memory_file_system.h"
+
+namespace edgecase::query {
+namespace {
+
+constexpr std::int64_t kSecondNs = 1'000'000'000;
+constexpr int kReadings = 400;
+
+// Three devices, each in value tables of its own.
+struct House {
+  House() {
+    options.metadata_directory = "/m/store";
+    options.values_directory = "/v/store";
+    options.memory_limit_bytes = 8u << 20;
+    options.wal_segment_bytes = 1u << 20;
+    options.wal_limit_bytes = 8u << 20;
+    open();
+    for (const char* device : {"attic", "kitchen", "porch"}) {
+      store(device);
+      REQUIRE(engine->flush().ok());
+      if (std::string(device) == "kitchen") kitchen_files = value_files();
+    }
+  }
+  void close() {
+    service.reset();
+    pipeline.reset();
+    catalog.reset();
+    engine.reset();
+    executor.drop_all();
+  }
+  void open() {
+    close();
+    auto opened = Engine::open(options, {disk, clock, random, executor, listener});
+    REQUIRE_MESSAGE(opened.ok(), opened.status().to_string());
+    engine = *std::move(opened);
+    auto names = catalog::Catalog::open(*engine, {});
+    REQUIRE_MESSAGE(names.ok(), names.status().to_string());
+    catalog = *std::move(names);
+    pipeline = std::make_unique<ingest::IngestPipeline>(*engine, *catalog, clock);
+    service = std::make_unique<QueryService>(*engine, *catalog);
+  }
+  void store(const std::string& device) {
+    wire::ReadingBatch batch;
+    for (int i = 0; i < kReadings; ++i)
+      batch.readings.push_back(
+          {"default", device, "note", i * kSecondNs,
+           wire::Value::of_text(batch.keep(device + std::to_string(i) + std::string(80, 'n')))});
+    const auto authorized = auth::authorize_write(principal, batch);
+    REQUIRE(authorized.ok());
+    REQUIRE(pipeline->ingest(*authorized).ok());
+  }
+  std::vector<std::string> value_files() const {
+    std::vector<std::string> paths;
+    for (const auto& [path, contents] : disk.durable_contents())
+      if (path.starts_with("/v/") && path.ends_with(".val")) paths.push_back(path);
+    return paths;
+  }
+  struct Answer {
+    std::map<std::string, int> readings;  // by device
+    std::vector<LeftOutReadings> left_out;
+  };
+  Answer drain(Result<std::unique_ptr<ReadingCursor>> cursor) {
+    REQUIRE_MESSAGE(cursor.ok(), cursor.status().to_string());
+    Answer answer;
+    wire::Reading reading;
+    while (true) {
+      const auto more = (*cursor)->next(reading);
+      REQUIRE_MESSAGE(more.ok(), more.status().to_string());
+      if (!*more) break;
+      ++answer.readings[std::string(reading.device)];
+    }
+    answer.left_out = (*cursor)->left_out()->named();
+    return answer;
+  }
+  Answer query(const wire::QueryRequest& request = all()) {
+    return drain(service->query(principal, request));
+  }
+  static wire::QueryRequest all() {
+    wire::QueryRequest request;
+    request.namespace_name = "default";
+    return request;
+  }
+  // One bit of a value of the kitchen's, which is `i`.
+  void damage_kitchen(int i) {
+    const std::string needle = "kitchen" + std::to_string(i) + "n";
+    for (const std::string& path : value_files()) {
+      const std::size_t at = disk.contents(path).find(needle);
+      if (at == Bytes::npos) continue;
+      disk.flip_bit(path, at + 2, 1);
+      return;
+    }
+    FAIL("it is nowhere");
+  }
+
+  test::MemoryFileSystem disk{{"/m", "/v"}};
+  test::ManualClock clock;
+  SeededRandom random{1};
+  test::ManualExecutor executor;
+  EventListener listener;
+  Options options;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<catalog::Catalog> catalog;
+  std::unique_ptr<ingest::IngestPipeline> pipeline;
+  std::unique_ptr<QueryService> service;
+  auth::Principal principal{auth::PrincipalKind::LocalSocket, "test"};
+  std::vector<std::string> kitchen_files;
+};
+
+}  // namespace
+
+TEST_CASE("left out: nothing where nothing is damaged") {
+  House house;
+  const auto answer = house.query();
+  CHECK(answer.left_out.empty());
+  CHECK(answer.readings.size() == 3);
+}
+
+TEST_CASE("left out: a file of values that is missing costs its series alone") {
+  House house;
+  house.close();
+  REQUIRE(house.kitchen_files.size() >= 2);
+  REQUIRE(house.disk.remove_file(house.kitchen_files.back()).ok());
+  house.open();
+  const auto answer = house.query();
+  CHECK(answer.readings.at("attic") == kReadings);
+  CHECK(answer.readings.at("porch") == kReadings);
+  CHECK_FALSE(answer.readings.contains("kitchen"));
+  REQUIRE(answer.left_out.size() == 1);
+  CHECK(answer.left_out[0].device == "kitchen");
+  CHECK(answer.left_out[0].sensor == "note");
+  CHECK(answer.left_out[0].why.code() == StatusCode::Corruption);
+
+  auto listing = house.service->list_series(house.principal, "default", {});
+  REQUIRE(listing.ok());
+  SeriesInfo info;
+  std::map<std::string, SeriesInfo> listed;
+  while (listing->next(info).value()) listed[info.device] = info;
+  REQUIRE(listed.size() == 3);
+  CHECK(listed["attic"].count == kReadings);
+  CHECK_FALSE(listed["attic"].damaged);
+  CHECK(listed["kitchen"].damaged);
+  CHECK(listing->left_out()->named().size() == 1);
+
+  // It takes writes, also of what is lost.
+  house.store("kitchen");
+  CHECK(house.query().readings.at("attic") == kReadings);
+}
+
+TEST_CASE("left out: one flipped bit costs the readings around it, and no older one stands in") {
+  House house;
+  house.damage_kitchen(200);
+  house.open();
+  const auto answer = house.query();
+  CHECK(answer.readings.at("attic") == kReadings);
+  CHECK(answer.readings.at("kitchen") < kReadings);
+  REQUIRE(answer.left_out.size() == 1);
+  CHECK(*answer.left_out[0].from_ns <= 200 * kSecondNs);
+  CHECK(*answer.left_out[0].to_ns >= 200 * kSecondNs);
+
+  SUBCASE("newest first is the same") {
+    wire::QueryRequest request = House::all();
+    request.descending = true;
+    const auto reverse = house.query(request);
+    CHECK(reverse.readings.at("attic") == kReadings);
+    CHECK(reverse.left_out.size() == 1);
+  }
+  SUBCASE("a window with damage has no row, the others do") {
+    wire::QueryRequest request = House::all();
+    request.every_ns = kReadings * kSecondNs;
+    request.aggregate = wire::Aggregate::Count;
+    const auto windows = house.query(request);
+    CHECK(windows.readings.at("attic") == 1);
+    CHECK_FALSE(windows.readings.contains("kitchen"));
+    CHECK(windows.left_out.size() == 1);
+  }
+  SUBCASE("the newest reading is told where it can be read") {
+    const auto last = house.drain(house.service->last(house.principal, "default", {}));
+    CHECK(last.readings.at("attic") == 1);
+    CHECK(last.readings.size() + last.left_out.size() == 3);
+  }
+}
+
+TEST_CASE("left out: where the newest reading is lost, none that is older stands in") {
+  House house;
+  house.damage_kitchen(kReadings - 1);
+  house.open();
+  const auto last = house.drain(house.service->last(house.principal, "default", {}));
+  CHECK(last.readings.at("attic") == 1);
+  CHECK_FALSE(last.readings.contains("kitchen"));
+  REQUIRE(last.left_out.size() == 1);
+  CHECK(last.left_out[0].device == "kitchen");
+}
+
+TEST_CASE("left out: a metadata table that is missing takes names with it, not the start") {
+  House house;
+  house.close();
+  std::vector<std::string> tables;
+  for (const auto& [path, contents] : house.disk.durable_contents())
+    if (path.ends_with(".meta")) tables.push_back(path);
+  REQUIRE(!tables.empty());
+  for (const std::string& path : tables) {
+    CAPTURE(path);
+    const Bytes contents = house.disk.contents(path);
+    REQUIRE(house.disk.remove_file(path).ok());
+    house.open();
+    CHECK(house.engine->damaged_files().size() == 1);
+    const auto answer = house.query();
+    CHECK_FALSE(answer.left_out.empty());
+    house.close();
+    house.disk.set_contents(path, contents);
+  }
+  house.open();
+  CHECK(house.query().readings.size() == 3);
+}
+
+TEST_CASE("left out: readings that follow one another are one, others are counted") {
+  LeftOut left_out;
+  const Status why = corruption("x");
+  left_out.add({"default", "d", "s", 5, 9, why});
+  left_out.add({"default", "d", "s", 12, std::nullopt, why});
+  REQUIRE(left_out.named().size() == 1);
+  CHECK(left_out.named()[0].from_ns == 5);
+  CHECK_FALSE(left_out.named()[0].to_ns);
+  for (std::size_t i = 0; i < LeftOut::kNamedMax + 3; ++i)
+    left_out.add({"default", "d" + std::to_string(i), "s", 1, 1, why});
+  CHECK(left_out.named().size() == LeftOut::kNamedMax);
+  CHECK(left_out.more() == 4);
+  const wire::Json json = left_out_json(left_out, 2);
+  REQUIRE(json.size() == 3);
+  CHECK(json[0]["device"] == "d");
+  CHECK(json[2]["more"] == LeftOut::kNamedMax - 2 + 4);
+}
+
+}  // namespace edgecase::query
