@@ -44,7 +44,7 @@ Status describe(Engine& engine, const catalog::SeriesEntry& entry, const ReadOpt
                       engine.range_stats(entry.id.namespace_id, keys, options));
   info.count = stats.entries;
   info.stored_bytes = stats.stored_bytes;
-  if (info.count == 0) return info;
+  if (info.count == 0) return ok();
   for (const Direction direction : {Direction::Forward, Direction::Reverse}) {
     ReadOptions one_way = options;
     one_way.direction = direction;

@@ -25,6 +25,7 @@
 #include "file/whole_file.h"
 #include "log/doubled_log.h"
 #include "table/table_writer.h"
+#include "version/current.h"
 
 namespace edgecase::engine {
 namespace {
@@ -90,25 +91,16 @@ class StoreRepair {
          {metadata_directory(), tables_directory(metadata_directory()),
           wal_directory(metadata_directory())})
       EC_TRY(create_durably(directory));
-    if (!look_.files.has_metadata_identity) {
-      EC_TRY(write_identity(file_system_, metadata_directory(),
-                            {look_.files.store_id, DirectoryRole::Metadata}));
-      findings_.repair(identity_path(metadata_directory()) + ": written anew");
-    }
-    if (!look_.files.has_values_identity) {
-      EC_TRY(write_identity(file_system_, values_directory(),
-                            {look_.files.store_id, DirectoryRole::Values}));
-      findings_.repair(identity_path(values_directory()) + ": written anew");
-    }
-    heal(metadata_directory(), DirectoryRole::Metadata);
-    heal(values_directory(), DirectoryRole::Values);
-    return ok();
+    EC_TRY(heal(metadata_directory(), DirectoryRole::Metadata));
+    return heal(values_directory(), DirectoryRole::Values);
   }
 
-  // Of an identity whose other copy is whole.
-  void heal(const std::string& directory, DirectoryRole role) {
+  // One that is whole is not written again, but for its copy.
+  Status heal(const std::string& directory, DirectoryRole role) {
     const Status damage = heal_identity(file_system_, directory, {look_.files.store_id, role});
-    if (!damage.ok()) findings_.repair(damage.message() + ": written anew");
+    if (damage.ok()) return ok();
+    findings_.repair(identity_path(directory) + ": written anew");
+    return identity_damage(file_system_, directory, {look_.files.store_id, role});
   }
 
   // Above everything that ever had a number, as far as can be seen.
@@ -423,12 +415,7 @@ class StoreRepair {
     EC_TRY(manifest->append(1, {&part, 1}));
     EC_TRY(manifest->sync());
     EC_TRY(file_system_.sync_directory(metadata_directory()));
-    EC_TRY(replace_whole_file(
-        file_system_, metadata_directory(), current_new_path(metadata_directory()),
-        current_copy_path(metadata_directory()), manifest_name(manifest_number_) + "\n"));
-    return replace_whole_file(
-        file_system_, metadata_directory(), current_new_path(metadata_directory()),
-        current_path(metadata_directory()), manifest_name(manifest_number_) + "\n");
+    return write_current(file_system_, metadata_directory(), manifest_number_);
   }
 
   Status write_marker() {

@@ -1,4 +1,5 @@
-// What somebody asked for and waits for: compact().
+// What somebody asked for and waits for, compact(); and what merges may choose from where files are
+// damaged.
 #include <algorithm>
 #include <utility>
 
@@ -93,6 +94,43 @@ void Compactor::finish_request(const Status& status) {
   requests_.pop_front();
   current_.reset();
   request_done_.notify_all();
+}
+
+// What lies in damaged files is lost, not dead: nobody may take it for that, or merge what overlaps
+// it as if it were not there. So such runs stay as they are until a repair says what is left of
+// them.
+std::shared_ptr<const Version> Compactor::mergeable(std::shared_ptr<const Version> version) {
+  if (!context_.lost_files) return version;
+  std::set<FileNumber> lost = context_.lost_files();
+  if (lost.empty()) {
+    mergeable_.reset();
+    return version;
+  }
+  if (mergeable_ == nullptr || mergeable_of_.lock() != version || mergeable_without_ != lost) {
+    mergeable_ = std::make_shared<const Version>(without_runs(*version, lost));
+    mergeable_of_ = version;
+    mergeable_without_ = std::move(lost);
+  }
+  return mergeable_;
+}
+
+// A merge failed. Whether that was for damage that nobody knew of: others go on without those runs.
+bool Compactor::sets_apart(const Status& failure) {
+  const bool is_damage =
+      failure.code() == StatusCode::Corruption || failure.code() == StatusCode::Unavailable;
+  if (!is_damage || !context_.look_for_damage || !context_.check_values().ok()) return false;
+  std::vector<TablePointer> tables;
+  if (job_ != nullptr && !job_erases_) {
+    for (const auto* inputs : {&job_->plan().groups, &job_->plan().singles})
+      for (const MergeInput& input : *inputs)
+        tables.insert(tables.end(), input.begin(), input.end());
+    for (const MergeInput& input : job_->plan().newer_groups)
+      tables.insert(tables.end(), input.begin(), input.end());
+  } else {
+    // A survey, or a sample, may have been of any.
+    tables = mergeable(context_.versions.current())->tables;
+  }
+  return context_.look_for_damage(tables);
 }
 
 }  // namespace edgecase::engine

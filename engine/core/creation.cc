@@ -100,7 +100,8 @@ Status EngineImpl::admit_values() {
   if (values_lock_ == nullptr)
     EC_TRY(lock_directory(options_.values_directory, values_lock_).on(Drive::Values));
   const std::shared_ptr<const Version> version = versions_->current();
-  EC_ASSIGN_OR_RETURN(const auto lost, find_lost_files(*version, Placement::Values).on(Drive::Values));
+  EC_ASSIGN_OR_RETURN(const auto lost,
+                      find_lost_files(*version, Placement::Values).on(Drive::Values));
   for (const LostFile& each : lost) scrubber_->note(each.layer, each.number, each.problem);
   remove_orphans_in(options_.values_directory, *version);
   values_admitted_.store(true, std::memory_order_release);

@@ -49,7 +49,8 @@ Status EngineImpl::recover_store() {
   EC_ASSIGN_OR_RETURN(std::vector<LostFile> lost,
                       find_lost_files(*state.version, Placement::Metadata).on(Drive::Metadata));
   if (values_away_.ok()) {
-    EC_ASSIGN_OR_RETURN(const auto of_values, find_lost_files(*state.version, Placement::Values).on(Drive::Values));
+    EC_ASSIGN_OR_RETURN(const auto of_values,
+                        find_lost_files(*state.version, Placement::Values).on(Drive::Values));
     lost.insert(lost.end(), of_values.begin(), of_values.end());
   }
   values_admitted_ = values_away_.ok();

@@ -50,14 +50,13 @@ Result<std::unique_ptr<RandomAccessFile>> TableFiles::open(const std::string& pa
 Result<std::shared_ptr<const UMetaReader>> TableFiles::table(const TableMetadata& table) {
   if (auto open = tables_.find(table.number)) return open;
   const std::string path = metadata_table_path(metadata_directory_, table.number);
-  Result<std::unique_ptr<RandomAccessFile>> opened = open(path);
+  auto opened = open(path);
   if (opened.status().code() == StatusCode::NotFound)
-    return corruption(path + " is missing, but the manifest names it");
-  if (!opened.ok()) return opened.status();
-  std::unique_ptr<RandomAccessFile> file = *std::move(opened);
+    return opened.status().as(StatusCode::Corruption);
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, std::move(opened));
   if (file->size_bytes() != table.size_bytes)
     return corruption_at(path, file->size_bytes(),
-                         "file ends here, not at byte " + std::to_string(table.size_bytes));
+                         "ends here, not at byte " + std::to_string(table.size_bytes));
   EC_ASSIGN_OR_RETURN(std::shared_ptr<const UMetaReader> reader,
                       UMetaReader::open(std::move(file), store_id_, table.number, keys_));
   if (reader->properties().totals.entries != table.entry_count ||
@@ -120,13 +119,11 @@ Result<std::shared_ptr<const ValueTableReader>> TableFiles::values(FileNumber nu
 
 Result<std::shared_ptr<const ValueTableReader>> TableFiles::open_values(FileNumber number) {
   const auto known = find_value_file(number);
-  if (!known)
-    return corruption("value file " + std::to_string(number) + " is used, but in no manifest");
+  if (!known) return corruption("value file " + std::to_string(number) + " is in no manifest");
   const std::string path = value_path(number, known->placement);
   const Drive drive = drive_of(known->placement);
   auto file = open(path).on(drive);
-  // Whether its drive is missing or the file alone, who asks the drive can tell; NotFound would be a
-  // key that was destroyed.
+  // Its drive may be missing, or the file alone; NotFound would be a key that was destroyed.
   if (file.status().code() == StatusCode::NotFound)
     return file.status().as(StatusCode::Unavailable);
   if (!file.ok()) return file.status();

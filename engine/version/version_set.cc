@@ -8,6 +8,7 @@
 #include "file/overwriting.h"
 #include "file/whole_file.h"
 #include "log/log_format.h"
+#include "version/current.h"
 
 namespace edgecase::engine {
 namespace {
@@ -17,8 +18,6 @@ constexpr std::uint64_t kManifestBytes = 1u << 20;
 constexpr std::uint64_t kListMemoryStep = 1u << 20;
 // Reserved at once: an edit every 65,536 files.
 constexpr std::uint64_t kFileNumberBlock = 1u << 16;
-constexpr std::size_t kCurrentMaxBytes = 64;
-
 bool names(const Version& version, const ObsoleteFile& file) {
   if (file.kind == ObsoleteFile::Kind::Values) return version.value_files.contains(file.number);
   return std::any_of(version.tables.begin(), version.tables.end(),
@@ -53,34 +52,9 @@ Result<std::unique_ptr<VersionSet>> VersionSet::recover(FileSystem& file_system,
   return set;
 }
 
-namespace {
-
-Result<std::uint64_t> manifest_in(FileSystem& file_system, const std::string& path) {
-  EC_ASSIGN_OR_RETURN(Bytes name, read_whole_file(file_system, path, kCurrentMaxBytes));
-  const bool terminated = !name.empty() && name.back() == '\n';
-  if (terminated) name.pop_back();
-  const auto parsed = parse_file_name(name);
-  if (!terminated || !parsed || parsed->type != FileType::Manifest)
-    return corruption_in(path, ": does not name a manifest");
-  return parsed->number;
-}
-
-}  // namespace
-
-Result<std::uint64_t> VersionSet::find_current() {
-  const std::string path = current_path(metadata_directory_);
-  auto number = manifest_in(file_system_, path);
-  const StatusCode code = number.status().code();
-  if (code != StatusCode::Corruption && code != StatusCode::NotFound) return number;
-  auto copy = manifest_in(file_system_, current_copy_path(metadata_directory_));
-  if (!copy.ok()) return number;
-  current_damage_ =
-      code == StatusCode::NotFound ? corruption_in(path, ": missing") : number.status();
-  return copy;
-}
-
 Status VersionSet::read_manifest() {
-  EC_ASSIGN_OR_RETURN(const std::uint64_t number, find_current());
+  EC_ASSIGN_OR_RETURN(const std::uint64_t number,
+                      find_current(file_system_, metadata_directory_, current_damage_));
   const std::string path = manifest_path(metadata_directory_, number);
   auto copies = look_at_copies(file_system_, path, keys_);
   if (copies.status().code() == StatusCode::NotFound)
@@ -373,16 +347,8 @@ Status VersionSet::start_manifest(const VersionState& state) {
   return ok();
 }
 
-// The copy first, which a manifest that is not there any more is never in; without it the store is
-// as good as one of an older version.
 Status VersionSet::replace_current(std::uint64_t number) {
-  static_cast<void>(
-      replace_whole_file(file_system_, metadata_directory_, current_new_path(metadata_directory_),
-                         current_copy_path(metadata_directory_), manifest_name(number) + "\n")
-          .ok());
-  return replace_whole_file(file_system_, metadata_directory_,
-                            current_new_path(metadata_directory_),
-                            current_path(metadata_directory_), manifest_name(number) + "\n");
+  return write_current(file_system_, metadata_directory_, number);
 }
 
 // Overwritten first: they name keys.

@@ -127,7 +127,6 @@ class VersionSet {
              KeyRing* keys);
 
   Status read_manifest();
-  Result<std::uint64_t> find_current();
   Status apply_locked(const VersionEdit& edit) EC_REQUIRES(edit_mutex_);
   Status log_edit(const VersionEdit& edit, const VersionState& next) EC_REQUIRES(edit_mutex_);
   Status append(const Bytes& payload) EC_REQUIRES(edit_mutex_);

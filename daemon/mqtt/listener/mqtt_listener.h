@@ -59,6 +59,8 @@ struct ListenerStatus {
   SinkCounters counters;
 };
 
+class DeviceNames;
+
 // Borrowed for the listener's life.
 struct ListenerParts {
   Engine& engine;
