@@ -39,13 +39,21 @@ Result<std::uint64_t> find_current(FileSystem& file_system, const std::string& m
 }
 
 // The copy first, so that it never names a manifest that is not there any more; without it the
-// store is as good as one of an older version.
+// store is as good as one of an older version. But a store is there once CURRENT is: that begins
+// it.
 Status write_current(FileSystem& file_system, const std::string& metadata_directory,
                      std::uint64_t number) {
-  static_cast<void>(
-      write_to(file_system, metadata_directory, current_copy_path(metadata_directory), number)
-          .ok());
-  return write_to(file_system, metadata_directory, current_path(metadata_directory), number);
+  const std::string path = current_path(metadata_directory);
+  const auto write_copy = [&] {
+    static_cast<void>(
+        write_to(file_system, metadata_directory, current_copy_path(metadata_directory), number)
+            .ok());
+  };
+  const bool begins = file_system.file_size(path).status().code() == StatusCode::NotFound;
+  if (!begins) write_copy();
+  EC_TRY(write_to(file_system, metadata_directory, path, number));
+  if (begins) write_copy();
+  return ok();
 }
 
 }  // namespace edgecase::engine
