@@ -83,7 +83,7 @@ class FileSystems(unittest.TestCase):
     def fill(self, device, text):
         now_ns = time.time_ns() - 10**12
         lines = [f'm,device={device} text="{text}-{i}" {now_ns + i}' for i in range(2_000)]
-        request = urllib.request.Request(f"http://127.0.0.1:{self.daemon.port()}/write?db=default",
+        request = urllib.request.Request(f"http://localhost:{self.daemon.port()}/write?db=default",
                                          "\n".join(lines).encode())
         with urllib.request.urlopen(request, timeout=60) as answer:
             self.assertEqual(answer.status, 204)

@@ -12,6 +12,7 @@ import unittest
 from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place, until
 from mqtt_device import Device
 from residue import canary, seeded
+from loopback import LOOPBACK, LOOPBACK_FAMILY
 
 _SLOW_READERS = 64
 _READINGS = 20_000
@@ -58,10 +59,10 @@ class Slow:
 
     def __init__(self, daemon, path, over_tcp=True):
         if over_tcp:
-            self.socket = socket.socket(socket.AF_INET)
+            self.socket = socket.socket(LOOPBACK_FAMILY)
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             self.socket.settimeout(TIME_LIMIT_SECONDS)
-            self.socket.connect(("127.0.0.1", daemon.port()))
+            self.socket.connect((LOOPBACK, daemon.port()))
         else:
             self.socket = socket.socket(socket.AF_UNIX)
             self.socket.settimeout(TIME_LIMIT_SECONDS)
@@ -167,7 +168,7 @@ def scan(pid, needles):
 
 @unittest.skipUnless(os.geteuid() == 0, "only root may look into the memory of another process")
 class Memory(ReadersFlow):
-    config = {"more": 'listen = "127.0.0.1:0"\n[[mqtt.rule]]\ntopic = "t/{device}/{sensor}"\n'}
+    config = {"more": 'listen = "localhost:0"\n[[mqtt.rule]]\ntopic = "t/{device}/{sensor}"\n'}
 
     def test_nothing_of_what_was_erased_is_left_in_memory(self):
         device, text, raw, sent, typed, shot = (canary(self.source) for _ in range(6))

@@ -56,7 +56,7 @@ struct GateFixture {
     const auto port = net::tcp_port_of(broker_listener);
     gate->aim(mqtt::resolve_broker({net::loopback_host(), port}).value().front(),
               mqtt::ProtocolVersion::V311);
-    inside = net::Socket(socket(AF_INET, SOCK_STREAM, 0));
+    inside = net::Socket(socket(gate->address().bytes.ss_family, SOCK_STREAM, 0));
     REQUIRE(::connect(inside.descriptor(),
                       reinterpret_cast<const sockaddr*>(&gate->address().bytes),
                       gate->address().size) == 0);
@@ -105,10 +105,12 @@ bool is_connecting_to(std::uint16_t port) {
   constexpr const char* kSynSent = " 02 ";
   char wanted[16];
   std::snprintf(wanted, sizeof wanted, ":%04X", static_cast<unsigned>(port));
-  std::ifstream table("/proc/net/tcp");
-  for (std::string line; std::getline(table, line);) {
-    // "  0: local:port remote:port state ..."
-    if (line.find(std::string(wanted) + kSynSent) != std::string::npos) return true;
+  for (const char* const path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream table(path);
+    for (std::string line; std::getline(table, line);) {
+      // "  0: local:port remote:port state ..."
+      if (line.find(std::string(wanted) + kSynSent) != std::string::npos) return true;
+    }
   }
   return false;
 }
@@ -292,13 +294,14 @@ TEST_CASE("ack gate: nobody else comes through") {
   net::Socket broker = net::listen_on_tcp(net::loopback_host(), 0).value();
   gate->aim(mqtt::resolve_broker({net::loopback_host(), net::tcp_port_of(broker)}).value().front(),
             mqtt::ProtocolVersion::V5);
-  const std::string port = gate->address().text.substr(gate->address().text.find(':') + 1);
+  const std::string port = gate->address().text.substr(gate->address().text.rfind(':') + 1);
   // Reads until it is closed; exit code 0 then.
-  CHECK(run_process(
-            {"bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/" + port + "; read -t 60 -u 3; test $? = 1"},
-            "") == 0);
+  CHECK(run_process({"bash", "-c",
+                     "exec 3<>/dev/tcp/" + net::loopback_host() + "/" + port +
+                         "; read -t 60 -u 3; test $? = 1"},
+                    "") == 0);
   // One of this process is let through: TLS begins at the other end.
-  net::Socket own(socket(AF_INET, SOCK_STREAM, 0));
+  net::Socket own(socket(gate->address().bytes.ss_family, SOCK_STREAM, 0));
   REQUIRE(connect(own.descriptor(), reinterpret_cast<const sockaddr*>(&gate->address().bytes),
                   gate->address().size) == 0);
   CHECK(send(own.descriptor(), "x", 1, MSG_NOSIGNAL) == 1);
@@ -316,20 +319,18 @@ TEST_CASE("ack gate: a cut that comes while the gate connects ends that connecti
   fixture.gate->cut();
   REQUIRE(fixture.is_ended(fixture.inside));
   // A listener whose queue is full: who connects waits for an answer.
-  const net::Socket busy(socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in any{};
-  any.sin_family = AF_INET;
-  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  REQUIRE(bind(busy.descriptor(), reinterpret_cast<const sockaddr*>(&any), sizeof any) == 0);
+  const auto any = mqtt::resolve_broker({net::loopback_host(), 0}).value().front();
+  const net::Socket busy(socket(any.bytes.ss_family, SOCK_STREAM, 0));
+  REQUIRE(bind(busy.descriptor(), reinterpret_cast<const sockaddr*>(&any.bytes), any.size) == 0);
   REQUIRE(listen(busy.descriptor(), 0) == 0);
   const std::uint16_t port = net::tcp_port_of(busy);
   const auto address = mqtt::resolve_broker({net::loopback_host(), port}).value().front();
-  const net::Socket first(socket(AF_INET, SOCK_STREAM, 0));
+  const net::Socket first(socket(any.bytes.ss_family, SOCK_STREAM, 0));
   REQUIRE(::connect(first.descriptor(), reinterpret_cast<const sockaddr*>(&address.bytes),
                     address.size) == 0);
 
   fixture.gate->aim(address, mqtt::ProtocolVersion::V5);
-  fixture.inside = net::Socket(socket(AF_INET, SOCK_STREAM, 0));
+  fixture.inside = net::Socket(socket(any.bytes.ss_family, SOCK_STREAM, 0));
   REQUIRE(::connect(fixture.inside.descriptor(),
                     reinterpret_cast<const sockaddr*>(&fixture.gate->address().bytes),
                     fixture.gate->address().size) == 0);

@@ -15,6 +15,7 @@
 #include "daemon/mqtt/mqtt_fixture.h"
 #include "mqtt/mqtt_source.h"
 #include "net/socket.h"
+#include "support/loopback.h"
 #include "support/mosquitto_broker.h"
 
 using namespace edgecase;
@@ -37,7 +38,7 @@ class ScriptedBroker {
   };
   explicit ScriptedBroker(Script script)
       : script_(std::move(script)),
-        listener_(net::listen_on_tcp("127.0.0.1", 0).value()),
+        listener_(net::listen_on_tcp(net::loopback_host(), 0).value()),
         thread_([this] { run(); }) {}
   ~ScriptedBroker() {
     stopping_ = true;
@@ -46,9 +47,7 @@ class ScriptedBroker {
   ScriptedBroker(const ScriptedBroker&) = delete;
   ScriptedBroker& operator=(const ScriptedBroker&) = delete;
 
-  std::string url() const {
-    return "mqtt://127.0.0.1:" + std::to_string(net::tcp_port_of(listener_));
-  }
+  std::string url() const { return "mqtt://" + loopback_authority(net::tcp_port_of(listener_)); }
   int subscribes() const { return subscribes_; }
   int pings() const { return pings_; }
   int connects() const { return connects_; }
