@@ -16,6 +16,9 @@ namespace {
 constexpr std::size_t kWays = 8;
 constexpr std::size_t kSlotsAtFirst = 1u << 10;
 
+// Of a series whose newest time cannot be read, for this once: then each time is looked at.
+constexpr std::int64_t kUnreadable = INT64_MAX;
+
 // Of series that have no number yet: these count from 1 within a call.
 constexpr NamespaceId kNoNamespace = ~NamespaceId{0};
 
@@ -87,7 +90,7 @@ class DeviceTimes::Decision {
   // Under mutex_.
   void write_back() {
     for (const auto& [id, state] : states_) {
-      if (id.namespace_id == kNoNamespace) continue;
+      if (id.namespace_id == kNoNamespace || state.newest_ns == kUnreadable) continue;
       Slot* const slot = times_.find(id);
       if (slot == nullptr) continue;
       slot->state.stood_ns = state.stood_ns;
@@ -268,7 +271,7 @@ DeviceTimes::State DeviceTimes::load(const catalog::SeriesId& id) {
   options.direction = Direction::Reverse;
   const auto each = engine_.scan(id.namespace_id, range, options);
   if (!each.ok() || (!(*each)->valid() && !(*each)->status().ok())) {
-    state.newest_ns = INT64_MAX;  // for this once: then the reading of that time is looked at
+    state.newest_ns = kUnreadable;
     return state;
   }
   wire::ReadingKey key;

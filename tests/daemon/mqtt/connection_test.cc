@@ -26,8 +26,9 @@ class OldBroker {
  public:
   enum class Refusal : unsigned char { InWords, HangsUp };
 
-  explicit OldBroker(Refusal refusal)
+  explicit OldBroker(Refusal refusal, int granted = 1)
       : refusal_(refusal),
+        granted_(granted),
         listener_(net::listen_on_tcp(net::loopback_host(), 0).value()),
         thread_([this] { run(); }) {}
   ~OldBroker() {
@@ -66,13 +67,15 @@ class OldBroker {
         send(connection, connack, sizeof connack, MSG_NOSIGNAL);
         if (!welcome) return;
       } else if (type == static_cast<unsigned>(mqtt::PacketType::Subscribe)) {
-        const char suback[] = {static_cast<char>(0x90), 3, bytes[2], bytes[3], 1};
+        const char suback[] = {static_cast<char>(0x90), 3, bytes[2], bytes[3],
+                               static_cast<char>(granted_)};
         send(connection, suback, sizeof suback, MSG_NOSIGNAL);
       }
     }
   }
 
   const Refusal refusal_;
+  const int granted_;  // SUBACK's code
   net::Socket listener_;
   std::atomic<int> connection_{-1};
   std::thread thread_;
@@ -288,5 +291,21 @@ TEST_CASE("mqtt source: a broker that forgot the session is a possible gap, logg
     fixture.rejected.reset();
     fixture.pipeline.reset();
     audit_log->reset();
+  }
+}
+
+TEST_CASE("mqtt source: what a broker of 3.1.1 refuses or lowers is shown, too") {
+  for (const int code : {0x80, 0, 1}) {
+    CAPTURE(code);
+    OldBroker broker(OldBroker::Refusal::InWords, code);
+    MqttFixture fixture;
+    auto source = mqtt::MqttSource::create(settings_of_url(broker.url()), {}, fixture.parts());
+    REQUIRE(source.ok());
+    (*source)->start();
+    CHECK(eventually([&] { return (*source)->status().connected; }));
+    const auto poor = (*source)->status().poor_subscriptions;
+    REQUIRE(poor.size() == (code == 1 ? 0 : 2));
+    if (code == 0x80) CHECK_FALSE(poor.front().granted_qos);
+    if (code == 0) CHECK(poor.front().granted_qos == 0);
   }
 }
