@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -46,6 +47,14 @@ int window_bits(ContentCoding coding, std::string_view compressed) {
   return -kWindowBits;
 }
 
+// zlib's memory holds what it has decoded: it is wiped as all is that C++ gives back.
+void* allocate_for_zlib(void*, uInt items, uInt size) {
+  return ::operator new (std::size_t{items} * size, std::nothrow);
+}
+void give_back_for_zlib(void*, void* memory) {
+  ::operator delete(memory);
+}
+
 class Inflater {
  public:
   Inflater(std::string_view compressed, ContentCoding coding) {
@@ -76,7 +85,14 @@ class Inflater {
   }
 
  private:
-  z_stream stream_{};
+  static z_stream fresh_stream() {
+    z_stream stream{};
+    stream.zalloc = allocate_for_zlib;
+    stream.zfree = give_back_for_zlib;
+    return stream;
+  }
+
+  z_stream stream_ = fresh_stream();
   bool ready_ = false;
 };
 

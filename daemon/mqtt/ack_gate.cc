@@ -238,7 +238,9 @@ AckGate::Progress AckGate::move_out(Passage& passage) {
     if (got.outcome == net::Outcome::Failed) return Progress::Over;
     passage.inside_ended = got.outcome == net::Outcome::Closed;
     moved = got.bytes > 0;
-    if (!out.feed({buffer_.data(), got.bytes})) {
+    const bool is_fed = out.feed({buffer_.data(), got.bytes});
+    ::explicit_bzero(buffer_.data(), got.bytes);
+    if (!is_fed) {
       fail("the MQTT client sent what is no packet of a subscriber");
       return Progress::Over;
     }
@@ -267,6 +269,7 @@ AckGate::Progress AckGate::move_in(Passage& passage) {
     passage.broker_ended = got.outcome == net::Outcome::Closed;
     moved = got.bytes > 0;
     in.feed({buffer_.data(), got.bytes});
+    ::explicit_bzero(buffer_.data(), got.bytes);
   }
   const std::size_t waited = in.waiting_bytes();
   const bool stop =

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Readers and erasure on a real daemon: who reads slowly holds nothing back and gets nothing of what is gone, and
 of what was erased nothing is left in the daemon's memory."""
+import gzip
+import http.client
 import json
 import os
 import re
@@ -171,7 +173,7 @@ class Memory(ReadersFlow):
     config = {"more": 'listen = "localhost:0"\n[[mqtt.rule]]\ntopic = "t/{device}/{sensor}"\n'}
 
     def test_nothing_of_what_was_erased_is_left_in_memory(self):
-        device, text, raw, sent, typed, shot = (canary(self.source) for _ in range(6))
+        device, text, raw, sent, typed, shot, packed = (canary(self.source) for _ in range(7))
         self.fill(device, text, 2_000)
         self.fill("other", "kept", 2_000)
         status, answer = self.daemon.request("PUT", f"/api/v1/blob/default/{device}/shot", (shot * 100).encode())
@@ -185,12 +187,18 @@ class Memory(ReadersFlow):
         publisher.settle()
         publisher.close()
         self.cli("write", f"{device}/cli", typed)
+        connection = http.client.HTTPConnection("127.0.0.1", self.daemon.port(), timeout=TIME_LIMIT_SECONDS)
+        connection.request("POST", "/write?db=default", gzip.compress(
+            "\n".join(f'p,device={device} value="{packed}-{i}" {i}' for i in range(100)).encode()),
+            {"Content-Encoding": "gzip"})
+        self.assertEqual(connection.getresponse().status, 204)
+        connection.close()
         for path in (f"/api/v1/query?select={device}", f"/api/v1/last?select={device}", "/api/v1/devices",
                      f"/api/v1/blob/default/{device}/shot", "/api/v1/series",
                      f"/api/v1/query?select={device}/*&agg=last&every=1h"):
             status, answer = self.daemon.request("GET", path)
             self.assertEqual(status, 200, answer)
-        needles = [each.encode() for each in (text, raw, sent, typed, shot)]
+        needles = [each.encode() for each in (text, raw, sent, typed, shot, packed)]
         self.assertTrue(scan(self.daemon.process.pid, needles))
         done = json.loads(self.cli("erase", device, "--yes", "--json"))
         self.assertIn("done", json.dumps(done))
