@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "net/channel.h"
+
 namespace edgecase::http {
 namespace {
 
@@ -28,12 +30,12 @@ RequestReader::Progress RequestReader::feed(std::string_view bytes) {
       case HeadOutcome::Refused: return Progress::Refused;
       case HeadOutcome::Complete: break;
     }
-    input_.erase(0, used);
+    net::drop_front(input_, used);
     if (begin_body() == Progress::Refused) return Progress::Refused;
   }
   std::size_t used = 0;
   const Progress progress = continue_body(input_, used);
-  input_.erase(0, used);
+  net::drop_front(input_, used);
   return progress;
 }
 

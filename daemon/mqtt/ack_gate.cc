@@ -288,6 +288,7 @@ AckGate::Progress AckGate::move_in(Passage& passage) {
     terms_ = terms;
   }
   take_messages(passage);
+  in.drop_taken();
   moved = moved || in.waiting_bytes() < waited;
   if (!in.output().empty()) {
     const std::size_t before = in.output().size();

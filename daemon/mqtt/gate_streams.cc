@@ -4,6 +4,7 @@
 
 #include "mqtt/message_group.h"
 #include "mqtt/packet_reader.h"
+#include "net/channel.h"
 
 namespace edgecase::mqtt {
 namespace {
@@ -107,7 +108,7 @@ bool OutwardStream::feed(std::string_view bytes) {
     rest.remove_prefix(size);
   }
   if (joined) {
-    partial_.erase(0, partial_.size() - rest.size());
+    net::drop_front(partial_, partial_.size() - rest.size());
   } else {
     partial_.assign(rest);
   }
@@ -117,10 +118,14 @@ bool OutwardStream::feed(std::string_view bytes) {
 // ---- From the broker
 
 void InwardStream::feed(std::string_view bytes) {
-  messages_.clear();
-  input_.erase(0, begin_);
-  begin_ = 0;
+  drop_taken();
   input_.append(bytes);
+}
+
+void InwardStream::drop_taken() {
+  messages_.clear();
+  net::drop_front(input_, begin_);
+  begin_ = 0;
 }
 
 bool InwardStream::advance(Publishes publishes, std::size_t output_max_bytes) {

@@ -97,6 +97,8 @@ class InwardStream {
   const std::string& output() const { return output_; }
   // To the broker: the ends of exchanges of QoS 2.
   std::string take_answers() { return std::exchange(answers_, {}); }
+  // messages() are no more, and nothing of them stays in memory here.
+  void drop_taken();
   std::size_t waiting_bytes() const { return input_.size() - begin_; }
   // A message is at the front and may not be taken.
   bool is_stopped() const { return stopped_; }

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 namespace edgecase::net {
@@ -35,6 +36,17 @@ void Channel::finish() {
   shutdown(descriptor(), SHUT_WR);
 }
 
+void drop_front(std::string& bytes, std::size_t count) {
+  if (count == 0) return;
+  const std::size_t before = bytes.size();
+  bytes.erase(0, count);
+  const std::size_t left = bytes.size();
+  // Within what the string has, without its growing.
+  bytes.resize(before);
+  ::explicit_bzero(bytes.data() + left, before - left);
+  bytes.resize(left);
+}
+
 Outcome send_some(Channel& channel, std::string& output) {
   std::size_t sent = 0;
   Outcome outcome = Outcome::Done;
@@ -43,7 +55,7 @@ Outcome send_some(Channel& channel, std::string& output) {
     outcome = transfer.outcome;
     sent += transfer.bytes;
   }
-  output.erase(0, sent);
+  drop_front(output, sent);
   return outcome;
 }
 

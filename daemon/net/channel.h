@@ -57,6 +57,10 @@ class Channel {
   Socket socket_;
 };
 
+// The first `count` bytes go, and nothing of them stays behind the end: a buffer that is empty is
+// kept for later.
+void drop_front(std::string& bytes, std::size_t count);
+
 // Sends what is taken of `output` and removes it. Done: all of it. Never Closed.
 Outcome send_some(Channel& channel, std::string& output);
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "mqtt/rejected_messages.h"
+#include "net/channel.h"
 
 namespace edgecase::mqtt {
 namespace {
@@ -175,7 +176,7 @@ void Conversation::forget_partial() {
   partial_since_ns_ = 0;
   wanted_bytes_ = 0;
   skipped_bytes_ = 0;
-  partial_.clear();
+  net::drop_front(partial_, partial_.size());
   if (partial_.capacity() <= kSmallPacketBytes) return;
   std::size_t alias_bytes = 0;
   for (const std::string& alias : aliases_) alias_bytes += alias.size();
