@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "audit/audit_log.h"
 #include "http/device_batch.h"
@@ -90,6 +94,15 @@ bool is_passed_over(const Call& call) {
   return row != nullptr && (row->kind == Kind::Ingest || row->kind == Kind::Free);
 }
 
+// What the page at / asks for, again and again. Whoever else says so of a request has its records
+// joined in the same way, and loses none.
+bool is_of_page(const Call& call) {
+  const std::string& path = call.request.path;
+  if (call.exchange.head.page.empty()) return false;
+  if (call.has("export") || call.has("moment") || call.has("owner")) return false;
+  return path == routes::kSeries || path == routes::kQuery;
+}
+
 // What is not in the table goes by its path: "/api/v1/erase" changes, so it is "erase".
 Audited audited(const Call& call, Effect effect) {
   const std::string& path = call.request.path;
@@ -97,6 +110,7 @@ Audited audited(const Call& call, Effect effect) {
     return {"export", Kind::Read};
   }
   if (path == routes::kQuery && call.has("moment")) return {"backup.read", Kind::Read};
+  if (is_of_page(call)) return {"page", Kind::Read};
   if (const RouteRow* const row = row_of(call); row != nullptr) return {row->operation, row->kind};
   constexpr std::string_view kApi = "/api/v1/";
   std::string operation = path.starts_with(kApi) ? path.substr(kApi.size()) : path.substr(1);
@@ -229,7 +243,8 @@ class Preparation {
     key.reserve(principal.name.size() + head.method.size() + head.target.size() + 16);
     key.append(principal.name).append(1, '\0');
     if (principal.grant) key.append(principal.grant->token_id);
-    key.append(1, '\0').append(head.method).append(1, '\0').append(head.target);
+    key.append(1, '\0').append(head.method).append(1, head.page.empty() ? '\0' : '\1');
+    key.append(head.target);
     {
       const std::lock_guard lock(mutex_);
       if (const auto known = known_.find(key); known != known_.end()) return known->second;
@@ -258,11 +273,64 @@ class Preparation {
   std::unordered_map<std::string, std::shared_ptr<const Prepared>> known_;
 };
 
+// What the log tells of each view of the page in the minute at hand, so that it is told once. Its
+// list of series comes first and names the devices whose readings follow; one that it did not name
+// has a record of its own. Thread-safe.
+class PageViews {
+ public:
+  static constexpr std::size_t kViewsMax = 256;  // beyond them each request has its record
+  static constexpr std::int64_t kMinuteNs = 60'000'000'000;
+
+  explicit PageViews(Clock& clock) : clock_(clock) {}
+
+  // True: this minute's records tell all that the answer is about. Else they will, with this one's.
+  bool covers(const Call& call) {
+    const std::optional<query::Reach>& reach = call.exchange.audit.reach;
+    if (!is_of_page(call) || call.response.status != 200 || !reach) return false;
+    const std::int64_t minute = clock_.boot_ns() / kMinuteNs;
+    const std::string view = call.principal().name + '\0' + call.exchange.head.page;
+    const std::lock_guard lock(mutex_);
+    if (minute != minute_) views_.clear();
+    minute_ = minute;
+    if (!views_.contains(view) && views_.size() >= kViewsMax) return false;
+    Told& told = views_[view];
+    std::vector<std::uint64_t> fresh;
+    for (const auto& [namespace_name, device] : reach->devices) {
+      const std::uint64_t hash = std::hash<std::string>{}(namespace_name + '/' + device);
+      if (!std::binary_search(told.devices.begin(), told.devices.end(), hash))
+        fresh.push_back(hash);
+    }
+    const bool is_told = told.is_any && fresh.empty() && reach->more <= told.more;
+    if (is_told) return true;
+    told.is_any = true;
+    told.more = std::max(told.more, reach->more);
+    if (told.devices.size() + fresh.size() > kDevicesMax) return false;
+    told.devices.insert(told.devices.end(), fresh.begin(), fresh.end());
+    std::sort(told.devices.begin(), told.devices.end());
+    return false;
+  }
+
+ private:
+  static constexpr std::size_t kDevicesMax = 4 * query::Reach::kDevicesMax;
+  struct Told {
+    bool is_any = false;
+    std::vector<std::uint64_t> devices;  // by hash, sorted
+    std::uint64_t more = 0;
+  };
+
+  Clock& clock_;
+  std::mutex mutex_;
+  std::int64_t minute_ = 0;
+  std::unordered_map<std::string, Told> views_;
+};
+
 struct Recorder {
-  explicit Recorder(audit::AuditLog& audit_log) : log(audit_log), preparation(audit_log) {}
+  Recorder(audit::AuditLog& audit_log, Clock& clock)
+      : log(audit_log), preparation(audit_log), pages(clock) {}
 
   audit::AuditLog& log;
   Preparation preparation;
+  PageViews pages;
 };
 
 void give_up(Call& call, const Status& status) {
@@ -386,6 +454,7 @@ void after_answer(Recorder& recorder, Call& call, Effect effect) {
       kind == Kind::Change ||
       (kind == Kind::Read && (call.request.path != routes::kTail || call.exchange.audit.count > 0));
   if (!is_told && !is_denied(http_status)) return;
+  if (recorder.pages.covers(call)) return;
   const auto ticket = log.append(draft_of(log.names(), *prepared, call));
   // To say who was erased is to name them once more.
   if (call.request.path == routes::kErase) log.names().forget();
@@ -398,7 +467,7 @@ void after_answer(Recorder& recorder, Call& call, Effect effect) {
 void record_requests(Router& router, HttpContext& context) {
   audit::AuditLog* const log = context.parts.audit;
   if (log == nullptr || !log->is_on()) return;
-  const auto recorder = std::make_shared<Recorder>(*log);
+  const auto recorder = std::make_shared<Recorder>(*log, context.parts.clock);
   context.parts.erase.on_gone([weak = std::weak_ptr(recorder)] {
     if (const auto there = weak.lock()) there->preparation.forget();
   });

@@ -150,10 +150,10 @@ void Front::work() {
   bool has_served = false;  // since its stack was wiped
   std::unique_lock lock(mutex_);
   while (true) {
-    if (release_held(lock)) continue;
+    if (release_held(lock, By::Worker)) continue;
     if (Connection* const connection = take_queued(kWorkersLanes); connection != nullptr) {
       wake_worker();
-      if (serve_counted(*connection, lock)) stay_with(*connection, lock);
+      if (serve_counted(*connection, lock)) stay_with(*connection, lock, By::Worker);
       has_served = true;
     } else if (workers_end_) {
       return;
@@ -172,13 +172,14 @@ void Front::work() {
 void Front::read() {
   // Whoever stores, or asks for health, goes first where the processor is short.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kReadNice);
-  bool has_served = false;  // as in work()
+  bool has_served = false;
   std::unique_lock lock(mutex_);
   while (true) {
     if (Connection* const connection = take_queued(kReadersLanes); connection != nullptr) {
       wake_reader();
-      if (serve_counted(*connection, lock)) stay_with(*connection, lock);
-      wake_worker();  // for what is held, or came from that connection
+      if (serve_counted(*connection, lock)) stay_with(*connection, lock, By::Reader);
+      while (release_held(lock, By::Reader)) continue;
+      wake_worker();
       has_served = true;
     } else if (workers_end_) {
       return;
@@ -283,10 +284,11 @@ bool Front::are_together() const {
 }
 
 // Sends what is settled, or settles what is due. False: nothing is to be done yet.
-bool Front::release_held(std::unique_lock<std::mutex>& lock) {
+bool Front::release_held(std::unique_lock<std::mutex>& lock, By by) {
   std::size_t settled = 0;
   while (settled < held_.size() && held_[settled].settlement.is_settled()) ++settled;
-  const bool is_due = settled == 0 && !held_.empty() && !is_settling_ &&
+  const bool is_due = (by == By::Worker || workers_end_) && settled == 0 && !held_.empty() &&
+                      !is_settling_ &&
                       (are_together() || workers_end_ || now_ns() >= held_until_ns_);
   if (settled == 0 && !is_due) return false;
   std::vector<HeldAnswer> group = take_held(is_due ? held_.size() : settled);
@@ -308,7 +310,7 @@ bool Front::release_held(std::unique_lock<std::mutex>& lock) {
     left = each.connection;
   }
   lock.lock();
-  if (left != nullptr) stay_with(*left, lock);
+  if (left != nullptr) stay_with(*left, lock, by);
   return true;
 }
 
@@ -374,7 +376,7 @@ void Front::refuse_next(Connection& connection) {
 // One worker at a time, with nothing else to do, receives the next request itself if that comes at
 // once: to be told by the poller takes as long as a small request. Not where connections may soon
 // have to give way, which one that is lingered by does not.
-void Front::stay_with(Connection& connection, std::unique_lock<std::mutex>& lock) {
+void Front::stay_with(Connection& connection, std::unique_lock<std::mutex>& lock, By by) {
   const std::uint32_t most = std::min(options_.connections, options_.connections_per_address);
   const bool is_roomy = 2 * connections() <= most;
   const bool is_idle =
@@ -392,11 +394,11 @@ void Front::stay_with(Connection& connection, std::unique_lock<std::mutex>& lock
   if (lingers) is_lingering_ = false;
   if (!is_complete) return;
   received_at_once_.fetch_add(1, std::memory_order_relaxed);
-  const bool was_read = connection.lane == Lane::Reads;
   push_queued(connection);
   // Where this thread looks next itself, but in the other's queues.
-  if (was_read && connection.lane != Lane::Reads) wake_worker();
-  if (!was_read && connection.lane == Lane::Reads) wake_reader();
+  const bool is_read = connection.lane == Lane::Reads;
+  if (is_read && by == By::Worker) wake_reader();
+  if (!is_read && by == By::Reader) wake_worker();
 }
 
 // False: the connection is the poller's again.

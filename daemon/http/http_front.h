@@ -171,6 +171,7 @@ class Front {
     std::uint64_t drained_bytes = 0;
   };
 
+  enum class By : unsigned char { Worker, Reader };  // whose thread it is
   enum class Answered : unsigned char { Whole, Broken, NotYet };
 
   struct HeldAnswer {
@@ -249,12 +250,12 @@ class Front {
   void give_turns();
   void hold(HeldAnswer answer);
   bool are_together() const;
-  bool release_held(std::unique_lock<std::mutex>& lock);
+  bool release_held(std::unique_lock<std::mutex>& lock, By by);
   std::vector<HeldAnswer> take_held(std::size_t count);
   void settle_all(std::vector<HeldAnswer>& group);
   bool finish(Connection& connection);
   void refuse_next(Connection& connection);
-  void stay_with(Connection& connection, std::unique_lock<std::mutex>& lock);
+  void stay_with(Connection& connection, std::unique_lock<std::mutex>& lock, By by);
   bool receive_next(Connection& connection);
 
   const FrontOptions options_;

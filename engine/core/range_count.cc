@@ -181,7 +181,7 @@ class Counter {
                                               : static_cast<double>(cluster.stored_bytes) /
                                                     static_cast<double>(cluster.entries);
     // Memory may hold more of these keys than the items do.
-    std::uint64_t left = cluster.entries;
+    std::uint64_t left = Sink::kSharesItems ? cluster.entries : UINT64_MAX;
     Bytes behind = cluster.last;
     behind.push_back('\0');
     merge_->seek(std::max(cluster.first, range_.lower));
@@ -221,6 +221,8 @@ std::uint64_t whole_bytes(double bytes) {
 }
 
 struct RangeSink {
+  static constexpr bool kSharesItems = true;  // no more than they take
+
   static bool takes_whole(const Cluster&) { return true; }
   Status whole(const Cluster& cluster) {
     entries += cluster.entries - cluster.deletes;
@@ -239,6 +241,9 @@ struct RangeSink {
 
 class PrefixSink {
  public:
+  // Who comes last would have nothing.
+  static constexpr bool kSharesItems = false;
+
   PrefixSink(std::size_t prefix_bytes, const PrefixTaker& take)
       : prefix_bytes_(prefix_bytes), take_(take) {}
 

@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include <array>
-
 #include <nlohmann/json.hpp>
 
 #include "audit/audit_reader.h"
@@ -447,6 +446,55 @@ TEST_CASE("audit over HTTP: what is remembered of whose pseudonyms there are is 
   const nlohmann::json last = f.last_record();
   REQUIRE(last["devices"].size() == 3);
   for (const nlohmann::json& device : last["devices"]) CHECK(device.contains("device"));
+}
+
+TEST_CASE("audit over HTTP: a view of the page has one record a minute") {
+  AuditRoom f;
+  REQUIRE(f.ask("POST", "/api/v1/readings", kReading).status == 200);
+  REQUIRE(f.ask("POST", "/api/v1/readings",
+                R"({"namespace":"other","device":"hall","sensor":"temp","value":1,"time":5})")
+              .status == 200);
+  REQUIRE(f.ask("POST", "/api/v1/device?device=kitchen&owner=alice").status == 200);
+  constexpr std::int64_t kMinuteNs = 60'000'000'000;
+  f.clock.advance(kMinuteNs - f.clock.boot_ns() % kMinuteNs);
+  const auto view = [&f](const char* page, const char* target) {
+    const std::string header = std::string("X-EdgeCase-Page: ") + page + "\r\n";
+    return f.ask("GET", target, {}, header).status;
+  };
+  const auto refresh = [&view](const char* page) {
+    CHECK(view(page, "/api/v1/series?ns=*") == 200);
+    CHECK(view(page, "/api/v1/query?ns=default&select=kitchen/temp&every=1s&agg=mean") == 200);
+    CHECK(view(page, "/api/v1/query?ns=other&select=hall/temp&every=1s&agg=mean") == 200);
+  };
+  const auto of_page = [&f] {
+    nlohmann::json found = nlohmann::json::array();
+    for (const nlohmann::json& record : f.records("?limit=100"))
+      if (record["operation"] == "page") found.push_back(record);
+    return found;
+  };
+  for (int i = 0; i < 6; ++i) refresh("a");
+  REQUIRE(of_page().size() == 1);
+  CHECK(of_page()[0]["devices"][0]["device"] == "kitchen");
+  CHECK(of_page()[0]["devices"][1]["device"] == "hall");
+  refresh("b");
+  CHECK(of_page().size() == 2);
+  f.clock.advance(kMinuteNs);
+  refresh("a");
+  CHECK(of_page().size() == 3);
+  REQUIRE(
+      f.ask("POST", "/api/v1/readings", R"({"device":"new","sensor":"temp","value":1})").status ==
+      200);
+  for (int i = 0; i < 2; ++i) CHECK(view("a", "/api/v1/query?select=new/temp") == 200);
+  CHECK(of_page().size() == 4);
+  // What is no view of the page is recorded each time.
+  const std::size_t before = f.records("?limit=1000").size();
+  for (int i = 0; i < 2; ++i) {
+    CHECK(view("a", "/api/v1/query?select=kitchen/temp&export=true") == 200);
+    CHECK(view("a", "/api/v1/last") == 200);
+    CHECK(view("", "/api/v1/query?select=kitchen/temp") == 200);
+    CHECK(view("a", "/api/v1/query?select=nothing/temp") == 404);
+  }
+  CHECK(f.records("?limit=1000").size() == before + 8 + 1);  // and that of reading the log
 }
 
 }  // namespace edgecase::http::test

@@ -232,6 +232,49 @@ TEST_CASE("on the engine: a cursor keeps its snapshot over flushes and writes") 
   CHECK(seen == 2'000);
 }
 
+TEST_CASE("listings of many series tell what each by itself does") {
+  RealEngine store;
+  Floor f(*store);
+  constexpr int kDevices = 40, kSensors = 10;  // more than a listing looks at one by one
+  SeededRandom random(5);
+  for (int round = 0; round < 3; ++round) {
+    wire::ReadingBatch batch;
+    for (int i = 0; i < 4 * kDevices * kSensors; ++i) {
+      const int series = i % (kDevices * kSensors);
+      const std::string device = "d" + std::to_string(series / kSensors);
+      const std::string sensor = "s" + std::to_string(series % kSensors);
+      // Some replace what an earlier round wrote.
+      const auto time_ns = static_cast<std::int64_t>(random.below(20)) * kEngineSecond;
+      batch.readings.push_back({"default", batch.keep(device), batch.keep(sensor), time_ns,
+                                Value::of_float64(static_cast<double>(i))});
+    }
+    f.ingest(batch);
+    if (round < 2) REQUIRE((*store).flush().ok());
+  }
+  const auto all =
+      test::all_of<query::SeriesInfo>(f.service.list_series(f.principal, "default", {}));
+  REQUIRE(all.size() == kDevices * kSensors);
+  std::uint64_t readings = 0;
+  for (const query::SeriesInfo& info : all) {
+    CAPTURE(info.device);
+    CAPTURE(info.sensor);
+    const auto one = test::all_of<query::SeriesInfo>(
+        f.service.list_series(f.principal, "default", {info.device, info.sensor}));
+    REQUIRE(one.size() == 1);
+    CHECK(info.count == one[0].count);
+    CHECK(info.first_ns == one[0].first_ns);
+    CHECK(info.last_ns == one[0].last_ns);
+    CHECK(info.readings_per_second == one[0].readings_per_second);
+    CHECK(info.stored_bytes > 0);
+    readings += info.count;
+  }
+  std::uint64_t of_devices = 0;
+  for (const query::DeviceInfo& info :
+       test::all_of<query::DeviceInfo>(f.service.list_devices(f.principal, "default", {})))
+    of_devices += info.count;
+  CHECK(of_devices == readings);
+}
+
 TEST_CASE("on the engine: readers and writers side by side see whole batches") {
   RealEngine real_engine;
   Floor floor(*real_engine);
