@@ -9,6 +9,7 @@
 #include "app/eviction_setup.h"
 #include "app/expiry_watch.h"
 #include "app/listener_tls.h"
+#include "app/lost_readings.h"
 #include "app/process_memory.h"
 #include "app/redating_setup.h"
 #include "app/remedy.h"
@@ -30,12 +31,10 @@
 #include "mqtt/mqtt_source.h"
 #include "mqtt/mqtt_test.h"
 #include "observe/engine_events.h"
-#include "query/damage.h"
 #include "query/query_service.h"
 #include "retention/retention_service.h"
 #include "tls/tls_server.h"
 #include "wire/authority.h"
-#include "wire/json_values.h"
 #include "wire/time_text.h"
 
 namespace edgecase::app {
@@ -63,20 +62,6 @@ Options engine_options(const config::Settings& settings) {
   return options;
 }
 
-void tell_recovered(const catalog::Catalog& catalog, observe::Logger& logger) {
-  const catalog::RecoveredNames names = catalog.recovered();
-  if (catalog.is_damaged())
-    logger.warning("catalog",
-                   "records of it are damaged: devices whose names are lost go by names that begin "
-                   "with recovered-, and retention rules stay as they are, until edgecase check "
-                   "--repair, with the service stopped, brings back what can be had");
-  if (names.devices == 0 && names.series == 0) return;
-  logger.warning("catalog", "the names of " + std::to_string(names.devices) + " devices and " +
-                                std::to_string(names.series) +
-                                " series were lost: their readings are under names "
-                                "that begin with recovered-");
-}
-
 erase::DriveWatch::Look look_at(const config::Settings& settings) {
   return [metadata = settings.storage.metadata, values = settings.storage.values] {
     return erase::StoreDrives{posix_file_system().drive_facts(metadata),
@@ -93,25 +78,6 @@ void tell_drives(const erase::EraseService& erase, observe::Logger& logger) {
     return;
   }
   logger.warning("start", erase::warning_of(erase.reach(drives, true)));
-}
-
-// Which devices and times went with files that were damaged when the store was opened.
-void tell_damage(const Engine& engine, const catalog::Catalog& catalog, observe::Logger& logger) {
-  constexpr std::size_t kToldOfFileMax = 8;
-  for (const query::Damage& damage : query::find_damage(engine, catalog)) {
-    std::size_t told = 0;
-    for (const query::LostSeries& lost : damage.lost) {
-      if (told++ == kToldOfFileMax) break;
-      std::string line = damage.file.path + " (" + damage.file.problem + "): lost of namespace " +
-                         lost.namespace_name;
-      if (!lost.device.empty()) line += ", " + lost.device + "/" + lost.sensor;
-      if (lost.from_ns != INT64_MIN) line += " from " + wire::time_text(lost.from_ns);
-      if (lost.to_ns != INT64_MAX) line += " to " + wire::time_text(lost.to_ns);
-      logger.warning("damage", line);
-    }
-    if (told > kToldOfFileMax || damage.lost_more)
-      logger.warning("damage", damage.file.path + ": and others; edgecase status names more");
-  }
 }
 
 // A wrong or missing key is told with the setting that is to be changed.

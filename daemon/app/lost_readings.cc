@@ -6,6 +6,7 @@
 
 #include "catalog/catalog.h"
 #include "catalog/catalog_format.h"
+#include "query/damage.h"
 #include "wire/json_values.h"
 #include "wire/reading.h"
 #include "wire/reading_key.h"
@@ -74,6 +75,39 @@ std::vector<std::string> lost_readings(FileSystem& file_system, const Options& o
     lines.push_back(std::move(line));
   }
   return lines;
+}
+
+void tell_recovered(const catalog::Catalog& catalog, observe::Logger& logger) {
+  const catalog::RecoveredNames names = catalog.recovered();
+  if (catalog.is_damaged())
+    logger.warning("catalog",
+                   "records of it are damaged: devices whose names are lost go by names that begin "
+                   "with recovered-, and retention rules stay as they are, until edgecase check "
+                   "--repair, with the service stopped, brings back what can be had");
+  if (names.devices == 0 && names.series == 0) return;
+  logger.warning("catalog", "the names of " + std::to_string(names.devices) + " devices and " +
+                                std::to_string(names.series) +
+                                " series were lost: their readings are under names "
+                                "that begin with recovered-");
+}
+
+// Which devices and times went with files that were damaged when the store was opened.
+void tell_damage(const Engine& engine, const catalog::Catalog& catalog, observe::Logger& logger) {
+  constexpr std::size_t kToldOfFileMax = 8;
+  for (const query::Damage& damage : query::find_damage(engine, catalog)) {
+    std::size_t told = 0;
+    for (const query::LostSeries& lost : damage.lost) {
+      if (told++ == kToldOfFileMax) break;
+      std::string line = damage.file.path + " (" + damage.file.problem + "): lost of namespace " +
+                         lost.namespace_name;
+      if (!lost.device.empty()) line += ", " + lost.device + "/" + lost.sensor;
+      if (lost.from_ns != INT64_MIN) line += " from " + wire::time_text(lost.from_ns);
+      if (lost.to_ns != INT64_MAX) line += " to " + wire::time_text(lost.to_ns);
+      logger.warning("damage", line);
+    }
+    if (told > kToldOfFileMax || damage.lost_more)
+      logger.warning("damage", damage.file.path + ": and others; edgecase status names more");
+  }
 }
 
 }  // namespace edgecase::app

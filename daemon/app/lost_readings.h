@@ -1,12 +1,15 @@
-// What a repair lost, in words: of which devices and sensors, of which time. Offline, for
-// `edgecase check --repair`.
+// What was lost, in words: of which devices and sensors, of which time. By a repair, offline, for
+// `edgecase check --repair`; and with files that were damaged when a daemon came to them.
 #pragma once
 
 #include <span>
 #include <string>
 #include <vector>
 
+#include "catalog/catalog.h"
+#include "edgecase/engine.h"
 #include "edgecase/store_check.h"
+#include "observe/logger.h"
 
 namespace edgecase::app {
 
@@ -14,5 +17,9 @@ namespace edgecase::app {
 // that can be read; numbers where it cannot. What is no reading is left out.
 std::vector<std::string> lost_readings(FileSystem& file_system, const Options& options,
                                        std::span<const LostEntries> lost);
+
+// At a start: names that were lost; devices and times that went with damaged files.
+void tell_recovered(const catalog::Catalog& catalog, observe::Logger& logger);
+void tell_damage(const Engine& engine, const catalog::Catalog& catalog, observe::Logger& logger);
 
 }  // namespace edgecase::app
