@@ -379,7 +379,7 @@ class ReadingsFlow(unittest.TestCase):
                 self.fails(2, *arguments)
         self.assertIn("did you mean 'query'", self.fails(2, "qurey", "a/b"))
         gone = {"EDGECASE_HTTP_SOCKET": self.place.socket + ".gone"}
-        self.assertIn("no daemon answers", self.fails(5, "query", "a/b", extra=gone))
+        self.assertIn("no daemon", self.fails(5, "query", "a/b", extra=gone))
         self.fails(5, "status", "--host", "http://localhost:1")
 
     def test_tcp_and_line_protocol(self):
