@@ -26,7 +26,10 @@ hosts=$(mktemp)
 trap 'rm -f "$hosts"' EXIT
 printf '%s\n' '::1 localhost ip6-localhost' '127.0.0.1 localhost' >"$hosts"
 chmod 644 "$hosts"
-command -v ip >/dev/null && unshare --net --mount --propagation private true 2>/dev/null || { echo "no namespace of its own to be had"; exit 77; }
+if ! command -v ip >/dev/null || ! unshare --net --mount --propagation private true 2>/dev/null; then
+  echo "no namespace of its own to be had"
+  exit 77
+fi
 unshare --net --mount --propagation private bash -euc '
   kind=$1 hosts=$2
   shift 2
