@@ -87,6 +87,7 @@ TEST_CASE("a certificate says what was true when it was made") {
   older.level.reset();
   const Certificate read = decode_certificate(encode_certificate(older)).value();
   CHECK(!read.level);
+  CHECK(room.service->drives().look().overwrite_in_place());
   CHECK(room.service->reach_of(read).level == ErasureLevel::Physical);
   now.values = facts(2, kElsewhere, "it is btrfs");
   room.restart();

@@ -118,7 +118,7 @@ TEST_CASE("mqtt listener: names of the store's own are refused to clients") {
   ListenerFixture room;
   auto compiled = mqtt::compile_rules({mqtt_rule("{namespace}/{device}/{sensor}")});
   REQUIRE(compiled.ok());
-  room.rules = std::move(compiled).value();
+  room.listener->set_rules(std::move(compiled).value());  // as when the settings are read again
   RawClient client = room.client(mqtt_connect("a"));
   client.send(mqtt_publish("_audit/d/x", "1", {.packet_id = 1}) +
               mqtt_publish("home/d/x", "1", {.packet_id = 2}));
