@@ -29,8 +29,8 @@ class Daemon {
   ~Daemon();
 
   // Takes from `fresh`, which check_parts() has passed, what may change while it runs: the broker
-  // of [mqtt], the rules, certificates, names and proxies. The log says what did, and what else needs
-  // a restart. After an error nothing has changed. By the thread of check_alive().
+  // of [mqtt], the rules, certificates, names and proxies. The log says what did, and what else
+  // needs a restart. After an error nothing has changed. By the thread of check_alive().
   Status reload(const config::Configuration& fresh);
 
   // Passes through the locks of every part and returns; a part that hangs never lets it return, so
