@@ -341,6 +341,35 @@ std::string DaemonClient::answer_header(const char* name) const {
   return found == state_->answer_headers.end() ? "" : found->second;
 }
 
+std::uint64_t Losses::add(const std::string& answer) {
+  const nlohmann::json json = nlohmann::json::parse(answer, nullptr, false);
+  if (!json.is_object()) return 0;
+  std::uint64_t all = 0;
+  const auto take = [&](const char* name, std::uint64_t& sum) {
+    const auto found = json.find(name);
+    if (found == json.end() || !found->is_number_unsigned()) return;
+    sum += found->get<std::uint64_t>();
+    all += found->get<std::uint64_t>();
+  };
+  take("expired", expired);
+  take("replaced", replaced);
+  take("erased", erased);
+  take("evicted", evicted);
+  return all;
+}
+
+std::vector<std::string> Losses::texts() const {
+  std::vector<std::string> all;
+  const auto say = [&all](std::uint64_t count, const char* what) {
+    if (count > 0) all.push_back(std::to_string(count) + " " + what);
+  };
+  say(expired, "not kept: older than the retention rule of their series keeps");
+  say(replaced, "replaced by a later one of the same series and time");
+  say(erased, "not kept: their time was erased");
+  say(evicted, "not kept: their time was evicted to make room");
+  return all;
+}
+
 const std::string& DaemonClient::refusal() const {
   return state_->refusal;
 }

@@ -7,6 +7,7 @@
 // One thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,6 +28,16 @@ std::string percent_encode(std::string_view text);
 
 // Called with each piece of a good answer's body; false stops the transfer (Cancelled).
 using Receive = std::function<bool(std::string_view piece)>;
+
+// What answers say was taken and is not there as it was sent.
+struct Losses {
+  std::uint64_t expired = 0, replaced = 0, erased = 0, evicted = 0;
+
+  // Of one answer; returns how many it adds.
+  std::uint64_t add(const std::string& answer);
+  // "3 are older than their rule keeps", a line each; empty where there are none.
+  std::vector<std::string> texts() const;
+};
 
 class DaemonClient {
  public:

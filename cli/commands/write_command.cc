@@ -11,10 +11,11 @@
 #include "edgecase/clock.h"
 #include "edgecase/options.h"
 #include "help_text.h"
+#include "output.h"
 #include "time_arguments.h"
 #include "value_argument.h"
-#include "wire/errors.h"
 #include "wire/decimal.h"
+#include "wire/errors.h"
 #include "wire/reading_format.h"
 #include "wire/routes.h"
 #include "wire/selector.h"
@@ -75,6 +76,15 @@ Status check(const WriteArguments& arguments) {
   return ok();
 }
 
+// What was taken and is not there is said, though it is no failure.
+Status say_losses(const Result<std::string>& answer) {
+  if (!answer.ok()) return answer.status();
+  Losses losses;
+  losses.add(*answer);
+  for (const std::string& text : losses.texts()) print_error("edgecase: %s\n", text.c_str());
+  return ok();
+}
+
 Status write_value(const WriteArguments& arguments) {
   EC_TRY(check(arguments));
   EC_ASSIGN_OR_RETURN(const wire::SeriesName series, wire::parse_series_name(arguments.series));
@@ -105,11 +115,11 @@ Status write_value(const WriteArguments& arguments) {
                        percent_encode(series.device) + "/" + percent_encode(series.sensor);
     if (!time.empty()) path = path_with(path, {{"time", time}});
     if (content_type.empty()) content_type = "application/octet-stream";
-    return client.put(path, text, content_type).status();
+    return say_losses(client.put(path, text, content_type));
   }
   const std::string body =
       reading_json(arguments.namespaces.name, series.device, series.sensor, time, value);
-  return client.post(wire::routes::kReadings, body, "application/json").status();
+  return say_losses(client.post(wire::routes::kReadings, body, "application/json"));
 }
 
 int run_write(const WriteArguments& arguments) {

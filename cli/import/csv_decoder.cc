@@ -1,7 +1,6 @@
 #include "import/csv_decoder.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 
@@ -29,11 +28,8 @@ bool is_rewritten(std::string_view text) {
 
 Result<std::int64_t> parse_time(std::string_view given) {
   const std::string_view text = wire::trimmed_text(given);
-  std::int64_t time_ns = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), time_ns);
-  if (error == std::errc() && end == text.data() + text.size()) return time_ns;
   if (text.empty()) return invalid_argument("is empty; a time is as 2026-11-20T14:00:00Z");
-  Result<std::int64_t> parsed = wire::parse_rfc3339_ns(text);
+  Result<std::int64_t> parsed = wire::parse_absolute_time_ns(text);
   if (parsed.ok()) return parsed;
   std::string why = parsed.status().message();
   if (is_rewritten(text)) {

@@ -59,6 +59,13 @@ struct FileCounts {
   }
 };
 
+// Trying again does not help. Where the daemon says how much was stored all the same, the import
+// goes on; else it is the whole request that is wrong.
+bool is_for_good(const Status& status) {
+  return status.code() == StatusCode::InvalidArgument ||
+         status.code() == StatusCode::LimitReached || status.code() == StatusCode::NotAllowed;
+}
+
 // Collects readings into requests and sends them.
 class Sender {
  public:
@@ -77,14 +84,18 @@ class Sender {
 
   Status flush() {
     if (readings_in_body_ == 0) return ok();
-    const Status status = patiently([this] {
-      return client_.post(wire::routes::kReadings, body_, "application/x-ndjson").status();
+    std::string answer;
+    const Status status = patiently([this, &answer] {
+      auto got = client_.post(wire::routes::kReadings, body_, "application/x-ndjson");
+      if (got.ok()) answer = std::move(got).value();
+      return got.status();
     });
-    if (status.code() == StatusCode::InvalidArgument) {
+    if (is_for_good(status)) {
       EC_TRY(take_refusal(status));
     } else {
       EC_TRY(status);
-      count(readings_in_body_, body_.size());
+      const std::uint64_t lost = losses_.add(answer);
+      count(readings_in_body_ - std::min(lost, readings_in_body_), body_.size());
     }
     readings_in_body_ = 0;
     body_.clear();
@@ -92,14 +103,16 @@ class Sender {
   }
 
   std::uint64_t stored() const { return stored_; }
-  // Readings that the daemon did not take: of times that were erased, say.
+  // Readings that the daemon did not take.
   std::uint64_t refused() const { return refused_; }
+  const Losses& losses() const { return losses_; }
 
  private:
   // The good ones of a request are stored all the same; a refusal of all of it says nothing of any.
   Status take_refusal(const Status& status) {
     const nlohmann::json answer = nlohmann::json::parse(client_.refusal(), nullptr, false);
     if (!answer.is_object() || !answer.contains("rejected")) return status;
+    losses_.add(client_.refusal());
     count(count_field(answer, "stored"), body_.size());
     refuse(count_field(answer, "rejected"), status);
     return ok();
@@ -117,17 +130,22 @@ class Sender {
     std::string time;
     wire::append_time(*reading.time_ns, time);
     const std::string body(reading.value.text);
+    std::string answer;
     const Status status = patiently([&] {
-      return client_
-          .put(path_with(path, {{"time", time}}), body, std::string(reading.value.content_type))
-          .status();
+      auto got = client_.put(path_with(path, {{"time", time}}), body,
+                             std::string(reading.value.content_type));
+      if (got.ok()) answer = std::move(got).value();
+      return got.status();
     });
-    if (status.code() == StatusCode::InvalidArgument) {
+    // That of a scope says how much of the request it cost; that of a token lacks it, and ends it.
+    if (status.code() == StatusCode::NotAllowed) return take_refusal(status);
+    if (is_for_good(status)) {
       refuse(1, status);
       return ok();
     }
     EC_TRY(status);
-    count(1, body.size());
+    const std::uint64_t lost = losses_.add(answer);
+    count(lost == 0 ? 1 : 0, body.size());
     return ok();
   }
 
@@ -155,6 +173,7 @@ class Sender {
   wire::ReadingFormatter formatter_{wire::ReadingFormat::Ndjson};
   std::string body_;
   std::uint64_t readings_in_body_ = 0;
+  Losses losses_;
   std::uint64_t stored_ = 0;
   std::uint64_t refused_ = 0;
 };
@@ -334,6 +353,10 @@ class Import {
                   request_.dry_run ? "found" : "stored", from.c_str());
     }
     if (bad_ > 0) print_error("%s refused\n", count_text(bad_).c_str());
+    const Losses& losses = sender_.losses();
+    for (const std::string& text : losses.texts()) print_error("%s\n", text.c_str());
+    // As what is refused. What has expired, and what a later one replaced, was taken as it should.
+    bad_ += losses.erased + losses.evicted;
     std::size_t conflicts = 0;
     for (const Manifest& manifest : manifests_) {
       conflicts += manifest.conflicts();

@@ -100,6 +100,12 @@ struct RecoveredNames {
   std::size_t series = 0;
 };
 
+// A reading that can never be stored.
+struct Refusal {
+  std::size_t reading = 0;
+  Status why;
+};
+
 class Catalog {
  public:
   // Reads every record. After a repair (edgecase/store_check.h) it looks up under which numbers
@@ -110,7 +116,7 @@ class Catalog {
   virtual ~Catalog() = default;
 
   // Creates it if there is none. InvalidArgument: a wrong name (wire/names.h), or one that begins
-  // with `_` and is not `_rejected`. Busy: limits.namespaces.
+  // with `_` and is not `_rejected`. LimitReached: limits.namespaces.
   virtual Result<NamespaceId> ensure_namespace(std::string_view name) = 0;
   // Everything in it is gone at once, with the names of its devices and sensors; one that is made
   // later under the same name is another. Errors: NotFound, NotAllowed (`_...`), the engine's.
@@ -123,10 +129,13 @@ class Catalog {
   // joins `additions`, which the caller writes with the readings and then confirms. Until
   // confirmed the ids are used by this process only: find() and select() do not show them, and
   // every batch that uses them carries their records again. Errors: InvalidArgument (a name),
-  // Busy (a limit), the engine's (a new namespace). `earlier` is what slices before were
-  // found to be of (series_memo.h); of no other catalog.
+  // LimitReached, Busy (a namespace that is dropped), the engine's (a new one). `earlier` is what
+  // slices before were found to be of (series_memo.h); of no other catalog.
   virtual Status resolve(std::span<const wire::Reading> readings, std::vector<SeriesId>& ids,
                          CatalogAdditions& additions, SeriesMemo* earlier = nullptr) = 0;
+  // Which of the readings resolve() can never take as things are, in their order, and why: a name,
+  // a limit. Those before have what room there is; the others fit together.
+  virtual std::vector<Refusal> unfit(std::span<const wire::Reading> readings) const = 0;
   // After Engine::write returned Ok: what `additions` held is durable.
   virtual void confirm(const CatalogAdditions& additions) = 0;
 

@@ -10,7 +10,7 @@
 //                 1     n  fields, each: tag (varint), length (varint), that many bytes
 //
 //   tag   of      holds
-//     1   D S     name, 1 to 128 bytes of UTF-8; always there
+//     1   D S     name, 1 to 256 bytes of UTF-8, of a sensor 1,024; always there
 //     2   F       the layout's version, one byte, 1
 //     3   F       namespace id, the first device id not used yet; each 4 bytes big-endian, for each
 //                 namespace of which a device was erased

@@ -56,6 +56,12 @@ Result<std::unique_ptr<Catalog>> Catalog::open(Engine& engine, const CatalogLimi
   return std::unique_ptr<Catalog>(std::move(catalog));
 }
 
+Status MemoryCatalog::names_limit() const {
+  return limit_reached("the names of devices and series take the " +
+                       std::to_string(limits_.memory_bytes >> 20) +
+                       " MiB of memory that are theirs (setting storage.memory-limit)");
+}
+
 std::uint32_t MemoryCatalog::find_namespace_row(std::string_view name) const {
   if (name.empty()) return kNoRow;  // a dropped one's
   for (std::size_t row = 0; row < namespaces_.size(); ++row) {
@@ -155,11 +161,7 @@ Result<NamespaceId> MemoryCatalog::ensure_namespace(std::string_view name) {
     const std::shared_lock lock(mutex_);
     const std::uint32_t row = find_namespace_row(name);
     if (row != kNoRow) return namespaces_[row].id;
-    // `_rejected` is for what could not be stored elsewhere: it does not count.
-    std::size_t counted = 0;
-    for (const NamespaceRow& each : namespaces_)
-      counted += each.name.empty() || each.name.starts_with('_') ? 0u : 1u;
-    if (counted >= limits_.namespaces && !name.starts_with('_')) {
+    if (counted_namespaces() >= limits_.namespaces && !name.starts_with('_')) {
       return limit_reached(limit_message("namespaces", limits_.namespaces));
     }
   }
@@ -347,8 +349,10 @@ Status MemoryCatalog::check_room(std::span<const wire::Reading> readings,
                                  const std::vector<std::size_t>& missed) const {
   const std::size_t devices = devices_.size() - dropped_devices_;
   const std::size_t series = series_.size() - dropped_series_;
-  const bool fits = bytes_with({missed.size(), missed.size(),
-                                2 * missed.size() * wire::kNameMaxBytes}) <= limits_.memory_bytes;
+  const bool fits =
+      bytes_with({missed.size(), missed.size(),
+                  missed.size() * (wire::kDeviceNameMaxBytes + wire::kSensorNameMaxBytes)}) <=
+      limits_.memory_bytes;
   if (fits && devices + missed.size() <= limits_.devices &&
       series + missed.size() <= limits_.series) {
     return ok();
@@ -375,11 +379,62 @@ Status MemoryCatalog::check_room(std::span<const wire::Reading> readings,
   for (const auto& [namespace_name, device, sensor] : new_series)
     growth.names_bytes += sensor.size();
   if (!new_series.empty() && bytes_with(growth) > limits_.memory_bytes) {
-    return limit_reached("the names of devices and series take the " +
-                         std::to_string(limits_.memory_bytes >> 20) +
-                         " MiB of memory that are theirs (setting storage.memory-limit)");
+    return names_limit();
   }
   return ok();
+}
+
+// `_rejected` is for what could not be stored elsewhere: it does not count.
+std::size_t MemoryCatalog::counted_namespaces() const {
+  return static_cast<std::size_t>(std::count_if(
+      namespaces_.begin(), namespaces_.end(),
+      [](const NamespaceRow& each) { return !each.name.empty() && !each.name.starts_with('_'); }));
+}
+
+std::vector<Refusal> MemoryCatalog::unfit(std::span<const wire::Reading> readings) const {
+  std::vector<Refusal> refused;
+  std::set<std::string_view> new_namespaces;
+  std::set<std::pair<std::string_view, std::string_view>> new_devices;
+  std::set<std::tuple<std::string_view, std::string_view, std::string_view>> new_series;
+  std::uint64_t names_bytes = 0;
+  const std::shared_lock lock(mutex_);
+  const std::size_t namespaces = counted_namespaces();
+  const std::size_t devices = devices_.size() - dropped_devices_;
+  const std::size_t series = series_.size() - dropped_series_;
+  const auto judge = [&](const wire::Reading& reading) -> Status {
+    Memo memo;
+    if (find_series_row(reading, memo) != kNoRow) return ok();
+    EC_TRY(wire::check_name("namespace", reading.namespace_name));
+    EC_TRY(wire::check_name("device", reading.device));
+    EC_TRY(wire::check_name("sensor", reading.sensor));
+    if (reading.namespace_name.starts_with('_')) return ok();
+    const bool has_namespace = find_namespace_row(reading.namespace_name) != kNoRow ||
+                               new_namespaces.contains(reading.namespace_name);
+    if (!has_namespace && namespaces + new_namespaces.size() >= limits_.namespaces)
+      return limit_reached(limit_message("namespaces", limits_.namespaces));
+    const auto device = std::pair(reading.namespace_name, reading.device);
+    const auto name = std::tuple(reading.namespace_name, reading.device, reading.sensor);
+    if (new_series.contains(name)) return ok();
+    const bool has_device = memo.device_row != kNoRow || new_devices.contains(device);
+    if (!has_device && devices + new_devices.size() >= limits_.devices)
+      return limit_reached(limit_message("devices", limits_.devices));
+    if (series + new_series.size() >= limits_.series)
+      return limit_reached(limit_message("series", limits_.series));
+    const Growth growth{
+        new_devices.size() + (has_device ? 0 : 1), new_series.size() + 1,
+        names_bytes + reading.sensor.size() + (has_device ? 0 : reading.device.size())};
+    if (bytes_with(growth) > limits_.memory_bytes) return names_limit();
+    names_bytes = growth.names_bytes;
+    if (!has_namespace) new_namespaces.insert(reading.namespace_name);
+    if (!has_device) new_devices.insert(device);
+    new_series.insert(name);
+    return ok();
+  };
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    Status fits = judge(readings[i]);
+    if (!fits.ok()) refused.push_back({i, std::move(fits)});
+  }
+  return refused;
 }
 
 std::uint32_t MemoryCatalog::find_or_add_series(const wire::Reading& reading) {

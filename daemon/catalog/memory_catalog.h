@@ -38,6 +38,7 @@ class MemoryCatalog final : public Catalog {
   // Before anything else, once.
   Status load();
 
+  std::vector<Refusal> unfit(std::span<const wire::Reading> readings) const override;
   Result<NamespaceId> ensure_namespace(std::string_view name) override;
   Status drop_namespace(std::string_view name) override;
   std::vector<std::string> namespaces() const override;
@@ -125,6 +126,8 @@ class MemoryCatalog final : public Catalog {
   SeriesEntry entry_of(std::uint32_t series_row) const;
   void append_series_of(std::uint32_t device_row, std::string_view sensor_glob,
                         std::vector<SeriesRow>& rows) const;
+  std::size_t counted_namespaces() const;
+  Status names_limit() const;
   Status check_room(std::span<const wire::Reading> readings,
                     const std::vector<std::size_t>& missed) const;
   std::uint32_t find_or_add_series(const wire::Reading& reading);

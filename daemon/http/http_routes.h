@@ -62,12 +62,11 @@ struct HttpContext {
   std::function<std::uint64_t()> connections;
   std::function<std::uint64_t()> in_flight_bytes;
 
-  // Durable on Ok. Readings with a time that was erased are left out and counted in `erased`;
-  // without it they are an error, when the rest is stored.
-  Status store(Call& call, const wire::ReadingBatch& batch, std::uint64_t* erased = nullptr);
-  // The same of a slice, durable once slices.finish() is Ok.
-  Status store(Call& call, const wire::ReadingBatch& slice, ingest::SlicedIngest& slices,
-               std::uint64_t& erased);
+  // Durable on Ok, but for what `outcome` counts. An error is of the whole batch, and mends.
+  Status store(Call& call, const wire::ReadingBatch& batch, ingest::Outcome& outcome);
+  // The same of a slice, durable once slices.finish() is Ok. What may not be written leaves it.
+  Status store(Call& call, wire::ReadingBatch& slice, ingest::SlicedIngest& slices,
+               ingest::Outcome& outcome);
   // Whether a request brings too many readings, `stored` of them by now; then it is answered.
   bool is_over_batch(Call& call, std::uint64_t stored, std::uint64_t more) const;
   std::uint64_t points_per_batch() const { return parts.settings.limits.points_per_batch; }
@@ -126,12 +125,24 @@ inline constexpr std::size_t kPieceBytes = 32u << 10;
 // A piece is sent after this time, however short it is.
 inline constexpr std::int64_t kPieceNs = 5'000'000;
 
-// What is said of `count` readings that were left out since their times were erased.
-std::string erased_message(std::uint64_t count);
+// Lines or objects of a request that are no readings.
+struct BadInput {
+  std::uint64_t count = 0;
+  std::vector<wire::LineError> errors;  // of the first of them
+};
 
-// {"error":…,"stored":n,"rejected":n,"errors":[…]} with 400, in the shape of the path.
-void answer_bad_lines(Call& call, std::uint64_t stored, std::uint64_t rejected,
-                      const std::vector<wire::LineError>& errors);
+// X-EdgeCase-Expired, -Replaced, -Erased, -Evicted: how many of each were acknowledged and are not
+// there. None of which there is none.
+void set_loss_headers(Call& call, const ingest::Outcome& outcome);
+// `,"expired":3` and so on, for an object; empty where there are none.
+std::string loss_members(const ingest::Outcome& outcome);
+
+// Of all requests and messages, in the status: sums, and of devices that the principal may read.
+wire::Json losses_json(const HttpContext& context, const auth::Principal& principal);
+
+// Where something of a request was not taken: {"error":…,"stored":n,"rejected":n,"errors":[…]} in
+// the shape of the path. 403 where it is scopes alone that refused; else 400.
+void answer_partly(Call& call, std::uint64_t stored, BadInput bad, const ingest::Outcome& outcome);
 
 // Clients of Influx look whether it is there, and some which API it stands for.
 inline constexpr char kInfluxVersion[] = "1.8.0";

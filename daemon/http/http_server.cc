@@ -110,29 +110,53 @@ RateMeter::Rate RateMeter::rate(std::int64_t now_ns,
           static_cast<double>(counters.batches - oldest.batches) / seconds, seconds};
 }
 
-std::string erased_message(std::uint64_t count) {
-  return std::to_string(count) +
-         " of the readings have a time that was erased or evicted, and are not taken again";
+namespace {
+
+void leave_out_forbidden(const auth::Principal& principal, std::vector<wire::Reading>& readings,
+                         ingest::IngestPipeline& pipeline, ingest::Outcome& outcome) {
+  std::erase_if(readings, [&](const wire::Reading& reading) {
+    const Status allowed = auth::authorize_write(principal, reading);
+    if (allowed.ok()) return false;
+    outcome.refuse(reading, allowed);
+    pipeline.note_refused(reading);
+    return true;
+  });
 }
 
-Status HttpContext::store(Call& call, const wire::ReadingBatch& batch, std::uint64_t* erased) {
-  EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
-                      auth::authorize_write(call.principal(), batch));
-  std::uint64_t refused = 0;
-  const Status status = parts.ingest.ingest(authorized, &refused, {}, {}, &call.pacing);
+}  // namespace
+
+Status HttpContext::store(Call& call, const wire::ReadingBatch& batch, ingest::Outcome& outcome) {
+  outcome.takes_parts = true;
+  const auto take = [&](const wire::ReadingBatch& some) -> Status {
+    EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
+                        auth::authorize_write(call.principal(), some));
+    return parts.ingest.ingest(authorized, &outcome, {}, {}, &call.pacing);
+  };
+  Status status = take(batch);
+  if (status.code() == StatusCode::NotAllowed) {
+    wire::ReadingBatch allowed;
+    allowed.readings = batch.readings;
+    leave_out_forbidden(call.principal(), allowed.readings, parts.ingest, outcome);
+    status = take(allowed);
+  }
   say_when_to_come_again(call);
   rates.sample(parts.clock.boot_ns(), parts.ingest.counters());
-  if (erased != nullptr) *erased += refused;
-  if (status.ok() && erased == nullptr && refused > 0)
-    return invalid_argument(erased_message(refused));
   return status;
 }
 
-Status HttpContext::store(Call& call, const wire::ReadingBatch& slice, ingest::SlicedIngest& slices,
-                          std::uint64_t& erased) {
-  EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
-                      auth::authorize_write(call.principal(), slice));
-  const Status status = slices.add(authorized, erased);
+Status HttpContext::store(Call& call, wire::ReadingBatch& slice, ingest::SlicedIngest& slices,
+                          ingest::Outcome& outcome) {
+  outcome.takes_parts = true;
+  const auto take = [&]() -> Status {
+    EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
+                        auth::authorize_write(call.principal(), slice));
+    return slices.add(authorized, outcome);
+  };
+  Status status = take();
+  if (status.code() == StatusCode::NotAllowed) {
+    leave_out_forbidden(call.principal(), slice.readings, parts.ingest, outcome);
+    status = take();
+  }
   say_when_to_come_again(call);
   rates.sample(parts.clock.boot_ns(), parts.ingest.counters());
   return status;
@@ -275,33 +299,6 @@ bool HttpContext::is_over_batch(Call& call, std::uint64_t stored, std::uint64_t 
   if (stored > 0) message += "; the first " + std::to_string(stored) + " are stored";
   call.answer_json(413, error_body(call.request.path, invalid_argument(message)));
   return true;
-}
-
-void answer_bad_lines(Call& call, std::uint64_t stored, std::uint64_t rejected,
-                      const std::vector<wire::LineError>& errors) {
-  // Telegraf takes "partial write" and "unable to parse" for final, and does not send these again.
-  std::string message = stored > 0 ? "partial write: unable to parse" : "unable to parse";
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < errors.size(); ++i) {
-    const bool has_line = errors[i].line != 0;
-    message += i > 0 ? "; " : has_line ? " " : ": ";
-    if (has_line) message += "line " + std::to_string(errors[i].line) + ": ";
-    message += errors[i].message;
-    list.push_back({{"line", errors[i].line}, {"message", errors[i].message}});
-  }
-  if (rejected > errors.size()) {
-    message += "; and " + std::to_string(rejected - errors.size()) + " more";
-  }
-  message += " dropped=" + std::to_string(rejected);
-  nlohmann::ordered_json body =
-      nlohmann::ordered_json::parse(error_body(call.request.path, invalid_argument(message)));
-  auto& error = body["error"].is_object() ? body["error"] : body;
-  if (!errors.empty() && errors[0].line != 0) error["line"] = errors[0].line;
-  body["stored"] = stored;
-  body["rejected"] = rejected;
-  body["errors"] = std::move(list);
-  call.answer_json(
-      400, body.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 // What is kept between requests may hold what was erased; an erasure may outlast the server.

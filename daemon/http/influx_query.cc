@@ -382,7 +382,7 @@ std::set<std::string> InfluxAnswer::names_after(const std::optional<std::string>
     if (!entry.ok()) continue;
     // What the line protocol put first into a sensor's name.
     const std::string_view name =
-        std::string_view(entry->sensor).substr(0, entry->sensor.find('.'));
+        std::string_view(entry->sensor).substr(0, entry->sensor.find_first_of(".{"));
     if (last && name <= *last) continue;
     if (!is_all && name > *names.rbegin()) continue;
     if (!auth::allows(auth::Operation::Read, principal_, database, entry->device, entry->sensor))

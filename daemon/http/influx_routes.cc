@@ -35,22 +35,24 @@ void write_lines(HttpContext& context, Call& call, wire::InfluxVersion version) 
   ingest::SlicedIngest slices(context.parts.ingest, call.principal(), &call.pacing,
                               call.body().size(), spare->slices);
   wire::ReadingBatch& batch = spare->batch;
-  std::uint64_t stored = 0, erased = 0;
+  std::uint64_t taken = 0;
+  ingest::Outcome outcome;
   while (decoder.next(batch)) {
-    if (stored + batch.readings.size() > context.points_per_batch() + erased) break;
-    if (const Status status = context.store(call, batch, slices, erased); !status.ok()) {
+    const std::size_t more = batch.readings.size();
+    if (taken + more > context.points_per_batch()) break;
+    if (const Status status = context.store(call, batch, slices, outcome); !status.ok()) {
       return call.answer_error(status);
     }
-    stored += batch.readings.size();
+    taken += more;
     batch.clear_readings();
   }
   if (const Status status = slices.finish(); !status.ok()) return call.answer_error(status);
-  if (context.is_over_batch(call, stored - erased, batch.readings.size())) return;
-  if (decoder.bad_lines() + erased > 0) {
-    std::vector<wire::LineError> errors = decoder.errors();
-    if (erased > 0) errors.push_back({0, erased_message(erased)});
-    return answer_bad_lines(call, stored - erased, decoder.bad_lines() + erased, errors);
+  if (context.is_over_batch(call, taken, batch.readings.size())) return;
+  if (decoder.bad_lines() + outcome.of(ingest::Loss::Refused) > 0) {
+    return answer_partly(call, taken - outcome.not_stored(),
+                         {decoder.bad_lines(), decoder.errors()}, outcome);
   }
+  set_loss_headers(call, outcome);
   call.response.status = 204;
 }
 

@@ -6,6 +6,22 @@
 
 namespace edgecase::http {
 
+bool CatalogSeries::has_device(std::string_view namespace_name, std::string_view device) const {
+  return !catalog_.devices(namespace_name, wire::escape_name(device)).empty();
+}
+
+bool CatalogSeries::has_series(std::string_view namespace_name, std::string_view device,
+                               std::string_view sensor) const {
+  return catalog_.find(namespace_name, device, sensor).ok();
+}
+
+bool CatalogSeries::has_series_of(std::string_view namespace_name, std::string_view device,
+                                  std::string_view prefix) const {
+  if (has_series(namespace_name, device, prefix)) return true;
+  const wire::Selector begun{wire::escape_name(device), wire::escape_name(prefix) + ".*"};
+  return !catalog_.select_rows(namespace_name, begun).empty();
+}
+
 LineSpares::Loan LineSpares::take(std::string_view namespace_name) {
   std::unique_ptr<LineSpare> spare;
   const std::uint64_t generation = catalog_.generation();
@@ -27,6 +43,7 @@ LineSpares::Loan LineSpares::take(std::string_view namespace_name) {
     }
   }
   if (spare == nullptr) spare = std::make_unique<LineSpare>();
+  spare->names.look_in(&series_);
   spare->generation = generation;
   spare->namespace_name = namespace_name;
   return Loan(*this, std::move(spare));

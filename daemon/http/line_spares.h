@@ -18,6 +18,20 @@
 
 namespace edgecase::http {
 
+// The catalog, as names of lines ask it.
+class CatalogSeries final : public wire::KnownSeries {
+ public:
+  explicit CatalogSeries(const catalog::Catalog& catalog) : catalog_(catalog) {}
+  bool has_device(std::string_view namespace_name, std::string_view device) const override;
+  bool has_series(std::string_view namespace_name, std::string_view device,
+                  std::string_view sensor) const override;
+  bool has_series_of(std::string_view namespace_name, std::string_view device,
+                     std::string_view prefix) const override;
+
+ private:
+  const catalog::Catalog& catalog_;
+};
+
 // Of one request at a time; between two it holds nothing of either but names.
 struct LineSpare {
   std::string namespace_name;
@@ -38,7 +52,7 @@ class LineSpares {
   static constexpr std::size_t kSparesMax = 4;
 
   LineSpares(Engine& engine, const catalog::Catalog& catalog)
-      : catalog_(catalog), set_aside_(engine) {
+      : catalog_(catalog), series_(catalog), set_aside_(engine) {
     spares_.reserve(kSparesMax);
   }
 
@@ -66,6 +80,7 @@ class LineSpares {
   void give_back(std::unique_ptr<LineSpare> spare);
 
   const catalog::Catalog& catalog_;
+  const CatalogSeries series_;
   catalog::SetAside set_aside_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<LineSpare>> spares_;  // the one used last comes last

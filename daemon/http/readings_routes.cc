@@ -1,6 +1,8 @@
 // JSON readings and single values as they are: /api/v1/readings, /api/v1/blob.
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "http/http_routes.h"
 #include "http/refusal.h"
@@ -75,36 +77,38 @@ class ReadingsStore {
   // With more readings than a request may bring.
   bool is_answered() const { return is_answered_; }
   void answer() {
-    if (rejected_ > 0) return answer_bad_lines(call_, stored_, rejected_, errors_);
-    call_.answer_json(200, "{\"stored\":" + std::to_string(stored_) + ",\"rejected\":0}\n");
+    const std::uint64_t stored = good_ - outcome_.not_stored();
+    if (bad_.count + outcome_.of(ingest::Loss::Refused) > 0)
+      return answer_partly(call_, stored, std::move(bad_), outcome_);
+    set_loss_headers(call_, outcome_);
+    call_.answer_json(200, "{\"stored\":" + std::to_string(stored) + ",\"rejected\":0" +
+                               loss_members(outcome_) + "}\n");
   }
 
  private:
   Status check_count(std::uint64_t more) {
-    is_answered_ = context_.is_over_batch(call_, stored_, more);
+    is_answered_ = context_.is_over_batch(call_, good_, more);
     return is_answered_ ? invalid_argument("too many readings") : ok();
   }
-  Status take(const wire::ReadingBatch& batch) { return context_.store(call_, batch, &erased_); }
+  Status take(const wire::ReadingBatch& batch) { return context_.store(call_, batch, outcome_); }
   Status decode(std::string_view piece, std::uint64_t first_line) {
     wire::ReadingBatch batch;
     wire::JsonDecodeOutcome outcome;
-    erased_ = 0;
     EC_TRY(wire::decode_readings_json(piece, options_, batch, outcome));
     EC_TRY(check_count(outcome.good));
     EC_TRY(take(batch));
-    stored_ += outcome.good - erased_;
-    rejected_ += outcome.bad + erased_;
-    if (erased_ > 0) outcome.errors.push_back({0, erased_message(erased_)});
-    append_errors(std::move(outcome.errors), first_line, options_.errors_max, errors_);
+    good_ += outcome.good;
+    bad_.count += outcome.bad;
+    append_errors(std::move(outcome.errors), first_line, options_.errors_max, bad_.errors);
     return ok();
   }
 
   HttpContext& context_;
   Call& call_;
   wire::JsonDecodeOptions& options_;
-  std::uint64_t stored_ = 0, rejected_ = 0;
-  std::uint64_t erased_ = 0;  // of the piece at hand
-  std::vector<wire::LineError> errors_;
+  std::uint64_t good_ = 0;  // that are readings
+  ingest::Outcome outcome_;
+  BadInput bad_;
   bool is_answered_ = false;
 };
 
@@ -171,12 +175,20 @@ void put_blob(HttpContext& context, Call& call) {
   reading.time_ns = time_ns;
   reading.value = wire::Value::of_bytes(
       call.body(), content_type.empty() ? wire::kDefaultContentType : content_type);
-  if (const Status status = context.store(call, batch); !status.ok()) {
+  ingest::Outcome outcome;
+  if (const Status status = context.store(call, batch, outcome); !status.ok()) {
     return call.answer_error(status);
   }
+  if (outcome.of(ingest::Loss::Refused) > 0) return answer_partly(call, 0, {}, outcome);
+  if (outcome.of(ingest::Loss::Erased) + outcome.of(ingest::Loss::Evicted) > 0) {
+    return call.answer_error(
+        invalid_argument("its time was erased or evicted, and is not taken again"));
+  }
+  set_loss_headers(call, outcome);
   std::string answer = "{\"time\":\"";
   wire::append_time(time_ns, answer);
-  call.answer_json(201, answer + "\",\"bytes\":" + std::to_string(call.body().size()) + "}\n");
+  call.answer_json(201, answer + "\",\"bytes\":" + std::to_string(call.body().size()) +
+                            loss_members(outcome) + "}\n");
 }
 
 Result<std::unique_ptr<query::ReadingCursor>> open_value(HttpContext& context, const Call& call,
@@ -263,6 +275,87 @@ void get_blob(HttpContext& context, Call& call) {
 }
 
 }  // namespace
+
+void set_loss_headers(Call& call, const ingest::Outcome& outcome) {
+  static constexpr std::array<const char*, ingest::kLosses> kHeaders = {
+      "X-EdgeCase-Expired", "X-EdgeCase-Replaced", "X-EdgeCase-Erased", "X-EdgeCase-Evicted",
+      nullptr};
+  for (std::size_t i = 0; i < ingest::kLosses; ++i) {
+    if (kHeaders[i] == nullptr || outcome.counts[i] == 0) continue;
+    call.response.set_header(kHeaders[i], std::to_string(outcome.counts[i]));
+  }
+}
+
+std::string loss_members(const ingest::Outcome& outcome) {
+  std::string members;
+  for (std::size_t i = 0; i < ingest::kLosses; ++i) {
+    if (i == static_cast<std::size_t>(ingest::Loss::Refused) || outcome.counts[i] == 0) continue;
+    members +=
+        ",\"" + std::string(ingest::kLossNames[i]) + "\":" + std::to_string(outcome.counts[i]);
+  }
+  return members;
+}
+
+wire::Json losses_json(const HttpContext& context, const auth::Principal& principal) {
+  ingest::LossLedger& losses = context.parts.ingest.losses();
+  using wire::Json;
+  Json json = Json::object();
+  for (std::size_t i = 0; i < ingest::kLosses; ++i)
+    json[std::string(ingest::kLossNames[i])] = losses.total(static_cast<ingest::Loss>(i));
+  json["devices"] = Json::array();
+  for (const ingest::LossLedger::Device& device :
+       losses.devices(context.parts.catalog.generation())) {
+    const wire::Selector all_of_it{wire::escape_name(device.name), "*"};
+    if (!auth::authorize(auth::Operation::Read, principal, device.namespace_name, all_of_it).ok())
+      continue;
+    Json each = {{"namespace", device.namespace_name}, {"device", device.name}};
+    for (std::size_t i = 0; i < ingest::kLosses; ++i) {
+      if (device.counts[i] > 0) each[std::string(ingest::kLossNames[i])] = device.counts[i];
+    }
+    each["last"] = wire::time_text(device.last_ns);
+    json["devices"].push_back(std::move(each));
+  }
+  return json;
+}
+
+void answer_partly(Call& call, std::uint64_t stored, BadInput bad, const ingest::Outcome& outcome) {
+  const std::uint64_t refused = outcome.of(ingest::Loss::Refused);
+  const std::uint64_t rejected = bad.count + refused;
+  std::vector<wire::LineError>& errors = bad.errors;
+  for (const std::string& reason : outcome.reasons) errors.push_back({0, reason});
+  // Telegraf takes "partial write" and "unable to parse" for final, and does not send these again.
+  std::string message = stored > 0 || bad.count == 0 ? "partial write" : "";
+  if (bad.count > 0) message += std::string(message.empty() ? "" : ": ") + "unable to parse";
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    const bool has_line = errors[i].line != 0;
+    message += i > 0 ? "; " : has_line ? " " : ": ";
+    if (has_line) message += "line " + std::to_string(errors[i].line) + ": ";
+    message += errors[i].message;
+    list.push_back({{"line", errors[i].line}, {"message", errors[i].message}});
+  }
+  if (rejected > errors.size()) {
+    message += "; and " + std::to_string(rejected - errors.size()) + " more";
+  }
+  message += " dropped=" + std::to_string(rejected);
+  const bool only_scopes = bad.count == 0 && refused == outcome.out_of_scope;
+  const StatusCode code = bad.count > 0 ? StatusCode::InvalidArgument : outcome.refused_code;
+  nlohmann::ordered_json body =
+      nlohmann::ordered_json::parse(error_body(call.request.path, Status(code, message)));
+  auto& error = body["error"].is_object() ? body["error"] : body;
+  if (!errors.empty() && errors[0].line != 0) error["line"] = errors[0].line;
+  body["stored"] = stored;
+  body["rejected"] = rejected;
+  for (std::size_t i = 0; i < ingest::kLosses; ++i) {
+    if (i != static_cast<std::size_t>(ingest::Loss::Refused) && outcome.counts[i] > 0)
+      body[std::string(ingest::kLossNames[i])] = outcome.counts[i];
+  }
+  body["errors"] = std::move(list);
+  set_loss_headers(call, outcome);
+  call.answer_json(
+      only_scopes ? 403 : 400,
+      body.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
 
 void add_readings_routes(Router& router, HttpContext& context) {
   router.add("POST", wire::routes::kReadings, Effect::Changes,

@@ -222,7 +222,7 @@ Json device_limit(const ingest::DeviceRates& rates) {
           {"waits", rates.waits()}};
 }
 
-Json rates(HttpContext& context, std::int64_t boot_ns) {
+Json rates(HttpContext& context, const auth::Principal& principal, std::int64_t boot_ns) {
   const auto counters = context.parts.ingest.counters();
   context.rates.sample(boot_ns, counters);
   const RateMeter::Rate rate = context.rates.rate(boot_ns, counters);
@@ -232,6 +232,7 @@ Json rates(HttpContext& context, std::int64_t boot_ns) {
           {"readings", counters.readings},
           {"batches", counters.batches},
           {"failed_batches", counters.failed_batches},
+          {"not_stored", losses_json(context, principal)},
           {"device_limit", device_limit(context.parts.ingest.rates())}};
 }
 
@@ -254,7 +255,7 @@ void get_status(HttpContext& context, Call& call) {
   const erase::Reach reach = parts.erase.reach(drives, true);
   json["erasure"] = {{"level", erase::level_name(reach.level)},
                      {"level_why", reach.why.empty() ? Json(nullptr) : Json(reach.why)}};
-  json["rates"] = rates(context, boot_ns);
+  json["rates"] = rates(context, call.principal(), boot_ns);
   json["wal"] = {{"bytes", stats.wal_bytes},
                  {"limit_bytes", settings.storage.wal_limit_bytes},
                  {"syncs", stats.wal_syncs},
@@ -408,6 +409,14 @@ void register_metrics(HttpContext& context) {
   pipeline("edgecase_ingest_batches_total", "Batches stored.", &Counters::batches);
   pipeline("edgecase_ingest_failed_batches_total", "Batches refused or failed.",
            &Counters::failed_batches);
+  for (std::size_t i = 0; i < ingest::kLosses; ++i) {
+    metrics.callback(MetricKind::Counter, "edgecase_ingest_not_stored_total",
+                     "Readings that are not there as they were sent, by cause.",
+                     {{"cause", std::string(ingest::kLossNames[i])}}, [&context, i] {
+                       return static_cast<double>(
+                           context.parts.ingest.losses().total(static_cast<ingest::Loss>(i)));
+                     });
+  }
   metrics.callback(MetricKind::Counter, "edgecase_ingest_device_rate_refused_total",
                    "Batches refused, since a device was over limits.device-rate.", {}, [&context] {
                      return static_cast<double>(context.parts.ingest.rates().refused());

@@ -32,18 +32,6 @@ struct HashOfId {
   std::size_t operator()(const catalog::SeriesId& id) const { return hash_of(id); }
 };
 
-bool is_same(const wire::Value& a, const wire::Value& b) {
-  if (a.type != b.type) return false;
-  switch (a.type) {
-    case wire::ValueType::Float64: return a.float64 == b.float64;
-    case wire::ValueType::Int64: return a.int64 == b.int64;
-    case wire::ValueType::Bool: return a.boolean == b.boolean;
-    case wire::ValueType::Text: return a.text == b.text;
-    case wire::ValueType::Bytes: return a.text == b.text && a.content_type == b.content_type;
-  }
-  return false;
-}
-
 // Never 0.
 std::uint64_t hash_of(const wire::Value& value) {
   std::uint64_t bits = 0;
@@ -169,7 +157,7 @@ class DeviceTimes::Decision {
     fill_places(i);
     const wire::Value& value = asked_[i].reading->value;
     if (const auto found = places_.find({ids_[i], time_ns}); found != places_.end()) {
-      return is_same(asked_[found->second].reading->value, value) ? There::Same : There::Another;
+      return asked_[found->second].reading->value == value ? There::Same : There::Another;
     }
     if (ids_[i].namespace_id == kNoNamespace) return There::Nothing;
     char key[wire::kReadingKeyBytes];
@@ -181,7 +169,7 @@ class DeviceTimes::Decision {
     }
     wire::Value there;
     if (!wire::decode_value(*stored, there)) return There::Unknown;
-    return is_same(there, value) ? There::Same : There::Another;
+    return there == value ? There::Same : There::Another;
   }
 
   void fill_places(std::size_t count) {

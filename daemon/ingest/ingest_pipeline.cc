@@ -34,14 +34,12 @@ Status check_values(const std::vector<wire::Reading>& readings) {
     if (wire::is_good_number(reading.value)) continue;
     const Status status = wire::check_value(reading.value);
     if (status.ok()) continue;
-    return invalid_argument("reading " + std::to_string(i + 1) + ", " +
-                            std::string(reading.device) + "/" + std::string(reading.sensor) + ": " +
-                            status.message());
+    return status.with_context("reading " + std::to_string(i + 1) + ", " +
+                               std::string(reading.device) + "/" + std::string(reading.sensor) +
+                               ": ");
   }
   return ok();
 }
-
-constexpr std::string_view kOperation = "ingest";
 
 }  // namespace
 
@@ -60,29 +58,46 @@ IngestPipeline::IngestPipeline(Engine& engine, catalog::Catalog& catalog, Clock&
       device_times_(engine, catalog),
       feed_(clock) {}
 
-Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch, std::uint64_t* refused,
+Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch, Outcome* outcome,
                               std::span<const Author> authors,
                               std::span<const RecordChange> records, Pacing* pacing) {
   const std::vector<wire::Reading>& readings = batch.batch().readings;
   if (readings.empty()) return records.empty() ? ok() : write_records(records);
-  std::uint64_t erased = 0;
-  Status status = store_allowed({batch.principal(), readings, authors, records, pacing}, erased);
-  if (refused != nullptr) *refused = erased;
+  Outcome own;
+  Outcome& all = outcome == nullptr ? own : *outcome;
+  const std::uint64_t not_stored_before = all.not_stored();
+  Status status = store_allowed({batch.principal(), readings, authors, records, pacing}, all);
   if (status.ok()) {
     batches_.fetch_add(1, std::memory_order_relaxed);
-    readings_.fetch_add(readings.size() - erased, std::memory_order_relaxed);
+    readings_.fetch_add(readings.size() - (all.not_stored() - not_stored_before),
+                        std::memory_order_relaxed);
   } else {
     failed_batches_.fetch_add(1, std::memory_order_relaxed);
   }
   return status;
 }
 
-Status IngestPipeline::check(const auth::AuthorizedBatch& batch) {
-  const std::vector<wire::Reading>& readings = batch.batch().readings;
-  EC_TRY(check_values(readings));
-  std::vector<catalog::SeriesId> ids;
-  catalog::CatalogAdditions additions;
-  return catalog_.resolve(readings, ids, additions);
+std::vector<catalog::Refusal> IngestPipeline::unfit(std::span<const wire::Reading> readings) const {
+  std::vector<catalog::Refusal> refused;
+  std::vector<wire::Reading> good;
+  std::vector<std::size_t> places;  // of the good ones
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    Status status =
+        wire::is_good_number(readings[i].value) ? ok() : wire::check_value(readings[i].value);
+    if (!status.ok()) {
+      refused.push_back({i, std::move(status)});
+      continue;
+    }
+    good.push_back(readings[i]);
+    places.push_back(i);
+  }
+  for (catalog::Refusal& each : catalog_.unfit(good)) {
+    each.reading = places[each.reading];
+    refused.push_back(std::move(each));
+  }
+  std::sort(refused.begin(), refused.end(),
+            [](const auto& a, const auto& b) { return a.reading < b.reading; });
+  return refused;
 }
 
 Status IngestPipeline::forget(const catalog::SeriesId& series,
@@ -126,74 +141,60 @@ IngestPipeline::Counters IngestPipeline::counters() const {
 }
 
 // No erasure begins or ends meanwhile.
-Status IngestPipeline::store_allowed(const Incoming& incoming, std::uint64_t& refused) {
-  if (fences_ == nullptr) return store_inside(incoming, refused);
+Status IngestPipeline::store_allowed(const Incoming& incoming, Outcome& outcome) {
+  if (fences_ == nullptr) return store_inside(incoming, outcome);
   if (undated_ != nullptr) EC_TRY(undated_->date_this_boot(*fences_));
   const erase::Fences::Pass pass = fences_->enter();
-  return store_inside(incoming, refused);
+  return store_inside(incoming, outcome);
 }
 
-Status IngestPipeline::store_inside(const Incoming& incoming, std::uint64_t& refused) {
-  if (fences_ == nullptr) return store_others(incoming, {}, refused);
-  if (undated_ != nullptr) return store_dated(incoming, refused);
-  return store_others(incoming, fences_->refused(incoming.readings), refused);
+Status IngestPipeline::store_inside(const Incoming& incoming, Outcome& outcome) {
+  if (fences_ == nullptr) return store_others(incoming, {}, outcome);
+  if (undated_ != nullptr) return store_dated(incoming, outcome);
+  return store_others(incoming, fences_->refused(incoming.readings), outcome);
 }
 
 // Times that were handed out while the clock was not trusted, and are known by now, are these.
-Status IngestPipeline::store_dated(const Incoming& incoming, std::uint64_t& refused) {
+Status IngestPipeline::store_dated(const Incoming& incoming, Outcome& outcome) {
   const auto is_dated = [this](const wire::Reading& each) { return undated_->is_dated(each); };
   const std::vector<wire::Reading>& readings = incoming.readings;
   if (std::none_of(readings.begin(), readings.end(), is_dated))
-    return store_others(incoming, fences_->refused(readings), refused);
+    return store_others(incoming, fences_->refused(readings), outcome);
   std::vector<wire::Reading> dated = readings;
   for (wire::Reading& each : dated) {
     if (each.time_ns) each.time_ns = undated_->dated_ns(*each.time_ns);
   }
   return store_others({incoming.principal, dated, incoming.authors, incoming.records,
                        incoming.pacing, incoming.slices},
-                      fences_->refused(dated), refused);
+                      fences_->refused(dated), outcome);
 }
 
 // All but those that were erased, and those that were evicted.
 Status IngestPipeline::store_others(const Incoming& incoming, std::vector<bool> is_refused,
-                                    std::uint64_t& refused) {
+                                    Outcome& outcome) {
   const std::vector<wire::Reading>& readings = incoming.readings;
-  const auto erased =
-      static_cast<std::uint64_t>(std::count(is_refused.begin(), is_refused.end(), true));
   const std::vector<bool> evicted =
       eviction_ == nullptr ? std::vector<bool>() : eviction_->refused(readings);
-  if (!evicted.empty()) {
-    is_refused.resize(readings.size());
-    std::transform(evicted.begin(), evicted.end(), is_refused.begin(), is_refused.begin(),
-                   std::logical_or<>());
-  }
-  if (is_refused.empty()) return store(incoming);
-  EC_TRY(check_values(readings));
-  std::vector<wire::Reading> allowed;
-  std::vector<Author> authors;
-  std::size_t next_author = 0;
+  if (is_refused.empty() && evicted.empty()) return store_fitting(incoming, outcome);
+  std::vector<bool> erased = std::exchange(is_refused, evicted);
+  erased.resize(readings.size());
+  is_refused.resize(readings.size());
+  std::transform(erased.begin(), erased.end(), is_refused.begin(), is_refused.begin(),
+                 std::logical_or<>());
+  if (!outcome.takes_parts) EC_TRY(check_values(readings));
+  EC_TRY(store_rest(incoming, is_refused, outcome, 0));
+  const auto erasures = static_cast<std::uint64_t>(std::count(erased.begin(), erased.end(), true));
+  const auto all =
+      static_cast<std::uint64_t>(std::count(is_refused.begin(), is_refused.end(), true));
   for (std::size_t i = 0; i < readings.size(); ++i) {
-    for (;
-         next_author < incoming.authors.size() && incoming.authors[next_author].first_reading <= i;
-         ++next_author) {
-      authors.push_back(incoming.authors[next_author]);
-      authors.back().first_reading = allowed.size();
-    }
-    if (!is_refused[i]) allowed.push_back(readings[i]);
+    if (is_refused[i]) lose(erased[i] ? Loss::Erased : Loss::Evicted, readings[i], outcome);
   }
-  if (!allowed.empty()) {
-    EC_TRY(store({incoming.principal, allowed, authors, incoming.records, incoming.pacing,
-                  incoming.slices}));
-  } else if (!incoming.records.empty()) {
-    EC_TRY(write_records(incoming.records));
-  }
-  refused = readings.size() - allowed.size();
-  if (erased > 0) fences_->count_refused(erased);
-  if (refused > erased) eviction_->count_refused(refused - erased);
+  if (erasures > 0) fences_->count_refused(erasures);
+  if (all > erasures) eviction_->count_refused(all - erasures);
   return ok();
 }
 
-Status IngestPipeline::store(const Incoming& incoming) {
+Status IngestPipeline::store(const Incoming& incoming, Outcome& outcome) {
   const std::vector<wire::Reading>& readings = incoming.readings;
   EC_TRY(check_values(readings));
   Slices* const slices = incoming.slices;
@@ -211,8 +212,11 @@ Status IngestPipeline::store(const Incoming& incoming) {
                 std::to_string(whole_seconds(incoming.pacing->owed_ns)) + " s");
   }
   if (known == 0 && retention_ != nullptr) fresh.retention_generation = retention_->generation();
-  EC_TRY(store_taken(incoming, {ids, fresh, fresh.additions.size() > known},
-                     slices == nullptr ? own_times : slices->times));
+  std::vector<std::int64_t>& times = slices == nullptr ? own_times : slices->times;
+  EC_TRY(store_taken(incoming, {ids, fresh, fresh.additions.size() > known}, times));
+  std::vector<std::uint32_t> own_places;
+  count_replaced(readings, ids, times, slices == nullptr ? own_places : slices->places, outcome);
+  count_expired(readings, ids, times, outcome);
   // What is not stored is not counted, or a drive that refuses would use up every token.
   rates_.charge(ids, clock_.boot_ns());
   return ok();

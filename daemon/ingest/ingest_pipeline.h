@@ -17,6 +17,7 @@
 #include "erase/fences.h"
 #include "ingest/device_rates.h"
 #include "ingest/device_times.h"
+#include "ingest/outcome.h"
 #include "ingest/reading_feed.h"
 #include "ingest/stored_devices.h"
 #include "ingest/undated_periods.h"
@@ -61,6 +62,7 @@ struct Slices {
   // Of the slice at hand.
   std::vector<catalog::SeriesId> ids;
   std::vector<std::int64_t> times;
+  std::vector<std::uint32_t> places;  // of readings, by series and time
 
   // Nothing that waits is stored.
   void abandon() {
@@ -69,7 +71,8 @@ struct Slices {
   }
   std::size_t memory_bytes() const {
     return gathered.batch.memory_bytes() + gathered.devices.memory_bytes() + series.memory_bytes() +
-           ids.capacity() * sizeof(ids[0]) + times.capacity() * sizeof(times[0]);
+           ids.capacity() * sizeof(ids[0]) + times.capacity() * sizeof(times[0]) +
+           places.capacity() * sizeof(places[0]);
   }
 };
 
@@ -108,12 +111,13 @@ class IngestPipeline {
   // InvalidArgument (a bad name or value: names reading and reason), Busy / OutOfSpace / IoError /
   // Unavailable (try again later), NotAllowed. An empty batch is Ok.
   //
-  // Readings with a time that was erased or evicted are not stored; `refused`, where given, says
-  // how many. `authors` are in order. `records` are written in their order, in the last piece of a
-  // batch that takes several, and also where there is no reading, or none that may be stored.
-  // With `pacing` a batch is Busy while one of its devices owes readings (device_rates.h); without
-  // it the batch is taken, and owed() says how long whoever brought it should bring nothing more.
-  Status ingest(const auth::AuthorizedBatch& batch, std::uint64_t* refused = nullptr,
+  // `outcome`, where given, counts what is not there as it was sent, though the answer is Ok; where
+  // it takes parts, what can never be stored is among that. `authors` are in order. `records` are
+  // written in their order, in the last piece of a batch that takes several, and also where there
+  // is no reading, or none that may be stored. With `pacing` a batch is Busy while one of its
+  // devices owes readings (device_rates.h); without it the batch is taken, and owed() says how long
+  // whoever brought it should bring nothing more.
+  Status ingest(const auth::AuthorizedBatch& batch, Outcome* outcome = nullptr,
                 std::span<const Author> authors = {}, std::span<const RecordChange> records = {},
                 Pacing* pacing = nullptr);
 
@@ -121,9 +125,14 @@ class IngestPipeline {
   std::int64_t owed_ns(const wire::Reading& reading);
   DeviceRates& rates() { return rates_; }
 
-  // Whether ingest() would refuse the batch for what is in it: a value, a name, a limit of the
-  // catalog. Writes nothing. Errors: InvalidArgument, Busy, the engine's (a new namespace).
-  Status check(const auth::AuthorizedBatch& batch);
+  // Readings that ingest() would refuse for what they are, in their order: a value, a name, a limit
+  // of the catalog. The others of the batch fit together. Writes nothing.
+  std::vector<catalog::Refusal> unfit(std::span<const wire::Reading> readings) const;
+  // By whoever leaves such a reading out before it comes here.
+  void note_refused(const wire::Reading& reading) {
+    losses_.note(Loss::Refused, reading, clock_.wall_ns(), catalog_.generation());
+  }
+  LossLedger& losses() { return losses_; }
   // Null: nothing is recorded.
   audit::AuditLog* audit() const { return audit_; }
 
@@ -172,14 +181,23 @@ class IngestPipeline {
     NewSeries& fresh;
     bool has_new = false;  // to whoever gathers; others may have brought it, too
   };
-  Status store_allowed(const Incoming& incoming, std::uint64_t& refused);
-  Status store_inside(const Incoming& incoming, std::uint64_t& refused);
-  Status store_dated(const Incoming& incoming, std::uint64_t& refused);
-  Status store_others(const Incoming& incoming, std::vector<bool> is_refused,
-                      std::uint64_t& refused);
-  Status store(const Incoming& incoming);
+  Status store_allowed(const Incoming& incoming, Outcome& outcome);
+  Status store_inside(const Incoming& incoming, Outcome& outcome);
+  Status store_dated(const Incoming& incoming, Outcome& outcome);
+  Status store_others(const Incoming& incoming, std::vector<bool> is_refused, Outcome& outcome);
+  Status store_rest(const Incoming& incoming, const std::vector<bool>& is_left_out,
+                    Outcome& outcome, int round);
+  Status store_fitting(const Incoming& incoming, Outcome& outcome, int round = 0);
+  Status store(const Incoming& incoming, Outcome& outcome);
   Status store_taken(const Incoming& incoming, const Resolved& resolved,
                      std::vector<std::int64_t>& times);
+  void count_expired(std::span<const wire::Reading> readings,
+                     std::span<const catalog::SeriesId> ids, std::span<const std::int64_t> times,
+                     Outcome& outcome);
+  void count_replaced(std::span<const wire::Reading> readings,
+                      std::span<const catalog::SeriesId> ids, std::span<const std::int64_t> times,
+                      std::vector<std::uint32_t>& places, Outcome& outcome);
+  void lose(Loss loss, const wire::Reading& reading, Outcome& outcome);
   Status append_readings(const Incoming& incoming, std::span<const std::int64_t> times,
                          std::span<const catalog::SeriesId> ids, WriteBatch& piece);
   Status append_records(std::span<const RecordChange> records, WriteBatch& piece);
@@ -205,6 +223,7 @@ class IngestPipeline {
   DeviceTimes device_times_;
   std::int64_t time_ahead_ns_ = kTimeAheadNs;
   ReadingFeed feed_;
+  LossLedger losses_;
   std::atomic<std::int64_t> last_arrival_ns_{std::numeric_limits<std::int64_t>::min()};
   std::atomic<std::uint64_t> batches_{0}, readings_{0}, failed_batches_{0};
 };

@@ -25,28 +25,27 @@ Status SlicedIngest::enter() {
   return ok();
 }
 
-Status SlicedIngest::add(const auth::AuthorizedBatch& slice, std::uint64_t& refused) {
+Status SlicedIngest::add(const auth::AuthorizedBatch& slice, Outcome& outcome) {
   if (slice.batch().readings.empty()) return ok();
-  std::uint64_t left_out = 0;
-  Status status = store(slice, left_out);
+  const std::uint64_t not_stored_before = outcome.not_stored();
+  Status status = store(slice, outcome);
   if (!status.ok()) {
     pipeline_.failed_batches_.fetch_add(1, std::memory_order_relaxed);
     slices_.abandon();
     inside_.reset();
     return status;
   }
-  refused += left_out;
-  readings_ += slice.batch().readings.size() - left_out;
+  readings_ += slice.batch().readings.size() - (outcome.not_stored() - not_stored_before);
   // Everything is in the engine.
   if (slices_.gathered.batch.count() == 0) inside_.reset();
   return ok();
 }
 
-Status SlicedIngest::store(const auth::AuthorizedBatch& slice, std::uint64_t& refused) {
+Status SlicedIngest::store(const auth::AuthorizedBatch& slice, Outcome& outcome) {
   EC_TRY(enter());
   slices_.series.begin(slice.batch().text_id(), slice.batch().numbering);
   return pipeline_.store_inside({principal_, slice.batch().readings, {}, {}, pacing_, &slices_},
-                                refused);
+                                outcome);
 }
 
 Status SlicedIngest::finish() {

@@ -29,8 +29,8 @@ class SlicedIngest {
                std::size_t bytes, Slices& slices);
 
   // As IngestPipeline::ingest(), but durable only after finish(): an error leaves out what was not
-  // committed, and nothing more may be added. Adds to `refused`.
-  Status add(const auth::AuthorizedBatch& slice, std::uint64_t& refused);
+  // committed, and nothing more may be added. Adds to `outcome`.
+  Status add(const auth::AuthorizedBatch& slice, Outcome& outcome);
   // Idempotent.
   Status finish();
 
@@ -42,7 +42,7 @@ class SlicedIngest {
   };
 
   Status enter();
-  Status store(const auth::AuthorizedBatch& slice, std::uint64_t& refused);
+  Status store(const auth::AuthorizedBatch& slice, Outcome& outcome);
 
   IngestPipeline& pipeline_;
   const auth::Principal& principal_;

@@ -180,7 +180,7 @@ bool MessageCommitter::store(MessageGroup& group) {
   // Once is enough, unless a namespace is dropped at that moment.
   for (int round = 0; round < kSiftRoundsMax && !status.ok(); ++round) {
     if (may_succeed_later(status)) return false;
-    sift(group, group.messages());
+    sift(group);
     wire::ReadingBatch good;
     authors.clear();
     for (const GroupMessage& message : group.messages()) {
@@ -200,21 +200,44 @@ bool MessageCommitter::store(MessageGroup& group) {
   return persist([&] { return hand_over({}, {}, records); }).ok();
 }
 
-// Rejects what check() refuses. Messages before have their series by then, as when they are stored.
-void MessageCommitter::sift(MessageGroup& group, std::span<GroupMessage> messages) {
-  const auto begin = group.batch().readings.begin();
-  wire::ReadingBatch part;
-  for (const GroupMessage& message : messages) {
-    const auto first = begin + message.first_reading;
-    part.readings.insert(part.readings.end(), first, first + message.readings);
+// Takes out of the group what can never be stored. A message of which nothing is left is rejected.
+void MessageCommitter::sift(MessageGroup& group) {
+  std::vector<wire::Reading>& readings = group.batch().readings;
+  std::vector<Status> why(readings.size());
+  std::vector<wire::Reading> asked;
+  std::vector<std::size_t> places;
+  for (const GroupMessage& message : group.messages()) {
+    for (std::size_t i = message.first_reading; i < message.first_reading + message.readings; ++i) {
+      why[i] = auth::authorize_write(parts_.source, readings[i]);
+      if (!why[i].ok()) continue;
+      asked.push_back(readings[i]);
+      places.push_back(i);
+    }
   }
-  const auto authorized = auth::authorize_write(parts_.source, part);
-  const Status status = authorized.ok() ? parts_.pipeline.check(*authorized) : authorized.status();
-  if (status.ok() || may_succeed_later(status)) return;
-  if (messages.size() == 1) return reject(group, messages.front(), status);
-  const std::size_t half = messages.size() / 2;
-  sift(group, messages.first(half));
-  sift(group, messages.subspan(half));
+  for (catalog::Refusal& each : parts_.pipeline.unfit(asked))
+    why[places[each.reading]] = std::move(each.why);
+  for (GroupMessage& message : group.messages()) {
+    const std::uint32_t begin = message.first_reading, end = begin + message.readings;
+    std::uint32_t kept = begin;
+    const Status* first = nullptr;
+    for (std::uint32_t i = begin; i < end; ++i) {
+      if (!why[i].ok()) {
+        parts_.pipeline.note_refused(readings[i]);
+        if (first == nullptr) first = &why[i];
+      } else if (kept++ != i) {
+        readings[kept - 1] = readings[i];
+      }
+    }
+    if (first == nullptr) continue;
+    message.readings = kept - begin;
+    if (message.readings == 0) {
+      reject(group, message, *first);
+    } else {
+      std::string text = std::to_string(end - kept) + " of its readings: " + first->message();
+      if (!message.left_out.empty()) text = std::string(message.left_out) + "; " + text;
+      message.left_out = group.batch().keep(text);
+    }
+  }
 }
 
 void MessageCommitter::reject(MessageGroup& group, GroupMessage& message, const Status& status) {

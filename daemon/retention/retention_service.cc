@@ -196,6 +196,10 @@ Status RetentionService::align(const std::vector<Rule>& rules) {
   if (is_damaged()) changes.clear();
   ++generation_;
   active_ = !rules.empty() || default_ns_ != kRetentionForever || !topics_.empty();
+  std::int64_t shortest_ns = default_ns_;
+  for (const Rule& rule : rules) shortest_ns = std::min(shortest_ns, rule.retention_ns);
+  for (const auto& [key, said_ns] : topics_) shortest_ns = std::min(shortest_ns, said_ns);
+  shortest_ns_ = shortest_ns;
   return apply(std::move(changes));
 }
 
@@ -327,6 +331,7 @@ Status RetentionService::note_topics(std::span<const wire::Reading> readings,
       topics_.erase(key);
     } else {
       topics_[key] = said_ns;
+      shortest_ns_ = std::min(shortest_ns_.load(), said_ns);
     }
   }
   active_ = true;

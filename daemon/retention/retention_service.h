@@ -82,6 +82,8 @@ class RetentionService {
   // Of one series, as it holds now.
   std::int64_t retention_ns(const catalog::SeriesEntry& entry) const;
   std::int64_t default_ns() const { return default_ns_; }
+  // No series is kept for less time than this; kRetentionForever: nothing expires.
+  std::int64_t shortest_ns() const { return shortest_ns_.load(std::memory_order_relaxed); }
 
   // Holds on return, for what is stored already and for what comes later; durable. Devices that it
   // names need not have come yet. Errors: InvalidArgument (a retention below 1 ns), NotFound (a
@@ -159,8 +161,9 @@ class RetentionService {
 
   mutable std::mutex mutex_;
   std::vector<Rule> rules_;
-  std::map<Bytes, std::int64_t> topics_;      // by namespace id and series prefix
-  catalog::SetAside set_aside_{engine_};      // for topics_
+  std::map<Bytes, std::int64_t> topics_;  // by namespace id and series prefix
+  catalog::SetAside set_aside_{engine_};  // for topics_
+  std::atomic<std::int64_t> shortest_ns_{kRetentionForever};
   std::atomic<bool> active_{false};           // any rule, default or topic
   std::atomic<std::uint64_t> generation_{0};  // of rules_
   bool is_damaged_ = false;  // some records cannot be read; set before the service is used

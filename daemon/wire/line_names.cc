@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #include "wire/names.h"
 
@@ -54,6 +55,14 @@ std::string_view unescape(std::string_view raw, std::string_view specials, Readi
     text.push_back(raw[i]);
   }
   return batch.keep(text);
+}
+
+// Measurements of Telegraf's system inputs, whose tag `device` is a disk or an adapter of the host.
+bool means_block_device(std::string_view measurement) {
+  constexpr std::string_view kWhole[] = {"disk",       "diskio",   "hddtemp", "dmcache",
+                                         "infiniband", "smartctl", "nvme"};
+  return measurement.starts_with("smart_") ||
+         std::find(std::begin(kWhole), std::end(kWhole), measurement) != std::end(kWhole);
 }
 
 // The first unescaped `stop` at or after `from`, else the end.
@@ -168,15 +177,25 @@ Status LineNames::name(std::string_view raw, ReadingBatch& batch, Reading& readi
     return ok();
   }
   const std::string_view key = unescape(raw, kKeySpecials, batch);
-  std::string_view name = kind.prefix;
-  if (key != "value") {
-    scratch_.assign(kind.prefix);
-    scratch_ += '.';
-    scratch_ += key;
-    name = scratch_;
+  if (!is_valid_utf8(key)) return invalid_argument("a field's key is not UTF-8");
+  const auto join = [&](std::string_view prefix, std::string_view suffix) {
+    scratch_.assign(prefix);
+    if (key != "value") {
+      scratch_ += '.';
+      scratch_ += key;
+    }
+    scratch_ += suffix;
+  };
+  bool is_old = false;
+  if (!kind.device.empty()) {
+    join(kind.old_prefix, {});
+    is_old = known_ != nullptr && known_->has_series(namespace_name_, kind.device, scratch_);
   }
-  EC_TRY(check_name("sensor", name));
-  reading.sensor = batch.keep(name);
+  if (!is_old) {
+    join(kind.prefix, kind.suffix);
+    make_name(scratch_, kSensorNameMaxBytes);
+  }
+  reading.sensor = batch.keep(scratch_);
   reading.series_number = 0;
   if (kind.fields.size() == kRememberedFieldsMax) return ok();
   const bool is_kept = &kind != &unremembered_kind_;
@@ -195,40 +214,120 @@ Status LineNames::build(std::string_view raw, ReadingBatch& batch, TagSet& set) 
   // By key, so that the order in which a client writes its tags does not make another series.
   std::sort(tags_.begin(), tags_.end(), [](const Tag& a, const Tag& b) { return a.key < b.key; });
 
-  const Tag* device = nullptr;
-  for (std::size_t i = 0; i < tags_.size(); ++i) {
-    if (i > 0 && tags_[i].key == tags_[i - 1].key) {
+  for (std::size_t i = 1; i < tags_.size(); ++i) {
+    if (tags_[i].key == tags_[i - 1].key)
       return invalid_argument("tag " + std::string(tags_[i].key) + " is given twice");
-    }
-    if (tags_[i].key == "device") device = &tags_[i];
-    if (tags_[i].key == "host" && device == nullptr) device = &tags_[i];
   }
   set.raw = raw;
-  set.device = device == nullptr ? measurement : device->value;
-  EC_TRY(check_name("device", set.device));
-  scratch_.assign(measurement);
-  for (const Tag& tag : tags_) {
-    if (&tag == device) continue;
-    scratch_ += '.';
-    const std::size_t begin = scratch_.size();
-    scratch_ += tag.value;
-    std::replace(scratch_.begin() + static_cast<std::ptrdiff_t>(begin), scratch_.end(), '/', ':');
+  if (!is_valid_utf8(raw)) return invalid_argument("the measurement or a tag is not UTF-8");
+  choose_device(measurement);
+  if (is_device_made_) {
+    set.device = batch.keep(device_);
+  } else {
+    set.device = named_by_[0] == nullptr ? measurement : named_by_[0]->value;
+    if (!check_name("device", set.device).ok()) {
+      device_.assign(set.device);
+      make_name(device_, kDeviceNameMaxBytes);
+      set.device = batch.keep(device_);
+    }
   }
+  prefix_.assign(measurement);
+  suffix_.clear();
+  for (const Tag& each : tags_) {
+    if (&each == named_by_[0] || &each == named_by_[1]) continue;
+    suffix_ += suffix_.empty() ? '{' : ',';
+    suffix_ += each.key;
+    suffix_ += '=';
+    suffix_ += each.value;
+  }
+  if (!suffix_.empty()) suffix_ += '}';
+  set_old_prefix(measurement, named_by_[1] == nullptr ? named_by_[0] : nullptr);
+  // Of no other tags both rules make one name.
+  const bool may_be_old = !suffix_.empty() && named_by_[1] == nullptr && known_ != nullptr &&
+                          known_->has_device(namespace_name_, set.device);
+  key_.assign(prefix_);
+  key_ += '\0';
+  key_ += suffix_;
+  if (may_be_old) {
+    key_ += '\0';
+    key_ += set.device;
+  }
+  is_kind_of_device_ = may_be_old;
   return ok();
 }
 
-// Of a set that build() has just made, with its prefix in scratch_.
+const LineNames::Tag* LineNames::tag(std::string_view key) const {
+  const auto found =
+      std::lower_bound(tags_.begin(), tags_.end(), key,
+                       [](const Tag& each, std::string_view wanted) { return each.key < wanted; });
+  return found != tags_.end() && found->key == key ? &*found : nullptr;
+}
+
+// Sets named_by_, and device_ where it is made of two tags. What is stored under the device of
+// version 0.1 goes on there.
+void LineNames::choose_device(std::string_view measurement) {
+  const Tag* const device = tag("device");
+  const Tag* const host = tag("host");
+  const Tag* const domain = tag("domain");
+  const Tag* const entity = tag("entity_id");
+  const Tag* const old_device = device != nullptr ? device : host;
+  const bool is_of_entity = domain != nullptr && entity != nullptr;
+  const bool is_block_device = device != nullptr && means_block_device(measurement);
+  named_by_[0] = old_device;
+  named_by_[1] = nullptr;
+  is_device_made_ = false;
+  if (!is_of_entity && !is_block_device) return;
+  if (known_ != nullptr) {
+    const std::string_view old_name = old_device == nullptr ? measurement : old_device->value;
+    set_old_prefix(measurement, old_device);
+    if (known_->has_series_of(namespace_name_, old_name, old_prefix_)) return;
+  }
+  if (!is_of_entity) {
+    named_by_[0] = host;
+    return;
+  }
+  named_by_[0] = domain;
+  named_by_[1] = entity;
+  device_.assign(domain->value);
+  device_ += '.';
+  device_ += entity->value;
+  make_name(device_, kDeviceNameMaxBytes);
+  is_device_made_ = true;
+}
+
+// As version 0.1 named it: the other tags' values, joined by `.`, their `/` as `:`.
+void LineNames::set_old_prefix(std::string_view measurement, const Tag* device) {
+  old_prefix_.assign(measurement);
+  for (const Tag& each : tags_) {
+    if (&each == device) continue;
+    old_prefix_ += '.';
+    const std::size_t begin = old_prefix_.size();
+    old_prefix_ += each.value;
+    std::replace(old_prefix_.begin() + static_cast<std::ptrdiff_t>(begin), old_prefix_.end(), '/',
+                 ':');
+  }
+}
+
+void LineNames::fill(Kind& kind, std::string_view device, ReadingBatch& batch) const {
+  kind.key = batch.keep(key_);
+  kind.prefix = batch.keep(prefix_);
+  kind.suffix = batch.keep(suffix_);
+  kind.device = is_kind_of_device_ ? device : std::string_view();
+  kind.old_prefix = is_kind_of_device_ ? batch.keep(old_prefix_) : std::string_view();
+}
+
+// Of a set that build() has just made.
 LineNames::TagSet& LineNames::remember(const TagSet& built, std::uint64_t hash,
                                        ReadingBatch& batch) {
   if (sets_.size() == kRememberedTagSetsMax) {
     ++strangers_;
     unremembered_ = built;
-    const auto known = by_prefix_.find(scratch_);
+    const auto known = by_prefix_.find(key_);
     if (known != by_prefix_.end()) {
       unremembered_.kind = known->second;
       return unremembered_;
     }
-    unremembered_kind_.prefix = batch.keep(scratch_);
+    fill(unremembered_kind_, unremembered_.device, batch);
     unremembered_kind_.fields.clear();
     unremembered_.kind = &unremembered_kind_;
     return unremembered_;
@@ -239,11 +338,12 @@ LineNames::TagSet& LineNames::remember(const TagSet& built, std::uint64_t hash,
   const auto at = reinterpret_cast<std::uintptr_t>(built.device.data()) -
                   reinterpret_cast<std::uintptr_t>(built.raw.data());
   if (at < built.raw.size()) set.device = set.raw.substr(at, built.device.size());
-  if (const auto known = by_prefix_.find(scratch_); known != by_prefix_.end()) {
+  if (const auto known = by_prefix_.find(key_); known != by_prefix_.end()) {
     set.kind = known->second;
   } else {
-    set.kind = &kinds_.emplace_back(Kind{batch.keep(scratch_), {}});
-    by_prefix_.emplace(set.kind->prefix, set.kind);
+    set.kind = &kinds_.emplace_back();
+    fill(*set.kind, set.device, batch);
+    by_prefix_.emplace(set.kind->key, set.kind);
   }
   add_place(set, hash);
   return set;

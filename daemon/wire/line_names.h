@@ -32,8 +32,24 @@ inline constexpr std::size_t kRememberedFieldsMax = 256;
 // Numbers are less than this; series beyond them have none.
 inline constexpr std::uint32_t kSeriesNumbersMax = 16u << 10;
 
+// What is stored already. By the rule of version 0.1 the tags' values stood between measurement and
+// field (`cpu.cpu0.usage_idle`): a line whose name by that rule is there goes on there.
+class KnownSeries {
+ public:
+  virtual ~KnownSeries() = default;
+  virtual bool has_device(std::string_view namespace_name, std::string_view device) const = 0;
+  virtual bool has_series(std::string_view namespace_name, std::string_view device,
+                          std::string_view sensor) const = 0;
+  // A series of the device whose name is `prefix`, or begins with it and a `.`.
+  virtual bool has_series_of(std::string_view namespace_name, std::string_view device,
+                             std::string_view prefix) const = 0;
+};
+
 class LineNames {
  public:
+  // Asked when a name is met that is not remembered; null: nothing is stored. It outlives what is
+  // decoded.
+  void look_in(const KnownSeries* known) { known_ = known; }
   // Before lines of a namespace are decoded into `batch`. Forgets everything that is of another
   // one, or was in a batch that does not hold it any more.
   void begin(std::string_view namespace_name, const ReadingBatch& batch);
@@ -69,7 +85,12 @@ class LineNames {
     std::string_view sensor;
   };
   struct Kind {
-    std::string_view prefix;  // of the sensors
+    std::string_view key;     // by which it is found
+    std::string_view prefix;  // of the sensors, before the field
+    std::string_view suffix;  // and behind it
+    // Of a device that may have series by the rule of 0.1; else empty.
+    std::string_view device;
+    std::string_view old_prefix;
     std::vector<Field> fields;
   };
   struct TagSet {
@@ -119,6 +140,10 @@ class LineNames {
   void look_at_field(std::size_t index);
   Status build(std::string_view raw, ReadingBatch& batch, TagSet& set);
   Status split_tags(std::string_view text, ReadingBatch& batch);
+  void choose_device(std::string_view measurement);
+  const Tag* tag(std::string_view key) const;
+  void set_old_prefix(std::string_view measurement, const Tag* device);
+  void fill(Kind& kind, std::string_view device, ReadingBatch& batch) const;
   TagSet& remember(const TagSet& built, std::uint64_t hash, ReadingBatch& batch);
 
   std::string namespace_name_;
@@ -140,7 +165,13 @@ class LineNames {
   std::size_t strangers_ = 0;  // lines of sets that are not remembered
   TagSet unremembered_;
   Kind unremembered_kind_;
+  const KnownSeries* known_ = nullptr;
+  // Of the set that is being built.
   std::vector<Tag> tags_;
+  std::string device_, prefix_, suffix_, old_prefix_, key_;
+  bool is_kind_of_device_ = false;  // its kind is its own
+  bool is_device_made_ = false;  // device_ is the name; else device_tag_ has it, or the measurement
+  const Tag* named_by_[2] = {};  // the tags that name the device
   std::string scratch_;
 };
 

@@ -3,10 +3,13 @@
 //   measurement[,tag=value...] field=value[,field=value...] [timestamp]
 //
 // One line is one instant; each field becomes a reading (CONTRACT section 6):
-//   device  the value of the tag `device`, else of the tag `host`, else the measurement
-//   sensor  measurement, the other tags' values in the order of their keys, and the field's key,
-//           joined by `.`; a field named `value` is left out. A `/` in such a tag's value (a mount
-//           point, say) becomes `:`, because names hold no `/`; anywhere else it is an error
+//   device  `DOMAIN.ENTITY_ID` of the tags `domain` and `entity_id` (Home Assistant), else the
+//           value of the tag `device` (but of a system input of Telegraf, where that is a disk),
+//           else of the tag `host`, else the measurement
+//   sensor  measurement and the field's key, joined by `.`; a field named `value` is left out. Then
+//           the tags that do not name the device, as `{key=value,...}` in the order of their keys.
+//           `/` and control characters become `:`, what is too long is cut (names.h). A line whose
+//           name by the rule of version 0.1 is stored goes on there (KnownSeries)
 //   value   `1`, `1.5e3`: float64 · `1i`, `1u`: int64 · t T true True TRUE f F false False FALSE:
 //           bool · `"..."`: text, in which `\"` and `\\` are escapes and line breaks are allowed
 //

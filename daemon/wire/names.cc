@@ -69,11 +69,43 @@ bool is_valid_utf8(std::string_view text) {
   return true;
 }
 
+std::size_t name_max_bytes(std::string_view what) {
+  return what == "device"                       ? kDeviceNameMaxBytes
+         : what == "sensor" || what == "stored" ? kSensorNameMaxBytes
+                                                : kNameMaxBytes;
+}
+
+void make_name(std::string& text, std::size_t bytes_max, std::size_t begin) {
+  // A character of C1 takes two bytes and becomes one.
+  std::size_t kept = begin;
+  for (std::size_t i = begin; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const bool is_c1 =
+        byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    if (is_c1) ++i;
+    const bool is_bad = byte < 0x20 || byte == 0x7f || byte == '/' || is_c1;
+    text[kept++] = is_bad ? ':' : static_cast<char>(byte);
+  }
+  text.resize(kept);
+  if (text.size() <= bytes_max) return;
+  // FNV-1a, written out: names that are in stores hang on it.
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  constexpr std::size_t kHashDigits = 16;
+  std::size_t end = bytes_max - kHashDigits - 1;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  text.resize(end);
+  text += '~';
+  for (std::size_t i = kHashDigits; i-- > 0;) text += "0123456789abcdef"[hash >> 4 * i & 15];
+}
+
 Status check_name(std::string_view what, std::string_view name) {
   if (name.empty()) return bad_name(what, "is empty");
-  if (name.size() > kNameMaxBytes) {
+  if (const std::size_t bytes_max = name_max_bytes(what); name.size() > bytes_max) {
     return bad_name(what, "has " + std::to_string(name.size()) + " bytes; at most " +
-                              std::to_string(kNameMaxBytes) + " are allowed");
+                              std::to_string(bytes_max) + " are allowed");
   }
   std::size_t position = 0;
   const auto is_plain = [](char c) {

@@ -1,7 +1,9 @@
-// What a namespace, device or sensor may be called: UTF-8, 1 to 128 bytes, no control characters,
-// no `/`.
+// What a namespace, device or sensor may be called: UTF-8, no control characters, no `/`; of a
+// device 1 to 256 bytes, of a sensor 1 to 1,024, of anything else 1 to 128.
 #pragma once
 
+#include <cstddef>
+#include <string>
 #include <string_view>
 
 #include "edgecase/status.h"
@@ -9,7 +11,13 @@
 namespace edgecase::wire {
 
 bool is_valid_utf8(std::string_view text);
-// InvalidArgument says what is wrong with it; `what` is "device", "sensor", "namespace".
+// InvalidArgument says what is wrong with it; `what` is "device", "sensor", "namespace", …
 Status check_name(std::string_view what, std::string_view name);
+std::size_t name_max_bytes(std::string_view what);
+
+// What is derived from something else becomes a name: `/` and control characters are `:`; what is
+// longer than `bytes_max` is cut between two characters and ends in `~` and 16 hexadecimal digits,
+// a hash of all of it, the same for good. `text` is UTF-8; from `begin` on it may be changed.
+void make_name(std::string& text, std::size_t bytes_max, std::size_t begin = 0);
 
 }  // namespace edgecase::wire

@@ -59,6 +59,19 @@ struct Value {
     x.content_type = content_type;
     return x;
   }
+
+  // Of one type, too: 1 is not 1.0.
+  friend bool operator==(const Value& a, const Value& b) {
+    if (a.type != b.type) return false;
+    switch (a.type) {
+      case ValueType::Float64: return a.float64 == b.float64;
+      case ValueType::Int64: return a.int64 == b.int64;
+      case ValueType::Bool: return a.boolean == b.boolean;
+      case ValueType::Text: return a.text == b.text;
+      case ValueType::Bytes: return a.text == b.text && a.content_type == b.content_type;
+    }
+    return false;
+  }
 };
 
 // What the rule of a topic says of a device that is new. Owned by the rule, which outlives
@@ -161,6 +174,8 @@ struct ReadingBatch {
 };
 
 inline constexpr std::size_t kNameMaxBytes = 128;
+inline constexpr std::size_t kDeviceNameMaxBytes = 256;
+inline constexpr std::size_t kSensorNameMaxBytes = 1'024;
 inline constexpr std::string_view kDefaultNamespace = "default";
 inline constexpr std::string_view kRejectedNamespace =
     "_rejected";  // what no rule took or no decoder understood

@@ -51,7 +51,7 @@ inline Result<std::optional<std::int64_t>> time_of(const Scalar& given) {
     case Scalar::Kind::Null: return std::optional<std::int64_t>();
     case Scalar::Kind::Integer: return std::optional(given.integer);
     case Scalar::Kind::Text: {
-      EC_ASSIGN_OR_RETURN(const std::int64_t time_ns, parse_rfc3339_ns(given.text));
+      EC_ASSIGN_OR_RETURN(const std::int64_t time_ns, parse_absolute_time_ns(given.text));
       return std::optional(time_ns);
     }
     case Scalar::Kind::Huge:

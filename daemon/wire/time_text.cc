@@ -1,6 +1,8 @@
 #include "wire/time_text.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <limits>
 
 #include "wire/decimal.h"
@@ -145,6 +147,14 @@ Result<std::int64_t> parse_unix_ns(std::string_view text) {
   return time_ns;
 }
 
+// "-9999"
+constexpr std::size_t kShortNumberMax = 5;
+
+bool is_whole_number(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
+}
+
 struct ClockTime {
   std::int64_t hour = 0, minute = 0, second = 0, nanoseconds = 0, offset_seconds = 0;
 };
@@ -252,10 +262,30 @@ Result<std::int64_t> parse_rfc3339_ns(std::string_view text) {
   return time_ns;
 }
 
+Result<std::int64_t> parse_absolute_time_ns(std::string_view text) {
+  if (text.empty()) return bad_time(text, "is empty");
+  if (text.front() == '@') return parse_unix_ns(text);
+  if (is_whole_number(text)) {
+    // A year, or a distance that lacks its unit, would be a moment of 1970, and a range from it on
+    // nearly everything.
+    if (text.front() == '-' && text.size() <= kShortNumberMax)
+      return bad_time(text, "lacks a unit; write it like -15m, or @-0.000000015");
+    if (text.size() == 4 && text >= "1970" && text <= "2262")
+      return bad_time(text, "is a year alone; write it like 2026-01-01, or @0.000002026");
+    std::int64_t time_ns = 0;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), time_ns);
+    if (error != std::errc{}) return bad_time(text, kOutOfRange);
+    return time_ns;
+  }
+  if (!is_digit(text.front()))
+    return bad_time(text, "is none of: 2026-11-20T14:00:00Z, 2026-11-20, @1763647200, nanoseconds");
+  return parse_rfc3339_ns(text);
+}
+
 Result<std::int64_t> parse_time_ns(std::string_view text, std::int64_t now_ns) {
   if (text.empty()) return bad_time(text, "is empty");
   if (text == "now") return now_ns;
-  if (text.front() == '@') return parse_unix_ns(text);
+  if (text.front() == '@' || is_whole_number(text)) return parse_absolute_time_ns(text);
   if (text.front() == '-' || text.front() == '+') {
     EC_ASSIGN_OR_RETURN(const std::int64_t distance, parse_duration_ns(text.substr(1)));
     std::int64_t time_ns = 0;
@@ -266,7 +296,8 @@ Result<std::int64_t> parse_time_ns(std::string_view text, std::int64_t now_ns) {
   }
   if (!is_digit(text.front())) {
     return bad_time(text,
-                    "is none of: 2026-11-20T14:00:00Z, 2026-11-20, @1763647200, now, -15m, +15m");
+                    "is none of: 2026-11-20T14:00:00Z, 2026-11-20, @1763647200, nanoseconds, now, "
+                    "-15m, +15m");
   }
   return parse_rfc3339_ns(text);
 }

@@ -17,8 +17,11 @@ Result<std::int64_t> parse_duration_ns(std::string_view text);
 // "1h30m"; days are the largest unit; reads back equal. `duration_ns` is not negative.
 std::string format_duration(std::int64_t duration_ns);
 
-// RFC 3339 (any offset, 0-9 fraction digits, date alone = midnight UTC), "@seconds[.decimals]",
-// "now", "-15m" (before `now_ns`), "+15m". InvalidArgument says what is wrong and what would do.
+// The grammar of times, wherever one is taken. Absolute ones: RFC 3339 (any offset, 0-9 fraction
+// digits, date alone = midnight UTC), "@seconds[.decimals]", whole nanoseconds (not what looks like
+// a year, or like a distance without a unit). InvalidArgument says what is wrong and what would do.
+Result<std::int64_t> parse_absolute_time_ns(std::string_view text);
+// The same, and "now", "-15m" (before `now_ns`), "+15m".
 Result<std::int64_t> parse_time_ns(std::string_view text, std::int64_t now_ns);
 // RFC 3339 alone, from 1677-09-21T00:12:43.145224192Z to 2262-04-11T23:47:16.854775807Z. A leap
 // second (23:59:60 UTC) is the second after it, as in POSIX time: refusing it would lose the

@@ -115,7 +115,7 @@ class BackupFlow(unittest.TestCase):
         before = self.everything(self.place)
         result = self.place.cli("restore", self.directory)
         self.assertEqual(result.returncode, 6, result.stderr)
-        self.assertIn("600 refused", result.stderr)
+        self.assertIn("600 not kept: their time was erased", result.stderr)
         self.assertEqual(self.everything(self.place), before)
         self.fails(3, "device", "show", "d1")
         self.assertNotIn("d1/", self.ok("retention", "list"))

@@ -300,7 +300,7 @@ time = "/at"
         self.ok("export", "kitchen", "--format", "ndjson", "-o", exported)
         self.ok("erase", "kitchen", "--yes")
         for _ in range(2):
-            self.assertEqual(self.post([f"m,device=kitchen value=1 {old_ns}"]), 400)
+            self.assertEqual(self.post([f"m,device=kitchen value=1 {old_ns}"]), 204)
             publisher.publish("timed/kitchen/t", message)
             publisher.settle()
             self.assertNotEqual(self.place.cli("import", exported).returncode, 0)
@@ -308,7 +308,7 @@ time = "/at"
             self.assertEqual(self.devices(), {"cellar"})
             self.assertEqual(search(self.directories(), ["kitchen"]), set())
             self.restart()
-            self.assertEqual(self.post([f"m,device=kitchen value=1 {old_ns}"]), 400)
+            self.assertEqual(self.post([f"m,device=kitchen value=1 {old_ns}"]), 204)
             self.post([f"m,device=kitchen value=1 {old_ns + i}" for i in range(4)])
         self.assertEqual(self.post(["m,device=kitchen value=2"]), 204)
         self.assertEqual(self.devices(), {"cellar", "kitchen"})

@@ -220,7 +220,7 @@ class HostileFlow(HostileDaemon):
             lines = b"".join(b"flood,device=d%d s%d=1\n" % (n % 1_000, n)
                              for n in range(first, min(first + 100_000, asked)))
             self.attack(f"{min(first + 100_000, asked)} series", post("/write", lines),
-                        204 if first + 100_000 < most else 503,
+                        204 if first + 100_000 < most else 400,
                         "" if first + 100_000 < most else
                         f"the limit of {most} series is reached (setting limits.series)")
         self.assertLessEqual(self.status()["catalog"]["series"], most)

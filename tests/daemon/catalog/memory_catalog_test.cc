@@ -131,7 +131,7 @@ TEST_CASE("catalog: the default namespace is there before its first reading") {
 TEST_CASE("catalog: wrong names are refused and create nothing") {
   ModelEngine engine;
   const auto catalog = open_catalog(engine);
-  const std::string long_name(129, 'x');
+  const std::string long_name(1'025, 'x');
   for (const wire::Reading& bad : {
            reading_of("", "d", "s"),
            reading_of("a/b", "d", "s"),

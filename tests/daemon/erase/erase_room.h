@@ -59,11 +59,11 @@ struct Room {
     const auth::Principal principal{auth::PrincipalKind::Internal, "test"};
     const auto authorized = auth::authorize_write(principal, batch);
     REQUIRE(authorized.ok());
-    std::uint64_t refused = 0;
-    const Status stored = pipeline->ingest(*authorized, &refused);
+    ingest::Outcome outcome;
+    const Status stored = pipeline->ingest(*authorized, &outcome);
     CAPTURE(stored.to_string());
     REQUIRE(stored.ok());
-    return refused == 0;
+    return outcome.of(ingest::Loss::Erased) + outcome.of(ingest::Loss::Evicted) == 0;
   }
   // Ten readings, one an hour, the last an hour ago.
   void fill(const std::string& device, const std::string& sensor,

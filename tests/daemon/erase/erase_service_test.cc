@@ -201,9 +201,9 @@ TEST_CASE("records are written also with readings that are refused") {
   const auto authorized = auth::authorize_write(local(), batch);
   REQUIRE(authorized.ok());
   const ingest::RecordChange record{ingest::RecordChange::Kind::Put, id, "a", "1"};
-  std::uint64_t refused = 0;
-  REQUIRE(room.pipeline->ingest(*authorized, &refused, {}, {&record, 1}).ok());
-  CHECK(refused == 1);
+  ingest::Outcome outcome;
+  REQUIRE(room.pipeline->ingest(*authorized, &outcome, {}, {&record, 1}).ok());
+  CHECK(outcome.of(ingest::Loss::Erased) == 1);
   CHECK(room.engine.get(id, "a", {}).ok());
 }
 

@@ -77,9 +77,10 @@ TEST_CASE("http clients: what Telegraf sends") {
               "Content-Encoding: gzip\r\n")
             .status == 204);
   CHECK(f.stored("telegraf") ==
-        "pi/cpu.cpu-total.usage_idle@2025-11-20T14:00:00.000000000Z=97.2\n"
-        "sda1/disk.ext4.pi.rw.:.free@2025-11-20T14:00:00.000000000Z=1\n"
-        "sda1/disk.ext4.pi.rw.:.used_percent@2025-11-20T14:00:00.000000000Z=12.5\n");
+        "pi/cpu.usage_idle{cpu=cpu-total}@2025-11-20T14:00:00.000000000Z=97.2\n"
+        "pi/disk.free{device=sda1,fstype=ext4,mode=rw,path=:}@2025-11-20T14:00:00.000000000Z=1\n"
+        "pi/disk.used_percent{device=sda1,fstype=ext4,mode=rw,path=:}"
+        "@2025-11-20T14:00:00.000000000Z=12.5\n");
 }
 
 }  // namespace edgecase::http::test

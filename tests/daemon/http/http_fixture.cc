@@ -174,7 +174,9 @@ ServerFixture::ServerFixture(void (*adjust)(config::Settings&)) {
   settings.http.socket = directory / "http.sock";
   settings.http.listen = "localhost:0";
   if (adjust != nullptr) adjust(settings);
-  catalog = catalog::Catalog::open(engine, {}).value();
+  catalog = catalog::Catalog::open(
+                engine, {.devices = settings.limits.devices, .series = settings.limits.series})
+                .value();
   devices = catalog::DeviceIndex::open(engine).value();
   retention = retention::RetentionService::open(engine, *catalog, kRetentionForever).value();
   if (settings.audit.mode == "strict") {

@@ -51,8 +51,8 @@ struct SlicedRoom {
       for (const char* const device : {"a", "b"})
         batch.readings.push_back({"default", device, "s", at, value});
     }
-    std::uint64_t refused = 0;
-    return slices.add(*auth::authorize_write(principal, batch), refused);
+    ingest::Outcome outcome;
+    return slices.add(*auth::authorize_write(principal, batch), outcome);
   }
   // So that no slice brings new series.
   void introduce() {
@@ -253,8 +253,8 @@ TEST_CASE("sliced ingest: a rule that is set while new series wait holds for the
   wire::ReadingBatch batch;
   for (const char* const device : {"warm-1", "cold-1"})
     batch.readings.push_back({"default", device, "s", 1, Value::of_int64(1)});
-  std::uint64_t refused = 0;
-  REQUIRE(slices.add(*auth::authorize_write(room.principal, batch), refused).ok());
+  ingest::Outcome outcome;
+  REQUIRE(slices.add(*auth::authorize_write(room.principal, batch), outcome).ok());
   constexpr std::int64_t kHour = 3'600'000'000'000;
   REQUIRE(retention->set({"default", wire::parse_selector("warm-*/*").value(), kHour}).ok());
   CHECK(room.engine.retention_rules().empty());
@@ -303,18 +303,18 @@ TEST_CASE(
     if (at % 3 == 0) body += ",place=x\\ y";  // a name that is built
     body += " value=" + std::to_string(at) + ",other=" + std::to_string(at) + ".5 " +
             std::to_string(at) + "\n";
-    const std::string sensor = at % 3 == 0 ? "m.x y" : "m";
-    wanted[name + "/" + sensor][at] = static_cast<double>(at);
-    wanted[name + "/" + sensor + ".other"][at] = static_cast<double>(at) + 0.5;
+    const std::string tags = at % 3 == 0 ? "{place=x y}" : "";
+    wanted[name + "/m" + tags][at] = static_cast<double>(at);
+    wanted[name + "/m.other" + tags][at] = static_cast<double>(at) + 0.5;
   }
   for (int round = 0; round < 2; ++round) {
     wire::LineProtocolDecoder decoder(body, {});
     ingest::SlicedIngest slices(*room.pipeline, room.principal, nullptr, body.size(),
                                 room.gathered);
     wire::ReadingBatch batch;
-    std::uint64_t refused = 0;
+    ingest::Outcome outcome;
     for (int slice = 0; decoder.next(batch); ++slice) {
-      REQUIRE(slices.add(*auth::authorize_write(room.principal, batch), refused).ok());
+      REQUIRE(slices.add(*auth::authorize_write(room.principal, batch), outcome).ok());
       if (slice % 5 == 4) batch.clear();
       batch.clear_readings();
     }

@@ -218,6 +218,23 @@ TEST_CASE("message sink: a limit of the catalog rejects instead of blocking ever
   CHECK(kept[1].text.find("limits.series") != std::string::npos);
 }
 
+TEST_CASE("message sink: of a message what can be stored is, and it is kept for the rest") {
+  catalog::CatalogLimits limits;
+  limits.series = 2;
+  SinkFixture fixture(limits);
+  fixture.deliver("s/k/t", R"({"a":1,"b":2,"c":3})");
+  fixture.deliver("s/k/t", R"({"b":4})");
+  REQUIRE(fixture.settles());
+  CHECK(fixture.readings("default", "k", "t.a").size() == 1);
+  CHECK(fixture.readings("default", "k", "t.b").size() == 2);
+  CHECK(fixture.readings("default", "k", "t.c").empty());
+  const auto kept = fixture.readings("_rejected", "mqtt", "message");
+  REQUIRE(kept.size() == 1);
+  CHECK(kept[0].text.find("1 of its readings: ") != std::string::npos);
+  CHECK(kept[0].text.find("limits.series") != std::string::npos);
+  CHECK(fixture.sink->counters().readings == 3);
+}
+
 TEST_CASE("message sink: a redelivered or retained message is stored once") {
   SinkFixture fixture;
   for (std::uint16_t id = 1; id <= 100; ++id) {

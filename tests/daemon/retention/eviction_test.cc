@@ -79,9 +79,10 @@ struct FullRoom {
     const auth::Principal principal{auth::PrincipalKind::Internal, "test"};
     const auto authorized = auth::authorize_write(principal, batch);
     REQUIRE(authorized.ok());
-    std::uint64_t refused = 0;
-    REQUIRE(pipeline->ingest(*authorized, &refused).ok());
-    return refused;
+    ingest::Outcome outcome;
+    REQUIRE(pipeline->ingest(*authorized, &outcome).ok());
+    CHECK(outcome.of(ingest::Loss::Evicted) == outcome.not_stored());
+    return outcome.not_stored();
   }
   std::uint64_t left(const std::string& device) {
     const auto entry = catalog->find("default", device, "n");

@@ -101,6 +101,33 @@ TEST_CASE("line names: another namespace and a batch that was cleared begin anew
   CHECK(batch.numbering == 0);
 }
 
+TEST_CASE("line names: what is stored by the rule of version 0.1 goes on there") {
+  struct Stored final : KnownSeries {
+    bool has_device(std::string_view, std::string_view device) const override {
+      return device == "pi" || device == "sda1";
+    }
+    bool has_series(std::string_view, std::string_view device,
+                    std::string_view sensor) const override {
+      return (device == "pi" && sensor == "cpu.cpu0.idle") ||
+             (device == "sda1" && sensor == "disk.pi.used");
+    }
+    bool has_series_of(std::string_view, std::string_view device,
+                       std::string_view prefix) const override {
+      return (device == "pi" && prefix == "cpu.cpu0") || (device == "sda1" && prefix == "disk.pi");
+    }
+  };
+  const Stored stored;
+  Bodies bodies;
+  bodies.names.look_in(&stored);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(bodies.decode("cpu,cpu=cpu0,host=pi idle=1,user=1 1\ncpu,cpu=cpu1,host=pi idle=1 1\n"
+                        "cpu,cpu=cpu0,host=other idle=1 1\n") ==
+          "pi/cpu.cpu0.idle pi/cpu.user{cpu=cpu0} pi/cpu.idle{cpu=cpu1} other/cpu.idle{cpu=cpu0} ");
+    CHECK(bodies.decode("disk,device=sda1,host=pi used=1 1\ndisk,device=sda2,host=pi used=1 1\n") ==
+          "sda1/disk.pi.used pi/disk.used{device=sda2} ");
+  }
+}
+
 TEST_CASE("line names: more tag sets than are remembered, for body after body") {
   Bodies bodies;
   SeededRandom random(5);
@@ -117,10 +144,10 @@ TEST_CASE("line names: more tag sets than are remembered, for body after body") 
         body += std::string(separator) + field + "=1";
         separator = ",";
         const std::string end = std::string(field) == "value" ? "" : std::string(".") + field;
-        wanted += device + "/m.p" + place + end + " ";
+        wanted += device + "/m" + end + "{place=p" + place + "} ";
       }
       body += *separator == ' ' ? " z=1 1\n" : " 1\n";
-      if (*separator == ' ') wanted += device + "/m.p" + place + ".z ";
+      if (*separator == ' ') wanted += device + "/m.z{place=p" + place + "} ";
     }
     REQUIRE(bodies.decode(body) == wanted);
     most_bytes = std::max(most_bytes, bodies.names.memory_bytes() + bodies.batch.memory_bytes());

@@ -9,7 +9,7 @@
 using namespace edgecase;
 
 TEST_CASE("names: what people call things is allowed") {
-  const std::string longest(wire::kNameMaxBytes, 'x');
+  const std::string longest(wire::kDeviceNameMaxBytes, 'x');
   for (const std::string& name :
        {std::string("kitchen"), std::string("0e:9c:00:4c:1c:51"), std::string("Wohn zimmer"),
         std::string("K\xc3\xbc"
@@ -30,7 +30,7 @@ TEST_CASE("names: what is refused, and why") {
   };
   for (const Case& c : {
            Case{"", "is empty"},
-           Case{std::string(wire::kNameMaxBytes + 1, 'x'), "129 bytes"},
+           Case{std::string(wire::kSensorNameMaxBytes + 1, 'x'), "1025 bytes"},
            Case{"a/b", "'/'"},
            Case{"/", "'/'"},
            Case{std::string("a\0b", 3), "control"},
