@@ -109,7 +109,7 @@ TEST_CASE("names become file names that lead nowhere else") {
   CHECK(file_name_of(std::string(200, 'x')) == std::string(200, 'x'));
   std::string umlauts;
   for (int i = 0; i < 512; ++i) umlauts += "\xc3\xa4";
-  for (const std::string name : {umlauts, "x" + umlauts}) {
+  for (const std::string& name : {umlauts, "x" + umlauts}) {
     const std::string cut = file_name_of(name);
     CHECK(cut.size() <= 200);
     const std::size_t end = cut.rfind('~');
