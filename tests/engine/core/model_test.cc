@@ -292,6 +292,27 @@ class ModelRun {
     REQUIRE(counted.ok());
     const auto [first, last] = bounds_in(model.at(id), range);
     REQUIRE(counted->entries == static_cast<std::uint64_t>(std::distance(first, last)));
+    // The same by prefix.
+    const std::size_t prefix_bytes = 1 + counted->entries % 4;
+    auto at = first;
+    const auto end = last;
+    const Status summarized =
+        store_.engine->summarize(id, range, prefix_bytes, options, [&](const PrefixStats& stats) {
+          REQUIRE(at != end);
+          REQUIRE(at->first == stats.first);
+          const Bytes prefix(stats.first.substr(0, prefix_bytes));
+          std::uint64_t entries = 0;
+          ByteView newest;
+          for (; at != end && ByteView(at->first).starts_with(prefix) &&
+                 ByteView(at->first).substr(0, prefix_bytes) == ByteView(prefix);
+               ++at, ++entries)
+            newest = at->first;
+          REQUIRE(entries == stats.entries);
+          REQUIRE(newest == stats.last);
+          return ok();
+        });
+    REQUIRE_MESSAGE(summarized.ok(), summarized.to_string());
+    REQUIRE(at == end);
   }
 
   void background() {
