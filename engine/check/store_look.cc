@@ -153,6 +153,11 @@ class Looker {
                                  check, look_.files.keys());
     EC_TRY(stopped);
     look_.wal_is_whole = findings_.accept(read);
+    // A start steps over these, and keeps whole batches on both sides.
+    for (const WalDamage& damage : contents.damage)
+      findings_.problem(damage.path + " at byte " + std::to_string(damage.offset) + ": " +
+                        damage.problem);
+    look_.wal_is_whole = look_.wal_is_whole && contents.damage.empty();
     findings_.report().wal_segments = contents.chain.size();
     findings_.report().wal_records = contents.records;
     if (!look_.wal_is_whole) return ok();
