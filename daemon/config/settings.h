@@ -52,9 +52,9 @@ struct MqttRuleSettings {
   std::string device;  // JSON pointer ("/device_id") or fixed name
   std::string time;    // JSON pointer
   std::string time_format = "auto";
-  std::string time_zone;  // of times without an offset
-  std::string records;    // JSON pointer to an array whose elements are messages of their own
-  std::string namespace_name;             // "": default, or {namespace} of the topic
+  std::string time_zone;       // of times without an offset
+  std::string records;         // JSON pointer to an array whose elements are messages of their own
+  std::string namespace_name;  // "": default, or {namespace} of the topic
   std::string retention, owner, purpose;  // taken and shown; they act with retention and access
   int qos = 1;
   int line = 0;       // of the file, for messages; 0 when not from a file

@@ -32,10 +32,10 @@
 #include "base/store_id.h"
 #include "crypto/key_derivation.h"
 #include "crypto/key_ring_format.h"
-#include "file/locked_memory.h"
 #include "edgecase/file_system.h"
 #include "edgecase/options.h"
 #include "edgecase/result.h"
+#include "file/locked_memory.h"
 
 namespace edgecase::engine {
 
