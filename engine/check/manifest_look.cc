@@ -3,15 +3,12 @@
 #include <algorithm>
 
 #include "check/facts.h"
-#include "file/file_names.h"
 #include "file/table_file.h"
-#include "file/whole_file.h"
 #include "log/doubled_log.h"
 
 namespace edgecase::engine {
 namespace {
 
-constexpr std::size_t kCurrentMaxBytes = 64;
 constexpr std::size_t kShownRangesMax = 32;
 
 void note_namespaces(const VersionEdit& edit, std::vector<NamespaceInfo>& known) {
@@ -79,16 +76,6 @@ ManifestLook look_at_manifest(FileSystem& file_system, const std::string& path, 
   if (look.log.status.ok() && look.edits == 0)
     look.log.status = corruption_in(path, ": holds no state");
   return look;
-}
-
-Result<std::uint64_t> read_current(FileSystem& file_system, const std::string& path) {
-  EC_ASSIGN_OR_RETURN(Bytes name, read_whole_file(file_system, path, kCurrentMaxBytes));
-  const bool terminated = !name.empty() && name.back() == '\n';
-  if (terminated) name.pop_back();
-  const auto parsed = parse_file_name(name);
-  if (!terminated || !parsed || parsed->type != FileType::Manifest)
-    return corruption_in(path, ": does not name a manifest");
-  return parsed->number;
 }
 
 void erasure_lines(std::string& out, const VersionState& state) {

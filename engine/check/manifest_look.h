@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "check/log_look.h"
+#include "version/current.h"
 #include "version/version.h"
 
 namespace edgecase::engine {
@@ -19,9 +20,6 @@ struct ManifestLook {
 };
 
 ManifestLook look_at_manifest(FileSystem& file_system, const std::string& path, KeyRing* keys);
-
-// The name of the manifest in CURRENT, or Corruption, or NotFound.
-Result<std::uint64_t> read_current(FileSystem& file_system, const std::string& path);
 
 // Lines on ranges that were erased and whose bytes may still be somewhere, and on value files in
 // which items are overwritten.

@@ -8,7 +8,15 @@ namespace {
 
 constexpr std::size_t kCurrentMaxBytes = 64;
 
-Result<std::uint64_t> manifest_in(FileSystem& file_system, const std::string& path) {
+Status write_to(FileSystem& file_system, const std::string& metadata_directory,
+                const std::string& path, std::uint64_t number) {
+  return replace_whole_file(file_system, metadata_directory, current_new_path(metadata_directory),
+                            path, manifest_name(number) + "\n");
+}
+
+}  // namespace
+
+Result<std::uint64_t> read_current(FileSystem& file_system, const std::string& path) {
   EC_ASSIGN_OR_RETURN(Bytes name, read_whole_file(file_system, path, kCurrentMaxBytes));
   const bool terminated = !name.empty() && name.back() == '\n';
   if (terminated) name.pop_back();
@@ -18,21 +26,13 @@ Result<std::uint64_t> manifest_in(FileSystem& file_system, const std::string& pa
   return parsed->number;
 }
 
-Status write_to(FileSystem& file_system, const std::string& metadata_directory,
-                const std::string& path, std::uint64_t number) {
-  return replace_whole_file(file_system, metadata_directory, current_new_path(metadata_directory),
-                            path, manifest_name(number) + "\n");
-}
-
-}  // namespace
-
 Result<std::uint64_t> find_current(FileSystem& file_system, const std::string& metadata_directory,
                                    Status& damage) {
   const std::string path = current_path(metadata_directory);
-  auto number = manifest_in(file_system, path);
+  auto number = read_current(file_system, path);
   const StatusCode code = number.status().code();
   if (code != StatusCode::Corruption && code != StatusCode::NotFound) return number;
-  auto copy = manifest_in(file_system, current_copy_path(metadata_directory));
+  auto copy = read_current(file_system, current_copy_path(metadata_directory));
   if (!copy.ok()) return number;
   damage = code == StatusCode::NotFound ? corruption_in(path, ": missing") : number.status();
   return copy;

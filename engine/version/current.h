@@ -14,6 +14,9 @@ namespace edgecase::engine {
 Result<std::uint64_t> find_current(FileSystem& file_system, const std::string& metadata_directory,
                                    Status& damage);
 
+// The same of one of the two. Errors: NotFound, Corruption.
+Result<std::uint64_t> read_current(FileSystem& file_system, const std::string& path);
+
 // Durable on return.
 Status write_current(FileSystem& file_system, const std::string& metadata_directory,
                      std::uint64_t number);
