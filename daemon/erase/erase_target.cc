@@ -104,6 +104,11 @@ Result<EraseTarget> resolve_target(const catalog::Catalog& catalog,
                                    const auth::Principal& principal, const EraseRequest& request) {
   if (request.from_ns && request.to_ns && *request.from_ns >= *request.to_ns)
     return invalid_argument("the range of times is empty: from is not before to");
+  // A range of the engine that ends there has no end, and would take the reading of that instant.
+  if (request.to_ns == INT64_MAX)
+    return invalid_argument("to is the last instant of time: left out, it means everything later");
+  if (request.from_ns == INT64_MIN && !request.to_ns)
+    return invalid_argument("from is the first instant of time: left out, it means everything");
   EC_TRY(auth::authorize(Operation::Erase, principal, request.namespace_name, request.selector));
   if (!request.namespace_name.empty() && !catalog.has_namespace(request.namespace_name))
     return not_found("no namespace " + request.namespace_name);

@@ -130,9 +130,11 @@ TEST_CASE("certificates are listed newest first, however many there are") {
 TEST_CASE("requests for erasure that mean nothing are refused") {
   ServerFixture f;
   write(f, "kitchen", 2);
-  for (const char* query : {"", "?select=kitchen&owner=x", "?select=a/b/c",
-                            "?select=kitchen&from=yesterday", "?select=kitchen&from=@20&to=@20",
-                            "?select=kitchen&form=@1", "?owner=a/b", "?select=kitchen&wait=soon"}) {
+  for (const char* query :
+       {"", "?select=kitchen&owner=x", "?select=a/b/c", "?select=kitchen&from=yesterday",
+        "?select=kitchen&from=@20&to=@20", "?select=kitchen&to=9223372036854775807",
+        "?select=kitchen&from=-9223372036854775808", "?select=kitchen&form=@1", "?owner=a/b",
+        "?select=kitchen&wait=soon"}) {
     CAPTURE(query);
     CHECK(f.ask("POST", std::string("/api/v1/erase") + query).status == 400);
   }
