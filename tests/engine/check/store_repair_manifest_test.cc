@@ -204,7 +204,7 @@ TEST_CASE("repair_store takes a manifest that stands alone for the one that CURR
   const NamespaceId ids[] = {store.id};
   REQUIRE(store.engine->evict(ids, kStartNs + kCount / 2 * kSecond).ok());
   store.close();
-  store.remove_all({"/m/store/CURRENT"});
+  store.remove_all({"/m/store/CURRENT", "/m/store/CURRENT.copy"});
   const RecordingObserver observer = store.repair();
   CAPTURE(observer.all());
   CHECK(observer.losses.empty());
