@@ -6,7 +6,11 @@ namespace edgecase::app {
 
 TEST_CASE("setting changes: what holds at once, and what needs a restart") {
   config::Settings before;
-  before.mqtt.rules.push_back({.topic = "a/{device}/{sensor}", .line = 3, .where = "e.toml:3:1"});
+  config::MqttRuleSettings rule;
+  rule.topic = "a/{device}/{sensor}";
+  rule.line = 3;
+  rule.where = "e.toml:3:1";
+  before.mqtt.rules.push_back(rule);
   CHECK(changes_of(before, before).now.empty());
 
   config::Settings after = before;
