@@ -76,16 +76,17 @@ Status check(const WriteArguments& arguments) {
   return ok();
 }
 
-// What was taken and is not there is said, though it is no failure.
-Status say_losses(const Result<std::string>& answer) {
+// The exit code. What was taken and is not there as it was sent is said: whoever writes one reading
+// means that one.
+Result<int> told(const Result<std::string>& answer) {
   if (!answer.ok()) return answer.status();
   Losses losses;
-  losses.add(*answer);
+  const bool is_there = losses.add(*answer) == 0;
   for (const std::string& text : losses.texts()) print_error("edgecase: %s\n", text.c_str());
-  return ok();
+  return is_there ? wire::kExitOk : wire::kExitPartly;
 }
 
-Status write_value(const WriteArguments& arguments) {
+Result<int> write_value(const WriteArguments& arguments) {
   EC_TRY(check(arguments));
   EC_ASSIGN_OR_RETURN(const wire::SeriesName series, wire::parse_series_name(arguments.series));
   // Absolute, so that "now" means the moment of the command.
@@ -115,16 +116,16 @@ Status write_value(const WriteArguments& arguments) {
                        percent_encode(series.device) + "/" + percent_encode(series.sensor);
     if (!time.empty()) path = path_with(path, {{"time", time}});
     if (content_type.empty()) content_type = "application/octet-stream";
-    return say_losses(client.put(path, text, content_type));
+    return told(client.put(path, text, content_type));
   }
   const std::string body =
       reading_json(arguments.namespaces.name, series.device, series.sensor, time, value);
-  return say_losses(client.post(wire::routes::kReadings, body, "application/json"));
+  return told(client.post(wire::routes::kReadings, body, "application/json"));
 }
 
 int run_write(const WriteArguments& arguments) {
-  const Status status = write_value(arguments);
-  return status.ok() ? wire::kExitOk : report_failure(status);
+  const Result<int> written = write_value(arguments);
+  return written.ok() ? *written : report_failure(written.status());
 }
 
 }  // namespace

@@ -40,10 +40,11 @@ class Looker {
     const auto number = read_current(file_system_, current_path(directory()));
     const auto copy = read_current(file_system_, current_copy_path(directory()));
     if (copy.status().code() == StatusCode::Corruption) findings_.problem(copy.status().message());
-    // One that is newer was written just before a power cut.
+    // One that is newer was written just before a power cut; one that is older could not be written
+    // when CURRENT was, and the next start writes it anew.
     if (copy.ok() && number.ok() && *copy != *number &&
         !file_system_.file_size(manifest_path(directory(), *copy)).ok())
-      findings_.problem(current_copy_path(directory()) + ": names a manifest that is not there");
+      findings_.note(current_copy_path(directory()) + ": names a manifest that is not there");
     if (number.ok()) return look_at_manifest_number(*number);
     tell_of_current(number.status());
     if (copy.ok()) return look_at_manifest_number(*copy);

@@ -96,7 +96,7 @@ class GroupFlow(unittest.TestCase):
                          ("done", 2, 6, 2))
         directories = [os.path.join(house.place.path, name) for name in ("meta", "values")]
         self.assertEqual(search(directories, [meter, watch, label]), set())
-        house.cli("write", f"{meter}/temp", "1", "--time", "-10h", code=2)
+        house.cli("write", f"{meter}/temp", "1", "--time", "-10h", code=6)
         house.cli("erase", "--purpose", "billing", "--yes", code=3)
         house.cli("erase", "tv", "--label", "floor=2", "--yes", code=2)
         self.assertEqual(house.devices("-A"), ["lamp", "tv", "gate"])
