@@ -58,13 +58,12 @@ class CheckOutput final : public CheckObserver {
       say(CheckFinding::Kind::Loss, line);
   }
 
-  // How many faults there are.
-  std::uint64_t tell_audit_faults(const Options& options) {
+  // How many faults there are. Records that are gone nobody makes anew: for a repair they are lost.
+  std::uint64_t tell_audit_faults(const Options& options, CheckFinding::Kind kind) {
     const auto faults = app::audit_faults(posix_file_system(), options);
     // What keeps it from being read was told, as a problem of the store.
     if (!faults.ok()) return 0;
-    for (const std::string& fault : *faults)
-      say(CheckFinding::Kind::Problem, "audit log: " + fault);
+    for (const std::string& fault : *faults) say(kind, "audit log: " + fault);
     return faults->size();
   }
 
@@ -129,14 +128,15 @@ int run_check(const CheckArguments& arguments) {
     return exit_code == wire::kExitUnreachable ? wire::kExitFailed : exit_code;
   }
   output.name_lost_readings(*options);
-  const std::uint64_t audit_faults = output.tell_audit_faults(*options);
+  const auto audit_kind = arguments.repair ? CheckFinding::Kind::Loss : CheckFinding::Kind::Problem;
+  const std::uint64_t audit_faults = output.tell_audit_faults(*options, audit_kind);
   report->problems += audit_faults;
+  if (arguments.repair) report->losses += audit_faults;
   output.finish(*report);
   const int finished = finish_stdout();
   if (finished != wire::kExitOk) return finished;
   if (report->problems == 0) return wire::kExitOk;
-  // Records that are gone nobody makes anew, nor a head that would hide it.
-  if (!arguments.repair || audit_faults > 0) return wire::kExitCorruption;
+  if (!arguments.repair) return wire::kExitCorruption;
   std::fputs(report->losses == 0 ? "repaired; nothing was lost\n"
                                  : "repaired; what was lost is listed above\n",
              stderr);

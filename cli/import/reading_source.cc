@@ -240,7 +240,7 @@ Result<std::unique_ptr<ReadingSource>> ReadingSource::open(const std::string& pa
   const std::string_view chosen = format.empty() ? format_of_file(path) : format;
   if (chosen.empty()) {
     // A name that is mistyped has no ending to speak of either.
-    if (::access(path.c_str(), R_OK) != 0) return MappedFile::open(path).status();
+    if (path != "-") EC_TRY(MappedFile::open(path).status());
     return invalid_argument(
         path + ": its name does not tell the format, add --format csv, ndjson or line");
   }

@@ -10,7 +10,7 @@ import time
 import unittest
 import urllib.request
 
-from daemon_process import PROGRAM, Daemon, Place, run, until
+from daemon_process import PROGRAM, Daemon, Place, until
 from residue import Image, canary, search, seeded
 
 _EXT4 = ("mkfs.ext4", "-q", "-F")

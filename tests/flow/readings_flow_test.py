@@ -15,7 +15,7 @@ import urllib.error
 import urllib.request
 import xml.etree.ElementTree
 
-from daemon_process import PROGRAM, TIME_LIMIT_SECONDS, Daemon, Place, clean_environment
+from daemon_process import PROGRAM, TIME_LIMIT_SECONDS, Daemon, Place, clean_environment, until
 
 T0 = "2025-11-20T14:00:00.000000000Z"
 T1 = "2025-11-20T14:00:01.000000000Z"
@@ -351,10 +351,12 @@ class ReadingsFlow(unittest.TestCase):
                 [PROGRAM, "export", "stopped/x", "-o", os.path.join(folder, "x.csv")],
                 env=clean_environment({"EDGECASE_HTTP_SOCKET": self.place.socket}),
                 stderr=subprocess.PIPE, text=True)
-            deadline = time.monotonic() + TIME_LIMIT_SECONDS
-            while not os.listdir(folder) and time.monotonic() < deadline:
-                threading.Event().wait(0.005)
-            self.assertEqual(len(os.listdir(folder)), 1)
+            # What is not whole has no name: the file is seen where the process holds it open.
+            def is_open():
+                held = f"/proc/{export.pid}/fd"
+                return any(os.readlink(os.path.join(held, fd)).startswith(folder) for fd in os.listdir(held))
+            until(is_open, "the file is open")
+            self.assertEqual(os.listdir(folder), [])
             export.send_signal(2)
             message = export.communicate(timeout=TIME_LIMIT_SECONDS)[1]
         finally:

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -79,6 +80,11 @@ bool Client::send(std::string_view bytes) {
 
 void Client::end_sending() const {
   shutdown(socket_.descriptor(), SHUT_WR);
+}
+
+void Client::await_reset() const {
+  pollfd awaited{socket_.descriptor(), 0, 0};  // errors and the end come unasked
+  static_cast<void>(::poll(&awaited, 1, 1'000 * kPatienceSeconds));
 }
 
 bool Client::fill() {

@@ -62,6 +62,8 @@ class Client {
              std::string_view headers = {});
   // As many bytes as `bytes` has; false: the connection ended before.
   bool receive_some(std::string& bytes);
+  // Until the server has reset the connection, with what was under way.
+  void await_reset() const;
   // Until there is something of an answer, which stays.
   bool await_answer() { return !input_.empty() || fill(); }
   // The next bytes as they come.

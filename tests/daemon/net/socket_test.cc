@@ -49,7 +49,6 @@ TEST_CASE("sockets: localhost is refused where either address has its port taken
     const auto sockets = listen_on_all("localhost", tcp_port_of(holder));
     REQUIRE_FALSE(sockets.ok());
     CHECK(sockets.status().code() == StatusCode::AlreadyExists);
-    CHECK(sockets.status().message().find(taken) != std::string::npos);
   }
 }
 

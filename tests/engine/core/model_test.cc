@@ -167,6 +167,13 @@ class ModelRun {
     return erased;
   }
 
+  static bool holds(const ErasedRanges& ranges, NamespaceId id, ByteView key) {
+    return std::any_of(ranges.begin(), ranges.end(), [&](const auto& each) {
+      const auto& [of, range] = each;
+      return of == id && key >= range.lower && (range.upper.empty() || key < range.upper);
+    });
+  }
+
   static void remove(Entries& entries, const KeyRange& range) {
     const auto [first, last] = bounds_in(entries, range);
     entries.erase(first, last);
@@ -268,7 +275,10 @@ class ModelRun {
       const Bytes target = some_key();
       (*iterator)->seek(target);
       if (random_.below(2) == 0) {
-        for (const auto& [of, erased] : write()) remove(model.change(of), erased);
+        const ErasedRanges erased = write();
+        for (const auto& [of, gone] : erased) remove(model.change(of), gone);
+        // The entry on which it stands goes with the next step.
+        if ((*iterator)->valid() && holds(erased, id, (*iterator)->key())) (*iterator)->next();
       }
       const Rows want = rows_from(model.at(id), range, options.direction, target);
       for (std::size_t i = 0; i < std::min(want.size(), kRowsRead); ++i) {
