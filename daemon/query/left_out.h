@@ -38,6 +38,10 @@ class LeftOut {
   std::uint64_t more_ = 0;
 };
 
+// Of whoever asks for many series, where records of the catalog cannot be read: what lay under the
+// names in them is not among the answer, and nobody can say how it was called.
+LeftOutReadings lost_names();
+
 // [{"namespace","device","sensor","from","to","reason"}, ...]; the last one {"more":n} where more
 // are left out than `most`.
 wire::Json left_out_json(const LeftOut& left_out, std::size_t most = LeftOut::kNamedMax);

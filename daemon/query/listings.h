@@ -50,6 +50,8 @@ class SeriesListing {
   // As those of a cursor.
   void let_go();
   const LeftOut* left_out() const { return &left_out_; }
+  // What is left out already when it begins.
+  void leave_out(LeftOutReadings readings) { left_out_.add(std::move(readings)); }
 
  private:
   Status summarize(NamespaceId id);

@@ -176,6 +176,11 @@ Result<QueryService::Rows> QueryService::select(auth::Operation operation,
   return catalog_.select_rows(namespace_name, selector);
 }
 
+// Whoever names one series gets it whole or hears that there is none.
+bool QueryService::may_lack_names(const wire::Selector& selector) const {
+  return catalog_.is_damaged() && !selector.is_exact();
+}
+
 Result<std::unique_ptr<ReadingCursor>> QueryService::query(const auth::Principal& principal,
                                                            const wire::QueryRequest& request,
                                                            Reach* reach) {
@@ -214,6 +219,7 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryReques
   options.large_value_bytes = kLargeTextBytes;
   const TimeRange range{request.from_ns, request.to_ns};
   SeriesScan scan(engine_, catalog_, std::move(series), range, options);
+  if (may_lack_names(request.selector)) scan.leave_out(lost_names());
   const std::uint64_t limit = request.limit.value_or(kNoLimit);
   if (request.every_ns == 0 && !request.aggregate.has_value()) {
     return std::unique_ptr<ReadingCursor>(new StoredCursor(std::move(scan), limit, kNoLimit));
@@ -240,6 +246,7 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::last(const auth::Principal&
   options.patience = patience_of(reach);
   options.large_value_bytes = kLargeTextBytes;
   SeriesScan scan(engine_, catalog_, std::move(series), {kFirstTime, std::nullopt}, options);
+  if (may_lack_names(selector)) scan.leave_out(lost_names());
   return std::unique_ptr<ReadingCursor>(new StoredCursor(std::move(scan), kNoLimit, 1));
 }
 
@@ -254,7 +261,10 @@ Result<SeriesListing> QueryService::list_series(const auth::Principal& principal
                     reach == nullptr ? nullptr : &reach->withheld));
   }
   add_to(reach, rows);
-  return SeriesListing(engine_, catalog_, summaries_, std::move(rows), nullptr, patience_of(reach));
+  SeriesListing listing(engine_, catalog_, summaries_, std::move(rows), nullptr,
+                        patience_of(reach));
+  if (may_lack_names(selector)) listing.leave_out(lost_names());
+  return listing;
 }
 
 Result<SeriesListing> QueryService::list_series_of(std::string_view owner) {
@@ -272,8 +282,10 @@ Result<SeriesListing> QueryService::list_series_at(const auth::Principal& princi
   EC_ASSIGN_OR_RETURN(Rows rows,
                       select(auth::Operation::Export, principal, namespace_name, selector));
   add_to(reach, rows);
-  return SeriesListing(engine_, catalog_, summaries_, std::move(rows), std::move(moment),
-                       patience_of(reach));
+  SeriesListing listing(engine_, catalog_, summaries_, std::move(rows), std::move(moment),
+                        patience_of(reach));
+  if (may_lack_names(selector)) listing.leave_out(lost_names());
+  return listing;
 }
 
 Result<DeviceListing> QueryService::list_devices(const auth::Principal& principal,
@@ -287,8 +299,10 @@ Result<DeviceListing> QueryService::list_devices(const auth::Principal& principa
                                                   selector, filter, page));
   rows = page_of(std::move(rows), page);
   add_to(reach, rows);
-  return DeviceListing(
-      SeriesListing(engine_, catalog_, summaries_, std::move(rows), nullptr, patience_of(reach)));
+  SeriesListing listing(engine_, catalog_, summaries_, std::move(rows), nullptr,
+                        patience_of(reach));
+  if (may_lack_names(selector)) listing.leave_out(lost_names());
+  return DeviceListing(std::move(listing));
 }
 
 // A device's series follow one another.

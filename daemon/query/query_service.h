@@ -150,6 +150,7 @@ class QueryService {
   Result<std::unique_ptr<ReadingCursor>> run(const wire::QueryRequest& request, Rows series,
                                              std::shared_ptr<const Snapshot> moment,
                                              const Reach* reach);
+  bool may_lack_names(const wire::Selector& selector) const;
   bool may_reach(auth::Operation operation, const auth::Principal& principal,
                  catalog::SeriesRow row) const;
   void add_to(Reach* reach, const Rows& series) const;

@@ -82,6 +82,8 @@ class SeriesScan {
   bool is_large() const { return is_large_; }
   // The reading where it stands cannot be had: leaves it out.
   void leave_out(const Status& why) { damaged_->add(time_ns(), time_ns(), why); }
+  // What is left out already when it begins.
+  void leave_out(LeftOutReadings readings) { damaged_->left_out.add(std::move(readings)); }
   const Damaged& damaged() const { return *damaged_; }
   Result<std::unique_ptr<LargeText>> large_text();
   Engine& engine() const { return engine_; }

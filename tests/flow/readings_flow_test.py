@@ -8,7 +8,6 @@ import re
 import signal
 import stat
 import subprocess
-import threading
 import time
 import unittest
 import urllib.error
