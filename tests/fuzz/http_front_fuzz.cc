@@ -88,7 +88,9 @@ std::string requests(Front& front, std::string_view bytes, std::size_t step) {
       const http::Refusal& refusal = reader.refusal();
       demand(refusal.http_status >= 400 && !refusal.status.ok());
       demand(!http::refusal_text(reader.target(), refusal).empty());
-      told += std::to_string(refusal.http_status);
+      // A byte that can be in no head is refused as it comes, before the line around it is judged:
+      // of several mistakes another one may be met first.
+      told += "refused";
       break;
     }
   }
