@@ -112,10 +112,13 @@ void IngestPipeline::count_expired(std::span<const wire::Reading> readings,
   const std::int64_t shortest_ns =
       retention_ == nullptr ? kRetentionForever : retention_->shortest_ns();
   if (shortest_ns == kRetentionForever) return;
+  // INT64_MIN while no time is known, and rules may be as long as time.
   const std::int64_t now_ns = engine_.expiry_now_ns();
   // Nearly all are younger than anything that expires.
   const auto is_past = [now_ns](std::int64_t time_ns, std::int64_t retention_ns) {
-    return retention_ns != kRetentionForever && time_ns < now_ns - retention_ns;
+    std::int64_t oldest_ns = 0;
+    return retention_ns != kRetentionForever &&
+           !__builtin_sub_overflow(now_ns, retention_ns, &oldest_ns) && time_ns < oldest_ns;
   };
   const catalog::SeriesId* last = nullptr;
   std::int64_t retention_ns = 0;
