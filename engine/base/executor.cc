@@ -8,15 +8,12 @@
 #include <thread>
 #include <utility>
 
-#include "base/mutex.h"
+#include "edgecase/mutex.h"
 #include "edgecase/wiped_stack.h"
 
 namespace edgecase {
 namespace {
 
-using engine::CondVar;
-using engine::Mutex;
-using engine::MutexLock;
 using SteadyTime = std::chrono::steady_clock::time_point;
 using Task = std::function<void()>;
 

@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "base/entry.h"
-#include "base/mutex.h"
 #include "buffer/arena.h"
 #include "edgecase/iterator.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::engine {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "base/mutex.h"
 #include "buffer/memtable_node.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::engine {
 

@@ -20,12 +20,12 @@
 #include <string>
 #include <vector>
 
-#include "base/mutex.h"
 #include "compaction/erasure_look.h"
 #include "compaction/garbage_ledger.h"
 #include "compaction/merge_job.h"
 #include "compaction/picker.h"
 #include "compaction/purge.h"
+#include "edgecase/mutex.h"
 #include "edgecase/options.h"
 #include "edgecase/stats.h"
 #include "file/file_remover.h"

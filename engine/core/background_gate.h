@@ -2,7 +2,7 @@
 // out without touching it. Shared by the engine and every task it scheduled. Thread-safe.
 #pragma once
 
-#include "base/mutex.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::engine {
 

@@ -17,9 +17,9 @@
 #include <optional>
 #include <vector>
 
-#include "base/mutex.h"
 #include "core/commit_gathering.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::engine {
 

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/mutex.h"
 #include "base/write_batch_reader.h"
 #include "compaction/compactor.h"
 #include "core/background_gate.h"
@@ -36,6 +35,7 @@
 #include "crypto/key_ring.h"
 #include "crypto/key_ring_sealer.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "expiry/expiry_clock.h"
 #include "expiry/expiry_view.h"
 #include "expiry/leap_guard.h"

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string>
 
-#include "base/mutex.h"
 #include "edgecase/clock.h"
 #include "edgecase/file_system.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::engine {
 

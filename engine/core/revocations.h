@@ -10,7 +10,7 @@
 #include <deque>
 
 #include "base/entry.h"
-#include "base/mutex.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::engine {
 

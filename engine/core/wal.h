@@ -33,9 +33,9 @@
 #include <vector>
 
 #include "base/entry.h"
-#include "base/mutex.h"
 #include "base/store_id.h"
 #include "edgecase/file_system.h"
+#include "edgecase/mutex.h"
 #include "edgecase/random.h"
 #include "log/log_writer.h"
 

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/mutex.h"
 #include "crypto/aes_gcm.h"
 #include "crypto/key_ring.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::engine {
 

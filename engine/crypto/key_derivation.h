@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/mutex.h"
 #include "crypto/secret_key.h"
+#include "edgecase/mutex.h"
 #include "edgecase/random.h"
 
 namespace edgecase::engine {

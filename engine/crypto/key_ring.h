@@ -28,11 +28,11 @@
 #include <vector>
 
 #include "base/entry.h"
-#include "base/mutex.h"
 #include "base/store_id.h"
 #include "crypto/key_derivation.h"
 #include "crypto/key_ring_format.h"
 #include "edgecase/file_system.h"
+#include "edgecase/mutex.h"
 #include "edgecase/options.h"
 #include "edgecase/result.h"
 #include "file/locked_memory.h"

@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/mutex.h"
 #include "edgecase/clock.h"
+#include "edgecase/mutex.h"
 #include "edgecase/stats.h"
 #include "expiry/bucket.h"
 

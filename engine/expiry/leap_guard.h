@@ -8,7 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/mutex.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::engine {
 

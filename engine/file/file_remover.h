@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "base/mutex.h"
 #include "edgecase/file_system.h"
+#include "edgecase/mutex.h"
 #include "edgecase/write_batch.h"
 
 namespace edgecase::engine {

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "base/mutex.h"
+#include "edgecase/mutex.h"
 #include "edgecase/status.h"
 #include "file/descriptor.h"
 

@@ -21,8 +21,8 @@
 #include <memory>
 #include <string>
 
-#include "base/mutex.h"
 #include "edgecase/file_system.h"
+#include "edgecase/mutex.h"
 #include "file/descriptor.h"
 
 namespace edgecase::engine {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/mutex.h"
 #include "edgecase/file_system.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::engine {
 

@@ -9,10 +9,10 @@
 #include <span>
 #include <string>
 
-#include "base/mutex.h"
 #include "base/store_id.h"
 #include "crypto/file_cipher.h"
 #include "edgecase/file_system.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::engine {
 

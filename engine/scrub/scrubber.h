@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "base/mutex.h"
 #include "base/store_id.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "edgecase/options.h"
 #include "edgecase/random.h"
 #include "table/table_cache.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "base/mutex.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::engine {
 namespace {

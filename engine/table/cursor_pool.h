@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "base/mutex.h"
+#include "edgecase/mutex.h"
 #include "table/table_cursor.h"
 
 namespace edgecase::engine {

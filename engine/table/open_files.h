@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/mutex.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::engine {
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
-#include "base/mutex.h"
 #include "base/shared_map.h"
+#include "edgecase/mutex.h"
 #include "metadata/umeta_reader.h"
 #include "table/block_cache.h"
 #include "table/open_files.h"

@@ -21,9 +21,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/mutex.h"
 #include "base/store_id.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "log/doubled_log.h"
 #include "version/dropped_ids.h"
 #include "version/version.h"
