@@ -29,7 +29,8 @@ std::string configured_socket() {
 
 void add_connection_options(CLI::App& command, ConnectionArguments& connection) {
   command.add_option("--host", connection.host,
-                     "Daemon over TCP, http(s)://HOST:PORT [env EDGECASE_HOST]");
+                     "Daemon over TCP, http(s)://HOST:PORT, or unix:/PATH\n"
+                     "[env EDGECASE_HOST]");
   command.add_option("--socket", connection.socket,
                      "Daemon's Unix socket, else http.socket of the configuration\n"
                      "[env EDGECASE_HTTP_SOCKET]");
@@ -80,7 +81,8 @@ Result<DaemonAddress> parse_daemon_address(std::string_view text) {
     const std::string_view scheme = text.substr(0, end);
     address.is_secure = wire::is_same_host(scheme, "https");
     if (!address.is_secure && !wire::is_same_host(scheme, "http")) {
-      return wrong("is no address of a daemon, use http://HOST:PORT or https://HOST:PORT");
+      return wrong(
+          "is no address of a daemon, use http://HOST:PORT, https://HOST:PORT or unix:/PATH");
     }
     rest.remove_prefix(end + 3);
   }
@@ -107,13 +109,31 @@ Result<DaemonAddress> parse_daemon_address(std::string_view text) {
   return address;
 }
 
+namespace {
+
+// A host that is a path names a socket: /run/..., unix:/run/..., unix:///run/...
+ConnectionArguments with_socket_of_host(ConnectionArguments connection) {
+  constexpr std::string_view kScheme = "unix:";
+  std::string_view path = connection.host;
+  if (wire::is_same_host(path.substr(0, kScheme.size()), kScheme)) {
+    path.remove_prefix(kScheme.size());
+    if (path.substr(0, 3) == "///") path.remove_prefix(2);
+  }
+  if (path.substr(0, 1) != "/" || path.substr(0, 2) == "//") return connection;
+  connection.socket = path;
+  connection.host.clear();
+  return connection;
+}
+
+}  // namespace
+
 ConnectionArguments resolve_connection(ConnectionArguments connection) {
   if (connection.token.empty()) connection.token = environment_text("EDGECASE_TOKEN");
   if (connection.tls_ca.empty()) connection.tls_ca = environment_text("EDGECASE_TLS_CA");
-  if (!connection.host.empty()) return connection;
+  if (!connection.host.empty()) return with_socket_of_host(std::move(connection));
   if (!connection.socket.empty()) return connection;
   connection.host = environment_text("EDGECASE_HOST");
-  if (!connection.host.empty()) return connection;
+  if (!connection.host.empty()) return with_socket_of_host(std::move(connection));
   connection.socket = environment_text("EDGECASE_HTTP_SOCKET");
   if (connection.socket.empty()) connection.socket = configured_socket();
   return connection;

@@ -14,7 +14,7 @@ class App;
 namespace edgecase::cli {
 
 struct ConnectionArguments {
-  std::string host;    // "https://127.0.0.1:8650"
+  std::string host;    // "https://127.0.0.1:8650"; "unix:/PATH" is the socket there
   std::string socket;  // path
   std::string token;
   std::string tls_ca;  // file; "": what this machine trusts

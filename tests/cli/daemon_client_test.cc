@@ -219,6 +219,25 @@ TEST_CASE("a daemon is found with a slash behind its address, and by the name of
   }
 }
 
+TEST_CASE("a host that is a path is a socket's, with or without unix: before it") {
+  for (const char* text :
+       {"/run/e.sock", "unix:/run/e.sock", "unix:///run/e.sock", "UNIX:/run/e.sock"}) {
+    CAPTURE(text);
+    ConnectionArguments given;
+    given.host = text;
+    const ConnectionArguments found = resolve_connection(given);
+    CHECK(found.host.empty());
+    CHECK(found.socket == "/run/e.sock");
+  }
+  for (const std::string text : {"unix:e.sock", "unix://host/e.sock", "//host"}) {
+    CAPTURE(text);
+    ConnectionArguments given;
+    given.host = text;
+    CHECK(resolve_connection(given).host == text);
+    CHECK(!parse_daemon_address(text).ok());
+  }
+}
+
 TEST_CASE("a receiver that has enough stops the transfer") {
   CannedServer server("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc");
   DaemonClient client(server.connection());
