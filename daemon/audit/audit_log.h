@@ -1,5 +1,5 @@
 // The audit log: who did what to which data, when, and what became of it. Records form a chain of
-// SHA-256, by pages, in the engine's namespace `_audit` (page.h); what is in one: daemon/README.md.
+// SHA-256, by pages, in the engine's namespace `_audit` (page.h); why: DESIGN.md.
 //
 //   Result<Ticket> ticket = log.append(record);   // before the write that it describes
 //   Status status = engine.write(batch, Durability::Sync);

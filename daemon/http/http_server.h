@@ -1,4 +1,4 @@
-// The HTTP face: routes to functions. Endpoints, parameters and answers: daemon/README.md.
+// The HTTP face: routes to functions. Endpoints, parameters and answers: http/API.md.
 //
 // Use: start() when everything it is given is ready; destroy it (or stop()) before any of that goes
 // away. Thread-safe. Requests run on `http.threads` workers; idle and slow connections take none

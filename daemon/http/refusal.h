@@ -25,7 +25,7 @@ Refusal overloaded(std::string message);
 // Whether clients of Influx ask here: their errors are strings.
 bool is_influx_path(std::string_view path);
 
-// The body of an error answer (daemon/README.md) on `path`.
+// The body of an error answer (http/API.md) on `path`.
 std::string error_body(std::string_view path, const Status& status);
 
 // A whole answer that ends the connection. `target` may be what was sent, however malformed.

@@ -1,5 +1,5 @@
 // Topic layouts and payload shapes of widely used firmware and bridges, as ready-made routes. What
-// each one takes and how it names things: daemon/README.md.
+// each one takes and how it names things: daemon/mqtt/DESIGN.md.
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,6 @@
 // The server's side of one MQTT connection, without its socket: bytes in, messages into a group,
 // answers out. MQTT 3.1.1 and 5; which limits a client meets, and with which reason, is in
-// daemon/README.md. Owned by the listener's poller.
+// daemon/mqtt/DESIGN.md. Owned by the listener's poller.
 //
 // Bytes of a packet that is not whole yet are kept, and counted in the budget that all connections
 // share. What breaks the protocol ends the conversation: output() says why, where the client's

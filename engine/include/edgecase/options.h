@@ -81,7 +81,7 @@ struct Options {
   // at most two more wait to be written out, and beyond that writers wait.
   std::uint64_t memtable_bytes = 0;
 
-  // Everything on both drives is encrypted (AES-256-GCM; engine/README.md, "Encryption"). Decided
+  // Everything on both drives is encrypted (AES-256-GCM; engine/crypto/DESIGN.md). Decided
   // when the store is made: one that is not encrypted does not open with keys, nor one that is
   // without.
   std::optional<MasterKeys> encryption = std::nullopt;
