@@ -208,7 +208,7 @@ void describe(const audit::RecordNames& names, const Call& call, audit::Record& 
   const std::string wanted = namespace_parameter(call);
   record.namespace_name = wanted.empty() ? "*" : wanted;
   bool is_filtered = false;
-  for (const auto& [name, text] : call.request.params) {
+  for (const auto& [name, text] : call.request.parameters) {
     for (const ParameterRow& row : kParameters) {
       if (row.name != name) continue;
       describe(names, wanted, row, text, record);
@@ -334,14 +334,12 @@ struct Recorder {
 };
 
 void give_up(Call& call, const Status& status) {
-  call.response.content_provider_ = nullptr;
-  call.response.is_chunked_content_provider_ = false;
+  call.response.pieces = nullptr;
   call.answer_error(status);
 }
 
 bool may_be_held(const Call& call) {
-  return !call.response.content_provider_ &&
-         call.response.body.size() < call.exchange.held_max_bytes;
+  return !call.response.pieces && call.response.body.size() < call.exchange.held_max_bytes;
 }
 
 // A selector that reaches over devices is told by those that it reached, as far as they are known.

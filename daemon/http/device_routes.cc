@@ -152,7 +152,7 @@ wire::Json device_json(const catalog::DeviceName& name, const catalog::DeviceMet
 Result<std::vector<std::pair<std::string, std::string>>> label_parameters(const Call& call,
                                                                           const std::string& name) {
   std::vector<std::pair<std::string, std::string>> labels;
-  const auto [begin, end] = call.request.params.equal_range(name);
+  const auto [begin, end] = call.request.parameters.equal_range(name);
   for (auto at = begin; at != end; ++at) {
     const std::size_t equals = at->second.find('=');
     if (equals == 0 || equals == std::string::npos) {

@@ -469,14 +469,13 @@ Front::Answered Front::answer(Connection& connection, ReceivedRequest& request, 
       return refuse_request(connection, request.head, address_overloaded());
     }
   }
-  ReplayStream stream(Router::replayed_line(request.head), *connection.channel, connection.output,
-                      options_.write_grace_ns, connection.principal);
+  AnswerStream stream(*connection.channel, connection.output, options_.write_grace_ns);
   Exchange exchange{request.head,
                     request.body,
                     connection.principal,
                     stream,
                     std::move(connection.turn),
-                    !connection.close_after_output,
+                    connection.close_after_output,
                     {}};
   // Of what is held nothing may be sent: head and body must fit into what is kept.
   if (connection.output.empty()) exchange.held_max_bytes = kOutputKeptBytes / 2;

@@ -1,4 +1,4 @@
-// The front under cpp-httplib: listeners, connections, deadlines and byte budgets.
+// The front: listeners, connections, deadlines and byte budgets.
 //
 // One poller thread accepts, receives, and sends what small answers left over; a connection that is
 // idle, slow, or being refused costs no more than its memory. A worker thread gets a request only

@@ -174,7 +174,7 @@ Result<wire::Selector> selector_parameter(const Call& call) {
 }
 
 Status check_parameters(const Call& call, std::initializer_list<std::string_view> known) {
-  for (const auto& [name, value] : call.request.params) {
+  for (const auto& [name, value] : call.request.parameters) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       return invalid_argument("unknown parameter \"" + name + "\"");
     }
@@ -242,41 +242,35 @@ void answer_in_pieces(Call& call, const char* content_type, std::shared_ptr<Piec
   if (reports) call.response.set_header(wire::routes::kReportHeader, wire::routes::kReportInline);
 
   const auto send = [progress, reports, &stream = call.exchange.stream,
-                     patience = call.exchange.patience](std::size_t, httplib::DataSink& sink) {
+                     patience = call.exchange.patience](PieceWriter& body) {
     if (!progress->piece.empty()) {
       stream.begin_part(watch_of(std::move(progress->given)));
-      if (!sink.write(progress->piece.data(), progress->piece.size())) return false;
+      if (!body.write(progress->piece)) return Sent::Broken;
       stream.end_part();
       // What is ready is seen at once, however long the next piece takes.
-      if (!stream.flush()) return false;
+      if (!stream.flush()) return Sent::Broken;
       progress->piece.clear();
     }
     if (!progress->more) {
       const bool is_whole = left_out_of(*progress->source).empty();
       if (reports) {
-        const std::string report = report_text(*progress->source);
-        if (!sink.write(report.data(), report.size())) return false;
+        if (!body.write(report_text(*progress->source))) return Sent::Broken;
       } else if (!is_whole && !progress->is_told && !progress->source->names_left_out()) {
-        return false;  // who cannot be told must not take this for all
+        return Sent::Broken;  // who cannot be told must not take this for all
       }
-      sink.done();
-      return true;
+      return Sent::All;
     }
-    if (patience != nullptr && !patience->go_on().ok()) return false;
+    if (patience != nullptr && !patience->go_on().ok()) return Sent::Broken;
     progress->source->let_go();
     const auto more = progress->source->fill(progress->piece);
-    if (!more.ok()) return false;  // without a last chunk the client knows that this is not all
+    if (!more.ok())
+      return Sent::Broken;  // without a last chunk the client knows that this is not all
     progress->more = *more;
     progress->given = progress->source->take_given();
-    return true;
+    return Sent::More;
   };
   call.exchange.stream.on_slow([progress] { progress->source->let_go(); });
-  call.response.status = 200;
-  if (call.exchange.head.http_1_1) {
-    call.response.set_chunked_content_provider(content_type, send);
-  } else {
-    call.response.set_content_provider(content_type, send);
-  }
+  call.response.set_pieces(content_type, send);
 }
 
 void answer_in_pieces(Call& call, const char* content_type,

@@ -56,47 +56,20 @@ void write_lines(HttpContext& context, Call& call, wire::InfluxVersion version) 
   call.response.status = 204;
 }
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-std::string decode_form_value(std::string_view text) {
-  std::string decoded;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
-    const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
-    if (text[i] == '%' && high >= 0 && low >= 0) {
-      decoded.push_back(static_cast<char>(high * 16 + low));
-      i += 2;
-    } else {
-      decoded.push_back(text[i] == '+' ? ' ' : text[i]);
-    }
-  }
-  return decoded;
-}
-
 // From the target, else from a form in the body: clients do either.
-std::string query_parameter(const Call& call, const char* name) {
+std::string query_parameter(const Call& call, const Parameters& form, const char* name) {
   if (call.has(name)) return call.parameter(name);
-  if (!call.exchange.head.content_type.starts_with("application/x-www-form-urlencoded")) return {};
-  std::string_view rest = call.body();
-  while (!rest.empty()) {
-    const std::string_view pair = rest.substr(0, rest.find('&'));
-    const std::size_t equals = std::min(pair.find('='), pair.size());
-    if (decode_form_value(pair.substr(0, equals)) == name) {
-      return decode_form_value(pair.substr(std::min(equals + 1, pair.size())));
-    }
-    rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
-  }
-  return {};
+  const auto found = form.lower_bound(name);
+  return found == form.end() || found->first != name ? std::string() : found->second;
 }
 
 void query(HttpContext& context, Call& call) {
   name_influx_version(call);
-  const std::string text = query_parameter(call, "q"), database = query_parameter(call, "db");
+  Parameters form;
+  if (call.request.content_type.starts_with("application/x-www-form-urlencoded"))
+    add_parameters(call.body(), form);
+  const std::string text = query_parameter(call, form, "q");
+  const std::string database = query_parameter(call, form, "db");
   auto answer = answer_influx_query(
       {text, database, call.principal(), context.parts.settings.limits.query_statements},
       context.parts.catalog);

@@ -42,7 +42,7 @@ constexpr std::int64_t kEndedNs = 60'000'000;
 }  // namespace
 
 Lane lane_of(const RequestHead& head) {
-  const std::string_view path = std::string_view(head.target).substr(0, head.target.find('?'));
+  const std::string_view path = head.path;
   const std::string_view method = head.method == "HEAD" ? "GET" : std::string_view(head.method);
   for (const LaneRow& row : kLaneRows) {
     if (!row.method.empty() && row.method != method) continue;

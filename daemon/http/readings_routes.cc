@@ -224,17 +224,18 @@ void answer_large_value(Call& call, const wire::Reading& reading,
                         std::shared_ptr<query::ReadingCursor> cursor) {
   const bool is_text = reading.value.type == wire::ValueType::Text;
   const std::string content_type(is_text ? kPlainText : reading.value.content_type);
-  call.response.status = 200;
   // While a piece waits, it is a copy: the stream's.
   call.exchange.stream.on_slow([cursor] { cursor->let_go(); });
   call.watch(cursor->take_given());
-  call.response.set_content_provider(
-      static_cast<std::size_t>(cursor->large_text()->size_bytes()), content_type,
-      [cursor](std::size_t, std::size_t, httplib::DataSink& sink) {
+  call.response.set_pieces(
+      content_type,
+      [cursor](PieceWriter& body) {
         cursor->let_go();
         const auto piece = cursor->large_text()->next_piece();
-        return piece.ok() && !piece->empty() && sink.write(piece->data(), piece->size());
-      });
+        const bool is_sent = piece.ok() && !piece->empty() && body.write(*piece);
+        return is_sent ? Sent::More : Sent::Broken;
+      },
+      cursor->large_text()->size_bytes());
 }
 
 void answer_value(Call& call, const wire::Reading& reading) {

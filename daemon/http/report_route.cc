@@ -44,7 +44,7 @@ void say_unsigned(const Status& why, wire::Json& report) {
 }
 
 // For who reads no further than the head.
-void tell_left_out(const Call& call, const wire::Json& report) {
+void tell_left_out(Call& call, const wire::Json& report) {
   const auto left_out = report.find(report::kLeftOutMember);
   if (left_out == report.end()) return;
   std::string text = left_out->dump(-1, ' ', true, wire::Json::error_handler_t::replace);
@@ -105,7 +105,7 @@ Result<SignedText> hash_text(const report::ReportParts& parts,
   return SignedText{hash.finish(), text.devices_digest()};
 }
 
-Result<std::shared_ptr<PieceSource>> owner_report(HttpContext& context, const Call& call) {
+Result<std::shared_ptr<PieceSource>> owner_report(HttpContext& context, Call& call) {
   const report::ReportParts parts = report_parts(context);
   const report::ComplianceReport maker(parts);
   const std::string owner = call.parameter("owner");

@@ -47,6 +47,36 @@ bool list_holds(std::string_view list, std::string_view word) {
   return false;
 }
 
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::string percent_decoded(std::string_view text) {
+  std::string decoded;
+  decoded.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_code = text[i] == '%' && i + 2 < text.size();
+    const int high = is_code ? hex_digit(text[i + 1]) : -1;
+    const int low = is_code ? hex_digit(text[i + 2]) : -1;
+    if (high >= 0 && low >= 0) {
+      decoded.push_back(static_cast<char>(high * 16 + low));
+      i += 2;
+    } else {
+      decoded.push_back(text[i]);
+    }
+  }
+  return decoded;
+}
+
+std::string form_decoded(std::string_view text) {
+  std::string spaced(text);
+  std::replace(spaced.begin(), spaced.end(), '+', ' ');
+  return percent_decoded(spaced);
+}
+
 // What must be known of all headers before the body's shape is decided.
 struct Seen {
   bool content_length = false;
@@ -242,6 +272,10 @@ bool HeadParser::finish() {
   }
   if (head_.http_1_1 && !seen_.host) return refuse(400, "Host is missing");
   head_.keep_alive = head_.http_1_1 && !seen_.connection_close;
+  const std::string_view target = head_.target;
+  const std::size_t query = std::min(target.find('?'), target.size());
+  head_.path = percent_decoded(target.substr(0, query));
+  add_parameters(target.substr(std::min(query + 1, target.size())), head_.parameters);
   return true;
 }
 
@@ -268,6 +302,19 @@ HeadOutcome refuse_all(Refusal& refusal, const char* why) {
 }
 
 }  // namespace
+
+void add_parameters(std::string_view text, Parameters& parameters) {
+  while (!text.empty()) {
+    const std::string_view pair = text.substr(0, text.find('&'));
+    const std::size_t equals = std::min(pair.find('='), pair.size());
+    std::string name = form_decoded(pair.substr(0, equals));
+    if (!name.empty()) {
+      parameters.emplace(std::move(name),
+                         form_decoded(pair.substr(std::min(equals + 1, pair.size()))));
+    }
+    text.remove_prefix(std::min(pair.size() + 1, text.size()));
+  }
+}
 
 HeadOutcome parse_request_head(std::string_view bytes, RequestHead& head, std::size_t& used,
                                Refusal& refusal, const HeadLimits& limits) {

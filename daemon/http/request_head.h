@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -21,9 +23,14 @@ struct HeadLimits {
 enum class ContentCoding : unsigned char { Identity, Gzip, Deflate };
 enum class BodyFraming : unsigned char { Length, Chunked };
 
+// By name; a name may come more than once.
+using Parameters = std::multimap<std::string, std::string, std::less<>>;
+
 struct RequestHead {
   std::string method;
-  std::string target;  // "/path?query": visible ASCII and bytes above
+  std::string target;     // "/path?query": visible ASCII and bytes above
+  std::string path;       // of it, percent-decoded
+  Parameters parameters;  // the same
   bool http_1_1 = true;
   bool keep_alive = true;
   bool expects_continue = false;
@@ -39,6 +46,10 @@ struct RequestHead {
   bool is_forwarded = false;
   std::string forwarded, x_forwarded_for;  // of several such headers all, with commas between
 };
+
+// The parameters of a query, or of a form: `a=1&b=2`, percent-encoded, with + for a space. What is
+// no hexadecimal number behind a % stays as it is; a nameless parameter is none.
+void add_parameters(std::string_view text, Parameters& parameters);
 
 enum class HeadOutcome : unsigned char { NeedMore, Complete, Refused };
 

@@ -1,6 +1,6 @@
 #include "http/router.h"
 
-#include <array>
+#include <exception>
 #include <utility>
 
 #include "auth/authenticator.h"
@@ -11,51 +11,21 @@
 namespace edgecase::http {
 namespace {
 
-// A request of the library has no place for user data, but a client-side callback that servers
-// never call: it carries the exchange through to the hook.
-struct ExchangeCarrier {
-  Exchange* exchange;
-  bool operator()(std::uint64_t, std::uint64_t) const { return true; }
-};
-
 // One line a scheme: browsers read the first scheme of a line alone, and of all lines the first
 // that they know. For Basic they ask for a name and a password, which is the token.
-void add_challenges(bool was_shown_one, httplib::Response& response) {
-  const std::array<std::string, 3> challenges = {
-      "Basic realm=\"EdgeCase\", charset=\"UTF-8\"",
-      std::string("Bearer realm=\"EdgeCase\"") +
-          (was_shown_one ? ", error=\"invalid_token\"" : ""),  // RFC 6750, section 3.1
-      "Token realm=\"EdgeCase\""};
-  constexpr char kName[] = "WWW-Authenticate";
-  for (const std::string& each : challenges) response.headers.emplace(kName, each);
-  // Some versions of the library keep lines of one name the other way round.
-  if (response.headers.find(kName)->second == challenges.front()) return;
-  response.headers.erase(kName);
-  for (auto each = challenges.rbegin(); each != challenges.rend(); ++each) {
-    response.headers.emplace(kName, *each);
+void add_challenges(bool was_shown_one, Response& response) {
+  for (const char* challenge :
+       {"Basic realm=\"EdgeCase\", charset=\"UTF-8\"",
+        was_shown_one
+            ? "Bearer realm=\"EdgeCase\", error=\"invalid_token\""  // RFC 6750, section 3.1
+            : "Bearer realm=\"EdgeCase\"",
+        "Token realm=\"EdgeCase\""}) {
+    response.add_header("WWW-Authenticate", challenge);
   }
 }
 
-// The library's way in takes the two ends' addresses as well from some version on.
-using Setup = std::function<void(httplib::Request&)>;
-struct WayIn {
-  httplib::Server& server;
-  httplib::Stream& stream;
-  bool& close;
-  const Setup& setup;
-
-  bool through(bool (httplib::Server::*process)(httplib::Stream&, bool, bool&, const Setup&)) {
-    return (server.*process)(stream, close, close, setup);
-  }
-  bool through(bool (httplib::Server::*process)(httplib::Stream&, const std::string&, int,
-                                                const std::string&, int, bool, bool&,
-                                                const Setup&)) {
-    return (server.*process)(stream, {}, 0, {}, 0, close, close, setup);
-  }
-};
-
-bool is_long(const httplib::Response& response) {
-  return response.content_provider_ || response.body.size() > kOutputKeptBytes;
+bool is_long(const Response& response) {
+  return response.pieces || response.body.size() > kOutputKeptBytes;
 }
 
 }  // namespace
@@ -66,6 +36,11 @@ RevokedTest watch_of(query::GivenReadings given) {
 
 void Call::watch(query::GivenReadings given) {
   if (!given.empty()) exchange.stream.begin_part(watch_of(std::move(given)));
+}
+
+std::string Call::parameter(std::string_view name) const {
+  const auto found = request.parameters.lower_bound(name);
+  return found == request.parameters.end() || found->first != name ? std::string() : found->second;
 }
 
 void Call::answer_json(int http_status, std::string json) {
@@ -82,47 +57,6 @@ void Call::answer_text(int http_status, const char* content_type, std::string te
 
 void Call::answer_error(const Status& status) {
   answer_json(wire::http_status_of(status.code()), error_body(request.path, status));
-}
-
-Router::Router() {
-  // The library streams only while it thinks that it listens.
-  svr_sock_ = 0;
-  set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
-    dispatch(request, response);
-    return HandlerResponse::Handled;
-  });
-  set_post_routing_handler([this](const httplib::Request&, httplib::Response& response) {
-    response.headers.erase("Keep-Alive");  // its limits are not ours
-    response.headers.erase("Accept-Ranges");
-    response.set_header("X-Content-Type-Options", "nosniff");
-    if (const std::string date = date_ ? date_() : std::string(); !date.empty()) {
-      response.set_header("Date", date);
-    }
-    if (response.status == 204) response.headers.erase("Content-Length");  // it has no body
-    if (response.status == 503 && !response.has_header("Retry-After")) {
-      response.set_header("Retry-After", std::to_string(kRetryAfterSeconds));
-    }
-  });
-  // Only what the library refuses by itself comes without a body.
-  set_error_handler(HandlerWithResponse([](const auto& request, auto& response) {
-    if (!response.body.empty()) return HandlerResponse::Unhandled;
-    response.body = error_body(request.path, invalid_argument("the request is malformed"));
-    response.set_header("Content-Type", "application/json");
-    return HandlerResponse::Handled;
-  }));
-  set_exception_handler(
-      [](const httplib::Request& request, httplib::Response& response, std::exception_ptr) {
-        response = httplib::Response();
-        response.version = "HTTP/1.1";
-        response.status = 503;
-        response.body = error_body(request.path, busy("no memory for this request"));
-        response.set_header("Content-Type", "application/json");
-      });
-  set_logger([this](const httplib::Request& request, const httplib::Response& response) {
-    const ExchangeCarrier* const carrier = request.progress.target<ExchangeCarrier>();
-    if (carrier != nullptr && carrier->exchange->waits) return;
-    if (observer_) observer_(response.status);
-  });
 }
 
 void Router::add(std::string_view method, std::string path, Effect effect, Handler handler,
@@ -160,49 +94,33 @@ void Router::on_run(RunHooks hooks) {
 }
 
 bool Router::answer(Exchange& exchange) {
-  bool close = !exchange.keep_alive;
-  const Setup setup = [&exchange](httplib::Request& request) {
-    request.progress = ExchangeCarrier{&exchange};
-    // Given here and not replayed: the library would percent-decode it.
-    if (!exchange.head.content_type.empty()) {
-      request.set_header("Content-Type", exchange.head.content_type);
-    }
-  };
-  httplib::Server& library = *this;
-  const bool complete =
-      WayIn{library, exchange.stream, close, setup}.through(&Router::process_request);
-  return complete && !exchange.stream.failed();
-}
-
-void Router::cut_streams() {
-  svr_sock_ = INVALID_SOCKET;
-}
-
-std::string Router::replayed_line(const RequestHead& head) {
-  std::string line = head.method + " ";
-  // The library takes a second `?` for an error, a `#` for the end, and of a parameter what lies
-  // behind its last `=`; all are data to us.
-  const std::size_t query = head.target.find('?');
-  bool in_value = false;
-  for (std::size_t i = 0; i < head.target.size(); ++i) {
-    const char c = head.target[i];
-    if (c == '?' && i != query) {
-      line += "%3F";
-    } else if (c == '#') {
-      line += "%23";
-    } else if (c == '=' && in_value) {
-      line += "%3D";
-    } else {
-      line += c;
-      in_value = i > query && c != '&' && (in_value || c == '=');
-    }
+  Call call{exchange, exchange.head};
+  try {
+    dispatch(call);
+  } catch (const std::exception&) {
+    call.response = {};
+    call.answer_error(busy("no memory for this request"));
   }
-  return line + (head.http_1_1 ? " HTTP/1.1\r\n\r\n" : " HTTP/1.0\r\n\r\n");
+  if (exchange.waits) return true;
+  complete_headers(call.response);
+  const bool is_whole =
+      send_response(exchange.head, call.response, exchange.closes, exchange.stream, is_cut_);
+  if (observer_) observer_(call.response.status);
+  return is_whole && !exchange.stream.failed();
 }
 
-void Router::dispatch(const httplib::Request& request, httplib::Response& response) {
-  const ExchangeCarrier* const carrier = request.progress.target<ExchangeCarrier>();
-  Call call{*carrier->exchange, request, response};
+void Router::complete_headers(Response& response) const {
+  response.set_header("X-Content-Type-Options", "nosniff");
+  if (const std::string date = date_ ? date_() : std::string(); !date.empty()) {
+    response.set_header("Date", date);
+  }
+  if (response.status == 503 && !response.has_header("Retry-After")) {
+    response.set_header("Retry-After", std::to_string(kRetryAfterSeconds));
+  }
+}
+
+void Router::dispatch(Call& call) {
+  const RequestHead& request = call.request;
   const Methods* const methods = find(request.path);
   if (methods == nullptr) return call.answer_error(not_found("there is no " + request.path));
   const bool is_head = request.method == "HEAD";
@@ -215,9 +133,9 @@ void Router::dispatch(const httplib::Request& request, httplib::Response& respon
     allowed += ", " + method;
     if (method == "GET") allowed += ", HEAD";
   }
-  response.set_header("Allow", allowed);
+  call.response.set_header("Allow", allowed);
   if (request.method == "OPTIONS") {
-    response.status = 204;
+    call.response.status = 204;
     return;
   }
   call.answer_json(405,
@@ -235,7 +153,7 @@ const Router::Methods* Router::find(const std::string& path) const {
 // Finds out who asks. False: it was answered that it may not.
 bool Router::admit(const Route& route, Call& call) {
   // Whatever keeps addresses, keeps what is in them.
-  for (const auto& [name, value] : call.request.params) {
+  for (const auto& [name, value] : call.request.parameters) {
     if (!auth::looks_like_token(value)) continue;
     call.answer_error(invalid_argument(
         "a token in a URL ends up in logs: send it in the header Authorization, and revoke it"));
@@ -280,11 +198,10 @@ void Router::handle(const Route& route, Call& call) {
   // Its reader may be slow, and then a worker waits: not all of them at once.
   Exchange& exchange = call.exchange;
   if (exchange.long_answer.bytes() > 0 || exchange.long_answer.grow(1)) return;
-  call.response.content_provider_ = nullptr;
-  call.response.is_chunked_content_provider_ = false;
+  call.response.pieces = nullptr;
   // Who only reads comes to the same once more.
   exchange.waits = exchange.may_wait && route.effect == Effect::Reads;
-  if (exchange.waits) return exchange.stream.drop();
+  if (exchange.waits) return;
   call.answer_error(busy("too many long answers are being sent"));
 }
 

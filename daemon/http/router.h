@@ -1,13 +1,10 @@
-// Paths to handlers, on top of cpp-httplib: the library parses the request line, holds parameters,
-// formats answers and sends chunks. Its own routing matches regular expressions by recursion, a
-// stack frame for each character of a path, and knows no 405; so one hook before it looks paths up
-// in a table.
+// Paths to handlers: finds the route of a request that the front has read, has checked who asks and
+// from where, runs its handler and sends what that answers.
 //
 // Use: add() every route, then answer() requests on any number of threads.
 #pragma once
 
-#include <httplib.h>
-
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,8 +14,9 @@
 #include <string_view>
 
 #include "auth/authorize.h"
-#include "http/replay_stream.h"
+#include "http/answer_stream.h"
 #include "http/request_head.h"
+#include "http/response.h"
 #include "http/site_check.h"
 #include "ingest/device_rates.h"
 #include "net/byte_budget.h"
@@ -51,9 +49,9 @@ struct Exchange {
   const RequestHead& head;
   const std::string& body;  // decoded
   const auth::Principal& connection;
-  ReplayStream& stream;
+  AnswerStream& stream;
   net::BudgetShare long_answer;    // of the workers that may wait for readers
-  bool keep_alive = true;          // in: what the client asked for; out: what it gets
+  bool closes = false;             // the connection, behind the answer
   auth::Principal principal = {};  // who asks, once the router has found out
   AuditNote audit = {};
   // In: an answer of this size may wait for a settlement, without its worker.
@@ -74,14 +72,15 @@ enum class Access : unsigned char { Authenticated, Open };
 // What a handler is given.
 struct Call {
   Exchange& exchange;
-  const httplib::Request& request;
-  httplib::Response& response;
+  const RequestHead& request;
+  Response response = {};
   ingest::Pacing pacing = {};  // of all readings that the request brings
 
   std::string_view body() const { return exchange.body; }
   const auth::Principal& principal() const { return exchange.principal; }
-  bool has(const char* parameter) const { return request.has_param(parameter); }
-  std::string parameter(const char* name) const { return request.get_param_value(name); }
+  bool has(std::string_view parameter) const { return request.parameters.contains(parameter); }
+  // The first of that name; "": there is none.
+  std::string parameter(std::string_view name) const;
 
   // The answer holds these readings: it is cut where one is revoked before it was sent.
   void watch(query::GivenReadings given);
@@ -101,11 +100,9 @@ struct RunHooks {
   std::function<void(Call&, Effect)> after;
 };
 
-class Router final : private httplib::Server {
+class Router {
  public:
   using Handler = std::function<void(Call&)>;
-
-  Router();
 
   // `path` whole, or with a trailing `*` everything that begins so. A GET route answers HEAD too.
   void add(std::string_view method, std::string path, Effect effect, Handler handler,
@@ -126,11 +123,8 @@ class Router final : private httplib::Server {
 
   // False: the answer is incomplete and the connection is to be cut.
   bool answer(Exchange& exchange);
-  // Streamed answers end, incomplete.
-  void cut_streams();
-
-  // The request line, in the one form that the library reads as it was meant.
-  static std::string replayed_line(const RequestHead& head);
+  // Answers that are sent in pieces end, incomplete.
+  void cut_streams() { is_cut_ = true; }
 
  private:
   struct Route {
@@ -140,12 +134,14 @@ class Router final : private httplib::Server {
   };
   using Methods = std::map<std::string, Route, std::less<>>;
 
-  void dispatch(const httplib::Request& request, httplib::Response& response);
+  void dispatch(Call& call);
   const Methods* find(const std::string& path) const;
   void run(const Route& route, Call& call);
   void handle(const Route& route, Call& call);
   bool admit(const Route& route, Call& call);
+  void complete_headers(Response& response) const;
 
+  std::atomic<bool> is_cut_{false};
   mutable std::mutex sites_mutex_;
   std::shared_ptr<const Sites> sites_ = std::make_shared<const Sites>();
   std::function<std::string()> date_;

@@ -38,7 +38,7 @@ struct Front {
           std::string_view(method) == "GET" ? http::Effect::Reads : http::Effect::Changes;
       router.add(method, std::string(kTakenPath) + "*", effect, [this](http::Call& call) {
         seen = call.request.path;
-        for (const auto& parameter : call.request.params) {
+        for (const auto& parameter : call.request.parameters) {
           seen += "&" + parameter.first + "=" + parameter.second;
         }
         call.answer_text(kTakenStatus, "text/plain", seen);
@@ -51,8 +51,7 @@ void route(Front& front, const http::RequestHead& head, const std::string& body)
   DeafChannel channel;
   std::string output;
   const auth::Principal principal{auth::PrincipalKind::LocalSocket, "uid 0"};
-  http::ReplayStream stream(http::Router::replayed_line(head), channel, output, 1'000'000,
-                            principal);
+  http::AnswerStream stream(channel, output, 1'000'000);
   net::ByteBudget long_answers(1);
   http::Exchange exchange{head, body, principal, stream, net::BudgetShare(long_answers)};
   static_cast<void>(front.router.answer(exchange));

@@ -54,7 +54,7 @@ THIRD_PARTY = {
     r"nlohmann/.*": ["daemon/", "cli/", "tests/"],
     r"toml\+\+/.*|toml\.hpp": ["daemon/config/"],
     r"CLI/.*": ["cli/", "tests/cli/"],
-    r"httplib\.h": ["daemon/http/", "cli/daemon_client", "cli/bench/", "tests/"],
+    r"httplib\.h": ["cli/daemon_client", "cli/bench/", "tests/"],
     r"zlib\.h": ["daemon/http/", "cli/backup/", "cli/import/", "tests/daemon/http/"],
     r"MQTT\w+\.h": ["daemon/mqtt/", "cli/bench/", "tests/daemon/mqtt/"],
     r"mbedtls/.*|psa/.*": ["engine/crypto/", "daemon/sign/", "daemon/tls/", "tests/support/test_certificate",

@@ -86,12 +86,14 @@ TEST_CASE("lanes: each request has one, by its method and path alone") {
         Case{"PUT", "/api/v1/blob/a/b/c", Lane::Ingest},
         Case{"GET", "/api/v1/blob/a/b/c", Lane::Reads}, Case{"GET", "/api/v1/devices", Lane::Reads},
         Case{"POST", "/query", Lane::Reads}, Case{"GET", "/query?q=a", Lane::Reads},
-        Case{"GET", "/%68ealthz", Lane::Reads}, Case{"POST", "/api/v1/erase", Lane::Changes},
+        Case{"GET", "/%68ealthz", Lane::Prompt}, Case{"POST", "/api/v1/erase", Lane::Changes},
         Case{"DELETE", "/healthz", Lane::Changes}, Case{"GET", "/api/v1/status", Lane::Reads}}) {
     CAPTURE(c.target);
     RequestHead head;
-    head.method = c.method;
-    head.target = c.target;
+    std::size_t used = 0;
+    Refusal refusal;
+    const std::string text = std::string(c.method) + " " + c.target + " HTTP/1.0\r\n\r\n";
+    REQUIRE(parse_request_head(text, head, used, refusal) == HeadOutcome::Complete);
     CHECK(lane_of(head) == c.lane);
   }
 }

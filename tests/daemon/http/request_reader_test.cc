@@ -77,6 +77,29 @@ TEST_CASE("request head: what is kept of it") {
   }
 }
 
+TEST_CASE("request head: path and parameters are decoded once, and all that is data stays") {
+  struct Case {
+    const char* target;
+    std::string path;
+    Parameters parameters;
+  };
+  for (const Case& c :
+       {Case{"/", "/", {}}, Case{"/a%20b%2Fc+d", "/a b/c+d", {}},
+        Case{"/a?x=1&y=a+b%2B&x=2", "/a", {{"x", "1"}, {"x", "2"}, {"y", "a b+"}}},
+        Case{"/a?q=b=c?d#e&f", "/a", {{"q", "b=c?d#e"}, {"f", ""}}},
+        Case{"/a#b?=n&&%41%3d=%26", "/a#b", {{"A=", "&"}}},
+        Case{"/%zz%4?p=100%&q=%e2%82%ac", "/%zz%4", {{"p", "100%"}, {"q", "\u20ac"}}}}) {
+    CAPTURE(c.target);
+    RequestHead head;
+    std::size_t used = 0;
+    Refusal refusal;
+    const std::string text = std::string("GET ") + c.target + " HTTP/1.1\r\nHost: h\r\n\r\n";
+    REQUIRE(parse_request_head(text, head, used, refusal) == HeadOutcome::Complete);
+    CHECK(head.path == c.path);
+    CHECK(head.parameters == c.parameters);
+  }
+}
+
 TEST_CASE("request head: bytes and headers are limited by their settings") {
   RequestHead head;
   std::size_t used = 0;

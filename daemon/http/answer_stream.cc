@@ -1,10 +1,9 @@
-#include "http/replay_stream.h"
+#include "http/answer_stream.h"
 
 #include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "edgecase/clock.h"
 
@@ -23,20 +22,12 @@ net::Outcome send_output(net::Channel& channel, std::string& output) {
   return outcome;
 }
 
-ssize_t ReplayStream::read(char* buffer, size_t size) {
-  const std::size_t n = std::min(size, request_.size() - position_);
-  std::memcpy(buffer, request_.data() + position_, n);
-  position_ += n;
-  return static_cast<ssize_t>(n);
-}
-
-ssize_t ReplayStream::write(const char* bytes, size_t size) {
-  if (failed_) return -1;
-  output_.append(bytes, size);
-  written_bytes_ += size;
+bool AnswerStream::write(std::string_view bytes) {
+  if (failed_) return false;
+  output_.append(bytes);
+  written_bytes_ += bytes.size();
   // Head and body of a small answer leave together, when the worker is done with it.
-  if (output_.size() > kOutputKeptBytes && !flush()) return -1;
-  return static_cast<ssize_t>(size);
+  return output_.size() <= kOutputKeptBytes || flush();
 }
 
 bool is_any_revoked(const std::deque<WatchedPart>& parts) {
@@ -44,13 +35,13 @@ bool is_any_revoked(const std::deque<WatchedPart>& parts) {
                      [](const WatchedPart& part) { return part.is_revoked(); });
 }
 
-std::deque<WatchedPart> ReplayStream::take_parts() {
+std::deque<WatchedPart> AnswerStream::take_parts() {
   if (output_.empty()) return {};
   return std::exchange(parts_, {});
 }
 
 // What was sent is not asked about.
-bool ReplayStream::drop_revoked() {
+bool AnswerStream::drop_revoked() {
   const std::uint64_t sent_bytes =
       written_bytes_ - std::min<std::uint64_t>(written_bytes_, output_.size());
   while (!parts_.empty() && parts_.front().end_bytes <= sent_bytes) parts_.pop_front();
@@ -61,7 +52,7 @@ bool ReplayStream::drop_revoked() {
   return true;
 }
 
-bool ReplayStream::flush() {
+bool AnswerStream::flush() {
   while (!failed_) {
     if (!parts_.empty() && drop_revoked()) break;
     const std::size_t before = output_.size();
@@ -76,7 +67,7 @@ bool ReplayStream::flush() {
 }
 
 // Only time spent waiting counts: a query that computes for long is no slow reader.
-bool ReplayStream::wait_for_reader() {
+bool AnswerStream::wait_for_reader() {
   const std::uint64_t sent_bytes =
       written_bytes_ - std::min<std::uint64_t>(written_bytes_, output_.size());
   const std::int64_t allowed_ns =
@@ -98,19 +89,10 @@ bool ReplayStream::wait_for_reader() {
   return outcome > 0 || (outcome < 0 && errno == EINTR);
 }
 
-int ReplayStream::await(std::int64_t most_ns) {
+int AnswerStream::await(std::int64_t most_ns) {
   const short awaited = channel_.send_awaits_receive() ? POLLIN : POLLOUT;
   pollfd ready{channel_.descriptor(), awaited, 0};
   return poll(&ready, 1, static_cast<int>(most_ns / kMillisecondNs + 1));
-}
-
-void ReplayStream::get_remote_ip_and_port(std::string& ip, int& port) const {
-  ip = peer_.name;
-  port = 0;
-}
-void ReplayStream::get_local_ip_and_port(std::string& ip, int& port) const {
-  ip.clear();
-  port = 0;
 }
 
 }  // namespace edgecase::http

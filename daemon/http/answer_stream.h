@@ -1,5 +1,4 @@
-// What cpp-httplib reads a request from and writes its answer to. The request line is replayed from
-// memory (the front has read and checked it); answers go to a channel.
+// Where an answer is written to: a connection's channel.
 //
 // Little that the channel does not take at once is kept in `output` for the poller to send, so that
 // a small answer never waits for its reader. Beyond kOutputKeptBytes write() waits, but never
@@ -11,16 +10,14 @@
 // One worker thread.
 #pragma once
 
-#include <httplib.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 
-#include "auth/authorize.h"
 #include "http/lanes.h"
 #include "net/channel.h"
 
@@ -42,32 +39,17 @@ struct WatchedPart {
 };
 bool is_any_revoked(const std::deque<WatchedPart>& parts);
 
-class ReplayStream final : public httplib::Stream {
+class AnswerStream {
  public:
   // `output` is borrowed and may hold what an earlier answer left.
-  ReplayStream(std::string request_line, net::Channel& channel, std::string& output,
-               std::int64_t grace_ns, const auth::Principal& peer)
-      : request_(std::move(request_line)),
-        channel_(channel),
-        output_(output),
-        grace_ns_(grace_ns),
-        peer_(peer) {}
+  AnswerStream(net::Channel& channel, std::string& output, std::int64_t grace_ns)
+      : channel_(channel), output_(output), grace_ns_(grace_ns) {}
 
-  bool is_readable() const override { return position_ < request_.size(); }
-  bool is_writable() const override { return !failed_; }
-  ssize_t read(char* buffer, size_t size) override;
-  ssize_t write(const char* bytes, size_t size) override;
-  void get_remote_ip_and_port(std::string& ip, int& port) const override;
-  void get_local_ip_and_port(std::string& ip, int& port) const override;
-  // Not the real one: the library refuses descriptors that select() could not take, and nothing
-  // here selects.
-  socket_t socket() const override { return 0; }
-
+  // False: failed.
+  bool write(std::string_view bytes);
   // Sends what is buffered, waiting only while more than kOutputKeptBytes are left. False: failed.
   bool flush();
   bool failed() const { return failed_; }
-  // Nothing more is written.
-  void drop() { failed_ = true; }
   // Both may be null: whose turn ends while it waits, and who is told what was sent.
   void waits_in(ReadTurn* turn, LeavingClient* client) {
     turn_ = turn;
@@ -88,12 +70,9 @@ class ReplayStream final : public httplib::Stream {
   bool drop_revoked();
   int await(std::int64_t most_ns);
 
-  const std::string request_;
-  std::size_t position_ = 0;
   net::Channel& channel_;
   std::string& output_;
   const std::int64_t grace_ns_;
-  const auth::Principal& peer_;
   std::uint64_t written_bytes_ = 0;
   std::int64_t waited_ns_ = 0;
   bool failed_ = false;

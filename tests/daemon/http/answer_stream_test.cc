@@ -1,4 +1,4 @@
-#include "http/replay_stream.h"
+#include "http/answer_stream.h"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,121 @@
+#include "http/response.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace edgecase::http {
+namespace {
+
+std::string_view reason_phrase(int http_status) {
+  switch (http_status) {
+    case 200: return "OK";
+    case 201: return "Created";
+    case 202: return "Accepted";
+    case 204: return "No Content";
+    case 400: return "Bad Request";
+    case 401: return "Unauthorized";
+    case 403: return "Forbidden";
+    case 404: return "Not Found";
+    case 405: return "Method Not Allowed";
+    case 408: return "Request Timeout";
+    case 409: return "Conflict";
+    case 413: return "Payload Too Large";
+    case 414: return "URI Too Long";
+    case 415: return "Unsupported Media Type";
+    case 417: return "Expectation Failed";
+    case 429: return "Too Many Requests";
+    case 431: return "Request Header Fields Too Large";
+    case 500: return "Internal Server Error";
+    case 501: return "Not Implemented";
+    case 503: return "Service Unavailable";
+    case 505: return "HTTP Version Not Supported";
+    case 507: return "Insufficient Storage";
+  }
+  return http_status < 400 ? "OK" : "Error";
+}
+
+void append_header(std::string_view name, std::string_view value, std::string& text) {
+  text.append(name).append(": ");
+  // What is stored may be told in a header: no line of an answer may end in it.
+  for (const char c : value) text.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
+  text.append("\r\n");
+}
+
+auto find_header(const Response& response, std::string_view name) {
+  return std::find_if(response.headers.begin(), response.headers.end(),
+                      [name](const auto& each) { return each.first == name; });
+}
+
+bool send_pieces(const Response& response, bool is_chunked, AnswerStream& stream,
+                 const std::atomic<bool>& is_cut) {
+  PieceWriter writer(stream, is_chunked);
+  const std::uint64_t most = response.pieces_bytes.value_or(UINT64_MAX);
+  Sent sent = Sent::More;
+  while (sent == Sent::More && writer.written_bytes() < most) {
+    if (is_cut || stream.failed()) return false;
+    sent = response.pieces(writer);
+  }
+  if (sent == Sent::Broken) return false;
+  // A client that was told a length waits for all of it.
+  if (response.pieces_bytes && writer.written_bytes() != *response.pieces_bytes) return false;
+  return !is_chunked || stream.write("0\r\n\r\n");
+}
+
+}  // namespace
+
+bool PieceWriter::write(std::string_view piece) {
+  if (piece.empty()) return !stream_.failed();  // an empty chunk would be the last
+  written_bytes_ += piece.size();
+  if (!is_chunked_) return stream_.write(piece);
+  char length[2 * sizeof(std::size_t) + 2];
+  char* const end = std::to_chars(std::begin(length), std::end(length) - 2, piece.size(), 16).ptr;
+  end[0] = '\r';
+  end[1] = '\n';
+  return stream_.write({length, static_cast<std::size_t>(end + 2 - length)}) &&
+         stream_.write(piece) && stream_.write("\r\n");
+}
+
+bool Response::has_header(std::string_view name) const {
+  return find_header(*this, name) != headers.end();
+}
+
+void Response::set_header(std::string_view name, std::string value) {
+  std::erase_if(headers, [name](const auto& each) { return each.first == name; });
+  add_header(name, std::move(value));
+}
+
+void Response::add_header(std::string_view name, std::string value) {
+  headers.emplace_back(name, std::move(value));
+}
+
+void Response::set_pieces(std::string_view content_type, SendPiece send,
+                          std::optional<std::uint64_t> bytes) {
+  set_header("Content-Type", std::string(content_type));
+  pieces = std::move(send);
+  pieces_bytes = bytes;
+}
+
+std::string head_text(const Response& response, bool is_chunked, bool closes) {
+  std::string text = "HTTP/1.1 " + std::to_string(response.status) + " ";
+  text.append(reason_phrase(response.status)).append("\r\n");
+  for (const auto& [name, value] : response.headers) append_header(name, value, text);
+  if (is_chunked) {
+    append_header("Transfer-Encoding", "chunked", text);
+  } else if (response.pieces ? response.pieces_bytes.has_value() : response.status != 204) {
+    const std::uint64_t bytes = response.pieces ? *response.pieces_bytes : response.body.size();
+    append_header("Content-Length", std::to_string(bytes), text);
+  }
+  if (closes) append_header("Connection", "close", text);
+  return text.append("\r\n");
+}
+
+bool send_response(const RequestHead& request, const Response& response, bool closes,
+                   AnswerStream& stream, const std::atomic<bool>& is_cut) {
+  const bool is_chunked = response.pieces && !response.pieces_bytes && request.http_1_1;
+  if (!stream.write(head_text(response, is_chunked, closes))) return false;
+  if (request.method == "HEAD") return true;
+  if (response.pieces) return send_pieces(response, is_chunked, stream, is_cut);
+  return response.body.empty() || stream.write(response.body);
+}
+
+}  // namespace edgecase::http
