@@ -4,7 +4,6 @@
 #include <array>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "audit/audit_log.h"
+#include "edgecase/mutex.h"
 #include "http/device_batch.h"
 #include "wire/names.h"
 #include "wire/routes.h"
@@ -246,7 +246,7 @@ class Preparation {
     key.append(1, '\0').append(head.method).append(1, head.page.empty() ? '\0' : '\1');
     key.append(head.target);
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (const auto known = known_.find(key); known != known_.end()) return known->second;
     }
     auto made = std::make_shared<Prepared>();
@@ -258,19 +258,19 @@ class Preparation {
     made->draft = audit::draft_of(made->record);
     // What changes something is not asked for again and again.
     if (made->what.kind != Kind::Read || head.target.size() > kTargetMaxBytes) return made;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (known_.size() >= kRememberedMax) known_.clear();
     return known_.emplace(std::move(key), std::move(made)).first->second;
   }
   void forget() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     known_.clear();
   }
 
  private:
   audit::AuditLog& log_;
-  std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<const Prepared>> known_;
+  Mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<const Prepared>> known_ EC_GUARDED_BY(mutex_);
 };
 
 // What the log tells of each view of the page in the minute at hand, so that it is told once. Its
@@ -289,7 +289,7 @@ class PageViews {
     if (!is_of_page(call) || call.response.status != 200 || !reach) return false;
     const std::int64_t minute = clock_.boot_ns() / kMinuteNs;
     const std::string view = call.principal().name + '\0' + call.exchange.head.page;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (minute != minute_) views_.clear();
     minute_ = minute;
     if (!views_.contains(view) && views_.size() >= kViewsMax) return false;
@@ -319,9 +319,9 @@ class PageViews {
   };
 
   Clock& clock_;
-  std::mutex mutex_;
-  std::int64_t minute_ = 0;
-  std::unordered_map<std::string, Told> views_;
+  Mutex mutex_;
+  std::int64_t minute_ EC_GUARDED_BY(mutex_) = 0;
+  std::unordered_map<std::string, Told> views_ EC_GUARDED_BY(mutex_);
 };
 
 struct Recorder {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <exception>
 #include <iterator>
 #include <optional>
@@ -42,10 +41,9 @@ bool is_readable(int descriptor, std::int64_t within_ns) {
 
 }  // namespace
 
-// Needs the mutex. What stores readings, or changes something, may wait for a drive, and the second
+// What stores readings, or changes something, may wait for a drive, and the second
 // for an erasure: each leaves a worker to the others.
 bool Front::may_serve(Lane lane) const {
-  const auto serving = [this](Lane each) { return serving_[static_cast<std::size_t>(each)]; };
   const std::uint32_t writing = serving(Lane::Ingest) + serving(Lane::Changes);
   switch (lane) {
     case Lane::Prompt: return serving(lane) < options_.threads;
@@ -58,7 +56,6 @@ bool Front::may_serve(Lane lane) const {
   return false;
 }
 
-// Needs the mutex.
 Front::Connection* Front::take_queued(std::span<const Lane> lanes) {
   for (const Lane lane : lanes) {
     auto& queue = queues_[static_cast<std::size_t>(lane)];
@@ -72,26 +69,26 @@ Front::Connection* Front::take_queued(std::span<const Lane> lanes) {
 }
 
 bool Front::are_any_queued() const {
-  return std::any_of(std::begin(kWorkersLanes), std::end(kWorkersLanes), [this](Lane lane) {
-    return !queues_[static_cast<std::size_t>(lane)].empty() && may_serve(lane);
-  });
+  for (const Lane lane : kWorkersLanes) {
+    if (!queues_[static_cast<std::size_t>(lane)].empty() && may_serve(lane)) return true;
+  }
+  return false;
 }
 
-// The mutex is held again when it returns. True: as serve().
-bool Front::serve_counted(Connection& connection, std::unique_lock<std::mutex>& lock) {
+// True: as serve().
+bool Front::serve_counted(Connection& connection) {
   const std::size_t lane = static_cast<std::size_t>(connection.lane);
-  const std::size_t reads = static_cast<std::size_t>(Lane::Reads);
-  const bool may_wait = waiting_.size() + serving_[reads] <= options_.waiting;
-  lock.unlock();
+  const bool may_wait = waiting_.size() + serving(Lane::Reads) <= options_.waiting;
+  mutex_.unlock();
   const bool is_left = serve(connection, may_wait);
-  lock.lock();
+  mutex_.lock();
   --serving_[lane];
   give_turns();
   return is_left;
 }
 
 void Front::enqueue(Connection& connection) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   connection.stage = Stage::Serving;
   connection.has_asked = true;
   push_queued(connection);
@@ -102,7 +99,6 @@ void Front::enqueue(Connection& connection) {
   }
 }
 
-// Needs the mutex, as those below.
 void Front::push_queued(Connection& connection) {
   connection.lane = lane_of(connection.reader.head());
   connection.queued_ns = now_ns();
@@ -148,23 +144,23 @@ void Front::wake_reader() {
 
 void Front::work() {
   bool has_served = false;  // since its stack was wiped
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   while (true) {
-    if (release_held(lock, By::Worker)) continue;
+    if (release_held(By::Worker)) continue;
     if (Connection* const connection = take_queued(kWorkersLanes); connection != nullptr) {
       wake_worker();
-      if (serve_counted(*connection, lock)) stay_with(*connection, lock, By::Worker);
+      if (serve_counted(*connection)) stay_with(*connection, By::Worker);
       has_served = true;
     } else if (workers_end_) {
       return;
     } else if (has_served) {
       // After the answer has left.
       has_served = false;
-      lock.unlock();
+      mutex_.unlock();
       wipe_stack();
-      lock.lock();
+      mutex_.lock();
     } else {
-      rest(lock);
+      rest();
     }
   }
 }
@@ -173,24 +169,24 @@ void Front::read() {
   // Whoever stores, or asks for health, goes first where the processor is short.
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kReadNice);
   bool has_served = false;
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   while (true) {
     if (Connection* const connection = take_queued(kReadersLanes); connection != nullptr) {
       wake_reader();
-      if (serve_counted(*connection, lock)) stay_with(*connection, lock, By::Reader);
-      while (release_held(lock, By::Reader)) continue;
+      if (serve_counted(*connection)) stay_with(*connection, By::Reader);
+      while (release_held(By::Reader)) continue;
       wake_worker();
       has_served = true;
     } else if (workers_end_) {
       return;
     } else if (has_served) {
       has_served = false;
-      lock.unlock();
+      mutex_.unlock();
       wipe_stack();
-      lock.lock();
+      mutex_.lock();
     } else {
       ++resting_readers_;
-      read_due_.wait(lock);
+      read_due_.wait(mutex_);
       --resting_readers_;
       if (called_readers_ > 0) --called_readers_;
     }
@@ -198,16 +194,16 @@ void Front::read() {
 }
 
 // Of those that have nothing to do one looks after what is held.
-void Front::rest(std::unique_lock<std::mutex>& lock) {
+void Front::rest() {
   if (held_.empty() || is_settling_ || is_timed_) {
     ++resting_;
-    queued_.wait(lock);
+    queued_.wait(mutex_);
     --resting_;
     is_waking_ = false;
     return;
   }
   is_timed_ = true;
-  held_due_.wait_for(lock, std::chrono::nanoseconds(held_until_ns_ - now_ns()));
+  held_due_.wait_for(mutex_, held_until_ns_ - now_ns());
   is_timed_ = false;
 }
 
@@ -253,7 +249,7 @@ bool Front::serve(Connection& connection, bool may_wait) {
 }
 
 void Front::wait_for_turn(Connection& connection, ReceivedRequest request) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   connection.waiting = std::move(request);
   connection.waits_until_ns = now_ns() + options_.long_wait_ns;
   waiting_.push_back(&connection);
@@ -269,7 +265,7 @@ void Front::give_turns() {
 }
 
 void Front::hold(HeldAnswer answer) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (held_.empty()) held_until_ns_ = now_ns() + kHeldNs;
   held_.push_back(std::move(answer));
 }
@@ -277,14 +273,14 @@ void Front::hold(HeldAnswer answer) {
 // Whoever is served may make durable what is held, or add to it.
 bool Front::are_together() const {
   if (held_.size() < expected_held_) return false;
-  return std::all_of(std::begin(kWorkersLanes), std::end(kWorkersLanes), [this](Lane lane) {
-    const auto row = static_cast<std::size_t>(lane);
-    return queues_[row].empty() && serving_[row] == 0;
-  });
+  for (const Lane lane : kWorkersLanes) {
+    if (!queues_[static_cast<std::size_t>(lane)].empty() || serving(lane) > 0) return false;
+  }
+  return true;
 }
 
 // Sends what is settled, or settles what is due. False: nothing is to be done yet.
-bool Front::release_held(std::unique_lock<std::mutex>& lock, By by) {
+bool Front::release_held(By by) {
   std::size_t settled = 0;
   while (settled < held_.size() && held_[settled].settlement.is_settled()) ++settled;
   const bool is_due = (by == By::Worker || workers_end_) && settled == 0 && !held_.empty() &&
@@ -296,21 +292,21 @@ bool Front::release_held(std::unique_lock<std::mutex>& lock, By by) {
     expected_held_ = group.size();
     is_settling_ = true;
     wake_worker();
-    lock.unlock();
+    mutex_.unlock();
     settle_all(group);
-    lock.lock();
+    mutex_.lock();
     is_settling_ = false;
   }
   wake_worker();
-  lock.unlock();
+  mutex_.unlock();
   Connection* left = nullptr;
   for (const HeldAnswer& each : group) {
     if (!finish(*each.connection)) continue;
     if (left != nullptr) await(*left, Stage::Reading);
     left = each.connection;
   }
-  lock.lock();
-  if (left != nullptr) stay_with(*left, lock, by);
+  mutex_.lock();
+  if (left != nullptr) stay_with(*left, by);
   return true;
 }
 
@@ -376,21 +372,21 @@ void Front::refuse_next(Connection& connection) {
 // One worker at a time, with nothing else to do, receives the next request itself if that comes at
 // once: to be told by the poller takes as long as a small request. Not where connections may soon
 // have to give way, which one that is lingered by does not.
-void Front::stay_with(Connection& connection, std::unique_lock<std::mutex>& lock, By by) {
+void Front::stay_with(Connection& connection, By by) {
   const std::uint32_t most = std::min(options_.connections, options_.connections_per_address);
   const bool is_roomy = 2 * connections() <= most;
   const bool is_idle =
       std::all_of(queues_.begin(), queues_.end(), [](const auto& queue) { return queue.empty(); });
   const bool lingers = is_roomy && !is_lingering_ && !stopping_ && is_idle && held_.empty();
   is_lingering_ = is_lingering_ || lingers;
-  lock.unlock();
+  mutex_.unlock();
   bool is_complete = false;
   if (lingers) {
     is_complete = receive_next(connection);
   } else {
     await(connection, Stage::Reading);
   }
-  lock.lock();
+  mutex_.lock();
   if (lingers) is_lingering_ = false;
   if (!is_complete) return;
   received_at_once_.fetch_add(1, std::memory_order_relaxed);

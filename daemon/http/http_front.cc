@@ -92,8 +92,11 @@ Status Front::open_poll() {
 void Front::start_threads() {
   poller_ = std::thread([this] { poll_loop(); });
   pthread_setname_np(poller_.native_handle(), "http-poll");
-  readers_.emplace_back([this] { read(); });
-  pthread_setname_np(readers_.back().native_handle(), "http-reader");
+  {
+    const MutexLock lock(mutex_);
+    readers_.emplace_back([this] { read(); });
+    pthread_setname_np(readers_.back().native_handle(), "http-reader");
+  }
   // One of each lane at least, and who settles.
   for (std::uint32_t i = 0; i < std::max(options_.threads, 2u) + 2; ++i) {
     workers_.emplace_back([this] { work(); });
@@ -105,14 +108,16 @@ void Front::stop() {
   if (!stopping_.exchange(true)) {
     if (wake_) eventfd_write(wake_.descriptor(), 1);
     if (poller_.joinable()) poller_.join();
+    std::vector<std::thread> readers;
     {
-      const std::lock_guard lock(mutex_);
-      workers_end_ = true;
+      const MutexLock lock(mutex_);
+      workers_end_ = true;  // no reader is made any more
+      readers.swap(readers_);
     }
     queued_.notify_all();
     read_due_.notify_all();
     for (std::thread& worker : workers_) worker.join();
-    for (std::thread& reader : readers_) reader.join();
+    for (std::thread& reader : readers) reader.join();
     connections_.clear();
     connection_count_ = 0;
   }
@@ -158,7 +163,7 @@ bool Front::stop_poller() {
   std::vector<std::uint64_t> done;
   bool serving = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [id, connection] : connections_) {
       const bool busy = connection->stage == Stage::Serving || connection->stage == Stage::Flushing;
       if (!busy) done.push_back(id);
@@ -246,7 +251,7 @@ bool Front::is_address_full(const std::string& address) {
 bool Front::make_room(const std::string& network) {
   const Connection* victim = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [id, connection] : connections_) {
       if (connection->stage != Stage::Reading) continue;
       const net::AddressShare* const share = connection->address_share.get();
@@ -302,7 +307,7 @@ void Front::pause_accepting() {
 void Front::on_ready(Connection& connection) {
   Stage stage = Stage::Serving;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stage = connection.stage;
   }
   switch (stage) {
@@ -400,7 +405,7 @@ void Front::sweep() {
   drop_revoked();
   std::vector<std::uint64_t> expired;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [id, connection] : connections_) {
       if (connection->stage == Stage::Serving || now < connection->deadline_ns) continue;
       expired.push_back(id);
@@ -418,7 +423,7 @@ void Front::sweep() {
 
 // Those that are due are asked again, to be answered or refused.
 void Front::end_waiting(std::int64_t due_by_ns) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   while (!waiting_.empty() && waiting_.front()->waits_until_ns <= due_by_ns) {
     Connection& connection = *waiting_.front();
     waiting_.pop_front();
@@ -431,7 +436,7 @@ void Front::end_waiting(std::int64_t due_by_ns) {
 void Front::drop_revoked() {
   std::vector<std::uint64_t> flushing;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [id, connection] : connections_)
       if (connection->stage == Stage::Flushing) flushing.push_back(id);
   }
@@ -448,7 +453,7 @@ void Front::close_connection(std::uint64_t id) {
 void Front::await(Connection& connection, Stage stage) {
   const net::Channel& channel = *connection.channel;
   std::uint32_t events = EPOLLIN;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   switch (stage) {
     case Stage::Reading:
       connection.deadline_ns = reading_deadline(connection);

@@ -27,18 +27,16 @@
 // way by the poller costs as much as a small request. One worker does so at a time.
 //
 // A connection belongs to the poller, except from the queue until its worker is done with it
-// (Stage::Serving), held, waiting or not. Stages change under the mutex; each epoll registration
-// fires once.
+// (Stage::Serving), held, waiting or not. Stages change under the mutex, and whoever owns a
+// connection reads its own without; each epoll registration fires once.
 #pragma once
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,6 +46,7 @@
 #include <vector>
 
 #include "edgecase/clock.h"
+#include "edgecase/mutex.h"
 #include "edgecase/result.h"
 #include "http/lanes.h"
 #include "http/request_reader.h"
@@ -185,7 +184,7 @@ class Front {
   void start_threads();
 
   // Poller.
-  void poll_loop();
+  void poll_loop() EC_EXCLUDES(mutex_);
   int poll_timeout_ms() const;
   void accept_some(std::size_t listener);
   void admit(net::Socket accepted, const FrontListener& listener);
@@ -227,35 +226,39 @@ class Front {
   // Both, for a connection that is theirs.
   static void reset_on_close(Connection& connection);
   static bool drop_revoked(Connection& connection);
-  void await(Connection& connection, Stage stage);
+  void await(Connection& connection, Stage stage) EC_EXCLUDES(mutex_);
   std::int64_t reading_deadline(Connection& connection) const;
-  void enqueue(Connection& connection);
+  void enqueue(Connection& connection) EC_EXCLUDES(mutex_);
 
   // Workers.
-  void work();
-  void read();  // of Lane::Reads
-  bool may_serve(Lane lane) const;
-  Connection* take_queued(std::span<const Lane> lanes);
-  bool are_any_queued() const;
-  bool serve_counted(Connection& connection, std::unique_lock<std::mutex>& lock);
-  void push_queued(Connection& connection);
-  void wake_reader();
+  // Those that need the mutex let it go for what takes long.
+  void work() EC_EXCLUDES(mutex_);
+  void read() EC_EXCLUDES(mutex_);  // of Lane::Reads
+  std::uint32_t serving(Lane lane) const EC_REQUIRES(mutex_) {
+    return serving_[static_cast<std::size_t>(lane)];
+  }
+  bool may_serve(Lane lane) const EC_REQUIRES(mutex_);
+  Connection* take_queued(std::span<const Lane> lanes) EC_REQUIRES(mutex_);
+  bool are_any_queued() const EC_REQUIRES(mutex_);
+  bool serve_counted(Connection& connection) EC_REQUIRES(mutex_);
+  void push_queued(Connection& connection) EC_REQUIRES(mutex_);
+  void wake_reader() EC_REQUIRES(mutex_);
   bool refuse_read(Connection& connection, const char* why);
-  void rest(std::unique_lock<std::mutex>& lock);
-  void wake_worker();
+  void rest() EC_REQUIRES(mutex_);
+  void wake_worker() EC_REQUIRES(mutex_);
   bool serve(Connection& connection, bool may_wait);  // as finish()
   Answered answer(Connection& connection, ReceivedRequest& request, bool may_wait,
                   Settlement& settlement);
   void wait_for_turn(Connection& connection, ReceivedRequest request);
-  void give_turns();
-  void hold(HeldAnswer answer);
-  bool are_together() const;
-  bool release_held(std::unique_lock<std::mutex>& lock, By by);
-  std::vector<HeldAnswer> take_held(std::size_t count);
+  void give_turns() EC_REQUIRES(mutex_);
+  void hold(HeldAnswer answer) EC_EXCLUDES(mutex_);
+  bool are_together() const EC_REQUIRES(mutex_);
+  bool release_held(By by) EC_REQUIRES(mutex_);
+  std::vector<HeldAnswer> take_held(std::size_t count) EC_REQUIRES(mutex_);
   void settle_all(std::vector<HeldAnswer>& group);
   bool finish(Connection& connection);
   void refuse_next(Connection& connection);
-  void stay_with(Connection& connection, std::unique_lock<std::mutex>& lock, By by);
+  void stay_with(Connection& connection, By by) EC_REQUIRES(mutex_);
   bool receive_next(Connection& connection);
 
   const FrontOptions options_;
@@ -267,24 +270,27 @@ class Front {
   net::Socket poll_;
   net::Socket wake_;
 
-  std::mutex mutex_;  // stages, the queue, what is held
-  std::condition_variable queued_;
-  std::array<std::deque<Connection*>, kLanes> queues_;
-  std::deque<Connection*> waiting_;  // for a turn to send a long answer, those longest first
-  std::array<std::uint32_t, kLanes> serving_{};
-  std::condition_variable read_due_;
-  std::uint32_t resting_readers_ = 0;
-  std::uint32_t called_readers_ = 0;  // of them, that were told and have not looked yet
-  std::uint32_t resting_ = 0;         // workers that wait for the queue
-  bool is_waking_ = false;            // one of them was told, and has not looked yet
-  bool workers_end_ = false;
-  std::vector<HeldAnswer> held_;    // oldest first
-  std::int64_t held_until_ns_ = 0;  // then they are settled in any case
-  std::size_t expected_held_ = 1;   // as many as the last time
-  bool is_settling_ = false;        // a worker does it
-  bool is_timed_ = false;           // a worker waits for held_until_ns_
-  std::condition_variable held_due_;
-  bool is_lingering_ = false;        // a worker waits for the next request of who it answered
+  Mutex mutex_;  // stages, the queues, what is held
+  CondVar queued_;
+  std::array<std::deque<Connection*>, kLanes> queues_ EC_GUARDED_BY(mutex_);
+  // For a turn to send a long answer, those longest first.
+  std::deque<Connection*> waiting_ EC_GUARDED_BY(mutex_);
+  std::array<std::uint32_t, kLanes> serving_ EC_GUARDED_BY(mutex_){};
+  CondVar read_due_;
+  std::uint32_t resting_readers_ EC_GUARDED_BY(mutex_) = 0;
+  // Of them, that were told and have not looked yet.
+  std::uint32_t called_readers_ EC_GUARDED_BY(mutex_) = 0;
+  std::uint32_t resting_ EC_GUARDED_BY(mutex_) = 0;  // workers that wait for the queue
+  bool is_waking_ EC_GUARDED_BY(mutex_) = false;     // one was told, and has not looked yet
+  bool workers_end_ EC_GUARDED_BY(mutex_) = false;
+  std::vector<HeldAnswer> held_ EC_GUARDED_BY(mutex_);    // oldest first
+  std::int64_t held_until_ns_ EC_GUARDED_BY(mutex_) = 0;  // then they are settled in any case
+  std::size_t expected_held_ EC_GUARDED_BY(mutex_) = 1;   // as many as the last time
+  bool is_settling_ EC_GUARDED_BY(mutex_) = false;        // a worker does it
+  bool is_timed_ EC_GUARDED_BY(mutex_) = false;           // a worker waits for held_until_ns_
+  CondVar held_due_;
+  // A worker waits for the next request of who it answered.
+  bool is_lingering_ EC_GUARDED_BY(mutex_) = false;
   std::vector<char> linger_buffer_;  // that worker's own
 
   // The poller's own.
@@ -302,7 +308,7 @@ class Front {
   std::atomic<std::uint64_t> refused_{0};
   std::thread poller_;
   std::vector<std::thread> workers_;
-  std::vector<std::thread> readers_;  // grows under the mutex
+  std::vector<std::thread> readers_ EC_GUARDED_BY(mutex_);
   ReadSlots read_slots_;
 };
 

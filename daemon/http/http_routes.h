@@ -5,12 +5,12 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "edgecase/mutex.h"
 #include "http/http_server.h"
 #include "http/line_spares.h"
 #include "http/router.h"
@@ -43,8 +43,8 @@ class RateMeter {
     std::uint64_t readings = 0;
     std::uint64_t batches = 0;
   };
-  mutable std::mutex mutex_;
-  std::vector<Sample> samples_;  // oldest first
+  mutable Mutex mutex_;
+  std::vector<Sample> samples_ EC_GUARDED_BY(mutex_);  // oldest first
 };
 
 struct HttpContext {

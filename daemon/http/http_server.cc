@@ -94,7 +94,7 @@ void say_when_to_come_again(Call& call) {
 }  // namespace
 
 void RateMeter::sample(std::int64_t now_ns, const ingest::IngestPipeline::Counters& counters) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!samples_.empty() && now_ns - samples_.back().at_ns < kSpacingNs) return;
   if (samples_.size() == kSamplesMax) samples_.erase(samples_.begin());
   samples_.push_back({now_ns, counters.readings, counters.batches});
@@ -102,7 +102,7 @@ void RateMeter::sample(std::int64_t now_ns, const ingest::IngestPipeline::Counte
 
 RateMeter::Rate RateMeter::rate(std::int64_t now_ns,
                                 const ingest::IngestPipeline::Counters& counters) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (samples_.empty() || now_ns <= samples_.front().at_ns) return {};
   const Sample& oldest = samples_.front();
   const double seconds = static_cast<double>(now_ns - oldest.at_ns) / 1e9;
@@ -297,8 +297,12 @@ bool HttpContext::is_over_batch(Call& call, std::uint64_t stored, std::uint64_t 
 
 // What is kept between requests may hold what was erased; an erasure may outlast the server.
 struct Keeping {
+  void begin(HttpContext& served) {
+    const MutexLock lock(mutex);
+    context = &served;
+  }
   void forget() {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (context == nullptr) return;
     const HttpServerParts& parts = context->parts;
     parts.ingest.feed().clear();
@@ -308,12 +312,12 @@ struct Keeping {
     if (parts.give_memory_back) parts.give_memory_back();
   }
   void end() {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     context = nullptr;
   }
 
-  std::mutex mutex;
-  HttpContext* context = nullptr;
+  Mutex mutex;
+  HttpContext* context EC_GUARDED_BY(mutex) = nullptr;
 };
 
 struct HttpServer::State {
@@ -382,7 +386,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
   add_token_routes(s.router, context);
   add_audit_routes(s.router, context);
   record_requests(s.router, context);
-  s.keeping->context = &context;
+  s.keeping->begin(context);
   context.parts.erase.on_gone([keeping = s.keeping] { keeping->forget(); });
   add_status_routes(s.router, context);
   FrontOptions options = front_options(settings);

@@ -52,19 +52,19 @@ Lane lane_of(const RequestHead& head) {
 }
 
 void ReadSlots::take() {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (free_ > 0 && waiters_.empty()) {
     --free_;
     return;
   }
   const auto own = waiters_.emplace(waiters_.end());
-  called_.wait(lock, [&] { return own->is_called; });
+  while (!own->is_called) called_.wait(mutex_);
   waiters_.erase(own);
 }
 
 void ReadSlots::give_back() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (Waiter& waiter : waiters_) {
       if (waiter.is_called) continue;
       waiter.is_called = true;  // the slot is handed on
@@ -76,12 +76,12 @@ void ReadSlots::give_back() {
 }
 
 bool ReadSlots::is_wanted() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !waiters_.empty() && !waiters_.back().is_called;
 }
 
 std::size_t ReadSlots::waiting() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return waiters_.size();
 }
 

@@ -2,15 +2,14 @@
 // how those that read share the processor.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <mutex>
 #include <string_view>
 
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "http/request_head.h"
 
 namespace edgecase::http {
@@ -40,10 +39,10 @@ class ReadSlots {
   struct Waiter {
     bool is_called = false;
   };
-  mutable std::mutex mutex_;
-  std::condition_variable called_;
-  std::uint32_t free_;
-  std::list<Waiter> waiters_;  // longest first
+  mutable Mutex mutex_;
+  CondVar called_;
+  std::uint32_t free_ EC_GUARDED_BY(mutex_);
+  std::list<Waiter> waiters_ EC_GUARDED_BY(mutex_);  // longest first
 };
 
 // One read at its work: asked now and then, it lets others have their turn, and tells when the

@@ -26,7 +26,7 @@ LineSpares::Loan LineSpares::take(std::string_view namespace_name) {
   std::unique_ptr<LineSpare> spare;
   const std::uint64_t generation = catalog_.generation();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::erase_if(spares_,
                   [generation](const auto& each) { return each->generation != generation; });
     const auto served = std::find_if(
@@ -50,7 +50,7 @@ LineSpares::Loan LineSpares::take(std::string_view namespace_name) {
 }
 
 void LineSpares::forget() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   spares_.clear();
   set_aside_.tell(0);
 }
@@ -62,7 +62,7 @@ void LineSpares::give_back(std::unique_ptr<LineSpare> spare) {
   if (spare->memory_bytes() > kSpareMaxBytes)
     static_cast<void>(std::exchange(spare->slices.gathered, {}));
   if (spare->memory_bytes() > kSpareMaxBytes) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (spares_.size() == kSparesMax) spares_.erase(spares_.begin());
   spares_.push_back(std::move(spare));
   std::uint64_t bytes = 0;

@@ -5,13 +5,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "catalog/set_aside.h"
+#include "edgecase/mutex.h"
 #include "ingest/ingest_pipeline.h"
 #include "wire/line_names.h"
 #include "wire/reading.h"
@@ -81,9 +81,10 @@ class LineSpares {
 
   const catalog::Catalog& catalog_;
   const CatalogSeries series_;
-  catalog::SetAside set_aside_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<LineSpare>> spares_;  // the one used last comes last
+  Mutex mutex_;
+  catalog::SetAside set_aside_ EC_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<LineSpare>> spares_
+      EC_GUARDED_BY(mutex_);  // the one used last comes last
 };
 
 }  // namespace edgecase::http

@@ -76,12 +76,12 @@ void Router::on_authenticate(std::function<Result<auth::Principal>(const Exchang
 
 void Router::set_sites(Sites sites) {
   auto fresh = std::make_shared<const Sites>(std::move(sites));
-  const std::lock_guard lock(sites_mutex_);
+  const MutexLock lock(sites_mutex_);
   sites_.swap(fresh);
 }
 
 std::shared_ptr<const Sites> Router::sites() const {
-  const std::lock_guard lock(sites_mutex_);
+  const MutexLock lock(sites_mutex_);
   return sites_;
 }
 

@@ -8,12 +8,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "auth/authorize.h"
+#include "edgecase/mutex.h"
 #include "http/answer_stream.h"
 #include "http/request_head.h"
 #include "http/response.h"
@@ -142,8 +142,8 @@ class Router {
   void complete_headers(Response& response) const;
 
   std::atomic<bool> is_cut_{false};
-  mutable std::mutex sites_mutex_;
-  std::shared_ptr<const Sites> sites_ = std::make_shared<const Sites>();
+  mutable Mutex sites_mutex_;
+  std::shared_ptr<const Sites> sites_ EC_GUARDED_BY(sites_mutex_) = std::make_shared<const Sites>();
   std::function<std::string()> date_;
   std::map<std::string, Methods, std::less<>> exact_;
   std::map<std::string, Methods, std::less<>> prefixes_;
