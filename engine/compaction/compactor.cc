@@ -97,7 +97,7 @@ void Compactor::schedule_run(std::int64_t delay_ns) {
     bool& pending = delay_ns > 0 ? delayed_ : scheduled_;
     if (std::exchange(pending, true)) return;
   }
-  context_.schedule(delay_ns, [this, delayed = delay_ns > 0] {
+  context_.host.schedule(delay_ns, [this, delayed = delay_ns > 0] {
     {
       MutexLock lock(mutex_);
       (delayed ? delayed_ : scheduled_) = false;
@@ -287,7 +287,7 @@ Compactor::Overlaps::const_iterator Compactor::find_surveyed(const Window& windo
 }
 
 std::uint64_t Compactor::budget_bytes() const {
-  const std::uint64_t earned = context_.flushed_bytes() / kBudgetShare;
+  const std::uint64_t earned = context_.host.flushed_bytes() / kBudgetShare;
   return earned > relocated_bytes_ ? earned - relocated_bytes_ : 0;
 }
 
@@ -295,7 +295,7 @@ bool Compactor::is_idle() {
   const std::int64_t now_ns = context_.environment.clock.boot_ns();
   const std::int64_t passed_ns = now_ns - rate_since_ns_;
   if (passed_ns < kIdleCheckNs) return idle_;
-  const std::uint64_t bytes = context_.user_bytes();
+  const std::uint64_t bytes = context_.host.user_bytes();
   const double seconds = static_cast<double>(passed_ns) / 1e9;
   idle_ = static_cast<double>(bytes - rate_bytes_) <=
           static_cast<double>(kIdleBytesPerSecond) * seconds;
@@ -316,9 +316,9 @@ Result<bool> Compactor::survey() {
 
 Result<bool> Compactor::start(MergePlan plan) {
   if (plan.empty()) return false;
-  EC_TRY(context_.check_values());
+  EC_TRY(context_.host.check_values());
   TableWriterContext writer = writer_context_;
-  writer.expiry = context_.expiry();
+  writer.expiry = context_.host.expiry();
   writer.value_file_bytes = plan.value_file_bytes();
   EC_TRY(numbers_.reserve(context_.versions, file_numbers_for(plan, !writer.expiry.empty())));
   if (plan.mode == MergeMode::Relocate) {
@@ -331,8 +331,8 @@ Result<bool> Compactor::start(MergePlan plan) {
   read_version_ = context_.versions.current();
   job_erases_ = false;
   job_expires_ = false;
-  job_ =
-      std::make_unique<MergeJob>(context_.tables, std::move(writer), std::move(plan), rule_.load());
+  job_ = std::make_unique<MergeJob>(context_.tables, std::move(writer), std::move(plan),
+                                    context_.rule);
   return true;
 }
 
@@ -357,7 +357,7 @@ Status Compactor::commit() {
   const std::vector<TableMetadata> cleaned(merged.begin(), merged.end());
   if (is_range) note_range(job_->plan(), merged);
   if (leaves_rest) note_rests(*job_, output);
-  const ExpiryView expiry = context_.expiry();
+  const ExpiryView expiry = context_.host.expiry();
   const std::int64_t expired_by_ns =
       expiry.empty() ? std::numeric_limits<std::int64_t>::min() : expiry.now_ns();
   job_.reset();
@@ -369,8 +369,8 @@ Status Compactor::commit() {
     given_up_.push_back(std::move(output));
     return applied;
   }
-  context_.publish();
-  if (job_expires_) context_.revoke();
+  context_.host.publish();
+  if (job_expires_) context_.host.revoke();
   for (const TableOutput& abandoned : given_up_) remove_output(abandoned);
   given_up_.clear();
   {
@@ -437,7 +437,7 @@ void Compactor::give_up(const Status& cause) {
     delay_ns = retry_delay_ns_;
     others_wait = requests_.size() > (current_ != nullptr ? 1 : 0) || erasure_asked_;
   }
-  if (first) context_.failed(failure);
+  if (first) context_.host.report(failure);
   if (current_ != nullptr) finish_request(failure);
   // Whoever asked for a merge or an erasure is not kept waiting by one that nobody asked for.
   schedule_run(others_wait ? 0 : delay_ns);
@@ -451,7 +451,7 @@ void Compactor::note_success() {
     failure_ = ok();
     retry_delay_ns_ = 0;
   }
-  if (resumed) context_.resumed();
+  if (resumed) context_.host.report(ok());
 }
 
 CompactionStats Compactor::stats() const {

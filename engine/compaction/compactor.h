@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "compaction/compaction_host.h"
 #include "compaction/erasure_look.h"
 #include "compaction/garbage_ledger.h"
 #include "compaction/merge_job.h"
@@ -36,48 +37,17 @@ namespace edgecase::engine {
 
 inline constexpr std::uint64_t kDiscardedBytesMin = 256u << 20;
 
+// What outlives the compactor.
 struct CompactorContext {
   const Options& options;
   const Environment& environment;
   StoreId store_id;
   VersionSet& versions;
   TableCache& tables;
-  // Queues a task on the compaction lane, not before the delay has passed.
-  std::function<void(std::int64_t delay_ns, std::function<void()> task)> schedule;
-  // Makes readers see the current version.
-  std::function<void()> publish;
-  // Bytes of what has expired, or was erased, are gone from the current version: who reads an older
-  // one keeps them.
-  std::function<void()> revoke;
-  // Ok when the values drive is there and the right one.
-  std::function<Status()> check_values;
-  // Of writes, so far.
-  std::function<std::uint64_t()> user_bytes;
-  // Of tables that flushes made, so far.
-  std::function<std::uint64_t()> flushed_bytes;
-  // A merge failed; merges succeed again.
-  std::function<void(const Status&)> failed;
-  std::function<void()> resumed;
-  // The rules as they are now; empty when there are none.
-  std::function<ExpiryView()> expiry;
-  // Called once a check while there are rules.
-  std::function<Status()> note_expiry;
-  // The same; removes what has expired from the log. False: it is to be called again soon.
-  std::function<Result<bool>()> clear_expired_log;
-  // Of files that nobody names any more.
-  FileRemover& remover;
-  // No table and no value file holds anything of what was erased up to this sequence: clears the
-  // rest. False: somebody holds on to it, or a flush must come first; it is to be asked again.
-  std::function<Result<bool>(SequenceNumber through)> finish_erasure;
-  // Whether the values drive has room for what is not cleaned yet.
-  std::function<bool()> is_roomy;
-  // A drive is full: whether there is room now that was kept for this.
-  std::function<bool()> release_reserve;
-  // Files of which something that lives cannot be read; and whether more of them are found among
-  // these tables and what they point to, since one could not be merged.
-  std::function<std::set<FileNumber>()> lost_files = {};
-  std::function<bool(const std::vector<TablePointer>&)> look_for_damage = {};
-  KeyRing* keys = nullptr;  // null: not encrypted
+  CompactionHost& host;
+  FileRemover& remover;      // of files that nobody names any more
+  DropRule* rule = nullptr;  // null: none
+  KeyRing* keys = nullptr;   // null: not encrypted
   // Merges that stop for an erasure, or for what has expired, begin again later: as much work may
   // be lost to that, and a part of all that merges ever wrote.
   std::uint64_t discarded_bytes_min = kDiscardedBytesMin;
@@ -109,8 +79,6 @@ class Compactor {
   // Merges all of `ids` between two keys; an empty `upper` is unbounded. Waits. Only what is in
   // tables when it is called is sure to be merged, so that it ends however much others write.
   Status compact(const std::vector<NamespaceId>& ids, ByteView lower, ByteView upper);
-  // Null: none. The rule outlives the compactor.
-  void set_drop_rule(DropRule* rule) { rule_ = rule; }
 
   // Erased ranges that are pending are seen to now, whatever failed before.
   void erase_now();
@@ -262,7 +230,6 @@ class Compactor {
 
   const CompactorContext context_;
   const TableWriterContext writer_context_;
-  std::atomic<DropRule*> rule_{nullptr};
   std::atomic<std::uint64_t> suspected_bytes_{0};  // written by the lane
   std::atomic<double> dying_share_{0};             // the same
   std::atomic<double> idle_garbage_{0};            // the same

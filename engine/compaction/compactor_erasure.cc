@@ -210,7 +210,7 @@ Result<bool> Compactor::empty_values(const Version& version) {
   if (!std::all_of(files.begin(), files.end(), all_of_it))
     return corruption("value file " + std::to_string(*files.begin()) + " cannot be emptied");
   EC_TRY(context_.versions.apply(edit));
-  context_.publish();
+  context_.host.publish();
   return true;
 }
 
@@ -229,12 +229,12 @@ Result<bool> Compactor::finish_erasure(std::span<const RangeDelete> ranges) {
   Result<bool> finished = false;
   EC_ASSIGN_OR_RETURN(const bool held, readers_hold(ranges));
   // Who began to read between the erasure and now, and does not know yet that its files go.
-  if (held) context_.revoke();
+  if (held) context_.host.revoke();
   if (!held && !erasure_->to_blank.empty()) {
     EC_TRY(blank_items());
     return true;
   }
-  if (!held) finished = context_.finish_erasure(erasure_->through);
+  if (!held) finished = context_.host.finish_erasure(erasure_->through);
   EC_TRY(finished.status());
   erasure_is_held_ = !*finished;
   erasure_asked_ = false;
@@ -277,7 +277,7 @@ void Compactor::make_way_for_erasure() {
 void Compactor::fail_erasure(const Status& failure) {
   if (job_ != nullptr && job_erases_) discard_job();
   erasure_.reset();
-  if (failure.code() == StatusCode::OutOfSpace && context_.release_reserve())
+  if (failure.code() == StatusCode::OutOfSpace && context_.host.release_reserve())
     return schedule_run(0);
   erasure_asked_ = false;
   erasure_is_held_ = false;
@@ -321,7 +321,7 @@ void Compactor::schedule_erasure(std::int64_t delay_ns) {
     MutexLock lock(mutex_);
     if (std::exchange(erasure_scheduled_, true)) return;
   }
-  context_.schedule(delay_ns, [this] {
+  context_.host.schedule(delay_ns, [this] {
     {
       MutexLock lock(mutex_);
       erasure_scheduled_ = false;

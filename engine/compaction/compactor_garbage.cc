@@ -70,7 +70,7 @@ double garbage_share(const Version& version, std::uint64_t suspected_bytes,
 }
 
 void Compactor::follow_garbage(const Version& version) {
-  ledger_.follow(version, context_.flushed_bytes());
+  ledger_.follow(version, context_.host.flushed_bytes());
   suspected_singles_bytes_ = suspect_singles(version);
   suspected_bytes_ = ledger_.dead_bytes() + suspected_singles_bytes_;
 }
@@ -169,7 +169,7 @@ Result<bool> Compactor::probe(const Version& version) {
 // Of the newest table of level 0, if it is new and its turn.
 Result<bool> Compactor::probe_growth(const Version& version) {
   if (version.level0.empty() || version.level0.front()->number <= growth_probed_) return false;
-  const std::uint64_t flushed_bytes = context_.flushed_bytes();
+  const std::uint64_t flushed_bytes = context_.host.flushed_bytes();
   if (growth_probed_ != 0 &&
       flushed_bytes - growth_probed_bytes_ < item_bytes_of_groups(version) / kGrowthPart)
     return false;
@@ -183,7 +183,7 @@ Result<bool> Compactor::probe_growth(const Version& version) {
 }
 
 double Compactor::garbage_grace() const {
-  if (!context_.is_roomy()) return 0;
+  if (!context_.host.is_roomy()) return 0;
   const double growing =
       (kReplacingFull - replacing_share_.load()) / (kReplacingFull - kReplacingGrowing);
   return kGarbageGrace * std::clamp(growing, 0.0, 1.0);

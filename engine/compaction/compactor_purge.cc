@@ -74,7 +74,7 @@ void Compactor::retry_removals() {
 // In Exact the next look is when something is due, if that is sooner.
 std::int64_t Compactor::until_expiry_check_ns() const {
   if (!is_exact()) return log_is_behind_ ? kExactExpiryCheckNs : kExpiryCheckNs;
-  const ExpiryView expiry = context_.expiry();
+  const ExpiryView expiry = context_.host.expiry();
   if (expiry.empty()) return kExactExpiryCheckNs;
   const std::int64_t due = next_expiry_ns(*context_.versions.current(), true);
   if (due < expiry.now_ns() || due - expiry.now_ns() >= kExactExpiryCheckNs)
@@ -89,14 +89,13 @@ void Compactor::schedule_expiry() {
     MutexLock lock(mutex_);
     if (std::exchange(expiry_scheduled_, true)) return;
   }
-  context_.schedule(until_expiry_check_ns(), [this] {
+  context_.host.schedule(until_expiry_check_ns(), [this] {
     {
       MutexLock lock(mutex_);
       expiry_scheduled_ = false;
     }
     retry_removals();
-    if (const Status noted = context_.note_expiry(); !noted.ok()) return give_up(noted);
-    const Result<bool> cleared = context_.clear_expired_log();
+    const Result<bool> cleared = context_.host.clear_expired_log();
     log_is_behind_ = !cleared.ok() || !*cleared;
     if (!cleared.ok()) {
       schedule_expiry();
@@ -121,14 +120,14 @@ Result<bool> Compactor::pick_covered(const Version& version) {
 
 // Whole files at once, the rest by merges.
 Result<bool> Compactor::pick_expired(const Version& version) {
-  const PurgeContext purge{context_.expiry(), is_exact()};
+  const PurgeContext purge{context_.host.expiry(), is_exact()};
   if (purge.expiry.empty()) return false;
   // What has expired goes unread, damaged or not.
   if (const auto edit = pick_drop(*context_.versions.current(), purge.expiry)) {
-    EC_TRY(context_.check_values());  // or the files would stay on a drive that comes back
+    EC_TRY(context_.host.check_values());  // or the files would stay on a drive that comes back
     EC_TRY(context_.versions.apply(*edit));
-    context_.publish();
-    context_.revoke();
+    context_.host.publish();
+    context_.host.revoke();
     note_success();
     manifest_names_expired_ = true;
     removes_expired_ = is_exact();
@@ -153,7 +152,7 @@ Result<bool> Compactor::pick_expired(const Version& version) {
 
 // What has expired makes room, and may use what is kept for that.
 bool Compactor::finds_room(const Status& failure) {
-  if (failure.code() != StatusCode::OutOfSpace || !context_.release_reserve()) return false;
+  if (failure.code() != StatusCode::OutOfSpace || !context_.host.release_reserve()) return false;
   discard_job();
   return true;
 }
@@ -165,7 +164,7 @@ void Compactor::make_way_for_expiry() {
   const std::int64_t now_ns = context_.environment.clock.boot_ns();
   const std::uint64_t lost_bytes = job_->bytes_written();
   if (now_ns < way_not_before_ns_ || !may_discard(lost_bytes)) return;
-  const ExpiryView expiry = context_.expiry();
+  const ExpiryView expiry = context_.host.expiry();
   if (expiry.empty() || due_bytes(*context_.versions.current(), expiry, true) <= lost_bytes) return;
   way_not_before_ns_ = now_ns + kWayNs;
   discarded_bytes_ += lost_bytes;

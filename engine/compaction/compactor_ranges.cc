@@ -34,7 +34,7 @@ bool Compactor::is_merged_by_range(const Tree& tree, const Run& run) {
 // of which most is dead.
 std::optional<MergePlan> Compactor::pick_range(const Version& version, NamespaceId id,
                                                const Run& deadest, double garbage) {
-  if (garbage < (context_.is_roomy() ? kRangeGarbageRoomy : kRangeGarbage) - garbage_grace())
+  if (garbage < (context_.host.is_roomy() ? kRangeGarbageRoomy : kRangeGarbage) - garbage_grace())
     return std::nullopt;
   // What is in level 0 does not take part.
   std::uint64_t waiting = 0;

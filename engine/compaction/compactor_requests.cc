@@ -100,8 +100,7 @@ void Compactor::finish_request(const Status& status) {
 // it as if it were not there. So such runs stay as they are until a repair says what is left of
 // them.
 std::shared_ptr<const Version> Compactor::mergeable(std::shared_ptr<const Version> version) {
-  if (!context_.lost_files) return version;
-  std::set<FileNumber> lost = context_.lost_files();
+  std::set<FileNumber> lost = context_.host.lost_files();
   if (lost.empty()) {
     mergeable_.reset();
     return version;
@@ -118,7 +117,7 @@ std::shared_ptr<const Version> Compactor::mergeable(std::shared_ptr<const Versio
 bool Compactor::sets_apart(const Status& failure) {
   const bool is_damage =
       failure.code() == StatusCode::Corruption || failure.code() == StatusCode::Unavailable;
-  if (!is_damage || !context_.look_for_damage || !context_.check_values().ok()) return false;
+  if (!is_damage || !context_.host.check_values().ok()) return false;
   std::vector<TablePointer> tables;
   if (job_ != nullptr && !job_erases_) {
     for (const auto* inputs : {&job_->plan().groups, &job_->plan().singles})
@@ -130,7 +129,7 @@ bool Compactor::sets_apart(const Status& failure) {
     // A survey, or a sample, may have been of any.
     tables = mergeable(context_.versions.current())->tables;
   }
-  return context_.look_for_damage(tables);
+  return context_.host.look_for_damage(tables);
 }
 
 }  // namespace edgecase::engine

@@ -40,7 +40,7 @@ Result<bool> Compactor::start_slices(const Version& version, MergePlan plan, boo
   slicing.slice_bytes =
       slice_bytes(version, plan.groups.size(), is_scanned ? kScannedSlicePart : kSlicePart);
   const std::uint64_t rest_bytes = plan.groups.size() * group_bytes_of(context_.options);
-  if (context_.is_roomy())
+  if (context_.host.is_roomy())
     slicing.slice_bytes =
         std::max(slicing.slice_bytes,
                  std::min(kSliceRests * rest_bytes, version.value_bytes() / kLargeSlicePart));

@@ -96,6 +96,7 @@ class EngineImpl final : public Engine {
 
  private:
   enum class Layer : unsigned char { Metadata, Values };
+  class CompactionDoor;
 
   // Of memory_limit_bytes: three memtables at most, the cache; the rest is for the WAL's window and
   // what a flush sorts and gathers.
@@ -296,6 +297,7 @@ class EngineImpl final : public Engine {
   std::int64_t seen_lag_ns_ EC_GUARDED_BY(mutex_) = 0;
   SequenceNumber leap_sequence_ EC_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<EngineDropRule> drop_rule_;
+  std::unique_ptr<CompactionHost> compaction_door_;
   std::unique_ptr<Compactor> compactor_;
   std::unique_ptr<Scrubber> scrubber_;
   std::shared_ptr<BackgroundGate> gate_ = std::make_shared<BackgroundGate>();

@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/compaction_door.h"
 #include "core/engine_impl.h"
 #include "file/file_names.h"
 #include "value/value_table_reader.h"
@@ -118,39 +119,11 @@ void EngineImpl::make_scrubber() {
 }
 
 void EngineImpl::make_compactor() {
-  const auto schedule = [this](std::int64_t delay_ns, std::function<void()> task) {
-    schedule_on_compaction(delay_ns, std::move(task));
-  };
-  const auto values_are_ready = [this] { return values_layer_is_used() ? check_values() : ok(); };
-  compactor_ = std::make_unique<Compactor>(CompactorContext{
-      options_,
-      environment_,
-      store_id_,
-      *versions_,
-      *tables_,
-      schedule,
-      [this] { publish_version(); },
-      [this] { revocations_.note(); },
-      values_are_ready,
-      [this] { return user_bytes_written_.load(); },
-      [this] { return table_value_bytes_.load() + table_metadata_bytes_.load(); },
-      [this](const Status& failure) {
-        compaction_failure_layer_ = layer_of(failure);
-        environment_.listener.on_degraded(name_of(compaction_failure_layer_), failure);
-      },
-      [this] { environment_.listener.on_resumed(name_of(compaction_failure_layer_)); },
-      [this] { return expiry_of_bytes(); },
-      [this] { return note_expiry_mark(kExpiryMarkNs); },
-      [this] { return clear_expired_log(); },
-      remover_,
-      [this](SequenceNumber through) { return finish_erasure(through); },
-      [this] { return free_space_.is_roomy(); },
-      [this] { return release_reserve(); },
-      [this] { return scrubber_->lost_files(); },
-      [this](const std::vector<TablePointer>& tables) { return scrubber_->look_at(tables); },
-      keys_.get()});
   drop_rule_ = std::make_unique<EngineDropRule>(*versions_, *expiry_clock_, options_.expiry);
-  compactor_->set_drop_rule(drop_rule_.get());
+  compaction_door_ = std::make_unique<CompactionDoor>(*this);
+  compactor_ = std::make_unique<Compactor>(
+      CompactorContext{options_, environment_, store_id_, *versions_, *tables_, *compaction_door_,
+                       remover_, drop_rule_.get(), keys_.get()});
 }
 
 // As the manifest: what was read may be in the page cache only. On a full drive what is there has

@@ -43,6 +43,37 @@ class CoveredRule final : public DropRule {
   const std::unique_ptr<VersionSet>& versions_;
 };
 
+// An engine of which nothing is left to do but to finish.
+struct RoundHost final : CompactionHost {
+  explicit RoundHost(test::ManualExecutor& lane) : executor(lane) {}
+  void schedule(std::int64_t delay_ns, std::function<void()> task) override {
+    executor.schedule_after(Lane::Compaction, delay_ns, std::move(task));
+  }
+  void publish() override {}
+  void revoke() override {}
+  void report(const Status& health) override {
+    if (!health.ok()) failures.push_back(health.to_string());
+  }
+  std::uint64_t user_bytes() const override { return 0; }
+  std::uint64_t flushed_bytes() const override { return 0; }
+  Status check_values() override { return ok(); }
+  bool is_roomy() const override { return false; }
+  bool release_reserve() override { return false; }
+  std::set<FileNumber> lost_files() override { return {}; }
+  bool look_for_damage(const std::vector<TablePointer>&) override { return false; }
+  ExpiryView expiry() override {
+    if (const auto now = std::exchange(at_a_pick, nullptr)) now();
+    return {};
+  }
+  Result<bool> clear_expired_log() override { return true; }
+  Result<bool> finish_erasure(SequenceNumber through) override { return finish(through); }
+
+  test::ManualExecutor& executor;
+  std::function<void()> at_a_pick;  // once, after the compactor has looked at the version
+  std::function<Result<bool>(SequenceNumber)> finish;
+  std::vector<std::string> failures;
+};
+
 struct RoundFixture : test::TableTestStore {
   RoundFixture() {
     options.group_bytes = 4096;
@@ -51,42 +82,17 @@ struct RoundFixture : test::TableTestStore {
     REQUIRE(created.ok());
     versions = std::move(created).value();
     REQUIRE(versions->create_namespace("plant", {}).ok());
+    host.finish = [this](SequenceNumber through) -> Result<bool> {
+      left_when_done = entries_of_erased();
+      EC_TRY(versions->finish_erasures(through));
+      return true;
+    };
   }
 
   void make_compactor(std::uint64_t discarded_bytes_min) {
-    CompactorContext made{
-        options,
-        environment,
-        store_id,
-        *versions,
-        *cache,
-        [this](std::int64_t delay_ns, std::function<void()> task) {
-          executor.schedule_after(Lane::Compaction, delay_ns, std::move(task));
-        },
-        [] {},
-        [] {},
-        [] { return ok(); },
-        [] { return std::uint64_t{0}; },
-        [] { return std::uint64_t{0}; },
-        [this](const Status& failure) { failures.push_back(failure.to_string()); },
-        [] {},
-        [this] {
-          if (const auto now = std::exchange(at_a_pick, nullptr)) now();
-          return ExpiryView();
-        },
-        [] { return ok(); },
-        []() -> Result<bool> { return true; },
-        remover,
-        [this](SequenceNumber through) -> Result<bool> {
-          left_when_done = entries_of_erased();
-          EC_TRY(versions->finish_erasures(through));
-          return true;
-        },
-        [] { return false; },
-        [] { return false; }};
-    made.discarded_bytes_min = discarded_bytes_min;
-    compactor = std::make_unique<Compactor>(std::move(made));
-    compactor->set_drop_rule(&rule);
+    compactor = std::make_unique<Compactor>(CompactorContext{options, environment, store_id,
+                                                             *versions, *cache, host, remover,
+                                                             &rule, nullptr, discarded_bytes_min});
   }
 
   // One edit, as a flush makes it: entries [from, to) of every `step`th key, and perhaps a range
@@ -137,10 +143,9 @@ struct RoundFixture : test::TableTestStore {
   FileRemover remover{disk, [] { return true; }};
   std::unique_ptr<VersionSet> versions;
   CoveredRule rule{versions};
+  RoundHost host{executor};
   std::unique_ptr<Compactor> compactor;
-  std::function<void()> at_a_pick;  // once, after the compactor has looked at the version
   std::optional<std::size_t> left_when_done;
-  std::vector<std::string> failures;
   SequenceNumber sequence = 0;
 };
 
@@ -149,14 +154,14 @@ TEST_CASE("a round is of the ranges of its version, though a flush comes in betw
   store.make_compactor(256u << 20);
   // When the compactor looks, there is nothing; before it begins a round there are a table and a
   // range that is pending in it.
-  store.at_a_pick = [&] {
+  store.host.at_a_pick = [&] {
     store.flush(0, 100, 1, make_range_delete(1, key_of(10), key_of(20), 0));
   };
   store.compactor->wake();
   store.executor.run_all();
   REQUIRE(store.left_when_done);
   CHECK(*store.left_when_done == 0);
-  CHECK(store.failures.empty());
+  CHECK(store.host.failures.empty());
   CHECK(store.compactor->erasure_stats().erasures == 1);
 }
 
