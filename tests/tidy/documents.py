@@ -16,6 +16,11 @@ PAGE_WORDS_MAX = {
 BAD_OPENINGS = ("Of", "Who", "So", "That", "Those", "Such")
 
 
+def count_words(text):
+    """Words, not the bars and lines of tables and pictures."""
+    return sum(1 for token in text.split() if re.search(r"\w", token))
+
+
 def prose(text):
     """Yields (number, line, inside a code block) of each line; tables count as code."""
     fence = None
@@ -40,7 +45,7 @@ def paragraphs(text):
             begin, words = None, 0
         if not ends:
             begin = begin or number
-            words += len(bare.split()) - (1 if item else 0)
+            words += count_words(bare[item.end():] if item else bare)
     if begin:
         yield begin, words
 
@@ -78,7 +83,7 @@ def rule_page_words(tree):
     """pages are maps: each, and all of them together, have a bound in words"""
     total = 0
     for path, text in tree.texts(".md"):
-        count = len(text.split())
+        count = count_words(text)
         total += count
         limit = next((most for end, most in PAGE_WORDS_MAX.items() if f"/{path}".endswith(f"/{end}")), count)
         if count > limit:

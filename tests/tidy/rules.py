@@ -5,6 +5,8 @@ import re
 import subprocess
 
 import includes
+from documents import (  # noqa: F401: the table below takes them
+    rule_link, rule_page_line, rule_page_words, rule_paragraph)
 
 TOP_LEVEL = {
     "CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE",
@@ -248,20 +250,6 @@ def rule_message_text(tree):
             for use in re.finditer(rf"\b{name}\s*(?:{look})|[!=]=\s*{name}\b(?!\s*[.(-])", rest):
                 at = found.end() + use.start()
                 yield path, code.count("\n", 0, at) + 1, "looks into the words of an error; ask its facts"
-
-
-def rule_link(tree):
-    """a link in a page leads to a file of the tree"""
-    folders = {path.rsplit("/", count)[0] for path in tree.files for count in range(1, path.count("/") + 1)}
-    for path, text in tree.texts(".md"):
-        here = os.path.dirname(path)
-        for number, line in enumerate(text.splitlines(), 1):
-            for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", line):
-                if re.match(r"[a-z]+:", target):
-                    continue
-                aim = os.path.normpath(os.path.join(here, target))
-                if aim not in tree.files and aim not in folders:
-                    yield path, number, f"leads nowhere: {target}"
 
 
 RULES = {

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tempfile
 
+import documents
 import rules
 
 _HEADER = "// A thing.\n#pragma once\n\n#include <string>\n"
@@ -11,7 +12,9 @@ _HEADER = "// A thing.\n#pragma once\n\n#include <string>\n"
 # A tree in which no rule finds anything.
 CLEAN = {
     "CMakeLists.txt": "project(edgecase)\n",
-    "README.md": "[the engine](engine/base/bytes_view.h) and [its folder](engine/base/)\n",
+    "README.md": "# Top\n\n[the engine](engine/base/bytes_view.h), [its folder](engine/base/), [here](#top), "
+                 "[a word](engine/base/README.md#words)\n\n| " + "word " * 90 + "|\n\n```\n" + "word\n" * 90 + "```\n",
+    "engine/base/README.md": "# The base\n\n## `Words`\n",
     "engine/CMakeLists.txt": "add_library(edgecase_engine base/bytes_view.cc file/disk.cc)\n",
     "engine/include/edgecase/status.h": _HEADER,
     "engine/base/bytes_view.h": _HEADER + '#include "edgecase/status.h"\n',
@@ -86,6 +89,14 @@ PLANTS = [
     ("mirror", "tests/engine/gone/thing_test.cc", "", 1),
     ("mirror", "tests/engine/base/thing.cc", 'TEST_CASE("x") {}\n', 1),
     ("link", "README.md", "[gone](engine/gone.h)\n", 1),
+    ("link", "README.md", "# Top\n\n[gone](#bottom)\n", 3),
+    ("link", "README.md", "[words](engine/base/README.md#word)\n", 1),
+    ("page-line", "README.md", "\n" + "x" * (documents.LINE_COLUMNS_MAX + 1) + "\n", 2),
+    ("paragraph", "README.md", "# Top\n\n" + "word\n" * (documents.PARAGRAPH_WORDS_MAX + 1), 3),
+    ("paragraph", "README.md", "- short\n- " + "word " * (documents.PARAGRAPH_WORDS_MAX + 1), 2),
+    ("page-words", "engine/README.md", "word\n\n" * (documents.PAGE_WORDS_MAX["engine/README.md"] + 1), 1),
+    ("page-words", "engine/base/DESIGN.md", "word\n\n" * (documents.PAGE_WORDS_MAX["DESIGN.md"] + 1), 1),
+    ("page-words", "README.md", "word\n\n" * (documents.ALL_WORDS_MAX + 1), 1),
 ]
 
 
