@@ -1,4 +1,7 @@
-#include "bench/audit_cost.h"
+// audit: what the audit log costs a durable daemon. Line protocol, one line a request, reads of the
+// newest readings of a device, and both mixed half and half on hot devices (YCSB's workload A), by
+// 1, 16 and 64 clients, with audit.mode off, batched and strict, taking turns.
+#include "bench/workloads.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +9,8 @@
 #include <memory>
 
 #include "bench/daemon_comparison.h"
+#include "bench/line_load.h"
 #include "bench/process_usage.h"
-#include "bench/sensor_lines.h"
 #include "bench/ycsb_numbers.h"
 #include "edgecase/random.h"
 #include "wire/routes.h"

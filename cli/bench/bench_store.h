@@ -1,5 +1,5 @@
 // A key-value store under measurement: EdgeCase's engine, or a peer that edgecase-bench-peers
-// brings along (peers/).
+// brings along (tests/bench/peers/).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,10 @@ class FileSystem;
 namespace edgecase::cli::bench {
 
 inline constexpr const char* kOwnStore = "edgecase";
-inline constexpr const char* kStorePeers[] = {"leveldb", "rocksdb", "rocksdb-blob"};
+// Stores of edgecase-bench-peers; "naive-…" and "unordered-map" are the LogKV paper's.
+inline constexpr const char* kPeerStores[] = {"leveldb",   "rocksdb",      "rocksdb-blob",
+                                              "naive-32k", "naive-1m",     "naive-2m",
+                                              "naive-32m", "unordered-map"};
 
 // The same for every store, as far as it has such a thing.
 struct StoreSettings {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "bench/histogram.h"
 #include "bench/interrupt.h"
-#include "bench/median.h"
 #include "bench/process_usage.h"
 #include "bench/raw_connection.h"
 #include "wire/routes.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "bench/child_process.h"
-#include "bench/private_directory.h"
+#include "bench/directories.h"
 #include "bench/raw_connection.h"
 
 namespace edgecase::cli::bench {

@@ -1,4 +1,7 @@
-#include "bench/encryption_cost.h"
+// encryption: what encryption costs a durable daemon, at rest, on the way, and both. Line protocol
+// in large and in small requests, large values, and what was stored read back after a restart, over
+// kept-alive TCP connections, by daemons of their own, taking turns.
+#include "bench/workloads.h"
 
 #include <array>
 #include <cstddef>
@@ -6,8 +9,8 @@
 #include <vector>
 
 #include "bench/daemon_comparison.h"
+#include "bench/line_load.h"
 #include "bench/process_usage.h"
-#include "bench/sensor_lines.h"
 #include "edgecase/random.h"
 #include "wire/routes.h"
 

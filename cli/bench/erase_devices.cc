@@ -1,4 +1,6 @@
-#include "bench/erase_devices.h"
+// erase: devices of a full store are erased one after another. How long the readings of each can
+// still be read, how long its bytes are still on the drives, and what that writes.
+#include "bench/workloads.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,8 +8,8 @@
 #include <string>
 
 #include "bench/child_process.h"
+#include "bench/histogram.h"
 #include "bench/interrupt.h"
-#include "bench/median.h"
 #include "bench/overwriting_store.h"
 #include "bench/process_usage.h"
 #include "edgecase/engine.h"

@@ -1,13 +1,16 @@
-// Latencies in buckets 1/64 of their size wide: percentiles to 2 %, whatever their range. One
-// thread each; merge at the end.
+// What measurements come to: latencies as percentiles, and the middle of some rounds.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <vector>
 
 namespace edgecase::cli::bench {
 
+// Latencies in buckets 1/64 of their size wide: percentiles to 2 %, whatever their range. One
+// thread each; merge at the end.
 class Histogram {
  public:
   void add(std::uint64_t ns) {
@@ -58,5 +61,12 @@ class Histogram {
   std::uint64_t count_ = 0;
   std::uint64_t max_ = 0;
 };
+
+// The middle of some measurements; of an even number the lower of the two. 0 of none.
+inline double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[(values.size() - 1) / 2];
+}
 
 }  // namespace edgecase::cli::bench

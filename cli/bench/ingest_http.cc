@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "bench/daemon_process.h"
-#include "bench/influx_process.h"
+#include "bench/directories.h"
+#include "bench/histogram.h"
 #include "bench/interrupt.h"
 #include "bench/line_load.h"
-#include "bench/median.h"
 #include "bench/process_usage.h"
-#include "bench/table_bytes.h"
 #include "bench/truck_lines.h"
+#include "bench/workloads.h"
 
 namespace edgecase::cli::bench {
 namespace {
@@ -39,7 +39,8 @@ double cpu_us_per_reading(const HttpRun& run) {
 
 class IngestHttp {
  public:
-  explicit IngestHttp(const BenchOptions& options) : options_(options) {
+  IngestHttp(const BenchOptions& options, StartServer* start_influx)
+      : options_(options), start_influx_(start_influx) {
     lines_.lines = options.num_or(kUsualLines, kSmokeLines);
     lines_.lines_per_body = options.batch_or(kHttpLinesPerRequest);
     lines_.seed = options.seed;
@@ -49,7 +50,7 @@ class IngestHttp {
   }
 
   Result<Report> run() {
-    const bool beside_influx = options_.has_peer("influxdb");
+    const bool beside_influx = start_influx_ != nullptr && options_.has_peer("influxdb");
     const std::uint32_t rounds = options_.rounds_or(3);
     std::vector<HttpRun> own;
     std::vector<double> influx, influx_cpu_us;
@@ -105,7 +106,7 @@ class IngestHttp {
   }
 
   Result<HttpRun> into_influx() {
-    EC_ASSIGN_OR_RETURN(const auto influx, InfluxProcess::start(options_.metadata));
+    EC_ASSIGN_OR_RETURN(const auto influx, start_influx_(options_.metadata));
     return into(influx->endpoint(), influx->id());
   }
 
@@ -130,6 +131,7 @@ class IngestHttp {
   }
 
   BenchOptions options_;
+  StartServer* const start_influx_;
   TruckLineOptions lines_;
   double readings_per_line_ = 0;
   std::vector<std::string> requests_;
@@ -138,7 +140,11 @@ class IngestHttp {
 }  // namespace
 
 Result<Report> run_ingest_http(const BenchOptions& options) {
-  return IngestHttp(options).run();
+  return ingest_http_beside(nullptr, options);
+}
+
+Result<Report> ingest_http_beside(StartServer* start_influx, const BenchOptions& options) {
+  return IngestHttp(options, start_influx).run();
 }
 
 }  // namespace edgecase::cli::bench

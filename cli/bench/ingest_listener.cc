@@ -1,4 +1,8 @@
-#include "bench/ingest_listener.h"
+// ingest-listener: QoS 1 publishers straight into a private daemon, everything acknowledged, that
+// is, durable. First with pipelining (--batch messages on their way, of each of --threads
+// publishers), then one publisher that waits for each acknowledgement, taking turns with plain
+// fdatasync on the same drive, which is what a durable acknowledgement cannot be faster than.
+#include "bench/workloads.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,8 +11,8 @@
 #include <chrono>
 
 #include "bench/daemon_process.h"
+#include "bench/histogram.h"
 #include "bench/interrupt.h"
-#include "bench/median.h"
 #include "bench/mqtt_load.h"
 #include "bench/process_usage.h"
 

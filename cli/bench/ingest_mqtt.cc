@@ -1,14 +1,16 @@
-#include "bench/ingest_mqtt.h"
+// ingest-mqtt: QoS 1 publishers through a private mosquitto into a private daemon, until the daemon
+// has stored every message; beside it a paho subscriber that stores nothing, at QoS 0 and 1,
+// and at 1 with the window that the daemon has.
+#include "bench/workloads.h"
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 
-#include "bench/counting_subscriber.h"
 #include "bench/daemon_process.h"
+#include "bench/histogram.h"
 #include "bench/interrupt.h"
-#include "bench/median.h"
-#include "bench/mosquitto_process.h"
+#include "bench/mosquitto.h"
 #include "bench/mqtt_load.h"
 #include "bench/process_usage.h"
 

@@ -1,16 +1,28 @@
-// Sends prepared line-protocol requests over several keep-alive connections and waits for every
-// answer.
+// Readings as Influx line protocol, made beforehand, and what sends them: over several keep-alive
+// connections, waiting for every answer.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
+#include <functional>
 
 #include "bench/histogram.h"
 #include "bench/raw_connection.h"
 
 namespace edgecase::cli::bench {
+
+struct SensorLineOptions {
+  std::uint64_t lines = 0;
+  std::uint32_t lines_per_body = 1'000;
+  std::uint32_t devices = 100;  // lines go round the devices; each round is one second
+  std::uint32_t fields = 10;    // of one line
+  std::uint64_t seed = 1;
+  std::int64_t start_ns = 1'763'596'800'000'000'000;  // 2025-11-20T00:00:00Z
+};
+
+// One body after another; the caller takes them in turn.
+std::vector<std::string> make_sensor_bodies(const SensorLineOptions& options);
 
 struct LoadResult {
   double seconds = 0;

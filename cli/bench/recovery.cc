@@ -2,11 +2,11 @@
 #include <atomic>
 #include <chrono>
 
-#include "bench/daemon_figures.h"
+#include "bench/directories.h"
+#include "bench/histogram.h"
 #include "bench/interrupt.h"
-#include "bench/median.h"
-#include "bench/private_directory.h"
 #include "bench/process_usage.h"
+#include "bench/workloads.h"
 #include "edgecase/engine.h"
 #include "edgecase/random.h"
 

@@ -10,7 +10,6 @@
 
 #include "bench/child_process.h"
 #include "bench/interrupt.h"
-#include "bench/naive_store.h"
 #include "edgecase/options.h"
 
 namespace edgecase::cli::bench {
@@ -67,7 +66,6 @@ Status check_store_sizes(const BenchOptions& options, std::uint32_t key_size_min
 Result<std::unique_ptr<BenchStore>> open_store(const BenchOptions& options, const std::string& name,
                                                const StoreSettings& settings) {
   if (name == kOwnStore) return make_own_store(settings);
-  if (is_naive_store(name)) return make_naive_store(name, settings);
   if (options.make_peer == nullptr) return unsupported(name + " is not built in");
   return options.make_peer(name, settings);
 }

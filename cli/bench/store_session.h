@@ -7,7 +7,7 @@
 
 #include "bench/bench_options.h"
 #include "bench/bench_store.h"
-#include "bench/private_directory.h"
+#include "bench/directories.h"
 #include "edgecase/result.h"
 
 namespace edgecase::cli::bench {
@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kKeySizeMinBytes = 8;  // digits enough for what 
 Status check_store_sizes(const BenchOptions& options,
                          std::uint32_t key_size_min_bytes = kKeySizeMinBytes);
 
-// A store by its name: EdgeCase's engine, NaiveKV, or a peer if options.make_peer brings it along.
+// A store by its name: EdgeCase's engine, or a peer if options.make_peer brings it along.
 Result<std::unique_ptr<BenchStore>> open_store(const BenchOptions& options, const std::string& name,
                                                const StoreSettings& settings);
 

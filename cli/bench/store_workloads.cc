@@ -1,4 +1,7 @@
-#include "bench/store_workloads.h"
+// The workloads on a store itself, whichever engine it is: fillseq fillrandom overwrite
+// deleterandom readrandom hotkeys readmissing readseq seekrandom mixed. Each makes a private store,
+// fills it where the workload begins with one, runs, and removes it.
+#include "bench/workloads.h"
 
 #include <algorithm>
 #include <atomic>
@@ -118,6 +121,7 @@ class StoreWorkload {
     if (is("hotkeys")) EC_TRY(read_hot_keys());
     if (is("readseq")) EC_TRY(read_in_order());
     if (is("seekrandom")) EC_TRY(seek_at_random());
+    if (is("mixed")) EC_TRY(read_and_write());
     report_.seconds = static_cast<double>(ns_since(start_)) / 1e9;
     report_.num = done_;
     report_.user_bytes = bytes_;
@@ -141,7 +145,8 @@ class StoreWorkload {
     const std::uint64_t peak = session_->stop_watching();
     count_live();
     const auto live = static_cast<double>(live_ * entry_bytes());
-    if (const auto user_bytes = static_cast<double>(report_.user_bytes); user_bytes > 0) {
+    if (const auto user_bytes = static_cast<double>(report_.user_bytes - read_bytes_);
+        user_bytes > 0) {
       report_.write_amplification =
           static_cast<double>(session_->device_bytes_written() - written) / user_bytes;
       report_.more.emplace_back(
@@ -321,6 +326,40 @@ class StoreWorkload {
     });
   }
 
+  // Gets and puts as a coin falls, of keys that are all there.
+  Status read_and_write() {
+    live_ = num_;
+    Crew crew(cpu_ns_);
+    return crew.run(threads_, report_.latency, [&](std::uint32_t thread, Histogram& latency) {
+      KeyMaker keys(options_.key_size);
+      SeededRandom random = numbers_of(thread);
+      LatencySampler sampler(latency, stride_);
+      const auto batch = store().make_batch();
+      const std::uint64_t count = operations_ / threads_;
+      std::uint64_t done = 0;
+      std::uint64_t read = 0;
+      for (; done < count && !interrupted() && !late(); ++done) {
+        const ByteView key = keys.of(random.below(num_));
+        const bool is_put = random.below(2) == 0;
+        sampler.begin();
+        if (is_put) {
+          batch->clear();
+          batch->put(0, key, values_.of(done));
+          EC_TRY(store().write(*batch, options_.sync));
+        } else {
+          EC_ASSIGN_OR_RETURN(const Bytes value, store().get(0, key));
+          if (value.size() != value_size_) return corruption("a value of another size");
+          ++read;
+        }
+        sampler.end();
+      }
+      done_ += done;
+      bytes_ += done * entry_bytes();
+      read_bytes_ += read * entry_bytes();
+      return ok();
+    });
+  }
+
   Status read_in_order() {
     Crew crew(cpu_ns_);
     return crew.run(threads_, report_.latency, [&](std::uint32_t, Histogram& latency) {
@@ -379,9 +418,10 @@ class StoreWorkload {
   SteadyClock::time_point start_;
   std::atomic<std::uint64_t> done_{0};
   std::atomic<std::uint64_t> bytes_{0};
-  std::atomic<std::uint64_t> cpu_ns_{0};  // of the threads that call the store
-  std::vector<std::uint64_t> changed_;    // by each thread, of numbers drawn at random
-  std::uint64_t live_ = 0;                // keys that a reader would find
+  std::atomic<std::uint64_t> read_bytes_{0};  // of them, what mixed reads
+  std::atomic<std::uint64_t> cpu_ns_{0};      // of the threads that call the store
+  std::vector<std::uint64_t> changed_;        // by each thread, of numbers drawn at random
+  std::uint64_t live_ = 0;                    // keys that a reader would find
   Report report_;
 };
 

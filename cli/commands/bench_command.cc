@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "bench/interrupt.h"
-#include "bench/naive_store.h"
 #include "bench/workloads.h"
 #include "commands/commands.h"
 #include "help_text.h"
@@ -24,15 +23,14 @@ namespace {
 using bench::BenchOptions;
 using bench::Workload;
 
-bool wants_store_peer(const BenchOptions& options) {
-  if (options.engine != bench::kOwnStore && !bench::is_naive_store(options.engine)) return true;
-  return std::any_of(std::begin(bench::kStorePeers), std::end(bench::kStorePeers),
-                     [&](const char* peer) { return options.has_peer(peer); });
+// What only edgecase-bench-peers measures.
+bool wants_peer_program(const Workload& workload, const BenchOptions& options) {
+  return workload.run == nullptr || options.engine != bench::kOwnStore || !options.peers.empty();
 }
 
 // Becomes edgecase-bench-peers, which lies beside this executable, with the same command line.
 // Returns when there is none.
-void become_bench_with_peers() {
+void become_peer_program() {
   std::array<char, 4096> own{};
   const ssize_t size = ::readlink("/proc/self/exe", own.data(), own.size() - 1);
   if (size <= 0) return;
@@ -49,17 +47,20 @@ void become_bench_with_peers() {
   ::execv(peers.c_str(), arguments.data());
 }
 
-int run_bench(const BenchOptions& options) {
+int run_bench(const BenchOptions& options, const bench::PeerProgram* peers) {
   const Workload* workload = bench::find_workload(options.workload);
-  if (wants_store_peer(options) && options.make_peer == nullptr) {
-    become_bench_with_peers();
+  if (peers == nullptr && wants_peer_program(*workload, options)) {
+    become_peer_program();
     print_error(
-        "edgecase bench: no peer is built in: edgecase-bench-peers is not beside this "
-        "executable (packaging/install-dependencies.sh peers, then build it)\n");
+        "edgecase bench %s: edgecase-bench-peers, which measures this, is not beside this "
+        "executable; from EdgeCase's sources: cmake --preset release && cmake --build --preset "
+        "release --target edgecase-bench-peers\n",
+        workload->name);
     return wire::kExitFailed;
   }
   bench::watch_for_interrupt();
-  const auto report = workload->run(options);
+  bench::RunWorkload* const run = peers != nullptr ? peers->run_of(workload->name) : workload->run;
+  const auto report = run(options);
   if (!report.ok()) {
     print_error("edgecase bench %s: %s\n", workload->name, report.status().to_string().c_str());
     return wire::exit_code_of(report.status().code());
@@ -88,22 +89,32 @@ std::string check_json_file(const std::string& path) {
   return path + ": " + std::strerror(errno);
 }
 
-std::string workload_list() {
-  std::string text = "Workloads:\n";
+constexpr std::size_t kNameColumns = 22;
+
+void list_workloads(bool is_elsewhere, std::string& text) {
   for (const Workload& workload : bench::workloads()) {
+    if ((workload.run == nullptr) != is_elsewhere) continue;
     text += "  ";
     text += workload.name;
-    text.append(14 - std::min<std::size_t>(13, std::string(workload.name).size()), ' ');
+    text.append(kNameColumns - std::min(kNameColumns - 1, std::string(workload.name).size()), ' ');
     text += workload.purpose;
     text += '\n';
   }
+}
+
+std::string workload_list() {
+  std::string text = "Workloads:\n";
+  list_workloads(false, text);
+  text +=
+      "\nOf edgecase-bench-peers, which is built from the sources and started when it lies beside\n"
+      "this executable, as it is for --engine and --peer:\n";
+  list_workloads(true, text);
   return text + "\n";
 }
 
 void add_store_options(CLI::App& command, BenchOptions& options) {
   std::vector<std::string> names{bench::kOwnStore};
-  names.insert(names.end(), std::begin(bench::kStorePeers), std::end(bench::kStorePeers));
-  names.insert(names.end(), std::begin(bench::kNaiveStores), std::end(bench::kNaiveStores));
+  names.insert(names.end(), std::begin(bench::kPeerStores), std::end(bench::kPeerStores));
   command.add_option("--engine", options.engine, "What is measured (workloads on a store)")
       ->capture_default_str()
       ->check(CLI::IsMember(names));
@@ -153,7 +164,9 @@ void add_drive_options(CLI::App& command, BenchOptions& options) {
       ->check(CLI::Range(0.0, 1e3));
 }
 
-void add_bench(std::shared_ptr<BenchOptions> options, CLI::App& app, Action& action) {
+void add_bench(const bench::PeerProgram* peers, CLI::App& app, Action& action) {
+  const auto options = std::make_shared<BenchOptions>();
+  if (peers != nullptr) options->make_peer = peers->make_store;
   CLI::App* command = app.add_subcommand(
       "bench", "Measure this board, on private directories that are removed at the end");
   std::vector<std::string> names;
@@ -209,19 +222,19 @@ void add_bench(std::shared_ptr<BenchOptions> options, CLI::App& app, Action& act
                                "edgecase bench readrandom --peer leveldb,rocksdb-blob",
                                "edgecase bench ingest-http --peer influxdb --json",
                                "edgecase bench papers --out report --peer leveldb,redis"}));
-  command->callback([options, &action] { action = [options] { return run_bench(*options); }; });
+  command->callback([options, peers, &action] {
+    action = [options, peers] { return run_bench(*options, peers); };
+  });
 }
 
 }  // namespace
 
 void add_bench_command(CLI::App& app, Action& action) {
-  add_bench(std::make_shared<BenchOptions>(), app, action);
+  add_bench(nullptr, app, action);
 }
 
-void add_bench_command_with(bench::MakeStore& make_peer, CLI::App& app, Action& action) {
-  auto options = std::make_shared<BenchOptions>();
-  options->make_peer = make_peer;
-  add_bench(std::move(options), app, action);
+void add_bench_command_with(const bench::PeerProgram& peers, CLI::App& app, Action& action) {
+  add_bench(&peers, app, action);
 }
 
 }  // namespace edgecase::cli

@@ -2,13 +2,16 @@
 #pragma once
 
 #include "action.h"
-#include "bench/bench_store.h"
 
 namespace CLI {
 class App;
 }
 
 namespace edgecase::cli {
+
+namespace bench {
+struct PeerProgram;
+}
 
 void add_serve_command(CLI::App& app, Action& action);
 void add_status_command(CLI::App& app, Action& action);
@@ -37,8 +40,8 @@ void add_inspect_command(CLI::App& app, Action& action);
 void add_mqtt_command(CLI::App& app, Action& action);
 void add_config_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
-// The same with peers at hand.
-void add_bench_command_with(bench::MakeStore& make_peer, CLI::App& app, Action& action);
+// The same with peers at hand: that of edgecase-bench-peers. `peers` outlives the action.
+void add_bench_command_with(const bench::PeerProgram& peers, CLI::App& app, Action& action);
 void add_completion_command(CLI::App& app, Action& action);
 void add_version_command(CLI::App& app, Action& action);
 void add_manual_command(CLI::App& app, Action& action);  // not listed

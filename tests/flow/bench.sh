@@ -65,7 +65,8 @@ for line in open(sys.argv[1], encoding="utf-8"):
     report = json.loads(line)
     check(report["workload"] if len(sys.argv) < 3 else sys.argv[2], report)
 PY
-for workload in fillseq fillrandom overwrite deleterandom readrandom readmissing readseq seekrandom query footprint; do
+for workload in fillseq fillrandom overwrite deleterandom readrandom readmissing readseq seekrandom mixed query \
+  footprint; do
   expect_code 0 "$edgecase" bench "$workload" --smoke --json --rounds 1 --dir "$work/m" --values "$work/v"
   python3 "$work/check.py" "$work/out" "$workload"
   expect_empty "$work/m"
@@ -109,26 +110,35 @@ expect_code 2 "$edgecase" bench papers --smoke --dir "$work/m"
 expect_empty "$work/m"
 expect_empty "$work/v"
 
-# Beside the peers that this build found; without any the command says so.
-if [ -x "$(dirname "$edgecase")/edgecase-bench-peers" ]; then
-  for peer in leveldb rocksdb rocksdb-blob; do
-    code=0
-    "$edgecase" bench fillrandom --smoke --json --peer "$peer" --dir "$work/m" > "$work/out" 2> "$work/err" || code=$?
-    if [ $code -ne 0 ]; then
-      grep -q "not built in" "$work/err" || fail "--peer $peer ended with $code: $(cat "$work/err")"
-      continue
-    fi
-    grep -q "\"ratio_to_${peer//-/_}\"" "$work/out" || fail "no ratio to $peer: $(cat "$work/out")"
-    expect_code 0 "$edgecase" bench readrandom --smoke --json --engine "$peer" --dir "$work/m"
-    grep -q "\"engine\":\"$peer\"" "$work/out" || fail "$peer is not what was measured"
-    expect_empty "$work/m"
-  done
-  # What asks for a store beside it and starts a daemon, too, as papers does.
-  expect_code 0 "$edgecase" bench ingest-http --smoke --peer leveldb --dir "$work/m"
-else
-  expect_code 1 "$edgecase" bench fillrandom --smoke --peer leveldb --dir "$work/m"
-  grep -q "no peer is built in" "$work/err" || fail "no word of the missing peers: $(cat "$work/err")"
-fi
+# Beside the peers that this build found: what is measured beside them runs in edgecase-bench-peers.
+for peer in leveldb rocksdb rocksdb-blob; do
+  code=0
+  "$edgecase" bench fillrandom --smoke --json --peer "$peer" --dir "$work/m" > "$work/out" 2> "$work/err" || code=$?
+  if [ $code -ne 0 ]; then
+    grep -q "not built in" "$work/err" || fail "--peer $peer ended with $code: $(cat "$work/err")"
+    continue
+  fi
+  grep -q "\"ratio_to_${peer//-/_}\"" "$work/out" || fail "no ratio to $peer: $(cat "$work/out")"
+  expect_code 0 "$edgecase" bench readrandom --smoke --json --engine "$peer" --dir "$work/m"
+  grep -q "\"engine\":\"$peer\"" "$work/out" || fail "$peer is not what was measured"
+  expect_empty "$work/m"
+done
+# What asks for a store beside it and starts a daemon, too, as papers does.
+expect_code 0 "$edgecase" bench ingest-http --smoke --peer naive-2m --dir "$work/m"
+
+# Alone, `edgecase` sizes a board; of the others it says in one line how they are to be had.
+mkdir "$work/alone"
+cp "$edgecase" "$work/alone/edgecase"
+expect_code 0 "$work/alone/edgecase" bench mixed --smoke --dir "$work/m"
+for arguments in "ycsb-a" "papers --out $work/none" "fillseq --peer leveldb" "fillseq --engine naive-2m" \
+  "ingest-http --peer influxdb" "ttl --peer redis"; do
+  # shellcheck disable=SC2086 # words are meant
+  expect_code 1 "$work/alone/edgecase" bench $arguments --smoke --dir "$work/m"
+  grep -q "edgecase-bench-peers, which measures this, is not beside" "$work/err" ||
+    fail "$arguments: $(cat "$work/err")"
+  [ "$(wc -l < "$work/err")" = 1 ] || fail "$arguments: more than a line: $(cat "$work/err")"
+done
+expect_empty "$work/m"
 
 # All of YCSB in one command: twelve cells, each peer ran in each or is said not to be installed.
 expect_code 0 "$edgecase" bench ycsb --smoke --json --peer naive-32m --dir "$work/m" --values "$work/v"

@@ -54,14 +54,14 @@ THIRD_PARTY = {
     r"nlohmann/.*": ["daemon/", "cli/", "tests/"],
     r"toml\+\+/.*|toml\.hpp": ["daemon/config/"],
     r"CLI/.*": ["cli/", "tests/cli/"],
-    r"httplib\.h": ["cli/daemon_client", "cli/bench/", "tests/"],
+    r"httplib\.h": ["cli/daemon_client", "tests/"],
     r"zlib\.h": ["daemon/http/", "cli/backup/", "cli/import/", "tests/daemon/http/"],
     r"MQTT\w+\.h": ["daemon/mqtt/", "cli/bench/", "tests/daemon/mqtt/"],
     r"mbedtls/.*|psa/.*": ["engine/crypto/", "daemon/sign/", "daemon/tls/", "tests/support/test_certificate",
                            "tests/engine/crypto/", "tests/daemon/tls/"],
     r"lz4\.h": ["engine/value/"],
     r"nettle/.*": ["engine/crypto/", "daemon/auth/"],
-    r"(leveldb|rocksdb)/.*": ["cli/bench/peers/"],
+    r"(leveldb|rocksdb)/.*": ["tests/bench/peers/"],
     r"doctest/.*": ["tests/"],
 }
 

@@ -130,6 +130,8 @@ def rule_todo(tree):
 def rule_test_sleep(tree):
     """tests wait for something to happen, not for time to pass"""
     for path, text in tree.texts(".h", ".cc", under="tests/"):
+        if path.startswith("tests/bench/") and not path.endswith("_test.cc"):
+            continue  # a program that measures, at rates
         pattern = r"\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\s*\("
         for number, _ in lines_with(pattern, without_comments(text)):
             yield path, number, "sleeps"

@@ -1,4 +1,4 @@
-#include "bench/board.h"
+#include "bench/workloads.h"
 
 #include <doctest/doctest.h>
 
@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "bench/board_machine.h"
-#include "bench/workloads.h"
 #include "support/temp_directory.h"
 
 using namespace edgecase;

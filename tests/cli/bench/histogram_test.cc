@@ -4,8 +4,6 @@
 
 #include <memory>
 
-#include "bench/median.h"
-
 using namespace edgecase::cli::bench;
 
 TEST_CASE("histogram: percentiles are within two percent at any scale") {

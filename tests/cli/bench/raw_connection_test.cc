@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/private_directory.h"
+#include "bench/directories.h"
 
 using namespace edgecase;
 using namespace edgecase::cli::bench;
