@@ -109,8 +109,8 @@ class EntryCursor {
   virtual SequenceNumber sequence() const = 0;
   virtual EntryKind kind() const = 0;
   virtual ByteView value() const = 0;
-  // Of a source that was opened with `large_value_bytes`, after load(): the value, where it is that
-  // large and not in memory; value() is empty then. Null: value() has it. Errors: as those of
+  // The value after load(), from a source that was opened with `large_value_bytes`, where it is
+  // that large and not in memory; value() is empty then. Null: value() has it. Errors: those of
   // load(); NotFound: it was erased since.
   virtual Result<std::unique_ptr<LargeValue>> large_value() {
     return std::unique_ptr<LargeValue>();

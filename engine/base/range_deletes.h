@@ -25,10 +25,10 @@ inline constexpr std::size_t kRangeBoundMaxBytes = 2048;  // longer than any key
 RangeDelete make_range_delete(NamespaceId id, ByteView lower, ByteView upper,
                               SequenceNumber sequence);
 
-// Those that erase.
+// The deletes that erase.
 std::vector<RangeDelete> erasures_among(std::span<const RangeDelete> deletes);
 
-// Those of disjoint `deletes`, in key order, that meet [first, last].
+// The part of disjoint `deletes`, in key order, that meets [first, last].
 std::span<const RangeDelete> meeting(std::span<const RangeDelete> deletes, ByteView first,
                                      ByteView last);
 

@@ -57,7 +57,7 @@ class SharedMap {
     return place.is_there ? Iterator{pieces_.data() + place.piece, place.entry} : end();
   }
   bool contains(Number number) const { return place_of(number).is_there; }
-  // Of one that is there.
+  // The value of a number that is there.
   const Value& at(Number number) const {
     const Place place = place_of(number);
     EC_CHECK(place.is_there);

@@ -47,8 +47,8 @@ class WriteBatchReader {
   }
 
   const char* begin_;
-  // Of the next entry. Pointers, because a view that a call has changed goes through memory, where
-  // reading it at once as a whole has to wait for both halves to be written.
+  // Where the next entry begins, and the end. Pointers: a view that a call has changed goes through
+  // memory, and reading it at once as a whole waits for both halves to be written.
   const char* position_;
   const char* const stop_;
   std::span<const WriteBatch::Borrowed> borrowed_;  // those that are still to come

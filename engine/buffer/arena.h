@@ -18,7 +18,7 @@ class Arena {
 
   // `size` bytes, aligned for a 64-bit number, not initialised; valid as long as the arena.
   char* allocate(std::size_t size);
-  // Of the last allocate(), of kSmallMaxBytes at most, which nobody uses.
+  // Takes back the last allocate(), of kSmallMaxBytes at most, which nobody uses.
   void take_back(std::size_t size);
   static constexpr std::size_t kSmallMaxBytes = 2048;
 

@@ -339,7 +339,7 @@ class TwoCursor final : public EntryCursor {
     current_->next();
     settle();
   }
-  // Of the older alone, as far as the newer has nothing of its series.
+  // Takes a run of the older cursor alone, as far as the newer has nothing of its series.
   SeriesRun take_run() override {
     if (current_ != older_.get() || !older_->valid()) return {};
     if (newer_->valid()) {

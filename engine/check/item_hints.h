@@ -38,7 +38,7 @@ class ItemHints {
 
   FileSystem& file_system_;
   const StoreLook& look_;
-  // Of the file that was asked for last, by offset: many of its items may be lost.
+  // What is told of the file that was asked for last, by offset: many of its items may be lost.
   mutable FileNumber asked_ = 0;
   mutable std::multimap<std::uint64_t, LostEntries> told_;
 };

@@ -26,7 +26,7 @@ struct LogLook {
 
 // Answers Ok, or what is wrong with the record, which begins at `offset` of the file.
 using LookAtRecord = std::function<Status(const LogRecord& record, std::uint64_t offset)>;
-// Of a doubled log the copy that begins at `begin` of the file; offsets count from there.
+// Looks at the copy of a doubled log that begins at `begin` of the file; offsets count from there.
 LogLook look_at_log(FileSystem& file_system, const std::string& path, KeyRing* keys,
                     const LookAtRecord& look, std::uint64_t begin = 0);
 

@@ -322,7 +322,8 @@ class StoreRepair {
     return flush_memtable();
   }
 
-  // Of a namespace of which the log alone tells: readings of a device have keys of that size.
+  // Options of a namespace that the log alone tells of: readings of a device have keys of that
+  // size.
   static NamespaceOptions options_for(const BatchEntry& entry) {
     constexpr std::size_t kReadingKeyBytes = 16;
     if (entry.key.size() != kReadingKeyBytes) return {};

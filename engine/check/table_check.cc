@@ -218,7 +218,7 @@ Result<std::shared_ptr<const ValueTableReader>> TableCheck::open_values(FileNumb
 // The item is there, whole, and what the record says of it.
 Status TableCheck::check_record(const UMetaRecord& record, const std::string& place) {
   const NamespaceId id = namespace_of(record.first);
-  // Of a namespace that was dropped: its values are gone, the record goes with the next merge.
+  // The namespace was dropped: its values are gone, the record goes with the next merge.
   if (!knows_namespace(id)) return ok();
   if (!state_.version->value_files.contains(record.pointer.file_number))
     return corruption(place + ": points into file " + std::to_string(record.pointer.file_number) +

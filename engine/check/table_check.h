@@ -25,7 +25,7 @@ class TableCheck {
   Status check_value_table(const ValueFileMetadata& expected);
   Status check_metadata_table(const TableMetadata& expected);
 
-  // Those with a problem of their own; a table whose items have one counts as damaged too.
+  // Files with a problem of their own; a table whose items have one counts as damaged too.
   const std::set<FileNumber>& damaged_values() const { return damaged_values_; }
   const std::set<FileNumber>& damaged_tables() const { return damaged_tables_; }
 

@@ -96,7 +96,7 @@ class FileCipher {
 // without_key(), not_sealed().
 Result<std::unique_ptr<FileCipher>> cipher_for(KeyRing* keys, const std::optional<KeySalt>& salt,
                                                const FileRole& role, const std::string& path);
-// Of a new file: null without keys.
+// The cipher of a new file: null without keys.
 std::unique_ptr<FileCipher> new_cipher(KeyRing* keys, const FileRole& role);
 std::optional<KeySalt> salt_of(const FileCipher* cipher);
 
@@ -107,8 +107,8 @@ Status explain(Opened opened, const std::string& path, std::uint64_t place, std:
 Status open_sealed(const FileCipher& cipher, std::uint64_t place, Bytes& bytes,
                    const std::string& path, std::string_view what);
 
-// Of a part of a file that was just written, read again: an IoError where it did not open. That its
-// key was destroyed meanwhile is none.
+// Judges a part of a file that was just written and read again: an IoError where it did not open. A
+// key that was destroyed meanwhile is no error.
 Status judge_read_back(const Status& opened, const std::string& path);
 
 // A file that is encrypted and no key was given; one that is not, in a store that is.

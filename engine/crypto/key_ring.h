@@ -46,7 +46,7 @@ inline constexpr std::size_t kScopeKeyMemoryBytes = 170;
 
 class KeyRing {
  public:
-  // Of a new store. What an unfinished creation left is replaced.
+  // Makes the ring of a new store. What an unfinished creation left is replaced.
   static Result<std::unique_ptr<KeyRing>> create(FileSystem& file_system,
                                                  const std::string& metadata_directory,
                                                  const StoreId& store_id, const MasterKeys& master,
@@ -59,8 +59,8 @@ class KeyRing {
                                                Random& random);
   // Whether the directory has one.
   static Result<bool> exists(FileSystem& file_system, const std::string& metadata_directory);
-  // Of a store that is there: null when it is not encrypted and no keys were given. Errors:
-  // NotAllowed, for a store with a key ring and no keys, for another store with keys.
+  // Opens the ring of a store that is there: null when it is not encrypted and no keys were given.
+  // Errors: NotAllowed, for a store with a key ring and no keys, for another store with keys.
   static Result<std::unique_ptr<KeyRing>> open_if_encrypted(FileSystem& file_system,
                                                             const Options& options,
                                                             const StoreId& store_id,

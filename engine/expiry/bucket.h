@@ -17,7 +17,7 @@ inline constexpr std::int64_t kEverNs = std::numeric_limits<std::int64_t>::min()
 // What a store holds that has never known a time.
 inline constexpr std::int64_t kNoMarkNs = kEverNs;
 
-// Of a key's last 8 bytes, and back.
+// The ordinal that a key ends in, from its time and back.
 inline std::uint64_t ordinal_of_time(std::int64_t time_ns) {
   return static_cast<std::uint64_t>(time_ns) ^ std::uint64_t{1} << 63;
 }

@@ -42,7 +42,7 @@ class ExpiryClock {
   Reading read();
   std::int64_t now_ns() { return read().now_ns; }
   std::int64_t removal_ns() { return read().removal_ns(); }
-  // So much of the lag is given up.
+  // Gives up this much of the lag.
   void accept(std::int64_t lag_ns);
 
  private:

@@ -185,7 +185,7 @@ void RetentionRules::prune(std::int64_t now_ns) {
   index();
 }
 
-// Of scopes that are gone.
+// Remembers the epoch of scopes that are gone.
 void RetentionRules::remember_epoch_in(NamespaceId id) {
   const Bytes prefix = make_full_key(id, {});
   auto at = lower_bound(prefix);

@@ -78,7 +78,7 @@ class RetentionRules {
   // An ordinal: what lies below was given up; 0: nothing was.
   std::uint64_t given_up_below(NamespaceId id) const;
 
-  // Of keys that begin with `part` (scope_part()).
+  // The retention of keys that begin with `part` (scope_part()).
   std::int64_t retention_ns(ByteView part) const;
   // What lies below is gone; 0: nothing.
   std::uint64_t horizon(ByteView part, std::int64_t now_ns) const;

@@ -7,7 +7,7 @@
 
 namespace edgecase::engine {
 
-// Of memory, of sizes, and of offsets in files: no drive in use asks for more.
+// The alignment of memory, sizes and offsets in files: no drive in use asks for more.
 inline constexpr std::uint64_t kDirectBlockBytes = 4096;
 
 struct FreeMemory {

@@ -21,8 +21,8 @@ struct DriveProbe {
   std::string all_options = {};  // of /proc/fs/ext4, a line each; empty: hidden
   std::uint32_t flags = 0;       // FS_IOC_GETFLAGS of the directory and what is in it, joined
   bool is_realtime = false;      // of XFS: a file lies on its real-time device
-  // Of ext4, whether a file takes writes past the page cache: not where it journals data. Nothing:
-  // a kernel before 6.1, or there is no file.
+  // Whether a file of ext4 takes writes past the page cache: not where it journals data. Nothing: a
+  // kernel before 6.1, or there is no file.
   std::optional<bool> has_direct_writes = std::nullopt;
   std::uint64_t swap_bytes = 0;  // of the machine
 };
@@ -36,8 +36,8 @@ struct KernelTree {
   std::string proc = "/proc";
 };
 
-// Of the device with these numbers and all that it lies on. `of_file` judges the file system of the
-// file behind a loop device.
+// Judges the device with these numbers and all that it lies on. `of_file` judges the file system of
+// the file behind a loop device.
 DriveFacts judge_device(const KernelTree& kernel, unsigned major_number, unsigned minor_number,
                         const std::function<DriveFacts(const std::string&)>& of_file);
 

@@ -56,7 +56,7 @@ class FileRemover {
   void remove_overwritten(const std::string& path, NamespaceId of, Urgency urgency);
   // At once, overwritten.
   Status remove_now(const std::string& path);
-  // Of `urgency` at least: for their bytes or their names to go.
+  // Whether a file waits with `urgency` at least: for its bytes or its name to go.
   bool has_waiting(Urgency urgency) const;
   // The same, for their bytes; what is being overwritten counts.
   bool has_bytes(Urgency urgency) const;
@@ -69,7 +69,7 @@ class FileRemover {
   void finish(std::span<const NamespaceId> namespaces);
   // The file stays, these parts of it do not; and `written`, if it has bytes, is put in its place.
   Status blank(const std::string& path, std::span<const FilePart> parts, const FileBytes& written);
-  // Those that resisted, once more, overwritten: Ok when none is left.
+  // Overwrites the files that resisted once more: Ok when none is left.
   Status retry();
   // They wait for their turn again.
   void queue_left();
@@ -83,7 +83,7 @@ class FileRemover {
     NamespaceId of = kAnyNamespace;
     Urgency urgency = Urgency::Soon;
     bool is_blank = false;  // all of it is overwritten, and synced
-    // Of who holds step_mutex_.
+    // The rest belongs to the holder of step_mutex_.
     std::optional<std::uint64_t> size = std::nullopt;  // once it was begun
     std::uint64_t done = 0;
     bool is_done = false;  // it waits no more
@@ -102,7 +102,7 @@ class FileRemover {
   // The next of its bytes.
   Overwriting next_part(Waiting& file, std::uint64_t bytes);
   void note_overwritten(Waiting& file, const Overwriting& part) EC_REQUIRES(step_mutex_);
-  // Of blank ones. False: there were none.
+  // Unlinks some of the blank files. False: there were none.
   bool unlink_some(const Choice& is_chosen) EC_REQUIRES(step_mutex_);
   void forget_done();
 

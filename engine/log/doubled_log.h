@@ -41,7 +41,7 @@ class DoubledLogWriter {
   Status append(std::uint64_t sequence, std::span<const ByteView> parts);
   Status sync();
 
-  // Of one copy.
+  // Counts of one copy.
   std::uint64_t appended_bytes() const { return copies_[0]->appended_bytes(); }
   std::uint64_t durable_bytes() const { return copies_[1]->durable_bytes(); }
 

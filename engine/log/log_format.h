@@ -139,7 +139,7 @@ constexpr bool has_short_records(std::uint32_t version) {
 constexpr bool has_open_predecessor(std::uint32_t version) {
   return version > kShortRecords + kOpenPredecessor;
 }
-// That a log is written in.
+// The version that a log is written in.
 constexpr std::uint32_t log_version(const LogIdentity& identity, bool sealed) {
   return (sealed ? kSealedLogVersion : kLogVersion) +
          (identity.type == LogType::Wal ? kShortRecords : 0) +

@@ -172,7 +172,7 @@ class LogReader::Inside {
 
   enum class RecordKind : unsigned char { None, Short, Long };
 
-  // Of a whole record; `behind` is where the next one begins.
+  // The kind of a whole record; `behind` is where the next one begins.
   Result<RecordKind> kind_at(std::uint64_t position, std::uint64_t& behind) {
     EC_ASSIGN_OR_RETURN(const ByteView bytes, view(kLogHeadBytes + position, kShortRecordMaxBytes));
     ShortRecordHeader found;

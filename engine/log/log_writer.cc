@@ -15,7 +15,7 @@ namespace {
 // written where they lie, sooner than copied.
 constexpr std::uint64_t kScratchMaxBytes = 64u << 10;
 
-// Of a log that is written again, at a time.
+// How much of a log that is written again is copied at a time.
 constexpr std::uint64_t kCopyBytes = 1u << 20;
 
 // A header, a piece, and the tag behind a last one.

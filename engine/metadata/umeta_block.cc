@@ -150,7 +150,8 @@ bool UMetaDecoder::lies_behind_last(const KeyParts& key) const {
   return order != 0 ? order > 0 : key.rest > last.substr(key.shared);
 }
 
-// Of the first key itself the bytes it shares stay where they are. Its size.
+// Puts a key together. The bytes that it shares with the first key stay where they are. Returns its
+// size.
 std::size_t UMetaDecoder::put_together(const KeyParts& key, std::size_t place) {
   const std::size_t size = key.shared + key.rest.size();
   char* const memory = key_memory(place, size);

@@ -65,7 +65,7 @@ class UMetaDecoder {
   struct State {
     std::uint32_t input_offset = 0;
     std::uint32_t filter_offset = 0;
-    // Of the item of the record before.
+    // Where the item of the record before lies.
     std::uint64_t file_number = 0;
     std::uint64_t end_offset = 0;
   };
@@ -81,7 +81,7 @@ class UMetaDecoder {
   const UMetaRecord& record() const { return record_; }
   const State& state() const { return state_; }
   std::size_t memory_bytes() const { return keys_.capacity(); }
-  // Of the record before the next one.
+  // The first key of the record before the next one.
   ByteView first() const { return ByteView(keys_.data(), first_size_); }
 
  private:
@@ -125,8 +125,8 @@ class UMetaBlock {
 
   // What can be said of a key without reading any that lies before its record's.
   enum class Sought : unsigned char { Here, Nowhere, Unknown };
-  // Of a parsed block. Here: if the block has `full_key`, then in the item of `place`; of a Single
-  // it is the key. Unknown: only UMetaCursor::find() tells. Takes no memory.
+  // Asks a parsed block. Here: if the block has `full_key`, then in the item of `place`; of a
+  // Single it is the key. Unknown: only UMetaCursor::find() tells. Takes no memory.
   Sought locate(ByteView full_key, UMetaPlace& place) const;
 
   std::size_t filter_bytes() const { return filters().size(); }

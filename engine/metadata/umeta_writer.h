@@ -38,7 +38,7 @@ class UMetaWriter {
   // Writes the last block, index, namespaces, properties, tail. At least one item was added. The
   // drive begins with it; several may be ended before the first is synced.
   Status end();
-  // Of a file that was ended; its directory is the caller's. Reads index and first block of an
+  // Syncs a file that was ended; its directory is the caller's. Reads index and first block of an
   // encrypted file back, to see that they open.
   Status sync();
 

@@ -65,11 +65,11 @@ class Scrubber {
   // Reads these tables and what they point to at once, since somebody could not. Whether more files
   // than before have lost something.
   bool look_at(const std::vector<TablePointer>& tables);
-  // Of the current version those of which something that lives cannot be read.
+  // Files of the current version in which something that lives cannot be read.
   std::set<FileNumber> lost_files() const;
 
   ScrubStats stats() const;
-  // Of those that the current version names.
+  // The damaged files that the current version names.
   std::vector<DamagedFile> damaged() const;
 
  private:

@@ -39,7 +39,7 @@ struct ItemExpiry {
     time_max_ns = std::max(time_max_ns, more.time_max_ns);
   }
 };
-// Of one entry of a namespace; `expiry` may be empty.
+// When one entry of a namespace expires; `expiry` may be empty.
 ItemExpiry expiry_of_entry(const ExpiryView& expiry, GroupCodec codec, ByteView full_key);
 
 class BucketFiles {

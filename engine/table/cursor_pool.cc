@@ -15,7 +15,7 @@ CursorPool::Cursors CursorPool::take() {
 void CursorPool::give_back(Cursors cursors) {
   if (cursors.size() > kCursorsMax) cursors.resize(kCursorsMax);
   MutexLock lock(mutex_);
-  // Those that are not kept are destroyed after the lock is gone.
+  // Cursors that are not kept are destroyed after the lock is gone.
   if (free_.size() < kScansMax) free_.push_back(std::move(cursors));
   lock.unlock();
 }

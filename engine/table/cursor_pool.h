@@ -16,13 +16,13 @@ class CursorPool {
  public:
   using Cursors = std::vector<std::unique_ptr<TableCursor>>;
 
-  // Those of an earlier scan, closed; or none.
+  // The cursors of an earlier scan, closed; or none.
   Cursors take() EC_EXCLUDES(mutex_);
   void give_back(Cursors cursors) EC_EXCLUDES(mutex_);
 
  private:
-  // So many scans at once find some, each so many. One takes kKeptBytes at most (TableCursor), and
-  // what it is itself.
+  // How many scans at once find cursors, and how many each. A cursor takes kKeptBytes at most
+  // (TableCursor), and what it is itself.
   static constexpr std::size_t kScansMax = 2;
   static constexpr std::size_t kCursorsMax = 64;
 
@@ -30,7 +30,7 @@ class CursorPool {
   std::vector<Cursors> free_ EC_GUARDED_BY(mutex_);
 };
 
-// Those of one scan. Owned by one thread.
+// The cursors of one scan. Owned by one thread.
 class LentCursors {
  public:
   LentCursors(std::shared_ptr<TableFiles> files, std::shared_ptr<CursorPool> pool);

@@ -18,7 +18,7 @@ class ItemReader {
   [[nodiscard]] bool open(const UMetaRecord& record, std::shared_ptr<const Item> item);
   // The same of a page, which stays where it is: its entries alone are there then.
   [[nodiscard]] bool open_page(const UMetaRecord& record, ByteView page);
-  // Of these only some, from the first at or after `full_key` on. There may be none.
+  // Opens only some entries of a page, from the first at or after `full_key` on. There may be none.
   [[nodiscard]] bool open_page_from(const UMetaRecord& record, ByteView page, ByteView full_key);
   // Whether the page has others behind those, and: these in their place.
   bool has_more() const { return form_ == Form::Page && page_.has_more(); }

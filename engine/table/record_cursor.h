@@ -40,7 +40,7 @@ class RecordCursor {
   // False at the end, and after an error: look at status().
   bool valid() const { return valid_; }
   const Status& status() const { return status_; }
-  // Of the table it stands in, and whether nothing of that has been passed.
+  // Which table the record stands in, and whether nothing of that table has been passed.
   std::size_t table_index() const { return table_index_; }
   bool at_table_begin() const { return !is_open() && block_index_ == 0 && records_.index() == 0; }
 

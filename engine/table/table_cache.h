@@ -63,7 +63,7 @@ class TableCache {
   std::unique_ptr<EntryCursor> cursor(std::shared_ptr<const TableMetadata> table, ByteView lower,
                                       ByteView upper, Direction direction, bool fill_cache,
                                       std::uint64_t large_value_bytes = kNoLargeValues);
-  // Such cursors over runs, for one scan.
+  // Lends cursors over runs, for one scan.
   LentCursors lend_cursors();
 
   // The items of a run, for merges, from the first that reaches to `from` on. `tables` are in key

@@ -185,7 +185,8 @@ bool TableCursor::is_large() const {
          record().pointer.size_bytes >= options_.large_value_bytes;
 }
 
-// Of a large value its record tells all but the value, and whether its key was destroyed.
+// Opens a large value by its record alone, which tells all but the value, and whether its key was
+// destroyed.
 bool TableCursor::open_large() {
   const auto opens = files_->opens(record());
   if (!opens.ok()) return fail(opens.status());
@@ -233,7 +234,7 @@ bool TableCursor::open_part(std::size_t page) {
   return item_.open_page(record(), *bytes) || fail(files_->disagreement(record()));
 }
 
-// Of page `page` what lies at or after `full_key`, as far as one decodes at first.
+// Opens what of page `page` lies at or after `full_key`, as far as one decodes at first.
 bool TableCursor::open_page_from(std::size_t page, ByteView full_key) {
   item_.close();
   is_whole_ = false;

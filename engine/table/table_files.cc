@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kIndexShare = 4;
 // In steps of which what others take is taken from the cache.
 constexpr std::uint64_t kFitBytes = 64u << 10;
-// Of the open files; the rest are of values.
+// The share of metadata tables among open files; the rest are value files.
 constexpr std::size_t kTablesShare = 8;
 
 }  // namespace
@@ -264,7 +264,7 @@ Result<ByteView> TableFiles::stored_page(const UMetaRecord& record, const PagePl
     }
   }
   page.kept = nullptr;
-  // Who reads everything finds little in the cache, and leaves nothing there.
+  // A reader of everything finds little in the cache, and leaves nothing there.
   const bool is_next = !fill_cache && holds(ahead, pointer);
   bool keep = false;
   if (!is_next && caches_pages()) page.kept = find_cached(pointer, fill_cache, keep);

@@ -27,7 +27,8 @@ struct ValueFileMetadata {
   Bucket bucket = {};
   std::int64_t expiry_min_ns = kNeverNs;
   std::int64_t expiry_max_ns = kNeverNs;
-  // Of its keys, where they have times: nothing is earlier, nothing later; kNeverNs: not known.
+  // Bounds of the times in its keys, where they have times: nothing is earlier, nothing later;
+  // kNeverNs: not known.
   std::int64_t time_min_ns = kNeverNs;
   std::int64_t time_max_ns = kNeverNs;
   RuleEpoch rule_epoch = 0;
@@ -68,7 +69,7 @@ struct TableMetadata {
   Bytes largest;
   ValueFileUses value_files;  // what its items point into, ascending
 
-  // Of its items, in the value layer.
+  // Bytes of its items, in the value layer.
   std::uint64_t item_bytes() const { return value_files.total_bytes(); }
 };
 

@@ -80,7 +80,7 @@ std::optional<DecimalColumn> as_plain_decimals(std::span<const std::uint64_t> bi
     if (column.places > kDecimalPlacesMax) return std::nullopt;
   }
   column.scaled.resize(bits.size());
-  // Those that would do with one place less: if they are nearly all, fewer places are better.
+  // Counts doubles that need the last place: if they are few, fewer places are better.
   const std::size_t needing_min = bits.size() / (2 * kExceptionShare) + 1;
   std::size_t needing = column.places == 0 ? needing_min : 0;
   for (std::size_t i = 0; i < bits.size(); ++i) {

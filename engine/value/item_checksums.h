@@ -15,7 +15,7 @@ void place_checksums(Bytes& item, std::uint64_t file_number, std::uint64_t offse
 
 // `item` is larger than an item's head.
 bool checksums_match(ByteView item, std::uint64_t file_number, std::uint64_t offset);
-// Of one page; it is larger than its checksum.
+// Whether the checksum of one page holds; the page is larger than its checksum.
 bool page_checksum_matches(ByteView page, std::uint64_t file_number, std::uint64_t offset);
 
 }  // namespace edgecase::engine

@@ -49,7 +49,7 @@ class LargeItem final : public LargeValue {
   const ValuePointer pointer_;
   std::optional<PartCipher> part_;  // none: not sealed, or the key is destroyed
   AesGcm* opening_ = nullptr;       // of part_
-  // Of what follows the head: kind, sequence, key, value.
+  // Where what follows the head lies: kind, sequence, key, value.
   std::uint64_t begin_ = 0;
   std::uint64_t end_ = 0;
   std::size_t value_at_ = 0;  // in the first piece

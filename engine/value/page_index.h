@@ -30,7 +30,8 @@ struct SealOverhead {
   std::size_t page_bytes = 0;
 };
 
-// Of the group that `item` holds, whose entries are `entries`; nothing for groups of one page.
+// Appends the page index of the group that `item` holds, with these `entries`; nothing for groups
+// of one page.
 void append_page_index(Bytes& out, ByteView item, std::span<const EntryView> entries,
                        const SealOverhead& overhead = {});
 

@@ -49,7 +49,8 @@ class PlainPageReader {
   // that looks into many pages wants little of each.
   [[nodiscard]] bool open_from(ByteView page, ByteView prefix, SequenceNumber largest,
                                ByteView full_key);
-  // Those that are decoded, until the next call that is not const: after open() all, at least one.
+  // The entries that are decoded, until the next call that is not const: after open() all, at least
+  // one.
   std::span<const EntryView> entries() const { return {entries_.data(), count_}; }
   // Whether the page has others behind them, and: those in their place.
   bool has_more() const { return !heads_.empty(); }

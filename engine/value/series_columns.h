@@ -31,7 +31,7 @@ class SeriesColumns {
   std::size_t add(const SeriesRun& run);
 
   bool empty() const { return classes_.empty(); }
-  // Of keys and values.
+  // Bytes of keys and values.
   std::size_t raw_bytes() const { return raw_bytes_; }
   // What follows is of at least one entry; views hold until the next add() or clear().
   const ItemSummary& summary();
@@ -74,7 +74,7 @@ class SeriesColumns {
   std::vector<std::uint8_t> classes_;    // ValueClass
   std::vector<std::uint64_t> ordinals_;  // 0 for short keys
   std::vector<std::uint64_t> numbers_;   // 0 for what is no number
-  // Of some entries.
+  // Columns that only some entries have.
   std::vector<Piece> shorts_;  // user keys, in keys_
   std::vector<Piece> others_;  // in other_bytes_
   Bytes other_bytes_;

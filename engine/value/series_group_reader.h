@@ -50,7 +50,7 @@ class SeriesGroupReader {
   std::vector<Run> runs_;
   std::size_t entries_ = 0;
 
-  // Of the loaded run.
+  // What belongs to the loaded run.
   std::size_t loaded_ = SIZE_MAX;
   std::vector<std::uint64_t> ordinals_;
   std::vector<ByteView> short_keys_;

@@ -12,7 +12,7 @@ inline bool is_short_key(ByteView user_key) {
   return user_key.size() < kOrdinalBytes;
 }
 
-// Of a key that is not short.
+// The prefix of a key that is not short.
 inline ByteView series_prefix(ByteView user_key) {
   return user_key.substr(0, user_key.size() - kOrdinalBytes);
 }

@@ -61,7 +61,7 @@ bool take_summary(ByteView section, ValueTableSummary& summary, KeyPlaces& keys)
   return true;
 }
 
-// Of a packed single: becomes a view of `room`.
+// Unpacks a packed single: `value` becomes a view of `room`.
 bool unpack_value(ByteView& value, Bytes& room) {
   std::uint64_t size = 0;
   if (!take_varint64(value, size) || size > kPackedSingleMaxBytes || !unpack(value, size, room))

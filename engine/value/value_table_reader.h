@@ -60,8 +60,8 @@ class ValueTableReader {
   // Exactly one read of `pointer.size_bytes`. Corruption when the pointer leads astray or the
   // checksum is wrong; NotFound when the item was erased by destroying its key.
   Result<Item> read(const ValuePointer& pointer) const;
-  // Of a Single that is a put, its value into memory of its own, where the file is not encrypted.
-  // False when the item is whole but not what it should be.
+  // Reads the value of a Single that is a put into memory of its own, where the file is not
+  // encrypted. False when the item is whole but not what it should be.
   Result<bool> read_put(const ValuePointer& pointer, SequenceNumber sequence, ByteView full_key,
                         Bytes& value) const;
   // The same of bytes that were read already, as they lie in the file.
@@ -70,13 +70,13 @@ class ValueTableReader {
   Result<Item> read_page(const ValuePointer& page) const;
   // Into `buffer`, of which it returns a view; it holds `page.size_bytes`.
   Result<ByteView> read_page(const ValuePointer& page, char* buffer) const;
-  // Of one that was read already, as it lies in the file: a view of `bytes`, or of `opened` where
-  // that is sealed.
+  // Takes a page that was read already, as it lies in the file: a view of `bytes`, or of `opened`
+  // where that is sealed.
   Result<ByteView> take_page(const ValuePointer& page, ByteView bytes, Bytes& opened) const;
   Status damaged(const ValuePointer& pointer, std::string_view what) const;
   // Ok when there is no problem.
   Status explain(const SealProblem& problem, const ValuePointer& pointer) const;
-  // Of what cannot be read: whether that is since it was overwritten.
+  // Whether an item cannot be read because it was overwritten.
   bool reads_blank(const ValuePointer& pointer) const;
 
   SealOverhead seal_overhead() const;

@@ -27,7 +27,7 @@ struct ValueTableHead {
   // Not in the head but in section 2; a reader finds them in the summary.
   Bytes namespace_name;  // empty: not told
   std::uint32_t scope_bytes = 0;
-  // Of writers alone: groups are packed where that pays.
+  // For writers alone: groups are packed where that pays.
   bool packs = false;
 };
 
@@ -44,8 +44,8 @@ class ValueTableWriter {
   // Errors: OutOfSpace, IoError; after one only destruction is allowed.
   Result<ValuePointer> append_group(std::span<const EntryView> entries,
                                     SequenceColumn sequences = SequenceColumn::None);
-  // Of the group that append_group() took last, for its metadata record; until the next call.
-  // Empty: it is to be read whole.
+  // The page index of the group that append_group() took last, for its metadata record; until the
+  // next call. Empty: it is to be read whole.
   ByteView page_index() const { return page_index_; }
   // A series group, gathered.
   Result<ValuePointer> append_group(SeriesColumns& columns);
@@ -58,12 +58,12 @@ class ValueTableWriter {
   // Writes index, summary and tail. Whoever ends several files before the first of them is synced
   // waits once for what the drive does side by side.
   Status end();
-  // Of a file that was ended; its directory is the caller's. Makes the keys of its items durable.
-  // Reads the first item of an encrypted file back, to see that it opens.
+  // Syncs a file that was ended; its directory is the caller's. Makes the keys of its items
+  // durable. Reads the first item of an encrypted file back, to see that it opens.
   Status sync();
 
   const ValueTableHead& head() const { return head_; }
-  // So far; after finish() of the whole file.
+  // The size so far; after finish() that of the whole file.
   std::uint64_t size_bytes() const { return file_->size_bytes(); }
   std::uint64_t item_count() const { return item_sizes_.size(); }
   std::uint64_t item_bytes() const { return item_bytes_; }

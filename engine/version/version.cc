@@ -178,7 +178,7 @@ bool holds_older(const TableMetadata& table, const RangeDelete& range) {
          table.largest >= range.lower && table.smallest < range.upper;
 }
 
-// Of a run only the tables that the range meets are asked: there may be thousands of ranges.
+// Asks only the tables of a run that the range meets: there may be thousands of ranges.
 bool holds_older(const Run& run, const RangeDelete& range) {
   auto table =
       std::partition_point(run.tables.begin(), run.tables.end(),

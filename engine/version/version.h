@@ -54,10 +54,10 @@ struct Version {
   std::shared_ptr<const RangeDeletes> range_deletes;
   // Bytes of each value file that some table points to. A file without is garbage.
   SharedMap<std::uint64_t> live_bytes;
-  // Of a version that without_runs() made: tables that it leaves out.
+  // Tables that a version made by without_runs() leaves out.
   std::vector<TablePointer> set_apart;
 
-  // Of all value files.
+  // Bytes of all value files.
   std::uint64_t value_bytes() const;
   // What the lists take in memory: next to nothing, but of a store of terabytes megabytes.
   std::uint64_t memory_bytes() const;

@@ -14,7 +14,7 @@ namespace edgecase::engine {
 namespace {
 
 constexpr std::uint64_t kManifestBytes = 1u << 20;
-// Of what lists of files take in memory less than this counts for nothing.
+// Steps in which the memory of file lists counts; less than one counts for nothing.
 constexpr std::uint64_t kListMemoryStep = 1u << 20;
 // Reserved at once: an edit every 65,536 files.
 constexpr std::uint64_t kFileNumberBlock = 1u << 16;

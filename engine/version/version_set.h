@@ -77,7 +77,7 @@ class VersionSet {
     MutexLock lock(mutex_);
     return state_.flushed_sequence;
   }
-  // That merges have not applied everywhere, or that are pending as erased.
+  // Range deletes that merges have not applied everywhere, or that are pending as erased.
   std::size_t waiting_range_deletes() const;
 
   // Durable and current on return. After an error neither holds for certain; see above. What is of
@@ -109,14 +109,14 @@ class VersionSet {
   // Whether the current version has range deletes: cheaper than to look.
   bool has_range_deletes() const { return has_range_deletes_.load(std::memory_order_acquire); }
 
-  // Of an edit of rules alone, which take effect at `now_ns`; durable on return. Busy:
+  // Applies an edit of rules alone, which take effect at `now_ns`; durable on return. Busy:
   // kRetentionRulesMax.
   Status change_retention(VersionEdit& edit, std::int64_t now_ns);
   // Namespaces that were dropped are left out.
   Status give_up(std::vector<GivenUp> given_up);
   // Null when there was never a rule; then it costs a load.
   std::shared_ptr<const RetentionRules> retention() const;
-  // Of the rules, and in whole mebibytes of the lists of files.
+  // Memory of the rules, and, in whole mebibytes, of the lists of files.
   std::uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
 
   std::uint64_t manifest_number() const { return manifest_number_.load(); }

@@ -249,7 +249,7 @@ class Engine {
   // namespace of another codec, a prefix over kKeySizeMaxBytes), NotFound (the namespace), Busy
   // (kRetentionRulesMax), IoError, OutOfSpace.
   virtual Status set_retention(std::vector<RetentionRule> rules) = 0;
-  // Those that are set, by namespace and prefix.
+  // The rules that are set, by namespace and prefix.
   virtual std::vector<RetentionRule> retention_rules() const = 0;
   // The same of one namespace and of prefixes in a range, one after another.
   using RetentionTaker = std::function<void(ByteView prefix, std::int64_t retention_ns)>;
@@ -275,9 +275,9 @@ class Engine {
   // Whether snapshots and iterators together keep more than an eighth of memory_limit_bytes so: who
   // has one that does, and can go on with a newer one, should.
   virtual bool is_short_of_memory() const = 0;
-  // Of memory_limit_bytes somebody takes `now` bytes, who said `before` the last time (0: never);
-  // memtables and the cache are the smaller for what all take, as if the limit were what is left,
-  // but 8 MiB at least.
+  // Takes `now` bytes of memory_limit_bytes for somebody who took `before` the last time (0:
+  // never). Memtables and the cache shrink by what all take, as if the limit were what is left, but
+  // 8 MiB at least.
   virtual void set_aside(std::uint64_t before, std::uint64_t now) = 0;
 
   // For files that somebody keeps beside this store; lives as long. Null: it is not encrypted.

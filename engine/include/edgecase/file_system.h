@@ -108,7 +108,7 @@ enum class Overwrites : unsigned char {
   Unknown,    // that cannot be told here, so they may stay
 };
 
-// Of the file system that a directory lies on.
+// What is known of the file system that a directory lies on.
 struct DriveFacts {
   Overwrites overwrites = Overwrites::Unknown;
   std::string file_system = {};  // "ext4"

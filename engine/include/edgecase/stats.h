@@ -65,7 +65,7 @@ struct ExpiryStats {
   ExpiryWait wait = ExpiryWait::None;
   std::uint64_t waits = 0;  // 1: `wait` is not None
   std::int64_t wait_since_boot_ns = 0;
-  // Of value files that are hidden, and stay: the clock leapt, and nobody has confirmed it.
+  // Bytes of value files that are hidden, and stay: the clock leapt, and nobody has confirmed it.
   std::uint64_t held_bytes = 0;
   std::int64_t held_since_boot_ns = 0;
 };
@@ -79,7 +79,7 @@ struct ErasureStats {
   std::uint64_t overwritten_bytes = 0;  // of files, log and manifests, since open
 };
 
-// Of gets; what scans read is counted in `value_reads` and the blocks.
+// What gets read; scans are counted in `value_reads` and the blocks.
 struct ReadStats {
   static constexpr std::size_t kLevels = 7;
 

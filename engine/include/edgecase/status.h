@@ -58,7 +58,8 @@ class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
-  // Of a file or directory: the message is `before`, its path, `after`. `error` is an errno, or 0.
+  // An error with a file or directory: the message is `before`, its path, `after`. `error` is an
+  // errno, or 0.
   static Status of_file(StatusCode code, std::string_view before, std::string_view path,
                         std::string_view after, int error = 0) {
     std::string message;
@@ -175,7 +176,7 @@ inline Status unavailable(std::string m) {
 inline Status corruption(std::string m) {
   return {StatusCode::Corruption, std::move(m)};
 }
-// Of one file: `after` follows its path in the message.
+// Damage in one file: `after` follows its path in the message.
 inline Status corruption_in(std::string_view path, std::string_view after) {
   return Status::of_file(StatusCode::Corruption, "", path, after);
 }

@@ -49,7 +49,7 @@ class WriteBatch {
   // What kBatchSizeMaxBytes limits: every entry with its whole key. Not less than encoded_bytes().
   std::size_t size_bytes() const { return whole_bytes_; }
   std::size_t encoded_bytes() const { return used_ + borrowed_bytes_; }
-  // Of its own; clear() keeps them.
+  // The batch's own memory; clear() keeps it.
   std::size_t memory_bytes() const { return bytes_.capacity(); }
   // The encoding, but for the ends of values that are borrowed.
   ByteView encoded() const { return ByteView(bytes_).substr(0, used_); }
@@ -57,8 +57,8 @@ class WriteBatch {
     std::size_t at = 0;  // of encoded(): it belongs before what lies there
     ByteView end;
   };
-  // Of a batch of one put or delete that borrows nothing: without reading what encodes it. What it
-  // points to holds until the batch is changed.
+  // The entry of a batch of one put or delete that borrows nothing, without reading what encodes
+  // it. What it points to holds until the batch is changed.
   engine::BatchEntry only_entry() const;
   // In the order of their places.
   const std::vector<Borrowed>& borrowed() const { return borrowed_; }
@@ -78,7 +78,7 @@ class WriteBatch {
   std::size_t whole_bytes_ = 0;
   std::vector<Borrowed> borrowed_;
   std::size_t borrowed_bytes_ = 0;
-  // Of the last entry.
+  // What is known of the last entry.
   Bytes last_key_;
   std::size_t head_bytes_ = 0;  // kind, namespace and key length, as without an entry before
   std::vector<NamespaceId> namespaces_;  // the last one used comes last
