@@ -8,7 +8,8 @@
 namespace edgecase::app {
 namespace {
 
-// Who cannot open a file of the store: most often it was made by root, with the service stopped.
+// What helps where a file of the store cannot be opened: most often it was made by root, with the
+// service stopped.
 std::string remedy_of_rights(const Status& failure) {
   std::string owner = "another user";
   struct stat found = {};

@@ -108,8 +108,8 @@ class AuditLog final : public CommitCompanion {
   Result<Ticket> append(Record record);
   Result<Ticket> append(Draft draft);
   Result<Ticket> append(std::vector<Draft> drafts);
-  // That something is about to be erased: it joins the queue though that is full of what a drive
-  // does not take, and the next commit, the erasure's, takes along everything up to it.
+  // Appends that something is about to be erased. It joins the queue though that is full of what a
+  // drive does not take, and the next commit, the erasure's, takes along everything up to it.
   Result<Ticket> append_urgent(Record record);
   // What the records tell of has failed: they say so, or where they are written by now, another one
   // like `record` does.

@@ -105,7 +105,7 @@ Result<std::uint64_t> RecordCursor::first_at(const Stretch& stretch, std::int64_
   return low;
 }
 
-// Of a device that is erased nobody knows whether a glob reached it.
+// Whether a record concerns the owner. Nobody knows whether a glob reached a device that is erased.
 bool RecordCursor::is_of_owner(const Record& description) {
   if (description.detail.find(owner_) != std::string::npos) return true;
   const auto is_owned = [this](const Target& target) {

@@ -26,7 +26,7 @@
 namespace edgecase::audit {
 
 inline constexpr std::size_t kPageRecordsMax = 1'024;
-// Of descriptions, as if none were alike; a page ends beyond it.
+// Bytes of a page's descriptions, as if none were alike; it ends beyond that.
 inline constexpr std::size_t kPageBytesMax = 128u << 10;
 
 // A record as it waits for its page: what is the same for many as bytes, the rest as numbers.
@@ -54,7 +54,7 @@ struct Stored {
 };
 Draft draft_of(const Stored& stored, std::span<const Target> targets);
 
-// Of 1 to kPageRecordsMax records.
+// A page of 1 to kPageRecordsMax records.
 Bytes encode_page(std::span<const Draft* const> drafts);
 auth::Digest chain_hash(const auth::Digest& previous, std::uint64_t last_sequence, ByteView body);
 Bytes page_value(const auth::Digest& hash, ByteView body);
@@ -75,7 +75,7 @@ struct Page {
 };
 // Asked of each description, which is a record without what differs from one to the next.
 using Wanted = std::function<bool(const Record& description)>;
-// Of the records those that are wanted, or all. Where none is, no more is looked at than that.
+// Decodes the records that are wanted, or all. Where none is, no more is looked at than that.
 Result<Page> decode_page(std::uint64_t last_sequence, ByteView value, const Wanted& wanted = {});
 
 }  // namespace edgecase::audit

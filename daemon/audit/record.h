@@ -76,7 +76,7 @@ struct Record {
 
 Bytes page_key(std::uint64_t last_sequence);
 Bytes step_key(std::uint64_t sequence);
-// Of a page (its last record's) or step.
+// The sequence in the key of a page (its last record's) or step.
 std::uint64_t sequence_of(ByteView key);
 
 // What the log reached ('H'), and what it was cut back to ('A').

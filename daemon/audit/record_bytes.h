@@ -14,7 +14,7 @@ namespace edgecase::audit {
 inline constexpr std::size_t kHashBytes = 32;
 
 void append_varint(Bytes& out, std::uint64_t value);
-// Of the first kHashBytes, which must be there.
+// The digest in the first kHashBytes, which must be there.
 auth::Digest digest_of(ByteView bytes);
 
 // Takes bytes apart; once it has failed, everything is empty. The bytes must outlive it.

@@ -22,7 +22,7 @@ class RecordNames {
   explicit RecordNames(auth::Pseudonyms pseudonyms) : pseudonyms_(std::move(pseudonyms)) {}
 
   std::uint64_t of_device(std::string_view namespace_name, std::string_view device) const;
-  // Of any other text; one of another kind never looks the same. "~" and 16 hex digits.
+  // The name of any other text; one of another kind never looks the same. "~" and 16 hex digits.
   std::string of_text(std::string_view kind, std::string_view text) const;
 
   // Nothing of names that were asked for stays in memory.

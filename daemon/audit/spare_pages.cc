@@ -54,7 +54,7 @@ std::optional<SparePages::Frame> SparePages::frame_at_end(ByteView bytes) const 
   const ByteView rest = bytes.substr(end_);
   if (rest.size() < kLengthBytes) return std::nullopt;
   const std::uint64_t length = wire::read_big_endian(rest.substr(0, kLengthBytes));
-  // Of the other kind it is longer than the file.
+  // A page of the other kind is longer than the file.
   const std::uint64_t size = sealer_ != nullptr ? length ^ kSealedFlag : length + kSequenceBytes;
   if (size > rest.size() - kLengthBytes) return std::nullopt;
   std::optional<Bytes> content(rest.substr(kLengthBytes, size));

@@ -45,7 +45,7 @@ class SparePages {
   // which nobody was told was durable, or what was damaged, or is none of this store's.
   std::uint64_t dropped_bytes() const { return dropped_bytes_; }
 
-  // Of anything that it would not do to leave there.
+  // Whether it holds nothing that has to go from there.
   bool empty() const { return written_ == 0; }
   // A page behind the others; durable on return. OutOfSpace: the file is full.
   Status append(std::uint64_t last_sequence, ByteView body);

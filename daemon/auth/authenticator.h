@@ -1,4 +1,4 @@
-// Who asks: from a connection, and the token that it shows, to a Principal.
+// Finds out who asks: from a connection, and the token that it shows, to a Principal.
 //
 // A token that is shown is used, whichever way it came: its scopes hold, and a wrong one is
 // refused. Without one:

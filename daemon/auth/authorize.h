@@ -1,4 +1,4 @@
-// Who may do what. The only maker of AuthorizedBatch: an unchecked write does not compile.
+// Decides who may do what. The only maker of AuthorizedBatch: an unchecked write does not compile.
 //
 // Whoever shows a token may do what its scopes say (Grant); whoever shows none, what the kind of
 // its connection may. Who needs a token at all: authenticator.h. Pure functions; any thread.
@@ -25,7 +25,7 @@ enum class PrincipalKind : unsigned char {
   Internal,     // the daemon itself: `_rejected`
 };
 
-// Of a token. What has no selector may not be done at all.
+// What a token may do. Without a selector something may not be done at all.
 struct Scopes {
   std::string namespace_name;  // they hold there; empty: in all whose names do not begin with `_`
   std::optional<wire::Selector> read, write, export_all, erase;
@@ -68,7 +68,7 @@ class AuthorizedBatch {
 // Internal; a reading that the token may not write.
 Result<AuthorizedBatch> authorize_write(const Principal& principal,
                                         const wire::ReadingBatch& batch);
-// Of one reading.
+// The same for one reading.
 Status authorize_write(const Principal& principal, const wire::Reading& reading);
 
 // Whether anything that the selector can match is allowed; what it does match is then asked of

@@ -36,7 +36,7 @@ class Pseudonyms {
     return of("series", namespace_name, device, sensor);
   }
   Pseudonym of_owner(std::string_view owner) const { return of_text("owner", {}, owner); }
-  // Of any other text; one of another kind never looks the same.
+  // The pseudonym of any other text; one of another kind never looks the same.
   Pseudonym of_text(std::string_view kind, std::string_view namespace_name,
                     std::string_view text) const {
     return of(kind, namespace_name, text, {});

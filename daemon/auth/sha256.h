@@ -13,7 +13,7 @@ using Digest = std::array<unsigned char, 32>;
 
 Digest sha256(std::string_view bytes);
 
-// Of bytes that come one after another. Thread-compatible.
+// The hash of bytes that come one after another. Thread-compatible.
 class Sha256 {
  public:
   Sha256();
@@ -22,7 +22,7 @@ class Sha256 {
   Sha256& operator=(Sha256&& other) noexcept;
 
   void add(std::string_view bytes);
-  // Of all; then it is as new.
+  // The hash of all that came; then it is as new.
   Digest finish();
 
  private:

@@ -72,7 +72,7 @@ class TokenStore {
 
   // The good token that `text` is. NotAllowed says in words why it is none.
   Result<std::shared_ptr<const Grant>> check(std::string_view text);
-  // Of a token that was good before.
+  // Whether a token that was good before has ended.
   bool has_ended(const Grant& grant) const { return grant.ends_ns.load() <= now_ns(); }
 
  private:

@@ -233,7 +233,7 @@ Status check_range(const Setting& setting, std::uint64_t value) {
                           text(setting.maximum));
 }
 
-// Of an array of the file, or between the commas of one text.
+// Stores a list: an array of the file, or what stands between the commas of one text.
 Status store_list(const Setting& setting, std::string_view text, Settings& settings) {
   std::vector<std::string> list;
   while (!text.empty()) {

@@ -121,8 +121,8 @@ class TomlWalk {
   bool is_behind_backslash_ = false;  // in quotes, but for blanks
   bool in_comment_ = false;
   bool in_number_ = false;
-  // Of what is outside of quotes and comments, before at_: its last character but for blanks, if
-  // one of them came after that, and if it was on an earlier line.
+  // What stands outside of quotes and comments, before at_: its last character but for blanks,
+  // whether a blank came after that, and whether it was on an earlier line.
   char previous_ = '\n';
   bool follows_blank_ = true;
   bool starts_line_ = true;

@@ -13,7 +13,7 @@
 
 namespace edgecase::erase {
 
-// Of each kind, in one certificate; the counts count all.
+// Pseudonyms of each kind in one certificate; the counts count all.
 inline constexpr std::size_t kPseudonymsMax = 100;
 
 enum class ErasureState : unsigned char {
@@ -38,7 +38,7 @@ struct Certificate {
   std::vector<std::string> device_pseudonyms, series_pseudonyms;
   std::string owner_pseudonym;  // empty: not asked for by owner
 
-  // Of scopes whose values can be read by nobody since, whatever became of the bytes.
+  // Scopes whose values nobody can read since, whatever became of the bytes.
   std::uint64_t destroyed_keys = 0;
   // As its drives were when it was written; none: by a version that did not look.
   std::optional<ErasureLevel> level;

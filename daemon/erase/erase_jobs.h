@@ -25,7 +25,7 @@ class ErasureRanges {
   ErasureRanges(Engine& engine, NamespaceId records, std::uint64_t number)
       : engine_(engine), records_(records), number_(number) {}
 
-  // Of two that touch, one after the other, it makes one. Errors: the engine's.
+  // Adds a span; two that touch, one after the other, become one. Errors: the engine's.
   Status add(catalog::KeySpan span);
   // Adds what is not written ahead to `batch`, which is to hold the certificate; puts come after.
   void append_to(WriteBatch& batch) const;

@@ -48,8 +48,8 @@ Result<std::optional<std::int64_t>> time_at_end(Engine& engine, NamespaceId id,
   return std::optional<std::int64_t>(key.time_ns);
 }
 
-// Of readings that were dated later, a copy under their undated time waits for a merge: nobody sees
-// it, and it goes with them. It lies before all that wait still.
+// Tells the copies that readings which were dated later left under their undated time: nobody sees
+// one, it waits for a merge, and goes with them. It lies before all that wait still.
 Status tell_left_copies(Engine& engine, const catalog::Catalog& catalog, const EraseTarget& target,
                         const catalog::SpanTaker& take) {
   const auto periods = engine.find_namespace(wire::kUndatedNamespace);
@@ -236,7 +236,7 @@ void EraseService::add_pending(const Certificate& certificate, std::uint64_t ran
   changed_.notify_all();
 }
 
-// Those that gave way are indexed no more.
+// Indexes a certificate; those that gave way are indexed no more.
 void EraseService::index(const Certificate& certificate) {
   const std::lock_guard lock(mutex_);
   index_.remove_below(oldest_number_);

@@ -24,7 +24,7 @@ Bytes prefix_of(const catalog::SeriesId& id, std::size_t bytes) {
   return key;
 }
 
-// Of the namespace, or of all.
+// Takes a namespace, or all, and a selector.
 using SelectorTaker = std::function<Status(const std::string&, const wire::Selector&)>;
 
 // Selectors that the request stands for, one after another.
@@ -84,7 +84,7 @@ std::size_t add_series(const catalog::Catalog& catalog, const auth::Principal& p
   return refused;
 }
 
-// Of the series those that go with no device.
+// Adds the series that go with no device.
 void add_single_series(const catalog::Catalog& catalog, EraseTarget& target) {
   for (const catalog::SeriesRow row : target.series) {
     const auto entry = catalog.series_at(row);

@@ -45,7 +45,7 @@ const char* overwrites_name(Overwrites overwrites);
 
 // Why not Physical, in words: "the values drive: it is btrfs, ...". Empty: nothing speaks against.
 std::string obstacle_of(const StoreDrives& drives);
-// Of two looks, what counts for what was overwritten between them.
+// The worse of two looks, which counts for what was overwritten between them.
 StoreDrives worse_of(const StoreDrives& one, const StoreDrives& other);
 
 class DriveWatch {

@@ -47,9 +47,8 @@ class Channel {
 
   // True: receive() has bytes, though the socket may not become readable.
   virtual bool holds_received() const { return false; }
-  // Of the last receive(), or send(), that was Blocked: true when it waits until the socket takes
-  // bytes, false when until it has some. Both can differ from what was called while TLS agrees on
-  // keys.
+  // What the last receive(), or send(), that was Blocked waits for: true, until the socket takes
+  // bytes; false, until it has some. Both can differ from what was called while TLS agrees on keys.
   virtual bool receive_awaits_send() const { return false; }
   virtual bool send_awaits_receive() const { return false; }
 

@@ -41,7 +41,7 @@ class Gauge {
   std::atomic<std::int64_t> value_{0};
 };
 
-// Of durations. Buckets are powers of four from 16 us to 67 s: coarse, but each costs 8 bytes.
+// Counts durations. Buckets are powers of four from 16 us to 67 s: coarse, but each costs 8 bytes.
 class Histogram {
  public:
   static constexpr std::size_t kBuckets = 12;

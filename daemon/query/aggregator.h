@@ -82,7 +82,7 @@ class Aggregator {
   // Whether add() will keep the reading as it is; one with a large text is added like this then.
   bool keeps_next() const;
   void add(std::unique_ptr<LargeText> large);
-  // Of the result, where it is one.
+  // The result's large text, where it is one.
   LargeText* large_text() const { return kept_large_.get(); }
   // False when there is no result. Views of `value` are valid until clear() or add().
   bool result(wire::Value& value);

@@ -72,7 +72,7 @@ Status StoredCursor::read_value(wire::Reading& reading) {
   return ok();
 }
 
-// Of a large text pieces are yet to come.
+// Takes what was given so far; a large text, whose pieces are yet to come, stays watched.
 GivenReadings StoredCursor::take_given() {
   GivenReadings fresh(scan_.engine());
   if (large_ != nullptr && !given_.is_revoked())

@@ -82,11 +82,11 @@ class WindowCursor final : public ReadingCursor {
   const WindowOptions options_;
   std::uint64_t limit_;
   Aggregator aggregator_;
-  // Of the current window, both included.
+  // Bounds of the current window, both included.
   std::int64_t window_first_ns_ = 0;
   std::int64_t window_last_ns_ = 0;
   std::int64_t row_time_ns_ = 0;
-  // Of what was taken in.
+  // Times of what was taken in.
   std::int64_t oldest_ns_ = 0, newest_ns_ = 0;
   std::uint64_t revocations_ = 0;  // when the window was begun
   GivenReadings given_;

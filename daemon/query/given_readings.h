@@ -14,7 +14,7 @@ namespace edgecase::query {
 
 class GivenReadings {
  public:
-  // Of so many series they are told apart; of more, whatever is revoked may be one.
+  // How many series are told apart; of more, whatever is revoked may be one.
   static constexpr std::size_t kSeriesMax = 4096;
 
   GivenReadings() = default;

@@ -24,7 +24,7 @@ class LargeText {
   // `reopen` may be called as long as this is there. Corruption: `value` is none of a text or
   // bytes. Other errors: those of the value.
   static Result<std::unique_ptr<LargeText>> open(std::unique_ptr<LargeValue> value, Reopen reopen);
-  // Of a text or bytes that lie in memory for as long.
+  // Views a text or bytes that lie in memory for as long.
   explicit LargeText(const wire::Value& whole);
 
   // Text or Bytes, with the content type; its text is empty. Valid as long as this is.

@@ -38,8 +38,8 @@ class LeftOut {
   std::uint64_t more_ = 0;
 };
 
-// Of whoever asks for many series, where records of the catalog cannot be read: what lay under the
-// names in them is not among the answer, and nobody can say how it was called.
+// Notes that records of the catalog cannot be read while many series are asked for: what lay under
+// the names in them is not among the answer, and nobody can say how it was called.
 LeftOutReadings lost_names();
 
 // [{"namespace","device","sensor","from","to","reason"}, ...]; the last one {"more":n} where more

@@ -61,7 +61,7 @@ Status describe(Engine& engine, const catalog::SeriesEntry& entry, const ReadOpt
   return ok();
 }
 
-// Of a series of which something is damaged: what can be read of it, one by one.
+// Describes a series of which something is damaged: what can be read of it, one by one.
 Status describe_rest(Engine& engine, const catalog::Catalog& catalog, catalog::SeriesRow row,
                      const ReadOptions& options, SeriesInfo& info, LeftOut& left_out) {
   ReadOptions all = options;
@@ -111,8 +111,8 @@ SeriesListing::SeriesListing(Engine& engine, const catalog::Catalog& catalog,
   options_.snapshot = is_of_moment_ ? std::move(moment) : engine.snapshot();
 }
 
-// Of the namespace that comes next. What cannot be read of one series makes it fail as a whole;
-// then each is asked for by itself.
+// Summarizes the namespace that comes next. One series that cannot be read makes the pass fail as a
+// whole; then each is asked for by itself.
 Status SeriesListing::summarize(NamespaceId id) {
   if (!is_summarized_ || (summary_ != nullptr && summary_of_ == id)) return ok();
   summary_.reset();

@@ -45,7 +45,7 @@ class SeriesListing {
 
   // False: the end.
   Result<bool> next(SeriesInfo& info);
-  // Of the series that next() answered last.
+  // The row of the series that next() answered last.
   catalog::SeriesRow row() const { return rows_[next_ - 1]; }
   // As those of a cursor.
   void let_go();

@@ -37,8 +37,8 @@ class ReadingCursor {
   // True: `reading` is filled, its views valid until the next call. False: the end. Never builds up
   // the result. After an error only destruction is allowed.
   virtual Result<bool> next(wire::Reading& reading) = 0;
-  // Of that reading, and valid as long: its text or bytes, where they are large (kLargeTextBytes);
-  // `value.text` is empty then. Null: they are not.
+  // The large text or bytes of that reading (kLargeTextBytes), valid as long; `value.text` is empty
+  // then. Null: they are not large.
   virtual LargeText* large_text() { return nullptr; }
   // Between two calls of next(), for who waits in between: where something was revoked since
   // (Engine::revocations()), or the engine is short of memory that the cursor keeps, it lets go of
@@ -93,8 +93,8 @@ class QueryService {
   Result<std::unique_ptr<ReadingCursor>> query(const auth::Principal& principal,
                                                const wire::QueryRequest& request,
                                                Reach* reach = nullptr);
-  // Of a moment that a backup reads: everything that the request selects, for administrators. Where
-  // something is revoked meanwhile it goes on with what is stored then.
+  // Reads a moment that a backup holds: everything that the request selects, for administrators.
+  // Where something is revoked meanwhile it goes on with what is stored then.
   Result<std::unique_ptr<ReadingCursor>> query_at(const auth::Principal& principal,
                                                   const wire::QueryRequest& request,
                                                   std::shared_ptr<const Snapshot> moment,

@@ -77,7 +77,7 @@ class SeriesScan {
   const catalog::SeriesEntry& series() const { return damaged_->series; }
   // Only when valid(). The value's views hold until next().
   std::int64_t time_ns() const { return wire::time_of_reading_key(iterator_->key().data()); }
-  // Of one that is large no more than that it is told; then large_text() has it.
+  // The value. Of a large one it tells no more than that it is large; large_text() has it.
   Status value(wire::Value& value);
   bool is_large() const { return is_large_; }
   // The reading where it stands cannot be had: leaves it out.

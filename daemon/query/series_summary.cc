@@ -10,7 +10,7 @@
 namespace edgecase::query {
 namespace {
 
-// Who waits for a pass of another looks as often whether its client is still there.
+// How often a request that waits for another one's pass looks whether its client is still there.
 constexpr std::chrono::milliseconds kLookAgain{20};
 
 std::pair<std::uint32_t, std::uint32_t> ids_of(ByteView key) {

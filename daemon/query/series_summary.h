@@ -38,12 +38,12 @@ class SeriesSummaries {
  public:
   explicit SeriesSummaries(Engine& engine) : engine_(engine) {}
 
-  // Of a moment that is not before the call. Errors: the engine's, and those of `patience`, which
-  // may be null; Unsupported where the engine makes none.
+  // The summary of a moment that is not before the call. Errors: the engine's, and those of
+  // `patience`, which may be null; Unsupported where the engine makes none.
   Result<std::shared_ptr<const SeriesSummary>> now(NamespaceId id, Patience* patience);
 
  private:
-  // Of one namespace, while anybody asks.
+  // Passes over one namespace, while anybody asks.
   struct Passes {
     std::uint64_t begun = 0;
     bool is_running = false;

@@ -28,7 +28,8 @@ struct Whereabouts {
   Reach reach;
 };
 
-// Of what the principal may read. Errors: NotAllowed; NotFound, when nothing matches; the engine's.
+// Finds where the part lies that the principal may read. Errors: NotAllowed; NotFound, when nothing
+// matches; the engine's.
 Result<Whereabouts> find_whereabouts(Engine& engine, const catalog::Catalog& catalog,
                                      const catalog::DeviceIndex& devices,
                                      const auth::Principal& principal,

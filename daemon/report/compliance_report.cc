@@ -207,7 +207,7 @@ Result<ComplianceReport::Stored> ComplianceReport::look() const {
   return stored;
 }
 
-// Of whose devices anything is stored.
+// Counts the owners whose devices hold anything.
 Result<std::uint64_t> ComplianceReport::count_owners() const {
   return parts_.devices.count_owners([this](const catalog::DeviceName& name) {
     return !name.namespace_name.starts_with('_') &&

@@ -58,11 +58,11 @@ class ComplianceReport {
  public:
   explicit ComplianceReport(const ReportParts& parts) : parts_(parts) {}
 
-  // Of the whole store. Errors: the engine's.
+  // The report of the whole store. Errors: the engine's.
   Result<wire::Json> of_store() const;
   // NotFound: nothing is said to be theirs.
   Status check_owner(const std::string& owner) const;
-  // Of one person (owner_report.h); `told` of each device.
+  // The report of one person (owner_report.h); `told` of each device.
   Result<OwnerReport> of_owner(const std::string& owner,
                                const std::function<void(const catalog::DeviceName&)>& told) const;
 

@@ -19,7 +19,7 @@
 namespace edgecase::report {
 
 struct OwnerReport {
-  // Of one series, as it was found.
+  // One series, as it was found.
   struct Series {
     std::uint64_t readings = 0, bytes = 0;
     std::int64_t first_ns = 0, last_ns = 0, keep_ns = 0;

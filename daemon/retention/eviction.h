@@ -42,7 +42,7 @@ inline constexpr std::int64_t kLookNs = 250'000'000;
 // For the bytes of what was evicted to be gone: a reader may hold them. Less where writes fail.
 inline constexpr std::int64_t kRoomPatienceNs = 60'000'000'000;
 inline constexpr std::int64_t kUrgentPatienceNs = 2'000'000'000;
-// Of more series the readings that go are counted in so many, and told about.
+// The readings that go are counted, and told about, in so many series at most.
 inline constexpr std::size_t kCountedSeriesMax = 20'000;
 
 // One step, before it is done and after.
@@ -132,7 +132,7 @@ class Eviction {
   std::atomic<std::int64_t> latest_before_ns_{INT64_MIN};
   std::atomic<std::uint64_t> refused_{0};
 
-  // Of whoever looks.
+  // What the looking thread remembers.
   std::int64_t evicted_at_boot_ns_ = 0;
   bool waits_for_room_ = false;
 

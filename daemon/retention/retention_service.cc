@@ -148,7 +148,7 @@ std::int64_t RetentionService::retention_ns(const catalog::SeriesEntry& entry) c
   return series_ns(rules_, entry.namespace_name, entry.device, entry.sensor, entry.id);
 }
 
-// Of those whose records are not durable yet nothing is stored.
+// Whether a device is new. Nothing is stored of one whose records are not durable yet.
 bool RetentionService::is_new_device(const catalog::SeriesEntry& entry) const {
   const wire::Selector all_of_it{wire::escape_name(entry.device), "*"};
   return catalog_.select_rows(entry.namespace_name, all_of_it).empty();

@@ -1,11 +1,11 @@
 // How long readings are kept: rules by selector, as people write them, become the engine's rules by
 // key prefix (edgecase/retention.h), for what is stored already and for series that come later.
 //
-// Of the rules that match a series the most specific one holds: one of its namespace before one of
-// all; one that names the device before a glob; one that names the sensor before a glob; then the
-// one with more letters. Without a rule for it alone (anything but `*/*`) the rule of the MQTT
-// topic it came by holds, then `*/*`, then the default. Rules of all namespaces leave out those of
-// the store's own, whose names begin with `_`.
+// The most specific rule that matches a series holds: one of its namespace before one of all; one
+// that names the device before a glob; one that names the sensor before a glob; then the one with
+// more letters. Without a rule for it alone (anything but `*/*`) the rule of the MQTT topic it came
+// by holds, then `*/*`, then the default. Rules of all namespaces leave out those of the store's
+// own, whose names begin with `_`.
 //
 // Rules are records of the engine's namespace `_retention` (Placement::Metadata). Thread-safe.
 // `mutex_` is held while the engine makes a change durable: changes are rare, and one after
@@ -79,7 +79,7 @@ class RetentionService {
 
   // In the order of namespace and selector.
   std::vector<Rule> rules() const;
-  // Of one series, as it holds now.
+  // The retention of one series, as it holds now.
   std::int64_t retention_ns(const catalog::SeriesEntry& entry) const;
   std::int64_t default_ns() const { return default_ns_; }
   // No series is kept for less time than this; kRetentionForever: nothing expires.
@@ -112,8 +112,8 @@ class RetentionService {
                bool has_new_series);
   std::uint64_t generation() const { return generation_.load(); }
 
-  // Of what is erased with its names (catalog/erased.h): `take` gets the keys of what topics said
-  // of it, and of the rules that name an erased device; returns these. Nothing changes until
+  // Plans what is erased with its names (catalog/erased.h): `take` gets the keys of what topics
+  // said of it, and of the rules that name an erased device; returns these. Nothing changes until
   // `lock` is let go; before, forget() follows the durable removal of the keys, and brings the
   // engine's rules in line, as the next open() does.
   Result<std::vector<Rule>> plan_erasure(const catalog::Erased& erased,

@@ -32,7 +32,7 @@ Result<nlohmann::json> signature_of(const auth::Digest& digest, ByteView secret,
 struct Signer {
   std::string public_key, fingerprint;
 };
-// Who signed the object. InvalidArgument: it is not signed, or by nothing that is known here;
+// Tells who signed the object. InvalidArgument: it is not signed, or by nothing that is known here;
 // Corruption: it was changed since.
 Result<Signer> check_signature(const nlohmann::json& document);
 

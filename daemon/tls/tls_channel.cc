@@ -29,7 +29,7 @@ int send_bytes(void* channel, const unsigned char* bytes, std::size_t size) {
   }
 }
 
-// Of a record that is an alert, in clear: type, version, length, level, which one.
+// An alert's record, in clear: type, version, length, level, which one.
 constexpr std::size_t kAlertBytes = 7;
 constexpr char kAlertRecord = 21;
 constexpr char kProtocolVersionAlert = 70;
@@ -95,7 +95,7 @@ bool TlsChannel::expect(const std::string& host, std::optional<std::int64_t> jud
   } else if (inet_pton(AF_INET6, host.c_str(), &six) == 1) {
     address_.assign(reinterpret_cast<const char*>(&six), sizeof six);
   }
-  // Of an address judge() compares it; that no name is meant must be said to newer libraries.
+  // An address is compared by judge(); newer libraries must be told that no name is meant.
   if (mbedtls_ssl_set_hostname(&context_, address_.empty() ? host.c_str() : nullptr) != 0) {
     return false;
   }

@@ -21,8 +21,8 @@ class TlsChannel final : public net::Channel {
                                           std::shared_ptr<const void> owner);
   ~TlsChannel() override;
 
-  // Of a client, before anything is received or sent: whom the certificate must name, a DNS name or
-  // an address. `judged_at_ns`: as TlsClient::open() says. False: no memory.
+  // Tells a client, before anything is received or sent, whom the certificate must name: a DNS name
+  // or an address. `judged_at_ns`: as TlsClient::open() says. False: no memory.
   bool expect(const std::string& host, std::optional<std::int64_t> judged_at_ns);
 
   net::Transfer receive(char* buffer, std::size_t size) override;

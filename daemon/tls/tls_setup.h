@@ -15,13 +15,13 @@ namespace edgecase::tls {
 int random_bytes(void* unused, unsigned char* bytes, std::size_t size);
 std::string error_text(int error);
 
-// Of the library's numbers, up to a zero: what both ends have, the server takes the first of. Where
-// AES is not fast it is ChaCha20, which computes without tables.
+// Ciphers by the library's numbers, up to a zero: of those that both ends have the server takes the
+// first. Where AES is not fast it is ChaCha20, which computes without tables.
 const int* preferred_ciphers(bool is_aes_fast);
 // TLS 1.2, ephemeral keys, authenticated encryption.
 void restrict_to_safe(mbedtls_ssl_config& configuration);
 
-// Of a certificate that is written: 1.
+// Sets the serial number of a certificate that is written: 1.
 int set_first_serial(mbedtls_x509write_cert& certificate);
 
 // Into an initialized `chain`. InvalidArgument, NotAllowed name the file.

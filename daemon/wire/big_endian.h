@@ -13,7 +13,7 @@ inline void append_big_endian(std::uint64_t number, Bytes& out, int bytes = 8) {
     out.push_back(static_cast<char>(number >> shift));
 }
 
-// Of the first 8 bytes, or of as many as there are.
+// The number in the first 8 bytes, or in as many as there are.
 inline std::uint64_t read_big_endian(ByteView bytes) {
   std::uint64_t number = 0;
   for (const char byte : bytes.substr(0, 8))

@@ -9,7 +9,7 @@
 namespace edgecase::wire {
 namespace {
 
-// Of an escaped string, at a time.
+// How much of an escaped string is decoded at a time.
 constexpr std::size_t kPieceBytes = 64u << 10;
 
 // Takes a document that is one string.
@@ -45,7 +45,7 @@ class StringTaker : public nlohmann::json_sax<nlohmann::json> {
 
 constexpr std::string_view kHighSurrogates = "89abAB";  // what follows \\ud of one
 
-// Of the escape at the front of `text`, a pair of surrogates being one.
+// The length of the escape at the front of `text`, a pair of surrogates being one.
 std::size_t escape_bytes(std::string_view text) {
   if (text.substr(1, 1) != "u") return 2;
   const bool is_pair = text.size() > 3 && (text[2] == 'd' || text[2] == 'D') &&

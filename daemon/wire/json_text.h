@@ -22,7 +22,7 @@
 
 namespace edgecase::wire {
 
-// Of a string between its quotes, keys excepted.
+// A string between its quotes is long from here on, keys excepted.
 inline constexpr std::size_t kLongJsonStringBytes = 64u << 10;
 
 // Values that are none in JSON, in one document; with more it is no JSON.

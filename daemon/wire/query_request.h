@@ -39,10 +39,10 @@ struct QueryRequest {
   std::optional<std::uint64_t> limit;  // readings in all
   bool descending = false;
   std::string purpose;  // what the readings are read for; empty: not stated
-  // Of all devices of an owner, whatever their purposes: what belongs to somebody is for them to
-  // have. Empty: of all devices.
+  // An owner whose devices are all meant, whatever their purposes: what belongs to somebody is for
+  // them to have. Empty: all devices.
   std::string owner;
-  // Of the devices that are there for this purpose, that have this objection, these labels.
+  // Only devices that are there for this purpose, that have this objection, these labels.
   std::string of_purpose, of_objection;
   std::vector<std::pair<std::string, std::string>> of_labels;
   bool exports = false;  // what `edgecase export` asks for: another permission than reading

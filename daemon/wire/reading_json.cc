@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of a text that is far too long for what it is to be.
+// How much is shown of a text that is far too long for what it is to be.
 constexpr std::size_t kShownTextBytes = 4'096;
 
 Status not_json(std::size_t position, std::string_view why) {
@@ -66,7 +66,7 @@ class Decoder : public nlohmann::json_sax<Json> {
   bool number_integer(Json::number_integer_t value) override {
     if (!scalar(Scalar::Kind::Integer)) return false;
     target_->integer = value;
-    // Of negative ones, and of `-0`, whose sign no integer keeps.
+    // Negative integers, and `-0`, whose sign no integer keeps.
     target_->decimal = value == 0 ? -0.0 : static_cast<double>(value);
     return true;
   }

@@ -36,8 +36,8 @@ struct JsonDecodeOptions {
   std::size_t errors_max = 20;  // bad readings named; all are counted
   // Lines: one that begins with `[` is a bad line, and no array.
   enum class Form : unsigned char { Any, Lines } form = Form::Any;
-  // Of one document, of an array above all; what is left at its end stays in the batch. Where a
-  // slice was taken, an error further on does not take it back.
+  // Takes slices of one document, an array above all; what is left at its end stays in the batch.
+  // An error further on does not take back a slice that was taken.
   JsonSliceTaker take_slice = {};
 };
 

@@ -37,18 +37,18 @@ inline constexpr char kMqttTest[] = "/api/v1/mqtt/test";
 inline constexpr char kHealthz[] = "/healthz";
 inline constexpr char kReadyz[] = "/readyz";
 inline constexpr char kMetrics[] = "/metrics";
-// Of an answer with readings: devices that were left out, since their purposes do not allow it.
-// What an answer does not hold, since it is damaged: a JSON array, as text of ASCII. An answer that
-// is sent in pieces may come to it when its head has left: who asks with kReportHeader: inline is
-// answered with the same header and gets, behind the body, the array and its length in 8 digits.
-// Others get no proper end of such an answer.
+// Headers of an answer with readings. Withheld: devices that were left out, since their purposes do
+// not allow it. Left out: what is damaged, a JSON array as text of ASCII. An answer that is sent in
+// pieces may come to damage when its head has left: who asks with kReportHeader: inline is answered
+// with the same header and gets, behind the body, the array and its length in 8 digits. Others get
+// no proper end of such an answer.
 inline constexpr char kLeftOutHeader[] = "X-EdgeCase-Left-Out";
 inline constexpr char kReportHeader[] = "X-EdgeCase-Report";
 inline constexpr char kReportInline[] = "inline";
 inline constexpr std::size_t kReportLengthDigits = 8;
 inline constexpr std::size_t kReportMaxBytes = 48u << 10;
 inline constexpr char kWithheldHeader[] = "X-EdgeCase-Withheld-Devices";
-// Of an answer with new readings: where the next one begins, how many came and went
+// Headers of an answer with new readings: where the next one begins, how many came and went
 // between, and how many the answer holds.
 inline constexpr char kCursorHeader[] = "X-EdgeCase-Cursor";
 inline constexpr char kMissedHeader[] = "X-EdgeCase-Missed-Readings";

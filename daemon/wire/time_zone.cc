@@ -238,7 +238,7 @@ bool TimeZone::take_year_day(std::string_view& text, YearDay& day) {
   return !take(text, '/') || take_clock(text, day.seconds);
 }
 
-// Of local time in that year, as if it were UTC.
+// Seconds of local time in that year, as if it were UTC.
 std::int64_t TimeZone::seconds_of(const YearDay& day, std::int64_t year) {
   std::int64_t days = days_to_year(year);
   switch (day.kind) {

@@ -14,7 +14,7 @@
 
 namespace edgecase::wire {
 
-// Of one file; the largest there is has 4 KiB.
+// The most that is read of a zone file; the largest there is has 4 KiB.
 inline constexpr std::size_t kZoneFileMaxBytes = 64u << 10;
 
 class TimeZone {

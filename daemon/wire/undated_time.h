@@ -24,7 +24,7 @@ inline constexpr std::int64_t kUndatedToNs = kUndatedFromNs + kUndatedSlots * kU
 inline bool is_undated_time(std::int64_t time_ns) {
   return kUndatedFromNs <= time_ns && time_ns < kUndatedToNs;
 }
-// Of an undated time.
+// The slot of an undated time.
 inline std::uint32_t undated_slot_of(std::int64_t time_ns) {
   return static_cast<std::uint32_t>((time_ns - kUndatedFromNs) >> kUndatedSlotBits);
 }
