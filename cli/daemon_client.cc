@@ -163,7 +163,7 @@ std::string path_with(std::string_view path, const Parameters& parameters) {
 
 namespace {
 
-// Of all answers of this process. A command is one thread.
+// What all answers of this process left out. A command is one thread.
 int left_out_code = wire::kExitOk;
 std::set<std::string> named;
 constexpr std::size_t kNamedOnceMax = 10'000;

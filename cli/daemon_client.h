@@ -33,7 +33,7 @@ using Receive = std::function<bool(std::string_view piece)>;
 struct Losses {
   std::uint64_t expired = 0, replaced = 0, erased = 0, evicted = 0;
 
-  // Of one answer; returns how many it adds.
+  // Adds what one answer tells; returns how many it adds.
   std::uint64_t add(const std::string& answer);
   // "3 are older than their rule keeps", a line each; empty where there are none.
   std::vector<std::string> texts() const;
@@ -49,9 +49,9 @@ class DaemonClient {
   void keep_connection();
 
   Status get(const std::string& path, const Receive& receive);
-  // Of the last post(), put() or remove() that the daemon refused.
+  // How the daemon refused the last post(), put() or remove().
   const std::string& refusal() const;
-  // Of the last answer to get() or get_small(); empty where it had none.
+  // A header of the last answer to get() or get_small(); empty where it had none.
   std::string answer_header(const char* name) const;
   // This one and the next three: the answer's body, at most kSmallAnswerMaxBytes (else IoError).
   Result<std::string> get_small(const std::string& path);

@@ -53,7 +53,7 @@ class ProgressFile {
   // Busy: another process has it.
   Status open_at(const std::string& path) {
     path_ = path;
-    // Who had it may have removed it when it was done.
+    // Another process that held it may have removed it when it was done.
     for (int attempt = 0; attempt < 10; ++attempt) {
       if (descriptor_ >= 0) close(descriptor_);
       descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -148,7 +148,7 @@ class Backup {
       }
       if (held.code() != StatusCode::NotFound) return held;
       print_error("edgecase: the daemon holds its moment no more, beginning anew\n");
-      // Of series that are no more nothing is to be left in the new one.
+      // Files of series that are no more are not to be left in the new one.
       outdated_ = std::move(index_.files);
     }
     return begin_anew();

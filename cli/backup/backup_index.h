@@ -31,11 +31,13 @@ struct BackupIndex {
 std::string index_path(const std::string& directory);
 std::string progress_path(const std::string& directory);
 
-// Of a backup that is whole. NotFound: there is none; Corruption; Unsupported: a newer format.
+// The index of a backup that is whole. NotFound: there is none; Corruption; Unsupported: a newer
+// format.
 Result<BackupIndex> read_index(const std::string& directory);
 Status write_index(const std::string& directory, const BackupIndex& index);
 
-// Of one that was broken off. A last line that is cut does not count. NotFound, Corruption.
+// The progress of a backup that was broken off. A last line that is cut does not count. NotFound,
+// Corruption.
 Result<BackupIndex> read_progress(const std::string& directory);
 std::string progress_head(const BackupIndex& index);
 std::string progress_line(const BackupFile& file);

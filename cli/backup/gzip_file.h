@@ -20,7 +20,7 @@ class GzipFile {
   Status write(std::string_view bytes);
   // Durable once it returns Ok.
   Status commit();
-  // Of the file, so far.
+  // The size of the file so far.
   std::uint64_t size_bytes() const;
 
  private:

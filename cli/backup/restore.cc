@@ -125,7 +125,7 @@ class Restore {
     return ok();
   }
 
-  // Of devices that nothing is said of by now: what was said since stays.
+  // Describes devices that nothing is said of by now: what was said since stays.
   Status describe_devices() {
     for (const Json& device : index_.state.value("devices", Json::array())) {
       if (!device.is_object()) continue;

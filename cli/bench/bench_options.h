@@ -41,7 +41,7 @@ struct BenchOptions {
   bool smoke = false;
   bool json = false;
   std::string json_file;  // where it goes; empty: standard output
-  // Of casedb-drives: what a drive costs, and how slow the slow one is made.
+  // Options of casedb-drives: what a drive costs, and how slow the slow one is made.
   double fast_price = 100;
   double slow_price = 70;
   double slow_mb_per_second = 100;

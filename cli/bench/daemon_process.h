@@ -23,7 +23,8 @@ struct DaemonOptions {
   bool encrypted = false;         // with a key of its own
   std::string retention = {};     // "90d", with exact expiry; empty: the daemon's own
   Transport transport = Transport::UnixSocket;
-  // That there will be, of a series each, with as much memory as they need; 0: as many as usual.
+  // How many devices there will be, of a series each, with as much memory as they need; 0: as many
+  // as usual.
   std::uint64_t devices = 0;
 };
 

@@ -84,8 +84,8 @@ class EraseRun {
     return ok();
   }
 
-  // Those that are erased lie evenly among the others, the first and the last of all with them:
-  // files begin and end with those.
+  // A device that is erased. They lie evenly among the others, the first and the last of all with
+  // them: files begin and end with those.
   std::uint32_t victim(std::uint64_t erasure) const {
     return static_cast<std::uint32_t>(erasure * (devices_ - 1) /
                                       std::max<std::uint64_t>(1, erasures_ - 1));

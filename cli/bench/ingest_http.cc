@@ -32,7 +32,8 @@ double lines_per_second(const HttpRun& run) {
   return static_cast<double>(run.lines) / run.load.seconds;
 }
 
-// Of the server, kernel included: a figure that other work on the machine disturbs little.
+// The server's processor time, kernel included: a figure that other work on the machine disturbs
+// little.
 double cpu_us_per_reading(const HttpRun& run) {
   return static_cast<double>(run.usage.cpu_ns) / 1000 / static_cast<double>(run.readings);
 }

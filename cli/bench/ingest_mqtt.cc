@@ -53,7 +53,7 @@ Result<std::uint64_t> stored(HttpClient& client, const std::string& selector) {
   return sum_of_values(csv);
 }
 
-// That the daemon has stored of what came from the broker.
+// How much the daemon has stored of what came from the broker.
 Result<std::uint64_t> durable_readings(HttpClient& client) {
   constexpr std::string_view kName = "\nedgecase_mqtt_readings_total ";
   EC_ASSIGN_OR_RETURN(const std::string metrics, client.get("/metrics"));

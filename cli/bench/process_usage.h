@@ -20,7 +20,7 @@ struct ProcessUsage {
 // Zeros where the kernel does not tell.
 ProcessUsage usage_of(pid_t process);
 ProcessUsage own_usage();
-// Of the calling thread, user and system.
+// Processor time of the calling thread, user and system.
 std::uint64_t thread_cpu_ns();
 // The peak counts from here on.
 void reset_own_peak();

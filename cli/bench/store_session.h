@@ -25,7 +25,7 @@ Result<std::unique_ptr<BenchStore>> open_store(const BenchOptions& options, cons
 // Not thread-safe; the store is.
 class StoreSession {
  public:
-  // Of options.engine. `memory_bytes` where the command line says nothing.
+  // Makes a session of options.engine. `memory_bytes` counts where the command line says nothing.
   static Result<std::unique_ptr<StoreSession>> create(const BenchOptions& options,
                                                       std::uint32_t spaces,
                                                       std::uint64_t memory_bytes);

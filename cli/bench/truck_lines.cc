@@ -66,7 +66,7 @@ void append_whole(std::string& out, std::int64_t number) {
   out.append(text, std::to_chars(text, text + sizeof text, number).ptr);
 }
 
-// Of a number of kUnit, cut to so many digits, without zeros at the end.
+// Appends a number of kUnit, cut to some digits, without zeros at the end.
 void append_cut(std::string& out, std::int64_t number, int digits) {
   std::int64_t cut = 1;
   for (int i = digits; i < 5; ++i) cut *= 10;

@@ -68,7 +68,7 @@ class InsertSequence {
 class Latest {
  public:
   explicit Latest(std::uint64_t items) : ages_(items), items_(items) {}
-  // Of the numbers below `limit`, which never gets less.
+  // Draws from the numbers below `limit`, which never gets less.
   std::uint64_t next(Random& random, std::uint64_t limit);
 
  private:

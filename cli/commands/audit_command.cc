@@ -170,7 +170,7 @@ class RecordTable {
     return text;
   }
 
-  // Of the devices that are there and that somebody is said to own.
+  // The owner of the record's devices, as far as they are there and somebody is said to own them.
   static std::string owner_of(const nlohmann::json& record) {
     std::set<std::string> owners;
     for (const nlohmann::json& device : record.value("devices", nlohmann::json::array())) {

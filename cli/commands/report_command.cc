@@ -135,7 +135,7 @@ void print_store(const Json& report) {
   table.flush();
 }
 
-// Who said when what readings may be used for; the last row of a device is what holds.
+// Prints who said when what readings may be used for; the last row of a device is what holds.
 void print_consents(const Json& report) {
   Table table({{"DEVICE"}, {"SINCE"}, {"SAID BY"}, {"PURPOSES"}, {"OBJECTIONS"}}, stdout);
   for (const Json& device : list_of(report, "devices")) {

@@ -27,7 +27,7 @@ namespace {
 constexpr std::chrono::milliseconds kBusyPause{50};
 constexpr std::chrono::milliseconds kIdlePause{200};
 constexpr std::chrono::milliseconds kAwayPause{1000};
-// Of what is to be printed at once.
+// How much text is printed at once.
 constexpr std::size_t kTextBytes = 256u << 10;
 
 struct TailArguments {

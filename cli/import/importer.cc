@@ -137,7 +137,8 @@ class Sender {
       if (got.ok()) answer = std::move(got).value();
       return got.status();
     });
-    // That of a scope says how much of the request it cost; that of a token lacks it, and ends it.
+    // A refusal by a scope says how much of the request it cost; one of the token does not, and
+    // ends it.
     if (status.code() == StatusCode::NotAllowed) return take_refusal(status);
     if (is_for_good(status)) {
       refuse(1, status);

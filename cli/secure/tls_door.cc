@@ -61,7 +61,7 @@ pollfd awaited(const net::Channel& channel, const Stream& from, const Stream& to
     events |= channel.receive_awaits_send() ? POLLOUT : POLLIN;
   }
   if (!to.bytes.empty()) events |= channel.send_awaits_receive() ? POLLIN : POLLOUT;
-  // Of one that nothing is wanted from, an end would wake poll() for ever.
+  // The end of a channel that nothing is wanted from would wake poll() for ever.
   return {events == 0 ? -1 : channel.descriptor(), static_cast<short>(events), 0};
 }
 

@@ -39,7 +39,7 @@ class TlsDoor {
 
   // Where to connect instead: the abstract name of a Unix socket, which begins with a zero byte.
   const std::string& name() const { return name_; }
-  // Of the last connection; asked for once.
+  // Why the last connection failed; asked for once.
   DoorFailure take_failure();
 
  private:

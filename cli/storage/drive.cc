@@ -123,7 +123,7 @@ const Mount* mount_of(const std::vector<Mount>& mounts, const std::string& path)
   for (const Mount& mount : mounts) {
     const std::string prefix = mount.point.ends_with('/') ? mount.point : mount.point + "/";
     if (path != mount.point && !path.starts_with(prefix)) continue;
-    // Of two at one place the later one is seen.
+    // The later of two mounts at one place is the one that is seen.
     if (best == nullptr || mount.point.size() >= best->point.size()) best = &mount;
   }
   return best;

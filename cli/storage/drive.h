@@ -42,7 +42,7 @@ bool fstab_has(const std::string& fstab, const std::string& point);
 // cannot be told.
 bool on_one_drive(const std::string& directory, const std::string& other);
 
-// Of a directory that exists. Errors: NotFound, NotAllowed, IoError.
+// Looks at the drive of a directory that exists. Errors: NotFound, NotAllowed, IoError.
 Result<Drive> look_at_drive(const std::string& directory);
 
 inline constexpr std::uint64_t kSpeedTestBytes = 32u << 20;

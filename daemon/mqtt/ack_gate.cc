@@ -334,7 +334,7 @@ bool AckGate::wait(const Passage& passage) {
     int events = 0;
     if (reads) events |= channel.receive_awaits_send() ? POLLOUT : POLLIN;
     if (sends) events |= channel.send_awaits_receive() ? POLLIN : POLLOUT;
-    // Of one that nothing is wanted from, an end would wake poll() for ever.
+    // The end of a channel that nothing is wanted from would wake poll() for ever.
     const int descriptor = events == 0 ? -1 : channel.descriptor();
     return pollfd{descriptor, static_cast<short>(events), 0};
   };

@@ -9,7 +9,7 @@ std::string cut_text(std::string_view text) {
   return std::string(text.substr(0, kBrokerTextMaxBytes));
 }
 
-// Of CONNACK and DISCONNECT. What cannot be read ends it.
+// Reads the properties of CONNACK and DISCONNECT. What cannot be read ends it.
 void read_broker_properties(PacketReader& packet, BrokerAnswer& answer) {
   PacketReader reader(packet.take(packet.variable()));
   BrokerTerms& terms = answer.terms;

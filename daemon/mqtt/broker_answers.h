@@ -29,7 +29,7 @@ struct SubscriptionIds {
   }
 };
 inline constexpr std::uint32_t kSubscriptionIdMax = 268'435'455;
-// Of PublishPacket::properties.
+// The subscription identifiers in PublishPacket::properties.
 SubscriptionIds read_subscription_ids(std::string_view properties);
 
 inline constexpr std::size_t kBrokerTextMaxBytes = 256;

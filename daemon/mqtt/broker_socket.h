@@ -26,7 +26,7 @@ Result<std::vector<ResolvedAddress>> resolve_broker(const BrokerAddress& address
 // Whether somebody listens there: a connection is made, and closed. Waits `timeout_ms` at most.
 bool is_reachable(const ResolvedAddress& address, int timeout_ms);
 
-// Of an accepted connection: its other end is in this process too.
+// Whether the other end of an accepted connection is in this process too.
 bool is_end_of_own_connection(int file_descriptor);
 
 }  // namespace edgecase::mqtt

@@ -19,7 +19,8 @@ constexpr std::int64_t kStableNs = 10'000'000'000;
 constexpr int kProbeMs = 200;
 // How often the age of what is held is looked at.
 constexpr std::chrono::seconds kWatchdogSpacing{1};
-// So many looks in a row find the gate without a connection that paho has not said to be lost.
+// How many looks in a row find the gate without a connection, while paho has not said it to be
+// lost.
 constexpr int kUnnoticedLooks = 3;
 // At the end, for what is on its way, and again for its acknowledgements.
 constexpr std::int64_t kFarewellNs = 1'000'000'000;
@@ -92,7 +93,7 @@ void MqttSource::Connection::stop() {
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
-  // So that the broker need not send again what is stored. What the drive refuses, it must.
+  // What is stored by now need not be sent again by the broker. What the drive refuses must be.
   if (gate_) (void)gate_->close_inlet(kFarewellNs);
   sink_.stop();
   if (gate_) (void)gate_->flush(kFarewellNs);

@@ -60,7 +60,7 @@ class MqttSource::Connection final : public PahoEvents {
   void on_subscribed(int granted_qos) override;
   void on_subscribe_failed(const std::string& why) override;
 
-  // Of the watching thread.
+  // For the watching thread.
   void watch();
   bool connect_once();
   bool connect_to(const ResolvedAddress& broker, const PahoLogin& login);

@@ -105,7 +105,7 @@ void MqttSource::Connection::note_subscription(const Subscription& each,
   }
 }
 
-// Of the rules' filters, and of those that the session may have from before.
+// Looks for overlaps among the rules' filters, and those that the session may have from before.
 void MqttSource::Connection::look_for_overlaps() {
   std::set<std::string> all = filters_->filters();
   for (const Subscription& each : plan_.subscriptions) all.insert(each.filter);

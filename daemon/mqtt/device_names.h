@@ -28,7 +28,7 @@ namespace edgecase::mqtt {
 
 class DeviceNames {
  public:
-  // That many names are remembered; later ones are as their topics say.
+  // The most names that are remembered; later ones are as their topics say.
   static constexpr std::size_t kNamesMax = 65'536;
 
   // With what was remembered. `random`: one that nobody can predict. Errors: the engine's.
@@ -40,8 +40,8 @@ class DeviceNames {
     std::string key, value;
     std::uint64_t name_number = 0, levels_number = 0;
   };
-  // Of the device whose topic says `levels`, and would be called `wanted`. It has the name once
-  // keep() was told: not before it is known that it may write under it.
+  // The name of the device whose topic says `levels`, and would be called `wanted`. It has the name
+  // once keep() was told: not before it is known that it may write under it.
   Named name_of(std::string_view namespace_name, std::string_view wanted, std::string_view levels);
   void keep(const Named& named);
 

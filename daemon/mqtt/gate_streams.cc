@@ -29,7 +29,7 @@ std::string reason_words(std::uint8_t code) {
   return "reason " + std::to_string(code) + (name.empty() ? "" : " (" + std::string(name) + ")");
 }
 
-// Of a CONNACK of either version; "" for success.
+// What a CONNACK of either version says; "" for success.
 std::string refusal_text(std::uint8_t code) {
   switch (code) {
     case 0: return "";

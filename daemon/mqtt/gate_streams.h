@@ -24,7 +24,7 @@ class HeldAcks {
  public:
   explicit HeldAcks(ProtocolVersion version) : version_(version) {}
 
-  // Of a message up to that position; of QoS 0 there is none.
+  // Holds the acknowledgement of a message up to that position; one of QoS 0 has none.
   void hold(const IncomingMessage& message, std::uint64_t position, std::int64_t now_ns);
   // Appends those of messages up to this position.
   void release(std::uint64_t durable, std::string& out);
@@ -86,7 +86,7 @@ class InwardStream {
   bool advance(Publishes publishes, std::size_t output_max_bytes);
   // What the last advance() took; valid until the next feed() or advance().
   std::span<const IncomingMessage> messages() const { return messages_; }
-  // So many PINGREQs have gone to the broker. Where its answers wait behind a message that is
+  // Notes PINGREQs that have gone to the broker. Where its answers wait behind a message that is
   // stopped, advance() answers in its place, and drops its answers when they come.
   void expect_answers(std::uint32_t pings) { pings_open_ += pings; }
   // One of ours has gone, of which paho knows nothing.

@@ -36,7 +36,7 @@ class LeafReader : public nlohmann::json_sax<nlohmann::json> {
     if (leaf != nullptr) leaf->boolean = value;
     return leaf != nullptr;
   }
-  // Of negative ones, and of `-0`, whose sign no integer keeps.
+  // Negative integers, and `-0`, whose sign no integer keeps.
   bool number_integer(number_integer_t value) override {
     if (value == 0) return number(-0.0, "-0");
     return number(static_cast<double>(value), std::to_string(value));

@@ -22,7 +22,7 @@ struct JsonLeaf {
   bool boolean = false;
   double number = 0;
   std::string text;  // of Text; of Number and Refused: as it stood there
-  // Of a long Text instead, which nothing but a value may be: what lies between its quotes in the
+  // A long Text instead, which nothing but a value may be: what lies between its quotes in the
   // document (wire/json_text.h).
   std::string_view long_text;
 };

@@ -56,7 +56,7 @@ class MessageCommitter {
   // The group that fills, out of the committer's reach until it is offered again.
   std::unique_ptr<MessageGroup> take();
   void offer(std::unique_ptr<MessageGroup> group);
-  // Those that are stored, in the order they were. Hand them back to be used again.
+  // Groups that are stored, in the order they were. Hand them back to be used again.
   std::vector<std::unique_ptr<MessageGroup>> take_done();
   void reuse(std::unique_ptr<MessageGroup> group);
 

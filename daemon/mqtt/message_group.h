@@ -62,7 +62,7 @@ struct IncomingPublish {
 // The largest packet taken: a payload of `limits.message_limit`, the longest topic, properties; but
 // no more than `budget_bytes`. Behind the fixed header.
 std::uint32_t packet_max_bytes(const config::LimitSettings& limits, std::uint64_t budget_bytes);
-// Of a larger one: what it takes to say which one it was.
+// What is kept of a larger message: enough to say which one it was.
 inline constexpr std::uint32_t kOversizedHeadBytes =
     2 + kTopicMaxBytes + 2 + static_cast<std::uint32_t>(kRejectedPayloadMaxBytes);
 
@@ -96,7 +96,7 @@ class MessageGroup {
   // the record is written behind it, or not at all.
   enum class IfRejected : std::uint8_t { Kept, Dropped };
   void add_record(const ingest::RecordChange& record, IfRejected if_rejected);
-  // Those of messages that are stored, or of those that were rejected, in order.
+  // Records of messages that are stored, or of those that were rejected, in order.
   std::vector<ingest::RecordChange> stored_records() const;
   std::vector<ingest::RecordChange> rejected_records() const;
 

@@ -36,7 +36,7 @@ class MessageLedger {
   virtual std::uint64_t appended() const = 0;
   // How many of them, from the first on, are durable.
   virtual std::uint64_t durable() const = 0;
-  // So much waits for the drive that no more should be brought.
+  // Whether as much waits for the drive that no more should be brought.
   virtual bool full() const = 0;
 };
 

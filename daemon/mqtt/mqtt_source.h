@@ -63,7 +63,7 @@ struct MqttStatus {
   std::uint64_t sessions_lost = 0;   // the broker forgot us: a possible gap
   std::uint64_t overdue = 0;         // connections that the watchdog cut
   std::uint64_t unacknowledged = 0;  // stored or being stored, with their acknowledgement held back
-  // Of the gate (ack_gate.h): a connection goes through it; acknowledgements that have left.
+  // The gate (ack_gate.h): whether a connection goes through it; acknowledgements that have left.
   bool gate_connected = false;
   std::uint64_t released = 0;
   std::int64_t lag_ns = 0;  // how long the messages at hand have waited for the drive

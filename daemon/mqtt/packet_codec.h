@@ -35,7 +35,8 @@ enum class PacketType : std::uint8_t {
   Auth,
 };
 
-// Of MQTT 5, section 2.4. 3.1.1 has no such codes but in CONNACK (connect_return_code()).
+// Reason codes of MQTT 5, section 2.4. 3.1.1 has no such codes but in CONNACK
+// (connect_return_code()).
 enum class ReasonCode : std::uint8_t {
   Success = 0x00,
   NoSubscriptionExisted = 0x11,
@@ -92,7 +93,7 @@ struct ConnectPacket {
   std::string_view client_id;
   std::string_view username;
   std::string_view password;  // a secret: never logged
-  // Of MQTT 5; the defaults are what its absence means.
+  // Properties of MQTT 5; the defaults are what their absence means.
   std::uint32_t session_expiry_seconds = 0;
   std::uint32_t maximum_packet_bytes = 0;  // that the client takes; 0: any
   bool wants_problem_information = true;
@@ -151,7 +152,7 @@ ReasonCode decode_disconnect(std::string_view body, ProtocolVersion version,
 struct ConnackPacket {
   bool session_present = false;
   ReasonCode reason = ReasonCode::Success;
-  // Of MQTT 5, sent with success only; 0 and empty are left out.
+  // Properties of MQTT 5, sent with success only; 0 and empty are left out.
   std::string_view reason_text = {};  // with a failure
   std::string_view assigned_client_id = {};
   std::uint32_t session_expiry_seconds = 0;

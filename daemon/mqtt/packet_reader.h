@@ -69,7 +69,7 @@ class PacketReader {
   bool ok_ = true;
 };
 
-// Of MQTT 5, section 2.2.2.2.
+// Properties of MQTT 5, section 2.2.2.2.
 enum class Property : std::uint8_t {
   PayloadFormat = 0x01,
   MessageExpiry = 0x02,

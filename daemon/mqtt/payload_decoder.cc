@@ -14,7 +14,7 @@ namespace edgecase::mqtt {
 namespace {
 
 constexpr std::string_view kBytesContentType = "application/octet-stream";
-// Of what a message lacks, the first that are named; all are counted.
+// How many things that a message lacks are named; all are counted.
 constexpr std::uint32_t kLeftOutNamedMax = 3;
 
 bool contains(const std::vector<std::string>& all, std::string_view one) {
@@ -174,7 +174,7 @@ class MessageDecoder {
     return ok();
   }
 
-  // Of what lies below the plan's root or one of its branches; else "".
+  // The name of what lies below the plan's root or one of its branches; else "".
   std::string name_of(const JsonLeaf& leaf) const {
     if (lies_at_or_below(plan_.root, leaf.pointer)) return name_below(plan_.root, leaf.pointer);
     for (const JsonBranch& branch : plan_.branches) {

@@ -87,7 +87,7 @@ Preset tasmota() {
        store("tele/{device+}/RESULT", "", report), store("tele/{device+}/LWT", "LWT", word),
        // What it is and how it is set up; UPTIME and the like stand in STATE.
        ignored("tele/{device+}/{sensor}"), ignored("stat/{device+}/RESULT"),
-       // Of the answers to commands the relays' state and sensors are readings.
+       // Answers to commands: the relays' state and sensors are readings.
        store("stat/{device+}/POWER", "POWER", word),
        store("stat/{device+}/POWER{sensor}", "POWER{sensor}", word),
        store("stat/{device+}/STATUS8", "", sensors), store("stat/{device+}/STATUS10", "", sensors),

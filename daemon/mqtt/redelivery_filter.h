@@ -12,7 +12,7 @@
 
 namespace edgecase::mqtt {
 
-// Of topic and payload, for the two functions below.
+// The hash of topic and payload, for the two functions below.
 std::uint64_t content_hash(std::string_view topic, std::string_view payload);
 
 class RedeliveryFilter {

@@ -28,7 +28,7 @@ class Planner {
     plan_.seed = seed;
     plan_.memtable_bytes = std::uint64_t{4096} << random_.below(4);
     plan_.wal_segments = 2 + random_.below(kWalSegmentsFewMax - 1);
-    // Of some a long log, of which little is synced or in tables.
+    // Every eighth life has a long log, of which little is synced or in tables.
     logs_ = seed % 8 == 7;
     if (logs_) {
       plan_.memtable_bytes = std::uint64_t{32768} << random_.below(4);
@@ -129,7 +129,7 @@ class Planner {
   std::uint64_t policy_ = 0;
 };
 
-// Of their own random numbers, so that what else a seed does stays as it was.
+// Draws erasures from random numbers of their own, so that what else a seed does stays as it was.
 void add_erasures(Plan& plan) {
   SeededRandom random(plan.seed ^ 0xe7a5e);
   if (random.below(2) == 0) return;

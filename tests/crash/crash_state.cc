@@ -20,7 +20,7 @@ static_assert(std::size(kDevices) * std::size(kSensors) * kTimesPerSeries == kKe
 
 constexpr std::size_t kLargePlace = 3;
 
-// So that neighbouring numbers have nothing in common.
+// Mixes a number, so that neighbouring ones have nothing in common.
 std::uint64_t mix(std::uint64_t number) {
   number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9;
   number = (number ^ number >> 27) * 0x94d049bb133111eb;
@@ -34,7 +34,8 @@ Shape shape_of(ValueNumber number) {
   return drawn < 2 ? Shape::Integer : drawn < 4 ? Shape::Float : Shape::Text;
 }
 
-// So many that hardly four in a row are said twice: compression leaves needles as they are.
+// Fillers are so many that hardly four in a row are said twice: compression leaves needles as they
+// are.
 constexpr std::string_view kFillers =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-";
 

@@ -61,7 +61,7 @@ NamespaceOptions place_options(std::size_t place);  // of an engine place
 Bytes engine_key(std::size_t place, std::size_t key);
 std::optional<std::size_t> parse_engine_key(std::size_t place, ByteView bytes);
 
-// Of a key in the place with times.
+// The time of a key in the place with times.
 std::int64_t timed_time_ns(std::size_t key);
 
 // A site's key is a series and a time.

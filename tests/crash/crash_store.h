@@ -22,7 +22,7 @@ namespace edgecase::test {
 // What stands between the engine and its drives: a planted bug, or nothing.
 using WrapDrives = std::function<std::unique_ptr<FileSystem>(MemoryFileSystem&)>;
 
-// Of all stores of a life.
+// Counts over all stores of a life.
 struct CrashCounters {
   std::uint64_t opened = 0;
   std::uint64_t torn_tails = 0;

@@ -143,7 +143,7 @@ class LostFilesLife {
     const std::string path = paths[random_.below(paths.size())];
     Bytes contents = disk_.contents(path);
     const bool is_log = path.find("/wal/") != std::string::npos;
-    // Of a file with a copy one is damaged at a time.
+    // A file with a copy has one of both damaged at a time.
     const bool has_copy =
         path.find("CURRENT") != std::string::npos || path.find("IDENTITY") != std::string::npos;
     if (has_copy && !hit_.insert(path.substr(0, path.find('.'))).second) return;
@@ -158,7 +158,7 @@ class LostFilesLife {
     if (kind == 3) {
       const std::size_t used = contents.find_last_not_of('\0');
       const std::size_t sector = used == Bytes::npos ? 0 : random_.below(used / 512 + 1);
-      // Of the head one copy at a time.
+      // The head has one copy of both damaged at a time.
       if (is_log && sector < 2 && !hit_.insert(path + "head").second) return;
       const std::size_t begin = sector * 512;
       const std::size_t size = std::min<std::size_t>(512, contents.size() - begin);

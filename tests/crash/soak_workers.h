@@ -44,7 +44,7 @@ class SoakWorkers {
 
   // All seeds before this one are done.
   std::uint64_t done_before() const;
-  // That broke a promise, in the order they were found; some may be behind done_before().
+  // Seeds that broke a promise, in the order they were found; some may be behind done_before().
   std::vector<std::uint64_t> broken() const;
   SoakTotals totals() const;
 

@@ -17,7 +17,7 @@
 namespace edgecase::test {
 namespace {
 
-// Of a file, so that large ones do not take longer than small ones.
+// Variants of one file, so that large ones do not take longer than small ones.
 constexpr std::size_t kVariantsMax = 24;
 
 void take_variants(const FuzzTarget& target, std::string bytes) {

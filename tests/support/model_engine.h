@@ -55,7 +55,7 @@ class ModelEngine final : public Engine {
                                          const ReadOptions& options) override;
   Result<RangeStats> range_stats(NamespaceId namespace_id, const KeyRange& range,
                                  const ReadOptions& options) override;
-  // Of live keys and values.
+  // Bytes of live keys and values.
   Result<std::uint64_t> approximate_size(NamespaceId namespace_id, const KeyRange& range) override {
     EC_ASSIGN_OR_RETURN(const RangeStats stats, range_stats(namespace_id, range, {}));
     return stats.stored_bytes;

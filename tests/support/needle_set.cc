@@ -22,7 +22,7 @@ std::uint32_t part_at(const char* bytes) {
   return part;
 }
 
-// Of what spreads parts that are alike.
+// The mark of a part; the product spreads parts that are alike.
 std::size_t mark_of(std::uint32_t part) {
   return part * 2'654'435'761u >> (32 - kMarkBits);
 }

@@ -45,7 +45,7 @@ class SimulatedFile {
 
   void write(std::uint64_t offset, ByteView bytes);
   void sync();
-  // Of these bytes alone, whichever write they are of.
+  // Syncs these bytes alone, whichever write they are of.
   void sync_range(std::uint64_t offset, std::uint64_t size);
   // What a failed fsync does: pages count as clean though they never reached the drive. Readers see
   // the bytes until the power goes; no later sync brings them to the drive.

@@ -27,7 +27,7 @@ class SparseBytes {
   void resize(std::uint64_t size);
   // How many of `size` bytes there were. `buffer` has room for `size`.
   std::size_t read(std::uint64_t offset, std::size_t size, char* buffer) const;
-  // Of `size` bytes those that there are.
+  // What there is of `size` bytes from `offset` on.
   SparseBytes part(std::uint64_t offset, std::uint64_t size) const;
 
  private:

@@ -17,7 +17,7 @@
 
 namespace edgecase::test {
 
-// Of one file. Used under the mutex of its drives.
+// The places of one file. Used under the mutex of its drives.
 class WriteOnce {
  public:
   // The first place written twice, of any file, goes to `broken`.

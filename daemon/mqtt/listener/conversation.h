@@ -157,7 +157,7 @@ class Conversation {
   std::size_t wanted_bytes_ = 0;
   std::int64_t partial_since_ns_ = 0;
   net::BudgetShare share_;
-  // Of a PUBLISH over the limit (3.1.1) its beginning is kept, the rest passed over.
+  // A PUBLISH over the limit (3.1.1) has its beginning kept, the rest passed over.
   std::uint32_t skip_bytes_ = 0;
   std::size_t skipped_bytes_ = 0;
 

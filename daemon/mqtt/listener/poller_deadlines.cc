@@ -51,7 +51,8 @@ bool MqttListener::Poller::is_overdue(Connection& connection, std::string& why,
   if (conversation.partial_since_ns() != 0) {
     const std::int64_t extra_seconds = static_cast<std::int64_t>(
         conversation.partial_bytes() / options_.packet_bytes_per_second_min);
-    // Who sends, however slowly, is waited for; not who stopped, and not for ever.
+    // A client that sends, however slowly, is waited for; one that has stopped is not, nor any for
+    // ever.
     const std::int64_t paid_until_ns =
         conversation.partial_since_ns() + extra_seconds * 1'000'000'000;
     if (now_ns_ - std::min(paid_until_ns,

@@ -5,7 +5,7 @@
 
 namespace edgecase::mqtt {
 
-// Those without a connection, and those that had one when the daemon ended.
+// Loads sessions without a connection, and those that had one when the daemon ended.
 Status MqttListener::Poller::load_sessions() {
   const std::size_t sessions_max = SessionTable::kKeptMax + options_.connections;
   EC_ASSIGN_OR_RETURN(const SessionRecords::Loaded loaded,

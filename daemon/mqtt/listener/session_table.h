@@ -109,7 +109,7 @@ class SessionTable {
   void drop_will(Session& session) { set_will(session, nullptr); }
   // Every will is due: nobody waits for these clients any more.
   void end_wills();
-  // Those that are due now, in the order in which they were.
+  // Wills that are due now, in the order in which they were.
   std::vector<std::unique_ptr<Will>> take_due_wills() { return std::exchange(due_wills_, {}); }
   bool has_due_wills() const { return !due_wills_.empty(); }
 
@@ -134,7 +134,7 @@ class SessionTable {
   void add_ended(Ended ended);
   // Whether records of an ended session of this client may still be there.
   bool is_ending(std::string_view key) const { return ending_.contains(std::string(key)); }
-  // Those of one are gone.
+  // The records of one session are gone.
   void note_gone(std::string_view key);
 
  private:

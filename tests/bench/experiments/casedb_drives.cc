@@ -158,7 +158,7 @@ class DriveLoad {
     return check_interrupt();
   }
 
-  // Of keys that were put, in another order.
+  // Gets keys that were put, in another order.
   Status get_some() {
     SeededRandom puts(options_.seed);
     const std::uint64_t count = std::max<std::uint64_t>(num_ / kPutsPerGet, 1);

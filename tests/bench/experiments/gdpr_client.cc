@@ -47,7 +47,7 @@ std::string text_of(const Json& json, const char* name) {
   return found.is_string() ? found.get<std::string>() : std::string();
 }
 
-// Of NDJSON: device to value.
+// Rows of NDJSON: device to value.
 std::map<std::string, std::string> rows_of(const std::string& body) {
   std::map<std::string, std::string> rows;
   for (std::size_t first = 0; first < body.size();) {
@@ -151,7 +151,7 @@ Status GdprClient::wait_until_gone(std::uint64_t number) {
   return busy("erased bytes are still there");
 }
 
-// Of a record that was erased it is not stored, and told: its time was.
+// Updates a record. One that was erased is not stored, and told: its time was.
 Result<bool> GdprClient::update_data(std::uint64_t number) {
   const std::shared_lock world(locks_.world);
   const std::lock_guard own(locks_.stripe(number));

@@ -43,7 +43,7 @@ class GdprClient {
 
   std::uint64_t last_erasure() const { return last_erasure_; }
   std::uint64_t repeats() const { return repeats_; }  // of what was answered Busy
-  // Of the first wrong answer; empty: none.
+  // What the first wrong answer was; empty: none.
   const std::string& mistake() const { return mistake_; }
 
   struct Answer {

@@ -32,7 +32,7 @@ class GdprModel {
   void set_erased(std::uint64_t number);
   std::uint64_t erased_count() const;
 
-  // Those of a user, by namespace and key; those of a purpose and TTL behind `after`, by key.
+  // The records of a user, by namespace and key; those of a purpose and TTL behind `after`, by key.
   std::vector<std::uint64_t> of_user(std::uint32_t user) const;
   std::vector<std::uint64_t> of_purpose(std::uint32_t ttl_class, std::uint32_t purpose,
                                         std::uint64_t after, std::size_t limit) const;

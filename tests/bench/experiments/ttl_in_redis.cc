@@ -65,7 +65,7 @@ class TtlInRedis {
  private:
   void add(const char* name, double value) { report_.more.emplace_back(name, value); }
 
-  // So many keys, with their times as PXAT.
+  // Puts `keys` keys, with their times as PXAT.
   Status fill(RedisClient& client, std::uint64_t keys, std::int64_t instant_ms) {
     TtlValues values(options_.seed, static_cast<std::uint32_t>(report_.value_size));
     std::vector<std::vector<std::string>> commands;

@@ -120,8 +120,8 @@ class Ycsb {
     Latest latest;
     YcsbKeys keys;
     std::unique_ptr<BenchBatch> batch;
-    // Of a scan: YCSB's clients are handed all records, not shown them one by one. A store that
-    // shows what lies in a mapped file has not read it yet.
+    // What a scan found: YCSB's clients are handed all records, not shown them one by one. A store
+    // that shows what lies in a mapped file has not read it yet.
     Bytes found;
   };
 

@@ -9,7 +9,7 @@ using namespace edgecase::cli::bench;
 
 namespace {
 
-// Of two rounds of a workload with so many figures, the last of which says so.
+// Compares two rounds of a workload with that many figures; the last figure says so.
 Result<Report> compare_with(std::uint32_t figures) {
   BenchOptions options;
   options.workload = "many";

@@ -87,7 +87,7 @@ struct AuditRoom {
   Bytes value(std::uint64_t sequence) {
     return engine.get(log->records(), page_key(sequence), {}).value();
   }
-  // Of a page of one record.
+  // The record of a page of one.
   Record record(std::uint64_t sequence) {
     return decode_page(sequence, value(sequence)).value().records.back();
   }

@@ -18,7 +18,7 @@ namespace {
 
 using Sequences = std::vector<std::uint64_t>;
 
-// Of a store in clear, or an encrypted one.
+// Spare pages of a store in clear, or of an encrypted one.
 struct Room {
   explicit Room(Sealer* store_sealer = nullptr) : sealer(store_sealer) {}
 
@@ -85,7 +85,7 @@ struct Room {
 
 const Bytes kZeros(kSpareBytes, '\0');
 
-// Of a frame in an encrypted store it holds nothing but its length.
+// The head of a frame in an encrypted store holds nothing but its length.
 constexpr std::size_t kFrameHeadBytes = 4;
 
 }  // namespace

@@ -115,7 +115,7 @@ TEST_CASE("tokens: revoked ends what is held of it at once, or when it is said")
   for (int round = 0; round < 2; ++round, room.reopen()) {
     CHECK(code_of(*room.tokens, made.text) == StatusCode::NotAllowed);
     CHECK(room.tokens->list()[0].is_revoked);
-    // Who could do without a token before the first one cannot again.
+    // A client that could do without a token before the first one cannot again.
     CHECK(room.tokens->any());
   }
   CHECK(room.tokens->revoke("0123456789", std::nullopt).code() == StatusCode::NotFound);

@@ -1,4 +1,4 @@
-// Who said when what readings of a device may be used for.
+// Consents: who said when what readings of a device may be used for.
 #include <doctest/doctest.h>
 
 #include "catalog/device_index.h"
@@ -86,7 +86,7 @@ TEST_CASE("consents: what a backup tells is taken of a device that nothing is sa
   told.consents = {{1, "uid 7", {"billing"}, {}}, {2, "uid 8", told.purposes, told.objections}};
   REQUIRE(index->set(name, told, {9, "uid 0"}).ok());
   CHECK(index->metadata(name)->consents == told.consents);
-  // Of one that is there, no.
+  // A device that is there takes none.
   DeviceMetadata other = told;
   other.purposes = {"heating"};
   other.consents = {{5, "nobody", {"heating"}, told.objections}};

@@ -281,7 +281,7 @@ TEST_CASE("devices: many are described at once, or where one is wrong none") {
     changes.push_back({{"home", "m" + std::to_string(i)},
                        [](DeviceMetadata& said) { said.purposes.emplace_back("lighting"); }});
   }
-  // Of a device that comes twice the later change sees the earlier one.
+  // Where a device comes twice the later change sees the earlier one.
   changes.push_back({{"home", "m7"}, [](DeviceMetadata& said) { said.purposes.clear(); }});
   REQUIRE(room.index->update_all(changes).ok());
   for (int round = 0; round < 2; ++round, room.reopen()) {

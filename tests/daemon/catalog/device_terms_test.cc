@@ -77,7 +77,7 @@ TEST_CASE("device terms: who has which, as a map would have it, through any chan
   }
   for (const auto& each : model) terms.remove("home", each.first);
   CHECK(terms.size() == 0);
-  // Of sets that nobody has nothing is left; the table stays as large as it was.
+  // Nothing is left of sets that nobody has; the table stays as large as it was.
   CHECK(terms.memory_bytes() <= 512 * 16);
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("devices: what is kept in memory is set aside in the engine, and has a
   CHECK(index->memory_bytes() > kLimitBytes / 8 * 7);
   CHECK(engine.stats().set_aside_bytes <= index->memory_bytes() + RecentRecords::kBytesMax);
   CHECK(engine.stats().set_aside_bytes + SetAside::kStepBytes > index->memory_bytes());
-  // Of those that were refused nothing has changed; what takes no more is taken.
+  // Devices that were refused have not changed; what takes no more is taken.
   CHECK(index->metadata({"home", "d" + std::to_string(described)})->purposes ==
         std::vector{text_of_purpose(0)});
   CHECK(describe(*index, described, 1'000, false).ok());

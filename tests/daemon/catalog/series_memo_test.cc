@@ -62,7 +62,7 @@ TEST_CASE("series memo: what is known by its number is not looked up, under one 
   CHECK(room.memo.find(MemoRoom::reading("default", 4)) == nullptr);
   CHECK(room.memo.find(MemoRoom::reading("default", 6)) == nullptr);
   CHECK(room.memo.find(MemoRoom::reading("default", 0)) == nullptr);
-  // That the number is believed shows in what is answered to another name.
+  // The answer to another name shows that the number is believed.
   CHECK(room.store(MemoRoom::reading("other", 5)) == first);
   room.memo.begin(1, 2);
   CHECK(!(room.store(MemoRoom::reading("other", 5)) == first));

@@ -22,7 +22,7 @@ std::string other_value(const Setting& setting) {
       if (setting.key == "http.listen") return "127.0.0.1:1";
       if (setting.key == "mqtt.broker") return "mqtt://192.168.7.7:1884";
       if (setting.key == "mqtt.listen") return "127.0.0.1:2";
-      // Of two that go together one alone is refused.
+      // One alone of two that go together is refused.
       if (setting.key == "mqtt.password-file") return "";
       if (setting.name().starts_with("tls-")) return "";
       if (setting.key == "storage.locations") return "";

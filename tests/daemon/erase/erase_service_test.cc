@@ -164,7 +164,7 @@ TEST_CASE("nobody erases more than the token's scope allows") {
   CHECK(erase("cellar/*", "kitchen").status().code() == StatusCode::NotAllowed);
   CHECK(erase("ce*/temp", "*/hum").status().code() == StatusCode::NotAllowed);
   CHECK(room.readings() == 30);
-  // Who may not erase every sensor does not erase the device.
+  // A token that may not erase every sensor does not erase the device.
   const auto begun = erase("kitchen/temp", "*/*");
   REQUIRE(begun.ok());
   CHECK(begun->devices == 0);

@@ -55,7 +55,7 @@ TEST_CASE("a rest goes on while nobody waits for what is pending") {
   REQUIRE(room.service->drain().ok());
   const auto pending = room.erase("cellar");
   REQUIRE(pending.ok());
-  // Of what is done, or for no time at all, is not waiting.
+  // Nobody waits for what is done, or for no time at all.
   CHECK(room.service->wait(done->number, kLong)->state == ErasureState::Done);
   CHECK(room.service->wait(pending->number, 0)->state == ErasureState::Pending);
   const auto begun = steady_clock::now();

@@ -18,7 +18,7 @@ std::string name_of(int number) {
   return "d" + std::string(5 - digits.size(), '0') + digits;
 }
 
-// Of as many devices, with so much said of each.
+// A server with `count` devices, and as much said of each.
 struct Described : ServerFixture {
   Described(int count, std::size_t label_bytes) {
     catalog::DeviceMetadata said;

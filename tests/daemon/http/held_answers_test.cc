@@ -42,7 +42,7 @@ struct HeldAnswers {
     };
     return number;
   }
-  // So many, one after another; the first one has begun to settle before another comes.
+  // Asks `count` times, one after another; the first one has begun to settle before another comes.
   std::vector<Client> ask(const FrontFixture& front, int count) {
     std::vector<Client> clients;
     for (int i = 1; i <= count; ++i) {

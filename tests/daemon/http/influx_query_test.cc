@@ -123,7 +123,7 @@ TEST_CASE("http: a statement that is not done is an error, however it is written
   CHECK(std::find(names.begin(), names.end(), "b") == names.end());
   CHECK(f.stored().find("m") != std::string::npos);
 
-  // Those that are done are, whatever stands beside them.
+  // Statements that are done are done, whatever stands beside them.
   const nlohmann::json results =
       json_of(ask("create database if not exists \"b\" ; DELETE FROM m; -- end\n"
                   "show measurements;;SHOW MEASUREMENTS ON default LIMIT 1 OFFSET 1;"))["results"];

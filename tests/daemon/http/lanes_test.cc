@@ -1,4 +1,4 @@
-// Who is served whatever others do, and what becomes of reads of which there are too many, or that
+// Lanes: who is served whatever others do, and what becomes of reads that are too many, or that
 // nobody waits for any more.
 #include "http/lanes.h"
 

@@ -14,7 +14,7 @@ namespace {
 
 using test::ServerFixture;
 
-// Of the fixture's clock: a whole minute.
+// The fixture's clock, in whole minutes.
 constexpr std::int64_t kMinuteS = edgecase::test::ManualClock::kStartWallNs / 1'000'000'000;
 
 std::string line_at(const std::string& device, int second) {

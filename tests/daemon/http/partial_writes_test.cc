@@ -1,5 +1,5 @@
-// Of a request what cannot be taken for good costs itself alone, and what is acknowledged and not
-// there as it was sent is told.
+// Partial writes: what cannot be taken for good costs itself alone, and what is acknowledged and
+// not there as it was sent is told.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -223,7 +223,7 @@ TEST_CASE("report of an owner: who said when what readings may be used for") {
   CHECK(consents[1]["purposes"] == Json::array({"billing"}));
   CHECK(consents[1]["by"] == net::loopback_host());
   CHECK(consents[0]["since"].get<std::string>() < consents[1]["since"].get<std::string>());
-  // Who has it next is not told.
+  // The next owner is not told what was said before.
   f.set("meter", "owner=bob");
   CHECK(f.report("?owner=bob")["devices"][0]["consents"].size() == 1);
 }

@@ -83,7 +83,7 @@ TEST_CASE("device rates: memory is that of so many devices, however many come") 
     rates.charge(readings(device, 10), kFirstNs);
     CHECK(rates.held() <= kDevices);
   }
-  // Those for whom there was no room share a bucket: a limit that is not kept would be none.
+  // Devices for which there was no room share a bucket: a limit that is not kept would be none.
   CHECK(rates.owed_ns(readings(10 * kDevices, 1), kFirstNs) > 0);
   // Once the others have paid there is room, and nobody pays for strangers.
   const std::int64_t later = kFirstNs + 11 * kSecondNs;

@@ -56,7 +56,7 @@ struct Dater {
     const KeyRange of_copies{Bytes(1, ingest::kCopiesRecord), Bytes(1, ingest::kCopiesRecord + 1)};
     return engine.range_stats(id, of_copies, {})->entries;
   }
-  // Of the device, as of a snapshot.
+  // Counts the readings of the device, as of a snapshot.
   std::size_t readings(const std::shared_ptr<const Snapshot>& snapshot = nullptr) {
     const auto id = catalog.find("default", "d", "n")->id;
     ReadOptions options;

@@ -54,7 +54,7 @@ struct SlicedRoom {
     ingest::Outcome outcome;
     return slices.add(*auth::authorize_write(principal, batch), outcome);
   }
-  // So that no slice brings new series.
+  // Introduces all series, so that no slice brings new ones.
   void introduce() {
     ingest::SlicedIngest slices(*pipeline, principal, nullptr, 0, gathered);
     REQUIRE(add(slices, 0, 1).ok());

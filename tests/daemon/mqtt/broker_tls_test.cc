@@ -56,7 +56,7 @@ class TlsBroker {
   }
 };
 
-// Of a board that has lost the time.
+// The clock of a board that has lost the time.
 class LostClock final : public Clock {
  public:
   std::int64_t wall_ns() const override { return 0; }

@@ -341,7 +341,7 @@ TEST_CASE("message sink: values of a clock that stands are all there, redelivere
     fixture.deliver("zigbee2mqtt/lamp", payload, packet_id, again);
     REQUIRE(fixture.settles());
   };
-  // So many different packet ids that a redelivery can be told.
+  // It takes this many different packet ids before a redelivery can be told.
   for (std::uint16_t i = 1; i <= 80; ++i) send(i, i);
   send(80, 80, true);
   CHECK(fixture.readings("default", "lamp", "t").size() == 80);

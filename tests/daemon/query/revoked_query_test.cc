@@ -31,7 +31,7 @@ struct Readings {
     REQUIRE(pipeline.ingest(*authorized).ok());
     series = catalog->find("default", "d", "s").value().id;
   }
-  // Of times from `from_ns` to before `to_ns`.
+  // Erases times from `from_ns` to before `to_ns`.
   void erase(std::int64_t from_ns, std::int64_t to_ns) {
     WriteBatch batch;
     batch.erase_range(series.namespace_id, key(from_ns), key(to_ns));

@@ -92,7 +92,7 @@ TEST_CASE("line names: another namespace and a batch that was cleared begin anew
   bodies.batch.clear();
   bodies.decode(body, "one");
   CHECK(bodies.said.size() == 4);
-  // Of lines that say themselves where they belong, series have no numbers.
+  // Series of lines that say themselves where they belong have no numbers.
   LineProtocolOptions options;
   options.contexts = LineContexts::Followed;
   LineProtocolDecoder decoder(body, options);

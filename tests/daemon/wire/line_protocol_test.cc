@@ -99,8 +99,8 @@ TEST_CASE("line protocol: what a line means") {
       {"m,device=d,a=1 v=1 0\nm,device=d,b=1 v=1 0",
        {"d/m.v{a=1}@0=f1.000000", "d/m.v{b=1}@0=f1.000000"}},
       {"m,device=d,t=x\u0085y v=1 0", {"d/m.v{t=x:y}@0=f1.000000"}},
-      // Who is meant: Home Assistant's entity, the host of a disk, else `device`, `host`,
-      // measurement.
+      // The device that is meant: Home Assistant's entity, the host of a disk, else `device`,
+      // `host`, measurement.
       {"state,domain=light,entity_id=kitchen,host=pi value=1 0",
        {"light.kitchen/state{host=pi}@0=f1.000000"}},
       {"C,domain=sensor,entity_id=t,device=x value=1 0", {"sensor.t/C{device=x}@0=f1.000000"}},

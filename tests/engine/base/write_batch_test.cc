@@ -30,7 +30,7 @@ struct Read {
   Status status;
 };
 
-// Of its bytes, or of a batch.
+// Reads all entries of encoded bytes, or of a batch.
 template <typename Batch>
 Read read_all(const Batch& encoded) {
   Read read;

@@ -169,7 +169,7 @@ TEST_CASE("a manifest and a whole store tell which erased ranges are pending") {
     REQUIRE(store.open().ok());
     return *facts;
   };
-  // Of what is in the log alone no manifest knows.
+  // No manifest knows what is in the log alone.
   CHECK(has_line(words(), "erased ranges that are pending: 0"));
   REQUIRE(store.engine->flush().ok());
   const std::string pending = words();

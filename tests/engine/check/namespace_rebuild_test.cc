@@ -24,7 +24,7 @@ TEST_CASE("namespaces that a manifest no longer knows were dropped, however many
   namespaces.add(2, "plant", {});
   namespaces.ensure(3, {});
   CHECK(namespaces.known().size() == 2);
-  // Of two of one name the older one was dropped.
+  // The older of two with one name was dropped.
   namespaces.add(kNamespaceIdMax, "plant", {});
   CHECK(namespaces.is_dropped(1));
   CHECK(namespaces.known().size() == 2);

@@ -34,7 +34,7 @@ struct ManifestStore : ExpiringStore {
     }
     return paths;
   }
-  // Of its second copy, within the file.
+  // Where the second copy ends, within the file.
   std::size_t manifest_end() const {
     const Bytes bytes = disk.contents(files("/m/store/MANIFEST").back());
     return bytes.find_last_not_of('\0') + 1;

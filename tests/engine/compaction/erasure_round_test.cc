@@ -121,7 +121,7 @@ struct RoundFixture : test::TableTestStore {
     REQUIRE(versions->apply(edit).ok());
   }
 
-  // Of what is pending, in any table.
+  // Counts entries of what is pending, in any table.
   std::size_t entries_of_erased() {
     std::size_t found = 0;
     const VersionState state = versions->state();

@@ -368,7 +368,7 @@ TEST_CASE("stretches of several runs come out merged, whatever a step may look a
       const auto stepped = job.step(1u << 20, turns);
       REQUIRE(stepped.ok());
       done = *stepped;
-      // Of one key all four are looked at together.
+      // All four entries of a key are looked at together.
       CHECK(job.counters().seen_entries - before <= 4 * turns);
     }
     store.output = job.take_output();

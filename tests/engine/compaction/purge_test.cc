@@ -133,7 +133,7 @@ TEST_CASE("in exact mode what has expired as a whole goes unread, before its buc
   }
   SUBCASE("but for its last reading") {
     store.pass(16 * kHour + 499 * kSecond);
-    // Of the series that lives on the groups around the last reading, of some twenty.
+    // The series that lives on has the groups around its last reading read, of some twenty.
     CHECK(store.engine->stats().reads.value_reads <= 2);
     CHECK(store.count() == 1);
     CHECK(store.has("a1", kStartNs + 499 * kSecond));

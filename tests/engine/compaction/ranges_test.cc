@@ -29,7 +29,7 @@ const Run& largest_run(const Version& version) {
                            [](const Run& a, const Run& b) { return a.item_bytes < b.item_bytes; });
 }
 
-// Of the tables of runs besides `into`, those with a key in the range.
+// Counts the tables of runs besides `into` that have a key in the range.
 std::size_t tables_within(const Version& version, const MergePlan& plan) {
   std::size_t count = 0;
   for (const Run& run : version.trees.at(1)) {
@@ -68,7 +68,7 @@ TEST_CASE("a merge of a range that is not cut short leaves nothing of it in othe
   SlicesFixture store(5);
   store.add_run(kRangeKeys, 4'000, 64u << 10);
   store.add_run(kRangeKeys, 1'000, 16u << 10);
-  // So that there are several tables to choose from.
+  // Small tables, so that there are several to choose from.
   auto plan = *plan_range(*store.state.version, largest_run(*store.state.version), "", 64u << 10,
                           any_table);
   store.merge(plan);

@@ -45,7 +45,7 @@ TEST_CASE("a relocation in slices keeps every key, and frees what it has passed"
       if (!runs.contains(run)) output_run = run;
     CAPTURE(slices);
     CHECK(store.contents() == before);
-    // Of each run the piece that it stands in, and the slice itself.
+    // A slice takes, beside itself, the piece of each run that it stands in.
     CHECK(store.value_bytes() <= bytes_before + 9 * (kPieceBytes + 2048) + 2 * kSliceBytes);
   }
   CHECK(slices > 5);

@@ -62,7 +62,7 @@ TEST_CASE("commit queue: writers that wait are taken along as far as a group goe
   CommitQueue queue;
   const std::array<WriteBatch, 4> batches = {batch_of(1), batch_of(2), batch_of(1u << 20),
                                              batch_of(3)};
-  // Of the writer without a batch, which is the fifth, nobody is a follower.
+  // Nobody follows the writer without a batch, which is the fifth.
   const std::array<std::size_t, 6> expected_groups = {2, 0, 1, 1, 0, 0};
   REQUIRE(queue.try_lead());
   std::array<std::size_t, 6> groups{};

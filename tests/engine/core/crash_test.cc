@@ -141,7 +141,7 @@ class CrashRun {
       if (history_[i] == found) at = i;
     }
     const bool is_known = at < history_.size();
-    // Of the batches that failed since, one may be found: nobody was told that it is not there.
+    // One of the batches that failed since may be found: nobody was told that it is not there.
     bool is_unanswered = false;
     for (const auto& changes : unanswered_)
       is_unanswered = is_unanswered || applied(history_.back(), changes) == found;

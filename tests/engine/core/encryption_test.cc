@@ -343,7 +343,7 @@ TEST_CASE("a dropped namespace takes its keys along") {
   REQUIRE(before.ok());
   CHECK(before->find("keys of scopes: 9\n") != std::string::npos);
   {
-    // Who reads it still holds its files, and is shown nothing more; nobody holds it afterwards.
+    // A reader still holds its files, and is shown nothing more; nobody holds them afterwards.
     const auto scan = store.engine->scan(store.plain, {}, {});
     REQUIRE(scan.ok());
     REQUIRE(store.engine->drop_namespace(store.plain).ok());

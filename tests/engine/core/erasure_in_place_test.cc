@@ -53,7 +53,7 @@ struct DeviceStore : test::EngineFixture {
                       "d" + std::to_string(100 + device + 1));
     return engine->write(batch, Durability::Sync);
   }
-  // Of one device; of the others all must be there.
+  // Looks for what is left of some devices; of the others all must be there.
   std::string find_residue(const std::set<int>& devices) {
     std::vector<Bytes> erased;
     for (int i = 0; i < kEntries; ++i) {

@@ -171,7 +171,7 @@ struct SecretStore : test::EngineFixture {
     batch.erase_range(id, "a", "b");
     return engine->write(batch, Durability::Sync);
   }
-  // Of the half that is erased; of the other half all must be there.
+  // Looks for what is left of the half that is erased; of the other half all must be there.
   std::string find_residue() {
     std::vector<Bytes> erased;
     for (int i = 0; i < kEntries; ++i) {

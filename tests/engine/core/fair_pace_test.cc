@@ -1,4 +1,4 @@
-// Who pays for it that writers outrun merges.
+// FairPace: who pays for it that writers outrun merges.
 #include "core/fair_pace.h"
 
 #include <doctest/doctest.h>

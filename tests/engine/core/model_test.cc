@@ -346,7 +346,7 @@ class ModelRun {
     REQUIRE(compacted.ok());
   }
 
-  // Who holds something is waited for in vain where all is done by one thread.
+  // A snapshot is waited for in vain where all is done by one thread.
   void erase() {
     if (store_.threads != nullptr) snapshots_.clear();
     const auto erased = store_.engine->erase();

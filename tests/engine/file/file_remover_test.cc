@@ -27,7 +27,7 @@ struct Removals {
     for (const std::string& path : paths) disk.set_contents(path, Bytes(1000, 'x'));
   }
   bool is_blank(const std::string& path) const { return all_zero(disk.contents(path)); }
-  // Of all files: those that are there, and those of them that hold something.
+  // Counts the files that are there, and those of them that hold something.
   std::size_t there() const {
     std::size_t count = 0;
     for (const std::string& path : paths) count += disk.exists(path);

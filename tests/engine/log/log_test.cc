@@ -385,7 +385,7 @@ TEST_CASE("log: versions 1, 3 and 5 stay readable, and 3 and 5 byte for byte wha
     CHECK(bytes == disk.contents(kPath));
     CHECK(LogReader::open(disk.open_file(kPath).value()).value()->identity().open_predecessor ==
           open);
-    // Of the two copies of a head that was being written again either may count.
+    // Either of the two copies of a head that was being written again may count.
     const Bytes before = disk.contents(kPath);
     REQUIRE((*writer)->close_predecessor().ok());
     const Bytes after = disk.contents(kPath);

@@ -45,7 +45,7 @@ std::unique_ptr<LogReader> read_log(MemoryFileSystem& disk) {
 
 constexpr std::uint64_t kSmallRecordBytes = 112;
 
-// Of 100 bytes: kSmallRecordBytes each but the first.
+// Appends 100 bytes: kSmallRecordBytes each but the first.
 Status append_small(LogWriter& writer, std::uint64_t sequence) {
   const Bytes payload(100, static_cast<char>('a' + sequence % 26));
   const ByteView part = payload;

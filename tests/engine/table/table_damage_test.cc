@@ -151,7 +151,7 @@ void check_flips(TableTestStore& store, const std::vector<OwnedEntry>& entries) 
   }
 }
 
-// Of a value table that is cut its items before that are read.
+// Cuts a value table: the items before the cut are read.
 void check_cuts(TableTestStore& store, const std::vector<OwnedEntry>& entries) {
   const Read whole = read_all(store, entries);
   for (const std::string& path : paths_of(store)) {

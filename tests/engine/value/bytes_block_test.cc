@@ -17,7 +17,7 @@ Bytes encoded(const std::vector<Bytes>& strings, Packer* packer = nullptr) {
   return out;
 }
 
-// Of which hardly one is said twice.
+// Messages of which hardly one is said twice.
 std::vector<Bytes> messages() {
   std::vector<Bytes> texts;
   for (int i = 0; i < 60; ++i)

@@ -39,7 +39,7 @@ struct ClosedSet {
     whole = disk.contents(path);
     second = begin_of_second_copy(whole.size());
   }
-  // Of the records of the first copy, as a file.
+  // Where the records of the first copy end, in the file.
   std::size_t end() const {
     const auto copies = look_at_copies(disk_of(), path, nullptr);
     REQUIRE(copies.ok());
@@ -119,7 +119,7 @@ TEST_CASE("a manifest with any part of one copy gone loses nothing, and it is to
         closed.zero(begin + at, std::min(size, closed.second - at));
         const Found found = recover(closed);
         CHECK(found.files == kEdits);
-        // Of the head only its first KiB says anything.
+        // Only the first KiB of the head says anything.
         CHECK(found.told == (at == 0 || at + size > kLogHeadBytes));
         closed.restore();
       }

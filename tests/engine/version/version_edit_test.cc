@@ -84,7 +84,7 @@ Bytes golden() {
 
 }  // namespace
 
-// Of what is pending of erasures, and what is done. They never change either.
+// What is pending of erasures, and what is done. They never change either.
 constexpr unsigned char kErasureGolden[] = {0x11, 0xac, 0x02, 0x10, 0x05, 0x00, 0x00, 0x00, 0x02,
                                             0x61, 0x05, 0x00, 0x00, 0x00, 0x02, 0x62, 0xad, 0x02};
 
@@ -123,7 +123,7 @@ TEST_CASE("an edit says which erased ranges are pending, and up to where none is
   }
 }
 
-// Of what was evicted of a namespace; and a value file with its latest time, -2.
+// What was evicted of a namespace; and a value file with its latest time, -2.
 constexpr unsigned char kEvictionGolden[] = {0x05, 0x0c, 0x02, 0x00, 0x00, 0x00, 0x00,
                                              0x00, 0x00, 0x00, 0x00, 0x00, 0x06, 0x00,
                                              0x14, 0x03, 0x13, 0x02, 0xd7, 0x04};
@@ -176,7 +176,8 @@ TEST_CASE("an edit says of which life class a table is") {
   REQUIRE(decoded.ok());
   REQUIRE(decoded->added_tables.size() == 1);
   CHECK(decoded->added_tables[0].life == 3);
-  // Of no table; one that only a newer version knows; cut short anywhere but between fields.
+  // A purged sequence without a table; one that only a newer version knows; cut short anywhere but
+  // between fields.
   CHECK(VersionEdit::decode(golden.substr(30)).status().code() == StatusCode::Corruption);
   Bytes newer(golden);
   newer.back() = 11;

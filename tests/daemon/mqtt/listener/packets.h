@@ -25,7 +25,7 @@ inline std::string mqtt_packet(unsigned first, std::string_view body) {
   return packet + std::string(body);
 }
 
-// Of version 5 with `properties` (their length is added), of 4 without any.
+// A CONNECT of version 5 with `properties` (their length is added), of 4 without any.
 struct MqttConnect {
   int version = 4;
   bool clean = true;

@@ -170,7 +170,7 @@ TEST_CASE("session records: what is damaged or of no use is counted and goes, th
     away.remove(room.id, bad);
     REQUIRE(room.engine.write(away, Durability::Sync).ok());
   }
-  // Of a later version perhaps: it is left alone.
+  // A record of a later version, perhaps: it is left alone.
   room.put("Qodd", "1");
   CHECK(room.load().unreadable == 1);
   CHECK(!room.table.has_ended());

@@ -23,7 +23,8 @@ std::string seconds(int identifier, int value) {
   return hex({identifier, 0, 0, value >> 8, value & 0xff});
 }
 
-// Of version 5: a session that outlives its connection by `expiry` seconds, a will by `delay`.
+// A CONNECT of version 5: a session that outlives its connection by `expiry` seconds, a will by
+// `delay`.
 MqttConnect willing(int delay, int expiry, bool clean = false) {
   return {.version = 5,
           .clean = clean,
@@ -211,7 +212,7 @@ TEST_CASE("wills: so many bytes of them are kept, and who brings more is told") 
   }
   CHECK(taken == mqtt::SessionTable::kWillBytesMax / 60'200);
   CHECK(answer == hex({0x20, 2, 0, 3}));
-  // Who leaves makes room.
+  // A client that leaves makes room.
   room.send(*room.all[0], test::kMqttDisconnect);
   room.lose(*room.all[0]);
   CHECK(room.open(mqtt_connect("late", how)).is_connected());
