@@ -1,8 +1,6 @@
 #include "http/influx_query.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -10,17 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "influxql/parser.h"
 #include "wire/json_values.h"
 #include "wire/reading.h"
 
 namespace edgecase::http {
 namespace {
-
-struct Word {
-  std::string text;
-  bool quoted = false;
-};
-using Words = std::vector<Word>;
 
 enum class Verb : unsigned char {
   CreateDatabase,
@@ -38,217 +31,58 @@ struct Statement {
   std::size_t limit = SIZE_MAX;
 };
 
-bool is_blank(char c) {
-  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+// What there is, by what it is called, of all that the grammar has.
+std::string_view name_of(influxql::Verb verb) {
+  using influxql::Verb;
+  switch (verb) {
+    case Verb::Select: return "SELECT";
+    case Verb::Explain:
+    case Verb::ExplainAnalyze: return "EXPLAIN";
+    case Verb::ShowSeries:
+    case Verb::ShowSeriesCardinality: return "SHOW SERIES";
+    case Verb::ShowMeasurements: return "SHOW MEASUREMENTS with a condition";
+    case Verb::ShowMeasurementCardinality: return "SHOW MEASUREMENT CARDINALITY";
+    case Verb::ShowTagKeys:
+    case Verb::ShowTagKeyCardinality: return "SHOW TAG KEYS";
+    case Verb::ShowTagValues:
+    case Verb::ShowTagValuesCardinality: return "SHOW TAG VALUES";
+    case Verb::ShowFieldKeys:
+    case Verb::ShowFieldKeyCardinality: return "SHOW FIELD KEYS";
+    case Verb::ShowQueries: return "SHOW QUERIES";
+    case Verb::CreateDatabase: return "CREATE DATABASE with a retention policy";
+    case Verb::CreateRetentionPolicy: return "CREATE RETENTION POLICY";
+    case Verb::AlterRetentionPolicy: return "ALTER RETENTION POLICY";
+    case Verb::DropRetentionPolicy: return "DROP RETENTION POLICY";
+    case Verb::Delete: return "DELETE";
+    case Verb::DropSeries: return "DROP SERIES";
+    case Verb::DropMeasurement: return "DROP MEASUREMENT";
+    case Verb::KillQuery: return "KILL QUERY";
+    default: return "this statement";
+  }
 }
 
-std::string upper(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
-  return text;
-}
-
-Status parse_error(const std::string& what) {
-  return invalid_argument("error parsing query: " + what);
-}
-
-// Past a comment at `i`, if there is one; npos: it has no end.
-std::size_t past_comment(std::string_view text, std::size_t i) {
-  const std::string_view rest = text.substr(i);
-  if (rest.starts_with("--")) return std::min(text.find('\n', i), text.size());
-  if (!rest.starts_with("/*")) return i;
-  const std::size_t end = text.find("*/", i + 2);
-  return end == std::string_view::npos ? end : end + 2;
-}
-
-// The word between `text[i]` and the next such character that has no `\` before it.
-Result<Word> quoted_word(std::string_view text, std::size_t& i) {
-  const char quote = text[i++];
-  Word word{"", true};
-  for (; i < text.size() && text[i] != quote; ++i) {
-    if (text[i] == '\\' && i + 1 < text.size()) ++i;
-    word.text.push_back(text[i]);
+// What is left of a statement is nothing that is done here: to pass it over would be to say yes.
+Statement statement_of(const influxql::Statement& parsed, std::string_view database) {
+  const std::string named = parsed.database.empty() ? std::string(database) : parsed.database;
+  const influxql::Policy& policy = parsed.policy;
+  switch (parsed.verb) {
+    case influxql::Verb::CreateDatabase:
+      if (policy.duration_ns || policy.shard_duration_ns || !policy.name.empty() ||
+          policy.replication.value_or(1) != 1)
+        break;
+      return {Verb::CreateDatabase, parsed.name};
+    case influxql::Verb::DropDatabase: return {Verb::DropDatabase, parsed.name};
+    case influxql::Verb::ShowDatabases: return {Verb::ShowDatabases, {}};
+    case influxql::Verb::ShowRetentionPolicies: return {Verb::ShowRetentionPolicies, named};
+    case influxql::Verb::ShowMeasurements:
+      if (parsed.match.op != influxql::Operator::None || parsed.where || parsed.is_descending)
+        break;
+      return {Verb::ShowMeasurements, named, static_cast<std::size_t>(parsed.offset),
+              parsed.limit == 0 ? SIZE_MAX : static_cast<std::size_t>(parsed.limit)};
+    case influxql::Verb::NotOffered: return {Verb::NotOffered, parsed.name};
+    default: break;
   }
-  if (i++ >= text.size()) return parse_error("unterminated string");
-  return word;
-}
-
-// Splits into statements at `;`, and these into words: what is quoted, regular expressions, and
-// runs of anything else. Comments are none.
-Result<std::vector<Words>> split(std::string_view text) {
-  std::vector<Words> statements(1);
-  for (std::size_t i = 0; i < text.size();) {
-    const char c = text[i];
-    const std::size_t behind = past_comment(text, i);
-    if (behind == std::string_view::npos) return parse_error("unterminated comment");
-    if (is_blank(c)) {
-      ++i;
-    } else if (behind != i) {
-      i = behind;
-    } else if (c == ';') {
-      if (!statements.back().empty()) statements.emplace_back();
-      ++i;
-    } else if (c == '"' || c == '\'' || c == '/') {
-      EC_ASSIGN_OR_RETURN(Word word, quoted_word(text, i));
-      statements.back().push_back(std::move(word));
-    } else {
-      std::size_t end = std::min(text.find_first_of(" \t\r\n;\"'", i), text.size());
-      for (const char* comment : {"--", "/*"}) end = std::min(end, text.find(comment, i));
-      statements.back().push_back({std::string(text.substr(i, end - i)), false});
-      i = end;
-    }
-  }
-  if (statements.back().empty()) statements.pop_back();
-  if (statements.empty()) return invalid_argument("missing required parameter \"q\"");
-  return statements;
-}
-
-// Reads the words of one statement from the left.
-class WordReader {
- public:
-  explicit WordReader(const Words& words) : words_(words) {}
-
-  bool at_end() const { return next_ == words_.size(); }
-  // Takes these keywords, if all of them come next.
-  bool take(std::initializer_list<const char*> keywords) {
-    std::size_t i = next_;
-    for (const char* keyword : keywords) {
-      if (i == words_.size() || words_[i].quoted || upper(words_[i].text) != keyword) return false;
-      ++i;
-    }
-    next_ = i;
-    return true;
-  }
-  Result<std::string> take_name(const char* of) {
-    if (at_end() || words_[next_].text.empty())
-      return parse_error(std::string(of) + " needs a name");
-    return words_[next_++].text;
-  }
-  Result<std::size_t> take_number(const char* of) {
-    std::size_t number = 0;
-    const std::string text = at_end() || words_[next_].quoted ? "" : words_[next_].text;
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (text.empty() || error != std::errc{} || stop != text.data() + text.size())
-      return parse_error(std::string(of) + " needs a whole number");
-    ++next_;
-    return number;
-  }
-  // What is left is nothing that is done here: to pass it over would be to say yes to it.
-  Status expect_end() const {
-    if (at_end()) return ok();
-    return parse_error("found " + words_[next_].text.substr(0, 64) + " behind \"" + begin() +
-                       "\", which takes nothing more here");
-  }
-  // The words before that, as keywords are written.
-  std::string begin() const {
-    std::string text;
-    for (std::size_t i = 0; i < next_; ++i) {
-      if (i > 0) text += ' ';
-      text += words_[i].quoted ? words_[i].text : upper(words_[i].text);
-    }
-    return text;
-  }
-
- private:
-  const Words& words_;
-  std::size_t next_ = 0;
-};
-
-// What InfluxQL has and this does not, by its first words; the longest come first.
-constexpr std::array kNotOffered = {"CREATE RETENTION POLICY",
-                                    "CREATE CONTINUOUS QUERY",
-                                    "CREATE SUBSCRIPTION",
-                                    "CREATE USER",
-                                    "ALTER RETENTION POLICY",
-                                    "DROP RETENTION POLICY",
-                                    "DROP CONTINUOUS",
-                                    "DROP SERIES",
-                                    "DROP MEASUREMENT",
-                                    "DROP SHARD",
-                                    "DROP SUBSCRIPTION",
-                                    "DROP USER",
-                                    "SHOW TAG KEYS",
-                                    "SHOW TAG KEY",
-                                    "SHOW TAG VALUES",
-                                    "SHOW FIELD KEYS",
-                                    "SHOW FIELD KEY",
-                                    "SHOW SERIES",
-                                    "SHOW MEASUREMENT",
-                                    "SHOW QUERIES",
-                                    "SHOW STATS",
-                                    "SHOW DIAGNOSTICS",
-                                    "SHOW SHARDS",
-                                    "SHOW SHARD GROUPS",
-                                    "SHOW USERS",
-                                    "SHOW GRANTS",
-                                    "SHOW CONTINUOUS",
-                                    "SHOW SUBSCRIPTIONS",
-                                    "SELECT",
-                                    "DELETE",
-                                    "EXPLAIN",
-                                    "GRANT",
-                                    "REVOKE",
-                                    "KILL QUERY",
-                                    "SET PASSWORD"};
-
-std::optional<std::string> not_offered(const Words& words) {
-  std::string begin;
-  for (std::size_t i = 0; i < std::min<std::size_t>(words.size(), 3); ++i) {
-    if (words[i].quoted) break;
-    begin += upper(words[i].text) + ' ';
-  }
-  for (const std::string_view each : kNotOffered) {
-    // `SELECT*` is one word here.
-    const bool is_verb = each == "SELECT" && begin.starts_with(each);
-    if (is_verb || begin.starts_with(std::string(each) + ' ')) return std::string(each);
-  }
-  return std::nullopt;
-}
-
-Result<Statement> parse_show_measurements(WordReader& words, std::string_view database) {
-  Statement made{Verb::ShowMeasurements, std::string(database)};
-  if (words.take({"ON"})) {
-    EC_ASSIGN_OR_RETURN(made.name, words.take_name("ON"));
-  }
-  if (words.take({"LIMIT"})) {
-    EC_ASSIGN_OR_RETURN(made.limit, words.take_number("LIMIT"));
-  }
-  if (words.take({"OFFSET"})) {
-    EC_ASSIGN_OR_RETURN(made.offset, words.take_number("OFFSET"));
-  }
-  if (made.limit == 0) made.limit = SIZE_MAX;  // as there: none
-  return made;
-}
-
-Result<Statement> parse(const Words& given, std::string_view database) {
-  WordReader words(given);
-  Statement made;
-  if (words.take({"CREATE", "DATABASE"})) {
-    made.verb = Verb::CreateDatabase;
-    words.take({"IF", "NOT", "EXISTS"});
-    EC_ASSIGN_OR_RETURN(made.name, words.take_name("CREATE DATABASE"));
-    words.take({"WITH", "REPLICATION", "1"});  // which is what there is
-  } else if (words.take({"DROP", "DATABASE"})) {
-    made.verb = Verb::DropDatabase;
-    words.take({"IF", "EXISTS"});
-    EC_ASSIGN_OR_RETURN(made.name, words.take_name("DROP DATABASE"));
-  } else if (words.take({"SHOW", "DATABASES"})) {
-    made.verb = Verb::ShowDatabases;
-  } else if (words.take({"SHOW", "RETENTION", "POLICIES"})) {
-    made = {Verb::ShowRetentionPolicies, std::string(database)};
-    if (words.take({"ON"})) {
-      EC_ASSIGN_OR_RETURN(made.name, words.take_name("ON"));
-    }
-  } else if (words.take({"SHOW", "MEASUREMENTS"})) {
-    EC_ASSIGN_OR_RETURN(made, parse_show_measurements(words, database));
-  } else if (const auto other = not_offered(given)) {
-    return Statement{Verb::NotOffered, *other};
-  } else {
-    return parse_error("found " + given.front().text.substr(0, 64) +
-                       ", which begins no statement that is known here");
-  }
-  EC_TRY(words.expect_end());
-  return made;
+  return {Verb::NotOffered, std::string(name_of(parsed.verb))};
 }
 
 std::string not_offered_message(const Statement& statement) {
@@ -428,20 +262,16 @@ void InfluxAnswer::list_some(std::string& piece) {
 Result<std::shared_ptr<PieceSource>> answer_influx_query(const InfluxQuestion& question,
                                                          catalog::Catalog& catalog) {
   if (question.text.size() > kInfluxQueryMaxBytes) {
-    return parse_error("more than " + std::to_string(kInfluxQueryMaxBytes) + " bytes");
+    return invalid_argument("error parsing query: more than " +
+                            std::to_string(kInfluxQueryMaxBytes) + " bytes");
   }
-  EC_ASSIGN_OR_RETURN(const std::vector<Words> split_text, split(question.text));
-  if (split_text.size() > question.statements_max) {
-    return parse_error("more than limits.query-statements = " +
-                       std::to_string(question.statements_max) + " statements");
-  }
+  EC_ASSIGN_OR_RETURN(const std::vector<influxql::Statement> parsed,
+                      influxql::parse_statements(question.text, question.statements_max));
+  if (parsed.empty()) return invalid_argument("missing required parameter \"q\"");
   const std::string_view database =
       question.database.empty() ? wire::kDefaultNamespace : question.database;
   std::vector<Statement> statements;
-  for (const Words& words : split_text) {
-    EC_ASSIGN_OR_RETURN(Statement statement, parse(words, database));
-    statements.push_back(std::move(statement));
-  }
+  for (const influxql::Statement& each : parsed) statements.push_back(statement_of(each, database));
   // A client that looks at the status alone is not to take it for a yes.
   if (std::all_of(statements.begin(), statements.end(),
                   [](const Statement& each) { return each.verb == Verb::NotOffered; })) {

@@ -8,6 +8,7 @@ constexpr FuzzTarget kFuzzTargets[] = {
     {"config", take_config},
     {"csv_import", take_csv_import},
     {"http_front", take_http_front},
+    {"influxql", take_influxql},
     {"json_readings", take_json_readings},
     {"key_ring", take_key_ring},
     {"line_protocol", take_line_protocol},

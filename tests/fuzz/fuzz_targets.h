@@ -25,6 +25,7 @@ void take_broker_packets(std::string_view bytes);
 void take_config(std::string_view bytes);
 void take_csv_import(std::string_view bytes);
 void take_http_front(std::string_view bytes);
+void take_influxql(std::string_view bytes);
 void take_json_readings(std::string_view bytes);
 void take_key_ring(std::string_view bytes);
 void take_line_protocol(std::string_view bytes);

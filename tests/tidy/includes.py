@@ -33,11 +33,12 @@ DAEMON = {
     "erase": _SERVICES + ["retention"],
     "ingest": _SERVICES + ["retention", "erase"],
     "query": _SERVICES,
+    "influxql": _SERVICES + ["query"],
     "report": ["wire", "auth", "config", "catalog", "retention", "erase", "query"],
     "net": ["wire", "auth"],
     "sign": ["wire", "auth"],
     "tls": ["net"],
-    "http": _SERVICES + ["config", "net", "retention", "erase", "ingest", "query", "report", "sign"],
+    "http": _SERVICES + ["config", "net", "retention", "erase", "ingest", "influxql", "query", "report", "sign"],
     "mqtt": _SERVICES + ["config", "tls", "net", "erase", "ingest"],
     "app": _SERVICES + ["config", "tls", "net", "retention", "erase", "ingest", "query", "http", "mqtt", "sign"],
 }

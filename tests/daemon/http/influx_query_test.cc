@@ -35,7 +35,7 @@ TEST_CASE("http: what clients of Influx ask at start") {
   CHECK(json_of(f.ask("GET", "/ready"))["status"] == "ready");
   CHECK(json_of(f.ask("POST", "/query?q=CREATE+DATABASE+%22telegraf%22"))["results"][0] ==
         nlohmann::json{{"statement_id", 0}});
-  Answer answer = f.ask("POST", "/query", "q=create+database+b%2Dc+WITH+REPLICATION+1&db=",
+  Answer answer = f.ask("POST", "/query", "q=create+database+%22b%2Dc%22+WITH+REPLICATION+1&db=",
                         "Content-Type: application/x-www-form-urlencoded\r\n");
   CHECK(answer.status == 200);
   answer = f.ask("GET", "/query?q=show%20databases");

@@ -1,0 +1,202 @@
+// Parts of statements: see clauses.h.
+#include "influxql/clauses.h"
+
+#include <array>
+#include <utility>
+
+#include "influxql/expression.h"
+#include "wire/reading.h"
+
+namespace edgecase::influxql {
+namespace {
+
+// `m`, `/re/`, `rp.m`, `db.rp.m`, `db..m`; the last of them may be an expression.
+Result<Source> parse_measurement(TokenReader& reader) {
+  Source source;
+  std::array<std::string, 3> parts;
+  std::size_t count = 0;
+  for (;;) {
+    const Token token = reader.take_or_regex();
+    if (token.kind == TokenKind::Regex) {
+      source.regex = token.text;
+      ++count;
+      break;
+    }
+    if (token.is_symbol(".") && count == 1) {  // `db..m`: the policy is the default one
+      ++count;
+      continue;
+    }
+    const bool is_default = count == 0 && token.is_keyword("DEFAULT");
+    if (token.kind != TokenKind::Identifier && !is_default)
+      return TokenReader::unexpected(token, "identifier");
+    parts[count++] = is_default ? std::string(wire::kDefaultNamespace) : token.text;
+    if (!reader.peek().is_symbol(".")) break;
+    if (count == parts.size())
+      return TokenReader::wrong(token, "too many segments in " + token.text);
+    reader.take();
+  }
+  source.name = std::move(parts[count - 1]);
+  if (count >= 2) source.policy = std::move(parts[count - 2]);
+  if (count == 3) source.database = std::move(parts[0]);
+  return source;
+}
+
+Result<Source> parse_source(TokenReader& reader) {
+  EC_TRY(reader.count_node());
+  if (!reader.take_if_symbol("(")) return parse_measurement(reader);
+  const TokenReader::Nesting nesting(reader);
+  EC_TRY(nesting.check());
+  Source source;
+  EC_TRY(reader.expect("SELECT"));
+  EC_ASSIGN_OR_RETURN(source.inner, parse_select(reader));
+  EC_TRY(reader.expect_symbol(")"));
+  return source;
+}
+
+Status parse_field(TokenReader& reader, SelectStatement& select) {
+  Field field;
+  EC_ASSIGN_OR_RETURN(field.value, parse_expression_or_regex(reader));
+  if (reader.take_if("AS")) {
+    EC_ASSIGN_OR_RETURN(field.alias, reader.expect_name());
+  }
+  select.fields.push_back(std::move(field));
+  return ok();
+}
+
+Status parse_fill(TokenReader& reader, SelectStatement& select) {
+  if (!reader.take_if_word("FILL")) return ok();
+  EC_TRY(reader.expect_symbol("("));
+  constexpr std::string_view kWrong = "expected number argument in fill()";
+  if (reader.peek().is_symbol(")"))
+    return TokenReader::wrong("fill requires an argument, e.g.: 0, null, none, previous, linear");
+  EC_ASSIGN_OR_RETURN(const Expr argument, parse_expression(reader));
+  select.has_fill = true;
+  switch (argument.kind) {
+    case ExprKind::Integer:
+      select.fill_is_integer = true;
+      select.fill_number = static_cast<double>(argument.integer);
+      select.fill = Fill::Number;
+      break;
+    case ExprKind::Float:
+      select.fill_number = argument.number;
+      select.fill = Fill::Number;
+      break;
+    case ExprKind::Name: {
+      static constexpr std::array<std::pair<std::string_view, Fill>, 4> kFills = {
+          {{"null", Fill::Null},
+           {"none", Fill::None},
+           {"previous", Fill::Previous},
+           {"linear", Fill::Linear}}};
+      bool is_known = false;
+      for (const auto& [name, fill] : kFills) {
+        if (argument.text != name) continue;
+        select.fill = fill;
+        is_known = true;
+      }
+      if (!is_known) return TokenReader::wrong(kWrong);
+      break;
+    }
+    default: return TokenReader::wrong(kWrong);
+  }
+  return reader.expect_symbol(")");
+}
+
+// The last of all: `tz('Area/City')`.
+Status parse_zone(TokenReader& reader, SelectStatement& select) {
+  if (!reader.take_if_word("TZ")) return ok();
+  EC_TRY(reader.expect_symbol("("));
+  EC_ASSIGN_OR_RETURN(select.time_zone, reader.expect_text());
+  return reader.expect_symbol(")");
+}
+
+}  // namespace
+
+Result<std::vector<Source>> parse_sources(TokenReader& reader, Inner inner) {
+  std::vector<Source> sources;
+  do {
+    if (inner == Inner::NotAllowed && reader.peek().is_symbol("("))
+      return reader.unexpected("identifier");
+    EC_ASSIGN_OR_RETURN(Source source, parse_source(reader));
+    sources.push_back(std::move(source));
+  } while (reader.take_if_symbol(","));
+  return sources;
+}
+
+Status parse_where(TokenReader& reader, std::optional<Expr>& where) {
+  if (!reader.take_if("WHERE")) return ok();
+  EC_ASSIGN_OR_RETURN(where, parse_expression(reader));
+  return ok();
+}
+
+Status parse_group_by(TokenReader& reader, std::vector<Expr>& dimensions) {
+  if (!reader.take_if("GROUP")) return ok();
+  EC_TRY(reader.expect("BY"));
+  do {
+    EC_ASSIGN_OR_RETURN(Expr dimension, parse_expression_or_regex(reader));
+    dimensions.push_back(std::move(dimension));
+  } while (reader.take_if_symbol(","));
+  return ok();
+}
+
+// `ORDER BY time DESC`, `ORDER BY DESC`: there is no other order.
+Status parse_order(TokenReader& reader, bool& is_descending) {
+  if (!reader.take_if("ORDER")) return ok();
+  EC_TRY(reader.expect("BY"));
+  constexpr std::string_view kTimeOnly = "only ORDER BY time supported at this time";
+  const bool is_named = reader.peek().kind == TokenKind::Identifier;
+  if (is_named && reader.take().text != "time") return TokenReader::wrong(kTimeOnly);
+  is_descending = reader.take_if("DESC");
+  if (!is_descending && !reader.take_if("ASC") && !is_named)
+    return reader.unexpected("identifier, ASC, DESC");
+  return reader.peek().is_symbol(",") ? TokenReader::wrong(kTimeOnly) : ok();
+}
+
+Status parse_count(TokenReader& reader, std::string_view keyword, std::int64_t& count) {
+  if (!reader.take_if(keyword)) return ok();
+  EC_ASSIGN_OR_RETURN(count, reader.expect_integer());
+  return ok();
+}
+
+Status parse_on(TokenReader& reader, std::string& database) {
+  if (!reader.take_if("ON")) return ok();
+  EC_ASSIGN_OR_RETURN(database, reader.expect_name());
+  return ok();
+}
+
+// What SHOW statements end with, in this order; each part may be missing.
+Status parse_show_rest(TokenReader& reader, Statement& made) {
+  EC_TRY(parse_order(reader, made.is_descending));
+  EC_TRY(parse_count(reader, "LIMIT", made.limit));
+  return parse_count(reader, "OFFSET", made.offset);
+}
+
+Status parse_from(TokenReader& reader, Statement& made) {
+  if (!reader.take_if("FROM")) return ok();
+  EC_ASSIGN_OR_RETURN(made.sources, parse_sources(reader, Inner::NotAllowed));
+  return ok();
+}
+
+// Behind the word SELECT.
+Result<std::unique_ptr<SelectStatement>> parse_select(TokenReader& reader) {
+  auto select = std::make_unique<SelectStatement>();
+  do {
+    EC_TRY(parse_field(reader, *select));
+  } while (reader.take_if_symbol(","));
+  if (reader.take_if("INTO")) {
+    EC_ASSIGN_OR_RETURN(select->into, parse_measurement(reader));
+  }
+  EC_TRY(reader.expect("FROM"));
+  EC_ASSIGN_OR_RETURN(select->sources, parse_sources(reader, Inner::Allowed));
+  EC_TRY(parse_where(reader, select->where));
+  EC_TRY(parse_group_by(reader, select->group_by));
+  EC_TRY(parse_fill(reader, *select));
+  EC_TRY(parse_order(reader, select->is_descending));
+  EC_TRY(parse_count(reader, "LIMIT", select->limit));
+  EC_TRY(parse_count(reader, "OFFSET", select->offset));
+  EC_TRY(parse_count(reader, "SLIMIT", select->series_limit));
+  EC_TRY(parse_count(reader, "SOFFSET", select->series_offset));
+  EC_TRY(parse_zone(reader, *select));
+  return select;
+}
+
+}  // namespace edgecase::influxql

@@ -1,0 +1,163 @@
+// What a statement of InfluxQL says, as a tree. Made by parser.h; owned by whoever holds it. The
+// tree's depth is bounded (kNestingMax), whatever the text: operands of one precedence lie side by
+// side in one node, so `a OR b OR c` is one level deep.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "influxql/token.h"
+
+namespace edgecase::influxql {
+
+enum class ExprKind : unsigned char {
+  Name,      // of a field or a tag; `text`, with `cast` behind `::`
+  Call,      // `text` is the function, lower case
+  Chain,     // operands[0] operators[1] operands[1] operators[2] …, all of one precedence
+  Group,     // (…): operands[0]
+  Float,     // `number`
+  Integer,   // `integer`
+  Unsigned,  // over INT64_MAX: the bits in `integer`
+  Text,      // `text`
+  Bool,      // `integer` is 0 or 1
+  Duration,  // `integer`, nanoseconds
+  Regex,     // `text`
+  Wildcard,  // *, *::field, *::tag: `cast`
+  Distinct,  // DISTINCT name: `text`
+};
+
+// `= != =~ !~ < <= > >=` compare, `AND OR` join, the rest count.
+enum class Operator : unsigned char {
+  None,
+  Or,
+  And,
+  Equal,
+  NotEqual,
+  Matches,
+  NotMatches,
+  Less,
+  LessOrEqual,
+  Greater,
+  GreaterOrEqual,
+  Add,
+  Subtract,
+  BitOr,
+  BitXor,
+  Multiply,
+  Divide,
+  Modulo,
+  BitAnd,
+};
+std::string_view text_of(Operator op);
+// Or 1, And 2, comparisons 3, sums 4, products 5; None 0.
+int precedence_of(Operator op);
+
+enum class Cast : unsigned char { None, Float, Integer, Unsigned, String, Boolean, Field, Tag };
+
+struct Expr {
+  ExprKind kind = ExprKind::Name;
+  Position at;
+  std::string text;
+  Cast cast = Cast::None;
+  double number = 0;
+  std::int64_t integer = 0;
+  std::vector<Expr> operands;       // of a call: its arguments
+  std::vector<Operator> operators;  // of a chain: as many as operands, the first None
+};
+
+struct SelectStatement;
+
+// One of what is behind FROM: a measurement by name or expression, or a statement in brackets.
+struct Source {
+  std::string database, policy;
+  std::string name;
+  std::optional<std::string> regex;
+  std::unique_ptr<SelectStatement> inner;
+};
+
+struct Field {
+  Expr value;
+  std::string alias;  // empty: none
+};
+
+enum class Fill : unsigned char { Null, None, Previous, Linear, Number };
+
+struct SelectStatement {
+  std::vector<Field> fields;
+  std::optional<Source> into;
+  std::vector<Source> sources;
+  std::optional<Expr> where;
+  std::vector<Expr> group_by;  // names, wildcards, expressions, time(…)
+  Fill fill = Fill::Null;
+  bool has_fill = false;
+  double fill_number = 0;
+  bool fill_is_integer = false;
+  bool is_descending = false;
+  std::int64_t limit = 0, offset = 0, series_limit = 0, series_offset = 0;  // 0: none
+  std::string time_zone;                                                    // empty: UTC
+};
+
+enum class Verb : unsigned char {
+  Select,
+  Explain,         // select
+  ExplainAnalyze,  // select
+  ShowDatabases,
+  ShowRetentionPolicies,  // database
+  ShowMeasurements,       // database, match, where, limit, offset
+  ShowSeries,             // database, sources, where, limit, offset
+  ShowTagKeys,
+  ShowTagValues,  // also key
+  ShowFieldKeys,
+  ShowMeasurementCardinality,  // also is_exact, group_by
+  ShowSeriesCardinality,
+  ShowTagKeyCardinality,
+  ShowTagValuesCardinality,
+  ShowFieldKeyCardinality,
+  ShowQueries,
+  CreateDatabase,         // name, policy
+  DropDatabase,           // name
+  CreateRetentionPolicy,  // database, name, policy
+  AlterRetentionPolicy,
+  DropRetentionPolicy,  // database, name
+  Delete,               // sources, where
+  DropSeries,           // sources, where
+  DropMeasurement,      // name
+  KillQuery,            // number
+  NotOffered,           // InfluxQL has it and this does not: name
+};
+
+// Of CREATE DATABASE and of retention policies; what was not given is unset. A duration of 0 is
+// forever.
+struct Policy {
+  std::optional<std::int64_t> duration_ns, shard_duration_ns, replication;
+  std::string name;
+  bool is_default = false;
+};
+
+// `WITH KEY = x`, `=~ /x/`, `IN (x, y)` and `WITH MEASUREMENT = x`.
+struct NameMatch {
+  Operator op = Operator::None;  // None: every name
+  std::vector<std::string> names;
+  std::string regex;
+};
+
+struct Statement {
+  Verb verb = Verb::NotOffered;
+  std::string name;
+  std::string database;  // behind ON; empty: none
+  std::unique_ptr<SelectStatement> select;
+  std::vector<Source> sources;
+  std::optional<Expr> where;
+  std::vector<Expr> group_by;
+  NameMatch match;
+  Policy policy;
+  bool is_exact = false;
+  bool is_descending = false;
+  std::int64_t number = 0;
+  std::int64_t limit = 0, offset = 0;  // 0: none
+};
+
+}  // namespace edgecase::influxql
