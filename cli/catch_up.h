@@ -1,11 +1,11 @@
 // What `edgecase tail` makes up for: readings that were stored while it could not follow, since the
 // daemon was away or started again.
 //
-// The daemon's feed begins anew then. Of each series the newest time that was shown, or stored
+// The daemon's feed begins anew then. The newest time of each series that was shown, or stored
 // before, is known here; what is stored under later times now is what came meanwhile. A reading
-// that came late, under a time before that, does not show; nor does one that replaced another.
-// Use: begin(), shown() for each reading that is printed, after a gap show_missed(), which may be
-// called again where it failed; skips() for what the feed brings. One thread.
+// that came late, under a time before that, does not show; nor does one that replaced another. Use:
+// begin(), shown() for each reading that is printed, after a gap show_missed(), which may be called
+// again where it failed; skips() for what the feed brings. One thread.
 #pragma once
 
 #include <cstdint>

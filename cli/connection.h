@@ -53,8 +53,8 @@ enum class AllNamespaces : unsigned char { Allowed, NotAllowed };
 void add_namespace_options(CLI::App& command, NamespaceArguments& arguments, AllNamespaces all);
 
 // Fills in what was not given. The daemon is named by --host, else --socket, else EDGECASE_HOST,
-// else EDGECASE_HTTP_SOCKET, else http.socket of the configuration file, else its default. Of
-// `host` and `socket` the one to use is not empty, `host` first.
+// else EDGECASE_HTTP_SOCKET, else http.socket of the configuration file, else its default. The one
+// of `host` and `socket` that is not empty is used, `host` first.
 ConnectionArguments resolve_connection(ConnectionArguments connection);
 
 }  // namespace edgecase::cli

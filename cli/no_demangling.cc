@@ -1,6 +1,6 @@
 // Stands in the portable program for what libc++ has to spell out the type of an exception that
-// nobody caught, in the last words of a process: 0.16 MB. Those then have the type as the compiler
-// writes it (`c++filt -t` reads it).
+// nobody caught, in the last words of a process: 0.16 MB. The words then have the type as the
+// compiler writes it (`c++filt -t` reads it).
 #include <cstddef>
 
 extern "C" char* __cxa_demangle(const char* name, char* buffer, std::size_t* size, int* status);

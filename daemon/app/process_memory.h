@@ -11,8 +11,8 @@ void give_free_memory_back();
 // The same, and the pages of code and constants that were read so far: most were
 // for starting, the libraries' own above all.
 void give_memory_back();
-// Keys and readings are not to be found in a core dump. Whoever looks for a fault may allow one for
-// a daemon that runs: prlimit --core.
+// Keys and readings are not to be found in a core dump. To look for a fault, allow one for a daemon
+// that runs: prlimit --core.
 void dump_no_core();
 
 }  // namespace edgecase::app

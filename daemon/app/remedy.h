@@ -12,7 +12,7 @@ namespace edgecase::app {
 // One line: what went wrong and, unless the message says so already, "; to do: " and what helps.
 std::string with_remedy(const Status& failure);
 
-// Which drive takes no writes, why, and what helps; empty when both take them. Of both, the
+// Which drive takes no writes, why, and what helps; empty when both take them. Where both fail, the
 // metadata drive's: without that one nothing is taken at all.
 std::string drive_trouble(const Stats& stats);
 

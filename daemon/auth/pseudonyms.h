@@ -1,7 +1,7 @@
 // Names that may be kept after what they named is gone: HMAC-SHA-256 under one key of the store.
-// Who knows a name can find its pseudonym, with the store at hand; nobody finds a name. The audit
-// log (which keeps the first 64 bits), certificates of erasures and fences have the same ones.
-// Immutable; any thread.
+// Somebody who knows a name can find its pseudonym, with the store at hand; nobody finds a name.
+// The audit log (which keeps the first 64 bits), certificates of erasures and fences have the same
+// ones. Immutable; any thread.
 //
 // In the engine's namespace `_pseudonyms` (Placement::Metadata): 'K' -> the key (32).
 #pragma once

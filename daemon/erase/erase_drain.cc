@@ -159,7 +159,8 @@ Reach EraseService::reach_of(const Certificate& certificate) const {
   return reach(with_bytes_left(drives_->last()), is_of_whole_devices(certificate));
 }
 
-// Certificates that are pending, a few at a time; durable. Those that are done are pending no more.
+// Certificates that are pending, a few at a time; durable. Erasures that are done are pending no
+// more.
 Status EraseService::rewrite(const std::vector<std::uint64_t>& numbers,
                              const std::function<void(Certificate&)>& change) {
   for (std::size_t begin = 0; begin < numbers.size(); begin += kCertificatesPerBatch) {

@@ -2,8 +2,8 @@
 // long before it could be durable; so paho connects to a socket of this process on loopback, and
 // what passes there goes to the broker, through TLS where it speaks that. paho makes the session,
 // subscribes and keeps it alive; messages end here: they are handed to who stores them, as many as
-// have come at once, and acknowledged from here when they are durable (message_ledger.h). So many
-// messages share one sync, as many as the broker has on their way.
+// have come at once, and acknowledged from here when they are durable (message_ledger.h). As many
+// messages share one sync as the broker has on their way.
 //
 // While the drive refuses, nothing is acknowledged, and the broker stops at the end of its window;
 // where that is wider than what may wait here, messages are left unread. The connection lives on.

@@ -1,7 +1,7 @@
 // Two devices never become one: which device a name made of a topic stands for, where several could
 // have it. `1/OG` and `1.OG` are both called `1.OG` by their topics, and The Things Stack's devices
-// are told apart only within their application. Whoever came first has the plain name, for good;
-// the other's ends in `~` and a hash.
+// are told apart only within their application. The first device has the plain name, for good; the
+// other's ends in `~` and a hash.
 //
 // Records in the engine's namespace `_mqtt` (record_namespace.h), which name nobody: both are
 // pseudonyms of the store (auth/pseudonyms.h).

@@ -4,10 +4,9 @@
 // While the drive refuses (full, failing, missing, WAL limit) the group is tried again, at the
 // latest a second apart, until it is stored: nothing is acknowledged meanwhile, and once the next
 // group is full nothing more should be read. A message that can never be stored, or that a limit of
-// the catalog refuses, is found without writing anything, and kept as
-// rejected: the rest is still stored with one sync, however many such messages a client mixes in.
-// Of one with several readings those that can be stored are, and it is kept as rejected for the
-// others.
+// the catalog refuses, is found without writing anything, and kept as rejected: the rest is still
+// stored with one sync, however many such messages a client mixes in. A message with several
+// readings has those stored that can be, and is kept as rejected for the others.
 //
 // take() and offer() are for the one thread that brings messages; the rest is thread-safe.
 #pragma once

@@ -6,7 +6,7 @@
 // - What a number is, and what `nan` or `0x1F` is, here and elsewhere: wire/NUMBERS.md. In a JSON
 //   object a value that is none costs itself alone; `left_out` counts those nobody could read.
 // - Sensor: the route's name, then the leaf's keys and indexes joined by `.`; "value" when both are
-//   empty. Of two leaves with one name the later is called `name~2`.
+//   empty. The later of two leaves with one name is called `name~2`.
 // - Numbers are float64; integers beyond 2^53 lose digits. JSON null is skipped. JSON texts are
 //   texts.
 // - Leaves that a pointer of the rule used as device, sensor or time are not stored again. A time

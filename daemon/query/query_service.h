@@ -50,8 +50,8 @@ class ReadingCursor {
   virtual GivenReadings take_given() { return {}; }
   // Whether something of that was revoked.
   virtual bool is_given_revoked() { return false; }
-  // What next() has passed over, since it is damaged; null: nothing ever is. Who ends an answer
-  // says so, or does not end it as a whole one.
+  // What next() has passed over, since it is damaged; null: nothing ever is. Whatever ends an
+  // answer says so, or does not end it as a whole one.
   virtual const LeftOut* left_out() const { return nullptr; }
 };
 

@@ -22,7 +22,7 @@ struct Authority {
 // InvalidArgument says what is wrong in words that follow the text: "has no host".
 Result<Authority> parse_authority(std::string_view text);
 
-// In network order, 4 or 16 bytes; "": no literal of an address. Of an IPv6 address its zone is
+// In network order, 4 or 16 bytes; "": no literal of an address. The zone of an IPv6 address is
 // dropped, and an IPv4 address inside one (::ffff:192.0.2.7) is taken out of it.
 std::string address_bytes(std::string_view host);
 // Whether only this machine can be reached by it: 127.0.0.0/8, ::1, and the name of both.

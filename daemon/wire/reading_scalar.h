@@ -1,4 +1,4 @@
-// The members of a reading in JSON (reading_json.h) as they came. Of the decoder alone.
+// The members of a reading in JSON (reading_json.h) as they came. For the decoder alone.
 #pragma once
 
 #include <array>

@@ -318,7 +318,7 @@ class NodeCursor final : public EntryCursor {
   Status status_;
 };
 
-// Nodes and strips side by side. Of a key that both have, the first has the newer entry.
+// Nodes and strips side by side. Where both have a key, the first has the newer entry.
 class TwoCursor final : public EntryCursor {
  public:
   TwoCursor(std::unique_ptr<EntryCursor> newer, std::unique_ptr<EntryCursor> older,

@@ -176,8 +176,8 @@ class StripCursor final : public EntryCursor {
     key_.resize(strip().prefix.size() + kOrdinalKeyBytes);
   }
 
-  // What is not visible yet stands at the end of a lane. Of a key in two lanes the later one has
-  // the newer entry; the other is passed over.
+  // What is not visible yet stands at the end of a lane. Where two lanes have a key, the later one
+  // has the newer entry; the other is passed over.
   void settle_forward() {
     for (;;) {
       const SeriesEntry* nearest = nullptr;

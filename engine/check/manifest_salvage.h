@@ -1,5 +1,5 @@
 // What the manifests of a store without a whole one still tell: which namespaces there are, and
-// what is gone for good. Of its files nothing is taken: those that are there tell of themselves.
+// what is gone for good. Nothing is taken of its files: those that are there tell of themselves.
 // Used by one thread.
 #pragma once
 

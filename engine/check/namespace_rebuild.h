@@ -17,7 +17,7 @@ class NamespaceRebuild {
 
   // What a manifest says; ids below `id_limit` that it does not know were dropped, and stay so.
   void take(const std::vector<NamespaceInfo>& known, NamespaceId id_limit);
-  // One that a value table says it is of. Of two of one name the older one was dropped.
+  // One that a value table says it is of. The older of two with one name was dropped.
   void add(NamespaceId id, std::string_view name, const NamespaceOptions& options);
   // One that data is of: where its name is lost it gets another one, and that is a loss.
   void ensure(NamespaceId id, const NamespaceOptions& options);

@@ -20,9 +20,9 @@ Result<SequenceNumber> salvage_wal(
     const std::function<Result<SequenceNumber>(const LogRecord& record)>& apply);
 
 // The sequence before the log's last records without a gap, for a store of which nobody knows what
-// is in tables. That tables hold something of a sequence does not tell that they hold all before
-// it: a flush that was cut short leaves files of one namespace alone. A gap above `in_tables`, the
-// newest that is in one, counts as none: it is a loss.
+// is in tables. Tables that hold something of a sequence need not hold all before it: a flush that
+// was cut short leaves files of one namespace alone. A gap above `in_tables`, the newest that is in
+// one, counts as none: it is a loss.
 Result<SequenceNumber> find_wal_begin(FileSystem& file_system, const StoreFiles& files,
                                       SequenceNumber in_tables);
 

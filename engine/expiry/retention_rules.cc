@@ -159,8 +159,8 @@ bool RetentionRules::change(std::span<const RetentionRule> changes, std::int64_t
   return scopes_.size() <= kRetentionRulesMax;
 }
 
-// Forgets scopes without a rule that hide nothing which the scope around them does not hide. That
-// they were there is remembered by their namespace's epoch.
+// Forgets scopes without a rule that hide nothing which the scope around them does not hide. Their
+// namespace's epoch remembers that they were there.
 void RetentionRules::prune(std::int64_t now_ns) {
   std::vector<bool> idle(scopes_.size());
   for (std::size_t i = 0; i < scopes_.size(); ++i) {

@@ -58,8 +58,8 @@ class RetentionRules {
   explicit RetentionRules(std::vector<ScopeState> scopes);
 
   // The rules after these changes at `now_ns`, which is at or after that of all changes before.
-  // They change at once: no scope follows one in between. Of several changes of one scope the last
-  // one counts. False: more than kRetentionRulesMax scopes.
+  // They change at once: no scope follows one in between. The last of several changes of one scope
+  // counts. False: more than kRetentionRulesMax scopes.
   bool change(std::span<const RetentionRule> changes, std::int64_t now_ns);
   void forget_namespace(NamespaceId id);
   // Nothing changes where more was given up before.

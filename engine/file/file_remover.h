@@ -61,7 +61,7 @@ class FileRemover {
   // The same, for their bytes; what is being overwritten counts.
   bool has_bytes(Urgency urgency) const;
   // Overwrites and syncs up to so many bytes of those that wait, the urgent ones first, and
-  // `urgency` at least. Of what is blank by then names go only where it is more than 512 MiB.
+  // `urgency` at least. Names of what is blank by then go only where it is more than 512 MiB.
   void overwrite(std::uint64_t bytes, Urgency urgency);
   // As overwrite(), and then, when no bytes are urgent any more, names go.
   void step(std::uint64_t bytes, Urgency urgency);

@@ -1,7 +1,7 @@
 // A log that lies twice in its file, so that damage of one copy loses nothing: the manifest. Either
 // half of the file is a whole log (log_format.h) with the same records at the same places; the salt
-// in the heads of both is kDoubledLogSalt. Who knows of no second copy reads the first, and takes
-// the other for what lies behind its end.
+// in the heads of both is kDoubledLogSalt. A reader that knows of no second copy reads the first,
+// and takes the other for what lies behind its end.
 //
 //   first copy, zeros to the half | second copy, zeros to the end     each kDoubledAlignmentBytes
 //

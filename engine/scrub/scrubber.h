@@ -1,6 +1,6 @@
 // Reads every file again in idle time, past the page cache where the system can, and compares it
 // with the checksum that the manifest has of it: bytes that rot are known before somebody needs
-// them. Of a damaged file it tells which keys are lost. engine/check/DESIGN.md.
+// them. It tells which keys are lost with a damaged file. engine/check/DESIGN.md.
 //
 // It works in pieces on one lane of the executor and holds no version meanwhile, so that nothing
 // waits for it; the rest may be called from anywhere. Memory: one piece; kDamagedFilesMax findings.

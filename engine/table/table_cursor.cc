@@ -42,8 +42,8 @@ void TableCursor::close() {
   if (memory.capacity() <= kKeptBytes) ahead_.bytes = std::move(memory);
 }
 
-// `index` is that of the table or block. Of a table that is not open nothing else is known than its
-// bounds; those of a block stand in the index.
+// `index` is that of the table or block. A table that is not open tells nothing but its bounds;
+// those of a block stand in the index.
 bool TableCursor::fail(Status status, Reading reading, std::size_t index) {
   status_ = std::move(status);
   valid_ = false;

@@ -9,7 +9,7 @@
 namespace edgecase::engine {
 
 // Fills in the checksums of an item that is whole but for them, as it belongs at `offset` of file
-// `file_number`. Of one that is no plain group, `end` belongs behind `item`.
+// `file_number`. For an item that is no plain group, `end` belongs behind it.
 void place_checksums(Bytes& item, std::uint64_t file_number, std::uint64_t offset,
                      ByteView end = {});
 

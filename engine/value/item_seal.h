@@ -25,8 +25,8 @@ inline SealOverhead overhead_of(const FileCipher* cipher) {
 }
 
 // `item`, which is whole but for its checksums, as it belongs at `offset` of the file. It lies in
-// `room`, which grows as needed and never shrinks: memory for many of them in turn. Of one that is
-// no plain group, `end` belongs behind `item`.
+// `room`, which grows as needed and never shrinks: memory for many of them in turn. For an item
+// that is no plain group, `end` belongs behind it.
 ByteView seal_item(Bytes& room, ByteView item, ByteView end, PartCipher& cipher,
                    std::uint64_t file_number, std::uint64_t offset);
 

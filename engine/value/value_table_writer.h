@@ -55,8 +55,8 @@ class ValueTableWriter {
 
   // end(), then sync().
   Status finish();
-  // Writes index, summary and tail. Whoever ends several files before the first of them is synced
-  // waits once for what the drive does side by side.
+  // Writes index, summary and tail. A caller that ends several files before the first of them is
+  // synced waits once for what the drive does side by side.
   Status end();
   // Syncs a file that was ended; its directory is the caller's. Makes the keys of its items
   // durable. Reads the first item of an encrypted file back, to see that it opens.

@@ -4,8 +4,8 @@
 // Tables form *runs*: tables whose items' key ranges are disjoint, in key order. At level 0 every
 // table that a flush wrote is a run of its own, of all namespaces. From level 1 down each namespace
 // has a tree of its own (Iso-KVSSD): a list of runs. A level says how many merges the data of a run
-// went through; it says nothing of age. Of two entries of a key the one with the larger sequence is
-// the newer, wherever they lie.
+// went through; it says nothing of age. The one with the larger sequence is the newer of two
+// entries of a key, wherever they lie.
 #pragma once
 
 #include <algorithm>

@@ -59,8 +59,8 @@ class Conversation {
 
   enum class Standing : std::uint8_t { Welcome, TurnedAway, AddressTurnedAway };
 
-  // `connection` is a number never given twice. Whoever is turned away gets that for an answer.
-  // `peer`: as net::principal_of() says.
+  // `connection` is a number never given twice. A client that is turned away gets that for an
+  // answer. `peer`: as net::principal_of() says.
   Conversation(const ConversationParts& parts, std::uint64_t connection, Standing standing,
                auth::Principal peer = {auth::PrincipalKind::Loopback, "127.0.0.1"});
   ~Conversation() { leave(now_ns_); }

@@ -30,7 +30,8 @@ void add_ended_sessions(SessionTable& sessions, const SessionRecords& records,
   }
 }
 
-// Nobody waits for them to be acknowledged. Whoever may not write any more does not by a will.
+// Nobody waits for them to be acknowledged. A client that may not write any more does not by a
+// will.
 std::size_t add_due_wills(const ConversationParts& parts, MessageGroup& group) {
   const auto wills = parts.sessions.take_due_wills();
   for (const std::unique_ptr<Will>& will : wills) {
