@@ -1,5 +1,5 @@
 // How much may go because the clock leapt forward and nobody confirmed it: a share of all bytes in
-// kLeapWindowNs. What would be more is held for as long, in which somebody may notice, or a time
+// kLeapHoldNs. What would be more is held for as long, in which somebody may notice, or a time
 // server set the clock right; then it goes. The time that it was held goes on in the next process.
 // What expires as time passes is not asked for here, nor what a rule lets expire. Thread-safe.
 #pragma once
@@ -14,20 +14,20 @@ namespace edgecase::engine {
 
 inline constexpr std::uint64_t kLeapBytesMin = 1u << 20;  // less is no alarm
 inline constexpr std::uint64_t kLeapShare = 4;            // a quarter of all bytes
-inline constexpr std::int64_t kLeapWindowNs = 24LL * 3600 * 1'000'000'000;
+inline constexpr std::int64_t kLeapHoldNs = 24LL * 3600 * 1'000'000'000;
 
 class LeapGuard {
  public:
   // For so long others before have held what a leap let expire.
   void resume(std::uint64_t held_ns) {
-    held_before_ns_ = static_cast<std::int64_t>(std::min<std::uint64_t>(held_ns, kLeapWindowNs));
+    held_before_ns_ = static_cast<std::int64_t>(std::min<std::uint64_t>(held_ns, kLeapHoldNs));
   }
   // `leapt_bytes` of `all_bytes` are due only since the clock leapt. True: they may go.
   bool judge(std::uint64_t leapt_bytes, std::uint64_t all_bytes, std::int64_t boot_ns) {
     MutexLock lock(mutex_);
-    const bool waited = held_bytes_ > 0 && boot_ns - held_since_boot_ns_ >= kLeapWindowNs;
-    if (waited || boot_ns - window_boot_ns_ >= kLeapWindowNs) {
-      window_boot_ns_ = boot_ns;
+    const bool waited = held_bytes_ > 0 && boot_ns - held_since_boot_ns_ >= kLeapHoldNs;
+    if (waited || boot_ns - judged_boot_ns_ >= kLeapHoldNs) {
+      judged_boot_ns_ = boot_ns;
       gone_bytes_ = 0;
     }
     const std::uint64_t bytes_max = std::max(kLeapBytesMin, all_bytes / kLeapShare);
@@ -53,7 +53,7 @@ class LeapGuard {
 
  private:
   Mutex mutex_;
-  std::int64_t window_boot_ns_ EC_GUARDED_BY(mutex_) = 0;
+  std::int64_t judged_boot_ns_ EC_GUARDED_BY(mutex_) = 0;
   std::uint64_t gone_bytes_ EC_GUARDED_BY(mutex_) = 0;
   std::atomic<std::uint64_t> held_bytes_ = 0;
   std::atomic<std::int64_t> held_since_boot_ns_ = 0;

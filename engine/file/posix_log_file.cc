@@ -80,8 +80,8 @@ Status PosixLogFile::write(std::uint64_t offset, ByteView bytes) {
   if (before < kKernelWrites) writes_since_sync_.fetch_add(1, std::memory_order_relaxed);
   const bool is_small = bytes.size() <= kMappedWriteMaxBytes;
   if (!is_small) writes_since_sync_.store(0, std::memory_order_relaxed);
-  if (before >= kKernelWrites && is_small && !bytes.empty() && move_window(offset, bytes.size())) {
-    if (copy_to_mapped(bytes, window_ + (offset - window_offset_))) return ok();
+  if (before >= kKernelWrites && is_small && !bytes.empty() && move_mapping(offset, bytes.size())) {
+    if (copy_to_mapped(bytes, mapping_ + (offset - mapping_offset_))) return ok();
     mapping_possible_ = false;  // the system call says what is wrong, and writes it whole where not
     unmap();
   }
@@ -128,53 +128,53 @@ void PosixLogFile::begin_write_out(std::uint64_t end) {
   written_out_ = until;
 }
 
-bool PosixLogFile::move_window(std::uint64_t offset, std::size_t size) {
+bool PosixLogFile::move_mapping(std::uint64_t offset, std::size_t size) {
   const std::uint64_t begun = syncs_begun_.load();
   // A running or failed sync may have made the pages read-only; the fault of a copy could then be
   // one that the drive answers with an error.
   if (!mapping_possible_ || syncs_ended_.load() != begun) return false;
   const std::uint64_t end = offset + size;
-  if (window_sync_count_ == begun && offset >= faulted_begin_ && end <= faulted_end_) return true;
+  if (mapping_sync_count_ == begun && offset >= faulted_begin_ && end <= faulted_end_) return true;
 
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const std::uint64_t start = offset / page * page;
-  if (window_ == nullptr || offset < window_offset_ || end > window_offset_ + window_size_) {
+  if (mapping_ == nullptr || offset < mapping_offset_ || end > mapping_offset_ + mapping_size_) {
     unmap();
-    const std::uint64_t length = std::min(kWindowBytes, capacity_bytes_ - start);
+    const std::uint64_t length = std::min(kMappingBytes, capacity_bytes_ - start);
     void* mapped = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, file_.number(),
                           static_cast<off_t>(start));
     if (mapped == MAP_FAILED) return false;
-    window_ = static_cast<char*>(mapped);
-    window_offset_ = start;
-    window_size_ = length;
+    mapping_ = static_cast<char*>(mapped);
+    mapping_offset_ = start;
+    mapping_size_ = length;
   }
-  // Faulting in makes a page dirty: only some pages ahead, or every sync would write the window.
-  const std::uint64_t until = std::min(start + kFaultInBytes, window_offset_ + window_size_);
+  // Faulting in makes a page dirty: only some pages ahead, or every sync would write the mapping.
+  const std::uint64_t until = std::min(start + kFaultInBytes, mapping_offset_ + mapping_size_);
   if (end > until) return false;
-  if (::madvise(window_ + (start - window_offset_), until - start, MADV_POPULATE_WRITE) != 0) {
+  if (::madvise(mapping_ + (start - mapping_offset_), until - start, MADV_POPULATE_WRITE) != 0) {
     if (errno == EINVAL) mapping_possible_ = false;
     unmap();
     return false;
   }
   faulted_begin_ = start;
   faulted_end_ = until;
-  window_sync_count_ = begun;
+  mapping_sync_count_ = begun;
   return true;
 }
 
 // A mapped page that is written out is first made read-only, each with an interrupt of all other
 // processors; pages that go together take one.
 void PosixLogFile::unmap_before(std::uint64_t end) {
-  if (window_ == nullptr || end <= window_offset_) return;
-  if (end >= window_offset_ + window_size_) return unmap();
-  if (::madvise(window_, end - window_offset_, MADV_DONTNEED) != 0) return unmap();
+  if (mapping_ == nullptr || end <= mapping_offset_) return;
+  if (end >= mapping_offset_ + mapping_size_) return unmap();
+  if (::madvise(mapping_, end - mapping_offset_, MADV_DONTNEED) != 0) return unmap();
   faulted_begin_ = std::max(faulted_begin_, end);
   faulted_end_ = std::max(faulted_end_, end);
 }
 
 void PosixLogFile::unmap() {
-  if (window_ != nullptr) ::munmap(window_, window_size_);
-  window_ = nullptr;
+  if (mapping_ != nullptr) ::munmap(mapping_, mapping_size_);
+  mapping_ = nullptr;
   faulted_begin_ = faulted_end_ = 0;
 }
 

@@ -7,11 +7,11 @@
 // against 125 µs, ext4). So the first kKernelWrites writes after a sync or a large one, and large
 // ones, go through pwrite(): a user who syncs every few records never touches the mapping, nor do
 // heads of large records, for which pages would be faulted in that pwrite() then fills. A longer
-// run of small writes goes through a mapped window that moves along; no more of the file is
+// run of small writes goes through a mapping that moves along; no more of the file is
 // resident.
 //
 // A drive that fails under a mapped page, or is full where a write takes new blocks, is a SIGBUS
-// where pwrite() would answer with an error. So the window is faulted in by MADV_POPULATE_WRITE,
+// where pwrite() would answer with an error. So the mapping is faulted in by MADV_POPULATE_WRITE,
 // which does answer with one; where the kernel does not know it (before 5.14), and while a sync is
 // running, only pwrite() is used. The kernel may still have written such a page out by itself, and
 // ask the drive again at the next copy: mapped_copy.h.
@@ -47,13 +47,13 @@ class PosixLogFile final : public LogFile {
   // Writes after a sync, or after one that is not small, that go through pwrite().
   static constexpr std::uint32_t kKernelWrites = 32;
   static constexpr std::size_t kMappedWriteMaxBytes = 4096;
-  static constexpr std::uint64_t kWindowBytes = 4u << 20;
+  static constexpr std::uint64_t kMappingBytes = 4u << 20;
   static constexpr std::uint64_t kFaultInBytes = 64u << 10;  // more than one mapped write, by pages
   static constexpr std::uint64_t kWriteOutBytes = 1u << 20;  // begun at a time
 
  private:
-  // Makes the window cover [offset, offset + size); false: not possible now, use pwrite().
-  bool move_window(std::uint64_t offset, std::size_t size);
+  // Makes the mapping cover [offset, offset + size); false: not possible now, use pwrite().
+  bool move_mapping(std::uint64_t offset, std::size_t size);
   void unmap_before(std::uint64_t end);
   void unmap();
   Status give_up(Status failure) EC_EXCLUDES(mutex_);
@@ -63,12 +63,12 @@ class PosixLogFile final : public LogFile {
   const std::uint64_t capacity_bytes_;
 
   // The writer's own.
-  char* window_ = nullptr;
-  std::uint64_t window_offset_ = 0;
-  std::uint64_t window_size_ = 0;
-  std::uint64_t faulted_begin_ = 0;  // within the file, as of window_sync_count_
+  char* mapping_ = nullptr;
+  std::uint64_t mapping_offset_ = 0;
+  std::uint64_t mapping_size_ = 0;
+  std::uint64_t faulted_begin_ = 0;  // within the file, as of mapping_sync_count_
   std::uint64_t faulted_end_ = 0;
-  std::uint64_t window_sync_count_ = 0;  // syncs begun when that was faulted in
+  std::uint64_t mapping_sync_count_ = 0;  // syncs begun when that was faulted in
   bool mapping_possible_ = true;
   std::uint64_t written_out_ = 0;  // the drive has begun with what is below
 

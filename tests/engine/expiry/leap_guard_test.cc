@@ -82,7 +82,7 @@ TEST_CASE("what a leap of the clock lets go is a share of all, or waits a day") 
     CHECK_FALSE(guard.judge(1, kAll, 2 * kHour));
     CHECK(guard.held_bytes() == 1);
     CHECK(guard.held_since_boot_ns() == 2 * kHour);
-    CHECK(guard.judge(1, kAll, kLeapWindowNs));  // another day
+    CHECK(guard.judge(1, kAll, kLeapHoldNs));  // another day
   }
   SUBCASE("held before, by other processes") {
     guard.resume(23 * kHour);
@@ -97,14 +97,14 @@ TEST_CASE("what a leap of the clock lets go is a share of all, or waits a day") 
   }
   SUBCASE("held until nothing is, or for a day") {
     CHECK_FALSE(guard.judge(kAll, kAll, 2 * kHour));
-    CHECK_FALSE(guard.judge(kAll, kAll, 2 * kHour + kLeapWindowNs - 1));
+    CHECK_FALSE(guard.judge(kAll, kAll, 2 * kHour + kLeapHoldNs - 1));
     CHECK(guard.held_bytes() == kAll);
     SUBCASE("confirmed") {
       CHECK(guard.judge(0, kAll, 3 * kHour));
       CHECK(guard.held_bytes() == 0);
     }
     SUBCASE("a day later") {
-      CHECK(guard.judge(kAll, kAll, 2 * kHour + kLeapWindowNs));
+      CHECK(guard.judge(kAll, kAll, 2 * kHour + kLeapHoldNs));
       CHECK(guard.held_bytes() == 0);
     }
   }

@@ -205,7 +205,7 @@ TEST_CASE("posix log file: both ways of writing give the same file, synced, writ
   CAPTURE(seed);
   SeededRandom random(seed);
   const TempDirectory directory;
-  const std::uint64_t capacity = 3 * PosixLogFile::kWindowBytes + 777;
+  const std::uint64_t capacity = 3 * PosixLogFile::kMappingBytes + 777;
   Bytes want(capacity, '\0');
   auto file = posix_file_system().create_log_file(directory / "log", capacity);
   REQUIRE(file.ok());
