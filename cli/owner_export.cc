@@ -18,7 +18,8 @@
 namespace edgecase::cli {
 namespace {
 
-// Beside the manifest: JSON that `edgecase report --verify` takes, and no import for readings.
+// A file beside the manifest: JSON that `edgecase report --verify` takes, and no import for
+// readings.
 constexpr char kSignedReportName[] = "report.signed";
 
 Status write_file(const std::string& path, const std::string& text) {

@@ -11,7 +11,8 @@
 
 namespace edgecase::cli::bench {
 
-// Beside its Unix socket: HTTP on a port of the system's choice, see tcp_endpoint().
+// A way to the daemon beside its Unix socket: HTTP on a port of the system's choice, see
+// tcp_endpoint().
 enum class Transport : unsigned char { UnixSocket, Tcp, Tls };
 
 struct DaemonOptions {

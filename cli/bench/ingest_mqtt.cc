@@ -124,7 +124,8 @@ class IngestMqtt {
     const auto start = SteadyClock::now();
     EC_ASSIGN_OR_RETURN(const double publishing, publish_all(broker->endpoint(), load()));
     published.push_back(publishing);
-    // Beside those of the probe. Counted by the daemon, so that asking costs it next to nothing.
+    // Readings beside those of the probe. Counted by the daemon, so that asking costs it next to
+    // nothing.
     EC_TRY(wait_for(start, [&]() -> Result<std::uint64_t> {
       EC_ASSIGN_OR_RETURN(const std::uint64_t durable, durable_readings(client));
       return durable - std::min(durable, probes);

@@ -33,7 +33,7 @@ std::uint64_t ycsb_hash(std::uint64_t number) {
     hash *= 0x100000001B3;
     number >>= 8;
   }
-  // Its numbers are signed, and it takes the absolute value.
+  // YCSB's numbers are signed, and it takes the absolute value.
   return hash >> 63 == 0 ? hash : ~hash + 1;
 }
 

@@ -1,6 +1,6 @@
-// Whose turn it is: the distributions of YCSB (Cooper et al., SoCC 2010) by its own arithmetic, so
-// that a hot key here is as hot as there. tests/cli/bench/ycsb_numbers_test.cc holds them against
-// what its program draws.
+// The distributions of YCSB (Cooper et al., SoCC 2010) by its own arithmetic, so that a hot key
+// here is as hot as there. tests/cli/bench/ycsb_numbers_test.cc holds them against what its program
+// draws.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace edgecase::cli::bench {
 
-// Its hash of a number: FNV-1a of the eight bytes, the sign bit dropped.
+// YCSB's hash of a number: FNV-1a of the eight bytes, the sign bit dropped.
 std::uint64_t ycsb_hash(std::uint64_t number);
 
 // 0 is drawn most often, then 1, …: probability of rank r as 1 / (r + 1)^0.99, by the method of

@@ -65,7 +65,7 @@ class RecordLines {
   std::string input_;
 };
 
-// Whose data was touched, as who has to tell them wants to know it.
+// Owners whose data was touched, as somebody who has to tell them wants to know it.
 class Subjects {
  public:
   void add(const nlohmann::json& record) {

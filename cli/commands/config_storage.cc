@@ -243,7 +243,7 @@ Status name_directory(const config::Configuration& configuration, const std::str
   return target.commit();
 }
 
-// Whoever runs the daemon owns the values where they are.
+// The user who runs the daemon owns the values where they are.
 void give_away(const Findings& found) {
   struct stat old_directory {};
   if (geteuid() != 0 || stat(found.current.c_str(), &old_directory) != 0) return;

@@ -126,7 +126,7 @@ void AuditLog::compare_heads(const std::optional<Mark>& head) {
   }
 }
 
-// Beside the values, whose drive is not there.
+// Notes that the head beside the values could not be compared: their drive is not there.
 void AuditLog::note_unchecked(const Status& away) {
   const std::string what = std::string(kHeadFileName) + " could not be compared";
   if (parts_.logger != nullptr) parts_.logger->warning("audit", what + ": " + away.to_string());

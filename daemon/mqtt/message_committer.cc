@@ -23,7 +23,7 @@ ReasonCode reason_of(const Status& status) {
   }
 }
 
-// Whoever publishes many messages in a row is named once.
+// An author that publishes many messages in a row is named once.
 void add_author(const GroupMessage& message, std::size_t first_reading,
                 std::vector<ingest::Author>& authors) {
   if (message.publisher.empty()) return;

@@ -68,8 +68,8 @@ inline constexpr std::uint32_t kOversizedHeadBytes =
 
 class MessageGroup {
  public:
-  // Then nothing more is read until the committer has taken the group. What was received by then is
-  // still added.
+  // At these nothing more is read until the committer has taken the group. What was received by
+  // then is still added.
   static constexpr std::size_t kMessagesMax = 16'384;
   static constexpr std::size_t kBytesMax = 2u << 20;
 
@@ -108,7 +108,7 @@ class MessageGroup {
     counters_.times_repeated += replaced.repeated;
     counters_.times_stale += replaced.stale;
   }
-  // But readings and what is rejected, which show when they are stored.
+  // Counts all but readings and what is rejected, which show when they are stored.
   const SinkCounters& counters() const { return counters_; }
   void clear();
 

@@ -411,7 +411,7 @@ class MessageDecoder {
       result_.device_levels = route_.identity->render(topic_);
     } else if (!route_.device && !topic_.device_levels.empty() &&
                names.device.find('.') != std::string::npos) {
-      // They lie side by side in the topic.
+      // The device's levels lie side by side in the topic.
       const auto& levels = topic_.device_levels;
       const std::size_t count = levels.size() - (names.device != topic_.device ? 1 : 0);
       const char* const end = levels[count - 1].data() + levels[count - 1].size();

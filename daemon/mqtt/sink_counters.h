@@ -13,9 +13,9 @@ struct SinkCounters {
   std::uint64_t rejected_lost = 0;   // could not be kept there: a limit of the catalog
   std::uint64_t ignored = 0;         // nothing to store, on purpose
   std::uint64_t skipped_values = 0;  // JSON nulls and the like
-  // Whose time gave way to that of their arrival: messages whose time no clock says, or that cannot
-  // be read; readings whose series has another value of that time; readings whose device was last
-  // heard before the newest of the series.
+  // Messages whose time gave way to that of their arrival: no clock says it, or it cannot be read;
+  // the series has another value of that time; the device was last heard before the newest of the
+  // series.
   std::uint64_t times_unbelievable = 0;
   std::uint64_t times_repeated = 0;
   std::uint64_t times_stale = 0;

@@ -34,7 +34,7 @@ class PinnedMoments {
       : engine_(engine), clock_(clock), sweep_pause_(sweep_pause) {}
   ~PinnedMoments();
 
-  // Its name. Busy: kMomentsMax.
+  // Pins a moment and returns its name. Busy: kMomentsMax.
   Result<std::string> pin();
   // For a request; the lease begins anew. NotFound: released, or left behind.
   Result<std::shared_ptr<const Snapshot>> use(const std::string& name);

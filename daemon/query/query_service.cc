@@ -176,7 +176,7 @@ Result<QueryService::Rows> QueryService::select(auth::Operation operation,
   return catalog_.select_rows(namespace_name, selector);
 }
 
-// Whoever names one series gets it whole or hears that there is none.
+// A request that names one series gets it whole or hears that there is none.
 bool QueryService::may_lack_names(const wire::Selector& selector) const {
   return catalog_.is_damaged() && !selector.is_exact();
 }

@@ -70,7 +70,7 @@ Result<std::shared_ptr<const SeriesSummary>> SeriesSummaries::now(NamespaceId id
       if (answer.ok()) std::tie(passes.made, passes.made_by) = std::pair(*answer, own);
       ended_.notify_all();  // where it failed, another one tries
     } else {
-      // Its maker may need the turn.
+      // The pass's maker may need the turn.
       if (patience != nullptr) {
         lock.unlock();
         patience->rest();

@@ -197,7 +197,7 @@ void OwnerReportText::append_members(bool are_before_devices, std::string& out) 
   }
 }
 
-// But for the last bytes of its text, behind which more may come.
+// Appends all but the last bytes of an object's text, behind which more may come.
 void OwnerReportText::append_object(const Json& object, std::size_t left_out, std::string& out) {
   std::string text = text_of(object);
   told_.add(text);

@@ -6,7 +6,8 @@
 
 namespace edgecase::engine {
 
-// Whoever else calls this for `counter` must have a happens-before with this call.
+// Adds while nobody else does: another caller for `counter` must have a happens-before with this
+// call.
 inline void add_alone(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
   counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }

@@ -148,7 +148,7 @@ Result<std::string> inspect_log(FileSystem& file_system, const std::string& path
   EC_ASSIGN_OR_RETURN(auto file, file_system.open_file(path));
   const std::uint64_t size = file->size_bytes();
   const auto parsed = parse_file_name(path.substr(path.rfind('/') + 1));
-  // Its first copy may be damaged.
+  // The first copy of a manifest may be damaged.
   if (parsed && parsed->type == FileType::Manifest)
     return inspect_manifest(file_system, path, keys);
   const auto reader = LogReader::open(std::move(file), keys);

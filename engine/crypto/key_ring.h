@@ -10,8 +10,8 @@
 // A new master key wraps the database key anew and nothing else changes. To destroy a scope's key
 // makes its values unreadable wherever copies of them are, on a drive that is away too.
 //
-// They lie in KEYS-<n> in the metadata directory, nowhere else; each change writes <n + 1>, whole
-// and twice (two sectors' worth of bad luck apart), syncs it, then overwrites and removes the
+// The keys lie in KEYS-<n> in the metadata directory, nowhere else; each change writes <n + 1>,
+// whole and twice (two sectors' worth of bad luck apart), syncs it, then overwrites and removes the
 // older ones. Layout: key_ring_format.h. Where the drive keeps what was overwritten (flash does),
 // old keys can be had by whoever has the drive's raw cells and the master key.
 //

@@ -40,7 +40,7 @@ class FileRemover {
   FileRemover(FileSystem& file_system, std::function<bool()> overwrites)
       : file_system_(file_system), overwrites_(std::move(overwrites)) {}
 
-  // Whose entries a file may hold: one namespace, or any.
+  // The namespace whose entries a file may hold: one, or any.
   static constexpr NamespaceId kAnyNamespace = 0;
   // Much may wait that is not urgent: what was dropped, what an earlier process left behind.
   enum class Urgency : unsigned char { Soon, Whenever };
@@ -71,7 +71,7 @@ class FileRemover {
   Status blank(const std::string& path, std::span<const FilePart> parts, const FileBytes& written);
   // Overwrites the files that resisted once more: Ok when none is left.
   Status retry();
-  // They wait for their turn again.
+  // The files that are left wait for their turn again.
   void queue_left();
 
   std::uint64_t removed_files() const { return removed_files_.load(); }

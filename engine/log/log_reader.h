@@ -36,8 +36,8 @@ class LogReader {
   Result<std::optional<LogRecord>> next();
   // After Corruption: whether that was for a record that is not what was written.
   bool is_damaged() const;
-  // Then: to the next whole record. False: there is none. What its sequence is, if it is a short
-  // one, follows from what lies between, which is lost: next() tells the one that is given here.
+  // Then: steps to the next whole record. False: there is none. The sequence of a short one follows
+  // from what lies between, which is lost: next() tells the one that is given here.
   Result<bool> step_over_damage();
   void set_next_sequence(std::uint64_t sequence);
   // To a record that step_over_damage() of another reader of this log has come to.

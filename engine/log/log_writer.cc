@@ -221,7 +221,7 @@ Status LogWriter::write_sealed(LogRecordHeader& header, std::uint64_t position,
   return file_->write(record_offset, ByteView(sealed_).substr(0, record_bytes));
 }
 
-// And zeros to the end of the record.
+// Writes the parts, and zeros to the end of the record.
 Status LogWriter::write_parts(std::uint64_t offset, std::span<const ByteView> parts) {
   for (const ByteView part : parts) {
     EC_TRY(file_->write(offset, part));

@@ -81,7 +81,7 @@ void RecordCursor::next_record() {
 void RecordCursor::seek_record(ByteView full_key) {
   if (!valid_ || record().last >= full_key) return;
   item_.close();
-  // Whoever walks along stands one before.
+  // A caller that walks along stands one before.
   if (records_.index() + 1 < records_.size()) {
     select(records_.index() + 1);
     if (record().last >= full_key) return;

@@ -193,7 +193,7 @@ bool TableCursor::open_large() {
   if (*opens) {
     item_.open_unread(record());
   } else {
-    // Its head may be damaged, too: all of it is looked at before it counts as deleted.
+    // The value's head may be damaged, too: all of it is looked at before it counts as deleted.
     const Status status = files_->large_value(record()).status();
     if (!is_destroyed(status)) return fail(status.ok() ? files_->disagreement(record()) : status);
     return open_destroyed();

@@ -123,7 +123,7 @@ Result<std::shared_ptr<const ValueTableReader>> TableFiles::open_values(FileNumb
   const std::string path = value_path(number, known->placement);
   const Drive drive = drive_of(known->placement);
   auto file = open(path).on(drive);
-  // Its drive may be missing, or the file alone; NotFound would be a key that was destroyed.
+  // The file's drive may be missing, or the file alone; NotFound would be a key that was destroyed.
   if (file.status().code() == StatusCode::NotFound)
     return file.status().as(StatusCode::Unavailable);
   if (!file.ok()) return file.status();

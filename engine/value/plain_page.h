@@ -35,7 +35,7 @@ inline bool is_packed_page(ByteView page) {
 // and value of `entry` when it is `found`. False when the page is malformed.
 [[nodiscard]] bool find_in_page(ByteView page, ByteView user_key, SequenceNumber largest,
                                 EntryView& entry, bool& found);
-// Its first key. False when the page is malformed.
+// The first key of a page. False when the page is malformed.
 [[nodiscard]] bool first_key_of_page(ByteView page, ByteView& user_key);
 
 // Decodes a page, all of it or from a key on, a stretch at a time; reusable for the next. Owned by

@@ -9,7 +9,7 @@ namespace edgecase::test {
 
 // --- the drives are well again ---
 
-// Its clock, too, which may have been wrong.
+// Cures the drives and the clock, which may have been wrong.
 void Life::cure() {
   store_.cure();
   store_.set_clock(0, 0);

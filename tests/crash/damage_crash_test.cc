@@ -177,7 +177,7 @@ class DamagedLife {
       case StatusCode::Corruption:
       case StatusCode::IoError:
       case StatusCode::Unavailable: ++damaged_; return "";
-      // Its ring of keys never reached the drive.
+      // The store's ring of keys never reached the drive.
       case StatusCode::NotAllowed:
         if (options_.encryption) return "";
         [[fallthrough]];

@@ -39,7 +39,7 @@ class SoakWorkers {
 
   // Replaces those that died. False: all have ended.
   bool look_after();
-  // Whoever has begun a life ends it; nobody begins another.
+  // A process that has begun a life ends it; nobody begins another.
   void stop();
 
   // All seeds before this one are done.

@@ -73,7 +73,7 @@ class Conversation {
   // A message of this connection is stored, or kept as rejected, or what else it had wait for a
   // group is durable.
   void acknowledge(const GroupMessage& message);
-  // Its connection is gone: leaves the session, which may outlive it from now on.
+  // The connection is gone: leaves the session, which may outlive it from now on.
   void leave(std::int64_t now_ns);
   // Ends it from this side.
   void end(ReasonCode reason, std::string_view why);

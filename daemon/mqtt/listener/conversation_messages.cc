@@ -105,8 +105,8 @@ void Conversation::take_message(const PublishPacket& packet, MessageGroup& group
   if (!std::exchange(has_brought_, true)) check_rate(group);
 }
 
-// Whoever is held back may not go on through another connection: its first message is stored, for
-// it is in the group, but that is all.
+// A client that is held back may not go on through another connection: its first message is stored,
+// for it is in the group, but that is all.
 void Conversation::check_rate(MessageGroup& group) {
   const GroupMessage& first = group.messages().back();
   if (first.readings == 0) return;

@@ -247,7 +247,8 @@ void MqttListener::Poller::admit(net::Socket accepted) {
   status_.connections = connections_.size();
 }
 
-// Whoever has not said yet who it is, of this network or of all, gives way to those who come.
+// A connection that has not said yet who it is, of this network or of all, gives way to those who
+// come.
 bool MqttListener::Poller::close_oldest_stranger(const std::string& network) {
   std::uint64_t oldest = 0;
   for (const auto& [id, connection] : connections_) {

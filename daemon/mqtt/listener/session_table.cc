@@ -54,7 +54,8 @@ SessionTable::Attached SessionTable::attach(std::string_view key, bool clean,
     if (clean || session.expiry_ns == 0) {
       remove(session.number);
     } else {
-      // Its old connection is lost to the new one; a will that was to wait need not be published.
+      // The session's old connection is lost to the new one; a will that was to wait need not be
+      // published.
       if (session.will && session.will->delay_ns == 0) make_due(session);
       drop_will(session);
       if (session.connection == 0) release_kept();

@@ -97,7 +97,7 @@ class SessionTable {
   };
   // The session of the client, anew if `clean` or if there is none.
   Attached attach(std::string_view key, bool clean, std::uint64_t connection, std::int64_t now_ns);
-  // Its connection is gone. Does nothing when another one has taken it over.
+  // The session's connection is gone. Does nothing when another one has taken it over.
   void detach(std::uint64_t session, std::uint64_t connection, std::int64_t now_ns);
   Session* find(std::uint64_t session);
 

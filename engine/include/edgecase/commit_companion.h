@@ -1,5 +1,5 @@
-// Whoever writes beside everybody else: asked at each group commit what it has to add, so that its
-// entries and those of the group share one sync. At most one an engine (Engine::
+// Somebody who writes beside everybody else: asked at each group commit what it has to add, so that
+// its entries and those of the group share one sync. At most one an engine (Engine::
 // set_commit_companion).
 #pragma once
 

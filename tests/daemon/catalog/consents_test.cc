@@ -100,7 +100,7 @@ TEST_CASE("consents: what a backup tells is taken of a device that nothing is sa
   REQUIRE(index->set(second, told, {11, "uid 0"}).ok());
   CHECK(index->metadata(second)->consents.size() == 2);
   CHECK(index->metadata(second)->consents.back().time_ns == 11);
-  // And one of a device that nothing is consented to at all is none.
+  // A consent for a device that nothing is consented to at all is none.
   DeviceMetadata placed;
   placed.location = "attic";
   placed.consents = {{1, "uid 7", {"billing"}, {}}};

@@ -146,7 +146,7 @@ TEST_CASE("audit over HTTP: no value, name of a device, owner, or secret is in t
     }
   }
   CHECK(entries > 15);
-  // And yet a device's records are found by who knows its name.
+  // A device's records are found all the same by who knows its name.
   CHECK(f.records("?device=needle-d").size() >= 6);
 }
 

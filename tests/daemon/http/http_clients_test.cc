@@ -22,7 +22,8 @@ TEST_CASE("http clients: curl writes and reads") {
   }
   ServerFixture f;
   const std::string base = "http://localhost:" + std::to_string(f.server->tcp_port());
-  // Its default Content-Type calls the lines a form, and a body over 1 MiB is announced first.
+  // The client's default Content-Type calls the lines a form, and a body over 1 MiB is announced
+  // first.
   CHECK(runs("curl -sf '" + base + "/write?db=c' --data-binary 'm,device=d value=1 1'"));
   CHECK(f.stored("c") == "d/m@1970-01-01T00:00:00.000000001Z=1\n");
   const std::string file = f.directory / "lines";

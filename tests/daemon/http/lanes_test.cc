@@ -110,7 +110,7 @@ TEST_CASE("lanes: health is told and readings are taken whatever else is asked")
   }
   Client writer = f.ask("POST", "/write");
   CHECK(writer.receive().status == 200);
-  // Nor do writes that a drive holds up keep anybody from asking for health.
+  // Writes that a drive holds up keep nobody from asking for health either.
   Client held = f.ask("POST", "/api/v1/readings");
   f.wait_for(f.begun, 4);
   Client client = f.ask("GET", "/healthz");
